@@ -1,0 +1,72 @@
+"""What every test may ask for: one Spark with the real Iceberg jar, one folder for its tables."""
+
+from __future__ import annotations
+
+import os
+import sys
+from typing import TYPE_CHECKING
+
+import pytest
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+QUIET_LOG = """rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = console
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %p %c{1}: %m%n%throwable{1}
+"""
+
+
+@pytest.fixture(scope="session")
+def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """The folder of the Iceberg catalog `ice`."""
+    return tmp_path_factory.mktemp("warehouse")
+
+
+@pytest.fixture(scope="session")
+def spark_conf(warehouse: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """Settings of a local Spark with Iceberg as catalog `ice`; servers of other tests start with the same."""
+    from metastore import jars  # noqa: PLC0415 - tests without Spark do not need it
+
+    scratch = tmp_path_factory.mktemp("spark")
+    log = scratch / "log4j2.properties"
+    log.write_text(QUIET_LOG)
+    return {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log} -Dderby.system.home={scratch}",
+        "spark.jars": str(jars.fetch("iceberg-4.1")),
+        "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.ice.type": "hadoop",
+        "spark.sql.catalog.ice.warehouse": str(warehouse),
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+
+
+@pytest.fixture(scope="session")
+def spark(spark_conf: dict[str, str]) -> Iterator[SparkSession]:
+    """The Spark of the whole run: classic, our shim from `pyspark/jars`, Iceberg tables in `ice.db`."""
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    builder = SparkSession.builder.appName("tests")
+    for key, value in spark_conf.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sql("CREATE NAMESPACE IF NOT EXISTS ice.db")
+    yield session
+    session.stop()
