@@ -1,0 +1,82 @@
+package org.metastore.spark.pruning
+
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
+import org.apache.spark.sql.types.DataType
+
+import org.metastore.spark.explain.Reason
+import org.metastore.spark.store.FileStatistics
+
+/**
+ * Says which column of the statistics an attribute of the plan is.
+ *
+ * {{{
+ * val byName: ColumnResolver = (root, path) => Some(jsonArray(root.name +: path))   // Hudi, Parquet
+ * }}}
+ */
+trait ColumnResolver {
+
+  /**
+   * @param root attribute of the scan's output
+   * @param path names of the struct fields below it, empty for the attribute itself
+   * @return the column's key; `None` where the leaf is no column of the table (metadata columns, computed columns)
+   */
+  def key(root: Attribute, path: Seq[String]): Option[String]
+}
+
+/** A column that a filter asks about, with the type that it has in the query. */
+final case class ColumnUse(key: String, name: String, dataType: DataType)
+
+/** What was decided for every file of a scan. */
+trait Verdicts {
+
+  def length: Int
+
+  /** False only where no row of the file can match the filter. */
+  def kept(file: Int): Boolean
+
+  def keptCount: Int
+
+  /** Index of the conjunct that excludes the file, -1 where it is kept. */
+  def skippedBy(file: Int): Int
+
+  /** Why the file is kept or skipped, naming conjunct and statistic. Built when asked. */
+  def reason(file: Int): Reason
+
+  /** Why conjuncts could not be used, by index of the conjunct; absent where they were. */
+  def unused: Map[Int, Reason]
+}
+
+/** The conjuncts of a scan, compiled once and usable for any list of files. Immutable and thread-safe. */
+trait CompiledFilter {
+
+  /** The conjuncts as compiled; indices in [[Verdicts]] refer to them. */
+  def conjuncts: IndexedSeq[Expression]
+
+  /** The columns whose statistics decide. Empty: nothing can be pruned by this filter. */
+  def columns: Seq[ColumnUse]
+
+  /**
+   * Finds the files that hold no matching row. Three-valued: a file is skipped only when it is proven that no row can match;
+   * all else, every doubt and every exception included, keeps it. Never throws.
+   */
+  def evaluate(files: FileStatistics): Verdicts
+
+  /**
+   * Finds the files all of whose physical rows match every conjunct: a second proof, never the negation of the first. Never
+   * throws.
+   *
+   * @return for each file, whether it is proven
+   */
+  def allRowsMatch(files: FileStatistics): Array[Boolean]
+}
+
+object PruningRule {
+
+  /**
+   * Compiles the conjuncts of a scan. Never throws: a conjunct without a rule is left out, with its reason.
+   *
+   * @param conjuncts the filter above the scan, split at AND, over the scan's output
+   */
+  def compile(conjuncts: Seq[Expression], resolver: ColumnResolver): CompiledFilter =
+    throw new UnsupportedOperationException(s"not yet compiled: $conjuncts, $resolver")
+}

@@ -1,0 +1,20 @@
+package org.metastore.spark.store
+
+/**
+ * The data files of one scan before pruning, in the scan's order: everything about them is then an array of this length.
+ *
+ * Keep one instance per snapshot and ask with the same instance again: the join with the statistics is cached by its
+ * identity.
+ *
+ * @param paths    as docs/format.md, "Identity": Iceberg `file_path` byte for byte; else decoded, relative to the table
+ * @param sizes    bytes
+ * @param modified modification times in milliseconds where they are part of the key (Parquet tables), else null
+ */
+final class FileList(val paths: Array[String], val sizes: Array[Long], val modified: Array[Long]) {
+  require(paths.length == sizes.length, "one size a path")
+  require(modified == null || modified.length == paths.length, "one modification time a path") // scalastyle:ignore
+
+  def this(paths: Array[String], sizes: Array[Long]) = this(paths, sizes, null)
+
+  def length: Int = paths.length
+}

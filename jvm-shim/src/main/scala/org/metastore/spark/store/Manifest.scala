@@ -1,0 +1,86 @@
+package org.metastore.spark.store
+
+/**
+ * An immutable object of the store, as a manifest names it. It is trusted only when length and digest agree.
+ *
+ * @param length       all bytes
+ * @param sha256       hex digest of all bytes
+ * @param rows         rows of the Parquet file
+ * @param footerLength bytes from the start of the Parquet footer to the end of the file
+ * @param footerSha256 hex digest of those bytes
+ */
+final case class ObjectRef(name: String, length: Long, sha256: String, rows: Long, footerLength: Int, footerSha256: String) {
+
+  /** What comes before the uuid: `files`, `summary`, `table-summary`, ... */
+  def kind: String = name.dropRight(ObjectRef.TailLength)
+}
+
+object ObjectRef {
+  private val TailLength = "-00000000-0000-0000-0000-000000000000.parquet".length
+}
+
+/** How values of a column are stored: which of the three typed columns holds its bounds. */
+sealed abstract class Encoding(val name: String)
+
+object Encoding {
+  case object LongValues extends Encoding("long")
+  case object DoubleValues extends Encoding("double")
+  case object BinaryValues extends Encoding("binary")
+}
+
+/**
+ * A leaf column as it was when its statistics were written.
+ *
+ * @param key       identity in the table's format: Iceberg field id as decimal text, otherwise a JSON array of names
+ * @param path      names from the root of the schema to the leaf
+ * @param dataType  Spark's `simpleString`
+ * @param encoding  `None`: only counts are stored
+ * @param collation `None`: UTF8_BINARY
+ */
+final case class ColumnEntry(
+    key: String, path: Seq[String], dataType: String, encoding: Option[Encoding], collation: Option[String])
+
+/** A `summary` object of a block and the ordinals of the block's columns that it holds. */
+final case class SummaryRef(ref: ObjectRef, columns: Seq[Int])
+
+/**
+ * The statistics of some data files. Several blocks may describe one file; each of them is sound on its own.
+ *
+ * @param computed `full` (data was read), `footer` (bounds from Parquet footers) or `files` (no columns)
+ */
+final case class Block(
+    id: String, computed: String, columns: IndexedSeq[ColumnEntry], files: ObjectRef, summary: Seq[SummaryRef])
+
+/** Which table the statistics belong to. A reader with another uuid at hand ignores them. */
+final case class TableIdentity(format: String, uuid: String, location: String, name: String)
+
+/**
+ * The table level of one analyzed snapshot.
+ *
+ * @param columns      all leaves of the snapshot's schema, in order; `table-summary` refers to them by ordinal
+ * @param files        data files of the snapshot that blocks cover, of `filesTotal`
+ * @param rows         live rows; `physicalRows` counts deleted rows too
+ * @param analyzedAt   ISO 8601 in UTC
+ */
+final case class Snapshot(
+    id: String, analyzedAt: String, computed: String, exact: Boolean, columns: IndexedSeq[ColumnEntry],
+    files: Long, filesTotal: Long, rows: Long, physicalRows: Long, sizeBytes: Long, liveSizeBytes: Long,
+    tableFiles: ObjectRef, summary: Option[ObjectRef], sketches: Option[ObjectRef])
+
+/**
+ * The whole state of a table's statistics (docs/format.md, "Manifest").
+ *
+ * @param fingerprint hex digest of the manifest's line: the version of the statistics
+ * @param snapshots   oldest first
+ * @param settings    as written, values as JSON text
+ */
+final case class Manifest(
+    sequence: Long, commit: String, writtenAt: String, writer: String, table: TableIdentity,
+    settings: Map[String, String], blocks: IndexedSeq[Block], snapshots: IndexedSeq[Snapshot], fingerprint: String) {
+
+  /** The newest analyzed snapshot, if any. */
+  def latest: Option[Snapshot] = snapshots.lastOption
+
+  /** The analyzed snapshot of that id, if any. */
+  def snapshot(id: String): Option[Snapshot] = snapshots.find(_.id == id)
+}

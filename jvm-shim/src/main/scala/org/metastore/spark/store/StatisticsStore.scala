@@ -1,0 +1,57 @@
+package org.metastore.spark.store
+
+import org.metastore.spark.explain.Reason
+
+/**
+ * Reads the statistics of one table: `<table location>/_metastore/` or a folder of a central store. Never writes.
+ *
+ * Everything read is verified against the manifest's digests before it is decoded, and decoded values stay in the driver's
+ * cache. Methods without `Either` raise a [[StoreException]] for damaged or too new statistics, and `IOException` where the
+ * storage cannot be read: SQL functions let the user see it. Planning uses [[planning]], which never throws.
+ */
+trait StatisticsStore {
+
+  /** Folder of the statistics, for messages. */
+  def root: String
+
+  /** The newest manifest; `None` where the table was never analyzed. */
+  def manifest(): Option[Manifest]
+
+  /**
+   * The newest statistics for planning a scan of the table `uuid`.
+   *
+   * @param tableUuid   uuid of the table that is planned; statistics of another one are refused
+   * @param limitMillis what reading may take in this query, from now on; past it columns are unknown
+   */
+  def planning(tableUuid: String, limitMillis: Long): Either[Reason, TableStatistics]
+
+  /** The data files of a block, in order of their ordinals. */
+  def dataFiles(block: Block): IndexedSeq[DataFileRow]
+
+  /** The data files of an analyzed snapshot. */
+  def tableFiles(snapshot: Snapshot): IndexedSeq[TableFileRow]
+
+  /** The table level of an analyzed snapshot, by column; empty after `NOSCAN`. */
+  def tableSummary(snapshot: Snapshot): IndexedSeq[SummaryRow]
+
+  /** Sketches of the table level, by column. */
+  def tableSketches(snapshot: Snapshot): IndexedSeq[SketchRow]
+
+  /**
+   * The file level of a block: one row per column and data file, by column, then file.
+   *
+   * @param columns ordinals in the block's columns; `None`: all
+   * @param files   ordinals of data files; `None`: all
+   */
+  def summary(block: Block, columns: Option[Set[Int]], files: Option[Set[Int]]): IndexedSeq[SummaryRow]
+
+  /** Sketches in a detail object of data files. */
+  def sketches(ref: ObjectRef): IndexedSeq[SketchRow]
+}
+
+object StatisticsStore {
+
+  /** Opens the statistics kept in the folder `root`, any URI that Hadoop reads; reads nothing yet. */
+  def open(root: String, conf: org.apache.hadoop.conf.Configuration): StatisticsStore =
+    throw new UnsupportedOperationException(s"not yet readable: $root, $conf")
+}

@@ -1,0 +1,33 @@
+package org.metastore.spark.store
+
+/** A row of `files`: a data file of a block. Column names as in docs/format.md. */
+final case class DataFileRow(
+    file: Int, path: String, size: Long, modified: Option[Long], rows: Option[Long], partition: Map[String, String],
+    sketches: Option[ObjectRef], sketchesFile: Option[Int])
+
+/** A row of `table-files`: a live data file of a snapshot. `deletedRows = None`: unknown. */
+final case class TableFileRow(
+    block: Option[String], file: Option[Int], path: String, size: Long, rows: Option[Long], deletes: Option[String],
+    deletedRows: Option[Long], logFiles: Option[Int])
+
+/**
+ * A row of `summary` or `table-summary`: everything known of one column in one data file, or in a table.
+ *
+ * `lo`, `hi` and `percentiles` are values in the column's encoding: `Long`, `Double` or `Array[Byte]`; `StoredValue`
+ * converts them to Catalyst's.
+ *
+ * @param column     ordinal in the block's or snapshot's columns
+ * @param file       data file in the block; -1 at table level
+ * @param files      data files that a table-level row covers; 1 at file level
+ * @param sumExact   unscaled
+ */
+final case class SummaryRow(
+    column: Int, file: Int, rows: Long, nulls: Option[Long], nans: Option[Long], lo: Option[Any], hi: Option[Any],
+    loExact: Boolean, hiExact: Boolean, distinct: Option[Long], distinctError: Option[Double],
+    sumExact: Option[java.math.BigDecimal], sum: Option[Double], mean: Option[Double], m2: Option[Double],
+    avgLen: Option[Double], maxLen: Option[Long], trues: Option[Long], compressedBytes: Option[Long],
+    uncompressedBytes: Option[Long], frequencies: Option[String], frequenciesFloor: Option[Long],
+    percentiles: IndexedSeq[Any], extra: Map[String, Array[Byte]], files: Int)
+
+/** A row of `sketches` or `table-sketches`. */
+final case class SketchRow(column: Int, file: Int, theta: Option[Array[Byte]])

@@ -1,0 +1,67 @@
+package org.metastore.spark.store
+
+import org.apache.spark.sql.types.DataType
+
+import org.metastore.spark.explain.Reason
+
+/**
+ * One version of a table's statistics, as planning needs it. Thread-safe; what was read stays in the driver's cache.
+ *
+ * {{{
+ * StatisticsStore.open(root, hadoopConf).planning(uuid, limit) match {
+ *   case Right(statistics) =>
+ *     val files = statistics.of(fileList)
+ *     PruningRule.compile(conjuncts, resolver).evaluate(files)
+ *   case Left(reason) => ... // plan as without us
+ * }
+ * }}}
+ */
+trait TableStatistics {
+
+  /** Digest of the manifest: equal fingerprints mean equal statistics. Belongs into equals/hashCode of pruned scans. */
+  def fingerprint: String
+
+  def manifest: Manifest
+
+  /** Joins the statistics with the files of a scan; cached by the list's identity. Never throws. */
+  def of(files: FileList): FileStatistics
+}
+
+/** A table's statistics joined with the files of one scan. Arrays are aligned with `files` and never to be changed. */
+trait FileStatistics {
+
+  def files: FileList
+
+  /** Digest of the manifest that the statistics come from. */
+  def fingerprint: String
+
+  /** Physical rows of each file, -1: unknown. */
+  def rows: Array[Long]
+
+  /** Whether some block knows the file (by path and size, and modification time where that is part of the key). */
+  def known(file: Int): Boolean
+
+  /** Number of files of the scan that some block knows. */
+  def knownFiles: Int
+
+  /**
+   * Reads several columns at once, so that one request per object and row group fetches them all; afterwards `column` answers
+   * from memory. Call it before asking for columns one by one.
+   */
+  def load(columns: Seq[(String, DataType)]): Unit
+
+  /**
+   * Bounds and counts of one column. `Left` where no file has usable statistics: no such column, another type, damage,
+   * the time limit. Never throws.
+   *
+   * @param key      the column's key (docs/format.md, "Identity")
+   * @param dataType its type in the query, to which the stored values are converted if that is exact
+   */
+  def column(key: String, dataType: DataType): Either[Reason, ColumnZones]
+
+  /** Distinct counts and lengths of one column, for the optimizer. Never throws. */
+  def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes]
+
+  /** One column in one file as single values: for messages and for numbers of few files. */
+  def zone(key: String, dataType: DataType, file: Int): Option[ColumnZone]
+}
