@@ -1,0 +1,114 @@
+"""ANALYZE of every column, ours against Spark's own without and with histograms, and a bare read of the same files.
+
+    uv run python benchmarks/analyze.py            # TPC-H lineitem, scale 1, 4 data files
+    uv run python benchmarks/analyze.py --wide     # 2 data files x 20,000 rows x 1,500 columns
+
+The same rows stand in an Iceberg table (ours) and in a Parquet table of the session catalog (Spark's), as the same number of
+files; all are timed in turn in one Spark after a round of warming up.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING
+from urllib.parse import urlparse
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from common import alternate, median, report, spark_session, tpch
+
+import metastore
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+
+def wide_files(work: Path, files: int = 2, rows: int = 20_000, columns: int = 1_500) -> Path:
+    """Writes Parquet files of integer, double and string columns in equal parts."""
+    folder = work / "wide"
+    if folder.exists():
+        return folder
+    folder.mkdir()
+    random = np.random.default_rng(1)
+    for file in range(files):
+        kinds = [
+            lambda: pa.array(random.integers(0, 1_000_000, rows)),
+            lambda: pa.array(random.normal(size=rows)),
+            lambda: pa.array([f"v{v}" for v in random.integers(0, 5_000, rows)]),
+        ]
+        data = {f"c{i}": kinds[i % 3]() for i in range(columns)}
+        pq.write_table(pa.table(data), folder / f"part-{file}.parquet")
+    return folder
+
+
+def create_tables(spark: SparkSession, source: Path) -> list[Path]:
+    """Makes `ice.db.t` and its Parquet copy `t` with one data file each a source file; returns the Iceberg files."""
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.db")
+    first, *others = sorted(str(f) for f in source.glob("*.parquet"))
+    spark.read.parquet(first).coalesce(1).writeTo("ice.db.t").create()
+    spark.read.parquet(first).coalesce(1).write.saveAsTable("t", format="parquet")
+    for file in others:
+        spark.read.parquet(file).coalesce(1).writeTo("ice.db.t").append()
+        spark.read.parquet(file).coalesce(1).write.insertInto("t")
+    return [Path(urlparse(row.file_path).path) for row in spark.table("ice.db.t.files").collect()]
+
+
+def actions(spark: SparkSession, work: Path, files: list[Path]) -> dict[str, Callable[[], object]]:
+    """The four things to time."""
+
+    def ours() -> None:
+        shutil.rmtree(work / "ice/db/t/_metastore", ignore_errors=True)
+        metastore.analyze(spark, "ice.db.t", progress=False)
+
+    def sparks(histograms: str) -> None:
+        spark.conf.set("spark.sql.statistics.histogram.enabled", histograms)
+        spark.sql("ANALYZE TABLE t COMPUTE STATISTICS FOR ALL COLUMNS")
+
+    def bare_read() -> None:
+        for file in files:
+            pq.read_table(file)
+
+    return {
+        "metastore": ours,
+        "spark": lambda: sparks("false"),
+        "spark with histograms": lambda: sparks("true"),
+        "bare pyarrow read": bare_read,
+    }
+
+
+def main() -> None:
+    """Runs one of the two shapes."""
+    parser = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    parser.add_argument("--wide", action="store_true", help="1,500 columns instead of lineitem")
+    parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor (default 1)")
+    parser.add_argument("--runs", type=int, default=3, help="counted runs (default 3)")
+    parser.add_argument("--work", type=Path, help="folder that keeps the generated data")
+    given = parser.parse_args()
+    work = given.work or Path(tempfile.mkdtemp(prefix="metastore-benchmark-"))
+    work.mkdir(parents=True, exist_ok=True)
+    for made_anew in ("ice", "warehouse"):
+        shutil.rmtree(work / made_anew, ignore_errors=True)
+    source = wide_files(work) if given.wide else tpch(work, "lineitem", given.scale, 4)
+    with spark_session(work) as spark:
+        files = create_tables(spark, source)
+        times = alternate(actions(spark, work, files), given.runs)
+    store = sum(f.stat().st_size for f in (work / "ice/db/t/_metastore").rglob("*") if f.is_file())
+    ours = median(times["metastore"])
+    rows = [
+        {"what": name, "seconds": median(t), "min": min(t), "max": max(t), "times ours": median(t) / ours}
+        for name, t in times.items()
+    ]
+    data = sum(f.stat().st_size for f in files)
+    report("analyze-wide" if given.wide else "analyze", rows, data_bytes=data, store_bytes=store)
+
+
+if __name__ == "__main__":
+    main()
