@@ -84,9 +84,7 @@ def actions(spark: SparkSession, work: Path, files: list[Path]) -> dict[str, Cal
 
 def main() -> None:
     """Runs one of the two shapes."""
-    parser = argparse.ArgumentParser(
-        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
-    )
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--wide", action="store_true", help="1,500 columns instead of lineitem")
     parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor (default 1)")
     parser.add_argument("--runs", type=int, default=3, help="counted runs (default 3)")

@@ -74,7 +74,9 @@ def pyspark_folder() -> Path:
     """Returns the folder of the pyspark that this Python imports."""
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise ShimBuildError("pyspark is not installed for this Python: it carries the Scala compiler. pip install pyspark")
+        raise ShimBuildError(
+            "pyspark is not installed for this Python: it carries the Scala compiler. pip install pyspark"
+        )
     return Path(spec.origin).parent
 
 
@@ -101,7 +103,9 @@ def compile_shim(pyspark: Path, out: Path, version: str) -> Path:
     jars = pyspark / "jars"
     spark, scala = versions(jars)
     line = spark.rsplit(".", 1)[0]
-    class_path = os.pathsep.join(str(jar) for jar in sorted(jars.glob("*.jar")) if not jar.name.startswith("metastore-"))
+    class_path = os.pathsep.join(
+        str(jar) for jar in sorted(jars.glob("*.jar")) if not jar.name.startswith("metastore-")
+    )
     with tempfile.TemporaryDirectory() as scratch:
         arguments = Path(scratch) / "scalac.args"
         options = [*SCALAC_OPTIONS, *OPTIONS_OF_SCALA[scala.rsplit(".", 1)[0]], "-d", scratch, "-cp", class_path]
@@ -144,7 +148,9 @@ class ShimBuildHook(BuildHookInterface):  # type: ignore[type-arg,misc]
 def main() -> None:
     """Compiles by hand, as the examples at the top of this file."""
     parser = argparse.ArgumentParser(description="Compile the Metastore's Spark shim.")
-    parser.add_argument("--pyspark", type=Path, help="folder of the pyspark to compile against (default: this Python's)")
+    parser.add_argument(
+        "--pyspark", type=Path, help="folder of the pyspark to compile against (default: this Python's)"
+    )
     parser.add_argument("--out", type=Path, required=True, help="jar to write")
     parser.add_argument("--version", default="0.1.0", help="version kept in the jar")
     given = parser.parse_args()
