@@ -1,0 +1,103 @@
+package org.metastore.spark
+
+import java.util.Locale
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.util.Try
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.network.util.JavaUtils
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.internal.SQLConf
+
+/** The settings of one session, each read at the moment it is asked for: Spark conf, then environment, then default. */
+final class MetastoreConf(conf: SQLConf) {
+  import MetastoreConf._
+
+  def enabled: Boolean = get(Enabled)
+  def pruningEnabled: Boolean = enabled && get(PruningEnabled)
+  def cboEnabled: Boolean = enabled && get(CboEnabled)
+  def pruneInsideWrites: Boolean = get(PruneInsideWrites)
+  def hudiBypassSkipping: Boolean = get(HudiBypassSkipping)
+  def store: Option[String] = Some(get(Store)).filter(_.nonEmpty)
+  def analyzeFormats: Set[String] = get(AnalyzeFormats).toSet
+  def python: Option[String] = Some(get(Python)).filter(_.nonEmpty)
+  def snapshotsKeep: Int = get(SnapshotsKeep)
+  def cacheBytes: Long = get(CacheSize)
+  def planningTimeoutMillis: Long = get(PlanningTimeout)
+
+  /** The text of a setting and its source. */
+  def textOf(setting: Setting[_]): SettingValue =
+    Option(conf.getConfString(setting.key, null)).map(SettingValue(_, "spark"))
+      .orElse(sys.env.get(setting.environment).map(SettingValue(_, "environment")))
+      .getOrElse(SettingValue(setting.default, "default"))
+
+  /** The value of a setting. A text that is no value counts as the default, with one log line: planning never fails. */
+  def get[T](setting: Setting[T]): T = {
+    val found = textOf(setting)
+    setting.parse(found.text.trim).getOrElse {
+      warnOnce(setting, found)
+      setting.parse(setting.default).get
+    }
+  }
+}
+
+/** The registry of settings. */
+object MetastoreConf extends Logging {
+  private def boolean(key: String, default: Boolean, meaning: String) =
+    Setting(key, default.toString, meaning, text => Try(text.toLowerCase(Locale.ROOT).toBoolean).toOption)
+
+  private def text(key: String, meaning: String) = Setting(key, "", meaning, Some(_))
+
+  private def names(key: String, default: String, meaning: String) = Setting(key, default, meaning, text =>
+    Some(text.split(",").map(_.trim).filter(_.nonEmpty).toSeq))
+
+  private def whole(key: String, default: Int, range: Range.Inclusive, meaning: String) =
+    Setting(key, default.toString, meaning, text => Try(text.toInt).toOption.filter(range.contains(_)))
+
+  val Enabled: Setting[Boolean] = boolean("spark.metastore.enabled", default = true,
+    "false: as if not installed (no pruning, no statistics to the optimizer); table functions still read")
+  val PruningEnabled: Setting[Boolean] = boolean("spark.metastore.pruning.enabled", default = true, "file pruning alone")
+  val CboEnabled: Setting[Boolean] = boolean("spark.metastore.cbo.enabled", default = true,
+    "statistics to the optimizer alone; also switches on spark.sql.cbo.enabled and spark.sql.cbo.joinReorder.enabled " +
+      "for the SparkContext where the user has set neither")
+  val PruneInsideWrites: Setting[Boolean] = boolean("spark.metastore.pruneInsideWrites", default = false,
+    "prune the reads of INSERT .. SELECT, MERGE sources, CTAS")
+  val HudiBypassSkipping: Setting[Boolean] = boolean("spark.metastore.hudi.bypassSkipping", default = true,
+    "Hudi's own skipping is not asked where our statistics cover the table")
+  val Store: Setting[String] = text("spark.metastore.store", "root URI for all statistics; not set: beside each table")
+  val AnalyzeFormats: Setting[Seq[String]] = names("spark.metastore.analyze.formats", "iceberg,delta,hudi",
+    "formats whose ANALYZE TABLE is ours; add parquet to take over session-catalog Parquet tables too")
+  val HistogramBins: Setting[Int] = whole("spark.metastore.histogram.bins", 1000, 2 to 10000, "bins of a histogram, 2..10000")
+  val FrequenciesTop: Setting[Int] = whole("spark.metastore.frequencies.top", 1000, 1 to Int.MaxValue,
+    "most frequent values kept per column and file when not complete")
+  val RanksColumns: Setting[Seq[String]] = names("spark.metastore.ranks.columns", "", "columns that also get exact ranks")
+  val DistributionColumns: Setting[Seq[String]] = names("spark.metastore.distribution.columns", "",
+    "columns that also get the distribution of values over files")
+  val Python: Setting[String] = text("spark.metastore.python", "interpreter that runs ANALYZE on the driver host; not set: found")
+  val SnapshotsKeep: Setting[Int] = whole("spark.metastore.snapshots.keep", 10, 1 to Int.MaxValue,
+    "analyzed snapshots kept in the manifest")
+  val CacheSize: Setting[Long] = Setting("spark.metastore.cache.size", "256m", "decoded statistics kept in the driver",
+    text => Try(JavaUtils.byteStringAsBytes(text)).toOption.filter(_ >= 0))
+  val PlanningTimeout: Setting[Long] = Setting("spark.metastore.planning.timeout", "2s", "past it a scan is planned without us",
+    text => Try(JavaUtils.timeStringAsMs(text)).toOption.filter(_ >= 0))
+
+  /** All settings, in the order in which they are shown. */
+  val all: Seq[Setting[_]] = Seq(Enabled, PruningEnabled, CboEnabled, PruneInsideWrites, HudiBypassSkipping, Store,
+    AnalyzeFormats, HistogramBins, FrequenciesTop, RanksColumns, DistributionColumns, Python, SnapshotsKeep, CacheSize,
+    PlanningTimeout)
+
+  /** The settings of the session that runs the current thread's query. */
+  def apply(): MetastoreConf = new MetastoreConf(SQLConf.get)
+
+  /** The settings of one session. */
+  def of(session: SparkSession): MetastoreConf = new MetastoreConf(session.sessionState.conf)
+
+  private val warned = ConcurrentHashMap.newKeySet[String]()
+
+  private def warnOnce(setting: Setting[_], found: SettingValue): Unit =
+    if (warned.add(s"${setting.key}=${found.text}")) {
+      logWarning(s"[METASTORE_INVALID_SETTING] '${found.text}' is no value for ${setting.key} (from ${found.source}): " +
+        s"'${setting.default}' is used.")
+    }
+}
