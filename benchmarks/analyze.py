@@ -3,8 +3,8 @@
     uv run python benchmarks/analyze.py            # TPC-H lineitem, scale 1, 4 data files
     uv run python benchmarks/analyze.py --wide     # 2 data files x 20,000 rows x 1,500 columns
 
-The same rows stand in an Iceberg table (ours) and in a Parquet table of the session catalog (Spark's), as the same number of
-files; all are timed in turn in one Spark after a round of warming up.
+The same rows stand in an Iceberg table (ours) and in a Parquet table of the session catalog (Spark's), as the same
+number of files; all are timed in turn in one Spark after a round of warming up.
 """
 
 from __future__ import annotations
