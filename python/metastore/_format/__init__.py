@@ -1,0 +1,1 @@
+"""The on-disk format (docs/format.md): columns, values, objects and the manifest, on pyarrow alone."""

@@ -1,0 +1,109 @@
+"""Columns as the format knows them: leaves of a table's schema with a key, a path and a Spark type."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import Any
+
+from metastore.errors import DamagedObject
+
+_LONG_TYPES = {"boolean", "tinyint", "smallint", "int", "bigint", "date", "timestamp", "timestamp_ntz"}
+_DECIMAL = re.compile(r"decimal\((\d+),\s*(-?\d+)\)")
+_TEXT = re.compile(r"string(?: collate .+)?|(?:char|varchar)\(\d+\)")
+_INTERVAL = re.compile(r"interval (?:year|month|day|hour|minute|second)(?: to (?:month|hour|minute|second))?")
+
+LONG_DECIMAL_DIGITS = 18
+
+
+def decimal_type(spark_type: str) -> tuple[int, int] | None:
+    """Precision and scale of a decimal type, None of any other type.
+
+    Example:
+        >>> decimal_type("decimal(10,2)"), decimal_type("int")
+        ((10, 2), None)
+    """
+    match = _DECIMAL.fullmatch(spark_type)
+    return (int(match[1]), int(match[2])) if match else None
+
+
+def encoding_of(spark_type: str) -> str | None:
+    """How values of a Spark type are stored: "long", "double", "binary", or None (counts only).
+
+    Args:
+        spark_type: Spark's `simpleString`.
+
+    Example:
+        >>> [encoding_of(t) for t in ("date", "float", "decimal(38,0)", "array<int>")]
+        ['long', 'double', 'binary', None]
+    """
+    decimal = decimal_type(spark_type)
+    if decimal:
+        return "long" if decimal[0] <= LONG_DECIMAL_DIGITS else "binary"
+    if spark_type in _LONG_TYPES or _INTERVAL.fullmatch(spark_type):
+        return "long"
+    if spark_type in ("float", "double"):
+        return "double"
+    return "binary" if spark_type == "binary" or _TEXT.fullmatch(spark_type) else None
+
+
+@dataclass(frozen=True)
+class Column:
+    """A leaf of a table's schema.
+
+    Attributes:
+        key: What identifies it: Iceberg's field id as text, or the JSON array of (physical) names.
+        path: Its names from the root of the schema.
+        type: Spark's `simpleString` at the time of writing.
+        encoding: "long", "double", "binary", or None where only counts are kept.
+        collation: The collation of a string column where it is not the binary one.
+    """
+
+    key: str
+    path: tuple[str, ...]
+    type: str
+    encoding: str | None
+    collation: str | None = None
+
+    @property
+    def name(self) -> str:
+        """The dotted name; parts that hold a dot or a back-quote are back-quoted.
+
+        Example:
+            >>> Column("1", ("a", "b.c"), "int", "long").name
+            'a.`b.c`'
+        """
+        return ".".join(_quoted(part) for part in self.path)
+
+    def to_json(self) -> dict[str, Any]:
+        """The column as it stands in a manifest."""
+        return {
+            "key": self.key,
+            "path": list(self.path),
+            "type": self.type,
+            "encoding": self.encoding,
+            "collation": self.collation,
+        }
+
+    @classmethod
+    def from_json(cls, value: Any) -> Column:
+        """The column of a manifest.
+
+        Raises:
+            DamagedObject: If a field is missing or of another type.
+        """
+        try:
+            key, path, spark_type = value["key"], value["path"], value["type"]
+            encoding, collation = value["encoding"], value.get("collation")
+        except (TypeError, KeyError, AttributeError) as e:
+            raise DamagedObject("manifest", f"a column lacks {e}") from e
+        texts = [key, spark_type, *(path if isinstance(path, list) and path else [None])]
+        if not all(isinstance(text, str) for text in texts):
+            raise DamagedObject("manifest", "a column has a field of another type")
+        if encoding not in ("long", "double", "binary", None) or not isinstance(collation, str | None):
+            raise DamagedObject("manifest", "a column has an unknown encoding")
+        return cls(key, tuple(path), spark_type, encoding, collation)
+
+
+def _quoted(part: str) -> str:
+    return "`" + part.replace("`", "``") + "`" if not part or "." in part or "`" in part else part

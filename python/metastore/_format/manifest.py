@@ -1,0 +1,316 @@
+"""The manifest: the whole state of one table's statistics, in one small file that is replaced as a whole."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from metastore._format.columns import Column
+from metastore._format.objects import ObjectRef
+from metastore.errors import DamagedObject, FormatTooNew
+
+FORMAT = 1
+FEATURES: frozenset[str] = frozenset()
+MAX_MANIFEST_BYTES = 1 << 20
+MAX_READ_BYTES = 16 << 20
+COMPUTED = ("files", "footer", "full")
+"""What statistics were computed from, from shallow to deep."""
+
+_DIGEST = b"sha256:"
+
+
+@dataclass(frozen=True)
+class TableIdentity:
+    """Which table the statistics describe.
+
+    Attributes:
+        format: "iceberg", "delta", "hudi" or "parquet".
+        uuid: What changes when a table is dropped and created again.
+        location: Its root URI.
+        name: What people call it; a label only.
+    """
+
+    format: str
+    uuid: str
+    location: str
+    name: str
+
+
+@dataclass(frozen=True)
+class SummaryRef:
+    """A summary object of a block and the ordinals of the block's columns that it holds."""
+
+    object: ObjectRef
+    columns: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Block:
+    """The index of some data files.
+
+    Attributes:
+        id: A uuid.
+        computed: "full", "footer" or "files".
+        columns: The columns that ordinals in the block's objects mean.
+        files: The object that lists the data files.
+        summary: The objects with their statistics.
+    """
+
+    id: str
+    computed: str
+    columns: tuple[Column, ...]
+    files: ObjectRef
+    summary: tuple[SummaryRef, ...]
+
+
+@dataclass(frozen=True)
+class Snapshot:
+    """The statistics of a table as of one of its snapshots.
+
+    Attributes:
+        id: Iceberg's snapshot id, Delta's version, Hudi's instant, or the digest of a listing.
+        analyzed_at: When, ISO 8601 in UTC.
+        computed: The deepest that its table level holds.
+        exact: False where deletes exist and live rows were not read.
+        columns: All leaves of its schema, in order.
+        files: Data files that blocks cover.
+        files_total: Data files that it has.
+        rows: Live rows.
+        physical_rows: Rows, deleted ones included.
+        size_bytes: Bytes of its data files.
+        live_size_bytes: The same, scaled by each file's share of live rows.
+        table_files: The object that lists its data files.
+        summary: The object with the columns' statistics, if any.
+        sketches: The object with the columns' sketches, if any.
+    """
+
+    id: str
+    analyzed_at: str
+    computed: str
+    exact: bool
+    columns: tuple[Column, ...]
+    files: int
+    files_total: int
+    rows: int | None
+    physical_rows: int | None
+    size_bytes: int
+    live_size_bytes: int | None
+    table_files: ObjectRef
+    summary: ObjectRef | None = None
+    sketches: ObjectRef | None = None
+
+
+@dataclass(frozen=True)
+class Manifest:
+    """All that is known about one table; `docs/format.md` explains the fields.
+
+    A change makes a new one with `dataclasses.replace`; the store numbers and signs it at commit.
+    """
+
+    table: TableIdentity
+    blocks: tuple[Block, ...] = ()
+    snapshots: tuple[Snapshot, ...] = ()
+    settings: dict[str, Any] = field(default_factory=dict)
+    sequence: int = 0
+    commit: str = ""
+    previous: str | None = None
+    written_at: str = ""
+    writer: str = ""
+    requires: tuple[str, ...] = ()
+    nodes: tuple[Any, ...] = ()
+    digest: str = field(default="", compare=False)
+    """SHA-256 of the stored bytes in hex: the next manifest's `previous`. Set by `from_bytes`."""
+
+    def to_bytes(self) -> bytes:
+        """The manifest as it is stored: a line of JSON and a line with its digest."""
+        schemas: dict[tuple[Column, ...], int] = {}
+        body = {
+            "format": FORMAT,
+            "requires": list(self.requires),
+            "sequence": self.sequence,
+            "commit": self.commit,
+            "previous": self.previous,
+            "written_at": self.written_at,
+            "writer": self.writer,
+            "table": dict(self.table.__dict__),
+            "settings": self.settings,
+            "blocks": [_block_to_json(b, schemas.setdefault(b.columns, len(schemas))) for b in self.blocks],
+            "snapshots": [_snapshot_to_json(s, schemas.setdefault(s.columns, len(schemas))) for s in self.snapshots],
+            "nodes": list(self.nodes),
+            "schemas": [[column.to_json() for column in columns] for columns in schemas],
+        }
+        line = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode() + b"\n"
+        return line + _DIGEST + hashlib.sha256(line).hexdigest().encode() + b"\n"
+
+    @classmethod
+    def from_bytes(cls, data: bytes, name: str = "manifest") -> Manifest:
+        """The manifest that these bytes hold.
+
+        Raises:
+            DamagedObject: If they are torn, altered, or not a manifest.
+            FormatTooNew: If a later version wrote them in a way that this one does not know.
+        """
+        body = _verified(data, name)
+        _refuse_newer(body, name)
+        try:
+            return replace(_from_json(body), digest=hashlib.sha256(data).hexdigest())
+        except (KeyError, TypeError, AttributeError, IndexError) as e:
+            raise DamagedObject(name, f"a field is missing or of another type ({e})") from e
+
+
+def block_to_footer(
+    block_id: str,
+    computed: str,
+    columns: tuple[Column, ...],
+    summary: tuple[SummaryRef, ...],
+    table: TableIdentity,
+    settings: dict[str, Any],
+) -> str:
+    """The value of a `files` object's footer key `metastore.block`: the block's JSON without `files`."""
+    body = {
+        "id": block_id,
+        "computed": computed,
+        "columns": [column.to_json() for column in columns],
+        "summary": [_summary_to_json(ref) for ref in summary],
+        "table": dict(table.__dict__),
+        "settings": settings,
+    }
+    return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+
+
+def block_from_footer(text: str, files: ObjectRef) -> tuple[Block, TableIdentity, dict[str, Any]]:
+    """The block that a `files` object describes, with the table and the settings it was made for.
+
+    Raises:
+        DamagedObject: If the text is not such a description.
+    """
+    try:
+        body = json.loads(text)
+        block = _block_from_json({**body, "files": files.to_json()}, [])
+        return block, _identity(body["table"]), dict(body["settings"])
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as e:
+        raise DamagedObject(files.name, f"it does not describe a block ({e})") from e
+
+
+def _verified(data: bytes, name: str) -> dict[str, Any]:
+    if len(data) > MAX_READ_BYTES:
+        raise DamagedObject(name, f"{len(data)} bytes")
+    line, newline, trailer = data.partition(b"\n")
+    expected = _DIGEST + hashlib.sha256(line + newline).hexdigest().encode() + b"\n"
+    if trailer != expected:
+        raise DamagedObject(name, "its digest is not that of its bytes")
+    try:
+        body = json.loads(line)
+    except ValueError as e:
+        raise DamagedObject(name, f"it is no JSON ({e})") from e
+    if not isinstance(body, dict):
+        raise DamagedObject(name, "it is no manifest")
+    return body
+
+
+def _refuse_newer(body: dict[str, Any], name: str) -> None:
+    version, requires = body.get("format"), body.get("requires", [])
+    if type(version) is not int or version < 1 or not isinstance(requires, list):
+        raise DamagedObject(name, "it names no format")
+    if version > FORMAT:
+        raise FormatTooNew(name, f"format {version}")
+    unknown = [str(feature) for feature in requires if feature not in FEATURES]
+    if unknown:
+        raise FormatTooNew(name, f"the feature {unknown[0]}")
+
+
+def _from_json(body: dict[str, Any]) -> Manifest:
+    schemas = [_columns(schema, []) for schema in body.get("schemas", [])]
+    return Manifest(
+        table=_identity(body["table"]),
+        blocks=tuple(_block_from_json(block, schemas) for block in body["blocks"]),
+        snapshots=tuple(_snapshot_from_json(snapshot, schemas) for snapshot in body["snapshots"]),
+        settings=dict(body.get("settings", {})),
+        sequence=_typed(body["sequence"], int),
+        commit=_typed(body["commit"], str),
+        previous=_typed(body["previous"], str, type(None)),
+        written_at=_typed(body["written_at"], str),
+        writer=_typed(body["writer"], str),
+        requires=tuple(body.get("requires", [])),
+        nodes=tuple(body.get("nodes", [])),
+    )
+
+
+def _typed(value: Any, *kinds: type) -> Any:
+    if type(value) not in kinds:
+        raise TypeError(f"{value!r:.80} is no {kinds[0].__name__}")
+    return value
+
+
+def _identity(value: Any) -> TableIdentity:
+    return TableIdentity(*(_typed(value[name], str) for name in TableIdentity.__dataclass_fields__))
+
+
+def _columns(value: Any, schemas: list[tuple[Column, ...]]) -> tuple[Column, ...]:
+    if type(value) is int and value >= 0:
+        return schemas[value]
+    return tuple(Column.from_json(column) for column in _typed(value, list))
+
+
+def _summary_to_json(ref: SummaryRef) -> dict[str, Any]:
+    return {**ref.object.to_json(), "columns": list(ref.columns)}
+
+
+def _summary_from_json(value: Any) -> SummaryRef:
+    return SummaryRef(ObjectRef.from_json(value), tuple(_typed(i, int) for i in value["columns"]))
+
+
+def _block_to_json(block: Block, columns: int) -> dict[str, Any]:
+    return {
+        "id": block.id,
+        "computed": block.computed,
+        "columns": columns,
+        "files": block.files.to_json(),
+        "summary": [_summary_to_json(ref) for ref in block.summary],
+    }
+
+
+def _block_from_json(value: Any, schemas: list[tuple[Column, ...]]) -> Block:
+    columns = _columns(value["columns"], schemas)
+    summary = tuple(_summary_from_json(ref) for ref in value["summary"])
+    if value["computed"] not in COMPUTED or any(i not in range(len(columns)) for r in summary for i in r.columns):
+        raise TypeError("a block that no writer of this format makes")
+    return Block(_typed(value["id"], str), value["computed"], columns, ObjectRef.from_json(value["files"]), summary)
+
+
+def _snapshot_to_json(snapshot: Snapshot, columns: int) -> dict[str, Any]:
+    objects = {
+        name: None if ref is None else ref.to_json()
+        for name, ref in (
+            ("table_files", snapshot.table_files),
+            ("summary", snapshot.summary),
+            ("sketches", snapshot.sketches),
+        )
+    }
+    return {**snapshot.__dict__, **objects, "columns": columns}
+
+
+def _snapshot_from_json(value: Any, schemas: list[tuple[Column, ...]]) -> Snapshot:
+    def optional(name: str) -> ObjectRef | None:
+        return None if value.get(name) is None else ObjectRef.from_json(value[name])
+
+    if value["computed"] not in COMPUTED:
+        raise TypeError("a snapshot that no writer of this format makes")
+    return Snapshot(
+        id=_typed(value["id"], str),
+        analyzed_at=_typed(value["analyzed_at"], str),
+        computed=value["computed"],
+        exact=_typed(value["exact"], bool),
+        columns=_columns(value["columns"], schemas),
+        files=_typed(value["files"], int),
+        files_total=_typed(value["files_total"], int),
+        rows=_typed(value["rows"], int, type(None)),
+        physical_rows=_typed(value["physical_rows"], int, type(None)),
+        size_bytes=_typed(value["size_bytes"], int),
+        live_size_bytes=_typed(value["live_size_bytes"], int, type(None)),
+        table_files=ObjectRef.from_json(value["table_files"]),
+        summary=optional("summary"),
+        sketches=optional("sketches"),
+    )

@@ -1,0 +1,175 @@
+"""Values: how bounds are cut, how wide decimals are stored, how stored values look to people and programs."""
+
+from __future__ import annotations
+
+import math
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+from zoneinfo import ZoneInfo
+
+import numpy as np
+
+from metastore._format import calendar
+from metastore._format.columns import decimal_type
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from metastore._format.columns import Column
+
+CUT_BYTES = 64
+DECIMAL_BYTES = 16
+ELLIPSIS = "…"
+
+_PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
+
+
+def cut_lower(value: bytes) -> tuple[bytes, bool]:
+    """A lower bound of at most 64 bytes, and whether it is the value itself.
+
+    Example:
+        >>> cut_lower(b"ab"), cut_lower(b"x" * 65) == (b"x" * 64, False)
+        ((b'ab', True), True)
+    """
+    return (value, True) if len(value) <= CUT_BYTES else (value[:CUT_BYTES], False)
+
+
+def cut_upper(value: bytes) -> tuple[bytes | None, bool]:
+    r"""An upper bound of at most 64 bytes (None: there is none so short), and whether it is the value itself.
+
+    Example:
+        >>> cut_upper(b"a" * 65)[0] == b"a" * 63 + b"b", cut_upper(b"\xff" * 65)
+        (True, (None, False))
+    """
+    if len(value) <= CUT_BYTES:
+        return value, True
+    prefix = value[:CUT_BYTES].rstrip(b"\xff")
+    return (prefix[:-1] + bytes([prefix[-1] + 1]) if prefix else None), False
+
+
+def decimal_to_bytes(unscaled: int) -> bytes:
+    """A wide decimal's unscaled value as 16 bytes, big-endian two's complement.
+
+    Raises:
+        OverflowError: If it needs more.
+    """
+    return unscaled.to_bytes(DECIMAL_BYTES, "big", signed=True)
+
+
+def decimal_from_bytes(value: bytes) -> int:
+    """The unscaled value of a wide decimal."""
+    return int.from_bytes(value, "big", signed=True)
+
+
+def typed(value: Any, column: Column) -> Any:
+    """A stored value as the Python value of its Spark type.
+
+    Dates and timestamps outside the years 1 to 9999 come as `numpy.datetime64` (the least timestamp of all, which
+    numpy takes for null, as its number); day-time intervals as `timedelta`, year-month intervals as a number of
+    months; null as None.
+
+    Example:
+        >>> from metastore._format.columns import Column
+        >>> typed(1250, Column("1", ("price",), "decimal(10,2)", "long"))
+        Decimal('12.50')
+    """
+    return None if value is None else _TYPED[_family(column)](value, column)
+
+
+def render(value: Any, column: Column, *, exact: bool = True, zone: str = "UTC") -> str | None:
+    """A stored value as Spark's `CAST(x AS STRING)` renders it; null as None.
+
+    Args:
+        value: The value as it is stored: an integer, a float or bytes.
+        column: Its column.
+        exact: False for a bound that may have been cut: a string then ends in an ellipsis.
+        zone: The time zone in which timestamps are shown.
+
+    Example:
+        >>> from metastore._format.columns import Column
+        >>> render(1e10, Column("1", ("x",), "double", "double"))
+        '1.0E10'
+    """
+    if value is None:
+        return None
+    family = _family(column)
+    if family == "timestamp":
+        return calendar.render_timestamp(int(value), ZoneInfo(zone))
+    if family in ("text", "bytes") and not exact:
+        return _without_torn_character(bytes(value)).decode("utf-8", "replace") + ELLIPSIS
+    return _RENDERED[family](value, column)
+
+
+def _family(column: Column) -> str:
+    if decimal_type(column.type):
+        return "decimal"
+    if column.type.startswith("interval "):
+        return "interval"
+    if column.encoding == "binary":
+        return "bytes" if column.type == "binary" else "text"
+    return column.type if column.type in _TYPED else "integer"
+
+
+def _decimal(value: Any, column: Column) -> Decimal:
+    unscaled = decimal_from_bytes(value) if column.encoding == "binary" else int(value)
+    precision_and_scale = decimal_type(column.type)
+    return Decimal(f"{unscaled}E{-precision_and_scale[1]}" if precision_and_scale else unscaled)
+
+
+def _text(value: Any, _: Column) -> str:
+    return bytes(value).decode("utf-8", "replace")
+
+
+_TYPED: dict[str, Callable[[Any, Column], Any]] = {
+    "boolean": lambda value, _: bool(value),
+    "integer": lambda value, _: int(value),
+    "float": lambda value, _: float(value),
+    "double": lambda value, _: float(value),
+    "decimal": _decimal,
+    "date": lambda value, _: calendar.to_date(int(value)),
+    "timestamp": lambda value, _: calendar.to_datetime(int(value), utc=True),
+    "timestamp_ntz": lambda value, _: calendar.to_datetime(int(value), utc=False),
+    "interval": lambda value, column: calendar.to_interval(int(value), column.type),
+    "text": _text,
+    "bytes": lambda value, _: bytes(value),
+}
+
+
+def _without_torn_character(value: bytes) -> bytes:
+    for tail in range(1, min(4, len(value) + 1)):
+        lead = value[-tail]
+        if lead >= 0xC0:  # a lead byte: does the cut leave all bytes of its character?
+            length = 2 if lead < 0xE0 else 3 if lead < 0xF0 else 4
+            return value if tail >= length else value[:-tail]
+        if lead < 0x80:
+            return value
+    return value
+
+
+def _render_double(value: float | np.float32) -> str:
+    if math.isnan(value):
+        return "NaN"
+    if math.isinf(value):
+        return "Infinity" if value > 0 else "-Infinity"
+    if value == 0:
+        return "-0.0" if math.copysign(1, value) < 0 else "0.0"
+    magnitude = abs(value)
+    digits, exponent = np.format_float_scientific(magnitude, unique=True, trim="0").split("e")
+    sign = "-" if value < 0 else ""
+    if _PLAIN_FROM <= magnitude < _PLAIN_BELOW:
+        return sign + np.format_float_positional(magnitude, unique=True, trim="0")
+    return f"{sign}{digits}E{int(exponent)}"
+
+
+_RENDERED: dict[str, Callable[[Any, Column], str]] = {
+    "boolean": lambda value, _: "true" if value else "false",
+    "integer": lambda value, _: str(int(value)),
+    "float": lambda value, _: _render_double(np.float32(value)),
+    "double": lambda value, _: _render_double(float(value)),
+    "decimal": lambda value, column: f"{_decimal(value, column):f}",
+    "date": lambda value, _: calendar.render_date(int(value)),
+    "timestamp_ntz": lambda value, _: calendar.render_timestamp(int(value), None),
+    "interval": lambda value, column: calendar.render_interval(int(value), column.type),
+    "text": _text,
+    "bytes": _text,
+}

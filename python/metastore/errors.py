@@ -1,0 +1,290 @@
+"""Every error that the Metastore raises on purpose.
+
+One tree, one stable code an error: the same codes stand in the shim's error class list, so that a mistake
+reads the same from SQL, Python and the command line. The facts of an error are attributes; its text is built
+from them.
+
+Example:
+    >>> from metastore.errors import ColumnNotFound
+    >>> error = ColumnNotFound("pirce", table="db.sales", near=["price"])
+    >>> str(error)
+    "[METASTORE_COLUMN_NOT_FOUND] db.sales has no column 'pirce'. Did you mean price?"
+    >>> error.column
+    'pirce'
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, ClassVar
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+__all__ = [
+    "AnalyzeFailed",
+    "ColumnNotFound",
+    "CommitUnknown",
+    "DamagedObject",
+    "FormatTooNew",
+    "InvalidArgument",
+    "InvalidSetting",
+    "JarNotFound",
+    "MetastoreError",
+    "NoSpark",
+    "NoStatistics",
+    "StoreNotWritable",
+    "TableNotFound",
+    "UnsupportedTable",
+]
+
+
+class MetastoreError(Exception):
+    """What all errors of the Metastore have in common.
+
+    Attributes:
+        code: The stable name of the kind of error, the same in SQL and in Python.
+        message: What happened, in one line.
+        hint: What to do about it; empty where nothing general can be said.
+    """
+
+    code: ClassVar[str] = "METASTORE_ERROR"
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(message, hint)
+        self.message = message
+        self.hint = hint
+
+    def __str__(self) -> str:
+        return f"[{self.code}] {self.message}" + (f" {self.hint}" if self.hint else "")
+
+    def __reduce__(self) -> tuple[Callable[..., MetastoreError], tuple[Any, ...]]:
+        # Subclasses are built from facts, not from `args`: executors send errors to the driver pickled.
+        return _restore, (type(self), self.args, self.__dict__)
+
+
+def _restore(cls: type[MetastoreError], args: tuple[Any, ...], facts: dict[str, Any]) -> MetastoreError:
+    error = cls.__new__(cls)
+    error.args = args
+    error.__dict__.update(facts)
+    return error
+
+
+def _near(names: Sequence[str]) -> str:
+    return f"Did you mean {' or '.join(names)}?" if names else ""
+
+
+class NoStatistics(MetastoreError):
+    """A table has no statistics of the kind asked for.
+
+    Attributes:
+        table: The table as the user named it.
+        command: The statement that makes the statistics.
+    """
+
+    code = "METASTORE_NO_STATISTICS"
+
+    def __init__(self, table: str, command: str | None = None, detail: str = "") -> None:
+        self.table = table
+        self.command = command or f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS"
+        super().__init__(f"{table} has no statistics{f' {detail}' if detail else ''}.", f"Run: {self.command}")
+
+
+class TableNotFound(MetastoreError):
+    """A table, or a location that should hold one, does not exist.
+
+    Attributes:
+        table: The table as the user named it.
+        near: Existing names that look like it.
+    """
+
+    code = "METASTORE_TABLE_NOT_FOUND"
+
+    def __init__(self, table: str, near: Sequence[str] = ()) -> None:
+        self.table = table
+        self.near = tuple(near)
+        super().__init__(f"There is no table {table}.", _near(self.near))
+
+
+class ColumnNotFound(MetastoreError):
+    """A table has no column of that name.
+
+    Attributes:
+        column: The column as the user named it.
+        table: The table.
+        near: Existing columns whose names look like it.
+    """
+
+    code = "METASTORE_COLUMN_NOT_FOUND"
+
+    def __init__(self, column: str, table: str, near: Sequence[str] = ()) -> None:
+        self.column = column
+        self.table = table
+        self.near = tuple(near)
+        super().__init__(f"{table} has no column '{column}'.", _near(self.near))
+
+
+class FormatTooNew(MetastoreError):
+    """Statistics were written by a later version whose format this version does not know.
+
+    Attributes:
+        where: The object that says so.
+        found: The format version, or the feature, that is not known here.
+    """
+
+    code = "METASTORE_FORMAT_TOO_NEW"
+
+    def __init__(self, where: str, found: str) -> None:
+        self.where = where
+        self.found = found
+        super().__init__(
+            f"The statistics at {where} need {found}, which this version does not know.",
+            "Upgrade pyspark-metastore.",
+        )
+
+
+class StoreNotWritable(MetastoreError):
+    """The place for the statistics cannot be written, or not safely.
+
+    Attributes:
+        store: The URI of the store.
+        reason: Why.
+    """
+
+    code = "METASTORE_STORE_NOT_WRITABLE"
+
+    def __init__(self, store: str, reason: str, hint: str = "") -> None:
+        self.store = store
+        self.reason = reason
+        super().__init__(
+            f"Statistics cannot be written to {store}: {reason}.",
+            hint or "Set spark.metastore.store to a writable folder to keep statistics away from the table.",
+        )
+
+
+class CommitUnknown(MetastoreError):
+    """The store's answers do not tell whether a commit took place.
+
+    Nothing is damaged and nothing was deleted: the commit is either there completely or not at all. Repeating
+    the command is safe; objects that were finished are found again.
+
+    Attributes:
+        store: The URI of the store.
+        sequence: The number of the manifest in question.
+        reason: The last answer of the store.
+    """
+
+    code = "METASTORE_COMMIT_UNKNOWN"
+
+    def __init__(self, store: str, sequence: int, reason: str) -> None:
+        self.store = store
+        self.sequence = sequence
+        self.reason = reason
+        super().__init__(
+            f"It is not known whether statistics {sequence} were committed to {store}: {reason}.",
+            "Repeat the command; it continues where this one stopped.",
+        )
+
+
+class UnsupportedTable(MetastoreError):
+    """A table, or its location, is of a kind that the Metastore does not handle.
+
+    Attributes:
+        table: The table or location.
+        reason: What is not handled.
+    """
+
+    code = "METASTORE_UNSUPPORTED_TABLE"
+
+    def __init__(self, table: str, reason: str, hint: str = "") -> None:
+        self.table = table
+        self.reason = reason
+        super().__init__(f"{table} is not supported: {reason}.", hint)
+
+
+class DamagedObject(MetastoreError):
+    """A stored object is not what was written: truncated, altered, or not one of ours.
+
+    Attributes:
+        name: The object.
+        reason: What is wrong with it.
+    """
+
+    code = "METASTORE_DAMAGED_OBJECT"
+
+    def __init__(self, name: str, reason: str) -> None:
+        self.name = name
+        self.reason = reason
+        super().__init__(f"{name} is damaged: {reason}.", "Analyze the table again.")
+
+
+class InvalidArgument(MetastoreError):
+    """An argument has a value that it cannot have.
+
+    Attributes:
+        argument: The name of the argument.
+        reason: What is wrong with its value.
+    """
+
+    code = "METASTORE_INVALID_ARGUMENT"
+
+    def __init__(self, argument: str, reason: str, hint: str = "") -> None:
+        self.argument = argument
+        self.reason = reason
+        super().__init__(f"{argument}: {reason}.", hint)
+
+
+class InvalidSetting(MetastoreError):
+    """A setting has a value that it cannot have.
+
+    Attributes:
+        setting: The name of the setting.
+        value: Its value.
+        reason: What is wrong with it.
+    """
+
+    code = "METASTORE_INVALID_SETTING"
+
+    def __init__(self, setting: str, value: object, reason: str) -> None:
+        self.setting = setting
+        self.value = value
+        self.reason = reason
+        super().__init__(f"{setting} = {value!r}: {reason}.")
+
+
+class NoSpark(MetastoreError):
+    """Something needs a Spark session, a Spark version or a Java that is not there.
+
+    Attributes:
+        reason: What is missing.
+    """
+
+    code = "METASTORE_NO_SPARK"
+
+    def __init__(self, reason: str, hint: str = "") -> None:
+        self.reason = reason
+        super().__init__(f"{reason}.", hint or "Run `metastore doctor` to see what is missing.")
+
+
+class JarNotFound(MetastoreError):
+    """A jar is neither installed nor to be had; the message says which and where it was looked for."""
+
+    code = "METASTORE_JAR_NOT_FOUND"
+
+    def __init__(self, message: str, hint: str = "") -> None:
+        super().__init__(f"{message}.", hint or "Run `metastore doctor` to see what is missing.")
+
+
+class AnalyzeFailed(MetastoreError):
+    """ANALYZE stopped; the statistics that were there before are untouched.
+
+    Attributes:
+        table: The table.
+        reason: The first cause.
+    """
+
+    code = "METASTORE_ANALYZE_FAILED"
+
+    def __init__(self, table: str, reason: str, hint: str = "") -> None:
+        self.table = table
+        self.reason = reason
+        super().__init__(f"ANALYZE of {table} failed: {reason}.", hint)
