@@ -1,0 +1,311 @@
+"""The one registry of settings, and where each value comes from.
+
+A setting has one name in four places: `spark.metastore.pruning.enabled` as a Spark conf, `METASTORE_PRUNING_ENABLED`
+in the environment, `pruning.enabled` in `metastore.toml` or in `[tool.metastore]` of a pyproject. The first of
+argument, Spark conf, environment, file and default that has it wins; an empty or false value is a value.
+`python -m metastore.settings <file>` writes the registry as documentation.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from dataclasses import dataclass
+from difflib import get_close_matches
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any
+
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic_settings import (
+    BaseSettings,
+    EnvSettingsSource,
+    NoDecode,
+    PyprojectTomlConfigSettingsSource,
+    SettingsConfigDict,
+    TomlConfigSettingsSource,
+)
+
+from metastore.errors import InvalidArgument, InvalidSetting
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import SparkSession
+
+PREFIX = "spark.metastore."
+SOURCES = ("argument", "spark", "environment", "file")
+FORMATS = ("iceberg", "delta", "hudi", "parquet")
+SIZE = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
+DURATION = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)?", re.IGNORECASE)
+MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+
+
+def _bytes(value: object) -> int:
+    """Reads a size as Spark writes it: `256m`, `1g`, `4096`."""
+    match = SIZE.fullmatch(str(value).strip())
+    if match is None:
+        raise ValueError("write a size such as 256m or 1g")
+    return int(match[1]) << (10 * "_kmgt".index((match[2] or "_").lower()))
+
+
+def _milliseconds(value: object) -> int:
+    """Reads a duration as Spark writes it: `2s`, `500ms`, `1min`."""
+    match = DURATION.fullmatch(str(value).strip())
+    if match is None:
+        raise ValueError("write a duration such as 2s or 500ms")
+    return int(match[1]) * MILLISECONDS[(match[2] or "ms").lower()]
+
+
+def _names(value: object) -> tuple[str, ...]:
+    """Reads a list of names: `a,b`, or a TOML list."""
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, list | tuple):
+        raise ValueError("write a list of names such as a,b")  # noqa: TRY004 - pydantic reports ValueError
+    return tuple(name for name in (str(item).strip() for item in given) if name)
+
+
+def _formats(value: object) -> tuple[str, ...]:
+    names = tuple(name.lower() for name in _names(value))
+    unknown = [name for name in names if name not in FORMATS]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is none of {', '.join(FORMATS)}")
+    return names
+
+
+def _text(value: object) -> str | None:
+    return str(value).strip() or None if value is not None else None
+
+
+Size = Annotated[int, BeforeValidator(_bytes)]
+Duration = Annotated[int, BeforeValidator(_milliseconds)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_names), NoDecode]
+Formats = Annotated[tuple[str, ...], BeforeValidator(_formats), NoDecode]
+Text = Annotated[str | None, BeforeValidator(_text)]
+
+
+def _setting(key: str, default: str, meaning: str, **check: Any) -> Any:
+    """Declares a setting; its default is text, read by the same rules as any other source."""
+    return Field(default=default, description=meaning, json_schema_extra={"key": PREFIX + key}, **check)
+
+
+class Settings(BaseModel):
+    """Every setting, typed and checked."""
+
+    model_config = ConfigDict(frozen=True, validate_default=True)
+
+    enabled: bool = _setting(
+        "enabled",
+        "true",
+        "false: as if not installed (no pruning, no statistics to the optimizer); table functions still read",
+    )
+    pruning_enabled: bool = _setting("pruning.enabled", "true", "file pruning alone")
+    cbo_enabled: bool = _setting(
+        "cbo.enabled",
+        "true",
+        "statistics to the optimizer alone; also switches on `spark.sql.cbo.enabled` and "
+        "`spark.sql.cbo.joinReorder.enabled` for the SparkContext where the user has set neither",
+    )
+    prune_inside_writes: bool = _setting(
+        "pruneInsideWrites", "false", "prune the reads of INSERT .. SELECT, MERGE sources, CTAS"
+    )
+    hudi_bypass_skipping: bool = _setting(
+        "hudi.bypassSkipping", "true", "Hudi's own skipping is not asked where our statistics cover the table"
+    )
+    store: Text = _setting("store", "", "root URI for all statistics; not set: beside each table")
+    analyze_formats: Formats = _setting(
+        "analyze.formats",
+        "iceberg,delta,hudi",
+        "formats whose `ANALYZE TABLE` is ours; add `parquet` to take over session-catalog Parquet tables too",
+    )
+    histogram_bins: int = _setting("histogram.bins", "1000", "bins of a histogram, 2..10000", ge=2, le=10000)
+    frequencies_top: int = _setting(
+        "frequencies.top", "1000", "most frequent values kept per column and file when not complete", ge=1
+    )
+    ranks_columns: Names = _setting(
+        "ranks.columns", "", "columns that also get exact ranks; also as table property `metastore.ranks.columns`"
+    )
+    distribution_columns: Names = _setting(
+        "distribution.columns",
+        "",
+        "columns that also get the distribution of values over files; also as table property "
+        "`metastore.distribution.columns`",
+    )
+    python: Text = _setting("python", "", "interpreter that runs ANALYZE on the driver host; not set: found")
+    snapshots_keep: int = _setting("snapshots.keep", "10", "analyzed snapshots kept in the manifest", ge=1)
+    cache_size: Size = _setting("cache.size", "256m", "decoded statistics kept in the driver")
+    planning_timeout: Duration = _setting("planning.timeout", "2s", "past it a scan is planned without us")
+
+
+class _Outside(BaseSettings, Settings):
+    """The same settings where they are read from outside of Python."""
+
+    model_config = SettingsConfigDict(
+        env_prefix="METASTORE_", extra="ignore", pyproject_toml_table_header=("tool", "metastore")
+    )
+
+
+@dataclass(frozen=True)
+class Setting:
+    """One setting: what it is called, what it means, what it is when nobody sets it."""
+
+    key: str
+    field: str
+    default: str
+    meaning: str
+
+    @property
+    def environment(self) -> str:
+        """Name of the environment variable."""
+        return "METASTORE_" + self.field.upper()
+
+
+@dataclass(frozen=True)
+class Resolved:
+    """A setting with its value and where that was found.
+
+    `value` is typed (sizes in bytes, durations in milliseconds); `text` is what was written; `source` is `argument`,
+    `spark`, `environment`, `file` or `default`.
+    """
+
+    setting: Setting
+    value: Any
+    text: str
+    source: str
+
+
+def _field_of(key: str) -> str:
+    return re.sub(r"([a-z])([A-Z])", r"\1_\2", key.removeprefix(PREFIX)).replace(".", "_").lower()
+
+
+def _declared() -> dict[str, Setting]:
+    found = {}
+    for field, info in Settings.model_fields.items():
+        extra = info.json_schema_extra
+        key = str(extra["key"]) if isinstance(extra, dict) else field
+        found[key] = Setting(key, field, str(info.default), info.description or "")
+    return found
+
+
+REGISTRY: Mapping[str, Setting] = _declared()
+
+
+def resolve(spark: SparkSession | None = None, arguments: Mapping[str, object] | None = None) -> tuple[Resolved, ...]:
+    """Returns every setting with value and source.
+
+    Args:
+        spark: the session whose conf is asked, classic or Connect.
+        arguments: values given by a caller, by key; they win.
+
+    Raises:
+        InvalidSetting: a value fails its check.
+        InvalidArgument: a name is no setting.
+
+    Example:
+        >>> from metastore import settings
+        >>> bins = {found.setting.key: found for found in settings.resolve()}["spark.metastore.histogram.bins"]
+        >>> bins.value, bins.source
+        (1000, 'default')
+    """
+    given = {
+        "argument": {_known(key, "asked for").field: value for key, value in (arguments or {}).items()},
+        "spark": _from_spark(spark),
+        "environment": EnvSettingsSource(_Outside)(),
+        "file": _from_file(Path.cwd()),
+    }
+    return tuple(_resolved(setting, given) for setting in REGISTRY.values())
+
+
+def get(key: str, spark: SparkSession | None = None, argument: object = None) -> Any:
+    """Returns the typed value of one setting.
+
+    Args:
+        key: as a Spark conf, such as `spark.metastore.store`.
+        spark: the session whose conf is asked.
+        argument: a caller's own value, which wins unless it is None.
+
+    Raises:
+        InvalidSetting: its value fails its check.
+        InvalidArgument: no such setting.
+
+    Example:
+        >>> from metastore import settings
+        >>> settings.get("spark.metastore.snapshots.keep", argument=3)
+        3
+    """
+    wanted = _known(key, "asked for")
+    found = resolve(spark, {key: argument} if argument is not None else None)
+    return next(one.value for one in found if one.setting == wanted)
+
+
+def markdown() -> str:
+    """Returns the registry as the page `docs/settings.md`."""
+    rows = [
+        f"| `{one.key}` | `{one.environment}` | {f'`{one.default}`' if one.default else '(none)'} | {one.meaning} |"
+        for one in REGISTRY.values()
+    ]
+    return "\n".join([_PAGE, *rows]) + "\n"
+
+
+_PAGE = """# Settings
+
+Made from the registry in `python/metastore/settings.py` by `python -m metastore.settings docs/settings.md`.
+
+The first place that has a setting wins: an argument, the Spark conf, the environment, the nearest `metastore.toml` (or
+`[tool.metastore]` of a `pyproject.toml`) at or above the working folder, the default. In TOML a setting is called what
+follows `spark.metastore.`: `pruning.enabled = false`. `metastore config` shows every value and where it comes from.
+The planner inside a running Spark reads the Spark conf and the environment of the driver;
+`metastore.configure(builder)` hands it the settings of a file.
+
+| Spark conf | environment | default | meaning |
+|---|---|---|---|"""
+
+
+def _resolved(setting: Setting, given: Mapping[str, Mapping[str, object]]) -> Resolved:
+    source = next((name for name in SOURCES if setting.field in given[name]), "default")
+    value = given[source][setting.field] if source in given else setting.default
+    text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+    try:
+        checked = Settings.model_validate({setting.field: value})
+    except ValidationError as error:
+        reason = error.errors()[0]["msg"].removeprefix("Value error, ")
+        raise InvalidSetting(setting.key, text, f"{reason} (it comes from: {source})") from error
+    written = text.lower() if isinstance(value, bool) else text
+    return Resolved(setting, getattr(checked, setting.field), written, source)
+
+
+def _known(key: str, source: str) -> Setting:
+    found = REGISTRY.get(key) or REGISTRY.get(PREFIX + key)
+    if found is None:
+        near = get_close_matches(PREFIX + key.removeprefix(PREFIX), REGISTRY, n=1)
+        reason = f"did you mean {near[0]}" if near else "`metastore config` lists every setting"
+        raise InvalidArgument(key, f"no such setting ({source}); {reason}")
+    return found
+
+
+def _from_spark(spark: SparkSession | None) -> dict[str, object]:
+    if spark is None:
+        return {}
+    found = {one.field: spark.conf.get(one.key, None) for one in REGISTRY.values()}
+    return {field: value for field, value in found.items() if value is not None}
+
+
+def _from_file(folder: Path) -> dict[str, object]:
+    readers = {"metastore.toml": TomlConfigSettingsSource, "pyproject.toml": PyprojectTomlConfigSettingsSource}
+    for place in (folder, *folder.parents):
+        for name, reader in readers.items():
+            file = place / name
+            values = reader(_Outside, file).toml_data if file.is_file() else {}
+            if values:
+                return {_known(key, f"in {file}").field: value for key, value in _flat(values)}
+    return {}
+
+
+def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, object]]:
+    pairs: list[tuple[str, object]] = []
+    for key, value in values.items():
+        pairs += _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(prefix + key, value)]
+    return pairs
+
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(markdown(), "utf-8")
