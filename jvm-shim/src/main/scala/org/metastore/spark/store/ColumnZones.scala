@@ -5,8 +5,8 @@ import org.apache.spark.sql.types.DataType
 /**
  * What is known of one column in one data file: physical rows, deleted ones included.
  *
- * @param lo       no non-null, non-NaN value is below it; Catalyst's internal value of `dataType`; `None`: unknown
- * @param hi       no non-null, non-NaN value is above it
+ * @param lo       no non-null value is below it; Catalyst's internal value of the type; `None`: unknown
+ * @param hi       no non-null value is above it, in Spark's order: NaN where doubles hold one
  * @param loExact  `lo` occurs in the file (not cut or rounded)
  * @param distinct distinct non-null values; `avgLen`, `maxLen` in bytes: only what the statistics hold
  */
@@ -18,19 +18,38 @@ final case class ColumnZone(
  * One column in all files of a [[FileList]], aligned with it. `-1` in a count and `false` in `known` mean unknown: then
  * nothing may be concluded. Contradictory statistics of a file (bounds inverted, more nulls than rows) are unknown already.
  *
- * @param known   the file has usable statistics of this column
- * @param hasLo   the file has a lower bound; its value stands in `bounds`
- * @param bounds  the bounds in the order of `Bounds`
+ * @param known  the file has usable statistics of this column
+ * @param bounds bounds of the file's non-null values in Spark's order; where doubles hold a NaN it is the upper bound
  */
 final class ColumnZones(
     val key: String, val dataType: DataType, val known: Array[Boolean], val rows: Array[Long], val nulls: Array[Long],
-    val nans: Array[Long], val bounds: Bounds) {
+    val nans: Array[Long], val bounds: Bounds, contradictory: java.util.BitSet) {
+
+  /** Whether the file's statistics were set aside because they contradict themselves. */
+  def isContradictory(file: Int): Boolean = contradictory.get(file)
 
   def length: Int = known.length
 }
 
 /** Distinct counts and lengths of one column, aligned with a [[FileList]]; -1 and NaN mean unknown. */
 final class ColumnSizes(val distinct: Array[Long], val avgLen: Array[Double], val maxLen: Array[Long])
+
+private[store] object ColumnSizes {
+
+  /** Puts the parts of a column in the order of the scan's files; later parts replace earlier ones. */
+  def assemble(parts: Seq[Part[BlockSizes]], length: Int): ColumnSizes = {
+    val sizes = new ColumnSizes(Array.fill(length)(-1L), Array.fill(length)(Double.NaN), Array.fill(length)(-1L))
+    for (part <- parts; i <- 0 until length) {
+      val file = part.block.ordinals(i)
+      if (file >= 0) {
+        if (part.column.distinct(file) >= 0) sizes.distinct(i) = part.column.distinct(file)
+        if (!part.column.avgLen(file).isNaN) sizes.avgLen(i) = part.column.avgLen(file)
+        if (part.column.maxLen(file) >= 0) sizes.maxLen(i) = part.column.maxLen(file)
+      }
+    }
+    sizes
+  }
+}
 
 /**
  * Bounds of non-null values, one pair a file, in one of two orders that agree with Spark's ordering of the type:

@@ -1,5 +1,8 @@
 package org.metastore.spark.store
 
+import java.lang.ref.SoftReference
+import java.util.concurrent.atomic.AtomicReference
+
 /**
  * The data files of one scan before pruning, in the scan's order: everything about them is then an array of this length.
  *
@@ -17,4 +20,12 @@ final class FileList(val paths: Array[String], val sizes: Array[Long], val modif
   def this(paths: Array[String], sizes: Array[Long]) = this(paths, sizes, null)
 
   def length: Int = paths.length
+
+  private val join = new AtomicReference[SoftReference[JoinedFiles]](new SoftReference(null)) // scalastyle:ignore
+
+  /** The join of this list with that version of the statistics, if it is the last one that was made. */
+  private[store] def joined(fingerprint: String): Option[JoinedFiles] =
+    Option(join.get.get).filter(_.fingerprint == fingerprint)
+
+  private[store] def keep(joined: JoinedFiles): Unit = join.set(new SoftReference(joined))
 }

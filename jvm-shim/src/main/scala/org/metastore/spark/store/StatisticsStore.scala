@@ -1,5 +1,8 @@
 package org.metastore.spark.store
 
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+
 import org.metastore.spark.explain.Reason
 
 /**
@@ -51,7 +54,26 @@ trait StatisticsStore {
 
 object StatisticsStore {
 
-  /** Opens the statistics kept in the folder `root`, any URI that Hadoop reads; reads nothing yet. */
-  def open(root: String, conf: org.apache.hadoop.conf.Configuration): StatisticsStore =
-    throw new UnsupportedOperationException(s"not yet readable: $root, $conf")
+  /**
+   * Opens the statistics kept in the folder `root`, any URI that Hadoop reads; reads nothing yet.
+   *
+   * {{{
+   * StatisticsStore.open("/warehouse/db/t/_metastore", spark.sessionState.newHadoopConf()).manifest()
+   * }}}
+   */
+  def open(root: String, conf: Configuration): StatisticsStore = new HadoopStatisticsStore(new Path(root), conf)
+
+  /**
+   * Where the statistics of a table are kept.
+   *
+   * @param location  the table's location
+   * @param store     `spark.metastore.store`, if it is set
+   * @param format    `iceberg`, `delta`, `hudi` or `parquet`
+   * @param tableUuid uuid of the table
+   */
+  def rootOf(location: String, store: Option[String], format: String, tableUuid: String): String =
+    store.filter(_.nonEmpty) match {
+      case Some(uri) => s"${uri.stripSuffix("/")}/$format-$tableUuid"
+      case None => s"${location.stripSuffix("/")}/_metastore"
+    }
 }

@@ -1,0 +1,50 @@
+package org.metastore.spark.store
+
+/**
+ * One column of a block as stored, by data file: arrays of the block's number of files. Doubles stand as `DoubleOrder.key`,
+ * long decimals with the sign bit flipped. Counts: -1 is unknown.
+ *
+ * @param present the block has a row for this file
+ * @param lo      of integers and doubles, else null
+ * @param loBytes of binary values, else null
+ */
+private[store] final class BlockColumn(
+    val present: Array[Boolean], val rows: Array[Long], val nulls: Array[Long], val nans: Array[Long], val lo: Array[Long],
+    val hi: Array[Long], val loBytes: Array[Array[Byte]], val hiBytes: Array[Array[Byte]], val flags: Array[Byte]) {
+
+  def weight: Long = {
+    val fixed = present.length * (1L + 3 * 8 + 1) + (if (lo == null) 0 else present.length * 16L)
+    fixed + Seq(loBytes, hiBytes).filter(_ != null).flatMap(_.iterator).map(b => if (b == null) 8L else 24L + b.length).sum
+  }
+}
+
+/** Distinct counts and lengths of one column of a block, by data file; -1 and NaN are unknown. */
+private[store] final class BlockSizes(val distinct: Array[Long], val avgLen: Array[Double], val maxLen: Array[Long]) {
+  def weight: Long = distinct.length * 24L
+}
+
+/** The data files of a block and where each path stands in it. */
+private[store] final class BlockFiles(
+    paths: Array[String], sizes: Array[Long], modified: Array[Long], val rows: Array[Long]) {
+  private val ordinals = new java.util.HashMap[String, Integer](paths.length * 2)
+  paths.indices.foreach(i => ordinals.put(paths(i), i))
+
+  def length: Int = rows.length
+
+  def weight: Long = paths.iterator.map(path => 120L + path.length).sum
+
+  /** Ordinal in the block of each file of the list, -1 where path, size or modification time are not known here. */
+  def join(files: FileList): Array[Int] = {
+    val joined = new Array[Int](files.length)
+    var i = 0
+    while (i < joined.length) {
+      val found = ordinals.get(files.paths(i))
+      joined(i) = if (found != null && same(found, files, i)) found else -1
+      i += 1
+    }
+    joined
+  }
+
+  private def same(file: Int, files: FileList, i: Int): Boolean =
+    sizes(file) == files.sizes(i) && (files.modified == null || modified(file) == files.modified(i))
+}

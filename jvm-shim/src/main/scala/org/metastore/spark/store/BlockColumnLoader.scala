@@ -1,0 +1,107 @@
+package org.metastore.spark.store
+
+/** Turns the rows of a summary's row group into columns by data file. Each field is decoded once for all its columns. */
+private[store] final class BlockColumnLoader(block: Block, group: SummaryGroup, files: Int) {
+  private val spans = group.spans(files)
+  private val rows = group.longs("rows", -1)
+  private val nulls = group.longs("nulls", -1)
+  private val nans = group.longs("nans", -1)
+  private val loExact = group.longs("lo_exact", 0)
+  private val hiExact = group.longs("hi_exact", 0)
+  private lazy val longBounds = new NumberBounds("lo_long", "hi_long")
+  private lazy val doubleBounds = new NumberBounds("lo_double", "hi_double")
+  private lazy val binaryBounds = (group.bytes("lo_binary"), group.bytes("hi_binary"))
+
+  /** Ordinals of the columns that the row group holds. */
+  def columns: Seq[Int] = spans.keys.filter(block.columns.indices.contains).toSeq
+
+  def load(column: Int): BlockColumn = {
+    val span = spans(column)
+    val entry = block.columns(column)
+    entry.encoding match {
+      case Some(Encoding.LongValues) => numbers(span, longBounds)
+      case Some(Encoding.DoubleValues) => numbers(span, doubleBounds)
+      case Some(Encoding.BinaryValues) => binary(span, signed = entry.dataType.startsWith("decimal"))
+      case None => counts(span, null, null, null, null, new Array[Byte](files)) // scalastyle:ignore
+    }
+  }
+
+  private def numbers(span: Span, bounds: NumberBounds): BlockColumn =
+    counts(
+      span, span.scatter(bounds.lo, Long.MinValue), span.scatter(bounds.hi, Long.MaxValue), null, null, // scalastyle:ignore
+      span.scatter(bounds.flags))
+
+  private def binary(span: Span, signed: Boolean): BlockColumn = {
+    val (lows, highs) = binaryBounds
+    val lo = span.scatter(lows)
+    val hi = span.scatter(highs)
+    val flags = span.scatter(exactness)
+    if (!signed) counts(span, null, null, lo, hi, flags) // scalastyle:ignore
+    else counts(span, null, null, lo.map(DecimalBytes.ordered), hi.map(DecimalBytes.ordered), flags) // scalastyle:ignore
+  }
+
+  private def counts(
+      span: Span, lo: Array[Long], hi: Array[Long], loBytes: Array[Array[Byte]], hiBytes: Array[Array[Byte]],
+      flags: Array[Byte]): BlockColumn =
+    new BlockColumn(
+      span.present, span.scatter(rows, -1), span.scatter(nulls, -1), span.scatter(nans, -1), lo, hi, loBytes, hiBytes, flags)
+
+  private lazy val exactness: Array[Byte] = {
+    val flags = new Array[Byte](rows.length)
+    var i = 0
+    while (i < flags.length) {
+      flags(i) = ((if (loExact(i) == 1) Bounds.LoExact else 0) | (if (hiExact(i) == 1) Bounds.HiExact else 0)).toByte
+      i += 1
+    }
+    flags
+  }
+
+  private final class NumberBounds(loField: String, hiField: String) {
+    private val (lows, hasLo) = present(loField)
+    private val (highs, hasHi) = present(hiField)
+
+    val flags: Array[Byte] = exactness.clone()
+    val lo: Array[Long] = lows
+    val hi: Array[Long] = highs
+    flags.indices.foreach { i =>
+      if (hasLo(i)) flags(i) = (flags(i) | Bounds.HasLo).toByte
+      else {
+        lo(i) = Long.MinValue
+        flags(i) = (flags(i) & ~Bounds.LoExact).toByte
+      }
+      if (hasHi(i)) flags(i) = (flags(i) | Bounds.HasHi).toByte
+      else {
+        hi(i) = Long.MaxValue
+        flags(i) = (flags(i) & ~Bounds.HiExact).toByte
+      }
+    }
+
+    private def present(field: String): (Array[Long], Array[Boolean]) =
+      if (group.has(field)) group.presentLongs(field) else (new Array[Long](rows.length), new Array[Boolean](rows.length))
+  }
+}
+
+/** Decimals of more than 18 digits: 16 bytes big-endian two's complement, here with the sign bit flipped for unsigned order. */
+object DecimalBytes {
+  private val Length = 16
+
+  /** Flips the sign bit; null stays null, another length is unknown. */
+  def ordered(bytes: Array[Byte]): Array[Byte] =
+    if (bytes == null || bytes.length != Length) null // scalastyle:ignore
+    else {
+      val flipped = bytes.clone()
+      flipped(0) = (flipped(0) ^ 0x80).toByte
+      flipped
+    }
+
+  /** The ordered bytes of an unscaled value. */
+  def of(unscaled: java.math.BigInteger): Array[Byte] = {
+    val bytes = unscaled.toByteArray
+    val out = Array.fill[Byte](Length)(if (unscaled.signum < 0) -1 else 0)
+    System.arraycopy(bytes, 0, out, Length - bytes.length, bytes.length)
+    ordered(out)
+  }
+
+  /** The unscaled value of ordered bytes. */
+  def unscaled(bytes: Array[Byte]): java.math.BigInteger = new java.math.BigInteger(ordered(bytes))
+}

@@ -1,0 +1,108 @@
+package org.metastore.spark.store
+
+import java.io.ByteArrayInputStream
+
+import com.github.luben.zstd.Zstd
+import org.apache.parquet.bytes.BytesInput
+import org.apache.parquet.column.ColumnDescriptor
+import org.apache.parquet.column.page.{DataPage, DataPageV1, DataPageV2, DictionaryPage, PageReader}
+import org.apache.parquet.column.statistics.Statistics
+import org.apache.parquet.format.{PageHeader, PageType, Util}
+import org.apache.parquet.format.converter.ParquetMetadataConverter
+import org.apache.parquet.hadoop.metadata.{ColumnChunkMetaData, CompressionCodecName}
+
+/** The pages of one verified column chunk that stands in memory. */
+private[store] final class ChunkPages(
+    obj: String, chunk: ColumnChunkMetaData, val descriptor: ColumnDescriptor, bytes: Array[Byte], start: Int)
+  extends PageReader {
+  import ChunkPages._
+
+  private val end = start + chunk.getTotalSize.toInt
+  private var at = start
+  private var valuesLeft = chunk.getValueCount
+  private val statistics: Statistics[_] = Statistics.createStats(descriptor.getPrimitiveType)
+
+  override def getTotalValueCount: Long = chunk.getValueCount
+
+  override def readDictionaryPage(): DictionaryPage = {
+    val before = at
+    val header = if (at < end) nextHeader() else null // scalastyle:ignore
+    if (header == null || header.getType != PageType.DICTIONARY_PAGE) {
+      at = before
+      null // scalastyle:ignore - parquet-mr's contract
+    } else {
+      val dictionary = header.getDictionary_page_header
+      new DictionaryPage(
+        BytesInput.from(body(header)), dictionary.getNum_values, converter.getEncoding(dictionary.getEncoding))
+    }
+  }
+
+  override def readPage(): DataPage =
+    if (valuesLeft <= 0) null // scalastyle:ignore - parquet-mr's contract
+    else {
+      val header = nextHeader()
+      val page = header.getType match {
+        case PageType.DATA_PAGE => first(header)
+        case PageType.DATA_PAGE_V2 => second(header)
+        case other => throw new DamagedObjectException(obj, s"it has a page of type $other among its data")
+      }
+      if (page.getValueCount <= 0) throw new DamagedObjectException(obj, "it has an empty page")
+      valuesLeft -= page.getValueCount
+      page
+    }
+
+  private def first(header: PageHeader): DataPage = {
+    val data = header.getData_page_header
+    new DataPageV1(
+      BytesInput.from(body(header)), data.getNum_values, header.getUncompressed_page_size, statistics,
+      converter.getEncoding(data.getRepetition_level_encoding), converter.getEncoding(data.getDefinition_level_encoding),
+      converter.getEncoding(data.getEncoding))
+  }
+
+  private def second(header: PageHeader): DataPage = {
+    val data = header.getData_page_header_v2
+    val repetition = take(data.getRepetition_levels_byte_length)
+    val definition = take(data.getDefinition_levels_byte_length)
+    val levels = repetition.length + definition.length
+    val compressed = take(header.getCompressed_page_size - levels)
+    val plain =
+      if (data.isIs_compressed) decompress(compressed, header.getUncompressed_page_size - levels) else compressed
+    DataPageV2.uncompressed(
+      data.getNum_rows, data.getNum_nulls, data.getNum_values, BytesInput.from(repetition), BytesInput.from(definition),
+      converter.getEncoding(data.getEncoding), BytesInput.from(plain), statistics)
+  }
+
+  private def nextHeader(): PageHeader = {
+    val stream = new ByteArrayInputStream(bytes, at, end - at)
+    val header = Util.readPageHeader(stream)
+    at = end - stream.available()
+    header
+  }
+
+  private def body(header: PageHeader): Array[Byte] =
+    decompress(take(header.getCompressed_page_size), header.getUncompressed_page_size)
+
+  private def take(length: Int): Array[Byte] = {
+    if (length < 0 || length > end - at) throw new DamagedObjectException(obj, "a page lies outside of its column")
+    at += length
+    java.util.Arrays.copyOfRange(bytes, at - length, at)
+  }
+
+  private def decompress(compressed: Array[Byte], size: Int): Array[Byte] = {
+    if (size < 0 || size > MaxPage) throw new DamagedObjectException(obj, s"it has a page of $size bytes")
+    chunk.getCodec match {
+      case CompressionCodecName.UNCOMPRESSED => compressed
+      case CompressionCodecName.ZSTD =>
+        val plain = new Array[Byte](size)
+        val written = Zstd.decompressByteArray(plain, 0, size, compressed, 0, compressed.length)
+        if (written != size) throw new DamagedObjectException(obj, "a page does not decompress")
+        plain
+      case other => throw new DamagedObjectException(obj, s"its compression $other is not the format's")
+    }
+  }
+}
+
+private object ChunkPages {
+  private val MaxPage = 256 << 20
+  private val converter = new ParquetMetadataConverter()
+}

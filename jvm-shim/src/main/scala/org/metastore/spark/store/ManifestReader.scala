@@ -1,0 +1,156 @@
+package org.metastore.spark.store
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.security.MessageDigest
+import java.util.regex.Pattern
+
+import com.fasterxml.jackson.core.JsonProcessingException
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+
+/** Reads a manifest's bytes: checksum first, then the JSON, every field checked before it is used. */
+private[store] object ManifestReader {
+  val MaxBytes: Int = 1 << 20
+  private val Format = 1
+  private val MaxBlocks = 64
+  private val Known = Set.empty[String] // entries of `requires` that this reader understands
+  private val ObjectName =
+    Pattern.compile("[a-z]+(?:-[a-z]+)?-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\\.parquet")
+  private val Sha256 = Pattern.compile("[0-9a-f]{64}")
+  private val json = new ObjectMapper()
+
+  /**
+   * @param name of the file, for messages
+   * @throws DamagedObjectException if the bytes are not a manifest
+   * @throws FormatTooNewException  if a later version wrote them
+   */
+  def read(name: String, bytes: Array[Byte]): Manifest = new ManifestReader(name).read(bytes)
+
+  /** Refuses names that could form a path or that are of another kind, and sizes that no object has. */
+  def refuseName(ref: ObjectRef, kind: String): Unit = {
+    if (!ObjectName.matcher(ref.name).matches || ref.kind != kind)
+      throw new DamagedObjectException(ref.name, s"its name is not that of a $kind object")
+    ObjectReader.refuseSizes(ref)
+  }
+
+  def hex(bytes: Array[Byte]): String = bytes.map(b => f"$b%02x").mkString
+
+  def sha256(bytes: Array[Byte], offset: Int, length: Int): Array[Byte] = {
+    val digest = MessageDigest.getInstance("SHA-256")
+    digest.update(bytes, offset, length)
+    digest.digest()
+  }
+}
+
+private final class ManifestReader(name: String) {
+  import ManifestReader._
+
+  private def damaged(what: String): Nothing = throw new DamagedObjectException(name, what)
+
+  private def read(bytes: Array[Byte]): Manifest = {
+    val line = checkedLine(bytes)
+    val root =
+      try json.readTree(bytes, 0, line)
+      catch { case e: JsonProcessingException => throw new DamagedObjectException(name, "it is not JSON", e) }
+    if (root == null || !root.isObject) damaged("it is not a JSON object")
+    refuseNewer(root)
+    val fingerprint = hex(sha256(bytes, 0, line))
+    val blocks = array(root, "blocks").map(block)
+    if (blocks.size > MaxBlocks) damaged(s"it has ${blocks.size} blocks")
+    Manifest(
+      long(root, "sequence"), text(root, "commit"), text(root, "written_at"), text(root, "writer"), table(child(root, "table")),
+      settings(root.get("settings")), blocks, array(root, "snapshots").map(snapshot), fingerprint)
+  }
+
+  /** Verifies the second line and returns the length of the first, line feed included. */
+  private def checkedLine(bytes: Array[Byte]): Int = {
+    if (bytes.length > MaxBytes) damaged(s"it has ${bytes.length} bytes")
+    val line = bytes.indexOf('\n'.toByte) + 1
+    val checksum = new String(bytes, line, bytes.length - line, UTF_8)
+    if (line == 0 || checksum != s"sha256:${hex(sha256(bytes, 0, line))}\n") damaged("its checksum does not agree")
+    line
+  }
+
+  private def refuseNewer(root: JsonNode): Unit = {
+    val format = long(root, "format")
+    if (format > Format) throw new FormatTooNewException(s"format $format")
+    val unknown = array(root, "requires").map(_.asText).filterNot(Known)
+    if (unknown.nonEmpty) throw new FormatTooNewException(unknown.mkString(", "))
+  }
+
+  private def table(node: JsonNode): TableIdentity =
+    TableIdentity(text(node, "format"), text(node, "uuid"), text(node, "location"), text(node, "name"))
+
+  private def settings(node: JsonNode): Map[String, String] =
+    if (node == null) Map.empty
+    else names(node).map(key => key -> json.writeValueAsString(node.get(key))).toMap
+
+  private def block(node: JsonNode): Block = {
+    val columns = array(node, "columns").map(column)
+    val summary = array(node, "summary").map { entry =>
+      val ordinals = array(entry, "columns").map(_.asInt(-1))
+      if (!ordinals.forall(columns.indices.contains)) damaged("a summary names a column that its block does not have")
+      SummaryRef(objectRef(entry, "summary"), ordinals)
+    }
+    Block(text(node, "id"), text(node, "computed"), columns, objectRef(child(node, "files"), "files"), summary)
+  }
+
+  private def column(node: JsonNode): ColumnEntry = {
+    val encoding = optional(node, "encoding").map(_.asText).map {
+      case Encoding.LongValues.name => Encoding.LongValues
+      case Encoding.DoubleValues.name => Encoding.DoubleValues
+      case Encoding.BinaryValues.name => Encoding.BinaryValues
+      case other => damaged(s"it has the encoding $other")
+    }
+    ColumnEntry(
+      text(node, "key"), array(node, "path").map(_.asText), text(node, "type"), encoding,
+      optional(node, "collation").map(_.asText))
+  }
+
+  private def snapshot(node: JsonNode): Snapshot = Snapshot(
+    text(node, "id"), text(node, "analyzed_at"), text(node, "computed"), child(node, "exact").asBoolean(false),
+    array(node, "columns").map(column), long(node, "files"), long(node, "files_total"), long(node, "rows"),
+    long(node, "physical_rows"), long(node, "size_bytes"), long(node, "live_size_bytes"),
+    objectRef(child(node, "table_files"), "table-files"), optional(node, "summary").map(objectRef(_, "table-summary")),
+    optional(node, "sketches").map(objectRef(_, "table-sketches")))
+
+  private def objectRef(node: JsonNode, kind: String): ObjectRef = {
+    val ref = ObjectRef(
+      text(node, "name"), long(node, "length"), text(node, "sha256"), long(node, "rows"), long(node, "footer_length").toInt,
+      text(node, "footer_sha256"))
+    refuseName(ref, kind)
+    if (!Sha256.matcher(ref.sha256).matches || !Sha256.matcher(ref.footerSha256).matches) damaged(s"no digest of ${ref.name}")
+    ref
+  }
+
+  private def optional(node: JsonNode, field: String): Option[JsonNode] = Option(node.get(field)).filterNot(_.isNull)
+
+  private def child(node: JsonNode, field: String): JsonNode =
+    optional(node, field).getOrElse(damaged(s"it has no field $field"))
+
+  private def text(node: JsonNode, field: String): String = {
+    val value = child(node, field)
+    if (!value.isTextual) damaged(s"its field $field is not text")
+    value.asText
+  }
+
+  /** An integer that may be null in older statistics: -1 is unknown. */
+  private def long(node: JsonNode, field: String): Long = node.get(field) match {
+    case null => damaged(s"it has no field $field")
+    case value if value.isNull => -1
+    case value if value.canConvertToLong => value.asLong
+    case _ => damaged(s"its field $field is not an integer")
+  }
+
+  private def array(node: JsonNode, field: String): IndexedSeq[JsonNode] = {
+    val value = child(node, field)
+    if (!value.isArray) damaged(s"its field $field is not a list")
+    (0 until value.size).map(i => value.get(i))
+  }
+
+  private def names(node: JsonNode): Seq[String] = {
+    val all = Seq.newBuilder[String]
+    val fields = node.fieldNames()
+    while (fields.hasNext) all += fields.next()
+    all.result()
+  }
+}

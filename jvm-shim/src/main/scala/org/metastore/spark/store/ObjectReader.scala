@@ -1,0 +1,145 @@
+package org.metastore.spark.store
+
+import java.io.{ByteArrayInputStream, EOFException, IOException}
+import java.security.MessageDigest
+import java.util.Base64
+
+import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.parquet.column.ColumnDescriptor
+import org.apache.parquet.format.converter.ParquetMetadataConverter
+import org.apache.parquet.hadoop.metadata.{BlockMetaData, ColumnChunkMetaData, ParquetMetadata}
+
+/** The verified footer of an object, with the digest of each column chunk. */
+private[store] final class VerifiedFooter(val metadata: ParquetMetadata, digests: Array[Byte]) {
+  val rowGroups: java.util.List[BlockMetaData] = metadata.getBlocks
+  private val columns = metadata.getFileMetaData.getSchema.getColumns
+
+  def descriptor(leaf: Int): ColumnDescriptor = columns.get(leaf)
+
+  def leaves: Int = columns.size
+
+  /** Ordinals of the leaves whose path starts with one of the names. */
+  def leavesOf(names: Set[String]): Seq[Int] = (0 until leaves).filter(i => names(columns.get(i).getPath()(0)))
+
+  def chunk(rowGroup: Int, leaf: Int): ColumnChunkMetaData = rowGroups.get(rowGroup).getColumns.get(leaf)
+
+  def verify(rowGroup: Int, leaf: Int, bytes: Array[Byte], offset: Int, length: Int): Boolean = {
+    val at = (rowGroup * leaves + leaf) * ObjectReader.DigestBytes
+    val digest = ManifestReader.sha256(bytes, offset, length)
+    (0 until ObjectReader.DigestBytes).forall(i => digest(i) == digests(at + i))
+  }
+}
+
+/** Reads objects by ranges; hands out only bytes that agree with the digests. */
+private[store] final class ObjectReader(fs: FileSystem, objects: Path) {
+  import ObjectReader._
+
+  /** The object's footer, from the cache or by one request. */
+  def footer(ref: ObjectRef): VerifiedFooter =
+    StatisticsCache.getOrLoad[VerifiedFooter](s"footer:${ref.name}:${ref.sha256}", _ => ref.footerLength * 8L) {
+      guarded(ref)(readFooter(ref))
+    }
+
+  /** Some columns of one row group, verified. Neighbouring column chunks come by one request. */
+  def chunks(ref: ObjectRef, footer: VerifiedFooter, rowGroup: Int, leaves: Seq[Int]): Map[Int, ChunkPages] = guarded(ref) {
+    val wanted = leaves.map(leaf => Range(leaf, footer.chunk(rowGroup, leaf))).sortBy(_.start)
+    wanted.foreach(range => if (range.start < 4 || range.end > ref.length) throw damaged(ref, "a column lies outside of it"))
+    val source = new Source(ref)
+    try spans(wanted).flatMap(span => readSpan(ref, footer, rowGroup, span, source)).toMap
+    finally source.close()
+  }
+
+  private def readSpan(ref: ObjectRef, footer: VerifiedFooter, rowGroup: Int, span: Seq[Range], source: Source) = {
+    val start = span.head.start
+    val bytes = source.read(start, (span.map(_.end).max - start).toInt)
+    span.map { range =>
+      val offset = (range.start - start).toInt
+      if (!footer.verify(rowGroup, range.leaf, bytes, offset, range.length)) throw damaged(ref, "a column's digest does not agree")
+      range.leaf -> new ChunkPages(ref.name, footer.chunk(rowGroup, range.leaf), footer.descriptor(range.leaf), bytes, offset)
+    }
+  }
+
+  private def readFooter(ref: ObjectRef): VerifiedFooter = {
+    val source = new Source(ref)
+    val bytes =
+      try source.read(ref.length - ref.footerLength, ref.footerLength)
+      finally source.close()
+    val digest = ManifestReader.hex(ManifestReader.sha256(bytes, 0, bytes.length))
+    if (!MessageDigest.isEqual(digest.getBytes, ref.footerSha256.getBytes)) throw damaged(ref, "its footer's digest does not agree")
+    val metadata = new ParquetMetadataConverter().readParquetMetadata(
+      new ByteArrayInputStream(bytes, 0, bytes.length - 8), ParquetMetadataConverter.NO_FILTER)
+    val digests = Option(metadata.getFileMetaData.getKeyValueMetaData.get("metastore.digests"))
+      .map(Base64.getDecoder.decode(_)).getOrElse(throw damaged(ref, "it has no digests of its columns"))
+    val chunks = metadata.getBlocks.size * metadata.getFileMetaData.getSchema.getColumns.size
+    if (digests.length != chunks * DigestBytes) throw damaged(ref, "it has too few digests of its columns")
+    new VerifiedFooter(metadata, digests)
+  }
+
+  /** What goes wrong below is damage of that object, except that the storage cannot be read. */
+  private def guarded[T](ref: ObjectRef)(body: => T): T =
+    try body
+    catch {
+      case e: EOFException => throw new DamagedObjectException(ref.name, "it is shorter than written", e)
+      case e: java.io.FileNotFoundException => throw new DamagedObjectException(ref.name, "it is missing", e)
+      case e: IOException => throw e
+      case e: StoreException => throw e
+      case e: RuntimeException => throw new DamagedObjectException(ref.name, String.valueOf(e.getMessage), e)
+    }
+
+  /** One open file; opened at the first read, without asking the storage for its length. */
+  private final class Source(ref: ObjectRef) {
+    private lazy val stream = fs.openFile(new Path(objects, ref.name))
+      .opt("fs.option.openfile.length", ref.length.toString)
+      .opt("fs.option.openfile.read.policy", "random")
+      .build().get()
+    private var opened = false
+
+    def read(start: Long, length: Int): Array[Byte] = {
+      val bytes = new Array[Byte](length)
+      opened = true
+      try stream.readFully(start, bytes)
+      catch { case e: java.util.concurrent.ExecutionException => throw unwrapped(e) }
+      bytes
+    }
+
+    def close(): Unit = if (opened) stream.close()
+  }
+}
+
+private[store] object ObjectReader {
+  val DigestBytes = 16
+  private val MaxFooter = 16 << 20
+  private val MaxLength = 1L << 40
+  private val MaxRows = 1L << 31
+  private val Gap = 32 << 10 // bytes of unwanted columns that are cheaper to read than another request
+
+  private final case class Range(leaf: Int, start: Long, length: Int) {
+    def end: Long = start + length
+  }
+
+  private object Range {
+    def apply(leaf: Int, chunk: ColumnChunkMetaData): Range =
+      Range(leaf, chunk.getStartingPos, math.toIntExact(chunk.getTotalSize))
+  }
+
+  /** Refuses sizes that no object has, before anything is allocated. */
+  def refuseSizes(ref: ObjectRef): Unit = {
+    val possible = ref.length > 12 && ref.length <= MaxLength && ref.footerLength > 8 && ref.footerLength < ref.length &&
+      ref.footerLength <= MaxFooter && ref.rows >= 0 && ref.rows <= MaxRows
+    if (!possible) throw new DamagedObjectException(ref.name, "its sizes in the manifest are impossible")
+  }
+
+  private def damaged(ref: ObjectRef, what: String): DamagedObjectException = new DamagedObjectException(ref.name, what)
+
+  private def unwrapped(e: java.util.concurrent.ExecutionException): Throwable = e.getCause match {
+    case cause: IOException => cause
+    case cause => new IOException(cause)
+  }
+
+  private def spans(wanted: Seq[Range]): Seq[Seq[Range]] =
+    wanted.foldLeft(List.empty[List[Range]]) {
+      case (last :: before, range) if range.start - last.head.end <= Gap && range.end - last.last.start < Int.MaxValue / 2 =>
+        (range :: last) :: before
+      case (spans, range) => List(range) :: spans
+    }.map(_.reverse)
+}

@@ -1,0 +1,55 @@
+package org.metastore.spark.store
+
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+/** Converts stored values to Catalyst's internal values and back to what people read. */
+object StoredValue {
+
+  /** The lower bound of a file as Catalyst's internal value. */
+  def lo(zones: ColumnZones, file: Int): Option[Any] = bound(zones, file, low = true)
+
+  /** The upper bound of a file as Catalyst's internal value; NaN where the file holds one. A cut one may be invalid UTF-8. */
+  def hi(zones: ColumnZones, file: Int): Option[Any] = bound(zones, file, low = false)
+
+  private def bound(zones: ColumnZones, file: Int, low: Boolean): Option[Any] = zones.bounds match {
+    case b: LongBounds if (if (low) b.hasLo(file) else b.hasHi(file)) =>
+      Some(ofLong(if (low) b.lo(file) else b.hi(file), zones.dataType))
+    case b: BytesBounds => Option(if (low) b.lo(file) else b.hi(file)).map(ofBytes(_, zones.dataType))
+    case _ => None
+  }
+
+  /**
+   * A value as stored in a column's encoding, as Catalyst's internal value.
+   *
+   * @param value `Long`, `Double` or `Array[Byte]`, as in [[SummaryRow]]
+   */
+  def catalyst(value: Any, dataType: DataType): Any = (value, dataType) match {
+    case (long: Long, _) => ofLong(long, dataType)
+    case (double: Double, FloatType) => double.toFloat
+    case (double: Double, _) => double
+    case (bytes: Array[Byte], d: DecimalType) => decimal(new java.math.BigInteger(bytes), d)
+    case (bytes: Array[Byte], StringType) => UTF8String.fromBytes(bytes)
+    case (other, _) => other
+  }
+
+  private def ofLong(value: Long, dataType: DataType): Any = dataType match {
+    case BooleanType => value != 0
+    case ByteType => value.toByte
+    case ShortType => value.toShort
+    case IntegerType | DateType | _: YearMonthIntervalType => value.toInt
+    case FloatType => DoubleOrder.value(value).toFloat
+    case DoubleType => DoubleOrder.value(value)
+    case d: DecimalType => decimal(java.math.BigInteger.valueOf(value), d)
+    case _ => value
+  }
+
+  private def ofBytes(value: Array[Byte], dataType: DataType): Any = dataType match {
+    case d: DecimalType => decimal(DecimalBytes.unscaled(value), d)
+    case StringType => UTF8String.fromBytes(value)
+    case _ => value
+  }
+
+  private def decimal(unscaled: java.math.BigInteger, d: DecimalType): Decimal =
+    Decimal(new java.math.BigDecimal(unscaled, d.scale), d.precision, d.scale)
+}

@@ -1,0 +1,103 @@
+package org.metastore.spark.store
+
+import org.apache.parquet.column.statistics.Statistics
+
+/**
+ * The rows of one column in a row group of a summary.
+ *
+ * @param files  number of data files of the block
+ * @param dense  row i of the span is file i: nothing has to be moved
+ */
+private[store] final class Span(val from: Int, val until: Int, ordinals: Array[Long], files: Int) {
+  private val dense = until - from == files && (from until until).forall(i => ordinals(i) == i - from)
+
+  def scatter(values: Array[Long], missing: Long): Array[Long] =
+    if (dense) whole(values, values.slice(from, until))
+    else {
+      val out = Array.fill(files)(missing)
+      foreach((file, row) => out(file) = values(row))
+      out
+    }
+
+  def scatter(values: Array[Double], missing: Double): Array[Double] =
+    if (dense) whole(values, values.slice(from, until))
+    else {
+      val out = Array.fill(files)(missing)
+      foreach((file, row) => out(file) = values(row))
+      out
+    }
+
+  def scatter(values: Array[Byte]): Array[Byte] =
+    if (dense) whole(values, values.slice(from, until))
+    else {
+      val out = new Array[Byte](files)
+      foreach((file, row) => out(file) = values(row))
+      out
+    }
+
+  def scatter(values: Array[Array[Byte]]): Array[Array[Byte]] =
+    if (dense) whole(values, values.slice(from, until))
+    else {
+      val out = new Array[Array[Byte]](files)
+      foreach((file, row) => out(file) = values(row))
+      out
+    }
+
+  /** The files that have a row. */
+  def present: Array[Boolean] = {
+    val out = new Array[Boolean](files)
+    if (dense) java.util.Arrays.fill(out, true) else foreach((file, _) => out(file) = true)
+    out
+  }
+
+  private def whole[T](values: Array[T], slice: => Array[T]): Array[T] =
+    if (values.length == until - from) values else slice
+
+  private def foreach(put: (Int, Int) => Unit): Unit = {
+    var row = from
+    while (row < until) {
+      val file = ordinals(row).toInt
+      if (file < 0 || file >= files) throw new IllegalArgumentException(s"it has a row for file $file")
+      put(file, row)
+      row += 1
+    }
+  }
+}
+
+/** Some fields of one row group of a summary, decoded when asked. */
+private[store] final class SummaryGroup(objects: ObjectReader, ref: ObjectRef, group: Int, fields: Seq[String]) {
+  private val footer = objects.footer(ref)
+  private val leaves = fields.map(name => name -> footer.leavesOf(Set(name)).head).toMap
+  private val rows = footer.rowGroups.get(group).getRowCount.toInt
+  private val pages = objects.chunks(ref, footer, group, leaves.collect { case (_, leaf) if !allNull(leaf) => leaf }.toSeq)
+
+  /** Whether some value of the field is not null. */
+  def has(field: String): Boolean = pages.contains(leaves(field))
+
+  def longs(field: String, missing: Long): Array[Long] =
+    if (has(field)) FlatDecoder.longs(pages(leaves(field)), rows, missing) else Array.fill(rows)(missing)
+
+  def presentLongs(field: String): (Array[Long], Array[Boolean]) = FlatDecoder.presentLongs(pages(leaves(field)), rows)
+
+  def doubles(field: String): Array[Double] =
+    if (has(field)) FlatDecoder.doubles(pages(leaves(field)), rows) else Array.fill(rows)(Double.NaN)
+
+  def bytes(field: String): Array[Array[Byte]] =
+    if (has(field)) FlatDecoder.bytes(pages(leaves(field)), rows) else new Array[Array[Byte]](rows)
+
+  /** The rows of each column: they stand together, ordered by file. */
+  def spans(files: Int): Map[Int, Span] = {
+    val columns = longs("column", -1)
+    val ordinals = longs("file", -1)
+    val starts = (0 until rows).filter(i => i == 0 || columns(i) != columns(i - 1)) :+ rows
+    starts.zip(starts.drop(1)).map { case (from, until) =>
+      columns(from).toInt -> new Span(from, until, ordinals, files)
+    }.toMap
+  }
+
+  private def allNull(leaf: Int): Boolean = {
+    val chunk = footer.chunk(group, leaf)
+    val statistics: Statistics[_] = chunk.getStatistics
+    statistics != null && statistics.isNumNullsSet && statistics.getNumNulls == chunk.getValueCount
+  }
+}

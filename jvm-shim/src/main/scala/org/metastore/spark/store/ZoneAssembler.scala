@@ -1,0 +1,127 @@
+package org.metastore.spark.store
+
+import java.util.{BitSet => JBitSet}
+
+import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
+
+/**
+ * Puts the parts of a column from all blocks in the order of the scan's files. Later parts replace earlier ones, and what
+ * contradicts itself is unknown for that file.
+ */
+private[store] final class ZoneAssembler(key: String, dataType: DataType, length: Int) {
+  private val known = new Array[Boolean](length)
+  private val rows = Array.fill(length)(-1L)
+  private val nulls = Array.fill(length)(-1L)
+  private val nans = Array.fill(length)(-1L)
+  private val flags = new Array[Byte](length)
+  private val contradictory = new JBitSet()
+  private val encoding = ServedType.encoding(dataType)
+  private val isDouble = dataType == DoubleType || dataType == FloatType
+  private val isBytes = encoding.contains(Encoding.BinaryValues)
+  private val isNumber = encoding.isDefined && !isBytes
+  private val lo = if (isNumber) Array.fill(length)(Long.MinValue) else Array.empty[Long]
+  private val hi = if (isNumber) Array.fill(length)(Long.MaxValue) else Array.empty[Long]
+  private val loBytes = new Array[Array[Byte]](if (isBytes) length else 0)
+  private val hiBytes = new Array[Array[Byte]](if (isBytes) length else 0)
+
+  def assemble(parts: Seq[Part[BlockColumn]]): ColumnZones = {
+    parts.foreach(add)
+    val bounds =
+      if (isNumber) new LongBounds(lo, hi, flags) else if (isBytes) new BytesBounds(loBytes, hiBytes, flags) else NoBounds
+    new ColumnZones(key, dataType, known, rows, nulls, nans, bounds, contradictory)
+  }
+
+  private def add(part: Part[BlockColumn]): Unit = {
+    val ordinals = part.block.ordinals
+    val full = part.served == ServedType.Full
+    var i = 0
+    while (i < length) {
+      val file = ordinals(i)
+      if (file >= 0 && part.column.present(file)) put(i, file, part, full)
+      i += 1
+    }
+  }
+
+  private def put(i: Int, file: Int, part: Part[BlockColumn], full: Boolean): Unit = {
+    val column = part.column
+    val sound = soundCounts(column, file, part.block.rows(file)) && (!full || soundBounds(column, file))
+    known(i) = sound
+    if (sound) contradictory.clear(i) else contradictory.set(i)
+    rows(i) = column.rows(file)
+    nulls(i) = column.nulls(file)
+    nans(i) = column.nans(file)
+    if (full && sound) putBounds(i, file, column) else clearBounds(i)
+  }
+
+  private def soundCounts(column: BlockColumn, file: Int, rowsOfFile: Long): Boolean = {
+    val counted = column.rows(file)
+    val (nullCount, nanCount) = (column.nulls(file), column.nans(file))
+    counted >= 0 && (rowsOfFile < 0 || counted == rowsOfFile) && nullCount >= -1 && nullCount <= counted &&
+      nanCount >= -1 && nanCount <= counted && math.max(nullCount, 0) + math.max(nanCount, 0) <= counted
+  }
+
+  /** Bounds must be in order, must not be NaN, and must not exist where no value does. */
+  private def soundBounds(column: BlockColumn, file: Int): Boolean = {
+    val values = column.rows(file) - math.max(column.nulls(file), 0) - math.max(column.nans(file), 0)
+    if (isBytes) {
+      val (low, high) = (column.loBytes(file), column.hiBytes(file))
+      if (low != null && high != null) values > 0 && ByteOrder.compare(low, high) <= 0
+      else (low == null && high == null) || values > 0
+    } else {
+      val has = column.flags(file) & (Bounds.HasLo | Bounds.HasHi)
+      has == 0 || (values > 0 && column.lo(file) <= column.hi(file) && !(isDouble && holdsNaN(column, file, has)))
+    }
+  }
+
+  private def holdsNaN(column: BlockColumn, file: Int, has: Int): Boolean =
+    ((has & Bounds.HasLo) != 0 && column.lo(file) >= DoubleOrder.NaN) ||
+      ((has & Bounds.HasHi) != 0 && column.hi(file) >= DoubleOrder.NaN)
+
+  private def putBounds(i: Int, file: Int, column: BlockColumn): Unit = {
+    flags(i) = column.flags(file)
+    if (isBytes) {
+      loBytes(i) = column.loBytes(file)
+      hiBytes(i) = column.hiBytes(file)
+    } else {
+      lo(i) = column.lo(file)
+      hi(i) = column.hi(file)
+      if (isDouble) widenToNaN(i)
+    }
+  }
+
+  /** NaN is Spark's largest double, and stored bounds leave it out: the upper bound holds only where there is none. */
+  private def widenToNaN(i: Int): Unit = {
+    if (nans(i) < 0) {
+      hi(i) = Long.MaxValue
+      flags(i) = (flags(i) & ~(Bounds.HasHi | Bounds.HiExact)).toByte
+    } else if (nans(i) > 0) {
+      hi(i) = DoubleOrder.NaN
+      flags(i) = (flags(i) | Bounds.HasHi | Bounds.HiExact).toByte
+    }
+    if (nans(i) > 0 && nulls(i) >= 0 && nans(i) + nulls(i) == rows(i)) {
+      lo(i) = DoubleOrder.NaN
+      flags(i) = (flags(i) | Bounds.HasLo | Bounds.LoExact).toByte
+    }
+  }
+
+  private def clearBounds(i: Int): Unit = {
+    flags(i) = 0
+    if (isBytes) {
+      loBytes(i) = null // scalastyle:ignore
+      hiBytes(i) = null // scalastyle:ignore
+    } else if (isNumber) {
+      lo(i) = Long.MinValue
+      hi(i) = Long.MaxValue
+    }
+  }
+}
+
+/** Order of strings and binary values: unsigned bytes, a prefix before what it begins. */
+object ByteOrder {
+  def compare(a: Array[Byte], b: Array[Byte]): Int = {
+    val shared = math.min(a.length, b.length)
+    var i = 0
+    while (i < shared && a(i) == b(i)) i += 1
+    if (i < shared) (a(i) & 0xff) - (b(i) & 0xff) else a.length - b.length
+  }
+}
