@@ -2,11 +2,20 @@ package org.metastore.spark
 
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
 
+import org.metastore.spark.adapter.{BeginPlanning, MetastoreRule, PhysicalScanColumnarRule, PhysicalScanRule}
+import org.metastore.spark.cardinality.CboSwitch
+
 /** Everything that the shim adds to a session, one line each.
   *
   * It registers itself and may be listed in `spark.sql.extensions` too, so `apply` can run twice for one session: each
   * line must be harmless when repeated.
   */
 class MetastoreExtensions extends SparkSessionExtensionsProvider {
-  override def apply(extensions: SparkSessionExtensions): Unit = ()
+  override def apply(extensions: SparkSessionExtensions): Unit = {
+    extensions.injectPlanNormalizationRule(_ => BeginPlanning)
+    extensions.injectPreCBORule(new MetastoreRule(_))
+    extensions.injectQueryStagePrepRule(new PhysicalScanRule(_))
+    extensions.injectColumnar(new PhysicalScanColumnarRule(_))
+    CboSwitch()
+  }
 }

@@ -1,0 +1,16 @@
+package org.metastore.spark.adapter
+
+/**
+ * A data file of a scan, as the table format lists it at planning.
+ *
+ * @param path the path by which the statistics know it.
+ * @param rows physical rows, where the format knows them.
+ * @param liveRows rows that no delete removes, as far as the format knows it: only estimates depend on it.
+ * @param modified modification time in milliseconds, where files have no other identity.
+ */
+final case class DataFile(
+    path: String,
+    size: Long,
+    rows: Option[Long],
+    liveRows: Option[Double] = None,
+    modified: Option[Long] = None)

@@ -1,0 +1,55 @@
+package org.metastore.spark.adapter
+
+import java.lang.reflect.{InvocationHandler, InvocationTargetException, Method, Modifier, Proxy}
+
+/**
+ * Stands before an object of a table format: every call goes to the delegate, except those that a subclass answers.
+ * What the delegate implements and we do not know (partitioning, runtime filters, later additions) stays in place.
+ */
+private[adapter] abstract class Forwarding(val delegate: AnyRef) extends InvocationHandler {
+
+  /** What distinguishes two stand-ins before equal delegates: plans are reused and cached by equality. */
+  protected def fingerprint: AnyRef
+
+  /** Answers a call itself, or None to forward it. */
+  protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef]
+
+  override final def invoke(proxy: AnyRef, method: Method, arguments: Array[AnyRef]): AnyRef =
+    method.getName match {
+      case "equals" if isOf(method, classOf[Object]) => java.lang.Boolean.valueOf(sameAs(arguments(0)))
+      case "hashCode" if isOf(method, classOf[Object]) =>
+        java.lang.Integer.valueOf(31 * delegate.hashCode + fingerprint.hashCode)
+      case _ => answer(method, arguments).getOrElse(forward(method, arguments))
+    }
+
+  /** The delegate's own answer. */
+  protected final def forward(method: Method, arguments: Array[AnyRef]): AnyRef =
+    try method.invoke(delegate, arguments: _*)
+    catch { case e: InvocationTargetException if e.getCause != null => throw e.getCause }
+
+  private def isOf(method: Method, c: Class[_]): Boolean = method.getDeclaringClass == c
+
+  private def sameAs(other: AnyRef): Boolean = Forwarding.of(other).exists { that =>
+    that.getClass == getClass && that.delegate == delegate && that.fingerprint == fingerprint
+  }
+}
+
+private[adapter] object Forwarding {
+
+  /** The stand-in for a delegate, with all of the delegate's public interfaces, in the delegate's own class loader. */
+  def standIn[A](handler: Forwarding, as: Class[A]): A = {
+    val loader = handler.delegate.getClass.getClassLoader
+    val visible = Reflection.interfaces(handler.delegate.getClass).filter(i => Modifier.isPublic(i.getModifiers))
+    as.cast(Proxy.newProxyInstance(loader, visible.toArray, handler))
+  }
+
+  /** The handler behind an object, if it is one of our stand-ins. */
+  def of(any: Any): Option[Forwarding] = any match {
+    case proxy: AnyRef if Proxy.isProxyClass(proxy.getClass) =>
+      Proxy.getInvocationHandler(proxy) match {
+        case handler: Forwarding => Some(handler)
+        case _ => None
+      }
+    case _ => None
+  }
+}

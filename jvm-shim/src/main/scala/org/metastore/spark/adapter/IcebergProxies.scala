@@ -1,0 +1,82 @@
+package org.metastore.spark.adapter
+
+import java.lang.reflect.Method
+
+import org.apache.spark.sql.connector.metric.{CustomMetric, CustomTaskMetric}
+import org.apache.spark.sql.connector.read.{Batch, Scan, ScanBuilder, Statistics}
+
+import org.metastore.spark.explain.ScanDecision
+
+/** Stands before a SparkTable, so that its scans pass through us. */
+private[adapter] final class IcebergTableProxy(table: AnyRef, request: IcebergRequest) extends Forwarding(table) {
+  override protected def fingerprint: AnyRef = request.fingerprint
+
+  override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
+    case "newScanBuilder" =>
+      val builder = new IcebergBuilderProxy(forward(method, arguments), request)
+      Some(Forwarding.standIn(builder, classOf[ScanBuilder]))
+    case _ => None
+  }
+}
+
+/** Stands before a SparkScanBuilder: what it builds is pruned once Iceberg's own push-down is done. */
+private[adapter] final class IcebergBuilderProxy(builder: AnyRef, request: IcebergRequest) extends Forwarding(builder) {
+  override protected def fingerprint: AnyRef = request.fingerprint
+
+  override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
+    case "build" => Some(request.prepare(forward(method, arguments)))
+    case _ => None
+  }
+}
+
+/** Stands before a scan: its statistics, its text, its metrics and its identity tell what was dropped. */
+private[adapter] final class IcebergScanProxy(
+    scan: AnyRef,
+    val decision: ScanDecision,
+    statistics: (() => Statistics) => Statistics) extends Forwarding(scan) {
+
+  override protected def fingerprint: AnyRef = decision.fingerprint
+
+  private var estimated: Option[Statistics] = None
+
+  override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
+    case "description" => Some(s"${forward(method, arguments)} ${decision.label}")
+    case "estimateStatistics" => Some(estimate(() => forward(method, arguments).asInstanceOf[Statistics]))
+    case "toBatch" =>
+      val batch = new IcebergBatchProxy(forward(method, arguments), decision.fingerprint)
+      Some(Forwarding.standIn(batch, classOf[Batch]))
+    case "supportedCustomMetrics" if decision.outcome.isRight =>
+      Some(forward(method, arguments).asInstanceOf[Array[CustomMetric]] ++
+        Array[CustomMetric](new FilesBeforeMetric, new FilesAfterMetric))
+    case "reportDriverMetrics" =>
+      Some(forward(method, arguments).asInstanceOf[Array[CustomTaskMetric]] ++ counts)
+    case _ => None
+  }
+
+  private def estimate(own: () => Statistics): Statistics = synchronized {
+    if (estimated.isEmpty) estimated = Some(statistics(own))
+    estimated.get
+  }
+
+  private def counts: Array[CustomTaskMetric] = decision.outcome match {
+    case Right(_) =>
+      Array(FileCount(FileMetrics.Before, decision.before.toLong), FileCount(FileMetrics.After, decision.after.toLong))
+    case Left(_) => Array.empty
+  }
+}
+
+/** Two scans of one table with equal pushed filters have equal batches for Iceberg, whatever we dropped of each. */
+private[adapter] final class IcebergBatchProxy(batch: AnyRef, kept: AnyRef) extends Forwarding(batch) {
+  override protected def fingerprint: AnyRef = kept
+  override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = None
+}
+
+private[adapter] object IcebergScanProxy {
+  def before(scan: AnyRef, decision: ScanDecision, statistics: (() => Statistics) => Statistics): Scan =
+    Forwarding.standIn(new IcebergScanProxy(scan, decision, statistics), classOf[Scan])
+
+  /** The decision behind a scan, if it passed through us. */
+  def decisionOf(scan: Scan): Option[ScanDecision] = Forwarding.of(scan).collect {
+    case proxy: IcebergScanProxy => proxy.decision
+  }
+}

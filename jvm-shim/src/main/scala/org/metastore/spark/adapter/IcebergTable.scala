@@ -1,0 +1,123 @@
+package org.metastore.spark.adapter
+
+import java.util.{Collection => JavaCollection, List => JavaList}
+
+import scala.collection.JavaConverters._
+import scala.util.Try
+
+import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.types.StructType
+
+/** What the planner asks of an Iceberg table, through reflection. */
+private[adapter] final class IcebergTable(val spark: Table) {
+  private val iceberg: AnyRef = Reflection.call(spark, "table")
+
+  /** False for `t.files`, `t.snapshots` and the other metadata tables: they are tables of the same class. */
+  def isData: Boolean = Reflection.extendsClass(iceberg.getClass, "org.apache.iceberg.BaseTable")
+
+  lazy val uuid: String = Reflection.call(iceberg, "uuid").toString
+  lazy val location: String = Reflection.call(iceberg, "location").toString
+  def name: String = spark.name
+
+  /**
+   * The schema whose field ids a scan reads by: the scan's own where it tells it, otherwise the table's for the
+   * snapshot read. A schema that does not show Spark's names and types is not the one.
+   */
+  def schemaOf(scan: AnyRef): Option[IcebergSchema] = {
+    val candidates = Iterator(
+      Try(schemaFrom(scan, "schema")), Try(schemaFrom(spark, "snapshotSchema"))).flatMap(_.toOption)
+    candidates.find(showsSparkSchema).map(new IcebergSchema(_))
+  }
+
+  private def schemaFrom(on: AnyRef, method: String): AnyRef = {
+    val schema = Reflection.call(on, method)
+    require(schema.getClass.getName == "org.apache.iceberg.Schema")
+    schema
+  }
+
+  private def showsSparkSchema(schema: AnyRef): Boolean = {
+    val util = Class.forName("org.apache.iceberg.spark.SparkSchemaUtil", false, spark.getClass.getClassLoader)
+    val converted = Reflection.invoke(Reflection.method(util, "convert", schema.getClass), null, schema)
+    shape(converted.asInstanceOf[StructType]) == shape(Reflection.call(spark, "schema").asInstanceOf[StructType])
+  }
+
+  private def shape(schema: StructType) = schema.fields.toSeq.map(f => (f.name, f.dataType.catalogString))
+}
+
+private[adapter] object IcebergTable {
+  private val className = "org.apache.iceberg.spark.source.SparkTable"
+
+  /** The Iceberg table behind a relation, if it is one that holds data. */
+  def of(table: Table): Option[IcebergTable] =
+    if (table.getClass.getName != className) None else Some(new IcebergTable(table)).filter(_.isData)
+}
+
+/** Field ids by the path of a column. */
+private[adapter] final class IcebergSchema(schema: AnyRef) {
+
+  /** The field id of a column or of a field inside structs; None inside lists and maps, and for unknown names. */
+  def fieldId(path: Seq[String]): Option[Int] = {
+    val root = Reflection.call(schema, "asStruct")
+    path.init.foldLeft(Option(root))((struct, name) => struct.flatMap(field(_, name)).flatMap(structOf))
+      .flatMap(field(_, path.last))
+      .map(f => Reflection.call(f, "fieldId").asInstanceOf[Integer].intValue)
+  }
+
+  private def field(struct: AnyRef, name: String): Option[AnyRef] =
+    Option(Reflection.call(struct, "field", classOf[String], name))
+
+  private def structOf(field: AnyRef): Option[AnyRef] =
+    Some(Reflection.call(field, "type")).filter(t => Reflection.call(t, "isStructType") == java.lang.Boolean.TRUE)
+}
+
+/** The data files that an Iceberg scan is going to read, and the way to make it read fewer. */
+private[adapter] final class IcebergTasks(scan: AnyRef) {
+  private val loader = scan.getClass.getClassLoader
+  private val taskClass = Class.forName("org.apache.iceberg.FileScanTask", false, loader)
+  private val fileOf = Class.forName("org.apache.iceberg.ContentScanTask", false, loader).getMethod("file")
+  private val deletesOf = taskClass.getMethod("deletes")
+  private val content = Class.forName("org.apache.iceberg.ContentFile", false, loader)
+  private val locationOf = content.getMethod("location")
+  private val sizeOf = content.getMethod("fileSizeInBytes")
+  private val recordsOf = content.getMethod("recordCount")
+  private val contentOf = content.getMethod("content")
+  private val reset = Reflection.method(scan.getClass, "resetTasks", classOf[JavaList[_]])
+
+  val tasks: IndexedSeq[AnyRef] =
+    Reflection.call(scan, "tasks").asInstanceOf[JavaCollection[AnyRef]].asScala.toIndexedSeq
+
+  /** One entry a task, in the order of the tasks. What is not one data file has no path: no statistics know it. */
+  lazy val files: IndexedSeq[DataFile] = {
+    val shares = deletedShares
+    tasks.map(task => if (taskClass.isInstance(task)) dataFile(task, shares) else DataFile("", -1L, None))
+  }
+
+  private def dataFile(task: AnyRef, shares: Map[AnyRef, Double]): DataFile = {
+    val file = fileOf.invoke(task)
+    val rows = recordsOf.invoke(file).asInstanceOf[java.lang.Long].longValue
+    val applied = deletes(task)
+    val deleted = applied.map(d => shares.getOrElse(keyOf(d), 0.0)).sum
+    val live = if (applied.exists(isEquality)) None else Some(math.max(0.0, rows - deleted))
+    DataFile(locationOf.invoke(file).toString, sizeOf.invoke(file).asInstanceOf[java.lang.Long], Some(rows), live)
+  }
+
+  /** Makes the scan read these tasks only. */
+  def keep(kept: IndexedSeq[AnyRef]): Unit =
+    Reflection.invoke(reset, scan, new java.util.ArrayList[AnyRef](kept.asJava))
+
+  // A delete file that several data files share removes an unknown part of each: an even one, for estimates.
+  private def deletedShares: Map[AnyRef, Double] = {
+    val named = tasks.filter(taskClass.isInstance).flatMap(deletes)
+    named.groupBy(keyOf).map { case (key, same) =>
+      key -> recordsOf.invoke(same.head).asInstanceOf[java.lang.Long].doubleValue / same.size
+    }
+  }
+
+  private def deletes(task: AnyRef): Seq[AnyRef] = deletesOf.invoke(task).asInstanceOf[JavaList[AnyRef]].asScala.toSeq
+
+  private def isEquality(delete: AnyRef): Boolean = contentOf.invoke(delete).toString == "EQUALITY_DELETES"
+
+  // Several deletion vectors live in one Puffin file.
+  private def keyOf(delete: AnyRef): AnyRef =
+    (locationOf.invoke(delete).toString, Try(Reflection.call(delete, "contentOffset")).getOrElse(null))
+}

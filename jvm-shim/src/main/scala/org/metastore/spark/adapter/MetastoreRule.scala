@@ -1,0 +1,47 @@
+package org.metastore.spark.adapter
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.{Expression, PredicateHelper}
+import org.apache.spark.sql.catalyst.plans.logical.{Filter, LeafNode, LogicalPlan}
+import org.apache.spark.sql.catalyst.rules.Rule
+
+import org.metastore.spark.MetastoreConf
+import org.metastore.spark.explain.Reason
+
+/** Decides, before joins are reordered, which data files each scan reads, and tells the optimizer how much is left. */
+final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with PredicateHelper {
+
+  private val adapters: Seq[RelationAdapter] = Seq(new IcebergAdapter, new ParquetAdapter(session))
+
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    val settings = new MetastoreConf(conf)
+    if (!settings.pruningEnabled && !settings.cboEnabled) plan
+    else try {
+      PlanGuard.judge(plan, PlanningContext.current.write, settings.pruneInsideWrites) match {
+        case PlanGuard.LeaveAlone(_) => plan
+        case scope => rewrite(plan, Nil, ScanPlanner.of(session, settings, scope))
+      }
+    } catch {
+      case NonFatal(e) =>
+        ScanPlanner.warn("A query", Reason.failure(e), e)
+        plan
+    }
+  }
+
+  private def rewrite(plan: LogicalPlan, above: Seq[Expression], planner: ScanPlanner): LogicalPlan = plan match {
+    case Filter(condition, child) =>
+      plan.mapChildren(rewrite(_, above ++ splitConjunctivePredicates(condition), planner))
+    case leaf: LeafNode => prepare(leaf, above, planner)
+    case other => other.mapChildren(rewrite(_, Nil, planner))
+  }
+
+  private def prepare(leaf: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): LogicalPlan =
+    try adapters.iterator.flatMap(_.prepare(leaf, conjuncts, planner)).toSeq.headOption.getOrElse(leaf)
+    catch {
+      case NonFatal(e) =>
+        ScanPlanner.warn(leaf.nodeName, Reason.failure(e), e)
+        leaf
+    }
+}

@@ -1,0 +1,72 @@
+package org.metastore.spark.adapter
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.security.MessageDigest
+import java.util.Locale
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, SubqueryExpression}
+import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, PartitionDirectory}
+
+import org.metastore.spark.pruning.ColumnResolver
+
+/** A directory of Parquet files that Spark reads by its own file source. */
+private[adapter] final class ParquetTable(relation: HadoopFsRelation, val root: Path, label: Option[String]) {
+
+  val id: TableId = TableId("parquet", ParquetTable.digest(root), root.toString, label.getOrElse(s"parquet.`$root`"))
+
+  private val partitionColumns = relation.partitionSchema.fieldNames.map(_.toLowerCase(Locale.ROOT)).toSet
+
+  /** Columns by their names in the files. Partition columns are Spark's business. */
+  val resolver: ColumnResolver = new ColumnResolver {
+    override def key(root: Attribute, path: Seq[String]): Option[String] =
+      if (root.metadata.contains("parquet.field.id")) None else keyOf(root.name +: path) // read by id, not by name
+  }
+
+  /** The key of a column: the JSON array of its path. */
+  def keyOf(path: Seq[String]): Option[String] =
+    if (partitionColumns(path.head.toLowerCase(Locale.ROOT))) None else Some(ParquetTable.json(path))
+
+  /** Conjuncts by which Spark itself chooses partitions. */
+  def partitionFilters(conjuncts: Seq[Expression]): Seq[Expression] = conjuncts.filter { c =>
+    c.deterministic && !SubqueryExpression.hasSubquery(c) && c.references.nonEmpty &&
+      c.references.forall(a => partitionColumns(a.name.toLowerCase(Locale.ROOT)))
+  }
+
+  /** The data files of a listing, in its order. */
+  def files(listed: Seq[PartitionDirectory]): Seq[DataFile] = {
+    val base = root.toUri.getPath.stripSuffix("/") + "/"
+    listed.flatMap(_.files).map { file =>
+      val path = file.getPath.toUri.getPath
+      val relative = if (path.startsWith(base)) path.substring(base.length) else file.getPath.toString
+      DataFile(relative, file.getLen, None, None, Some(file.getModificationTime))
+    }
+  }
+}
+
+private[adapter] object ParquetTable {
+  private val formats = Set("org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat")
+  private val indexes = Set(
+    "org.apache.spark.sql.execution.datasources.InMemoryFileIndex",
+    "org.apache.spark.sql.execution.datasources.CatalogFileIndex")
+
+  /** The table behind a relation, if it is one directory that we know how to read fewer files of. */
+  def of(relation: HadoopFsRelation, label: Option[String], session: SparkSession): Option[ParquetTable] =
+    if (!formats(relation.fileFormat.getClass.getName) || !isKnown(relation.location)) None
+    else {
+      val root = relation.location.rootPaths.head
+      val qualified = root.getFileSystem(session.sessionState.newHadoopConf()).makeQualified(root)
+      Some(new ParquetTable(relation, qualified, label))
+    }
+
+  private def isKnown(index: FileIndex): Boolean = indexes(index.getClass.getName) && index.rootPaths.length == 1
+
+  private def digest(root: Path): String =
+    MessageDigest.getInstance("SHA-256").digest(root.toString.stripSuffix("/").getBytes(UTF_8))
+      .map(b => f"${b & 0xff}%02x").mkString
+
+  private def json(path: Seq[String]): String = mapper.writeValueAsString(path.toArray)
+
+  private val mapper = new com.fasterxml.jackson.databind.ObjectMapper
+}

@@ -1,0 +1,66 @@
+package org.metastore.spark.adapter
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.catalyst.expressions.{Expression, PlanExpression}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.{ColumnarRule, FileSourceScanExec, SparkPlan}
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation
+
+import org.metastore.spark.MetastoreConf
+import org.metastore.spark.explain.Reason
+
+/**
+ * Drops files from the physical scans of marked file relations, and writes the decision on them. It runs where adaptive
+ * execution prepares its first plan, so that EXPLAIN shows it, and for all other plans as a columnar rule; twice is harmless.
+ */
+final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
+
+  override def apply(plan: SparkPlan): SparkPlan = plan.transformUp {
+    case scan: FileSourceScanExec => marked(scan).getOrElse(scan)
+  }
+
+  private def marked(scan: FileSourceScanExec): Option[SparkPlan] =
+    try ScanMark.of(scan.relation).filterNot(_ => isDone(scan)).flatMap {
+      case ScanMark.Refused(_, why) => Some(labelled(scan, scan.relation, s"[Metastore: $why]"))
+      case ScanMark.Allowed(fingerprint) => pruned(scan, fingerprint)
+    } catch {
+      case NonFatal(e) =>
+        ScanPlanner.warn(scan.nodeName, Reason.failure(e), e)
+        None
+    }
+
+  private def pruned(scan: FileSourceScanExec, fingerprint: String): Option[SparkPlan] = {
+    val relation = scan.relation
+    val planner = ScanPlanner.of(session, new MetastoreConf(conf), PlanGuard.Everything)
+    ParquetTable.of(relation, scan.tableIdentifier.map(_.unquotedString), session).map { table =>
+      planner.statistics(table.id) match {
+        case Right(known) if known.fingerprint == fingerprint =>
+          val index = new PrunedFileIndex(relation.location, table, fingerprint, planner)
+          val decision = index.decision(scan.partitionFilters.filter(isFixed), scan.dataFilters)
+          labelled(scan, relation.copy(location = index)(relation.sparkSession), decision.label)
+        case Right(_) => labelled(scan, relation, "[Metastore: the statistics changed while the query was planned]")
+        case Left(why) => labelled(scan, relation, s"[Metastore: ${why.sentence}]")
+      }
+    }
+  }
+
+  private def labelled(scan: FileSourceScanExec, relation: HadoopFsRelation, label: String): SparkPlan = {
+    val named = scan.tableIdentifier.getOrElse(TableIdentifier(relation.location.rootPaths.head.toString, Some("parquet")))
+    val copy = scan.copy(relation = relation, tableIdentifier = Some(named.copy(table = s"${named.table} $label")))
+    copy.copyTagsFrom(scan)
+    copy
+  }
+
+  private def isDone(scan: FileSourceScanExec): Boolean =
+    scan.relation.location.isInstanceOf[PrunedFileIndex] || scan.tableIdentifier.exists(_.table.contains(" [Metastore: "))
+
+  private def isFixed(filter: Expression): Boolean = filter.find(_.isInstanceOf[PlanExpression[_]]).isEmpty
+}
+
+/** The same rule for plans that adaptive execution does not touch. */
+final class PhysicalScanColumnarRule(session: SparkSession) extends ColumnarRule {
+  override def preColumnarTransitions: Rule[SparkPlan] = new PhysicalScanRule(session)
+}

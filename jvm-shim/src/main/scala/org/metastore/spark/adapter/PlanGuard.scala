@@ -1,0 +1,57 @@
+package org.metastore.spark.adapter
+
+import org.apache.spark.sql.catalyst.plans.logical.{Command, LogicalPlan, Subquery}
+
+import org.metastore.spark.explain.{Reason, ReasonCode}
+
+/** Tells which plans are none of our business: writes, streams, rows or values hidden by a policy. */
+object PlanGuard {
+
+  /** What may be done to the scans of a plan. */
+  sealed trait Scope
+  case object Everything extends Scope
+  /** Nothing at all. */
+  final case class LeaveAlone(reason: Reason) extends Scope
+  /** Estimates may be corrected, no file may be dropped. */
+  final case class NumbersOnly(reason: Reason) extends Scope
+
+  /** A write; `rowLevel` where it changes rows of a table that it reads itself (UPDATE, DELETE, MERGE). */
+  final case class Write(node: String, rowLevel: Boolean)
+
+  private val rowLevel = Set(
+    "ReplaceData", "WriteDelta", "MergeRows", "UpdateTable", "DeleteFromTable", "DeleteFromTableWithFilters",
+    "MergeIntoTable", "ReplaceIcebergData", "MergeIntoIcebergTable", "UpdateIcebergTable", "DeleteFromIcebergTable")
+
+  private val policies = Seq("RowFilter", "DataMasking", "ColumnMask")
+
+  /** The first sign of a write in a plan; a row-level one if there is any. */
+  def write(plan: LogicalPlan): Option[Write] = {
+    val signs = plan.collect { case node if isWrite(node) => Write(node.nodeName, rowLevel(className(node))) }
+    signs.find(_.rowLevel).orElse(signs.headOption)
+  }
+
+  /**
+   * Judges a plan at the optimizer's door.
+   *
+   * @param query        the write that the whole query is: sub-queries are optimized on their own and do not show it
+   * @param insideWrites `spark.metastore.pruneInsideWrites`
+   */
+  def judge(plan: LogicalPlan, query: Option[Write], insideWrites: Boolean): Scope = {
+    val isSubquery = plan.isInstanceOf[Subquery]
+    if (isStream(plan)) LeaveAlone(Reason(ReasonCode.Streaming))
+    else if (plan.exists(node => policies.exists(className(node).contains))) LeaveAlone(Reason(ReasonCode.RowPolicy))
+    else write(plan).orElse(if (isSubquery) query else None) match {
+      // A sub-query of a row-level command may be the one that looks for the files to rewrite.
+      case Some(Write(node, true)) if isSubquery => NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> node))
+      case Some(_) if !insideWrites => NumbersOnly(Reason(ReasonCode.InsideWrite))
+      case _ => Everything
+    }
+  }
+
+  private def isStream(plan: LogicalPlan): Boolean =
+    plan.isStreaming || plan.exists(_.getClass.getName.contains(".streaming."))
+
+  private def isWrite(node: LogicalPlan): Boolean = node.isInstanceOf[Command] || rowLevel(className(node))
+
+  private def className(node: LogicalPlan): String = node.getClass.getSimpleName
+}

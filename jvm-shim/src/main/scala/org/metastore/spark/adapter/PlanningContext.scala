@@ -1,0 +1,59 @@
+package org.metastore.spark.adapter
+
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+
+/**
+ * What the sub-queries and the main plan of one query share while they are planned, in the planning thread.
+ *
+ * @param write the sign of a write in the whole query, which a sub-query's own plan does not show.
+ */
+final class PlanningContext(val write: Option[PlanGuard.Write]) {
+  private val statistics = new java.util.HashMap[AnyRef, AnyRef]()
+  private var spent = 0L
+
+  /** The first answer for a key, kept: one version of the statistics for the whole query. */
+  def once[A <: AnyRef](key: AnyRef)(load: => A): A = {
+    val known = statistics.get(key)
+    if (known != null) known.asInstanceOf[A]
+    else {
+      val loaded = load
+      statistics.put(key, loaded)
+      loaded
+    }
+  }
+
+  /** What is left of a planning timeout, in milliseconds. */
+  def left(timeoutMillis: Long): Long = math.max(0L, timeoutMillis - spent / 1000000)
+
+  /** Counts the time that a block took against the planning timeout. */
+  def timed[A](block: => A): A = {
+    val start = System.nanoTime()
+    try block
+    finally spent += System.nanoTime() - start
+  }
+}
+
+object PlanningContext {
+  private val threads = new ThreadLocal[PlanningContext]
+
+  /** The context of the query that this thread plans. */
+  def current: PlanningContext = {
+    if (threads.get == null) threads.set(new PlanningContext(None))
+    threads.get
+  }
+
+  /** A new query begins in this thread. */
+  def begin(plan: LogicalPlan): PlanningContext = {
+    threads.set(new PlanningContext(PlanGuard.write(plan)))
+    threads.get
+  }
+}
+
+/** Marks the beginning of each query's planning: Spark normalizes a plan once, just before it is optimized. */
+object BeginPlanning extends Rule[LogicalPlan] {
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    PlanningContext.begin(plan)
+    plan
+  }
+}

@@ -1,0 +1,63 @@
+package org.metastore.spark.adapter
+
+import java.util.concurrent.ConcurrentHashMap
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.expressions.{Expression, PlanExpression}
+import org.apache.spark.sql.execution.datasources.{FileIndex, PartitionDirectory}
+import org.apache.spark.sql.types.StructType
+
+import org.metastore.spark.explain.ScanDecision
+
+/** The files of a physical scan without those in which no row can match. Everything else is the delegate's. */
+private[adapter] final class PrunedFileIndex(
+    val delegate: FileIndex, table: ParquetTable, fingerprint: String, planner: ScanPlanner) extends FileIndex {
+
+  // A scan is listed for EXPLAIN and again when it runs, with the same filters.
+  private val decided = new ConcurrentHashMap[(Seq[Expression], Seq[Expression]), (Seq[PartitionDirectory], ScanDecision)]
+
+  override def rootPaths: Seq[Path] = delegate.rootPaths
+  override def inputFiles: Array[String] = delegate.inputFiles
+  override def sizeInBytes: Long = delegate.sizeInBytes
+  override def partitionSchema: StructType = delegate.partitionSchema
+  override def metadataOpsTimeNs: Option[Long] = delegate.metadataOpsTimeNs
+
+  override def refresh(): Unit = {
+    decided.clear()
+    delegate.refresh()
+  }
+
+  override def listFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] = {
+    val (listed, decision) = decide(partitionFilters, dataFilters)
+    var file = -1
+    val left = listed.map { partition =>
+      partition.copy(files = partition.files.filter { _ => file += 1; decision.kept.get(file) })
+    }
+    left.filter(_.files.nonEmpty)
+  }
+
+  /** What is decided for these filters. */
+  def decision(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): ScanDecision =
+    decide(partitionFilters, dataFilters)._2
+
+  private def decide(
+      partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): (Seq[PartitionDirectory], ScanDecision) = {
+    val (partitions, data) = (partitionFilters.filter(isFixed), dataFilters.filter(isFixed))
+    decided.computeIfAbsent((partitions, data), _ => {
+      val listed = delegate.listFiles(partitionFilters, data)
+      (listed, planner.plan(table.id, table.files(listed), data, table.resolver).decision)
+    })
+  }
+
+  // Spark shows filters with sub-queries at one time and not at another.
+  private def isFixed(filter: Expression): Boolean = filter.find(_.isInstanceOf[PlanExpression[_]]).isEmpty
+
+  override def equals(other: Any): Boolean = other match {
+    case that: PrunedFileIndex => that.delegate == delegate && that.version == version
+    case _ => false
+  }
+
+  override def hashCode: Int = 31 * delegate.hashCode + fingerprint.hashCode
+
+  private def version: String = fingerprint
+}

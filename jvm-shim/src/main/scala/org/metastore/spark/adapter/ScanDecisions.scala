@@ -1,0 +1,38 @@
+package org.metastore.spark.adapter
+
+import org.apache.spark.sql.catalyst.expressions.PlanExpression
+import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
+import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
+import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
+
+import org.metastore.spark.explain.{Reason, ReasonCode, ScanDecision}
+
+/** Finds the decisions behind a physical plan: they live in its scans and nowhere else. */
+object ScanDecisions {
+
+  /** One decision a scan, in the order of the plan, sub-queries after the scans of the node that holds them. */
+  def of(plan: SparkPlan): Seq[ScanDecision] = plan match {
+    case adaptive: AdaptiveSparkPlanExec => of(adaptive.executedPlan)
+    case stage: QueryStageExec => of(stage.plan)
+    case _: ReusedExchangeExec => Nil
+    case scan: BatchScanExec => IcebergScanProxy.decisionOf(scan.scan).toSeq ++ subqueries(scan)
+    case scan: FileSourceScanExec => fileScan(scan).toSeq ++ subqueries(scan)
+    case node => node.children.flatMap(of) ++ subqueries(node)
+  }
+
+  private def subqueries(node: SparkPlan): Seq[ScanDecision] = node.expressions.flatMap(_.collect {
+    case e: PlanExpression[_] => e.plan
+  }).collect { case plan: SparkPlan => plan }.flatMap(of)
+
+  private def fileScan(scan: FileSourceScanExec): Option[ScanDecision] = scan.relation.location match {
+    case index: PrunedFileIndex => Some(index.decision(scan.partitionFilters, scan.dataFilters))
+    case index => ScanMark.of(scan.relation).map { mark =>
+      val table = scan.tableIdentifier.fold(index.rootPaths.mkString(", "))(_.unquotedString)
+      ScanDecision.leftAlone(table, mark match {
+        case ScanMark.Refused(code, _) => Reason(code)
+        case ScanMark.Allowed(_) => Reason(ReasonCode.UnsupportedTable, "relation" -> table, "detail" -> "physical scan")
+      })
+    }
+  }
+}

@@ -1,0 +1,37 @@
+package org.metastore.spark.adapter
+
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation
+
+import org.metastore.spark.explain.{Reason, ReasonCode}
+
+/**
+ * The decision on a file relation, as an option of the relation: it survives every later rewrite and every thread. Without
+ * a mark a scan is left alone, so that no unknown way into physical planning drops a file.
+ */
+private[adapter] sealed trait ScanMark {
+  /** The option; equal decisions are equal texts, so that equal scans stay equal. */
+  def asOption: (String, String)
+}
+
+private[adapter] object ScanMark {
+  private val Key = "metastore.scan"
+
+  /** Files may be dropped by the statistics of this fingerprint. */
+  final case class Allowed(fingerprint: String) extends ScanMark {
+    override def asOption: (String, String) = Key -> s"ok:$fingerprint"
+  }
+
+  /** The scan is left alone. */
+  final case class Refused(code: ReasonCode, why: String) extends ScanMark {
+    override def asOption: (String, String) = Key -> s"no:${code.name}:$why"
+  }
+
+  def refused(reason: Reason): ScanMark = Refused(reason.code, reason.sentence)
+
+  /** The mark of a relation. */
+  def of(relation: HadoopFsRelation): Option[ScanMark] = relation.options.get(Key).map(_.split(":", 3)).map {
+    case Array("ok", fingerprint) => Allowed(fingerprint)
+    case Array("no", code, why) => Refused(ReasonCode.all.find(_.name == code).getOrElse(ReasonCode.Failed), why)
+    case other => Refused(ReasonCode.Failed, other.mkString(":"))
+  }
+}

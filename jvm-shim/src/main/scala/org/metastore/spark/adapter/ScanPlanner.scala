@@ -1,0 +1,143 @@
+package org.metastore.spark.adapter
+
+import java.util.BitSet
+
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.conf.Configuration
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.Expression
+
+import org.metastore.spark.MetastoreConf
+import org.metastore.spark.cardinality.{ScanStatistics, TableDistinct}
+import org.metastore.spark.explain.{Reason, ReasonCode, ScanDecision}
+import org.metastore.spark.pruning.{ColumnResolver, PruningRule}
+import org.metastore.spark.store.{FileList, FileStatistics, StatisticsStore, TableStatistics}
+
+/** Decides which data files of the scans of one query are read. One decision is all that EXPLAIN, metrics and estimates say. */
+private[adapter] final class ScanPlanner(
+    val settings: MetastoreConf, val scope: PlanGuard.Scope, context: PlanningContext, hadoop: Configuration) {
+
+  /** Why no file of this plan may be dropped, whatever the statistics say. */
+  val restriction: Option[Reason] = scope match {
+    case PlanGuard.LeaveAlone(reason) => Some(reason)
+    case PlanGuard.NumbersOnly(reason) => Some(reason)
+    case PlanGuard.Everything if settings.pruningEnabled => None
+    case PlanGuard.Everything => Some(Reason(ReasonCode.Disabled, "setting" -> MetastoreConf.PruningEnabled.key))
+  }
+
+  val estimates: Boolean = settings.cboEnabled
+
+  /** The statistics of a table: the same version for every scan of the query. */
+  def statistics(table: TableId): Either[Reason, TableStatistics] = context.once(table) {
+    context.timed {
+      open(table)
+        .planning(table.uuid, context.left(settings.planningTimeoutMillis))
+        .left.map(why => if (why.code == ReasonCode.NoStatistics) Reason(why.code, "table" -> table.name) else why)
+    }
+  }
+
+  /**
+   * Joins a scan's files with the statistics and asks the rules. Never throws.
+   *
+   * @param files     the scan's files before us, in its order
+   * @param conjuncts what every row of the scan must satisfy
+   */
+  def plan(table: TableId, files: Seq[DataFile], conjuncts: Seq[Expression], resolver: ColumnResolver): Planned = {
+    val list = ScanPlanner.listOf(files)
+    val rows = files.map(_.rows.getOrElse(-1L)).toArray
+    try {
+      statistics(table) match {
+        case Left(why) => Planned(decision(table, list, rows, Left(why), new BitSet, ""), None)
+        case Right(known) => context.timed {
+          val joined = known.of(list)
+          val distrusted = contradicting(joined, rows)
+          val counted = rows.indices.map(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
+          val outcome = judge(joined, conjuncts, resolver)
+          val decided = decision(table, list, counted, outcome, distrusted, known.fingerprint)
+          val numbers = new ScanStatistics(joined, decided, files(_).liveRows, tableDistinct(table, known))
+          Planned(decided, Some(numbers))
+        }
+      }
+    } catch {
+      case NonFatal(e) =>
+        val why = Reason.failure(e)
+        ScanPlanner.warn(table.name, why, e)
+        Planned(decision(table, list, rows, Left(why), new BitSet, ""), None)
+    }
+  }
+
+  private def open(table: TableId): StatisticsStore = StatisticsStore.open(table.root(settings.store), hadoop)
+
+  // Of the newest analyzed snapshot: for an estimate it need not be the one that is read.
+  private def tableDistinct(table: TableId, known: TableStatistics): String => Option[TableDistinct] = {
+    lazy val columns = context.once(("distinct", table)) {
+      try context.timed {
+        known.manifest.latest.toSeq.flatMap { snapshot =>
+          open(table).tableSummary(snapshot).flatMap { row =>
+            row.distinct.map(d => snapshot.columns(row.column).key -> TableDistinct(d.toDouble, row.files))
+          }
+        }.toMap
+      } catch {
+        case NonFatal(e) =>
+          ScanPlanner.warn(s"The table level of ${table.name}", Reason.failure(e), e)
+          Map.empty[String, TableDistinct]
+      }
+    }
+    key => columns.get(key)
+  }
+
+  private def decision(
+      table: TableId, list: FileList, rows: Array[Long], outcome: Either[Reason, ScanDecision.Verdict],
+      distrusted: BitSet, version: String) =
+    new ScanDecision(table.name, list, rows, outcome, distrusted, version)
+
+  private def judge(
+      joined: FileStatistics, conjuncts: Seq[Expression], resolver: ColumnResolver): Either[Reason, ScanDecision.Verdict] =
+    if (restriction.isDefined) Left(restriction.get)
+    else if (conjuncts.isEmpty) Left(Reason(ReasonCode.NoFilter))
+    else {
+      val filter = PruningRule.compile(conjuncts, resolver)
+      if (filter.columns.isEmpty) Left(Reason(ReasonCode.NothingToPrune))
+      else Right(ScanDecision.Verdict(filter.evaluate(joined), filter.conjuncts.map(_.sql)))
+    }
+
+  // Other rows than the table format counts: the statistics are not of this file.
+  private def contradicting(joined: FileStatistics, rows: Array[Long]): BitSet = {
+    val set = new BitSet(rows.length)
+    rows.indices.foreach(i => set.set(i, rows(i) >= 0 && joined.rows(i) >= 0 && rows(i) != joined.rows(i)))
+    set
+  }
+}
+
+private[adapter] object ScanPlanner extends Logging {
+
+  /** A planner for one optimizer run of a session. */
+  def of(session: SparkSession, settings: MetastoreConf, scope: PlanGuard.Scope): ScanPlanner =
+    new ScanPlanner(settings, scope, PlanningContext.current, session.sessionState.newHadoopConf())
+
+  /** Planning goes on without us: one line says why. */
+  def warn(table: String, why: Reason, cause: Throwable): Unit = {
+    logWarning(s"$table is planned without the Metastore: $why")
+    logDebug("The cause", cause)
+  }
+
+  private def listOf(files: Seq[DataFile]): FileList = {
+    val modified = if (files.exists(_.modified.isDefined)) files.map(_.modified.getOrElse(-1L)).toArray else null // scalastyle:ignore
+    new FileList(files.map(_.path).toArray, files.map(_.size).toArray, modified)
+  }
+}
+
+/** What was decided about a scan, and the numbers of the files that it reads, where there are statistics. */
+private[adapter] final case class Planned(decision: ScanDecision, numbers: Option[ScanStatistics])
+
+/** A table, as its statistics name it. */
+private[adapter] final case class TableId(format: String, uuid: String, location: String, name: String) {
+
+  /** The folder of its statistics. */
+  def root(store: Option[String]): String = store match {
+    case Some(uri) => s"${uri.stripSuffix("/")}/$format-$uuid"
+    case None => s"${location.stripSuffix("/")}/_metastore"
+  }
+}

@@ -1,0 +1,36 @@
+package org.metastore.spark.cardinality
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.SparkConf
+import org.apache.spark.internal.Logging
+import org.apache.spark.metastore.ContextConf
+
+import org.metastore.spark.MetastoreConf
+
+/**
+ * Switches cost-based optimization on where the user has decided nothing: without it Spark uses none of our numbers but sizes.
+ *
+ * It is set once, on the SparkContext's conf and before the first session exists, so that it is visible everywhere, survives
+ * RESET and newSession, and loses against whatever the user sets in a session.
+ */
+object CboSwitch extends Logging {
+  private val Cbo = "spark.sql.cbo.enabled"
+  private val JoinReorder = "spark.sql.cbo.joinReorder.enabled"
+
+  /** Sets both, unless one of them is set already or the Metastore is told to keep out. Never throws. */
+  def apply(): Unit =
+    try ContextConf.active.filter(wanted).foreach { conf =>
+      conf.set(Cbo, "true").set(JoinReorder, "true")
+      logInfo(s"$Cbo and $JoinReorder are switched on; set one of them, or ${MetastoreConf.CboEnabled.key}=false, to decide")
+    } catch {
+      case NonFatal(e) => logWarning(s"$Cbo stays as it is", e)
+    }
+
+  private def wanted(conf: SparkConf): Boolean =
+    !conf.contains(Cbo) && !conf.contains(JoinReorder) &&
+      Seq(MetastoreConf.Enabled, MetastoreConf.CboEnabled).forall { setting =>
+        conf.getOption(setting.key).orElse(sys.env.get(setting.environment)).flatMap(setting.parse)
+          .getOrElse(setting.default.toBoolean)
+      }
+}

@@ -1,0 +1,55 @@
+package org.metastore.spark.cardinality
+
+/** Distinct values of some of a table's files, from their counts and the table's. */
+private[cardinality] object DistinctOfFiles {
+  private val Sample = 2000
+  private val Steps = 40
+
+  /**
+   * Between the largest file's count (files repeat each other) and the sum of all (no value in two files).
+   *
+   * Which of the two it is, the table's own count tells: values are taken to fall on files as if drawn from a universe of
+   * that size in which all files together show the table's count.
+   *
+   * @param all    distinct values in each file of the scan before pruning
+   * @param kept   distinct values in each file read
+   * @param values non-null values in the files read
+   */
+  def estimate(all: Array[Long], kept: Array[Long], values: Double, table: Option[TableDistinct]): Double = {
+    val largest = kept.max.toDouble
+    val sum = kept.map(_.toDouble).sum
+    val between = table match {
+      case _ if kept.length == 1 => sum
+      case Some(known) if known.files <= kept.length => known.distinct
+      case Some(known) => fromTable(all, kept, known)
+      case None if sum * 2 > values => sum
+      case None => largest
+    }
+    math.max(largest, math.min(between, sum))
+  }
+
+  private def fromTable(all: Array[Long], kept: Array[Long], table: TableDistinct): Double = {
+    val sampled = sample(all)
+    val share = table.files.toDouble / sampled.length
+    val largest = all.max.toDouble
+    if (sampled.map(_.toDouble).sum * share <= table.distinct * 1.01) kept.map(_.toDouble).sum
+    else {
+      val floor = math.log(math.max(table.distinct, largest) * (1 + 1e-9))
+      var (low, high) = (floor, floor + math.log(1e6))
+      for (_ <- 0 until Steps) {
+        val middle = (low + high) / 2
+        if (shown(sampled, share, math.exp(middle)) < table.distinct) low = middle else high = middle
+      }
+      val keptSample = sample(kept)
+      math.min(table.distinct, shown(keptSample, kept.length.toDouble / keptSample.length, math.exp(high)))
+    }
+  }
+
+  /** Values of the universe that appear in any of the files. */
+  private def shown(files: Array[Long], share: Double, universe: Double): Double =
+    universe * -math.expm1(share * files.map(d => math.log1p(-math.min(d / universe, 1 - 1e-12))).sum)
+
+  private def sample(counts: Array[Long]): Array[Long] =
+    if (counts.length <= Sample) counts
+    else Array.tabulate(Sample)(i => counts((i.toLong * counts.length / Sample).toInt))
+}

@@ -1,0 +1,132 @@
+package org.metastore.spark.cardinality
+
+import org.apache.spark.sql.catalyst.plans.logical.ColumnStat
+import org.apache.spark.sql.types._
+
+import org.metastore.spark.explain.ScanDecision
+import org.metastore.spark.store.{BytesBounds, ColumnSizes, ColumnZones, FileStatistics, LongBounds}
+
+/**
+ * The numbers of the files that a scan reads, not of the table: Spark applies a filter's selectivity to them once more.
+ *
+ * @param live rows of each file that no delete removes, where the table format tells
+ */
+final class ScanStatistics(
+    files: FileStatistics, decision: ScanDecision, live: Int => Option[Double], tableDistinct: String => Option[TableDistinct]) {
+  import ScanStatistics._
+
+  private val kept: Array[Int] = (0 until files.files.length).filter(decision.kept.get).toArray
+
+  private val physicalRows: Double = kept.iterator.map(f => math.max(0L, decision.rows(f)).toDouble).sum
+
+  /** Live rows of the files read; None if the rows of one are unknown. */
+  val rowCount: Option[Double] =
+    if (kept.exists(decision.rows(_) < 0)) None
+    else Some(kept.iterator.map(f => live(f).getOrElse(decision.rows(f).toDouble)).sum)
+
+  /**
+   * Everything that Spark may be told of a column, or nothing at all: half of it makes Spark estimate zero rows.
+   *
+   * @param key the column's key in the statistics
+   */
+  def column(key: String, dataType: DataType): Option[ColumnStat] =
+    if (kept.isEmpty || physicalRows <= 0 || !isSupported(dataType)) None
+    else for {
+      zones <- files.column(key, dataType).toOption
+      sizes <- files.sizes(key, dataType).toOption
+      described = kept.filter(f => zones.known(f) && !decision.distrusted.get(f))
+      if isComplete(zones, sizes, described)
+      nonNull = described.filter(f => zones.rows(f) > zones.nulls(f))
+      if nonNull.nonEmpty
+      bounds <- if (isOrdered(dataType)) bounds(key, dataType, zones, nonNull) else Some((None, None))
+    } yield stat(key, dataType, zones, sizes, described, nonNull, bounds)
+
+  private def isComplete(zones: ColumnZones, sizes: ColumnSizes, described: Array[Int]): Boolean =
+    described.map(zones.rows(_).toDouble).sum >= EnoughRows * physicalRows &&
+      described.forall(f => zones.nulls(f) >= 0 && sizes.distinct(f) >= 0)
+
+  private def stat(
+      key: String, dataType: DataType, zones: ColumnZones, sizes: ColumnSizes, described: Array[Int],
+      nonNull: Array[Int], bounds: (Option[Any], Option[Any])): ColumnStat = {
+    val rows = described.map(zones.rows(_).toDouble).sum
+    val nulls = described.map(zones.nulls(_).toDouble).sum
+    val scale = rowCount.getOrElse(physicalRows) / rows
+    val limit = math.min((rows - nulls) * scale, domain(dataType, bounds))
+    val distinct = DistinctOfFiles.estimate(
+      (0 until files.files.length).iterator.map(sizes.distinct).filter(_ >= 0).toArray,
+      nonNull.map(sizes.distinct), rows - nulls, tableDistinct(key))
+    ColumnStat(
+      distinctCount = Some(whole(math.max(1, math.min(distinct, limit)))),
+      min = bounds._1,
+      max = bounds._2,
+      nullCount = Some(whole(nulls * scale)),
+      avgLen = Some(length(dataType, weighted(zones, sizes, nonNull))),
+      maxLen = Some(length(dataType, nonNull.map(sizes.maxLen(_).toDouble).max)))
+  }
+
+  private def weighted(zones: ColumnZones, sizes: ColumnSizes, nonNull: Array[Int]): Double = {
+    val weights = nonNull.map(f => (zones.rows(f) - zones.nulls(f)).toDouble)
+    nonNull.indices.map(i => weights(i) * sizes.avgLen(nonNull(i))).sum / weights.sum
+  }
+
+  private def bounds(
+      key: String, dataType: DataType, zones: ColumnZones, nonNull: Array[Int]): Option[(Option[Any], Option[Any])] =
+    if (!nonNull.forall(f => zones.bounds.hasLo(f) && zones.bounds.hasHi(f))) None
+    else {
+      val (lowest, highest) = zones.bounds match {
+        case b: LongBounds => (nonNull.minBy(b.lo(_)), nonNull.maxBy(b.hi(_)))
+        case b: BytesBounds => (nonNull.minBy(f => BigInt(1, b.lo(f))), nonNull.maxBy(f => BigInt(1, b.hi(f))))
+        case _ => (nonNull.head, nonNull.head)
+      }
+      for {
+        lo <- files.zone(key, dataType, lowest).flatMap(_.lo)
+        hi <- files.zone(key, dataType, highest).flatMap(_.hi)
+        if isFinite(dataType, lo, hi)
+      } yield (Some(lo), Some(hi))
+    }
+}
+
+/** What is known of a column's distinct values in a whole table of so many files. */
+final case class TableDistinct(distinct: Double, files: Int)
+
+private[cardinality] object ScanStatistics {
+  /** After an append the rest of the files still describes a scan, if it is most of it. */
+  val EnoughRows = 0.8
+
+  /** TIMESTAMP_NTZ, TIME and intervals make Spark 4.1's range estimation fail: nothing is said of them. */
+  def isSupported(dataType: DataType): Boolean = isOrdered(dataType) || dataType == StringType || dataType == BinaryType
+
+  /** Types whose values Spark estimates by minimum and maximum. */
+  def isOrdered(dataType: DataType): Boolean = dataType match {
+    case BooleanType | DateType | TimestampType => true
+    case _: NumericType => true
+    case _ => false
+  }
+
+  /** Spark divides by the width of the range: an infinite one makes it fail. */
+  def isFinite(dataType: DataType, lo: Any, hi: Any): Boolean = dataType match {
+    case FloatType | DoubleType =>
+      val width = number(hi) - number(lo)
+      !width.isNaN && !width.isInfinite
+    case _ => true
+  }
+
+  /** How many values the range can hold. */
+  def domain(dataType: DataType, bounds: (Option[Any], Option[Any])): Double = (dataType, bounds) match {
+    case (ByteType | ShortType | IntegerType | LongType | DateType, (Some(lo), Some(hi))) => number(hi) - number(lo) + 1
+    case (BooleanType, (Some(lo), Some(hi))) => if (lo == hi) 1 else 2
+    case _ => Double.MaxValue
+  }
+
+  private def number(value: Any): Double = value match {
+    case n: java.lang.Number => n.doubleValue
+    case other => throw new IllegalArgumentException(s"$other is not a number")
+  }
+
+  def length(dataType: DataType, measured: Double): Long = dataType match {
+    case StringType | BinaryType if measured >= 0 => math.ceil(measured).toLong
+    case other => other.defaultSize.toLong
+  }
+
+  def whole(number: Double): BigInt = BigDecimal(math.rint(number)).toBigInt
+}

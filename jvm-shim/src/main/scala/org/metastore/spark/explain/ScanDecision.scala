@@ -1,0 +1,77 @@
+package org.metastore.spark.explain
+
+import java.util.BitSet
+
+import org.metastore.spark.pruning.Verdicts
+import org.metastore.spark.store.FileList
+
+/**
+ * What was decided about one scan, and why: EXPLAIN, SQL metrics, `metastore.explain` and the log all read it here.
+ *
+ * @param table     the table's name as plans show it
+ * @param files     the data files that the table format itself would have read
+ * @param rows      physical rows of each file, -1 where unknown
+ * @param outcome   the verdict on each file, or why the scan was left alone
+ * @param distrusted files whose statistics contradict the table format: read whatever the verdict says
+ * @param version   fingerprint of the statistics, empty where there are none
+ */
+final class ScanDecision(
+    val table: String,
+    val files: FileList,
+    val rows: Array[Long],
+    val outcome: Either[Reason, ScanDecision.Verdict],
+    val distrusted: BitSet,
+    val version: String) {
+
+  /** The files that are read. */
+  val kept: BitSet = {
+    val set = new BitSet(files.length)
+    (0 until files.length).foreach { file =>
+      set.set(file, distrusted.get(file) || outcome.fold(_ => true, _.verdicts.kept(file)))
+    }
+    set
+  }
+
+  def before: Int = files.length
+  def after: Int = kept.cardinality
+
+  /** Equal only for equal statistics and equal files kept: belongs into equality of the scan. */
+  val fingerprint: AnyRef = (version, kept, outcome.left.toOption.map(_.code.name))
+
+  /** The text on the scan in EXPLAIN. */
+  def label: String = outcome match {
+    case Right(_) => s"[Metastore: $before -> $after files]"
+    case Left(reason) => s"[Metastore: ${reason.sentence}]"
+  }
+
+  /** Why a file is read or not. */
+  def reason(file: Int): Reason = outcome match {
+    case Left(why) => why
+    case Right(_) if distrusted.get(file) => Reason(ReasonCode.KeptContradictory, "column" -> "(row count)")
+    case Right(verdict) => verdict.verdicts.reason(file)
+  }
+
+  /** One row a data file, as `metastore.explain` shows them; one without a path where no files are known. */
+  def perFile(scan: Int): Seq[FileDecision] =
+    if (files.length == 0) outcome.left.toOption.toSeq.map(row(scan, None, isKept = true, _, None))
+    else (0 until files.length).map { file =>
+      row(scan, Some(files.paths(file)), kept.get(file), reason(file), Some(rows(file)).filter(_ >= 0))
+    }
+
+  private def row(scan: Int, path: Option[String], isKept: Boolean, why: Reason, rows: Option[Long]) =
+    FileDecision(scan, table, path, isKept, why.code.name, why.arguments.get("conjunct"), why.arguments.get("statistic"), rows)
+}
+
+object ScanDecision {
+  /** The verdicts and the conjuncts that they are about. */
+  final case class Verdict(verdicts: Verdicts, conjuncts: IndexedSeq[String])
+
+  /** A scan that is read as without us. */
+  def leftAlone(table: String, why: Reason): ScanDecision =
+    new ScanDecision(table, new FileList(Array.empty, Array.empty), Array.empty, Left(why), new BitSet, "")
+}
+
+/** A row of `metastore.explain(query)`: columns of the same names. */
+final case class FileDecision(
+    scan: Int, table: String, path: Option[String], kept: Boolean, reason: String, conjunct: Option[String],
+    statistic: Option[String], rows: Option[Long])
