@@ -32,6 +32,7 @@ __all__ = [
     "MetastoreError",
     "NoSpark",
     "NoStatistics",
+    "StoreNotReadable",
     "StoreNotWritable",
     "TableNotFound",
     "UnsupportedTable",
@@ -140,6 +141,22 @@ class FormatTooNew(MetastoreError):
             f"The statistics at {where} need {found}, which this version does not know.",
             "Upgrade pyspark-metastore.",
         )
+
+
+class StoreNotReadable(MetastoreError):
+    """The place of the statistics does not answer, or refuses.
+
+    Attributes:
+        store: The URI of the store.
+        reason: Why.
+    """
+
+    code = "METASTORE_STORE_NOT_READABLE"
+
+    def __init__(self, store: str, reason: str, hint: str = "") -> None:
+        self.store = store
+        self.reason = reason
+        super().__init__(f"Statistics cannot be read from {store}: {reason}.", hint)
 
 
 class StoreNotWritable(MetastoreError):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
+import json
 import re
 import uuid
 from dataclasses import dataclass
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 KIND_KEY = "metastore.kind"
 DIGESTS_KEY = "metastore.digests"
 BLOCK_KEY = "metastore.block"
+EXTRA_DIGEST_KEY = "metastore.extra_sha256"
 
 MAX_ROWS = 1 << 27
 MAX_BYTES = 4 << 30
@@ -124,7 +126,8 @@ def encode(kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping
         for rows in row_groups:
             writer.write_table(table.slice(offset, rows), row_group_size=rows)
             offset += rows
-        writer.add_key_value_metadata({**(extra or {}), KIND_KEY: kind, DIGESTS_KEY: placeholder})
+        digest = {EXTRA_DIGEST_KEY: _extra_digest(extra)} if extra else {}
+        writer.add_key_value_metadata({**(extra or {}), **digest, KIND_KEY: kind, DIGESTS_KEY: placeholder})
     return _with_digests(sink.getbuffer(), placeholder, len(row_groups))
 
 
@@ -151,22 +154,27 @@ def decode(ref: ObjectRef, data: bytes, columns: Sequence[str] | None = None) ->
         present = [name for name in schema.names if name in file.schema_arrow.names]
         batches = list(_bounded(ref, file, present))
         rows = pa.Table.from_batches(batches, pa.schema([file.schema_arrow.field(n) for n in present]))
-        return _conformed(rows, schema, ref.rows)
+        return _conformed(ref, rows, schema)
     except (pa.ArrowException, OSError) as e:
         raise DamagedObject(ref.name, f"it is no Parquet file of its kind ({e})") from e
 
 
-def footer_text(name: str, data: bytes, key: str) -> str | None:
-    """A key-value of an object's footer, None where there is none.
+def unnamed(name: str, data: bytes) -> tuple[ObjectRef, dict[str, str]]:
+    """The reference to an object that no manifest vouches for, and its extra key-values, by its own digests.
 
     Raises:
-        DamagedObject: If the bytes are not a Parquet file or the value is not text.
+        DamagedObject: If they do not agree with its bytes.
     """
     try:
-        value = (pq.read_metadata(pa.BufferReader(data)).metadata or {}).get(key.encode())
-        return None if value is None else value.decode()
-    except (pa.ArrowException, OSError, UnicodeDecodeError) as e:
+        metadata = pq.read_metadata(pa.BufferReader(data))
+        texts = {key.decode(): value.decode() for key, value in (metadata.metadata or {}).items()}
+        digests = base64.b64encode(chunk_digests(data)).decode()
+    except (pa.ArrowException, OSError, ValueError) as e:
         raise DamagedObject(name, f"its footer cannot be read ({e})") from e
+    kind, stored, extra_digest = (texts.pop(key, "") for key in (KIND_KEY, DIGESTS_KEY, EXTRA_DIGEST_KEY))
+    if kind != kind_of(name) or stored != digests or extra_digest != (_extra_digest(texts) if texts else ""):
+        raise DamagedObject(name, "its digests are not those of its bytes")
+    return reference(name, data, metadata.num_rows), texts
 
 
 def chunk_digests(data: bytes | memoryview) -> bytes:
@@ -198,6 +206,10 @@ def _with_digests(data: memoryview, placeholder: str, row_groups: int) -> bytes:
     if len(digests) != len(placeholder) or found != 1:
         raise AssertionError(f"the footer has {found} places for {len(digests)} bytes of digests")
     return bytes(data[:body]) + (footer.replace(placeholder.encode(), digests.encode()) if row_groups else footer)
+
+
+def _extra_digest(extra: Mapping[str, str]) -> str:
+    return _hex(json.dumps(sorted(extra.items())).encode())
 
 
 def _placeholder(length: int) -> str:
@@ -280,7 +292,10 @@ def _bounded(ref: ObjectRef, file: pq.ParquetFile, columns: Sequence[str]) -> It
         yield batch
 
 
-def _conformed(table: pa.Table, schema: pa.Schema, rows: int) -> pa.Table:
+def _conformed(ref: ObjectRef, table: pa.Table, schema: pa.Schema) -> pa.Table:
+    rows = ref.rows
+    if schema.names and table.column_names and table.num_rows != rows:
+        raise DamagedObject(ref.name, f"{table.num_rows} rows came out of {rows}")
     arrays = [
         table.column(field.name).cast(field.type) if field.name in table.column_names else pa.nulls(rows, field.type)
         for field in schema

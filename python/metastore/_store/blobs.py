@@ -1,0 +1,155 @@
+"""The few operations that the store needs of a disk or an object store."""
+
+from __future__ import annotations
+
+from datetime import timedelta
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, Protocol
+
+import obstore
+from obstore.exceptions import (
+    AlreadyExistsError,
+    BaseError,
+    NotFoundError,
+    NotSupportedError,
+    PermissionDeniedError,
+    UnauthenticatedError,
+)
+from obstore.store import LocalStore, from_url
+
+from metastore._store.location import local_path, remote_url
+from metastore._store.replies import Reply
+from metastore.errors import StoreNotReadable, StoreNotWritable, UnsupportedTable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+    from datetime import datetime
+
+    from obstore.store import ObjectStore, RetryConfig
+
+_RETRIES: RetryConfig = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
+_ERRORS = (BaseError, OSError)
+
+
+class Blobs(Protocol):
+    """Named byte strings under one root."""
+
+    def names(self, folder: str) -> dict[str, datetime]:
+        """The names in a folder and when they were last written."""
+
+    def get(self, path: str) -> bytes | None:
+        """The bytes at a path, None where there are none.
+
+        Raises:
+            StoreNotReadable: If the store does not answer.
+        """
+
+    def size(self, path: str) -> int | None:
+        """The number of bytes at a path, None where there are none."""
+
+    def put(self, path: str, data: bytes) -> None:
+        """Writes bytes at a path that nobody else uses; to repeat it does no harm."""
+
+    def create(self, path: str, data: bytes) -> tuple[Reply, str]:
+        """Writes bytes at a path if there are none, and says what the store answered."""
+
+    def delete(self, path: str) -> None:
+        """Removes a path."""
+
+
+class ObstoreBlobs:
+    """Blobs on whatever obstore reaches: local disks, S3, GCS, Azure."""
+
+    def __init__(self, uri: str, store: ObjectStore) -> None:
+        self._uri = uri
+        self._store = store
+
+    def names(self, folder: str) -> dict[str, datetime]:
+        """See `Blobs`."""
+        try:
+            listed = [meta for chunk in obstore.list(self._store, folder) for meta in chunk]
+        except _ERRORS as e:
+            raise StoreNotReadable(self._uri, _reason(e)) from e
+        return {meta["path"].rpartition("/")[2]: meta["last_modified"] for meta in listed}
+
+    def get(self, path: str) -> bytes | None:
+        """See `Blobs`."""
+        try:
+            return bytes(obstore.get(self._store, path).bytes())
+        except (FileNotFoundError, NotFoundError):
+            return None
+        except _ERRORS as e:
+            raise StoreNotReadable(self._uri, _reason(e)) from e
+
+    def size(self, path: str) -> int | None:
+        """See `Blobs`."""
+        try:
+            return int(obstore.head(self._store, path)["size"])
+        except (FileNotFoundError, NotFoundError):
+            return None
+        except _ERRORS as e:
+            raise StoreNotReadable(self._uri, _reason(e)) from e
+
+    def put(self, path: str, data: bytes) -> None:
+        """See `Blobs`."""
+        try:
+            obstore.put(self._store, path, data, mode="overwrite")
+        except _ERRORS as e:
+            raise StoreNotWritable(self._uri, _reason(e)) from e
+
+    def create(self, path: str, data: bytes) -> tuple[Reply, str]:
+        """See `Blobs`."""
+        try:
+            # Never in parts: what is put at once is there at once or not at all.
+            obstore.put(self._store, path, data, mode="create", use_multipart=False)
+        except AlreadyExistsError as e:
+            return Reply.EXISTS, _reason(e)
+        except (PermissionDeniedError, UnauthenticatedError, NotSupportedError) as e:
+            raise StoreNotWritable(self._uri, _reason(e)) from e
+        except _ERRORS as e:
+            return Reply.UNKNOWN, _reason(e)
+        return Reply.CREATED, ""
+
+    def delete(self, path: str) -> None:
+        """See `Blobs`."""
+        try:
+            obstore.delete(self._store, path)
+        except (FileNotFoundError, NotFoundError):
+            return
+        except _ERRORS as e:
+            raise StoreNotWritable(self._uri, _reason(e)) from e
+
+
+def open_blobs(uri: str, options: Mapping[str, Any] | None, *, writable: bool) -> Blobs | None:
+    """The blobs under a URI, None where a folder does not exist that only shall be read.
+
+    Raises:
+        StoreNotWritable: If a folder that shall be written does not exist and cannot be made.
+        UnsupportedTable: If the location is of a kind that cannot be reached.
+    """
+    path = local_path(uri)
+    if path is None:
+        return ObstoreBlobs(uri, _remote(uri, options))
+    folder = Path(path)
+    try:
+        if writable:
+            folder.mkdir(parents=True, exist_ok=True)
+        elif not folder.is_dir():
+            return None
+        return ObstoreBlobs(uri, LocalStore(prefix=folder))
+    except _ERRORS as e:
+        raise StoreNotWritable(uri, _reason(e)) if writable else StoreNotReadable(uri, _reason(e)) from e
+
+
+def _remote(uri: str, options: Mapping[str, Any] | None) -> ObjectStore:
+    try:
+        config: Any = dict(options or {})
+        store: ObjectStore = from_url(remote_url(uri), config=config, retry_config=_RETRIES)
+    except BaseError as e:
+        raise UnsupportedTable(uri, _reason(e)) from e
+    return store
+
+
+def _reason(error: Exception) -> str:
+    # obstore appends a debug dump, which may hold credentials, to the sentence that says what went wrong
+    return str(error).partition("\n")[0].rstrip(".") or type(error).__name__

@@ -1,0 +1,68 @@
+"""Writing objects where the data is computed: executors have pyarrow and numpy, no more."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+from pyarrow import fs
+
+from metastore._format.objects import encode, new_name, reference
+from metastore._store.location import local_path, remote_url
+from metastore.errors import StoreNotWritable
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from metastore._format.objects import ObjectRef
+
+
+def write_object(
+    uri: str,
+    kind: str,
+    table: pa.Table,
+    row_groups: Sequence[int],
+    extra: Mapping[str, str] | None = None,
+) -> ObjectRef:
+    """Writes an object into a store and returns its reference; it is there as a whole or not at all.
+
+    Args:
+        uri: The URI of the store.
+        kind: The kind of object, see `metastore._format.schemas`.
+        table: Its rows.
+        row_groups: Row counts of its row groups.
+        extra: Further key-values of its footer.
+
+    Raises:
+        StoreNotWritable: If the store refuses.
+        UnsupportedTable: If its location cannot be reached.
+    """
+    data, name = encode(kind, table, row_groups, extra), new_name(kind)
+    folder = local_path(uri)
+    try:
+        if folder is None:
+            _write_remote(remote_url(uri), name, data)
+        else:
+            _write_local(Path(folder) / "objects", name, data)
+    except (OSError, pa.ArrowException) as e:
+        raise StoreNotWritable(uri, str(e).partition("\n")[0]) from e
+    return reference(name, data, table.num_rows)
+
+
+def _write_local(folder: Path, name: str, data: bytes) -> None:
+    folder.mkdir(parents=True, exist_ok=True)
+    unfinished = folder / f".{uuid.uuid4()}.tmp"
+    try:
+        unfinished.write_bytes(data)
+        os.replace(unfinished, folder / name)  # noqa: PTH105 - as atomic as the system call it names
+    finally:
+        unfinished.unlink(missing_ok=True)
+
+
+def _write_remote(url: str, name: str, data: bytes) -> None:
+    system, folder = fs.FileSystem.from_uri(url)
+    with system.open_output_stream(f"{folder}/objects/{name}") as stream:
+        stream.write(data)  # multi-part uploads become visible when they are closed

@@ -1,0 +1,54 @@
+"""Keeps a manifest small: few blocks, few snapshots, one megabyte."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from metastore._format.manifest import MAX_BLOCKS, MAX_MANIFEST_BYTES, MAX_READ_BYTES
+from metastore._store.merge import merged
+from metastore.errors import UnsupportedTable
+
+if TYPE_CHECKING:
+    from metastore._format.manifest import Manifest
+    from metastore._store.store import Store
+
+_FEW_BLOCKS = 8
+
+
+def within_limits(manifest: Manifest, store: Store, keep: int) -> Manifest:
+    """The manifest with the last `keep` snapshots and its small blocks merged until it is small enough.
+
+    Blocks whose columns cannot share one list stay apart, whatever the limits say.
+
+    Raises:
+        UnsupportedTable: If no reader would take it, because its schema is too wide.
+    """
+    manifest = _retained(manifest, keep)
+    while True:
+        size = len(manifest.to_bytes())
+        if len(manifest.blocks) <= MAX_BLOCKS and size <= MAX_MANIFEST_BYTES:
+            return manifest
+        smaller = _shrunk(manifest, store)
+        if smaller is manifest:
+            break
+        manifest = smaller
+    if size > MAX_READ_BYTES:
+        raise UnsupportedTable(manifest.table.name, f"its schema needs a manifest of {size} bytes")
+    return manifest
+
+
+def _retained(manifest: Manifest, keep: int) -> Manifest:
+    newest = {snapshot.id: snapshot for snapshot in manifest.snapshots}
+    last = [snapshot for snapshot in manifest.snapshots if newest[snapshot.id] is snapshot][-max(keep, 1) :]
+    return replace(manifest, snapshots=tuple(last))
+
+
+def _shrunk(manifest: Manifest, store: Store) -> Manifest:
+    blocks, snapshots = manifest.blocks, manifest.snapshots
+    if len(blocks) <= _FEW_BLOCKS and len(snapshots) > 1:
+        return replace(manifest, snapshots=snapshots[1:])
+    fewer = merged(manifest, store, at_most=max(1, len(blocks) // 2))
+    if len(fewer.blocks) < len(blocks):
+        return fewer
+    return replace(manifest, snapshots=snapshots[1:]) if len(snapshots) > 1 else manifest

@@ -1,0 +1,91 @@
+"""Where statistics live: URIs as Spark and the table formats write them, and the folders behind them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from metastore.errors import UnsupportedTable
+
+if TYPE_CHECKING:
+    from metastore._format.manifest import TableIdentity
+
+FOLDER = "_metastore"
+_REMOTE_SCHEMES = {
+    "s3": "s3",
+    "s3a": "s3",
+    "s3n": "s3",
+    "gs": "gs",
+    "az": "az",
+    "abfs": "abfs",
+    "abfss": "abfss",
+    "adl": "adl",
+    "azure": "azure",
+    "wasb": "abfs",
+    "wasbs": "abfss",
+}
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(.*)", re.DOTALL)
+_HINT = "Set spark.metastore.store to a local folder or to an s3, gs or abfss location."
+
+
+def store_uri(identity: TableIdentity, root: str | None = None) -> str:
+    """The URI of a table's store.
+
+    Args:
+        identity: The table.
+        root: The setting `spark.metastore.store`; None keeps statistics beside the table.
+
+    Example:
+        >>> from metastore._format.manifest import TableIdentity
+        >>> table = TableIdentity("iceberg", "9f", "file:/w/t", "db.t")
+        >>> store_uri(table), store_uri(table, "s3://b/stats/")
+        ('file:/w/t/_metastore', 's3://b/stats/iceberg-9f')
+    """
+    return f"{root.rstrip('/')}/{identity.format}-{identity.uuid}" if root else beside(identity.location)
+
+
+def beside(location: str) -> str:
+    """The URI of the store beside a table."""
+    return f"{location.rstrip('/')}/{FOLDER}"
+
+
+def local_path(uri: str) -> PurePosixPath | None:
+    """The path that a `file:` URI or a bare path means, None for what is not local.
+
+    Spark's and Iceberg's locations are Hadoop paths: percent signs, spaces and hashes in them mean themselves.
+
+    Raises:
+        UnsupportedTable: If a `file:` URI names another host.
+
+    Example:
+        >>> [str(local_path(uri)) for uri in ("file:/a b", "file:///a%20b", "/a#b", "s3://b/k")]
+        ['/a b', '/a%20b', '/a#b', 'None']
+    """
+    match = _SCHEME.fullmatch(uri)
+    if not match:
+        return PurePosixPath(uri)
+    scheme, host, path = match.groups()
+    if scheme.lower() != "file":
+        return None
+    if host not in (None, "", "localhost"):
+        raise UnsupportedTable(uri, f"it lies on the disk of {host}", _HINT)
+    return PurePosixPath(path)
+
+
+def remote_url(uri: str) -> str:
+    """A location on an object store as the URL that obstore and pyarrow read, special characters encoded.
+
+    Raises:
+        UnsupportedTable: If no library of ours reads its scheme.
+
+    Example:
+        >>> remote_url("s3a://bucket/a b%20")
+        's3://bucket/a%20b%2520'
+    """
+    match = _SCHEME.fullmatch(uri)
+    scheme = match[1].lower() if match else ""
+    if not match or scheme not in _REMOTE_SCHEMES or not match[2]:
+        raise UnsupportedTable(uri, f"locations of the scheme {scheme}: are not reached without Spark", _HINT)
+    return f"{_REMOTE_SCHEMES[scheme]}://{match[2]}{quote(match[3])}"

@@ -1,0 +1,169 @@
+"""Merging blocks: `files` and `summary` are rewritten, detail objects stay where they are."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore._format import layout
+from metastore._format.manifest import Block, SummaryRef, block_to_footer
+from metastore._format.objects import BLOCK_KEY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from metastore._format.columns import Column
+    from metastore._format.manifest import Manifest
+    from metastore._format.objects import ObjectRef
+    from metastore._store.store import Store
+
+_DECODED_OBJECTS = 16
+_SKETCHES = [
+    "sketches_name",
+    "sketches_length",
+    "sketches_sha256",
+    "sketches_footer_length",
+    "sketches_footer_sha256",
+    "sketches_file",
+]
+
+
+@dataclass(frozen=True)
+class _Source:
+    block: Block
+    files: pa.Table
+
+    def identities(self) -> list[tuple[str, int, int | None]]:
+        """What identifies each of its data files."""
+        names = ("path", "size", "modified")
+        return list(zip(*(self.files[name].to_pylist() for name in names), strict=True))
+
+
+def merged(manifest: Manifest, store: Store, *, at_most: int) -> Manifest:
+    """The manifest with its smallest blocks merged, so that about `at_most` are left.
+
+    Blocks are merged when they were computed alike and the columns of one are the first columns of the other: the
+    ordinals in their detail objects stay right. Where both describe a data file, the later one is kept.
+    """
+    smallest = sorted(manifest.blocks, key=lambda block: block.files.rows)
+    for victims in (smallest[: len(smallest) - at_most + 1], smallest):
+        ids = {block.id for block in victims}
+        groups = _groups([_Source(b, store.get(b.files)) for b in manifest.blocks if b.id in ids])
+        if any(len(group) > 1 for group in groups):
+            return _replaced(manifest, [group for group in groups if len(group) > 1], store)
+    return manifest
+
+
+def _replaced(manifest: Manifest, groups: Sequence[Sequence[_Source]], store: Store) -> Manifest:
+    by_last = {group[-1].block.id: group for group in groups}
+    gone = {source.block.id for group in groups for source in group}
+    blocks = []
+    for block in manifest.blocks:
+        if block.id in by_last:
+            blocks.append(_merge(by_last[block.id], manifest, store))
+        elif block.id not in gone:
+            blocks.append(block)
+    return replace(manifest, blocks=tuple(blocks))
+
+
+def _groups(sources: Sequence[_Source]) -> list[list[_Source]]:
+    groups: list[list[_Source]] = []
+    for source in sources:
+        home = next((group for group in groups if _compatible(group, source)), None)
+        if home is None:
+            groups.append([source])
+        else:
+            home.append(source)
+    return groups
+
+
+def _compatible(group: Sequence[_Source], other: _Source) -> bool:
+    if any(source.block.computed != other.block.computed for source in group):
+        return False
+    if not all(_share_ordinals(source.block.columns, other.block.columns) for source in group):
+        return False
+    sketched = _sketched(other)
+    return not any(sketched.get(key, name) != name for source in group for key, name in _sketched(source).items())
+
+
+def _share_ordinals(a: Sequence[Column], b: Sequence[Column]) -> bool:
+    return all(
+        (x.key, x.type, x.encoding, x.collation) == (y.key, y.type, y.encoding, y.collation)
+        for x, y in zip(a, b, strict=False)
+    )
+
+
+def _sketched(source: _Source) -> dict[tuple[str, int, int | None], str]:
+    names = source.files["sketches_name"].to_pylist()
+    return {key: name for key, name in zip(source.identities(), names, strict=True) if name is not None}
+
+
+def _merge(group: Sequence[_Source], manifest: Manifest, store: Store) -> Block:
+    files, ordinals = _merge_files(group)
+    columns = max((source.block.columns for source in reversed(group)), key=len)
+    summary = _merge_summaries(group, ordinals, files.num_rows, store)
+    block_id, computed = str(uuid.uuid4()), group[-1].block.computed
+    footer = block_to_footer(block_id, computed, columns, summary, manifest.table, manifest.settings)
+    ref = store.put("files", files, [files.num_rows] if files.num_rows else [], {BLOCK_KEY: footer})
+    return Block(block_id, computed, columns, ref, summary)
+
+
+def _merge_files(group: Sequence[_Source]) -> tuple[pa.Table, list[np.ndarray]]:
+    """All data files once, and for each block the new ordinals of its old ones."""
+    positions: dict[tuple[str, int, int | None], int] = {}
+    ordinals = []
+    for source in group:
+        new = [positions.setdefault(key, len(positions)) for key in source.identities()]
+        by_old = np.full(max(source.files["file"].to_pylist(), default=-1) + 1, -1, np.int32)
+        by_old[source.files["file"].to_numpy()] = new
+        ordinals.append(by_old)
+    rows = pa.concat_tables(
+        source.files.set_column(0, source.files.schema.field(0), pa.array(by_old[source.files["file"].to_numpy()]))
+        for source, by_old in zip(group, ordinals, strict=True)
+    )
+    # Of two rows for one data file the one that names sketches is kept, then the later one.
+    sketched = pc.is_valid(rows["sketches_name"]).to_numpy()
+    order = np.lexsort((-np.arange(rows.num_rows), ~sketched, rows["file"].to_numpy()))
+    first = np.unique(rows["file"].to_numpy()[order], return_index=True)[1]
+    return rows.take(order[first]), ordinals
+
+
+def _merge_summaries(
+    group: Sequence[_Source], ordinals: Sequence[np.ndarray], files: int, store: Store
+) -> tuple[SummaryRef, ...]:
+    read = lru_cache(_DECODED_OBJECTS)(store.get)
+    present = sorted({column for source in group for ref in source.block.summary for column in ref.columns})
+    width, per_group = layout.columns_per_object(files), layout.columns_per_row_group(files)
+    refs = []
+    for start in range(0, len(present), width):
+        columns = present[start : start + width]
+        rows = _rows_of(group, ordinals, columns, read)
+        ref = store.put("summary", rows, layout.row_groups(rows["column"], per_group))
+        refs.append(SummaryRef(ref, tuple(columns)))
+    return tuple(refs)
+
+
+def _rows_of(
+    group: Sequence[_Source],
+    ordinals: Sequence[np.ndarray],
+    columns: Sequence[int],
+    read: Callable[[ObjectRef], pa.Table],
+) -> pa.Table:
+    wanted, parts = pa.array(columns, pa.int32()), []
+    for source, by_old in zip(group, ordinals, strict=True):
+        for ref in source.block.summary:
+            if not set(columns).isdisjoint(ref.columns):
+                rows = read(ref.object)
+                rows = rows.filter(pc.is_in(rows["column"], wanted))
+                parts.append(rows.set_column(1, rows.schema.field(1), pa.array(by_old[rows["file"].to_numpy()])))
+    rows = pa.concat_tables(parts)
+    keys = (rows["column"].to_numpy().astype(np.int64) << 32) | rows["file"].to_numpy()
+    # np.unique keeps the first of equal keys, in order of the keys: reversed, that is the latest block's row.
+    last = rows.num_rows - 1 - np.unique(keys[::-1], return_index=True)[1]
+    return rows.take(last)

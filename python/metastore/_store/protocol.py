@@ -1,0 +1,186 @@
+"""How commits stay whole: steps without I/O, so that tests can run every interleaving of writers, crashes and replies.
+
+A commit is manifest n+1, put if absent. Whatever the store answers (created, exists, an error, nothing), it is what
+stands at n+1 afterwards that counts: our own bytes, another writer's, or none.
+"""
+
+from __future__ import annotations
+
+import logging
+import uuid
+from collections.abc import Callable, Generator
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import Any, TypeVar
+
+import metastore
+from metastore._format.manifest import Manifest, TableIdentity
+from metastore._store.replies import Reply
+from metastore.errors import CommitUnknown, DamagedObject, FormatTooNew, StoreNotReadable, StoreNotWritable
+
+_LOG = logging.getLogger(__name__)
+
+CONFLICTS = 64
+RESENDS = 5
+
+
+@dataclass(frozen=True)
+class ListLog:
+    """Asks for the numbers of all manifests; the answer may be older than the log."""
+
+
+@dataclass(frozen=True)
+class ReadLog:
+    """Asks for the bytes of a manifest, None where there are none; may be answered by `StoreNotReadable`."""
+
+    sequence: int
+
+
+@dataclass(frozen=True)
+class CreateLog:
+    """Asks to put a manifest if there is none of that number; answered by a reply and a reason."""
+
+    sequence: int
+    data: bytes
+
+
+@dataclass(frozen=True)
+class Pause:
+    """Asks to wait, longer with every attempt."""
+
+    attempt: int
+
+
+T = TypeVar("T")
+Steps = Generator[ListLog | ReadLog | CreateLog | Pause, Any, T]
+Change = Callable[[Manifest | None], Manifest | None]
+
+
+@dataclass(frozen=True)
+class Head:
+    """The end of a log.
+
+    Attributes:
+        sequence: The highest number in use, 0 for an empty log.
+        manifest: The highest manifest that is whole.
+        damage: What is wrong with the one of the highest number, if anything.
+    """
+
+    sequence: int
+    manifest: Manifest | None
+    damage: DamagedObject | None = None
+
+
+def log_name(sequence: int) -> str:
+    """The name of a manifest's file."""
+    return f"{sequence:020}.json"
+
+
+def head() -> Steps[Head]:
+    """Steps that find the end of the log.
+
+    Raises:
+        FormatTooNew: If a later version of the Metastore wrote the last manifest.
+    """
+    numbers = yield ListLog()
+    top = max(numbers, default=0)
+    while (yield ReadLog(top + 1)) is not None:  # a listing may be older than the log
+        top += 1
+    damage = None
+    for number in sorted({*numbers, top} - {0}, reverse=True):
+        try:
+            return Head(top, _parsed(number, (yield ReadLog(number))), damage)
+        except DamagedObject as e:
+            _LOG.warning("%s The one before it is used.", e)
+            damage = damage or e
+    return Head(top, None, damage)
+
+
+def commit(store: str, identity: TableIdentity, change: Change, finish: Change) -> Steps[Manifest | None]:
+    """Steps that commit a change.
+
+    Args:
+        store: The URI of the store, for errors.
+        identity: The table; statistics of another table in this store are left behind.
+        change: Makes the new state of the old one (None: there is none yet), or None if there is nothing to commit.
+            It is called again, with the newer state, when another writer was first.
+        finish: What is done to every new state before it is written.
+
+    Raises:
+        CommitUnknown: If the store's answers leave open whether the commit took place.
+        StoreNotWritable: If other writers were first time and again.
+    """
+    for attempt in range(CONFLICTS):
+        log = yield from head()
+        base = log.manifest if log.manifest and log.manifest.table.uuid == identity.uuid else None
+        changed = change(base)
+        finished = None if changed is None else finish(changed)
+        if finished is None:
+            return base
+        manifest = _signed(finished, identity, log)
+        data = manifest.to_bytes()
+        if (yield from _publish(store, manifest.sequence, data)):
+            return Manifest.from_bytes(data)
+        yield Pause(attempt)
+    raise StoreNotWritable(store, f"other writers were first {CONFLICTS} times", "Try again later.")
+
+
+def _publish(store: str, sequence: int, data: bytes) -> Steps[bool]:
+    reason = ""
+    for attempt in range(RESENDS):
+        reply, reason = yield CreateLog(sequence, data)
+        if reply is Reply.CREATED:
+            return True
+        # "Exists" may be our own bytes, stored by a request whose reply was lost and which was sent again.
+        found = yield from _read_back(store, sequence)
+        if found is not None:
+            return _is_ours(store, sequence, found, data)
+        yield Pause(attempt)
+    raise CommitUnknown(store, sequence, reason)
+
+
+def _read_back(store: str, sequence: int) -> Steps[bytes | None]:
+    reason = ""
+    for attempt in range(RESENDS):
+        try:
+            found: bytes | None = yield ReadLog(sequence)
+        except StoreNotReadable as e:
+            reason = e.reason
+            yield Pause(attempt)
+        else:
+            return found
+    raise CommitUnknown(store, sequence, reason)
+
+
+def _is_ours(store: str, sequence: int, found: bytes, data: bytes) -> bool:
+    if found == data:
+        return True
+    try:
+        _parsed(sequence, found)
+    except FormatTooNew:
+        return False
+    except DamagedObject as e:
+        raise CommitUnknown(store, sequence, e.reason) from e
+    return False
+
+
+def _parsed(sequence: int, data: bytes | None) -> Manifest:
+    name = log_name(sequence)
+    if data is None:
+        raise DamagedObject(name, "it is listed and cannot be read")
+    manifest = Manifest.from_bytes(data, name)
+    if manifest.sequence != sequence:
+        raise DamagedObject(name, f"it is manifest {manifest.sequence}")
+    return manifest
+
+
+def _signed(manifest: Manifest, identity: TableIdentity, log: Head) -> Manifest:
+    return replace(
+        manifest,
+        table=identity,
+        sequence=log.sequence + 1,
+        commit=str(uuid.uuid4()),
+        previous=log.manifest.digest if log.manifest else None,
+        written_at=datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        writer=f"pyspark-metastore {metastore.__version__}",
+    )

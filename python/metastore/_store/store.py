@@ -1,0 +1,273 @@
+"""The statistics of one table: immutable objects and the log that says which of them count."""
+
+from __future__ import annotations
+
+import logging
+import random
+import re
+import time
+import uuid
+from concurrent.futures import ThreadPoolExecutor
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from metastore._format.objects import decode, encode, kind_of, new_name, reference
+from metastore._store import protocol
+from metastore._store.blobs import open_blobs
+from metastore._store.limits import within_limits
+from metastore._store.location import local_path
+from metastore._store.replies import Reply
+from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from metastore._format.manifest import Manifest, TableIdentity
+    from metastore._format.objects import ObjectRef
+    from metastore._store.blobs import Blobs
+
+_LOG = logging.getLogger(__name__)
+
+KEEP_SNAPSHOTS = 10
+
+_LOG_FILE = re.compile(r"(\d{20})\.json")
+_PAUSE_SECONDS, _LONGEST_PAUSE = 0.01, 2.0
+_REQUESTS = 16
+
+
+class Store:
+    """A place for the statistics of one table, on a local disk or an object store.
+
+    Any number of processes may read and commit at the same time. Nothing is created or changed before the first
+    `put` or `commit`, and nothing is ever overwritten or deleted.
+
+    Example:
+        >>> import tempfile
+        >>> from metastore._format.manifest import Manifest, TableIdentity
+        >>> with tempfile.TemporaryDirectory() as folder:
+        ...     table = TableIdentity("iceberg", "0d61", folder, "db.t")
+        ...     store = Store.open(f"{folder}/_metastore", writable=True)
+        ...     before = store.read()
+        ...     committed = store.commit(table, lambda old: old or Manifest(table))
+        ...     before, committed.sequence, store.read() == committed
+        (None, 1, True)
+    """
+
+    def __init__(self, uri: str, blobs: Callable[..., Blobs | None], *, writable: bool) -> None:
+        """A store over blobs; see `open`.
+
+        Args:
+            uri: Its URI, for messages.
+            blobs: Makes the blobs under it, given `writable=`; None means that there is no such folder.
+            writable: Whether `put` and `commit` are allowed.
+        """
+        self.uri = uri
+        self._open = blobs
+        self._writable = writable
+        self._reading: Blobs | None = None
+        self._writing: Blobs | None = None
+        self._seen: set[str] = set()
+
+    @classmethod
+    def open(cls, uri: str, *, options: Mapping[str, Any] | None = None, writable: bool = False) -> Store:
+        """The store at a URI: `file:/x`, `file:///x`, a bare path, `s3://`, `gs://`, `abfss://`.
+
+        Args:
+            uri: Its URI, see `metastore._store.location.store_uri`.
+            options: Settings of obstore's client, such as credentials.
+            writable: Whether it may be written.
+
+        Raises:
+            UnsupportedTable: If the location cannot be reached with the libraries at hand.
+        """
+        store = cls(uri, partial(open_blobs, uri, options), writable=writable)
+        if local_path(uri) is None:
+            store._blobs()
+        return store
+
+    def read(self) -> Manifest | None:
+        """The newest manifest, None where there are no statistics.
+
+        Raises:
+            DamagedObject: If there are manifests and none of them is whole.
+            FormatTooNew: If a later version of the Metastore wrote it.
+            StoreNotReadable: If the store does not answer.
+        """
+        head = self._run(protocol.head())
+        if head.manifest is None and head.damage is not None:
+            raise head.damage
+        manifest: Manifest | None = head.manifest
+        return manifest
+
+    def get(self, ref: ObjectRef, columns: Sequence[str] | None = None) -> pa.Table:
+        """The rows of an object, verified; all columns or those asked for.
+
+        Raises:
+            DamagedObject: If it is missing or not what the reference says.
+            StoreNotReadable: If the store does not answer.
+        """
+        return decode(ref, self.raw(ref.name), columns)
+
+    def raw(self, name: str) -> bytes:
+        """The bytes of an object as they are, not verified.
+
+        Raises:
+            DamagedObject: If it is missing.
+            StoreNotReadable: If the store does not answer.
+        """
+        kind_of(name)
+        blobs = self._blobs()
+        data = blobs.get(f"objects/{name}") if blobs else None
+        if data is None:
+            raise DamagedObject(name, f"it is missing in {self.uri}")
+        return data
+
+    def objects(self, kind: str) -> dict[str, Any]:
+        """The names of all objects of a kind, referenced or not, with the times of their writing."""
+        blobs = self._blobs()
+        names = blobs.names("objects") if blobs else {}
+        return {name: at for name, at in names.items() if re.fullmatch(rf"{kind}-[0-9a-f-]{{36}}\.parquet", name)}
+
+    def put(
+        self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
+    ) -> ObjectRef:
+        """Writes an object and returns its reference; it counts once a manifest names it.
+
+        Args:
+            kind: Its kind, see `metastore._format.schemas`.
+            table: Its rows.
+            row_groups: Row counts of its row groups.
+            extra: Further key-values of its footer.
+
+        Raises:
+            StoreNotWritable: If the store refuses.
+        """
+        data = encode(kind, table, row_groups, extra)
+        name = new_name(kind)
+        self.ensure_writable().put(f"objects/{name}", data)
+        self._seen.add(name)
+        return reference(name, data, table.num_rows)
+
+    def commit(
+        self, identity: TableIdentity, change: protocol.Change, *, keep: int = KEEP_SNAPSHOTS
+    ) -> Manifest | None:
+        """Commits a change and returns the manifest that then is the newest.
+
+        Args:
+            identity: The table. A manifest of another table at this place (dropped, made again) is not built upon.
+            change: Makes the new manifest of the newest one (None: none yet), or returns None if there is nothing to
+                commit. It is called again on the newer manifest when another writer was first, so it must not depend
+                on how often it is called. It need not number, sign or shorten what it returns.
+            keep: How many snapshots the manifest keeps.
+
+        Raises:
+            CommitUnknown: If the store's answers leave open whether the commit took place.
+            StoreNotWritable: If the store refuses, or an object that the manifest names is not there.
+            FormatTooNew: If a later version of the Metastore wrote the newest manifest.
+        """
+
+        def changed(old: Manifest | None) -> Manifest | None:
+            self._seen.update(ref.name for ref in _named(old)) if old else None
+            return change(old)
+
+        def finish(manifest: Manifest | None) -> Manifest | None:
+            return manifest and self._with_objects(within_limits(manifest, self, keep))
+
+        self.ensure_writable()
+        manifest: Manifest | None = self._run(protocol.commit(self.uri, identity, changed, finish))
+        return manifest
+
+    def ensure_writable(self) -> Blobs:
+        """Makes sure, once, that the place can be written and really refuses to create twice.
+
+        Raises:
+            StoreNotWritable: If it cannot, or does not.
+        """
+        if self._writing is None:
+            if not self._writable:
+                raise StoreNotWritable(self.uri, "it was opened for reading", "Open it with writable=True.")
+            blobs = self._open(writable=True)
+            if blobs is None:
+                raise StoreNotWritable(self.uri, "there is no such folder")
+            _probe(self.uri, blobs)
+            self._writing = self._reading = blobs
+        return self._writing
+
+    def _blobs(self) -> Blobs | None:
+        if self._reading is None:
+            self._reading = self._open(writable=False)
+        return self._reading
+
+    def _with_objects(self, manifest: Manifest) -> Manifest:
+        """Refuses a manifest that names objects which this process does not see: a worker may have another disk."""
+        blobs = self.ensure_writable()
+        refs = [ref for ref in _named(manifest) if ref.name not in self._seen]
+        with ThreadPoolExecutor(_REQUESTS) as pool:
+            sizes = list(pool.map(lambda ref: blobs.size(f"objects/{ref.name}"), refs))
+        for ref, size in zip(refs, sizes, strict=True):
+            if size != ref.length:
+                raise StoreNotWritable(
+                    self.uri,
+                    f"{ref.name} was written and is not there",
+                    "Driver and workers must share the folder: set spark.metastore.store to one that they do.",
+                )
+        self._seen.update(ref.name for ref in refs)
+        return manifest
+
+    def _run(self, steps: protocol.Steps[Any]) -> Any:
+        try:
+            request = next(steps)
+            while True:
+                try:
+                    answer = self._answer(request)
+                except StoreNotReadable as e:
+                    request = steps.throw(e)
+                else:
+                    request = steps.send(answer)
+        except StopIteration as done:
+            return done.value
+
+    def _answer(self, request: object) -> Any:
+        blobs = self._blobs()
+        match request:
+            case protocol.ListLog():
+                names = blobs.names("log") if blobs else {}
+                return [int(match[1]) for match in map(_LOG_FILE.fullmatch, names) if match]
+            case protocol.ReadLog(sequence):
+                return blobs.get(f"log/{protocol.log_name(sequence)}") if blobs else None
+            case protocol.CreateLog(sequence, data):
+                return self.ensure_writable().create(f"log/{protocol.log_name(sequence)}", data)
+            case protocol.Pause(attempt):
+                longest = min(_LONGEST_PAUSE, _PAUSE_SECONDS * 2**attempt)
+                time.sleep(random.uniform(0, longest))  # noqa: S311 - writers shall not meet again, no more
+                return None
+        raise TypeError(f"no answer to {request!r}")
+
+
+def _named(manifest: Manifest) -> Iterator[ObjectRef]:
+    for block in manifest.blocks:
+        yield block.files
+        yield from (ref.object for ref in block.summary)
+    for snapshot in manifest.snapshots:
+        refs = (snapshot.table_files, snapshot.summary, snapshot.sketches)
+        yield from (ref for ref in refs if ref is not None)
+
+
+def _probe(uri: str, blobs: Blobs) -> None:
+    path = f"log/probe-{uuid.uuid4()}"
+    reply, reason = blobs.create(path, b"")
+    if reply is not Reply.CREATED and blobs.get(path) is None:
+        raise StoreNotWritable(uri, reason)
+    reply, _ = blobs.create(path, b"again")
+    try:
+        blobs.delete(path)
+    except StoreNotWritable as e:
+        _LOG.info("%s stays behind: %s", path, e)
+    if reply is not Reply.EXISTS:
+        raise StoreNotWritable(
+            uri,
+            "it overwrites what it was asked to create only, so that writers would undo each other's commits",
+            "Use a store with conditional writes (If-None-Match).",
+        )
