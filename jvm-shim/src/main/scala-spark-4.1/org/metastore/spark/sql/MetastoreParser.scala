@@ -1,0 +1,31 @@
+package org.metastore.spark.sql
+
+import org.apache.spark.sql.catalyst.parser.{AbstractSqlParser, CatalystSqlParser, ParameterContext, ParameterHandler, ParserInterface}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.types.StructType
+
+/**
+ * The parser of Spark 4.1, which binds parameter markers while parsing: `parsePlanWithParameters` is what `spark.sql` calls.
+ * The trait's own version forgets the parameters, and parsers of other extensions inherit it (Delta 4.4.0), so the markers
+ * are substituted here unless Spark's parser comes next.
+ */
+final class MetastoreParser(delegate: ParserInterface) extends DelegatingParser(delegate) {
+
+  override def parsePlanWithParameters(sqlText: String, parameters: ParameterContext): LogicalPlan =
+    PartitionOfColumns.keep(DotNames.rewrite(sqlText), text => delegate match {
+      case spark: AbstractSqlParser => spark.parsePlanWithParameters(text, parameters)
+      case other => other.parsePlan(ParameterHandler.substituteParameters(text, parameters)._1)
+    })
+
+  /** Parsers of other extensions leave it out (Iceberg 1.12.0), and no extension adds to it: Spark's own answers. */
+  override def parseRoutineParam(sqlText: String): StructType = CatalystSqlParser.parseRoutineParam(sqlText)
+}
+
+object MetastoreParser {
+
+  /** Wraps a parser once: the extension may be applied twice to one session. */
+  def apply(delegate: ParserInterface): ParserInterface = delegate match {
+    case ours: MetastoreParser => ours
+    case other => new MetastoreParser(other)
+  }
+}

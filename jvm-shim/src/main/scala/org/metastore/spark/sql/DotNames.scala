@@ -1,0 +1,89 @@
+package org.metastore.spark.sql
+
+import java.util.Locale
+
+import scala.collection.JavaConverters._
+
+import org.antlr.v4.runtime.{CharStreams, CommonTokenStream, Token}
+
+import org.apache.spark.sql.catalyst.parser.SqlBaseLexer
+
+/**
+ * Lets people write `metastore.summary(...)`: Spark's grammar has no table functions of two name parts, so the two parts
+ * become the one part `metastore_summary`, of the same length with blanks, so that positions in error messages stay right.
+ *
+ * Spark's own lexer reads the text: literals and comments are never touched. Only our names are, and only where a table
+ * stands: `INSERT INTO metastore.files (a)` and a user's own function `metastore.f(x)` stay as they are.
+ */
+object DotNames {
+  private val Schema = "metastore"
+
+  /** Returns the text with our table functions written in one part; most texts are returned unread. */
+  def rewrite(sql: String): String =
+    if (sql.toLowerCase(Locale.ROOT).contains(Schema)) new DotNames(sql).rewritten else sql
+
+  /** The tokens of a text that Spark's parser would see, without blanks and comments. */
+  private[sql] def tokens(sql: String): IndexedSeq[Token] = {
+    // Spark 3.5's lexer knows upper-case letters only; changing ASCII letters alone keeps every position.
+    val upper = sql.map(c => if (c >= 'a' && c <= 'z') (c - 32).toChar else c)
+    val lexer = new SqlBaseLexer(CharStreams.fromString(upper))
+    lexer.removeErrorListeners()
+    val stream = new CommonTokenStream(lexer)
+    stream.fill()
+    stream.getTokens.asScala.filter(t => t.getChannel == Token.DEFAULT_CHANNEL && t.getType != Token.EOF).toIndexedSeq
+  }
+}
+
+private final class DotNames(sql: String) {
+  private val tokens = DotNames.tokens(sql)
+
+  def rewritten: String = {
+    val names = tokens.indices.filter(isFunctionName)
+    names.foldRight(sql) { (i, text) =>
+      val (from, until) = (offset(tokens(i).getStartIndex), offset(tokens(i + 2).getStopIndex + 1))
+      val name = s"${DotNames.Schema}_${word(i + 2).toLowerCase(Locale.ROOT)}"
+      text.substring(0, from) + name + " " * (until - from - name.length) + text.substring(until)
+    }
+  }
+
+  private def isFunctionName(i: Int): Boolean =
+    word(i).equalsIgnoreCase(DotNames.Schema) && word(i + 1) == "." && word(i + 3) == "(" &&
+      TableFunctions.names.contains(word(i + 2).toLowerCase(Locale.ROOT)) && isTablePosition(i)
+
+  /** Whether a table may stand at token `i`: after FROM, JOIN, LATERAL, or in a list or parenthesis that follows them. */
+  private def isTablePosition(i: Int): Boolean = word(i - 1) match {
+    case "FROM" | "JOIN" | "LATERAL" => true
+    case "(" => isTablePosition(i - 1)
+    case "," => isInFromList(i - 2)
+    case _ => false
+  }
+
+  @scala.annotation.tailrec
+  private def isInFromList(i: Int): Boolean = word(i) match {
+    case ")" => isInFromList(opening(i) - 1)
+    case "(" => isTablePosition(i)
+    case "FROM" => true
+    case "" | "SELECT" | "WHERE" | "BY" | "HAVING" | "SET" | "VALUES" | ";" => false
+    case _ => isInFromList(i - 1)
+  }
+
+  /** Index of the parenthesis that the one at `closing` closes; -1 where there is none. */
+  private def opening(closing: Int): Int = {
+    var (i, depth) = (closing - 1, 1)
+    while (i >= 0 && depth > 0) {
+      if (word(i) == ")") depth += 1 else if (word(i) == "(") depth -= 1
+      if (depth > 0) i -= 1
+    }
+    i
+  }
+
+  /** The token's text in upper case, a quoted name without its quotes; empty outside the text. */
+  private def word(i: Int): String =
+    if (i < 0 || i >= tokens.length) "" else {
+      val text = tokens(i).getText
+      if (tokens(i).getType == SqlBaseLexer.BACKQUOTED_IDENTIFIER) text.substring(1, text.length - 1) else text
+    }
+
+  /** Tokens count code points, strings count UTF-16 units. */
+  private def offset(codePoints: Int): Int = sql.offsetByCodePoints(0, codePoints)
+}
