@@ -4,14 +4,18 @@ import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvi
 
 import org.metastore.spark.adapter.{BeginPlanning, MetastoreRule, PhysicalScanColumnarRule, PhysicalScanRule}
 import org.metastore.spark.cardinality.CboSwitch
+import org.metastore.spark.sql.{MetastoreParser, TableFunctions}
 
-/** Everything that the shim adds to a session, one line each.
-  *
-  * It registers itself and may be listed in `spark.sql.extensions` too, so `apply` can run twice for one session: each
-  * line must be harmless when repeated.
-  */
+/**
+ * Everything that the shim adds to a session, one line each.
+ *
+ * It registers itself and may be listed in `spark.sql.extensions` too, so `apply` can run twice for one session: each line
+ * must be harmless when repeated.
+ */
 class MetastoreExtensions extends SparkSessionExtensionsProvider {
   override def apply(extensions: SparkSessionExtensions): Unit = {
+    TableFunctions.register()
+    extensions.injectParser((_, delegate) => MetastoreParser(delegate))
     extensions.injectPlanNormalizationRule(_ => BeginPlanning)
     extensions.injectPreCBORule(new MetastoreRule(_))
     extensions.injectQueryStagePrepRule(new PhysicalScanRule(_))

@@ -1,0 +1,83 @@
+package org.metastore.spark.sql
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.Literal
+import org.apache.spark.sql.types._
+
+import org.metastore.spark.MetastoreConf
+import org.metastore.spark.store.{Manifest, Snapshot, StatisticsStore}
+import org.metastore.spark.tables.{LakeTable, Leaf}
+
+/**
+ * A table together with its statistics, for one question.
+ *
+ * @param name as the user wrote it
+ */
+final class AnalyzedTable private (val name: String, val table: LakeTable, val store: StatisticsStore) {
+
+  /** The newest manifest that belongs to this very table, not to one of the same name that was dropped. */
+  lazy val manifest: Option[Manifest] = store.manifest().filter(_.table.uuid == table.uuid)
+
+  /** The snapshot asked for; without `at`, the one that the name points to. `None`: the table was never written. */
+  def asked(at: Option[Literal]): Option[String] = at match {
+    case None => table.current
+    case Some(literal) => Some(snapshotOf(literal).getOrElse(
+      throw MetastoreException.invalidArgument("at", s"$name has no snapshot ${literal.toString}")))
+  }
+
+  /**
+   * The analyzed snapshot that answers for the snapshot asked for: itself, else its nearest ancestor.
+   *
+   * @param holds which analyzed snapshots can answer
+   */
+  def analyzed(asked: Option[String], holds: Snapshot => Boolean): Option[Snapshot] = manifest.flatMap { known =>
+    val usable = known.snapshots.filter(holds).map(s => s.id -> s).toMap
+    val ids = asked.fold(Iterator.empty: Iterator[String])(table.lineage) ++ Iterator(AnalyzedTable.NeverWritten).filter(_ => asked.isEmpty)
+    ids.flatMap(usable.get(_)).take(1).toList.headOption
+  }
+
+  /** As `analyzed`, raising METASTORE_NO_STATISTICS. Statistics of file lists alone say nothing about columns. */
+  def analyzedColumns(asked: Option[String]): Snapshot =
+    analyzed(asked, _.computed != "files").getOrElse(throw MetastoreException.noStatistics(name,
+      if (manifest.exists(_.snapshots.nonEmpty)) " of columns for this snapshot or one that it was made from" else ""))
+
+  /** Whether an analyzed snapshot is the one that the name now points to. */
+  def isCurrent(snapshot: Snapshot): Boolean = snapshot.id == table.current.getOrElse(AnalyzedTable.NeverWritten)
+
+  /** The leaf that a user calls `column`, names compared as the session compares them. */
+  def leaf(session: SparkSession, column: String, among: Seq[Leaf]): Leaf = {
+    val same = session.sessionState.conf.resolver
+    val parts = scala.util.Try(session.sessionState.sqlParser.parseMultipartIdentifier(column)).getOrElse(Seq(column))
+    among.find(leaf => leaf.path.length == parts.length && leaf.path.zip(parts).forall { case (a, b) => same(a, b) })
+      .orElse(among.find(leaf => same(leaf.name, column)))
+      .getOrElse(throw MetastoreException.columnNotFound(column, name, among.map(_.name)))
+  }
+
+  private def snapshotOf(literal: Literal): Option[String] = literal.dataType match {
+    case ByteType | ShortType | IntegerType | LongType => table.snapshot(literal.toString)
+    case TimestampType | TimestampNTZType | DateType => table.snapshotAt(instant(literal).get)
+    case _ =>
+      val text = Arguments.cast(literal, StringType).toString
+      table.snapshot(text).orElse(instant(literal).flatMap(table.snapshotAt))
+  }
+
+  private def instant(literal: Literal): Option[Long] = Option(Arguments.cast(literal, TimestampType)).map(_.asInstanceOf[Long])
+}
+
+object AnalyzedTable {
+
+  /** What stands for the snapshot of a table that was never written. */
+  val NeverWritten = ""
+
+  /** Resolves a name and opens its statistics; reads neither manifest nor objects yet. */
+  def of(session: SparkSession, name: String): AnalyzedTable = of(session, name, ResolvedName.resolve(session, name))
+
+  /** Opens the statistics of a table. */
+  def of(session: SparkSession, name: String, table: LakeTable): AnalyzedTable = {
+    val root = MetastoreConf.of(session).store match {
+      case Some(central) => s"${central.stripSuffix("/")}/${table.format}-${table.uuid}"
+      case None => s"${table.location.stripSuffix("/")}/_metastore"
+    }
+    new AnalyzedTable(name, table, StatisticsStore.open(root, session.sessionState.newHadoopConf()))
+  }
+}

@@ -1,0 +1,19 @@
+package org.metastore.spark.sql
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
+import org.apache.spark.unsafe.types.UTF8String
+
+/** Builds rows from what Scala code has at hand: texts, options and numbers. */
+object Answer {
+
+  /** One row; `None` is null, texts become Spark's. */
+  def row(values: Any*): InternalRow = new GenericInternalRow(values.map(internal).toArray[Any])
+
+  private def internal(value: Any): Any = value match {
+    case None | null => null
+    case Some(inner) => internal(inner)
+    case text: String => UTF8String.fromString(text)
+    case other => other
+  }
+}

@@ -1,0 +1,69 @@
+package org.metastore.spark.sql
+
+import java.util.Locale
+
+import org.apache.spark.sql.catalyst.expressions.{Cast, Expression, Literal, NamedArgumentExpression, RuntimeReplaceable, TimeZoneAwareExpression}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{DataType, StringType}
+import org.apache.spark.unsafe.types.UTF8String
+
+/** The values that one call gives to a function's arguments; an argument given as NULL counts as not given. */
+final class Arguments(function: TableFunction, values: Map[String, Literal]) {
+
+  /** The text of an argument that must be there. */
+  def text(name: String): String =
+    optional(name).getOrElse(throw MetastoreException.invalidArgument(s"metastore.${function.name}", s"$name is NULL"))
+
+  /** The text of an argument, if given. */
+  def optional(name: String): Option[String] = value(name).map {
+    case Literal(text: UTF8String, _) => text.toString
+    case other => Arguments.cast(other, StringType).toString
+  }
+
+  /** An argument as it was given. */
+  def value(name: String): Option[Literal] = values.get(name).filter(_.value != null)
+}
+
+object Arguments {
+
+  /** Binds what stands in the parentheses of a call: by position first, then by name. */
+  def bind(function: TableFunction, expressions: Seq[Expression]): Arguments = {
+    val (positional, named) = expressions.span(!_.isInstanceOf[NamedArgumentExpression])
+    if (positional.length > function.arguments.length) {
+      throw wrong(function, s"takes at most ${function.arguments.length} arguments, not ${expressions.length}")
+    }
+    val byPosition = function.arguments.map(_.name).zip(positional)
+    val pairs = byPosition ++ named.map(nameAndValue(function, _))
+    pairs.groupBy(_._1).find(_._2.length > 1).foreach { case (name, _) => throw wrong(function, s"$name is given twice") }
+    val values = pairs.map { case (name, expression) => name -> constant(function, name, expression) }.toMap
+    function.arguments.find(a => a.required && !values.contains(a.name))
+      .foreach(missing => throw wrong(function, s"the argument ${missing.name} is missing"))
+    new Arguments(function, values)
+  }
+
+  private def nameAndValue(function: TableFunction, expression: Expression): (String, Expression) = expression match {
+    case NamedArgumentExpression(key, value) =>
+      val name = key.toLowerCase(Locale.ROOT)
+      val known = function.arguments.map(_.name)
+      if (!known.contains(name)) throw wrong(function, s"there is no argument $key", MetastoreException.didYouMean(key, known))
+      name -> value
+    case _ => throw wrong(function, "an argument by position follows one by name")
+  }
+
+  private def constant(function: TableFunction, name: String, expression: Expression): Literal = {
+    if (!expression.resolved || !expression.foldable) {
+      throw wrong(function, s"the argument $name must be a constant, not ${expression.sql}")
+    }
+    val zone = SQLConf.get.sessionLocalTimeZone
+    val evaluable = expression.transform { case replaceable: RuntimeReplaceable => replaceable.replacement }
+      .transform { case aware: TimeZoneAwareExpression if aware.timeZoneId.isEmpty => aware.withTimeZone(zone) }
+    Literal(evaluable.eval(), expression.dataType)
+  }
+
+  /** A value in another type, by Spark's CAST in the session's time zone; null where it cannot be. */
+  private[sql] def cast(literal: Literal, to: DataType): Any =
+    Cast(literal, to, Some(SQLConf.get.sessionLocalTimeZone), ansiEnabled = false).eval()
+
+  private def wrong(function: TableFunction, reason: String, hint: String = "") =
+    MetastoreException.invalidArgument(s"metastore.${function.name}", reason, hint)
+}

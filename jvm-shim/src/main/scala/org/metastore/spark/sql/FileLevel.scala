@@ -1,0 +1,56 @@
+package org.metastore.spark.sql
+
+import org.metastore.spark.store.{Block, ColumnEntry, Snapshot, SummaryRow, TableFileRow}
+
+/** One column in one data file, by the deepest of the blocks that know it. */
+final case class KnownColumn(file: TableFileRow, column: ColumnEntry, row: SummaryRow)
+
+/** The file level of the statistics, restricted to the live files of one analyzed snapshot. */
+final class FileLevel(analyzed: AnalyzedTable, snapshot: Snapshot) {
+
+  val files: IndexedSeq[TableFileRow] = analyzed.store.tableFiles(snapshot)
+
+  /** The live data file of a path, or of its last part where that is one file's alone. */
+  def find(path: String): TableFileRow = files.find(_.path == path).getOrElse {
+    files.filter(_.path.endsWith(s"/$path")) match {
+      case Seq(only) => only
+      case _ => throw MetastoreException.invalidArgument("file", s"$path is no data file of snapshot ${snapshot.id} of ${analyzed.name}")
+    }
+  }
+
+  /** What is known of some columns in some of the files, ordered by file, then as the keys are. */
+  def columns(of: Seq[TableFileRow], keys: Seq[String]): Seq[KnownColumn] = {
+    val wanted = of.map(file => (file.path, file.size) -> file).toMap
+    val position = keys.zipWithIndex.toMap
+    val found = blocks.flatMap(block => inBlock(block, wanted, position.keySet))
+    val deepest = found.foldLeft(Map.empty[(String, String), KnownColumn]) { (kept, known) =>
+      kept.updated((known.file.path, known.column.key), known)
+    }
+    val order = of.map(_.path).zipWithIndex.toMap
+    deepest.values.toSeq.sortBy(known => (order(known.file.path), position(known.column.key)))
+  }
+
+  /** How many columns of each file, by path, are known. */
+  def columnCounts(of: Seq[TableFileRow]): Map[String, Int] = {
+    val wanted = of.map(file => (file.path, file.size) -> file).toMap
+    val perBlock = blocks.flatMap { block =>
+      val keys = block.columns.map(_.key).toSet
+      analyzed.store.dataFiles(block).filter(file => wanted.contains((file.path, file.size))).map(_.path -> keys)
+    }
+    perBlock.groupBy(_._1).map { case (path, known) => path -> known.map(_._2).reduce(_ ++ _).size }
+  }
+
+  /** From the one that counts least to the one that counts most: `full` before `footer`, later before earlier. */
+  private def blocks: Seq[Block] = {
+    val blocks = analyzed.manifest.toSeq.flatMap(_.blocks).filter(_.computed != "files")
+    blocks.filter(_.computed != "full") ++ blocks.filter(_.computed == "full")
+  }
+
+  private def inBlock(block: Block, wanted: Map[(String, Long), TableFileRow], keys: Set[String]): Seq[KnownColumn] = {
+    val files = analyzed.store.dataFiles(block).flatMap(file => wanted.get((file.path, file.size)).map(file.file -> _)).toMap
+    val columns = block.columns.indices.filter(i => keys.contains(block.columns(i).key)).toSet
+    if (files.isEmpty || columns.isEmpty) Nil
+    else analyzed.store.summary(block, Some(columns), Some(files.keySet))
+      .map(row => KnownColumn(files(row.file), block.columns(row.column), row))
+  }
+}

@@ -1,0 +1,74 @@
+package org.metastore.spark.sql
+
+import org.apache.spark.sql.AnalysisException
+import org.apache.spark.sql.catalyst.trees.Origin
+import org.apache.spark.unsafe.types.UTF8String
+
+import org.metastore.spark.store.StoreException
+
+/**
+ * A mistake or a misfortune that the user is told of in one line: `[CODE] what happened. What to do.` Codes and texts are
+ * those of `metastore.errors` in Python. Spark shows an AnalysisException without a stack trace.
+ *
+ * @param code  stable name, such as METASTORE_NO_STATISTICS
+ * @param text  the line without the code
+ * @param facts what the line was built from
+ */
+final class MetastoreException(val code: String, text: String, facts: Map[String, String], origin: Option[Throwable] = None)
+  extends AnalysisException(
+    message = s"[$code] $text", cause = origin, errorClass = Some(code), messageParameters = facts) {
+
+  /** The line stays one line: positions in the query say nothing about a table's statistics. */
+  override def withPosition(origin: Origin): AnalysisException = this
+}
+
+/** The error class list. */
+object MetastoreException {
+
+  def noStatistics(table: String, detail: String = ""): MetastoreException = {
+    val command = s"ANALYZE TABLE $table COMPUTE STATISTICS FOR ALL COLUMNS"
+    new MetastoreException("METASTORE_NO_STATISTICS", s"$table has no statistics$detail. Run: $command",
+      Map("table" -> table, "command" -> command))
+  }
+
+  def tableNotFound(table: String): MetastoreException =
+    new MetastoreException("METASTORE_TABLE_NOT_FOUND", s"There is no table $table.", Map("table" -> table))
+
+  def columnNotFound(column: String, table: String, names: Seq[String]): MetastoreException =
+    new MetastoreException("METASTORE_COLUMN_NOT_FOUND", s"$table has no column '$column'.${didYouMean(column, names)}",
+      Map("column" -> column, "table" -> table))
+
+  def unsupportedTable(table: String, reason: String, hint: String = ""): MetastoreException =
+    new MetastoreException("METASTORE_UNSUPPORTED_TABLE", s"$table is not supported: $reason.$hint",
+      Map("table" -> table, "reason" -> reason))
+
+  def invalidArgument(argument: String, reason: String, hint: String = ""): MetastoreException =
+    new MetastoreException("METASTORE_INVALID_ARGUMENT", s"$argument: $reason.$hint",
+      Map("argument" -> argument, "reason" -> reason))
+
+  def analyzeFailed(table: String, reason: String, cause: Option[Throwable] = None): MetastoreException =
+    new MetastoreException("METASTORE_ANALYZE_FAILED", s"ANALYZE of $table failed: $reason",
+      Map("table" -> table, "reason" -> reason), cause)
+
+  /** The statistics themselves cannot be used. */
+  def unusable(table: String, cause: StoreException): MetastoreException =
+    new MetastoreException(cause.code, s"The statistics of $table cannot be used: ${cause.reason.sentence}.",
+      cause.reason.arguments + ("table" -> table), Some(cause))
+
+  /** The statistics could not be reached. */
+  def unreadable(table: String, cause: java.io.IOException): MetastoreException =
+    new MetastoreException("METASTORE_STORE_NOT_READABLE",
+      s"The statistics of $table could not be read: ${firstLine(cause)}", Map("table" -> table), Some(cause))
+
+  /** Names like `name`, as the end of a sentence; empty where none is near. */
+  def didYouMean(name: String, names: Seq[String]): String = {
+    val wanted = UTF8String.fromString(name.toLowerCase)
+    val near = names.map(n => n -> wanted.levenshteinDistance(UTF8String.fromString(n.toLowerCase)))
+      .filter(_._2 <= math.max(2, name.length / 3)).sortBy(_._2).map(_._1).take(3)
+    if (near.isEmpty) "" else s" Did you mean ${near.mkString(" or ")}?"
+  }
+
+  /** The first line of what an exception says. */
+  def firstLine(cause: Throwable): String =
+    Option(cause.getMessage).flatMap(_.split('\n').headOption).filter(_.nonEmpty).getOrElse(cause.getClass.getName)
+}

@@ -1,0 +1,56 @@
+package org.metastore.spark.sql
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.analysis.{AnalysisContext, UnresolvedRelation}
+import org.apache.spark.sql.catalyst.parser.ParseException
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, SubqueryAlias, View}
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+
+import org.metastore.spark.tables.{IcebergTable, LakeTable}
+
+/** Finds the table that a user names, as the user: through the session's catalogs, with the session's rights. */
+object ResolvedName {
+
+  /**
+   * Resolves `t`, `db.t`, `cat.db.t` or a path such as `` delta.`/path` ``.
+   *
+   * Spark's analyzer does it, with whatever other extensions add: where it makes more of the name than the table itself (a
+   * view, a row filter, a column mask), nothing is told about the rows behind it.
+   *
+   * @throws MetastoreException no such table, or not one that has statistics
+   */
+  def resolve(session: SparkSession, name: String): LakeTable = relation(session, name) match {
+    case r: DataSourceV2Relation if IcebergTable.isMetadataTable(r.table) =>
+      throw MetastoreException.unsupportedTable(name, "it is a metadata table")
+    case r: DataSourceV2Relation if IcebergTable.is(r.table) => IcebergTable(r.table)
+    case _: View => throw MetastoreException.unsupportedTable(name, "it is a view", " Ask about the tables that it reads.")
+    case other if other.children.nonEmpty =>
+      throw MetastoreException.unsupportedTable(name, "it is a view, or it has a row filter or a column mask")
+    case _ => throw MetastoreException.unsupportedTable(name, "it is no Iceberg table")
+  }
+
+  /** The plan of a table's name without aliases. */
+  private def relation(session: SparkSession, name: String): LogicalPlan = {
+    val state = session.sessionState
+    val parts = try state.sqlParser.parseMultipartIdentifier(name) catch {
+      case _: ParseException => throw MetastoreException.invalidArgument("table", s"'$name' is not the name of a table")
+    }
+    withoutAlias(state.analyzer.execute(UnresolvedRelation(fromInsideView(session, parts)))) match {
+      case _: UnresolvedRelation => throw MetastoreException.tableNotFound(name)
+      case found => found
+    }
+  }
+
+  @scala.annotation.tailrec
+  private def withoutAlias(plan: LogicalPlan): LogicalPlan = plan match {
+    case alias: SubqueryAlias => withoutAlias(alias.child)
+    case other => other
+  }
+
+  /** Inside a persistent view, short names mean the catalog and namespace in which the view was made. */
+  private def fromInsideView(session: SparkSession, parts: Seq[String]): Seq[String] = {
+    val ofView = AnalysisContext.get.catalogAndNamespace
+    def startsWithCatalog = parts.length > 1 && session.sessionState.catalogManager.isCatalogRegistered(parts.head)
+    if (ofView.isEmpty || startsWithCatalog) parts else if (parts.length == 1) ofView ++ parts else ofView.head +: parts
+  }
+}

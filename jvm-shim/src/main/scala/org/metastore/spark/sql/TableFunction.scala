@@ -1,0 +1,29 @@
+package org.metastore.spark.sql
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.types.StructType
+
+/** One argument of a table function, as `metastore.help()` shows it. */
+final case class Argument(name: String, required: Boolean)
+
+/**
+ * A table function `metastore.<name>`: reads, never writes, never starts a job.
+ *
+ * The rows are made when the query is analyzed, so the answer of a view is as new as the query that reads it.
+ */
+trait TableFunction {
+  def name: String
+  def arguments: Seq[Argument]
+  def schema: StructType
+
+  /** One sentence for `metastore.help()`. */
+  def meaning: String
+
+  /**
+   * The answer, in Catalyst's internal values of `schema`.
+   *
+   * @throws MetastoreException what the user has to know instead: no such table, no statistics, ...
+   */
+  def rows(session: SparkSession, call: Arguments): Seq[InternalRow]
+}

@@ -1,0 +1,55 @@
+package org.metastore.spark.sql
+
+import java.io.IOException
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.FunctionIdentifier
+import org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry
+import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo}
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
+import org.apache.spark.sql.catalyst.types.DataTypeUtils
+
+import org.metastore.spark.sql.functions._
+import org.metastore.spark.store.StoreException
+
+/** Every table function there is, and how Spark gets to know them. */
+object TableFunctions {
+
+  /** In the order in which `metastore.help()` lists them. */
+  val all: Seq[TableFunction] = Seq(SummaryFunction, FilesFunction, ColumnsFunction, SnapshotsFunction,
+    TablesFunction, SettingsFunction, HelpFunction, VersionFunction)
+
+  val names: Set[String] = all.map(_.name).toSet
+
+  /**
+   * Makes the functions built-ins of Spark: persistent views refuse injected ones, which count as temporary. The registry is
+   * the JVM's, so this is done once however many sessions there are.
+   */
+  def register(): Unit = all.foreach { function =>
+    val identifier = FunctionIdentifier(s"metastore_${function.name}")
+    val registry = TableFunctionRegistry.builtin
+    if (!registry.functionExists(identifier)) {
+      registry.registerFunction(identifier, info(function), (arguments: Seq[Expression]) => plan(function, arguments))
+    }
+  }
+
+  /** The answer of a call as a plan, with fresh attributes. */
+  def plan(function: TableFunction, arguments: Seq[Expression]): LogicalPlan = {
+    val session = SparkSession.active
+    val rows = readable(arguments)(function.rows(session, Arguments.bind(function, arguments)))
+    LocalRelation(DataTypeUtils.toAttributes(function.schema), rows)
+  }
+
+  private def readable[T](arguments: Seq[Expression])(read: => T): T = {
+    def asked = arguments.headOption.fold("the table")(_.sql)
+    try read catch {
+      case e: StoreException => throw MetastoreException.unusable(asked, e)
+      case e: IOException => throw MetastoreException.unreadable(asked, e)
+    }
+  }
+
+  private def info(function: TableFunction): ExpressionInfo = {
+    val usage = s"metastore.${function.name}(${function.arguments.map(_.name).mkString(", ")}) - ${function.meaning}"
+    new ExpressionInfo(function.getClass.getName, "", s"metastore_${function.name}", usage, "", "", "", "table_funcs", "0.1.0", "", "built-in")
+  }
+}

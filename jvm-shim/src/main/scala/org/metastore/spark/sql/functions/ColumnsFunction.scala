@@ -1,0 +1,34 @@
+package org.metastore.spark.sql.functions
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.types.StructType
+
+import org.metastore.spark.sql._
+import org.metastore.spark.tables.Leaf
+
+/** `metastore.columns(table [, column])`: one row a data file and column. */
+object ColumnsFunction extends TableFunction {
+  override val name = "columns"
+  override val arguments: Seq[Argument] = Seq(Argument("table", required = true), Argument("column", required = false))
+  override val schema: StructType = StructType.fromDDL(
+    "path STRING, column_name STRING, min STRING, max STRING, rows BIGINT, null_count BIGINT, nan_count BIGINT, distinct BIGINT, " +
+      "frequencies_kept STRING")
+  override val meaning = "Statistics of columns in each data file, deleted rows included"
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
+    val analyzed = AnalyzedTable.of(session, call.text("table"))
+    val current = analyzed.table.current
+    val snapshot = analyzed.analyzedColumns(current)
+    val leaves = analyzed.table.leaves(current)
+    val wanted = call.optional("column").fold[Seq[Leaf]](leaves)(column => Seq(analyzed.leaf(session, column, leaves)))
+    val byKey = wanted.map(leaf => leaf.key -> leaf).toMap
+    val level = new FileLevel(analyzed, snapshot)
+    level.columns(level.files, wanted.map(_.key)).map { case KnownColumn(file, column, row) =>
+      val leaf = byKey(column.key)
+      val text = Rendering.of(column.dataType, leaf.dataType)
+      Answer.row(file.path, leaf.name, text.bound(row.lo, row.loExact), text.bound(row.hi, row.hiExact), row.rows, row.nulls, row.nans,
+        row.distinct, row.frequencies)
+    }
+  }
+}

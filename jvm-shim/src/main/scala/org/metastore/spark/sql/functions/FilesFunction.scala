@@ -1,0 +1,42 @@
+package org.metastore.spark.sql.functions
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.util.ArrayBasedMapData
+import org.apache.spark.sql.types.StructType
+import org.apache.spark.unsafe.types.UTF8String
+
+import org.metastore.spark.sql._
+import org.metastore.spark.store.TableFileRow
+import org.metastore.spark.tables.LiveFile
+
+/** `metastore.files(table [, at])`: one row a live data file, analyzed or not. */
+object FilesFunction extends TableFunction {
+  override val name = "files"
+  override val arguments: Seq[Argument] = Seq(Argument("table", required = true), Argument("at", required = false))
+  override val schema: StructType = StructType.fromDDL(
+    "path STRING, size BIGINT, rows BIGINT, deleted_rows BIGINT, partition MAP<STRING, STRING>, analyzed BOOLEAN, columns_analyzed BIGINT")
+  override val meaning = "The data files of a snapshot; rows counts deleted rows too"
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
+    val analyzed = AnalyzedTable.of(session, call.text("table"))
+    val asked = analyzed.asked(call.value("at"))
+    val live = asked.toSeq.flatMap(analyzed.table.dataFiles)
+    val snapshot = analyzed.analyzed(asked, _ => true)
+    val files = snapshot.map(new FileLevel(analyzed, _))
+    val known = files.fold(Map.empty[String, TableFileRow])(_.files.map(file => file.path -> file).toMap)
+    val counts = files.fold(Map.empty[String, Int])(level => level.columnCounts(live.flatMap(file => known.get(file.path))))
+    // Deletes belong to a snapshot: those of an ancestor say nothing about this one.
+    val deletes = if (snapshot.map(_.id) == asked) known else Map.empty[String, TableFileRow]
+    live.map { file =>
+      val deleted = deletes.get(file.path).flatMap(_.deletedRows).orElse(file.deletedRows)
+      Answer.row(file.path, file.size, file.rows, deleted, partition(file), known.get(file.path).exists(_.block.isDefined),
+        counts.getOrElse(file.path, 0).toLong)
+    }
+  }
+
+  private def partition(file: LiveFile): ArrayBasedMapData = {
+    val (keys, values) = file.partition.toSeq.unzip
+    ArrayBasedMapData(keys.map(UTF8String.fromString).toArray[Any], values.map(UTF8String.fromString).toArray[Any])
+  }
+}

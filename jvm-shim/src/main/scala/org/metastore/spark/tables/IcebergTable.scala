@@ -1,0 +1,112 @@
+package org.metastore.spark.tables
+
+import java.net.URLDecoder
+
+import scala.collection.JavaConverters._
+
+import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.types.{DataType, StructType}
+
+/** An Iceberg table behind Spark's `SparkTable`, by reflection. */
+final class IcebergTable private (sparkTable: Table, table: AnyRef) extends LakeTable {
+  private val reflected = new Reflected
+  import reflected.{call, list}
+
+  override val format: String = "iceberg"
+  override lazy val uuid: String = call[java.util.UUID](table, "uuid").toString
+  override lazy val location: String = call[String](table, "location")
+
+  override lazy val current: Option[String] = {
+    def pinned = Option(call[java.lang.Long](sparkTable, "snapshotId")).map(_.toString)
+    def ofBranch = Option(call[String](sparkTable, "branch")).flatMap(reference)
+    def head = Option(call[AnyRef](table, "currentSnapshot")).map(id)
+    pinned.orElse(ofBranch).orElse(head)
+  }
+
+  override def lineage(snapshot: String): Iterator[String] =
+    Iterator.iterate(bySnapshotId(snapshot))(_.flatMap(s => Option(call[java.lang.Long](s, "parentId")))
+      .flatMap(parent => bySnapshotId(parent.toString))).takeWhile(_.isDefined).map(s => id(s.get))
+
+  override def snapshot(text: String): Option[String] = bySnapshotId(text).map(id).orElse(reference(text))
+
+  override def snapshotAt(micros: Long): Option[String] = {
+    val history = list(table, "history").filter(entry => call[Long](entry, "timestampMillis") <= Math.floorDiv(micros, 1000L))
+    history.lastOption.map(entry => call[Long](entry, "snapshotId").toString)
+  }
+
+  override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] = {
+    val ofSnapshot = snapshot.filterNot(s => current.contains(s)).flatMap(bySnapshotId)
+      .flatMap(s => Option(call[java.lang.Integer](s, "schemaId")))
+      .flatMap(schemaId => Option(call[java.util.Map[Integer, AnyRef]](table, "schemas").get(schemaId)))
+    val schema = ofSnapshot.getOrElse(call[AnyRef](table, "schema"))
+    leavesOf(Vector.empty, list(schema, "columns"), sparkType(schema).asInstanceOf[StructType])
+  }
+
+  override def dataFiles(snapshot: String): Seq[LiveFile] = {
+    val scan = call[AnyRef](call[AnyRef](table, "newScan"), "useSnapshot", java.lang.Long.valueOf(snapshot))
+    val tasks = call[java.lang.Iterable[AnyRef] with AutoCloseable](scan, "planFiles")
+    try tasks.asScala.map(liveFile).toVector.distinct finally tasks.close()
+  }
+
+  private def liveFile(task: AnyRef): LiveFile = {
+    val file = call[AnyRef](task, "file")
+    LiveFile(call[CharSequence](file, "path").toString, call[Long](file, "fileSizeInBytes"), Some(call[Long](file, "recordCount")),
+      deletedRows(list(task, "deletes")), partition(call[AnyRef](task, "spec"), call[AnyRef](file, "partition")))
+  }
+
+  /** Known without reading where nothing deletes, or where a deletion vector of this file says how many. */
+  private def deletedRows(deletes: Seq[AnyRef]): Option[Long] =
+    if (deletes.isEmpty) Some(0L)
+    else if (deletes.forall(delete => call[AnyRef](delete, "contentOffset") != null)) Some(deletes.map(call[Long](_, "recordCount")).sum)
+    else None
+
+  private def partition(spec: AnyRef, value: AnyRef): Map[String, String] = {
+    val parts = call[String](spec, "partitionToPath", value).split('/').filter(_.contains('='))
+    parts.map { part =>
+      val at = part.indexOf('=')
+      URLDecoder.decode(part.take(at), "UTF-8") -> URLDecoder.decode(part.drop(at + 1), "UTF-8")
+    }.toMap
+  }
+
+  private def leavesOf(above: Vector[String], fields: Seq[AnyRef], struct: StructType): IndexedSeq[Leaf] =
+    fields.zip(struct.fields).toVector.flatMap { case (field, sparkField) =>
+      val path = above :+ call[String](field, "name")
+      (call[AnyRef](field, "type"), sparkField.dataType) match {
+        case (nested, inner: StructType) => leavesOf(path, list(nested, "fields"), inner)
+        case (_, leaf) => Vector(Leaf(call[Int](field, "fieldId").toString, path, leaf))
+      }
+    }
+
+  private def sparkType(schema: AnyRef): DataType = {
+    val converter = sparkTable.getClass.getClassLoader.loadClass("org.apache.iceberg.spark.SparkSchemaUtil")
+    converter.getMethod("convert", schema.getClass).invoke(null, schema).asInstanceOf[DataType]
+  }
+
+  private def bySnapshotId(text: String): Option[AnyRef] =
+    scala.util.Try(text.toLong).toOption.flatMap(snapshots.get)
+
+  private lazy val snapshots: Map[Long, AnyRef] =
+    list(table, "snapshots").map(snapshot => call[Long](snapshot, "snapshotId") -> snapshot).toMap
+
+  private def reference(name: String): Option[String] =
+    Option(call[java.util.Map[String, AnyRef]](table, "refs").get(name)).map(call[Long](_, "snapshotId").toString)
+
+  private def id(snapshot: AnyRef): String = call[Long](snapshot, "snapshotId").toString
+}
+
+object IcebergTable {
+  private val SparkTableClass = "org.apache.iceberg.spark.source.SparkTable"
+  private val MetadataTableClass = "org.apache.iceberg.BaseMetadataTable"
+
+  /** Whether Spark's table is an Iceberg table with data of its own. */
+  def is(table: Table): Boolean = table.getClass.getName == SparkTableClass && !isMetadataTable(table)
+
+  /** Whether Spark's table is one of Iceberg's metadata tables, such as `t.files`. */
+  def isMetadataTable(table: Table): Boolean =
+    table.getClass.getName == SparkTableClass && Iterator.iterate[Class[_]](inner(table).getClass)(_.getSuperclass)
+      .takeWhile(_ != null).exists(_.getName == MetadataTableClass)
+
+  def apply(table: Table): IcebergTable = new IcebergTable(table, inner(table))
+
+  private def inner(table: Table): AnyRef = new Reflected().call[AnyRef](table, "table")
+}

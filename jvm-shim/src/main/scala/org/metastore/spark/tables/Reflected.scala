@@ -1,0 +1,36 @@
+package org.metastore.spark.tables
+
+import java.lang.reflect.{InvocationTargetException, Method}
+
+import scala.collection.JavaConverters._
+import scala.collection.mutable
+
+/**
+ * Calls public methods of a table format's objects by name: the shim is compiled without any table format, and the formats'
+ * classes are often not public where their interfaces are. Not thread-safe; made for one question.
+ */
+final class Reflected {
+  private val methods = mutable.HashMap.empty[(Class[_], String, Int), Method]
+
+  /**
+   * Calls `target.name(arguments)`; what the method throws is thrown.
+   *
+   * @throws NoSuchMethodException where this version of the format has no such method
+   */
+  def call[T](target: AnyRef, name: String, arguments: AnyRef*): T = {
+    val method = methods.getOrElseUpdate((target.getClass, name, arguments.length), find(target.getClass, name, arguments.length))
+    try method.invoke(target, arguments: _*).asInstanceOf[T]
+    catch { case e: InvocationTargetException => throw e.getCause }
+  }
+
+  /** The elements of a Java Iterable that a method returns. */
+  def list(target: AnyRef, name: String, arguments: AnyRef*): Seq[AnyRef] =
+    call[java.lang.Iterable[AnyRef]](target, name, arguments: _*).asScala.toList
+
+  private def find(owner: Class[_], name: String, arity: Int): Method = {
+    val method = owner.getMethods.find(m => m.getName == name && m.getParameterCount == arity && !m.isBridge)
+      .getOrElse(throw new NoSuchMethodException(s"${owner.getName}.$name"))
+    method.setAccessible(true)
+    method
+  }
+}
