@@ -74,10 +74,7 @@ object AnalyzedTable {
 
   /** Opens the statistics of a table. */
   def of(session: SparkSession, name: String, table: LakeTable): AnalyzedTable = {
-    val root = MetastoreConf.of(session).store match {
-      case Some(central) => s"${central.stripSuffix("/")}/${table.format}-${table.uuid}"
-      case None => s"${table.location.stripSuffix("/")}/_metastore"
-    }
+    val root = StatisticsStore.rootOf(table.location, MetastoreConf.of(session).store, table.format, table.uuid)
     new AnalyzedTable(name, table, StatisticsStore.open(root, session.sessionState.newHadoopConf()))
   }
 }

@@ -119,7 +119,7 @@ private[store] object ObjectReader {
 
   private object Range {
     def apply(leaf: Int, chunk: ColumnChunkMetaData): Range =
-      Range(leaf, chunk.getStartingPos, math.toIntExact(chunk.getTotalSize))
+      Range(leaf, chunk.getStartingPos, Math.toIntExact(chunk.getTotalSize))
   }
 
   /** Refuses sizes that no object has, before anything is allocated. */
