@@ -1,5 +1,70 @@
-"""Statistics of lakehouse tables: compute them, read them, see what they do for a query."""
+"""Statistics of lakehouse tables: compute them, read them, see what they do for a query.
+
+Example:
+    >>> import metastore
+    >>> sorted(metastore.__all__)[:3]
+    ['Answer', 'MetastoreError', 'Statistics']
+"""
 
 from __future__ import annotations
 
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from metastore._api import (
+        columns,
+        config,
+        configure,
+        explain,
+        files,
+        open,  # noqa: A004 - `metastore.open` reads well, and nobody imports * from here
+        snapshots,
+        summary,
+        tables,
+        version,
+    )
+    from metastore._read.statistics import Statistics
+    from metastore.answers import Answer
+    from metastore.errors import MetastoreError
+
 __version__ = "0.1.0"
+
+_HOME = {
+    "metastore._api": (
+        *("columns", "config", "configure", "explain", "files", "open", "snapshots", "summary", "tables", "version"),
+    ),
+    "metastore._read.statistics": ("Statistics",),
+    "metastore.answers": ("Answer",),
+    "metastore.errors": ("MetastoreError",),
+}
+_MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+
+__all__ = [
+    "Answer",
+    "MetastoreError",
+    "Statistics",
+    "columns",
+    "config",
+    "configure",
+    "explain",
+    "files",
+    "open",
+    "snapshots",
+    "summary",
+    "tables",
+    "version",
+]
+
+
+def __getattr__(name: str) -> Any:
+    # Imported when first used: executors import this package, and `metastore --help` answers at once.
+    if name not in _MODULE_OF:
+        raise AttributeError(f"module 'metastore' has no attribute {name!r}")
+    value = getattr(import_module(_MODULE_OF[name]), name)
+    globals()[name] = value
+    return value
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

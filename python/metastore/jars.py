@@ -55,7 +55,7 @@ def shim() -> Path:
     """
     jar = pyspark_jars() / SHIM
     if not jar.exists():
-        raise JarNotFound(SHIM, f"{jar} does not exist", hint="Run: pip install --force-reinstall pyspark-metastore")
+        raise JarNotFound(f"{jar} does not exist", hint="pip install --force-reinstall pyspark-metastore")
     return jar
 
 
@@ -67,9 +67,7 @@ def pyspark_jars() -> Path:
     """
     spec = importlib.util.find_spec("pyspark")
     if spec is None or spec.origin is None:
-        raise JarNotFound(
-            "pyspark", "it is not installed for this Python", hint="Run: pip install 'pyspark-metastore[spark]'"
-        )
+        raise JarNotFound("pyspark is not installed for this Python", hint="pip install 'pyspark-metastore[spark]'")
     return Path(spec.origin).parent / "jars"
 
 
@@ -82,7 +80,8 @@ def locked() -> dict[str, LockedJar]:
 
 def _parse(line: str) -> LockedJar:
     name, coordinate, sha256 = line.split()
-    return LockedJar(name, *coordinate.split(":"), sha256)
+    group, artifact, version = coordinate.split(":")
+    return LockedJar(name, group, artifact, version, sha256)
 
 
 def cache() -> Path:
@@ -102,7 +101,7 @@ def fetch(name: str) -> Path:
     """
     jars = locked()
     if name not in jars:
-        raise JarNotFound(name, f"jars.lock has {', '.join(sorted(jars))}", hint="Check the name.")
+        raise JarNotFound(f"jars.lock has no jar {name!r}; it has {', '.join(sorted(jars))}", hint="check the name")
     jar = jars[name]
     kept = cache() / jar.file_name
     if not kept.exists() or _sha256(kept) != jar.sha256:
@@ -117,9 +116,8 @@ def _download(jar: LockedJar, kept: Path) -> None:
         found = _sha256(fetched)
         if found != jar.sha256:
             raise JarNotFound(
-                jar.file_name,
-                f"what came has SHA-256 {found}, jars.lock says {jar.sha256}",
-                hint="Check the repository or mirror it came from.",
+                f"{jar.file_name} has SHA-256 {found}, jars.lock says {jar.sha256}",
+                hint="check the repository or mirror it came from",
             )
         fetched.replace(kept)
 
@@ -138,9 +136,9 @@ def _retrieve(jar: LockedJar, scratch: Path) -> Path:
     if done.returncode or not fetched.exists():
         said = [line.strip() for line in done.stdout.splitlines() if "ERROR" in line or "not found" in line]
         raise JarNotFound(
-            f"{jar.group}:{jar.artifact}:{jar.version}",
-            f"it could not be downloaded ({'; '.join(said[:2]) or 'no reason given'})",
-            hint=f"Check the network, or put {jar.file_name} into {cache()}.",
+            f"{jar.group}:{jar.artifact}:{jar.version} could not be downloaded: "
+            f"{'; '.join(said[:2]) or 'no reason given'}",
+            hint=f"check the network, or put {jar.file_name} into {cache()}",
         )
     return fetched
 
@@ -149,8 +147,7 @@ def _java() -> str:
     home = os.environ.get("JAVA_HOME")
     java = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if not java or not Path(java).exists():
-        reason = "it is neither in JAVA_HOME nor on the PATH"
-        raise JarNotFound("java", reason, hint="Install Java 17 or 21 (openjdk-17-jdk) or set JAVA_HOME.")
+        raise JarNotFound("Java was not found", hint="install Java 17 or 21 (openjdk-17-jdk) or set JAVA_HOME")
     return java
 
 

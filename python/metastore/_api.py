@@ -1,0 +1,139 @@
+"""The public functions of `import metastore`.
+
+Those that take a Spark session send a SQL function and wrap its rows: they work wherever SQL does, Connect included.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from metastore._read.places import place_of
+from metastore._read.statistics import Statistics
+from metastore._spark import session
+from metastore.answers import Answer, Summary
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from pyspark.sql import SparkSession
+
+__all__ = ["columns", "config", "configure", "explain", "files", "open", "snapshots", "summary", "tables", "version"]
+
+configure = session.configure
+
+
+def open(location: str, table: str | None = None, zone: str = "UTC") -> Statistics:  # noqa: A001 - `metastore.open`
+    """Opens statistics without Spark and without a JVM.
+
+    Args:
+        location: A table's location, its store, or the root of many stores (`spark.metastore.store`).
+        table: Which table, where the location is a root of several.
+        zone: The time zone in which timestamps are written.
+
+    Raises:
+        TableNotFound: Nothing is there.
+        FormatTooNew: A later version wrote it.
+
+    Example:
+        >>> metastore.open("/warehouse/db/sales").summary().column("price")["max"]  # doctest: +SKIP
+        Decimal('99.95')
+    """
+    return Statistics(place_of(location, table), zone)
+
+
+def summary(
+    spark: SparkSession, table: str, *, file: str | None = None, at: str | int | datetime | None = None
+) -> Summary:
+    """One row per column of a table: bounds, distinct values, quantiles, nulls.
+
+    Args:
+        spark: A session, classic or Connect.
+        table: A name, or a path such as ``delta.`/path` ``.
+        file: Path of one data file, to see that file alone.
+        at: A snapshot id, version or instant; the current one if None.
+
+    Raises:
+        NoStatistics: The table was not analyzed.
+        TableNotFound: There is no such table.
+        JarNotFound: The Spark of this session does not have the Metastore's jar.
+
+    Example:
+        >>> metastore.summary(spark, "db.sales").column("price")["approx_unique"]  # doctest: +SKIP
+        1204
+    """
+    return session.ask(spark, "summary", table, {"file": file, "at": at}, Summary)
+
+
+def files(spark: SparkSession, table: str, *, at: str | int | datetime | None = None) -> Answer:
+    """One row per data file of a table: size, rows, partition, how much of it is analyzed.
+
+    Example:
+        >>> len(metastore.files(spark, "db.sales"))  # doctest: +SKIP
+        48
+    """
+    return session.ask(spark, "files", table, {"at": at}, Answer)
+
+
+def columns(spark: SparkSession, table: str, column: str | None = None) -> Answer:
+    """One row per data file and column: what pruning knows.
+
+    Example:
+        >>> metastore.columns(spark, "db.sales", "price")[0]["max"]  # doctest: +SKIP
+        '99.95'
+    """
+    return session.ask(spark, "columns", table, {"column": column}, Answer)
+
+
+def snapshots(spark: SparkSession, table: str) -> Answer:
+    """One row per analyzed snapshot of a table.
+
+    Example:
+        >>> metastore.snapshots(spark, "db.sales")[-1]["current"]  # doctest: +SKIP
+        True
+    """
+    return session.ask(spark, "snapshots", table, {}, Answer)
+
+
+def tables(spark: SparkSession, database: str | None = None) -> Answer:
+    """One row per table with statistics, of a database or of the current one.
+
+    Example:
+        >>> [row["table"] for row in metastore.tables(spark, "db")]  # doctest: +SKIP
+        ['cat.db.sales']
+    """
+    return session.ask(spark, "tables", database, {}, Answer)
+
+
+def explain(spark: SparkSession, query: str) -> Answer:
+    """One row per scan and data file of a query: whether it is read, and by which statistic it is not.
+
+    Example:
+        >>> plan = metastore.explain(spark, "SELECT * FROM db.sales WHERE id = 7")  # doctest: +SKIP
+        >>> sum(row["kept"] for row in plan)  # doctest: +SKIP
+        1
+    """
+    return session.ask(spark, "explain", query, {}, Answer)
+
+
+def version(spark: SparkSession) -> dict[str, Any]:
+    """The version of the Metastore inside a Spark, with that of Spark, Scala and the store's format.
+
+    Raises:
+        JarNotFound: The Spark of this session does not have the Metastore's jar.
+
+    Example:
+        >>> metastore.version(spark)["format"]  # doctest: +SKIP
+        1
+    """
+    return session.ask(spark, "version", None, {}, Answer)[0]
+
+
+def config(spark: SparkSession | None = None) -> Answer:
+    """Every setting with its value and where that comes from.
+
+    Example:
+        >>> import metastore
+        >>> metastore.config()[0]["name"]
+        'spark.metastore.enabled'
+    """
+    return session.settings_of(spark)

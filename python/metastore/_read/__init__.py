@@ -1,0 +1,1 @@
+"""Look-ups on a store: no Spark, no JVM."""

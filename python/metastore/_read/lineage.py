@@ -1,0 +1,97 @@
+"""What a table's own metadata says about its snapshots, where a location alone tells it.
+
+Only Iceberg's file system tables (`v7.metadata.json`, as a Hadoop catalog writes them) keep their truth at their
+location. Where a catalog names the metadata file, a file that lies there may be the trace of a commit that never took
+place: nothing is claimed about it, and `current` is unknown.
+"""
+
+from __future__ import annotations
+
+import gzip
+import json
+import logging
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from datetime import datetime
+
+    from metastore._read.folder import Folder
+
+_LOG = logging.getLogger(__name__)
+_VERSION = re.compile(r"v(\d+)(\.gz)?\.metadata\.json(\.gz)?")
+_OF_A_CATALOG = re.compile(r"\d+-[0-9a-f-]{36}(\.gz)?\.metadata\.json(\.gz)?")
+
+
+@dataclass(frozen=True)
+class Lineage:
+    """The snapshots of a table.
+
+    Attributes:
+        uuid: The table's uuid.
+        current: The id of the snapshot it is at, None where it has none.
+        parents: The parent of each snapshot that has not expired.
+        log: When which snapshot became current: milliseconds and id, oldest first.
+    """
+
+    uuid: str
+    current: str | None
+    parents: dict[str, str | None]
+    log: tuple[tuple[int, str], ...]
+
+    def ancestors(self, snapshot: str | None) -> tuple[str, ...]:
+        """A snapshot and those it came from, newest first."""
+        found: list[str] = []
+        while snapshot is not None and snapshot not in found:
+            found.append(snapshot)
+            snapshot = self.parents.get(snapshot)
+        return tuple(found)
+
+    def at(self, moment: datetime) -> str | None:
+        """The snapshot that was current at a moment."""
+        milliseconds = moment.timestamp() * 1000
+        return next((snapshot for since, snapshot in reversed(self.log) if since <= milliseconds), None)
+
+
+def lineage(table: Folder) -> Lineage | None:
+    """What the metadata at a table's location says; None where nothing is certain.
+
+    Example:
+        >>> from metastore._read.folder import Folder
+        >>> lineage(Folder("/nowhere")) is None
+        True
+    """
+    folder = table / "metadata"
+    try:
+        name = _newest(folder.names())
+        data = folder.read(name) if name else None
+        if name is None or data is None:
+            return None
+        return _parse(json.loads(gzip.decompress(data) if ".gz" in name else data))
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        _LOG.info("the metadata of %s cannot be read, its current snapshot is unknown: %s", table.uri, error)
+        return None
+
+
+def _newest(names: tuple[str, ...]) -> str | None:
+    if any(_OF_A_CATALOG.fullmatch(name) for name in names):
+        return None
+    # A Hadoop catalog commits by creating the next number; version-hint.text is only where it starts to look.
+    versions = [(int(match[1]), name) for name in names if (match := _VERSION.fullmatch(name))]
+    return max(versions)[1] if versions else None
+
+
+def _parse(metadata: dict[str, Any]) -> Lineage:
+    current = metadata.get("current-snapshot-id")
+    snapshots = metadata.get("snapshots") or []
+    return Lineage(
+        uuid=metadata["table-uuid"],
+        current=None if current in (None, -1) else str(current),
+        parents={str(one["snapshot-id"]): _id(one.get("parent-snapshot-id")) for one in snapshots},
+        log=tuple((int(one["timestamp-ms"]), str(one["snapshot-id"])) for one in metadata.get("snapshot-log") or []),
+    )
+
+
+def _id(value: object) -> str | None:
+    return None if value is None else str(value)

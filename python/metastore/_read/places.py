@@ -1,0 +1,111 @@
+"""Where the statistics of a location are."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from metastore._read.folder import Folder
+from metastore._store import Store
+from metastore._store.location import FOLDER, local_path
+from metastore.errors import InvalidArgument, TableNotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from metastore._format.manifest import Manifest, TableIdentity
+
+_OF_A_TABLE = re.compile(r"(?:iceberg|delta|hudi|parquet)-.+")
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where statistics were looked for and what was found.
+
+    Attributes:
+        asked: The location as the user wrote it.
+        store: The store, None where there is none.
+        manifest: Its manifest, None where nothing was ever analyzed.
+    """
+
+    asked: str
+    store: Store | None
+    manifest: Manifest | None
+
+
+def place_of(location: str, table: str | None = None) -> Place:
+    """Finds the statistics of a table's location, of a store, or of one table in a root of stores.
+
+    Args:
+        location: A URI or a path.
+        table: Which table, by name, where the location is a root of many.
+
+    Raises:
+        TableNotFound: Nothing is there, or no such table.
+        InvalidArgument: Several tables are there and none is named.
+    """
+    folder = Folder(location)
+    names = folder.names()
+    if "log" in names and "objects" in names:
+        return _place(location, folder)
+    if FOLDER in names:
+        return _place(location, folder / FOLDER)
+    if any(_OF_A_TABLE.fullmatch(name) for name in names):
+        return _one_of(location, places_in(folder), table)
+    found = _in_root_of_settings(location)
+    if found is not None:
+        return found
+    if not folder.exists():
+        raise TableNotFound(location)
+    return Place(location, None, None)
+
+
+def places_in(root: Folder) -> list[Place]:
+    """All tables with statistics under a root of stores; those of a single table where it is not a root."""
+    names = root.names()
+    if FOLDER in names:
+        return [_place(root.uri, root / FOLDER)]
+    if "log" in names and "objects" in names:
+        return [_place(root.uri, root)]
+    stores = (_place(root.uri, root / name) for name in names if _OF_A_TABLE.fullmatch(name))
+    return [place for place in stores if place.manifest is not None]
+
+
+def _place(asked: str, folder: Folder) -> Place:
+    store = Store.open(folder.uri)
+    return Place(asked, store, store.read())
+
+
+def _one_of(location: str, places: list[Place], table: str | None) -> Place:
+    identities = [(place, place.manifest.table) for place in places if place.manifest is not None]
+    names = sorted(identity.name or identity.location for _, identity in identities)
+    chosen = [place for place, identity in identities if table is None or _is_called(table)(identity)]
+    if not chosen:
+        raise TableNotFound(table or location, near=names[:3])
+    if len(chosen) > 1:
+        raise InvalidArgument("table", f"{location} has statistics of {', '.join(names)}", "Name one of them.")
+    return chosen[0]
+
+
+def _is_called(table: str) -> Callable[[TableIdentity], bool]:
+    def called(identity: TableIdentity) -> bool:
+        return table in (identity.name, identity.uuid, identity.location) or identity.name.endswith(f".{table}")
+
+    return called
+
+
+def _in_root_of_settings(location: str) -> Place | None:
+    from metastore import settings  # noqa: PLC0415 - slow to import, and seldom needed
+
+    root = settings.get("spark.metastore.store")
+    if not root:
+        return None
+    places = ((place, place.manifest) for place in places_in(Folder(root)))
+    found = (place for place, manifest in places if manifest and _same(manifest.table.location, location))
+    return next(found, None)
+
+
+def _same(one: str, other: str) -> bool:
+    here, there = local_path(one), local_path(other)
+    return here == there if here or there else one.rstrip("/") == other.rstrip("/")

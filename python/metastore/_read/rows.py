@@ -1,0 +1,106 @@
+"""Rows of the views, made from rows of statistics."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+from metastore._format.values import render
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from metastore._format.columns import Column
+
+Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Scope:
+    """What the rows of a summary have in common: the files they describe and when.
+
+    Attributes:
+        count: Live rows.
+        exact: Whether nothing is estimated because of deleted rows.
+        files: How many files are described.
+        files_total: How many there are.
+        snapshot: The snapshot's id.
+        current: Whether the table is still there.
+        analyzed_at: When it was analyzed.
+    """
+
+    count: int | None
+    exact: bool
+    files: int
+    files_total: int
+    snapshot: str
+    current: bool | None
+    analyzed_at: datetime | None
+
+
+def summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scope, zone: str) -> Row:
+    """The row of one column; what its statistics do not tell is null."""
+    known: Mapping[str, Any] = row or {}
+    files = known.get("files")
+    return {
+        "column_name": column.name,
+        "column_type": column.type,
+        **bounds(column, known, zone),
+        "approx_unique": known.get("distinct"),
+        "avg": known.get("mean"),
+        "std": _deviation(known),
+        **{f"q{p}": _percentile(column, known, p, zone) for p in (25, 50, 75)},
+        "count": scope.count,
+        "null_percentage": _percentage(known.get("nulls"), known.get("rows")),
+        "null_count": known.get("nulls"),
+        "nan_count": known.get("nans"),
+        "avg_len": known.get("avg_len"),
+        "max_len": known.get("max_len"),
+        "top_value": None,
+        "top_count": None,
+        "size_bytes": known.get("compressed_bytes"),
+        "exact": scope.exact and row is not None and (files is None or files == scope.files_total),
+        "distinct_error": known.get("distinct_error"),
+        "files": scope.files if files is None else files,
+        "files_total": scope.files_total,
+        "snapshot": scope.snapshot,
+        "current": scope.current,
+        "analyzed_at": scope.analyzed_at,
+    }
+
+
+def bounds(column: Column, row: Mapping[str, Any], zone: str) -> Row:
+    """Minimum and maximum as texts; a bound that was cut ends in an ellipsis."""
+    low, high = row.get(f"lo_{column.encoding}"), row.get(f"hi_{column.encoding}")
+    return {
+        "min": render(low, column, exact=row.get("lo_exact") is not False, zone=zone),
+        "max": render(high, column, exact=row.get("hi_exact") is not False, zone=zone),
+    }
+
+
+def moment(text: str) -> datetime | None:
+    """The instant that a manifest writes as ISO 8601; None where it is none."""
+    try:
+        return datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(timezone.utc)
+    except ValueError:
+        return None
+
+
+def _percentile(column: Column, row: Mapping[str, Any], percent: int, zone: str) -> str | None:
+    values = row.get(f"percentiles_{column.encoding}")
+    return render(values[percent], column, zone=zone) if values else None
+
+
+def _deviation(row: Mapping[str, Any]) -> float | None:
+    """The sample standard deviation; of fewer than two values there is none."""
+    rows, nulls, m2 = row.get("rows"), row.get("nulls"), row.get("m2")
+    if rows is None or nulls is None or m2 is None:
+        return None
+    values = rows - nulls - (row.get("nans") or 0)
+    return math.sqrt(m2 / (values - 1)) if values > 1 else None
+
+
+def _percentage(part: int | None, whole: int | None) -> float | None:
+    return 100.0 * part / whole if part is not None and whole else None

@@ -1,0 +1,299 @@
+"""The statistics of one table, read from where they are stored."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from metastore._read import rows, schemas
+from metastore._read.folder import Folder
+from metastore._read.lineage import lineage
+from metastore._read.matching import named
+from metastore._read.places import places_in
+from metastore._read.stored import StoredFiles, columns_known, statistics, stored_files
+from metastore.answers import Answer, Summary
+from metastore.errors import InvalidArgument, NoStatistics, TableNotFound
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from metastore._format.columns import Column
+    from metastore._format.manifest import Snapshot
+    from metastore._read.lineage import Lineage
+    from metastore._read.places import Place
+    from metastore._store import Store
+
+
+@dataclass(frozen=True)
+class Shown:
+    """The snapshot that an answer is about, and whether the table is still there (None: not known)."""
+
+    snapshot: Snapshot
+    current: bool | None
+
+    def scope(self, count: int | None, files: int, files_total: int, *, exact: bool) -> rows.Scope:
+        """What the rows of a summary of this snapshot share."""
+        moment = rows.moment(self.snapshot.analyzed_at)
+        return rows.Scope(count, exact, files, files_total, self.snapshot.id, self.current, moment)
+
+
+class Statistics:
+    """The statistics of one table, as `metastore.open` gives them: no Spark, no JVM.
+
+    What it shows is the manifest of the moment it was opened; open again to see later ones.
+
+    Example:
+        >>> import metastore
+        >>> metastore.open("/nowhere")
+        Traceback (most recent call last):
+        metastore.errors.TableNotFound: [METASTORE_TABLE_NOT_FOUND] There is no table /nowhere.
+    """
+
+    def __init__(self, place: Place, zone: str = "UTC") -> None:
+        self._place = place
+        self._zone = zone
+
+    @property
+    def table(self) -> str:
+        """The table's name, or the location where it has none."""
+        manifest = self._place.manifest
+        return (manifest.table.name if manifest else "") or self._place.asked
+
+    @property
+    def location(self) -> str:
+        """The table's location."""
+        manifest = self._place.manifest
+        return manifest.table.location if manifest else self._place.asked
+
+    def __repr__(self) -> str:
+        return f"Statistics({self.table!r}, snapshots={len(self._snapshots)})"
+
+    def summary(self, file: str | None = None, at: str | int | datetime | None = None) -> Summary:
+        """One row per column: bounds, distinct values, quantiles, nulls.
+
+        Args:
+            file: Path of one data file, to see that file alone.
+            at: A snapshot id, or an instant; the table's current snapshot if None.
+
+        Raises:
+            NoStatistics: Nothing was analyzed, or only the list of files.
+            InvalidArgument: No such file or snapshot.
+        """
+        shown = self._at(at)
+        return Summary(data=_table(self._summary_rows(file, shown), schemas.SUMMARY), **self._head("summary", shown))
+
+    def files(self, at: str | int | datetime | None = None) -> Answer:
+        """One row per data file of the table."""
+        if not self._snapshots:
+            return self._nothing("files")
+        shown = self._at(at)
+        stored, columns = self._stored(shown.snapshot), shown.snapshot.columns
+        known = columns_known(stored, columns)
+        data = {
+            **{name: stored.files.column(name) for name in ("path", "size", "rows", "deleted_rows")},
+            "partition": pa.array(stored.partitions, schemas.FILES.field("partition").type),
+            "analyzed": pa.array(known > 0),
+            "columns_analyzed": pa.array(known),
+        }
+        return Answer(data=pa.table(data, schemas.FILES), **self._head("files", shown))
+
+    def columns(self, column: str | None = None, at: str | int | datetime | None = None) -> Answer:
+        """One row per data file and column that has statistics.
+
+        Raises:
+            NoStatistics: Nothing was analyzed, or only the list of files.
+            ColumnNotFound: No such column.
+        """
+        shown = self._at(at)
+        return Answer(
+            data=_table(self._column_rows(column, None, shown), schemas.COLUMNS), **self._head("columns", shown)
+        )
+
+    def snapshots(self) -> Answer:
+        """One row per analyzed snapshot, oldest first."""
+        described = [
+            {
+                "snapshot": one.id,
+                "analyzed_at": rows.moment(one.analyzed_at),
+                **{name: getattr(one, name) for name in ("files", "files_total", "rows")},
+                "columns": len(one.columns) if one.summary else 0,
+                "current": self._is_current(one),
+                **{name: getattr(one, name) for name in ("size_bytes", "live_size_bytes")},
+            }
+            for one in self._snapshots
+        ]
+        return Answer("snapshots", self.table, _table(described, schemas.SNAPSHOTS), zone=self._zone)
+
+    def view(self, name: str, column: str | None = None, file: str | None = None) -> pa.Table:
+        """A view as the data source shows it: the answer's columns and the typed ones of docs/format.md.
+
+        Args:
+            name: A key of `schemas.VIEWS`.
+            column: Only this column, in the view `columns`.
+            file: Only this data file, in the view `columns`.
+        """
+        if name == "summary":
+            return _table(self._summary_rows(None, self._at(None)), schemas.VIEWS[name])
+        if name == "columns":
+            return _table(self._column_rows(column, file, self._at(None)), schemas.VIEWS[name])
+        return (self.files() if name == "files" else self.snapshots()).to_arrow()
+
+    def as_row(self) -> rows.Row:
+        """The row of this table among others, as `tables` shows them."""
+        identity = self._place.manifest.table if self._place.manifest else None
+        newest = self._at(None) if self._snapshots else None
+        return {
+            "table": self.table,
+            "format": identity.format if identity else None,
+            "location": self.location,
+            "snapshot": newest.snapshot.id if newest else None,
+            "current": newest.current if newest else None,
+            "analyzed_at": rows.moment(newest.snapshot.analyzed_at) if newest else None,
+        }
+
+    @property
+    def _snapshots(self) -> Sequence[Snapshot]:
+        return self._place.manifest.snapshots if self._place.manifest else ()
+
+    @property
+    def _store(self) -> Store:
+        if self._place.store is None:
+            raise NoStatistics(self.table)
+        return self._place.store
+
+    @cached_property
+    def _lineage(self) -> Lineage | None:
+        found, manifest = lineage(Folder(self.location)), self._place.manifest
+        if found is not None and manifest is not None and found.uuid != manifest.table.uuid:
+            raise NoStatistics(self.table, detail="(those that are stored belong to a table that was here before)")
+        return found
+
+    def _at(self, at: str | int | datetime | None) -> Shown:
+        if not self._snapshots:
+            raise NoStatistics(self.table)
+        by_id = {one.id: one for one in self._snapshots}
+        if at is not None and str(at) in by_id:
+            return self._shown(by_id[str(at)])
+        found = self._lineage
+        wanted = self._id_at(at) if at is not None else (found.current if found else None)
+        ancestors = found.ancestors(wanted) if found else ()
+        snapshot = next((by_id[one] for one in ancestors if one in by_id), None)
+        if snapshot is None and at is not None:
+            raise InvalidArgument("at", f"{at} was not analyzed", f"Analyzed: {', '.join(by_id)}.")
+        return self._shown(snapshot or self._snapshots[-1])
+
+    def _shown(self, snapshot: Snapshot) -> Shown:
+        return Shown(snapshot, self._is_current(snapshot))
+
+    def _id_at(self, at: str | int | datetime) -> str | None:
+        if str(at).isdecimal():
+            return str(at)
+        try:
+            moment = at if isinstance(at, datetime) else datetime.fromisoformat(str(at).replace("Z", "+00:00"))
+        except ValueError:
+            return str(at)
+        if self._lineage is None:
+            raise InvalidArgument(
+                "at", "without the table's own metadata no instant is known", "Give a snapshot: see snapshots()."
+            )
+        return self._lineage.at(moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc))
+
+    def _is_current(self, snapshot: Snapshot) -> bool | None:
+        return None if self._lineage is None else snapshot.id == self._lineage.current
+
+    def _check_depth(self, snapshot: Snapshot) -> None:
+        if snapshot.computed == "files":
+            raise NoStatistics(self.table, detail="but a list of its files")
+
+    def _stored(self, snapshot: Snapshot) -> StoredFiles:
+        assert self._place.manifest is not None  # noqa: S101 - a snapshot came from it
+        return stored_files(self._store, self._place.manifest, snapshot)
+
+    def _summary_rows(self, file: str | None, shown: Shown) -> list[rows.Row]:
+        return self._of_file(file, shown) if file else self._of_table(shown)
+
+    def _column_rows(self, column: str | None, file: str | None, shown: Shown) -> list[rows.Row]:
+        snapshot = shown.snapshot
+        self._check_depth(snapshot)
+        wanted = [named(snapshot.columns, column, self.table)] if column else snapshot.columns
+        stored = self._stored(snapshot)
+        paths = stored.files.column("path").to_pylist()
+        if file is not None:
+            stored = stored.only(paths.index(file) if file in paths else -2)
+        found = statistics(self._store, stored, snapshot.columns, wanted).to_pylist()
+        return [self._column_row(row, paths[row["file"]], snapshot.columns[row["column"]]) for row in found]
+
+    def _of_table(self, shown: Shown) -> list[rows.Row]:
+        snapshot = shown.snapshot
+        self._check_depth(snapshot)
+        stored = self._store.get(snapshot.summary).to_pylist() if snapshot.summary else []
+        found = {row["column"]: row for row in stored}
+        scope = shown.scope(snapshot.rows, snapshot.files, snapshot.files_total, exact=snapshot.exact)
+        return [self._summary_row(column, found.get(i), scope) for i, column in enumerate(snapshot.columns)]
+
+    def _of_file(self, file: str, shown: Shown) -> list[rows.Row]:
+        columns = shown.snapshot.columns
+        self._check_depth(shown.snapshot)
+        stored = self._stored(shown.snapshot)
+        paths = stored.files.column("path").to_pylist()
+        if file not in paths:
+            raise InvalidArgument("file", f"{file} is no data file of {self.table}", "files() lists them.")
+        of_file = stored.files.slice(paths.index(file), 1).to_pylist()[0]
+        known = statistics(self._store, stored.only(paths.index(file)), columns, columns).to_pylist()
+        found = {row["column"]: row for row in known}
+        scope = shown.scope(_live(of_file), 1, 1, exact=of_file["deletes"] is None)
+        return [self._summary_row(column, found.get(i), scope) for i, column in enumerate(columns)]
+
+    def _summary_row(self, column: Column, row: Mapping[str, Any] | None, scope: rows.Scope) -> rows.Row:
+        return {**(row or {}), **rows.summary_row(column, row, scope, self._zone)}
+
+    def _column_row(self, row: Mapping[str, Any], path: str, column: Column) -> rows.Row:
+        return {
+            **row,
+            "path": path,
+            "column_name": column.name,
+            **rows.bounds(column, row, self._zone),
+            "null_count": row["nulls"],
+            "nan_count": row["nans"],
+            "frequencies_kept": row["frequencies"],
+        }
+
+    def _head(self, kind: str, shown: Shown) -> dict[str, Any]:
+        snapshot, current = shown.snapshot, shown.current
+        return {
+            "kind": kind,
+            "subject": self.table,
+            "snapshot": snapshot.id,
+            "current": current,
+            "analyzed_at": rows.moment(snapshot.analyzed_at),
+            "zone": self._zone,
+        }
+
+    def _nothing(self, kind: str) -> Answer:
+        return Answer(kind, self.table, schemas.VIEWS[kind].empty_table(), zone=self._zone)
+
+
+def tables_at(location: str) -> Answer:
+    """One row per table with statistics under a root of stores, or the one table at a location.
+
+    Raises:
+        TableNotFound: There is no such location.
+    """
+    root = Folder(location)
+    if not root.exists():
+        raise TableNotFound(location)
+    described = [Statistics(place).as_row() for place in places_in(root)]
+    return Answer("tables", location, _table(described, schemas.TABLES))
+
+
+def _live(file: Mapping[str, Any]) -> int | None:
+    physical, deleted = file["rows"], 0 if file["deletes"] is None else file["deleted_rows"]
+    return physical - deleted if physical is not None and deleted is not None else None
+
+
+def _table(described: Sequence[rows.Row], schema: pa.Schema) -> pa.Table:
+    return pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in described], schema)

@@ -1,0 +1,130 @@
+"""Rows of statistics as the store holds them, for the live files of one snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore._format.schemas import SUMMARY
+from metastore._read.matching import serves
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from metastore._format.columns import Column
+    from metastore._format.manifest import Block, Manifest, Snapshot
+    from metastore._store import Store
+
+_DEPTH = {"full": 0, "footer": 1, "files": 2}
+
+
+@dataclass(frozen=True)
+class StoredFiles:
+    """The data files of a snapshot and the blocks that know them.
+
+    Attributes:
+        files: The snapshot's `table-files`.
+        partitions: The partition of each file, where a block tells it.
+        covered: For each block in order of preference, the ordinal in `files` of each of its own files (-1: not live).
+    """
+
+    files: pa.Table
+    partitions: tuple[object, ...]
+    covered: tuple[tuple[Block, np.ndarray], ...]
+
+    def only(self, ordinal: int) -> StoredFiles:
+        """The same with a single file."""
+        covered = ((block, np.where(live == ordinal, live, -1)) for block, live in self.covered)
+        held = tuple((block, live) for block, live in covered if (live >= 0).any())
+        return StoredFiles(self.files, self.partitions, held)
+
+
+def stored_files(store: Store, manifest: Manifest, snapshot: Snapshot) -> StoredFiles:
+    """Finds which blocks cover which files of a snapshot."""
+    files = store.get(snapshot.table_files)
+    keys = zip(files.column("path").to_pylist(), files.column("size").to_pylist(), strict=True)
+    position = {key: i for i, key in enumerate(keys)}
+    partitions: list[object] = [None] * files.num_rows
+    covered = []
+    for block in _preferred(manifest.blocks):
+        live = _live_files(store.get(block.files), position, partitions)
+        if (live >= 0).any():
+            covered.append((block, live))
+    return StoredFiles(files, tuple(partitions), tuple(covered))
+
+
+def statistics(store: Store, stored: StoredFiles, columns: Sequence[Column], wanted: Sequence[Column]) -> pa.Table:
+    """The best row of statistics for each live file and wanted column.
+
+    Args:
+        store: Where the objects are.
+        stored: The files.
+        columns: The snapshot's columns; ordinals mean them.
+        wanted: Those that are asked for.
+
+    Returns:
+        The columns of `summary`; `file` is the ordinal in the snapshot's files, `column` that in `columns`, in the
+        order of files, then columns.
+    """
+    ordinals = {column.key: i for i, column in enumerate(columns) if column in wanted}
+    parts = [part for block, live in stored.covered for part in _rows(store, block, live, columns, ordinals)]
+    if not parts:
+        return _empty()
+    rows = pa.concat_tables(parts)
+    places = rows.column("file").to_numpy().astype(np.int64) * len(columns) + rows.column("column").to_numpy()
+    _, first = np.unique(places, return_index=True)  # the preferred blocks came first
+    return rows.take(pa.array(first))
+
+
+def columns_known(stored: StoredFiles, columns: Sequence[Column]) -> np.ndarray:
+    """For each live file, how many of the columns have statistics."""
+    known = np.zeros((stored.files.num_rows, len(columns)), dtype=bool)
+    for block, live in stored.covered:
+        held = {i for ref in block.summary for i in ref.columns}
+        keys = {block.columns[i].key for i in held}
+        ordinals = [i for i, column in enumerate(columns) if column.key in keys]
+        known[np.ix_(live[live >= 0], np.array(ordinals, dtype=np.int64))] = True
+    counts: np.ndarray = known.sum(axis=1)
+    return counts
+
+
+def _preferred(blocks: Sequence[Block]) -> list[Block]:
+    order = sorted(range(len(blocks)), key=lambda i: (_DEPTH[blocks[i].computed], -i))
+    return [blocks[i] for i in order]
+
+
+def _live_files(files: pa.Table, position: Mapping[tuple[str, int], int], partitions: list[object]) -> np.ndarray:
+    ordinals = files.column("file").to_pylist()
+    live = np.full(max(ordinals, default=-1) + 1, -1, dtype=np.int64)
+    rows = (files.column(name).to_pylist() for name in ("path", "size", "partition"))
+    for ordinal, path, size, partition in zip(ordinals, *rows, strict=True):
+        at = position.get((path, size))
+        if at is not None:
+            live[ordinal] = at
+            partitions[at] = partitions[at] if partitions[at] is not None else partition
+    return live
+
+
+def _rows(
+    store: Store, block: Block, live: np.ndarray, columns: Sequence[Column], ordinals: Mapping[str, int]
+) -> Iterator[pa.Table]:
+    matching = np.full(len(block.columns), -1, dtype=np.int64)
+    for i, stored in enumerate(block.columns):
+        at = ordinals.get(stored.key)
+        if at is not None and serves(stored, columns[at]):
+            matching[i] = at
+    for ref in block.summary:
+        if any(matching[i] >= 0 for i in ref.columns):
+            rows = store.get(ref.object)
+            column = matching[rows.column("column").to_numpy()]
+            file = live[rows.column("file").to_numpy()]
+            rows = rows.set_column(0, "column", pa.array(column)).set_column(1, "file", pa.array(file))
+            yield rows.filter(pc.and_(pc.greater_equal(rows["column"], 0), pc.greater_equal(rows["file"], 0)))
+
+
+def _empty() -> pa.Table:
+    return SUMMARY.empty_table()

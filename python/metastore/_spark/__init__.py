@@ -1,0 +1,1 @@
+"""What touches Spark: sessions, SQL functions, the data source. pyspark is imported when it is used."""

@@ -1,0 +1,60 @@
+"""Errors of the shim as errors of this package."""
+
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from metastore import errors
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+_CODE = re.compile(r"\[(METASTORE_[A-Z_]+)\]\s*(.*?)(?:\s*SQLSTATE: \w+)?(?:;\s*line \d+.*)?$", re.MULTILINE)
+_NO_FUNCTION = ("UNRESOLVABLE_TABLE_VALUED_FUNCTION", "UNRESOLVED_ROUTINE")
+
+
+@contextmanager
+def translated(subject: str) -> Iterator[None]:
+    """Turns what Spark raises for a function of ours into the error it stands for; other errors pass.
+
+    Args:
+        subject: The table or query, for errors that name it.
+
+    Raises:
+        MetastoreError: The error that the shim reported.
+        JarNotFound: Spark does not know the function.
+    """
+    from pyspark.errors import PySparkException  # noqa: PLC0415 - only here
+
+    try:
+        yield
+    except PySparkException as error:
+        found = _translate(error, subject)
+        if found is None:
+            raise
+        # The Java side of the trace says nothing about a mistake in an argument.
+        raise found from None
+
+
+def _translate(error: Exception, subject: str) -> errors.MetastoreError | None:
+    text = str(error)
+    match = _CODE.search(text)
+    if match:
+        return _rebuilt(match[1], match[2], subject)
+    if any(condition in text for condition in _NO_FUNCTION) and "metastore_" in text.lower():
+        return errors.JarNotFound(
+            "metastore-shim.jar: the Spark of this session does not have it",
+            hint='Install pyspark-metastore beside that Spark, or start it with --jars "$(metastore jar)".',
+        )
+    return None
+
+
+def _rebuilt(code: str, message: str, subject: str) -> errors.MetastoreError:
+    kinds = {kind.code: kind for kind in errors.MetastoreError.__subclasses__()}
+    kind = kinds.get(code, errors.MetastoreError)
+    error = kind.__new__(kind)
+    error.__dict__.update(message=message.strip(), hint="", table=subject)
+    error.args = (message.strip(),)
+    return error

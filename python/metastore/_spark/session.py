@@ -1,0 +1,145 @@
+"""Asking the shim through SQL, and preparing sessions for it."""
+
+from __future__ import annotations
+
+import os
+from datetime import datetime, timezone
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from metastore import jars
+from metastore._read.schemas import TABLES, VIEWS
+from metastore._spark.failures import translated
+from metastore.answers import Answer
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from pyspark.sql import Row, SparkSession
+
+A = TypeVar("A", bound=Answer)
+B = TypeVar("B")
+
+EXTENSION = "org.metastore.spark.MetastoreExtensions"
+_SUBJECT = {"explain": "query", "tables": "database"}
+_SCHEMAS = {**VIEWS, "tables": TABLES}
+
+
+def ask(spark: SparkSession, function: str, subject: str | None, arguments: Mapping[str, object], kind: type[A]) -> A:
+    """Calls a SQL function of the shim and wraps its rows.
+
+    Raises:
+        MetastoreError: What the function raised; JarNotFound where there is no such function.
+    """
+    named = {_SUBJECT.get(function, "table"): subject, **arguments}
+    given = {name: str(value) for name, value in named.items() if value is not None}
+    call = ", ".join(f"{name} => :{name}" for name in given)
+    with translated(subject or function):
+        frame = spark.sql(f"SELECT * FROM metastore_{function}({call})", args=given)
+        names, found = frame.columns, frame.collect()
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    first = found[0].asDict() if found and function == "summary" else {}
+    return kind(
+        *(function, subject or "", _table(function, names, found), first.get("snapshot"), first.get("current")),
+        analyzed_at=_utc(first.get("analyzed_at")),
+        zone=zone,
+    )
+
+
+def settings_of(spark: SparkSession | None) -> Answer:
+    """Every setting as the session and this process see it."""
+    from metastore import settings  # noqa: PLC0415 - slow to import
+
+    described = [
+        {
+            "name": one.setting.key,
+            "value": one.text,
+            "source": one.source,
+            "default": one.setting.default,
+            "meaning": one.setting.meaning,
+        }
+        for one in settings.resolve(spark)
+    ]
+    return Answer("config", "settings", pa.Table.from_pylist(described))
+
+
+def configure(builder: B) -> B:
+    """Prepares a `SparkSession.builder` for the Metastore: appends, never overwrites.
+
+    With Spark 4.1 from `pip` there is nothing to prepare but the settings of `metastore.toml`: the wheel put the jar
+    beside Spark's own and it registers itself. With a Spark elsewhere (SPARK_HOME) the jar is added to `spark.jars`.
+    A Connect builder is returned as it is: its server has jar and settings.
+
+    Args:
+        builder: A `SparkSession.builder`, or anything with `config(key, value)`.
+
+    Returns:
+        The builder.
+
+    Raises:
+        JarNotFound: The jar is not where the wheel puts it.
+
+    Example:
+        >>> from pyspark.sql import SparkSession
+        >>> spark = metastore.configure(SparkSession.builder).getOrCreate()  # doctest: +SKIP
+    """
+    from metastore import settings  # noqa: PLC0415 - slow to import
+
+    options = {**spark_defaults(), **getattr(builder, "_options", {})}
+    if "spark.remote" in options or "SPARK_REMOTE" in os.environ:
+        return builder
+    wanted = {one.setting.key: one.text for one in settings.resolve() if one.source == "file"}
+    added = {key: text for key, text in wanted.items() if key not in options}
+    jar = jars.shim()
+    if "SPARK_HOME" in os.environ and not (Path(os.environ["SPARK_HOME"]) / "jars" / jar.name).exists():
+        added["spark.jars"] = appended(options.get("spark.jars"), str(jar))
+    if metadata.version("pyspark").startswith("3."):  # its sessions do not register extensions by themselves
+        added["spark.sql.extensions"] = appended(options.get("spark.sql.extensions"), EXTENSION)
+    for key, text in added.items():
+        builder.config(key, text)  # type: ignore[attr-defined]
+    return builder
+
+
+def spark_defaults() -> dict[str, str]:
+    """The settings of `spark-defaults.conf`, where Spark looks for it."""
+    home = os.environ.get("SPARK_HOME") or str(jars.pyspark_jars().parent)
+    file = Path(os.environ.get("SPARK_CONF_DIR") or Path(home) / "conf") / "spark-defaults.conf"
+    if not file.is_file():
+        return {}
+    lines = (line.strip() for line in file.read_text("utf-8").splitlines())
+    pairs = (line.replace("=", " ", 1).split(None, 1) for line in lines if line and not line.startswith("#"))
+    return {pair[0]: pair[1].strip() for pair in pairs if len(pair) == 2}
+
+
+def appended(present: object, added: str) -> str:
+    """A comma list with one more entry, unless it has it.
+
+    Example:
+        >>> appended("a,b", "c"), appended(None, "c"), appended("c", "c")
+        ('a,b,c', 'c', 'c')
+    """
+    parts = [part for part in str(present or "").split(",") if part]
+    return ",".join([*parts, *([] if added in parts else [added])])
+
+
+def _table(function: str, names: list[str], found: list[Row]) -> pa.Table:
+    known = _SCHEMAS.get(function)
+    columns = {}
+    for i, name in enumerate(names):
+        values = [_arrow(row[i]) for row in found]
+        columns[name] = pa.array(values, known.field(name).type if known and name in known.names else None)
+    return pa.table(columns)
+
+
+def _arrow(value: Any) -> Any:
+    if isinstance(value, datetime):
+        return _utc(value)
+    return list(value.items()) if isinstance(value, dict) else value
+
+
+def _utc(value: datetime | None) -> datetime | None:
+    # Spark hands out naive datetimes in the local time of this process.
+    return value.astimezone(timezone.utc) if value is not None else None

@@ -1,0 +1,56 @@
+"""Answers as plain text: in pipes, in logs, as `repr`."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from metastore.display.cells import brief, caption, cell, head, is_number, shown_columns
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from metastore.answers import Answer
+
+_ROWS_OF_REPR = 50
+
+
+def render(answer: Answer) -> str:
+    """The answer as aligned columns, shortened to what a screen holds.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from metastore.answers import Answer
+        >>> print(render(Answer("files", "db.t", pa.table({"path": ["/w/a.parquet"], "rows": [1200]}))))
+        db.t
+        path       rows
+        a.parquet  1,200
+    """
+    lines = [caption(answer), *table(answer, brief, _ROWS_OF_REPR)]
+    if len(answer) > _ROWS_OF_REPR:
+        lines.append(f"... {len(answer) - _ROWS_OF_REPR:,} more rows")
+    return "\n".join(line for line in lines if line)
+
+
+def complete(answer: Answer) -> str:
+    """The answer as aligned columns, every row and value in full, nothing beside them."""
+    return "\n".join(table(answer, cell, len(answer)))
+
+
+def table(answer: Answer, show: Callable[[str, object], str], rows: int) -> list[str]:
+    """The lines of the answer's first rows."""
+    names = shown_columns(answer)
+    numbers = [is_number(answer, name) for name in names]
+    body = [[show(name, row[name]) for name in names] for row in answer[:rows]]
+    return aligned([[head(name) for name in names], *body], numbers)
+
+
+def aligned(lines: Sequence[Sequence[str]], numbers: Sequence[bool]) -> list[str]:
+    """Lines of cells under each other, two blanks apart, numbers to the right."""
+    widths = [max(len(line[i]) for line in lines) for i in range(len(lines[0]))]
+    return [
+        "  ".join(
+            text.rjust(width) if number else text.ljust(width)
+            for text, width, number in zip(line, widths, numbers, strict=True)
+        ).rstrip()
+        for line in lines
+    ]
