@@ -28,8 +28,9 @@ final class Reflected {
     call[java.lang.Iterable[AnyRef]](target, name, arguments: _*).asScala.toList
 
   private def find(owner: Class[_], name: String, arity: Int): Method = {
-    val method = owner.getMethods.find(m => m.getName == name && m.getParameterCount == arity && !m.isBridge)
-      .getOrElse(throw new NoSuchMethodException(s"${owner.getName}.$name"))
+    // A public class shows what it inherits from one that is not public as bridges only.
+    val named = owner.getMethods.filter(m => m.getName == name && m.getParameterCount == arity).sortBy(_.isBridge)
+    val method = named.headOption.getOrElse(throw new NoSuchMethodException(s"${owner.getName}.$name"))
     method.setAccessible(true)
     method
   }
