@@ -1,5 +1,7 @@
 package org.metastore.spark.pruning
 
+import scala.util.control.NonFatal
+
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.types.DataType
 
@@ -36,7 +38,7 @@ trait Verdicts {
 
   def keptCount: Int
 
-  /** Index of the conjunct that excludes the file, -1 where it is kept. */
+  /** Index of the conjunct that excludes the file; -1 where it is kept, -2 where it is skipped because it has no rows. */
   def skippedBy(file: Int): Int
 
   /** Why the file is kept or skipped, naming conjunct and statistic. Built when asked. */
@@ -77,6 +79,13 @@ object PruningRule {
    *
    * @param conjuncts the filter above the scan, split at AND, over the scan's output
    */
-  def compile(conjuncts: Seq[Expression], resolver: ColumnResolver): CompiledFilter =
-    throw new UnsupportedOperationException(s"not yet compiled: $conjuncts, $resolver")
+  def compile(conjuncts: Seq[Expression], resolver: ColumnResolver): CompiledFilter = {
+    val columns = new Columns(resolver)
+    val compiler = new Conjuncts(columns)
+    val compiled = conjuncts.map { conjunct =>
+      try compiler.compile(conjunct)
+      catch { case NonFatal(e) => Condition.Unknown(Reason.failure(e)) }
+    }
+    new ConjunctFilter(conjuncts.toIndexedSeq, compiled.toIndexedSeq)
+  }
 }

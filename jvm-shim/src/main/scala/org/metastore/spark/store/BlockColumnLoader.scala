@@ -22,13 +22,13 @@ private[store] final class BlockColumnLoader(block: Block, group: SummaryGroup, 
       case Some(Encoding.LongValues) => numbers(span, longBounds)
       case Some(Encoding.DoubleValues) => numbers(span, doubleBounds)
       case Some(Encoding.BinaryValues) => binary(span, signed = entry.dataType.startsWith("decimal"))
-      case None => counts(span, null, null, null, null, new Array[Byte](files)) // scalastyle:ignore
+      case None => counts(span, null, null, null, null, new Array[Byte](files))
     }
   }
 
   private def numbers(span: Span, bounds: NumberBounds): BlockColumn =
     counts(
-      span, span.scatter(bounds.lo, Long.MinValue), span.scatter(bounds.hi, Long.MaxValue), null, null, // scalastyle:ignore
+      span, span.scatter(bounds.lo, Long.MinValue), span.scatter(bounds.hi, Long.MaxValue), null, null,
       span.scatter(bounds.flags))
 
   private def binary(span: Span, signed: Boolean): BlockColumn = {
@@ -36,8 +36,8 @@ private[store] final class BlockColumnLoader(block: Block, group: SummaryGroup, 
     val lo = span.scatter(lows)
     val hi = span.scatter(highs)
     val flags = span.scatter(exactness)
-    if (!signed) counts(span, null, null, lo, hi, flags) // scalastyle:ignore
-    else counts(span, null, null, lo.map(DecimalBytes.ordered), hi.map(DecimalBytes.ordered), flags) // scalastyle:ignore
+    if (!signed) counts(span, null, null, lo, hi, flags)
+    else counts(span, null, null, lo.map(DecimalBytes.ordered), hi.map(DecimalBytes.ordered), flags)
   }
 
   private def counts(
@@ -87,7 +87,7 @@ object DecimalBytes {
 
   /** Flips the sign bit; null stays null, another length is unknown. */
   def ordered(bytes: Array[Byte]): Array[Byte] =
-    if (bytes == null || bytes.length != Length) null // scalastyle:ignore
+    if (bytes == null || bytes.length != Length) null
     else {
       val flipped = bytes.clone()
       flipped(0) = (flipped(0) ^ 0x80).toByte

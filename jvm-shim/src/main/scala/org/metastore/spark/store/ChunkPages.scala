@@ -26,10 +26,10 @@ private[store] final class ChunkPages(
 
   override def readDictionaryPage(): DictionaryPage = {
     val before = at
-    val header = if (at < end) nextHeader() else null // scalastyle:ignore
+    val header = if (at < end) nextHeader() else null
     if (header == null || header.getType != PageType.DICTIONARY_PAGE) {
       at = before
-      null // scalastyle:ignore - parquet-mr's contract
+      null // parquet-mr's contract
     } else {
       val dictionary = header.getDictionary_page_header
       new DictionaryPage(
@@ -38,7 +38,7 @@ private[store] final class ChunkPages(
   }
 
   override def readPage(): DataPage =
-    if (valuesLeft <= 0) null // scalastyle:ignore - parquet-mr's contract
+    if (valuesLeft <= 0) null // parquet-mr's contract
     else {
       val header = nextHeader()
       val page = header.getType match {

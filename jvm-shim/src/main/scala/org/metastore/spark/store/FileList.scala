@@ -15,13 +15,13 @@ import java.util.concurrent.atomic.AtomicReference
  */
 final class FileList(val paths: Array[String], val sizes: Array[Long], val modified: Array[Long]) {
   require(paths.length == sizes.length, "one size a path")
-  require(modified == null || modified.length == paths.length, "one modification time a path") // scalastyle:ignore
+  require(modified == null || modified.length == paths.length, "one modification time a path")
 
   def this(paths: Array[String], sizes: Array[Long]) = this(paths, sizes, null)
 
   def length: Int = paths.length
 
-  private val join = new AtomicReference[SoftReference[JoinedFiles]](new SoftReference(null)) // scalastyle:ignore
+  private val join = new AtomicReference[SoftReference[JoinedFiles]](new SoftReference(null))
 
   /** The join of this list with that version of the statistics, if it is the last one that was made. */
   private[store] def joined(fingerprint: String): Option[JoinedFiles] =

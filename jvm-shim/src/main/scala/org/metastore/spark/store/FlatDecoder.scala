@@ -65,7 +65,7 @@ private[store] object FlatDecoder {
     if (pages.getTotalValueCount != rows) throw new IllegalArgumentException("columns differ in length")
     val dictionaryPage = pages.readDictionaryPage()
     val dictionary =
-      if (dictionaryPage == null) null // scalastyle:ignore
+      if (dictionaryPage == null) null
       else dictionaryPage.getEncoding.initDictionary(pages.descriptor, dictionaryPage)
     var row = 0
     var page = pages.readPage()

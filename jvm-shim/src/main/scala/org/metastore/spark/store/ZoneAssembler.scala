@@ -107,8 +107,8 @@ private[store] final class ZoneAssembler(key: String, dataType: DataType, length
   private def clearBounds(i: Int): Unit = {
     flags(i) = 0
     if (isBytes) {
-      loBytes(i) = null // scalastyle:ignore
-      hiBytes(i) = null // scalastyle:ignore
+      loBytes(i) = null
+      hiBytes(i) = null
     } else if (isNumber) {
       lo(i) = Long.MinValue
       hi(i) = Long.MaxValue

@@ -1,0 +1,71 @@
+package org.metastore.spark.pruning
+
+import scala.collection.mutable
+
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, GetStructField}
+import org.apache.spark.sql.types.{StringType, StructType}
+
+import org.metastore.spark.explain.{Reason, ReasonCode}
+
+/** Finds the columns of the statistics behind attributes and struct fields, and remembers which were asked for. */
+private[pruning] final class Columns(resolver: ColumnResolver) {
+  import Columns._
+  private val found = mutable.LinkedHashSet.empty[ColumnUse]
+
+  /** The columns that were found so far. */
+  def used: Seq[ColumnUse] = found.toSeq
+
+  /** The column that the expression reads, whatever its type. */
+  def find(expression: Expression): Either[Reason, ColumnUse] = expression match {
+    case Leaf(root, path) if isMetadata(root) => Left(Reason(ReasonCode.MetadataColumn, "expression" -> expression.sql))
+    case Leaf(root, path) =>
+      val name = (root.name +: path).map(part => if (part.contains(".")) s"`$part`" else part).mkString(".")
+      resolver.key(root, path).map { key =>
+        val use = ColumnUse(key, name, expression.dataType)
+        found += use
+        use
+      }.toRight(Reason(ReasonCode.UnknownColumn, "column" -> name))
+    case _ => Left(Reason(ReasonCode.UnsupportedExpression, "expression" -> expression.sql))
+  }
+
+  /** Why the bounds of a column of this type cannot be used; `None` where they can. */
+  def whyNoBounds(expression: Expression): Option[Reason] = expression match {
+    case Leaf(root, _) if isChar(root) => Some(Reason(ReasonCode.CharPadding, "column" -> root.name))
+    case Leaf(root, _) => expression.dataType match {
+      case s: StringType if s != StringType => Some(Reason(ReasonCode.Collation, "column" -> root.name, "collation" -> s.typeName))
+      case _ => None
+    }
+    case _ => None
+  }
+}
+
+private[pruning] object Columns {
+  private val RawType = "__CHAR_VARCHAR_TYPE_STRING"
+  private val Char = "(?i)(?<![a-z])char\\(".r
+
+  /** A column or a field of structs, whose bounds may be used. */
+  object Chain {
+    def unapply(expression: Expression): Boolean = expression match {
+      case Leaf(root, _) => !isChar(root)
+      case _ => false
+    }
+  }
+
+  /** An attribute and the names of the struct fields below it. */
+  object Leaf {
+    def unapply(expression: Expression): Option[(Attribute, Seq[String])] = expression match {
+      case attribute: Attribute => Some((attribute, Nil))
+      case field: GetStructField => unapply(field.child).map { case (root, path) =>
+        (root, path :+ field.child.dataType.asInstanceOf[StructType](field.ordinal).name)
+      }
+      case _ => None
+    }
+  }
+
+  /** Values of CHAR are padded when they are read, and statistics hold them as they are stored. */
+  private def isChar(root: Attribute): Boolean =
+    root.metadata.contains(RawType) && Char.findFirstIn(root.metadata.getString(RawType)).isDefined
+
+  private def isMetadata(root: Attribute): Boolean =
+    root.metadata.contains("__metadata_col") || root.metadata.contains("__file_source_metadata_col")
+}

@@ -1,0 +1,120 @@
+package org.metastore.spark.pruning
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.slf4j.LoggerFactory
+
+import org.metastore.spark.explain.{Reason, ReasonCode}
+import org.metastore.spark.pruning.Condition._
+import org.metastore.spark.store.FileStatistics
+
+private[pruning] final class ConjunctFilter(
+    override val conjuncts: IndexedSeq[Expression], predicates: IndexedSeq[Condition]) extends CompiledFilter {
+  import ConjunctFilter._
+
+  private[pruning] val columnsOf: IndexedSeq[Seq[ColumnUse]] = predicates.map(used(_).distinct)
+
+  override val columns: Seq[ColumnUse] = columnsOf.flatten.distinct
+
+  override def evaluate(files: FileStatistics): Verdicts = {
+    val evaluation = loaded(files)
+    val skippedBy = Array.fill(files.files.length)(FileVerdicts.Kept)
+    var unused = Map.empty[Int, Reason]
+    for (i <- predicates.indices) whyUnused(i, evaluation) match {
+      case Some(reason) => unused += i -> reason
+      case None =>
+        try mark(skippedBy, evaluation.noRowMatches(predicates(i)), i)
+        catch { case NonFatal(e) => unused += i -> failed(i, e) }
+    }
+    mark(skippedBy, files.rows.map(_ == 0), FileVerdicts.Empty)
+    new FileVerdicts(this, files, skippedBy, unused)
+  }
+
+  override def allRowsMatch(files: FileStatistics): Array[Boolean] = {
+    val evaluation = loaded(files)
+    predicates.indices.map { i =>
+      try evaluation.allRowsMatch(predicates(i))
+      catch {
+        case NonFatal(e) =>
+          failed(i, e)
+          new Array[Boolean](files.files.length)
+      }
+    }.foldLeft(Array.fill(files.files.length)(true))((all, one) => all.zip(one).map { case (a, b) => a && b })
+  }
+
+  private def loaded(files: FileStatistics): Evaluation = {
+    files.load(columns.map(use => use.key -> use.dataType))
+    new Evaluation(files)
+  }
+
+  private def mark(skippedBy: Array[Int], proven: Array[Boolean], conjunct: Int): Unit = {
+    var file = 0
+    while (file < skippedBy.length) {
+      if (proven(file) && skippedBy(file) == FileVerdicts.Kept) skippedBy(file) = conjunct
+      file += 1
+    }
+  }
+
+  /** Why conjunct i cannot skip any file: it has no rule, or nothing is known of its columns. */
+  private def whyUnused(i: Int, evaluation: Evaluation): Option[Reason] = predicates(i) match {
+    case Unknown(reason) => Some(reason)
+    case _ =>
+      val known = columnsOf(i).map(evaluation.zonesOf)
+      if (known.nonEmpty && known.forall(_.isLeft)) known.head.left.toOption else None
+  }
+
+  private def failed(i: Int, cause: Throwable): Reason = {
+    log.warn(s"No file is skipped by ${conjuncts(i).sql}", cause)
+    Reason.failure(cause)
+  }
+}
+
+private object ConjunctFilter {
+  private val log = LoggerFactory.getLogger("org.metastore.spark.pruning")
+
+  private def used(predicate: Condition): Seq[ColumnUse] = predicate match {
+    case And(left, right) => used(left) ++ used(right)
+    case Or(left, right) => used(left) ++ used(right)
+    case NullTest(column, _) => Seq(column)
+    case NaNTest(column, _) => Seq(column)
+    case Member(term, _, _) => Seq(term.column)
+    case Related(left, _, right) => Seq(left.column, right.column)
+    case Always | Never | Unknown(_) => Nil
+  }
+}
+
+/** The verdicts of one evaluation, with reasons built when asked. */
+private[pruning] final class FileVerdicts(
+    filter: ConjunctFilter, files: FileStatistics, skipped: Array[Int], override val unused: Map[Int, Reason])
+  extends Verdicts {
+  import FileVerdicts._
+
+  override def length: Int = skipped.length
+  override def kept(file: Int): Boolean = skipped(file) == Kept
+  override def skippedBy(file: Int): Int = skipped(file)
+  override val keptCount: Int = skipped.count(_ == Kept)
+
+  override def reason(file: Int): Reason = skipped(file) match {
+    case Kept => whyKept(file)
+    case Empty => Reason(ReasonCode.SkippedEmpty)
+    case conjunct =>
+      val statistic = filter.columnsOf(conjunct).map(ZoneText.of(files, _, file)).mkString("; ")
+      Reason(ReasonCode.Skipped, "conjunct" -> filter.conjuncts(conjunct).sql, "statistic" -> statistic)
+  }
+
+  private def whyKept(file: Int): Reason =
+    if (!files.known(file)) Reason(ReasonCode.KeptFileUnknown)
+    else filter.columns.flatMap(whyUnknown(_, file)).headOption.getOrElse(Reason(ReasonCode.KeptMayMatch))
+
+  private def whyUnknown(use: ColumnUse, file: Int): Option[Reason] = files.column(use.key, use.dataType) match {
+    case Right(zones) if zones.known(file) => None
+    case Right(zones) if zones.isContradictory(file) => Some(Reason(ReasonCode.KeptContradictory, "column" -> use.name))
+    case _ => Some(Reason(ReasonCode.KeptColumnUnknown, "column" -> use.name))
+  }
+}
+
+private[pruning] object FileVerdicts {
+  val Kept = -1
+  val Empty = -2
+}

@@ -1,0 +1,32 @@
+package org.metastore.spark.pruning
+
+import org.apache.spark.sql.catalyst.expressions.{And, Expression, Not, Or, OuterReference, PlanExpression, UserDefinedExpression}
+
+import org.metastore.spark.explain.{Reason, ReasonCode}
+
+/** Compiles a conjunct into negation normal form. */
+private[pruning] final class Conjuncts(columns: Columns) {
+  private val leaves = new Leaves(columns)
+
+  def compile(conjunct: Expression): Condition =
+    refused(conjunct).fold(normal(conjunct, negated = false))(Condition.Unknown)
+
+  /** NOT goes down to the leaves first (De Morgan); only there it is known whether a rule is exact. */
+  private def normal(condition: Expression, negated: Boolean): Condition = condition match {
+    case Not(child) => normal(child, !negated)
+    case And(left, right) if negated => Condition.Or(normal(left, negated), normal(right, negated))
+    case And(left, right) => Condition.And(normal(left, negated), normal(right, negated))
+    case Or(left, right) if negated => Condition.And(normal(left, negated), normal(right, negated))
+    case Or(left, right) => Condition.Or(normal(left, negated), normal(right, negated))
+    case leaf => if (negated) leaves.negative(leaf) else leaves.positive(leaf)
+  }
+
+  private def refused(conjunct: Expression): Option[Reason] = {
+    val text = "expression" -> conjunct.sql
+    if (!conjunct.deterministic) Some(Reason(ReasonCode.NotDeterministic, text))
+    else conjunct.collectFirst {
+      case _: PlanExpression[_] | _: OuterReference => Reason(ReasonCode.Subquery, text)
+      case _: UserDefinedExpression => Reason(ReasonCode.UserFunction, text)
+    }
+  }
+}

@@ -1,0 +1,147 @@
+package org.metastore.spark.pruning
+
+import scala.collection.mutable
+
+import org.metastore.spark.explain.Reason
+import org.metastore.spark.pruning.Condition._
+import org.metastore.spark.store.{Bounds, BytesBounds, ByteOrder, ColumnZones, FileStatistics, LongBounds}
+
+/** Evaluates predicates over all files of a scan at once. The two questions have separate rules: neither negates the other. */
+private[pruning] final class Evaluation(files: FileStatistics) {
+  private val length = files.files.length
+  private val zones = mutable.Map.empty[ColumnUse, Either[Reason, ColumnZones]]
+  private val none = new Array[Boolean](length)
+
+  /** The column in all files; `Left` where nothing is known of it. */
+  def zonesOf(use: ColumnUse): Either[Reason, ColumnZones] = zones.getOrElseUpdate(use, files.column(use.key, use.dataType))
+
+  /** For each file, whether it is proven that no row makes the predicate true. */
+  def noRowMatches(predicate: Condition): Array[Boolean] = predicate match {
+    case And(left, right) => either(noRowMatches(left), noRowMatches(right))
+    case Or(left, right) => both(noRowMatches(left), noRowMatches(right))
+    case Never => Array.fill(length)(true)
+    case Always | Unknown(_) => none
+    case NullTest(use, true) => where(use)((zones, i) => zones.nulls(i) == 0)
+    case NullTest(use, false) => where(use)(allNull)
+    case NaNTest(use, true) => where(use)((zones, i) => zones.nans(i) == 0 || allNull(zones, i))
+    case NaNTest(use, false) => where(use)((zones, i) => zones.nans(i) == zones.rows(i))
+    case Member(term, set, inside) => member(term) { bounds => if (inside) set.disjoint(bounds) else set.covers(bounds) } {
+      (zones, proven, i) => proven || allNull(zones, i)
+    }
+    case Related(left, relation, right) => related(left, right)(new Pairs(_, _).never(relation)) { (a, b, proven, i) =>
+      if (relation == Relation.NullSafeEqual) nullSafeNever(a, b, proven, i)
+      else proven || allNull(a, i) || allNull(b, i)
+    }
+  }
+
+  /** For each file, whether it is proven that the predicate is true of every row. */
+  def allRowsMatch(predicate: Condition): Array[Boolean] = predicate match {
+    case And(left, right) => both(allRowsMatch(left), allRowsMatch(right))
+    case Or(left, right) => either(allRowsMatch(left), allRowsMatch(right))
+    case Always => Array.fill(length)(true)
+    case Never | Unknown(_) => none
+    case NullTest(use, true) => where(use)(allNull)
+    case NullTest(use, false) => where(use)((zones, i) => zones.nulls(i) == 0)
+    case NaNTest(use, true) => where(use)((zones, i) => zones.nans(i) == zones.rows(i))
+    case NaNTest(use, false) => where(use)((zones, i) => zones.nans(i) == 0)
+    case Member(term, set, inside) => member(term) { bounds => if (inside) set.covers(bounds) else set.disjoint(bounds) } {
+      (zones, proven, i) => proven && zones.nulls(i) == 0
+    }
+    case Related(left, relation, right) => related(left, right)(new Pairs(_, _).always(relation)) { (a, b, proven, i) =>
+      proven && a.nulls(i) == 0 && b.nulls(i) == 0
+    }
+  }
+
+  private def allNull(zones: ColumnZones, i: Int): Boolean = zones.nulls(i) == zones.rows(i)
+
+  /** `<=>` also holds where both are NULL, so values that never meet are not enough. */
+  private def nullSafeNever(a: ColumnZones, b: ColumnZones, apart: Boolean, i: Int): Boolean =
+    (apart && (a.nulls(i) == 0 || b.nulls(i) == 0)) ||
+      (allNull(a, i) && b.nulls(i) == 0) || (a.nulls(i) == 0 && allNull(b, i))
+
+  private def where(use: ColumnUse)(test: (ColumnZones, Int) => Boolean): Array[Boolean] =
+    zonesOf(use).fold(_ => none, zones => each(i => zones.known(i) && test(zones, i)))
+
+  private def member(term: Term)(prove: Bounds => Array[Boolean])(test: (ColumnZones, Boolean, Int) => Boolean) =
+    zonesOf(term.column).fold(_ => none, { zones =>
+      val proven = prove(term.bounds(zones.bounds))
+      each(i => zones.known(i) && test(zones, proven(i), i))
+    })
+
+  private def related(left: Term, right: Term)(prove: (Bounds, Bounds) => Int => Boolean)(
+      test: (ColumnZones, ColumnZones, Boolean, Int) => Boolean): Array[Boolean] =
+    (zonesOf(left.column), zonesOf(right.column)) match {
+      case (Right(a), Right(b)) =>
+        val proven = prove(left.bounds(a.bounds), right.bounds(b.bounds))
+        each(i => a.known(i) && b.known(i) && test(a, b, proven(i), i))
+      case _ => none
+    }
+
+  private def each(test: Int => Boolean): Array[Boolean] = {
+    val out = new Array[Boolean](length)
+    var i = 0
+    while (i < length) {
+      out(i) = test(i)
+      i += 1
+    }
+    out
+  }
+
+  private def both(a: Array[Boolean], b: Array[Boolean]): Array[Boolean] = each(i => a(i) && b(i))
+
+  private def either(a: Array[Boolean], b: Array[Boolean]): Array[Boolean] = each(i => a(i) || b(i))
+}
+
+/** Compares the bounds of two terms of a row. */
+private final class Pairs(left: Bounds, right: Bounds) {
+
+  /** Whether no pair of values within the bounds is so related. */
+  def never(relation: Relation): Int => Boolean = relation match {
+    case Relation.Less => i => ordered(right.hasHi(i) && left.hasLo(i), hiOf(right), loOf(left), i) <= 0
+    case Relation.LessOrEqual => i => ordered(right.hasHi(i) && left.hasLo(i), hiOf(right), loOf(left), i) < 0
+    case Relation.Equal | Relation.NullSafeEqual => apart
+    case Relation.NotEqual => same
+  }
+
+  /** Whether all pairs of values within the bounds are so related. */
+  def always(relation: Relation): Int => Boolean = relation match {
+    case Relation.Less => i => ordered(left.hasHi(i) && right.hasLo(i), hiOf(left), loOf(right), i) < 0
+    case Relation.LessOrEqual => i => ordered(left.hasHi(i) && right.hasLo(i), hiOf(left), loOf(right), i) <= 0
+    case Relation.Equal | Relation.NullSafeEqual => same
+    case Relation.NotEqual => apart
+  }
+
+  private val apart: Int => Boolean = i =>
+    ordered(left.hasHi(i) && right.hasLo(i), hiOf(left), loOf(right), i) < 0 ||
+      ordered(right.hasHi(i) && left.hasLo(i), hiOf(right), loOf(left), i) < 0
+
+  /** Both are the same single value. */
+  private val same: Int => Boolean = i =>
+    exact(left, i) && exact(right, i) && ordered(known = true, loOf(left), hiOf(left), i) == 0 &&
+      ordered(known = true, loOf(right), hiOf(right), i) == 0 && ordered(known = true, loOf(left), loOf(right), i) == 0
+
+  private def exact(bounds: Bounds, i: Int): Boolean =
+    bounds.hasLo(i) && bounds.hasHi(i) && bounds.loExact(i) && bounds.hiExact(i)
+
+  private type Side = Either[Array[Long], Array[Array[Byte]]]
+
+  private def loOf(bounds: Bounds): Side = bounds match {
+    case b: LongBounds => Left(b.lo)
+    case b: BytesBounds => Right(b.lo)
+    case _ => throw new IllegalArgumentException("there are no bounds")
+  }
+
+  private def hiOf(bounds: Bounds): Side = bounds match {
+    case b: LongBounds => Left(b.hi)
+    case b: BytesBounds => Right(b.hi)
+    case _ => throw new IllegalArgumentException("there are no bounds")
+  }
+
+  /** Order of two bounds of file i; larger than anything where one is unknown, so that nothing follows from it. */
+  private def ordered(known: Boolean, a: Side, b: Side, i: Int): Int = (a, b) match {
+    case _ if !known => Int.MaxValue
+    case (Left(x), Left(y)) => java.lang.Long.compare(x(i), y(i))
+    case (Right(x), Right(y)) => ByteOrder.compare(x(i), y(i))
+    case _ => throw new IllegalArgumentException("bounds of two kinds")
+  }
+}

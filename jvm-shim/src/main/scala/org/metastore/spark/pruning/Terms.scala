@@ -1,0 +1,179 @@
+package org.metastore.spark.pruning
+
+import java.time.ZoneId
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.util.DateTimeUtils
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+import org.metastore.spark.store.{DoubleOrder, ServedTypes}
+
+/** Recognises columns, and the functions of a column whose bounds follow from the column's. */
+private[pruning] final class Terms(columns: Columns) {
+  import Terms._
+
+  /** The expression as a term; `None` where there is no proof for it, or its type has no usable bounds. */
+  def unapply(expression: Expression): Option[Term] = expression match {
+    case Columns.Chain() => columns.find(expression).toOption.filter(use => ServedTypes.ordered(use.dataType))
+      .map(use => Term(use, use.dataType, Nil))
+    case cast: Cast => unapply(cast.child).flatMap(CastTerms(cast, _))
+    case year: Year => unapply(year.child).filter(_.dataType == DateType)
+      .map(_.after(Some(Step.Rising.exactly(days => DateTimeUtils.getYear(Math.toIntExact(days)).toLong)), IntegerType))
+    case TruncDate(Date(term), Literal(format: UTF8String, _)) => truncatedDate(term, format)
+    case t: TruncTimestamp if t.timeZoneId.isDefined => truncatedTimestamp(t)
+    case DateAdd(Date(term), Literal(days: Int, IntegerType)) => Some(shifted(term, days.toLong, IntegerType, DateType))
+    case DateSub(Date(term), Literal(days: Int, IntegerType)) => Some(shifted(term, -days.toLong, IntegerType, DateType))
+    case Add(Integral(term), Whole(value), _) => Some(shifted(term, value, term.dataType, term.dataType))
+    case Add(Whole(value), Integral(term), _) => Some(shifted(term, value, term.dataType, term.dataType))
+    case Subtract(Integral(term), Whole(value), _) => minus(term, value)
+    case Subtract(Whole(value), Integral(term), _) => Some(mirrored(term, value))
+    case UnaryMinus(Integral(term), _) => Some(mirrored(term, 0))
+    case _ => None
+  }
+
+  private object Integral {
+    def unapply(expression: Expression): Option[Term] = Terms.this.unapply(expression).filter(t => isIntegral(t.dataType))
+  }
+
+  private object Date {
+    def unapply(expression: Expression): Option[Term] = Terms.this.unapply(expression).filter(_.dataType == DateType)
+  }
+
+  private def truncatedDate(term: Term, format: UTF8String): Option[Term] = {
+    val level = DateTimeUtils.parseTruncLevel(format)
+    if (TruncDate(Literal(0, DateType), Literal(format, StringType)).eval() == null) None // not a unit of dates
+    else Some(term.after(
+      Some(Step.Rising.exactly(days => DateTimeUtils.truncDate(Math.toIntExact(days), level).toLong)), DateType))
+  }
+
+  /** Truncation goes from instants to local time and back, so that both sides may jump. */
+  private def truncatedTimestamp(t: TruncTimestamp): Option[Term] = t.format match {
+    case Literal(format: UTF8String, _) =>
+      val level = DateTimeUtils.parseTruncLevel(format)
+      val zone = DateTimeUtils.getZoneId(t.timeZoneId.get)
+      val isUnit = t.copy(timestamp = Literal(0L, TimestampType)).eval() != null
+      unapply(t.timestamp).filter(_.dataType == TimestampType && isUnit).map { term =>
+        term.after(
+          Some(Jumps.around(zone, DateTimeUtils.truncTimestamp(_, level, zone), Jumps.Micros, Jumps.Micros)), TimestampType)
+      }
+    case _ => None
+  }
+}
+
+private[pruning] object Terms {
+
+  /** An integral literal that is not NULL. */
+  private object Whole {
+    def unapply(expression: Expression): Option[Long] = expression match {
+      case Literal(value: Number, dataType) if isIntegral(dataType) => Some(value.longValue)
+      case _ => None
+    }
+  }
+
+  def isIntegral(dataType: DataType): Boolean = dataType match {
+    case ByteType | ShortType | IntegerType | LongType => true
+    case _ => false
+  }
+
+  private def shifted(term: Term, by: Long, range: DataType, result: DataType): Term =
+    term.after(Some(Step.Arithmetic(value => within(range, Math.addExact(value, by)), falling = false)), result)
+
+  private def minus(term: Term, value: Long): Option[Term] =
+    if (value == Long.MinValue) None else Some(shifted(term, -value, term.dataType, term.dataType))
+
+  private def mirrored(term: Term, from: Long): Term = term.after(
+    Some(Step.Arithmetic(value => within(term.dataType, Math.subtractExact(from, value)), falling = true)), term.dataType)
+
+  /** The value, if the type holds it: otherwise Spark's result would have wrapped around or failed. */
+  private def within(dataType: DataType, value: Long): Long = {
+    val fits = dataType match {
+      case ByteType => value.isValidByte
+      case ShortType => value.isValidShort
+      case IntegerType => value.isValidInt
+      case _ => true
+    }
+    if (fits) value else throw new ArithmeticException("overflow")
+  }
+}
+
+/**
+ * Functions of local time are not monotone where clocks jump: a day may come twice. No zone ever jumped by more than a day,
+ * so bounds that are moved apart by a day are safe. Zones with one fixed offset never jump.
+ */
+private[pruning] object Jumps {
+  private val MicrosADay = 24L * 60 * 60 * 1000000
+
+  /** How long a day is in the unit of a function's argument or result. */
+  sealed abstract class Unit(val day: Long)
+  case object Micros extends Unit(MicrosADay)
+  case object Days extends Unit(1)
+
+  /** @param result moved as well where the function comes back from local time; `None`: it stays there */
+  def around(zone: ZoneId, function: Long => Long, argument: Unit, result: Unit): Step =
+    if (zone.getRules.isFixedOffset) Step.Rising.exactly(function)
+    else Step.Rising(
+      value => Math.subtractExact(function(Math.subtractExact(value, argument.day)), result.day),
+      value => Math.addExact(function(Math.addExact(value, argument.day)), result.day), attained = false)
+
+  /** As `around`, for functions whose result is local time. */
+  def toLocal(zone: ZoneId, function: Long => Long): Step =
+    if (zone.getRules.isFixedOffset) Step.Rising.exactly(function)
+    else Step.Rising(
+      value => function(Math.subtractExact(value, MicrosADay)), value => function(Math.addExact(value, MicrosADay)),
+      attained = false)
+}
+
+/** Casts that keep the order. */
+private[pruning] object CastTerms {
+  private val MicrosADay = 24L * 60 * 60 * 1000000
+
+  def apply(cast: Cast, term: Term): Option[Term] = (term.dataType, cast.dataType) match {
+    case (from, to) if from == to => Some(term)
+    case (from, to) if Terms.isIntegral(from) && Terms.isIntegral(to) =>
+      if (to.defaultSize > from.defaultSize) Some(term.after(None, to)) else None
+    case (from, DoubleType) if Terms.isIntegral(from) => rising(term, DoubleType)(value => DoubleOrder.key(value.toDouble))
+    case (from, FloatType) if Terms.isIntegral(from) =>
+      rising(term, FloatType)(value => DoubleOrder.key(value.toFloat.toDouble))
+    case (FloatType, DoubleType) => Some(term.after(None, DoubleType))
+    case (from, to: DecimalType) if Terms.isIntegral(from) => rescaled(term, digits(from), 0, to)
+    case (from: DecimalType, to: DecimalType) => rescaled(term, from.precision, from.scale, to)
+    case (DateType, TimestampNTZType) => rising(term, TimestampNTZType)(Math.multiplyExact(_, MicrosADay))
+    case (TimestampNTZType, DateType) => rising(term, DateType)(Math.floorDiv(_, MicrosADay))
+    case (from, to) if cast.timeZoneId.isDefined => zoned(term, from, to, cast.zoneId)
+    case _ => None
+  }
+
+  private def zoned(term: Term, from: DataType, to: DataType, zone: ZoneId): Option[Term] = (from, to) match {
+    case (DateType, TimestampType) => Some(term.after(
+      Some(Jumps.around(zone, days => DateTimeUtils.daysToMicros(Math.toIntExact(days), zone), Jumps.Days, Jumps.Micros)), to))
+    case (TimestampType, DateType) =>
+      Some(term.after(Some(Jumps.toLocal(zone, DateTimeUtils.microsToDays(_, zone).toLong)), to))
+    case (TimestampType, TimestampNTZType) =>
+      Some(term.after(Some(Jumps.toLocal(zone, DateTimeUtils.convertTz(_, java.time.ZoneOffset.UTC, zone))), to))
+    case (TimestampNTZType, TimestampType) => Some(term.after(
+      Some(Jumps.around(zone, DateTimeUtils.convertTz(_, zone, java.time.ZoneOffset.UTC), Jumps.Micros, Jumps.Micros)), to))
+    case _ => None
+  }
+
+  private def rising(term: Term, to: DataType)(function: Long => Long): Option[Term] =
+    Some(term.after(Some(Step.Rising.exactly(function)), to))
+
+  private def digits(integral: DataType): Int = integral match {
+    case ByteType => 3
+    case ShortType => 5
+    case IntegerType => 10
+    case _ => 19
+  }
+
+  /** Only where every value of the narrower type fits: then the cast neither fails nor rounds nor gives NULL. */
+  private def rescaled(term: Term, precision: Int, scale: Int, to: DecimalType): Option[Term] = {
+    val more = to.scale - scale
+    if (more < 0 || to.precision - to.scale < precision - scale) None
+    else if (to.precision > 18) Some(term.after(if (precision > 18 && more == 0) None else Some(Step.ToLongDecimal(more)), to))
+    else {
+      val factor = java.math.BigInteger.TEN.pow(more).longValueExact
+      Some(term.after(if (more == 0) None else Some(Step.Rising.exactly(Math.multiplyExact(_, factor))), to))
+    }
+  }
+}

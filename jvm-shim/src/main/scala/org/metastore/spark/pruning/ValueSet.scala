@@ -1,0 +1,128 @@
+package org.metastore.spark.pruning
+
+import java.util.Arrays
+
+import org.metastore.spark.store.{BytesBounds, Bounds, ByteOrder, LongBounds}
+
+/**
+ * The values that a leaf accepts, in the order of the bounds. Unknown bounds answer false to both questions, except where
+ * the set itself is open to that side.
+ */
+private[pruning] sealed trait ValueSet {
+
+  /** No value between the file's bounds is in the set. */
+  def disjoint(bounds: Bounds): Array[Boolean]
+
+  /** Every value between the file's bounds is in the set. */
+  def covers(bounds: Bounds): Array[Boolean]
+}
+
+private[pruning] object ValueSet {
+  private def each(length: Int)(test: Int => Boolean): Array[Boolean] = {
+    val out = new Array[Boolean](length)
+    var i = 0
+    while (i < length) {
+      out(i) = test(i)
+      i += 1
+    }
+    out
+  }
+
+  /** Integers from `lo` to `hi`, both included; the extremes mean no limit. */
+  final case class LongRange(lo: Long, hi: Long) extends ValueSet {
+    override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
+      case b: LongBounds => each(b.lo.length)(i => b.lo(i) > hi || b.hi(i) < lo)
+      case _ => throw new IllegalArgumentException("bounds are not integers")
+    }
+
+    override def covers(bounds: Bounds): Array[Boolean] = bounds match {
+      case b: LongBounds if lo == hi => each(b.lo.length)(i => b.lo(i) == lo && b.hi(i) == hi && exact(b, i))
+      case b: LongBounds => each(b.lo.length)(i => b.lo(i) >= lo && b.hi(i) <= hi)
+      case _ => throw new IllegalArgumentException("bounds are not integers")
+    }
+  }
+
+  /** Single integers, sorted. */
+  final case class LongPoints(points: Array[Long]) extends ValueSet {
+    override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
+      case b: LongBounds => each(b.lo.length) { i =>
+        val at = firstFrom(b.lo(i))
+        at == points.length || points(at) > b.hi(i)
+      }
+      case _ => throw new IllegalArgumentException("bounds are not integers")
+    }
+
+    override def covers(bounds: Bounds): Array[Boolean] = bounds match {
+      case b: LongBounds => each(b.lo.length) { i =>
+        b.lo(i) == b.hi(i) && exact(b, i) && Arrays.binarySearch(points, b.lo(i)) >= 0
+      }
+      case _ => throw new IllegalArgumentException("bounds are not integers")
+    }
+
+    private def firstFrom(value: Long): Int = {
+      val found = Arrays.binarySearch(points, value)
+      if (found >= 0) found else -found - 1
+    }
+  }
+
+  /** Byte strings from `lo`, included, to `hi`, included or not; null means no limit. */
+  final case class BytesRange(lo: Array[Byte], hi: Array[Byte], hiIncluded: Boolean) extends ValueSet {
+    private val isPoint = lo != null && hi != null && hiIncluded && Arrays.equals(lo, hi)
+
+    override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
+      case b: BytesBounds => each(b.lo.length)(i => above(b.lo(i)) || below(b.hi(i)))
+      case _ => throw new IllegalArgumentException("bounds are not bytes")
+    }
+
+    override def covers(bounds: Bounds): Array[Boolean] = bounds match {
+      case b: BytesBounds => each(b.lo.length) { i =>
+        (lo == null || b.lo(i) != null && ByteOrder.compare(b.lo(i), lo) >= 0) &&
+          (hi == null || b.hi(i) != null && !above(b.hi(i))) && (!isPoint || exact(b, i))
+      }
+      case _ => throw new IllegalArgumentException("bounds are not bytes")
+    }
+
+    private def above(value: Array[Byte]): Boolean = value != null && hi != null && {
+      val order = ByteOrder.compare(value, hi)
+      order > 0 || (order == 0 && !hiIncluded)
+    }
+
+    private def below(value: Array[Byte]): Boolean = value != null && lo != null && ByteOrder.compare(value, lo) < 0
+  }
+
+  /** Single byte strings, sorted. */
+  final case class BytesPoints(points: Array[Array[Byte]]) extends ValueSet {
+    private val order: java.util.Comparator[Array[Byte]] = (a, b) => ByteOrder.compare(a, b)
+
+    override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
+      case b: BytesBounds => each(b.lo.length) { i =>
+        val at = if (b.lo(i) == null) 0 else firstFrom(b.lo(i))
+        at == points.length || (b.hi(i) != null && ByteOrder.compare(points(at), b.hi(i)) > 0)
+      }
+      case _ => throw new IllegalArgumentException("bounds are not bytes")
+    }
+
+    override def covers(bounds: Bounds): Array[Boolean] = bounds match {
+      case b: BytesBounds => each(b.lo.length) { i =>
+        b.lo(i) != null && b.hi(i) != null && exact(b, i) && Arrays.equals(b.lo(i), b.hi(i)) &&
+          Arrays.binarySearch(points, b.lo(i), order) >= 0
+      }
+      case _ => throw new IllegalArgumentException("bounds are not bytes")
+    }
+
+    private def firstFrom(value: Array[Byte]): Int = {
+      val found = Arrays.binarySearch(points, value, order)
+      if (found >= 0) found else -found - 1
+    }
+  }
+
+  /** Byte strings that begin with the prefix. */
+  def prefixed(prefix: Array[Byte]): BytesRange = {
+    val last = prefix.lastIndexWhere(_ != -1)
+    val next = if (last < 0) null else prefix.take(last + 1)
+    if (next != null) next(last) = (next(last) + 1).toByte
+    BytesRange(prefix, next, hiIncluded = false)
+  }
+
+  private def exact(bounds: Bounds, file: Int): Boolean = bounds.loExact(file) && bounds.hiExact(file)
+}
