@@ -109,9 +109,8 @@ def _day_time(micros: int, first: str, last: str) -> str:
     parts, rest = [], micros
     for unit in units[units.index(first) : units.index(last) + 1]:
         count, rest = divmod(rest, _UNITS[unit])
-        text = str(count) if unit == first else f"{count:02}"
-        if unit == "second":
-            text = (f"{count:02}" if unit != first else str(count)) + (f".{rest:06}".rstrip("0") if rest else "")
-        parts.append(text)
-    clock = ":".join(parts[1:] if first == "day" else parts)
-    return f"{parts[0]} {clock}" if first == "day" and clock else (parts[0] if first == "day" else clock)
+        parts.append(str(count) if unit == "day" else f"{count:02}")
+    if last == "second" and rest:
+        parts[-1] += f".{rest:06}".rstrip("0")
+    days, clock = (parts[:1], parts[1:]) if first == "day" else ([], parts)
+    return " ".join(days + [":".join(clock)] * bool(clock))

@@ -79,6 +79,9 @@ def typed(value: Any, column: Column) -> Any:
 def render(value: Any, column: Column, *, exact: bool = True, zone: str = "UTC") -> str | None:
     """A stored value as Spark's `CAST(x AS STRING)` renders it; null as None.
 
+    Java 17 shows a few floating-point numbers with a digit more than is needed; here, as from Java 19 on, they are
+    shown with the fewest that tell them apart.
+
     Args:
         value: The value as it is stored: an integer, a float or bytes.
         column: Its column.
