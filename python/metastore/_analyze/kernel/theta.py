@@ -1,0 +1,184 @@
+"""Theta sketches: the smallest hashes of a column, from which distinct values of many files are counted together.
+
+Serialised as Apache DataSketches' compact theta sketch (version 3, ordered, default seed), which its libraries in any
+language read. A sketch of at most 4,096 distinct values holds all their hashes and counts exactly.
+"""
+
+from __future__ import annotations
+
+import math
+import struct
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from metastore._analyze.kernel.murmur import Words
+
+LG_K = 12
+NOMINAL = 1 << LG_K
+ALL = 1 << 63  # a sketch with this threshold holds the hash of every value
+
+_VERSION, _FAMILY = 3, 3
+_SEED_HASH = 0x93CC  # of seed 9001
+_EMPTY, _FLAGS = 0x04, 0x1A  # compact, ordered, read-only
+_HEAD = struct.Struct("<BBBBBBH")
+_PENDING = 32 * NOMINAL
+
+
+@dataclass(frozen=True)
+class Theta:
+    """A theta sketch.
+
+    Attributes:
+        hashes: The distinct hashes below the threshold, ascending.
+        threshold: Hashes from here on were left out; `ALL` if none was.
+    """
+
+    hashes: Words
+    threshold: int = ALL
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether the sketch counts rather than estimates."""
+        return self.threshold == ALL
+
+    @property
+    def estimate(self) -> float:
+        """The number of distinct values."""
+        return len(self.hashes) * (ALL / self.threshold)
+
+    @property
+    def error(self) -> float:
+        """The relative standard error of the estimate; 0 when it is exact."""
+        share = self.threshold / ALL
+        return 0.0 if self.is_exact else math.sqrt((1 - share) / max(len(self.hashes) - 1, 1))
+
+    def to_bytes(self) -> bytes:
+        """The sketch as Apache DataSketches serialises it."""
+        count = len(self.hashes)
+        longs = 3 if not self.is_exact else 2 if count > 1 else 1
+        empty = count == 0 and self.is_exact
+        head = _HEAD.pack(longs, _VERSION, _FAMILY, 0, 0, _FLAGS | (_EMPTY if empty else 0), _SEED_HASH)
+        if longs > 1:
+            head += struct.pack("<II", count, 0)
+        if longs > 2:
+            head += struct.pack("<Q", self.threshold)
+        return head + self.hashes.astype("<u8").tobytes()
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> Theta:
+        """The sketch that DataSketches or `to_bytes` wrote.
+
+        Raises:
+            ValueError: If it is not a compact theta sketch of version 3 with the default seed, or is cut short.
+
+        Example:
+            >>> Theta.from_bytes(Theta(np.array([5, 9], dtype=np.uint64)).to_bytes()).estimate
+            2.0
+        """
+        if len(data) < _HEAD.size:
+            raise ValueError("a theta sketch has at least 8 bytes")
+        longs, version, family, _, _, flags, seed_hash = _HEAD.unpack_from(data)
+        longs &= 0x3F
+        if (version, family, seed_hash) != (_VERSION, _FAMILY, _SEED_HASH) or not 1 <= longs <= 3:
+            raise ValueError("not a compact theta sketch of version 3 with the default seed")
+        if flags & _EMPTY:
+            return EMPTY
+        if len(data) < 8 * longs:
+            raise ValueError("a theta sketch that is cut short")
+        count = struct.unpack_from("<I", data, 8)[0] if longs > 1 else 1
+        threshold = struct.unpack_from("<Q", data, 16)[0] if longs > 2 else ALL
+        if len(data) < 8 * (longs + count) or not 0 < threshold <= ALL:
+            raise ValueError("a theta sketch that is cut short")
+        return cls(np.frombuffer(data, dtype="<u8", count=count, offset=8 * longs).astype(np.uint64), threshold)
+
+    def trimmed(self, nominal: int) -> Theta:
+        """The sketch with at most `nominal` hashes, for small files."""
+        if len(self.hashes) <= nominal:
+            return self
+        ordered = np.sort(self.hashes)
+        return Theta(ordered[:nominal], int(ordered[nominal]))
+
+
+EMPTY = Theta(np.empty(0, dtype=np.uint64))
+"""The sketch of no values."""
+
+
+class ThetaBuilder:
+    """Collects hashes and keeps the smallest.
+
+    Example:
+        >>> builder = ThetaBuilder()
+        >>> builder.add(np.array([7, 7, 3], dtype=np.uint64))
+        >>> builder.finish().estimate
+        2.0
+    """
+
+    def __init__(self) -> None:
+        self._threshold = ALL
+        self._pending: list[Words] = []
+        self._count = 0
+
+    def add(self, hashes: Words, threshold: int = ALL) -> None:
+        """Add hashes, in any order and not necessarily distinct.
+
+        Args:
+            hashes: What to add.
+            threshold: Below which they are complete.
+        """
+        self._threshold = min(self._threshold, threshold)
+        kept = hashes if self._threshold == ALL else hashes[hashes < np.uint64(self._threshold)]
+        self._pending.append(kept)
+        self._count += len(kept)
+        if self._count > _PENDING:
+            self._reduce()
+
+    def finish(self) -> Theta:
+        """The sketch of everything added."""
+        self._reduce()
+        return Theta(self._pending[0], self._threshold)
+
+    def _reduce(self) -> None:
+        hashes = np.concatenate([*self._pending, EMPTY.hashes])
+        hashes = hashes[hashes < np.uint64(self._threshold)]
+        hashes = distinct(_smallest(hashes))
+        hashes = hashes[1:] if len(hashes) and hashes[0] == 0 else hashes  # 0 is "no hash" in DataSketches
+        if len(hashes) > NOMINAL:
+            self._threshold = int(hashes[NOMINAL])
+            hashes = hashes[:NOMINAL]
+        self._pending, self._count = [hashes], len(hashes)
+
+
+def union(sketches: Iterable[Theta]) -> Theta:
+    """The sketch of the values of all sketches.
+
+    Example:
+        >>> one, two = (Theta(np.array([n], dtype=np.uint64)) for n in (1, 2))
+        >>> union([one, two, one]).estimate
+        2.0
+    """
+    builder = ThetaBuilder()
+    for sketch in sketches:
+        builder.add(sketch.hashes, sketch.threshold)
+    return builder.finish()
+
+
+def distinct(hashes: Words) -> Words:
+    """The distinct hashes, ascending (as `numpy.unique`, which is slower)."""
+    ordered = np.sort(hashes)
+    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
+
+
+def _smallest(hashes: Words) -> Words:
+    """What surely holds the smallest distinct hashes: those below a threshold that leaves enough of them."""
+    share = 4 * NOMINAL
+    while len(hashes) > 2 * share:
+        low = hashes[hashes < np.partition(hashes, share)[share]]
+        if len(distinct(low)) > NOMINAL:
+            return low
+        share *= 4
+    return hashes
