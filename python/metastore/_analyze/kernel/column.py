@@ -1,0 +1,245 @@
+"""The kernel: the values of one column of one data file in, its statistics out, in bounded memory."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore._analyze.kernel import points, stored
+from metastore._analyze.kernel.parts import Part, combined, part_of_numbers, part_of_texts
+from metastore._analyze.kernel.runs import Runs, merged, runs_of
+from metastore._analyze.kernel.statistics import ColumnStatistics, statistics_of
+from metastore._analyze.kernel.text import Texts
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from metastore._format.columns import Column
+
+DEFAULT_BUDGET = 64 << 20
+_MOST_PARTS = 16
+_SAMPLE = 4096
+
+
+class ColumnKernel:
+    """Computes the statistics of one column of one data file.
+
+    Everything is exact while the column's values, or else its distinct values, fit the budget. Beyond it bounds,
+    counts, sums and lengths stay exact, distinct values are estimated by the sketch (`distinct_error` > 0), and
+    percentiles are merged from those of parts.
+
+    Example:
+        >>> from metastore._format.columns import Column
+        >>> kernel = ColumnKernel(Column("1", ("x",), "int", "long"))
+        >>> kernel.add(pa.array([3, None, 1], pa.int32()))
+        >>> found = kernel.finish(3)
+        >>> found.lo, found.hi, found.nulls, found.distinct
+        (1, 3, 1, 2)
+    """
+
+    def __init__(self, column: Column, budget_bytes: int = DEFAULT_BUDGET) -> None:
+        """Begin with no rows.
+
+        Args:
+            column: The column.
+            budget_bytes: The memory that its values may take.
+        """
+        self._column = column
+        self._rows = self._nulls = 0
+        self._values = _collector(column, budget_bytes)
+
+    def add(self, values: pa.Array | pa.ChunkedArray) -> None:
+        """Add physical rows.
+
+        Args:
+            values: Values in the logical Arrow type of the Spark type, dictionary-encoded or not. Of a column of
+                which only counts are kept, anything that is null where the column is.
+        """
+        for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
+            array = _plain(chunk)
+            self._rows += len(array)
+            self._nulls += array.null_count
+            if self._values is not None and len(array) > array.null_count:
+                self._values.add(array.drop_null() if array.null_count else array)
+
+    def finish(
+        self, rows: int, compressed_bytes: int | None = None, uncompressed_bytes: int | None = None
+    ) -> ColumnStatistics:
+        """The statistics of the rows added.
+
+        Args:
+            rows: How many rows the file has.
+            compressed_bytes: What the column takes in the file.
+            uncompressed_bytes: What it takes there before compression.
+
+        Raises:
+            ValueError: If not as many rows were added.
+        """
+        if rows != self._rows:
+            raise ValueError(f"{self._rows} rows of column {self._column.name} were added, {rows} expected")
+        sizes = (compressed_bytes, uncompressed_bytes)
+        if self._values is None:
+            return ColumnStatistics(
+                rows, None, nulls=self._nulls, compressed_bytes=sizes[0], uncompressed_bytes=sizes[1]
+            )
+        part = self._values.finish()
+        return statistics_of(part, self._column, rows, self._nulls, self._values.nans, sizes)
+
+
+class _Collector(Protocol):
+    nans: int
+
+    def add(self, array: pa.Array) -> None: ...
+
+    def finish(self) -> Part | None: ...
+
+
+class _Parts:
+    """Parts that were closed because the budget was full."""
+
+    def __init__(self, column: Column) -> None:
+        self._column = column
+        self._closed: list[Part] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._closed)
+
+    def add(self, part: Part) -> None:
+        self._closed.append(part)
+        if len(self._closed) >= _MOST_PARTS:
+            self._closed = [combined(self._closed, self._column)]
+
+    def whole(self, last: Part | None) -> Part | None:
+        parts = [*self._closed, last] if last else self._closed
+        return combined(parts, self._column) if parts else None
+
+
+class _Numbers:
+    def __init__(self, column: Column, budget: int) -> None:
+        self._column, self._limit = column, budget // 4
+        self._pending: list[NDArray[Any]] = []
+        self._bytes = 0
+        self._runs: Runs | None = None
+        self._parts = _Parts(column)
+        self.nans = 0
+
+    def add(self, array: pa.Array) -> None:
+        values = stored.numbers(array, self._column)
+        if self._column.encoding == "double":
+            is_nan = np.isnan(values)
+            if is_nan.any():
+                self.nans += int(is_nan.sum())
+                values = values[~is_nan]
+        self._pending.append(values)
+        self._bytes += values.nbytes
+        if self._bytes > self._limit:
+            self._collapse()
+            if self._runs is not None and self._runs.nbytes > self._limit:
+                self._parts.add(part_of_numbers(self._runs, self._column, points.FINE))
+                self._runs = None
+
+    def finish(self) -> Part | None:
+        self._collapse()
+        steps = points.FINE if self._parts else points.PERCENT
+        return self._parts.whole(part_of_numbers(self._runs, self._column, steps) if self._runs else None)
+
+    def _collapse(self) -> None:
+        pending, self._pending, self._bytes = self._pending, [], 0
+        if sum(len(values) for values in pending):
+            fresh = runs_of(np.concatenate(pending) if len(pending) > 1 else pending[0])
+            self._runs = merged(self._runs, fresh) if self._runs else fresh
+
+
+class _Strings:
+    nans = 0
+
+    def __init__(self, column: Column, budget: int) -> None:
+        self._limit = budget // 4
+        self._pending: list[tuple[pa.Array, NDArray[np.int64] | None]] = []
+        self._bytes = 0
+        self._parts = _Parts(column)
+
+    def add(self, array: pa.Array) -> None:
+        if pa.types.is_dictionary(array.type):
+            counts = np.bincount(array.indices.to_numpy(), minlength=len(array.dictionary))
+            present = np.flatnonzero(counts)
+            values = array.dictionary if len(present) == len(counts) else array.dictionary.take(pa.array(present))
+            self._keep(_binary(values), counts[present])
+        else:
+            self._keep(_binary(array), None)
+        if self._bytes > self._limit:
+            self._keep(*_deduplicated(self._pending), alone=True)
+            if self._bytes > self._limit:
+                self._parts.add(self._part(points.FINE))
+
+    def finish(self) -> Part | None:
+        steps = points.FINE if self._parts else points.PERCENT
+        return self._parts.whole(self._part(steps) if self._pending else None)
+
+    def _keep(self, values: pa.Array, counts: NDArray[np.int64] | None, *, alone: bool = False) -> None:
+        if alone:
+            self._pending, self._bytes = [], 0
+        self._pending.append((values, counts))
+        self._bytes += values.nbytes + (0 if counts is None else counts.nbytes)
+
+    def _part(self, steps: int) -> Part:
+        pending, self._pending, self._bytes = self._pending, [], 0
+        if len(pending) == 1 and pending[0][1] is not None:
+            values, counts = pending[0]
+        elif any(counts is not None for _, counts in pending) or _repeats(pending[0][0]):
+            values, counts = _deduplicated(pending)
+        else:
+            values, counts = pa.concat_arrays([values for values, _ in pending]), None
+        return part_of_texts(Texts(values, counts), counts, steps)
+
+
+def _collector(column: Column, budget: int) -> _Collector | None:
+    if column.encoding is None:
+        return None
+    if column.encoding == "binary" and not stored.is_wide(column):
+        return _Strings(column, budget)
+    return _Numbers(column, budget)
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """Decode dictionaries that hold nulls or numbers; leave those of strings."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_dictionary(array.type) and (array.dictionary.null_count or not _is_text(array.type.value_type)):
+        return array.dictionary_decode()
+    return array
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    checks = (pa.types.is_binary, pa.types.is_string, pa.types.is_large_binary, pa.types.is_large_string)
+    return any(check(kind) for check in checks)
+
+
+def _binary(values: pa.Array) -> pa.Array:
+    kind = values.type
+    if pa.types.is_large_binary(kind):
+        return values
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        values = values.cast(pa.large_string())
+        return values.view(pa.large_binary())
+    return values.cast(pa.large_binary())
+
+
+def _repeats(values: pa.Array) -> bool:
+    """Whether a sample says that a hash table would make the values much fewer."""
+    sample = values.slice(0, _SAMPLE)
+    return len(values) > len(sample) and bool(pc.count_distinct(sample).as_py() < len(sample) // 4)
+
+
+def _deduplicated(
+    pieces: list[tuple[pa.Array, NDArray[np.int64] | None]],
+) -> tuple[pa.Array, NDArray[np.int64]]:
+    encoded = pa.concat_arrays([values for values, _ in pieces]).dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    if all(counts is None for _, counts in pieces):
+        return encoded.dictionary, np.bincount(codes)
+    weights = np.concatenate([np.ones(len(v), dtype=np.int64) if c is None else c for v, c in pieces])
+    return encoded.dictionary, np.bincount(codes, weights=weights).astype(np.int64)

@@ -1,0 +1,192 @@
+"""Table level: the statistics of many data files reduced to those of the table, column by column."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore._analyze.kernel import points, stored
+from metastore._analyze.kernel.parts import added, order_key, pooled
+from metastore._analyze.kernel.statistics import ColumnStatistics
+from metastore._analyze.kernel.theta import EMPTY, Theta, union
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from metastore._format.columns import Column
+
+_MOST_POINTS = 500_000
+_THINNING = (1, 2, 4, 5, 10, 20, 25, 50)
+
+
+def reduce_column(column: Column, rows: pa.Table, thetas: Sequence[bytes | None]) -> ColumnStatistics:
+    """Reduce the statistics of a column's files to those of the table.
+
+    What is unknown of one file is unknown of the table. Bounds, counts, sums and moments are exact when the files'
+    are. Distinct values are exact when no sketch estimates, when the files' ranges do not overlap, or when there is
+    one file; percentiles are merged from those of the files.
+
+    Args:
+        column: The column.
+        rows: Rows of the schema `summary`, one for each data file; other columns may be absent.
+        thetas: The sketch of each of these rows, or None.
+
+    Returns:
+        The table's statistics, its sketch included.
+
+    Example:
+        >>> from metastore._analyze.kernel import constant, summary_table
+        >>> from metastore._format.columns import Column
+        >>> column = Column("1", ("x",), "int", "long")
+        >>> files = [constant(column, value, 10) for value in (3, 4)]
+        >>> found = reduce_column(
+        ...     column, summary_table((0, i, one) for i, one in enumerate(files)), [one.theta for one in files]
+        ... )
+        >>> found.lo, found.hi, found.rows, found.distinct, found.mean
+        (3, 4, 20, 2, 3.5)
+    """
+    files = _Files(column, rows)
+    common: dict[str, Any] = {
+        "encoding": column.encoding,
+        **{name: files.total(name) for name in ("rows", "nulls", "nans", "trues", "compressed_bytes")},
+        "uncompressed_bytes": files.total("uncompressed_bytes"),
+    }
+    if column.encoding is None:
+        return ColumnStatistics(**common)
+    theta = _union(thetas) if len(thetas) == rows.num_rows else None
+    return ColumnStatistics(
+        **common,
+        **files.bounds(),
+        **files.distinct(theta),
+        **files.moments(),
+        **files.lengths(),
+        percentiles=files.percentiles(),
+        theta=None if theta is None else theta.to_bytes(),
+    )
+
+
+class _Files:
+    """The rows of a column's files as numpy arrays."""
+
+    def __init__(self, column: Column, rows: pa.Table) -> None:
+        self._column = column
+        self._table = rows.combine_chunks()
+        self._length = rows.num_rows
+        known = [self._known(name) for name in ("rows", "nulls", "nans")]
+        counts = None if any(one is None for one in known) else np.stack([one for one in known if one is not None])
+        self._numbers: NDArray[np.int64] | None = None if counts is None else counts[0] - counts[1] - counts[2]
+        # Files that surely hold no value say nothing of values.
+        self._holding = np.ones(self._length, np.bool_) if self._numbers is None else self._numbers > 0
+
+    def total(self, name: str) -> int | None:
+        values = self._known(name)
+        return None if values is None else int(values.sum())
+
+    def bounds(self) -> dict[str, Any]:
+        found: dict[str, Any] = {}
+        for name, choose in (("lo", min), ("hi", max)):
+            values = self._values(name)
+            if not values or None in values:
+                continue
+            key = order_key(self._column)
+            best = choose(values, key=key)
+            exact = self._of_holding(f"{name}_exact")
+            found[name] = best
+            found[f"{name}_exact"] = any(e for v, e in zip(values, exact, strict=True) if v == best)
+        return found
+
+    def distinct(self, theta: Theta | None) -> dict[str, Any]:
+        counts, errors = self._of_holding("distinct"), self._of_holding("distinct_error")
+        nans = self._known("nans")
+        with_nan = 0 if nans is None else int((nans > 0).sum())
+        if nans is not None and None not in counts and (len(counts) <= 1 or self._are_apart()):
+            alone = sum(counts) - int((nans[self._holding] > 0).sum()) + (with_nan > 0)
+            spread = float(np.linalg.norm([c * (e or 0.0) for c, e in zip(counts, errors, strict=True)]))
+            return {"distinct": alone, "distinct_error": spread / alone if spread else 0.0}
+        if theta is None:
+            return {}
+        estimate = theta.estimate
+        if not theta.is_exact and None not in counts and not any(errors):
+            estimate = min(max(estimate, *counts), sum(counts))
+        return {"distinct": round(estimate), "distinct_error": theta.error}
+
+    def moments(self) -> dict[str, Any]:
+        exact = self._of_holding("sum_exact")
+        found: dict[str, Any] = {}
+        if exact and None not in exact:
+            found["sum_exact"] = sum(int(one) for one in exact)
+        sums = [self._doubles(name) for name in ("sum", "mean", "m2")]
+        if self._numbers is None or any(one is None or not len(one) for one in sums):
+            return found
+        total, means, m2s = (one for one in sums if one is not None)
+        mean, m2 = pooled(self._numbers[self._holding], means, m2s)
+        return {**found, "sum": added(total.tolist()), "mean": mean, "m2": m2}
+
+    def lengths(self) -> dict[str, Any]:
+        averages, longest = self._doubles("avg_len"), self._of_holding("max_len")
+        if self._numbers is None or averages is None or not longest or None in longest:
+            return {}
+        numbers = self._numbers[self._holding]
+        return {"avg_len": float(np.dot(averages, numbers) / numbers.sum()), "max_len": max(longest)}
+
+    def percentiles(self) -> list[Any] | None:
+        name = f"percentiles_{self._column.encoding}"
+        if self._numbers is None or name not in self._table.column_names:
+            return None
+        lists = self._table.column(name).filter(pa.array(self._holding)).combine_chunks()
+        if not len(lists) or lists.null_count or set(pc.list_value_length(lists).unique().to_pylist()) != {101}:
+            return None
+        if len(lists) == 1:
+            return list(lists[0].as_py())
+        thin = next((n for n in _THINNING if 101 // n * len(lists) <= _MOST_POINTS), _THINNING[-1])
+        return self._merged(lists.flatten(), thin)
+
+    def _merged(self, flat: pa.Array, thin: int) -> list[Any]:
+        numbers = self._numbers[self._holding] if self._numbers is not None else np.empty(0, np.int64)
+        if self._column.encoding == "binary" and not stored.is_wide(self._column):
+            values = flat.to_pylist()
+            rows = [values[at : at + 101 : thin] for at in range(0, len(values), 101)]
+            return list(points.merged_texts(rows, numbers, points.PERCENT))
+        raw = flat.to_pylist() if stored.is_wide(self._column) else flat.to_numpy()
+        matrix = stored.as_numbers(raw, self._column).reshape(-1, 101)[:, ::thin]
+        return [stored.stored(v, self._column) for v in points.merged_numbers(matrix, numbers, points.PERCENT)]
+
+    def _are_apart(self) -> bool:
+        """Whether no value can lie in two files."""
+        key = order_key(self._column)
+        los, his = self._values("lo"), self._values("hi")
+        if None in los or None in his:
+            return False
+        ranges = sorted((key(lo), key(hi)) for lo, hi in zip(los, his, strict=True))
+        return all(hi < lo for (_, hi), (lo, _) in itertools.pairwise(ranges))
+
+    def _values(self, name: str) -> list[Any]:
+        return self._of_holding(f"{name}_{self._column.encoding}")
+
+    def _of_holding(self, name: str) -> list[Any]:
+        if name not in self._table.column_names:
+            return [None] * int(self._holding.sum())
+        return list(self._table.column(name).filter(pa.array(self._holding)).to_pylist())
+
+    def _known(self, name: str) -> NDArray[np.int64] | None:
+        if name not in self._table.column_names or self._table.column(name).null_count:
+            return None
+        return np.asarray(self._table.column(name).to_numpy(), dtype=np.int64)
+
+    def _doubles(self, name: str) -> NDArray[np.float64] | None:
+        if name not in self._table.column_names:
+            return None
+        values = self._table.column(name).filter(pa.array(self._holding))
+        return None if values.null_count else np.asarray(values.to_numpy(), dtype=np.float64)
+
+
+def _union(thetas: Sequence[bytes | None]) -> Theta | None:
+    if any(theta is None for theta in thetas):
+        return None
+    return union(Theta.from_bytes(theta) for theta in thetas if theta is not None) if thetas else EMPTY

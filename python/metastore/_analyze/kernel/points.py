@@ -1,0 +1,64 @@
+"""Quantile points: the values at equal steps of rank, and how those of many parts become those of the whole.
+
+A part of n values with m + 1 points is taken as m + 1 weighted values: each step's n / m values lie half at its lower
+and half at its upper point. All weights are integers in units of n / (2 m), so nothing is rounded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from metastore._analyze.kernel.text import Texts
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+PERCENT = 100
+FINE = 1000
+
+
+def ranks(number: int, steps: int) -> NDArray[np.int64]:
+    """The ranks of the points among `number` values: max(1, ceil(i number / steps)) for i from 0 to `steps`.
+
+    Example:
+        >>> ranks(5, 2)
+        array([1, 3, 5])
+    """
+    return np.array([max(-(-i * number // steps), 1) for i in range(steps + 1)], dtype=np.int64)
+
+
+def merged_numbers(points: NDArray[Any], numbers: NDArray[np.int64], steps: int) -> NDArray[Any]:
+    """The points of the whole, of a fixed-width column.
+
+    Args:
+        points: One row of points for each part.
+        numbers: How many values each part has.
+        steps: How many steps the points of the whole make.
+
+    Example:
+        >>> merged_numbers(np.array([[1, 1, 1], [5, 5, 5]]), np.array([1, 1]), 2)
+        array([1, 1, 5])
+    """
+    flat = points.reshape(-1)
+    order = np.argsort(flat, kind="stable")
+    weights = _weights(points.shape[1] - 1, numbers)
+    targets = ranks(int(weights.sum()), steps)
+    return flat[order][np.searchsorted(np.cumsum(weights[order]), targets, side="left")]
+
+
+def merged_texts(points: Sequence[Sequence[bytes]], numbers: NDArray[np.int64], steps: int) -> list[bytes]:
+    """The points of the whole, of a column of strings or binary values (see `merged_numbers`)."""
+    flat = pa.array([value for part in points for value in part], pa.large_binary())
+    weights = _weights(len(points[0]) - 1, numbers)
+    return Texts(flat, weights).at_ranks(ranks(int(weights.sum()), steps))
+
+
+def _weights(steps: int, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    step = np.full(steps + 1, 2, dtype=np.int64)
+    step[[0, -1]] = 1
+    return np.outer(numbers, step).reshape(-1)

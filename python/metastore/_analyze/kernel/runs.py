@@ -1,0 +1,141 @@
+"""Runs: the distinct values of a fixed-width column in order, and how often each occurs. All else falls out of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from metastore._analyze.kernel import stored
+from metastore._format.columns import decimal_type
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from metastore._format.columns import Column
+
+_SMALL_SPAN = 1 << 16
+_LOW = 0xFFFFFFFF
+
+
+@dataclass(frozen=True)
+class Runs:
+    """Distinct values, ascending, without NaN, and their counts."""
+
+    values: NDArray[Any]
+    counts: NDArray[np.int64]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory they take."""
+        return self.values.nbytes + self.counts.nbytes
+
+    def at_ranks(self, ranks: NDArray[np.int64]) -> NDArray[Any]:
+        """The values of 1-based ranks among all values."""
+        return self.values[np.searchsorted(np.cumsum(self.counts), ranks, side="left")]
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums of a column's values.
+
+    Attributes:
+        total: The exact sum of unscaled integers; None for doubles.
+        sum: The sum as a number.
+        mean: The arithmetic mean.
+        m2: The sum of the squared distances from the mean.
+    """
+
+    total: int | None
+    sum: float
+    mean: float
+    m2: float
+
+
+def runs_of(values: NDArray[Any]) -> Runs:
+    """The runs of values in any order.
+
+    Example:
+        >>> runs_of(np.array([3, 1, 3]))
+        Runs(values=array([1, 3]), counts=array([1, 2]))
+    """
+    if len(values) == 0:
+        return Runs(values, np.empty(0, dtype=np.int64))
+    if not (values[1:] >= values[:-1]).all():
+        if values.dtype == np.int64:
+            lo, hi = int(values.min()), int(values.max())
+            if hi - lo < max(len(values), _SMALL_SPAN):
+                return _counted(values, lo)
+        values = np.sort(values)
+    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    return Runs(values[starts], np.diff(starts, append=len(values)))
+
+
+def merged(one: Runs, other: Runs) -> Runs:
+    """The runs of the values of both.
+
+    Example:
+        >>> merged(runs_of(np.array([1, 2])), runs_of(np.array([2])))
+        Runs(values=array([1, 2]), counts=array([1, 2]))
+    """
+    values = np.concatenate([one.values, other.values])
+    if len(values) == 0:
+        return one
+    order = np.argsort(values, kind="stable")
+    values, counts = values[order], np.concatenate([one.counts, other.counts])[order]
+    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    return Runs(values[starts], np.add.reduceat(counts, starts))
+
+
+def moments(runs: Runs, column: Column) -> Moments:
+    """Sum, mean and second moment of at least one value, decimals with their scale applied.
+
+    Infinities behave as IEEE arithmetic says: the sum of both is NaN.
+    """
+    counts = runs.counts.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        if column.encoding == "double":
+            total = float(np.sum(runs.values * counts))
+            mean = total / float(counts.sum())
+            return Moments(None, total, mean, _second_moment(runs.values - mean, counts))
+        exact, distances = _integers(runs, column)
+        scale = 10 ** (decimal_type(column.type) or (0, 0))[1]
+        number = int(runs.counts.sum())
+        second = _second_moment(distances / scale, counts)
+        return Moments(exact, exact / scale, exact / (number * scale), second)
+
+
+def _counted(values: NDArray[np.int64], lo: int) -> Runs:
+    counts = np.bincount(values - lo)
+    present = np.flatnonzero(counts)
+    return Runs(present + lo, counts[present])
+
+
+def _integers(runs: Runs, column: Column) -> tuple[int, NDArray[np.float64]]:
+    """The exact sum, and each value's distance from (nearly) the mean."""
+    number = int(runs.counts.sum())
+    if not stored.is_wide(column):
+        total = _exact_sum(runs.values, runs.counts)
+        pivot = round(total / number)
+        lo, hi = int(runs.values[0]), int(runs.values[-1])
+        pivot = min(max(pivot, lo), hi)
+        if hi - lo < 1 << 63:
+            return total, (runs.values - pivot).astype(np.float64)
+        return total, runs.values.astype(np.float64) - float(pivot)
+    high, low = stored.halves(runs.values)
+    total = (_exact_sum(high, runs.counts) << 64) + _exact_sum(low, runs.counts)
+    distances: NDArray[np.float64] = high.astype(np.float64) * 2.0**64 + low.astype(np.float64) - total / number
+    return total, distances
+
+
+def _exact_sum(values: NDArray[Any], counts: NDArray[np.int64]) -> int:
+    kind = values.dtype.type
+    low = (values & kind(_LOW)).astype(np.int64)
+    high = (values >> kind(32)).astype(np.int64)
+    return (int(np.dot(high, counts)) << 32) + int(np.dot(low, counts))
+
+
+def _second_moment(distances: NDArray[np.float64], counts: NDArray[np.float64]) -> float:
+    weighted = distances * counts
+    return float(np.dot(weighted, distances) - np.sum(weighted) ** 2 / counts.sum())

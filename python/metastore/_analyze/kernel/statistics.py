@@ -1,0 +1,215 @@
+"""The statistics of one column of one data file, and their tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from decimal import Decimal
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from metastore._analyze.kernel import points, stored
+from metastore._analyze.kernel.parts import Part, part_of_numbers, part_of_texts
+from metastore._analyze.kernel.runs import Runs
+from metastore._analyze.kernel.text import Texts
+from metastore._analyze.kernel.theta import EMPTY, Theta, union
+from metastore._format.schemas import SKETCHES, SUMMARY, TABLE_SKETCHES, TABLE_SUMMARY
+from metastore._format.values import CUT_BYTES, cut_lower, cut_upper
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from metastore._format.columns import Column
+
+_TYPED = ("lo", "hi", "percentiles")
+_SUM_LIMIT = 10**38
+
+
+@dataclass(frozen=True)
+class ColumnStatistics:
+    """What is known of one column of one data file, or of a table; None is unknown.
+
+    Attributes are the fields of `summary` in docs/format.md. `lo`, `hi` and `percentiles` are values as they are
+    stored (int, float, bytes) and go into the fields of the column's encoding; `theta` is a serialised sketch.
+    """
+
+    rows: int | None
+    encoding: str | None
+    nulls: int | None = None
+    nans: int | None = None
+    lo: Any = None
+    hi: Any = None
+    lo_exact: bool | None = None
+    hi_exact: bool | None = None
+    distinct: int | None = None
+    distinct_error: float | None = None
+    sum_exact: int | None = None
+    sum: float | None = None
+    mean: float | None = None
+    m2: float | None = None
+    avg_len: float | None = None
+    max_len: int | None = None
+    trues: int | None = None
+    compressed_bytes: int | None = None
+    uncompressed_bytes: int | None = None
+    frequencies: str = "none"
+    frequencies_floor: int | None = None
+    percentiles: Sequence[Any] | None = None
+    extra: Mapping[str, bytes] = field(default_factory=dict)
+    theta: bytes | None = None
+
+
+def statistics_of(
+    part: Part | None,
+    column: Column,
+    rows: int,
+    nulls: int,
+    nans: int,
+    sizes: tuple[int | None, int | None] = (None, None),
+) -> ColumnStatistics:
+    """The statistics of a column with an encoding.
+
+    Args:
+        part: What is known of its values; None if there is none but null and NaN.
+        column: The column.
+        rows: Physical rows.
+        nulls: How many are null.
+        nans: How many are NaN.
+        sizes: Compressed and uncompressed bytes.
+    """
+    common: dict[str, Any] = {
+        "rows": rows,
+        "encoding": column.encoding,
+        "nulls": nulls,
+        "nans": nans,
+        "compressed_bytes": sizes[0],
+        "uncompressed_bytes": sizes[1],
+        "trues": 0 if column.type == "boolean" else None,
+    }
+    theta = part.theta if part else EMPTY
+    if nans:
+        theta = union([theta, Theta(stored.hashes(np.array([np.nan]), column))])
+    if part is None:
+        distinct = 1 if nans else 0
+        return ColumnStatistics(**common, distinct=distinct, distinct_error=0.0, theta=theta.to_bytes())
+    if column.type == "boolean":
+        common["trues"] = part.total
+    lo, lo_exact, hi, hi_exact = _bounds(part, column)
+    return ColumnStatistics(
+        **common,
+        lo=lo,
+        hi=hi,
+        lo_exact=lo_exact,
+        hi_exact=hi_exact,
+        distinct=part.distinct + (1 if nans else 0),
+        distinct_error=part.error,
+        sum_exact=part.total,
+        sum=part.sum,
+        mean=part.mean,
+        m2=part.m2,
+        avg_len=part.length / part.number,
+        max_len=part.max_length,
+        percentiles=_percentiles(part, column),
+        theta=theta.to_bytes(),
+    )
+
+
+def constant(column: Column, value: Any, rows: int) -> ColumnStatistics:
+    """The statistics of a column that has one value in all rows: partition columns, defaults, columns of nulls.
+
+    Args:
+        column: The column.
+        value: Its value as it is stored (int, float, bytes), or None for null.
+        rows: How many rows; may be 0.
+
+    Example:
+        >>> from metastore._format.columns import Column
+        >>> constant(Column("1", ("day",), "date", "long"), 20454, 10).distinct
+        1
+    """
+    if column.encoding is None:
+        return ColumnStatistics(rows, None, nulls=rows if value is None else 0)
+    if value is None or rows == 0:
+        return statistics_of(None, column, rows, rows, 0)
+    if column.encoding == "double" and np.isnan(value):
+        return statistics_of(None, column, rows, 0, rows)
+    counts = np.array([rows])
+    if column.encoding == "binary" and not stored.is_wide(column):
+        part = part_of_texts(Texts(pa.array([value], pa.large_binary()), counts), counts, points.PERCENT)
+    else:
+        part = part_of_numbers(Runs(stored.as_numbers([value], column), counts), column, points.PERCENT)
+    return statistics_of(part, column, rows, 0, 0)
+
+
+def summary_table(rows: Iterable[tuple[int, int, ColumnStatistics]]) -> pa.Table:
+    """A table of the schema `summary`.
+
+    Args:
+        rows: Column ordinal, file ordinal and statistics, in any order; the table is ordered by column, then file.
+    """
+    ordered = sorted(rows, key=lambda row: row[:2])
+    return _table(
+        SUMMARY, [row[2] for row in ordered], column=[row[0] for row in ordered], file=[row[1] for row in ordered]
+    )
+
+
+def sketches_table(rows: Iterable[tuple[int, int, ColumnStatistics]]) -> pa.Table:
+    """A table of the schema `sketches`: of the same rows, those that have a sketch."""
+    ordered = sorted((row for row in rows if row[2].theta is not None), key=lambda row: row[:2])
+    values = ([row[0] for row in ordered], [row[1] for row in ordered], [row[2].theta for row in ordered])
+    return pa.table([pa.array(v, kind.type) for v, kind in zip(values, SKETCHES, strict=True)], schema=SKETCHES)
+
+
+def table_summary_table(rows: Iterable[tuple[int, ColumnStatistics, int]]) -> pa.Table:
+    """A table of the schema `table-summary`.
+
+    Args:
+        rows: Column ordinal, statistics, and how many data files they cover.
+    """
+    ordered = sorted(rows, key=lambda row: row[0])
+    return _table(
+        TABLE_SUMMARY,
+        [row[1] for row in ordered],
+        column=[row[0] for row in ordered],
+        files=[row[2] for row in ordered],
+    )
+
+
+def table_sketches_table(rows: Iterable[tuple[int, ColumnStatistics, int]]) -> pa.Table:
+    """A table of the schema `table-sketches`: of the same rows, those that have a sketch."""
+    ordered = sorted((row for row in rows if row[1].theta is not None), key=lambda row: row[0])
+    values = ([row[0] for row in ordered], [row[1].theta for row in ordered])
+    return pa.table(
+        [pa.array(v, kind.type) for v, kind in zip(values, TABLE_SKETCHES, strict=True)], schema=TABLE_SKETCHES
+    )
+
+
+def _table(schema: pa.Schema, statistics: list[ColumnStatistics], **ordinals: list[int]) -> pa.Table:
+    values: dict[str, list[Any]] = dict(ordinals)
+    for name in ColumnStatistics.__dataclass_fields__:
+        found = [getattr(one, name) for one in statistics]
+        if name not in _TYPED:
+            values[name] = found
+            continue
+        for encoding in ("long", "double", "binary"):
+            values[f"{name}_{encoding}"] = [
+                value if one.encoding == encoding else None for value, one in zip(found, statistics, strict=True)
+            ]
+    values["sum_exact"] = [None if x is None or abs(x) >= _SUM_LIMIT else Decimal(x) for x in values["sum_exact"]]
+    values["extra"] = [list(extra.items()) or None for extra in values["extra"]]
+    return pa.table([pa.array(values[kind.name], kind.type) for kind in schema], schema=schema)
+
+
+def _bounds(part: Part, column: Column) -> tuple[Any, bool, Any, bool]:
+    if column.encoding != "binary" or stored.is_wide(column):
+        return part.lo, True, part.hi, True
+    return *cut_lower(part.lo), *cut_upper(part.hi)
+
+
+def _percentiles(part: Part, column: Column) -> list[Any]:
+    step = (len(part.points) - 1) // points.PERCENT
+    chosen = part.points[::step]
+    if isinstance(chosen, list):
+        return [value[:CUT_BYTES] for value in chosen]
+    return [stored.stored(value, column) for value in chosen] if stored.is_wide(column) else chosen.tolist()
