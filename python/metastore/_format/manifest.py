@@ -122,7 +122,7 @@ class Manifest:
     requires: tuple[str, ...] = ()
     nodes: tuple[Any, ...] = ()
     digest: str = field(default="", compare=False)
-    """SHA-256 of the stored bytes in hex: the next manifest's `previous`. Set by `from_bytes`."""
+    """What its last line says, in hex: the next manifest's `previous`. Set by `from_bytes`."""
 
     def to_bytes(self) -> bytes:
         """The manifest as it is stored: a line of JSON and a line with its digest."""
@@ -156,7 +156,7 @@ class Manifest:
         body = _verified(data, name)
         _refuse_newer(body, name)
         try:
-            return replace(_from_json(body), digest=hashlib.sha256(data).hexdigest())
+            return replace(_from_json(body), digest=hashlib.sha256(data[: data.index(b"\n") + 1]).hexdigest())
         except (KeyError, TypeError, AttributeError, IndexError) as e:
             raise DamagedObject(name, f"a field is missing or of another type ({e})") from e
 

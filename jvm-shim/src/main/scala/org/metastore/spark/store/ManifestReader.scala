@@ -9,9 +9,9 @@ import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
 
 /** Reads a manifest's bytes: checksum first, then the JSON, every field checked before it is used. */
 private[store] object ManifestReader {
-  val MaxBytes: Int = 1 << 20
+  val MaxBytes: Int = 16 << 20 // writers aim at 1 MB, which very wide schemas pass
   private val Format = 1
-  private val MaxBlocks = 64
+  private val MaxBlocks = 1024 // writers keep 64, more where blocks cannot share a list of columns
   private val Known = Set.empty[String] // entries of `requires` that this reader understands
   private val ObjectName =
     Pattern.compile("[a-z]+(?:-[a-z]+)?-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\\.parquet")
@@ -44,6 +44,8 @@ private[store] object ManifestReader {
 private final class ManifestReader(name: String) {
   import ManifestReader._
 
+  private type Schemas = IndexedSeq[IndexedSeq[ColumnEntry]]
+
   private def damaged(what: String): Nothing = throw new DamagedObjectException(name, what)
 
   private def read(bytes: Array[Byte]): Manifest = {
@@ -54,11 +56,12 @@ private final class ManifestReader(name: String) {
     if (root == null || !root.isObject) damaged("it is not a JSON object")
     refuseNewer(root)
     val fingerprint = hex(sha256(bytes, 0, line))
-    val blocks = array(root, "blocks").map(block)
+    val schemas = optional(root, "schemas").map(_ => array(root, "schemas").map(entries)).getOrElse(IndexedSeq.empty)
+    val blocks = array(root, "blocks").map(block(_, schemas))
     if (blocks.size > MaxBlocks) damaged(s"it has ${blocks.size} blocks")
     Manifest(
       long(root, "sequence"), text(root, "commit"), text(root, "written_at"), text(root, "writer"), table(child(root, "table")),
-      settings(root.get("settings")), blocks, array(root, "snapshots").map(snapshot), fingerprint)
+      settings(root.get("settings")), blocks, array(root, "snapshots").map(snapshot(_, schemas)), fingerprint)
   }
 
   /** Verifies the second line and returns the length of the first, line feed included. */
@@ -84,14 +87,27 @@ private final class ManifestReader(name: String) {
     if (node == null) Map.empty
     else names(node).map(key => key -> json.writeValueAsString(node.get(key))).toMap
 
-  private def block(node: JsonNode): Block = {
-    val columns = array(node, "columns").map(column)
+  private def block(node: JsonNode, schemas: Schemas): Block = {
+    val columns = columnsOf(node, schemas)
     val summary = array(node, "summary").map { entry =>
       val ordinals = array(entry, "columns").map(_.asInt(-1))
       if (!ordinals.forall(columns.indices.contains)) damaged("a summary names a column that its block does not have")
       SummaryRef(objectRef(entry, "summary"), ordinals)
     }
     Block(text(node, "id"), text(node, "computed"), columns, objectRef(child(node, "files"), "files"), summary)
+  }
+
+  /** The columns of a block or snapshot: an index into the manifest's schemas, or the list itself. */
+  private def columnsOf(node: JsonNode, schemas: Schemas): IndexedSeq[ColumnEntry] = {
+    val value = child(node, "columns")
+    if (!value.isInt) entries(value)
+    else if (schemas.indices.contains(value.asInt)) schemas(value.asInt)
+    else damaged(s"it has no schema ${value.asInt}")
+  }
+
+  private def entries(value: JsonNode): IndexedSeq[ColumnEntry] = {
+    if (!value.isArray) damaged("its columns are not a list")
+    (0 until value.size).map(i => column(value.get(i)))
   }
 
   private def column(node: JsonNode): ColumnEntry = {
@@ -106,9 +122,9 @@ private final class ManifestReader(name: String) {
       optional(node, "collation").map(_.asText))
   }
 
-  private def snapshot(node: JsonNode): Snapshot = Snapshot(
+  private def snapshot(node: JsonNode, schemas: Schemas): Snapshot = Snapshot(
     text(node, "id"), text(node, "analyzed_at"), text(node, "computed"), child(node, "exact").asBoolean(false),
-    array(node, "columns").map(column), long(node, "files"), long(node, "files_total"), long(node, "rows"),
+    columnsOf(node, schemas), long(node, "files"), long(node, "files_total"), long(node, "rows"),
     long(node, "physical_rows"), long(node, "size_bytes"), long(node, "live_size_bytes"),
     objectRef(child(node, "table_files"), "table-files"), optional(node, "summary").map(objectRef(_, "table-summary")),
     optional(node, "sketches").map(objectRef(_, "table-sketches")))
