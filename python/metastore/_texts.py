@@ -1,4 +1,4 @@
-"""From a value's text back to the value: the texts are those of Spark's CAST."""
+"""What texts mean: a value that Spark's CAST wrote, a table's location or its name."""
 
 from __future__ import annotations
 
@@ -28,6 +28,16 @@ def typed(text: str | None, spark_type: str, zone: str = "UTC") -> Any:
     with suppress(ValueError, ArithmeticError):  # years that Python's types do not reach
         return reader(text)
     return text
+
+
+def is_location(text: str) -> bool:
+    """Whether a text is a path or URI and not the name of a table.
+
+    Example:
+        >>> [is_location(text) for text in ("db.t", "/w/t", "s3://b/t", "./t", "`a/b`.t")]
+        [False, True, True, True, False]
+    """
+    return "`" not in text and ("/" in text or text.startswith("."))
 
 
 def _reader(spark_type: str, zone: str) -> Callable[[str], Any] | None:

@@ -8,7 +8,7 @@ so that columns of all types fit into one; `Summary.column` gives them typed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any, overload
 
@@ -16,6 +16,7 @@ from metastore._texts import typed
 from metastore.errors import ColumnNotFound
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
     import pandas as pd  # type: ignore[import-untyped] # optional, and so are its stubs
@@ -33,6 +34,9 @@ class Answer(Sequence[dict[str, Any]]):
     Attributes:
         kind: The verb that was asked: `summary`, `files`, `columns`, ...
         subject: The table, location or query that it is about.
+        columns: The names of its columns.
+        rows: The rows, each with all columns.
+        schema: The Arrow schema of its rows; None where their values tell it.
         snapshot: The snapshot that the numbers belong to, where there is one.
         current: Whether the table still is at that snapshot; None where this cannot be known.
         analyzed_at: When the numbers were computed.
@@ -41,24 +45,21 @@ class Answer(Sequence[dict[str, Any]]):
 
     kind: str
     subject: str
-    data: pa.Table = field(repr=False)
+    columns: tuple[str, ...]
+    rows: tuple[Mapping[str, Any], ...]
+    schema: pa.Schema | None = None
     snapshot: str | None = None
     current: bool | None = None
     analyzed_at: datetime | None = None
     zone: str = "UTC"
 
-    @property
-    def columns(self) -> tuple[str, ...]:
-        """The names of the answer's columns."""
-        return tuple(self.data.column_names)
-
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table."""
-        return self.data
+        return arrow(self.rows, self.columns, self.schema)
 
     def to_pandas(self) -> pd.DataFrame:
         """The rows as a pandas data frame; needs pandas."""
-        return self.data.to_pandas()
+        return self.to_arrow().to_pandas()
 
     def to_dict(self) -> dict[str, Any]:
         """The answer as one document of plain Python values, the same that `--json` prints.
@@ -71,7 +72,7 @@ class Answer(Sequence[dict[str, Any]]):
         return {**head, "rows": list(self)}
 
     def __len__(self) -> int:
-        return int(self.data.num_rows)
+        return len(self.rows)
 
     @overload
     def __getitem__(self, index: int) -> dict[str, Any]: ...
@@ -79,11 +80,8 @@ class Answer(Sequence[dict[str, Any]]):
     def __getitem__(self, index: slice) -> list[dict[str, Any]]: ...
     def __getitem__(self, index: int | slice) -> dict[str, Any] | list[dict[str, Any]]:
         if isinstance(index, slice):
-            return [self[i] for i in range(*index.indices(len(self)))]
-        at = index + len(self) if index < 0 else index
-        if not 0 <= at < len(self):
-            raise IndexError(index)
-        return {name: _plain(self.data.column(name)[at].as_py()) for name in self.columns}
+            return [dict(row) for row in self.rows[index]]
+        return dict(self.rows[index])
 
     def __repr__(self) -> str:
         from metastore.display.text import render  # noqa: PLC0415 - only what is shown needs it
@@ -113,7 +111,7 @@ class Summary(Answer):
         Raises:
             ColumnNotFound: The table has no such column, or the summary does not hold it.
         """
-        names = self.data.column("column_name").to_pylist()
+        names = [row["column_name"] for row in self.rows]
         if name not in names:
             raise ColumnNotFound(name, self.subject, near=get_close_matches(name, names, n=2))
         row = self[names.index(name)]
@@ -121,8 +119,14 @@ class Summary(Answer):
         return {**row, **values}
 
 
-def _plain(value: Any) -> Any:
-    """Maps come from Arrow as lists of pairs."""
-    if isinstance(value, list) and value and all(isinstance(pair, tuple) for pair in value):
-        return dict(value)
-    return value
+def arrow(rows: Sequence[Mapping[str, Any]], names: Sequence[str], schema: pa.Schema | None = None) -> pa.Table:
+    """Rows as an Arrow table; maps are dictionaries in rows."""
+    import pyarrow as pa  # noqa: PLC0415 - an answer that is only shown does without
+
+    columns = [[_pairs(row[name]) for row in rows] for name in names]
+    types = [schema.field(name).type if schema is not None else None for name in names]
+    return pa.table({name: pa.array(*one) for name, one in zip(names, zip(columns, types, strict=True), strict=True)})
+
+
+def _pairs(value: Any) -> Any:
+    return list(value.items()) if isinstance(value, dict) else value

@@ -168,7 +168,7 @@ def test_after_noscan_there_is_only_a_list_of_files(tmp_path):
     now = snapshot(store, 1, [("a", 100, 10, {})], columns=(ID,), computed="files")
     store.commit(identity, lambda _: Manifest(identity, (listed,), (now,)))
     opened = metastore.open(str(tmp_path))
-    assert [row["analyzed"] for row in opened.files()] == [False]
+    assert [(row["analyzed"], row["columns_analyzed"]) for row in opened.files()] == [(True, 0)]
     with pytest.raises(NoStatistics, match=r"Run: ANALYZE TABLE db\.t COMPUTE STATISTICS FOR ALL COLUMNS"):
         opened.summary()
 

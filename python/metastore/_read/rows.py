@@ -24,8 +24,7 @@ class Scope:
     Attributes:
         count: Live rows.
         exact: Whether nothing is estimated because of deleted rows.
-        files: How many files are described.
-        files_total: How many there are.
+        files_total: How many files there are.
         snapshot: The snapshot's id.
         current: Whether the table is still there.
         analyzed_at: When it was analyzed.
@@ -33,7 +32,6 @@ class Scope:
 
     count: int | None
     exact: bool
-    files: int
     files_total: int
     snapshot: str
     current: bool | None
@@ -43,7 +41,7 @@ class Scope:
 def summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scope, zone: str) -> Row:
     """The row of one column; what its statistics do not tell is null."""
     known: Mapping[str, Any] = row or {}
-    files = known.get("files")
+    files = known.get("files", 1) if row is not None else 0
     return {
         "column_name": column.name,
         "column_type": column.type,
@@ -61,9 +59,9 @@ def summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scope, zon
         "top_value": None,
         "top_count": None,
         "size_bytes": known.get("compressed_bytes"),
-        "exact": scope.exact and row is not None and (files is None or files == scope.files_total),
+        "exact": scope.exact and files == scope.files_total and _is_exact(column, known),
         "distinct_error": known.get("distinct_error"),
-        "files": scope.files if files is None else files,
+        "files": files,
         "files_total": scope.files_total,
         "snapshot": scope.snapshot,
         "current": scope.current,
@@ -100,6 +98,11 @@ def _deviation(row: Mapping[str, Any]) -> float | None:
         return None
     values = rows - nulls - (row.get("nans") or 0)
     return math.sqrt(m2 / (values - 1)) if values > 1 else None
+
+
+def _is_exact(column: Column, row: Mapping[str, Any]) -> bool:
+    cut = (row.get(f"{end}_{column.encoding}") is not None and not row.get(f"{end}_exact") for end in ("lo", "hi"))
+    return row.get("nulls") is not None and not any(cut)
 
 
 def _percentage(part: int | None, whole: int | None) -> float | None:

@@ -100,6 +100,9 @@ def _with_statistics(schema: pa.Schema) -> pa.Schema:
     return pa.schema([*schema, *(field for field in STATISTICS if field.name not in schema.names)])
 
 
+FUNCTIONS = {"summary": SUMMARY, "files": FILES, "columns": COLUMNS, "snapshots": SNAPSHOTS, "tables": TABLES}
+"""Schema by SQL function."""
+
 VIEWS = {
     "summary": _with_statistics(SUMMARY),
     "files": FILES,

@@ -5,9 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
-from typing import TYPE_CHECKING, Any
-
-import pyarrow as pa
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from metastore._read import rows, schemas
 from metastore._read.folder import Folder
@@ -15,17 +13,22 @@ from metastore._read.lineage import lineage
 from metastore._read.matching import named
 from metastore._read.places import places_in
 from metastore._read.stored import StoredFiles, columns_known, statistics, stored_files
-from metastore.answers import Answer, Summary
+from metastore.answers import Answer, Summary, arrow
 from metastore.errors import InvalidArgument, NoStatistics, TableNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
 
     from metastore._format.columns import Column
     from metastore._format.manifest import Snapshot
     from metastore._read.lineage import Lineage
     from metastore._read.places import Place
     from metastore._store import Store
+
+
+A = TypeVar("A", bound=Answer)
 
 
 @dataclass(frozen=True)
@@ -35,10 +38,10 @@ class Shown:
     snapshot: Snapshot
     current: bool | None
 
-    def scope(self, count: int | None, files: int, files_total: int, *, exact: bool) -> rows.Scope:
+    def scope(self, count: int | None, files_total: int, *, exact: bool) -> rows.Scope:
         """What the rows of a summary of this snapshot share."""
         moment = rows.moment(self.snapshot.analyzed_at)
-        return rows.Scope(count, exact, files, files_total, self.snapshot.id, self.current, moment)
+        return rows.Scope(count, exact, files_total, self.snapshot.id, self.current, moment)
 
 
 class Statistics:
@@ -84,22 +87,22 @@ class Statistics:
             InvalidArgument: No such file or snapshot.
         """
         shown = self._at(at)
-        return Summary(data=_table(self._summary_rows(file, shown), schemas.SUMMARY), **self._head("summary", shown))
+        return self._answer(Summary, "summary", self._summary_rows(file, shown), shown)
 
     def files(self, at: str | int | datetime | None = None) -> Answer:
         """One row per data file of the table."""
         if not self._snapshots:
-            return self._nothing("files")
+            return self._answer(Answer, "files", [])
         shown = self._at(at)
         stored, columns = self._stored(shown.snapshot), shown.snapshot.columns
         known = columns_known(stored, columns)
-        data = {
-            **{name: stored.files.column(name) for name in ("path", "size", "rows", "deleted_rows")},
-            "partition": pa.array(stored.partitions, schemas.FILES.field("partition").type),
-            "analyzed": pa.array(known > 0),
-            "columns_analyzed": pa.array(known),
-        }
-        return Answer(data=pa.table(data, schemas.FILES), **self._head("files", shown))
+        listed = stored.files.select(["path", "size", "rows", "deleted_rows"]).to_pylist()
+        more = zip(stored.partitions, stored.is_covered().tolist(), known.tolist(), strict=True)
+        described = [
+            {**row, "partition": dict(partition) if partition else None, "analyzed": covered, "columns_analyzed": count}
+            for row, (partition, covered, count) in zip(listed, more, strict=True)
+        ]
+        return self._answer(Answer, "files", described, shown)
 
     def columns(self, column: str | None = None, at: str | int | datetime | None = None) -> Answer:
         """One row per data file and column that has statistics.
@@ -109,9 +112,7 @@ class Statistics:
             ColumnNotFound: No such column.
         """
         shown = self._at(at)
-        return Answer(
-            data=_table(self._column_rows(column, None, shown), schemas.COLUMNS), **self._head("columns", shown)
-        )
+        return self._answer(Answer, "columns", self._column_rows(column, None, shown), shown)
 
     def snapshots(self) -> Answer:
         """One row per analyzed snapshot, oldest first."""
@@ -120,13 +121,13 @@ class Statistics:
                 "snapshot": one.id,
                 "analyzed_at": rows.moment(one.analyzed_at),
                 **{name: getattr(one, name) for name in ("files", "files_total", "rows")},
-                "columns": len(one.columns) if one.summary else 0,
+                "columns": len(one.columns),
                 "current": self._is_current(one),
                 **{name: getattr(one, name) for name in ("size_bytes", "live_size_bytes")},
             }
             for one in self._snapshots
         ]
-        return Answer("snapshots", self.table, _table(described, schemas.SNAPSHOTS), zone=self._zone)
+        return self._answer(Answer, "snapshots", described)
 
     def view(self, name: str, column: str | None = None, file: str | None = None) -> pa.Table:
         """A view as the data source shows it: the answer's columns and the typed ones of docs/format.md.
@@ -137,10 +138,19 @@ class Statistics:
             file: Only this data file, in the view `columns`.
         """
         if name == "summary":
-            return _table(self._summary_rows(None, self._at(None)), schemas.VIEWS[name])
+            return _view(name, self._summary_rows(None, self._at(None)))
         if name == "columns":
-            return _table(self._column_rows(column, file, self._at(None)), schemas.VIEWS[name])
+            return _view(name, self._column_rows(column, file, self._at(None)))
         return (self.files() if name == "files" else self.snapshots()).to_arrow()
+
+    def check(self, name: str) -> None:
+        """Tells whether a view can be read.
+
+        Raises:
+            NoStatistics: Nothing was analyzed, or only the list of files.
+        """
+        if name in ("summary", "columns"):
+            self._check_depth(self._at(None).snapshot)
 
     def as_row(self) -> rows.Row:
         """The row of this table among others, as `tables` shows them."""
@@ -232,7 +242,7 @@ class Statistics:
         self._check_depth(snapshot)
         stored = self._store.get(snapshot.summary).to_pylist() if snapshot.summary else []
         found = {row["column"]: row for row in stored}
-        scope = shown.scope(snapshot.rows, snapshot.files, snapshot.files_total, exact=snapshot.exact)
+        scope = shown.scope(snapshot.rows, snapshot.files_total, exact=snapshot.exact)
         return [self._summary_row(column, found.get(i), scope) for i, column in enumerate(snapshot.columns)]
 
     def _of_file(self, file: str, shown: Shown) -> list[rows.Row]:
@@ -244,8 +254,10 @@ class Statistics:
             raise InvalidArgument("file", f"{file} is no data file of {self.table}", "files() lists them.")
         of_file = stored.files.slice(paths.index(file), 1).to_pylist()[0]
         known = statistics(self._store, stored.only(paths.index(file)), columns, columns).to_pylist()
+        if not known:
+            raise NoStatistics(self.table, detail=f"of the data file {file}")
         found = {row["column"]: row for row in known}
-        scope = shown.scope(_live(of_file), 1, 1, exact=of_file["deletes"] is None)
+        scope = shown.scope(_live(of_file), 1, exact=of_file["deletes"] is None)
         return [self._summary_row(column, found.get(i), scope) for i, column in enumerate(columns)]
 
     def _summary_row(self, column: Column, row: Mapping[str, Any] | None, scope: rows.Scope) -> rows.Row:
@@ -262,19 +274,16 @@ class Statistics:
             "frequencies_kept": row["frequencies"],
         }
 
-    def _head(self, kind: str, shown: Shown) -> dict[str, Any]:
-        snapshot, current = shown.snapshot, shown.current
-        return {
-            "kind": kind,
-            "subject": self.table,
-            "snapshot": snapshot.id,
-            "current": current,
-            "analyzed_at": rows.moment(snapshot.analyzed_at),
-            "zone": self._zone,
-        }
-
-    def _nothing(self, kind: str) -> Answer:
-        return Answer(kind, self.table, schemas.VIEWS[kind].empty_table(), zone=self._zone)
+    def _answer(self, kind: type[A], verb: str, described: Sequence[rows.Row], shown: Shown | None = None) -> A:
+        return kind(
+            verb,
+            self.table,
+            *_shape(verb, described),
+            snapshot=shown.snapshot.id if shown else None,
+            current=shown.current if shown else None,
+            analyzed_at=rows.moment(shown.snapshot.analyzed_at) if shown else None,
+            zone=self._zone,
+        )
 
 
 def tables_at(location: str) -> Answer:
@@ -287,7 +296,7 @@ def tables_at(location: str) -> Answer:
     if not root.exists():
         raise TableNotFound(location)
     described = [Statistics(place).as_row() for place in places_in(root)]
-    return Answer("tables", location, _table(described, schemas.TABLES))
+    return Answer("tables", location, *_shape("tables", described))
 
 
 def _live(file: Mapping[str, Any]) -> int | None:
@@ -295,5 +304,13 @@ def _live(file: Mapping[str, Any]) -> int | None:
     return physical - deleted if physical is not None and deleted is not None else None
 
 
-def _table(described: Sequence[rows.Row], schema: pa.Schema) -> pa.Table:
-    return pa.Table.from_pylist([{name: row.get(name) for name in schema.names} for row in described], schema)
+def _shape(verb: str, described: Sequence[rows.Row]) -> tuple[tuple[str, ...], tuple[rows.Row, ...], pa.Schema]:
+    """Columns, rows and schema of an answer: only the columns of the SQL function of that name."""
+    schema = schemas.FUNCTIONS[verb]
+    names = tuple(schema.names)
+    return names, tuple({name: row[name] for name in names} for row in described), schema
+
+
+def _view(name: str, described: Sequence[rows.Row]) -> pa.Table:
+    schema = schemas.VIEWS[name]
+    return arrow([{column: row.get(column) for column in schema.names} for row in described], schema.names, schema)

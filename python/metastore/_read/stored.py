@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from metastore._format.manifest import Block, Manifest, Snapshot
     from metastore._store import Store
 
+Partition = list[tuple[str, str]] | None
+
 _DEPTH = {"full": 0, "footer": 1, "files": 2}
 
 
@@ -33,7 +35,7 @@ class StoredFiles:
     """
 
     files: pa.Table
-    partitions: tuple[object, ...]
+    partitions: tuple[Partition, ...]
     covered: tuple[tuple[Block, np.ndarray], ...]
 
     def only(self, ordinal: int) -> StoredFiles:
@@ -42,13 +44,20 @@ class StoredFiles:
         held = tuple((block, live) for block, live in covered if (live >= 0).any())
         return StoredFiles(self.files, self.partitions, held)
 
+    def is_covered(self) -> np.ndarray:
+        """For each file, whether a block knows it."""
+        covered = np.zeros(self.files.num_rows, dtype=bool)
+        for _, live in self.covered:
+            covered[live[live >= 0]] = True
+        return covered
+
 
 def stored_files(store: Store, manifest: Manifest, snapshot: Snapshot) -> StoredFiles:
     """Finds which blocks cover which files of a snapshot."""
     files = store.get(snapshot.table_files)
     keys = zip(files.column("path").to_pylist(), files.column("size").to_pylist(), strict=True)
     position = {key: i for i, key in enumerate(keys)}
-    partitions: list[object] = [None] * files.num_rows
+    partitions: list[Partition] = [None] * files.num_rows
     covered = []
     for block in _preferred(manifest.blocks):
         live = _live_files(store.get(block.files), position, partitions)
@@ -97,7 +106,7 @@ def _preferred(blocks: Sequence[Block]) -> list[Block]:
     return [blocks[i] for i in order]
 
 
-def _live_files(files: pa.Table, position: Mapping[tuple[str, int], int], partitions: list[object]) -> np.ndarray:
+def _live_files(files: pa.Table, position: Mapping[tuple[str, int], int], partitions: list[Partition]) -> np.ndarray:
     ordinals = files.column("file").to_pylist()
     live = np.full(max(ordinals, default=-1) + 1, -1, dtype=np.int64)
     rows = (files.column(name).to_pylist() for name in ("path", "size", "partition"))

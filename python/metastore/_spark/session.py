@@ -8,10 +8,8 @@ from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
-import pyarrow as pa
-
 from metastore import jars
-from metastore._read.schemas import TABLES, VIEWS
+from metastore._read.schemas import FUNCTIONS
 from metastore._spark.failures import translated
 from metastore.answers import Answer
 
@@ -25,7 +23,6 @@ B = TypeVar("B")
 
 EXTENSION = "org.metastore.spark.MetastoreExtensions"
 _SUBJECT = {"explain": "query", "tables": "database"}
-_SCHEMAS = {**VIEWS, "tables": TABLES}
 
 
 def ask(spark: SparkSession, function: str, subject: str | None, arguments: Mapping[str, object], kind: type[A]) -> A:
@@ -43,7 +40,9 @@ def ask(spark: SparkSession, function: str, subject: str | None, arguments: Mapp
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     first = found[0].asDict() if found and function == "summary" else {}
     return kind(
-        *(function, subject or "", _table(function, names, found), first.get("snapshot"), first.get("current")),
+        *(function, subject or "", tuple(names), tuple(_row(row) for row in found), FUNCTIONS.get(function)),
+        snapshot=first.get("snapshot"),
+        current=first.get("current"),
         analyzed_at=_utc(first.get("analyzed_at")),
         zone=zone,
     )
@@ -53,7 +52,7 @@ def settings_of(spark: SparkSession | None) -> Answer:
     """Every setting as the session and this process see it."""
     from metastore import settings  # noqa: PLC0415 - slow to import
 
-    described = [
+    described = tuple(
         {
             "name": one.setting.key,
             "value": one.text,
@@ -62,8 +61,8 @@ def settings_of(spark: SparkSession | None) -> Answer:
             "meaning": one.setting.meaning,
         }
         for one in settings.resolve(spark)
-    ]
-    return Answer("config", "settings", pa.Table.from_pylist(described))
+    )
+    return Answer("config", "settings", tuple(described[0]), described)
 
 
 def configure(builder: B) -> B:
@@ -125,19 +124,9 @@ def appended(present: object, added: str) -> str:
     return ",".join([*parts, *([] if added in parts else [added])])
 
 
-def _table(function: str, names: list[str], found: list[Row]) -> pa.Table:
-    known = _SCHEMAS.get(function)
-    columns = {}
-    for i, name in enumerate(names):
-        values = [_arrow(row[i]) for row in found]
-        columns[name] = pa.array(values, known.field(name).type if known and name in known.names else None)
-    return pa.table(columns)
-
-
-def _arrow(value: Any) -> Any:
-    if isinstance(value, datetime):
-        return _utc(value)
-    return list(value.items()) if isinstance(value, dict) else value
+def _row(row: Row) -> dict[str, Any]:
+    values = row.asDict()
+    return {name: _utc(value) if isinstance(value, datetime) else value for name, value in values.items()}
 
 
 def _utc(value: datetime | None) -> datetime | None:

@@ -41,7 +41,7 @@ def shown_columns(answer: Answer) -> list[str]:
     wanted = [name for name in _SHOWN.get(answer.kind, answer.columns) if name in answer.columns]
     if answer.kind != "summary":
         return wanted
-    return [name for name in wanted if answer.data.column(name).null_count < len(answer) or name in ("min", "max")]
+    return [name for name in wanted if any(row[name] is not None for row in answer.rows) or name in ("min", "max")]
 
 
 def head(name: str) -> str:
@@ -51,8 +51,8 @@ def head(name: str) -> str:
 
 def is_number(answer: Answer, name: str) -> bool:
     """Whether a column is set to the right."""
-    kind = str(answer.data.schema.field(name).type)
-    return kind.startswith(("int", "float", "double"))
+    values = [row[name] for row in answer.rows if row[name] is not None]
+    return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
 def cell(name: str, value: Any) -> str:

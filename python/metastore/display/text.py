@@ -18,9 +18,8 @@ def render(answer: Answer) -> str:
     """The answer as aligned columns, shortened to what a screen holds.
 
     Example:
-        >>> import pyarrow as pa
         >>> from metastore.answers import Answer
-        >>> print(render(Answer("files", "db.t", pa.table({"path": ["/w/a.parquet"], "rows": [1200]}))))
+        >>> print(render(Answer("files", "db.t", ("path", "rows"), ({"path": "/w/a.parquet", "rows": 1200},))))
         db.t
         path       rows
         a.parquet  1,200

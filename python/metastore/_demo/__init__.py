@@ -1,0 +1,1 @@
+"""The demonstration: real tables, real queries, with and without the Metastore."""

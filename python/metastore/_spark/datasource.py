@@ -1,0 +1,154 @@
+"""`spark.read.format("metastore")`: statistics as data frames, without a jar.
+
+A Python data source has no session: it reads a location. Where a table's name is given, the shim in the JVM puts the
+location in its place before anything is read; without the shim a name cannot be resolved, and the error says so.
+"""
+
+from __future__ import annotations
+
+import sys
+from typing import TYPE_CHECKING, Any
+
+from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator
+
+    import pyarrow as pa
+    from pyspark.sql.datasource import Filter, InputPartition
+    from pyspark.sql.types import StructType
+
+_LATER = ("frequencies", "histograms", "histograms_wide", "ranks")
+
+
+class MetastoreDataSource(DataSource):
+    """The data source `metastore`.
+
+    Options: `table` (a name) or `path` (a location; also the argument of `load`), and `view`: `summary` (default),
+    `files`, `columns` or `snapshots`.
+
+    Example:
+        >>> spark.read.format("metastore").option("view", "files").load("/warehouse/db/t")  # doctest: +SKIP
+        DataFrame[path: string, size: bigint, ...]
+    """
+
+    @classmethod
+    def name(cls) -> str:
+        """The name in `format("metastore")`."""
+        return "metastore"
+
+    def schema(self) -> str:
+        """The columns of the view, the same for every table."""
+        from metastore._read.schemas import VIEWS  # noqa: PLC0415 - Spark imports this module at each look-up
+
+        return ddl(VIEWS[self._view()])
+
+    def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is the view's
+        """A reader of the view; one that takes filters only where Spark's worker hands them out.
+
+        Spark refuses every read of a source that takes filters while `spark.sql.python.filterPushdown.enabled` is
+        false, which is its default.
+        """
+        import metastore  # noqa: PLC0415 - as above
+
+        pushes = "pyspark.sql.worker.data_source_pushdown_filters" in sys.modules
+        kind = FilteringReader if pushes else Reader
+        location, view = self._location(), self._view()
+        metastore.open(location).check(view)  # here and not in the task, whose errors come with many lines of Java
+        return kind(location, view)
+
+    def _view(self) -> str:
+        from metastore._read.schemas import VIEWS  # noqa: PLC0415 - as above
+        from metastore.errors import InvalidArgument  # noqa: PLC0415 - as above
+
+        view = (self.options.get("view") or "summary").lower()
+        if view in VIEWS:
+            return view
+        later = " yet" if view in _LATER else ""
+        raise InvalidArgument("view", f"there is no view {view}{later}", f"Views: {', '.join(VIEWS)}.")
+
+    def _location(self) -> str:
+        from metastore._texts import is_location  # noqa: PLC0415 - as above
+        from metastore.errors import InvalidArgument, UnsupportedTable  # noqa: PLC0415 - as above
+
+        given = self.options.get("path") or self.options.get("table")
+        if not given:
+            raise InvalidArgument("table", "no table is given", "Say .load(<location>) or .option('table', <name>).")
+        if is_location(given):
+            return given
+        raise UnsupportedTable(
+            given,
+            "a table's name is resolved by the Metastore's jar, which this Spark does not have",
+            'Give the table\'s location, or start Spark with --jars "$(metastore jar)".',
+        )
+
+
+class Reader(DataSourceReader):
+    """Reads one view of the statistics at a location."""
+
+    def __init__(self, location: str, view: str) -> None:
+        self._location = location
+        self._view = view
+        self._column: str | None = None
+        self._file: str | None = None
+
+    def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - one partition
+        """The rows, as Arrow batches."""
+        import metastore  # noqa: PLC0415 - the worker imports what it needs
+        from metastore.errors import ColumnNotFound  # noqa: PLC0415 - as above
+
+        try:
+            found = metastore.open(self._location).view(self._view, self._column, self._file)
+        except ColumnNotFound:  # from a filter: nothing matches it
+            return iter(())
+        return iter(found.to_batches())
+
+
+class FilteringReader(Reader):
+    """The same, reading only the column or file that a filter names."""
+
+    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
+        """Notes what narrows the search; Spark still applies every filter itself."""
+        if self._view == "columns":
+            for one in filters:
+                self._note(one)
+        return filters
+
+    def _note(self, one: Any) -> None:
+        if isinstance(one, EqualTo) and one.attribute == ("column_name",):
+            self._column = str(one.value)
+        if isinstance(one, EqualTo) and one.attribute == ("path",):
+            self._file = str(one.value)
+
+
+def ddl(schema: pa.Schema) -> str:
+    """An Arrow schema as Spark's DDL.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> ddl(pa.schema([("a", pa.int64()), ("b", pa.map_(pa.string(), pa.list_(pa.float64())))]))
+        '`a` BIGINT, `b` MAP<STRING, ARRAY<DOUBLE>>'
+    """
+    return ", ".join(f"`{field.name}` {_ddl_type(field.type)}" for field in schema)
+
+
+def _ddl_type(kind: pa.DataType) -> str:
+    import pyarrow as pa  # noqa: PLC0415 - see the module's first import
+
+    if pa.types.is_map(kind):
+        return f"MAP<{_ddl_type(kind.key_type)}, {_ddl_type(kind.item_type)}>"
+    if pa.types.is_list(kind):
+        return f"ARRAY<{_ddl_type(kind.value_type)}>"
+    if pa.types.is_decimal(kind):
+        return f"DECIMAL({kind.precision},{kind.scale})"
+    return _DDL[str(kind)]
+
+
+_DDL = {
+    "string": "STRING",
+    "binary": "BINARY",
+    "bool": "BOOLEAN",
+    "int64": "BIGINT",
+    "double": "DOUBLE",
+    "timestamp[us, tz=UTC]": "TIMESTAMP",
+}

@@ -1,0 +1,40 @@
+"""Verbs about the installation: where the jar is, which version, which settings."""
+
+from __future__ import annotations
+
+from importlib import metadata
+
+from metastore.cli.options import Json  # noqa: TC001 - typer reads annotations at run time
+from metastore.cli.output import reporting
+
+
+def jar(*, json: Json = False) -> None:
+    """Print the path of the jar, for spark-submit --jars "$(metastore jar)"."""
+    with reporting(as_json=json) as output:
+        from metastore import jars  # noqa: PLC0415 - not needed for --help
+
+        output.text("jar", str(jars.shim()))
+
+
+def version(*, json: Json = False) -> None:
+    """Print the versions of the Metastore and of the libraries it uses."""
+    with reporting(as_json=json) as output:
+        from metastore import __version__  # noqa: PLC0415 - as above
+
+        libraries = ("pyspark", "pyarrow", "obstore")
+        output.facts("version", {"metastore": __version__, **{name: _version(name) for name in libraries}})
+
+
+def config(*, json: Json = False) -> None:
+    """One line per setting: its value here and where that comes from."""
+    with reporting(as_json=json) as output:
+        import metastore  # noqa: PLC0415 - as above
+
+        output.answer(metastore.config())
+
+
+def _version(package: str) -> str | None:
+    try:
+        return metadata.version(package)
+    except metadata.PackageNotFoundError:
+        return None

@@ -1,0 +1,27 @@
+"""The table of contents of the command line."""
+
+from __future__ import annotations
+
+import typer
+
+from metastore.cli import about, reading
+
+app = typer.Typer(
+    name="metastore",
+    help="Statistics of lakehouse tables on Spark: fewer files read, truer plans, answers at hand.",
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the answer is stale, 4 no statistics.",
+    no_args_is_help=True,
+    rich_markup_mode=None,  # rich takes longer to import than all the rest of --help
+    add_completion=True,
+    pretty_exceptions_show_locals=False,
+)
+
+app.command()(reading.summary)
+app.command()(reading.files)
+app.command()(reading.columns)
+app.command()(reading.snapshots)
+app.command()(reading.tables)
+app.command()(reading.explain)
+app.command()(about.config)
+app.command()(about.jar)
+app.command()(about.version)

@@ -1,0 +1,163 @@
+"""The one way out: commands hand over answers, notes and errors, an output decides how they look.
+
+Answers go to stdout, everything else to stderr, so that a pipe gets nothing but the answer.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import sys
+from contextlib import contextmanager
+from datetime import datetime
+from typing import TYPE_CHECKING, Any, Protocol
+
+import typer
+
+from metastore.errors import InvalidArgument, InvalidSetting, MetastoreError, NoStatistics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping
+
+    from metastore.answers import Answer
+
+OK, FAILED, USAGE, STALE, NO_STATISTICS = range(5)
+"""Exit codes."""
+
+VERSION_OF_DOCUMENT = 1
+
+
+class Output(Protocol):
+    """How a command tells its result."""
+
+    def answer(self, answer: Answer) -> None:
+        """Shows an answer."""
+
+    def facts(self, kind: str, facts: Mapping[str, Any]) -> None:
+        """Shows named values."""
+
+    def text(self, kind: str, text: str) -> None:
+        """Shows one value alone, for scripts to take."""
+
+    def note(self, text: str) -> None:
+        """Says something beside the result."""
+
+    def error(self, error: MetastoreError) -> None:
+        """Says why there is no result."""
+
+
+class PlainOutput:
+    """Text without colours and frames, every row in full: for pipes."""
+
+    def answer(self, answer: Answer) -> None:
+        """See `Output`."""
+        from metastore.display.text import complete  # noqa: PLC0415 - pyarrow is slow to import
+
+        typer.echo(complete(answer))
+
+    def facts(self, kind: str, facts: Mapping[str, Any]) -> None:  # noqa: ARG002 - text needs no kind
+        """See `Output`."""
+        width = max(map(len, facts), default=0)
+        for name, value in facts.items():
+            typer.echo(f"{name.ljust(width)}  {_shown(value)}")
+
+    def text(self, kind: str, text: str) -> None:  # noqa: ARG002 - as above
+        """See `Output`."""
+        typer.echo(text)
+
+    def note(self, text: str) -> None:
+        """See `Output`."""
+        typer.echo(text, err=True)
+
+    def error(self, error: MetastoreError) -> None:
+        """See `Output`."""
+        typer.echo(f"error: [{error.code}] {error.message}", err=True)
+        if error.hint:
+            typer.echo(f"  {error.hint}", err=True)
+
+
+class ConsoleOutput(PlainOutput):
+    """Tables that fit the terminal, with colours unless NO_COLOR is set."""
+
+    def answer(self, answer: Answer) -> None:
+        """See `Output`."""
+        from rich.console import Console  # noqa: PLC0415 - as above
+
+        Console().print(answer)
+
+
+class JsonOutput:
+    """One JSON document on stdout, also for errors; `version` grows when fields change their meaning."""
+
+    def answer(self, answer: Answer) -> None:
+        """See `Output`."""
+        _dump(answer.to_dict())
+
+    def facts(self, kind: str, facts: Mapping[str, Any]) -> None:
+        """See `Output`."""
+        _dump({"version": VERSION_OF_DOCUMENT, "kind": kind, **facts})
+
+    def text(self, kind: str, text: str) -> None:
+        """See `Output`."""
+        _dump({"version": VERSION_OF_DOCUMENT, "kind": kind, kind: text})
+
+    def note(self, text: str) -> None:
+        """Notes are for people: what they say also stands in the document."""
+
+    def error(self, error: MetastoreError) -> None:
+        """See `Output`."""
+        facts = {"code": error.code, "message": error.message, "hint": error.hint}
+        _dump({"version": VERSION_OF_DOCUMENT, "kind": "error", **facts})
+
+
+@contextmanager
+def reporting(*, as_json: bool) -> Iterator[Output]:
+    """The output of one command; a MetastoreError is shown and becomes the exit code.
+
+    Raises:
+        typer.Exit: With the code that stands for the error.
+    """
+    output: Output = JsonOutput() if as_json else ConsoleOutput() if sys.stdout.isatty() else PlainOutput()
+    try:
+        yield output
+    except MetastoreError as error:
+        output.error(error)
+        raise typer.Exit(exit_code(error)) from error
+
+
+def exit_code(error: MetastoreError) -> int:
+    """The exit code that stands for an error."""
+    if isinstance(error, NoStatistics) or error.code == NoStatistics.code:
+        return NO_STATISTICS
+    return USAGE if isinstance(error, InvalidArgument | InvalidSetting) else FAILED
+
+
+def show(output: Output, answer: Answer) -> None:
+    """Shows an answer and leaves with 3 where the table has changed since.
+
+    Raises:
+        typer.Exit: The answer is stale.
+    """
+    output.answer(answer)
+    if answer.current is False:
+        output.note("The table has changed since it was analyzed: metastore analyze brings this up to date.")
+        raise typer.Exit(STALE)
+
+
+def _dump(document: Mapping[str, Any]) -> None:
+    typer.echo(json.dumps(_plain(document), ensure_ascii=False, allow_nan=False, default=str))
+
+
+def _plain(value: Any) -> Any:
+    """JSON knows no NaN and no times."""
+    if isinstance(value, dict):
+        return {str(key): _plain(part) for key, part in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(part) for part in value]
+    if isinstance(value, datetime):
+        return value.isoformat()
+    return str(value) if isinstance(value, float) and not math.isfinite(value) else value
+
+
+def _shown(value: Any) -> str:
+    return "" if value is None else ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
