@@ -33,6 +33,23 @@ object StoredValue {
     case (other, _) => other
   }
 
+  /** Catalyst's internal value in the order of [[LongBounds]]. */
+  def orderedLong(value: Any, dataType: DataType): Long = (value, dataType) match {
+    case (flag: Boolean, _) => if (flag) 1 else 0
+    case (number: Number, FloatType | DoubleType) => DoubleOrder.key(number.doubleValue)
+    case (decimal: Decimal, d: DecimalType) => decimal.toJavaBigDecimal.setScale(d.scale).unscaledValue.longValueExact
+    case (number: Number, _) => number.longValue
+    case _ => throw new IllegalArgumentException(s"$value is no ${dataType.catalogString}")
+  }
+
+  /** Catalyst's internal value in the order of [[BytesBounds]]. */
+  def orderedBytes(value: Any): Array[Byte] = value match {
+    case text: UTF8String => text.getBytes
+    case bytes: Array[Byte] => bytes
+    case decimal: Decimal => DecimalBytes.of(decimal.toJavaBigDecimal.unscaledValue)
+    case other => throw new IllegalArgumentException(s"$other has no order by bytes")
+  }
+
   private def ofLong(value: Long, dataType: DataType): Any = dataType match {
     case BooleanType => value != 0
     case ByteType => value.toByte

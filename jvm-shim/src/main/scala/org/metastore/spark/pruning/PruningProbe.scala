@@ -1,0 +1,122 @@
+package org.metastore.spark.pruning
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.Attribute
+import org.apache.spark.sql.types.{DataType, StructType}
+
+import org.metastore.spark.store.{ColumnZone, FileList, FileStatistics, Manifest, StatisticsStore, ZoneFiles}
+
+/**
+ * Asks the pruning rules without a query: which files would a filter read, and why? A diagnostic, meant for tests, for
+ * `metastore.explain` and for the shell. The filter passes Spark's analyzer and optimizer first, as in a query.
+ *
+ * {{{
+ * val probe = PruningProbe.open(spark, "a INT, s STRUCT<x: STRING>", "/warehouse/db/t/_metastore", uuid)
+ * probe.kept("a > 5 AND s.x LIKE 'p%'")     // "0110": the second and the third file
+ * }}}
+ */
+final class PruningProbe private (
+    filters: FilterReader, val statistics: FileStatistics, resolver: ColumnResolver) {
+
+  /** Paths of the files, in the order of all answers. */
+  def paths: Array[String] = statistics.files.paths
+
+  /** For each file `1` if the filter has to read it, `0` if no row can match. */
+  def kept(filter: String): String = {
+    val verdicts = verdictsOf(filter)
+    (0 until verdicts.length).map(i => if (verdicts.kept(i)) '1' else '0').mkString
+  }
+
+  /** As `kept`, for many filters at once. */
+  def keptByAll(filters: Array[String]): Array[String] = filters.map(kept)
+
+  /** For each file `1` if it is proven that all its rows match. */
+  def matchedFully(filter: String): String =
+    compiled(filter).allRowsMatch(statistics).map(proven => if (proven) '1' else '0').mkString
+
+  /** Why each file is kept or skipped, and which conjuncts could not be used and why: one JSON object. */
+  def explain(filter: String): String = {
+    val rule = compiled(filter)
+    val verdicts = rule.evaluate(statistics)
+    val json = new ObjectMapper()
+    val answer = json.createObjectNode()
+    rule.conjuncts.foreach(conjunct => answer.withArray[com.fasterxml.jackson.databind.node.ArrayNode]("conjuncts").add(conjunct.sql))
+    val unused = answer.putObject("unused")
+    verdicts.unused.toSeq.sortBy(_._1).foreach { case (i, reason) => unused.put(i.toString, reason.toString) }
+    val files = answer.putArray("files")
+    (0 until verdicts.length).foreach { i =>
+      val reason = verdicts.reason(i)
+      files.addObject().put("path", paths(i)).put("kept", verdicts.kept(i)).put("conjunct", verdicts.skippedBy(i))
+        .put("reason", reason.code.name).put("sentence", reason.sentence)
+    }
+    json.writeValueAsString(answer)
+  }
+
+  private def compiled(filter: String): CompiledFilter = PruningRule.compile(filters.conjuncts(filter), resolver)
+
+  private def verdictsOf(filter: String): Verdicts = compiled(filter).evaluate(statistics)
+}
+
+object PruningProbe {
+  private val LimitMillis = 60000L
+
+  /**
+   * Probes stored statistics; its files are all that the statistics know.
+   *
+   * @param ddl  the table's columns, as in CREATE TABLE
+   * @param root folder of the statistics
+   * @param uuid of the table
+   */
+  def open(spark: SparkSession, ddl: String, root: String, uuid: String): PruningProbe = {
+    val store = StatisticsStore.open(root, spark.sessionState.newHadoopConf())
+    val planning = store.planning(uuid, LimitMillis).fold(reason => throw new IllegalStateException(reason.toString), identity)
+    val files = planning.manifest.blocks.flatMap(store.dataFiles(_)).groupBy(_.path).values.map(_.last).toSeq.sortBy(_.path)
+    val list = new FileList(
+      files.map(_.path).toArray, files.map(_.size).toArray,
+      if (files.forall(_.modified.isDefined)) files.map(_.modified.get).toArray else null)
+    new PruningProbe(new FilterReader(spark, StructType.fromDDL(ddl)), planning.of(list), byPath(planning.manifest))
+  }
+
+  /**
+   * Probes statistics that are given: a JSON list of files, each with `rows` and `columns`; a column has `nulls`, `nans`,
+   * `lo`, `hi` (SQL expressions), `lo_exact`, `hi_exact`, all optional, and `rows` where they differ from the file's.
+   */
+  def ofZones(spark: SparkSession, ddl: String, zones: String): PruningProbe = {
+    val schema = StructType.fromDDL(ddl)
+    val filters = new FilterReader(spark, schema)
+    val files = new ObjectMapper().readTree(zones)
+    val list = (0 until files.size).map(files.get)
+    val rows = list.map(file => optionalLong(file, "rows").getOrElse(-1L))
+    val columns = leaves(schema, Nil).map { case (path, dataType) =>
+      (key(path), dataType) -> list.map { file =>
+        Option(file.path("columns").get(path.mkString("."))).map(zone(_, optionalLong(file, "rows"), dataType, filters))
+      }
+    }.toMap
+    new PruningProbe(filters, new ZoneFiles(rows.toArray, columns), (root, path) => Some(key(root.name +: path)))
+  }
+
+  private def key(path: Seq[String]): String = path.mkString("\u0000")
+
+  private def leaves(schema: StructType, above: Seq[String]): Seq[(Seq[String], DataType)] = schema.fields.toSeq.flatMap { field =>
+    field.dataType match {
+      case inner: StructType => leaves(inner, above :+ field.name)
+      case dataType => Seq((above :+ field.name, dataType))
+    }
+  }
+
+  private def zone(column: JsonNode, rows: Option[Long], dataType: DataType, filters: FilterReader): ColumnZone = ColumnZone(
+    optionalLong(column, "rows").orElse(rows).getOrElse(-1), optionalLong(column, "nulls"), optionalLong(column, "nans"),
+    Option(column.get("lo")).map(text => filters.value(text.asText, dataType)),
+    Option(column.get("hi")).map(text => filters.value(text.asText, dataType)),
+    column.path("lo_exact").asBoolean(true), column.path("hi_exact").asBoolean(true), None, None, None)
+
+  private def optionalLong(node: JsonNode, field: String): Option[Long] =
+    Option(node.get(field)).filterNot(_.isNull).map(_.asLong)
+
+  /** Columns by the paths that the statistics know them by, the newest block first. */
+  private def byPath(manifest: Manifest): ColumnResolver = {
+    val keys = manifest.blocks.flatMap(_.columns).map(entry => entry.path -> entry.key).toMap
+    (root: Attribute, path: Seq[String]) => keys.get(root.name +: path)
+  }
+}

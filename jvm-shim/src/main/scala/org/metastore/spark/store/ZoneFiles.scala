@@ -1,0 +1,67 @@
+package org.metastore.spark.store
+
+import org.apache.spark.sql.types.DataType
+
+import org.metastore.spark.explain.{Reason, ReasonCode}
+
+/**
+ * Statistics of a few files that are given instead of read: for questions of the kind "would a file like this be skipped?".
+ * They pass the same checks as stored ones.
+ *
+ * @param rows    of each file; -1 is unknown
+ * @param columns by key and type: what is known in each file
+ */
+final class ZoneFiles(override val rows: Array[Long], columns: Map[(String, DataType), Seq[Option[ColumnZone]]])
+  extends FileStatistics {
+  private val length = rows.length
+  private val ordinals = Array.range(0, length)
+
+  override val files: FileList = new FileList(ordinals.map(i => s"file-$i"), new Array[Long](length))
+  override def fingerprint: String = "given"
+  override def known(file: Int): Boolean = true
+  override def knownFiles: Int = length
+  override def load(columns: Seq[(String, DataType)]): Unit = ()
+
+  override def column(key: String, dataType: DataType): Either[Reason, ColumnZones] =
+    columns.get((key, dataType)).map(assembled(key, dataType, _)).toRight(Reason(ReasonCode.UnknownColumn, "column" -> key))
+
+  override def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes] =
+    columns.get((key, dataType)).map { zones =>
+      def of[T](missing: T)(get: ColumnZone => Option[T]): Seq[T] = zones.map(_.flatMap(get).getOrElse(missing))
+      new ColumnSizes(of(-1L)(_.distinct).toArray, of(Double.NaN)(_.avgLen).toArray, of(-1L)(_.maxLen).toArray)
+    }.toRight(Reason(ReasonCode.UnknownColumn, "column" -> key))
+
+  override def zone(key: String, dataType: DataType, file: Int): Option[ColumnZone] =
+    columns.get((key, dataType)).flatMap(_(file))
+
+  private def assembled(key: String, dataType: DataType, zones: Seq[Option[ColumnZone]]): ColumnZones = {
+    val block = Block("given", "full", IndexedSeq.empty, ZoneFiles.NoObject, Nil)
+    val joined = new JoinedBlock(block, rows, ordinals)
+    val served = if (ServedTypes.ordered(dataType)) ServedType.Full else ServedType.Counts
+    new ZoneAssembler(key, dataType, length).assemble(Seq(Part(joined, served, stored(dataType, zones))))
+  }
+
+  private def stored(dataType: DataType, zones: Seq[Option[ColumnZone]]): BlockColumn = {
+    def counts(get: ColumnZone => Option[Long]): Array[Long] = zones.map(_.flatMap(get).getOrElse(-1L)).toArray
+    def longs(get: ColumnZone => Option[Any], missing: Long): Array[Long] =
+      zones.map(_.flatMap(get).fold(missing)(StoredValue.orderedLong(_, dataType))).toArray
+    def bytes(get: ColumnZone => Option[Any]): Array[Array[Byte]] =
+      zones.map(_.flatMap(get).fold[Array[Byte]](null)(StoredValue.orderedBytes(_))).toArray
+    val encoding = ServedType.encoding(dataType)
+    val isBytes = encoding.contains(Encoding.BinaryValues)
+    val isNumber = encoding.isDefined && !isBytes
+    new BlockColumn(
+      zones.map(_.isDefined).toArray, counts(zone => Some(zone.rows)), counts(_.nulls), counts(_.nans),
+      if (isNumber) longs(_.lo, Long.MinValue) else null, if (isNumber) longs(_.hi, Long.MaxValue) else null,
+      if (isBytes) bytes(_.lo) else null, if (isBytes) bytes(_.hi) else null, zones.map(_.fold(0.toByte)(flags)).toArray)
+  }
+
+  private def flags(zone: ColumnZone): Byte = (
+    (if (zone.lo.isDefined) Bounds.HasLo else 0) | (if (zone.hi.isDefined) Bounds.HasHi else 0) |
+      (if (zone.lo.isDefined && zone.loExact) Bounds.LoExact else 0) |
+      (if (zone.hi.isDefined && zone.hiExact) Bounds.HiExact else 0)).toByte
+}
+
+private object ZoneFiles {
+  private val NoObject = ObjectRef("", 0, "", 0, 0, "")
+}
