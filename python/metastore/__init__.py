@@ -3,7 +3,7 @@
 Example:
     >>> import metastore
     >>> sorted(metastore.__all__)[:3]
-    ['Answer', 'MetastoreError', 'Statistics']
+    ['AnalyzeReport', 'Answer', 'MetastoreError']
 """
 
 from __future__ import annotations
@@ -24,6 +24,8 @@ if TYPE_CHECKING:
         tables,
         version,
     )
+    from metastore._analyze.public import analyze
+    from metastore._analyze.report import AnalyzeReport
     from metastore._read.statistics import Statistics
     from metastore.answers import Answer
     from metastore.errors import MetastoreError
@@ -31,6 +33,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "metastore._analyze.public": ("analyze",),
+    "metastore._analyze.report": ("AnalyzeReport",),
     "metastore._api": (
         *("columns", "config", "configure", "explain", "files", "open", "snapshots", "summary", "tables", "version"),
     ),
@@ -41,9 +45,11 @@ _HOME = {
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
 __all__ = [
+    "AnalyzeReport",
     "Answer",
     "MetastoreError",
     "Statistics",
+    "analyze",
     "columns",
     "config",
     "configure",

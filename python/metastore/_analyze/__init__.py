@@ -1,1 +1,57 @@
-"""Analyzing tables: which files to read, the job that reads them, and the computing kernel."""
+"""ANALYZE: finds what is missing, computes it in one Spark job, reduces it to table level, commits.
+
+Executors import modules of this package: nothing here imports Spark, a store or a table format before it is used.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from metastore._analyze.progress import Progress
+    from metastore._analyze.report import AnalyzeReport
+
+__all__ = ["run"]
+
+
+def run(
+    spark: SparkSession,
+    table: str,
+    *,
+    columns: Sequence[str] | None = None,
+    all_columns: bool = False,
+    noscan: bool = False,
+    partition: Mapping[str, Any] | None = None,
+    progress: bool | Progress = False,
+) -> AnalyzeReport:
+    """Analyze a table as an `ANALYZE TABLE` statement says.
+
+    Args:
+        spark: A classic session.
+        table: A name as in SQL.
+        columns: `FOR COLUMNS`.
+        all_columns: `FOR ALL COLUMNS`.
+        noscan: `NOSCAN`. Without any of the three: bounds from footers.
+        partition: `PARTITION`: partition column to value.
+        progress: Whether to show progress on stderr, or what to tell it.
+
+    Returns:
+        What was done.
+
+    Raises:
+        MetastoreError: An unknown table, column or partition, a table or store that is not supported; nothing was
+            written.
+
+    Example:
+        >>> run(spark, "cat.db.sales", all_columns=True).committed  # doctest: +SKIP
+        True
+    """
+    from metastore._analyze.pipeline import Statement, analyze  # noqa: PLC0415 - see above
+
+    depth = "files" if noscan else "full" if all_columns or columns is not None else "footer"
+    wanted = None if columns is None else tuple(columns)
+    return analyze(spark, Statement(table, wanted, dict(partition or {}), depth), progress)

@@ -1,0 +1,125 @@
+"""Writes a block: detail objects and summaries first, the list of files last."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, Protocol
+
+import pyarrow as pa
+
+from metastore._format.layout import columns_per_object, columns_per_row_group, row_groups
+from metastore._format.manifest import Block, SummaryRef, block_to_footer
+from metastore._format.objects import BLOCK_KEY
+from metastore._format.schemas import FILES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from metastore._format.columns import Column
+    from metastore._format.manifest import TableIdentity
+    from metastore._format.objects import ObjectRef
+    from metastore._tables.model import DataFile
+
+_ROW_GROUPS = 16
+
+
+class Put(Protocol):
+    """Writes one object, in the driver or in an executor."""
+
+    def __call__(self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str]) -> ObjectRef:
+        """Write a table as an object of a kind; return its reference."""
+
+
+@dataclass(frozen=True)
+class Content:
+    """What a block will hold.
+
+    Attributes:
+        computed: `full`, `footer` or `files`.
+        columns: The columns that ordinals mean.
+        files: The data files, in the order of their ordinals.
+        summary: Rows of the `summary` schema; None without columns.
+        sketches: Rows of the `sketches` schema, or None.
+    """
+
+    computed: str
+    columns: tuple[Column, ...]
+    files: tuple[DataFile, ...]
+    summary: pa.Table | None = None
+    sketches: pa.Table | None = None
+
+
+def write_block(put: Put, content: Content, table: TableIdentity, settings: Mapping[str, Any]) -> Block:
+    """Write the objects of a block.
+
+    Args:
+        put: Where to.
+        content: What.
+        table: Whose statistics these are.
+        settings: What they were computed with.
+
+    Returns:
+        The entry for the manifest.
+
+    Example:
+        >>> write_block(put, Content("files", (), files), identity, {}).computed  # doctest: +SKIP
+        'files'
+    """
+    block = str(uuid.uuid4())
+    sketches = _write_sketches(put, content.sketches)
+    summary = _write_summary(put, content)
+    footer = block_to_footer(block, content.computed, content.columns, summary, table, dict(settings))
+    rows = _files_table(content.files, sketches)
+    files = put("files", rows, [rows.num_rows], {BLOCK_KEY: footer})
+    return Block(block, content.computed, content.columns, files, summary)
+
+
+def _write_sketches(put: Put, table: pa.Table | None) -> ObjectRef | None:
+    if table is None or table.num_rows == 0:
+        return None
+    ordered = table.sort_by([("column", "ascending"), ("file", "ascending")])
+    columns = ordered.column("column")
+    per_group = -(-len(columns.unique()) // _ROW_GROUPS)
+    return put("sketches", ordered, row_groups(columns, per_group), {})
+
+
+def _write_summary(put: Put, content: Content) -> tuple[SummaryRef, ...]:
+    if content.summary is None or content.summary.num_rows == 0:
+        return ()
+    ordered = content.summary.sort_by([("column", "ascending"), ("file", "ascending")])
+    ordinals = ordered.column("column").to_numpy()
+    per_object = columns_per_object(len(content.files))
+    per_group = columns_per_row_group(len(content.files))
+    written = []
+    for first in range(0, len(content.columns), per_object):
+        start, end = ordinals.searchsorted([first, first + per_object])
+        if start < end:
+            part = ordered.slice(start, end - start)
+            ref = put("summary", part, row_groups(part.column("column"), per_group), {})
+            held = range(first, min(first + per_object, len(content.columns)))
+            written.append(SummaryRef(ref, tuple(held)))
+    return tuple(written)
+
+
+def _files_table(files: Sequence[DataFile], sketches: ObjectRef | None) -> pa.Table:
+    count = len(files)
+    partitions = [list(file.partition.items()) or None for file in files]
+    values = {
+        "file": range(count),
+        "path": [file.path for file in files],
+        "size": [file.size for file in files],
+        "modified": [None] * count,
+        "rows": [file.rows for file in files],
+        "partition": partitions,
+    }
+    if sketches is not None:
+        values |= {
+            "sketches_name": [sketches.name] * count,
+            "sketches_length": [sketches.length] * count,
+            "sketches_sha256": [sketches.sha256] * count,
+            "sketches_footer_length": [sketches.footer_length] * count,
+            "sketches_footer_sha256": [sketches.footer_sha256] * count,
+            "sketches_file": range(count),
+        }
+    return pa.table([pa.array(values.get(field.name, [None] * count), field.type) for field in FILES], schema=FILES)

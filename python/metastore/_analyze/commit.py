@@ -1,0 +1,174 @@
+"""Writes the table level and commits it together with new blocks."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from metastore._analyze.coverage import DEPTHS
+from metastore._analyze.kernel import reduce_column, table_sketches_table, table_summary_table
+from metastore._analyze.level import Level
+from metastore._format.layout import row_groups
+from metastore._format.manifest import Manifest, Snapshot
+from metastore._format.schemas import TABLE_FILES
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from metastore._analyze.coverage import Coverage
+    from metastore._format.manifest import Block, TableIdentity
+    from metastore._format.objects import ObjectRef
+    from metastore._store import Store
+    from metastore._tables.model import DataFile, TableFacts
+
+_ROW_GROUPS = 16
+NEVER_WRITTEN = "none"
+
+
+@dataclass(frozen=True)
+class TableLevel:
+    """The reduction of one snapshot.
+
+    Attributes:
+        snapshot: Its entry for the manifest.
+        objects: How many objects were written for it.
+    """
+
+    snapshot: Snapshot
+    objects: int
+
+
+def write_level(store: Store, facts: TableFacts, coverage: Coverage) -> TableLevel:
+    """Reduce what is known of the live files and write it.
+
+    Args:
+        store: Where blocks are and the result goes.
+        facts: The table at the snapshot.
+        coverage: What is known.
+
+    Returns:
+        The snapshot's entry.
+
+    Example:
+        >>> write_level(store, facts, coverage).snapshot.files  # doctest: +SKIP
+        12
+    """
+    rows, depth = [], 0
+    ordinals = {column.key: place for place, column in enumerate(facts.columns)}
+    for known in Level(store, coverage.blocks, facts.files).columns(facts.columns):
+        reduced = reduce_column(known.column, known.rows, known.thetas)
+        rows.append((ordinals[known.column.key], reduced, known.rows.num_rows))
+        depth = max(depth, DEPTHS[known.computed])
+    summary = _put(store, "table-summary", table_summary_table(rows))
+    sketches = _put(store, "table-sketches", table_sketches_table(rows))
+    files = store.put("table-files", *_one_group(_files_table(facts.files, coverage)))
+    snapshot = Snapshot(
+        id=snapshot_id(facts),
+        analyzed_at=datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        computed=next(name for name, rank in DEPTHS.items() if rank == depth),
+        columns=facts.columns,
+        table_files=files,
+        summary=summary,
+        sketches=sketches,
+        **_totals(facts.files, coverage),
+    )
+    return TableLevel(snapshot, 1 + (summary is not None) + (sketches is not None))
+
+
+def _totals(files: Sequence[DataFile], coverage: Coverage) -> Mapping[str, Any]:
+    known = all(file.deleted_rows is not None for file in files)
+    return {
+        "exact": all(file.deletes is None for file in files),
+        "files": sum(1 for file in files if coverage.holders(file)),
+        "files_total": len(files),
+        "rows": sum(file.rows - (file.deleted_rows or 0) for file in files) if known else None,
+        "physical_rows": sum(file.rows for file in files),
+        "size_bytes": sum(file.size for file in files),
+        "live_size_bytes": sum(map(_live_size, files)) if known else None,
+    }
+
+
+def _live_size(file: DataFile) -> int:
+    live = file.rows - (file.deleted_rows or 0)
+    return file.size * live // file.rows if file.rows else file.size
+
+
+def _put(store: Store, kind: str, table: pa.Table) -> ObjectRef | None:
+    if table.num_rows == 0:
+        return None
+    ordered = table.sort_by("column")
+    return store.put(kind, ordered, row_groups(ordered.column("column"), -(-ordered.num_rows // _ROW_GROUPS)))
+
+
+def _one_group(table: pa.Table) -> tuple[pa.Table, list[int]]:
+    return table, [table.num_rows] if table.num_rows else []
+
+
+def _files_table(files: Sequence[DataFile], coverage: Coverage) -> pa.Table:
+    best = [coverage.best(file) for file in files]
+    values = {
+        "block": [found and found.block.id for found in best],
+        "file": [found and found.ordinals[file.path, file.size] for file, found in zip(files, best, strict=True)],
+        "path": [file.path for file in files],
+        "size": [file.size for file in files],
+        "rows": [file.rows for file in files],
+        "deletes": [file.deletes for file in files],
+        "deleted_rows": [file.deleted_rows for file in files],
+        "log_files": [None] * len(files),
+    }
+    return pa.table([pa.array(values[field.name], field.type) for field in TABLE_FILES], schema=TABLE_FILES)
+
+
+class Change:
+    """A commit as a change of whatever manifest is the newest.
+
+    Attributes:
+        base: Ids of the blocks that the manifest had when the change was applied last.
+    """
+
+    def __init__(
+        self,
+        identity: TableIdentity,
+        blocks: tuple[Block, ...],
+        dropped: frozenset[str],
+        snapshot: Snapshot,
+        settings: Mapping[str, Any],
+    ) -> None:
+        """Describe the change.
+
+        Args:
+            identity: The table.
+            blocks: Blocks to add, where they are not there yet.
+            dropped: Ids of blocks to leave out.
+            snapshot: The snapshot's entry, to add or replace.
+            settings: What everything was computed with.
+        """
+        self.base: frozenset[str] = frozenset()
+        self._identity = identity
+        self._blocks = blocks
+        self._dropped = dropped
+        self._snapshot = snapshot
+        self._settings = dict(settings)
+
+    def __call__(self, old: Manifest | None) -> Manifest:
+        """Apply the change."""
+        start = old or Manifest(table=self._identity)
+        self.base = frozenset(block.id for block in start.blocks)
+        kept = tuple(block for block in start.blocks if block.id not in self._dropped)
+        added = tuple(block for block in self._blocks if block.id not in self.base | self._dropped)
+        others = (entry for entry in start.snapshots if entry.id != self._snapshot.id)
+        return replace(start, blocks=kept + added, snapshots=(*others, self._snapshot), settings=self._settings)
+
+
+def snapshot_id(facts: TableFacts) -> str:
+    """Name the snapshot in the manifest; a table that was never written has one too.
+
+    Example:
+        >>> snapshot_id(facts)  # doctest: +SKIP
+        '8109820029083300198'
+    """
+    return facts.snapshot or NEVER_WRITTEN

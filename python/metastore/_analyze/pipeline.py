@@ -1,0 +1,202 @@
+"""One ANALYZE from the statement to the commit."""
+
+from __future__ import annotations
+
+import logging
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it has no types
+from pyspark.errors import PySparkException
+
+from metastore import _tables, settings
+from metastore._analyze.commit import Change, snapshot_id, write_level
+from metastore._analyze.coverage import Coverage, DamagedBlock, index
+from metastore._analyze.failures import cause_of
+from metastore._analyze.progress import Progress, progress_of
+from metastore._analyze.report import AnalyzeReport
+from metastore._analyze.request import Request, resolve
+from metastore._analyze.tasks import Outcome, Runner
+from metastore._analyze.worker import Destination
+from metastore._format.manifest import TableIdentity
+from metastore._store import Store
+from metastore._store.location import store_uri
+from metastore._store.unreferenced import find_unreferenced_blocks
+from metastore.errors import AnalyzeFailed
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+    from metastore._analyze.coverage import Work
+    from metastore._format.manifest import Block, Manifest
+    from metastore._tables.model import TableFacts
+
+SETTINGS: Mapping[str, Any] = {"theta_lgk": 12, "theta_hash": "iceberg"}
+_BUDGET = 1 << 30
+_ROUNDS = 5
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Statement:
+    """An ANALYZE statement.
+
+    Attributes:
+        table: A name as in SQL.
+        columns: Names of columns; None means all.
+        partition: Partition column to value.
+        depth: `full`, `footer` or `files`.
+    """
+
+    table: str
+    columns: tuple[str, ...] | None
+    partition: Mapping[str, Any]
+    depth: str
+
+
+def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress) -> AnalyzeReport:  # noqa: FBT001 - passed on
+    """Run a statement.
+
+    Args:
+        spark: A classic session.
+        statement: What to do.
+        progress: Whether to show progress on stderr, or what to tell it.
+
+    Returns:
+        What was done.
+
+    Raises:
+        MetastoreError: See `metastore._analyze.run`.
+
+    Example:
+        >>> analyze(spark, Statement("db.sales", None, {}, "files"), False).files_read  # doctest: +SKIP
+        0
+    """
+    started = time.monotonic()
+    facts = _tables.load(spark, statement.table)
+    request = resolve(
+        facts,
+        columns=statement.columns,
+        partition=statement.partition,
+        depth=statement.depth,
+        case_sensitive=spark.conf.get("spark.sql.caseSensitive", "false") == "true",
+    )
+    shown = progress_of(progress, facts.name)
+    try:
+        run = _Run(spark, facts, request, shown)
+        run.until_current()
+    finally:
+        shown.close()
+    return run.report(time.monotonic() - started)
+
+
+class _Run:
+    """The state of one ANALYZE: rounds of looking, computing and committing, until nothing is missing."""
+
+    def __init__(self, spark: SparkSession, facts: TableFacts, request: Request, progress: Progress) -> None:
+        self._facts = facts
+        self._request = request
+        self._identity = TableIdentity(facts.format, facts.uuid, facts.root, facts.name)
+        self._keep = settings.get("spark.metastore.snapshots.keep", spark)
+        uri = store_uri(self._identity, settings.get("spark.metastore.store", spark))
+        self._store = Store.open(uri, writable=True)
+        destination = Destination(uri, self._identity, SETTINGS, _BUDGET)
+        self._runner = Runner(spark, facts, self._store, destination, progress)
+        self._outcome = Outcome()
+        self._coverage = Coverage([], facts.files)
+        self._damaged: set[str] = set()
+        self._level_objects = 0
+        self._committed = False
+
+    def until_current(self) -> None:
+        """Compute and commit what is missing; again when other writers committed meanwhile."""
+        stale = False
+        for _ in range(_ROUNDS):
+            try:
+                stale = self._round(stale=stale)
+            except DamagedBlock as damage:
+                _LOG.warning("block %s is computed again: %s", damage.block, damage.reason)
+                self._damaged.add(damage.block)
+                stale = True
+            if not stale:
+                return
+        raise AnalyzeFailed(self._facts.name, "other writers kept changing its statistics", "Try again later.")
+
+    def _round(self, *, stale: bool) -> bool:
+        """Do one round; tell whether another one is needed."""
+        manifest = self._store.read()
+        if manifest is not None and manifest.table.uuid != self._identity.uuid:
+            manifest = None
+        base = [block for block in manifest.blocks if block.id not in self._damaged] if manifest else []
+        self._cover(base)
+        adopted = self._adopt(manifest)
+        self._cover([*base, *adopted])
+        work = self._coverage.missing(self._request)
+        if work:
+            self._store.ensure_writable()
+        outcome = self._compute(work)
+        new = [*adopted, *outcome.blocks]
+        if not new and not stale and self._is_current(manifest):
+            return False
+        self._cover([*base, *new])
+        return self._commit({block.id for block in base}, new)
+
+    def _cover(self, blocks: Sequence[Block]) -> None:
+        self._coverage = Coverage(index(self._store, blocks), self._facts.files)
+
+    def _adopt(self, manifest: Manifest | None) -> list[Block]:
+        """Find blocks that a killed ANALYZE finished and nobody has committed."""
+        coverage = self._coverage
+
+        def wanted(block: Block, files: pa.Table) -> bool:
+            return block.id not in self._damaged and coverage.gains(block, files)
+
+        return find_unreferenced_blocks(self._store, self._identity, manifest, settings=dict(SETTINGS), wanted=wanted)
+
+    def _compute(self, work: Sequence[Work]) -> Outcome:
+        try:
+            outcome = self._runner.run(work, self._request.depth)
+        except (PySparkException, Py4JError) as failure:
+            raise AnalyzeFailed(self._facts.name, cause_of(failure)) from failure
+        self._outcome += outcome
+        return outcome
+
+    def _is_current(self, manifest: Manifest | None) -> bool:
+        snapshots = manifest.snapshots if manifest else ()
+        entry = next((entry for entry in snapshots if entry.id == snapshot_id(self._facts)), None)
+        covered = sum(1 for file in self._facts.files if self._coverage.holders(file))
+        return entry is not None and entry.columns == self._facts.columns and entry.files == covered
+
+    def _commit(self, base: set[str], new: Sequence[Block]) -> bool:
+        dropped = self._damaged | self._coverage.redundant()
+        level = write_level(self._store, self._facts, self._coverage)
+        change = Change(self._identity, tuple(new), frozenset(dropped), level.snapshot, SETTINGS)
+        self._store.commit(self._identity, change, keep=self._keep)
+        self._level_objects += level.objects
+        self._committed = True
+        return not change.base <= base | dropped
+
+    def report(self, seconds: float) -> AnalyzeReport:
+        """Describe what was done."""
+        files = self._facts.files
+        known = all(file.deleted_rows is not None for file in files)
+        return AnalyzeReport(
+            table=self._facts.name,
+            format=self._facts.format,
+            snapshot=self._facts.snapshot,
+            files=sum(1 for file in files if self._coverage.holders(file)),
+            files_read=self._outcome.files_read,
+            files_total=len(files),
+            rows=sum(file.rows - (file.deleted_rows or 0) for file in files) if known else None,
+            columns=self._coverage.columns(self._facts.columns),
+            bytes_read=self._outcome.bytes_read,
+            objects=self._outcome.objects + self._level_objects,
+            committed=self._committed,
+            refused=self._facts.refused + self._outcome.refused,
+            seconds=seconds,
+        )

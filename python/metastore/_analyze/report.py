@@ -1,0 +1,90 @@
+"""What ANALYZE tells about its work."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, fields
+from typing import TYPE_CHECKING, Any
+
+from metastore._tables.model import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+@dataclass(frozen=True)
+class AnalyzeReport:
+    """The work of one ANALYZE.
+
+    Attributes:
+        table: Full name of the table.
+        format: Its format.
+        snapshot: The snapshot that was analyzed; None for a table that was never written.
+        files: Data files that statistics cover now.
+        files_read: Data files that were read by this run.
+        files_total: Data files of the snapshot.
+        rows: Live rows of the snapshot.
+        columns: Leaves of the schema that have statistics in some file now.
+        bytes_read: Size of the data files that were read.
+        objects: Objects written to the store.
+        committed: Whether a new manifest was written: False when everything was there.
+        refused: What was left out, with the reason.
+        seconds: How long it took.
+
+    Example:
+        >>> metastore.analyze(spark, "db.sales").files_read  # doctest: +SKIP
+        12
+    """
+
+    table: str
+    format: str
+    snapshot: str | None
+    files: int
+    files_read: int
+    files_total: int
+    rows: int | None
+    columns: int
+    bytes_read: int
+    objects: int
+    committed: bool
+    refused: tuple[Refusal, ...]
+    seconds: float
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values, refusals as `[subject, reason]` pairs.
+
+        Example:
+            >>> report.to_dict()["files_read"]  # doctest: +SKIP
+            12
+        """
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        values["refused"] = [[refusal.subject, refusal.reason] for refusal in self.refused]
+        return values
+
+    def to_row(self) -> tuple[Any, ...]:
+        """Return the report as the one row that SQL shows: the fields in order, refusals as texts.
+
+        Example:
+            >>> report.to_row()[:2]  # doctest: +SKIP
+            ('cat.db.sales', 'iceberg')
+        """
+        *values, refused, seconds = (getattr(self, field.name) for field in fields(self))
+        return (*values, [f"{refusal.subject}: {refusal.reason}" for refusal in refused], seconds)
+
+    @classmethod
+    def from_row(cls, row: Mapping[str, Any]) -> AnalyzeReport:
+        """Read the row that SQL shows.
+
+        Args:
+            row: Column to value.
+
+        Returns:
+            The report.
+
+        Example:
+            >>> AnalyzeReport.from_row(spark.sql("ANALYZE TABLE …").first().asDict()).files  # doctest: +SKIP
+            12
+        """
+        values = {field.name: row[field.name] for field in fields(cls)}
+        pairs = (text.partition(": ") for text in values["refused"])
+        values["refused"] = tuple(Refusal(subject, reason) for subject, _, reason in pairs)
+        return cls(**values)

@@ -1,0 +1,132 @@
+"""What a statement asks for, checked against the table before anything is done."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+from metastore._tables.names import near, split_name
+from metastore.errors import ColumnNotFound, InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from metastore._format.columns import Column
+    from metastore._tables.model import DataFile, TableFacts
+
+FULL, FOOTER, FILES = "full", "footer", "files"
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+
+
+@dataclass(frozen=True)
+class Request:
+    """A statement's wishes, resolved.
+
+    Attributes:
+        depth: `full`, `footer` or `files`.
+        columns: The columns to cover.
+        files: The data files to cover.
+    """
+
+    depth: str
+    columns: tuple[Column, ...]
+    files: tuple[DataFile, ...]
+
+
+def resolve(
+    facts: TableFacts,
+    *,
+    columns: Sequence[str] | None,
+    partition: Mapping[str, Any] | None,
+    depth: str,
+    case_sensitive: bool,
+) -> Request:
+    """Check a statement against the table.
+
+    Args:
+        facts: The table.
+        columns: Names of columns or structs; None means all.
+        partition: Partition column to value.
+        depth: `full`, `footer` or `files`.
+        case_sensitive: How the session compares names.
+
+    Returns:
+        What to cover.
+
+    Raises:
+        ColumnNotFound: With names that look like it.
+        InvalidArgument: Not a partition column, or no file in that partition.
+
+    Example:
+        >>> resolve(facts, columns=["id"], partition=None, depth="full", case_sensitive=False)  # doctest: +SKIP
+    """
+    fold = str if case_sensitive else str.casefold
+    wanted = facts.columns if columns is None else _columns(facts, columns, fold)
+    if depth == FILES:
+        wanted = ()
+    return Request(depth, wanted, _files(facts, partition, fold) if partition else facts.files)
+
+
+def _columns(facts: TableFacts, names: Sequence[str], fold: Any) -> tuple[Column, ...]:
+    chosen: set[str] = set()
+    for name in names:
+        # SQL hands over single identifiers without their quotes: a dot may belong to the name.
+        found = _below(facts, (name,), fold) or _below(facts, _parts(name), fold)
+        if not found:
+            known = [column.name for column in facts.columns]
+            raise ColumnNotFound(name, facts.name, near=near(name, known))
+        chosen.update(found)
+    return tuple(column for column in facts.columns if column.key in chosen)
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    try:
+        return split_name(name)
+    except InvalidArgument:
+        return (name,)
+
+
+def _below(facts: TableFacts, path: tuple[str, ...], fold: Any) -> list[str]:
+    wanted = tuple(map(fold, path))
+    return [column.key for column in facts.columns if tuple(map(fold, column.path[: len(wanted)])) == wanted]
+
+
+def _files(facts: TableFacts, partition: Mapping[str, Any], fold: Any) -> tuple[DataFile, ...]:
+    chosen = facts.files
+    top_level = {fold(column.path[0]) for column in facts.columns}
+    for name, value in partition.items():
+        names = {fold(known) for file in facts.files for known in file.partition}
+        if facts.files and fold(name) not in names:
+            raise _not_a_partition_column(facts, name, known=fold(name) in top_level)
+        chosen = tuple(file for file in chosen if _matches(file, name, value, fold))
+    if facts.files and not chosen:
+        text = ", ".join(f"{name} = {value}" for name, value in partition.items())
+        raise InvalidArgument("PARTITION", f"{facts.name} has no data file with {text}")
+    return chosen
+
+
+def _not_a_partition_column(facts: TableFacts, name: str, *, known: bool) -> Exception:
+    if known:
+        return InvalidArgument("PARTITION", f"{name} is not a partition column of {facts.name}")
+    names = sorted({known for file in facts.files for known in file.partition})
+    return ColumnNotFound(name, facts.name, near=near(name, names))
+
+
+def _matches(file: DataFile, name: str, value: Any, fold: Any) -> bool:
+    found = {fold(known): known for known in file.partition}.get(fold(name))
+    return found is not None and _same(file.partition[found], value)
+
+
+def _same(stored: str | None, asked: Any) -> bool:
+    if stored is None or asked is None or asked == _NULL:
+        return stored is None and (asked is None or asked == _NULL)
+    text = str(asked).lower() if isinstance(asked, bool) else str(asked)
+    return stored == text or _number(stored) == _number(text) is not None
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        return Decimal(text)
+    except InvalidOperation:
+        return None

@@ -1,0 +1,190 @@
+"""Cuts the work into tasks, runs them as Spark jobs, and sends what Python cannot read the general way."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from metastore._analyze.blocks import Content, write_block
+from metastore._analyze.general import read_rows, run_general
+from metastore._analyze.progress import Watch
+from metastore._analyze.request import FULL
+from metastore._analyze.shipping import ship
+from metastore._analyze.worker import Destination, Task, TaskResult, run_task, unreadable
+from metastore._tables import refusals
+from metastore._tables.model import Refusal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from metastore._analyze.coverage import Work
+    from metastore._analyze.progress import Progress
+    from metastore._format.manifest import Block
+    from metastore._store import Store
+    from metastore._tables.model import DataFile, TableFacts
+
+_OPEN_COST = 1 << 20
+_SMALLEST, _LARGEST = 32 << 20, 512 << 20
+_MOST_FILES = 2048
+
+
+@dataclass(frozen=True)
+class Outcome:
+    """What all tasks of a run did.
+
+    Attributes:
+        blocks: Entries for the manifest.
+        files_read: Data files that were opened.
+        bytes_read: Their size.
+        refused: Data files that could not be analyzed.
+        objects: Objects written.
+    """
+
+    blocks: tuple[Block, ...] = ()
+    files_read: int = 0
+    bytes_read: int = 0
+    refused: tuple[Refusal, ...] = ()
+    objects: int = 0
+
+    def __add__(self, other: Outcome) -> Outcome:
+        """Put two outcomes together."""
+        return Outcome(
+            self.blocks + other.blocks,
+            self.files_read + other.files_read,
+            self.bytes_read + other.bytes_read,
+            self.refused + other.refused,
+            self.objects + other.objects,
+        )
+
+
+@dataclass(frozen=True)
+class Runner:
+    """Runs the work of one ANALYZE.
+
+    Attributes:
+        spark: The session.
+        facts: The table.
+        store: Where the driver writes.
+        destination: Where tasks write.
+        progress: Told how far it is.
+    """
+
+    spark: SparkSession
+    facts: TableFacts
+    store: Store
+    destination: Destination
+    progress: Progress
+
+    def run(self, work: Sequence[Work], depth: str) -> Outcome:
+        """Compute what is missing.
+
+        Args:
+            work: Files by the columns they miss.
+            depth: `full` or `footer`; work without columns only lists its files.
+
+        Returns:
+            The blocks written.
+
+        Example:
+            >>> Runner(spark, facts, store, destination, Silent()).run([], "full").blocks  # doctest: +SKIP
+            ()
+        """
+        outcome = Outcome()
+        for part in work:
+            if part.columns:
+                outcome += self._read(part, depth)
+            else:
+                outcome += Outcome((self._list(part.files),), objects=1)
+        return outcome
+
+    def _list(self, files: tuple[DataFile, ...]) -> Block:
+        content = Content("files", (), files)
+        return write_block(self.store.put, content, self.destination.table, self.destination.settings)
+
+    def _read(self, work: Work, depth: str) -> Outcome:
+        reasons = {
+            file.path: reason for file in work.files if (reason := unreadable(file, local=self.facts.local)) is not None
+        }
+        near = tuple(file for file in work.files if file.path not in reasons)
+        results = self._run_job(self._cut(replace(work, files=near), depth)) if near else []
+        reasons |= {entry.path: entry.reason for result in results for entry in result.unread}
+        far = tuple(file for file in work.files if file.path in reasons)
+        if not far:
+            return _outcome(results)
+        if depth == FULL:
+            return _outcome(results) + self._read_far(replace(work, files=far))
+        refused = tuple(Refusal(path, reason) for path, reason in reasons.items())
+        listed = () if work.listed else (self._list(far),)
+        return _outcome(results) + Outcome(listed, refused=refused, objects=len(listed))
+
+    def _read_far(self, work: Work) -> Outcome:
+        ship(self.spark.sparkContext)
+        rows = read_rows(self.spark, self.facts, work.columns, work.files)
+        results = run_general(rows, self.destination, work.columns, work.files)
+        outcome = _outcome(results)
+        unread = tuple(Refusal(entry.path, entry.reason) for result in results for entry in result.unread)
+        seen = {path for result in results for path in result.paths} | {refusal.subject for refusal in unread}
+        gone = tuple(Refusal(file.path, refusals.CHANGED_MEANWHILE) for file in work.files if file.path not in seen)
+        return replace(outcome, refused=unread + gone)
+
+    def _cut(self, work: Work, depth: str) -> list[Task]:
+        parallelism = self.spark.sparkContext.defaultParallelism
+        return [
+            Task(depth, work.columns, files, self.facts.defaults, self.facts.absent_is_null, self.facts.local)
+            for files in pack(work.files, parallelism)
+        ]
+
+    def _run_job(self, tasks: list[Task]) -> list[TaskResult]:
+        context = self.spark.sparkContext
+        ship(context)
+        destination, finished = self.destination, context.accumulator(0)
+
+        def run(task: Task) -> TaskResult:
+            result = run_task(destination, task)
+            finished.add(len(task.files))
+            return result
+
+        total = sum(len(task.files) for task in tasks)
+        with Watch(self.progress, lambda: finished.value, total):
+            return context.parallelize(tasks, len(tasks)).map(run).collect()
+
+
+def pack(files: Sequence[DataFile], parallelism: int) -> Iterator[tuple[DataFile, ...]]:
+    """Group files, in order, into tasks of a sensible size.
+
+    Args:
+        files: The files.
+        parallelism: How many tasks run at once.
+
+    Yields:
+        The files of one task.
+
+    Example:
+        >>> from metastore._tables.model import DataFile
+        >>> files = [DataFile(str(i), 60 << 20, 1, "parquet") for i in range(4)]
+        >>> [len(group) for group in pack(files, 2)]
+        [1, 1, 1, 1]
+    """
+    total = sum(file.size + _OPEN_COST for file in files)
+    target = min(max(total // (2 * parallelism), _SMALLEST), _LARGEST)
+    group: list[DataFile] = []
+    weight = 0
+    for file in files:
+        if group and (weight + file.size // 2 > target or len(group) == _MOST_FILES):
+            yield tuple(group)
+            group, weight = [], 0
+        group.append(file)
+        weight += file.size + _OPEN_COST
+    if group:
+        yield tuple(group)
+
+
+def _outcome(results: Sequence[TaskResult]) -> Outcome:
+    return Outcome(
+        tuple(result.block for result in results if result.block is not None),
+        sum(len(result.paths) for result in results),
+        sum(result.bytes_read for result in results),
+        objects=sum(result.objects for result in results),
+    )

@@ -1,0 +1,240 @@
+"""What one task does: opens its data files, runs the kernel, writes a block. Needs numpy and pyarrow alone."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from metastore._analyze.blocks import Content, write_block
+from metastore._analyze.kernel import (
+    CannotRead,
+    FileColumn,
+    analyze_footer,
+    analyze_parquet,
+    constant,
+    sketches_table,
+    summary_table,
+)
+from metastore._analyze.request import FULL
+from metastore._analyze.sizes import fitted
+from metastore._store.executor import write_object
+from metastore._store.location import local_path
+from metastore._tables import refusals
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
+
+    from metastore._analyze.kernel import ColumnStatistics
+    from metastore._format.columns import Column
+    from metastore._format.manifest import Block, TableIdentity
+    from metastore._tables.model import DataFile
+
+
+@dataclass(frozen=True)
+class Destination:
+    """Where blocks go and what is written into them besides statistics.
+
+    Attributes:
+        store: URI of the store.
+        table: Whose statistics these are.
+        settings: What they are computed with.
+        budget: Bytes that a task may hold.
+    """
+
+    store: str
+    table: TableIdentity
+    settings: Mapping[str, Any]
+    budget: int
+
+
+@dataclass(frozen=True)
+class Task:
+    """The files of one block.
+
+    Attributes:
+        depth: `full` or `footer`.
+        columns: What to compute.
+        files: Of which files.
+        defaults: Column key to the value in files without the column.
+        absent_is_null: Whether a column absent from a file with field ids is null in all its rows.
+        local: Whether paths without a scheme are on the local file system.
+    """
+
+    depth: str
+    columns: tuple[Column, ...]
+    files: tuple[DataFile, ...]
+    defaults: Mapping[str, Any]
+    absent_is_null: bool
+    local: bool
+
+
+@dataclass(frozen=True)
+class Unread:
+    """A data file that a task left out, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class TaskResult:
+    """What a task hands back.
+
+    Attributes:
+        block: What it wrote; None when every file was left out.
+        paths: The files that the block holds.
+        bytes_read: Their size.
+        unread: The files left out.
+        objects: How many objects were written.
+    """
+
+    block: Block | None
+    paths: tuple[str, ...]
+    bytes_read: int
+    unread: tuple[Unread, ...] = ()
+    objects: int = 0
+
+
+@dataclass
+class BlockBuilder:
+    """Collects the statistics of files and writes them as one block."""
+
+    destination: Destination
+    depth: str
+    columns: tuple[Column, ...]
+    _files: list[DataFile] = field(default_factory=list)
+    _summaries: list[pa.Table] = field(default_factory=list)
+    _sketches: list[pa.Table] = field(default_factory=list)
+    _unread: list[Unread] = field(default_factory=list)
+
+    def add(self, file: DataFile, statistics: Iterable[tuple[int, ColumnStatistics]]) -> None:
+        """Note a file and the statistics of its columns by ordinal."""
+        place = len(self._files)
+        rows = [(column, place, found) for column, found in fitted(statistics, file.size)]
+        self._files.append(file)
+        self._summaries.append(summary_table(rows))
+        self._sketches.append(sketches_table(rows))
+
+    def refuse(self, unread: Unread) -> None:
+        """Note a file that is left out."""
+        self._unread.append(unread)
+
+    def finish(self) -> TaskResult:
+        """Write the block."""
+        unread = tuple(self._unread)
+        if not self._files:
+            return TaskResult(None, (), 0, unread)
+        sketches = pa.concat_tables(self._sketches)
+        content = Content(
+            self.depth,
+            self.columns,
+            tuple(self._files),
+            pa.concat_tables(self._summaries),
+            sketches,
+        )
+        put = partial(write_object, self.destination.store)
+        block = write_block(put, content, self.destination.table, self.destination.settings)
+        return TaskResult(
+            block,
+            tuple(file.path for file in self._files),
+            sum(file.size for file in self._files),
+            unread,
+            objects=1 + len(block.summary) + (sketches.num_rows > 0),
+        )
+
+
+def run_task(destination: Destination, task: Task) -> TaskResult:
+    """Analyze the files of a task.
+
+    Args:
+        destination: Where the block goes.
+        task: What to do.
+
+    Returns:
+        The block, and the files that this Python cannot read as Spark does.
+
+    Example:
+        >>> run_task(destination, task).paths  # doctest: +SKIP
+        ('/warehouse/t/data/a.parquet',)
+    """
+    builder = BlockBuilder(destination, task.depth, task.columns)
+    for file in task.files:
+        try:
+            builder.add(file, analyze_file(task, file, destination.budget))
+        except CannotRead as refusal:
+            builder.refuse(Unread(file.path, str(refusal)))
+    return builder.finish()
+
+
+def unreadable(file: DataFile, *, local: bool) -> str | None:
+    """Say why a task does not open a file itself.
+
+    Args:
+        file: The file.
+        local: Whether paths without a scheme are on the local file system.
+
+    Returns:
+        The reason, or None for a file that is opened.
+
+    Example:
+        >>> unreadable(DataFile("s3://b/a.parquet", 1, 1, "parquet"), local=True)  # doctest: +SKIP
+        'its file system is reached through Spark alone'
+    """
+    if file.format != "parquet":
+        return refusals.NOT_PARQUET
+    if file.encrypted:
+        return refusals.ENCRYPTED
+    bare = file.path.startswith("/")
+    if (bare and not local) or local_path(file.path) is None:
+        return refusals.REMOTE
+    return None
+
+
+def analyze_file(task: Task, file: DataFile, budget: int) -> list[tuple[int, ColumnStatistics]]:
+    """Compute the statistics of one file.
+
+    Args:
+        task: The columns, and what their absence means.
+        file: The file.
+        budget: Bytes that the work may take.
+
+    Returns:
+        Statistics by ordinal of the column; columns of which nothing is known are absent.
+
+    Raises:
+        CannotRead: Spark has to read it.
+
+    Example:
+        >>> analyze_file(task, file, 1 << 30)[0][1].rows  # doctest: +SKIP
+        1500000
+    """
+    found = []
+    wanted = []
+    for ordinal, column in enumerate(task.columns):
+        if column.key in file.constants:
+            found.append((ordinal, constant(column, file.constants[column.key], file.rows)))
+        else:
+            wanted.append((ordinal, column))
+    if not wanted:
+        return found
+    columns = [FileColumn(column, field_id=int(column.key)) for _, column in wanted]
+    path = str(local_path(file.path))
+    read = analyze_parquet(path, columns, budget) if task.depth == FULL else analyze_footer(path, columns)
+    if read.rows != file.rows:
+        raise CannotRead(refusals.ROWS_DIFFER)
+    for (ordinal, column), statistics in zip(wanted, read.columns, strict=True):
+        known = statistics or _absent(task, column, file.rows)
+        if known is not None:
+            found.append((ordinal, known))
+    return found
+
+
+def _absent(task: Task, column: Column, rows: int) -> ColumnStatistics | None:
+    if column.key in task.defaults:
+        if len(column.path) > 1:
+            raise CannotRead(refusals.NESTED_DEFAULT)
+        return constant(column, task.defaults[column.key], rows)
+    return constant(column, None, rows) if task.absent_is_null else None

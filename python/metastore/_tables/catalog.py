@@ -1,0 +1,103 @@
+"""What the session's catalogs say about a name."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from metastore._tables.names import near, quote, split_name
+from metastore.errors import TableNotFound, UnsupportedTable
+
+if TYPE_CHECKING:
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import SparkSession
+
+_DETAILS = "# Detailed Table Information"
+
+
+@dataclass(frozen=True)
+class Entry:
+    """A table as the catalog describes it.
+
+    Attributes:
+        name: Full name, a label.
+        identifier: The name as quoted SQL, as the user wrote it.
+        provider: The table format, lower case; empty when the catalog does not say.
+        location: Root of the table, or empty.
+    """
+
+    name: str
+    identifier: str
+    provider: str
+    location: str
+
+
+def describe(spark: SparkSession, table: str) -> Entry:
+    """Look a table up by name.
+
+    Args:
+        spark: The session whose catalogs are asked.
+        table: A name as in SQL.
+
+    Returns:
+        The catalog's entry.
+
+    Raises:
+        TableNotFound: With names that look like it.
+        UnsupportedTable: The name is a view's.
+
+    Example:
+        >>> describe(spark, "cat.db.sales").provider  # doctest: +SKIP
+        'iceberg'
+    """
+    from pyspark.errors import AnalysisException  # noqa: PLC0415 - not needed to import this module
+
+    parts = split_name(table)
+    identifier = quote(parts)
+    try:
+        # Asked first, for PySpark logs the stack trace of every statement that fails.
+        if not spark.catalog.tableExists(identifier):
+            raise TableNotFound(table, near=_near_tables(spark, parts))
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {identifier}").collect()
+    except AnalysisException as failure:
+        if _not_found(failure):
+            raise TableNotFound(table) from None
+        raise UnsupportedTable(table, _first_line(failure)) from failure
+    names = [row.col_name for row in rows]
+    if _DETAILS not in names:
+        raise UnsupportedTable(table, "it is a temporary view")
+    # The last one: a column may have that name too.
+    start = len(names) - names[::-1].index(_DETAILS)
+    details = {row.col_name.lower(): row.data_type for row in rows[start:]}
+    if details.get("type") == "VIEW":
+        raise UnsupportedTable(table, "it is a view")
+    return Entry(
+        name=details.get("name") or ".".join(parts),
+        identifier=identifier,
+        provider=(details.get("provider") or "").lower(),
+        location=details.get("location") or "",
+    )
+
+
+def _not_found(failure: AnalysisException) -> bool:
+    condition = failure.getCondition() if hasattr(failure, "getCondition") else failure.getErrorClass()
+    return condition in {
+        "TABLE_OR_VIEW_NOT_FOUND",
+        "SCHEMA_NOT_FOUND",
+        "CATALOG_NOT_FOUND",
+        "_LEGACY_ERROR_TEMP_1331",
+        "REQUIRES_SINGLE_PART_NAMESPACE",
+    }
+
+
+def _first_line(failure: Exception) -> str:
+    return str(failure).strip().split("\n", 1)[0].rstrip(".")
+
+
+def _near_tables(spark: SparkSession, parts: tuple[str, ...]) -> tuple[str, ...]:
+    namespace = quote(parts[:-1])
+    if namespace and not spark.catalog.databaseExists(namespace):
+        return ()
+    rows = spark.sql(f"SHOW TABLES IN {namespace}" if namespace else "SHOW TABLES").collect()
+    found = near(parts[-1], [row.tableName for row in rows])
+    return tuple(".".join((*parts[:-1], name)) for name in found)

@@ -1,0 +1,114 @@
+"""Which rows of an Iceberg snapshot's data files are deleted, and by what."""
+
+from __future__ import annotations
+
+import hashlib
+from collections import defaultdict
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+import pyarrow.compute as pc
+
+from metastore._tables.arrow import arrow_table
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    import pyarrow as pa
+    from pyspark.sql import SparkSession
+
+_POSITION, _EQUALITY = 1, 2
+
+
+@dataclass(frozen=True)
+class Deletes:
+    """Deleted rows by data file.
+
+    Attributes:
+        digests: Data file to the digest of what deletes its rows.
+        counts: Data file to the number of its deleted rows.
+    """
+
+    digests: dict[str, str] = field(default_factory=dict)
+    counts: dict[str, int] = field(default_factory=dict)
+
+    def of(self, path: str) -> tuple[str | None, int]:
+        """Digest and number of the deletes of a data file; None and 0 without any.
+
+        Example:
+            >>> Deletes().of("x.parquet")
+            (None, 0)
+        """
+        return self.digests.get(path), self.counts.get(path, 0)
+
+
+def find_deletes(spark: SparkSession, identifier: str, snapshot: str, files: pa.Table) -> Deletes:
+    """Count the deleted rows of every data file of a snapshot.
+
+    Deletion vectors state their own cardinality. Position delete files are read; equality deletes are applied by
+    Iceberg's own reader, which then marks what any kind of delete removes.
+
+    Args:
+        spark: The session.
+        identifier: The table as quoted SQL.
+        snapshot: Its snapshot.
+        files: The `files` metadata table.
+
+    Returns:
+        The deletes by data file.
+
+    Example:
+        >>> find_deletes(spark, "`cat`.`db`.`t`", "7", files).counts  # doctest: +SKIP
+        {'/warehouse/t/data/a.parquet': 3}
+    """
+    removals = files.filter(pc.greater(files.column("content"), 0))
+    sources: dict[str, set[str]] = defaultdict(set)
+    counts: dict[str, int] = {}
+    if removals.num_rows == 0:
+        return Deletes()
+    contents = set(removals.column("content").to_pylist())
+    position_files = _deletion_vectors(removals, sources, counts)
+    if position_files:
+        _position_deletes(spark, f"{identifier}.position_deletes VERSION AS OF {snapshot}", sources, counts)
+    if _EQUALITY in contents:
+        equality = removals.filter(pc.equal(removals.column("content"), _EQUALITY)).column("file_path").to_pylist()
+        counts = _marked_rows(spark, f"{identifier} VERSION AS OF {snapshot}")
+        for path in counts:
+            sources[path].update(equality)
+    return Deletes({path: _digest(sources[path]) for path, count in counts.items() if count}, counts)
+
+
+def _deletion_vectors(removals: pa.Table, sources: dict[str, set[str]], counts: dict[str, int]) -> bool:
+    """Note the deletion vectors; tell whether there are position delete files besides."""
+    position_files = False
+    for row in removals.to_pylist():
+        if row["content"] != _POSITION:
+            continue
+        if row["file_format"] != "puffin":
+            position_files = True
+            continue
+        target = row["referenced_data_file"]
+        sources[target].add(f"{row['file_path']}#{row['content_offset']}+{row['content_size_in_bytes']}")
+        counts[target] = row["record_count"]
+    return position_files
+
+
+def _position_deletes(spark: SparkSession, table: str, sources: dict[str, set[str]], counts: dict[str, int]) -> None:
+    rows = spark.sql(
+        "SELECT file_path, count(DISTINCT pos) AS positions, collect_set(delete_file_path) AS by "
+        f"FROM {table} GROUP BY file_path"
+    )
+    for row in arrow_table(rows).to_pylist():
+        # A deletion vector replaces the position deletes that a file had before it.
+        if row["file_path"] not in counts:
+            sources[row["file_path"]].update(row["by"])
+            counts[row["file_path"]] = row["positions"]
+
+
+def _marked_rows(spark: SparkSession, table: str) -> dict[str, int]:
+    rows = spark.sql(f"SELECT _file, count_if(_deleted) AS deleted FROM {table} GROUP BY _file")
+    return {row["_file"]: row["deleted"] for row in arrow_table(rows).to_pylist()}
+
+
+def _digest(sources: Iterable[str]) -> str:
+    return hashlib.sha256("\n".join(sorted(sources)).encode()).hexdigest()

@@ -1,0 +1,86 @@
+"""Partition values of Iceberg's data files, each under the spec that it was written with."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from metastore._tables.stored import stored_values
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+
+    from metastore._format.columns import Column
+
+_FIRST_ID = 1000
+
+
+class Partitions:
+    """The partition tuples of all files of a listing.
+
+    The `files` metadata table shows one struct for all specs: its fields are the partition fields ever used, in the
+    order of their ids. Names cannot tell them apart, for a field may have been renamed.
+    """
+
+    def __init__(
+        self,
+        specs: Mapping[int, Sequence[Mapping[str, Any]]],
+        columns: Sequence[Column],
+        rows: pa.Table,
+        fields: int,
+    ) -> None:
+        """Prepare the values.
+
+        Args:
+            specs: Fields of every spec in Iceberg's JSON, by spec id.
+            columns: Leaves of the schema.
+            rows: The listing: field i of the struct as `value_<i>`, and as Spark's text in `text_<i>`.
+            fields: How many fields the struct has.
+        """
+        self._specs = {spec: _with_ids(described) for spec, described in specs.items()}
+        ids = sorted({field["field-id"] for described in self._specs.values() for field in described})
+        self._places = {field: place for place, field in enumerate(ids)} if fields == len(ids) else {}
+        self._texts = [rows.column(f"text_{place}").to_pylist() for place in self._places.values()]
+        top_level = {int(column.key): column for column in columns if len(column.path) == 1}
+        self._stored: dict[tuple[int, int], list[Any]] = {}
+        for described in self._specs.values():
+            for field in described:
+                column = top_level.get(field["source-id"])
+                place = self._places.get(field["field-id"])
+                # A value inside a struct is read from the file: the struct may be null where the value is not.
+                if column is not None and place is not None and field["transform"] == "identity":
+                    values = rows.column(f"value_{place}").combine_chunks()
+                    self._stored[field["source-id"], place] = stored_values(values, column)
+
+    def texts(self, index: int, spec: int) -> dict[str, str | None]:
+        """Return the values of a listed file as text, by partition field.
+
+        Example:
+            >>> partitions.texts(0, 0)  # doctest: +SKIP
+            {'day': '2024-02-29'}
+        """
+        return {field["name"]: self._texts[place][index] for field, place in self._fields(spec)}
+
+    def constants(self, index: int, spec: int) -> dict[str, Any]:
+        """Return the stored values that identity partitioning gives to all rows of a listed file, by column key.
+
+        Example:
+            >>> partitions.constants(0, 0)  # doctest: +SKIP
+            {'3': 19782}
+        """
+        return {
+            str(field["source-id"]): self._stored[field["source-id"], place][index]
+            for field, place in self._fields(spec)
+            if field["transform"] == "identity" and (field["source-id"], place) in self._stored
+        }
+
+    def _fields(self, spec: int) -> Iterator[tuple[Mapping[str, Any], int]]:
+        for field in self._specs[spec]:
+            if field["transform"] != "void" and field["field-id"] in self._places:
+                yield field, self._places[field["field-id"]]
+
+
+def _with_ids(fields: Sequence[Mapping[str, Any]]) -> list[Mapping[str, Any]]:
+    # Version 1 did not write ids of partition fields: they count from 1000.
+    return [{"field-id": _FIRST_ID + place, **field} for place, field in enumerate(fields)]

@@ -1,0 +1,88 @@
+"""What the pipeline needs to know of a table, whatever its format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from metastore._format.columns import Column
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Something that ANALYZE leaves out, and why.
+
+    Attributes:
+        subject: The column or the data file.
+        reason: A sentence from `metastore._tables.refusals`.
+    """
+
+    subject: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One immutable data file of a snapshot.
+
+    Attributes:
+        path: As the table's metadata spells it, byte for byte.
+        size: Bytes.
+        rows: Physical rows, deleted ones included.
+        format: `parquet`, `orc` or `avro`.
+        partition: Partition field to value as text, of the file's own partitioning.
+        constants: Column key to stored value, where the table's metadata decides the value of all rows.
+        encrypted: Whether only the engine holds the key.
+        deletes: Digest of what deletes rows of the file; None when nothing does.
+        deleted_rows: How many; None when not known.
+    """
+
+    path: str
+    size: int
+    rows: int
+    format: str
+    partition: Mapping[str, str | None] = field(default_factory=dict)
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    encrypted: bool = False
+    deletes: str | None = None
+    deleted_rows: int | None = 0
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """A table at one snapshot.
+
+    Attributes:
+        format: `iceberg`.
+        uuid: Identity; a table dropped and created again has another one.
+        location: Root of the table as its metadata spells it.
+        root: The same as a URI or an absolute local path that names the file system.
+        name: Full name, a label.
+        identifier: The table as quoted SQL.
+        snapshot: Identifier of the snapshot; None for a table that was never written.
+        columns: All leaves of the schema, in order.
+        files: Data files of the snapshot.
+        defaults: Column key to the stored value of rows in files that do not have the column.
+        absent_is_null: Whether a column that a file with field ids lacks is null in all its rows.
+        local: Whether paths without a scheme are on the local file system.
+        pinned: SQL of the relation at the snapshot, read under the current schema.
+        refused: Columns without statistics, with the reason.
+    """
+
+    format: str
+    uuid: str
+    location: str
+    root: str
+    name: str
+    identifier: str
+    snapshot: str | None
+    columns: tuple[Column, ...]
+    files: tuple[DataFile, ...]
+    defaults: Mapping[str, Any]
+    absent_is_null: bool
+    local: bool
+    pinned: str
+    refused: tuple[Refusal, ...] = ()

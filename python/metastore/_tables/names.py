@@ -1,0 +1,67 @@
+"""Names as SQL writes them: parts, quoting, and what a person may have meant."""
+
+from __future__ import annotations
+
+import difflib
+import re
+from typing import TYPE_CHECKING
+
+from metastore.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
+
+
+def split_name(text: str) -> tuple[str, ...]:
+    """Split a multi-part SQL identifier at its dots.
+
+    Args:
+        text: For example ``cat.db.`odd.name` ``.
+
+    Returns:
+        The parts without quotes.
+
+    Raises:
+        InvalidArgument: An empty part or an unbalanced back-tick.
+
+    Example:
+        >>> split_name("db.`a.b`")
+        ('db', 'a.b')
+    """
+    parts: list[str] = []
+    position = 0
+    while True:
+        found = _PART.match(text, position)
+        if found is None:
+            raise InvalidArgument("name", f"{text!r} is not a name", "Quote odd parts with back-ticks.")
+        quoted, plain = found.groups()
+        parts.append(plain.strip() if quoted is None else quoted.replace("``", "`"))
+        position = found.end()
+        if position == len(text):
+            return tuple(parts)
+        if text[position] != ".":
+            raise InvalidArgument("name", f"{text!r} is not a name", "Quote odd parts with back-ticks.")
+        position += 1
+
+
+def quote(parts: Iterable[str]) -> str:
+    """Write name parts as SQL, every part quoted.
+
+    Example:
+        >>> quote(["db", "a`b"])
+        '`db`.`a``b`'
+    """
+    return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
+
+
+def near(name: str, names: Iterable[str], limit: int = 3) -> tuple[str, ...]:
+    """Find the names that look most like one that does not exist.
+
+    Example:
+        >>> near("prise", ["price", "size", "name"])
+        ('price', 'size')
+    """
+    known = {candidate.casefold(): candidate for candidate in names}
+    return tuple(known[match] for match in difflib.get_close_matches(name.casefold(), known, limit))

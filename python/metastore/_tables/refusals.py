@@ -1,0 +1,45 @@
+"""What ANALYZE leaves out, as data: each entry with the reason that reports show."""
+
+from __future__ import annotations
+
+ONLY_COUNTS = {
+    "array": "lists have row and null counts only",
+    "map": "maps have row and null counts only",
+    "variant": "variants have row and null counts only",
+    "void": "a column of unknown type has row and null counts only",
+    "time": "times have row and null counts only",
+    "geometry": "geometries have row and null counts only",
+    "geography": "geographies have row and null counts only",
+}
+"""Types whose values are not looked at."""
+
+COLLATION = "strings of a collation other than UTF8_BINARY have row and null counts only"
+UNKNOWN_TYPE = "Spark has no type for it: no statistics"
+NESTED_DEFAULT = "a default of a nested field applies only where its struct is present: unknown in this file"
+CHANGED_MEANWHILE = "the file left the table while it was being read"
+ROWS_DIFFER = "the rows read are not the number of rows that the table's metadata states"
+NOT_PARQUET = "it is not a Parquet file"
+ENCRYPTED = "it is encrypted"
+REMOTE = "its file system is reached through Spark alone"
+"""Reasons that name one data file, or one column of it."""
+
+
+def only_counts(spark_type: str) -> str | None:
+    """Say why a type has counts only.
+
+    Args:
+        spark_type: Spark's simple string.
+
+    Returns:
+        The reason, or None for a type with full statistics.
+
+    Example:
+        >>> only_counts("array<int>")
+        'lists have row and null counts only'
+    """
+    if " collate " in spark_type:
+        return COLLATION
+    for prefix, reason in ONLY_COUNTS.items():
+        if spark_type == prefix or spark_type.startswith((f"{prefix}<", f"{prefix}(", f"{prefix} ")):
+            return reason
+    return None
