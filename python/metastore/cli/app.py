@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from metastore.cli import about, reading
+from metastore.cli import about, doctor, reading
 
 app = typer.Typer(
     name="metastore",
@@ -22,6 +22,7 @@ app.command()(reading.columns)
 app.command()(reading.snapshots)
 app.command()(reading.tables)
 app.command()(reading.explain)
+app.command()(doctor.doctor)
 app.command()(about.config)
 app.command()(about.jar)
 app.command()(about.version)

@@ -17,9 +17,10 @@ import typer
 from metastore.errors import InvalidArgument, InvalidSetting, MetastoreError, NoStatistics
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator, Mapping, Sequence
 
     from metastore.answers import Answer
+    from metastore.cli.checks import Finding
 
 OK, FAILED, USAGE, STALE, NO_STATISTICS = range(5)
 """Exit codes."""
@@ -35,6 +36,9 @@ class Output(Protocol):
 
     def facts(self, kind: str, facts: Mapping[str, Any]) -> None:
         """Shows named values."""
+
+    def findings(self, findings: Sequence[Finding]) -> None:
+        """Shows what the doctor found."""
 
     def text(self, kind: str, text: str) -> None:
         """Shows one value alone, for scripts to take."""
@@ -60,6 +64,14 @@ class PlainOutput:
         width = max(map(len, facts), default=0)
         for name, value in facts.items():
             typer.echo(f"{name.ljust(width)}  {_shown(value)}")
+
+    def findings(self, findings: Sequence[Finding]) -> None:
+        """See `Output`."""
+        width = max(len(one.check) for one in findings)
+        for one in findings:
+            typer.echo(f"{one.state.ljust(7)}  {one.check.ljust(width)}  {one.detail}")
+            if one.fix and one.state != "ok":
+                typer.echo(f"{'':7}  {'':{width}}  fix: {one.fix}")
 
     def text(self, kind: str, text: str) -> None:  # noqa: ARG002 - as above
         """See `Output`."""
@@ -96,6 +108,10 @@ class JsonOutput:
     def facts(self, kind: str, facts: Mapping[str, Any]) -> None:
         """See `Output`."""
         _dump({"version": VERSION_OF_DOCUMENT, "kind": kind, **facts})
+
+    def findings(self, findings: Sequence[Finding]) -> None:
+        """See `Output`."""
+        _dump({"version": VERSION_OF_DOCUMENT, "kind": "doctor", "findings": [vars(one) for one in findings]})
 
     def text(self, kind: str, text: str) -> None:
         """See `Output`."""

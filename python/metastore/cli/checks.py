@@ -1,0 +1,248 @@
+"""What `metastore doctor` looks at: each check is a function that gives one finding, with one line to fix it."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import pkgutil
+import re
+import shutil
+import subprocess
+import sys
+import zipfile
+from dataclasses import dataclass
+from importlib import metadata
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from metastore import __version__, jars
+from metastore._spark.session import spark_defaults
+from metastore.errors import MetastoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Mapping
+
+OK, WARNING, BROKEN = "ok", "warning", "broken"
+SPARK_LINE, JAVAS = "4.1", (17, 21)
+_PROPERTIES = "metastore-shim.properties"
+_SECONDS = 60
+_INSTALL_JAVA = "Install Java 17 or 21 (for example openjdk-17-jdk) or set JAVA_HOME to one."
+_REINSTALL = (
+    "pip install --force-reinstall pyspark-metastore (in a clone: uv sync --reinstall-package pyspark-metastore)"
+)
+
+
+@dataclass(frozen=True)
+class Finding:
+    """The result of one check.
+
+    Attributes:
+        check: What was looked at.
+        state: `ok`, `warning` or `broken`.
+        detail: What was found.
+        fix: What to do; empty where nothing is to be done.
+    """
+
+    check: str
+    state: str
+    detail: str
+    fix: str = ""
+
+
+def java() -> Finding:
+    """Java is there and of a version that Spark 4.1 runs on."""
+    home = os.environ.get("JAVA_HOME")
+    found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
+    if not found or not Path(found).exists():
+        where = f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no java on the PATH"
+        return Finding("java", BROKEN, where, _INSTALL_JAVA)
+    said = _run([found, "-version"])
+    match = re.search(r'version "(\d+)([^"]*)"', said)
+    if match is None:
+        return Finding("java", BROKEN, f"{found} does not tell its version: {said.strip()[:80]}", _INSTALL_JAVA)
+    version = f"{match[1]}{match[2]} ({found})"
+    if int(match[1]) in JAVAS:
+        return Finding("java", OK, version)
+    state = BROKEN if int(match[1]) < min(JAVAS) else WARNING
+    return Finding("java", state, f"{version}; Spark {SPARK_LINE} is tested on 17 and 21", _INSTALL_JAVA)
+
+
+def pyspark() -> Finding:
+    """Pyspark is installed and of the line that the jar was built for."""
+    try:
+        version = metadata.version("pyspark")
+    except metadata.PackageNotFoundError:
+        client = importlib.util.find_spec("pyspark") is not None
+        if client:
+            return Finding("pyspark", WARNING, "only the Connect client is installed", "Its server needs the jar.")
+        return Finding("pyspark", BROKEN, "not installed", "pip install 'pyspark-metastore[spark]'")
+    if version.startswith(f"{SPARK_LINE}."):
+        return Finding("pyspark", OK, version)
+    return Finding(
+        "pyspark", BROKEN, f"{version}; the jar is for Spark {SPARK_LINE}", f"pip install 'pyspark~={SPARK_LINE}.0'"
+    )
+
+
+def jar() -> Finding:
+    """The jar lies beside Spark's own, alone, and is the one that belongs to this package."""
+    try:
+        shim = jars.shim()
+    except MetastoreError as error:
+        return Finding("jar", BROKEN, error.message, error.hint)
+    others = [one for one in shim.parent.glob("metastore-shim*.jar") if one != shim]
+    if others:
+        return Finding("jar", BROKEN, f"there is a second one: {others[0]}", f"rm {others[0]}")
+    facts = shim_facts(shim)
+    problem = _jar_problem(facts) if facts else f"{shim} is no jar of ours"
+    if facts is None or problem:
+        return Finding("jar", BROKEN, problem, _REINSTALL)
+    return Finding("jar", OK, _told(facts))
+
+
+def _jar_problem(facts: Mapping[str, str]) -> str:
+    if facts["version"] != __version__:
+        return f"the jar is {facts['version']}, the package {__version__}"
+    if facts["spark"].rsplit(".", 1)[0] != _line_of_pyspark():
+        return f"{_told(facts)}, but pyspark is {metadata.version('pyspark')}"
+    if facts["source"] != (_source_digest() or facts["source"]):
+        return "the jar is older than its sources in this clone"
+    return ""
+
+
+def _told(facts: Mapping[str, str]) -> str:
+    return f"{facts['version']} for Spark {facts['spark']} and Scala {facts['scala']}"
+
+
+def spark_home() -> Finding:
+    """SPARK_HOME, where it is set, is a Spark that has the jar."""
+    home = os.environ.get("SPARK_HOME")
+    if not home or Path(home).resolve() == jars.pyspark_jars().parent.resolve():
+        return Finding("SPARK_HOME", OK, home or "not set: Spark is the one of this Python")
+    if (Path(home) / "jars" / jars.SHIM).exists():
+        return Finding("SPARK_HOME", OK, home)
+    fix = 'spark-submit --jars "$(metastore jar)", or metastore.configure(builder) in Python'
+    return Finding("SPARK_HOME", WARNING, f"{home} does not have the jar", fix)
+
+
+def workers_python() -> Finding:
+    """The Python that Spark starts for its workers has the driver's version and what ANALYZE imports."""
+    named = os.environ.get("PYSPARK_PYTHON") or spark_defaults().get("spark.pyspark.python")
+    found = shutil.which(named or "python3")
+    fix = f"export PYSPARK_PYTHON={sys.executable}"
+    if found is None:
+        return Finding("workers' python", BROKEN, f"{named or 'python3'} is not on the PATH", fix)
+    said = _run([found, "-c", "import sys, numpy, pyarrow; print('%d.%d' % sys.version_info[:2])"])
+    mine = f"{sys.version_info[0]}.{sys.version_info[1]}"
+    if said.strip() == mine:
+        return Finding("workers' python", OK, f"{mine} ({found})")
+    detail = said.strip().splitlines()[-1] if said.strip() else "it says nothing"
+    return Finding("workers' python", BROKEN, f"{found}: {detail}; the driver's is {mine}", fix)
+
+
+def discovery() -> Finding:
+    """Every `pyspark_*` module can be imported: one that cannot hides all Python data sources from Spark."""
+    names = sorted(module.name for module in pkgutil.iter_modules() if module.name.startswith("pyspark_"))
+    for name in names:
+        said = _run([sys.executable, "-c", f"import {name}; print('imported')"])
+        if not said.strip().endswith("imported"):
+            reason = said.strip().splitlines()[-1] if said.strip() else "it ended without a word"
+            return Finding("data sources", BROKEN, f"{name}: {reason}", f"Repair or uninstall the package of {name}.")
+    ours = _run([sys.executable, "-c", "import pyspark_metastore; print(pyspark_metastore.DefaultSource.name())"])
+    if ours.strip() != "metastore":
+        return Finding("data sources", BROKEN, f"ours is not there: {ours.strip().splitlines()[-1:]}", _REINSTALL)
+    return Finding("data sources", OK, ", ".join(names))
+
+
+def settings() -> Finding:
+    """Settings have values that they can have, and names that exist."""
+    from metastore import settings as registry  # noqa: PLC0415 - slow to import
+
+    defaults = {key: text for key, text in spark_defaults().items() if key.startswith(registry.PREFIX)}
+    try:
+        found = registry.resolve(arguments=defaults)
+    except MetastoreError as error:
+        return Finding("settings", BROKEN, error.message, error.hint or "metastore config lists every setting.")
+    changed = [f"{one.setting.key}={one.text} ({one.source})" for one in found if one.source != "default"]
+    values = {one.setting.key: one.value for one in found}
+    if not values["spark.metastore.enabled"]:
+        return Finding("settings", WARNING, "spark.metastore.enabled is false", "Unset it to have files pruned.")
+    return Finding("settings", OK, ", ".join(changed) or "all at their defaults")
+
+
+def store(location: str | None) -> Finding:
+    """The place of statistics can be read and written."""
+    from metastore import settings as registry  # noqa: PLC0415 - as above
+    from metastore._read.folder import Folder  # noqa: PLC0415 - as above
+    from metastore._store import Store  # noqa: PLC0415 - as above
+    from metastore._store.location import beside  # noqa: PLC0415 - as above
+
+    try:
+        root = registry.get("spark.metastore.store")
+        if root is None and location is None:
+            return Finding("store", OK, "beside each table; metastore doctor <table location> tries one")
+        if location is not None and not Folder(location).exists():
+            return Finding("store", BROKEN, f"there is nothing at {location}", "Check the address.")
+        where = root or beside(str(location))
+        opened = Store.open(where, writable=True)
+        opened.read()
+        opened.ensure_writable()
+    except MetastoreError as error:
+        return Finding("store", BROKEN, error.message, error.hint or "Check the address and the permissions.")
+    return Finding("store", OK, f"{where} can be read and written")
+
+
+def spark() -> Finding:
+    """A Spark starts and has the extension."""
+    import metastore  # noqa: PLC0415 - as above
+    from metastore._spark.local import started  # noqa: PLC0415 - as above
+
+    try:
+        with started({}) as session:
+            facts = metastore.version(session)
+    except MetastoreError as error:
+        return Finding("spark", BROKEN, error.message, error.hint)
+    return Finding("spark", OK, f"Spark {facts['spark']} has the extension {facts['version']} from {facts['jar']}")
+
+
+QUICK: tuple[Callable[[], Finding], ...] = (java, pyspark, jar, spark_home, workers_python, discovery, settings)
+"""Checks that start no Spark, in the order in which one depends on the other."""
+
+
+def shim_facts(shim: Path) -> dict[str, str] | None:
+    """What the build noted inside a jar of ours: version, spark, scala, source; None for another jar."""
+    try:
+        with zipfile.ZipFile(shim) as opened:
+            lines = opened.read(_PROPERTIES).decode().splitlines()
+    except (zipfile.BadZipFile, KeyError, OSError):
+        return None
+    facts = dict(line.split("=", 1) for line in lines if "=" in line)
+    return facts if {"version", "spark", "scala", "source"} <= facts.keys() else None
+
+
+def _line_of_pyspark() -> str:
+    return metadata.version("pyspark").rsplit(".", 1)[0]
+
+
+def _source_digest() -> str | None:
+    """Digest of the sources of the shim, where this package is used from a clone."""
+    build = Path(__file__).resolve().parents[3] / "jvm-shim" / "hatch_build.py"
+    if not build.is_file():
+        return None
+    code = f"import sys; sys.path.insert(0, {str(build.parent)!r}); import hatch_build, json; "
+    said = _run([sys.executable, "-c", f"{code}print(json.dumps(hatch_build.source_digest({_line_of_pyspark()!r})))"])
+    try:
+        return str(json.loads(said))
+    except ValueError:
+        return None
+
+
+def _run(command: list[str]) -> str:
+    """What a program says on both channels; its failure is part of that."""
+    try:
+        done = subprocess.run(  # noqa: S603 - programs named by the user's own settings
+            command, check=False, capture_output=True, text=True, timeout=_SECONDS
+        )
+    except (OSError, subprocess.TimeoutExpired) as error:
+        return str(error)
+    return done.stdout + done.stderr

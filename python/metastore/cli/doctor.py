@@ -1,0 +1,29 @@
+"""`metastore doctor`: is everything in place, and if not, what to do."""
+
+from __future__ import annotations
+
+from typing import Annotated
+
+import typer
+
+from metastore.cli.options import Json  # noqa: TC001 - typer reads annotations at run time
+from metastore.cli.output import FAILED, reporting
+
+Location = Annotated[
+    str | None, typer.Argument(help="A table's location, to see whether its statistics can be written.")
+]
+Spark = Annotated[bool, typer.Option("--spark", help="Also start a Spark and ask it for the extension (some seconds).")]
+
+
+def doctor(location: Location = None, *, spark: Spark = False, json: Json = False) -> None:
+    """Check the installation; one line to fix each problem, exit code 1 if there is one."""
+    with reporting(as_json=json) as output:
+        from metastore.cli import checks  # noqa: PLC0415 - not needed for --help
+
+        found = [check() for check in checks.QUICK]
+        found.append(checks.store(location))
+        if spark:
+            found.append(checks.spark())
+        output.findings(found)
+    if any(one.state == checks.BROKEN for one in found):
+        raise typer.Exit(FAILED)
