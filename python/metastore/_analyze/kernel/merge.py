@@ -118,14 +118,13 @@ class _Files:
 
     def moments(self) -> dict[str, Any]:
         exact = self._of_holding("sum_exact")
-        found: dict[str, Any] = {}
-        if exact and None not in exact:
-            found["sum_exact"] = sum(int(one) for one in exact)
+        totals = [int(one) for one in exact] if exact and None not in exact else None
+        found: dict[str, Any] = {} if totals is None else {"sum_exact": sum(totals)}
         sums = [self._doubles(name) for name in ("sum", "mean", "m2")]
         if self._numbers is None or any(one is None or not len(one) for one in sums):
             return found
         total, means, m2s = (one for one in sums if one is not None)
-        mean, m2 = pooled(self._numbers[self._holding], means, m2s)
+        mean, m2 = pooled(self._column, self._numbers[self._holding], m2s, means, totals)
         return {**found, "sum": added(total.tolist()), "mean": mean, "m2": m2}
 
     def lengths(self) -> dict[str, Any]:

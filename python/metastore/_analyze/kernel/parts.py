@@ -11,6 +11,7 @@ import numpy as np
 from metastore._analyze.kernel import points, stored
 from metastore._analyze.kernel.runs import moments
 from metastore._analyze.kernel.theta import NOMINAL, Theta, ThetaBuilder, union
+from metastore._format.columns import decimal_type
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -119,11 +120,11 @@ def combined(parts: Sequence[Part], column: Column) -> Part:
     numbers = np.array([part.number for part in parts])
     theta = union(part.theta for part in parts)
     key = order_key(column)
-    mean, m2 = (
-        (None, None)
-        if parts[0].mean is None
-        else pooled(numbers, *(np.array([getattr(part, name) for part in parts]) for name in ("mean", "m2")))
-    )
+    totals = None if parts[0].total is None else [part.total or 0 for part in parts]
+    mean = m2 = None
+    if parts[0].mean is not None:
+        means, m2s = (np.array([getattr(part, name) for part in parts]) for name in ("mean", "m2"))
+        mean, m2 = pooled(column, numbers, m2s, means, totals)
     return Part(
         int(numbers.sum()),
         min((part.lo for part in parts), key=key),
@@ -134,7 +135,7 @@ def combined(parts: Sequence[Part], column: Column) -> Part:
         _merged_points([part.points for part in parts], numbers),
         sum(part.length for part in parts),
         max(part.max_length for part in parts),
-        None if parts[0].total is None else sum(part.total or 0 for part in parts),
+        None if totals is None else sum(totals),
         None if parts[0].sum is None else added([part.sum or 0.0 for part in parts]),
         mean,
         m2,
@@ -149,12 +150,31 @@ def _merged_points(rows: Sequence[Any], numbers: NDArray[np.int64]) -> Any:
     return points.merged_numbers(np.stack(rows), numbers, steps)
 
 
-def pooled(numbers: NDArray[np.int64], means: NDArray[np.float64], m2s: NDArray[np.float64]) -> tuple[float, float]:
-    """Mean and second moment of the whole from those of parts with at least one value (Chan et al.)."""
+def pooled(
+    column: Column, numbers: NDArray[np.int64], m2s: NDArray[np.float64], means: Any, totals: Sequence[int] | None
+) -> tuple[float, float]:
+    """Mean and second moment of the whole from those of parts with at least one value (Chan et al.).
+
+    Args:
+        column: The column.
+        numbers: How many values each part has.
+        m2s: Second moment of each.
+        means: Mean of each.
+        totals: Exact sum of each, where known: means of large numbers lie closer together than doubles tell.
+    """
+    whole = int(numbers.sum())
     with np.errstate(invalid="ignore", over="ignore"):
-        pivot = means[0]
-        mean = pivot + np.dot(numbers, means - pivot) / numbers.sum()
-        return float(mean), float(m2s.sum() + np.dot(numbers, (means - mean) ** 2))
+        if totals is None:
+            pivot, offsets = means[0], means - means[0]
+            mean = float(pivot + np.dot(numbers, offsets) / whole)
+        else:
+            scale = 10 ** (decimal_type(column.type) or (0, 0))[1]
+            total = sum(totals)
+            middle, counts = total // whole, numbers.tolist()
+            offsets = np.array([(t - middle * n) / (n * scale) for t, n in zip(totals, counts, strict=True)])
+            mean = total / (whole * scale)
+        offsets = offsets - np.dot(numbers, offsets) / whole
+        return mean, float(m2s.sum() + np.dot(numbers, offsets**2))
 
 
 def added(sums: Sequence[float]) -> float:

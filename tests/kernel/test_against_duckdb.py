@@ -1,0 +1,133 @@
+"""Every field of the summary against DuckDB on the same Parquet files, for every type and several ways of writing."""
+
+import math
+from decimal import Context
+
+import duckdb
+import pyarrow.parquet as pq
+import pytest
+
+from kernel.samples import columns, table
+from metastore._analyze.kernel import analyze_parquet
+from metastore._format.values import CUT_BYTES, typed
+
+ROWS = 4_000
+WRITERS = {
+    "plain": {"use_dictionary": False, "compression": "none"},
+    "dictionary": {"use_dictionary": True, "compression": "zstd"},
+    "fallback": {"use_dictionary": True, "dictionary_pagesize_limit": 512},
+    "groups": {"row_group_size": 333, "compression": "snappy"},
+    "v2": {"data_page_version": "2.0", "version": "2.6", "data_page_size": 1000},
+    "old": {"version": "1.0", "store_schema": False},
+}
+
+
+@pytest.fixture(scope="module", params=WRITERS)
+def written(request, tmp_path_factory):
+    path = str(tmp_path_factory.mktemp("duckdb") / f"{request.param}.parquet")
+    pq.write_table(table(ROWS), path, **WRITERS[request.param])
+    found = analyze_parquet(path, columns())
+    assert found.rows == ROWS
+    with duckdb.connect() as connection:
+        connection.execute("SET TimeZone = 'UTC'; SET threads = 1")
+        connection.execute(f"CREATE TABLE written AS FROM read_parquet('{path}')")
+
+        def ask(column, expressions):
+            name = f'"{column.name}"'
+            return connection.execute(f"SELECT {', '.join(expressions).replace('@', name)} FROM written").fetchone()
+
+        yield path, ask, dict(zip([one.column for one in columns()], found.columns, strict=True))
+
+
+def test_counts(written):
+    _, ask, found = written
+    for column, ours in found.items():
+        rows, values, distinct = ask(column, ["count(*)", "count(@)", "count(DISTINCT @)"])
+        assert (ours.rows, ours.nulls, ours.nans) == (rows, rows - values, 0), column
+        assert (ours.distinct, ours.distinct_error) == (distinct, 0.0), column
+
+
+def test_bounds(written):
+    _, ask, found = written
+    for column, ours in found.items():
+        lo, hi = ask(column, ["min(@)", "max(@)"])
+        if ours.lo_exact is not False:
+            assert typed(ours.lo, column) == lo, column
+        else:
+            assert ours.lo == _bytes(lo)[:CUT_BYTES]
+        if ours.hi_exact is not False:
+            assert typed(ours.hi, column) == hi, column
+        else:
+            assert ours.hi > _bytes(hi)
+        assert ours.lo_exact is (None if lo is None else len(_bytes(lo)) <= CUT_BYTES)
+        assert ours.hi_exact is (None if hi is None else len(_bytes(hi)) <= CUT_BYTES)
+
+
+def test_percentiles(written):
+    _, ask, found = written
+    steps = ", ".join(f"{p / 100:.2f}" for p in range(101))
+    for column, ours in found.items():
+        theirs = ask(column, [f"quantile_disc(@, [{steps}])"])[0]
+        if theirs is None:
+            assert ours.percentiles is None
+        elif column.encoding == "binary" and not column.type.startswith("decimal"):
+            assert ours.percentiles == [_bytes(value)[:CUT_BYTES] for value in theirs], column
+        else:
+            assert [typed(value, column) for value in ours.percentiles] == theirs, column
+
+
+def test_moments(written):
+    _, ask, found = written
+    for column, ours in found.items():
+        if column.type in ("string", "binary", "date", "timestamp", "timestamp_ntz"):
+            continue
+        number = "@::int" if column.type == "boolean" else "@"
+        total, mean, variance = ask(column, [f"sum({number})", f"avg({number}::double)", f"var_pop({number}::double)"])
+        if mean is None:
+            assert (ours.sum, ours.mean, ours.m2, ours.sum_exact) == (None, None, None, None)
+            continue
+        assert ours.sum == pytest.approx(float(total), rel=1e-12), column
+        assert ours.mean == pytest.approx(mean, rel=1e-9), column
+        assert ours.m2 == pytest.approx(variance * (ours.rows - ours.nulls), rel=1e-9), column
+        if column.encoding == "double":
+            assert ours.sum_exact is None
+        else:
+            scale = int(column.type[:-1].split(",")[1]) if column.type.startswith("decimal") else 0
+            assert ours.sum_exact == int(total.scaleb(scale, Context(prec=40)) if scale else total), column
+
+
+def test_moments_of_time_are_in_days_and_microseconds(written):
+    _, ask, found = written
+    since, start = "epoch_us(@)", 946_684_800_000_000
+    units = {"date": ("(@ - DATE '1970-01-01')", 0), "timestamp": (since, start), "timestamp_ntz": (since, start)}
+    for column, ours in found.items():
+        if column.type in units and ours.mean is not None:
+            number, pivot = units[column.type]  # DuckDB's variance loses digits of large numbers
+            total, deviation = ask(column, [f"sum({number})", f"stddev_pop({number} - {pivot})"])
+            assert (ours.sum_exact, ours.sum) == (total, float(total))
+            assert ours.mean == pytest.approx(total / (ours.rows - ours.nulls), rel=1e-15)
+            assert math.sqrt(ours.m2 / (ours.rows - ours.nulls)) == pytest.approx(deviation, rel=1e-9)
+
+
+def test_lengths_and_trues(written):
+    _, ask, found = written
+    for column, ours in found.items():
+        if column.type == "boolean":
+            assert ours.trues == ask(column, ["coalesce(count_if(@), 0)"])[0]
+        if column.type in ("string", "binary"):
+            length = "strlen" if column.type == "string" else "octet_length"
+            average, longest = ask(column, [f"avg({length}(@))", f"max({length}(@))"])
+            assert (ours.avg_len, ours.max_len) == (None if average is None else pytest.approx(average), longest)
+
+
+def test_sizes_are_the_footer_s(written):
+    path, _, found = written
+    metadata = pq.read_metadata(path)
+    for place, ours in enumerate(found.values()):
+        chunks = [metadata.row_group(i).column(place) for i in range(metadata.num_row_groups)]
+        assert ours.compressed_bytes == sum(chunk.total_compressed_size for chunk in chunks)
+        assert ours.uncompressed_bytes == sum(chunk.total_uncompressed_size for chunk in chunks)
+
+
+def _bytes(value):
+    return value.encode() if isinstance(value, str) else value if isinstance(value, bytes) else b""

@@ -1,0 +1,257 @@
+"""The kernel of one column: values of every kind, in any number of pieces, within any budget."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernel.samples import ARROW, column, values
+from metastore._analyze.kernel import ColumnKernel, constant, sketches_table, summary_table
+from metastore._analyze.kernel.theta import Theta
+from metastore._format.schemas import SKETCHES, SUMMARY
+from metastore._format.values import CUT_BYTES, cut_lower, cut_upper, decimal_from_bytes, decimal_to_bytes
+
+INTS = st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 5) | st.integers(-(10**6), 10**6)
+DOUBLES = st.floats(width=64) | st.sampled_from([0.0, -0.0, math.inf, -math.inf, math.nan])
+DECIMALS = st.integers(-(10**38) + 1, 10**38 - 1) | st.integers(-(2**63), 2**64)
+TEXTS = st.text("aä\0", max_size=12) | st.text(max_size=100) | st.sampled_from(["", "x" * 64, "x" * 65, "x" * 64 + "y"])
+BYTES = st.binary(max_size=10) | st.sampled_from([b"\xff" * 64, b"\xff" * 65, b"a" + b"\xff" * 70])
+
+
+def pieces(values):
+    return st.lists(st.lists(values | st.none(), max_size=60), max_size=5)
+
+
+def run(spark_type, arrays, budget=1 << 20):
+    kernel = ColumnKernel(column(spark_type), budget)
+    for array in arrays:
+        kernel.add(array)
+    return kernel.finish(sum(len(array) for array in arrays))
+
+
+def flat(parts):
+    return [value for part in parts for value in part if value is not None]
+
+
+def percentile(ordered, p):
+    return ordered[max(1, -(-p * len(ordered) // 100)) - 1]
+
+
+def check_common(found, parts, ordered, distinct):
+    everything = [value for part in parts for value in part]
+    assert found.rows == len(everything)
+    assert found.nulls == sum(value is None for value in everything)
+    assert (found.distinct, found.distinct_error) == (distinct, 0.0)
+    assert Theta.from_bytes(found.theta).estimate == distinct
+    if not ordered:
+        assert (found.lo, found.hi, found.mean, found.percentiles) == (None, None, None, None)
+
+
+@settings(deadline=None)
+@given(pieces(INTS), st.sampled_from([1 << 20, 4096]))
+def test_integers(parts, budget):
+    found = run("bigint", [pa.array(part, pa.int64()) for part in parts], budget)
+    ordered = sorted(flat(parts))
+    check_common(found, parts, ordered, len(set(ordered)))
+    if ordered:
+        assert (found.lo, found.hi, found.sum_exact) == (ordered[0], ordered[-1], sum(ordered))
+        assert found.percentiles == [percentile(ordered, p) for p in range(101)]
+        assert found.mean == sum(ordered) / len(ordered)
+        mean = sum(ordered) / len(ordered)
+        assert found.m2 == pytest.approx(sum((x - mean) ** 2 for x in ordered), rel=1e-6, abs=1e-6)
+
+
+@settings(deadline=None)
+@given(pieces(DOUBLES))
+def test_doubles(parts):
+    found = run("double", [pa.array(part, pa.float64()) for part in parts])
+    numbers = sorted(x + 0.0 for x in flat(parts) if not math.isnan(x))
+    nans = sum(math.isnan(x) for x in flat(parts))
+    assert found.nans == nans
+    check_common(found, parts, numbers, len(set(numbers)) + bool(nans))
+    if numbers:
+        assert (found.lo, found.hi) == (numbers[0], numbers[-1])
+        assert all(math.copysign(1, x) > 0 for x in (found.lo, found.hi, *found.percentiles) if x == 0)
+        assert found.percentiles == [percentile(numbers, p) for p in range(101)]
+
+
+@settings(deadline=None)
+@given(pieces(DECIMALS))
+def test_wide_decimals(parts):
+    arrays = [from_unscaled(part) for part in parts]
+    found = run("decimal(38,3)", arrays)
+    ordered = sorted(flat(parts))
+    check_common(found, parts, ordered, len(set(ordered)))
+    if ordered:
+        assert (decimal_from_bytes(found.lo), decimal_from_bytes(found.hi)) == (ordered[0], ordered[-1])
+        assert found.sum_exact == sum(ordered)
+        assert [decimal_from_bytes(p) for p in found.percentiles] == [percentile(ordered, p) for p in range(101)]
+        assert found.mean == pytest.approx(sum(ordered) / len(ordered) / 1000, rel=1e-12)
+        stored = summary_table([(0, 0, found)]).column("sum_exact")[0].as_py()
+        assert stored == (None if abs(sum(ordered)) >= 10**38 else sum(ordered))
+
+
+@settings(deadline=None)
+@given(pieces(TEXTS), st.booleans())
+def test_strings(parts, encoded):
+    arrays = [pa.array(part, pa.string()) for part in parts]
+    found = run("string", [array.dictionary_encode() if encoded else array for array in arrays])
+    check_texts(found, parts, sorted(value.encode() for value in flat(parts)))
+
+
+@settings(deadline=None)
+@given(pieces(BYTES))
+def test_binary(parts):
+    found = run("binary", [pa.array(part, pa.binary()) for part in parts])
+    check_texts(found, parts, sorted(flat(parts)))
+
+
+def check_texts(found, parts, ordered):
+    check_common(found, parts, ordered, len(set(ordered)))
+    if ordered:
+        assert (found.lo, found.lo_exact) == cut_lower(ordered[0])
+        assert (found.hi, found.hi_exact) == cut_upper(ordered[-1])
+        assert found.percentiles == [percentile(ordered, p)[:CUT_BYTES] for p in range(101)]
+        assert (found.avg_len, found.max_len) == (sum(map(len, ordered)) / len(ordered), max(map(len, ordered)))
+
+
+@settings(deadline=None, max_examples=20)
+@given(st.integers(0, 2**32), st.sampled_from(["ab", "abcdefghijklmnop", "\0a"]), st.integers(40, 3000))
+def test_ranks_of_strings_that_share_prefixes(seed, alphabet, rows):
+    random = np.random.default_rng(seed)
+    found = ["".join(random.choice(list(alphabet), length)) for length in random.integers(0, 30, rows)]
+    found = [value * (3 if i % 9 == 0 else 1) for i, value in enumerate(found)]
+    ours = run("string", [pa.array(found[: rows // 2]), pa.array(found[rows // 2 :])])
+    check_texts(ours, [found], sorted(value.encode() for value in found))
+
+
+@pytest.mark.parametrize("spark_type", ARROW)
+@pytest.mark.parametrize("profile", ["few", "many", "nulls"])
+def test_a_tiny_budget_keeps_what_must_be_exact(spark_type, profile):
+    array = values(spark_type, profile, 20_000)
+    whole = run(spark_type, [array], 1 << 30)
+    parts = [array.slice(at, 700) for at in range(0, 20_000, 700)]
+    tight = run(spark_type, parts, 1)
+    for name in ("rows", "nulls", "nans", "lo", "hi", "lo_exact", "hi_exact", "sum_exact", "max_len", "trues"):
+        assert getattr(tight, name) == getattr(whole, name), name
+    for name in ("sum", "mean", "m2", "avg_len"):
+        ours, exact = getattr(tight, name), getattr(whole, name)
+        assert ours is None if exact is None else ours == pytest.approx(exact, rel=1e-9), name
+    assert tight.distinct == pytest.approx(whole.distinct, rel=5 * tight.distinct_error)
+    assert (tight.distinct_error > 0) == (whole.distinct > 4096)
+    assert tight.theta == whole.theta
+    assert ranks_are_near(array, whole, tight)
+
+
+def ranks_are_near(array, whole, tight):
+    """Whether each approximate percentile lies between exact ones at most two percent of rank away."""
+    key = decimal_from_bytes if whole.encoding == "binary" and "decimal" in str(array.type) else lambda value: value
+    exact, ours = [key(v) for v in whole.percentiles], [key(v) for v in tight.percentiles]
+    return all(exact[max(p - 2, 0)] <= ours[p] <= exact[min(p + 2, 100)] for p in range(101))
+
+
+def test_a_budget_that_holds_the_distinct_values_loses_nothing():
+    parts = [pa.array(np.arange(5000) % 97 + n) for n in range(20)]
+    tight, whole = run("bigint", parts, 64_000), run("bigint", parts, 1 << 30)
+    assert tight == whole
+    texts = [part.cast(pa.string()) for part in parts]
+    assert run("string", texts, 64_000) == run("string", texts, 1 << 30)
+
+
+def test_infinities_are_ordinary_values():
+    found = run("double", [pa.array([math.inf, 1.0, -math.inf, math.nan])])
+    assert (found.lo, found.hi, found.nans, found.distinct) == (-math.inf, math.inf, 1, 4)
+    assert math.isnan(found.mean)
+
+
+def test_floats_are_hashed_as_floats_and_stored_as_doubles():
+    found = run("float", [pa.array([0.1, -0.0, None], pa.float32())])
+    assert (found.lo, found.hi) == (0.0, float(np.float32(0.1)))
+    assert found.theta == constant_union("float", [0.0, float(np.float32(0.1))])
+
+
+def constant_union(spark_type, stored):
+    from metastore._analyze.kernel.theta import union  # noqa: PLC0415 - used here alone
+
+    return union(Theta.from_bytes(constant(column(spark_type), v, 1).theta) for v in stored).to_bytes()
+
+
+@pytest.mark.parametrize("spark_type", ARROW)
+def test_a_constant_is_what_the_kernel_finds(spark_type):
+    array = values(spark_type, "constant", 150)
+    found = run(spark_type, [array])
+    assert constant(column(spark_type), found.lo, 150) == found
+    assert constant(column(spark_type), None, 150) == run(spark_type, [values(spark_type, "empty", 150)])
+    assert constant(column(spark_type), found.lo, 0) == run(spark_type, [])
+
+
+def test_a_constant_nan_and_counts_only():
+    assert constant(column("double"), math.nan, 3) == run("double", [pa.array([math.nan] * 3)])
+    assert constant(column("array<int>"), None, 3).nulls == 3
+
+
+@pytest.mark.parametrize("spark_type", ["array<int>", "map<string,int>", "variant"])
+def test_of_lists_maps_and_variants_only_rows_and_nulls_are_counted(spark_type):
+    found = run(spark_type, [pa.array([[1], None, []], pa.list_(pa.int32())), pa.array([True, None])])
+    assert (found.rows, found.nulls, found.encoding, found.distinct, found.theta) == (5, 2, None, None, None)
+
+
+def test_intervals():
+    months = run("interval year to month", [pa.array([3, -14, None], pa.int32())])
+    assert (months.lo, months.hi, months.distinct) == (-14, 3, 2)
+    micros = run("interval day to second", [pa.array([3, -14, None], pa.duration("us"))])
+    assert (micros.lo, micros.hi, micros.distinct) == (-14, 3, 2)
+
+
+def test_dictionaries_of_numbers_and_with_nulls_inside():
+    numbers = pa.DictionaryArray.from_arrays(pa.array([0, 1, None, 1]), pa.array([5, 7]))
+    assert run("bigint", [numbers]).sum_exact == 19
+    inside = pa.DictionaryArray.from_arrays(pa.array([0, 1, 0]), pa.array(["a", None]))
+    found = run("string", [inside])
+    assert (found.nulls, found.distinct, found.lo, found.hi) == (1, 1, b"a", b"a")
+
+
+def test_slices_of_larger_arrays():
+    for spark_type in ARROW:
+        array = values(spark_type, "nulls", 300)
+        copied = pa.array(array.slice(100, 50).to_pylist(), array.type)
+        assert run(spark_type, [array.slice(100, 50)]) == run(spark_type, [copied]), spark_type
+
+
+def test_rows_that_are_missing_are_noticed():
+    kernel = ColumnKernel(column("int"))
+    kernel.add(pa.array([1, 2], pa.int32()))
+    with pytest.raises(ValueError, match="2 rows of column c were added, 3 expected"):
+        kernel.finish(3)
+
+
+def test_tables_have_the_schemas_of_the_format():
+    rows = [(1, 0, run("string", [pa.array(["b", "a"])])), (0, 1, run("int", [pa.array([4], pa.int32())]))]
+    rows += [(2, 0, run("array<int>", [pa.array([None])]))]
+    summary, sketches = summary_table(rows), sketches_table(rows)
+    assert (summary.schema, sketches.schema) == (SUMMARY, SKETCHES)
+    assert summary.column("column").to_pylist() == [0, 1, 2]
+    assert summary.column("lo_long").to_pylist() == [4, None, None]
+    assert summary.column("hi_binary").to_pylist() == [None, b"b", None]
+    assert [len(v) for v in summary.column("percentiles_binary").to_pylist() if v] == [101]
+    assert sketches.column("column").to_pylist() == [0, 1]
+
+
+def from_unscaled(unscaled):
+    data = b"".join((0 if x is None else x).to_bytes(16, "little", signed=True) for x in unscaled)
+    valid = pa.array([x is not None for x in unscaled]).buffers()[1] if unscaled else None
+    return pa.Array.from_buffers(pa.decimal128(38, 3), len(unscaled), [valid, pa.py_buffer(data)])
+
+
+def test_wide_decimals_are_hashed_as_their_shortest_big_endian_bytes():
+    numbers = [0, 127, 128, -128, -129, 2**63 - 1, 2**63, -(2**63), -(2**63) - 1, 10**37]
+    found = run("decimal(38,3)", [from_unscaled(numbers)])
+    java = [x.to_bytes((x if x >= 0 else ~x).bit_length() // 8 + 1, "big", signed=True) for x in numbers]
+    assert found.theta == run("binary", [pa.array(java, pa.binary())]).theta
+    narrow = [x for x in numbers if abs(x) < 10**18]
+    short = run("decimal(18,3)", [from_unscaled(narrow).cast(pa.decimal128(18, 3))])
+    assert short.theta == run("binary", [pa.array(java[: len(narrow)], pa.binary())]).theta
+    assert [decimal_to_bytes(x) for x in (min(numbers), max(numbers))] == [found.lo, found.hi]
