@@ -12,7 +12,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from metastore._analyze.report import AnalyzeReport
     from metastore._api import (
+        analyze,
         columns,
         config,
         configure,
@@ -24,8 +26,6 @@ if TYPE_CHECKING:
         tables,
         version,
     )
-    from metastore._analyze.public import analyze
-    from metastore._analyze.report import AnalyzeReport
     from metastore._read.statistics import Statistics
     from metastore.answers import Answer
     from metastore.errors import MetastoreError
@@ -33,10 +33,21 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "metastore._analyze.public": ("analyze",),
     "metastore._analyze.report": ("AnalyzeReport",),
     "metastore._api": (
-        *("columns", "config", "configure", "explain", "files", "open", "snapshots", "summary", "tables", "version"),
+        *(
+            "analyze",
+            "columns",
+            "config",
+            "configure",
+            "explain",
+            "files",
+            "open",
+            "snapshots",
+            "summary",
+            "tables",
+            "version",
+        ),
     ),
     "metastore._read.statistics": ("Statistics",),
     "metastore.answers": ("Answer",),

@@ -7,19 +7,90 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from metastore import _analyze
 from metastore._read.places import place_of
 from metastore._read.statistics import Statistics
-from metastore._spark import session
+from metastore._spark import session, statements
 from metastore.answers import Answer, Summary
+from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from pyspark.sql import SparkSession
 
-__all__ = ["columns", "config", "configure", "explain", "files", "open", "snapshots", "summary", "tables", "version"]
+    from metastore._analyze.progress import Progress
+    from metastore._analyze.report import AnalyzeReport
+
+__all__ = [
+    "analyze",
+    "columns",
+    "config",
+    "configure",
+    "explain",
+    "files",
+    "open",
+    "snapshots",
+    "summary",
+    "tables",
+    "version",
+]
+
+_DEPTHS = ("full", "footer", "files")
 
 configure = session.configure
+
+
+def analyze(
+    spark: SparkSession,
+    table: str,
+    columns: Sequence[str] | None = None,
+    partition: Mapping[str, Any] | None = None,
+    progress: bool | Progress = True,  # noqa: FBT001, FBT002 - part of the public interface
+    depth: str = "full",
+) -> AnalyzeReport:
+    """Computes the statistics of a table, of what changed since the last time.
+
+    Args:
+        spark: A session, classic or Connect.
+        table: A name as in SQL.
+        columns: Names of columns or structs; all if None.
+        partition: Partition column to value, to analyze only the data files there.
+        progress: Whether to show progress on stderr.
+        depth: "full" reads data; "footer" takes counts and bounds from Parquet footers; "files" lists files.
+
+    Returns:
+        What was done, and what was left out and why.
+
+    Raises:
+        TableNotFound: There is no such table.
+        ColumnNotFound: The table has no such column; nothing was written.
+        UnsupportedTable: A table of a kind that is not handled.
+        StoreNotWritable: The place of the statistics cannot be written.
+        AnalyzeFailed: The Spark job failed; the statistics that were there are untouched.
+
+    Example:
+        >>> metastore.analyze(spark, "db.sales", columns=["price"]).files_read  # doctest: +SKIP
+        12
+    """
+    if depth not in _DEPTHS:
+        raise InvalidArgument("depth", f"{depth!r} is none of {', '.join(_DEPTHS)}")
+    if columns is not None and depth != "full":
+        raise InvalidArgument("columns", f"depth {depth!r} does not look at single columns")
+    if isinstance(columns, str):
+        raise InvalidArgument("columns", "a list of names is expected")
+    if statements.is_connect(spark):
+        return statements.analyze(spark, table, columns, partition, depth)
+    return _analyze.run(
+        spark,
+        table,
+        columns=columns,
+        all_columns=columns is None and depth == "full",
+        noscan=depth == "files",
+        partition=partition,
+        progress=progress,
+    )
 
 
 def open(location: str, table: str | None = None, zone: str = "UTC") -> Statistics:  # noqa: A001 - `metastore.open`
