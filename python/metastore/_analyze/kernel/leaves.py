@@ -107,7 +107,8 @@ def require_same_values(node: Node, column: Column, physical: str, *, uuid: bool
     check = _CHECKS.get(column.type) or (_is_decimal if decimal_type(column.type) else None)
     if check is None:
         check = _is_interval if column.type.startswith("interval") else _is_text
-    if not check(kind, column, physical) and not (uuid and column.encoding == "binary"):
+    same = check(kind, column, physical) or (uuid and check is _is_text)
+    if pa.types.is_nested(kind) or not same:
         raise CannotRead(f"column {column.name} is {physical} ({kind}) in the file and {column.type} in the table")
 
 

@@ -1,0 +1,92 @@
+"""Bounds from footers: right where they are given, absent where footers cannot be trusted."""
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kernel.samples import columns, table, wanted
+from metastore._analyze.kernel import analyze_footer, analyze_parquet
+
+EXACT = ("boolean", "tinyint", "smallint", "int", "bigint", "decimal", "date", "timestamp")
+
+
+@pytest.mark.parametrize("options", [{}, {"row_group_size": 100}, {"store_decimal_as_integer": True}])
+def test_a_footer_agrees_with_the_data(tmp_path, options):
+    path = str(tmp_path / "f.parquet")
+    pq.write_table(table(1000), path, **options)
+    footer, data = (analyze(path, columns()).columns for analyze in (analyze_footer, analyze_parquet))
+    for asked, said, true in zip(columns(), footer, data, strict=True):
+        assert (said.rows, said.compressed_bytes) == (1000, true.compressed_bytes)
+        assert (said.distinct, said.percentiles, said.theta, said.mean) == (None, None, None, None)
+        if asked.column.encoding == "double":
+            assert (said.lo, said.hi, said.nans) == (None, None, None)
+            continue
+        assert (said.nulls, said.nans) == (true.nulls, 0)
+        if asked.column.type.startswith(EXACT):
+            assert (said.lo, said.hi, said.lo_exact, said.hi_exact) == (true.lo, true.hi, true.lo_exact, true.hi_exact)
+        elif said.lo is not None:
+            assert said.lo <= true.lo
+            assert said.hi is None or said.hi >= true.hi or said.hi[:64] == true.hi[:64]
+            assert (said.lo_exact, said.hi_exact) == (False, False)
+
+
+def test_statistics_that_were_not_written_are_unknown(tmp_path):
+    path = str(tmp_path / "f.parquet")
+    pq.write_table(pa.table({"c": [1, 2, None]}), path, write_statistics=False)
+    found = analyze_footer(path, [wanted("bigint")]).columns[0]
+    assert (found.rows, found.nulls, found.lo, found.hi) == (3, None, None, None)
+
+
+def test_one_row_group_without_statistics_makes_all_unknown(tmp_path):
+    path = str(tmp_path / "f.parquet")
+    both = pa.table({"c": pa.array([1, 2]), "d": pa.array([None, 3])})
+    pq.write_table(both, path, write_statistics=["d"], row_group_size=1)
+    found = analyze_footer(path, [wanted("bigint", "c"), wanted("bigint", "d")]).columns
+    assert (found[0].lo, found[0].nulls) == (None, None)
+    assert (found[1].lo, found[1].hi, found[1].nulls) == (3, 3, 1)
+
+
+def test_long_strings_are_cut_to_bounds(tmp_path):
+    path = str(tmp_path / "f.parquet")
+    pq.write_table(pa.table({"c": ["a" * 100, "b" * 100]}), path)
+    found = analyze_footer(path, [wanted("string")]).columns[0]
+    assert (found.lo, found.hi) == (b"a" * 64, b"b" * 63 + b"c")
+
+
+@pytest.mark.parametrize(
+    ("values", "spark_type"),
+    [
+        (pa.array([1], pa.uint32()), "bigint"),
+        (pa.array([1], pa.int64()), "int"),
+        (pa.array([1.5]), "double"),
+        (pa.array([1], pa.timestamp("us")), "timestamp"),
+    ],
+)
+def test_columns_that_footers_do_not_describe_soundly_have_no_bounds(tmp_path, values, spark_type):
+    path = str(tmp_path / "f.parquet")
+    pq.write_table(pa.table({"c": values}), path)
+    found = analyze_footer(path, [wanted(spark_type)]).columns[0]
+    assert (found.rows, found.lo, found.hi, found.nulls) == (1, None, None, None)
+
+
+def test_millis_become_micros(tmp_path):
+    path = str(tmp_path / "f.parquet")
+    pq.write_table(pa.table({"c": pa.array([-5, 7], pa.timestamp("ms", "UTC"))}), path)
+    found = analyze_footer(path, [wanted("timestamp")]).columns[0]
+    assert (found.lo, found.hi) == (-5000, 7000)
+
+
+@pytest.mark.parametrize(
+    ("lo", "hi", "nulls"), [(9, 1, 0), (1, 9, 4), (1, 9, 99), (1, 9, -1)], ids=["order", "all", "many", "less"]
+)
+def test_footers_that_contradict_themselves_are_not_believed(lo, hi, nulls):
+    from metastore._analyze.kernel.footer import _bounds, _is_possible  # noqa: PLC0415 - no writer makes such footers
+    from metastore._analyze.kernel.leaves import Node  # noqa: PLC0415
+
+    class Said:
+        has_min_max = has_null_count = True
+        min_raw, max_raw, null_count = lo, hi, nulls
+
+    node = Node(("c",), None, pa.int64(), 0, 1)
+    believed = _is_possible(Said, 4) and _bounds([Said], [4], wanted("bigint").column, node) is not None
+    assert not believed

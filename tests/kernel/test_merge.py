@@ -1,0 +1,147 @@
+"""Table level: what files say together is what one file with all rows says."""
+
+import math
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from kernel.samples import ARROW, PROFILES, column, values
+from metastore._analyze.kernel import (
+    ColumnKernel,
+    ColumnStatistics,
+    constant,
+    reduce_column,
+    summary_table,
+    table_sketches_table,
+    table_summary_table,
+)
+from metastore._format.schemas import TABLE_SKETCHES, TABLE_SUMMARY
+from metastore._format.values import decimal_from_bytes
+
+
+def analyze(spark_type, array):
+    kernel = ColumnKernel(column(spark_type), 1 << 30)
+    kernel.add(array)
+    return kernel.finish(len(array), 100, 200)
+
+
+def reduced(spark_type, files):
+    rows = summary_table((0, place, one) for place, one in enumerate(files))
+    return reduce_column(column(spark_type), rows, [one.theta for one in files])
+
+
+@pytest.mark.parametrize("spark_type", ARROW)
+@pytest.mark.parametrize("profile", PROFILES)
+def test_parts_together_are_the_whole(spark_type, profile):
+    array = values(spark_type, profile, 6000)
+    files = [analyze(spark_type, part) for part in (array[:1000], array[1000:1001], array[1001:5000], array[5000:])]
+    whole, found = analyze(spark_type, array), reduced(spark_type, files)
+    for name in ("rows", "nulls", "nans", "lo", "hi", "lo_exact", "hi_exact", "sum_exact", "max_len", "trues"):
+        assert getattr(found, name) == getattr(whole, name), name
+    for name in ("sum", "mean", "m2", "avg_len"):
+        ours, exact = getattr(found, name), getattr(whole, name)
+        assert ours is None if exact is None else ours == pytest.approx(exact, rel=1e-9), name
+    assert (found.compressed_bytes, found.uncompressed_bytes) == (400, 800)
+    assert found.theta == whole.theta
+    assert found.distinct == pytest.approx(whole.distinct, rel=5 * found.distinct_error)
+    assert (found.distinct_error == 0) == (whole.distinct <= 4096)
+    if whole.percentiles is None:
+        assert found.percentiles is None
+        return
+    key = decimal_from_bytes if spark_type == "decimal(38,6)" else lambda value: value
+    exact, ours = [key(v) for v in whole.percentiles], [key(v) for v in found.percentiles]
+    assert all(exact[max(p - 2, 0)] <= ours[p] <= exact[min(p + 2, 100)] for p in range(101))
+    assert (ours[0], ours[100]) == (exact[0], exact[100])
+
+
+@settings(deadline=None)
+@given(st.lists(st.integers(-(2**63), 2**63 - 1) | st.none(), min_size=1, max_size=300))
+def test_files_of_one_row_lose_nothing(rows):
+    files = [analyze("bigint", pa.array([row], pa.int64())) for row in rows]
+    found, whole = reduced("bigint", files), analyze("bigint", pa.array(rows, pa.int64()))
+    for name in ("lo", "hi", "nulls", "distinct", "distinct_error", "sum_exact", "percentiles", "theta", "mean"):
+        assert getattr(found, name) == getattr(whole, name), name
+
+
+@settings(deadline=None)
+@given(st.lists(st.lists(st.binary(max_size=80) | st.none(), max_size=9), min_size=1, max_size=6))
+def test_bounds_hold_every_string_of_every_file(parts):
+    found = reduced("binary", [analyze("binary", pa.array(part, pa.binary())) for part in parts])
+    everything = [value for part in parts for value in part if value is not None]
+    assert found.distinct == len(set(everything))
+    assert all(found.lo <= value for value in everything)
+    assert all(found.hi is None or value <= found.hi for value in everything)
+    if everything:
+        assert found.lo_exact == (found.lo in everything)
+        assert not found.hi_exact or found.hi in everything
+
+
+def test_one_file_is_the_table():
+    whole = analyze("bigint", pa.array(np.arange(20_000) * 7 % 10_007))
+    assert reduced("bigint", [whole]) == whole
+
+
+def test_ranges_that_do_not_overlap_count_exactly():
+    files = [analyze("bigint", pa.array(np.arange(n * 10_000, (n + 1) * 10_000))) for n in range(5)]
+    found = reduced("bigint", files)
+    assert (found.distinct, found.distinct_error) == (50_000, 0.0)
+    overlapping = reduced("bigint", [*files, files[0]])
+    assert overlapping.distinct == pytest.approx(50_000, rel=5 * overlapping.distinct_error)
+    assert 0 < overlapping.distinct_error < 0.016
+
+
+def test_nan_in_several_files_is_one_value():
+    files = [analyze("double", pa.array(part)) for part in ([1.0, math.nan], [math.nan], [2.0, math.nan, math.nan])]
+    found = reduced("double", files)
+    assert (found.distinct, found.nans, found.lo, found.hi) == (3, 4, 1.0, 2.0)
+
+
+def test_what_one_file_does_not_know_the_table_does_not_know():
+    known = analyze("bigint", pa.array([1, None]))
+    unknown = ColumnStatistics(5, "long", nans=0, lo=0, hi=3, lo_exact=False, hi_exact=True)
+    found = reduced("bigint", [known, unknown])
+    assert (found.rows, found.nulls, found.distinct, found.mean, found.percentiles, found.theta) == (7, *[None] * 5)
+    assert (found.lo, found.lo_exact, found.hi, found.hi_exact) == (0, False, 3, True)
+    assert reduced("bigint", [known, ColumnStatistics(5, "long")]).lo is None
+    assert reduced("bigint", [known, ColumnStatistics(0, "long", nulls=0, nans=0)]).lo == 1
+
+
+def test_a_file_of_nulls_says_nothing_of_values():
+    found = reduced("bigint", [constant(column("bigint"), None, 3), analyze("bigint", pa.array([5, 6]))])
+    assert (found.lo, found.hi, found.nulls, found.distinct, found.mean) == (5, 6, 3, 2, 5.5)
+
+
+def test_no_files():
+    found = reduced("string", [])
+    assert (found.rows, found.nulls, found.lo, found.distinct, found.percentiles) == (0, 0, None, 0, None)
+
+
+def test_a_sum_that_does_not_fit_is_null_and_the_others_remain():
+    files = [constant(column("decimal(38,0)"), (10**38 - 1).to_bytes(16, "big"), 1)] * 2
+    found = reduced("decimal(38,0)", files)
+    stored = table_summary_table([(0, found, 2)])
+    assert stored.column("sum_exact")[0].as_py() is None
+    assert found.sum == pytest.approx(2e38)
+
+
+def test_many_files_at_once():
+    random = np.random.default_rng(1)
+    data = random.normal(size=(8_000, 20))
+    files = [analyze("double", pa.array(row)) for row in data[:200]] * 40
+    found = reduced("double", files)
+    exact = np.quantile(data[:200], np.arange(0, 101) / 100, method="inverted_cdf")
+    ranks = np.searchsorted(np.sort(data[:200].reshape(-1)), found.percentiles) / 4000
+    assert found.rows == 160_000
+    assert np.abs(ranks - np.arange(101) / 100).max() < 0.02
+    assert (found.percentiles[0], found.percentiles[100]) == (exact[0], exact[100])
+
+
+def test_tables_have_the_schemas_of_the_format():
+    rows = [(1, analyze("int", pa.array([1], pa.int32())), 4), (0, ColumnStatistics(9, None, nulls=2), 4)]
+    assert table_summary_table(rows).schema == TABLE_SUMMARY
+    assert table_sketches_table(rows).schema == TABLE_SKETCHES
+    assert table_summary_table(rows).column("files").to_pylist() == [4, 4]
+    assert table_sketches_table(rows).column("column").to_pylist() == [1]
