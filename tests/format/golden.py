@@ -15,7 +15,7 @@ import pyarrow as pa
 from metastore._format import layout
 from metastore._format.columns import Column, encoding_of
 from metastore._format.manifest import Block, Manifest, Snapshot, SummaryRef, TableIdentity, block_to_footer
-from metastore._format.objects import BLOCK_KEY, ObjectRef, encode, reference
+from metastore._format.objects import BLOCK_KEY, ObjectRef, encode, name_of, reference
 from metastore._format.schemas import FILES, SCHEMAS, SUMMARY, TABLE_SUMMARY
 from metastore._format.values import cut_lower, cut_upper, decimal_to_bytes
 
@@ -225,7 +225,7 @@ def _put(
     folder: Path, kind: str, table: pa.Table, row_groups: list[int], extra: dict[str, str] | None = None
 ) -> ObjectRef:
     data = encode(kind, table, row_groups, extra)
-    ref = reference(f"{kind}-{_uuid(kind, len(list((folder / 'objects').iterdir())))}.parquet", data, table.num_rows)
+    ref = reference(name_of(kind, data), data, table.num_rows)
     (folder / "objects" / ref.name).write_bytes(data)
     return ref
 

@@ -226,9 +226,9 @@ def _from_json(body: dict[str, Any]) -> Manifest:
     schemas = [_columns(schema, []) for schema in body.get("schemas", [])]
     return Manifest(
         table=_identity(body["table"]),
-        blocks=tuple(_block_from_json(block, schemas) for block in body["blocks"]),
-        snapshots=tuple(_snapshot_from_json(snapshot, schemas) for snapshot in body["snapshots"]),
-        settings=dict(body.get("settings", {})),
+        blocks=tuple(_block_from_json(block, schemas) for block in _typed(body["blocks"], list)),
+        snapshots=tuple(_snapshot_from_json(snapshot, schemas) for snapshot in _typed(body["snapshots"], list)),
+        settings=_typed(body.get("settings", {}), dict),
         sequence=_typed(body["sequence"], int),
         commit=_typed(body["commit"], str),
         previous=_typed(body["previous"], str, type(None)),

@@ -5,7 +5,6 @@ from __future__ import annotations
 import base64
 import hashlib
 import io
-import json
 import re
 import uuid
 from dataclasses import dataclass
@@ -23,7 +22,6 @@ if TYPE_CHECKING:
 KIND_KEY = "metastore.kind"
 DIGESTS_KEY = "metastore.digests"
 BLOCK_KEY = "metastore.block"
-EXTRA_DIGEST_KEY = "metastore.extra_sha256"
 
 MAX_ROWS = 1 << 27
 MAX_BYTES = 4 << 30
@@ -86,9 +84,15 @@ class ObjectRef:
         return ref
 
 
-def new_name(kind: str) -> str:
-    """A fresh name for an object of a kind."""
-    return f"{kind}-{uuid.uuid4()}.parquet"
+def name_of(kind: str, data: bytes) -> str:
+    """The name of an object with these bytes: its uuid (version 8) is the start of their SHA-256.
+
+    So a name alone vouches for an object that no manifest names yet.
+    """
+    value = int.from_bytes(hashlib.sha256(data).digest()[:16], "big")
+    value = value & ~(0xF << 76) | 8 << 76  # version
+    value = value & ~(0x3 << 62) | 2 << 62  # variant
+    return f"{kind}-{uuid.UUID(int=value)}.parquet"
 
 
 def kind_of(name: Any) -> str:
@@ -126,8 +130,7 @@ def encode(kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping
         for rows in row_groups:
             writer.write_table(table.slice(offset, rows), row_group_size=rows)
             offset += rows
-        digest = {EXTRA_DIGEST_KEY: _extra_digest(extra)} if extra else {}
-        writer.add_key_value_metadata({**(extra or {}), **digest, KIND_KEY: kind, DIGESTS_KEY: placeholder})
+        writer.add_key_value_metadata({**(extra or {}), KIND_KEY: kind, DIGESTS_KEY: placeholder})
     return _with_digests(sink.getbuffer(), placeholder, len(row_groups))
 
 
@@ -160,20 +163,18 @@ def decode(ref: ObjectRef, data: bytes, columns: Sequence[str] | None = None) ->
 
 
 def unnamed(name: str, data: bytes) -> tuple[ObjectRef, dict[str, str]]:
-    """The reference to an object that no manifest vouches for, and its extra key-values, by its own digests.
+    """The reference to an object that no manifest names, and the key-values of its footer.
 
     Raises:
-        DamagedObject: If they do not agree with its bytes.
+        DamagedObject: If its bytes are not those that its name vouches for.
     """
+    if name != name_of(kind_of(name), data):  # before anything is parsed: Arrow aborts on some damaged footers
+        raise DamagedObject(name, "its name is not that of its bytes")
     try:
         metadata = pq.read_metadata(pa.BufferReader(data))
         texts = {key.decode(): value.decode() for key, value in (metadata.metadata or {}).items()}
-        digests = base64.b64encode(chunk_digests(data)).decode()
     except (pa.ArrowException, OSError, ValueError) as e:
         raise DamagedObject(name, f"its footer cannot be read ({e})") from e
-    kind, stored, extra_digest = (texts.pop(key, "") for key in (KIND_KEY, DIGESTS_KEY, EXTRA_DIGEST_KEY))
-    if kind != kind_of(name) or stored != digests or extra_digest != (_extra_digest(texts) if texts else ""):
-        raise DamagedObject(name, "its digests are not those of its bytes")
     return reference(name, data, metadata.num_rows), texts
 
 
@@ -206,10 +207,6 @@ def _with_digests(data: memoryview, placeholder: str, row_groups: int) -> bytes:
     if len(digests) != len(placeholder) or found != 1:
         raise AssertionError(f"the footer has {found} places for {len(digests)} bytes of digests")
     return bytes(data[:body]) + (footer.replace(placeholder.encode(), digests.encode()) if row_groups else footer)
-
-
-def _extra_digest(extra: Mapping[str, str]) -> str:
-    return _hex(json.dumps(sorted(extra.items())).encode())
 
 
 def _placeholder(length: int) -> str:

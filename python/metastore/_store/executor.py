@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyarrow import fs
 
-from metastore._format.objects import encode, new_name, reference
+from metastore._format.objects import encode, name_of, reference
 from metastore._store.location import local_path, remote_url
 from metastore.errors import StoreNotWritable
 
@@ -40,7 +40,8 @@ def write_object(
         StoreNotWritable: If the store refuses.
         UnsupportedTable: If its location cannot be reached.
     """
-    data, name = encode(kind, table, row_groups, extra), new_name(kind)
+    data = encode(kind, table, row_groups, extra)
+    name = name_of(kind, data)
     folder = local_path(uri)
     try:
         if folder is None:

@@ -11,7 +11,7 @@ from concurrent.futures import ThreadPoolExecutor
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from metastore._format.objects import decode, encode, kind_of, new_name, reference
+from metastore._format.objects import decode, encode, kind_of, name_of, reference
 from metastore._store import protocol
 from metastore._store.blobs import open_blobs
 from metastore._store.limits import within_limits
@@ -145,7 +145,7 @@ class Store:
             StoreNotWritable: If the store refuses.
         """
         data = encode(kind, table, row_groups, extra)
-        name = new_name(kind)
+        name = name_of(kind, data)
         self.ensure_writable().put(f"objects/{name}", data)
         self._seen.add(name)
         return reference(name, data, table.num_rows)
