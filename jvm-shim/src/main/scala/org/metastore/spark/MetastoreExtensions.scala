@@ -3,6 +3,7 @@ package org.metastore.spark
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
 
 import org.metastore.spark.adapter.{BeginPlanning, MetastoreRule, PhysicalScanColumnarRule, PhysicalScanRule}
+import org.metastore.spark.analyze.AnalyzeRule
 import org.metastore.spark.cardinality.CboSwitch
 import org.metastore.spark.sql.{MetastoreParser, TableFunctions}
 
@@ -16,6 +17,7 @@ class MetastoreExtensions extends SparkSessionExtensionsProvider {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     TableFunctions.register()
     extensions.injectParser((_, delegate) => MetastoreParser(delegate))
+    extensions.injectResolutionRule(new AnalyzeRule(_))
     extensions.injectPlanNormalizationRule(_ => BeginPlanning)
     extensions.injectPreCBORule(new MetastoreRule(_))
     extensions.injectQueryStagePrepRule(new PhysicalScanRule(_))

@@ -67,7 +67,7 @@ final class AnalyzedTable private (val name: String, val table: LakeTable, val s
 object AnalyzedTable {
 
   /** What stands for the snapshot of a table that was never written. */
-  val NeverWritten = ""
+  val NeverWritten = "none"
 
   /** Resolves a name and opens its statistics; reads neither manifest nor objects yet. */
   def of(session: SparkSession, name: String): AnalyzedTable = of(session, name, ResolvedName.resolve(session, name))

@@ -1,0 +1,31 @@
+package org.metastore.spark.analyze
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import com.fasterxml.jackson.databind.node.ObjectNode
+
+/**
+ * One ANALYZE of one table, as the Python side is told of it.
+ *
+ * @param table      full name, parts quoted where they must be
+ * @param columns    FOR COLUMNS; `None`: not written
+ * @param allColumns FOR ALL COLUMNS
+ * @param noScan     NOSCAN
+ * @param partition  PARTITION: column to value; a value of null is the partition of nulls
+ */
+final case class AnalyzeStatement(
+    table: String, columns: Option[Seq[String]], allColumns: Boolean, noScan: Boolean, partition: Map[String, String]) {
+
+  /** One line of JSON. */
+  def json: String = {
+    val mapper = AnalyzeStatement.mapper
+    val node: ObjectNode = mapper.createObjectNode()
+    node.put("table", table).put("all_columns", allColumns).put("noscan", noScan)
+    columns.foreach(names => names.foldLeft(node.putArray("columns"))((array, name) => array.add(name)))
+    if (partition.nonEmpty) partition.foldLeft(node.putObject("partition")) { case (object_, (k, v)) => object_.put(k, v) }
+    mapper.writeValueAsString(node)
+  }
+}
+
+object AnalyzeStatement {
+  private[analyze] val mapper = new ObjectMapper()
+}

@@ -1,0 +1,53 @@
+package org.metastore.spark.analyze
+
+import java.util.concurrent.locks.ReentrantLock
+
+import com.fasterxml.jackson.databind.JsonNode
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.SparkSession
+
+import org.metastore.spark.sql.MetastoreException
+
+/** The one attached Python process of this driver: started by the first statement, restarted when it is gone. */
+object AttachedPython extends Logging {
+  private val lock = new ReentrantLock()
+  private var process: Option[PythonProcess] = None
+
+  Runtime.getRuntime.addShutdownHook(new Thread(() => process.foreach(_.stop()), "metastore-python-stop"))
+
+  /**
+   * Runs one ANALYZE in Python, after those that came before it.
+   *
+   * @return the report
+   * @throws MetastoreException what Python said, in one line
+   */
+  def run(session: SparkSession, statement: AnalyzeStatement): JsonNode = {
+    lock.lockInterruptibly()
+    val answer = try of(session).ask(session, statement) catch {
+      case e: PythonUnavailable => throw unavailable(session, statement, e)
+    } finally lock.unlock()
+    val json = AnalyzeStatement.mapper.readTree(answer)
+    if (json.has("report")) json.get("report") else throw failed(statement, json.path("error"))
+  }
+
+  private def of(session: SparkSession): PythonProcess = {
+    val wanted = Interpreter.of(session)
+    val (usable, gone) = process.partition(p => p.isAlive && p.interpreter == wanted && (p.context eq session.sparkContext))
+    gone.foreach(_.stop())
+    process = None
+    process = Some(usable.headOption.getOrElse(new PythonProcess(wanted, session.sparkContext)))
+    process.get
+  }
+
+  private def failed(statement: AnalyzeStatement, error: JsonNode): MetastoreException = {
+    val code = error.path("code").asText
+    new MetastoreException(code, error.path("message").asText.stripPrefix(s"[$code] "), Map("table" -> statement.table))
+  }
+
+  private def unavailable(session: SparkSession, statement: AnalyzeStatement, cause: PythonUnavailable): MetastoreException = {
+    val python = Interpreter.of(session).command
+    MetastoreException.analyzeFailed(statement.table, s"${cause.getMessage}. Run: $python -m pip install pyspark-metastore, " +
+      "or set spark.metastore.python to an interpreter that has it.", Some(cause))
+  }
+}

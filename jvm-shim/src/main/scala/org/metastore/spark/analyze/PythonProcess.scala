@@ -1,0 +1,138 @@
+package org.metastore.spark.analyze
+
+import java.io.{BufferedReader, IOException, InputStreamReader, OutputStreamWriter, PrintWriter}
+import java.net.InetAddress
+import java.nio.charset.StandardCharsets.UTF_8
+import java.security.SecureRandom
+import java.util.{Base64, UUID}
+import java.util.concurrent.{CountDownLatch, TimeUnit}
+
+import scala.collection.JavaConverters._
+import scala.collection.mutable
+import scala.concurrent.{Await, Promise}
+import scala.concurrent.duration.Duration
+
+import py4j.ClientServer
+
+import org.apache.spark.SparkContext
+import org.apache.spark.internal.Logging
+import org.apache.spark.metastore.LocalProperties
+import org.apache.spark.sql.SparkSession
+
+/**
+ * One Python process attached to this JVM: it gets statements on its standard input and borrows the session of each over
+ * py4j, on the loopback address, with a token that only its environment holds. Serves one statement at a time.
+ *
+ * @throws PythonUnavailable it could not be started, or lacks a package
+ */
+final class PythonProcess(val interpreter: Interpreter, val context: SparkContext) extends Logging {
+  private val ready = new CountDownLatch(1)
+  private val entry = new PythonEntry(ready)
+  private val secret = Base64.getEncoder.encodeToString(SecureRandom.getSeed(32))
+  private val gateway = new ClientServer.ClientServerBuilder(entry).authToken(secret)
+    .javaPort(0).javaAddress(InetAddress.getLoopbackAddress).build()
+  private val said = mutable.Queue.empty[String]
+  gateway.startServer()
+  private val process = start()
+  private val requests = new PrintWriter(new OutputStreamWriter(process.getOutputStream, UTF_8), true)
+  listen()
+  awaitReady()
+
+  def isAlive: Boolean = process.isAlive && !context.isStopped
+
+  /**
+   * Hands a statement over and waits for the answer. Interrupting the waiting thread ends process and jobs.
+   *
+   * @return the answer, as JSON
+   * @throws PythonUnavailable the process died
+   */
+  def ask(session: SparkSession, statement: AnalyzeStatement): String = {
+    val key = UUID.randomUUID().toString
+    val tag = s"metastore-analyze-$key"
+    val answer = Promise[String]()
+    context.addJobTag(tag)
+    try {
+      entry.lend(key, session, LocalProperties.of(context), answer)
+      requests.println(s"$key ${statement.json}")
+      watch(answer)
+      Await.result(answer.future, Duration.Inf)
+    } catch {
+      case e: InterruptedException =>
+        stop()
+        context.cancelJobsWithTag(tag)
+        throw e
+    } finally {
+      entry.takeBack(key)
+      context.removeJobTag(tag)
+    }
+  }
+
+  /** Ends the process. */
+  def stop(): Unit = {
+    process.destroyForcibly()
+    gateway.shutdown()
+  }
+
+  private def start(): Process = {
+    val builder = new ProcessBuilder(interpreter.command, "-m", "metastore._attached")
+    builder.environment.putAll(Interpreter.environment(interpreter, gateway.getJavaServer.getListeningPort, secret).asJava)
+    Interpreter.forgotten.foreach(builder.environment.remove(_))
+    builder.redirectErrorStream(true)
+    try builder.start() catch {
+      case e: IOException =>
+        gateway.shutdown()
+        throw new PythonUnavailable(s"the interpreter ${interpreter.command} cannot be started", e)
+    }
+  }
+
+  /** Output of the process is no channel: its last lines are kept for the message about its death. */
+  private def listen(): Unit = daemon("metastore-python-output") {
+    val lines = new BufferedReader(new InputStreamReader(process.getInputStream, UTF_8))
+    Iterator.continually(lines.readLine()).takeWhile(_ != null).foreach { line =>
+      logInfo(s"metastore._attached: $line")
+      said.synchronized {
+        said.enqueue(line)
+        if (said.length > PythonProcess.LinesKept) said.dequeue()
+      }
+    }
+  }
+
+  private def awaitReady(): Unit =
+    while (!ready.await(PythonProcess.PollMillis, TimeUnit.MILLISECONDS)) {
+      if (!process.isAlive) {
+        gateway.shutdown()
+        throw died()
+      }
+    }
+
+  private def watch(answer: Promise[String]): Unit = daemon("metastore-python-watch") {
+    while (!answer.isCompleted && !process.waitFor(PythonProcess.PollMillis, TimeUnit.MILLISECONDS)) {}
+    if (!answer.isCompleted) answer.tryFailure(died())
+  }
+
+  private def died(): PythonUnavailable = {
+    TimeUnit.MILLISECONDS.sleep(PythonProcess.PollMillis) // its last words may still be on their way
+    val lines = said.synchronized(said.toList).map(_.trim).filter(_.nonEmpty)
+    val missing = lines.flatMap(PythonProcess.Missing.findFirstMatchIn(_)).map(_.group(1)).lastOption
+    missing match {
+      case Some(name) => new PythonUnavailable(s"${interpreter.command} has no package $name")
+      case None => new PythonUnavailable(
+        s"the Python process ${interpreter.command} ended with ${process.exitValue}${lines.lastOption.fold("")(" after: " + _)}")
+    }
+  }
+
+  private def daemon(name: String)(body: => Unit): Unit = {
+    val thread = new Thread(() => body, name)
+    thread.setDaemon(true)
+    thread.start()
+  }
+}
+
+object PythonProcess {
+  private val LinesKept = 50
+  private val PollMillis = 100L
+  private val Missing = "No module named '?([A-Za-z0-9_]+)".r
+}
+
+/** There is no Python that can analyze. */
+final class PythonUnavailable(message: String, cause: Throwable = None.orNull) extends Exception(message, cause)
