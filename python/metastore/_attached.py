@@ -34,14 +34,10 @@ class Attached:
     """
 
     def __init__(self, gateway: JavaGateway) -> None:
-        from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - the driver's Spark, found by the environment
-
         self._gateway = gateway
         self._entry = gateway.entry_point
         self._properties: dict[str, str] = {}
         self._context: SparkContext | None = None
-        self._conf = lambda jconf: SparkConf(_jvm=gateway.jvm, _jconf=jconf)
-        self._new_context = SparkContext
 
     def serve(self, lines: Iterable[str]) -> None:
         """Answers statements until there are no more.
@@ -67,7 +63,7 @@ class Attached:
             return {"error": {"code": failed.code, "message": str(failed)}}
 
     def _session(self, key: str) -> SparkSession:
-        from pyspark.sql import SparkSession  # noqa: PLC0415 - see above
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - the driver's Spark, found by the environment
 
         jsession = self._entry.session(key)
         context = self._lent_context(jsession)
@@ -79,12 +75,15 @@ class Attached:
         return session
 
     def _lent_context(self, jsession: Any) -> SparkContext:
+        from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - see above
+
         if self._context is None:
             jsc = self._gateway.jvm.org.apache.spark.api.java.JavaSparkContext(jsession.sparkContext())
-            self._context = self._new_context(gateway=self._gateway, jsc=jsc, conf=self._conf(jsc.getConf()))
+            conf = SparkConf(_jvm=self._gateway.jvm, _jconf=jsc.getConf())
+            self._context = SparkContext(gateway=self._gateway, jsc=jsc, conf=conf)
         return self._context
 
-    def _take_properties(self, context: SparkContext, properties: dict[str, str]) -> None:
+    def _take_properties(self, context: Any, properties: dict[str, str]) -> None:
         # Job tags, job group and pool of the statement: what cancels the statement cancels its jobs.
         gone: dict[str, Any] = dict.fromkeys(self._properties.keys() - properties.keys())
         for name, value in {**gone, **properties}.items():
@@ -129,7 +128,7 @@ def main() -> None:
     logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
     logging.getLogger("py4j").setLevel(logging.WARNING)
     requests = _requests()
-    Attached(launch_gateway()).serve(requests)
+    Attached(launch_gateway()).serve(requests)  # type: ignore[no-untyped-call]
 
 
 if __name__ == "__main__":

@@ -47,7 +47,7 @@ object AttachedPython extends Logging {
 
   private def unavailable(session: SparkSession, statement: AnalyzeStatement, cause: PythonUnavailable): MetastoreException = {
     val python = Interpreter.of(session).command
-    MetastoreException.analyzeFailed(statement.table, s"${cause.getMessage}. Run: $python -m pip install pyspark-metastore, " +
-      "or set spark.metastore.python to an interpreter that has it.", Some(cause))
+    MetastoreException.analyzeFailed(statement.table, s"${cause.getMessage}. Set spark.metastore.python to an interpreter of the " +
+      s"driver's host with the package (now it is $python), after: pip install pyspark-metastore", Some(cause))
   }
 }

@@ -38,7 +38,7 @@ final class AnalyzedTable private (val name: String, val table: LakeTable, val s
 
   /** As `analyzed`, raising METASTORE_NO_STATISTICS. Statistics of file lists alone say nothing about columns. */
   def analyzedColumns(asked: Option[String]): Snapshot =
-    analyzed(asked, _.computed != "files").getOrElse(throw MetastoreException.noStatistics(name,
+    analyzed(asked, s => s.computed != "files" || s.filesTotal == 0).getOrElse(throw MetastoreException.noStatistics(name,
       if (manifest.exists(_.snapshots.nonEmpty)) " of columns for this snapshot or one that it was made from" else ""))
 
   /** Whether an analyzed snapshot is the one that the name now points to. */

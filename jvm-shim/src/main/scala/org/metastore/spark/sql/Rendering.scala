@@ -8,15 +8,17 @@ import org.apache.spark.sql.catalyst.expressions.{Cast, Literal}
 import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
 import org.apache.spark.sql.catalyst.util.DateTimeUtils
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.{BinaryType, DataType, StringType}
+import org.apache.spark.sql.types.{BinaryType, CharType, DataType, StringType, VarcharType}
 import org.apache.spark.unsafe.types.UTF8String
+
+import org.metastore.spark.store.StoredValue
 
 /** Values of columns as text, exactly as `CAST(value AS STRING)` gives it in this session. */
 final class Rendering private (written: Option[DataType], shown: DataType) {
   private val zone = Some(SQLConf.get.sessionLocalTimeZone)
   private val isCut = shown == BinaryType || shown.isInstanceOf[StringType]
 
-  /** A value; null where there is none. */
+  /** A value as stored; null where there is none. */
   def value(value: Option[Any]): UTF8String = value.flatMap(v => written.map(asText(v, _))).orNull
 
   /** A bound: that of a string which was cut ends in an ellipsis. */
@@ -26,7 +28,7 @@ final class Rendering private (written: Option[DataType], shown: DataType) {
   }
 
   private def asText(value: Any, from: DataType): UTF8String = {
-    val literal = Literal(value, from)
+    val literal = Literal(StoredValue.catalyst(value, from), from)
     val typed = if (from == shown) literal else Cast(literal, shown, zone, ansiEnabled = false)
     Cast(typed, StringType, zone, ansiEnabled = false).eval().asInstanceOf[UTF8String]
   }
@@ -39,8 +41,16 @@ object Rendering {
    *
    * @param written Spark's `simpleString`; a type that this Spark does not know is not rendered
    */
-  def of(written: String, shown: DataType): Rendering =
-    new Rendering(if (written == shown.simpleString) Some(shown) else Try(CatalystSqlParser.parseDataType(written)).toOption, shown)
+  def of(written: String, shown: DataType): Rendering = {
+    val known = if (written == shown.simpleString) Some(shown) else Try(CatalystSqlParser.parseDataType(written)).toOption
+    new Rendering(known.map(plain), plain(shown))
+  }
+
+  /** Bounds of texts are kept by bytes, whatever their length limit or collation. */
+  private def plain(dataType: DataType): DataType = dataType match {
+    case _: StringType | _: CharType | _: VarcharType => StringType
+    case other => other
+  }
 
   /** A time of the manifest as a TIMESTAMP. */
   def timestamp(iso: String): Long = DateTimeUtils.instantToMicros(Instant.parse(iso))
