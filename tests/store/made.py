@@ -1,0 +1,83 @@
+"""Small blocks and snapshots for tests of the store."""
+
+from __future__ import annotations
+
+import uuid
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from metastore._format import layout
+from metastore._format.columns import Column
+from metastore._format.manifest import Block, Manifest, Snapshot, SummaryRef, TableIdentity, block_to_footer
+from metastore._format.objects import BLOCK_KEY
+from metastore._format.schemas import FILES, SUMMARY, TABLE_FILES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from metastore._store import Store
+
+TABLE = TableIdentity("iceberg", "0d61fbb2-3f3c-4b2a-9c0e-6b8f0c7b0a11", "file:/w/t", "cat.db.t")
+
+
+def columns(count: int) -> tuple[Column, ...]:
+    return tuple(Column(str(i), (f"c{i}",), "bigint", "long") for i in range(count))
+
+
+def block(
+    store: Store,
+    paths: Sequence[str],
+    value: int = 0,
+    leaves: Sequence[Column] = columns(2),
+    *,
+    computed: str = "full",
+    ordinals: Sequence[int] | None = None,
+    table: TableIdentity = TABLE,
+    sketches: str | None = None,
+) -> Block:
+    """A block of data files whose lower bounds are all `value`."""
+    held = range(len(leaves)) if ordinals is None else ordinals
+    rows = [{"column": c, "file": f, "rows": 1, "lo_long": value} for c in held for f in range(len(paths))]
+    summary = []
+    if rows:
+        statistics = pa.Table.from_pylist(rows, SUMMARY)
+        ref = store.put("summary", statistics, layout.row_groups(statistics["column"], 16))
+        summary.append(SummaryRef(ref, tuple(held)))
+    name, detail = str(uuid.uuid4()), {"sketches_name": sketches, "sketches_file": 0} if sketches else {}
+    files = pa.Table.from_pylist([{"file": i, "path": p, "size": 1, **detail} for i, p in enumerate(paths)], FILES)
+    footer = block_to_footer(name, computed, tuple(leaves), tuple(summary), table, {})
+    ref = store.put("files", files, [len(paths)], {BLOCK_KEY: footer})
+    return Block(name, computed, tuple(leaves), ref, tuple(summary))
+
+
+def snapshot(store: Store, name: str, leaves: Sequence[Column] = columns(2), *, exact: bool = True) -> Snapshot:
+    listed = pa.Table.from_pylist([{"path": name, "size": 1}], TABLE_FILES)
+    ref = store.put("table-files", listed, [1])
+    return Snapshot(name, "2026-01-31T12:00:00Z", "full", exact, tuple(leaves), 1, 1, 1, 1, 1, 1, ref)
+
+
+def adding(*blocks: Block, snapshots: Sequence[Snapshot] = ()) -> Callable[[Manifest | None], Manifest]:
+    """A change that adds blocks and snapshots to whatever is there."""
+
+    def change(old: Manifest | None) -> Manifest:
+        base = old or Manifest(TABLE)
+        return replace(base, blocks=base.blocks + blocks, snapshots=base.snapshots + tuple(snapshots))
+
+    return change
+
+
+def bounds(store: Store, manifest: Manifest) -> dict[tuple[str, str], list[int]]:
+    """All lower bounds that readers find, by path and column key."""
+    found: dict[tuple[str, str], list[int]] = {}
+    for each in manifest.blocks:
+        paths: dict[int, Any] = dict(
+            zip(*(store.get(each.files)[n].to_pylist() for n in ("file", "path")), strict=True)
+        )
+        for ref in each.summary:
+            rows = store.get(ref.object, ["column", "file", "lo_long"])
+            for row in rows.to_pylist():
+                key = (paths[row["file"]], each.columns[row["column"]].key)
+                found.setdefault(key, []).append(row["lo_long"])
+    return found

@@ -1,0 +1,161 @@
+from __future__ import annotations
+
+import random
+from dataclasses import replace
+
+import pytest
+
+from metastore._format.columns import Column
+from metastore._format.manifest import MAX_BLOCKS, MAX_MANIFEST_BYTES, Manifest
+from metastore._store import Store, limits
+from metastore._store.merge import merged
+from metastore.errors import UnsupportedTable
+from store.made import TABLE, adding, block, bounds, columns, snapshot
+
+
+@pytest.fixture
+def store(tmp_path):
+    return Store.open(str(tmp_path / "_metastore"), writable=True)
+
+
+def of(*blocks, snapshots=()):
+    return adding(*blocks, snapshots=snapshots)(None)
+
+
+def only(found):
+    assert all(len(values) == 1 for values in found.values())
+    return {key: values[0] for key, values in found.items()}
+
+
+def test_many_commits_keep_few_blocks_and_all_statistics(store):
+    for i in range(MAX_BLOCKS + 10):
+        manifest = store.commit(TABLE, adding(block(store, [f"f{i}", f"g{i}"], i)))
+        assert len(manifest.blocks) <= MAX_BLOCKS
+    found = only(bounds(store, manifest))
+    assert found == {(f"{name}{i}", key): i for name in "fg" for i in range(MAX_BLOCKS + 10) for key in "01"}
+    assert all(block_.files.rows >= 2 for block_ in manifest.blocks)
+
+
+def test_merged_objects_are_ordered_as_the_format_says(store):
+    manifest = merged(of(*(block(store, [f"{i}", f"{i}x"], i, columns(40)) for i in range(5))), store, at_most=1)
+    [only_block] = manifest.blocks
+    files = store.get(only_block.files)
+    assert files["file"].to_pylist() == list(range(10))
+    [ref] = only_block.summary
+    rows = store.get(ref.object, ["column", "file"]).to_pylist()
+    assert rows == [{"column": c, "file": f} for c in range(40) for f in range(10)]
+
+
+def test_the_smallest_are_merged(store):
+    big, small = block(store, [f"b{i}" for i in range(50)]), [block(store, [f"s{i}"], i) for i in range(3)]
+    manifest = merged(of(small[0], big, *small[1:]), store, at_most=2)
+    assert len(manifest.blocks) == 2
+    assert manifest.blocks[0] == big
+    assert manifest.blocks[1].files.rows == 3
+
+
+def test_of_a_file_described_twice_the_later_statistics_stay(store):
+    manifest = merged(of(block(store, ["a", "b"], 1), block(store, ["b", "c"], 2)), store, at_most=1)
+    assert only(bounds(store, manifest)) == {
+        **{("a", key): 1 for key in "01"},
+        **{(path, key): 2 for path in "bc" for key in "01"},
+    }
+
+
+def test_columns_analyzed_one_after_the_other(store):
+    blocks = [block(store, ["a"], i, columns(3), ordinals=[i]) for i in range(3)]
+    manifest = merged(of(*blocks), store, at_most=1)
+    assert len(manifest.blocks) == 1
+    assert only(bounds(store, manifest)) == {("a", str(i)): i for i in range(3)}
+
+
+def test_columns_added_later(store):
+    manifest = merged(of(block(store, ["a"], 1, columns(2)), block(store, ["b"], 2, columns(4))), store, at_most=1)
+    assert [len(each.columns) for each in manifest.blocks] == [4]
+    assert set(bounds(store, manifest)) == {("a", "0"), ("a", "1"), *(("b", str(i)) for i in range(4))}
+
+
+def test_renamed_columns_share_a_block_and_have_the_later_name(store):
+    renamed = (replace(columns(2)[0], path=("new",)), columns(2)[1])
+    manifest = merged(of(block(store, ["a"]), block(store, ["b"], 0, renamed)), store, at_most=1)
+    assert [each.columns for each in manifest.blocks] == [renamed]
+
+
+@pytest.mark.parametrize(
+    "other",
+    [
+        (Column("0", ("c0",), "int", "long"), columns(2)[1]),
+        (columns(2)[1], columns(2)[0]),
+        (Column("9", ("c0",), "bigint", "long"),),
+        (Column("0", ("c0",), "string", "binary", "UTF8_LCASE"),),
+    ],
+)
+def test_blocks_whose_ordinals_mean_other_columns_stay_apart(store, other):
+    manifest = of(block(store, ["a"]), block(store, ["b"], 0, other))
+    assert merged(manifest, store, at_most=1) is manifest
+
+
+def test_blocks_computed_differently_stay_apart(store):
+    manifest = of(
+        block(store, ["a"]), block(store, ["b"], computed="footer"), block(store, ["c"], 0, (), computed="files")
+    )
+    assert merged(manifest, store, at_most=1) is manifest
+
+
+def test_blocks_without_columns_are_merged(store):
+    parts = [block(store, [path], 0, (), computed="files") for path in "ab"]
+    manifest = merged(of(*parts), store, at_most=1)
+    assert [(each.files.rows, each.summary) for each in manifest.blocks] == [(2, ())]
+
+
+def test_sketches_of_a_file_are_not_lost(store):
+    name = "sketches-0d61fbb2-3f3c-4b2a-9c0e-6b8f0c7b0a1%d.parquet"
+    sketched, plain = block(store, ["a"], 1, sketches=name % 1), block(store, ["a", "b"], 2)
+    [one] = merged(of(sketched, plain), store, at_most=1).blocks
+    assert store.get(one.files)["sketches_name"].to_pylist() == [name % 1, None]
+    other = block(store, ["a"], 3, sketches=name % 2)
+    manifest = of(sketched, other)
+    assert merged(manifest, store, at_most=1) is manifest
+
+
+@pytest.mark.parametrize("seed", range(3))
+def test_random_blocks_keep_their_newest_statistics(store, seed):
+    numbers = random.Random(seed)
+    blocks, newest = [], {}
+    for i in range(12):
+        paths = numbers.sample("abcdefgh", numbers.randint(1, 5))
+        held = sorted(numbers.sample(range(5), numbers.randint(1, 5)))
+        blocks.append(block(store, paths, i, columns(5), ordinals=held))
+        newest.update({(path, str(c)): i for path in paths for c in held})
+    assert only(bounds(store, merged(of(*blocks), store, at_most=1))) == newest
+
+
+def test_the_last_snapshots_are_kept(store):
+    for i in range(5):
+        manifest = store.commit(TABLE, adding(snapshots=[snapshot(store, str(i))]), keep=3)
+    assert [each.id for each in manifest.snapshots] == ["2", "3", "4"]
+    manifest = store.commit(TABLE, adding(snapshots=[snapshot(store, "3")]), keep=3)
+    assert [each.id for each in manifest.snapshots] == ["2", "4", "3"]
+
+
+def test_wide_tables_stay_below_a_megabyte(store):
+    for i in range(5):
+        wide = tuple(Column(str(n), (f"a_rather_long_name_{i}_{n}",), "bigint", "long") for n in range(3000))
+        added = adding(block(store, [f"f{i}"], i, wide, ordinals=[0]), snapshots=[snapshot(store, str(i), wide)])
+        manifest = store.commit(TABLE, added)
+        assert len(manifest.to_bytes()) <= MAX_MANIFEST_BYTES
+    assert len(manifest.blocks) < 5
+    assert only(bounds(store, manifest)) == {(f"f{i}", "0"): i for i in range(5)}
+    assert manifest.snapshots[-1].id == "4"
+
+
+def test_schemas_beyond_all_limits_are_refused(store, monkeypatch):
+    monkeypatch.setattr(limits, "MAX_MANIFEST_BYTES", 1000)
+    monkeypatch.setattr(limits, "MAX_READ_BYTES", 5000)
+    with pytest.raises(UnsupportedTable, match="schema needs a manifest"):
+        store.commit(TABLE, adding(block(store, ["a"], 0, columns(100))))
+    assert store.read() is None
+
+
+def test_an_empty_manifest_is_small_enough(store):
+    assert store.commit(TABLE, lambda _: Manifest(TABLE)).blocks == ()
