@@ -232,7 +232,8 @@ def _writer_options(schema: pa.Schema) -> dict[str, Any]:
         "use_dictionary": False,  # it doubles columns of bounds, and hides bombs from a reader's limits
         "column_encoding": encodings,
         "store_schema": False,
-        "write_statistics": False,  # nothing is looked up by them, and they double the footer
+        # Row groups are chosen by `column`; of other columns nothing is looked up, and they double the footer.
+        "write_statistics": ["column"] if "column" in schema.names else False,
         "write_page_checksum": True,
     }
 

@@ -57,8 +57,8 @@ private[store] final class BlockColumnLoader(block: Block, group: SummaryGroup, 
   }
 
   private final class NumberBounds(loField: String, hiField: String) {
-    private val (lows, hasLo) = present(loField)
-    private val (highs, hasHi) = present(hiField)
+    private val (lows, hasLo) = group.presentLongs(loField)
+    private val (highs, hasHi) = group.presentLongs(hiField)
 
     val flags: Array[Byte] = exactness.clone()
     val lo: Array[Long] = lows
@@ -75,9 +75,6 @@ private[store] final class BlockColumnLoader(block: Block, group: SummaryGroup, 
         flags(i) = (flags(i) & ~Bounds.HiExact).toByte
       }
     }
-
-    private def present(field: String): (Array[Long], Array[Boolean]) =
-      if (group.has(field)) group.presentLongs(field) else (new Array[Long](rows.length), new Array[Boolean](rows.length))
   }
 }
 

@@ -24,18 +24,8 @@ private[store] final class ChunkPages(
 
   override def getTotalValueCount: Long = chunk.getValueCount
 
-  override def readDictionaryPage(): DictionaryPage = {
-    val before = at
-    val header = if (at < end) nextHeader() else null
-    if (header == null || header.getType != PageType.DICTIONARY_PAGE) {
-      at = before
-      null // parquet-mr's contract
-    } else {
-      val dictionary = header.getDictionary_page_header
-      new DictionaryPage(
-        BytesInput.from(body(header)), dictionary.getNum_values, converter.getEncoding(dictionary.getEncoding))
-    }
-  }
+  /** The format has no dictionaries: data pages come first, or the object is refused when they are read. */
+  override def readDictionaryPage(): DictionaryPage = null
 
   override def readPage(): DataPage =
     if (valuesLeft <= 0) null // parquet-mr's contract

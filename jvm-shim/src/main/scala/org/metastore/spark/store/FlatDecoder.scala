@@ -3,7 +3,7 @@ package org.metastore.spark.store
 import java.util.Arrays
 
 import org.apache.parquet.bytes.{BytesUtils, ByteBufferInputStream}
-import org.apache.parquet.column.{Dictionary, Encoding => ParquetEncoding, ValuesType}
+import org.apache.parquet.column.{Encoding => ParquetEncoding, ValuesType}
 import org.apache.parquet.column.page.{DataPage, DataPageV1, DataPageV2}
 import org.apache.parquet.column.values.ValuesReader
 import org.apache.parquet.column.values.rle.RunLengthBitPackingHybridDecoder
@@ -63,21 +63,17 @@ private[store] object FlatDecoder {
   private def decode(pages: ChunkPages, rows: Int, sink: Sink): Unit = {
     if (pages.descriptor.getMaxRepetitionLevel != 0) throw new IllegalArgumentException("the column is nested")
     if (pages.getTotalValueCount != rows) throw new IllegalArgumentException("columns differ in length")
-    val dictionaryPage = pages.readDictionaryPage()
-    val dictionary =
-      if (dictionaryPage == null) null
-      else dictionaryPage.getEncoding.initDictionary(pages.descriptor, dictionaryPage)
     var row = 0
     var page = pages.readPage()
     while (page != null) {
       if (row + page.getValueCount > rows) throw new IllegalArgumentException("columns differ in length")
-      decodePage(pages, page, dictionary, row, sink)
+      decodePage(pages, page, row, sink)
       row += page.getValueCount
       page = pages.readPage()
     }
   }
 
-  private def decodePage(pages: ChunkPages, page: DataPage, dictionary: Dictionary, first: Int, sink: Sink): Unit = {
+  private def decodePage(pages: ChunkPages, page: DataPage, first: Int, sink: Sink): Unit = {
     val count = page.getValueCount
     val required = pages.descriptor.getMaxDefinitionLevel == 0
     val (levels, values) = page match {
@@ -85,11 +81,11 @@ private[store] object FlatDecoder {
         val in = v1.getBytes.toInputStream
         val definition = v1.getDlEncoding.getValuesReader(pages.descriptor, ValuesType.DEFINITION_LEVEL)
         definition.initFromPage(count, in)
-        (() => definition.readInteger(), valuesReader(pages, v1.getValueEncoding, dictionary, count, in))
+        (() => definition.readInteger(), valuesReader(pages, v1.getValueEncoding, count, in))
       case v2: DataPageV2 =>
         val width = BytesUtils.getWidthFromMaxInt(pages.descriptor.getMaxDefinitionLevel)
         val definition = new RunLengthBitPackingHybridDecoder(width, v2.getDefinitionLevels.toInputStream)
-        (() => definition.readInt(), valuesReader(pages, v2.getDataEncoding, dictionary, count, v2.getData.toInputStream))
+        (() => definition.readInt(), valuesReader(pages, v2.getDataEncoding, count, v2.getData.toInputStream))
       case other => throw new IllegalArgumentException(s"a page of kind ${other.getClass.getName}")
     }
     var i = 0
@@ -97,11 +93,8 @@ private[store] object FlatDecoder {
     else while (i < count) { if (levels() == 1) sink.put(values, first + i); i += 1 }
   }
 
-  private def valuesReader(
-      pages: ChunkPages, encoding: ParquetEncoding, dictionary: Dictionary, count: Int, in: ByteBufferInputStream) = {
-    val reader =
-      if (encoding.usesDictionary) encoding.getDictionaryBasedValuesReader(pages.descriptor, ValuesType.VALUES, dictionary)
-      else encoding.getValuesReader(pages.descriptor, ValuesType.VALUES)
+  private def valuesReader(pages: ChunkPages, encoding: ParquetEncoding, count: Int, in: ByteBufferInputStream): ValuesReader = {
+    val reader = encoding.getValuesReader(pages.descriptor, ValuesType.VALUES)
     reader.initFromPage(count, in)
     reader
   }

@@ -3,31 +3,57 @@ package org.metastore.spark.store
 import java.io.FileNotFoundException
 
 import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
+import org.slf4j.LoggerFactory
 
 /** Finds and reads the newest manifest below `log/`. */
-private[store] final class ManifestLog(fs: FileSystem, log: Path) {
+private[store] final class ManifestLog(fs: FileSystem, folder: Path) {
   import ManifestLog._
 
-  /** The newest manifest; `None` where there is none. A manifest read before is not read again while it stays the newest. */
-  def newest(): Option[Manifest] = listed().map { found =>
-    val status = beyond(found)
+  /**
+   * The newest manifest that is whole; `None` where there is none. One that was read before is not read again while it stays
+   * the newest.
+   *
+   * @throws DamagedObjectException if there are manifests and none is whole
+   */
+  def newest(): Option[Manifest] = {
+    val found = listed()
+    val later = found.headOption.map(beyond).getOrElse(Nil)
+    firstWhole((later ++ found).toList, None)
+  }
+
+  private def firstWhole(candidates: List[FileStatus], damage: Option[DamagedObjectException]): Option[Manifest] =
+    candidates match {
+      case Nil => damage.map(throw _)
+      case status :: older =>
+        try Some(cached(status))
+        catch {
+          case e: DamagedObjectException =>
+            log.warn("{} The one before it is used.", e.getMessage)
+            firstWhole(older, damage.orElse(Some(e)))
+        }
+    }
+
+  private def cached(status: FileStatus): Manifest = {
     val key = s"${status.getPath}:${status.getModificationTime}:${status.getLen}"
-    StatisticsCache.getOrLoad(key, ManifestWeight)(read(status))
+    StatisticsCache.getOrLoad[Manifest](key, _ => status.getLen * 4)(read(status))
   }
 
-  private def listed(): Option[FileStatus] = {
+  /** All manifests, the newest first. */
+  private def listed(): Seq[FileStatus] = {
     val entries =
-      try fs.listStatus(log)
+      try fs.listStatus(folder)
       catch { case _: FileNotFoundException => Array.empty[FileStatus] }
-    entries.filter(entry => Name.matcher(entry.getPath.getName).matches).sortBy(_.getPath.getName).lastOption
+    entries.filter(entry => Name.matcher(entry.getPath.getName).matches).sortBy(_.getPath.getName).reverse.toSeq
   }
 
-  /** Follows the numbers upwards: a listing may lag behind on some storages. */
-  private def beyond(status: FileStatus): FileStatus = {
+  /** Manifests of higher numbers, the newest first: a listing may lag behind on some storages. */
+  private def beyond(status: FileStatus): Seq[FileStatus] = {
     val number = status.getPath.getName.stripSuffix(".json").toLong
-    val next = new Path(log, f"${number + 1}%020d.json")
-    try beyond(fs.getFileStatus(next))
-    catch { case _: FileNotFoundException => status }
+    val next = new Path(folder, f"${number + 1}%020d.json")
+    try {
+      val found = fs.getFileStatus(next)
+      beyond(found) :+ found
+    } catch { case _: FileNotFoundException => Nil }
   }
 
   private def read(status: FileStatus): Manifest = {
@@ -43,5 +69,5 @@ private[store] final class ManifestLog(fs: FileSystem, log: Path) {
 
 private object ManifestLog {
   private val Name = java.util.regex.Pattern.compile("\\d{20}\\.json")
-  private val ManifestWeight = (_: Manifest) => ManifestReader.MaxBytes.toLong / 8
+  private val log = LoggerFactory.getLogger("org.metastore.spark.store")
 }

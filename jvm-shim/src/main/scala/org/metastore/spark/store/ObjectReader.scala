@@ -4,7 +4,7 @@ import java.io.{ByteArrayInputStream, EOFException, IOException}
 import java.security.MessageDigest
 import java.util.Base64
 
-import org.apache.hadoop.fs.{FileSystem, Path}
+import org.apache.hadoop.fs.{FSDataInputStream, FileSystem, Path}
 import org.apache.parquet.column.ColumnDescriptor
 import org.apache.parquet.format.converter.ParquetMetadataConverter
 import org.apache.parquet.hadoop.metadata.{BlockMetaData, ColumnChunkMetaData, ParquetMetadata}
@@ -88,21 +88,23 @@ private[store] final class ObjectReader(fs: FileSystem, objects: Path) {
 
   /** One open file; opened at the first read, without asking the storage for its length. */
   private final class Source(ref: ObjectRef) {
-    private lazy val stream = fs.openFile(new Path(objects, ref.name))
-      .opt("fs.option.openfile.length", ref.length.toString)
-      .opt("fs.option.openfile.read.policy", "random")
-      .build().get()
-    private var opened = false
+    private var stream: Option[FSDataInputStream] = None
 
     def read(start: Long, length: Int): Array[Byte] = {
       val bytes = new Array[Byte](length)
-      opened = true
-      try stream.readFully(start, bytes)
-      catch { case e: java.util.concurrent.ExecutionException => throw unwrapped(e) }
+      stream = stream.orElse(Some(open()))
+      stream.get.readFully(start, bytes)
       bytes
     }
 
-    def close(): Unit = if (opened) stream.close()
+    def close(): Unit = stream.foreach(_.close())
+
+    private def open(): FSDataInputStream =
+      try fs.openFile(new Path(objects, ref.name))
+        .opt("fs.option.openfile.length", ref.length.toString)
+        .opt("fs.option.openfile.read.policy", "random")
+        .build().get()
+      catch { case e: java.util.concurrent.ExecutionException => throw unwrapped(e) }
   }
 }
 

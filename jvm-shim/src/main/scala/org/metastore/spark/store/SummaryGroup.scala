@@ -1,7 +1,5 @@
 package org.metastore.spark.store
 
-import org.apache.parquet.column.statistics.Statistics
-
 /**
  * The rows of one column in a row group of a summary.
  *
@@ -69,21 +67,15 @@ private[store] final class SummaryGroup(objects: ObjectReader, ref: ObjectRef, g
   private val footer = objects.footer(ref)
   private val leaves = fields.map(name => name -> footer.leavesOf(Set(name)).head).toMap
   private val rows = footer.rowGroups.get(group).getRowCount.toInt
-  private val pages = objects.chunks(ref, footer, group, leaves.collect { case (_, leaf) if !allNull(leaf) => leaf }.toSeq)
+  private val pages = objects.chunks(ref, footer, group, leaves.values.toSeq)
 
-  /** Whether some value of the field is not null. */
-  def has(field: String): Boolean = pages.contains(leaves(field))
-
-  def longs(field: String, missing: Long): Array[Long] =
-    if (has(field)) FlatDecoder.longs(pages(leaves(field)), rows, missing) else Array.fill(rows)(missing)
+  def longs(field: String, missing: Long): Array[Long] = FlatDecoder.longs(pages(leaves(field)), rows, missing)
 
   def presentLongs(field: String): (Array[Long], Array[Boolean]) = FlatDecoder.presentLongs(pages(leaves(field)), rows)
 
-  def doubles(field: String): Array[Double] =
-    if (has(field)) FlatDecoder.doubles(pages(leaves(field)), rows) else Array.fill(rows)(Double.NaN)
+  def doubles(field: String): Array[Double] = FlatDecoder.doubles(pages(leaves(field)), rows)
 
-  def bytes(field: String): Array[Array[Byte]] =
-    if (has(field)) FlatDecoder.bytes(pages(leaves(field)), rows) else new Array[Array[Byte]](rows)
+  def bytes(field: String): Array[Array[Byte]] = FlatDecoder.bytes(pages(leaves(field)), rows)
 
   /** The rows of each column: they stand together, ordered by file. */
   def spans(files: Int): Map[Int, Span] = {
@@ -93,11 +85,5 @@ private[store] final class SummaryGroup(objects: ObjectReader, ref: ObjectRef, g
     starts.zip(starts.drop(1)).map { case (from, until) =>
       columns(from).toInt -> new Span(from, until, ordinals, files)
     }.toMap
-  }
-
-  private def allNull(leaf: Int): Boolean = {
-    val chunk = footer.chunk(group, leaf)
-    val statistics: Statistics[_] = chunk.getStatistics
-    statistics != null && statistics.isNumNullsSet && statistics.getNumNulls == chunk.getValueCount
   }
 }

@@ -57,7 +57,7 @@ private[store] final class ZoneAssembler(key: String, dataType: DataType, length
     val counted = column.rows(file)
     val (nullCount, nanCount) = (column.nulls(file), column.nans(file))
     counted >= 0 && (rowsOfFile < 0 || counted == rowsOfFile) && nullCount >= -1 && nullCount <= counted &&
-      nanCount >= -1 && nanCount <= counted && math.max(nullCount, 0) + math.max(nanCount, 0) <= counted
+      nanCount >= -1 && nanCount <= counted - math.max(nullCount, 0)
   }
 
   /** Bounds must be in order, must not be NaN, and must not exist where no value does. */

@@ -1,0 +1,36 @@
+"""The shim's Scala objects, seen from Python through py4j."""
+
+from __future__ import annotations
+
+from typing import Any
+
+
+def module(spark, name: str) -> Any:
+    """The Scala object of that full name."""
+    package = spark._jvm  # noqa: SLF001 - the shim has no Python interface for its inner parts
+    *parts, last = name.split(".")
+    for part in parts:
+        package = getattr(package, part)
+    return getattr(getattr(package, f"{last}$"), "MODULE$")
+
+
+def option(value: Any) -> Any:
+    return value.get() if value.isDefined() else None
+
+
+def items(seq: Any) -> list[Any]:
+    return [seq.apply(i) for i in range(seq.size())]
+
+
+def pairs(scala_map: Any) -> dict[Any, Any]:
+    entries = scala_map.toSeq()
+    return {entry._1(): entry._2() for entry in items(entries)}  # noqa: SLF001 - fields of a tuple
+
+
+def open_store(spark, folder) -> Any:
+    conf = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
+    return module(spark, "org.metastore.spark.store.StatisticsStore").open(str(folder), conf)
+
+
+def no_limits(spark) -> Any:
+    return module(spark, "scala.None")

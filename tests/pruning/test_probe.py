@@ -1,0 +1,37 @@
+"""Rules of the pruner as data: a predicate, what is known of one file, and what must come out."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+CASES = json.loads((Path(__file__).parents[1] / "cases" / "pruning.json").read_text())
+
+
+@pytest.fixture(scope="module")
+def verdicts(spark):
+    """For every predicate of every case: (kept, proven to match fully)."""
+    probes = spark._jvm.org.metastore.spark.pruning.PruningProbe  # noqa: SLF001
+    answers = {}
+    for i, case in enumerate(CASES):
+        for setting, value in case.get("conf", {}).items():
+            spark.conf.set(setting, value)
+        probe = probes.ofZones(spark._jsparkSession, case["schema"], json.dumps([case["zone"]]))  # noqa: SLF001
+        for verdict in ("skip", "keep", "all"):
+            for predicate in case.get(verdict, []):
+                answers[i, predicate] = probe.kept(predicate), probe.matchedFully(predicate)
+        for setting in case.get("conf", {}):
+            spark.conf.unset(setting)
+    return answers
+
+
+@pytest.mark.parametrize("number", range(len(CASES)), ids=lambda i: CASES[i]["name"])
+def test_verdicts(verdicts, number):
+    case = CASES[number]
+    assert [p for p in case.get("skip", []) if verdicts[number, p][0] != "0"] == []
+    assert [p for p in case.get("keep", []) if verdicts[number, p] != ("1", "0")] == []
+    assert [p for p in case.get("all", []) if verdicts[number, p] != ("1", "1")] == []
