@@ -6,9 +6,11 @@ import org.apache.spark.sql.catalyst.catalog.{CatalogStatistics, CatalogStorageF
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, InMemoryFileIndex, LogicalRelation}
+import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.cardinality.CatalogNumbers
+import org.metastore.spark.explain.{Reason, ReasonCode}
 
 /**
  * Plain Parquet tables. Here only the decision whether files may be dropped is made, and travels with the relation; the
@@ -31,9 +33,9 @@ private[adapter] final class ParquetAdapter(session: SparkSession) extends Relat
       logical: LogicalRelation, files: HadoopFsRelation, table: ParquetTable, conjuncts: Seq[Expression],
       planner: ScanPlanner): LogicalPlan = {
     val known = planner.statistics(table.id)
-    val mark = planner.restriction match {
+    val mark = planner.restriction.orElse(ParquetAdapter.rebased(files)) match {
       case Some(why) => ScanMark.refused(why)
-      case None => known.fold(ScanMark.refused, s => ScanMark.Allowed(s.fingerprint))
+      case None => known.fold(ScanMark.refused, s => ScanMark.Allowed(s.fingerprint, table.root.toString))
     }
     val marked = files.copy(options = files.options + mark.asOption)(files.sparkSession)
     val numbers = if (planner.estimates && known.isRight) estimate(files, table, conjuncts, planner) else None
@@ -63,4 +65,18 @@ private[adapter] final class ParquetAdapter(session: SparkSession) extends Relat
       storage = CatalogStorageFormat.empty.copy(locationUri = Some(table.root.toUri)),
       schema = schema,
       provider = Some("parquet"))
+}
+
+private[adapter] object ParquetAdapter {
+  private val modes = Seq("datetimeRebaseMode", "int96RebaseMode")
+
+  /** Dates and timestamps read by the old calendar are other values than those that were analyzed. */
+  private def rebased(files: HadoopFsRelation): Option[Reason] = {
+    val asked = modes.flatMap { mode =>
+      files.options.find(_._1.equalsIgnoreCase(mode)).map(_._2)
+        .orElse(Option(SQLConf.get.getConfString(s"spark.sql.parquet.${mode}InRead", null))) // scalastyle:ignore
+    }
+    if (!asked.exists(_.equalsIgnoreCase("LEGACY"))) None
+    else Some(Reason(ReasonCode.UnsupportedTable, "relation" -> "this scan", "detail" -> "it reads by the legacy calendar"))
+  }
 }

@@ -7,7 +7,7 @@ import java.util.Locale
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, SubqueryExpression}
-import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, PartitionDirectory}
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, PartitionDirectory}
 
 import org.metastore.spark.pruning.ColumnResolver
 
@@ -53,14 +53,19 @@ private[adapter] object ParquetTable {
 
   /** The table behind a relation, if it is one directory that we know how to read fewer files of. */
   def of(relation: HadoopFsRelation, label: Option[String], session: SparkSession): Option[ParquetTable] =
-    if (!formats(relation.fileFormat.getClass.getName) || !isKnown(relation.location)) None
+    if (!isKnown(relation) || relation.location.rootPaths.length != 1) None
     else {
       val root = relation.location.rootPaths.head
       val qualified = root.getFileSystem(session.sessionState.newHadoopConf()).makeQualified(root)
       Some(new ParquetTable(relation, qualified, label))
     }
 
-  private def isKnown(index: FileIndex): Boolean = indexes(index.getClass.getName) && index.rootPaths.length == 1
+  /** The same table later, when Spark has chosen partitions: then its paths are theirs. */
+  def at(relation: HadoopFsRelation, root: String, label: Option[String]): Option[ParquetTable] =
+    if (isKnown(relation)) Some(new ParquetTable(relation, new Path(root), label)) else None
+
+  private def isKnown(relation: HadoopFsRelation): Boolean =
+    formats(relation.fileFormat.getClass.getName) && indexes(relation.location.getClass.getName)
 
   private def digest(root: Path): String =
     MessageDigest.getInstance("SHA-256").digest(root.toString.stripSuffix("/").getBytes(UTF_8))

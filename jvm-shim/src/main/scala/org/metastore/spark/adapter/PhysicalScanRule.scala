@@ -25,20 +25,20 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
   private def marked(scan: FileSourceScanExec): Option[SparkPlan] =
     try ScanMark.of(scan.relation).filterNot(_ => isDone(scan)).flatMap {
       case ScanMark.Refused(_, why) => Some(labelled(scan, scan.relation, s"[Metastore: $why]"))
-      case ScanMark.Allowed(fingerprint) => pruned(scan, fingerprint)
+      case allowed: ScanMark.Allowed => pruned(scan, allowed)
     } catch {
       case NonFatal(e) =>
         ScanPlanner.warn(scan.nodeName, Reason.failure(e), e)
         None
     }
 
-  private def pruned(scan: FileSourceScanExec, fingerprint: String): Option[SparkPlan] = {
+  private def pruned(scan: FileSourceScanExec, allowed: ScanMark.Allowed): Option[SparkPlan] = {
     val relation = scan.relation
     val planner = ScanPlanner.of(session, new MetastoreConf(conf), PlanGuard.Everything)
-    ParquetTable.of(relation, scan.tableIdentifier.map(_.unquotedString), session).map { table =>
+    ParquetTable.at(relation, allowed.root, scan.tableIdentifier.map(_.unquotedString)).map { table =>
       planner.statistics(table.id) match {
-        case Right(known) if known.fingerprint == fingerprint =>
-          val index = new PrunedFileIndex(relation.location, table, fingerprint, planner)
+        case Right(known) if known.fingerprint == allowed.fingerprint =>
+          val index = new PrunedFileIndex(relation.location, table, allowed.fingerprint, planner)
           val decision = index.decision(scan.partitionFilters.filter(isFixed), scan.dataFilters)
           labelled(scan, relation.copy(location = index)(relation.sparkSession), decision.label)
         case Right(_) => labelled(scan, relation, "[Metastore: the statistics changed while the query was planned]")

@@ -31,7 +31,7 @@ object ScanDecisions {
       val table = scan.tableIdentifier.fold(index.rootPaths.mkString(", "))(_.unquotedString)
       ScanDecision.leftAlone(table, mark match {
         case ScanMark.Refused(code, _) => Reason(code)
-        case ScanMark.Allowed(_) => Reason(ReasonCode.UnsupportedTable, "relation" -> table, "detail" -> "physical scan")
+        case ScanMark.Allowed(_, _) => Reason(ReasonCode.UnsupportedTable, "relation" -> table, "detail" -> "physical scan")
       })
     }
   }

@@ -16,9 +16,9 @@ private[adapter] sealed trait ScanMark {
 private[adapter] object ScanMark {
   private val Key = "metastore.scan"
 
-  /** Files may be dropped by the statistics of this fingerprint. */
-  final case class Allowed(fingerprint: String) extends ScanMark {
-    override def asOption: (String, String) = Key -> s"ok:$fingerprint"
+  /** Files of the table at `root` may be dropped by the statistics of this fingerprint; Spark narrows the paths it reads. */
+  final case class Allowed(fingerprint: String, root: String) extends ScanMark {
+    override def asOption: (String, String) = Key -> s"ok:$fingerprint:$root"
   }
 
   /** The scan is left alone. */
@@ -30,7 +30,7 @@ private[adapter] object ScanMark {
 
   /** The mark of a relation. */
   def of(relation: HadoopFsRelation): Option[ScanMark] = relation.options.get(Key).map(_.split(":", 3)).map {
-    case Array("ok", fingerprint) => Allowed(fingerprint)
+    case Array("ok", fingerprint, root) => Allowed(fingerprint, root)
     case Array("no", code, why) => Refused(ReasonCode.all.find(_.name == code).getOrElse(ReasonCode.Failed), why)
     case other => Refused(ReasonCode.Failed, other.mkString(":"))
   }

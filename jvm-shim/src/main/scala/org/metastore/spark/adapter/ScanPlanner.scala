@@ -56,6 +56,7 @@ private[adapter] final class ScanPlanner(
           val counted = rows.indices.map(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
           val outcome = judge(joined, conjuncts, resolver)
           val decided = decision(table, list, counted, outcome, distrusted, known.fingerprint)
+          ScanPlanner.tell(decided)
           val numbers = new ScanStatistics(joined, decided, files(_).liveRows, tableDistinct(table, known))
           Planned(decided, Some(numbers))
         }
@@ -116,6 +117,9 @@ private[adapter] object ScanPlanner extends Logging {
   /** A planner for one optimizer run of a session. */
   def of(session: SparkSession, settings: MetastoreConf, scope: PlanGuard.Scope): ScanPlanner =
     new ScanPlanner(settings, scope, PlanningContext.current, session.sessionState.newHadoopConf())
+
+  /** What was decided, for who reads the log at INFO. */
+  private def tell(decision: ScanDecision): Unit = logInfo(s"${decision.table} ${decision.label}")
 
   /** Planning goes on without us: one line says why. */
   def warn(table: String, why: Reason, cause: Throwable): Unit = {

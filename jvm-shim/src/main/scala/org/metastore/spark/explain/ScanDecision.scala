@@ -41,6 +41,7 @@ final class ScanDecision(
   /** The text on the scan in EXPLAIN. */
   def label: String = outcome match {
     case Right(_) => s"[Metastore: $before -> $after files]"
+    case Left(reason) if reason.code == ReasonCode.Failed => "[Metastore: failed, the log says why]"
     case Left(reason) => s"[Metastore: ${reason.sentence}]"
   }
 

@@ -1,0 +1,96 @@
+"""What Spark planned and really read, taken from executed plans."""
+
+# ruff: noqa: SLF001 - the JVM behind a session has no public name
+from __future__ import annotations
+
+import re
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+def scans(df) -> list[Any]:
+    """The physical scans of a query, those of sub-queries included, those of reused exchanges not."""
+    return list(_scans(df._jdf.queryExecution().executedPlan()))
+
+
+def _scans(plan) -> Iterator[Any]:
+    kind = plan.getClass().getSimpleName()
+    if kind == "AdaptiveSparkPlanExec":
+        yield from _scans(plan.executedPlan())
+    elif kind.endswith("QueryStageExec"):
+        yield from _scans(plan.plan())
+    elif kind in ("BatchScanExec", "FileSourceScanExec"):
+        yield plan
+    elif kind != "ReusedExchangeExec":
+        for child in _each(plan.children()):
+            yield from _scans(child)
+        for subquery in _each(plan.subqueries()):
+            yield from _scans(subquery)
+
+
+def _each(seq) -> list[Any]:
+    return [seq.apply(i) for i in range(seq.size())]
+
+
+def metrics(scan) -> dict[str, int]:
+    """The SQL metrics of a scan that ran."""
+    found, values = scan.metrics().iterator(), {}
+    while found.hasNext():
+        entry = found.next()
+        values[entry._1()] = entry._2().value()
+    return values
+
+
+def files_read(df) -> list[int]:
+    """Data files that each scan of a query really read, as Iceberg's and Spark's own metrics count them."""
+    return [read.get("numSplits", read.get("numFiles")) for read in map(metrics, scans(df))]
+
+
+def physical(df) -> str:
+    """The text of EXPLAIN before a query runs."""
+    return df._jdf.queryExecution().simpleString()
+
+
+def labels(df) -> list[str]:
+    """What EXPLAIN says about each scan."""
+    return re.findall(r"\[Metastore: (.*?)\]", physical(df))
+
+
+def rows(df) -> list[Any]:
+    """The rows of a query in an order that does not depend on the files' order."""
+    return sorted(df.collect(), key=repr)
+
+
+@contextmanager
+def conf(spark, **settings: str) -> Iterator[None]:
+    """Settings of the session for a while; `__` stands for a dot."""
+    keys = {key.replace("__", "."): str(value) for key, value in settings.items()}
+    before = {key: spark.conf.get(key, None) for key in keys}
+    for key, value in keys.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, value in before.items():
+            if value is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, value)
+
+
+def plain(spark, query: str) -> list[Any]:
+    """The rows of a query without us."""
+    with conf(spark, spark__metastore__enabled=False):
+        return rows(spark.sql(query))
+
+
+def check(spark, query: str, files: list[int] | None = None) -> Any:
+    """Runs a query with and without us: equal rows, and that many files read by each scan."""
+    df = spark.sql(query)
+    assert rows(df) == plain(spark, query)
+    if files is not None:
+        assert files_read(df) == files, physical(df)
+    return df

@@ -1,0 +1,147 @@
+"""What the optimizer believes: the numbers of the files that are read, and nothing that misleads it."""
+
+# ruff: noqa: SLF001 - the JVM behind a session has no public name
+from __future__ import annotations
+
+import pytest
+
+from planner import written
+from planner.plans import conf
+
+pytestmark = pytest.mark.spark
+
+
+def estimate(df) -> tuple[int, int]:
+    """Rows and bytes that the optimizer expects of the plan."""
+    found = optimized(df).stats()
+    return int(found.rowCount().get()), int(found.sizeInBytes())
+
+
+def scanned(df) -> int:
+    """Rows that the optimizer expects of the plan's first scan."""
+    return int(optimized(df).collectLeaves().head().stats().rowCount().get())
+
+
+def optimized(df):
+    return df._jdf.queryExecution().optimizedPlan()
+
+
+def column_stats(df) -> dict[str, object]:
+    leaf = optimized(df).collectLeaves().head()
+    stats = leaf.stats().attributeStats()
+    return {a.name(): stats.get(a).get() for a in _each(leaf.output()) if stats.contains(a)}
+
+
+def _each(seq):
+    return [seq.apply(i) for i in range(seq.size())]
+
+
+def test_cost_based_optimization_is_on_where_the_user_did_not_decide(spark):
+    assert spark.conf.get("spark.sql.cbo.enabled") == "true"
+    assert spark.conf.get("spark.sql.cbo.joinReorder.enabled") == "true"
+    assert spark.newSession().conf.get("spark.sql.cbo.enabled") == "true"
+
+
+@pytest.mark.parametrize(
+    ("where", "expected"),
+    [
+        ("id = 5", 1),
+        ("id < 50", 50),
+        ("id BETWEEN 100 AND 119", 20),
+        ("v = 3", 40),
+        ("v = 3 AND id < 100", 10),
+        ("s = 'x0003'", 1),
+        ("d < date'2024-01-11'", 10),
+        ("id IN (1, 2, 3)", 3),
+        ("id > 350 AND v IN (1, 2)", 10),
+    ],
+)
+def test_filters_are_estimated_right(spark, analyzed, where, expected):
+    rows, _ = estimate(spark.sql(f"SELECT * FROM {analyzed} WHERE {where}"))
+    assert expected / 2 <= max(rows, 1) <= expected * 2, rows
+
+
+def test_the_numbers_are_those_of_the_files_read(spark, analyzed):
+    df = spark.sql(f"SELECT id, s, v FROM {analyzed} WHERE id < 150")
+    assert scanned(df) == 200
+    known = column_stats(df)
+    assert known["id"].min().get() == 0
+    assert known["id"].max().get() == 199
+    assert int(known["id"].distinctCount().get()) == 200
+    assert int(known["v"].distinctCount().get()) == 10
+    assert not known["s"].min().isDefined()
+    assert known["s"].avgLen().get() == 5
+
+
+def test_sizes_follow_the_columns_that_are_read(spark, analyzed):
+    narrow = estimate(spark.sql(f"SELECT id FROM {analyzed}"))[1]
+    wide = estimate(spark.sql(f"SELECT id, s, d FROM {analyzed}"))[1]
+    assert narrow == 400 * (8 + 8)
+    assert wide == 400 * (8 + 8 + (5 + 12) + 4)
+
+
+def test_joins_are_estimated_right(spark, analyzed):
+    rows, _ = estimate(spark.sql(f"SELECT * FROM {analyzed} a JOIN {analyzed} b ON a.id = b.id WHERE b.id < 100"))
+    assert 50 <= rows <= 200
+    rows, _ = estimate(spark.sql(f"SELECT * FROM {analyzed} a JOIN {analyzed} b ON a.v = b.v"))
+    assert 8_000 <= rows <= 32_000
+
+
+def test_no_file_left_is_not_estimated_as_nothing(spark, analyzed):
+    df = spark.sql(f"SELECT * FROM {analyzed} WHERE id = 5000")
+    assert scanned(df) == 1
+
+
+def test_types_that_spark_cannot_estimate_get_no_statistics(spark, new_table):
+    table = new_table("t timestamp_ntz, z timestamp, x double, y float, b binary, f boolean")
+    spark.sql(
+        f"INSERT INTO {table} SELECT timestamp_ntz'2024-01-01 00:00:00', timestamp'2024-01-01 00:00:00', "
+        "double('infinity'), float('nan'), X'01', true UNION ALL SELECT timestamp_ntz'2024-01-02 00:00:00', "
+        "timestamp'2024-01-02 00:00:00', -1.0, 1.0f, X'02', false"
+    )
+    written.of_iceberg(spark, table).write("1")
+    df = spark.sql(f"SELECT * FROM {table} WHERE t > timestamp_ntz'2024-01-01 12:00:00' AND x > 0.5 AND y > 0")
+    known = column_stats(spark.table(table))
+    assert "t" not in known
+    assert "x" not in known
+    assert {"z", "f", "b"} <= set(known)
+    df.collect()
+    for column, value in (("x", "3.0"), ("y", "3.0"), ("z", "timestamp'2024-01-01 12:00:00'"), ("f", "true")):
+        for operator in ("=", "<", ">=", "<>"):
+            spark.sql(f"SELECT * FROM {table} WHERE {column} {operator} {value}").collect()
+
+
+def test_names_with_dots_have_statistics(spark, new_table):
+    table = new_table("`x y.z` int, `a``b` int")
+    spark.sql(f"INSERT INTO {table} VALUES (1, 2), (2, 3)")
+    written.of_iceberg(spark, table).write("1")
+    assert set(column_stats(spark.table(table))) == {"x y.z", "a`b"}
+    assert [tuple(r) for r in spark.sql(f"SELECT * FROM {table} WHERE `x y.z` = 2").collect()] == [(2, 3)]
+
+
+def test_nulls_and_deleted_rows_are_scaled(spark, new_table):
+    table = new_table("id int, v int", "'format-version' = '2'", "'write.delete.mode' = 'merge-on-read'")
+    spark.range(100).selectExpr("cast(id as int) id", "cast(if(id % 2 = 0, null, id) as int) v").coalesce(1).writeTo(
+        table
+    ).append()
+    written.of_iceberg(spark, table).write("1")
+    spark.sql(f"DELETE FROM {table} WHERE id < 50")
+    assert estimate(spark.table(table))[0] == 50
+    assert int(column_stats(spark.table(table))["v"].nullCount().get()) == 25
+
+
+def test_iceberg_s_own_counts_never_reach_the_optimizer(spark, four_files):
+    spark.sql(f"CALL ice.system.compute_table_stats(table => '{four_files.removeprefix('ice.')}')")
+    query = f"SELECT * FROM {four_files} WHERE v = 3"
+    with conf(spark, spark__metastore__enabled=False):
+        assert estimate(spark.sql(query))[0] == 0, "Spark was repaired: this harm is gone"
+    assert estimate(spark.sql(query))[0] > 0
+    spark.sql(f"ALTER TABLE {four_files} DROP COLUMN v")
+    assert len(spark.sql(f"SELECT * FROM {four_files} WHERE id = 5").collect()) == 1
+
+
+def test_the_optimizer_is_told_nothing_where_that_is_switched_off(spark, analyzed):
+    with conf(spark, spark__metastore__cbo__enabled=False):
+        df = spark.sql(f"SELECT * FROM {analyzed} WHERE id = 5")
+        assert column_stats(df) == {}
+        assert "4 -> 1 files" in df._jdf.queryExecution().simpleString()

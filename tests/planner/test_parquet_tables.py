@@ -1,0 +1,153 @@
+"""Plain Parquet tables, which Spark reads by its own file source."""
+
+# ruff: noqa: SLF001 - the JVM behind a session has no public name
+from __future__ import annotations
+
+import pytest
+
+from planner import written
+from planner.plans import check, conf, files_read, labels, physical, rows, scans
+
+pytestmark = pytest.mark.spark
+
+
+def write(spark, path, files: int = 4, rows_a_file: int = 100) -> None:
+    for k in range(files):
+        low = k * rows_a_file
+        spark.range(low, low + rows_a_file).selectExpr(
+            "id", "cast(id % 10 as int) v", "concat('x', lpad(id, 4, '0')) s", "named_struct('a', id) st",        ).coalesce(1).write.mode("append").parquet(str(path))  # fmt: skip
+
+
+@pytest.fixture
+def folder(spark, tmp_path):
+    """Four Parquet files with true statistics beside them."""
+    path = tmp_path / "plain"
+    write(spark, path)
+    written.of_parquet(path).write("1")
+    return path
+
+
+@pytest.fixture
+def table(spark, folder):
+    """The same files as a table of the session catalog."""
+    spark.sql(f"CREATE TABLE planner_plain USING parquet LOCATION 'file:{folder}'")
+    yield "planner_plain"
+    spark.sql("DROP TABLE planner_plain")
+
+
+CASES = {
+    "id = 5": 1,
+    "id BETWEEN 190 AND 210": 2,
+    "id IN (1, 399)": 2,
+    "s LIKE 'x039%'": 1,
+    "v = 3": 4,
+    "st.a = 250": 1,
+    "id = 5000": 0,
+}
+
+
+@pytest.mark.parametrize("where", CASES)
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_reads_only_the_files_that_can_match(spark, folder, where, adaptive):
+    with conf(spark, spark__sql__adaptive__enabled=adaptive):
+        df = check(spark, f"SELECT * FROM parquet.`{folder}` WHERE {where}", [CASES[where]])
+        assert labels(df) == [f"4 -> {CASES[where]} files"]
+
+
+def test_tables_of_the_catalog(spark, table):
+    df = check(spark, f"SELECT v, count(*) FROM {table} WHERE id < 150 GROUP BY v", [2])
+    assert "default.planner_plain [Metastore: 4 -> 2 files]" in physical(df)
+    check(spark, f"SELECT a.id FROM {table} a JOIN {table} b ON a.id = b.id WHERE a.id < 50 AND b.id > 20")
+    check(spark, f"SELECT * FROM {table} WHERE id = (SELECT max(id) FROM {table} WHERE id < 20)")
+    check(spark, f"SELECT * FROM {table} WHERE id IN (SELECT id FROM {table} WHERE id > 395)")
+
+
+def test_equal_parts_are_reused(spark, table):
+    part = f"SELECT v, count(*) c FROM {table} WHERE id < {{}} GROUP BY v"
+    same = check(spark, f"{part.format(50)} UNION ALL {part.format(50)}")
+    assert len(scans(same)) == 1
+    other = check(spark, f"{part.format(50)} UNION ALL {part.format(150)}")
+    assert sorted(files_read(other)) == [1, 2]
+
+
+def test_partitioned_tables(spark, tmp_path):
+    path = tmp_path / "by day"
+    for low in (0, 100):
+        spark.range(low, low + 100).selectExpr("id", "id % 2 p").repartition(1).write.mode("append").partitionBy(
+            "p"
+        ).parquet(str(path))
+    written.of_parquet(path).write()
+    check(spark, f"SELECT * FROM parquet.`{path}` WHERE id = 5", [2])
+    check(spark, f"SELECT * FROM parquet.`{path}` WHERE id = 5 AND p = 1", [1])
+    check(spark, f"SELECT p, count(*) FROM parquet.`{path}` WHERE id < 100 GROUP BY p", [2])
+    spark.sql(
+        f"CREATE TABLE planner_days (id bigint, p bigint) USING parquet PARTITIONED BY (p) LOCATION 'file:{path}'"
+    )
+    try:
+        spark.sql("MSCK REPAIR TABLE planner_days")
+        check(spark, "SELECT * FROM planner_days WHERE id = 5", [2])
+        check(spark, "SELECT * FROM planner_days WHERE id = 5 AND p = 1", [1])
+    finally:
+        spark.sql("DROP TABLE planner_days")
+
+
+def test_a_file_that_changed_is_read(spark, folder):
+    first = min(folder.glob("*.parquet"))
+    os.utime(first, (1, 1))
+    df = check(spark, f"SELECT * FROM parquet.`{folder}` WHERE id = 5000", [1])
+    assert labels(df) == ["4 -> 1 files"]
+    write(spark, folder, files=1)
+    check(spark, f"SELECT * FROM parquet.`{folder}` WHERE id = 5000", [2])
+
+
+def test_the_optimizer_knows_the_files_that_are_read(spark, folder):
+    plan = spark.sql(f"SELECT * FROM parquet.`{folder}` WHERE id < 150")._jdf.queryExecution().optimizedPlan()
+    assert int(plan.collectLeaves().head().stats().rowCount().get()) == 200
+    assert 100 <= int(plan.stats().rowCount().get()) <= 200
+
+
+def test_writes_read_every_row(spark, folder, tmp_path):
+    lie = written.of_parquet(folder)
+    lie.sequence = 2
+    lie.change("id", lambda _, row: {**row, "lo_long": 5000, "hi_long": 6000}).write("2")
+    source = f"parquet.`{folder}`"
+    assert spark.sql(f"SELECT * FROM {source} WHERE id = 5").collect() == [], "the statistics do not lie"
+    spark.sql(f"SELECT * FROM {source} WHERE id < 50").write.parquet(str(tmp_path / "copy"))
+    assert spark.read.parquet(str(tmp_path / "copy")).count() == 50
+    spark.sql(f"CREATE TABLE planner_copy USING parquet AS SELECT * FROM {source} WHERE id < 60")
+    try:
+        assert spark.table("planner_copy").count() == 60
+        spark.sql(f"INSERT OVERWRITE planner_copy SELECT * FROM {source} WHERE id < 70")
+        assert spark.table("planner_copy").count() == 70
+    finally:
+        spark.sql("DROP TABLE planner_copy")
+
+
+def test_streams_are_left_alone(spark, folder, tmp_path):
+    lie = written.of_parquet(folder)
+    lie.sequence = 2
+    lie.change("id", lambda _, row: {**row, "lo_long": 5000, "hi_long": 6000}).write("2")
+    schema = spark.read.parquet(str(folder)).schema
+    query = (
+        spark.readStream.schema(schema).parquet(str(folder)).where("id < 50")
+        .writeStream.format("memory").queryName("planner_files")
+        .option("checkpointLocation", str(tmp_path / "c")).trigger(availableNow=True).start()
+    )  # fmt: skip
+    query.awaitTermination()
+    assert spark.sql("SELECT count(*) FROM planner_files").first()[0] == 50
+
+
+def test_switched_off_the_plan_is_that_of_a_spark_without_us(spark, folder):
+    with conf(spark, spark__metastore__enabled=False):
+        df = spark.sql(f"SELECT * FROM parquet.`{folder}` WHERE id = 5")
+        assert "etastore" not in df._jdf.queryExecution().toString().replace(str(folder), "")
+        relation = df._jdf.queryExecution().optimizedPlan().collectLeaves().head()
+        assert relation.relation().options().size() <= 1
+        assert len(rows(df)) == 1
+        assert files_read(df) == [4]
+
+
+def test_a_folder_without_statistics_says_so(spark, tmp_path):
+    write(spark, tmp_path / "new", files=2)
+    df = check(spark, f"SELECT * FROM parquet.`{tmp_path / 'new'}` WHERE id = 5", [2])
+    assert "no statistics" in labels(df)[0]

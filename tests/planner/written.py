@@ -1,0 +1,257 @@
+"""Statistics written by hand, through the real format: what they say is up to the test, right or wrong."""
+
+# ruff: noqa: SLF001 - the JVM behind a session has no public name
+from __future__ import annotations
+
+import json
+import uuid
+from dataclasses import dataclass, field, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+
+from metastore._format.columns import Column, encoding_of
+from metastore._format.manifest import Block, Manifest, Snapshot, SummaryRef, TableIdentity
+from metastore._format.objects import ObjectRef, encode, new_name, reference
+from metastore._format.schemas import FILES, SUMMARY, TABLE_FILES, TABLE_SUMMARY
+from metastore._format.values import cut_lower, cut_upper, decimal_to_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+SPARK_TYPES = {
+    pa.bool_(): "boolean",
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.float32(): "float",
+    pa.float64(): "double",
+    pa.string(): "string",
+    pa.large_string(): "string",
+    pa.binary(): "binary",
+    pa.date32(): "date",
+    pa.timestamp("us"): "timestamp_ntz",
+}
+
+Row = dict[str, Any]
+
+
+@dataclass
+class DataFile:
+    """A data file of a table and the statistics of its columns."""
+
+    path: str
+    size: int
+    rows: int
+    modified: int | None = None
+    columns: dict[Column, Row] = field(default_factory=dict)
+
+
+@dataclass
+class Written:
+    """The statistics of one table, to be changed by a test before they are written.
+
+    Example:
+        >>> written = Written(TableIdentity("iceberg", "u", "/x/t", "t"), [])
+        >>> written.folder
+        PosixPath('/x/t/_metastore')
+    """
+
+    identity: TableIdentity
+    files: list[DataFile]
+    sequence: int = 1
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.identity.location.removeprefix("file:")) / "_metastore"
+
+    def change(self, column: str, change: Callable[[int, Row], Row]) -> Written:
+        """The same with other numbers for one column: `change` gets the file's position and its row."""
+        files = [
+            replace(f, columns={c: change(i, r) if c.name == column else r for c, r in f.columns.items()})
+            for i, f in enumerate(self.files)
+        ]
+        return replace(self, files=files)
+
+    def write(self, snapshot: str | None = None) -> Written:
+        """Writes a manifest with one block a schema; with `snapshot`, a table level too."""
+        (self.folder / "log").mkdir(parents=True, exist_ok=True)
+        (self.folder / "objects").mkdir(exist_ok=True)
+        schemas: dict[tuple[Column, ...], list[DataFile]] = {}
+        for file in self.files:
+            schemas.setdefault(tuple(file.columns), []).append(file)
+        blocks = tuple(self._block(columns, files) for columns, files in schemas.items())
+        snapshots = (self._snapshot(snapshot),) if snapshot else ()
+        manifest = Manifest(self.identity, blocks, snapshots, sequence=self.sequence, commit=str(uuid.uuid4()))
+        name = f"{self.sequence:020d}.json"
+        (self.folder / "log" / name).write_bytes(manifest.to_bytes())
+        return replace(self, sequence=self.sequence + 1)
+
+    def _block(self, columns: tuple[Column, ...], files: list[DataFile]) -> Block:
+        listed = [
+            {"file": i, "path": f.path, "size": f.size, "modified": f.modified, "rows": f.rows}
+            for i, f in enumerate(files)
+        ]
+        rows = [
+            {"column": c, "file": i, **f.columns[column]}
+            for c, column in enumerate(columns)
+            for i, f in enumerate(files)
+        ]
+        summary = (SummaryRef(self._put("summary", rows), tuple(range(len(columns)))),) if rows else ()
+        return Block(str(uuid.uuid4()), "full", columns, self._put("files", listed), summary)
+
+    def _snapshot(self, snapshot: str) -> Snapshot:
+        columns = tuple(dict.fromkeys(c for f in self.files for c in f.columns))
+        listed = [{"path": f.path, "size": f.size, "rows": f.rows} for f in self.files]
+        distinct = self.distinct
+        rows = [
+            {"column": i, "files": len(self.files), "distinct": distinct.get(c.name), "rows": self.rows}
+            for i, c in enumerate(columns)
+        ]
+        size = sum(f.size for f in self.files)
+        return Snapshot(
+            id=snapshot,
+            analyzed_at="2026-01-01T00:00:00Z",
+            computed="full",
+            exact=True,
+            columns=columns,
+            files=len(self.files),
+            files_total=len(self.files),
+            rows=self.rows,
+            physical_rows=self.rows,
+            size_bytes=size,
+            live_size_bytes=size,
+            table_files=self._put("table-files", listed),
+            summary=self._put("table-summary", rows),
+        )
+
+    @property
+    def rows(self) -> int:
+        return sum(f.rows for f in self.files)
+
+    @property
+    def distinct(self) -> dict[str, int]:
+        """Distinct values of each column in the whole table, where its files are local."""
+        values: dict[str, set[Any]] = {}
+        for file in self.files:
+            for leaf in leaves(pq.read_table(_local(self.identity, file.path))):
+                values.setdefault(".".join(leaf.path), set()).update(leaf.values.drop_null().unique().to_pylist())
+        return {name: len(found) for name, found in values.items()}
+
+    def _put(self, kind: str, rows: list[Row]) -> ObjectRef:
+        schema = {"files": FILES, "summary": SUMMARY, "table-files": TABLE_FILES, "table-summary": TABLE_SUMMARY}[kind]
+        data = encode(kind, pa.Table.from_pylist(rows, schema), [len(rows)])
+        name = new_name(kind)
+        (self.folder / "objects" / name).write_bytes(data)
+        return reference(name, data, len(rows))
+
+
+@dataclass(frozen=True)
+class Leaf:
+    """A leaf column of one data file: its names, its Iceberg field id if any, its values."""
+
+    path: tuple[str, ...]
+    field_id: str | None
+    values: pa.ChunkedArray
+
+
+def leaves(table: pa.Table) -> Iterator[Leaf]:
+    """The leaves of a table below structs."""
+    for column in table.schema:
+        yield from _leaves((column.name,), column, table.column(column.name))
+
+
+def _leaves(path: tuple[str, ...], column: pa.Field, values: pa.ChunkedArray) -> Iterator[Leaf]:
+    if pa.types.is_struct(column.type):
+        for child in column.type:
+            yield from _leaves((*path, child.name), child, pc.struct_field(values, [child.name]))
+        return
+    found = (column.metadata or {}).get(b"PARQUET:field_id")
+    yield Leaf(path, found.decode() if found else None, values)
+
+
+def of_iceberg(spark, name: str) -> Written:
+    """What is true of all columns of an Iceberg table's Parquet files."""
+    table = spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+    files = spark.sql(f"SELECT file_path, file_size_in_bytes, record_count FROM {name}.data_files").collect()
+    identity = TableIdentity("iceberg", table.uuid().toString(), table.location(), name)
+    return Written(identity, [described(identity, DataFile(*file)) for file in sorted(files)])
+
+
+def of_parquet(root: Path) -> Written:
+    """What is true of all columns of a folder of Parquet files, as Spark names it."""
+    import hashlib  # noqa: PLC0415
+
+    location = f"file:{root}"
+    identity = TableIdentity("parquet", hashlib.sha256(location.encode()).hexdigest(), location, str(root))
+    files = []
+    for path in sorted(p for p in root.rglob("*.parquet") if "_metastore" not in p.parts):
+        stat, rows = path.stat(), pq.read_metadata(path).num_rows
+        files.append(DataFile(str(path.relative_to(root)), stat.st_size, rows, int(stat.st_mtime * 1000)))
+    return Written(identity, [described(identity, f) for f in files])
+
+
+def described(identity: TableIdentity, file: DataFile) -> DataFile:
+    """The file with its columns' statistics, read from its rows."""
+    table = pq.ParquetFile(_local(identity, file.path)).read()
+    columns = {_column(identity, leaf): _statistics(leaf.values) for leaf in leaves(table) if _type(leaf)}
+    return replace(file, columns=columns)
+
+
+def _local(identity: TableIdentity, path: str) -> str:
+    root = identity.location.removeprefix("file:")
+    return path.removeprefix("file:") if identity.format == "iceberg" else f"{root}/{path}"
+
+
+def _type(leaf: Leaf) -> str | None:
+    kind = leaf.values.type
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    if pa.types.is_timestamp(kind) and kind.tz:
+        return "timestamp"
+    return SPARK_TYPES.get(kind)
+
+
+def _column(identity: TableIdentity, leaf: Leaf) -> Column:
+    kind = _type(leaf)
+    names = json.dumps(list(leaf.path), ensure_ascii=False, separators=(",", ":"))
+    return Column(leaf.field_id if identity.format == "iceberg" else names, leaf.path, kind, encoding_of(kind))
+
+
+def _statistics(values: pa.ChunkedArray) -> Row:
+    nulls = values.null_count
+    present = values.drop_null()
+    nans = pc.sum(pc.is_nan(present)).as_py() or 0 if pa.types.is_floating(values.type) else 0
+    row = {"rows": len(values), "nulls": nulls, "nans": nans, "distinct": pc.count_distinct(present).as_py()}
+    stored = [v for v in (_stored(v) for v in present) if v == v]  # noqa: PLR0124 - NaN is never a bound
+    if stored:
+        row |= _bounds(min(stored), max(stored))
+    if isinstance(stored[:1] and stored[0], bytes) and not pa.types.is_decimal(values.type):
+        row |= {"avg_len": sum(map(len, stored)) / len(stored), "max_len": max(map(len, stored))}
+    return {**row, "distinct_error": 0.0}
+
+
+def _bounds(lo: Any, hi: Any) -> Row:
+    if not isinstance(lo, bytes):
+        kind = "double" if isinstance(lo, float) else "long"
+        return {f"lo_{kind}": lo, f"hi_{kind}": hi, "lo_exact": True, "hi_exact": True}
+    (low, low_exact), (high, high_exact) = cut_lower(lo), cut_upper(hi)
+    return {"lo_binary": low, "hi_binary": high, "lo_exact": low_exact, "hi_exact": high_exact}
+
+
+def _stored(value: pa.Scalar) -> Any:
+    kind, plain = value.type, value.as_py() if not pa.types.is_timestamp(value.type) else None
+    if pa.types.is_decimal(kind):
+        unscaled = int(plain.scaleb(kind.scale))
+        return unscaled if kind.precision <= 18 else decimal_to_bytes(unscaled)
+    if pa.types.is_timestamp(kind) or pa.types.is_date32(kind):
+        return value.cast(pa.int64() if pa.types.is_timestamp(kind) else pa.int32()).as_py()
+    if isinstance(plain, str):
+        return plain.encode()
+    if isinstance(plain, float):
+        return plain + 0.0
+    return int(plain) if isinstance(plain, bool) else plain
