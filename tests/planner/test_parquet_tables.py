@@ -3,6 +3,8 @@
 # ruff: noqa: SLF001 - the JVM behind a session has no public name
 from __future__ import annotations
 
+import os
+
 import pytest
 
 from planner import written
@@ -15,7 +17,11 @@ def write(spark, path, files: int = 4, rows_a_file: int = 100) -> None:
     for k in range(files):
         low = k * rows_a_file
         spark.range(low, low + rows_a_file).selectExpr(
-            "id", "cast(id % 10 as int) v", "concat('x', lpad(id, 4, '0')) s", "named_struct('a', id) st",        ).coalesce(1).write.mode("append").parquet(str(path))  # fmt: skip
+            "id",
+            "cast(id % 10 as int) v",
+            "concat('x', lpad(id, 4, '0')) s",
+            "named_struct('a', id) st",
+        ).coalesce(1).write.mode("append").parquet(str(path))  # fmt: skip
 
 
 @pytest.fixture

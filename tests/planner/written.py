@@ -15,7 +15,7 @@ import pyarrow.parquet as pq
 
 from metastore._format.columns import Column, encoding_of
 from metastore._format.manifest import Block, Manifest, Snapshot, SummaryRef, TableIdentity
-from metastore._format.objects import ObjectRef, encode, new_name, reference
+from metastore._format.objects import ObjectRef, encode, name_of, reference
 from metastore._format.schemas import FILES, SUMMARY, TABLE_FILES, TABLE_SUMMARY
 from metastore._format.values import cut_lower, cut_upper, decimal_to_bytes
 
@@ -145,7 +145,7 @@ class Written:
     def _put(self, kind: str, rows: list[Row]) -> ObjectRef:
         schema = {"files": FILES, "summary": SUMMARY, "table-files": TABLE_FILES, "table-summary": TABLE_SUMMARY}[kind]
         data = encode(kind, pa.Table.from_pylist(rows, schema), [len(rows)])
-        name = new_name(kind)
+        name = name_of(kind, data)
         (self.folder / "objects" / name).write_bytes(data)
         return reference(name, data, len(rows))
 
