@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._analyze.kernel import points, stored
+from metastore._analyze.kernel.murmur import BLOCK
 from metastore._analyze.kernel.parts import Part, combined, part_of_numbers, part_of_texts
 from metastore._analyze.kernel.runs import Runs, merged, runs_of
 from metastore._analyze.kernel.statistics import ColumnStatistics, statistics_of
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
 DEFAULT_BUDGET = 64 << 20
 _MOST_PARTS = 16
 _SAMPLE = 4096
+_ROOM = pa.array([bytes(BLOCK)], pa.large_binary())  # behind the last value, so that `Texts` need not copy
 
 
 class ColumnKernel:
@@ -192,7 +194,7 @@ class _Strings:
         elif any(counts is not None for _, counts in pending) or _repeats(pending[0][0]):
             values, counts = _deduplicated(pending)
         else:
-            values, counts = pa.concat_arrays([values for values, _ in pending]), None
+            values, counts = pa.concat_arrays([*(values for values, _ in pending), _ROOM])[:-1], None
         return part_of_texts(Texts(values, counts), counts, steps)
 
 

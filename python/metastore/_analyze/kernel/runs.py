@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from metastore._format.columns import Column
 
-_SMALL_SPAN = 1 << 16
+_SMALL_SPAN, _LARGEST_SPAN = 1 << 16, 1 << 24
 _LOW = 0xFFFFFFFF
 
 
@@ -65,7 +65,7 @@ def runs_of(values: NDArray[Any]) -> Runs:
     if not (values[1:] >= values[:-1]).all():
         if values.dtype == np.int64:
             lo, hi = int(values.min()), int(values.max())
-            if hi - lo < max(len(values), _SMALL_SPAN):
+            if hi - lo < max(min(8 * len(values), _LARGEST_SPAN), _SMALL_SPAN):
                 return _counted(values, lo)
         values = np.sort(values)
     starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))

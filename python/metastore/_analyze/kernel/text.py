@@ -6,10 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from metastore._analyze.kernel.murmur import MASKS, WORD, hash_bytes, padded, unaligned_words
+from metastore._analyze.kernel.murmur import BLOCK, MASKS, WORD, hash_bytes, padded, unaligned_words
 from metastore._format.values import CUT_BYTES
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     import pyarrow as pa
     from numpy.typing import NDArray
 
@@ -31,10 +33,11 @@ class Texts:
         """Take the values of a `large_binary` array without nulls; weights are 1 where none are given."""
         _, offsets, data = values.buffers()
         bounds = np.frombuffer(offsets, dtype=np.int64)[values.offset : values.offset + len(values) + 1]
-        raw = np.frombuffer(data, dtype=np.uint8)[bounds[0] : bounds[-1]] if data else np.empty(0, dtype=np.uint8)
-        self._data = padded(raw)
+        raw = np.frombuffer(data, dtype=np.uint8) if data else np.empty(0, dtype=np.uint8)
+        has_room = len(raw) >= bounds[-1] + BLOCK
+        self._starts = bounds[:-1] if has_room else bounds[:-1] - bounds[0]
+        self._data = raw if has_room else padded(raw[bounds[0] : bounds[-1]])
         self._words = unaligned_words(self._data)
-        self._starts = bounds[:-1] - bounds[0]
         self.lengths: NDArray[np.int64] = np.diff(bounds)
         self._weights = weights
 
@@ -68,14 +71,36 @@ class Texts:
             self._note(ranks, np.searchsorted(ends, ranks), [value for value, _ in values], found)
             return
         keys = self._keys(rows, depth)
+        groups = self._light_groups if self._weights is None else self._heavy_groups
+        for members, wanted, before in groups(rows, keys, ranks, base):
+            self._resolve(members, depth, wanted, before, found)
+
+    def _light_groups(self, rows: Rows, keys: Words, ranks: Rows, base: int) -> Iterator[tuple[Rows, Rows, int]]:
+        """The rows of each key that holds a rank, with these ranks and the number of values before.
+
+        Sorting keys and looking for the few wanted ones takes a third of the time of sorting rows by key.
+        """
+        ordered = np.sort(keys)
+        wanted = ordered[ranks - base - 1]
+        chosen = np.unique(wanted)
+        place = np.searchsorted(chosen, keys)
+        place[place == len(chosen)] = 0
+        members = np.flatnonzero(chosen[place] == keys)
+        place = place[members].astype(np.uint16)
+        members = members[np.argsort(place, kind="stable")]
+        ends = np.cumsum(np.bincount(place, minlength=len(chosen)))
+        befores = base + np.searchsorted(ordered, chosen, side="left")
+        for i, (end, before) in enumerate(zip(ends.tolist(), befores.tolist(), strict=True)):
+            yield rows[members[ends[i - 1] if i else 0 : end]], ranks[wanted == chosen[i]], before
+
+    def _heavy_groups(self, rows: Rows, keys: Words, ranks: Rows, base: int) -> Iterator[tuple[Rows, Rows, int]]:
         order = np.argsort(keys)
         rows, keys = rows[order], keys[order]
         ends = base + np.cumsum(self._weigh(rows))
         wanted = keys[np.searchsorted(ends, ranks)]
         for key in np.unique(wanted):
             start, end = np.searchsorted(keys, key, side="left"), np.searchsorted(keys, key, side="right")
-            before = int(ends[start - 1]) if start else base
-            self._resolve(rows[start:end], depth, ranks[wanted == key], before, found)
+            yield rows[start:end], ranks[wanted == key], int(ends[start - 1]) if start else base
 
     def _resolve(self, rows: Rows, depth: int, ranks: Rows, base: int, found: dict[int, bytes]) -> None:
         """Find ranks among rows that agree in `depth` bytes and the next word: shorter ones come first."""
@@ -100,10 +125,9 @@ class Texts:
             self._select(rows, depth + WORD, ranks, base, found)
 
     def _keys(self, rows: Rows, depth: int) -> Words:
-        """The next eight bytes of each value as a number that orders as they do, zeros beyond its end."""
-        left = np.clip(self.lengths[rows] - depth, 0, WORD)
-        words: Words = self._words[self._starts[rows] + np.minimum(depth, self.lengths[rows])]
-        words &= MASKS[left]
+        """The next eight bytes of values that have `depth`, as numbers that order as they do; zeros beyond the end."""
+        words: Words = self._words[self._starts[rows] + depth]
+        words &= MASKS[np.minimum(self.lengths[rows] - depth, WORD)]
         words.byteswap(inplace=True)
         return words
 
