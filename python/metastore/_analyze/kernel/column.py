@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     from metastore._format.columns import Column
 
 DEFAULT_BUDGET = 64 << 20
+HEADROOM = 12  # the work on values takes up to so many times their own memory
 _MOST_PARTS = 16
 _SAMPLE = 4096
 _ROOM = pa.array([bytes(BLOCK)], pa.large_binary())  # behind the last value, so that `Texts` need not copy
@@ -121,7 +122,7 @@ class _Parts:
 
 class _Numbers:
     def __init__(self, column: Column, budget: int) -> None:
-        self._column, self._limit = column, budget // 4
+        self._column, self._limit = column, budget // HEADROOM
         self._pending: list[NDArray[Any]] = []
         self._bytes = 0
         self._runs: Runs | None = None
@@ -150,8 +151,10 @@ class _Numbers:
 
     def _collapse(self) -> None:
         pending, self._pending, self._bytes = self._pending, [], 0
-        if sum(len(values) for values in pending):
-            fresh = runs_of(np.concatenate(pending) if len(pending) > 1 else pending[0])
+        values = np.concatenate(pending) if len(pending) > 1 else pending.pop() if pending else None
+        pending.clear()
+        if values is not None and len(values):
+            fresh = runs_of(values)
             self._runs = merged(self._runs, fresh) if self._runs else fresh
 
 
@@ -159,7 +162,7 @@ class _Strings:
     nans = 0
 
     def __init__(self, column: Column, budget: int) -> None:
-        self._limit = budget // 4
+        self._limit = budget // HEADROOM
         self._pending: list[tuple[pa.Array, NDArray[np.int64] | None]] = []
         self._bytes = 0
         self._parts = _Parts(column)
@@ -173,17 +176,17 @@ class _Strings:
         else:
             self._keep(_binary(array), None)
         if self._bytes > self._limit:
-            self._keep(*_deduplicated(self._pending), alone=True)
-            if self._bytes > self._limit:
+            values, counts = _deduplicated(self._pending)
+            self._pending, self._bytes = [], 0
+            self._keep(values, counts)
+            if 2 * self._bytes > self._limit:  # else the next pieces would be joined to many old values
                 self._parts.add(self._part(points.FINE))
 
     def finish(self) -> Part | None:
         steps = points.FINE if self._parts else points.PERCENT
         return self._parts.whole(self._part(steps) if self._pending else None)
 
-    def _keep(self, values: pa.Array, counts: NDArray[np.int64] | None, *, alone: bool = False) -> None:
-        if alone:
-            self._pending, self._bytes = [], 0
+    def _keep(self, values: pa.Array, counts: NDArray[np.int64] | None) -> None:
         self._pending.append((values, counts))
         self._bytes += values.nbytes + (0 if counts is None else counts.nbytes)
 
@@ -195,6 +198,8 @@ class _Strings:
             values, counts = _deduplicated(pending)
         else:
             values, counts = pa.concat_arrays([*(values for values, _ in pending), _ROOM])[:-1], None
+        if counts is not None and counts.max() == 1:
+            counts = None
         return part_of_texts(Texts(values, counts), counts, steps)
 
 

@@ -132,7 +132,7 @@ class _Files:
         if self._numbers is None or averages is None or not longest or None in longest:
             return {}
         numbers = self._numbers[self._holding]
-        return {"avg_len": float(np.dot(averages, numbers) / numbers.sum()), "max_len": max(longest)}
+        return {"avg_len": float(np.sum(averages * numbers) / numbers.sum()), "max_len": max(longest)}
 
     def percentiles(self) -> list[Any] | None:
         name = f"percentiles_{self._column.encoding}"

@@ -129,7 +129,7 @@ def combined(parts: Sequence[Part], column: Column) -> Part:
         int(numbers.sum()),
         min((part.lo for part in parts), key=key),
         max((part.hi for part in parts), key=key),
-        round(theta.estimate),
+        _between(parts, theta),
         theta.error,
         theta,
         _merged_points([part.points for part in parts], numbers),
@@ -140,6 +140,13 @@ def combined(parts: Sequence[Part], column: Column) -> Part:
         mean,
         m2,
     )
+
+
+def _between(parts: Sequence[Part], theta: Theta) -> int:
+    """The estimate, within what the parts' own counts leave possible."""
+    counts = [part.distinct for part in parts if part.error == 0]
+    most = sum(counts) if len(counts) == len(parts) else sum(part.number for part in parts)
+    return min(max(round(theta.estimate), *counts, 0), most)
 
 
 def _merged_points(rows: Sequence[Any], numbers: NDArray[np.int64]) -> Any:
@@ -166,15 +173,15 @@ def pooled(
     with np.errstate(invalid="ignore", over="ignore"):
         if totals is None:
             pivot, offsets = means[0], means - means[0]
-            mean = float(pivot + np.dot(numbers, offsets) / whole)
+            mean = float(pivot + np.sum(numbers * offsets) / whole)
         else:
             scale = 10 ** (decimal_type(column.type) or (0, 0))[1]
             total = sum(totals)
             middle, counts = total // whole, numbers.tolist()
             offsets = np.array([(t - middle * n) / (n * scale) for t, n in zip(totals, counts, strict=True)])
             mean = total / (whole * scale)
-        offsets = offsets - np.dot(numbers, offsets) / whole
-        return mean, float(m2s.sum() + np.dot(numbers, offsets**2))
+        offsets = offsets - np.sum(numbers * offsets) / whole
+        return mean, float(m2s.sum() + np.sum(numbers * offsets**2))
 
 
 def added(sums: Sequence[float]) -> float:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from metastore._analyze.kernel.column import ColumnKernel
+from metastore._analyze.kernel.column import HEADROOM, ColumnKernel
 from metastore._analyze.kernel.errors import CannotRead
 from metastore._analyze.kernel.leaves import Leaves, is_uuid, require_no_rebase, require_same_values
 
@@ -26,6 +26,7 @@ BUDGET = 1 << 30
 _COLUMNS_AT_ONCE = 64
 _DICTIONARY_BYTES = 1 << 20
 _CODE_BYTES = 3
+_HELD = 6  # the columns of a batch hold a sixth of the budget, the rest is for work on one of them
 _HEXADECIMAL = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 _UUID_GROUPS = (4, 6, 8, 10)
 
@@ -144,7 +145,7 @@ def _batches(readings: Sequence[_Reading], budget: int) -> Iterator[list[_Readin
     batch: list[_Reading] = []
     for reading in readings:
         held = sum(one.held_bytes for one in batch) + reading.held_bytes
-        if batch and (len(batch) == _COLUMNS_AT_ONCE or 4 * held > budget):
+        if batch and (len(batch) == _COLUMNS_AT_ONCE or _HELD * held > budget):
             yield batch
             batch = []
         batch.append(reading)
@@ -156,7 +157,7 @@ def _analyze_batch(
     file: pq.ParquetFile, batch: list[_Reading], budget: int, found: list[ColumnStatistics | None]
 ) -> None:
     share = budget // len(batch)
-    kernels = [ColumnKernel(one.column, min(max(share, 5 * one.held_bytes), budget)) for one in batch]
+    kernels = [ColumnKernel(one.column, min(max(share, (HEADROOM + 1) * one.held_bytes), budget)) for one in batch]
     indices = [one.node.first for one in batch]
     for table in _tables(file, indices, budget):
         for kernel, one in zip(kernels, batch, strict=True):
@@ -165,13 +166,14 @@ def _analyze_batch(
     while kernels:  # last first, so that what each holds is released before the next works
         kernel, one = kernels.pop(), batch.pop()
         found[one.place] = kernel.finish(file.metadata.num_rows, one.compressed, one.uncompressed)
+    pa.default_memory_pool().release_unused()
 
 
 def _tables(file: pq.ParquetFile, indices: list[int], budget: int) -> Iterator[Any]:
     for i in range(file.metadata.num_row_groups):
         group = file.metadata.row_group(i)
         size = sum(group.column(index).total_uncompressed_size for index in indices)
-        if 4 * size <= budget:
+        if 8 * size <= budget:
             yield file.reader.read_row_group(i, column_indices=indices, use_threads=False)
         else:
             rows = max(group.num_rows * (budget // 8) // size, 1)

@@ -137,5 +137,5 @@ def _exact_sum(values: NDArray[Any], counts: NDArray[np.int64]) -> int:
 
 
 def _second_moment(distances: NDArray[np.float64], counts: NDArray[np.float64]) -> float:
-    weighted = distances * counts
-    return float(np.dot(weighted, distances) - np.sum(weighted) ** 2 / counts.sum())
+    weighted = distances * counts  # no np.dot of doubles: BLAS would start threads inside a task
+    return float(np.sum(weighted * distances) - np.sum(weighted) ** 2 / counts.sum())

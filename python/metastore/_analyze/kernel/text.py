@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
     Rows = NDArray[np.int64]
 
-_FEW = 32
+_FEW = 256
 
 
 class Texts:
@@ -98,9 +98,10 @@ class Texts:
         rows, keys = rows[order], keys[order]
         ends = base + np.cumsum(self._weigh(rows))
         wanted = keys[np.searchsorted(ends, ranks)]
-        for key in np.unique(wanted):
-            start, end = np.searchsorted(keys, key, side="left"), np.searchsorted(keys, key, side="right")
-            yield rows[start:end], ranks[wanted == key], int(ends[start - 1]) if start else base
+        chosen = np.unique(wanted)
+        starts, stops = (np.searchsorted(keys, chosen, side=side).tolist() for side in ("left", "right"))
+        for key, start, stop in zip(chosen, starts, stops, strict=True):
+            yield rows[start:stop], ranks[wanted == key], int(ends[start - 1]) if start else base
 
     def _resolve(self, rows: Rows, depth: int, ranks: Rows, base: int, found: dict[int, bytes]) -> None:
         """Find ranks among rows that agree in `depth` bytes and the next word: shorter ones come first."""
