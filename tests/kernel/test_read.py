@@ -116,9 +116,10 @@ def test_millis_that_overflow_micros_are_refused(write):
 
 def test_int96_is_read_in_micros_far_beyond_nanos(write):
     far = [dt.datetime(1, 1, 1), DAY, dt.datetime(9999, 12, 31)]  # noqa: DTZ001 - local
-    path = write(pa.array(far[1:2], pa.timestamp("ns")), use_deprecated_int96_timestamps=True)
+    path = write(pa.array(far, pa.timestamp("us")), use_deprecated_int96_timestamps=True)
     found = analyze(path, "timestamp")
-    assert typed(found.lo, column("timestamp")) == DAY.replace(tzinfo=dt.timezone.utc)
+    seen = [typed(value, column("timestamp")) for value in (found.lo, found.percentiles[50], found.hi)]
+    assert seen == [moment.replace(tzinfo=dt.timezone.utc) for moment in far]
     with pytest.raises(CannotRead, match="INT96"):
         analyze(path, "timestamp_ntz")
     assert analyze_footer(path, [wanted("timestamp")]).columns[0].lo is None

@@ -64,7 +64,8 @@ def hash_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDAr
     Args:
         data: The buffer; at least 16 readable bytes must follow the last value (see `padded`).
         starts: Where each value begins.
-        lengths: How many bytes each has; none is a value like any other.
+        lengths: How many bytes each has. The empty value is hashed as any other, where DataSketches leaves it out: it
+            is a value, and distinct values are counted.
     """
     out = np.empty(len(starts), dtype=np.uint64)
     words = unaligned_words(data)
