@@ -97,8 +97,8 @@ class Column:
             encoding, collation = value["encoding"], value.get("collation")
         except (TypeError, KeyError, AttributeError) as e:
             raise DamagedObject("manifest", f"a column lacks {e}") from e
-        texts = [key, spark_type, *(path if isinstance(path, list) and path else [None])]
-        if not all(isinstance(text, str) for text in texts):
+        texts = type(key) is type(spark_type) is str and type(path) is list and {*map(type, path)} == {str}
+        if not texts:
             raise DamagedObject("manifest", "a column has a field of another type")
         if encoding not in ("long", "double", "binary", None) or not isinstance(collation, str | None):
             raise DamagedObject("manifest", "a column has an unknown encoding")

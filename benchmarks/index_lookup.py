@@ -1,0 +1,245 @@
+"""Size of the index of many data files, and the time to read ten of its columns.
+
+    python benchmarks/index_lookup.py [--store A] [--store B] [--work FOLDER]
+
+Store A is 1,288 data files of 2,078 columns, store B is 65,536 of 100. Their summaries hold what the planner reads
+(row, null and NaN counts, bounds); all is written by the writer that ANALYZE uses. "Cold" reads the manifest, the list
+of data files and ten columns from the disk, verifies every byte, and evaluates `lo <= v <= hi` for each column.
+"""
+
+from __future__ import annotations
+
+import argparse
+import base64
+import hashlib
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.parquet as pq
+from common import median, report
+
+from metastore._format import layout
+from metastore._format.columns import Column, encoding_of
+from metastore._format.manifest import Block, Manifest, SummaryRef, TableIdentity, block_to_footer
+from metastore._format.objects import BLOCK_KEY, ObjectRef
+from metastore._format.schemas import FILES, SUMMARY
+from metastore._store import Store
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+TYPES = ("bigint", "int", "double", "string", "date", "timestamp", "decimal(10,2)", "boolean", "float", "string")
+PLANNER = ["column", "file", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_double", "hi_double", "lo_binary",
+           "hi_binary", "lo_exact", "hi_exact"]  # fmt: skip
+TABLE = TableIdentity("iceberg", "5b0e7c8a-3c1f-4f5e-8d7a-2b9c6e4f1a00", "file:/benchmark", "ice.db.benchmark")
+LOOKED_UP = 10
+
+
+@dataclass(frozen=True)
+class Size:
+    """A store to build, with its targets."""
+
+    files: int
+    columns: int
+    megabytes: float
+    milliseconds: float
+
+
+STORES = {"A": Size(1_288, 2_078, 40, 15), "B": Size(65_536, 100, 85, 60)}
+
+
+def build_store(path: str | Path, files: int, columns: int) -> Manifest:
+    """Writes a store of so many data files and columns, with one block, and commits it.
+
+    The types go round (`TYPES`); of each type some columns are clustered (bounds of neighbouring files adjoin), some
+    are spread (every file holds nearly the whole range), some have few values, some have nulls. The same numbers
+    always give the same store.
+
+    Args:
+        path: The folder of the store.
+        files: Data files in the block.
+        columns: Columns of the table.
+
+    Returns:
+        The committed manifest.
+    """
+    store = Store.open(str(path), writable=True)
+    schema = tuple(
+        Column(str(i + 1), (f"column_{i:04}",), TYPES[i % len(TYPES)], encoding_of(TYPES[i % len(TYPES)]))
+        for i in range(columns)
+    )
+    width, per_group = layout.columns_per_object(files), layout.columns_per_row_group(files)
+    summary = []
+    for first in range(0, columns, width):
+        ordinals = range(first, min(first + width, columns))
+        rows = pa.concat_tables(_column(schema[i], i, files) for i in ordinals)
+        ref = store.put("summary", rows, layout.row_groups(rows["column"], per_group))
+        summary.append(SummaryRef(ref, tuple(ordinals)))
+    block = _with_files(store, files, schema, tuple(summary))
+    committed = store.commit(TABLE, lambda _: Manifest(TABLE, (block,)))
+    assert committed is not None
+    return committed
+
+
+def _with_files(store: Store, files: int, schema: tuple[Column, ...], summary: tuple[SummaryRef, ...]) -> Block:
+    numbers = np.random.default_rng(0)
+    listed = pa.table(
+        {
+            "file": pa.array(np.arange(files, dtype=np.int32)),
+            "path": [
+                f"file:/benchmark/data/{i // 64:05}-{i % 64}-{i * 2654435761 % 2**32:08x}.parquet" for i in range(files)
+            ],
+            "size": numbers.integers(1 << 20, 1 << 27, files),
+            "rows": numbers.integers(10_000, 1_000_000, files),
+        }
+    )
+    missing = [field for field in FILES if field.name not in listed.column_names]
+    for field in missing:
+        listed = listed.append_column(field, pa.nulls(files, field.type))
+    footer = block_to_footer("benchmark", "full", schema, summary, TABLE, {})
+    ref = store.put("files", listed, [files], {BLOCK_KEY: footer})
+    return Block("benchmark", "full", schema, ref, summary)
+
+
+def _column(column: Column, ordinal: int, files: int) -> pa.Table:
+    """The summary rows of one column."""
+    numbers = np.random.default_rng(ordinal)
+    rows = np.random.default_rng(0).integers(10_000, 1_000_000, files)
+    lo, hi = _bounds(column, ordinal % 4, numbers, files)
+    some_nulls = ordinal % 3 == 0
+    values = {
+        "column": np.full(files, ordinal, np.int32),
+        "file": np.arange(files, dtype=np.int32),
+        "rows": rows,
+        "nulls": numbers.binomial(rows, 0.05) if some_nulls else np.zeros(files, np.int64),
+        "nans": np.zeros(files, np.int64),
+        f"lo_{column.encoding}": lo,
+        f"hi_{column.encoding}": hi,
+        "lo_exact": np.ones(files, np.bool_),
+        "hi_exact": np.ones(files, np.bool_),
+    }
+    arrays = [pa.array(values[f.name], f.type) if f.name in values else pa.nulls(files, f.type) for f in SUMMARY]
+    return pa.table(arrays, schema=SUMMARY)
+
+
+def _bounds(column: Column, shape: int, numbers: np.random.Generator, files: int) -> tuple[object, object]:
+    span = {"boolean": 1, "int": 10**6, "date": 10_000, "decimal(10,2)": 10**7}.get(column.type, 10**12)
+    if shape == 0:  # clustered
+        edges = np.sort(numbers.integers(0, span, files + 1))
+        lo, hi = edges[:-1], edges[1:]
+    elif shape == 1:  # few values
+        lo, hi = numbers.integers(0, 2, files), numbers.integers(1, 5, files) * max(1, span // 10)
+    else:  # spread
+        margin = max(1, span // 1000)
+        lo, hi = numbers.integers(0, margin, files), span - numbers.integers(0, margin, files)
+    if column.encoding == "long":
+        return lo.astype(np.int64), np.minimum(hi, span).astype(np.int64)
+    if column.encoding == "double":
+        cents = lo / 100, hi / 100
+        return tuple(c.astype(np.float32).astype(np.float64) if column.type == "float" else c for c in cents)
+    return [f"{v:013}".encode() for v in lo], [f"{v:013}".encode() for v in hi]
+
+
+def look_up(path: str, ordinals: list[int]) -> int:
+    """Reads these columns of a store as a planner does, and counts the files that `lo <= v <= hi` keeps."""
+    store = Store.open(path)
+    manifest = store.read()
+    assert manifest is not None
+    block = manifest.blocks[0]
+    files = store.get(block.files, ["file", "path", "size"])
+    kept = 0
+    for ref in block.summary:
+        wanted = [ordinal for ordinal in ordinals if ordinal in ref.columns]
+        if wanted:
+            rows = _row_groups(Path(path) / "objects" / ref.object.name, ref, wanted, files.num_rows)
+            kept += sum(_evaluate(rows, block.columns[ordinal], ordinal) for ordinal in wanted)
+    return kept
+
+
+def _row_groups(path: Path, ref: SummaryRef, wanted: list[int], files: int) -> pa.Table:
+    per_group = layout.columns_per_row_group(files)
+    groups = sorted({ref.columns.index(ordinal) // per_group for ordinal in wanted})
+    with pa.memory_map(str(path)) as source:
+        metadata = _verified_footer(source, ref.object)
+        _verify_chunks(source, metadata, groups)
+        return pq.ParquetFile(source, metadata=metadata).read_row_groups(groups, columns=PLANNER)
+
+
+def _verified_footer(source: pa.NativeFile, ref: ObjectRef) -> pq.FileMetaData:
+    source.seek(ref.length - ref.footer_length)
+    footer = source.read()
+    assert hashlib.sha256(footer).hexdigest() == ref.footer_sha256
+    return pq.read_metadata(source)
+
+
+def _verify_chunks(source: pa.NativeFile, metadata: pq.FileMetaData, groups: list[int]) -> None:
+    digests = base64.b64decode(metadata.metadata[b"metastore.digests"])
+    for group in groups:
+        row_group = metadata.row_group(group)
+        for ordinal in range(row_group.num_columns):
+            chunk = row_group.column(ordinal)
+            if chunk.path_in_schema in PLANNER:
+                source.seek(chunk.data_page_offset)
+                place = 16 * (group * row_group.num_columns + ordinal)
+                found = hashlib.sha256(source.read(chunk.total_compressed_size)).digest()[:16]
+                assert found == digests[place : place + 16]
+
+
+def _evaluate(rows: pa.Table, column: Column, ordinal: int) -> int:
+    rows = rows.filter(pc.equal(rows["column"], ordinal))
+    lo, hi = rows[f"lo_{column.encoding}"], rows[f"hi_{column.encoding}"]
+    value = pc.min_max(lo)["max"]
+    return int(pc.sum(pc.and_(pc.less_equal(lo, value), pc.less_equal(value, hi))).as_py() or 0)
+
+
+def _timed(function: Callable[[], object], clock: Callable[[], float], runs: int = 7) -> float:
+    times = []
+    for _ in range(runs):
+        start = clock()
+        function()
+        times.append(clock() - start)
+    return 1000 * median(times)
+
+
+def measure(name: str, work: Path) -> dict[str, object]:
+    """Builds a store, unless it is there, and measures it."""
+    size, path = STORES[name], work / name
+    start = time.perf_counter()
+    if not path.exists():
+        build_store(path, size.files, size.columns)
+    built = time.perf_counter() - start
+    objects = list((path / "objects").iterdir())
+    chosen = sorted(np.random.default_rng(1).choice(size.columns, LOOKED_UP, replace=False).tolist())
+    return {
+        "store": name,
+        "files": size.files,
+        "columns": size.columns,
+        "objects": len(objects),
+        "MB": round(sum(path.stat().st_size for path in objects) / 1e6, 1),
+        "target MB": size.megabytes,
+        "build s": round(built, 1),
+        "pyarrow cold ms": round(_timed(lambda: look_up(str(path), chosen), time.perf_counter), 1),
+        "pyarrow CPU ms": round(_timed(lambda: look_up(str(path), chosen), time.process_time), 1),
+        "target ms": size.milliseconds,
+    }
+
+
+def main() -> None:
+    """Measures the stores asked for, both by default."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--store", action="append", choices=sorted(STORES))
+    parser.add_argument("--work", type=Path)
+    arguments = parser.parse_args()
+    with tempfile.TemporaryDirectory() as folder:
+        work = arguments.work or Path(folder)
+        report("index_lookup", [measure(name, work) for name in arguments.store or sorted(STORES)])
+
+
+if __name__ == "__main__":
+    main()
