@@ -1,0 +1,131 @@
+"""Runs a query with and without the Metastore and counts what really happened."""
+
+from __future__ import annotations
+
+import re
+import time
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from metastore._demo.queries import Question
+
+WITHOUT = {
+    "spark.metastore.enabled": "false",
+    "spark.sql.cbo.enabled": "false",  # as in a Spark that never heard of us
+    "spark.sql.cbo.joinReorder.enabled": "false",
+}
+_RUNS = 3
+_STATISTICS = re.compile(r"Statistics\(sizeInBytes=([\d.]+) (\w+)(?:, rowCount=([\d.E+]+))?")
+_UNITS = {"B": 1, "KiB": 1 << 10, "MiB": 1 << 20, "GiB": 1 << 30, "TiB": 1 << 40, "PiB": 1 << 50, "EiB": 1 << 60}
+_JOINS = {
+    "BroadcastHashJoinExec": "broadcast",
+    "SortMergeJoinExec": "shuffle and sort",
+    "ShuffledHashJoinExec": "shuffle",
+}
+
+
+@dataclass(frozen=True)
+class Measured:
+    """One way of running a query.
+
+    Attributes:
+        files: Data files that its scans read.
+        rows: Rows that its scans read.
+        expected: Rows that the optimizer expected to find, None where it had no idea.
+        expected_bytes: Bytes that it expected.
+        join: How it planned the join, empty where there is none.
+        seconds: The quickest of three runs.
+        answer: The query's rows.
+    """
+
+    files: int
+    rows: int
+    expected: int | None
+    expected_bytes: int
+    join: str
+    seconds: float
+    answer: tuple[tuple[Any, ...], ...]
+
+
+def measure(spark: SparkSession, question: Question, settings: dict[str, str]) -> Measured:
+    """Runs a query in a session of its own.
+
+    Args:
+        spark: Any session of the Spark.
+        question: The query.
+        settings: Settings of its session.
+    """
+    session = spark.newSession()
+    for key, value in settings.items():
+        session.conf.set(key, value)
+    expected_bytes, expected = _expectation(session, question)
+    seconds, frame, rows = min((_timed(session, question.sql) for _ in range(_RUNS)), key=lambda run: run[0])
+    scans = [_metrics(scan) for scan in _scans(frame)]
+    return Measured(
+        files=sum(scan["numSplits"] for scan in scans),
+        rows=sum(scan["numOutputRows"] for scan in scans),
+        expected=expected,
+        expected_bytes=expected_bytes,
+        join=_join(session.sql(question.sql)),
+        seconds=seconds,
+        answer=tuple(sorted(tuple(row) for row in rows)),
+    )
+
+
+def found(spark: SparkSession, question: Question) -> int:
+    """How many rows the query is really about."""
+    return int(spark.sql(f"SELECT count(*) {question.rows}").collect()[0][0])
+
+
+def _timed(session: SparkSession, sql: str) -> tuple[float, DataFrame, list[Any]]:
+    started = time.perf_counter()
+    frame = session.sql(sql)
+    rows = frame.collect()
+    return time.perf_counter() - started, frame, rows
+
+
+def _expectation(session: SparkSession, question: Question) -> tuple[int, int | None]:
+    """Size and rows that the optimizer expects before anything is counted or grouped."""
+    told = session.sql(f"EXPLAIN COST SELECT * {question.rows}").collect()[0][0]
+    match = _STATISTICS.search(told)
+    if match is None:
+        return 0, None
+    return int(float(match[1]) * _UNITS[match[2]]), int(float(match[3])) if match[3] else None
+
+
+def _join(frame: DataFrame) -> str:
+    """The join as it was planned, before anything ran."""
+    kinds = (node.getClass().getSimpleName() for node in _nodes(frame._jdf.queryExecution().executedPlan()))  # noqa: SLF001 - local and classic
+    return next((_JOINS[kind] for kind in kinds if kind in _JOINS), "")
+
+
+def _scans(frame: DataFrame) -> list[Any]:
+    plan = frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - as above
+    return [node for node in _nodes(plan) if node.getClass().getSimpleName() == "BatchScanExec"]
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    kind = plan.getClass().getSimpleName()
+    if kind == "AdaptiveSparkPlanExec":
+        yield from _nodes(plan.executedPlan())
+    elif kind.endswith("QueryStageExec"):
+        yield from _nodes(plan.plan())
+    else:
+        yield plan
+        children = plan.children()
+        for i in range(children.size()):
+            yield from _nodes(children.apply(i))
+
+
+def _metrics(scan: Any) -> dict[str, int]:
+    """The SQL metrics of a scan that ran: what Iceberg's readers and Spark counted."""
+    found, values = scan.metrics().iterator(), {}
+    while found.hasNext():
+        entry = found.next()
+        values[entry._1()] = int(entry._2().value())
+    return values
