@@ -19,7 +19,7 @@ FILES = 24
 _GENERATOR = "tpchgen-cli"
 
 
-class DemoFailed(MetastoreError):
+class DemoError(MetastoreError):
     """The demonstration cannot run; the message says what it lacks."""
 
     code = "METASTORE_DEMO_FAILED"
@@ -29,17 +29,17 @@ def generate(scale: float, folder: Path) -> None:
     """Makes TPC-H's `lineitem` and `orders` as one Parquet file each.
 
     Raises:
-        DemoFailed: The generator is not installed, or fails.
+        DemoError: The generator is not installed, or fails.
     """
     beside = Path(sys.executable).parent / _GENERATOR
     found = str(beside) if beside.exists() else shutil.which(_GENERATOR)
     if found is None:
-        raise DemoFailed(f"{_GENERATOR} is not installed.", "Run: pip install 'pyspark-metastore[demo]'")
+        raise DemoError(f"{_GENERATOR} is not installed.", "Run: pip install 'pyspark-metastore[demo]'")
     command = [found, "parquet", "-s", f"{scale:g}", "--tables=lineitem,orders", f"--output-dir={folder}"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)  # noqa: S603 - the generator by its path
     if done.returncode:
         said = (done.stderr.strip().splitlines() or ["no reason given"])[-1]
-        raise DemoFailed(f"{_GENERATOR} failed: {said}.", "Try another --scale.")
+        raise DemoError(f"{_GENERATOR} failed: {said}.", "Try another --scale.")
 
 
 def catalog(warehouse: Path, jar: Path) -> dict[str, str]:

@@ -127,5 +127,5 @@ def _metrics(scan: Any) -> dict[str, int]:
     found, values = scan.metrics().iterator(), {}
     while found.hasNext():
         entry = found.next()
-        values[entry._1()] = int(entry._2().value())
+        values[entry._1()] = int(entry._2().value())  # noqa: SLF001 - the parts of a Scala tuple
     return values

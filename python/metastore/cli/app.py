@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from metastore.cli import about, doctor, reading
+from metastore.cli import about, analyze, demo, doctor, reading
 
 app = typer.Typer(
     name="metastore",
@@ -16,6 +16,8 @@ app = typer.Typer(
     pretty_exceptions_show_locals=False,
 )
 
+app.command()(demo.demo)
+app.command()(analyze.analyze)
 app.command()(reading.summary)
 app.command()(reading.files)
 app.command()(reading.columns)

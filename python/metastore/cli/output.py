@@ -8,6 +8,7 @@ from __future__ import annotations
 import json
 import math
 import sys
+import textwrap
 from contextlib import contextmanager
 from datetime import datetime
 from typing import TYPE_CHECKING, Any, Protocol
@@ -26,6 +27,7 @@ OK, FAILED, USAGE, STALE, NO_STATISTICS = range(5)
 """Exit codes."""
 
 VERSION_OF_DOCUMENT = 1
+TEXT_WIDTH = 100
 
 
 class Output(Protocol):
@@ -36,6 +38,14 @@ class Output(Protocol):
 
     def facts(self, kind: str, facts: Mapping[str, Any]) -> None:
         """Shows named values."""
+
+    def say(self, text: str, *, heading: bool = False) -> None:
+        """Tells the next line of a story."""
+
+    def comparison(
+        self, number: int, title: str, sql: str, lines: Sequence[tuple[str, str, str]], remarks: Sequence[str]
+    ) -> None:
+        """Shows a query and its measurements without and with the Metastore."""
 
     def findings(self, findings: Sequence[Finding]) -> None:
         """Shows what the doctor found."""
@@ -64,6 +74,23 @@ class PlainOutput:
         width = max(map(len, facts), default=0)
         for name, value in facts.items():
             typer.echo(f"{name.ljust(width)}  {_shown(value)}")
+
+    def say(self, text: str, *, heading: bool = False) -> None:
+        """See `Output`."""
+        typer.echo(f"\n{text}" if heading else textwrap.fill(text, TEXT_WIDTH))
+
+    def comparison(
+        self, number: int, title: str, sql: str, lines: Sequence[tuple[str, str, str]], remarks: Sequence[str]
+    ) -> None:
+        """See `Output`."""
+        from metastore.display.text import aligned  # noqa: PLC0415 - not needed for --help
+
+        typer.echo(f"\nQuery {number}: {title}\n")
+        typer.echo(textwrap.indent(sql, "    ") + "\n")
+        table = aligned([("", "without", "with the Metastore"), *lines], [False, True, True])
+        typer.echo(textwrap.indent("\n".join(table), "  ") + "\n")
+        for remark in remarks:
+            typer.echo(textwrap.fill(remark, TEXT_WIDTH, initial_indent="  ", subsequent_indent="  "))
 
     def findings(self, findings: Sequence[Finding]) -> None:
         """See `Output`."""
@@ -97,6 +124,22 @@ class ConsoleOutput(PlainOutput):
 
         Console().print(answer)
 
+    def say(self, text: str, *, heading: bool = False) -> None:
+        """See `Output`."""
+        from rich.console import Console  # noqa: PLC0415 - as above
+
+        Console(highlight=False).print(f"\n{text}" if heading else text, style="bold" if heading else "", markup=False)
+
+    def comparison(
+        self, number: int, title: str, sql: str, lines: Sequence[tuple[str, str, str]], remarks: Sequence[str]
+    ) -> None:
+        """See `Output`."""
+        from rich.console import Console  # noqa: PLC0415 - as above
+
+        from metastore.display.terminal import comparison  # noqa: PLC0415 - as above
+
+        Console(highlight=False).print(comparison(number, title, sql, lines, remarks))
+
 
 class JsonOutput:
     """One JSON document on stdout, also for errors; `version` grows when fields change their meaning."""
@@ -108,6 +151,14 @@ class JsonOutput:
     def facts(self, kind: str, facts: Mapping[str, Any]) -> None:
         """See `Output`."""
         _dump({"version": VERSION_OF_DOCUMENT, "kind": kind, **facts})
+
+    def say(self, text: str, *, heading: bool = False) -> None:
+        """Stories are for people."""
+
+    def comparison(
+        self, number: int, title: str, sql: str, lines: Sequence[tuple[str, str, str]], remarks: Sequence[str]
+    ) -> None:
+        """As `say`: the numbers stand in the document at the end."""
 
     def findings(self, findings: Sequence[Finding]) -> None:
         """See `Output`."""

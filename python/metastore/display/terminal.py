@@ -4,12 +4,17 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Literal
 
+from rich.console import Group
+from rich.padding import Padding
+from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
 from metastore.display.cells import brief, caption, head, is_number, shown_columns
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from metastore.answers import Answer
 
 _ROWS = 200
@@ -30,3 +35,19 @@ def render(answer: Answer) -> Table:
     if len(answer) > _ROWS:
         table.caption = f"{len(answer) - _ROWS:,} more rows: --json shows all"
     return table
+
+
+def comparison(
+    number: int, title: str, sql: str, lines: Sequence[tuple[str, str, str]], remarks: Sequence[str]
+) -> Group:
+    """A query and its measurements without and with the Metastore."""
+    table = Table(box=None, header_style="bold", padding=(0, 3, 0, 0))
+    table.add_column("")
+    table.add_column("without", justify="right")
+    table.add_column("with the Metastore", justify="right", style="green")
+    for line in lines:
+        table.add_row(*(Text(part) for part in line))
+    said = [Padding(Text(remark), (0, 0, 0, 2)) for remark in remarks]
+    query = Padding(Syntax(sql, "sql", background_color="default", word_wrap=True), (1, 0, 1, 4))
+    heading = Text(f"\nQuery {number}: {title}", style="bold")
+    return Group(heading, query, Padding(table, (0, 0, 1, 2)), *said)

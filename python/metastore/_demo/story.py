@@ -1,0 +1,132 @@
+"""The demonstration from beginning to end, as a sequence of things to show."""
+
+from __future__ import annotations
+
+import tempfile
+import time
+from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import metastore
+from metastore import jars
+from metastore._demo import data
+from metastore._demo.measure import WITHOUT, Measured, found, measure
+from metastore._demo.queries import QUESTIONS
+from metastore._spark.local import started
+from metastore.errors import InvalidArgument, MetastoreError
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+    from metastore._demo.queries import Question
+    from metastore.answers import Answer
+
+LARGEST_SCALE = 10.0
+
+
+@dataclass(frozen=True)
+class Said:
+    """A line of the story; `step` counts the steps of the preparation, 0 elsewhere."""
+
+    text: str
+    step: int = 0
+
+
+@dataclass(frozen=True)
+class Compared:
+    """A query, run both ways.
+
+    Attributes:
+        number: 1, 2, 3.
+        question: The query.
+        files_total: Data files of its tables.
+        found: Rows that it is really about.
+        without: The measurements without the Metastore.
+        with_us: Those with it.
+        reason: Why a file was skipped, in the planner's words; empty where none was.
+    """
+
+    number: int
+    question: Question
+    files_total: int
+    found: int
+    without: Measured
+    with_us: Measured
+    reason: str
+
+
+def tell(scale: float, keep: Path | None) -> Iterator[Said | Compared | Answer]:
+    """Runs the demonstration.
+
+    Args:
+        scale: TPC-H's scale factor.
+        keep: Folder for the tables; None removes them at the end.
+
+    Raises:
+        InvalidArgument: The folder is taken, or the scale is none.
+        MetastoreError: Something that the demonstration needs is missing.
+    """
+    if not 0 < scale <= LARGEST_SCALE:
+        raise InvalidArgument("--scale", f"{scale:g} is not between 0 and {LARGEST_SCALE:g}")
+    if keep is not None and (keep / "tpch").exists():
+        raise InvalidArgument("--keep", f"{keep} already has tables of a demonstration", "Name another folder.")
+    with _folder(keep) as warehouse, tempfile.TemporaryDirectory(prefix="metastore-demo-") as scratch:
+        yield Said(f"TPC-H data, scale {scale:g}", 1)
+        data.generate(scale, Path(scratch))
+        yield Said("Spark with Iceberg", 2)
+        with started(data.catalog(warehouse, jars.fetch("iceberg-4.1"))) as spark:
+            yield from _with_tables(spark, Path(scratch))
+        yield from _farewell(warehouse, kept=keep is not None)
+
+
+def _with_tables(spark: SparkSession, generated: Path) -> Iterator[Said | Compared | Answer]:
+    yield Said(f"Two Iceberg tables of {data.FILES} files each, in the order in which rows arrive: by date", 3)
+    data.write(spark, generated)
+    yield Said(f"ANALYZE TABLE {data.LINEITEM} COMPUTE STATISTICS FOR ALL COLUMNS, and the same for the orders", 4)
+    began = time.perf_counter()
+    reports = [metastore.analyze(spark, table) for table in (data.LINEITEM, data.ORDERS)]
+    seconds = time.perf_counter() - began
+    rows, columns = sum(report.rows or 0 for report in reports), sum(report.columns for report in reports)
+    yield Said(f"{rows:,} rows, {columns} columns, {sum(r.files_read for r in reports)} files read in {seconds:.1f} s")
+    yield Said(f"SELECT * FROM metastore.summary('{data.LINEITEM}')", 5)
+    yield metastore.summary(spark, data.LINEITEM)
+    yield Said("Three queries, without and with the Metastore", 6)
+    for number, question in enumerate(QUESTIONS, 1):
+        yield _compared(spark, number, question)
+
+
+def _compared(spark: SparkSession, number: int, question: Question) -> Compared:
+    without, with_us = measure(spark, question, WITHOUT), measure(spark, question, {})
+    if without.answer != with_us.answer:
+        raise MetastoreError("A query gave two answers.", f"Please report this: {question.sql}")
+    explained = metastore.explain(spark, question.sql)
+    reasons = [row for row in explained if row["path"] and not row["kept"]]
+    said = f"{reasons[0]['conjunct']}: {reasons[0]['statistic']}" if reasons else ""
+    tables = sum(name in question.rows for name in (data.LINEITEM, data.ORDERS))
+    return Compared(number, question, tables * data.FILES, found(spark, question), without, with_us, said)
+
+
+def _farewell(warehouse: Path, *, kept: bool) -> Iterator[Said]:
+    yield Said(
+        "What this means: with statistics of every column of every file, Spark reads the files that can hold an answer "
+        "and plans with true numbers; the answers stay the same."
+    )
+    again = f"metastore summary {warehouse}/tpch/lineitem" if kept else "metastore demo --keep shop"
+    yield Said(
+        f"Next: {again}{'' if kept else ' keeps the tables, to look around'}; in your own Spark, after "
+        "pip install pyspark-metastore: ANALYZE TABLE db.t COMPUTE STATISTICS FOR ALL COLUMNS"
+    )
+
+
+@contextmanager
+def _folder(keep: Path | None) -> Iterator[Path]:
+    if keep is None:
+        with tempfile.TemporaryDirectory(prefix="metastore-demo-") as scratch:
+            yield Path(scratch)
+    else:
+        keep.mkdir(parents=True, exist_ok=True)
+        yield keep.resolve()
