@@ -16,12 +16,12 @@ from metastore._texts import typed
 from metastore.errors import ColumnNotFound
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterator, Mapping
     from datetime import datetime
 
     import pandas as pd  # type: ignore[import-untyped] # optional, and so are its stubs
     import pyarrow as pa
-    from rich.console import RenderableType
+    from rich.console import Console, ConsoleOptions, RenderableType
 
 VERSION_OF_DOCUMENT = 1
 TYPED = ("min", "max", "q25", "q50", "q75", "top_value")
@@ -88,10 +88,10 @@ class Answer(Sequence[dict[str, Any]]):
 
         return render(self)
 
-    def __rich__(self) -> RenderableType:
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> Iterator[RenderableType]:
         from metastore.display.terminal import render  # noqa: PLC0415 - as above
 
-        return render(self)
+        yield render(self, options.max_width)
 
     def _repr_html_(self) -> str:
         from metastore.display.html import render  # noqa: PLC0415 - as above

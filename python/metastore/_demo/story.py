@@ -26,14 +26,15 @@ if TYPE_CHECKING:
     from metastore.answers import Answer
 
 LARGEST_SCALE = 10.0
+STEPS = 6
 
 
 @dataclass(frozen=True)
 class Said:
-    """A line of the story; `step` counts the steps of the preparation, 0 elsewhere."""
+    """A line of the story."""
 
     text: str
-    step: int = 0
+    heading: bool = False
 
 
 @dataclass(frozen=True)
@@ -47,7 +48,7 @@ class Compared:
         found: Rows that it is really about.
         without: The measurements without the Metastore.
         with_us: Those with it.
-        reason: Why a file was skipped, in the planner's words; empty where none was.
+        reason: The statistic by which the planner skipped one of the files; empty where it skipped none.
     """
 
     number: int
@@ -75,26 +76,36 @@ def tell(scale: float, keep: Path | None) -> Iterator[Said | Compared | Answer]:
     if keep is not None and (keep / "tpch").exists():
         raise InvalidArgument("--keep", f"{keep} already has tables of a demonstration", "Name another folder.")
     with _folder(keep) as warehouse, tempfile.TemporaryDirectory(prefix="metastore-demo-") as scratch:
-        yield Said(f"TPC-H data, scale {scale:g}", 1)
+        yield Said(_step(1, f"TPC-H data, scale {scale:g}"), heading=True)
         data.generate(scale, Path(scratch))
-        yield Said("Spark with Iceberg", 2)
+        yield Said(_step(2, "Spark with Iceberg"), heading=True)
         with started(data.catalog(warehouse, jars.fetch("iceberg-4.1"))) as spark:
             yield from _with_tables(spark, Path(scratch))
         yield from _farewell(warehouse, kept=keep is not None)
 
 
+def _step(number: int, text: str) -> str:
+    return f"[{number}/{STEPS}] {text}"
+
+
 def _with_tables(spark: SparkSession, generated: Path) -> Iterator[Said | Compared | Answer]:
-    yield Said(f"Two Iceberg tables of {data.FILES} files each, in the order in which rows arrive: by date", 3)
+    yield Said(
+        _step(3, f"Two Iceberg tables of {data.FILES} files each, in the order in which rows arrive: by date"),
+        heading=True,
+    )
     data.write(spark, generated)
-    yield Said(f"ANALYZE TABLE {data.LINEITEM} COMPUTE STATISTICS FOR ALL COLUMNS, and the same for the orders", 4)
+    yield Said(
+        _step(4, f"ANALYZE TABLE {data.LINEITEM} COMPUTE STATISTICS FOR ALL COLUMNS, and the same for the orders"),
+        heading=True,
+    )
     began = time.perf_counter()
     reports = [metastore.analyze(spark, table) for table in (data.LINEITEM, data.ORDERS)]
     seconds = time.perf_counter() - began
     rows, columns = sum(report.rows or 0 for report in reports), sum(report.columns for report in reports)
     yield Said(f"{rows:,} rows, {columns} columns, {sum(r.files_read for r in reports)} files read in {seconds:.1f} s")
-    yield Said(f"SELECT * FROM metastore.summary('{data.LINEITEM}')", 5)
+    yield Said(_step(5, f"SELECT * FROM metastore.summary('{data.LINEITEM}')"), heading=True)
     yield metastore.summary(spark, data.LINEITEM)
-    yield Said("Three queries, without and with the Metastore", 6)
+    yield Said(_step(6, "Three queries, without and with the Metastore"), heading=True)
     for number, question in enumerate(QUESTIONS, 1):
         yield _compared(spark, number, question)
 
@@ -105,20 +116,23 @@ def _compared(spark: SparkSession, number: int, question: Question) -> Compared:
         raise MetastoreError("A query gave two answers.", f"Please report this: {question.sql}")
     explained = metastore.explain(spark, question.sql)
     reasons = [row for row in explained if row["path"] and not row["kept"]]
-    said = f"{reasons[0]['conjunct']}: {reasons[0]['statistic']}" if reasons else ""
+    said = str(reasons[0]["statistic"] or "") if reasons else ""
     tables = sum(name in question.rows for name in (data.LINEITEM, data.ORDERS))
     return Compared(number, question, tables * data.FILES, found(spark, question), without, with_us, said)
 
 
 def _farewell(warehouse: Path, *, kept: bool) -> Iterator[Said]:
+    yield Said("What this means", heading=True)
     yield Said(
-        "What this means: with statistics of every column of every file, Spark reads the files that can hold an answer "
-        "and plans with true numbers; the answers stay the same."
+        "With statistics of every column of every file, Spark reads only the files that can hold an answer and plans "
+        "with true numbers; the answers stay the same."
     )
     again = f"metastore summary {warehouse}/tpch/lineitem" if kept else "metastore demo --keep shop"
+    does = "shows the summary again, without Spark" if kept else "keeps these tables, to look around"
+    yield Said("What to type next", heading=True)
     yield Said(
-        f"Next: {again}{'' if kept else ' keeps the tables, to look around'}; in your own Spark, after "
-        "pip install pyspark-metastore: ANALYZE TABLE db.t COMPUTE STATISTICS FOR ALL COLUMNS"
+        f"`{again}` {does}; in your own Spark, after `pip install pyspark-metastore`, it is "
+        "`ANALYZE TABLE db.t COMPUTE STATISTICS FOR ALL COLUMNS`."
     )
 
 

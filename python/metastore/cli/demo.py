@@ -13,13 +13,10 @@ from metastore.cli.output import reporting
 
 if TYPE_CHECKING:
     from metastore._demo.measure import Measured
-    from metastore._demo.story import Compared, Said
-    from metastore.cli.output import Output
+    from metastore._demo.story import Compared
 
 Scale = Annotated[float, typer.Option(help="Scale factor of TPC-H: 0.1 is 600,000 lines.")]
 Keep = Annotated[Path | None, typer.Option(help="Folder for the tables, to look around later.", show_default=False)]
-
-STEPS = 6
 
 
 def demo(*, scale: Scale = 0.1, keep: Keep = None, json: Json = False) -> None:
@@ -31,19 +28,15 @@ def demo(*, scale: Scale = 0.1, keep: Keep = None, json: Json = False) -> None:
         told: list[dict[str, Any]] = []
         for part in tell(scale, keep):
             if isinstance(part, Said):
-                _say(output, part)
+                output.say(part.text, heading=part.heading)
             elif isinstance(part, Compared):
-                output.comparison(part.number, part.question.title, part.question.sql, lines(part), remarks(part))
+                output.comparison(part.number, part.question.title, part.question.shown, lines(part), remarks(part))
                 told.append(_document(part))
             elif not json:
-                output.answer(part)
+                output.glance(part)
         output.note(f"{time.perf_counter() - began:.0f} s in all")
         if json:
             output.facts("demo", {"scale": scale, "queries": told})
-
-
-def _say(output: Output, said: Said) -> None:
-    output.say(f"[{said.step}/{STEPS}] {said.text}" if said.step else said.text, heading=bool(said.step))
 
 
 def lines(compared: Compared) -> list[tuple[str, str, str]]:
@@ -62,15 +55,17 @@ def lines(compared: Compared) -> list[tuple[str, str, str]]:
 
 def remarks(compared: Compared) -> list[str]:
     """What explains the numbers."""
-    skipped = compared.without.files - compared.with_us.files
-    reason = f"For example, {compared.reason}" if skipped > 0 and compared.reason else ""
-    return [text for text in (compared.question.why, reason) if text]
+    from metastore._demo.queries import remark  # noqa: PLC0415 - as above
+
+    skipped = compared.without.files > compared.with_us.files
+    example = f"One of the skipped files has {compared.reason}." if skipped and compared.reason else ""
+    return [text for text in (remark(compared.question, compared.without, compared.with_us), example) if text]
 
 
 def _expected(measured: Measured) -> str:
     from metastore.display.cells import size  # noqa: PLC0415 - as above
 
-    return f"{measured.expected:,}" if measured.expected is not None else f"unknown, {size(measured.expected_bytes)}"
+    return f"{measured.expected:,}" if measured.expected is not None else f"unknown ({size(measured.expected_bytes)})"
 
 
 def _document(compared: Compared) -> dict[str, Any]:

@@ -36,6 +36,9 @@ class Output(Protocol):
     def answer(self, answer: Answer) -> None:
         """Shows an answer."""
 
+    def glance(self, answer: Answer) -> None:
+        """Shows an answer among other things: what fits a page."""
+
     def facts(self, kind: str, facts: Mapping[str, Any]) -> None:
         """Shows named values."""
 
@@ -68,6 +71,12 @@ class PlainOutput:
         from metastore.display.text import complete  # noqa: PLC0415 - pyarrow is slow to import
 
         typer.echo(complete(answer))
+
+    def glance(self, answer: Answer) -> None:
+        """See `Output`."""
+        from metastore.display.text import render  # noqa: PLC0415 - as above
+
+        typer.echo(render(answer, TEXT_WIDTH))
 
     def facts(self, kind: str, facts: Mapping[str, Any]) -> None:  # noqa: ARG002 - text needs no kind
         """See `Output`."""
@@ -124,6 +133,10 @@ class ConsoleOutput(PlainOutput):
 
         Console().print(answer)
 
+    def glance(self, answer: Answer) -> None:
+        """See `Output`."""
+        self.answer(answer)
+
     def say(self, text: str, *, heading: bool = False) -> None:
         """See `Output`."""
         from rich.console import Console  # noqa: PLC0415 - as above
@@ -147,6 +160,9 @@ class JsonOutput:
     def answer(self, answer: Answer) -> None:
         """See `Output`."""
         _dump(answer.to_dict())
+
+    def glance(self, answer: Answer) -> None:
+        """As `say`."""
 
     def facts(self, kind: str, facts: Mapping[str, Any]) -> None:
         """See `Output`."""

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Mapping
 
     from metastore.answers import Answer
 
@@ -31,6 +31,7 @@ _HEADS = {
     "analyzed_at": "analyzed",
     "files_total": "of files",
 }
+_LESS_WANTED = ("std", "q25", "q75", "avg", "q50", "nan_count", "deleted_rows")
 _SIZES = ("size", "size_bytes", "live_size_bytes")
 _LONGEST = 40
 ELLIPSIS = "…"
@@ -39,9 +40,23 @@ ELLIPSIS = "…"
 def shown_columns(answer: Answer) -> list[str]:
     """The columns that people see, without those that say nothing; `to_dict()` and `--json` have all."""
     wanted = [name for name in _SHOWN.get(answer.kind, answer.columns) if name in answer.columns]
-    if answer.kind != "summary":
+    if answer.kind != "summary" or not answer.rows:
         return wanted
     return [name for name in wanted if any(row[name] is not None for row in answer.rows) or name in ("min", "max")]
+
+
+def fitting(answer: Answer, rows: int, width: int | None) -> list[str]:
+    """Those of the shown columns that fit a width; what is told less often goes first."""
+    names = shown_columns(answer)
+    widths = {
+        name: max([len(head(name)), *(len(brief(name, value_of(row, name))) for row in answer.rows[:rows])])
+        for name in names
+    }
+    for name in _LESS_WANTED:
+        if width is None or sum(widths[one] + 2 for one in names) <= width:
+            break
+        names = [one for one in names if one != name]
+    return names
 
 
 def head(name: str) -> str:
@@ -59,6 +74,12 @@ def cell(name: str, value: Any) -> str:
     """A value as people read it: digits in groups of three, sizes in kB and MB, no more digits than tell something."""
     write = next((write for kind, write in _WRITERS if isinstance(value, kind)), str)
     return size(value) if name in _SIZES and isinstance(value, int) else write(value)
+
+
+def value_of(row: Mapping[str, Any], name: str) -> Any:
+    """A value to be shown; the mean of dates, a number of days, tells people nothing."""
+    of_dates = str(row.get("column_type")).startswith(("date", "timestamp"))
+    return None if of_dates and name in ("avg", "std") else row[name]
 
 
 def brief(name: str, value: Any) -> str:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from jinja2 import Environment, Template
 
-from metastore.display.cells import brief, caption, head, is_number, shown_columns
+from metastore.display.cells import brief, caption, head, is_number, shown_columns, value_of
 
 if TYPE_CHECKING:
     from metastore.answers import Answer
@@ -35,7 +35,7 @@ def render(answer: Answer) -> str:
     """The answer as HTML; shares of nulls get a bar behind them."""
     names = shown_columns(answer)
     columns = [{"head": head(name), "number": is_number(answer, name)} for name in names]
-    rows = [[_cell(answer, name, row[name]) for name in names] for row in answer[:_ROWS]]
+    rows = [[_cell(answer, name, value_of(row, name)) for name in names] for row in answer[:_ROWS]]
     more = max(0, len(answer) - _ROWS)
     return _template().render(caption=caption(answer), columns=columns, rows=rows, more=more)
 

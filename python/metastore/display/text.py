@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from metastore.display.cells import brief, caption, cell, head, is_number, shown_columns
+from metastore.display.cells import brief, caption, cell, fitting, head, is_number, shown_columns, value_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
 _ROWS_OF_REPR = 50
 
 
-def render(answer: Answer) -> str:
+def render(answer: Answer, width: int | None = None) -> str:
     """The answer as aligned columns, shortened to what a screen holds.
 
     Example:
@@ -24,7 +24,8 @@ def render(answer: Answer) -> str:
         path       rows
         a.parquet  1,200
     """
-    lines = [caption(answer), *table(answer, brief, _ROWS_OF_REPR)]
+    names = fitting(answer, _ROWS_OF_REPR, width)
+    lines = [caption(answer), *table(answer, names, brief, _ROWS_OF_REPR)]
     if len(answer) > _ROWS_OF_REPR:
         lines.append(f"... {len(answer) - _ROWS_OF_REPR:,} more rows")
     return "\n".join(line for line in lines if line)
@@ -32,14 +33,13 @@ def render(answer: Answer) -> str:
 
 def complete(answer: Answer) -> str:
     """The answer as aligned columns, every row and value in full, nothing beside them."""
-    return "\n".join(table(answer, cell, len(answer)))
+    return "\n".join(table(answer, shown_columns(answer), cell, len(answer)))
 
 
-def table(answer: Answer, show: Callable[[str, object], str], rows: int) -> list[str]:
+def table(answer: Answer, names: Sequence[str], show: Callable[[str, object], str], rows: int) -> list[str]:
     """The lines of the answer's first rows."""
-    names = shown_columns(answer)
     numbers = [is_number(answer, name) for name in names]
-    body = [[show(name, row[name]) for name in names] for row in answer[:rows]]
+    body = [[show(name, value_of(row, name)) for name in names] for row in answer[:rows]]
     return aligned([[head(name) for name in names], *body], numbers)
 
 
