@@ -37,9 +37,6 @@ def reduce_column(column: Column, rows: pa.Table, thetas: Sequence[bytes | None]
         rows: Rows of the schema `summary`, one for each data file; other columns may be absent.
         thetas: The sketch of each of these rows, or None.
 
-    Returns:
-        The table's statistics, its sketch included.
-
     Example:
         >>> from metastore._analyze.kernel import constant, summary_table
         >>> from metastore._format.columns import Column

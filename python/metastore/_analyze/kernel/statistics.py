@@ -78,40 +78,23 @@ def statistics_of(
         nans: How many are NaN.
         sizes: Compressed and uncompressed bytes.
     """
-    common: dict[str, Any] = {
-        "rows": rows,
-        "encoding": column.encoding,
-        "nulls": nulls,
-        "nans": nans,
-        "compressed_bytes": sizes[0],
-        "uncompressed_bytes": sizes[1],
-        "trues": 0 if column.type == "boolean" else None,
-    }
     theta = part.theta if part else EMPTY
     if nans:
         theta = union([theta, Theta(stored.hashes(np.array([np.nan]), column))])
-    if part is None:
-        distinct = 1 if nans else 0
-        return ColumnStatistics(**common, distinct=distinct, distinct_error=0.0, theta=theta.to_bytes())
+    distinct = (part.distinct if part else 0) + (1 if nans else 0)
+    values: dict[str, Any] = _of_values(part, column) if part else {"distinct_error": 0.0}
     if column.type == "boolean":
-        common["trues"] = part.total
-    lo, lo_exact, hi, hi_exact = _bounds(part, column)
+        values["trues"] = part.total if part else 0
     return ColumnStatistics(
-        **common,
-        lo=lo,
-        hi=hi,
-        lo_exact=lo_exact,
-        hi_exact=hi_exact,
-        distinct=part.distinct + (1 if nans else 0),
-        distinct_error=part.error,
-        sum_exact=part.total,
-        sum=part.sum,
-        mean=part.mean,
-        m2=part.m2,
-        avg_len=part.length / part.number,
-        max_len=part.max_length,
-        percentiles=_percentiles(part, column),
+        rows,
+        column.encoding,
+        nulls=nulls,
+        nans=nans,
+        distinct=distinct,
+        compressed_bytes=sizes[0],
+        uncompressed_bytes=sizes[1],
         theta=theta.to_bytes(),
+        **values,
     )
 
 
@@ -199,6 +182,24 @@ def _table(schema: pa.Schema, statistics: list[ColumnStatistics], **ordinals: li
     values["sum_exact"] = [None if x is None or abs(x) >= _SUM_LIMIT else Decimal(x) for x in values["sum_exact"]]
     values["extra"] = [list(extra.items()) or None for extra in values["extra"]]
     return pa.table([pa.array(values[kind.name], kind.type) for kind in schema], schema=schema)
+
+
+def _of_values(part: Part, column: Column) -> dict[str, Any]:
+    lo, lo_exact, hi, hi_exact = _bounds(part, column)
+    return {
+        "lo": lo,
+        "hi": hi,
+        "lo_exact": lo_exact,
+        "hi_exact": hi_exact,
+        "distinct_error": part.error,
+        "sum_exact": part.total,
+        "sum": part.sum,
+        "mean": part.mean,
+        "m2": part.m2,
+        "avg_len": part.length / part.number,
+        "max_len": part.max_length,
+        "percentiles": _percentiles(part, column),
+    }
 
 
 def _bounds(part: Part, column: Column) -> tuple[Any, bool, Any, bool]:
