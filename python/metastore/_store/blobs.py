@@ -144,7 +144,8 @@ def open_blobs(uri: str, options: Mapping[str, Any] | None, *, writable: bool) -
 def _remote(uri: str, options: Mapping[str, Any] | None) -> ObjectStore:
     try:
         config: Any = dict(options or {})
-        store: ObjectStore = from_url(remote_url(uri), config=config, retry_config=_RETRIES)
+        client = config.pop("client_options", None)
+        store: ObjectStore = from_url(remote_url(uri), config=config, client_options=client, retry_config=_RETRIES)
     except BaseError as e:
         raise UnsupportedTable(uri, _reason(e)) from e
     return store

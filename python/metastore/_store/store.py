@@ -76,7 +76,7 @@ class Store:
 
         Args:
             uri: Its URI, see `metastore._store.location.store_uri`.
-            options: Settings of obstore's client, such as credentials.
+            options: Settings of obstore's store, such as credentials; under `client_options` those of its HTTP client.
             writable: Whether it may be written.
 
         Raises:
