@@ -43,7 +43,8 @@ class Stored:
         return self.manifest.snapshots[-1]
 
     def files(self, computed: str = "full") -> dict[str, dict[str, dict[str, Any]]]:
-        """Summary rows by data file and column name, of all blocks computed so."""
+        """Summary rows by data file and present column name, of all blocks computed so."""
+        now = {(column.key, column.type): column for column in self.snapshot.columns}
         found: dict[str, dict[str, dict[str, Any]]] = {}
         for block in self.manifest.blocks:
             if block.computed != computed:
@@ -53,8 +54,9 @@ class Stored:
                 found.setdefault(path, {})
             for ref in block.summary:
                 for row in self.store.get(ref.object).to_pylist():
-                    column = block.columns[row["column"]]
-                    found[paths[row["file"]]][column.name] = with_values(row, column)
+                    column = now.get((block.columns[row["column"]].key, block.columns[row["column"]].type))
+                    if column is not None:
+                        found[paths[row["file"]]][column.name] = with_values(row, column)
         return found
 
     def table(self) -> dict[str, dict[str, Any]]:
@@ -76,7 +78,7 @@ def with_values(row: dict[str, Any], column: Column) -> dict[str, Any]:
     return {**row, "column": column}
 
 
-def physical(spark: SparkSession, table: str, columns: tuple[Column, ...], by_file: bool = True) -> dict[Any, Any]:
+def physical(spark: SparkSession, table: str, columns: tuple[Column, ...], *, by_file: bool = True) -> dict[Any, Any]:
     """Spark's aggregates over all rows, deleted ones included, by data file and column name."""
     parts = ["count(*) AS rows", "count_if(_deleted) AS deleted"]
     for place, column in enumerate(columns):

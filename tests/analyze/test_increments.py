@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
-from analyze.checks import Stored, check_table
 
 import metastore
+from analyze.checks import Stored, check_table
 
 pytestmark = pytest.mark.spark
 
@@ -116,9 +118,8 @@ def test_damaged_objects_are_computed_again(spark, filled):
     (block,) = stored.manifest.blocks
     folder = stored.store.uri
     for name in (block.summary[0].object.name, block.files.name):
-        with open(f"{folder}/objects/{name}", "r+b") as file:
-            file.seek(10)
-            file.write(b"damage")
+        path = Path(folder, "objects", name)
+        path.write_bytes(b"damage" + path.read_bytes()[6:])
         _append(spark, filled, 500)
         report = metastore.analyze(spark, filled, progress=False)
         assert report.files_read == report.files_total

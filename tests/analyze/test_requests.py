@@ -5,9 +5,9 @@ from __future__ import annotations
 from pathlib import Path
 
 import pytest
-from analyze.checks import Stored, location
 
 import metastore
+from analyze.checks import Stored, location
 from metastore.errors import ColumnNotFound, InvalidArgument, StoreNotWritable, TableNotFound, UnsupportedTable
 
 pytestmark = pytest.mark.spark
@@ -83,9 +83,7 @@ def test_columns_are_found_as_sql_finds_them(spark, sales, names, expected):
     assert expected <= {row["column"].path[-1] for row in Stored.of(spark, sales).table().values()}
 
 
-@pytest.mark.parametrize(
-    ("partition", "files"), [({"p": "p1"}, 2), ({"P": None}, 1), ({"p": "p0", "id_bucket": 1}, 1)]
-)
+@pytest.mark.parametrize(("partition", "files"), [({"p": "p1"}, 2), ({"P": None}, 1), ({"p": "p0", "id_bucket": 1}, 1)])
 def test_partition_limits_the_files(spark, sales, tmp_path, partition, files):
     spark.conf.set("spark.metastore.store", str(tmp_path))
     try:

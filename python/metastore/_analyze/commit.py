@@ -83,7 +83,7 @@ def _totals(files: Sequence[DataFile], coverage: Coverage) -> Mapping[str, Any]:
     known = all(file.deleted_rows is not None for file in files)
     return {
         "exact": all(file.deletes is None for file in files),
-        "files": sum(1 for file in files if coverage.holders(file)),
+        "files": sum(1 for file in files if coverage.holds(file)),
         "files_total": len(files),
         "rows": sum(file.rows - (file.deleted_rows or 0) for file in files) if known else None,
         "physical_rows": sum(file.rows for file in files),

@@ -6,6 +6,8 @@ from collections import defaultdict
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+import numpy as np
+
 from metastore._analyze.request import FILES, FULL
 from metastore.errors import DamagedObject
 
@@ -23,6 +25,14 @@ if TYPE_CHECKING:
 DEPTHS = {"full": 2, "footer": 1, "files": 0}
 
 
+ColumnKey = tuple[str, str]
+"""Key and type of a column: statistics under another type are another thing."""
+FileKey = tuple[str, int]
+"""Path and size of a data file."""
+Holder = tuple[int, frozenset[ColumnKey]]
+"""Depth of a block, and the columns that it knows of one data file."""
+
+
 @dataclass(frozen=True)
 class IndexedBlock:
     """A block and its list of files.
@@ -31,11 +41,22 @@ class IndexedBlock:
         block: The manifest's entry.
         files: The rows of its `files` object.
         ordinals: Key of a data file (path, size) to its ordinal in the block.
+        absent: Ordinal of a data file to the columns that the block has no row of: merged blocks may have gaps.
     """
 
     block: Block
     files: pa.Table
     ordinals: Mapping[tuple[str, int], int]
+    absent: Mapping[int, frozenset[ColumnKey]]
+
+    @property
+    def depth(self) -> int:
+        """How deep its statistics are."""
+        return DEPTHS[self.block.computed]
+
+    def known(self, file: int) -> frozenset[ColumnKey]:
+        """The columns that the block has a row of for one of its data files."""
+        return _keys(self.block.columns) - self.absent.get(file, frozenset())
 
 
 @dataclass(frozen=True)
@@ -90,9 +111,30 @@ def index(store: Store, blocks: Iterable[Block]) -> list[IndexedBlock]:
 def _indexed(store: Store, block: Block) -> IndexedBlock:
     try:
         files = store.get(block.files)
+        absent = _gaps(store, block)
     except DamagedObject as damage:
         raise DamagedBlock(block.id, str(damage)) from damage
-    return IndexedBlock(block, files, _ordinals(files))
+    return IndexedBlock(block, files, _ordinals(files), absent)
+
+
+def _keys(columns: Sequence[Column]) -> frozenset[ColumnKey]:
+    return frozenset((column.key, column.type) for column in columns)
+
+
+def _gaps(store: Store, block: Block) -> dict[int, frozenset[ColumnKey]]:
+    """The columns without a row, by data file; nothing is read where the rows are as many as can be."""
+    expected = block.files.rows * len(block.columns)
+    if sum(ref.object.rows for ref in block.summary) == expected:
+        return {}
+    present = np.zeros((len(block.columns), block.files.rows), np.bool_)
+    for ref in block.summary:
+        rows = store.get(ref.object, ["column", "file"])
+        present[rows.column("column").to_numpy(), rows.column("file").to_numpy()] = True
+    keys = [(column.key, column.type) for column in block.columns]
+    found: dict[int, list[ColumnKey]] = defaultdict(list)
+    for column, file in np.argwhere(~present).tolist():
+        found[file].append(keys[column])
+    return {file: frozenset(columns) for file, columns in found.items()}
 
 
 def _ordinals(files: pa.Table) -> dict[tuple[str, int], int]:
@@ -105,32 +147,29 @@ class Coverage:
 
     def __init__(self, blocks: Sequence[IndexedBlock], files: Sequence[DataFile]) -> None:
         self.blocks = blocks
-        self._holders: dict[tuple[str, int], list[int]] = defaultdict(list)
-        self._live = {(file.path, file.size) for file in files}
-        for place, indexed in enumerate(blocks):
-            for key in indexed.ordinals.keys() & self._live:
-                self._holders[key].append(place)
+        self._holders: dict[FileKey, list[Holder]] = {(file.path, file.size): [] for file in files}
+        for indexed in blocks:
+            for key in indexed.ordinals.keys() & self._holders.keys():
+                self._holders[key].append((indexed.depth, indexed.known(indexed.ordinals[key])))
 
-    def holders(self, file: DataFile) -> tuple[int, ...]:
-        """Return the places of the blocks that hold a file, ascending.
+    def holds(self, file: DataFile) -> bool:
+        """Tell whether any block lists a file.
 
         Example:
-            >>> Coverage([], []).holders(DataFile("a", 1, 1, "parquet"))  # doctest: +SKIP
-            ()
+            >>> Coverage([], [file]).holds(file)  # doctest: +SKIP
+            False
         """
-        return tuple(self._holders.get((file.path, file.size), ()))
+        return bool(self._holders[file.path, file.size])
 
     def best(self, file: DataFile) -> IndexedBlock | None:
-        """Return the deepest, then latest block that holds a file.
+        """Return the deepest, then latest block that lists a file.
 
         Example:
-            >>> Coverage([], []).best(DataFile("a", 1, 1, "parquet")) is None  # doctest: +SKIP
+            >>> Coverage([], [file]).best(file) is None  # doctest: +SKIP
             True
         """
-        places = self.holders(file)
-        if not places:
-            return None
-        return self.blocks[max(places, key=lambda place: (DEPTHS[self.blocks[place].block.computed], place))]
+        holding = [indexed for indexed in reversed(self.blocks) if (file.path, file.size) in indexed.ordinals]
+        return max(holding, key=lambda indexed: indexed.depth, default=None)
 
     def gains(self, block: Block, files: pa.Table) -> bool:
         """Tell whether a block knows something of a live file that the others do not.
@@ -143,12 +182,11 @@ class Coverage:
             >>> Coverage([], files).gains(block, rows)  # doctest: +SKIP
             True
         """
-        offered = {(column.key, column.type) for column in block.columns}
-        for key in _ordinals(files):
-            if key in self._live:
-                places = self._holders.get(key, [])
-                if not places or offered - self._known(places, DEPTHS[block.computed]):
-                    return True
+        offered = _keys(block.columns)
+        for key in _ordinals(files).keys() & self._holders.keys():
+            holders = self._holders[key]
+            if not holders or offered - _known(holders, DEPTHS[block.computed]):
+                return True
         return False
 
     def columns(self, columns: Sequence[Column]) -> int:
@@ -158,16 +196,8 @@ class Coverage:
             >>> Coverage([], []).columns([])
             0
         """
-        known = self._known({place for places in self._holders.values() for place in places}, 0)
-        return sum(1 for column in columns if (column.key, column.type) in known)
-
-    def _known(self, places: Iterable[int], least: int) -> set[tuple[str, str]]:
-        return {
-            (column.key, column.type)
-            for place in places
-            if DEPTHS[self.blocks[place].block.computed] >= least
-            for column in self.blocks[place].block.columns
-        }
+        sets = {known for holders in self._holders.values() for _, known in holders}
+        return len(_keys(columns) & frozenset[ColumnKey]().union(*sets))
 
     def missing(self, request: Request) -> list[Work]:
         """Find what a request asks for and no block holds.
@@ -181,21 +211,15 @@ class Coverage:
         Example:
             >>> Coverage([], files).missing(request)[0].columns  # doctest: +SKIP
         """
-        groups: dict[tuple[int, ...], list[DataFile]] = defaultdict(list)
+        groups: dict[tuple[Holder, ...], list[DataFile]] = defaultdict(list)
         for file in request.files:
-            groups[self.holders(file)].append(file)
-        work = []
-        for places, files in groups.items():
-            columns = self._uncovered(places, request)
-            if columns or not places:
-                work.append(Work(columns, tuple(files), bool(places)))
-        return work
-
-    def _uncovered(self, places: Iterable[int], request: Request) -> tuple[Column, ...]:
-        if request.depth == FILES:
-            return ()
-        known = self._known(places, DEPTHS[request.depth])
-        return tuple(column for column in request.columns if (column.key, column.type) not in known)
+            groups[tuple(self._holders[file.path, file.size])].append(file)
+        work: dict[tuple[tuple[Column, ...], bool], list[DataFile]] = defaultdict(list)
+        for holders, files in groups.items():
+            columns = _uncovered(holders, request)
+            if columns or not holders:
+                work[columns, bool(holders)] += files
+        return [Work(columns, tuple(files), listed) for (columns, listed), files in work.items()]
 
     def redundant(self) -> set[str]:
         """Name the shallow blocks of which every file and column stands in a deeper one.
@@ -207,17 +231,25 @@ class Coverage:
             >>> Coverage([], []).redundant()
             set()
         """
-        deep = [indexed for indexed in self.blocks if indexed.block.computed == FULL]
-        known: dict[tuple[str, int], set[tuple[str, str]]] = defaultdict(set)
-        for indexed in deep:
-            columns = {(column.key, column.type) for column in indexed.block.columns}
-            for key in indexed.ordinals:
-                known[key] |= columns
-        found = set()
+        deep: dict[FileKey, frozenset[ColumnKey]] = defaultdict(frozenset)
         for indexed in self.blocks:
             if indexed.block.computed == FULL:
-                continue
-            columns = {(column.key, column.type) for column in indexed.block.columns}
-            if all(key in known and columns <= known[key] for key in indexed.ordinals):
-                found.add(indexed.block.id)
-        return found
+                for key, file in indexed.ordinals.items():
+                    deep[key] |= indexed.known(file)
+        return {
+            indexed.block.id
+            for indexed in self.blocks
+            if indexed.block.computed != FULL
+            and all(key in deep and indexed.known(file) <= deep[key] for key, file in indexed.ordinals.items())
+        }
+
+
+def _uncovered(holders: Iterable[Holder], request: Request) -> tuple[Column, ...]:
+    if request.depth == FILES:
+        return ()
+    known = _known(holders, DEPTHS[request.depth])
+    return tuple(column for column in request.columns if (column.key, column.type) not in known)
+
+
+def _known(holders: Iterable[Holder], least: int) -> frozenset[ColumnKey]:
+    return frozenset[ColumnKey]().union(*(known for depth, known in holders if depth >= least))

@@ -3,23 +3,25 @@
 from __future__ import annotations
 
 import pickle
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
 from metastore._analyze.kernel import ColumnKernel
-from metastore._analyze.worker import BlockBuilder, Unread
+from metastore._analyze.worker import BlockBuilder, Unread, unknown
 from metastore._tables import refusals
 from metastore._tables.names import quote
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
     from metastore._analyze.kernel import ColumnStatistics
-    from metastore._analyze.worker import Destination, TaskResult
+    from metastore._analyze.worker import Destination, Task, TaskResult
     from metastore._format.columns import Column
     from metastore._tables.model import DataFile, TableFacts
 
@@ -61,62 +63,56 @@ def _expression(column: Column) -> str:
     return name if column.encoding else f"IF({name} IS NULL, NULL, true)"
 
 
-def run_general(
-    rows: DataFrame, destination: Destination, columns: Sequence[Column], files: Sequence[DataFile]
-) -> list[TaskResult]:
-    """Run the kernel on rows read by Spark; every task writes a block.
+def run_general(rows: DataFrame, destination: Destination, task: Task) -> list[TaskResult]:
+    """Run the kernel on rows read by Spark; every partition writes a block.
 
     Args:
         rows: From `read_rows`.
         destination: Where the blocks go.
-        columns: The columns, in the order of `c0`, `c1`, ….
-        files: The files expected.
+        task: The columns, in the order of `c0`, `c1`, …, and all files expected.
 
     Returns:
-        The results of the tasks; a file whose rows do not add up is refused.
+        The results of the partitions; a file whose rows do not add up is refused.
 
     Example:
-        >>> run_general(rows, destination, columns, files)[0].block  # doctest: +SKIP
+        >>> run_general(rows, destination, task)[0].block  # doctest: +SKIP
     """
-    expected = {file.path: file for file in files}
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        result = analyze_batches(batches, destination, tuple(columns), expected)
+        result = analyze_batches(batches, destination, task)
         yield pa.record_batch([pa.array([pickle.dumps(result)])], names=["result"])
 
-    return [pickle.loads(row.result) for row in rows.mapInArrow(work, "result binary").collect()]  # noqa: S301 - written by our own task
+    answers = rows.mapInArrow(work, "result binary").collect()
+    return [pickle.loads(answer.result) for answer in answers]  # noqa: S301 - written by our own task
 
 
-def analyze_batches(
-    batches: Iterable[pa.RecordBatch],
-    destination: Destination,
-    columns: tuple[Column, ...],
-    expected: Mapping[str, DataFile],
-) -> TaskResult:
+def analyze_batches(batches: Iterable[pa.RecordBatch], destination: Destination, task: Task) -> TaskResult:
     """Compute the statistics of files whose rows come one file after the other.
 
     Args:
         batches: Columns `_file`, `_deleted`, `c0`, `c1`, ….
         destination: Where the block goes.
-        columns: The columns.
-        expected: The files by path.
+        task: The columns and the files expected.
 
     Returns:
         The block, and the files whose number of rows is not the stated one.
 
     Example:
-        >>> analyze_batches([], destination, columns, {}).block is None  # doctest: +SKIP
+        >>> analyze_batches([], destination, task).block is None  # doctest: +SKIP
         True
     """
-    builder = BlockBuilder(destination, "full", columns)
-    current: _File | None = None
-    for batch in batches:
-        for path, rows in _by_file(batch):
-            if current is None or current.path != path:
-                _finish(current, expected, builder)
-                current = _File(path, columns, destination.budget)
-            current.add(rows)
-    _finish(current, expected, builder)
+    builder = BlockBuilder(destination, task.depth, task.columns)
+    expected = {file.path: file for file in task.files}
+    runs = ((path, rows) for batch in batches for path, rows in _by_file(batch))
+    for path, group in groupby(runs, key=itemgetter(0)):
+        reading = _Reading(task.columns, destination.budget)
+        for _, rows in group:
+            reading.add(rows)
+        file = expected.get(path)
+        if file is not None and file.rows == reading.rows:
+            builder.add(file, reading.statistics(absent_is_null=task.absent_is_null))
+        elif file is not None:
+            builder.refuse(Unread(path, refusals.ROWS_DIFFER))
     return builder.finish()
 
 
@@ -129,10 +125,10 @@ def _by_file(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
         yield codes[int(start)].as_py(), batch.slice(start, end - start)
 
 
-class _File:
-    def __init__(self, path: str, columns: Sequence[Column], budget: int) -> None:
-        self.path = path
+class _Reading:
+    def __init__(self, columns: Sequence[Column], budget: int) -> None:
         self.rows = 0
+        self._columns = columns
         share = max(budget // max(len(columns), 1), 1)
         self._kernels = [ColumnKernel(column, share) for column in columns]
 
@@ -141,15 +137,12 @@ class _File:
         for kernel, values in zip(self._kernels, rows.columns[2:], strict=True):
             kernel.add(values)
 
-    def statistics(self) -> list[tuple[int, ColumnStatistics]]:
-        return [(place, kernel.finish(self.rows)) for place, kernel in enumerate(self._kernels)]
-
-
-def _finish(current: _File | None, expected: Mapping[str, DataFile], builder: BlockBuilder) -> None:
-    if current is None or current.path not in expected:
-        return
-    file = expected[current.path]
-    if current.rows == file.rows:
-        builder.add(file, current.statistics())
-    else:
-        builder.refuse(Unread(file.path, refusals.ROWS_DIFFER))
+    def statistics(self, *, absent_is_null: bool) -> list[tuple[int, ColumnStatistics]]:
+        found = [kernel.finish(self.rows) for kernel in self._kernels]
+        if not absent_is_null:
+            # A column of nulls may be absent, and a name mapping may change what that means.
+            found = [
+                unknown(column, self.rows) if known.nulls == self.rows else known
+                for column, known in zip(self._columns, found, strict=True)
+            ]
+        return list(enumerate(found))

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
 SETTINGS: Mapping[str, Any] = {"theta_lgk": 12, "theta_hash": "iceberg"}
 _BUDGET = 1 << 30
 _ROUNDS = 5
+_NO_MODULE = "Executors need Python with numpy and pyarrow: set spark.pyspark.python to one."
 
 _LOG = logging.getLogger(__name__)
 
@@ -162,14 +163,15 @@ class _Run:
         try:
             outcome = self._runner.run(work, self._request.depth)
         except (PySparkException, Py4JError) as failure:
-            raise AnalyzeFailed(self._facts.name, cause_of(failure)) from failure
+            cause = cause_of(failure)
+            raise AnalyzeFailed(self._facts.name, cause, _NO_MODULE if "No module named" in cause else "") from failure
         self._outcome += outcome
         return outcome
 
     def _is_current(self, manifest: Manifest | None) -> bool:
         snapshots = manifest.snapshots if manifest else ()
         entry = next((entry for entry in snapshots if entry.id == snapshot_id(self._facts)), None)
-        covered = sum(1 for file in self._facts.files if self._coverage.holders(file))
+        covered = sum(1 for file in self._facts.files if self._coverage.holds(file))
         return entry is not None and entry.columns == self._facts.columns and entry.files == covered
 
     def _commit(self, base: set[str], new: Sequence[Block]) -> bool:
@@ -189,7 +191,7 @@ class _Run:
             table=self._facts.name,
             format=self._facts.format,
             snapshot=self._facts.snapshot,
-            files=sum(1 for file in files if self._coverage.holders(file)),
+            files=sum(1 for file in files if self._coverage.holds(file)),
             files_read=self._outcome.files_read,
             files_total=len(files),
             rows=sum(file.rows - (file.deleted_rows or 0) for file in files) if known else None,

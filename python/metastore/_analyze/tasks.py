@@ -122,7 +122,7 @@ class Runner:
     def _read_far(self, work: Work) -> Outcome:
         ship(self.spark.sparkContext)
         rows = read_rows(self.spark, self.facts, work.columns, work.files)
-        results = run_general(rows, self.destination, work.columns, work.files)
+        results = run_general(rows, self.destination, self._task(work, FULL, work.files))
         outcome = _outcome(results)
         unread = tuple(Refusal(entry.path, entry.reason) for result in results for entry in result.unread)
         seen = {path for result in results for path in result.paths} | {refusal.subject for refusal in unread}
@@ -131,10 +131,11 @@ class Runner:
 
     def _cut(self, work: Work, depth: str) -> list[Task]:
         parallelism = self.spark.sparkContext.defaultParallelism
-        return [
-            Task(depth, work.columns, files, self.facts.defaults, self.facts.absent_is_null, self.facts.local)
-            for files in pack(work.files, parallelism)
-        ]
+        return [self._task(work, depth, files) for files in pack(work.files, parallelism)]
+
+    def _task(self, work: Work, depth: str, files: tuple[DataFile, ...]) -> Task:
+        facts = self.facts
+        return Task(depth, work.columns, files, facts.defaults, facts.absent_is_null)
 
     def _run_job(self, tasks: list[Task]) -> list[TaskResult]:
         context = self.spark.sparkContext

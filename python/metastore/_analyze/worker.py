@@ -11,6 +11,7 @@ import pyarrow as pa
 from metastore._analyze.blocks import Content, write_block
 from metastore._analyze.kernel import (
     CannotRead,
+    ColumnStatistics,
     FileColumn,
     analyze_footer,
     analyze_parquet,
@@ -27,7 +28,6 @@ from metastore._tables import refusals
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
-    from metastore._analyze.kernel import ColumnStatistics
     from metastore._format.columns import Column
     from metastore._format.manifest import Block, TableIdentity
     from metastore._tables.model import DataFile
@@ -60,7 +60,6 @@ class Task:
         files: Of which files.
         defaults: Column key to the value in files without the column.
         absent_is_null: Whether a column absent from a file with field ids is null in all its rows.
-        local: Whether paths without a scheme are on the local file system.
     """
 
     depth: str
@@ -68,7 +67,6 @@ class Task:
     files: tuple[DataFile, ...]
     defaults: Mapping[str, Any]
     absent_is_null: bool
-    local: bool
 
 
 @dataclass(frozen=True)
@@ -183,6 +181,8 @@ def unreadable(file: DataFile, *, local: bool) -> str | None:
         >>> unreadable(DataFile("s3://b/a.parquet", 1, 1, "parquet"), local=True)  # doctest: +SKIP
         'its file system is reached through Spark alone'
     """
+    if file.rows == 0:
+        return None
     if file.format != "parquet":
         return refusals.NOT_PARQUET
     if file.encrypted:
@@ -202,7 +202,7 @@ def analyze_file(task: Task, file: DataFile, budget: int) -> list[tuple[int, Col
         budget: Bytes that the work may take.
 
     Returns:
-        Statistics by ordinal of the column; columns of which nothing is known are absent.
+        Statistics by ordinal of the column.
 
     Raises:
         CannotRead: Spark has to read it.
@@ -214,7 +214,9 @@ def analyze_file(task: Task, file: DataFile, budget: int) -> list[tuple[int, Col
     found = []
     wanted = []
     for ordinal, column in enumerate(task.columns):
-        if column.key in file.constants:
+        if file.rows == 0:
+            found.append((ordinal, constant(column, None, 0)))
+        elif column.key in file.constants:
             found.append((ordinal, constant(column, file.constants[column.key], file.rows)))
         else:
             wanted.append((ordinal, column))
@@ -226,15 +228,23 @@ def analyze_file(task: Task, file: DataFile, budget: int) -> list[tuple[int, Col
     if read.rows != file.rows:
         raise CannotRead(refusals.ROWS_DIFFER)
     for (ordinal, column), statistics in zip(wanted, read.columns, strict=True):
-        known = statistics or _absent(task, column, file.rows)
-        if known is not None:
-            found.append((ordinal, known))
+        found.append((ordinal, statistics or _absent(task, column, file.rows)))
     return found
 
 
-def _absent(task: Task, column: Column, rows: int) -> ColumnStatistics | None:
+def _absent(task: Task, column: Column, rows: int) -> ColumnStatistics:
     if column.key in task.defaults:
         if len(column.path) > 1:
             raise CannotRead(refusals.NESTED_DEFAULT)
         return constant(column, task.defaults[column.key], rows)
-    return constant(column, None, rows) if task.absent_is_null else None
+    return constant(column, None, rows) if task.absent_is_null else unknown(column, rows)
+
+
+def unknown(column: Column, rows: int) -> ColumnStatistics:
+    """Note that a column was looked for in a file, and that nothing is known of it.
+
+    Example:
+        >>> unknown(column, 10).nulls is None  # doctest: +SKIP
+        True
+    """
+    return ColumnStatistics(rows, column.encoding)

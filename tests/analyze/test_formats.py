@@ -1,0 +1,122 @@
+"""Files that Python does not open itself: Spark reads them, the numbers are the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+import metastore
+from analyze.checks import Stored, check_table
+from analyze.internals import java, loaded
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.mark.parametrize("kind", ["orc", "avro"])
+def test_other_file_formats(spark, table, kind):
+    spark.sql(
+        f"CREATE TABLE {table} (id INT, s STRING, st STRUCT<a: DOUBLE, l: ARRAY<INT>>, t TIMESTAMP, p INT) "
+        f"USING iceberg PARTITIONED BY (p) TBLPROPERTIES ('write.format.default' = '{kind}', "
+        "'write.delete.mode' = 'merge-on-read', 'format-version' = '2')"
+    )
+    rows = (
+        "CAST(id AS INT), IF(id % 3 = 0, NULL, concat('s', id)), "
+        "IF(id % 5 = 0, NULL, named_struct('a', IF(id = 7, CAST('NaN' AS DOUBLE), id / 8), 'l', array(1))), "
+        "TIMESTAMP'2024-01-01' + make_interval(0, 0, 0, CAST(id AS INT)), CAST(id % 3 AS INT)"
+    )
+    spark.sql(f"INSERT INTO {table} SELECT {rows} FROM range(60)")
+    spark.sql(f"DELETE FROM {table} WHERE id < 10")
+    report = metastore.analyze(spark, table, depth="footer", progress=False)
+    assert {refusal.reason for refusal in report.refused if kind in refusal.subject} == {"it is not a Parquet file"}
+    assert metastore.analyze(spark, table, depth="footer", progress=False).committed is False
+    report = metastore.analyze(spark, table, progress=False)
+    assert report.files_read == report.files_total == report.files
+    check_table(spark, table)
+    spark.sql(f"INSERT INTO {table} SELECT {rows} FROM range(60, 70)")
+    assert metastore.analyze(spark, table, progress=False).files_read == 3
+    check_table(spark, table)
+    assert metastore.analyze(spark, table, progress=False).committed is False
+
+
+def test_imported_files_without_field_ids(spark, table, tmp_path):
+    pq.write_table(pa.table({"id": [3, 1, None], "old": ["x", "y", "y"]}), tmp_path / "a.parquet")
+    spark.sql(f"CREATE TABLE {table} (id BIGINT, old STRING, missing INT) USING iceberg")
+    spark.sql(f"CALL ice.system.add_files(table => '{table}', source_table => '`parquet`.`{tmp_path}`')")
+    spark.sql(f"ALTER TABLE {table} RENAME COLUMN old TO new")
+    report = metastore.analyze(spark, table, progress=False)
+    assert (report.files_read, report.refused) == (1, ())
+    stored = Stored.of(spark, table)
+    (columns,) = stored.files().values()
+    assert (columns["id"]["lo"], columns["id"]["hi"], columns["id"]["nulls"]) == (1, 3, 1)
+    assert (columns["new"]["lo"], columns["new"]["hi"], columns["new"]["distinct"]) == ("x", "y", 2)
+    # A name mapping may change what an absent column means: nothing is said about it.
+    assert columns["missing"]["rows"] == 3
+    assert columns["missing"]["nulls"] is None
+    assert metastore.analyze(spark, table, progress=False).files_read == 0
+
+
+def test_every_type(spark, table):
+    types = {
+        "b": "BOOLEAN",
+        "i": "INT",
+        "l": "BIGINT",
+        "f": "FLOAT",
+        "d": "DOUBLE",
+        "d9": "DECIMAL(9, 2)",
+        "d18": "DECIMAL(18, 0)",
+        "d38": "DECIMAL(38, 10)",
+        "day": "DATE",
+        "t": "TIMESTAMP",
+        "n": "TIMESTAMP_NTZ",
+        "s": "STRING",
+        "x": "BINARY",
+        "a": "ARRAY<STRUCT<q: INT>>",
+        "m": "MAP<STRING, INT>",
+        "v": "VARIANT",
+        "st": "STRUCT<in: STRUCT<z: DECIMAL(20, 3), w: ARRAY<INT>>>",
+    }
+    columns = ", ".join(f"{name} {kind}" for name, kind in types.items())
+    spark.sql(f"CREATE TABLE {table} ({columns}) USING iceberg TBLPROPERTIES ('format-version' = '3')")
+    rows = [
+        (
+            "true, -2147483648, -9223372036854775808, CAST('-Infinity' AS FLOAT), -0.0D, -9999999.99, "
+            "-999999999999999999, -9999999999999999999999999999.0123456789, DATE'0001-01-01', "
+            "TIMESTAMP'0001-01-01 00:00:00', TIMESTAMP_NTZ'9999-12-31 23:59:59.999999', repeat('ž', 70), "
+            "unhex(repeat('FF', 80)), array(named_struct('q', 1)), map('k', 1), parse_json('1'), "
+            "named_struct('in', named_struct('z', 1.5, 'w', NULL))"
+        ),
+        (
+            "false, 2147483647, 9223372036854775807, CAST('NaN' AS FLOAT), 0.0D, 9999999.99, "
+            "999999999999999999, 9999999999999999999999999999.0123456789, DATE'9999-12-31', "
+            "TIMESTAMP'9999-12-31 23:59:59.999999', TIMESTAMP_NTZ'0001-01-01 00:00:00', '', "
+            "X'', array(), map(), parse_json('{}'), named_struct('in', NULL)"
+        ),
+        ", ".join(["NULL"] * len(types)),
+    ]
+    spark.sql(f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ * FROM VALUES ({'), ('.join(rows)})")
+    report = metastore.analyze(spark, table, progress=False)
+    assert {refusal.subject for refusal in report.refused} == {"a", "m", "v", "st.in.w"}
+    check_table(spark, table)
+
+
+def test_uuids_and_fixed_bytes_as_spark_shows_them(spark, table):
+    spark.sql(f"CREATE TABLE {table} (id INT) USING iceberg")
+    types = java(spark).org.apache.iceberg.types.Types
+    change = loaded(spark, table).updateSchema()
+    change.addColumn("u", types.UUIDType.get()).addColumn("f", types.FixedType.ofLength(4)).commit()
+    spark.sql(f"REFRESH TABLE {table}")
+    values = ", ".join(f"({n}, '{n:08x}-0000-4000-8000-00000000abcd', X'0000000{n}')" for n in (3, 1, 2))
+    spark.sql(f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ * FROM VALUES {values}, (4, NULL, NULL)")
+    assert metastore.analyze(spark, table, progress=False).refused == ()
+    check_table(spark, table)
+
+
+def test_paths_are_kept_byte_for_byte(spark, table):
+    spark.sql(f"CREATE TABLE {table} (id INT, p STRING) USING iceberg PARTITIONED BY (p)")
+    spark.sql(f"INSERT INTO {table} VALUES (1, 'a b'), (2, 'č%20/x=y'), (3, '[a]*?')")
+    metastore.analyze(spark, table, progress=False)
+    stored = check_table(spark, table)
+    assert all(Path(path).exists() for path in stored.files())
