@@ -113,7 +113,9 @@ def _aggregates(column: Column) -> dict[str, str]:
         found["nans"] = f"count_if(isnan({x}))"
     if column.type == "boolean":
         found["trues"] = f"count_if({x})"
-    if column.type in ("tinyint", "smallint", "int", "bigint", "float", "double"):
+    if column.type in ("int", "bigint"):
+        found["mean"] = f"CAST(avg(CAST({x} AS DECIMAL(38, 10))) AS DOUBLE)"
+    if column.encoding == "double":
         found["mean"] = f"avg(CAST({value} AS DOUBLE))"
     if column.type in ("string", "binary"):
         found["max_len"] = f"max(octet_length({x}))"

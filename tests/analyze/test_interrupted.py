@@ -20,7 +20,7 @@ from analyze.checks import check_table, location
 
 pytestmark = pytest.mark.spark
 
-FILES = 260
+FILES = 130
 ANALYZE = """
 import importlib.util, json, os, sys
 from pyspark.sql import SparkSession
