@@ -60,19 +60,9 @@ class AnalyzeReport:
         values["refused"] = [[refusal.subject, refusal.reason] for refusal in self.refused]
         return values
 
-    def to_row(self) -> tuple[Any, ...]:
-        """Return the report as the one row that SQL shows: the fields in order, refusals as texts.
-
-        Example:
-            >>> report.to_row()[:2]  # doctest: +SKIP
-            ('cat.db.sales', 'iceberg')
-        """
-        *values, refused, seconds = (getattr(self, field.name) for field in fields(self))
-        return (*values, [f"{refusal.subject}: {refusal.reason}" for refusal in refused], seconds)
-
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> AnalyzeReport:
-        """Read the row that SQL shows.
+        """Read the row that SQL shows, refusals as texts.
 
         Args:
             row: Column to value.

@@ -46,7 +46,7 @@ final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[Stri
 object AnalyzeReport {
   private val schema = StructType.fromDDL(
     "table STRING, snapshot STRING, files BIGINT, files_read BIGINT, files_total BIGINT, rows BIGINT, columns BIGINT, " +
-      "seconds DOUBLE, refused ARRAY<STRING>")
+      "seconds DOUBLE, refused ARRAY<STRING>, format STRING, bytes_read BIGINT, objects BIGINT, committed BOOLEAN")
 
   def attributes: Seq[Attribute] = DataTypeUtils.toAttributes(schema)
 
@@ -56,9 +56,11 @@ object AnalyzeReport {
     val snapshot = Option(report.get("snapshot")).filterNot(_.isNull).map(_.asText).orNull
     val refused = report.path("refused").elements.asScala.map(r => s"${r.path(0).asText}: ${r.path(1).asText}").toSeq
     Row(report.path("table").asText, snapshot, number("files"), number("files_read"), number("files_total"), number("rows"),
-      number("columns"), report.path("seconds").asDouble, refused)
+      number("columns"), report.path("seconds").asDouble, refused, report.path("format").asText, number("bytes_read"),
+      number("objects"), report.path("committed").asBoolean)
   }
 
   /** The row of a table that could not be analyzed. */
-  def failed(table: String, why: String): Row = Row(table, null, null, null, null, null, null, null, Seq(why))
+  def failed(table: String, why: String): Row =
+    Row(table, null, null, null, null, null, null, null, Seq(why), null, null, null, null)
 }
