@@ -14,7 +14,17 @@ private[store] final class BlockColumn(
 
   def weight: Long = {
     val fixed = present.length * (1L + 3 * 8 + 1) + (if (lo == null) 0 else present.length * 16L)
-    fixed + Seq(loBytes, hiBytes).filter(_ != null).flatMap(_.iterator).map(b => if (b == null) 8L else 24L + b.length).sum
+    fixed + size(loBytes) + size(hiBytes)
+  }
+
+  private def size(values: Array[Array[Byte]]): Long = {
+    var sum = 0L
+    var i = 0
+    while (values != null && i < values.length) {
+      sum += (if (values(i) == null) 8 else 24 + values(i).length)
+      i += 1
+    }
+    sum
   }
 }
 

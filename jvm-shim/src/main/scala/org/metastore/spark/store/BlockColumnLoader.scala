@@ -46,11 +46,14 @@ private[store] final class BlockColumnLoader(block: Block, group: SummaryGroup, 
     new BlockColumn(
       span.present, span.scatter(rows, -1), span.scatter(nulls, -1), span.scatter(nans, -1), lo, hi, loBytes, hiBytes, flags)
 
-  private lazy val exactness: Array[Byte] = {
-    val flags = new Array[Byte](rows.length)
+  private lazy val exactness: Array[Byte] = flagsOf(loExact, hiExact)
+
+  private def flagsOf(lo: Array[Long], hi: Array[Long]): Array[Byte] = {
+    val (loFlag, hiFlag) = (Bounds.LoExact.toInt, Bounds.HiExact.toInt)
+    val flags = new Array[Byte](lo.length)
     var i = 0
     while (i < flags.length) {
-      flags(i) = ((if (loExact(i) == 1) Bounds.LoExact else 0) | (if (hiExact(i) == 1) Bounds.HiExact else 0)).toByte
+      flags(i) = ((if (lo(i) == 1) loFlag else 0) | (if (hi(i) == 1) hiFlag else 0)).toByte
       i += 1
     }
     flags

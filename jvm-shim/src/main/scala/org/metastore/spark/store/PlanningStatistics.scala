@@ -36,7 +36,15 @@ private[store] final class PlanningStatistics(reader: BlockReader, override val 
 
 /** A block joined with a list of files: `ordinals(i)` is the block's ordinal of the list's file i, or -1. */
 private[store] final class JoinedBlock(val block: Block, val rows: Array[Long], val ordinals: Array[Int]) {
-  val matches: Int = ordinals.count(_ >= 0)
+  val matches: Int = {
+    var found = 0
+    var i = 0
+    while (i < ordinals.length) {
+      if (ordinals(i) >= 0) found += 1
+      i += 1
+    }
+    found
+  }
 
   /** The column of that key, with its ordinal in the block. */
   def columns(key: String): Seq[(ColumnEntry, Int)] = byKey.getOrElse(key, Nil)

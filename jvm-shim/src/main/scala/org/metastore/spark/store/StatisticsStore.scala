@@ -2,7 +2,9 @@ package org.metastore.spark.store
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.internal.SQLConf
 
+import org.metastore.spark.MetastoreConf
 import org.metastore.spark.explain.Reason
 
 /**
@@ -61,7 +63,10 @@ object StatisticsStore {
    * StatisticsStore.open("/warehouse/db/t/_metastore", spark.sessionState.newHadoopConf()).manifest()
    * }}}
    */
-  def open(root: String, conf: Configuration): StatisticsStore = new HadoopStatisticsStore(new Path(root), conf)
+  def open(root: String, conf: Configuration): StatisticsStore = {
+    StatisticsCache.limit(new MetastoreConf(SQLConf.get).cacheBytes)
+    new HadoopStatisticsStore(new Path(root), conf)
+  }
 
   /**
    * Where the statistics of a table are kept.

@@ -7,7 +7,13 @@ package org.metastore.spark.store
  * @param dense  row i of the span is file i: nothing has to be moved
  */
 private[store] final class Span(val from: Int, val until: Int, ordinals: Array[Long], files: Int) {
-  private val dense = until - from == files && (from until until).forall(i => ordinals(i) == i - from)
+  private val dense = until - from == files && isCount()
+
+  private def isCount(): Boolean = {
+    var row = from
+    while (row < until && ordinals(row) == row - from) row += 1
+    row == until
+  }
 
   def scatter(values: Array[Long], missing: Long): Array[Long] =
     if (dense) whole(values, values.slice(from, until))
@@ -81,9 +87,14 @@ private[store] final class SummaryGroup(objects: ObjectReader, ref: ObjectRef, g
   def spans(files: Int): Map[Int, Span] = {
     val columns = longs("column", -1)
     val ordinals = longs("file", -1)
-    val starts = (0 until rows).filter(i => i == 0 || columns(i) != columns(i - 1)) :+ rows
-    starts.zip(starts.drop(1)).map { case (from, until) =>
-      columns(from).toInt -> new Span(from, until, ordinals, files)
-    }.toMap
+    var spans = Map.empty[Int, Span]
+    var from = 0
+    while (from < rows) {
+      var until = from + 1
+      while (until < rows && columns(until) == columns(from)) until += 1
+      spans += columns(from).toInt -> new Span(from, until, ordinals, files)
+      from = until
+    }
+    spans
   }
 }
