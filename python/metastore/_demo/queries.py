@@ -83,9 +83,9 @@ QUESTIONS = (
     ),
     Question(
         title="A join: what one clerk sold",
-        select="o_page, o_orderpriority, o_totalprice, sum(l_extendedprice * (1 - l_discount)) AS revenue",
+        select="o_page, o_orderdate, o_orderpriority, o_comment, sum(l_extendedprice * (1 - l_discount)) AS revenue",
         rows=f"FROM {ORDERS} JOIN {LINEITEM} ON o_orderkey = l_orderkey\nWHERE o_clerk = 'Clerk#000000042'",
-        group="o_page, o_orderpriority, o_totalprice",
+        group="o_page, o_orderdate, o_orderpriority, o_comment",
         why="Clerks are in every file, so every file is read. But how many clerks there are is known, hence how few "
         "orders one of them has: Spark sends these to the lines instead of shuffling and sorting both tables.",
     ),

@@ -6,7 +6,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     from metastore.answers import Answer
 
@@ -34,6 +34,8 @@ _HEADS = {
 _LESS_WANTED = ("std", "q25", "q75", "avg", "q50", "nan_count", "deleted_rows")
 _SIZES = ("size", "size_bytes", "live_size_bytes")
 _LONGEST = 40
+_SHORTEST, _ENOUGH = 8, 20
+GAP = 2
 ELLIPSIS = "…"
 
 
@@ -48,15 +50,30 @@ def shown_columns(answer: Answer) -> list[str]:
 def fitting(answer: Answer, rows: int, width: int | None) -> list[str]:
     """Those of the shown columns that fit a width; what is told less often goes first."""
     names = shown_columns(answer)
-    widths = {
-        name: max([len(head(name)), *(len(brief(name, value_of(row, name))) for row in answer.rows[:rows])])
-        for name in names
-    }
+    sizes = widths(answer, names, rows, None)
+    sizes |= {name: min(size, _ENOUGH) for name, size in sizes.items() if not is_number(answer, name)}
     for name in _LESS_WANTED:
-        if width is None or sum(widths[one] + 2 for one in names) <= width:
+        if width is None or _total(sizes, names) <= width:
             break
         names = [one for one in names if one != name]
     return names
+
+
+def widths(answer: Answer, names: Sequence[str], rows: int, limit: int | None) -> dict[str, int]:
+    """The width of each column; where all do not fit, texts become shorter, numbers never."""
+    shown = answer.rows[:rows]
+    sizes = {name: max([len(head(name)), *(len(brief(name, value_of(row, name))) for row in shown)]) for name in names}
+    least = {name: max(len(head(name)), _SHORTEST) for name in names if not is_number(answer, name)}
+    while limit is not None and _total(sizes, names) > limit:
+        longest = max((name for name in least if sizes[name] > least[name]), key=lambda one: sizes[one], default=None)
+        if longest is None:
+            break
+        sizes[longest] -= 1
+    return sizes
+
+
+def _total(sizes: Mapping[str, int], names: Sequence[str]) -> int:
+    return sum(sizes[name] + GAP for name in names)
 
 
 def head(name: str) -> str:
@@ -87,7 +104,17 @@ def brief(name: str, value: Any) -> str:
     text = cell(name, value).replace("\n", "\\n").replace("\t", "\\t")
     if name == "path":
         return text.rsplit("/", 1)[-1]
-    return text if len(text) <= _LONGEST else text[: _LONGEST - 1] + ELLIPSIS
+    return cut(text, _LONGEST)
+
+
+def cut(text: str, length: int) -> str:
+    """A text of at most that length, its end replaced by an ellipsis.
+
+    Example:
+        >>> cut("abcdef", 4), cut("abc", 4)
+        ('abc…', 'abc')
+    """
+    return text if len(text) <= length else text[: length - 1] + ELLIPSIS
 
 
 def number(value: float) -> str:

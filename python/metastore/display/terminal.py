@@ -10,7 +10,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from metastore.display.cells import brief, caption, fitting, head, is_number, value_of
+from metastore.display.cells import brief, caption, fitting, head, is_number, value_of, widths
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,11 +24,12 @@ _KEYS = ("column_name", "path", "name", "snapshot", "table")
 def render(answer: Answer, width: int) -> Table:
     """The answer as a table that fits the width of the terminal."""
     names = fitting(answer, _ROWS, width)
+    sizes = widths(answer, names, _ROWS, width)
     table = Table(title=caption(answer), title_justify="left", title_style="bold", header_style="bold", box=None)
     for name in names:
         justify: Literal["left", "right"] = "right" if is_number(answer, name) else "left"
         style = "cyan" if name == next((key for key in _KEYS if key in names), None) else None
-        table.add_column(head(name), justify=justify, style=style, no_wrap=True, overflow="ellipsis")
+        table.add_column(head(name), justify=justify, style=style, no_wrap=True, overflow="ellipsis", width=sizes[name])
     for row in answer[:_ROWS]:
         # Text: what stands in a table's values is no markup.
         table.add_row(*(Text(brief(name, value_of(row, name)), overflow="ellipsis") for name in names))

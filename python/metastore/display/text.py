@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from metastore.display.cells import brief, caption, cell, fitting, head, is_number, shown_columns, value_of
+from metastore.display.cells import brief, caption, cell, cut, fitting, head, is_number, shown_columns, value_of, widths
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -25,7 +25,11 @@ def render(answer: Answer, width: int | None = None) -> str:
         a.parquet  1,200
     """
     names = fitting(answer, _ROWS_OF_REPR, width)
-    lines = [caption(answer), *table(answer, names, brief, _ROWS_OF_REPR)]
+    sizes = widths(answer, names, _ROWS_OF_REPR, width)
+    lines = [
+        caption(answer),
+        *table(answer, names, lambda name, value: cut(brief(name, value), sizes[name]), _ROWS_OF_REPR),
+    ]
     if len(answer) > _ROWS_OF_REPR:
         lines.append(f"... {len(answer) - _ROWS_OF_REPR:,} more rows")
     return "\n".join(line for line in lines if line)

@@ -1,0 +1,223 @@
+"""The commands in this process: what they print, on which channel, and with which exit code."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import re
+import sys
+
+import pytest
+from typer.testing import CliRunner
+
+from metastore import jars
+from metastore.cli.app import app
+from metastore.cli.checks import BROKEN, OK
+from read.stores import metadata
+
+pytest_plugins = ["read.conftest"]
+
+
+@pytest.fixture
+def run():
+    runner = CliRunner()
+
+    def call(*arguments, code=0):
+        done = runner.invoke(app, [str(argument) for argument in arguments])
+        assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
+        return done
+
+    return call
+
+
+def test_help_names_every_verb(run):
+    told = run("--help").stdout
+    for verb in ("demo", "analyze", "summary", "files", "columns", "snapshots", "tables", "explain", "doctor", "jar"):
+        assert re.search(rf"^  {verb} ", told, re.MULTILINE), verb
+    assert "3 the answer is stale" in told
+
+
+def test_summary_in_a_pipe_is_plain_and_complete(run, location):
+    done = run("summary", location)
+    lines = done.stdout.splitlines()
+    assert lines[0].split() == [
+        "column",
+        "type",
+        "min",
+        "max",
+        "distinct",
+        "avg",
+        "std",
+        "q25",
+        "q50",
+        "q75",
+        "null",
+        "%",
+    ]
+    assert lines[1].split() == ["id", "bigint", "-5", "10", "20", "2.5", "2", "20", "45", "70", "0"]
+    assert "z" * 64 + "…" in lines[2]
+    assert "\x1b" not in done.stdout
+    assert done.stderr == ""
+
+
+def test_json_is_one_document(run, location):
+    told = json.loads(run("summary", location, "--json").stdout)
+    assert (told["version"], told["kind"], told["subject"], told["snapshot"]) == (1, "summary", "cat.db.t", "2")
+    assert told["current"] is True
+    assert told["rows"][0]["min"] == "-5"
+    assert told["rows"][0]["analyzed_at"] == "2026-01-02T12:00:00+00:00"
+
+
+@pytest.mark.parametrize(
+    ("verb", "rows"), [("summary", 3), ("files", 2), ("columns", 4), ("snapshots", 2), ("tables", 1)]
+)
+def test_every_reading_verb(run, location, verb, rows):
+    assert len(json.loads(run(verb, location, "--json").stdout)["rows"]) == rows
+    assert len(run(verb, location).stdout.splitlines()) == rows + 1
+
+
+def test_columns_of_one_column(run, location):
+    rows = json.loads(run("columns", location, "id", "--json").stdout)["rows"]
+    assert {row["column_name"] for row in rows} == {"id"}
+
+
+@pytest.mark.parametrize("verb", ["summary", "files", "columns"])
+def test_a_stale_answer_is_shown_and_ends_with_3(run, location, verb):
+    metadata(location, 4, 3, {1: None, 2: 1, 3: 2})
+    done = run(verb, location, code=3)
+    assert done.stdout
+    assert "metastore analyze" in done.stderr
+    assert json.loads(run(verb, location, "--json", code=3).stdout)["current"] is False
+
+
+def test_no_statistics_end_with_4(run, tmp_path):
+    done = run("summary", tmp_path, code=4)
+    assert done.stdout == ""
+    assert "error: [METASTORE_NO_STATISTICS]" in done.stderr
+    assert "Run: ANALYZE TABLE" in done.stderr
+
+
+def test_an_error_is_a_document_too(run, tmp_path):
+    told = json.loads(run("summary", tmp_path / "nothing", "--json", code=1).stdout)
+    assert (told["kind"], told["code"]) == ("error", "METASTORE_TABLE_NOT_FOUND")
+
+
+def test_a_damaged_object_is_one_clear_line(run, location):
+    for stored in (location / "_metastore" / "objects").glob("table-summary-*"):
+        stored.write_bytes(stored.read_bytes()[:-9])
+    told = run("summary", location, code=1).stderr
+    assert told.startswith("error: [METASTORE_DAMAGED_OBJECT] table-summary-")
+    assert "Traceback" not in told
+
+
+def test_a_newer_format_is_one_clear_line(run, location):
+    log = max((location / "_metastore" / "log").iterdir())
+    body = json.loads(log.read_text().splitlines()[0])
+    line = json.dumps({**body, "format": 99}).encode() + b"\n"
+    log.write_bytes(line + b"sha256:" + hashlib.sha256(line).hexdigest().encode() + b"\n")
+    assert "METASTORE_FORMAT_TOO_NEW" in run("summary", location, code=1).stderr
+
+
+@pytest.mark.parametrize(
+    ("arguments", "told"),
+    [
+        (["summary"], "Missing argument"),
+        (["sumary", "x"], "No such command"),
+        (["summary", "db.t", "--conf", "novalue"], "not of the form KEY=VALUE"),
+        (["analyze", "/some/where"], "is a location"),
+        (["demo", "--scale", "0"], "--scale: 0 is not between"),
+    ],
+)
+def test_wrong_usage_ends_with_2(run, arguments, told):
+    assert told in run(*arguments, code=2).stderr
+
+
+def test_a_wrong_setting_ends_with_2(run, monkeypatch):
+    monkeypatch.setenv("METASTORE_HISTOGRAM_BINS", "0")
+    assert "METASTORE_INVALID_SETTING" in run("config", code=2).stderr
+
+
+def test_config_tells_value_and_source(run, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("METASTORE_CBO_ENABLED", "false")
+    rows = {row["name"]: row for row in json.loads(run("config", "--json").stdout)["rows"]}
+    assert (rows["spark.metastore.cbo.enabled"]["value"], rows["spark.metastore.cbo.enabled"]["source"]) == (
+        "false",
+        "environment",
+    )
+    assert rows["spark.metastore.enabled"]["source"] == "default"
+
+
+def test_jar_prints_the_path_alone(run):
+    assert run("jar").stdout == f"{jars.shim()}\n"
+
+
+def test_version(run):
+    assert json.loads(run("version", "--json").stdout)["metastore"] == "0.1.0"
+
+
+def findings(run, code=0):
+    found = json.loads(run("doctor", "--json", code=code).stdout)["findings"]
+    return {one["check"]: one for one in found}
+
+
+@pytest.fixture
+def healthy(monkeypatch, tmp_path):
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    monkeypatch.delenv("SPARK_HOME", raising=False)
+    monkeypatch.chdir(tmp_path)
+
+
+def test_doctor_finds_a_missing_java(run, healthy, monkeypatch):
+    monkeypatch.setenv("JAVA_HOME", "/no/where")
+    found = findings(run, code=1)["java"]
+    assert found["state"] == BROKEN
+    assert "Install Java 17 or 21" in found["fix"]
+
+
+def test_doctor_finds_a_wrong_python_for_the_workers(run, healthy, monkeypatch):
+    monkeypatch.setenv("PYSPARK_PYTHON", "/bin/false")
+    found = findings(run, code=1)["workers' python"]
+    assert found["state"] == BROKEN
+    assert found["fix"].startswith("export PYSPARK_PYTHON=")
+
+
+def test_doctor_finds_a_broken_module_beside_ours(run, healthy, monkeypatch, tmp_path):
+    (tmp_path / "pyspark_broken.py").write_text("import nothing_of_that_name\n")
+    monkeypatch.setenv("PYTHONPATH", str(tmp_path))
+    monkeypatch.syspath_prepend(str(tmp_path))
+    found = findings(run, code=1)["data sources"]
+    assert found["state"] == BROKEN
+    assert "pyspark_broken" in found["detail"]
+    assert "nothing_of_that_name" in found["detail"]
+
+
+def test_doctor_finds_a_second_jar(run, healthy):
+    second = jars.pyspark_jars() / "metastore-shim-0.0.1.jar"
+    second.write_bytes(b"")
+    try:
+        found = findings(run, code=1)["jar"]
+    finally:
+        second.unlink()
+    assert (found["state"], found["fix"]) == (BROKEN, f"rm {second}")
+
+
+def test_doctor_finds_a_misspelt_setting(run, healthy, monkeypatch, tmp_path):
+    (tmp_path / "metastore.toml").write_text("[cbo]\nenabeld = false\n")
+    found = findings(run, code=1)["settings"]
+    assert found["state"] == BROKEN
+    assert "spark.metastore.cbo.enabled" in found["detail"]
+
+
+def test_doctor_finds_a_store_that_is_no_folder(run, healthy, monkeypatch, tmp_path):
+    (tmp_path / "file").write_text("")
+    monkeypatch.setenv("METASTORE_STORE", str(tmp_path / "file"))
+    found = findings(run, code=1)["store"]
+    assert found["state"] == BROKEN
+    assert found["fix"]
+
+
+def test_doctor_is_content_with_this_environment(run, healthy):
+    found = findings(run)
+    assert {one["state"] for one in found.values()} == {OK}
+    assert "ok" in run("doctor").stdout

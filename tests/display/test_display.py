@@ -1,0 +1,109 @@
+"""How answers look, compared with what is kept in `golden/`."""
+
+from __future__ import annotations
+
+import os
+from io import StringIO
+from pathlib import Path
+
+import pytest
+from rich.console import Console
+
+import metastore
+from metastore.display import cells, html, text
+
+pytest_plugins = ["read.conftest"]
+
+GOLDEN = Path(__file__).parent / "golden"
+
+
+def check(name: str, shown: str) -> None:
+    """Compares with the kept text; METASTORE_GOLDEN=write keeps the new one."""
+    file = GOLDEN / name
+    if os.environ.get("METASTORE_GOLDEN") == "write":
+        file.parent.mkdir(exist_ok=True)
+        file.write_text(shown, "utf-8")
+    assert shown == file.read_text("utf-8")
+
+
+def on_terminal(answer, width: int) -> str:
+    console = Console(file=StringIO(), width=width, color_system=None, force_terminal=False)
+    console.print(answer)
+    return "\n".join(line.rstrip() for line in console.file.getvalue().splitlines()) + "\n"
+
+
+@pytest.mark.parametrize("verb", ["summary", "files", "columns", "snapshots"])
+def test_as_text(location, verb):
+    check(f"{verb}.txt", repr(getattr(metastore.open(str(location)), verb)()) + "\n")
+
+
+@pytest.mark.parametrize("width", [60, 80, 160])
+def test_on_a_terminal(location, width):
+    check(f"summary-{width}.txt", on_terminal(metastore.open(str(location)).summary(), width))
+
+
+def test_in_a_notebook(location):
+    shown = metastore.open(str(location)).summary()._repr_html_()
+    check("summary.html", shown + "\n")
+    assert "<script" not in shown
+
+
+def test_values_cannot_become_markup():
+    row = {"path": "<b>[red]x[/red]</b>", "rows": 1}
+    answer = metastore.Answer("files", "<i>t</i>", ("path", "rows"), (row,))
+    assert "&lt;b&gt;" not in html.render(answer)  # of a path, the last part is shown
+    assert "<i>t</i>" not in html.render(answer)
+    assert "[red]x[" in on_terminal(metastore.Answer("x", "", ("a",), ({"a": "[red]x[/red]"},)), 80)
+
+
+def test_an_empty_answer_has_its_heads():
+    answer = metastore.Answer("files", "db.t", ("path", "rows"), ())
+    assert text.render(answer) == "db.t\npath  rows"
+    assert "<thead>" in answer._repr_html_()
+
+
+def test_long_answers_are_cut_and_say_so():
+    rows = tuple({"path": f"/w/{i}", "rows": i} for i in range(500))
+    answer = metastore.Answer("files", "db.t", ("path", "rows"), rows)
+    assert text.render(answer).splitlines()[-1] == "... 450 more rows"
+    assert "300 more rows" in answer._repr_html_()
+    assert len(text.complete(answer).splitlines()) == 501
+
+
+@pytest.mark.parametrize(
+    ("value", "shown"),
+    [
+        (None, ""),
+        (True, "yes"),
+        (1234567, "1,234,567"),
+        (0.5, "0.5"),
+        (float("nan"), "nan"),
+        ({"day": "1", "hour": "2"}, "day=1/hour=2"),
+        ("tab\there", "tab\\there"),
+        ("x" * 50, "x" * 39 + "…"),
+    ],
+)
+def test_cells(value, shown):
+    assert cells.brief("any", value) == shown
+
+
+def test_an_answer_is_a_sequence_and_converts(location):
+    answer = metastore.open(str(location)).files()
+    assert len(answer) == 2
+    assert answer[-1]["path"] == "t/b.parquet"
+    assert [row["rows"] for row in answer] == [10, 10]
+    assert answer[0:1] == [answer[0]]
+    with pytest.raises(IndexError):
+        answer[2]
+    assert answer.to_arrow().schema == answer.schema
+    assert answer.to_arrow().column("partition")[0].as_py() == [("day", "d0")]
+    assert list(answer.to_pandas()["path"]) == ["t/a.parquet", "t/b.parquet"]
+    assert answer.to_dict()["rows"] == list(answer)
+
+
+def test_an_answer_cannot_be_changed(location):
+    answer = metastore.open(str(location)).files()
+    with pytest.raises(AttributeError):
+        answer.kind = "other"
+    answer[0]["path"] = "changed"
+    assert answer[0]["path"] == "t/a.parquet"
