@@ -19,7 +19,6 @@ from metastore.errors import AnalyzeFailed, MetastoreError
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from py4j.java_gateway import JavaGateway
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
 
@@ -33,7 +32,7 @@ class Attached:
         gateway: The connection to the JVM; its entry point is the shim's `PythonEntry`.
     """
 
-    def __init__(self, gateway: JavaGateway) -> None:
+    def __init__(self, gateway: Any) -> None:
         self._gateway = gateway
         self._entry = gateway.entry_point
         self._properties: dict[str, str] = {}
