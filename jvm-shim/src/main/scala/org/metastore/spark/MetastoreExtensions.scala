@@ -5,7 +5,7 @@ import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvi
 import org.metastore.spark.adapter.{BeginPlanning, MetastoreRule, PhysicalScanColumnarRule, PhysicalScanRule}
 import org.metastore.spark.analyze.AnalyzeRule
 import org.metastore.spark.cardinality.CboSwitch
-import org.metastore.spark.sql.{MetastoreParser, TableFunctions}
+import org.metastore.spark.sql.{DataSourceByName, MetastoreParser, TableFunctions}
 
 /**
  * Everything that the shim adds to a session, one line each.
@@ -18,6 +18,7 @@ class MetastoreExtensions extends SparkSessionExtensionsProvider {
     TableFunctions.register()
     extensions.injectParser((_, delegate) => MetastoreParser(delegate))
     extensions.injectResolutionRule(new AnalyzeRule(_))
+    extensions.injectPostHocResolutionRule(new DataSourceByName(_))
     extensions.injectPlanNormalizationRule(_ => BeginPlanning)
     extensions.injectPreCBORule(new MetastoreRule(_))
     extensions.injectQueryStagePrepRule(new PhysicalScanRule(_))

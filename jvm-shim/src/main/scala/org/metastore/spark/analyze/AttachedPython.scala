@@ -14,7 +14,10 @@ object AttachedPython extends Logging {
   private val lock = new ReentrantLock()
   private var process: Option[PythonProcess] = None
 
-  Runtime.getRuntime.addShutdownHook(new Thread(() => process.foreach(_.stop()), "metastore-python-stop"))
+  Runtime.getRuntime.addShutdownHook(new Thread(() => stop(), "metastore-python-stop"))
+
+  /** Ends the process; the next statement starts another one. */
+  def stop(): Unit = process.foreach(_.stop())
 
   /**
    * Runs one ANALYZE in Python, after those that came before it.

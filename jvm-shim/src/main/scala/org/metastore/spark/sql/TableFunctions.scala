@@ -36,17 +36,16 @@ object TableFunctions {
   /** The answer of a call as a plan, with fresh attributes. */
   def plan(function: TableFunction, arguments: Seq[Expression]): LogicalPlan = {
     val session = SparkSession.active
-    val rows = readable(arguments)(function.rows(session, Arguments.bind(function, arguments)))
+    val rows = readable(arguments.headOption.fold("the table")(_.sql))(function.rows(session, Arguments.bind(function, arguments)))
     LocalRelation(DataTypeUtils.toAttributes(function.schema), rows)
   }
 
-  private def readable[T](arguments: Seq[Expression])(read: => T): T = {
-    def asked = arguments.headOption.fold("the table")(_.sql)
+  /** Reads, and says in one line why the statistics of `asked` cannot be read. */
+  private[sql] def readable[T](asked: => String)(read: => T): T =
     try read catch {
       case e: StoreException => throw MetastoreException.unusable(asked, e)
       case e: IOException => throw MetastoreException.unreadable(asked, e)
     }
-  }
 
   private def info(function: TableFunction): ExpressionInfo = {
     val usage = s"metastore.${function.name}(${function.arguments.map(_.name).mkString(", ")}) - ${function.meaning}"

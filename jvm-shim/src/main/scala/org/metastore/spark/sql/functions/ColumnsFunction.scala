@@ -5,10 +5,11 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.sql._
+import org.metastore.spark.store.SummaryRow
 import org.metastore.spark.tables.Leaf
 
 /** `metastore.columns(table [, column])`: one row a data file and column. */
-object ColumnsFunction extends TableFunction {
+object ColumnsFunction extends TypedFunction {
   override val name = "columns"
   override val arguments: Seq[Argument] = Seq(Argument("table", required = true), Argument("column", required = false))
   override val schema: StructType = StructType.fromDDL(
@@ -16,7 +17,9 @@ object ColumnsFunction extends TableFunction {
       "frequencies_kept STRING")
   override val meaning = "Statistics of columns in each data file, deleted rows included"
 
-  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = known(session, call).map(_._1)
+
+  override def known(session: SparkSession, call: Arguments): Seq[(InternalRow, Option[SummaryRow])] = {
     val analyzed = AnalyzedTable.of(session, call.text("table"))
     val current = analyzed.table.current
     val snapshot = analyzed.analyzedColumns(current)
@@ -28,7 +31,7 @@ object ColumnsFunction extends TableFunction {
       val leaf = byKey(column.key)
       val text = Rendering.of(column.dataType, leaf.dataType)
       Answer.row(file.path, leaf.name, text.bound(row.lo, row.loExact), text.bound(row.hi, row.hiExact), row.rows, row.nulls, row.nans,
-        row.distinct, row.frequencies)
+        row.distinct, row.frequencies) -> Some(row)
     }
   }
 }

@@ -9,7 +9,7 @@ import org.metastore.spark.store.{Snapshot, SummaryRow}
 import org.metastore.spark.tables.Leaf
 
 /** `metastore.summary(table [, file] [, at])`: one row a column, of the table or of one of its data files. */
-object SummaryFunction extends TableFunction {
+object SummaryFunction extends TypedFunction {
   override val name = "summary"
   override val arguments: Seq[Argument] = Seq(Argument("table", required = true), Argument("file", required = false), Argument("at", required = false))
   override val schema: StructType = StructType.fromDDL(
@@ -19,7 +19,9 @@ object SummaryFunction extends TableFunction {
       |files_total BIGINT, snapshot STRING, current BOOLEAN, analyzed_at TIMESTAMP""".stripMargin)
   override val meaning = "Statistics of every column, of the table or of one data file; exact says whether count, nulls, min and max are"
 
-  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = known(session, call).map(_._1)
+
+  override def known(session: SparkSession, call: Arguments): Seq[(InternalRow, Option[SummaryRow])] = {
     val analyzed = AnalyzedTable.of(session, call.text("table"))
     val asked = analyzed.asked(call.value("at"))
     val snapshot = analyzed.analyzedColumns(asked)
@@ -30,17 +32,18 @@ object SummaryFunction extends TableFunction {
     }
   }
 
-  private def ofTable(analyzed: AnalyzedTable, snapshot: Snapshot, leaves: Seq[Leaf]): Seq[InternalRow] = {
+  private def ofTable(analyzed: AnalyzedTable, snapshot: Snapshot, leaves: Seq[Leaf]): Seq[(InternalRow, Option[SummaryRow])] = {
     val byKey = analyzed.store.tableSummary(snapshot).map(row => snapshot.columns(row.column).key -> row).toMap
     val written = snapshot.columns.map(column => column.key -> column.dataType).toMap
     leaves.map { leaf =>
       val row = byKey.get(leaf.key).filter(_.files > 0)
-      answer(leaf, row, written.getOrElse(leaf.key, ""), snapshot.rows, snapshot.exact && row.forall(_.files == snapshot.filesTotal),
-        Seq(row.fold(0L)(_.files.toLong), snapshot.filesTotal) ++ origin(analyzed, snapshot))
+      val isWhole = snapshot.exact && row.fold(snapshot.filesTotal == 0)(_.files == snapshot.filesTotal)
+      val origins = Seq(row.fold(0L)(_.files.toLong), snapshot.filesTotal) ++ origin(analyzed, snapshot)
+      answer(leaf, row, written.getOrElse(leaf.key, ""), snapshot.rows, isWhole, origins) -> row
     }
   }
 
-  private def ofFile(analyzed: AnalyzedTable, snapshot: Snapshot, leaves: Seq[Leaf], path: String): Seq[InternalRow] = {
+  private def ofFile(analyzed: AnalyzedTable, snapshot: Snapshot, leaves: Seq[Leaf], path: String): Seq[(InternalRow, Option[SummaryRow])] = {
     val files = new FileLevel(analyzed, snapshot)
     val file = files.find(path)
     val known = files.columns(Seq(file), leaves.map(_.key)).map(known => known.column.key -> known).toMap
@@ -49,8 +52,8 @@ object SummaryFunction extends TableFunction {
       val found = known.get(leaf.key)
       val deleted = file.deletedRows.filter(_ > 0).isDefined || file.deletes.isDefined
       val live = file.rows.map(_ - file.deletedRows.getOrElse(0L))
-      answer(leaf, found.map(_.row), found.fold("")(_.column.dataType), live, !deleted,
-        Seq(found.fold(0L)(_ => 1L), 1L) ++ origin(analyzed, snapshot))
+      val origins = Seq(found.fold(0L)(_ => 1L), 1L) ++ origin(analyzed, snapshot)
+      answer(leaf, found.map(_.row), found.fold("")(_.column.dataType), live, !deleted && found.isDefined, origins) -> found.map(_.row)
     }
   }
 
@@ -63,7 +66,7 @@ object SummaryFunction extends TableFunction {
     val bounds = Seq(
       known.fold(null: Any)(row => text.bound(row.lo, row.loExact)), known.fold(null: Any)(row => text.bound(row.hi, row.hiExact)))
     val nullShare = known.filter(_.rows > 0).flatMap(row => row.nulls.map(_ * 100.0 / row.rows))
-    val isExact = exact && known.exists(row => row.nulls.isDefined && (row.lo.isEmpty || row.loExact) && (row.hi.isEmpty || row.hiExact))
+    val isExact = exact && known.forall(row => row.nulls.isDefined && (row.lo.isEmpty || row.loExact) && (row.hi.isEmpty || row.hiExact))
     Answer.row(Seq(leaf.name, leaf.dataType.simpleString) ++ bounds ++ Seq(
       known.flatMap(_.distinct), known.flatMap(_.mean), known.flatMap(deviation), percentile(25), percentile(50), percentile(75),
       count, nullShare, known.flatMap(_.nulls), known.flatMap(_.nans), known.flatMap(_.avgLen), known.flatMap(_.maxLen), None, None,
