@@ -81,6 +81,7 @@ private[adapter] final class IcebergTasks(scan: AnyRef) {
   private val sizeOf = content.getMethod("fileSizeInBytes")
   private val recordsOf = content.getMethod("recordCount")
   private val contentOf = content.getMethod("content")
+  private val offsetOf = Try(Class.forName("org.apache.iceberg.DeleteFile", false, loader).getMethod("contentOffset")).toOption
   private val reset = Reflection.method(scan.getClass, "resetTasks", classOf[JavaList[_]])
 
   val tasks: IndexedSeq[AnyRef] =
@@ -119,5 +120,5 @@ private[adapter] final class IcebergTasks(scan: AnyRef) {
 
   // Several deletion vectors live in one Puffin file.
   private def keyOf(delete: AnyRef): AnyRef =
-    (locationOf.invoke(delete).toString, Try(Reflection.call(delete, "contentOffset")).getOrElse(null))
+    (locationOf.invoke(delete).toString, offsetOf.map(_.invoke(delete)))
 }

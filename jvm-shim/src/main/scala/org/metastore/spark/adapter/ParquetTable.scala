@@ -35,9 +35,9 @@ private[adapter] final class ParquetTable(relation: HadoopFsRelation, val root: 
   }
 
   /** The data files of a listing, in its order. */
-  def files(listed: Seq[PartitionDirectory]): Seq[DataFile] = {
+  def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] = {
     val base = root.toUri.getPath.stripSuffix("/") + "/"
-    listed.flatMap(_.files).map { file =>
+    listed.iterator.flatMap(_.files).toIndexedSeq.map { file =>
       val path = file.getPath.toUri.getPath
       val relative = if (path.startsWith(base)) path.substring(base.length) else file.getPath.toString
       DataFile(relative, file.getLen, None, None, Some(file.getModificationTime))

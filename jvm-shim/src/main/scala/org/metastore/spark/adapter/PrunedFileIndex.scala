@@ -11,7 +11,7 @@ import org.metastore.spark.explain.ScanDecision
 
 /** The files of a physical scan without those in which no row can match. Everything else is the delegate's. */
 private[adapter] final class PrunedFileIndex(
-    val delegate: FileIndex, table: ParquetTable, fingerprint: String, planner: ScanPlanner) extends FileIndex {
+    val delegate: FileIndex, table: ParquetTable, val fingerprint: String, planner: ScanPlanner) extends FileIndex {
 
   // A scan is listed for EXPLAIN and again when it runs, with the same filters.
   private val decided = new ConcurrentHashMap[(Seq[Expression], Seq[Expression]), (Seq[PartitionDirectory], ScanDecision)]
@@ -53,11 +53,9 @@ private[adapter] final class PrunedFileIndex(
   private def isFixed(filter: Expression): Boolean = filter.find(_.isInstanceOf[PlanExpression[_]]).isEmpty
 
   override def equals(other: Any): Boolean = other match {
-    case that: PrunedFileIndex => that.delegate == delegate && that.version == version
+    case that: PrunedFileIndex => that.delegate == delegate && that.fingerprint == fingerprint
     case _ => false
   }
 
   override def hashCode: Int = 31 * delegate.hashCode + fingerprint.hashCode
-
-  private def version: String = fingerprint
 }

@@ -44,7 +44,8 @@ private[adapter] final class ScanPlanner(
    * @param files     the scan's files before us, in its order
    * @param conjuncts what every row of the scan must satisfy
    */
-  def plan(table: TableId, files: Seq[DataFile], conjuncts: Seq[Expression], resolver: ColumnResolver): Planned = {
+  def plan(
+      table: TableId, files: IndexedSeq[DataFile], conjuncts: Seq[Expression], resolver: ColumnResolver): Planned = {
     val list = ScanPlanner.listOf(files)
     val rows = files.map(_.rows.getOrElse(-1L)).toArray
     try {
