@@ -172,7 +172,8 @@ def pooled(
     whole = int(numbers.sum())
     with np.errstate(invalid="ignore", over="ignore"):
         if totals is None:
-            pivot, offsets = means[0], means - means[0]
+            pivot = means[0] if np.isfinite(means[0]) else 0.0  # infinity less infinity is not a number
+            offsets = means - pivot
             mean = float(pivot + np.sum(numbers * offsets) / whole)
         else:
             scale = 10 ** (decimal_type(column.type) or (0, 0))[1]
