@@ -12,7 +12,7 @@ import org.metastore.spark.sql.MetastoreException
 /** The one attached Python process of this driver: started by the first statement, restarted when it is gone. */
 object AttachedPython extends Logging {
   private val lock = new ReentrantLock()
-  private var process: Option[PythonProcess] = None
+  @volatile private var process: Option[PythonProcess] = None
 
   Runtime.getRuntime.addShutdownHook(new Thread(() => stop(), "metastore-python-stop"))
 

@@ -97,13 +97,19 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
     }
   }
 
-  private def awaitReady(): Unit =
-    while (!ready.await(PythonProcess.PollMillis, TimeUnit.MILLISECONDS)) {
-      if (!process.isAlive) {
-        gateway.shutdown()
-        throw died()
+  private def awaitReady(): Unit = {
+    val deadline = System.nanoTime + PythonProcess.StartLimit.toNanos
+    var isReady = false
+    try {
+      while (!isReady) {
+        isReady = ready.await(PythonProcess.PollMillis, TimeUnit.MILLISECONDS)
+        if (!isReady && !process.isAlive) throw died()
+        if (!isReady && System.nanoTime > deadline) {
+          throw new PythonUnavailable(s"${interpreter.command} did not attach within ${PythonProcess.StartLimit.toSeconds} s")
+        }
       }
-    }
+    } finally if (!isReady) stop()
+  }
 
   private def watch(answer: Promise[String]): Unit = daemon("metastore-python-watch") {
     while (!answer.isCompleted && !process.waitFor(PythonProcess.PollMillis, TimeUnit.MILLISECONDS)) {}
@@ -129,6 +135,7 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
 }
 
 object PythonProcess {
+  private val StartLimit = Duration(5, TimeUnit.MINUTES)
   private val LinesKept = 50
   private val PollMillis = 100L
   private val Missing = "No module named '?([A-Za-z0-9_]+)".r
