@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from metastore._format.values import typed
+from metastore._format.values import CUT_BYTES, typed
 from metastore._store import Store
 from metastore._store.location import beside
 from metastore._tables.names import quote
@@ -140,7 +140,8 @@ def check(stored: dict[str, Any], truth: dict[str, Any], rows: int) -> None:
 
 def _check_bound(stored: dict[str, Any], name: str, expected: Any) -> None:
     found, exact = stored[name], stored[f"{name}_exact"]
-    if exact is not False:
+    cut = isinstance(expected, (str, bytes)) and len(expected) > CUT_BYTES
+    if exact is not False and not (cut and found is None):
         assert found == expected, (stored["column"].name, name)
         return
     raw = expected.encode() if isinstance(expected, str) else bytes(expected)
