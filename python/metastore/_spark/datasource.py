@@ -6,16 +6,15 @@ location in its place before anything is read; without the shim a name cannot be
 
 from __future__ import annotations
 
-import sys
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from pyspark.sql.datasource import DataSource, DataSourceReader, EqualTo
+from pyspark.sql.datasource import DataSource, DataSourceReader
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator
+    from collections.abc import Iterator
 
     import pyarrow as pa
-    from pyspark.sql.datasource import Filter, InputPartition
+    from pyspark.sql.datasource import InputPartition
     from pyspark.sql.types import StructType
 
 _LATER = ("frequencies", "histograms", "histograms_wide", "ranks")
@@ -25,7 +24,7 @@ class MetastoreDataSource(DataSource):
     """The data source `metastore`.
 
     Options: `table` (a name) or `path` (a location; also the argument of `load`), and `view`: `summary` (default),
-    `files`, `columns` or `snapshots`.
+    `files`, `columns` or `snapshots`; for the view `columns` also `column` and `file`, to read only these.
 
     Example:
         >>> spark.read.format("metastore").option("view", "files").load("/warehouse/db/t")  # doctest: +SKIP
@@ -44,18 +43,16 @@ class MetastoreDataSource(DataSource):
         return ddl(VIEWS[self._view()])
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is the view's
-        """A reader of the view; one that takes filters only where Spark's worker hands them out.
+        """A reader of the view.
 
-        Spark refuses every read of a source that takes filters while `spark.sql.python.filterPushdown.enabled` is
-        false, which is its default.
+        It takes no filters: Spark 4.1 keeps a Python reader, with the filters of one query, for all later queries of
+        the same data frame, which would lose rows. The options `column` and `file` narrow what is read.
         """
         import metastore  # noqa: PLC0415 - as above
 
-        pushes = "pyspark.sql.worker.data_source_pushdown_filters" in sys.modules
-        kind = FilteringReader if pushes else Reader
         location, view = self._location(), self._view()
         metastore.open(location).check(view)  # here and not in the task, whose errors come with many lines of Java
-        return kind(location, view)
+        return Reader(location, view, self.options.get("column"), self.options.get("file"))
 
     def _view(self) -> str:
         from metastore._read.schemas import VIEWS  # noqa: PLC0415 - as above
@@ -86,39 +83,18 @@ class MetastoreDataSource(DataSource):
 class Reader(DataSourceReader):
     """Reads one view of the statistics at a location."""
 
-    def __init__(self, location: str, view: str) -> None:
+    def __init__(self, location: str, view: str, column: str | None, file: str | None) -> None:
         self._location = location
         self._view = view
-        self._column: str | None = None
-        self._file: str | None = None
+        self._column = column
+        self._file = file
 
     def read(self, partition: InputPartition) -> Iterator[pa.RecordBatch]:  # noqa: ARG002 - one partition
         """The rows, as Arrow batches."""
         import metastore  # noqa: PLC0415 - the worker imports what it needs
-        from metastore.errors import ColumnNotFound  # noqa: PLC0415 - as above
 
-        try:
-            found = metastore.open(self._location).view(self._view, self._column, self._file)
-        except ColumnNotFound:  # from a filter: nothing matches it
-            return iter(())
+        found = metastore.open(self._location).view(self._view, self._column, self._file)
         return iter(found.to_batches())
-
-
-class FilteringReader(Reader):
-    """The same, reading only the column or file that a filter names."""
-
-    def pushFilters(self, filters: list[Filter]) -> Iterable[Filter]:  # noqa: N802 - Spark's name
-        """Notes what narrows the search; Spark still applies every filter itself."""
-        if self._view == "columns":
-            for one in filters:
-                self._note(one)
-        return filters
-
-    def _note(self, one: Any) -> None:
-        if isinstance(one, EqualTo) and one.attribute == ("column_name",):
-            self._column = str(one.value)
-        if isinstance(one, EqualTo) and one.attribute == ("path",):
-            self._file = str(one.value)
 
 
 def ddl(schema: pa.Schema) -> str:
