@@ -17,7 +17,10 @@ object AttachedPython extends Logging {
   Runtime.getRuntime.addShutdownHook(new Thread(() => stop(), "metastore-python-stop"))
 
   /** Ends the process; the next statement starts another one. */
-  def stop(): Unit = process.foreach(_.stop())
+  def stop(): Unit = {
+    process.foreach(_.stop())
+    process = None
+  }
 
   /**
    * Runs one ANALYZE in Python, after those that came before it.

@@ -1,0 +1,128 @@
+"""ANALYZE as SQL."""
+
+from __future__ import annotations
+
+import pytest
+
+pytestmark = pytest.mark.spark
+
+REPORT = (
+    "table string, snapshot string, files bigint, files_read bigint, files_total bigint, rows bigint, columns bigint, "
+    "seconds double, refused array<string>, format string, bytes_read bigint, objects bigint, committed boolean"
+)
+
+
+@pytest.fixture
+def filled(spark, table):
+    spark.sql(f"INSERT INTO {table} SELECT id, concat('s', id), 'p' || id % 2 FROM range(10)")
+    return table
+
+
+def test_the_report_is_the_answer(spark, filled):
+    frame = spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS FOR ALL COLUMNS")
+    assert ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in frame.schema) == REPORT
+    row = frame.collect()[0]
+    assert (row["table"], row["files"], row["files_read"], row["rows"], row["columns"]) == (filled, 2, 2, 10, 3)
+    again = spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS FOR ALL COLUMNS").collect()[0]
+    assert (again["files_read"], again["snapshot"]) == (0, row["snapshot"])
+
+
+def test_partition_limits_every_form(spark, filled):
+    for form in ("", "FOR COLUMNS id", "FOR ALL COLUMNS"):
+        row = spark.sql(f"ANALYZE TABLE {filled} PARTITION (p = 'p1') COMPUTE STATISTICS {form}").collect()[0]
+        assert row["files_read"] == 1, form
+
+
+def test_columns_are_those_named(spark, filled):
+    spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS FOR COLUMNS id, S")
+    rows = spark.sql(f"SELECT column_name, q50 FROM metastore.summary('{filled}')").collect()
+    assert [row["column_name"] for row in rows if row["q50"] is not None] == ["id", "s"]
+
+
+@pytest.mark.parametrize(
+    ("statement", "text"),
+    [
+        (
+            "ANALYZE TABLE {t} COMPUTE STATISTICS FOR COLUMNS idd",
+            "[METASTORE_COLUMN_NOT_FOUND] {t} has no column 'idd'.",
+        ),
+        (
+            "ANALYZE TABLE {t} PARTITION (p = 'zz') COMPUTE STATISTICS",
+            "[METASTORE_INVALID_ARGUMENT] PARTITION: {t} has no data file with p = zz.",
+        ),
+        (
+            "ANALYZE TABLE {t} PARTITION (s = 's1') COMPUTE STATISTICS FOR ALL COLUMNS",
+            "[METASTORE_INVALID_ARGUMENT] PARTITION: s is not a partition column of {t}.",
+        ),
+    ],
+)
+def test_mistakes_get_one_line_and_write_nothing(spark, filled, statement, text):
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - the line is compared
+        spark.sql(statement.format(t=filled))
+    assert str(caught.value).startswith(text.format(t=filled))
+    assert spark.sql(f"SELECT * FROM metastore.snapshots('{filled}')").count() == 0
+
+
+def test_all_tables_of_a_namespace(spark, filled):
+    rows = {row["table"]: row for row in spark.sql("ANALYZE TABLES IN ice.db COMPUTE STATISTICS NOSCAN").collect()}
+    assert (rows[filled]["files"], rows[filled]["files_read"]) == (2, 0)
+    assert filled.removeprefix("ice.") in [
+        row["table"] for row in spark.sql("SELECT * FROM metastore.tables('ice.db')").collect()
+    ]
+
+
+def test_what_is_not_ours_stays_with_spark(spark):
+    spark.sql("CREATE TABLE sql_parquet (a INT) USING parquet")
+    try:
+        assert spark.sql("ANALYZE TABLE sql_parquet COMPUTE STATISTICS").columns == []
+    finally:
+        spark.sql("DROP TABLE sql_parquet")
+
+
+def test_formats_can_be_given_back_to_spark(spark, filled):
+    spark.conf.set("spark.metastore.analyze.formats", "delta,hudi")
+    try:
+        with pytest.raises(Exception, match="NOT_SUPPORTED_COMMAND_FOR_V2_TABLE"):
+            spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS")
+    finally:
+        spark.conf.unset("spark.metastore.analyze.formats")
+
+
+@pytest.mark.parametrize("python", ["/nowhere/python", "/bin/false"])
+def test_a_python_that_cannot_run_is_named(spark, filled, python):
+    spark.conf.set("spark.metastore.python", python)
+    try:
+        with pytest.raises(Exception, match=r"^\[METASTORE_ANALYZE_FAILED\] .*spark.metastore.python.*pip install"):
+            spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS")
+    finally:
+        spark.conf.unset("spark.metastore.python")
+
+
+def test_a_process_that_died_is_replaced(spark, filled):
+    spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS NOSCAN")
+    handle = spark._jvm.org.metastore.spark.analyze.AttachedPython.stop  # noqa: SLF001 - the shim itself is asked
+    handle()
+    row = spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS").collect()[0]
+    assert row["files_read"] == 2
+
+
+def test_the_session_of_the_driver_stays_the_default(spark, filled):
+    classic = spark._jvm.org.apache.spark.sql.classic.SparkSession  # noqa: SLF001 - the shim itself is asked
+    before = classic.getDefaultSession().get().sessionUUID()
+    spark.newSession().sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS NOSCAN")
+    assert classic.getDefaultSession().get().sessionUUID() == before
+
+
+def test_the_data_source_takes_names(spark, filled):
+    spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS FOR ALL COLUMNS")
+    source = spark.read.format("metastore").option("table", filled)
+    rows = {row["column_name"]: row for row in source.load().collect()}
+    assert (rows["id"]["lo_long"], rows["id"]["hi_long"], rows["s"]["lo_binary"]) == (0, 9, bytearray(b"s0"))
+    assert len(rows["id"]["percentiles_long"]) == 101
+    assert source.option("view", "files").load().count() == 2
+    assert spark.read.format("metastore").option("view", "snapshots").load(filled).count() == 1
+    located = spark.sql("SELECT location FROM metastore.tables('ice.db') WHERE table = 'db.sql_scratch'").collect()[0][
+        0
+    ]
+    same = {row["column_name"]: row for row in spark.read.format("metastore").load(located).collect()}
+    assert same == rows

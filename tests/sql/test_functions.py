@@ -1,0 +1,168 @@
+"""What the table functions answer."""
+
+from __future__ import annotations
+
+import pytest
+
+from metastore.settings import resolve
+
+pytestmark = pytest.mark.spark
+
+SUMMARY = (
+    "column_name string, column_type string, min string, max string, approx_unique bigint, avg double, std double, "
+    "q25 string, q50 string, q75 string, count bigint, null_percentage double, null_count bigint, nan_count bigint, "
+    "avg_len double, max_len bigint, top_value string, top_count bigint, size_bytes bigint, exact boolean, "
+    "distinct_error double, files bigint, files_total bigint, snapshot string, current boolean, analyzed_at timestamp"
+)
+COLUMNS = {
+    "summary('{t}')": SUMMARY,
+    "files('{t}')": "path string, size bigint, rows bigint, deleted_rows bigint, partition map<string,string>, "
+    "analyzed boolean, columns_analyzed bigint",
+    "columns('{t}')": "path string, column_name string, min string, max string, rows bigint, null_count bigint, "
+    "nan_count bigint, distinct bigint, frequencies_kept string",
+    "explain('SELECT * FROM {t}')": "scan int, table string, path string, kept boolean, reason string, "
+    "conjunct string, statistic string, rows bigint",
+    "snapshots('{t}')": "snapshot string, analyzed_at timestamp, files bigint, files_total bigint, rows bigint, "
+    "columns bigint, current boolean, size_bytes bigint, live_size_bytes bigint",
+    "tables('ice.db')": "table string, format string, location string, snapshot string, current boolean, "
+    "analyzed_at timestamp",
+    "settings()": "name string, value string, source string, default string, meaning string",
+    "help()": "function string, arguments string, columns string, meaning string",
+    "version()": "version string, spark string, scala string, format int, jar string",
+}
+
+
+@pytest.mark.parametrize("call", COLUMNS)
+def test_columns_and_types_are_as_promised(spark, analyzed, call):
+    found = spark.sql(f"SELECT * FROM metastore.{call.format(t=analyzed)}").schema
+    assert ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in found) == COLUMNS[call]
+
+
+def test_summary_has_a_row_for_every_leaf(spark, analyzed):
+    rows = {row["column_name"]: row for row in spark.sql(f"SELECT * FROM metastore.summary('{analyzed}')").collect()}
+    assert list(rows) == ["id", "s", "n.a", "n.`b.c`", "l", "p"]
+    found = rows["id"]
+    assert (found["min"], found["max"], found["count"], found["approx_unique"]) == ("0", "99", 100, 100)
+    assert (found["q25"], found["q50"], found["q75"]) == ("24", "49", "74")
+    assert found["avg"] == pytest.approx(49.5)
+    assert found["std"] == pytest.approx(29.011492, rel=1e-6)
+    assert (found["null_count"], found["null_percentage"], found["exact"], found["current"]) == (0, 0.0, True, True)
+    assert (found["files"], found["files_total"]) == (2, 2)
+    assert rows["n.`b.c`"]["max"] == "49.500000" or rows["n.`b.c`"]["max"] == "49.5"
+    assert (rows["l"]["min"], rows["l"]["count"], rows["l"]["null_count"]) == (None, 100, 0)
+
+
+def test_summary_takes_arguments_by_position_name_and_parameter(spark, analyzed):
+    snapshot = spark.sql(f"SELECT snapshot FROM metastore.snapshots('{analyzed}')").collect()[0][0]
+    calls = [
+        (f"metastore.summary('{analyzed}', NULL, {snapshot})", {}),
+        (f"metastore.summary(table => '{analyzed}', at => '{snapshot}')", {}),
+        ("metastore.summary(at => current_timestamp(), table => concat(:c, '.db.sql_analyzed'))", {"c": "ice"}),
+        ("metastore_summary(:t)", {"t": analyzed}),
+        ("metastore.summary('ice.`db`.`sql_analyzed`', at => 'main')", {}),
+    ]
+    for call, arguments in calls:
+        assert spark.sql(f"SELECT * FROM {call}", args=arguments).count() == 6, call
+
+
+def test_names_are_resolved_as_the_session_resolves_them(spark, analyzed):
+    spark.sql(f"CREATE OR REPLACE TEMPORARY VIEW sql_view AS SELECT * FROM {analyzed}")
+    spark.sql("USE ice.db")
+    try:
+        assert spark.sql("SELECT * FROM metastore.summary('sql_analyzed')").count() == 6
+        assert spark.sql("SELECT * FROM metastore.summary('db.sql_analyzed')").count() == 6
+        assert "sql_analyzed" in [
+            row["table"].split(".")[-1] for row in spark.sql("SELECT * FROM metastore.tables()").collect()
+        ]
+    finally:
+        spark.sql("USE spark_catalog.default")
+    with pytest.raises(Exception, match=r"^\[METASTORE_UNSUPPORTED_TABLE\] sql_view .*view"):
+        spark.sql("SELECT * FROM metastore.summary('sql_view')")
+
+
+def test_one_file_has_its_own_summary(spark, analyzed):
+    path = spark.sql(f"SELECT path FROM metastore.files('{analyzed}') WHERE partition['p'] = 'p1'").collect()[0][0]
+    rows = spark.sql(f"SELECT * FROM metastore.summary('{analyzed}', file => :f)", args={"f": path}).collect()
+    found = rows[0]
+    assert (found["min"], found["max"], found["count"], found["files"]) == ("1", "99", 50, 1)
+    assert spark.sql(f"SELECT * FROM metastore.columns('{analyzed}', 'ID') WHERE path = '{path}'").count() == 1
+
+
+def test_an_older_analyzed_snapshot_answers_for_its_descendants(spark, table):
+    spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 'x')")
+    spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS")
+    spark.sql(f"INSERT INTO {table} VALUES (2, 'b', 'y')")
+    spark.sql(f"ALTER TABLE {table} RENAME COLUMN s TO text")
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN extra INT")
+    rows = {row["column_name"]: row for row in spark.sql(f"SELECT * FROM metastore.summary('{table}')").collect()}
+    assert list(rows) == ["id", "text", "p", "extra"]
+    assert (rows["text"]["max"], rows["text"]["current"], rows["text"]["count"]) == ("a", False, 1)
+    assert (rows["extra"]["max"], rows["extra"]["files"]) == (None, 0)
+    analyzed = [row["analyzed"] for row in spark.sql(f"SELECT * FROM metastore.files('{table}')").collect()]
+    assert sorted(analyzed) == [False, True]
+
+
+def test_an_analyzed_empty_table_has_a_count_of_zero_and_nulls(spark, table):
+    spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS")
+    rows = spark.sql(f"SELECT * FROM metastore.summary('{table}')").collect()
+    assert [(row["count"], row["min"], row["null_percentage"], row["current"]) for row in rows] == [
+        (0, None, None, True)
+    ] * 3
+
+
+def test_without_statistics_nothing_is_answered(spark, table):
+    spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 'x')")
+    for function in ("summary", "columns"):
+        with pytest.raises(Exception, match=rf"^\[METASTORE_NO_STATISTICS\] {table} .* ANALYZE TABLE {table} COMPUTE"):
+            spark.sql(f"SELECT * FROM metastore.{function}('{table}')")
+    assert spark.sql(f"SELECT * FROM metastore.files('{table}') WHERE NOT analyzed").count() == 1
+    spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS NOSCAN")
+    with pytest.raises(Exception, match="METASTORE_NO_STATISTICS"):
+        spark.sql(f"SELECT * FROM metastore.summary('{table}')")
+
+
+@pytest.mark.parametrize(
+    ("call", "text"),
+    [
+        ("summary('ice.db.nope')", "[METASTORE_TABLE_NOT_FOUND] There is no table ice.db.nope."),
+        ("summary('a b')", "[METASTORE_INVALID_ARGUMENT] table: 'a b' is not the name of a table."),
+        ("summary('{t}.files')", "[METASTORE_UNSUPPORTED_TABLE] {t}.files is not supported: it is a metadata table."),
+        ("summary('{t}', at => 12)", "[METASTORE_INVALID_ARGUMENT] at: {t} has no snapshot 12."),
+        ("columns('{t}', 'idd')", "[METASTORE_COLUMN_NOT_FOUND] {t} has no column 'idd'. Did you mean id?"),
+        ("summary()", "[METASTORE_INVALID_ARGUMENT] metastore.summary: the argument table is missing."),
+        ("version(1)", "[METASTORE_INVALID_ARGUMENT] metastore.version: takes at most 0 arguments, not 1."),
+        (
+            "summary(tabel => 'x')",
+            "[METASTORE_INVALID_ARGUMENT] metastore.summary: there is no argument tabel. Did you mean table?",
+        ),
+        ("summary('x', table => 'y')", "[METASTORE_INVALID_ARGUMENT] metastore.summary: table is given twice."),
+    ],
+)
+def test_mistakes_get_one_line(spark, analyzed, call, text):
+    with pytest.raises(Exception) as caught:  # noqa: PT011 - the line is compared in full
+        spark.sql(f"SELECT * FROM metastore.{call.format(t=analyzed)}")
+    assert str(caught.value).split("\n")[0] == text.format(t=analyzed)
+
+
+def test_arguments_must_be_constants(spark):
+    with pytest.raises(Exception, match=r"^\[METASTORE_INVALID_ARGUMENT\] .* must be a constant"):
+        spark.sql("SELECT * FROM VALUES ('x') AS t(c), LATERAL metastore.summary(t.c)")
+
+
+def test_settings_are_those_of_the_python_registry(spark):
+    spark.conf.set("spark.metastore.histogram.bins", "77")
+    try:
+        found = {row["name"]: row for row in spark.sql("SELECT * FROM metastore.settings()").collect()}
+    finally:
+        spark.conf.unset("spark.metastore.histogram.bins")
+    assert set(found) == {one.setting.key for one in resolve()}
+    assert found["spark.metastore.histogram.bins"][1:3] == ("77", "spark")
+    assert {name: row["default"] for name, row in found.items()} == {
+        one.setting.key: one.setting.default for one in resolve()
+    }
+
+
+def test_help_lists_every_function(spark):
+    found = {row["function"]: row for row in spark.sql("SELECT * FROM metastore.help()").collect()}
+    assert {f"metastore.{call.split('(')[0]}" for call in COLUMNS} == set(found)
+    assert found["metastore.summary"]["arguments"] == "table [, file] [, at]"

@@ -1,0 +1,131 @@
+"""ANALYZE and summary where people run SQL: the shell, the Thrift server, Connect."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+import servers
+
+pytestmark = pytest.mark.spark
+
+SUMMARY = "SELECT column_name, min, max, count FROM metastore.summary('{t}') ORDER BY column_name"
+CREATE = "CREATE TABLE {t} USING iceberg AS SELECT id, 's' || id AS s FROM range(10)"
+ANALYZE = "ANALYZE TABLE {t} COMPUTE STATISTICS FOR ALL COLUMNS"
+
+
+@pytest.fixture
+def server_conf(spark_conf, tmp_path):
+    """The settings of the tests for a server of its own, with its own embedded catalog database."""
+    java = spark_conf["spark.driver.extraJavaOptions"].split(" -Dderby")[0]
+    return {
+        **spark_conf,
+        "spark.driver.memory": "1g",
+        "spark.driver.extraJavaOptions": f"{java} -Dderby.system.home={tmp_path}",
+        "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
+    }
+
+
+def test_the_sql_shell(server_conf, tmp_path):
+    statements = [text.format(t="ice.db.shell") for text in (CREATE, ANALYZE, SUMMARY, "DROP TABLE {t}")]
+    script = tmp_path / "script.sql"
+    script.write_text("CREATE NAMESPACE IF NOT EXISTS ice.db;\n" + ";\n".join(statements) + ";\n")
+    said = servers.run("spark-sql", "-f", str(script), conf=server_conf, folder=tmp_path)
+    assert "id\t0\t9\t10" in said
+    assert "s\ts0\ts9\t10" in said
+
+
+def test_the_thrift_server(server_conf, tmp_path):
+    port = servers.free_port()
+    conf = {
+        **server_conf,
+        "spark.hive.server2.thrift.port": str(port),
+        "spark.hive.server2.thrift.bind.host": "127.0.0.1",
+    }
+    statements = [text.format(t="ice.db.thrift") for text in (CREATE, ANALYZE, SUMMARY, "DROP TABLE {t}")]
+    with servers.serving("org.apache.spark.sql.hive.thriftserver.HiveThriftServer2", port, conf, tmp_path):
+        script = tmp_path / "script.sql"
+        script.write_text("CREATE NAMESPACE IF NOT EXISTS ice.db;\n" + ";\n".join(statements) + ";\n")
+        address = f"jdbc:hive2://127.0.0.1:{port}/"
+        said = servers.run("beeline", "--outputformat=csv2", "-u", address, "-f", str(script), folder=tmp_path)
+    assert "id,0,9,10" in said
+    assert "s,s0,s9,10" in said
+
+
+CLIENT = """
+import sys, tempfile, threading, time
+from pathlib import Path
+from pyspark.sql import SparkSession
+remote, table, names = sys.argv[1], sys.argv[2], sys.argv[3:]
+builder = SparkSession.builder.remote(remote)
+for pair in names:
+    builder = builder.config(*pair.split("=", 1))
+spark = builder.getOrCreate()
+spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.db").collect()
+spark.sql(f"CREATE TABLE {table} USING iceberg AS SELECT id, 's' || id AS s FROM range(10)").collect()
+print("ANALYZED", spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS").collect()[0]["rows"])
+query = "SELECT column_name, min, max, count FROM metastore.summary(:t) WHERE column_name = 'id'"
+print("SUMMARY", *spark.sql(query, args={"t": table}).collect()[0])
+print("SOURCE", spark.read.format("metastore").option("table", table).load().count())
+try:
+    spark.sql("SELECT * FROM metastore.summary('ice.db.nope')").collect()
+except Exception as error:
+    print("ERROR", type(error).__name__, str(error).splitlines()[0])
+with tempfile.TemporaryDirectory() as folder:
+    slow = Path(folder) / "python"
+    slow.write_text("#!/bin/sh\\nexec sleep 300\\n")
+    slow.chmod(0o755)
+    spark.conf.set("spark.metastore.python", str(slow))
+    timer = threading.Timer(5, spark.interruptAll)
+    timer.start()
+    start = time.monotonic()
+    try:
+        spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS").collect()
+    except Exception as error:
+        print("CANCELLED", "OPERATION_CANCELED" in str(error), time.monotonic() - start < 60)
+    timer.join()
+spark.conf.unset("spark.metastore.python")
+print("AGAIN", spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS").collect()[0]["files_read"])
+spark.sql(f"DROP TABLE {table}").collect()
+spark.stop()
+"""
+
+
+def client(remote, table, folder, conf):
+    command = [sys.executable, "-c", CLIENT, remote, table, *(f"{name}={value}" for name, value in conf.items())]
+    done = subprocess.run(
+        command,
+        env=servers.environment(),
+        cwd=folder,
+        check=False,
+        capture_output=True,
+        text=True,
+        timeout=servers.LIMIT,
+    )
+    assert done.returncode == 0, done.stdout + done.stderr
+    return done.stdout
+
+
+def check(said):
+    assert "ANALYZED 10" in said
+    assert "SUMMARY id 0 9 10" in said
+    assert "SOURCE 2" in said
+    assert "CANCELLED True True" in said
+    assert "AGAIN 0" in said
+    assert "ERROR AnalysisException [METASTORE_TABLE_NOT_FOUND] There is no table ice.db.nope." in said
+
+
+def test_a_local_connect_session(server_conf, tmp_path):
+    check(client("local[2]", "ice.db.connect_local", tmp_path, server_conf))
+
+
+def test_a_connect_server(server_conf, tmp_path):
+    port = servers.free_port()
+    conf = {
+        **server_conf,
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+    }
+    with servers.serving("org.apache.spark.sql.connect.service.SparkConnectServer", port, conf, tmp_path):
+        check(client(f"sc://127.0.0.1:{port}", "ice.db.connect", tmp_path, {}))
