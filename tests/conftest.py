@@ -27,6 +27,10 @@ appender.console.layout.pattern = %p %c{1}: %m%n%throwable{1}
 """
 
 
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--oracle-seed", type=int, default=None, help="repeats the oracle's random tables and predicates")
+
+
 @pytest.fixture(scope="session")
 def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
     """The folder of the Iceberg catalog `ice`."""

@@ -1,0 +1,71 @@
+"""The long run of the oracle, by hand or at night.
+
+    uv run python tests/oracle/campaign.py --verdicts 10000000 --seed 7
+
+Prints a line a round and the report at the end; exits with 1 when a file was skipped wrongly.
+"""
+
+from __future__ import annotations
+
+import argparse
+import os
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+sys.path.insert(0, str(Path(__file__).resolve().parent.parent))
+os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
+os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
+
+
+def main() -> int:
+    """Runs rounds until enough verdicts were given."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--verdicts", type=int, default=10_000_000)
+    parser.add_argument("--seed", type=int, default=int(time.time()))
+    parser.add_argument("--files", type=int, default=200, help="data files a table")
+    parser.add_argument("--predicates", type=int, default=500, help="predicates a table")
+    given = parser.parse_args()
+    from oracle.run import Campaign, Size  # noqa: PLC0415 - the path is set above
+
+    with tempfile.TemporaryDirectory(prefix="oracle-") as scratch:
+        session = _session(Path(scratch))
+        print(f"--seed {given.seed}", flush=True)
+        campaign = Campaign(session, Path(scratch), given.seed, Size(given.files, given.predicates))
+        campaign.until(given.verdicts, tell=lambda line: print(line, flush=True))
+        print(campaign.text())
+        session.stop()
+    wrong = [wrong for report in campaign.reports.values() for wrong in report.wrong]
+    for one in wrong:
+        print(one)
+    return 1 if wrong else 0
+
+
+def _session(scratch: Path):
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    from metastore import jars  # noqa: PLC0415
+
+    settings = {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "4g",
+        "spark.jars": str(jars.fetch("iceberg-4.1")),
+        "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
+        "spark.sql.catalog.ice.type": "hadoop",
+        "spark.sql.catalog.ice.warehouse": str(scratch / "warehouse"),
+        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
+    }
+    builder = SparkSession.builder.appName("oracle")
+    for key, value in settings.items():
+        builder = builder.config(key, value)
+    session = builder.getOrCreate()
+    session.sparkContext.setLogLevel("OFF")
+    return session
+
+
+if __name__ == "__main__":
+    sys.exit(main())

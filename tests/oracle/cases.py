@@ -1,0 +1,111 @@
+"""Cases as data: tables that some engine once lost rows of, replayed on the rules and on real tables.
+
+A case is an object of `tests/cases/*.json`:
+
+- `columns`: DDL. A first column `file_no` is added: the number of the file.
+- `steps`: a list of rows (SQL values) is one data file; a text is a statement, `{table}` stands for the name;
+  `ANALYZE` computes the statistics before what follows. At the end they are computed unless that was said already.
+- `analyze`: the only columns that have statistics. `properties` of the table, `conf` of the session.
+- `predicates`: `where`, the files with a matching row (`read`: exactly these), and those that may not be read (`skip`).
+"""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from oracle.tables import PROPERTIES
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+
+FOLDER = Path(__file__).parent.parent / "cases"
+
+
+@dataclass(frozen=True)
+class Case:
+    """One case, as its file tells it."""
+
+    name: str
+    columns: str
+    steps: Sequence[Any]
+    predicates: Sequence[dict[str, Any]]
+    seen: Sequence[str] = ()
+    analyze: Sequence[str] | None = None
+    properties: dict[str, str] = field(default_factory=dict)
+    conf: dict[str, str] = field(default_factory=dict)
+    note: str = ""
+
+    @property
+    def plain(self) -> bool:
+        """Whether the case is nothing but rows, so that the rules can be asked without a table."""
+        return all(isinstance(step, list) for step in self.steps)
+
+
+def load() -> Iterator[Case]:
+    """Yields all cases."""
+    for file in sorted(FOLDER.glob("*.json")):
+        for case in json.loads(file.read_text()):
+            yield Case(**case)
+
+
+def create(spark: SparkSession, case: Case, table: str, analyze: Callable[[Sequence[str] | None], None]) -> None:
+    """Makes the Iceberg table of a case; runs of files go in by one append, one task a file."""
+    properties = ", ".join(
+        f"'{k}' = '{v}'" for k, v in {"format-version": "2", **PROPERTIES, **case.properties}.items()
+    )
+    spark.sql(f"CREATE TABLE {table} (file_no INT, {case.columns}) USING iceberg TBLPROPERTIES ({properties})")
+    pending: list[list[str]] = []
+    number, analyzed = 0, False
+    for step in [*case.steps, None]:
+        if isinstance(step, list):
+            pending.append(step)
+            continue
+        if pending:
+            _append(spark, table, number, pending)
+            number, pending = number + len(pending), []
+        if step == "ANALYZE":
+            analyze(case.analyze)
+            analyzed = True
+        elif step is not None:
+            spark.sql(step.format(table=table))
+    if not analyzed:
+        analyze(case.analyze)
+
+
+def _append(spark: SparkSession, table: str, first: int, files: list[list[str]]) -> None:
+    schema = spark.table(table).schema
+    whole = None
+    for number, rows in enumerate(files, first):
+        values = ", ".join(f"({number}, {row})" for row in rows)
+        columns = ", ".join(
+            f"CAST(col{i + 1} AS {_ddl(f.dataType)}) AS `{_escaped(f.name)}`" for i, f in enumerate(schema.fields)
+        )
+        part = spark.sql(f"SELECT {columns} FROM VALUES {values}").coalesce(1)
+        whole = part if whole is None else whole.unionAll(part)
+    assert whole is not None
+    spark.conf.set("spark.sql.unionOutputPartitioning", "false")  # or Spark makes one task of them
+    try:
+        whole.writeTo(table).append()
+    finally:
+        spark.conf.unset("spark.sql.unionOutputPartitioning")
+
+
+def _escaped(name: str) -> str:
+    return name.replace("`", "``")
+
+
+def _ddl(kind: Any) -> str:
+    from pyspark.sql.types import ArrayType, MapType, StructType  # noqa: PLC0415 - Spark is there by now
+
+    if isinstance(kind, StructType):
+        return "STRUCT<" + ", ".join(f"`{_escaped(f.name)}`: {_ddl(f.dataType)}" for f in kind.fields) + ">"
+    if isinstance(kind, ArrayType):
+        return f"ARRAY<{_ddl(kind.elementType)}>"
+    if isinstance(kind, MapType):
+        return f"MAP<{_ddl(kind.keyType)}, {_ddl(kind.valueType)}>"
+    return str(kind.simpleString())

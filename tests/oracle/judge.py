@@ -1,0 +1,86 @@
+"""Runs predicates past Spark's truth, the product's verdict and what bounds prove."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from oracle.generate import Generator
+from oracle.minimise import smallest
+from oracle.report import Report, Wrong
+from oracle.truth import matching_files
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from random import Random
+
+    from pyspark.sql import SparkSession
+
+    from oracle.predicates import Predicate
+    from oracle.tables import Subject
+
+ZONES = ("UTC", "America/New_York", "Asia/Kolkata", "America/Sao_Paulo", "Pacific/Apia", "Europe/Berlin")
+
+
+class Pruner(Protocol):
+    """Whatever can be asked which files a predicate reads."""
+
+    def kept(self, predicates: Sequence[str]) -> list[frozenset[str]]: ...
+
+
+@dataclass(frozen=True)
+class Conditions:
+    """Settings of a session that change what a predicate means."""
+
+    time_zone: str
+    ansi: bool
+
+    @staticmethod
+    def draw(rng: Random) -> Conditions:
+        """Draws a time zone and a mode of errors."""
+        return Conditions(rng.choice(ZONES), rng.random() < 0.5)
+
+    def items(self) -> tuple[tuple[str, str], ...]:
+        """Returns the settings by name."""
+        return (("spark.sql.session.timeZone", self.time_zone), ("spark.sql.ansi.enabled", str(self.ansi).lower()))
+
+    def apply(self, spark: SparkSession) -> None:
+        """Sets them."""
+        for key, value in self.items():
+            spark.conf.set(key, value)
+
+
+def draw_predicates(subject: Subject, count: int, conditions: Conditions, rng: Random) -> list[Predicate]:
+    """Draws predicates over a subject."""
+    generator = Generator(subject, rng, ansi=conditions.ansi)
+    return [generator.predicate() for _ in range(count)]
+
+
+def judge(
+    spark: SparkSession,
+    subject: Subject,
+    predicates: Sequence[Predicate],
+    pruners: dict[str, Pruner],
+    conditions: Conditions,
+    reports: dict[str, Report],
+) -> None:
+    """Adds the verdicts of every pruner on every predicate and file to its report."""
+    conditions.apply(spark)
+    truths = matching_files(spark, subject, [p.sql() for p in predicates])
+    answered = [(p, truth) for p, truth in zip(predicates, truths, strict=True) if truth is not None]
+    excluded = [frozenset(f for f, zones in subject.zones.items() if not p.may_be(True, zones)) for p, _ in answered]  # noqa: FBT003
+    for source, pruner in pruners.items():
+        report = reports[source]
+        report.raised += len(predicates) - len(answered)
+        verdicts = pruner.kept([p.sql() for p, _ in answered])
+        for (predicate, truth), provable, kept in zip(answered, excluded, verdicts, strict=True):
+            assert not truth & provable, f"the oracle's own bounds are wrong: {predicate.sql()} on {subject.kind}"
+            report.count(predicate, len(subject.zones), len(kept), len(provable), len(provable & kept))
+            for file in sorted(truth - kept):
+                part = smallest(predicate, lambda p, f=file, by=pruner: _wrong(spark, subject, p, f, by))
+                report.wrong.append(Wrong(subject, part, file, source, conditions.items()))
+
+
+def _wrong(spark: SparkSession, subject: Subject, predicate: Predicate, file: str, pruner: Pruner) -> bool:
+    truth = matching_files(spark, subject, [predicate.sql()])[0]
+    return truth is not None and file in truth and file not in pruner.kept([predicate.sql()])[0]

@@ -1,0 +1,113 @@
+"""Counts what was asked and what was answered, by type and operator: a cell that nobody asked about is a hole."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from oracle.predicates import Predicate
+    from oracle.tables import Subject
+
+COMPARISONS = (
+    "=",
+    "<=>",
+    "<",
+    "<=",
+    ">",
+    ">=",
+    "<>",
+    "BETWEEN",
+    "NOT BETWEEN",
+    "IN",
+    "NOT IN",
+    "IS NULL",
+    "IS NOT NULL",
+)
+LOOSE = ("literal of another type", "column", "cast", "function")
+FAMILIES = (
+    *("boolean", "tinyint", "smallint", "int", "bigint", "float", "double", "decimal"),
+    *("date", "timestamp", "timestamp_ntz", "string", "binary"),
+)
+EXTRA = {("string", "LIKE"), ("string", "NOT LIKE"), ("string", "substring"), ("date", "year of date")}
+EXTRA |= {("int", "widening cast"), ("float", "widening cast"), ("collection", "function")}
+REQUIRED = frozenset({(t, op) for t in FAMILIES for op in (*COMPARISONS, *LOOSE)} | EXTRA)
+
+
+@dataclass(frozen=True)
+class Wrong:
+    """A file that was skipped although a row in it matches."""
+
+    subject: Subject
+    predicate: Predicate
+    file: str
+    source: str
+    conf: tuple[tuple[str, str], ...]
+
+    def __str__(self) -> str:
+        used = {leaf.sql for leaf in self.subject.leaves if leaf.sql in self.predicate.sql()}
+        values = {leaf.sql: self.subject.values[self.file][leaf] for leaf in self.subject.leaves if leaf.sql in used}
+        return f"{self.source} on {self.subject.kind}: {self.predicate.sql()} skips {values} with {dict(self.conf)}"
+
+
+@dataclass
+class Report:
+    """Verdicts so far: `needed` and `skipped` files per cell, what bounds prove and how much of it was used."""
+
+    verdicts: int = 0
+    raised: int = 0
+    cells: Counter[tuple[str, str]] = field(default_factory=Counter)
+    skipped: Counter[tuple[str, str]] = field(default_factory=Counter)
+    provable: Counter[tuple[str, str]] = field(default_factory=Counter)
+    proven: Counter[tuple[str, str]] = field(default_factory=Counter)
+    wrong: list[Wrong] = field(default_factory=list)
+    provable_verdicts: int = 0
+    proven_verdicts: int = 0
+    missed: Counter[str] = field(default_factory=Counter)
+
+    def count(self, predicate: Predicate, files: int, kept: int, provable: int, missed: int) -> None:
+        """Adds the verdicts of one predicate on `files` files."""
+        self.verdicts += files
+        self.provable_verdicts += provable
+        self.proven_verdicts += provable - missed
+        for name, operator in set(predicate.cells()):
+            cell = ("decimal" if name.startswith("decimal") else name, operator)
+            self.cells[cell] += files
+            self.skipped[cell] += files - kept
+            self.provable[cell] += provable
+            self.proven[cell] += provable - missed
+        if missed:
+            self.missed[predicate.sql()] += missed
+
+    @property
+    def power(self) -> float:
+        """Share of the files that bounds exclude and that were skipped."""
+        return self.proven_verdicts / max(self.provable_verdicts, 1)
+
+    def empty_cells(self) -> list[tuple[str, str]]:
+        """Returns what had to be asked and was not."""
+        return sorted(REQUIRED - set(self.cells))
+
+    def text(self) -> str:
+        """Returns the table of verdicts: asked, skipped, and the share of the provable that was skipped."""
+        operators = [
+            *COMPARISONS,
+            "LIKE",
+            "NOT LIKE",
+            *sorted({op for _, op in self.cells} - {*COMPARISONS, "LIKE", "NOT LIKE"}),
+        ]
+        lines = [f"{self.verdicts} verdicts, {len(self.wrong)} wrong, {self.raised} predicates raised"]
+        lines.append(f"provable {self.provable_verdicts}, skipped of these {self.power:.2%}")
+        lines.append("type, operator: verdicts, skipped, provable, skipped of the provable")
+        for name in sorted({t for t, _ in self.cells}):
+            for op in operators:
+                cell = (name, op)
+                if cell in self.cells:
+                    share = self.proven[cell] / self.provable[cell] if self.provable[cell] else 1.0
+                    lines.append(
+                        f"  {name:<14}{op:<24}"
+                        + "".join(f"{n[cell]:>8}" for n in (self.cells, self.skipped, self.provable))
+                        + f"{share:>8.1%}"
+                    )
+        return "\n".join(lines)

@@ -1,0 +1,124 @@
+"""Rounds of the oracle: a table, its statistics, random predicates, and a verdict on every file."""
+
+from __future__ import annotations
+
+import shutil
+import time
+from dataclasses import dataclass, field
+from random import Random
+from typing import TYPE_CHECKING
+
+import metastore
+from oracle import tables
+from oracle.judge import Conditions, Pruner, draw_predicates, judge
+from oracle.minimise import case_of
+from oracle.report import Report
+from oracle.verdicts import Queries, Rules, Stored
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+    from pathlib import Path
+
+    from pyspark.sql import SparkSession
+
+    from oracle.tables import Subject
+
+KINDS = (*tables.ICEBERG_KINDS, tables.PARQUET)
+SOURCES = ("stored statistics", "whole queries", "rules alone", "no statistics")
+
+
+@dataclass(frozen=True)
+class Size:
+    """How much one round asks: of the predicates, the first `queries` also go through whole queries."""
+
+    files: int = 100
+    predicates: int = 110
+    queries: int = 12
+
+
+@dataclass
+class Campaign:
+    """Rounds over one Spark session; every round is reproduced by the seed and its number."""
+
+    spark: SparkSession
+    scratch: Path
+    seed: int
+    size: Size = field(default_factory=Size)
+    reports: dict[str, Report] = field(default_factory=lambda: {source: Report() for source in SOURCES})
+
+    @property
+    def verdicts(self) -> int:
+        """Verdicts so far, of all sources."""
+        return sum(report.verdicts for report in self.reports.values())
+
+    def until(self, verdicts: int, tell: Callable[[str], None] = print) -> None:
+        """Runs rounds, at least one of each kind of table, until there are as many verdicts."""
+        number = 0
+        while self.verdicts < verdicts or number < len(KINDS):
+            began = time.monotonic()
+            self.round(number)
+            wrong = sum(len(report.wrong) for report in self.reports.values())
+            took = time.monotonic() - began
+            tell(
+                f"round {number} ({KINDS[number % len(KINDS)]}): {self.verdicts} verdicts, {wrong} wrong, {took:.1f} s"
+            )
+            number += 1
+
+    def text(self) -> str:
+        """Returns all reports."""
+        cases = [case_of(wrong) for report in self.reports.values() for wrong in report.wrong[:5]]
+        return "\n".join([*(f"== {source}\n{report.text()}" for source, report in self.reports.items()), *cases])
+
+    def round(self, number: int) -> None:
+        """Makes one table, judges it, and drops it."""
+        rng = Random(f"{self.seed}/{number}")
+        kind = KINDS[number % len(KINDS)]
+        folder = self.scratch / f"round-{number}"
+        if kind == tables.PARQUET:
+            self._plain_parquet(folder, rng)
+        else:
+            self._iceberg(f"ice.oracle.r{self.seed}_{number}", kind, folder, rng)
+        shutil.rmtree(folder, ignore_errors=True)
+
+    def _iceberg(self, name: str, kind: str, folder: Path, rng: Random) -> None:
+        spark = self.spark
+        spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.oracle")
+        subject = tables.iceberg(spark, name, kind, self.size.files, folder, rng)
+        metastore.analyze(spark, name, progress=False)
+        location, uuid = identity(spark, name)
+        conditions = Conditions.draw(rng)
+        stored = Stored(spark, subject, location, uuid)
+        assert not stored.unknown, f"ANALYZE left out {len(stored.unknown)} of {len(subject.zones)} files"
+        self._judge(subject, {"stored statistics": stored}, conditions, self.size.predicates, rng)
+        self._judge(subject, {"whole queries": Queries(spark, subject)}, conditions, self.size.queries, rng)
+        shutil.rmtree(f"{location}/_metastore")
+        self._without(subject, conditions, rng)
+        spark.sql(f"DROP TABLE {name}")
+
+    def _plain_parquet(self, folder: Path, rng: Random) -> None:
+        subject = tables.parquet(self.spark, folder, self.size.files // 4, rng)
+        self._judge(
+            subject, {"rules alone": Rules(self.spark, subject)}, Conditions.draw(rng), self.size.predicates, rng
+        )
+
+    def _judge(
+        self, subject: Subject, pruners: dict[str, Pruner], conditions: Conditions, count: int, rng: Random
+    ) -> None:
+        predicates = draw_predicates(subject, count, conditions, rng)
+        judge(self.spark, subject, predicates, pruners, conditions, self.reports)
+
+    def _without(self, subject: Subject, conditions: Conditions, rng: Random) -> None:
+        """Asks again what bounds exclude, with the statistics deleted: then nothing may be skipped."""
+        report = self.reports["no statistics"]
+        queries = Queries(self.spark, subject)
+        for predicate in draw_predicates(subject, self.size.queries, conditions, rng):
+            sql = predicate.sql()
+            if any(not predicate.may_be(True, zones) for zones in subject.zones.values()):  # noqa: FBT003
+                report.count(predicate, len(subject.zones), len(subject.zones), 0, 0)
+                assert not queries.skipped([sql])[0], f"skips without statistics: {sql}"
+
+
+def identity(spark: SparkSession, name: str) -> tuple[str, str]:
+    """Returns location and uuid of an Iceberg table."""
+    table = spark._jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+    return str(table.location()).removeprefix("file:"), str(table.uuid())

@@ -1,0 +1,205 @@
+"""The oracle's tables: Iceberg tables through every kind of change, directories of Parquet files, and their rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from oracle.columns import ICEBERG_SCALARS, SCALARS, Leaf
+from oracle.data import Design, random_design, write_files
+from oracle.zones import Zone, zone_of
+
+if TYPE_CHECKING:
+    from pathlib import Path
+    from random import Random
+
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import DataType, StructType
+
+# Iceberg's own bounds lose rows with NaN and -0.0: without them only the Metastore can drop a file.
+PROPERTIES = {"write.metadata.metrics.default": "none", "write.distribution-mode": "none"}
+ONE_FILE_A_TASK = {"spark.sql.files.openCostInBytes": "1g", "spark.sql.files.maxPartitionBytes": "1g"}
+PARQUET = "parquet"
+ICEBERG_KINDS = ("plain", "evolved", "deletes", "vectors", "partitioned", "defaults")
+
+
+@dataclass(frozen=True)
+class Subject:
+    """A relation under test.
+
+    `relation` is what stands behind FROM, `file` the expression that names a row's file, `zones` the bounds
+    of each file as they were before rows were deleted, `values` the values that they are bounds of.
+    """
+
+    kind: str
+    relation: str
+    file: str
+    leaves: tuple[Leaf, ...]
+    collections: tuple[str, ...]
+    zones: dict[str, dict[Leaf, Zone]]
+    values: dict[str, dict[Leaf, list[Any]]]
+
+    def sample(self, leaf: Leaf) -> list[Any]:
+        """All values of a column."""
+        return [v for of_file in self.values.values() for v in of_file[leaf]]
+
+
+def _copy(spark: SparkSession, folder: Path) -> DataFrame:
+    """Reads the files so that each becomes a task, and so a file of the table it is written to."""
+    for key, value in ONE_FILE_A_TASK.items():
+        spark.conf.set(key, value)
+    return spark.read.parquet(str(folder))
+
+
+def _create(frame: DataFrame, name: str, version: int) -> None:
+    writer = frame.writeTo(name).using("iceberg").tableProperty("format-version", str(version))
+    for key, value in PROPERTIES.items():
+        writer = writer.tableProperty(key, value)
+    modes = ("write.delete.mode", "write.update.mode", "write.merge.mode")
+    for mode in modes:
+        writer = writer.tableProperty(mode, "merge-on-read")
+    writer.create()
+
+
+def iceberg(spark: SparkSession, name: str, kind: str, files: int, scratch: Path, rng: Random) -> Subject:
+    """Makes an Iceberg table of about `files` data files.
+
+    Args:
+        spark: the session; its catalog holds the table.
+        name: catalog, namespace and table.
+        kind: one of ICEBERG_KINDS.
+        files: data files to write.
+        scratch: where files are drawn before they are copied into the table.
+        rng: decides everything random.
+    """
+    design = random_design(rng, ICEBERG_SCALARS)
+    before = files if kind in {"plain", "deletes", "vectors"} else files // 2
+    write_files(design, before, scratch / "before", rng)
+    _create(_copy(spark, scratch / "before"), name, 3 if kind in {"vectors", "defaults"} else 2)
+    if before < files:
+        changed = _evolve(spark, name, kind, design, rng)
+        write_files(changed, files - before, scratch / "after", rng)
+        _copy(spark, scratch / "after").writeTo(name).append()
+    subject = observe(spark, kind, name, "_file")
+    if kind in {"deletes", "vectors"}:
+        _delete(spark, name, rng)
+    return subject
+
+
+def _quoted(name: str) -> str:
+    return "`" + name.replace("`", "``") + "`"
+
+
+WIDER = {"int": "bigint", "float": "double", "decimal(9,2)": "decimal(12,2)", "decimal(18,4)": "decimal(30,4)"}
+
+
+def _evolve(spark: SparkSession, name: str, kind: str, design: Design, rng: Random) -> Design:
+    """Changes the table's schema or partitioning and returns the design of the files that follow."""
+    if kind == "partitioned":
+        spark.sql(f"ALTER TABLE {name} ADD PARTITION FIELD {rng.choice(['bucket(2, file_no)', 'file_no'])}")
+        return design
+    if kind == "defaults":
+        _add_with_defaults(spark, name)
+        added = (Leaf(("added_i",), "int"), Leaf(("added_s",), "string"), Leaf(("added_n",), "int"))
+        shapes = {**design.shapes, **dict.fromkeys(added, "narrow")}
+        return Design(design.leaves + added, shapes, design.collections)
+    top = [leaf for leaf in design.leaves if len(leaf.path) == 1 and leaf.path[0] != "file_no"]
+    renamed, again, swapped = rng.sample(top, 3)
+    leaves = {leaf: leaf for leaf in design.leaves}
+    spark.sql(
+        f"ALTER TABLE {name} RENAME COLUMN {_quoted(renamed.path[0])} TO `re named.{renamed.path[0].replace('`', '')}`"
+    )
+    leaves[renamed] = Leaf((f"re named.{renamed.path[0].replace('`', '')}",), renamed.type)
+    other = rng.choice(ICEBERG_SCALARS)
+    for column in (again, swapped):
+        spark.sql(f"ALTER TABLE {name} DROP COLUMN {_quoted(column.path[0])}")
+    spark.sql(f"ALTER TABLE {name} ADD COLUMN {_quoted(again.path[0])} {again.type}")
+    spark.sql(f"ALTER TABLE {name} ADD COLUMN {_quoted(swapped.path[0])} {other}")
+    leaves[swapped] = Leaf(swapped.path, other)
+    for old, new in list(leaves.items()):
+        if new.type in WIDER and old not in {swapped, again} and new.path[0] != "file_no":
+            spark.sql(f"ALTER TABLE {name} ALTER COLUMN {new.sql} TYPE {WIDER[new.type]}")
+    return Design(tuple(leaves.values()), {new: design.shapes[old] for old, new in leaves.items()}, design.collections)
+
+
+def _add_with_defaults(spark: SparkSession, name: str) -> None:
+    """Adds columns that old files do not hold: two have a value there all the same, one is null."""
+    jvm: Any = spark._jvm
+    types, literals = jvm.org.apache.iceberg.types.Types, jvm.org.apache.iceberg.expressions.Literal
+    table = jvm.org.apache.iceberg.spark.Spark3Util.loadIcebergTable(spark._jsparkSession, name)
+    change = table.updateSchema().addColumn("added_i", types.IntegerType.get(), literals.of(7))
+    change = change.addColumn("added_s", types.StringType.get(), literals.of("zz"))
+    change.addColumn("added_n", types.IntegerType.get()).commit()
+    spark.sql(f"REFRESH TABLE {name}")
+
+
+def _delete(spark: SparkSession, name: str, rng: Random) -> None:
+    """Deletes single rows of about half of the files, and every row of one."""
+    keys = spark.sql(f"SELECT _file, _pos FROM {name}").collect()
+    by_file: dict[str, list[int]] = {}
+    for row in keys:
+        by_file.setdefault(row["_file"], []).append(row["_pos"])
+    chosen = rng.sample(sorted(by_file), max(1, len(by_file) // 2))
+    doomed = [(f, p) for f in chosen for p in by_file[f] if rng.random() < 0.4]
+    doomed += [(chosen[0], p) for p in by_file[chosen[0]]]
+    spark.createDataFrame(doomed, "f string, p bigint").createOrReplaceTempView("doomed")
+    spark.sql(
+        f"MERGE INTO {name} t USING (SELECT DISTINCT f, p FROM doomed) d ON t._file = d.f AND t._pos = d.p "
+        "WHEN MATCHED THEN DELETE"
+    )
+
+
+def parquet(spark: SparkSession, folder: Path, files: int, rng: Random) -> Subject:
+    """Makes a directory of Parquet files, as any engine may have written them."""
+    write_files(random_design(rng, SCALARS), files, folder, rng)
+    return observe(spark, PARQUET, f"parquet.`{folder}`", "input_file_name()")
+
+
+def _readable(leaf: Leaf) -> str:
+    """SQL that brings a leaf's value to Python unchanged."""
+    if leaf.type == "string":
+        return f"CAST({leaf.sql} AS BINARY)"
+    if leaf.type == "date":
+        return f"unix_date({leaf.sql})"
+    if leaf.type == "timestamp":
+        return f"unix_micros({leaf.sql})"
+    if leaf.type == "timestamp_ntz":
+        return f"unix_micros(from_utc_timestamp(CAST({leaf.sql} AS TIMESTAMP), 'UTC'))"
+    return leaf.sql
+
+
+def leaves_of(schema: StructType) -> tuple[tuple[Leaf, ...], tuple[str, ...]]:
+    """Returns the scalar leaves of a schema and the names of its collections."""
+    from pyspark.sql.types import ArrayType, MapType, StructType  # noqa: PLC0415 - Spark is there by now
+
+    leaves: list[Leaf] = []
+    collections: list[str] = []
+
+    def visit(path: tuple[str, ...], of: DataType) -> None:
+        if isinstance(of, StructType):
+            for field in of.fields:
+                visit((*path, field.name), field.dataType)
+        elif isinstance(of, ArrayType | MapType):
+            collections.append(path[0])
+        else:
+            leaves.append(Leaf(path, of.simpleString()))
+
+    visit((), schema)
+    return tuple(leaves), tuple(collections)
+
+
+def observe(spark: SparkSession, kind: str, relation: str, file: str) -> Subject:
+    """Reads every row of every file, through Spark, and keeps bounds and samples."""
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    leaves, collections = leaves_of(spark.sql(f"SELECT * FROM {relation} LIMIT 0").schema)
+    columns = ", ".join(f"{_readable(leaf)} AS v{i}" for i, leaf in enumerate(leaves))
+    rows = spark.sql(f"SELECT {file} AS f, {columns} FROM {relation}").toArrow().to_pydict()
+    members: dict[str, list[int]] = {}
+    for place, name in enumerate(rows["f"]):
+        members.setdefault(name, []).append(place)
+    values = {
+        name: {leaf: [rows[f"v{i}"][p] for p in places] for i, leaf in enumerate(leaves)}
+        for name, places in members.items()
+    }
+    zones = {name: {leaf: zone_of(leaf.type, v) for leaf, v in of_file.items()} for name, of_file in values.items()}
+    return Subject(kind, relation, file, leaves, collections, zones, values)

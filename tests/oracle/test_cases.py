@@ -1,0 +1,122 @@
+"""Every case in tests/cases, on the rules alone and on real tables."""
+
+from __future__ import annotations
+
+import shutil
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+import metastore
+from oracle import cases, tables
+from oracle.truth import matching_files
+from oracle.verdicts import Queries, Rules
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+CASES = list(cases.load())
+NAMES = [case.name for case in CASES]
+
+
+@contextmanager
+def settings(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
+    before = {key: spark.conf.get(key, None) for key in values}
+    for key, value in values.items():
+        spark.conf.set(key, value)
+    try:
+        yield
+    finally:
+        for key, old in before.items():
+            if old is None:
+                spark.conf.unset(key)
+            else:
+                spark.conf.set(key, old)
+
+
+def location(spark: SparkSession, table: str) -> Path:
+    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+    return Path(next(r.data_type for r in rows if r.col_name == "Location").removeprefix("file:"))
+
+
+@pytest.fixture(scope="module")
+def made(spark: SparkSession) -> Callable[[str], tuple[cases.Case, str]]:
+    """Gives the table of a case, analyzed as the case says."""
+    tables_made: dict[str, str] = {}
+
+    def make(name: str) -> tuple[cases.Case, str]:
+        number, case = next((i, c) for i, c in enumerate(CASES) if c.name == name)
+        if name not in tables_made:
+            table = tables_made[name] = f"ice.db.case_{number}"
+
+            def analyze(columns: Sequence[str] | None) -> None:
+                metastore.analyze(spark, table, columns=columns, progress=False)
+
+            with settings(spark, case.conf):
+                cases.create(spark, case, table, analyze)
+        return case, tables_made[name]
+
+    return make
+
+
+def numbered(spark: SparkSession, table: str) -> dict[str, int]:
+    return {row["_file"]: row["file_no"] for row in spark.sql(f"SELECT DISTINCT _file, file_no FROM {table}").collect()}
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_a_query_reads_what_it_needs_and_skips_what_bounds_exclude(spark, made, name):
+    case, table = made(name)
+    numbers = numbered(spark, table)
+    subject = tables.observe(spark, "case", table, "_file")
+    for asked in case.predicates:
+        where = asked["where"]
+        with settings(spark, {**case.conf, **asked.get("conf", {})}):
+            if "SELECT" not in where and "rand" not in where:
+                truth = matching_files(spark, subject, [where])[0]
+                assert truth is not None, where
+                assert sorted(numbers[f] for f in truth) == asked["read"], f"the case is wrong: {where}"
+            kept = {numbers[f] for f in Queries(spark, subject).kept([where])[0] if f in numbers}
+            assert set(asked["read"]) <= kept, f"{where} has to read {asked['read']} and reads {kept}"
+            assert not set(asked["skip"]) & kept, f"{where} need not read {asked['skip']} and reads {kept}"
+
+
+@pytest.mark.parametrize("name", NAMES)
+def test_rows_are_the_same_without_the_metastore(spark, made, name):
+    case, table = made(name)
+    for asked in case.predicates:
+        query = f"SELECT * FROM {table} WHERE {asked['where']}"
+        with settings(spark, {**case.conf, **asked.get("conf", {})}):
+            with settings(spark, {"spark.metastore.enabled": "false"}):
+                without = sorted(str(row) for row in spark.sql(query).collect())
+            assert sorted(str(row) for row in spark.sql(query).collect()) == without, query
+
+
+@pytest.mark.parametrize("name", [case.name for case in CASES if case.plain and case.analyze is None])
+def test_the_rules_alone_agree(spark, made, name):
+    case, table = made(name)
+    numbers = numbered(spark, table)
+    subject = tables.observe(spark, "case", table, "_file")
+    rules = Rules(spark, subject)
+    for asked in case.predicates:
+        if "SELECT" in asked["where"]:
+            continue
+        with settings(spark, {**case.conf, **asked.get("conf", {})}):
+            kept = {numbers[f] for f in rules.kept([asked["where"]])[0]}
+        assert set(asked["read"]) <= kept, asked["where"]
+        assert not set(asked["skip"]) & kept, asked["where"]
+
+
+def test_without_statistics_nothing_is_skipped(spark, made):
+    """Last in this module: it deletes the statistics."""
+    for case, table in map(made, NAMES):
+        shutil.rmtree(location(spark, table) / "_metastore")
+        subject = tables.observe(spark, "case", table, "_file")
+        asked = [p["where"] for p in case.predicates if p["skip"]]
+        with settings(spark, {**case.conf, "spark.sql.ansi.enabled": "false"}):
+            for where, skipped in zip(asked, Queries(spark, subject).skipped(asked), strict=True):
+                assert not skipped, where

@@ -1,0 +1,48 @@
+"""Soundness and power of pruning: random tables and predicates against Spark's own answer on the rows."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+
+from oracle.report import REQUIRED
+from oracle.run import Campaign, Size
+
+pytestmark = pytest.mark.spark
+
+VERDICTS = 100_000
+POWER = 0.97
+
+
+@pytest.fixture(scope="module")
+def campaign(spark, tmp_path_factory, request):
+    seed = request.config.getoption("--oracle-seed") or int(time.time())
+    print(f"\n--oracle-seed={seed}")
+    running = Campaign(spark, tmp_path_factory.mktemp("oracle"), seed, Size())
+    try:
+        running.until(VERDICTS)
+    finally:
+        for key in ("spark.sql.session.timeZone", "spark.sql.ansi.enabled"):
+            spark.conf.unset(key)
+        print(running.text())
+    return running
+
+
+def test_no_file_with_a_matching_row_is_skipped(campaign):
+    wrong = [str(wrong) for report in campaign.reports.values() for wrong in report.wrong]
+    assert not wrong, "\n".join(wrong[:20])
+
+
+def test_enough_was_asked(campaign):
+    assert campaign.verdicts >= VERDICTS
+    assert all(report.verdicts for report in campaign.reports.values())
+    asked = {cell for report in campaign.reports.values() for cell in report.cells}
+    assert not REQUIRED - asked
+
+
+@pytest.mark.parametrize("source", ["stored statistics", "whole queries", "rules alone"])
+def test_what_bounds_exclude_is_skipped(campaign, source):
+    report = campaign.reports[source]
+    assert report.provable_verdicts > report.verdicts / 20
+    assert report.power >= POWER, report.missed.most_common(20)

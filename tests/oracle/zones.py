@@ -1,0 +1,86 @@
+"""What true bounds of a file allow: written from the values, knowing nothing of the pruner under test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from oracle.columns import BYTES, is_nan
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+CUT = 64
+
+
+@dataclass(frozen=True)
+class Zone:
+    """Bounds of one leaf in one file: `lo` and `hi` enclose what is neither null nor NaN.
+
+    `present` tells whether such values exist; `hi` is None where a cut string has no upper bound.
+    """
+
+    nulls: int
+    nans: int
+    present: bool
+    lo: Any = None
+    hi: Any = None
+    exact: bool = True
+
+    def has_value(self) -> bool:
+        """Tells whether any row is not null."""
+        return self.present or self.nans > 0
+
+
+def zone_of(name: str, values: Sequence[Any]) -> Zone:
+    """Returns the bounds of a file's values as the statistics are to hold them."""
+    ordinary = [v for v in values if v is not None and not is_nan(v)]
+    nulls = sum(v is None for v in values)
+    nans = len(values) - nulls - len(ordinary)
+    if not ordinary:
+        return Zone(nulls, nans, present=False)
+    lo, hi = min(ordinary), max(ordinary)
+    if name not in BYTES or max(len(lo), len(hi)) <= CUT:
+        return Zone(nulls, nans, present=True, lo=lo, hi=hi)
+    return Zone(nulls, nans, present=True, lo=lo[:CUT], hi=hi if len(hi) <= CUT else _above(hi[:CUT]), exact=False)
+
+
+def _above(prefix: bytes) -> bytes | None:
+    kept = prefix.rstrip(b"\xff")
+    return kept[:-1] + bytes([kept[-1] + 1]) if kept else None
+
+
+def _key(value: Any) -> tuple[bool, Any]:
+    """Spark's order: NaN is equal to itself and above everything."""
+    return (True, 0) if is_nan(value) else (False, value)
+
+
+def _holds(op: str, left: Any, right: Any) -> bool:
+    a, b = _key(left), _key(right)
+    return {"=": a == b, "<": a < b, "<=": a <= b, ">": a > b, ">=": a >= b, "<>": a != b}[op]
+
+
+def may_hold(op: str, zone: Zone, value: Any) -> bool:
+    """Tells whether some non-null row of the file may satisfy `column op value`."""
+    if zone.nans and _holds(op, float("nan"), value):
+        return True
+    if not zone.present:
+        return False
+    above_all = is_nan(value)
+    if op in {"<", "<="}:
+        return above_all or _holds(op, zone.lo, value)
+    if op in {">", ">="}:
+        return not above_all and (zone.hi is None or _holds(op, zone.hi, value))
+    if op == "=":
+        return not above_all and zone.lo <= value and (zone.hi is None or value <= zone.hi)
+    return above_all or not (zone.exact and zone.lo == zone.hi == value)
+
+
+def may_start_with(zone: Zone, prefix: bytes, *, negated: bool) -> bool:
+    """Tells whether some non-null row may (not) start with the prefix."""
+    if not zone.present:
+        return False
+    size = len(prefix)
+    if negated:
+        return not (zone.lo[:size] == prefix and zone.hi is not None and zone.hi[:size] == prefix)
+    return zone.lo[:size] <= prefix and (zone.hi is None or zone.hi >= prefix)
