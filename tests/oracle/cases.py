@@ -1,6 +1,6 @@
 """Cases as data: tables that some engine once lost rows of, replayed on the rules and on real tables.
 
-A case is an object of `tests/cases/*.json`:
+A case is an object of `tests/cases/tables/*.json`:
 
 - `columns`: DDL. A first column `file_no` is added: the number of the file.
 - `steps`: a list of rows (SQL values) is one data file; a text is a statement, `{table}` stands for the name;
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-FOLDER = Path(__file__).parent.parent / "cases"
+FOLDER = Path(__file__).parent.parent / "cases/tables"
 
 
 @dataclass(frozen=True)

@@ -24,7 +24,7 @@ def smallest(predicate: Predicate, fails: Callable[[Predicate], bool]) -> Predic
 
 
 def case_of(wrong: Wrong) -> str:
-    """Returns a case for `tests/cases`, with one file; fields of structs become columns of their own."""
+    """Returns a case for `tests/cases/tables`, with one file; fields of structs become columns of their own."""
     text = wrong.predicate.sql()
     used = [leaf for leaf in wrong.subject.leaves if leaf.sql in text]
     names = {leaf: f"c{i}" for i, leaf in enumerate(used)}

@@ -1,4 +1,4 @@
-"""Every case in tests/cases, on the rules alone and on real tables."""
+"""Every case in tests/cases/tables, on the rules alone and on real tables."""
 
 from __future__ import annotations
 
