@@ -29,6 +29,7 @@ def asked(spark, tmp_path_factory, request):
         metastore.analyze(spark, name, progress=False)
         predicates = [p.sql() for p in draw_predicates(subject, 25, Conditions("UTC", ansi=False), rng)]
         spark.conf.set("spark.sql.ansi.enabled", "false")
+        predicates = [p for p in predicates if "AS binary" not in p]  # Spark cannot hand a null of it to Iceberg
         truths = matching_files(spark, subject, predicates)
         found.append((name, [p for p, truth in zip(predicates, truths, strict=True) if truth is not None]))
     yield found

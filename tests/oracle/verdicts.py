@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING, Any
 
+from py4j.protocol import Py4JJavaError
 from pyspark.sql.types import StructField, StructType
 
 from oracle.columns import BYTES
@@ -94,6 +95,7 @@ class Queries:
     def __init__(self, spark: SparkSession, subject: Subject) -> None:
         self.spark = spark
         self.relation = subject.relation
+        self.files = list(subject.zones)
 
     def kept(self, predicates: Sequence[str]) -> list[frozenset[str]]:
         """Returns for every predicate the files that a query would read."""
@@ -107,6 +109,22 @@ class Queries:
         """Returns for every file of a query's scan whether it is read; nothing where Spark needs no scan."""
         jvm: Any = self.spark._jvm
         query = f"SELECT * FROM {self.relation} WHERE {predicate}"
-        rows = jvm.org.metastore.spark.explain.ExplainQuery.decisions(self.spark._jsparkSession, query)
+        try:
+            rows = jvm.org.metastore.spark.explain.ExplainQuery.decisions(self.spark._jsparkSession, query)
+        except Py4JJavaError:
+            if self._plans_without_us(query):
+                raise
+            return dict.fromkeys(self.files, True)
         found = [rows.apply(i) for i in range(rows.size())]
         return {row.path().get(): row.kept() for row in found if row.path().isDefined()}
+
+    def _plans_without_us(self, query: str) -> bool:
+        """Tells whether Spark can plan a query: it cannot hand a null of type binary to Iceberg."""
+        self.spark.conf.set("spark.metastore.enabled", "false")
+        try:
+            self.spark.sql(query)._jdf.queryExecution().optimizedPlan()
+        except Py4JJavaError:
+            return False
+        finally:
+            self.spark.conf.unset("spark.metastore.enabled")
+        return True

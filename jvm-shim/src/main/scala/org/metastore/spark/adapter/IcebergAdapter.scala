@@ -81,7 +81,8 @@ private[adapter] final class IcebergRequest(
 
   private def resolver(schema: Option[IcebergSchema]): ColumnResolver = new ColumnResolver {
     override def key(root: Attribute, path: Seq[String]): Option[String] =
-      if (output.exists(_.exprId == root.exprId)) keyOf(schema, root.name +: path) else None
+      // By the relation's own name: in a query it stands as the user wrote it, in any case.
+      output.find(_.exprId == root.exprId).flatMap(column => keyOf(schema, column.name +: path))
   }
 
   private def keyOf(schema: Option[IcebergSchema], path: Seq[String]): Option[String] =
