@@ -6,7 +6,8 @@ import subprocess
 import sys
 
 import pytest
-import servers
+
+from sql import servers
 
 pytestmark = pytest.mark.spark
 
