@@ -57,6 +57,7 @@ private[adapter] final class ScanPlanner(
           val counted = rows.indices.map(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
           val outcome = judge(joined, conjuncts, resolver)
           val decided = decision(table, list, counted, outcome, distrusted, known.fingerprint)
+          if (decided.trouble.isEmpty) context.succeeded()
           ScanPlanner.tell(decided)
           val numbers = new ScanStatistics(joined, decided, files(_).liveRows, tableDistinct(table, known))
           Planned(decided, Some(numbers))

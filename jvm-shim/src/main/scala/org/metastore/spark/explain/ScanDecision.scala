@@ -40,10 +40,14 @@ final class ScanDecision(
 
   /** The text on the scan in EXPLAIN. */
   def label: String = outcome match {
-    case Right(_) => s"[Metastore: $before -> $after files]"
+    case Right(_) => s"[Metastore: $before -> $after files${trouble.fold("")(why => s", ${why.sentence}")}]"
     case Left(reason) if reason.code == ReasonCode.Failed => "[Metastore: failed, the log says why]"
     case Left(reason) => s"[Metastore: ${reason.sentence}]"
   }
+
+  /** Why statistics that exist could not be used for some conjunct. */
+  def trouble: Option[Reason] =
+    outcome.toOption.toSeq.flatMap(_.verdicts.unused.values).find(why => ScanDecision.troubles(why.code))
 
   /** Why a file is read or not. */
   def reason(file: Int): Reason = outcome match {
@@ -64,6 +68,8 @@ final class ScanDecision(
 }
 
 object ScanDecision {
+  private val troubles = Set[ReasonCode](ReasonCode.PlanningTimeout, ReasonCode.DamagedObject, ReasonCode.StoreUnreadable)
+
   /** The verdicts and the conjuncts that they are about. */
   final case class Verdict(verdicts: Verdicts, conjuncts: IndexedSeq[String])
 
