@@ -27,7 +27,7 @@ def spark35_folder() -> Path:
     """Installs the group `spark35`, without this project, and returns its pyspark folder."""
     command = ["uv", "sync", "--quiet", "--no-default-groups", "--group", "spark35", "--no-install-project"]
     environment = {**os.environ, "UV_PROJECT_ENVIRONMENT": str(SPARK35)}
-    subprocess.run(command, check=True, cwd=ROOT, env=environment)  # noqa: S607 - uv is how the project is run
+    subprocess.run(command, check=True, cwd=ROOT, env=environment)
     return next(SPARK35.glob("lib/python3.*/site-packages/pyspark"))
 
 

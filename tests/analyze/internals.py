@@ -9,11 +9,11 @@ if TYPE_CHECKING:
 
 
 def java(spark: SparkSession) -> Any:
-    return spark._jvm  # noqa: SLF001 - PySpark has no public door to the JVM
+    return spark._jvm
 
 
 def loaded(spark: SparkSession, table: str) -> Any:
-    session = spark._jsparkSession  # noqa: SLF001 - see above
+    session = spark._jsparkSession
     return java(spark).org.apache.iceberg.spark.Spark3Util.loadIcebergTable(session, table)
 
 

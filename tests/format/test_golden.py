@@ -20,7 +20,7 @@ def test_what_is_written_is_read(tmp_path):
     rows = []
     for ref in manifest.blocks[0].summary:
         rows += store.get(ref.object).to_pylist(maps_as_pydicts="strict")
-    for row, wanted in zip(rows, golden._summary_rows(), strict=True):  # noqa: SLF001 - typed rows
+    for row, wanted in zip(rows, golden._summary_rows(), strict=True):
         wanted["sum_exact"] = None if wanted.get("sum_exact") is None else Decimal(wanted["sum_exact"])
         assert {k: v for k, v in row.items() if v is not None} == {k: v for k, v in wanted.items() if v is not None}
 

@@ -113,7 +113,7 @@ def test_digests_are_those_of_the_chunks():
 def test_chunks_fill_the_object_from_its_magic_to_its_footer():
     ref, data = object_of("summary", a_summary(), [3, 3, 6])
     metadata = pq.read_metadata(io.BytesIO(data))
-    spans = sorted(objects._chunks(metadata))  # noqa: SLF001 - every byte has to be vouched for
+    spans = sorted(objects._chunks(metadata))
     ends = [start + length for start, length in spans]
     assert [start for start, _ in spans] == [4, *ends[:-1]]
     assert ends[-1] == ref.length - ref.footer_length

@@ -1,6 +1,5 @@
 """What Spark planned and really read, taken from executed plans."""
 
-# ruff: noqa: SLF001 - the JVM behind a session has no public name
 from __future__ import annotations
 
 import re

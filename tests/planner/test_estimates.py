@@ -1,6 +1,5 @@
 """What the optimizer believes: the numbers of the files that are read, and nothing that misleads it."""
 
-# ruff: noqa: SLF001 - the JVM behind a session has no public name
 from __future__ import annotations
 
 import pytest

@@ -1,6 +1,5 @@
 """`ExplainQuery`: which data files a query would read, and why, without running it."""
 
-# ruff: noqa: SLF001 - the JVM behind a session has no public name
 from __future__ import annotations
 
 import pytest

@@ -1,6 +1,5 @@
 """What may never lose a row, even where the statistics lie: writes, streams, and everything switched off."""
 
-# ruff: noqa: SLF001 - the JVM behind a session has no public name
 from __future__ import annotations
 
 import pytest

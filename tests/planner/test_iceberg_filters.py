@@ -1,6 +1,5 @@
 """Filters on an Iceberg table of four files: the right rows, and only the files that can hold them."""
 
-# ruff: noqa: SLF001 - the JVM behind a session has no public name
 from __future__ import annotations
 
 import pytest

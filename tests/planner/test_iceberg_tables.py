@@ -1,6 +1,5 @@
 """Iceberg tables with a history: snapshots, branches, deletes, schemas that changed."""
 
-# ruff: noqa: SLF001 - the JVM behind a session has no public name
 from __future__ import annotations
 
 import pytest

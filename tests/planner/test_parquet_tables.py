@@ -1,6 +1,5 @@
 """Plain Parquet tables, which Spark reads by its own file source."""
 
-# ruff: noqa: SLF001 - the JVM behind a session has no public name
 from __future__ import annotations
 
 import os

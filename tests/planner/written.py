@@ -1,6 +1,5 @@
 """Statistics written by hand, through the real format: what they say is up to the test, right or wrong."""
 
-# ruff: noqa: SLF001 - the JVM behind a session has no public name
 from __future__ import annotations
 
 import json

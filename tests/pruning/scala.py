@@ -7,7 +7,7 @@ from typing import Any
 
 def module(spark, name: str) -> Any:
     """The Scala object of that full name."""
-    package = spark._jvm  # noqa: SLF001 - the shim has no Python interface for its inner parts
+    package = spark._jvm
     *parts, last = name.split(".")
     for part in parts:
         package = getattr(package, part)
@@ -24,11 +24,11 @@ def items(seq: Any) -> list[Any]:
 
 def pairs(scala_map: Any) -> dict[Any, Any]:
     entries = scala_map.toSeq()
-    return {entry._1(): entry._2() for entry in items(entries)}  # noqa: SLF001 - fields of a tuple
+    return {entry._1(): entry._2() for entry in items(entries)}
 
 
 def open_store(spark, folder) -> Any:
-    conf = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001
+    conf = spark._jsparkSession.sessionState().newHadoopConf()
     return module(spark, "org.metastore.spark.store.StatisticsStore").open(str(folder), conf)
 
 

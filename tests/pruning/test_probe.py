@@ -15,12 +15,12 @@ CASES = json.loads((Path(__file__).parents[1] / "cases" / "pruning.json").read_t
 @pytest.fixture(scope="module")
 def verdicts(spark):
     """For every predicate of every case: (kept, proven to match fully)."""
-    probes = spark._jvm.org.metastore.spark.pruning.PruningProbe  # noqa: SLF001
+    probes = spark._jvm.org.metastore.spark.pruning.PruningProbe
     answers = {}
     for i, case in enumerate(CASES):
         for setting, value in case.get("conf", {}).items():
             spark.conf.set(setting, value)
-        probe = probes.ofZones(spark._jsparkSession, case["schema"], json.dumps([case["zone"]]))  # noqa: SLF001
+        probe = probes.ofZones(spark._jsparkSession, case["schema"], json.dumps([case["zone"]]))
         for verdict in ("skip", "keep", "all"):
             for predicate in case.get(verdict, []):
                 answers[i, predicate] = probe.kept(predicate), probe.matchedFully(predicate)

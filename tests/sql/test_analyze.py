@@ -100,14 +100,14 @@ def test_a_python_that_cannot_run_is_named(spark, filled, python):
 
 def test_a_process_that_died_is_replaced(spark, filled):
     spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS NOSCAN")
-    handle = spark._jvm.org.metastore.spark.analyze.AttachedPython.stop  # noqa: SLF001 - the shim itself is asked
+    handle = spark._jvm.org.metastore.spark.analyze.AttachedPython.stop
     handle()
     row = spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS").collect()[0]
     assert row["files_read"] == 2
 
 
 def test_the_session_of_the_driver_stays_the_default(spark, filled):
-    classic = spark._jvm.org.apache.spark.sql.classic.SparkSession  # noqa: SLF001 - the shim itself is asked
+    classic = spark._jvm.org.apache.spark.sql.classic.SparkSession
     before = classic.getDefaultSession().get().sessionUUID()
     spark.newSession().sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS NOSCAN")
     assert classic.getDefaultSession().get().sessionUUID() == before

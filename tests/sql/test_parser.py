@@ -15,7 +15,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.mark.parametrize("case", CASES, ids=[case["sql"] for case in CASES])
 def test_only_table_functions_are_rewritten(spark, case):
-    rewrite = spark._jvm.org.metastore.spark.sql.DotNames.rewrite  # noqa: SLF001 - the shim itself is asked
+    rewrite = spark._jvm.org.metastore.spark.sql.DotNames.rewrite
     found = rewrite(case["sql"])
     assert found == (case["rewritten"] or case["sql"])
     assert len(found) == len(case["sql"])

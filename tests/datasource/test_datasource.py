@@ -1,0 +1,154 @@
+"""`format("metastore")` and the Python verbs on one real table: the same answers in all ways."""
+
+from __future__ import annotations
+
+import pytest
+from pyspark.errors import PySparkException
+
+import metastore
+from metastore._read import schemas
+from metastore.errors import ColumnNotFound, NoStatistics, TableNotFound
+
+pytestmark = pytest.mark.spark
+
+TABLE = "ice.db.read_by_source"
+
+
+@pytest.fixture(scope="module")
+def table(spark, warehouse):
+    spark.sql(
+        f"CREATE TABLE {TABLE} (id INT, name STRING, price DECIMAL(10,2), day DATE, at TIMESTAMP, x DOUBLE, "
+        "st STRUCT<a: INT, `b.c`: STRING>, tags ARRAY<STRING>, ok BOOLEAN) USING iceberg"
+    )
+    for part in range(3):
+        spark.sql(
+            f"INSERT INTO {TABLE} SELECT CAST(id + {part * 100} AS INT), concat('n', id), CAST(id AS DECIMAL(10,2)), "
+            f"date_add(DATE'2024-01-01', {part}), TIMESTAMP'2024-01-01 00:00:00' + make_dt_interval(id), "
+            "IF(id = 3, double('NaN'), id / 3), named_struct('a', CAST(id AS INT), 'b.c', 's'), array('t'), id > 5 "
+            "FROM range(0, 10, 1, 1)"
+        )
+    metastore.analyze(spark, TABLE, progress=False)
+    return f"{warehouse}/db/read_by_source"
+
+
+def without_empty_partition(row):
+    return {name: value or None if name == "partition" else value for name, value in row.items()}
+
+
+def source(spark, view, **options):
+    return spark.read.format("metastore").options(view=view, **options)
+
+
+@pytest.mark.parametrize("verb", ["summary", "files", "columns", "snapshots"])
+def test_sql_and_location_say_the_same(spark, table, verb):
+    by_sql = getattr(metastore, verb)(spark, TABLE)
+    by_location = getattr(metastore.open(table), verb)()
+    assert by_sql.columns == by_location.columns
+    key = lambda row: str(row.get("path", "")) + str(row.get("column_name", ""))  # noqa: E731 - a sort key
+    for one, other in zip(sorted(by_sql, key=key), sorted(by_location, key=key), strict=True):
+        assert without_empty_partition(one) == without_empty_partition(other)
+
+
+def test_summary_of_one_file_says_the_same(spark, table):
+    path = metastore.files(spark, TABLE)[0]["path"]
+    assert list(metastore.summary(spark, TABLE, file=path)) == list(metastore.open(table).summary(file=path))
+
+
+@pytest.mark.parametrize("view", list(schemas.VIEWS))
+def test_every_view_by_location(spark, table, view):
+    frame = source(spark, view).load(table)
+    assert frame.columns == schemas.VIEWS[view].names
+    assert frame.count() == metastore.open(table).view(view).num_rows > 0
+
+
+def test_values_are_typed(spark, table):
+    frame = source(spark, "columns").load(table).where("column_name = 'id'")
+    assert sorted((row.lo_long, row.hi_long) for row in frame.collect()) == [(0, 9), (100, 109), (200, 209)]
+
+
+@pytest.mark.parametrize("pushed", ["true", "false"])
+def test_filters_work_pushed_or_not(spark, table, pushed):
+    spark.conf.set("spark.sql.python.filterPushdown.enabled", pushed)
+    try:
+        path = metastore.open(table).files()[0]["path"]
+        frame = source(spark, "columns").load(table)
+        one = frame.where((frame.column_name == "id") & (frame.path == path)).collect()
+        assert [(row.path, row.column_name) for row in one] == [(path, "id")]
+        assert frame.where("column_name = 'none'").count() == 0
+        assert frame.where("path = 'none'").count() == 0
+        assert frame.where("column_name = 'ID'").count() == 0
+        assert frame.where("column_name = 'id' OR column_name = 'x'").count() == 6
+        assert frame.count() == metastore.open(table).view("columns").num_rows
+    finally:
+        spark.conf.unset("spark.sql.python.filterPushdown.enabled")
+
+
+def test_options_narrow_what_is_read(spark, table):
+    path = metastore.open(table).files()[0]["path"]
+    rows = source(spark, "columns", column="id", file=path).load(table).collect()
+    assert [(row.path, row.column_name) for row in rows] == [(path, "id")]
+
+
+@pytest.mark.parametrize("view", list(schemas.VIEWS))
+def test_every_view_by_name(spark, table, view):
+    by_name, by_location = source(spark, view).load(TABLE), source(spark, view).load(table)
+    assert by_name.columns == by_location.columns
+    assert by_name.count() == by_location.count()
+
+
+def test_as_a_table_in_sql(spark, table):
+    spark.sql(f"CREATE TEMPORARY VIEW stored USING metastore OPTIONS (path '{table}', view 'files')")
+    assert spark.sql("SELECT sum(rows) FROM stored").collect()[0][0] == 30
+
+
+@pytest.mark.parametrize(
+    ("view", "where", "told"),
+    [
+        ("nonsense", "/x", "METASTORE_INVALID_ARGUMENT"),
+        ("ranks", "/x", "there is no view ranks yet"),
+        ("summary", "/no/where", "METASTORE_TABLE_NOT_FOUND"),
+    ],
+)
+def test_mistakes_are_told_before_anything_runs(spark, view, where, told):
+    with pytest.raises(PySparkException, match=told):
+        source(spark, view).load(where).explain()
+
+
+def test_errors_of_sql_are_errors_of_python(spark, table):
+    with pytest.raises(TableNotFound, match="METASTORE_TABLE_NOT_FOUND"):
+        metastore.summary(spark, "ice.db.no_such_table")
+    with pytest.raises(ColumnNotFound, match="idd"):
+        metastore.columns(spark, TABLE, "idd")
+    spark.sql("CREATE TABLE IF NOT EXISTS ice.db.never_analyzed (id INT) USING iceberg")
+    with pytest.raises(NoStatistics, match="ANALYZE TABLE"):
+        metastore.summary(spark, "ice.db.never_analyzed")
+
+
+def test_current_is_false_after_an_append(spark, table):
+    spark.sql("CREATE TABLE ice.db.appended_to (id INT) USING iceberg")
+    spark.sql("INSERT INTO ice.db.appended_to VALUES (1)")
+    metastore.analyze(spark, "ice.db.appended_to", progress=False)
+    location = table.replace("read_by_source", "appended_to")
+    assert metastore.summary(spark, "ice.db.appended_to").current is True
+    assert metastore.open(location).summary().current is True
+    spark.sql("INSERT INTO ice.db.appended_to VALUES (2)")
+    assert metastore.summary(spark, "ice.db.appended_to").current is False
+    assert metastore.open(location).summary().current is False
+
+
+def test_the_other_verbs(spark, table):
+    assert metastore.version(spark)["format"] == 1
+    assert TABLE.removeprefix("ice.") in " ".join(row["table"] for row in metastore.tables(spark, "ice.db"))
+    read = [row["kept"] for row in metastore.explain(spark, f"SELECT * FROM {TABLE} WHERE id = 105")]
+    assert (len(read), sum(read)) == (3, 1)
+    assert {row["name"] for row in metastore.config(spark)} >= {"spark.metastore.enabled"}
+
+
+def test_settings_of_the_session_are_seen(spark):
+    spark.conf.set("spark.metastore.pruning.enabled", "false")
+    try:
+        rows = {row["name"]: row for row in metastore.config(spark)}
+        assert rows["spark.metastore.pruning.enabled"]["value"] == "false"
+        assert rows["spark.metastore.pruning.enabled"]["source"] == "spark"
+    finally:
+        spark.conf.unset("spark.metastore.pruning.enabled")
