@@ -118,7 +118,8 @@ def check(said):
 
 
 def test_a_local_connect_session(server_conf, tmp_path):
-    check(client("local[2]", "ice.db.connect_local", tmp_path, server_conf))
+    conf = {name: value for name, value in server_conf.items() if name != "spark.master"}
+    check(client("local[2]", "ice.db.connect_local", tmp_path, conf))
 
 
 def test_a_connect_server(server_conf, tmp_path):
