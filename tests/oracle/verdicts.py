@@ -112,13 +112,13 @@ class Queries:
         try:
             rows = jvm.org.metastore.spark.explain.ExplainQuery.decisions(self.spark._jsparkSession, query)
         except Py4JJavaError:
-            if self._plans_without_us(query):
+            if self.plans_without_us(query):
                 raise
             return dict.fromkeys(self.files, True)
         found = [rows.apply(i) for i in range(rows.size())]
         return {row.path().get(): row.kept() for row in found if row.path().isDefined()}
 
-    def _plans_without_us(self, query: str) -> bool:
+    def plans_without_us(self, query: str) -> bool:
         """Tells whether Spark can plan a query: it cannot hand a null of type binary to Iceberg."""
         self.spark.conf.set("spark.metastore.enabled", "false")
         try:
