@@ -106,12 +106,16 @@ def test_as_a_table_in_sql(spark, table):
     [
         ("nonsense", "/x", "METASTORE_INVALID_ARGUMENT"),
         ("ranks", "/x", "there is no view ranks yet"),
-        ("summary", "/no/where", "METASTORE_TABLE_NOT_FOUND"),
     ],
 )
 def test_mistakes_are_told_before_anything_runs(spark, view, where, told):
     with pytest.raises(PySparkException, match=told):
         source(spark, view).load(where).explain()
+
+
+def test_a_location_without_statistics_is_told(spark):
+    with pytest.raises(PySparkException, match="METASTORE_TABLE_NOT_FOUND"):
+        source(spark, "summary").load("/no/where").collect()
 
 
 def test_errors_of_sql_are_errors_of_python(spark, table):
@@ -139,7 +143,7 @@ def test_current_is_false_after_an_append(spark, table):
 def test_the_other_verbs(spark, table):
     assert metastore.version(spark)["format"] == 1
     assert TABLE.removeprefix("ice.") in " ".join(row["table"] for row in metastore.tables(spark, "ice.db"))
-    read = [row["kept"] for row in metastore.explain(spark, f"SELECT * FROM {TABLE} WHERE id = 105")]
+    read = [row["kept"] for row in metastore.explain(spark, f"SELECT * FROM {TABLE} WHERE id + 1 = 106")]
     assert (len(read), sum(read)) == (3, 1)
     assert {row["name"] for row in metastore.config(spark)} >= {"spark.metastore.enabled"}
 
