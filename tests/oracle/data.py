@@ -34,7 +34,8 @@ class Design:
 
 def random_design(rng: Random, scalars: Sequence[str], width: int = 10) -> Design:
     """Draws columns: every table has some of each family, a struct of structs, odd names and a collection."""
-    types = [rng.choice(scalars) for _ in range(width)]
+    types = [t for t in ("tinyint", "smallint") if t in scalars]  # only directories of Parquet have them
+    types += [rng.choice(scalars) for _ in range(width - len(types))]
     names = [f"c{i}" for i in range(width)]
     for place, odd in zip(rng.sample(range(width), 3), rng.sample(ODD_NAMES, 3), strict=True):
         names[place] = odd

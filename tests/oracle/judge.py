@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Protocol
 
 from oracle.generate import Generator
 from oracle.minimise import smallest
-from oracle.report import Report, Wrong
+from oracle.report import Report, Wrong, cells_of
 from oracle.truth import matching_files
 
 if TYPE_CHECKING:
@@ -54,6 +54,18 @@ def draw_predicates(subject: Subject, count: int, conditions: Conditions, rng: R
     """Draws predicates over a subject."""
     generator = Generator(subject, rng, ansi=conditions.ansi)
     return [generator.predicate() for _ in range(count)]
+
+
+def fill(subject: Subject, missing: frozenset[tuple[str, str]], conditions: Conditions, rng: Random) -> list[Predicate]:
+    """Draws predicates for kinds of comparison that nobody asked about yet, as far as the subject has the columns."""
+    generator = Generator(subject, rng, ansi=conditions.ansi)
+    found: list[Predicate] = []
+    for _ in range(4000):
+        predicate = generator.leaf()
+        if cells_of(predicate) & missing:
+            missing -= cells_of(predicate)
+            found.append(predicate)
+    return found
 
 
 def judge(

@@ -35,6 +35,11 @@ EXTRA |= {("int", "widening cast"), ("float", "widening cast"), ("collection", "
 REQUIRED = frozenset({(t, op) for t in FAMILIES for op in (*COMPARISONS, *LOOSE)} | EXTRA)
 
 
+def cells_of(predicate: Predicate) -> set[tuple[str, str]]:
+    """Returns the cells that a predicate belongs to; decimals are one type."""
+    return {("decimal" if name.startswith("decimal") else name, operator) for name, operator in predicate.cells()}
+
+
 @dataclass(frozen=True)
 class Wrong:
     """A file that was skipped although a row in it matches."""
@@ -71,8 +76,7 @@ class Report:
         self.verdicts += files
         self.provable_verdicts += provable
         self.proven_verdicts += provable - missed
-        for name, operator in set(predicate.cells()):
-            cell = ("decimal" if name.startswith("decimal") else name, operator)
+        for cell in cells_of(predicate):
             self.cells[cell] += files
             self.skipped[cell] += files - kept
             self.provable[cell] += provable

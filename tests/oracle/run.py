@@ -10,9 +10,9 @@ from typing import TYPE_CHECKING
 
 import metastore
 from oracle import tables
-from oracle.judge import Conditions, Pruner, draw_predicates, judge
+from oracle.judge import Conditions, Pruner, draw_predicates, fill, judge
 from oracle.minimise import case_of
-from oracle.report import Report
+from oracle.report import REQUIRED, Report
 from oracle.verdicts import Queries, Rules, Stored
 
 if TYPE_CHECKING:
@@ -51,10 +51,15 @@ class Campaign:
         """Verdicts so far, of all sources."""
         return sum(report.verdicts for report in self.reports.values())
 
+    @property
+    def missing(self) -> frozenset[tuple[str, str]]:
+        """Kinds of comparison that were not asked about yet."""
+        return REQUIRED - frozenset(cell for report in self.reports.values() for cell in report.cells)
+
     def until(self, verdicts: int, tell: Callable[[str], None] = print) -> None:
         """Runs rounds, at least one of each kind of table, until there are as many verdicts."""
         number = 0
-        while self.verdicts < verdicts or number < len(KINDS):
+        while self.verdicts < verdicts or number < len(KINDS) or (self.missing and number < 5 * len(KINDS)):
             began = time.monotonic()
             self.round(number)
             wrong = sum(len(report.wrong) for report in self.reports.values())
@@ -105,6 +110,8 @@ class Campaign:
         self, subject: Subject, pruners: dict[str, Pruner], conditions: Conditions, count: int, rng: Random
     ) -> None:
         predicates = draw_predicates(subject, count, conditions, rng)
+        if "whole queries" not in pruners:
+            predicates += fill(subject, self.missing, conditions, rng)
         judge(self.spark, subject, predicates, pruners, conditions, self.reports)
 
     def _without(self, subject: Subject, conditions: Conditions, rng: Random) -> None:
