@@ -93,7 +93,9 @@ object PruningProbe {
         Option(file.path("columns").get(path.mkString("."))).map(zone(_, optionalLong(file, "rows"), dataType, filters))
       }
     }.toMap
-    new PruningProbe(filters, new ZoneFiles(rows.toArray, columns), (root, path) => Some(key(root.name +: path)))
+    new PruningProbe(filters, new ZoneFiles(rows.toArray, columns), byName(leaves(schema, Nil).map { case (path, _) =>
+      path -> key(path)
+    }.toMap))
   }
 
   private def key(path: Seq[String]): String = path.mkString("\u0000")
@@ -115,8 +117,18 @@ object PruningProbe {
     Option(node.get(field)).filterNot(_.isNull).map(_.asLong)
 
   /** Columns by the paths that the statistics know them by, the newest block first. */
-  private def byPath(manifest: Manifest): ColumnResolver = {
-    val keys = manifest.blocks.flatMap(_.columns).map(entry => entry.path -> entry.key).toMap
-    (root: Attribute, path: Seq[String]) => keys.get(root.name +: path)
+  private def byPath(manifest: Manifest): ColumnResolver =
+    byName(manifest.blocks.flatMap(_.columns).map(entry => entry.path -> entry.key).toMap)
+
+  /** Names are those of the schema, or differ from one of them by case alone, as queries may write them. */
+  private def byName(keys: Map[Seq[String], String]): ColumnResolver = (root: Attribute, path: Seq[String]) => {
+    val name = root.name +: path
+    keys.get(name).orElse(keys.keys.filter(sameIgnoringCase(_, name)).toSeq match {
+      case Seq(only) => keys.get(only)
+      case _ => None
+    })
   }
+
+  private def sameIgnoringCase(a: Seq[String], b: Seq[String]): Boolean =
+    a.length == b.length && a.zip(b).forall { case (one, other) => one.equalsIgnoreCase(other) }
 }

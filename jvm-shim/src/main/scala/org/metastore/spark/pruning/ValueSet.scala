@@ -31,7 +31,7 @@ private[pruning] object ValueSet {
   /** Integers from `lo` to `hi`, both included; the extremes mean no limit. */
   final case class LongRange(lo: Long, hi: Long) extends ValueSet {
     override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
-      case b: LongBounds => each(b.lo.length)(i => b.lo(i) > hi || b.hi(i) < lo)
+      case b: LongBounds => each(b.lo.length)(i => b.lo(i) > hi || b.hiUpTo(hi, i) < lo)
       case _ => throw new IllegalArgumentException("bounds are not integers")
     }
 
@@ -47,7 +47,7 @@ private[pruning] object ValueSet {
     override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
       case b: LongBounds => each(b.lo.length) { i =>
         val at = firstFrom(b.lo(i))
-        at == points.length || points(at) > b.hi(i)
+        at == points.length || points(at) > b.hiUpTo(points.last, i)
       }
       case _ => throw new IllegalArgumentException("bounds are not integers")
     }

@@ -73,8 +73,15 @@ case object NoBounds extends Bounds {
 /**
  * Bounds as integers: integral types, dates, timestamps and decimals up to 18 digits as they are, doubles as
  * `DoubleOrder.key`. An unknown lower bound is `Long.MinValue`, an unknown upper bound `Long.MaxValue`, not exact.
+ *
+ * @param numbers of doubles, upper bounds of the values that are no NaN; null where it is `hi`
  */
-final class LongBounds(val lo: Array[Long], val hi: Array[Long], val flags: Array[Byte]) extends Bounds {
+final class LongBounds(val lo: Array[Long], val hi: Array[Long], val flags: Array[Byte], numbers: Array[Long] = null)
+  extends Bounds {
+
+  /** No value up to `limit` is above it: NaN does not count where the limit is below NaN. */
+  def hiUpTo(limit: Long, file: Int): Long = if (numbers == null || limit >= DoubleOrder.NaN) hi(file) else numbers(file)
+
   override def hasLo(file: Int): Boolean = (flags(file) & Bounds.HasLo) != 0
   override def hasHi(file: Int): Boolean = (flags(file) & Bounds.HasHi) != 0
   override def loExact(file: Int): Boolean = (flags(file) & Bounds.LoExact) != 0

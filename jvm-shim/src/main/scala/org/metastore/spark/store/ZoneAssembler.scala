@@ -21,13 +21,14 @@ private[store] final class ZoneAssembler(key: String, dataType: DataType, length
   private val isNumber = encoding.isDefined && !isBytes
   private val lo = if (isNumber) Array.fill(length)(Long.MinValue) else Array.empty[Long]
   private val hi = if (isNumber) Array.fill(length)(Long.MaxValue) else Array.empty[Long]
+  private val numbers = if (isDouble) Array.fill(length)(Long.MaxValue) else null // scalastyle:ignore
   private val loBytes = new Array[Array[Byte]](if (isBytes) length else 0)
   private val hiBytes = new Array[Array[Byte]](if (isBytes) length else 0)
 
   def assemble(parts: Seq[Part[BlockColumn]]): ColumnZones = {
     parts.foreach(add)
     val bounds =
-      if (isNumber) new LongBounds(lo, hi, flags) else if (isBytes) new BytesBounds(loBytes, hiBytes, flags) else NoBounds
+      if (isNumber) new LongBounds(lo, hi, flags, numbers) else if (isBytes) new BytesBounds(loBytes, hiBytes, flags) else NoBounds
     new ColumnZones(key, dataType, known, rows, nulls, nans, bounds, contradictory)
   }
 
@@ -85,7 +86,10 @@ private[store] final class ZoneAssembler(key: String, dataType: DataType, length
     } else {
       lo(i) = column.lo(file)
       hi(i) = column.hi(file)
-      if (isDouble) widenToNaN(i)
+      if (isDouble) {
+        numbers(i) = hi(i)
+        widenToNaN(i)
+      }
     }
   }
 
@@ -112,6 +116,7 @@ private[store] final class ZoneAssembler(key: String, dataType: DataType, length
     } else if (isNumber) {
       lo(i) = Long.MinValue
       hi(i) = Long.MaxValue
+      if (isDouble) numbers(i) = Long.MaxValue
     }
   }
 }
