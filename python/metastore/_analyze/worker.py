@@ -218,6 +218,8 @@ def analyze_file(task: Task, file: DataFile, budget: int) -> list[tuple[int, Col
             found.append((ordinal, constant(column, None, 0)))
         elif column.key in file.constants:
             found.append((ordinal, constant(column, file.constants[column.key], file.rows)))
+        elif column.key in file.unknown:
+            found.append((ordinal, unknown(column, file.rows)))
         else:
             wanted.append((ordinal, column))
     if not wanted:

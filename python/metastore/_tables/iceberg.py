@@ -178,6 +178,7 @@ def _data_files(rows: pa.Table, partitions: Partitions, deletes: Deletes) -> lis
                 format=kind,
                 partition=partitions.texts(index, spec),
                 constants=partitions.constants(index, spec),
+                unknown=partitions.unknown(spec),
                 encrypted=encrypted,
                 deletes=digest,
                 deleted_rows=deleted,

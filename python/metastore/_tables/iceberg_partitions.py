@@ -20,7 +20,8 @@ class Partitions:
     """The partition tuples of all files of a listing.
 
     The `files` metadata table shows one struct for all specs: its fields are the partition fields ever used, in the
-    order of their ids. Names cannot tell them apart, for a field may have been renamed.
+    order of their ids, without those whose source column was dropped. Names cannot tell them apart, for a field may
+    have been renamed. Where the fields are others than these, no partition value is known.
     """
 
     def __init__(
@@ -39,8 +40,11 @@ class Partitions:
             fields: How many fields the struct has.
         """
         self._specs = {spec: _with_ids(described) for spec, described in specs.items()}
-        ids = sorted({field["field-id"] for described in self._specs.values() for field in described})
+        sources = {field["field-id"]: field["source-id"] for spec in self._specs.values() for field in spec}
+        present = {int(column.key) for column in columns}
+        ids = sorted(field for field, source in sources.items() if source in present)
         self._places = {field: place for place, field in enumerate(ids)} if fields == len(ids) else {}
+        self._lost = fields != len(ids)
         self._texts = [rows.column(f"text_{place}").to_pylist() for place in self._places.values()]
         top_level = {int(column.key): column for column in columns if len(column.path) == 1}
         self._stored: dict[tuple[int, int], list[Any]] = {}
@@ -74,6 +78,16 @@ class Partitions:
             for field, place in self._fields(spec)
             if field["transform"] == "identity" and (field["source-id"], place) in self._stored
         }
+
+    def unknown(self, spec: int) -> frozenset[str]:
+        """Return the keys of the columns whose values partitioning decides in a way that is not known.
+
+        Example:
+            >>> partitions.unknown(0)  # doctest: +SKIP
+            frozenset()
+        """
+        described = self._specs[spec] if self._lost else ()
+        return frozenset(str(field["source-id"]) for field in described if field["transform"] == "identity")
 
     def _fields(self, spec: int) -> Iterator[tuple[Mapping[str, Any], int]]:
         for field in self._specs[spec]:

@@ -35,6 +35,7 @@ class DataFile:
         format: `parquet`, `orc` or `avro`.
         partition: Partition field to value as text, of the file's own partitioning.
         constants: Column key to stored value, where the table's metadata decides the value of all rows.
+        unknown: Keys of the columns whose values the table's metadata decides in a way that is not known.
         encrypted: Whether only the engine holds the key.
         deletes: Digest of what deletes rows of the file; None when nothing does.
         deleted_rows: How many; None when not known.
@@ -46,6 +47,7 @@ class DataFile:
     format: str
     partition: Mapping[str, str | None] = field(default_factory=dict)
     constants: Mapping[str, Any] = field(default_factory=dict)
+    unknown: frozenset[str] = frozenset()
     encrypted: bool = False
     deletes: str | None = None
     deleted_rows: int | None = 0

@@ -1,0 +1,43 @@
+"""Iceberg's metadata read without Spark."""
+
+from __future__ import annotations
+
+import pyarrow as pa
+
+from metastore._analyze.request import FULL
+from metastore._analyze.worker import Task, analyze_file
+from metastore._format.columns import Column
+from metastore._tables.iceberg_partitions import Partitions
+from metastore._tables.model import DataFile
+
+ID, DAY = Column("1", ("id",), "bigint", "long"), Column("3", ("day",), "int", "long")
+SPECS = {
+    0: [{"field-id": 1000, "source-id": 2, "name": "gone", "transform": "identity"}],
+    1: [{"field-id": 1001, "source-id": 3, "name": "day", "transform": "identity"}],
+}
+
+
+def listed(*values):
+    named = {f"value_{i}": pa.array([value], pa.int32()) for i, value in enumerate(values)}
+    return pa.table({**named, **{f"text_{i}": [str(value)] for i, value in enumerate(values)}})
+
+
+def test_fields_of_dropped_columns_are_not_listed():
+    partitions = Partitions(SPECS, [ID, DAY], listed(7), 1)
+    assert (partitions.texts(0, 1), partitions.constants(0, 1)) == ({"day": "7"}, {"3": 7})
+    assert (partitions.texts(0, 0), partitions.constants(0, 0)) == ({}, {})
+    assert partitions.unknown(1) == frozenset()
+
+
+def test_a_source_inside_a_struct_is_in_the_schema():
+    nested = Column("3", ("s", "day"), "int", "long")
+    assert Partitions(SPECS, [ID, nested], listed(7), 1).texts(0, 1) == {"day": "7"}
+
+
+def test_values_under_unexpected_fields_are_unknown(tmp_path):
+    partitions = Partitions(SPECS, [ID, DAY], listed(7, 8, 9), 3)
+    assert (partitions.texts(0, 1), partitions.constants(0, 1), partitions.unknown(1)) == ({}, {}, {"3"})
+    file = DataFile(str(tmp_path / "a.parquet"), 1, 5, "parquet", unknown=partitions.unknown(1))
+    task = Task(FULL, (DAY,), (file,), {}, absent_is_null=True)
+    [(_, found)] = analyze_file(task, file, 1 << 20)
+    assert (found.rows, found.nulls, found.lo) == (5, None, None)
