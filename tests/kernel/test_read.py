@@ -274,3 +274,18 @@ def test_a_small_budget_reads_pieces_of_row_groups_and_finds_the_same_bounds(wri
         for name in ("rows", "nulls", "nans", "lo", "hi", "sum_exact", "max_len", "trues", "compressed_bytes"):
             assert getattr(one, name) == getattr(other, name), (asked, name)
         assert one.theta == other.theta
+
+
+@pytest.mark.parametrize(
+    ("fields", "told"),
+    [
+        ([pa.field("c", pa.int32()), pa.field("c", pa.int32())], "same name"),
+        ([pa.field("s", pa.struct([pa.field("c", pa.int32())] * 2)), pa.field("c", pa.int32())], "same name"),
+        ([pa.field(name, pa.int32(), metadata={"PARQUET:field_id": "1"}) for name in "cd"], "same field id"),
+    ],
+)
+@pytest.mark.parametrize("read", [analyze_parquet, analyze_footer])
+def test_fields_that_cannot_be_told_apart_are_refused(write, fields, told, read):
+    path = write(pa.Table.from_arrays([pa.nulls(1, field.type) for field in fields], schema=pa.schema(fields)))
+    with pytest.raises(CannotRead, match=told):
+        read(path, [wanted("int", "c")])

@@ -63,15 +63,20 @@ class Leaves:
     """The fields of a Parquet file.
 
     Raises:
-        CannotRead: If pyarrow does not see the leaves that the file has.
+        CannotRead: If pyarrow does not see the leaves that the file has, or two fields share a name or an id.
     """
 
     def __init__(self, schema: pa.Schema, leaves: int) -> None:
         nodes = list(_nodes(schema, (), 0))
         if sum(node.leaves for node in nodes if len(node.path) == 1) != leaves:
             raise CannotRead("the file's schema is not the one that pyarrow derives")
+        with_id = [node for node in nodes if node.field_id is not None]
         self._by_path = {node.path: node for node in nodes}
-        self._by_id = {node.field_id: node for node in nodes if node.field_id is not None}
+        self._by_id = {node.field_id: node for node in with_id}
+        if len(self._by_path) < len(nodes):
+            raise CannotRead("two fields of the file have the same name")
+        if len(self._by_id) < len(with_id):
+            raise CannotRead("two fields of the file have the same field id")
 
     @property
     def has_field_ids(self) -> bool:

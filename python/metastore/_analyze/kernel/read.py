@@ -161,7 +161,7 @@ def _analyze_batch(
     indices = [one.node.first for one in batch]
     for table in _tables(file, indices, budget):
         for kernel, one in zip(kernels, batch, strict=True):
-            for chunk in table.column(table.schema.get_field_index(one.node.path[0])).chunks:
+            for chunk in table.column(_place(table.schema, one.node.path[0])).chunks:
                 kernel.add(_values(chunk, one))
     while kernels:  # last first, so that what each holds is released before the next works
         kernel, one = kernels.pop(), batch.pop()
@@ -183,8 +183,15 @@ def _tables(file: pq.ParquetFile, indices: list[int], budget: int) -> Iterator[A
 
 def _values(chunk: pa.Array, reading: _Reading) -> pa.Array:
     for name in reading.node.path[1:]:
-        chunk = pc.struct_field(chunk, chunk.type.get_field_index(name))  # null where a parent is
+        chunk = pc.struct_field(chunk, _place(chunk.type, name))  # null where a parent is
     return _uuid_texts(chunk) if reading.uuid and reading.column.type != "binary" else chunk
+
+
+def _place(fields: pa.Schema | pa.StructType, name: str) -> int:
+    place = int(fields.get_field_index(name))
+    if place < 0:
+        raise CannotRead(f"pyarrow does not find field {name} among those that it read")
+    return place
 
 
 def _uuid_texts(values: pa.Array) -> pa.Array:
