@@ -133,10 +133,17 @@ def _qualified(location: str, metadata: _Metadata) -> str:
 
 def _defaults(found: Sequence[Leaf], described: Sequence[Column]) -> dict[str, Any]:
     return {
-        column.key: stored_values(pa.array([default_value(leaf.kind, leaf.default)]), column)[0]
+        column.key: _default(leaf, column)
         for leaf, column in zip(found, described, strict=True)
-        if leaf.default is not None and column.encoding is not None
+        if leaf.default is not None
     }
+
+
+def _default(leaf: Leaf, column: Column) -> Any:
+    # Of a column with counts only, that it is not null is all that statistics say of a default.
+    if column.encoding is None:
+        return True
+    return stored_values(pa.array([default_value(leaf.kind, leaf.default)]), column)[0]
 
 
 def _files(spark: SparkSession, entry: Entry, metadata: _Metadata, described: Sequence[Column]) -> tuple[DataFile, ...]:
