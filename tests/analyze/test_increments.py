@@ -54,6 +54,18 @@ def test_after_an_append_only_the_new_file_is_read(spark, filled):
     assert len(check_table(spark, filled).manifest.snapshots) == 2
 
 
+def test_a_rollback_is_followed_without_reading(spark, filled):
+    metastore.analyze(spark, filled, progress=False)
+    first = Stored.of(spark, filled).snapshot.id
+    _append(spark, filled, 200)
+    metastore.analyze(spark, filled, progress=False)
+    spark.sql(f"CALL ice.system.rollback_to_snapshot('{filled.removeprefix('ice.')}', {first})")
+    report = metastore.analyze(spark, filled, progress=False)
+    assert (report.files_read, report.committed, Stored.of(spark, filled).snapshot.id) == (0, True, first)
+    assert metastore.analyze(spark, filled, progress=False).committed is False
+    check_table(spark, filled)
+
+
 def test_for_columns_adds_columns_to_files_already_analyzed(spark, filled):
     metastore.analyze(spark, filled, columns=["name"], progress=False)
     assert set(Stored.of(spark, filled).table()) == {"name"}

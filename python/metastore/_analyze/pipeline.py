@@ -170,9 +170,15 @@ class _Run:
 
     def _is_current(self, manifest: Manifest | None) -> bool:
         snapshots = manifest.snapshots if manifest else ()
-        entry = next((entry for entry in snapshots if entry.id == snapshot_id(self._facts)), None)
+        # The last entry is the one that readers without a catalog take: a rollback has to make it the last one again.
+        entry = snapshots[-1] if snapshots else None
         covered = sum(1 for file in self._facts.files if self._coverage.holds(file))
-        return entry is not None and entry.columns == self._facts.columns and entry.files == covered
+        return (
+            entry is not None
+            and entry.id == snapshot_id(self._facts)
+            and entry.columns == self._facts.columns
+            and entry.files == covered
+        )
 
     def _commit(self, base: set[str], new: Sequence[Block]) -> bool:
         dropped = self._damaged | self._coverage.redundant()
