@@ -133,3 +133,17 @@ def test_damaged_objects_are_computed_again(spark, filled, kind):
     report = metastore.analyze(spark, filled, progress=False)
     assert (report.files_read, report.files) == (3, 3)
     check_table(spark, filled)
+
+
+@pytest.mark.parametrize(
+    ("kind", "files_read"),
+    [("files", 2), ("summary", 2), ("sketches", 2), ("table-files", 0), ("table-summary", 0), ("table-sketches", 0)],
+)
+def test_lost_objects_are_replaced_though_nothing_changed(spark, filled, kind, files_read):
+    metastore.analyze(spark, filled, progress=False)
+    (lost,) = Path(location(spark, filled)).glob(f"_metastore/objects/{kind}-????????-*.parquet")
+    lost.write_bytes(lost.read_bytes()[:-1])
+    report = metastore.analyze(spark, filled, progress=False)
+    assert (report.files_read, report.files, report.committed) == (files_read, 2, True)
+    check_table(spark, filled)
+    assert metastore.analyze(spark, filled, progress=False).committed is False

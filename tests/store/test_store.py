@@ -163,6 +163,17 @@ def test_a_manifest_never_names_what_is_not_there(store, tmp_path):
     assert elsewhere.read() is None
 
 
+def test_absent_objects(store, tmp_path):
+    here, gone, cut = (store.put("sketches", SKETCH, [1], {"n": str(i)}) for i in range(3))
+    lengths = {ref.name: ref.length for ref in (here, gone, cut)}
+    assert store.absent(lengths) == set()
+    objects = tmp_path / "t/_metastore/objects"
+    (objects / gone.name).unlink()
+    (objects / cut.name).write_bytes(b"PAR1")
+    assert store.absent(lengths) == {gone.name, cut.name}
+    assert Store.open(str(tmp_path / "none")).absent(lengths) == set(lengths)
+
+
 def test_objects_of_a_kind(store):
     made = block(store, ["a"])
     assert set(store.objects("files")) == {made.files.name}

@@ -123,6 +123,17 @@ def _files_table(files: Sequence[DataFile], coverage: Coverage) -> pa.Table:
     return pa.table([pa.array(values[field.name], field.type) for field in TABLE_FILES], schema=TABLE_FILES)
 
 
+def objects_of(snapshot: Snapshot) -> dict[str, int]:
+    """Name the objects of a snapshot's entry, with their lengths.
+
+    Example:
+        >>> objects_of(manifest.snapshots[-1])  # doctest: +SKIP
+        {'table-files-….parquet': 2034}
+    """
+    refs = (snapshot.table_files, snapshot.summary, snapshot.sketches)
+    return {ref.name: ref.length for ref in refs if ref is not None}
+
+
 class Change:
     """A commit as a change of whatever manifest is the newest.
 

@@ -117,6 +117,19 @@ def _indexed(store: Store, block: Block) -> IndexedBlock:
     return IndexedBlock(block, files, _ordinals(files), absent)
 
 
+def objects_of_block(indexed: IndexedBlock) -> dict[str, int]:
+    """Name all objects of a block, with their lengths.
+
+    Example:
+        >>> objects_of_block(indexed)  # doctest: +SKIP
+        {'files-….parquet': 3021, 'summary-….parquet': 9120}
+    """
+    refs = [indexed.block.files, *(ref.object for ref in indexed.block.summary)]
+    sketches = (indexed.files.column(name).to_pylist() for name in ("sketches_name", "sketches_length"))
+    named = {name: length for name, length in zip(*sketches, strict=True) if name is not None}
+    return {**{ref.name: ref.length for ref in refs}, **named}
+
+
 def _keys(columns: Sequence[Column]) -> frozenset[ColumnKey]:
     return frozenset((column.key, column.type) for column in columns)
 

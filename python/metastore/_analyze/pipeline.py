@@ -11,8 +11,8 @@ from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it has no 
 from pyspark.errors import PySparkException
 
 from metastore import _tables, settings
-from metastore._analyze.commit import Change, snapshot_id, write_level
-from metastore._analyze.coverage import Coverage, DamagedBlock, index
+from metastore._analyze.commit import Change, objects_of, snapshot_id, write_level
+from metastore._analyze.coverage import Coverage, DamagedBlock, index, objects_of_block
 from metastore._analyze.failures import cause_of
 from metastore._analyze.progress import Progress, progress_of
 from metastore._analyze.report import AnalyzeReport
@@ -143,7 +143,14 @@ class _Run:
         outcome = self._compute(work)
         new = [*adopted, *outcome.blocks]
         if not new and not stale and self._is_current(manifest):
-            return False
+            broken = self._broken_blocks()
+            if broken:
+                _LOG.warning("blocks %s are computed again: objects of theirs are not there", ", ".join(sorted(broken)))
+                self._damaged |= broken
+                return True
+            if manifest is None or not self._store.absent(objects_of(manifest.snapshots[-1])):
+                return False
+            _LOG.warning("the table level is written again: objects of it are not there")
         self._cover([*base, *new])
         return self._commit({block.id for block in base}, new)
 
@@ -179,6 +186,16 @@ class _Run:
             and entry.columns == self._facts.columns
             and entry.files == covered
         )
+
+    def _broken_blocks(self) -> set[str]:
+        """Name the blocks of live files whose objects are missing or have another length."""
+        used = {
+            indexed.block.id: objects_of_block(indexed)
+            for indexed in self._coverage.blocks
+            if any((file.path, file.size) in indexed.ordinals for file in self._facts.files)
+        }
+        absent = self._store.absent({name: length for objects in used.values() for name, length in objects.items()})
+        return {block for block, objects in used.items() if not absent.isdisjoint(objects)}
 
     def _commit(self, base: set[str], new: Sequence[Block]) -> bool:
         dropped = self._damaged | self._coverage.redundant()

@@ -130,6 +130,22 @@ class Store:
         names = blobs.names("objects") if blobs else {}
         return {name: at for name, at in names.items() if re.fullmatch(rf"{kind}-[0-9a-f-]{{36}}\.parquet", name)}
 
+    def absent(self, lengths: Mapping[str, int]) -> set[str]:
+        """The names of those objects that are missing or not of the stated length.
+
+        Args:
+            lengths: Name of an object to its length.
+
+        Raises:
+            StoreNotReadable: If the store does not answer.
+        """
+        blobs = self._blobs()
+        if blobs is None:
+            return set(lengths)
+        with ThreadPoolExecutor(_REQUESTS) as pool:
+            sizes = pool.map(lambda name: blobs.size(f"objects/{name}"), lengths)
+            return {name for (name, length), size in zip(lengths.items(), sizes, strict=True) if size != length}
+
     def put(
         self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
     ) -> ObjectRef:
@@ -202,18 +218,15 @@ class Store:
 
     def _with_objects(self, manifest: Manifest) -> Manifest:
         """Refuses a manifest that names objects which this process does not see: a worker may have another disk."""
-        blobs = self.ensure_writable()
-        refs = [ref for ref in _named(manifest) if ref.name not in self._seen]
-        with ThreadPoolExecutor(_REQUESTS) as pool:
-            sizes = list(pool.map(lambda ref: blobs.size(f"objects/{ref.name}"), refs))
-        for ref, size in zip(refs, sizes, strict=True):
-            if size != ref.length:
-                raise StoreNotWritable(
-                    self.uri,
-                    f"{ref.name} was written and is not there",
-                    "Driver and workers must share the folder: set spark.metastore.store to one that they do.",
-                )
-        self._seen.update(ref.name for ref in refs)
+        lengths = {ref.name: ref.length for ref in _named(manifest) if ref.name not in self._seen}
+        absent = self.absent(lengths)
+        if absent:
+            raise StoreNotWritable(
+                self.uri,
+                f"{min(absent)} was written and is not there",
+                "Driver and workers must share the folder: set spark.metastore.store to one that they do.",
+            )
+        self._seen.update(lengths)
         return manifest
 
     def _run(self, steps: protocol.Steps[Any]) -> Any:
