@@ -62,8 +62,8 @@ def tpch(work: Path, table: str, scale: float, parts: int) -> Path:
     folder = work / f"tpch-{scale}-{parts}" / table
     if not folder.exists():
         tool = Path(sys.executable).parent / "tpchgen-cli"
-        command = [str(tool), "-s", str(scale), "--format", "parquet", "-T", table, "--parts", str(parts)]
-        subprocess.run([*command, "-o", str(folder.parent)], check=True, capture_output=True)
+        command = [str(tool), "parquet", "-s", str(scale), f"--tables={table}", f"--parts={parts}"]
+        subprocess.run([*command, f"--output-dir={folder.parent}"], check=True, capture_output=True)
     return folder
 
 
