@@ -159,3 +159,13 @@ def test_schemas_beyond_all_limits_are_refused(store, monkeypatch):
 
 def test_an_empty_manifest_is_small_enough(store):
     assert store.commit(TABLE, lambda _: Manifest(TABLE)).blocks == ()
+
+
+@pytest.mark.parametrize("kind", ["files", "summary"])
+def test_a_damaged_block_is_left_out_of_merging(store, tmp_path, kind):
+    blocks = [block(store, [f"f{i}"], i) for i in range(4)]
+    ref = blocks[1].files if kind == "files" else blocks[1].summary[0].object
+    (tmp_path / "_metastore/objects" / ref.name).unlink()
+    manifest = merged(of(*blocks), store, at_most=1)
+    assert [one.files.rows for one in manifest.blocks] == [1, 3]
+    assert manifest.blocks[0] == blocks[1]

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import logging
 import uuid
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import TYPE_CHECKING
@@ -14,14 +16,17 @@ import pyarrow.compute as pc
 from metastore._format import layout
 from metastore._format.manifest import Block, SummaryRef, block_to_footer
 from metastore._format.objects import BLOCK_KEY
+from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from metastore._format.columns import Column
     from metastore._format.manifest import Manifest
     from metastore._format.objects import ObjectRef
     from metastore._store.store import Store
+
+_LOG = logging.getLogger(__name__)
 
 _DECODED_OBJECTS = 16
 _SKETCHES = [
@@ -32,6 +37,13 @@ _SKETCHES = [
     "sketches_footer_sha256",
     "sketches_file",
 ]
+
+
+class _DamagedBlock(Exception):  # noqa: N818 - caught here, never shown
+    def __init__(self, block: str, reason: str) -> None:
+        super().__init__(block, reason)
+        self.block = block
+        self.reason = reason
 
 
 @dataclass(frozen=True)
@@ -49,15 +61,39 @@ def merged(manifest: Manifest, store: Store, *, at_most: int) -> Manifest:
     """The manifest with its smallest blocks merged, so that about `at_most` are left.
 
     Blocks are merged when they were computed alike and the columns of one are the first columns of the other: the
-    ordinals in their detail objects stay right. Where both describe a data file, the later one is kept.
+    ordinals in their detail objects stay right. Where both describe a data file, the later one is kept. Damaged blocks
+    stay as they are.
     """
+    damaged: set[str] = set()
+    while True:
+        try:
+            return _merged(manifest, store, at_most, damaged)
+        except _DamagedBlock as damage:
+            _LOG.warning("block %s is left out of merging: %s", damage.block, damage.reason)
+            damaged.add(damage.block)
+
+
+def _merged(manifest: Manifest, store: Store, at_most: int, damaged: set[str]) -> Manifest:
     smallest = sorted(manifest.blocks, key=lambda block: block.files.rows)
     for victims in (smallest[: len(smallest) - at_most + 1], smallest):
-        ids = {block.id for block in victims}
-        groups = _groups([_Source(b, store.get(b.files)) for b in manifest.blocks if b.id in ids])
+        ids = {block.id for block in victims} - damaged
+        groups = _groups([_source(block, store) for block in manifest.blocks if block.id in ids])
         if any(len(group) > 1 for group in groups):
             return _replaced(manifest, [group for group in groups if len(group) > 1], store)
     return manifest
+
+
+def _source(block: Block, store: Store) -> _Source:
+    with _damage_of(block):
+        return _Source(block, store.get(block.files))
+
+
+@contextmanager
+def _damage_of(block: Block) -> Iterator[None]:
+    try:
+        yield
+    except DamagedObject as damage:
+        raise _DamagedBlock(block.id, str(damage)) from damage
 
 
 def _replaced(manifest: Manifest, groups: Sequence[Sequence[_Source]], store: Store) -> Manifest:
@@ -159,7 +195,8 @@ def _rows_of(
     for source, by_old in zip(group, ordinals, strict=True):
         for ref in source.block.summary:
             if not set(columns).isdisjoint(ref.columns):
-                rows = read(ref.object)
+                with _damage_of(source.block):
+                    rows = read(ref.object)
                 rows = rows.filter(pc.is_in(rows["column"], wanted))
                 parts.append(rows.set_column(1, rows.schema.field(1), pa.array(by_old[rows["file"].to_numpy()])))
     rows = pa.concat_tables(parts)
