@@ -22,6 +22,7 @@ from metastore._store.executor import write_object
 from metastore._store.replies import Reply
 from metastore._store.unreferenced import find_unreferenced_blocks
 from metastore.errors import (
+    AnalyzeFailed,
     CommitUnknown,
     DamagedObject,
     FormatTooNew,
@@ -95,6 +96,16 @@ def test_a_table_made_again_starts_anew(store):
     other = replace(TABLE, uuid="another")
     committed = store.commit(other, lambda old: seen.append(old) or Manifest(other))
     assert (seen, committed.sequence, committed.blocks, committed.table) == ([None], 2, (), other)
+
+
+def test_the_successor_of_a_dropped_table_is_not_overwritten(store):
+    successor = replace(TABLE, uuid="successor")
+    first = store.commit(successor, lambda _: Manifest(successor))
+    for over in (frozenset(), frozenset({TABLE.uuid})):
+        with pytest.raises(AnalyzeFailed, match="another table"):
+            store.commit(TABLE, adding(), over=over)
+    assert store.read() == first
+    assert store.commit(TABLE, adding(), over=frozenset({"successor"})).table == TABLE
 
 
 def test_a_renamed_table_keeps_its_statistics(store):

@@ -22,6 +22,7 @@ from metastore._analyze.worker import Destination
 from metastore._format.manifest import TableIdentity
 from metastore._store import Store
 from metastore._store.location import store_uri
+from metastore._store.protocol import require_known
 from metastore._store.unreferenced import find_unreferenced_blocks
 from metastore.errors import AnalyzeFailed
 
@@ -111,6 +112,7 @@ class _Run:
         self._outcome = Outcome()
         self._coverage = Coverage([], facts.files)
         self._damaged: set[str] = set()
+        self._over: frozenset[str] | None = None
         self._level_objects = 0
         self._committed = False
 
@@ -131,6 +133,10 @@ class _Run:
     def _round(self, *, stale: bool) -> bool:
         """Do one round; tell whether another one is needed."""
         manifest = self._store.read()
+        if self._over is None:
+            self._over = frozenset({manifest.table.uuid} if manifest else ())
+        if manifest is not None:
+            require_known(manifest, self._identity, self._over)
         if manifest is not None and manifest.table.uuid != self._identity.uuid:
             manifest = None
         base = [block for block in manifest.blocks if block.id not in self._damaged] if manifest else []
@@ -201,7 +207,7 @@ class _Run:
         dropped = self._damaged | self._coverage.redundant()
         level = write_level(self._store, self._facts, self._coverage)
         change = Change(self._identity, tuple(new), frozenset(dropped), level.snapshot, SETTINGS)
-        self._store.commit(self._identity, change, keep=self._keep)
+        self._store.commit(self._identity, change, keep=self._keep, over=self._over)
         self._level_objects += level.objects
         self._committed = True
         return not change.base <= base | dropped

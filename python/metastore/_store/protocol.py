@@ -16,7 +16,14 @@ from typing import Any, TypeVar
 import metastore
 from metastore._format.manifest import Manifest, TableIdentity
 from metastore._store.replies import Reply
-from metastore.errors import CommitUnknown, DamagedObject, FormatTooNew, StoreNotReadable, StoreNotWritable
+from metastore.errors import (
+    AnalyzeFailed,
+    CommitUnknown,
+    DamagedObject,
+    FormatTooNew,
+    StoreNotReadable,
+    StoreNotWritable,
+)
 
 _LOG = logging.getLogger(__name__)
 
@@ -96,7 +103,9 @@ def head() -> Steps[Head]:
     return Head(top, None, damage)
 
 
-def commit(store: str, identity: TableIdentity, change: Change, finish: Change) -> Steps[Manifest | None]:
+def commit(
+    store: str, identity: TableIdentity, change: Change, finish: Change, over: frozenset[str] | None = None
+) -> Steps[Manifest | None]:
     """Steps that commit a change.
 
     Args:
@@ -105,13 +114,17 @@ def commit(store: str, identity: TableIdentity, change: Change, finish: Change) 
         change: Makes the new state of the old one (None: there is none yet), or None if there is nothing to commit.
             It is called again, with the newer state, when another writer was first.
         finish: What is done to every new state before it is written.
+        over: Uuids of the other tables whose statistics may be left behind; None for all.
 
     Raises:
+        AnalyzeFailed: If the statistics of another table were written meanwhile.
         CommitUnknown: If the store's answers leave open whether the commit took place.
         StoreNotWritable: If other writers were first time and again.
     """
     for attempt in range(CONFLICTS):
         log = yield from head()
+        if over is not None and log.manifest:
+            require_known(log.manifest, identity, over)
         base = log.manifest if log.manifest and log.manifest.table.uuid == identity.uuid else None
         changed = change(base)
         finished = None if changed is None else finish(changed)
@@ -123,6 +136,17 @@ def commit(store: str, identity: TableIdentity, change: Change, finish: Change) 
             return Manifest.from_bytes(data)
         yield Pause(attempt)
     raise StoreNotWritable(store, f"other writers were first {CONFLICTS} times", "Try again later.")
+
+
+def require_known(manifest: Manifest, identity: TableIdentity, over: frozenset[str]) -> None:
+    """Refuses a manifest of a table that took this one's place.
+
+    Raises:
+        AnalyzeFailed: If it is neither the table's nor that of one of the other tables given.
+    """
+    if manifest.table.uuid != identity.uuid and manifest.table.uuid not in over:
+        reason = "another table at its place was analyzed meanwhile"
+        raise AnalyzeFailed(identity.name, reason, "Run the command again.")
 
 
 def _publish(store: str, sequence: int, data: bytes) -> Steps[bool]:

@@ -167,7 +167,12 @@ class Store:
         return reference(name, data, table.num_rows)
 
     def commit(
-        self, identity: TableIdentity, change: protocol.Change, *, keep: int = KEEP_SNAPSHOTS
+        self,
+        identity: TableIdentity,
+        change: protocol.Change,
+        *,
+        keep: int = KEEP_SNAPSHOTS,
+        over: frozenset[str] | None = None,
     ) -> Manifest | None:
         """Commits a change and returns the manifest that then is the newest.
 
@@ -177,8 +182,10 @@ class Store:
                 commit. It is called again on the newer manifest when another writer was first, so it must not depend
                 on how often it is called. It need not number, sign or shorten what it returns.
             keep: How many snapshots the manifest keeps.
+            over: Uuids of the other tables whose statistics may be left behind; None for all.
 
         Raises:
+            AnalyzeFailed: If the statistics of another table were written meanwhile.
             CommitUnknown: If the store's answers leave open whether the commit took place.
             StoreNotWritable: If the store refuses, or an object that the manifest names is not there.
             FormatTooNew: If a later version of the Metastore wrote the newest manifest.
@@ -192,7 +199,7 @@ class Store:
             return manifest and self._with_objects(within_limits(manifest, self, keep))
 
         self.ensure_writable()
-        manifest: Manifest | None = self._run(protocol.commit(self.uri, identity, changed, finish))
+        manifest: Manifest | None = self._run(protocol.commit(self.uri, identity, changed, finish, over))
         return manifest
 
     def ensure_writable(self) -> Blobs:
