@@ -11,6 +11,7 @@ from metastore import _analyze
 from metastore._read.places import place_of
 from metastore._read.statistics import Statistics
 from metastore._spark import session, statements
+from metastore._zones import zone_of
 from metastore.answers import Answer, Summary
 from metastore.errors import InvalidArgument
 
@@ -104,11 +105,13 @@ def open(location: str, table: str | None = None, zone: str = "UTC") -> Statisti
     Raises:
         TableNotFound: Nothing is there.
         FormatTooNew: A later version wrote it.
+        InvalidArgument: There is no such time zone.
 
     Example:
         >>> metastore.open("/warehouse/db/sales").summary().column("price")["max"]  # doctest: +SKIP
         Decimal('99.95')
     """
+    zone_of(zone)
     return Statistics(place_of(location, table), zone)
 
 

@@ -6,7 +6,8 @@ from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
+
+from metastore._zones import zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -50,7 +51,7 @@ def _reader(spark_type: str, zone: str) -> Callable[[str], Any] | None:
     readers: dict[str, Callable[[str], Any]] = {
         "boolean": lambda text: text == "true",
         "date": date.fromisoformat,
-        "timestamp": lambda text: _datetime(text).replace(tzinfo=ZoneInfo(zone)),
+        "timestamp": lambda text: _datetime(text).replace(tzinfo=zone_of(zone)),
         "timestamp_ntz": _datetime,
     }
     return readers.get(spark_type)

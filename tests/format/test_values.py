@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from metastore._format.columns import Column, decimal_type, encoding_of
 from metastore._format.values import cut_lower, cut_upper, decimal_from_bytes, decimal_to_bytes, render, typed
-from metastore.errors import DamagedObject
+from metastore._texts import typed as typed_text
+from metastore.errors import DamagedObject, InvalidArgument
 
 UTC = dt.timezone.utc
 
@@ -176,3 +177,27 @@ def test_columns_that_are_none(change):
     body = column("int").to_json() | change
     with pytest.raises(DamagedObject):
         Column.from_json(body)
+
+
+@pytest.mark.parametrize(
+    ("zone", "text"),
+    [
+        ("+02:00", "02:00"),
+        ("+2:00", "02:00"),
+        ("-0130", "22:30"),
+        ("GMT+1", "01:00"),
+        ("UTC+3", "03:00"),
+        ("Z", "00:00"),
+        ("JST", "09:00"),
+    ],
+)
+def test_zones_as_spark_spells_them(zone, text):
+    shown = render(0, column("timestamp"), zone=zone)
+    assert shown[11:16] == text
+    assert typed_text(shown, "timestamp", zone).timestamp() == 0
+
+
+@pytest.mark.parametrize("zone", ["Nowhere", "", "../x", "Europe", "+19:00", "+02:60", "UTC+"])
+def test_zones_that_are_none(zone):
+    with pytest.raises(InvalidArgument, match="zone"):
+        render(0, column("timestamp"), zone=zone)

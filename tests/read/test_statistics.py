@@ -203,3 +203,8 @@ def test_the_setting_leads_to_the_store(location, tmp_path, monkeypatch):
 
 def test_a_uri_means_the_same_as_a_path(location):
     assert metastore.open(f"file://{location}/").summary().snapshot == "2"
+
+
+def test_a_zone_that_is_none(location):
+    with pytest.raises(InvalidArgument, match="zone"):
+        metastore.open(str(location), zone="Nowhere")

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from zoneinfo import ZoneInfo
+    from datetime import tzinfo
 
 _EPOCH = dt.datetime(1970, 1, 1)  # noqa: DTZ001 - wall clocks have no zone
 _EPOCH_UTC = dt.datetime(1970, 1, 1, tzinfo=dt.timezone.utc)
@@ -53,7 +53,7 @@ def render_date(days: int) -> str:
     return f"{_year(year)}-{date.month:02}-{date.day:02}"
 
 
-def render_timestamp(micros: int, zone: ZoneInfo | None) -> str:
+def render_timestamp(micros: int, zone: tzinfo | None) -> str:
     """A timestamp as text in a zone (None: as a wall clock), without trailing zeros."""
     if zone is not None:
         micros += _offset_micros(micros, zone)
@@ -80,7 +80,7 @@ def _year(year: int) -> str:
     return f"-{-year:04}" if year < 0 else f"{year:04}"
 
 
-def _offset_micros(micros: int, zone: ZoneInfo) -> int:
+def _offset_micros(micros: int, zone: tzinfo) -> int:
     cycle_micros = _CYCLE_DAYS * _DAY_MICROS
     try:
         instant = _EPOCH_UTC + dt.timedelta(microseconds=micros)

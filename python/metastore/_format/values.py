@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
-from zoneinfo import ZoneInfo
 
 import numpy as np
 
 from metastore._format import calendar
 from metastore._format.columns import decimal_type
+from metastore._zones import zone_of
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -97,7 +97,7 @@ def render(value: Any, column: Column, *, exact: bool = True, zone: str = "UTC")
         return None
     family = _family(column)
     if family == "timestamp":
-        return calendar.render_timestamp(int(value), ZoneInfo(zone))
+        return calendar.render_timestamp(int(value), zone_of(zone))
     if family in ("text", "bytes") and not exact:
         return _without_torn_character(bytes(value)).decode("utf-8", "replace") + ELLIPSIS
     return _RENDERED[family](value, column)

@@ -1,0 +1,79 @@
+"""Time zones as Spark's settings name them."""
+
+from __future__ import annotations
+
+import re
+from datetime import timedelta, timezone, tzinfo
+from functools import lru_cache
+from zoneinfo import ZoneInfo
+
+from metastore.errors import InvalidArgument
+
+_OFFSET = re.compile(
+    r"(?:UTC|GMT|UT)?(?P<sign>[+-])"
+    r"(?:(?P<h>\d{1,2})(?::(?P<m>\d{1,2})(?::(?P<s>\d\d))?)?|(?P<hh>\d\d)(?P<mm>\d\d)(?P<ss>\d\d)?)"
+)
+_LONGEST = timedelta(hours=18)
+_SIXTY = 60
+_SHORT = {
+    "ACT": "Australia/Darwin",
+    "AET": "Australia/Sydney",
+    "AGT": "America/Argentina/Buenos_Aires",
+    "ART": "Africa/Cairo",
+    "AST": "America/Anchorage",
+    "BET": "America/Sao_Paulo",
+    "BST": "Asia/Dhaka",
+    "CAT": "Africa/Harare",
+    "CNT": "America/St_Johns",
+    "CST": "America/Chicago",
+    "CTT": "Asia/Shanghai",
+    "EAT": "Africa/Addis_Ababa",
+    "ECT": "Europe/Paris",
+    "EST": "-05:00",
+    "HST": "-10:00",
+    "IET": "America/Indiana/Indianapolis",
+    "IST": "Asia/Kolkata",
+    "JST": "Asia/Tokyo",
+    "MIT": "Pacific/Apia",
+    "MST": "-07:00",
+    "NET": "Asia/Yerevan",
+    "NST": "Pacific/Auckland",
+    "PLT": "Asia/Karachi",
+    "PNT": "America/Phoenix",
+    "PRT": "America/Puerto_Rico",
+    "PST": "America/Los_Angeles",
+    "SST": "Pacific/Guadalcanal",
+    "VST": "Asia/Ho_Chi_Minh",
+}
+"""Java's short names, which Spark accepts."""
+
+
+@lru_cache
+def zone_of(text: str) -> tzinfo:
+    """The time zone of a name, or of an offset in one of Spark's spellings.
+
+    Raises:
+        InvalidArgument: Neither is known.
+
+    Example:
+        >>> [str(zone_of(text)) for text in ("Asia/Tokyo", "+02:00", "GMT+1", "Z")]
+        ['Asia/Tokyo', 'UTC+02:00', 'UTC+01:00', 'UTC']
+    """
+    name = _SHORT.get(text, text)
+    if name in ("Z", "UTC", "GMT", "UT"):
+        return timezone.utc
+    offset = _OFFSET.fullmatch(name)
+    if offset is not None:
+        return timezone(_distance(text, offset))
+    try:
+        return ZoneInfo(name)
+    except (KeyError, ValueError, OSError) as error:  # a folder of zones is an OSError
+        raise InvalidArgument("zone", f"{text!r} is no time zone that is known here") from error
+
+
+def _distance(text: str, offset: re.Match[str]) -> timedelta:
+    hours, minutes, seconds = (int(offset[name] or offset[name * 2] or 0) for name in "hms")
+    distance = timedelta(hours=hours, minutes=minutes, seconds=seconds)
+    if minutes >= _SIXTY or seconds >= _SIXTY or distance > _LONGEST:
+        raise InvalidArgument("zone", f"{text!r} is no offset from -18:00 to +18:00")
+    return -distance if offset["sign"] == "-" else distance
