@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -13,6 +14,8 @@ from metastore._store.location import local_path, remote_url
 from metastore.errors import StoreNotReadable
 
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from obstore.store import ObjectStore
 
 
@@ -35,13 +38,19 @@ class Folder:
     def exists(self) -> bool:
         """Whether anything lies in it; a local folder may also be empty."""
         if self._local is not None:
-            return self._local.is_dir()
+            with self._reading():
+                return self._local.is_dir()
         return bool(self._list())
 
     def names(self) -> tuple[str, ...]:
-        """The names of what lies directly in it; none where it does not exist."""
+        """The names of what lies directly in it; none where it does not exist.
+
+        Raises:
+            StoreNotReadable: It cannot be listed.
+        """
         if self._local is not None:
-            return tuple(sorted(one.name for one in self._local.iterdir())) if self._local.is_dir() else ()
+            with self._reading():
+                return tuple(sorted(one.name for one in self._local.iterdir())) if self._local.is_dir() else ()
         return tuple(sorted(self._list()))
 
     def read(self, name: str) -> bytes | None:
@@ -50,20 +59,24 @@ class Folder:
         Raises:
             StoreNotReadable: The store does not answer.
         """
-        if self._local is not None and not self._local.is_dir():
-            return None
+        with self._reading():
+            if self._local is not None and not self._local.is_dir():
+                return None
+            try:
+                return bytes(obstore.get(self._open(), name).bytes())
+            except FileNotFoundError:
+                return None
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
         try:
-            return bytes(obstore.get(self._open(), name).bytes())
-        except FileNotFoundError:
-            return None
-        except BaseError as error:
+            yield
+        except (BaseError, OSError) as error:
             raise StoreNotReadable(self.uri, str(error).partition("\n")[0]) from error
 
     def _list(self) -> list[str]:
-        try:
+        with self._reading():
             found = obstore.list_with_delimiter(self._open())
-        except BaseError as error:
-            raise StoreNotReadable(self.uri, str(error).partition("\n")[0]) from error
         paths = [*(one["path"] for one in found["objects"]), *found["common_prefixes"]]
         return [str(path).rstrip("/").rsplit("/", 1)[-1] for path in paths]
 
