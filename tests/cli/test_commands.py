@@ -8,11 +8,15 @@ import re
 import sys
 
 import pytest
+import typer
+from py4j.protocol import Py4JError
+from pyspark.errors import AnalysisException
 from typer.testing import CliRunner
 
 from metastore import jars
 from metastore.cli.app import app
 from metastore.cli.checks import BROKEN, OK
+from metastore.cli.output import reporting
 from read.stores import metadata
 
 pytest_plugins = ["read.conftest"]
@@ -221,3 +225,28 @@ def test_doctor_is_content_with_this_environment(run, healthy):
     found = findings(run)
     assert {one["state"] for one in found.values()} == {OK}
     assert "ok" in run("doctor").stdout
+
+
+JAVA = "An error occurred while calling o41.sql.\n: java.io.IOException: no disk\n\tat org.apache.Spark.run(Spark.java)"
+    "An error occurred while calling o41.sql.\n: java.io.IOException: no disk\n\tat org.apache.Spark.run(Spark.scala:1)"
+)
+
+
+@pytest.mark.parametrize(
+    ("failure", "told"),
+    [
+        (AnalysisException("[PARSE_SYNTAX_ERROR] Syntax error. SQLSTATE: 42601\n\n== SQL ==\nSELEC"), "[PARSE_SYNTAX"),
+        (Py4JError(JAVA), "java.io.IOException: no disk"),
+    ],
+)
+def test_an_error_of_spark_is_one_line(capsys, failure, told):
+    with pytest.raises(typer.Exit) as left, reporting(as_json=False):
+        raise failure
+    shown = capsys.readouterr()
+    assert (left.value.exit_code, shown.out, len(shown.err.splitlines())) == (1, "", 1)
+    assert shown.err.startswith(f"error: [SPARK_ERROR] {told}")
+
+
+def test_mistakes_of_ours_keep_their_trace():
+    with pytest.raises(ZeroDivisionError), reporting(as_json=False):
+        raise ZeroDivisionError

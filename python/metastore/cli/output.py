@@ -195,7 +195,7 @@ class JsonOutput:
 
 @contextmanager
 def reporting(*, as_json: bool) -> Iterator[Output]:
-    """The output of one command; a MetastoreError is shown and becomes the exit code.
+    """The output of one command; an error of ours or of Spark is shown and becomes the exit code.
 
     Raises:
         typer.Exit: With the code that stands for the error.
@@ -206,6 +206,28 @@ def reporting(*, as_json: bool) -> Iterator[Output]:
     except MetastoreError as error:
         output.error(error)
         raise typer.Exit(exit_code(error)) from error
+    except Exception as error:
+        if not _is_of_spark(error):
+            raise
+        output.error(_SparkError(_first_line(error)))
+        raise typer.Exit(FAILED) from error
+
+
+class _SparkError(MetastoreError):
+    code = "SPARK_ERROR"
+
+
+def _is_of_spark(error: Exception) -> bool:
+    # By name: importing Spark takes a second, and the reading commands do without.
+    modules = {kind.__module__.partition(".")[0] for kind in type(error).__mro__}
+    return not modules.isdisjoint({"pyspark", "py4j"})
+
+
+def _first_line(error: Exception) -> str:
+    # What py4j says begins with "An error occurred while calling o12.sql."; the Java exception is in the next line.
+    lines = [line.strip().removeprefix(": ") for line in str(error).splitlines() if line.strip()]
+    told = [line for line in lines if not line.startswith("An error occurred while calling")] or lines
+    return told[0] if told else type(error).__name__
 
 
 def exit_code(error: MetastoreError) -> int:
