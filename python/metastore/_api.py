@@ -67,6 +67,7 @@ def analyze(
     Raises:
         TableNotFound: There is no such table.
         ColumnNotFound: The table has no such column; nothing was written.
+        InvalidArgument: `columns` is empty, or an argument is not what it can be.
         UnsupportedTable: A table of a kind that is not handled.
         StoreNotWritable: The place of the statistics cannot be written.
         AnalyzeFailed: The Spark job failed; the statistics that were there are untouched.
@@ -81,6 +82,8 @@ def analyze(
         raise InvalidArgument("columns", f"depth {depth!r} does not look at single columns")
     if isinstance(columns, str):
         raise InvalidArgument("columns", "a list of names is expected")
+    if columns is not None and not columns:
+        raise InvalidArgument("columns", "the list of names is empty", "Leave it out for all columns.")
     if statements.is_connect(spark):
         return statements.analyze(spark, table, columns, partition, depth)
     return _analyze.run(

@@ -13,10 +13,12 @@ from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
 from typer.testing import CliRunner
 
+import metastore
 from metastore import jars
 from metastore.cli.app import app
 from metastore.cli.checks import BROKEN, OK
 from metastore.cli.output import reporting
+from metastore.errors import InvalidArgument
 from read.stores import metadata
 
 pytest_plugins = ["read.conftest"]
@@ -129,6 +131,8 @@ def test_a_newer_format_is_one_clear_line(run, location):
         (["sumary", "x"], "No such command"),
         (["summary", "db.t", "--conf", "novalue"], "not of the form KEY=VALUE"),
         (["analyze", "/some/where"], "is a location"),
+        (["analyze", "db.t", "--columns", ""], "has an empty name"),
+        (["analyze", "db.t", "--columns", "a,"], "has an empty name"),
         (["demo", "--scale", "0"], "--scale: 0 is not between"),
     ],
 )
@@ -227,9 +231,7 @@ def test_doctor_is_content_with_this_environment(run, healthy):
     assert "ok" in run("doctor").stdout
 
 
-JAVA = "An error occurred while calling o41.sql.\n: java.io.IOException: no disk\n\tat org.apache.Spark.run(Spark.java)"
-    "An error occurred while calling o41.sql.\n: java.io.IOException: no disk\n\tat org.apache.Spark.run(Spark.scala:1)"
-)
+JAVA = "An error occurred while calling o41.sql.\n: java.io.IOException: no disk\n\tat org.apache.Spark.run"
 
 
 @pytest.mark.parametrize(
@@ -250,3 +252,8 @@ def test_an_error_of_spark_is_one_line(capsys, failure, told):
 def test_mistakes_of_ours_keep_their_trace():
     with pytest.raises(ZeroDivisionError), reporting(as_json=False):
         raise ZeroDivisionError
+
+
+def test_an_empty_list_of_columns_is_refused():
+    with pytest.raises(InvalidArgument, match="empty"):
+        metastore.analyze(None, "db.t", columns=[])

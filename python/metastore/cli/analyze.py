@@ -36,7 +36,9 @@ def analyze(
 
         if is_location(table):
             raise InvalidArgument("table", f"{table} is a location", "ANALYZE needs the table's name in a catalog.")
-        wanted = [name.strip() for name in columns.split(",")] if columns else None
+        wanted = None if columns is None else [name.strip() for name in columns.split(",")]
+        if wanted is not None and not all(wanted):
+            raise InvalidArgument("--columns", f"{columns!r} has an empty name", "Leave it out for all columns.")
         with started(spark_conf(conf, jars)) as spark:
             report = metastore.analyze(spark, table, wanted, _partition(partition), depth=depth)
         output.facts("analyze", report.to_dict())
