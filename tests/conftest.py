@@ -28,7 +28,7 @@ appender.console.layout.pattern = %p %c{1}: %m%n%throwable{1}
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    parser.addoption("--oracle-seed", type=int, default=None, help="repeats the oracle's random tables and predicates")
+    parser.addoption("--oracle-seed", type=int, default=20, help="seed of the oracle's random tables and predicates")
 
 
 @pytest.fixture(scope="session")

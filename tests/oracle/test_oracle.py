@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 
 import pytest
 
@@ -17,7 +16,7 @@ POWER = 0.97
 
 @pytest.fixture(scope="module")
 def campaign(spark, tmp_path_factory, request):
-    seed = request.config.getoption("--oracle-seed") or int(time.time())
+    seed = request.config.getoption("--oracle-seed")
     print(f"\n--oracle-seed={seed}")
     running = Campaign(spark, tmp_path_factory.mktemp("oracle"), seed, Size())
     try:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-import time
 from random import Random
 
 import pytest
@@ -20,7 +19,7 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(scope="module")
 def asked(spark, tmp_path_factory, request):
     """A table of evolved schema, one with deletes, and predicates over each that raise no error."""
-    seed = request.config.getoption("--oracle-seed") or int(time.time())
+    seed = request.config.getoption("--oracle-seed")
     print(f"\n--oracle-seed={seed}")
     found = []
     for kind in ("evolved", "deletes"):

@@ -4,7 +4,7 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Expression, PredicateHelper}
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, LeafNode, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{Command, Filter, LeafNode, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 
 import org.metastore.spark.MetastoreConf
@@ -34,6 +34,11 @@ final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with 
     case Filter(condition, child) =>
       plan.mapChildren(rewrite(_, above ++ splitConjunctivePredicates(condition), planner))
     case leaf: LeafNode => prepare(leaf, above, planner)
+    // The target of a command is not a scan, and Spark refreshes cached tables by comparing it.
+    case command: Command => command.mapChildren {
+      case target: LeafNode => target
+      case query => rewrite(query, Nil, planner)
+    }
     case other => other.mapChildren(rewrite(_, Nil, planner))
   }
 

@@ -35,14 +35,16 @@ final class ScanStatistics(
       zones <- files.column(key, dataType).toOption
       sizes <- files.sizes(key, dataType).toOption
       described = kept.filter(f => zones.known(f) && !decision.distrusted.get(f))
-      if isComplete(zones, sizes, described)
+      if isComplete(dataType, zones, sizes, described)
       nonNull = described.filter(f => zones.rows(f) > zones.nulls(f))
       if nonNull.nonEmpty
       bounds <- if (isOrdered(dataType)) bounds(key, dataType, zones, nonNull) else Some((None, None))
     } yield stat(key, dataType, zones, sizes, described, nonNull, bounds)
 
-  private def isComplete(zones: ColumnZones, sizes: ColumnSizes, described: Array[Int]): Boolean =
-    described.map(zones.rows(_).toDouble).sum >= EnoughRows * physicalRows &&
+  // Where Spark estimates by minimum and maximum, they have to be those of every file that is read.
+  private def isComplete(dataType: DataType, zones: ColumnZones, sizes: ColumnSizes, described: Array[Int]): Boolean =
+    (!isOrdered(dataType) || described.length == kept.length) &&
+      described.map(zones.rows(_).toDouble).sum >= EnoughRows * physicalRows &&
       described.forall(f => zones.nulls(f) >= 0 && sizes.distinct(f) >= 0)
 
   private def stat(

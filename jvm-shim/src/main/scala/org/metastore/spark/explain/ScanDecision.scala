@@ -36,7 +36,11 @@ final class ScanDecision(
   def after: Int = kept.cardinality
 
   /** Equal only for equal statistics and equal files kept: belongs into equality of the scan. */
-  val fingerprint: AnyRef = (version, kept, outcome.left.toOption.map(_.code.name))
+  lazy val fingerprint: AnyRef = {
+    // Formats plan manifests in parallel: the order of equal scans' files may differ.
+    val paths = (0 until files.length).iterator.filter(kept.get(_)).map(files.paths(_)).toSet
+    (version, paths, outcome.left.toOption.map(_.code.name))
+  }
 
   /** The text on the scan in EXPLAIN. */
   def label: String = outcome match {

@@ -10,7 +10,7 @@ private[store] final class BlockReader(objects: ObjectReader) {
 
   /** The block's data files, from the cache or by reading the `files` object. */
   def files(block: Block): BlockFiles =
-    StatisticsCache.getOrLoad[BlockFiles](s"files:${block.files.name}:${block.files.sha256}", _.weight)(readFiles(block.files))
+    StatisticsCache.getOrLoad[BlockFiles](s"files:${block.files.name}:${block.files.footerSha256}", _.weight)(readFiles(block.files))
 
   /** A column that was read before. */
   def cached(block: Block, column: Int): Option[BlockColumn] =
@@ -91,9 +91,9 @@ private object BlockReader {
     "lo_exact", "hi_exact")
   private val SizeFields = Seq("column", "file", "distinct", "avg_len", "max_len")
 
-  private def columnKey(ref: ObjectRef, column: Int): String = s"column:${ref.name}:${ref.sha256}:$column"
+  private def columnKey(ref: ObjectRef, column: Int): String = s"column:${ref.name}:${ref.footerSha256}:$column"
 
-  private def sizesKey(ref: ObjectRef, column: Int): String = s"sizes:${ref.name}:${ref.sha256}:$column"
+  private def sizesKey(ref: ObjectRef, column: Int): String = s"sizes:${ref.name}:${ref.footerSha256}:$column"
 
   private def leaf(footer: VerifiedFooter, name: String): Int =
     footer.leavesOf(Set(name)).headOption.getOrElse(throw new IllegalArgumentException(s"it has no column $name"))

@@ -34,9 +34,9 @@ private[store] final class VerifiedFooter(val metadata: ParquetMetadata, digests
 private[store] final class ObjectReader(fs: FileSystem, objects: Path) {
   import ObjectReader._
 
-  /** The object's footer, from the cache or by one request. */
+  /** The object's footer, from the cache or by one request. The cache goes by the digest that is checked, not by a claim. */
   def footer(ref: ObjectRef): VerifiedFooter =
-    StatisticsCache.getOrLoad[VerifiedFooter](s"footer:${ref.name}:${ref.sha256}", _ => ref.footerLength * 8L) {
+    StatisticsCache.getOrLoad[VerifiedFooter](s"footer:${ref.name}:${ref.footerSha256}", _ => ref.footerLength * 8L) {
       guarded(ref)(readFooter(ref))
     }
 
