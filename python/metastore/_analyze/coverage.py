@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from metastore._analyze.request import FILES, FULL
+from metastore._format.manifest import COMPUTED
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
     from metastore._store import Store
     from metastore._tables.model import DataFile
 
-DEPTHS = {"full": 2, "footer": 1, "files": 0}
+DEPTHS = {name: rank for rank, name in enumerate(COMPUTED)}
 
 
 ColumnKey = tuple[str, str]

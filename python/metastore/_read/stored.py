@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore._format.manifest import COMPUTED
 from metastore._format.schemas import SUMMARY
 from metastore._read.matching import serves
 
@@ -21,7 +22,7 @@ if TYPE_CHECKING:
 
 Partition = list[tuple[str, str]] | None
 
-_DEPTH = {"full": 0, "footer": 1, "files": 2}
+_SHALLOWNESS = {name: rank for rank, name in enumerate(reversed(COMPUTED))}
 
 
 @dataclass(frozen=True)
@@ -102,7 +103,7 @@ def columns_known(stored: StoredFiles, columns: Sequence[Column]) -> np.ndarray:
 
 
 def _preferred(blocks: Sequence[Block]) -> list[Block]:
-    order = sorted(range(len(blocks)), key=lambda i: (_DEPTH[blocks[i].computed], -i))
+    order = sorted(range(len(blocks)), key=lambda i: (_SHALLOWNESS[blocks[i].computed], -i))
     return [blocks[i] for i in order]
 
 
