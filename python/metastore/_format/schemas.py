@@ -12,6 +12,21 @@ def _required(name: str, kind: pa.DataType) -> pa.Field:
     return pa.field(name, kind, nullable=False)
 
 
+DETAILS = ("sketches", "frequencies", "histograms")
+"""The kinds of detail objects, which the rows of `files` name."""
+
+
+def _detail(kind: str) -> list[pa.Field]:
+    return [
+        pa.field(f"{kind}_name", pa.string()),
+        pa.field(f"{kind}_length", pa.int64()),
+        pa.field(f"{kind}_sha256", pa.string()),
+        pa.field(f"{kind}_footer_length", pa.int64()),
+        pa.field(f"{kind}_footer_sha256", pa.string()),
+        pa.field(f"{kind}_file", pa.int32()),
+    ]
+
+
 FILES = pa.schema(
     [
         _required("file", pa.int32()),
@@ -20,12 +35,7 @@ FILES = pa.schema(
         pa.field("modified", pa.int64()),
         pa.field("rows", pa.int64()),
         pa.field("partition", _MAP_TEXT),
-        pa.field("sketches_name", pa.string()),
-        pa.field("sketches_length", pa.int64()),
-        pa.field("sketches_sha256", pa.string()),
-        pa.field("sketches_footer_length", pa.int64()),
-        pa.field("sketches_footer_sha256", pa.string()),
-        pa.field("sketches_file", pa.int32()),
+        *(field for kind in DETAILS for field in _detail(kind)),
     ]
 )
 
@@ -58,11 +68,32 @@ _STATISTICS = [
     pa.field("percentiles_double", pa.list_(pa.float64())),
     pa.field("percentiles_binary", pa.list_(pa.binary())),
     pa.field("extra", _MAP_BINARY),
+    pa.field("singles", pa.int64()),
+]
+
+_VALUE_LISTS = [
+    pa.field("value_long", pa.int64()),
+    pa.field("value_double", pa.float64()),
+    pa.field("value_binary", pa.binary()),
+    pa.field("frequency", pa.int64()),
+]
+
+_BINS = [
+    pa.field("kind", pa.string()),
+    pa.field("edges_long", pa.list_(pa.int64())),
+    pa.field("edges_double", pa.list_(pa.float64())),
+    pa.field("edges_binary", pa.list_(pa.binary())),
+    pa.field("counts", pa.list_(pa.int64())),
+    pa.field("distincts", pa.list_(pa.int64())),
 ]
 
 SUMMARY = pa.schema([_required("column", pa.int32()), _required("file", pa.int32()), *_STATISTICS])
 
 SKETCHES = pa.schema([_required("column", pa.int32()), _required("file", pa.int32()), pa.field("theta", pa.binary())])
+
+FREQUENCIES = pa.schema([_required("column", pa.int32()), _required("file", pa.int32()), *_VALUE_LISTS])
+
+HISTOGRAMS = pa.schema([_required("column", pa.int32()), _required("file", pa.int32()), *_BINS])
 
 TABLE_FILES = pa.schema(
     [
@@ -77,16 +108,31 @@ TABLE_FILES = pa.schema(
     ]
 )
 
-TABLE_SUMMARY = pa.schema([_required("column", pa.int32()), *_STATISTICS, pa.field("files", pa.int32())])
+TABLE_SUMMARY = pa.schema(
+    [
+        _required("column", pa.int32()),
+        *_STATISTICS,
+        pa.field("files", pa.int32()),
+        pa.field("frequencies_algorithm", pa.string()),
+    ]
+)
 
 TABLE_SKETCHES = pa.schema([_required("column", pa.int32()), pa.field("theta", pa.binary())])
+
+TABLE_FREQUENCIES = pa.schema([_required("column", pa.int32()), *_VALUE_LISTS, pa.field("error", pa.int64())])
+
+TABLE_HISTOGRAMS = pa.schema([_required("column", pa.int32()), *_BINS])
 
 SCHEMAS: dict[str, pa.Schema] = {
     "files": FILES,
     "summary": SUMMARY,
     "sketches": SKETCHES,
+    "frequencies": FREQUENCIES,
+    "histograms": HISTOGRAMS,
     "table-files": TABLE_FILES,
     "table-summary": TABLE_SUMMARY,
     "table-sketches": TABLE_SKETCHES,
+    "table-frequencies": TABLE_FREQUENCIES,
+    "table-histograms": TABLE_HISTOGRAMS,
 }
 """Schema by kind of object; the kind is the part of an object's name before its uuid."""

@@ -55,6 +55,8 @@ class ColumnStatistics:
     uncompressed_bytes: int | None = None
     frequencies: str = "none"
     frequencies_floor: int | None = None
+    frequencies_algorithm: str | None = None
+    singles: int | None = None
     percentiles: Sequence[Any] | None = None
     extra: Mapping[str, bytes] = field(default_factory=dict)
     theta: bytes | None = None

@@ -31,6 +31,8 @@ object TypedColumns {
     case "uncompressed_bytes" => opt(row.uncompressedBytes)
     case "frequencies_floor" => opt(row.frequenciesFloor)
     case "percentiles_long" | "percentiles_double" | "percentiles_binary" => percentiles(row.percentiles, column)
+    case "singles" => opt(row.singles)
+    case "frequencies_algorithm" => opt(row.frequenciesAlgorithm.map(UTF8String.fromString))
     case "extra" => extra(row.extra)
     case _ => null
   }

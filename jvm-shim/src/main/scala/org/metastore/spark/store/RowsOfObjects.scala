@@ -51,7 +51,9 @@ private[store] object RowsOfObjects {
     frequenciesFloor = row.long("frequencies_floor"),
     percentiles = percentiles(row),
     extra = row.map("extra")(entry => entry.getBinary(1, 0).getBytes),
-    files = row.int("files").getOrElse(1))
+    files = row.int("files").getOrElse(1),
+    singles = row.long("singles"),
+    frequenciesAlgorithm = row.text("frequencies_algorithm"))
 
   private def bound(row: ObjectRow, side: String): Option[Any] =
     row.long(s"${side}_long").orElse[Any](row.double(s"${side}_double")).orElse(row.bytes(s"${side}_binary"))

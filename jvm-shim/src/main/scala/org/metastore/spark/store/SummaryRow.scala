@@ -20,6 +20,7 @@ final case class TableFileRow(
  * @param file       data file in the block; -1 at table level
  * @param files      data files that a table-level row covers; 1 at file level
  * @param sumExact   unscaled
+ * @param singles    values that occur once
  */
 final case class SummaryRow(
     column: Int, file: Int, rows: Long, nulls: Option[Long], nans: Option[Long], lo: Option[Any], hi: Option[Any],
@@ -27,7 +28,8 @@ final case class SummaryRow(
     sumExact: Option[java.math.BigDecimal], sum: Option[Double], mean: Option[Double], m2: Option[Double],
     avgLen: Option[Double], maxLen: Option[Long], trues: Option[Long], compressedBytes: Option[Long],
     uncompressedBytes: Option[Long], frequencies: Option[String], frequenciesFloor: Option[Long],
-    percentiles: IndexedSeq[Any], extra: Map[String, Array[Byte]], files: Int)
+    percentiles: IndexedSeq[Any], extra: Map[String, Array[Byte]], files: Int, singles: Option[Long] = None,
+    frequenciesAlgorithm: Option[String] = None)
 
 /** A row of `sketches` or `table-sketches`. */
 final case class SketchRow(column: Int, file: Int, theta: Option[Array[Byte]])
