@@ -16,7 +16,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from oracle.tables import PROPERTIES
+from oracle import blind
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -56,7 +56,7 @@ def load() -> Iterator[Case]:
 def create(spark: SparkSession, case: Case, table: str, analyze: Callable[[Sequence[str] | None], None]) -> None:
     """Makes the Iceberg table of a case; runs of files go in by one append, one task a file."""
     properties = ", ".join(
-        f"'{k}' = '{v}'" for k, v in {"format-version": "2", **PROPERTIES, **case.properties}.items()
+        f"'{k}' = '{v}'" for k, v in {"format-version": "2", **blind.PROPERTIES, **case.properties}.items()
     )
     spark.sql(f"CREATE TABLE {table} (file_no INT, {case.columns}) USING iceberg TBLPROPERTIES ({properties})")
     pending: list[list[str]] = []
@@ -78,6 +78,7 @@ def create(spark: SparkSession, case: Case, table: str, analyze: Callable[[Seque
 
 
 def _append(spark: SparkSession, table: str, first: int, files: list[list[str]]) -> None:
+    blind.cover(spark, table)
     schema = spark.table(table).schema
     whole = None
     for number, rows in enumerate(files, first):

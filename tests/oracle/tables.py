@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from oracle import blind
 from oracle.columns import ICEBERG_SCALARS, SCALARS, Leaf
 from oracle.data import Design, random_design, write_files
 from oracle.zones import Zone, zone_of
@@ -16,8 +17,6 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import DataType, StructType
 
-# Iceberg's own bounds lose rows with NaN and -0.0: without them only the Metastore can drop a file.
-PROPERTIES = {"write.metadata.metrics.default": "none", "write.distribution-mode": "none"}
 ONE_FILE_A_TASK = {"spark.sql.files.openCostInBytes": "1g", "spark.sql.files.maxPartitionBytes": "1g"}
 PARQUET = "parquet"
 ICEBERG_KINDS = ("plain", "evolved", "deletes", "vectors", "partitioned", "defaults")
@@ -52,8 +51,8 @@ def _copy(spark: SparkSession, folder: Path) -> DataFrame:
 
 
 def _create(frame: DataFrame, name: str, version: int) -> None:
-    writer = frame.writeTo(name).using("iceberg").tableProperty("format-version", str(version))
-    for key, value in PROPERTIES.items():
+    writer = frame.limit(0).writeTo(name).using("iceberg").tableProperty("format-version", str(version))
+    for key, value in blind.PROPERTIES.items():
         writer = writer.tableProperty(key, value)
     modes = ("write.delete.mode", "write.update.mode", "write.merge.mode")
     for mode in modes:
@@ -61,7 +60,9 @@ def _create(frame: DataFrame, name: str, version: int) -> None:
     writer.create()
 
 
-def iceberg(spark: SparkSession, name: str, kind: str, files: int, scratch: Path, rng: Random) -> Subject:
+def iceberg(
+    spark: SparkSession, name: str, kind: str, files: int, scratch: Path, rng: Random, *, covered: bool = False
+) -> Subject:
     """Makes an Iceberg table of about `files` data files.
 
     Args:
@@ -71,19 +72,27 @@ def iceberg(spark: SparkSession, name: str, kind: str, files: int, scratch: Path
         files: data files to write.
         scratch: where files are drawn before they are copied into the table.
         rng: decides everything random.
+        covered: keep from Iceberg's readers whatever they might judge rows by.
     """
     design = random_design(rng, ICEBERG_SCALARS)
     before = files if kind in {"plain", "deletes", "vectors"} else files // 2
     write_files(design, before, scratch / "before", rng)
     _create(_copy(spark, scratch / "before"), name, 3 if kind in {"vectors", "defaults"} else 2)
+    _append(spark, name, scratch / "before", covered=covered)
     if before < files:
         changed = _evolve(spark, name, kind, design, rng)
         write_files(changed, files - before, scratch / "after", rng)
-        _copy(spark, scratch / "after").writeTo(name).append()
+        _append(spark, name, scratch / "after", covered=covered)
     subject = observe(spark, kind, name, "_file")
     if kind in {"deletes", "vectors"}:
         _delete(spark, name, rng)
     return subject
+
+
+def _append(spark: SparkSession, name: str, folder: Path, *, covered: bool) -> None:
+    if covered:
+        blind.cover(spark, name)
+    _copy(spark, folder).writeTo(name).append()
 
 
 def _quoted(name: str) -> str:

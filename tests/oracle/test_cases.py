@@ -11,7 +11,6 @@ import pytest
 
 import metastore
 from oracle import cases, tables
-from oracle.truth import matching_files
 from oracle.verdicts import Queries, Rules
 
 if TYPE_CHECKING:
@@ -68,32 +67,38 @@ def numbered(spark: SparkSession, table: str) -> dict[str, int]:
     return {row["_file"]: row["file_no"] for row in spark.sql(f"SELECT DISTINCT _file, file_no FROM {table}").collect()}
 
 
+def by_conf(case: cases.Case) -> Iterator[tuple[dict[str, str], list[dict]]]:
+    """Yields the predicates of a case that are asked under the same settings, with these."""
+    groups: dict[tuple, list[dict]] = {}
+    for asked in case.predicates:
+        groups.setdefault(tuple({**case.conf, **asked.get("conf", {})}.items()), []).append(asked)
+    yield from ((dict(conf), asked) for conf, asked in groups.items())
+
+
 @pytest.mark.parametrize("name", NAMES)
 def test_a_query_reads_what_it_needs_and_skips_what_bounds_exclude(spark, made, name):
     case, table = made(name)
     numbers = numbered(spark, table)
     subject = tables.observe(spark, "case", table, "_file")
-    for asked in case.predicates:
-        where = asked["where"]
-        with settings(spark, {**case.conf, **asked.get("conf", {})}):
-            if "SELECT" not in where and "rand" not in where:
-                truth = matching_files(spark, subject, [where])[0]
-                assert truth is not None, where
-                assert sorted(numbers[f] for f in truth) == asked["read"], f"the case is wrong: {where}"
-            kept = {numbers[f] for f in Queries(spark, subject).kept([where])[0] if f in numbers}
-            assert set(asked["read"]) <= kept, f"{where} has to read {asked['read']} and reads {kept}"
-            assert not set(asked["skip"]) & kept, f"{where} need not read {asked['skip']} and reads {kept}"
+    for conf, group in by_conf(case):
+        with settings(spark, conf):
+            for asked, found in zip(group, Queries(spark, subject).kept([p["where"] for p in group]), strict=True):
+                kept = {numbers[f] for f in found if f in numbers}
+                assert set(asked["read"]) <= kept, f"{asked} reads {kept}"
+                assert not set(asked["skip"]) & kept, f"{asked} reads {kept}"
 
 
 @pytest.mark.parametrize("name", NAMES)
-def test_rows_are_the_same_without_the_metastore(spark, made, name):
+def test_rows_are_those_in_memory_and_the_case_names_their_files(spark, made, name):
     case, table = made(name)
-    for asked in case.predicates:
-        query = f"SELECT to_json(struct(*)) FROM {table} WHERE {asked['where']}"
-        with settings(spark, {**case.conf, **asked.get("conf", {})}):
-            with settings(spark, {"spark.metastore.enabled": "false"}):
-                without = sorted(str(row) for row in spark.sql(query).collect())
-            assert sorted(str(row) for row in spark.sql(query).collect()) == without, query
+    spark.table(table).localCheckpoint().createOrReplaceTempView("held")
+    for conf, group in by_conf(case):
+        with settings(spark, conf):
+            for asked in group:
+                query = f"SELECT file_no, to_json(struct(*)) FROM {{}} WHERE {asked['where']}"
+                rows, held = (sorted(spark.sql(query.format(r)).collect(), key=str) for r in (table, "held"))
+                assert sorted({row.file_no for row in held}) == asked["read"], asked
+                assert rows == held, asked
 
 
 @pytest.mark.parametrize("name", [case.name for case in CASES if case.plain and case.analyze is None])

@@ -2,23 +2,27 @@
 
 from __future__ import annotations
 
+import itertools
 import json
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from py4j.protocol import Py4JJavaError
 from pyspark.sql.types import StructField, StructType
 
+from oracle import reading
 from oracle.columns import BYTES
 from oracle.literals import literal
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from pyspark.sql import SparkSession
 
     from oracle.columns import Leaf
     from oracle.tables import Subject
     from oracle.zones import Zone
+
+T = TypeVar("T")
 
 
 def ddl_of(spark: SparkSession, relation: str) -> str:
@@ -90,7 +94,7 @@ def _kept(spark: SparkSession, probe: Any, files: Sequence[str], predicates: Seq
 
 
 class Queries:
-    """Whole queries with the extension on: what EXPLAIN says that their scans read."""
+    """Whole queries with the extension on: the files that their tasks open, which has to be what EXPLAIN says."""
 
     def __init__(self, spark: SparkSession, subject: Subject) -> None:
         self.spark = spark
@@ -99,29 +103,42 @@ class Queries:
 
     def kept(self, predicates: Sequence[str]) -> list[frozenset[str]]:
         """Returns for every predicate the files that a query would read."""
-        return [frozenset(path for path, read in self.decided(p).items() if read) for p in predicates]
+        return [self._unless_unplannable(self.read, p, frozenset(self.files)) for p in predicates]
+
+    def read(self, predicate: str) -> frozenset[str]:
+        """Returns the files that a query's scan opens; none where Spark needs no scan."""
+        query = f"SELECT * FROM {self.relation} WHERE {predicate}"
+        opened = frozenset(itertools.chain.from_iterable(reading.files(self.spark.sql(query))))
+        told = frozenset(path for path, kept in self.told(predicate).items() if kept)
+        assert opened == told, f"{predicate} reads {sorted(opened)} and EXPLAIN says {sorted(told)}"
+        return opened
 
     def skipped(self, predicates: Sequence[str]) -> list[frozenset[str]]:
         """Returns for every predicate the files that the Metastore, not Spark or the format, would skip."""
-        return [frozenset(path for path, read in self.decided(p).items() if not read) for p in predicates]
+        told = [self._unless_unplannable(self.told, p, {}) for p in predicates]
+        return [frozenset(path for path, kept in of_files.items() if not kept) for of_files in told]
 
-    def decided(self, predicate: str) -> dict[str, bool]:
-        """Returns for every file of a query's scan whether it is read; nothing where Spark needs no scan."""
+    def told(self, predicate: str) -> dict[str, bool]:
+        """Returns what `metastore.explain` says of every file of a query's scan: whether it is read."""
         jvm: Any = self.spark._jvm
         query = f"SELECT * FROM {self.relation} WHERE {predicate}"
-        try:
-            rows = jvm.org.metastore.spark.explain.ExplainQuery.decisions(self.spark._jsparkSession, query)
-        except Py4JJavaError:
-            if self.plans_without_us(query):
-                raise
-            return dict.fromkeys(self.files, True)
+        rows = jvm.org.metastore.spark.explain.ExplainQuery.decisions(self.spark._jsparkSession, query)
         found = [rows.apply(i) for i in range(rows.size())]
         return {row.path().get(): row.kept() for row in found if row.path().isDefined()}
 
-    def plans_without_us(self, query: str) -> bool:
+    def _unless_unplannable(self, ask: Callable[[str], T], predicate: str, otherwise: T) -> T:
+        try:
+            return ask(predicate)
+        except Py4JJavaError:
+            if self.plans_without_us(predicate):
+                raise
+            return otherwise
+
+    def plans_without_us(self, predicate: str) -> bool:
         """Tells whether Spark can plan a query: it cannot hand a null of type binary to Iceberg."""
         self.spark.conf.set("spark.metastore.enabled", "false")
         try:
+            query = f"SELECT * FROM {self.relation} WHERE {predicate}"
             self.spark.sql(query)._jdf.queryExecution().optimizedPlan()
         except Py4JJavaError:
             return False
