@@ -16,14 +16,17 @@ if TYPE_CHECKING:
     from metastore._api import (
         analyze,
         columns,
+        compact,
         config,
         configure,
         explain,
         files,
+        gc,
         open,  # noqa: A004 - `metastore.open` reads well, and nobody imports * from here
         snapshots,
         summary,
         tables,
+        verify,
         version,
     )
     from metastore._read.statistics import Statistics
@@ -38,14 +41,17 @@ _HOME = {
         *(
             "analyze",
             "columns",
+            "compact",
             "config",
             "configure",
             "explain",
             "files",
+            "gc",
             "open",
             "snapshots",
             "summary",
             "tables",
+            "verify",
             "version",
         ),
     ),
@@ -62,14 +68,17 @@ __all__ = [
     "Statistics",
     "analyze",
     "columns",
+    "compact",
     "config",
     "configure",
     "explain",
     "files",
+    "gc",
     "open",
     "snapshots",
     "summary",
     "tables",
+    "verify",
     "version",
 ]
 

@@ -8,6 +8,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from metastore import _analyze
+from metastore._read import upkeep
 from metastore._read.places import place_of
 from metastore._read.statistics import Statistics
 from metastore._spark import session, statements
@@ -27,14 +28,17 @@ if TYPE_CHECKING:
 __all__ = [
     "analyze",
     "columns",
+    "compact",
     "config",
     "configure",
     "explain",
     "files",
+    "gc",
     "open",
     "snapshots",
     "summary",
     "tables",
+    "verify",
     "version",
 ]
 
@@ -116,6 +120,71 @@ def open(location: str, table: str | None = None, zone: str = "UTC") -> Statisti
     """
     zone_of(zone)
     return Statistics(place_of(location, table), zone)
+
+
+def verify(location: str, table: str | None = None) -> Answer:
+    """Reads all statistics of a table and checks them: one row per object, what is wrong first.
+
+    An object is `missing`, `damaged` (its bytes are not those that were written) or `contradictory` (it says what
+    cannot be true of any data file). Whatever is wrong, queries keep their answers: such statistics are not used.
+
+    Args:
+        location: A table's location, its store, or the root of many stores.
+        table: Which table, where the location is a root of several.
+
+    Raises:
+        NoStatistics: There are none.
+        StoreNotReadable: The store does not answer.
+
+    Example:
+        >>> {row["state"] for row in metastore.verify("/warehouse/db/sales")}  # doctest: +SKIP
+        {'ok'}
+    """
+    return upkeep.verify(place_of(location, table))
+
+
+def gc(location: str, table: str | None = None, *, delete: bool = False, grace_days: float = 7) -> Answer:
+    """Finds what nobody needs in a store, and deletes it if asked to: one row per stored file.
+
+    What the newest manifests name is needed, and whatever a manifest names that was replaced within the grace period.
+
+    Args:
+        location: A table's location, its store, or the root of many stores.
+        table: Which table, where the location is a root of several.
+        delete: Whether to delete; otherwise nothing is changed.
+        grace_days: How long something must have been out of use: longer than any ANALYZE or query takes.
+
+    Raises:
+        NoStatistics: There is no store.
+        CollectionRefused: A manifest cannot be read, so that it is not certain what is needed; nothing is deleted.
+        StoreNotWritable: The store refuses.
+
+    Example:
+        >>> len(metastore.gc("/warehouse/db/sales"))  # doctest: +SKIP
+        12
+    """
+    return upkeep.gc(place_of(location, table), delete=delete, grace_days=grace_days)
+
+
+def compact(location: str, table: str | None = None) -> dict[str, Any]:
+    """Merges the statistics of a table into as few objects as possible, without data files that left the table.
+
+    Args:
+        location: A table's location, its store, or the root of many stores.
+        table: Which table, where the location is a root of several.
+
+    Returns:
+        Blocks, data files and bytes before and after, and whether something was committed.
+
+    Raises:
+        NoStatistics: There are none.
+        StoreNotWritable: The store refuses.
+
+    Example:
+        >>> metastore.compact("/warehouse/db/sales")["blocks_after"]  # doctest: +SKIP
+        1
+    """
+    return upkeep.compact(place_of(location, table))
 
 
 def summary(

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
 
 __all__ = [
     "AnalyzeFailed",
+    "CollectionRefused",
     "ColumnNotFound",
     "CommitUnknown",
     "DamagedObject",
@@ -232,6 +233,20 @@ class DamagedObject(MetastoreError):
         self.name = name
         self.reason = reason
         super().__init__(f"{name} is damaged: {reason}.", "Analyze the table again.")
+
+
+class CollectionRefused(MetastoreError):
+    """Nothing is deleted because it is not certain what is needed.
+
+    Attributes:
+        reason: What cannot be read.
+    """
+
+    code = "METASTORE_COLLECTION_REFUSED"
+
+    def __init__(self, reason: str) -> None:
+        self.reason = reason
+        super().__init__(f"Nothing was deleted: {reason}.", "Analyze the table again; gc works after the grace period.")
 
 
 class InvalidArgument(MetastoreError):

@@ -21,6 +21,7 @@ ALL = [
     errors.NoSpark("Spark 3.3 is not supported"),
     errors.JarNotFound("no such jar"),
     errors.AnalyzeFailed("db.t", "a file is gone"),
+    errors.CollectionRefused("a manifest is torn"),
 ]
 
 

@@ -1,154 +1,70 @@
-"""Every interleaving of two writers, a crash and a wrong reply, on the real commit steps.
-
-The steps of `protocol.commit` are run against a log in memory, one request at a time, in every order. A writer that is
-told that it committed must find its change in every later state exactly once; what it is told must be true; whatever
-happens, the log stays a chain. Each guard of the protocol is then taken away, and the same search has to find what
-it guards against.
-"""
+"""The protocol's promises in every interleaving, and that each guard is needed for them (see `store.model`)."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+import logging
+import uuid
+from functools import lru_cache
+from types import SimpleNamespace
 
 import pytest
 
-from metastore._format.manifest import Manifest, TableIdentity
-from metastore._store import protocol
-from metastore._store.protocol import CreateLog, ListLog, Pause, ReadLog
+from metastore._format.manifest import Manifest
+from metastore._store import collect, protocol
+from metastore._store.protocol import CreateLog, ListLog, ReadLog
 from metastore._store.replies import Reply
 from metastore.errors import CommitUnknown, MetastoreError
-
-TABLE = TableIdentity("iceberg", "u", "file:/t", "t")
-FAULTS = ("reply lost", "says exists", "not stored", "crash before", "crash after")
-
-
-class Broken(AssertionError):  # noqa: N818 - what it says
-    """The protocol's promise does not hold in some run."""
+from store import model
+from store.model import Analyzer, Broken, Search
 
 
-@dataclass
-class World:
-    """A log with honest put-if-absent, two writers, and at most so many faults."""
+class Clock:
+    """One instant: equal runs must give equal bytes, or no state is ever seen again."""
 
-    faults: int
-    stale_listing: bool = False
-    overwrites: bool = False
-    log: dict[int, bytes] = field(default_factory=dict)
-    listed: list[int] = field(default_factory=list)
+    @classmethod
+    def now(cls, _zone):
+        return cls
 
-    def answer(self, request, fault):
-        match request:
-            case ListLog():
-                return [] if self.stale_listing else list(self.log)
-            case ReadLog(sequence):
-                return self.log.get(sequence)
-            case Pause():
-                return None
-            case CreateLog(sequence, data):
-                return self._create(sequence, data, fault)
-        raise TypeError(request)
-
-    def _create(self, sequence, data, fault):
-        if fault in ("not stored", "crash before"):
-            return Reply.UNKNOWN, fault
-        if sequence in self.log and not self.overwrites:
-            return Reply.EXISTS, "412"
-        self.log[sequence] = data
-        if fault == "says exists":
-            return Reply.EXISTS, fault
-        return (Reply.UNKNOWN, fault) if fault else (Reply.CREATED, "")
+    @staticmethod
+    def isoformat(**_):
+        return "2026-01-31T12:00:00.000000+00:00"
 
 
-class Writer:
-    """One commit that adds the writer's mark to the settings, counting how often."""
+@pytest.fixture(autouse=True)
+def _same_bytes_in_every_run(monkeypatch):
+    monkeypatch.setattr(protocol, "datetime", Clock)
+    signed = protocol._signed
 
-    def __init__(self, mark):
-        self.mark = mark
-        self.outcome = None
-        self.steps = protocol.commit("store", TABLE, self._change, lambda manifest: manifest)
-        self.request = next(self.steps)
+    def marked(manifest, identity, log):
+        content = repr((manifest, log))
+        monkeypatch.setattr(protocol, "uuid", SimpleNamespace(uuid4=lambda: uuid.uuid5(uuid.NAMESPACE_OID, content)))
+        return signed(manifest, identity, log)
 
-    def _change(self, old):
-        base = old or Manifest(TABLE)
-        return replace(base, settings={**base.settings, self.mark: base.settings.get(self.mark, 0) + 1})
-
-    def step(self, world, fault):
-        answer = world.answer(self.request, fault)
-        if fault and fault.startswith("crash"):
-            self.outcome = "crashed"
-            return
-        try:
-            self.request = self.steps.send(answer)
-        except StopIteration as done:
-            self.outcome = done.value
-        except CommitUnknown:
-            self.outcome = "unknown"
+    monkeypatch.setattr(protocol, "_signed", marked)
+    monkeypatch.setattr(Manifest, "from_bytes", lru_cache(None)(Manifest.from_bytes))
+    monkeypatch.setattr(logging.getLogger(protocol.__name__), "disabled", True)
 
 
-def run(choices, **settings):
-    """One run that follows the choices; returns how many alternatives each decision had."""
-    world, widths, position = World(**settings), [], 0
-    writers = [Writer("a"), Writer("b")]
-
-    def choose(options):
-        nonlocal position
-        widths.append(len(options))
-        chosen = options[choices[position]] if position < len(choices) else options[0]
-        position += 1
-        return chosen
-
-    while running := [writer for writer in writers if writer.outcome is None]:
-        writer = choose(running) if len(running) > 1 else running[0]
-        fault = None
-        if isinstance(writer.request, CreateLog) and world.faults:
-            fault = choose((None, *FAULTS))
-            world.faults -= fault is not None
-        writer.step(world, fault)
-    check(world, writers)
-    return widths
+LATER = {"weeks": 1, "commits": 3, "weeks_ago": 1}
+ASLEEP = {"weeks": 1, "sleepers": True, "commits": 1}
 
 
-def check(world, writers):
-    if sorted(world.log) != list(range(1, len(world.log) + 1)):
-        raise Broken(f"numbers {sorted(world.log)}")
-    try:
-        states = [Manifest.from_bytes(world.log[number]) for number in sorted(world.log)]
-    except MetastoreError as e:
-        raise Broken(str(e)) from e
-    previous = None
-    for number, state in enumerate(states, 1):
-        if (state.sequence, state.previous) != (number, previous):
-            raise Broken(f"{number} does not follow the one before")
-        previous = state.digest
-    final = states[-1].settings if states else {}
-    for writer in writers:
-        if final.get(writer.mark, 0) > 1:
-            raise Broken(f"{writer.mark} is there {final[writer.mark]} times")
-        if isinstance(writer.outcome, Manifest) and final.get(writer.mark) != 1:
-            raise Broken(f"{writer.mark} was told that it committed, and is lost")
-        if isinstance(writer.outcome, Manifest) and writer.outcome not in states:
-            raise Broken(f"{writer.mark} was told of a state that never was")
-        if writer.outcome is None or (writer.outcome == "unknown" and world.faults):
-            raise Broken(f"{writer.mark} does not know, without need")
-
-
-def search(**settings):
-    """Runs every combination of choices; returns how many runs that were."""
-    choices, runs = [], 0
-    while True:
-        widths = run(choices, **settings)
-        runs += 1
-        choices = (choices + [0] * len(widths))[: len(widths)]
-        while choices and choices[-1] + 1 >= widths[len(choices) - 1]:
-            choices.pop()
-        if not choices:
-            return runs
-        choices[-1] += 1
-
-
-@pytest.mark.parametrize(("faults", "stale_listing"), [(1, False), (1, True), (2, False)])
-def test_nothing_is_lost_or_done_twice(faults, stale_listing):
-    assert search(faults=faults, stale_listing=stale_listing) > 600
+@pytest.mark.parametrize(
+    ("actors", "settings"),
+    [
+        (("a", "b"), {"faults": 1}),
+        (("a", "b"), {"faults": 1, "stale_listing": True}),
+        (("a", "b"), {"faults": 2}),
+        (("a", "compact"), {"faults": 1, "commits": 1}),
+        (("a", "gc", "read"), LATER),
+        (("compact", "gc", "read"), LATER),
+        (("a", "compact", "gc"), LATER),
+        (("a", "burst", "gc"), ASLEEP),
+    ],
+    ids=str,
+)
+def test_nothing_is_lost_done_twice_or_deleted_too_soon(actors, settings):
+    assert Search(*actors, **settings).run() > 1
 
 
 def trusting_replies(store, sequence, data):
@@ -176,17 +92,19 @@ def giving_up(store, sequence, data):
 
 
 @pytest.mark.parametrize(
-    "publish", [trusting_replies, resending_blindly, believing_what_exists], ids=lambda function: function.__name__
+    "publish",
+    [trusting_replies, resending_blindly, believing_what_exists, giving_up],
+    ids=lambda function: function.__name__,
 )
 def test_without_read_back_commits_are_lost_or_done_twice(monkeypatch, publish):
     monkeypatch.setattr(protocol, "_publish", publish)
     with pytest.raises(Broken):
-        search(faults=1)
+        Search("a", "b", faults=1).run()
 
 
 def test_without_put_if_absent_commits_are_lost():
     with pytest.raises(Broken, match=r"lost|never was|follow"):
-        search(faults=0, overwrites=True)
+        Search("a", "b", overwrites=True).run()
 
 
 def test_without_probing_a_stale_listing_stops_all(monkeypatch):
@@ -198,22 +116,73 @@ def test_without_probing_a_stale_listing_stops_all(monkeypatch):
 
     monkeypatch.setattr(protocol, "head", listed_only)
     with pytest.raises((Broken, MetastoreError)):
-        search(faults=0, stale_listing=True)
+        Search("a", "b", stale_listing=True).run()
 
 
 def test_without_rebase_the_other_writer_is_undone(monkeypatch):
     first = {}
 
-    class Stubborn(Writer):
-        def _change(self, old):
-            return first.setdefault(id(self), super()._change(old))
+    class Stubborn(Analyzer):
+        def change(self, old):
+            return first.setdefault(id(self), super().change(old))
 
-    monkeypatch.setitem(globals(), "Writer", Stubborn)
+    monkeypatch.setitem(model.ACTORS, "a", lambda world: Stubborn(world, "a"))
     with pytest.raises(Broken, match="lost"):
-        search(faults=0)
+        Search("a", "b").run()
 
 
-def test_giving_up_at_the_first_doubt_is_noticed(monkeypatch):
-    monkeypatch.setattr(protocol, "_publish", giving_up)
-    with pytest.raises(Broken):
-        search(faults=1)
+def test_without_looking_for_later_ones_a_sleeper_writes_into_the_past(monkeypatch):
+    def nothing(_store, _manifest):
+        return
+        yield
+
+    monkeypatch.setattr(protocol, "_refuse_a_gap", nothing)
+    with pytest.raises(Broken, match="a was told that it committed, and is lost"):
+        Search("a", "burst", "gc", **ASLEEP).run()
+
+
+def without_grace(monkeypatch):
+    monkeypatch.setattr(model, "GRACE", -1)
+
+
+def listing_last(monkeypatch):
+    find = collect.find
+
+    def reordered(grace):
+        log = yield ListLog()
+        manifests = {}
+        for number in log:
+            manifests[number] = yield ReadLog(number)
+        steps, answer = find(grace), None
+        while True:
+            try:
+                request = steps.send(answer)
+            except StopIteration as done:
+                return done.value
+            read = isinstance(request, ReadLog)
+            answer = manifests[request.sequence] if read else (yield request)
+            if isinstance(request, collect.ListStore):
+                answer = [one for one in answer if not one.path.startswith("log/") or int(one.path[4:24]) in log]
+
+    monkeypatch.setattr(collect, "find", reordered)
+
+
+def keeping_the_newest_alone(monkeypatch):
+    monkeypatch.setattr(collect, "_kept", lambda ages, _: {max(ages)} if ages else set())
+
+
+def forgetting_details(monkeypatch):
+    def named_by(number):
+        data = yield ReadLog(number)
+        return collect.names_in(data)
+
+    monkeypatch.setattr(collect, "_named_by", named_by)
+
+
+@pytest.mark.parametrize(
+    "guard", [without_grace, listing_last, keeping_the_newest_alone, forgetting_details], ids=lambda one: one.__name__
+)
+def test_without_its_guards_the_collector_takes_what_is_needed(monkeypatch, guard):
+    guard(monkeypatch)
+    with pytest.raises(Broken, match=r"did not find|was deleted"):
+        Search("a", "compact", "gc", "read", **LATER).run()

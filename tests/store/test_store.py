@@ -412,6 +412,13 @@ def test_finished_blocks_of_a_killed_run_are_found(store):
     assert find_unreferenced_blocks(store, TABLE, adopted) == []
 
 
+def test_old_blocks_are_left_to_collection(store):
+    made = block(store, ["a"])
+    path = Path(store.uri.removeprefix("file:")) / "objects" / made.files.name
+    os.utime(path, (time.time() - 86_500,) * 2)
+    assert find_unreferenced_blocks(store, TABLE, None) == []
+
+
 def test_only_wanted_blocks_are_verified(store):
     first, second = block(store, ["a"]), block(store, ["b"])
     wanted = find_unreferenced_blocks(store, TABLE, None, wanted=lambda _, files: files["path"].to_pylist() == ["b"])

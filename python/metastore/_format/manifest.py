@@ -4,12 +4,15 @@ from __future__ import annotations
 
 import hashlib
 import json
-from dataclasses import dataclass, field, replace
-from typing import Any
+from dataclasses import dataclass, field, is_dataclass, replace
+from typing import TYPE_CHECKING, Any
 
 from metastore._format.columns import Column
 from metastore._format.objects import ObjectRef
 from metastore.errors import DamagedObject, FormatTooNew
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
 
 FORMAT = 1
 FEATURES: frozenset[str] = frozenset()
@@ -159,6 +162,26 @@ class Manifest:
             return replace(_from_json(body), digest=hashlib.sha256(data[: data.index(b"\n") + 1]).hexdigest())
         except (KeyError, TypeError, AttributeError, IndexError) as e:
             raise DamagedObject(name, f"a field is missing or of another type ({e})") from e
+
+
+def objects_in(part: Any) -> Iterator[ObjectRef]:
+    """All objects that a manifest, or a part of one, names; detail objects stand in the rows of `files`.
+
+    Example:
+        >>> list(objects_in(Manifest(TableIdentity("iceberg", "0d61", "file:/w/t", "db.t"))))
+        []
+    """
+    if isinstance(part, ObjectRef):
+        yield part
+    elif isinstance(part, Column):
+        return
+    elif is_dataclass(part):
+        yield from objects_in(tuple(vars(part).values()))
+    elif isinstance(part, dict):
+        yield from objects_in(tuple(part.values()))
+    elif isinstance(part, tuple | list):
+        for each in part:
+            yield from objects_in(each)
 
 
 def block_to_footer(

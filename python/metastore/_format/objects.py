@@ -22,12 +22,16 @@ if TYPE_CHECKING:
 KIND_KEY = "metastore.kind"
 DIGESTS_KEY = "metastore.digests"
 BLOCK_KEY = "metastore.block"
+WRITE_KEY = "metastore.write"
+"""A footer key with a fresh uuid: equal rows written twice are two objects, so that one may be deleted for good."""
 
 MAX_ROWS = 1 << 27
 MAX_BYTES = 4 << 30
 MAX_CHUNKS = 1 << 16
 
-_NAME = re.compile(r"([a-z]+(?:-[a-z]+)*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet")
+_PATTERN = r"([a-z]+(?:-[a-z]+)*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet"
+_NAME = re.compile(_PATTERN)
+_NAME_IN_BYTES = re.compile(_PATTERN.encode())
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _DIGEST_BYTES = 16
 _TAIL_BYTES = 8
@@ -105,6 +109,21 @@ def kind_of(name: Any) -> str:
     if not match:
         raise DamagedObject(repr(name), "this is no name of an object")
     return match[1]
+
+
+def names_in(data: bytes) -> set[str]:
+    """All names of objects that stand anywhere in some bytes, in fields that this version knows or not.
+
+    Example:
+        >>> names_in(b'{"later": "files-00000000-0000-8000-8000-000000000000.parquet", "path": "a/b.parquet"}')
+        {'files-00000000-0000-8000-8000-000000000000.parquet'}
+    """
+    return {match[0].decode() for match in _NAME_IN_BYTES.finditer(data)}
+
+
+def fresh(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+    """The key-values of an object's footer with the mark that makes the object the only one of its name."""
+    return {**(extra or {}), WRITE_KEY: str(uuid.uuid4())}
 
 
 def encode(kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None) -> bytes:
@@ -185,6 +204,20 @@ def chunk_digests(data: bytes | memoryview) -> bytes:
     return b"".join(
         hashlib.sha256(view[start : start + length]).digest()[:_DIGEST_BYTES] for start, length in _chunks(metadata)
     )
+
+
+def verify_chunks(ref: ObjectRef, data: bytes) -> None:
+    """Checks what partial reads rely on: the footer's digest in the reference and the chunks' digests in the footer.
+
+    Raises:
+        DamagedObject: If one of them is not that of the bytes.
+    """
+    footer = data[len(data) - ref.footer_length :]
+    if len(footer) != _footer_length(ref.name, data) or _hex(footer) != ref.footer_sha256:
+        raise DamagedObject(ref.name, "its footer has another digest than the manifest names")
+    texts = pq.read_metadata(pa.BufferReader(data)).metadata or {}
+    if texts.get(DIGESTS_KEY.encode()) != base64.b64encode(chunk_digests(data)):
+        raise DamagedObject(ref.name, "its footer has other digests than its columns")
 
 
 def _chunks(metadata: pq.FileMetaData) -> Iterator[tuple[int, int]]:

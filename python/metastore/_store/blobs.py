@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -31,11 +32,23 @@ _RETRIES: RetryConfig = {"max_retries": 4, "retry_timeout": timedelta(seconds=60
 _ERRORS = (BaseError, OSError)
 
 
+@dataclass(frozen=True)
+class Stored:
+    """What a listing tells of a blob: its bytes, and when it was last written by the store's clock."""
+
+    size: int
+    modified: datetime
+
+
 class Blobs(Protocol):
     """Named byte strings under one root."""
 
-    def names(self, folder: str) -> dict[str, datetime]:
-        """The names in a folder and when they were last written."""
+    def names(self, folder: str) -> dict[str, Stored]:
+        """What lies directly in a folder, by name.
+
+        Raises:
+            StoreNotReadable: If the store does not answer.
+        """
 
     def get(self, path: str) -> bytes | None:
         """The bytes at a path, None where there are none.
@@ -64,13 +77,14 @@ class ObstoreBlobs:
         self._uri = uri
         self._store = store
 
-    def names(self, folder: str) -> dict[str, datetime]:
+    def names(self, folder: str) -> dict[str, Stored]:
         """See `Blobs`."""
         try:
             listed = [meta for chunk in obstore.list(self._store, folder) for meta in chunk]
         except _ERRORS as e:
             raise StoreNotReadable(self._uri, _reason(e)) from e
-        return {meta["path"].rpartition("/")[2]: meta["last_modified"] for meta in listed}
+        below = ((meta["path"].removeprefix(f"{folder}/"), meta) for meta in listed)
+        return {name: Stored(meta["size"], meta["last_modified"]) for name, meta in below if "/" not in name}
 
     def get(self, path: str) -> bytes | None:
         """See `Blobs`."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyarrow import fs
 
-from metastore._format.objects import encode, name_of, reference
+from metastore._format.objects import encode, fresh, name_of, reference
 from metastore._store.location import local_path, remote_url
 from metastore.errors import StoreNotWritable
 
@@ -40,7 +40,7 @@ def write_object(
         StoreNotWritable: If the store refuses.
         UnsupportedTable: If its location cannot be reached.
     """
-    data = encode(kind, table, row_groups, extra)
+    data = encode(kind, table, row_groups, fresh(extra))
     name = name_of(kind, data)
     folder = local_path(uri)
     try:

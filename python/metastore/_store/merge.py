@@ -16,10 +16,12 @@ import pyarrow.compute as pc
 from metastore._format import layout
 from metastore._format.manifest import Block, SummaryRef, block_to_footer
 from metastore._format.objects import BLOCK_KEY
+from metastore._format.schemas import DETAILS, FILES
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Set as AbstractSet
 
     from metastore._format.columns import Column
     from metastore._format.manifest import Manifest
@@ -29,14 +31,6 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _DECODED_OBJECTS = 16
-_SKETCHES = [
-    "sketches_name",
-    "sketches_length",
-    "sketches_sha256",
-    "sketches_footer_length",
-    "sketches_footer_sha256",
-    "sketches_file",
-]
 
 
 class _DamagedBlock(Exception):  # noqa: N818 - caught here, never shown
@@ -50,11 +44,17 @@ class _DamagedBlock(Exception):  # noqa: N818 - caught here, never shown
 class _Source:
     block: Block
     files: pa.Table
+    """The data files to keep, not all of the block where some left the table."""
 
     def identities(self) -> list[tuple[str, int, int | None]]:
         """What identifies each of its data files."""
         names = ("path", "size", "modified")
         return list(zip(*(self.files[name].to_pylist() for name in names), strict=True))
+
+    @property
+    def shrunk(self) -> bool:
+        """Whether the block holds data files that are not kept."""
+        return bool(self.files.num_rows < self.block.files.rows)
 
 
 def merged(manifest: Manifest, store: Store, *, at_most: int) -> Manifest:
@@ -64,13 +64,48 @@ def merged(manifest: Manifest, store: Store, *, at_most: int) -> Manifest:
     ordinals in their detail objects stay right. Where both describe a data file, the later one is kept. Damaged blocks
     stay as they are.
     """
+    return _around_damage(lambda damaged: _merged(manifest, store, at_most, damaged))
+
+
+def compacted(manifest: Manifest, store: Store, live: AbstractSet[tuple[str, int]] | None) -> Manifest:
+    """The manifest with as few blocks as its columns allow and without data files that nobody asks for.
+
+    Args:
+        manifest: The state to make smaller; returned as it is where nothing becomes smaller.
+        store: Where its objects are.
+        live: Path and size of the data files to keep; None keeps all.
+    """
+    return _around_damage(lambda damaged: _compacted(manifest, store, live, damaged))
+
+
+def _around_damage(attempt: Callable[[set[str]], Manifest]) -> Manifest:
     damaged: set[str] = set()
     while True:
         try:
-            return _merged(manifest, store, at_most, damaged)
+            return attempt(damaged)
         except _DamagedBlock as damage:
             _LOG.warning("block %s is left out of merging: %s", damage.block, damage.reason)
             damaged.add(damage.block)
+
+
+def _compacted(
+    manifest: Manifest, store: Store, live: AbstractSet[tuple[str, int]] | None, damaged: set[str]
+) -> Manifest:
+    sources = [_living(_source(block, store), live) for block in manifest.blocks if block.id not in damaged]
+    empty = {source.block.id for source in sources if source.shrunk and not source.files.num_rows}
+    groups = _groups([source for source in sources if source.block.id not in empty])
+    rewritten = [group for group in groups if len(group) > 1 or group[0].shrunk]
+    if not rewritten and not empty:
+        return manifest
+    kept = replace(manifest, blocks=tuple(block for block in manifest.blocks if block.id not in empty))
+    return _replaced(kept, rewritten, store)
+
+
+def _living(source: _Source, live: AbstractSet[tuple[str, int]] | None) -> _Source:
+    if live is None:
+        return source
+    keep = [(path, size) in live for path, size, _ in source.identities()]
+    return source if all(keep) else replace(source, files=source.files.filter(pa.array(keep, pa.bool_())))
 
 
 def _merged(manifest: Manifest, store: Store, at_most: int, damaged: set[str]) -> Manifest:
@@ -124,8 +159,8 @@ def _compatible(group: Sequence[_Source], other: _Source) -> bool:
         return False
     if not all(_share_ordinals(source.block.columns, other.block.columns) for source in group):
         return False
-    sketched = _sketched(other)
-    return not any(sketched.get(key, name) != name for source in group for key, name in _sketched(source).items())
+    named = _details(other)
+    return not any(named.get(key, name) != name for source in group for key, name in _details(source).items())
 
 
 def _share_ordinals(a: Sequence[Column], b: Sequence[Column]) -> bool:
@@ -135,9 +170,14 @@ def _share_ordinals(a: Sequence[Column], b: Sequence[Column]) -> bool:
     )
 
 
-def _sketched(source: _Source) -> dict[tuple[str, int, int | None], str]:
-    names = source.files["sketches_name"].to_pylist()
-    return {key: name for key, name in zip(source.identities(), names, strict=True) if name is not None}
+def _details(source: _Source) -> dict[tuple[str, tuple[str, int, int | None]], str]:
+    """Names of the detail objects by kind and data file."""
+    found: dict[tuple[str, tuple[str, int, int | None]], str] = {}
+    keys = source.identities()
+    for kind in DETAILS:
+        names = source.files[f"{kind}_name"].to_pylist()
+        found |= {(kind, key): name for key, name in zip(keys, names, strict=True) if name is not None}
+    return found
 
 
 def _merge(group: Sequence[_Source], manifest: Manifest, store: Store) -> Block:
@@ -156,18 +196,29 @@ def _merge_files(group: Sequence[_Source]) -> tuple[pa.Table, list[np.ndarray]]:
     ordinals = []
     for source in group:
         new = [positions.setdefault(key, len(positions)) for key in source.identities()]
-        by_old = np.full(max(source.files["file"].to_pylist(), default=-1) + 1, -1, np.int32)
+        by_old = np.full(source.block.files.rows, -1, np.int32)
         by_old[source.files["file"].to_numpy()] = new
         ordinals.append(by_old)
     rows = pa.concat_tables(
         source.files.set_column(0, source.files.schema.field(0), pa.array(by_old[source.files["file"].to_numpy()]))
         for source, by_old in zip(group, ordinals, strict=True)
     )
-    # Of two rows for one data file the one that names sketches is kept, then the later one.
-    sketched = pc.is_valid(rows["sketches_name"]).to_numpy()
-    order = np.lexsort((-np.arange(rows.num_rows), ~sketched, rows["file"].to_numpy()))
+    merged_rows = rows.take(_latest(rows, np.ones(rows.num_rows, bool)))
+    for kind in DETAILS:
+        # Of several rows for one data file, each kind of detail is taken from the latest that names one.
+        chosen = rows.take(_latest(rows, pc.is_valid(rows[f"{kind}_name"]).to_numpy()))
+        for name in (field for field in FILES.names if field.startswith(f"{kind}_")):
+            place = merged_rows.schema.get_field_index(name)
+            merged_rows = merged_rows.set_column(place, merged_rows.schema.field(place), chosen[name])
+    return merged_rows, ordinals
+
+
+def _latest(rows: pa.Table, wanted: np.ndarray) -> np.ndarray:
+    """For each data file, in order, the last row of those wanted, else the last of all."""
+    order = np.lexsort((-np.arange(rows.num_rows), ~wanted, rows["file"].to_numpy()))
     first = np.unique(rows["file"].to_numpy()[order], return_index=True)[1]
-    return rows.take(order[first]), ordinals
+    latest: np.ndarray = order[first]
+    return latest
 
 
 def _merge_summaries(
@@ -198,7 +249,8 @@ def _rows_of(
                 with _damage_of(source.block):
                     rows = read(ref.object)
                 rows = rows.filter(pc.is_in(rows["column"], wanted))
-                parts.append(rows.set_column(1, rows.schema.field(1), pa.array(by_old[rows["file"].to_numpy()])))
+                files = by_old[rows["file"].to_numpy()]
+                parts.append(rows.set_column(1, rows.schema.field(1), pa.array(files)).filter(pa.array(files >= 0)))
     rows = pa.concat_tables(parts)
     keys = (rows["column"].to_numpy().astype(np.int64) << 32) | rows["file"].to_numpy()
     # np.unique keeps the first of equal keys, in order of the keys: reversed, that is the latest block's row.

@@ -133,7 +133,9 @@ def commit(
         manifest = _signed(finished, identity, log)
         data = manifest.to_bytes()
         if (yield from _publish(store, manifest.sequence, data)):
-            return Manifest.from_bytes(data)
+            committed = Manifest.from_bytes(data)
+            yield from _refuse_a_gap(store, committed)
+            return committed
         yield Pause(attempt)
     raise StoreNotWritable(store, f"other writers were first {CONFLICTS} times", "Try again later.")
 
@@ -161,6 +163,21 @@ def _publish(store: str, sequence: int, data: bytes) -> Steps[bool]:
             return _is_ours(store, sequence, found, data)
         yield Pause(attempt)
     raise CommitUnknown(store, sequence, reason)
+
+
+def _refuse_a_gap(store: str, manifest: Manifest) -> Steps[None]:
+    """A writer that slept may fill the number of a manifest that was collected: nobody would ever read it."""
+    following = manifest.sequence + 1
+    try:
+        numbers = yield ListLog()
+        if max(numbers, default=0) < following:
+            return
+        found = yield from _read_back(store, following)
+        if found is not None and _parsed(following, found).previous == manifest.digest:
+            return
+    except (StoreNotReadable, DamagedObject, FormatTooNew) as e:
+        raise CommitUnknown(store, manifest.sequence, e.message.rstrip(".")) from e
+    raise CommitUnknown(store, manifest.sequence, "later ones were committed before it")
 
 
 def _read_back(store: str, sequence: int) -> Steps[bytes | None]:

@@ -8,11 +8,14 @@ import re
 import time
 import uuid
 from concurrent.futures import ThreadPoolExecutor
+from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from metastore._format.objects import decode, encode, kind_of, name_of, reference
-from metastore._store import protocol
+from metastore._format.manifest import objects_in
+from metastore._format.objects import decode, encode, fresh, kind_of, name_of, reference
+from metastore._format.schemas import DETAILS
+from metastore._store import collect, protocol
 from metastore._store.blobs import open_blobs
 from metastore._store.limits import within_limits
 from metastore._store.location import local_path
@@ -20,7 +23,7 @@ from metastore._store.replies import Reply
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Mapping, Sequence
+    from collections.abc import Callable, Generator, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -95,7 +98,7 @@ class Store:
             FormatTooNew: If a later version of the Metastore wrote it.
             StoreNotReadable: If the store does not answer.
         """
-        head = self._run(protocol.head())
+        head = self.run(protocol.head())
         if head.manifest is None and head.damage is not None:
             raise head.damage
         manifest: Manifest | None = head.manifest
@@ -128,7 +131,11 @@ class Store:
         """The names of all objects of a kind, referenced or not, with the times of their writing."""
         blobs = self._blobs()
         names = blobs.names("objects") if blobs else {}
-        return {name: at for name, at in names.items() if re.fullmatch(rf"{kind}-[0-9a-f-]{{36}}\.parquet", name)}
+        return {
+            name: found.modified
+            for name, found in names.items()
+            if re.fullmatch(rf"{kind}-[0-9a-f-]{{36}}\.parquet", name)
+        }
 
     def absent(self, lengths: Mapping[str, int]) -> set[str]:
         """The names of those objects that are missing or not of the stated length.
@@ -160,7 +167,7 @@ class Store:
         Raises:
             StoreNotWritable: If the store refuses.
         """
-        data = encode(kind, table, row_groups, extra)
+        data = encode(kind, table, row_groups, fresh(extra))
         name = name_of(kind, data)
         self.ensure_writable().put(f"objects/{name}", data)
         self._seen.add(name)
@@ -192,14 +199,14 @@ class Store:
         """
 
         def changed(old: Manifest | None) -> Manifest | None:
-            self._seen.update(ref.name for ref in _named(old)) if old else None
+            self._seen.update(ref.name for ref in objects_in(old)) if old else None
             return change(old)
 
         def finish(manifest: Manifest | None) -> Manifest | None:
             return manifest and self._with_objects(within_limits(manifest, self, keep))
 
         self.ensure_writable()
-        manifest: Manifest | None = self._run(protocol.commit(self.uri, identity, changed, finish, over))
+        manifest: Manifest | None = self.run(protocol.commit(self.uri, identity, changed, finish, over))
         return manifest
 
     def ensure_writable(self) -> Blobs:
@@ -218,6 +225,20 @@ class Store:
             self._writing = self._reading = blobs
         return self._writing
 
+    def _listing(self) -> list[collect.Blob]:
+        """All that is stored, with ages by the store's clock where that can be asked."""
+        blobs, now = self._blobs(), datetime.now(timezone.utc)
+        if blobs is None:
+            return []
+        mark = f"probe-{uuid.uuid4()}"
+        if self._writable:
+            self.ensure_writable().put(f"log/{mark}", b"")
+        found = {f"{folder}/{name}": one for folder in ("log", "objects") for name, one in blobs.names(folder).items()}
+        if self._writable:
+            now = found.pop(f"log/{mark}").modified
+            blobs.delete(f"log/{mark}")
+        return [collect.Blob(path, one.size, (now - one.modified).total_seconds()) for path, one in found.items()]
+
     def _blobs(self) -> Blobs | None:
         if self._reading is None:
             self._reading = self._open(writable=False)
@@ -225,7 +246,7 @@ class Store:
 
     def _with_objects(self, manifest: Manifest) -> Manifest:
         """Refuses a manifest that names objects which this process does not see: a worker may have another disk."""
-        lengths = {ref.name: ref.length for ref in _named(manifest) if ref.name not in self._seen}
+        lengths = {ref.name: ref.length for ref in objects_in(manifest) if ref.name not in self._seen}
         absent = self.absent(lengths)
         if absent:
             raise StoreNotWritable(
@@ -236,13 +257,14 @@ class Store:
         self._seen.update(lengths)
         return manifest
 
-    def _run(self, steps: protocol.Steps[Any]) -> Any:
+    def run(self, steps: Generator[Any, Any, Any]) -> Any:
+        """Does what steps without I/O ask for, and returns what they come to."""
         try:
             request = next(steps)
             while True:
                 try:
                     answer = self._answer(request)
-                except StoreNotReadable as e:
+                except (StoreNotReadable, DamagedObject) as e:
                     request = steps.throw(e)
                 else:
                     request = steps.send(answer)
@@ -250,6 +272,17 @@ class Store:
             return done.value
 
     def _answer(self, request: object) -> Any:
+        match request:
+            case collect.ListStore():
+                return self._listing()
+            case collect.ReadDetails(ref):
+                named = self.get(ref, [f"{kind}_name" for kind in DETAILS])
+                return {name for column in named.columns for name in column.to_pylist() if name is not None}
+            case collect.Delete(path):
+                return self.ensure_writable().delete(path)
+        return self._answer_of_log(request)
+
+    def _answer_of_log(self, request: object) -> Any:
         blobs = self._blobs()
         match request:
             case protocol.ListLog():
@@ -264,15 +297,6 @@ class Store:
                 time.sleep(random.uniform(0, longest))  # noqa: S311 - writers shall not meet again, no more
                 return None
         raise TypeError(f"no answer to {request!r}")
-
-
-def _named(manifest: Manifest) -> Iterator[ObjectRef]:
-    for block in manifest.blocks:
-        yield block.files
-        yield from (ref.object for ref in block.summary)
-    for snapshot in manifest.snapshots:
-        refs = (snapshot.table_files, snapshot.summary, snapshot.sketches)
-        yield from (ref for ref in refs if ref is not None)
 
 
 def _probe(uri: str, blobs: Blobs) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from datetime import datetime, timedelta, timezone
 from typing import TYPE_CHECKING, Any
 
 from metastore._format.manifest import block_from_footer
@@ -20,6 +21,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 NEWEST = 256
+OLDEST = timedelta(days=1)
+"""Older blocks are left to garbage collection, which must not meet a commit that names them again."""
 
 
 def find_unreferenced_blocks(
@@ -43,10 +46,12 @@ def find_unreferenced_blocks(
         wanted: Asked for every block with the rows of its `files` object, before its summaries are verified.
 
     Returns:
-        Blocks whose objects are all there and whole, from the newest 256 candidates.
+        Blocks whose objects are all there and whole, from the newest 256 candidates of the last day.
     """
     named = {block.files.name for block in manifest.blocks} if manifest else set()
-    candidates = sorted((at, name) for name, at in store.objects("files").items() if name not in named)
+    recent = datetime.now(timezone.utc) - OLDEST
+    found = store.objects("files").items()
+    candidates = sorted((at, name) for name, at in found if name not in named and at > recent)
     blocks = (_useful(store, name, identity, settings, wanted) for _, name in candidates[-NEWEST:])
     return [block for block in blocks if block is not None]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import typer
 
-from metastore.cli import about, analyze, demo, doctor, reading
+from metastore.cli import about, analyze, demo, doctor, reading, upkeep
 
 app = typer.Typer(
     name="metastore",
@@ -24,6 +24,9 @@ app.command()(reading.columns)
 app.command()(reading.snapshots)
 app.command()(reading.tables)
 app.command()(reading.explain)
+app.command()(upkeep.verify)
+app.command()(upkeep.gc)
+app.command()(upkeep.compact)
 app.command()(doctor.doctor)
 app.command()(about.config)
 app.command()(about.jar)

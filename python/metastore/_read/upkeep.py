@@ -1,0 +1,80 @@
+"""Keeping a store in order: what is damaged, what nobody needs, what can be smaller."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from metastore._store import Store, collect
+from metastore._store.compact import compact as compact_store
+from metastore._store.verify import OK
+from metastore._store.verify import verify as verify_store
+from metastore.answers import Answer
+from metastore.errors import NoStatistics
+
+if TYPE_CHECKING:
+    from metastore._format.manifest import Manifest
+    from metastore._read.places import Place
+
+_VERIFIED = ("object", "kind", "size", "rows", "state", "problem")
+_GARBAGE = ("path", "size", "age_days", "deleted")
+_SECONDS_A_DAY = 86_400
+
+
+def verify(place: Place) -> Answer:
+    """One row per object that the newest manifest names, what is wrong first.
+
+    Raises:
+        NoStatistics: There are none.
+    """
+    store, manifest = _found(place)
+    rows = [vars(finding) for finding in verify_store(store, manifest)]
+    rows.sort(key=lambda row: row["state"] == OK)
+    return Answer("verify", place.asked, _VERIFIED, tuple(rows))
+
+
+def gc(place: Place, *, delete: bool, grace_days: float) -> Answer:
+    """One row per stored file that nobody needs, deleted if that was asked for.
+
+    Raises:
+        CollectionRefused: It is not certain what is needed.
+    """
+    if place.store is None:
+        raise NoStatistics(place.asked)
+    grace = grace_days * _SECONDS_A_DAY
+    garbage = _writable(place.store).run(collect.collect(grace)) if delete else place.store.run(collect.find(grace))
+    rows = (
+        {"path": blob.path, "size": blob.size, "age_days": round(blob.age / _SECONDS_A_DAY, 1), "deleted": delete}
+        for blob in garbage.blobs
+    )
+    return Answer("gc", place.asked, _GARBAGE, tuple(rows))
+
+
+def compact(place: Place) -> dict[str, Any]:
+    """What a compaction did, in numbers: before and after."""
+    store, _ = _found(place)
+    done = compact_store(_writable(store))
+    before, after = _numbers(done.before), _numbers(done.after)
+    counts = {
+        f"{name}_{when}": found[name] for name in before for when, found in (("before", before), ("after", after))
+    }
+    return {"subject": place.asked, "committed": done.after != done.before, **counts}
+
+
+def _numbers(manifest: Manifest) -> dict[str, int]:
+    return {
+        "blocks": len(manifest.blocks),
+        "files": sum(block.files.rows for block in manifest.blocks),
+        "bytes": sum(
+            block.files.length + sum(part.object.length for part in block.summary) for block in manifest.blocks
+        ),
+    }
+
+
+def _writable(store: Store) -> Store:
+    return Store.open(store.uri, writable=True)
+
+
+def _found(place: Place) -> tuple[Store, Manifest]:
+    if place.store is None or place.manifest is None:
+        raise NoStatistics(place.asked)
+    return place.store, place.manifest

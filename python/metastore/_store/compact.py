@@ -1,0 +1,70 @@
+"""Compaction: as few blocks as the columns allow, without data files that left the table."""
+
+from __future__ import annotations
+
+import logging
+import sys
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from metastore._store.merge import compacted
+from metastore.errors import DamagedObject, NoStatistics
+
+if TYPE_CHECKING:
+    from metastore._format.manifest import Manifest
+    from metastore._store.store import Store
+
+_LOG = logging.getLogger(__name__)
+
+
+@dataclass(frozen=True)
+class Compaction:
+    """What a compaction did.
+
+    Attributes:
+        before: The manifest that it found.
+        after: The manifest that it left; the same one where there was nothing to do.
+    """
+
+    before: Manifest
+    after: Manifest
+
+
+def compact(store: Store) -> Compaction:
+    """Rewrites `files` and `summary` objects so that few blocks are left, and commits that.
+
+    Data files in no analyzed snapshot that the manifest keeps are left out. Detail objects stay as they are, and
+    nothing is deleted: `gc` does that. Analyzers may commit meanwhile; the compaction is then made again on top.
+
+    Raises:
+        NoStatistics: If there are none.
+        StoreNotWritable: If the store refuses.
+        CommitUnknown: If the store's answers leave open whether the commit took place.
+    """
+    found: list[Manifest] = []
+
+    def change(old: Manifest | None) -> Manifest | None:
+        if old is None:
+            return None
+        found.append(old)
+        smaller = compacted(old, store, _live(old, store))
+        return None if smaller is old else smaller
+
+    manifest = store.read()
+    if manifest is None:
+        raise NoStatistics(store.uri)
+    after = store.commit(manifest.table, change, keep=sys.maxsize, over=frozenset())
+    return Compaction(found[-1], after or found[-1])
+
+
+def _live(manifest: Manifest, store: Store) -> set[tuple[str, int]] | None:
+    """The data files of all snapshots, None where that is not known."""
+    live: set[tuple[str, int]] = set()
+    try:
+        for snapshot in manifest.snapshots:
+            listed = store.get(snapshot.table_files, ["path", "size"])
+            live.update(zip(listed["path"].to_pylist(), listed["size"].to_pylist(), strict=True))
+    except DamagedObject as damage:
+        _LOG.warning("all data files are kept: %s", damage)
+        return None
+    return live if manifest.snapshots else None

@@ -1,0 +1,140 @@
+"""Verification: every object that a manifest names is there, is what was written, and does not contradict itself."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from metastore._format.manifest import objects_in
+from metastore._format.objects import KIND_KEY, decode, unnamed, verify_chunks
+from metastore._format.schemas import DETAILS, SCHEMAS
+from metastore._store.contradictions import in_file_list, in_snapshot, in_statistics
+from metastore.errors import DamagedObject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from metastore._format.manifest import Block, Manifest, Snapshot
+    from metastore._format.objects import ObjectRef
+    from metastore._store.store import Store
+
+OK, MISSING, DAMAGED, CONTRADICTORY = "ok", "missing", "damaged", "contradictory"
+
+
+@dataclass(frozen=True)
+class Finding:
+    """What was found about one object.
+
+    Attributes:
+        object: Its name.
+        kind: Its kind.
+        size: Its bytes.
+        rows: Its rows, None where they are not known.
+        state: `ok`, `missing`, `damaged` or `contradictory`.
+        problem: What is wrong; empty where nothing is.
+    """
+
+    object: str
+    kind: str
+    size: int
+    rows: int | None
+    state: str
+    problem: str = ""
+
+
+def verify(store: Store, manifest: Manifest) -> Iterator[Finding]:
+    """Reads every object of a manifest completely and checks it.
+
+    Raises:
+        StoreNotReadable: If the store does not answer.
+    """
+    details: dict[str, tuple[int, str]] = {}
+    for block in manifest.blocks:
+        yield from _block(store, block, details)
+    for name, (length, digest) in sorted(details.items()):
+        yield _detail(store, name, length, digest)
+    for snapshot in manifest.snapshots:
+        yield from _snapshot(store, snapshot)
+
+
+def _block(store: Store, block: Block, details: dict[str, tuple[int, str]]) -> Iterator[Finding]:
+    finding, files = _read(store, block.files)
+    if files is not None:
+        finding = _with(finding, in_file_list(files))
+        for kind in DETAILS:
+            values = (files[f"{kind}_{part}"].to_pylist() for part in ("name", "length", "sha256"))
+            details.update({name: (length, digest) for name, length, digest in zip(*values, strict=True) if name})
+    yield finding
+    for ref in block.summary:
+        finding, rows = _read(store, ref.object)
+        if rows is not None:
+            finding = _with(finding, in_statistics(rows, block.columns, ref.columns, files))
+        yield finding
+
+
+def _snapshot(store: Store, snapshot: Snapshot) -> Iterator[Finding]:
+    for ref in objects_in(snapshot):
+        finding, rows = _read(store, ref)
+        if rows is not None and ref.kind == "table-files":
+            finding = _with(finding, in_snapshot(rows, snapshot))
+        if rows is not None and ref.kind == "table-summary":
+            finding = _with(finding, in_statistics(rows, snapshot.columns, range(len(snapshot.columns)), None))
+        yield finding
+
+
+def _read(store: Store, ref: ObjectRef) -> tuple[Finding, pa.Table | None]:
+    """The finding about an object that is named with all its digests, and its rows where they are sound."""
+    whole = Finding(ref.name, ref.kind, ref.length, ref.rows, OK)
+    try:
+        data = store.raw(ref.name)
+    except DamagedObject as damage:
+        return _failed(whole, MISSING, damage), None
+    try:
+        rows = decode(ref, data)
+        _check_footer(ref, data)
+    except DamagedObject as damage:
+        return _failed(whole, DAMAGED, damage), None
+    return whole, rows
+
+
+def _detail(store: Store, name: str, length: int, digest: str) -> Finding:
+    """The finding about an object that rows of `files` name: its name vouches for its bytes, and so do they."""
+    kind = name.rsplit("-", 5)[0]
+    try:
+        data = store.raw(name)
+    except DamagedObject as damage:
+        return _failed(Finding(name, kind, length, None, OK), MISSING, damage)
+    try:
+        ref, _ = unnamed(name, data)
+        decode(ref, data)
+        _check_footer(ref, data)
+    except DamagedObject as damage:
+        return _failed(Finding(name, kind, length, None, OK), DAMAGED, damage)
+    if (ref.length, ref.sha256) != (length, digest):
+        return Finding(name, kind, length, ref.rows, DAMAGED, "it is not the one that its block names")
+    return Finding(name, kind, length, ref.rows, OK)
+
+
+def _check_footer(ref: ObjectRef, data: bytes) -> None:
+    """Checks what only partial reads rely on: a whole object may be sound and its footer not."""
+    verify_chunks(ref, data)
+    footer = pq.read_metadata(pa.BufferReader(data))
+    if (footer.metadata or {}).get(KIND_KEY.encode()) != ref.kind.encode():
+        raise DamagedObject(ref.name, "its footer names another kind")
+    missing = [field.name for field in SCHEMAS[ref.kind] if field.name not in footer.schema.to_arrow_schema().names]
+    required = [name for name in missing if not SCHEMAS[ref.kind].field(name).nullable]
+    if required:
+        raise DamagedObject(ref.name, f"it has no column {required[0]}")
+
+
+def _failed(whole: Finding, state: str, damage: DamagedObject) -> Finding:
+    return Finding(whole.object, whole.kind, whole.size, whole.rows, state, damage.reason)
+
+
+def _with(finding: Finding, problems: list[str]) -> Finding:
+    if not problems:
+        return finding
+    return Finding(finding.object, finding.kind, finding.size, finding.rows, CONTRADICTORY, "; ".join(problems))
