@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from metastore._read.statistics import Statistics
     from metastore.answers import Answer
     from metastore.errors import MetastoreError
+    from metastore.statistics import Statistic, statistic
 
 __version__ = "0.1.0"
 
@@ -58,6 +59,7 @@ _HOME = {
     "metastore._read.statistics": ("Statistics",),
     "metastore.answers": ("Answer",),
     "metastore.errors": ("MetastoreError",),
+    "metastore.statistics": ("Statistic", "statistic"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
 
@@ -65,6 +67,7 @@ __all__ = [
     "AnalyzeReport",
     "Answer",
     "MetastoreError",
+    "Statistic",
     "Statistics",
     "analyze",
     "columns",
@@ -76,6 +79,7 @@ __all__ = [
     "gc",
     "open",
     "snapshots",
+    "statistic",
     "summary",
     "tables",
     "verify",

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from metastore._analyze.progress import Progress
     from metastore._analyze.report import AnalyzeReport
+    from metastore.statistics import Statistic
 
 __all__ = [
     "analyze",
@@ -54,6 +55,7 @@ def analyze(
     partition: Mapping[str, Any] | None = None,
     progress: bool | Progress = True,  # noqa: FBT001, FBT002 - part of the public interface
     depth: str = "full",
+    statistics: Sequence[Statistic] = (),
 ) -> AnalyzeReport:
     """Computes the statistics of a table, of what changed since the last time.
 
@@ -64,6 +66,7 @@ def analyze(
         partition: Partition column to value, to analyze only the data files there.
         progress: Whether to show progress on stderr.
         depth: "full" reads data; "footer" takes counts and bounds from Parquet footers; "files" lists files.
+        statistics: User-defined statistics (`metastore.statistic`) to compute besides those that are installed.
 
     Returns:
         What was done, and what was left out and why.
@@ -88,7 +91,12 @@ def analyze(
         raise InvalidArgument("columns", "a list of names is expected")
     if columns is not None and not columns:
         raise InvalidArgument("columns", "the list of names is empty", "Leave it out for all columns.")
+    if statistics and depth != "full":
+        raise InvalidArgument("statistics", f"depth {depth!r} does not read the values that they are made of")
     if statements.is_connect(spark):
+        if statistics:
+            reason = "a Connect server does not take functions"
+            raise InvalidArgument("statistics", reason, "Install them on the server as an entry point.")
         return statements.analyze(spark, table, columns, partition, depth)
     return _analyze.run(
         spark,
@@ -98,6 +106,7 @@ def analyze(
         noscan=depth == "files",
         partition=partition,
         progress=progress,
+        statistics=statistics,
     )
 
 

@@ -12,7 +12,8 @@ SUMMARY = (
     "column_name string, column_type string, min string, max string, approx_unique bigint, avg double, std double, "
     "q25 string, q50 string, q75 string, count bigint, null_percentage double, null_count bigint, nan_count bigint, "
     "avg_len double, max_len bigint, top_value string, top_count bigint, size_bytes bigint, exact boolean, "
-    "distinct_error double, files bigint, files_total bigint, snapshot string, current boolean, analyzed_at timestamp"
+    "distinct_error double, files bigint, files_total bigint, snapshot string, current boolean, analyzed_at timestamp, "
+    "user_defined map<string,string>"
 )
 COLUMNS = {
     "summary('{t}')": SUMMARY,

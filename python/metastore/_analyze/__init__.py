@@ -14,11 +14,12 @@ if TYPE_CHECKING:
 
     from metastore._analyze.progress import Progress
     from metastore._analyze.report import AnalyzeReport
+    from metastore.statistics import Statistic
 
 __all__ = ["run"]
 
 
-def run(
+def run(  # noqa: PLR0913 - the parts of a statement
     spark: SparkSession,
     table: str,
     *,
@@ -27,6 +28,7 @@ def run(
     noscan: bool = False,
     partition: Mapping[str, Any] | None = None,
     progress: bool | Progress = False,
+    statistics: Sequence[Statistic] = (),
 ) -> AnalyzeReport:
     """Analyze a table as an `ANALYZE TABLE` statement says.
 
@@ -38,6 +40,7 @@ def run(
         noscan: `NOSCAN`. Without any of the three: bounds from footers.
         partition: `PARTITION`: partition column to value.
         progress: Whether to show progress on stderr, or what to tell it.
+        statistics: User-defined statistics to compute besides those installed.
 
     Returns:
         What was done.
@@ -54,4 +57,4 @@ def run(
 
     depth = "files" if noscan else "full" if all_columns or columns is not None else "footer"
     wanted = None if columns is None else tuple(columns)
-    return analyze(spark, Statement(table, wanted, dict(partition or {}), depth), progress)
+    return analyze(spark, Statement(table, wanted, dict(partition or {}), depth, tuple(statistics)), progress)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import uuid
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
@@ -41,6 +41,7 @@ class Content:
         files: The data files, in the order of their ordinals.
         summary: Rows of the `summary` schema; None without columns.
         sketches: Rows of the `sketches` schema, or None.
+        statistics: User-defined statistics that were computed, or tried: name to version.
     """
 
     computed: str
@@ -48,6 +49,7 @@ class Content:
     files: tuple[DataFile, ...]
     summary: pa.Table | None = None
     sketches: pa.Table | None = None
+    statistics: Mapping[str, int] = field(default_factory=dict)
 
 
 def write_block(put: Put, content: Content, table: TableIdentity, settings: Mapping[str, Any]) -> Block:
@@ -69,10 +71,11 @@ def write_block(put: Put, content: Content, table: TableIdentity, settings: Mapp
     block = str(uuid.uuid4())
     sketches = _write_sketches(put, content.sketches)
     summary = _write_summary(put, content)
-    footer = block_to_footer(block, content.computed, content.columns, summary, table, dict(settings))
+    own = dict(content.statistics)
+    footer = block_to_footer(block, content.computed, content.columns, summary, table, dict(settings), own)
     rows = _files_table(content.files, sketches)
     files = put("files", rows, [rows.num_rows], {BLOCK_KEY: footer})
-    return Block(block, content.computed, content.columns, files, summary)
+    return Block(block, content.computed, content.columns, files, summary, own)
 
 
 def _write_sketches(put: Put, table: pa.Table | None) -> ObjectRef | None:

@@ -11,6 +11,7 @@ import pyarrow as pa
 from metastore._analyze.coverage import DEPTHS
 from metastore._analyze.kernel import reduce_column, table_sketches_table, table_summary_table
 from metastore._analyze.level import Level
+from metastore._analyze.own_level import OwnLevel, newest_versions
 from metastore._format.layout import row_groups
 from metastore._format.manifest import Manifest, Snapshot
 from metastore._format.schemas import TABLE_FILES
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
     from metastore._format.objects import ObjectRef
     from metastore._store import Store
     from metastore._tables.model import DataFile, TableFacts
+    from metastore.statistics import Statistic
 
 _ROW_GROUPS = 16
 NEVER_WRITTEN = "none"
@@ -36,19 +38,24 @@ class TableLevel:
     Attributes:
         snapshot: Its entry for the manifest.
         objects: How many objects were written for it.
+        failed: User-defined statistics that could not be merged, and why.
     """
 
     snapshot: Snapshot
     objects: int
+    failed: Mapping[str, str]
 
 
-def write_level(store: Store, facts: TableFacts, coverage: Coverage) -> TableLevel:
+def write_level(
+    store: Store, facts: TableFacts, coverage: Coverage, statistics: Sequence[Statistic] = ()
+) -> TableLevel:
     """Reduce what is known of the live files and write it.
 
     Args:
         store: Where blocks are and the result goes.
         facts: The table at the snapshot.
         coverage: What is known.
+        statistics: User-defined ones of which the functions are at hand.
 
     Returns:
         The snapshot's entry.
@@ -58,9 +65,12 @@ def write_level(store: Store, facts: TableFacts, coverage: Coverage) -> TableLev
         12
     """
     rows, depth = [], 0
+    own = OwnLevel(store, coverage.blocks, facts.files, statistics)
+    extra = own.reduced(facts.columns)
     ordinals = {column.key: place for place, column in enumerate(facts.columns)}
     for known in Level(store, coverage.blocks, facts.files).columns(facts.columns):
         reduced = reduce_column(known.column, known.rows, known.thetas)
+        reduced = replace(reduced, extra=extra.get((known.column.key, known.column.type), {}))
         rows.append((ordinals[known.column.key], reduced, known.rows.num_rows))
         depth = max(depth, DEPTHS[known.computed])
     summary = _put(store, "table-summary", table_summary_table(rows))
@@ -76,7 +86,7 @@ def write_level(store: Store, facts: TableFacts, coverage: Coverage) -> TableLev
         sketches=sketches,
         **_totals(facts.files, coverage),
     )
-    return TableLevel(snapshot, 1 + (summary is not None) + (sketches is not None))
+    return TableLevel(snapshot, 1 + (summary is not None) + (sketches is not None), own.failed)
 
 
 def _totals(files: Sequence[DataFile], coverage: Coverage) -> Mapping[str, Any]:
@@ -172,7 +182,9 @@ class Change:
         kept = tuple(block for block in start.blocks if block.id not in self._dropped)
         added = tuple(block for block in self._blocks if block.id not in self.base | self._dropped)
         others = (entry for entry in start.snapshots if entry.id != self._snapshot.id)
-        return replace(start, blocks=kept + added, snapshots=(*others, self._snapshot), settings=self._settings)
+        own = newest_versions(block.statistics for block in kept + added)
+        settings = {**self._settings, "statistics": own} if own else self._settings
+        return replace(start, blocks=kept + added, snapshots=(*others, self._snapshot), settings=settings)
 
 
 def snapshot_id(facts: TableFacts) -> str:

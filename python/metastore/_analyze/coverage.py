@@ -30,8 +30,8 @@ ColumnKey = tuple[str, str]
 """Key and type of a column: statistics under another type are another thing."""
 FileKey = tuple[str, int]
 """Path and size of a data file."""
-Holder = tuple[int, frozenset[ColumnKey]]
-"""Depth of a block, and the columns that it knows of one data file."""
+Holder = tuple[int, frozenset[ColumnKey], frozenset[tuple[str, int]]]
+"""Depth of a block, the columns that it knows of one data file, and its user-defined statistics with versions."""
 
 
 @dataclass(frozen=True)
@@ -163,8 +163,9 @@ class Coverage:
         self.blocks = blocks
         self._holders: dict[FileKey, list[Holder]] = {(file.path, file.size): [] for file in files}
         for indexed in blocks:
+            own = frozenset(indexed.block.statistics.items())
             for key in indexed.ordinals.keys() & self._holders.keys():
-                self._holders[key].append((indexed.depth, indexed.known(indexed.ordinals[key])))
+                self._holders[key].append((indexed.depth, indexed.known(indexed.ordinals[key]), own))
 
     def holds(self, file: DataFile) -> bool:
         """Tell whether any block lists a file.
@@ -185,21 +186,25 @@ class Coverage:
         holding = [indexed for indexed in reversed(self.blocks) if (file.path, file.size) in indexed.ordinals]
         return max(holding, key=lambda indexed: indexed.depth, default=None)
 
-    def gains(self, block: Block, files: pa.Table) -> bool:
+    def gains(self, block: Block, files: pa.Table, statistics: frozenset[tuple[str, int]] = frozenset()) -> bool:
         """Tell whether a block knows something of a live file that the others do not.
 
         Args:
             block: The block.
             files: Its list of files.
+            statistics: User-defined statistics that are wanted, with versions.
 
         Example:
             >>> Coverage([], files).gains(block, rows)  # doctest: +SKIP
             True
         """
         offered = _keys(block.columns)
+        own = statistics & frozenset(block.statistics.items())
         for key in _ordinals(files).keys() & self._holders.keys():
             holders = self._holders[key]
             if not holders or offered - _known(holders, DEPTHS[block.computed]):
+                return True
+            if any(offered - _known((h for h in holders if one in h[2]), DEPTHS[FULL]) for one in own):
                 return True
         return False
 
@@ -210,7 +215,7 @@ class Coverage:
             >>> Coverage([], []).columns([])
             0
         """
-        sets = {known for holders in self._holders.values() for _, known in holders}
+        sets = {known for holders in self._holders.values() for _, known, _ in holders}
         return len(_keys(columns) & frozenset[ColumnKey]().union(*sets))
 
     def missing(self, request: Request) -> list[Work]:
@@ -236,7 +241,9 @@ class Coverage:
         return [Work(columns, tuple(files), listed) for (columns, listed), files in work.items()]
 
     def redundant(self) -> set[str]:
-        """Name the shallow blocks of which every file and column stands in a deeper one.
+        """Name the blocks of which every file and column stands in deeper ones, or in a later one as deep.
+
+        A later one as deep comes of user-defined statistics: it has to have them all.
 
         Returns:
             Ids of blocks that a commit may leave out.
@@ -255,15 +262,37 @@ class Coverage:
             for indexed in self.blocks
             if indexed.block.computed != FULL
             and all(key in deep and indexed.known(file) <= deep[key] for key, file in indexed.ordinals.items())
+        } | self._outdone()
+
+    def _outdone(self) -> set[str]:
+        full = [indexed for indexed in self.blocks if indexed.block.computed == FULL]
+        if not any(indexed.block.statistics for indexed in full):
+            return set()
+        return {
+            old.block.id
+            for place, old in enumerate(full)
+            if all(_stands_in(full[place + 1 :], old, key, file) for key, file in old.ordinals.items())
         }
+
+
+def _stands_in(later: Sequence[IndexedBlock], old: IndexedBlock, key: FileKey, file: int) -> bool:
+    return any(
+        key in new.ordinals
+        and old.block.statistics.keys() <= new.block.statistics.keys()
+        and old.known(file) <= new.known(new.ordinals[key])
+        for new in later
+    )
 
 
 def _uncovered(holders: Iterable[Holder], request: Request) -> tuple[Column, ...]:
     if request.depth == FILES:
         return ()
     known = _known(holders, DEPTHS[request.depth])
+    if request.depth == FULL:
+        for one in request.statistics:
+            known &= _known((holder for holder in holders if one in holder[2]), DEPTHS[FULL])
     return tuple(column for column in request.columns if (column.key, column.type) not in known)
 
 
 def _known(holders: Iterable[Holder], least: int) -> frozenset[ColumnKey]:
-    return frozenset[ColumnKey]().union(*(known for depth, known in holders if depth >= least))
+    return frozenset[ColumnKey]().union(*(known for depth, known, _ in holders if depth >= least))

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from metastore._analyze.kernel import ColumnKernel
+from metastore._analyze.kernel import ColumnKernel, with_own
 from metastore._analyze.worker import BlockBuilder, Unread, unknown
 from metastore._tables import refusals
 from metastore._tables.names import quote
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from metastore._analyze.worker import Destination, Task, TaskResult
     from metastore._format.columns import Column
     from metastore._tables.model import DataFile, TableFacts
+    from metastore.statistics import Statistic
 
 _FILE, _DELETED = "_file", "_deleted"
 
@@ -105,7 +106,7 @@ def analyze_batches(batches: Iterable[pa.RecordBatch], destination: Destination,
     expected = {file.path: file for file in task.files}
     runs = ((path, rows) for batch in batches for path, rows in _by_file(batch))
     for path, group in groupby(runs, key=itemgetter(0)):
-        reading = _Reading(task.columns, destination.budget)
+        reading = _Reading(task.columns, destination.budget, builder.statistics)
         for _, rows in group:
             reading.add(rows)
         file = expected.get(path)
@@ -126,11 +127,11 @@ def _by_file(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
 
 
 class _Reading:
-    def __init__(self, columns: Sequence[Column], budget: int) -> None:
+    def __init__(self, columns: Sequence[Column], budget: int, statistics: Sequence[Statistic]) -> None:
         self.rows = 0
         self._columns = columns
         share = max(budget // max(len(columns), 1), 1)
-        self._kernels = [ColumnKernel(column, share) for column in columns]
+        self._kernels = [with_own(ColumnKernel(column, share), column, statistics, share) for column in columns]
 
     def add(self, rows: pa.RecordBatch) -> None:
         self.rows += rows.num_rows

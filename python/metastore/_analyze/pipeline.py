@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import logging
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it has no types
@@ -14,9 +14,10 @@ from metastore import _tables, settings
 from metastore._analyze.commit import Change, objects_of, snapshot_id, write_level
 from metastore._analyze.coverage import Coverage, DamagedBlock, index, objects_of_block
 from metastore._analyze.failures import cause_of
+from metastore._analyze.own_level import shipped
 from metastore._analyze.progress import Progress, progress_of
 from metastore._analyze.report import AnalyzeReport
-from metastore._analyze.request import Request, resolve
+from metastore._analyze.request import FULL, Request, resolve
 from metastore._analyze.tasks import Outcome, Runner
 from metastore._analyze.worker import Destination
 from metastore._format.manifest import TableIdentity
@@ -24,7 +25,9 @@ from metastore._store import Store
 from metastore._store.location import store_uri
 from metastore._store.protocol import require_known
 from metastore._store.unreferenced import find_unreferenced_blocks
+from metastore._tables.model import Refusal
 from metastore.errors import AnalyzeFailed
+from metastore.statistics import chosen
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -35,6 +38,7 @@ if TYPE_CHECKING:
     from metastore._analyze.coverage import Work
     from metastore._format.manifest import Block, Manifest
     from metastore._tables.model import TableFacts
+    from metastore.statistics import Statistic
 
 SETTINGS: Mapping[str, Any] = {"theta_lgk": 12, "theta_hash": "iceberg"}
 _BUDGET = 1 << 30
@@ -53,12 +57,14 @@ class Statement:
         columns: Names of columns; None means all.
         partition: Partition column to value.
         depth: `full`, `footer` or `files`.
+        statistics: User-defined statistics passed by the caller.
     """
 
     table: str
     columns: tuple[str, ...] | None
     partition: Mapping[str, Any]
     depth: str
+    statistics: tuple[Statistic, ...] = ()
 
 
 def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress) -> AnalyzeReport:  # noqa: FBT001 - passed on
@@ -88,9 +94,11 @@ def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress
         depth=statement.depth,
         case_sensitive=spark.conf.get("spark.sql.caseSensitive", "false") == "true",
     )
+    statistics, unusable = chosen(statement.statistics) if statement.depth == FULL else ((), {})
     shown = progress_of(progress, facts.name)
     try:
-        run = _Run(spark, facts, request, shown)
+        run = _Run(spark, facts, request, shown, statistics)
+        run.note_failures(unusable)
         run.until_current()
     finally:
         shown.close()
@@ -100,14 +108,24 @@ def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress
 class _Run:
     """The state of one ANALYZE: rounds of looking, computing and committing, until nothing is missing."""
 
-    def __init__(self, spark: SparkSession, facts: TableFacts, request: Request, progress: Progress) -> None:
+    def __init__(
+        self,
+        spark: SparkSession,
+        facts: TableFacts,
+        request: Request,
+        progress: Progress,
+        statistics: Sequence[Statistic],
+    ) -> None:
+        packed, self._failed = shipped(statistics)
+        self._statistics = [one for one in statistics if one.name not in self._failed]
         self._facts = facts
-        self._request = request
+        wanted = frozenset((one.name, one.version) for one in self._statistics)
+        self._request = replace(request, statistics=wanted)
         self._identity = TableIdentity(facts.format, facts.uuid, facts.root, facts.name)
         self._keep = settings.get("spark.metastore.snapshots.keep", spark)
         uri = store_uri(self._identity, settings.get("spark.metastore.store", spark))
         self._store = Store.open(uri, writable=True)
-        destination = Destination(uri, self._identity, SETTINGS, _BUDGET)
+        destination = Destination(uri, self._identity, SETTINGS, _BUDGET, packed)
         self._runner = Runner(spark, facts, self._store, destination, progress)
         self._outcome = Outcome()
         self._coverage = Coverage([], facts.files)
@@ -168,7 +186,7 @@ class _Run:
         coverage = self._coverage
 
         def wanted(block: Block, files: pa.Table) -> bool:
-            return block.id not in self._damaged and coverage.gains(block, files)
+            return block.id not in self._damaged and coverage.gains(block, files, self._request.statistics)
 
         return find_unreferenced_blocks(self._store, self._identity, manifest, settings=dict(SETTINGS), wanted=wanted)
 
@@ -205,12 +223,21 @@ class _Run:
 
     def _commit(self, base: set[str], new: Sequence[Block]) -> bool:
         dropped = self._damaged | self._coverage.redundant()
-        level = write_level(self._store, self._facts, self._coverage)
+        level = write_level(self._store, self._facts, self._coverage, self._statistics)
+        self._failed |= level.failed
         change = Change(self._identity, tuple(new), frozenset(dropped), level.snapshot, SETTINGS)
         self._store.commit(self._identity, change, keep=self._keep, over=self._over)
         self._level_objects += level.objects
         self._committed = True
         return not change.base <= base | dropped
+
+    def note_failures(self, failed: Mapping[str, str]) -> None:
+        """Note user-defined statistics that failed, and why."""
+        self._failed |= failed
+
+    def _failures(self) -> tuple[Refusal, ...]:
+        found = {**dict(reversed(self._outcome.failed)), **self._failed}
+        return tuple(Refusal(f"statistic {subject}", reason) for subject, reason in sorted(found.items()))
 
     def report(self, seconds: float) -> AnalyzeReport:
         """Describe what was done."""
@@ -228,6 +255,6 @@ class _Run:
             bytes_read=self._outcome.bytes_read,
             objects=self._outcome.objects + self._level_objects,
             committed=self._committed,
-            refused=self._facts.refused + self._outcome.refused,
+            refused=self._facts.refused + self._outcome.refused + self._failures(),
             seconds=seconds,
         )

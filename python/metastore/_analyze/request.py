@@ -27,11 +27,13 @@ class Request:
         depth: `full`, `footer` or `files`.
         columns: The columns to cover.
         files: The data files to cover.
+        statistics: User-defined statistics to have, with versions.
     """
 
     depth: str
     columns: tuple[Column, ...]
     files: tuple[DataFile, ...]
+    statistics: frozenset[tuple[str, int]] = frozenset()
 
 
 def resolve(

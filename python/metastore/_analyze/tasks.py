@@ -40,6 +40,7 @@ class Outcome:
         bytes_read: Their size.
         refused: Data files that could not be analyzed.
         objects: Objects written.
+        failed: User-defined statistics that failed, and why.
     """
 
     blocks: tuple[Block, ...] = ()
@@ -47,6 +48,7 @@ class Outcome:
     bytes_read: int = 0
     refused: tuple[Refusal, ...] = ()
     objects: int = 0
+    failed: tuple[tuple[str, str], ...] = ()
 
     def __add__(self, other: Outcome) -> Outcome:
         """Put two outcomes together."""
@@ -56,6 +58,7 @@ class Outcome:
             self.bytes_read + other.bytes_read,
             self.refused + other.refused,
             self.objects + other.objects,
+            self.failed + other.failed,
         )
 
 
@@ -188,4 +191,5 @@ def _outcome(results: Sequence[TaskResult]) -> Outcome:
         sum(len(result.paths) for result in results),
         sum(result.bytes_read for result in results),
         objects=sum(result.objects for result in results),
+        failed=tuple(failure for result in results for failure in result.failed),
     )

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import partial
+from functools import cached_property, partial
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -16,8 +16,10 @@ from metastore._analyze.kernel import (
     analyze_footer,
     analyze_parquet,
     constant,
+    of_constant,
     sketches_table,
     summary_table,
+    unpacked,
 )
 from metastore._analyze.request import FULL
 from metastore._analyze.sizes import fitted
@@ -26,11 +28,13 @@ from metastore._store.location import local_path
 from metastore._tables import refusals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Iterable, Mapping, Sequence
 
+    from metastore._analyze.kernel import Shipped
     from metastore._format.columns import Column
     from metastore._format.manifest import Block, TableIdentity
     from metastore._tables.model import DataFile
+    from metastore.statistics import Statistic
 
 
 @dataclass(frozen=True)
@@ -42,12 +46,14 @@ class Destination:
         table: Whose statistics these are.
         settings: What they are computed with.
         budget: Bytes that a task may hold.
+        statistics: User-defined ones to compute.
     """
 
     store: str
     table: TableIdentity
     settings: Mapping[str, Any]
     budget: int
+    statistics: tuple[Shipped, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -87,6 +93,7 @@ class TaskResult:
         bytes_read: Their size.
         unread: The files left out.
         objects: How many objects were written.
+        failed: User-defined statistics that failed, as `name` or `name(column)`, and why.
     """
 
     block: Block | None
@@ -94,6 +101,7 @@ class TaskResult:
     bytes_read: int
     unread: tuple[Unread, ...] = ()
     objects: int = 0
+    failed: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass
@@ -107,11 +115,24 @@ class BlockBuilder:
     _summaries: list[pa.Table] = field(default_factory=list)
     _sketches: list[pa.Table] = field(default_factory=list)
     _unread: list[Unread] = field(default_factory=list)
+    _failed: dict[str, str] = field(default_factory=dict)
+
+    @cached_property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """The user-defined statistics that can be loaded here."""
+        if self.depth != FULL:
+            return ()
+        found, failed = unpacked(self.destination.statistics)
+        self._failed |= failed
+        return found
 
     def add(self, file: DataFile, statistics: Iterable[tuple[int, ColumnStatistics]]) -> None:
         """Note a file and the statistics of its columns by ordinal."""
         place = len(self._files)
         rows = [(column, place, found) for column, found in fitted(statistics, file.size)]
+        for column, _, found in rows:
+            for name, reason in found.failed.items():
+                self._failed.setdefault(f"{name}({self.columns[column].name})", reason)
         self._files.append(file)
         self._summaries.append(summary_table(rows))
         self._sketches.append(sketches_table(rows))
@@ -125,6 +146,7 @@ class BlockBuilder:
         unread = tuple(self._unread)
         if not self._files:
             return TaskResult(None, (), 0, unread)
+        tried = {one.name: one.version for one in self.statistics}
         sketches = pa.concat_tables(self._sketches)
         content = Content(
             self.depth,
@@ -132,6 +154,7 @@ class BlockBuilder:
             tuple(self._files),
             pa.concat_tables(self._summaries),
             sketches,
+            tried,
         )
         put = partial(write_object, self.destination.store)
         block = write_block(put, content, self.destination.table, self.destination.settings)
@@ -141,6 +164,7 @@ class BlockBuilder:
             sum(file.size for file in self._files),
             unread,
             objects=1 + len(block.summary) + (sketches.num_rows > 0),
+            failed=tuple(self._failed.items()),
         )
 
 
@@ -161,7 +185,7 @@ def run_task(destination: Destination, task: Task) -> TaskResult:
     builder = BlockBuilder(destination, task.depth, task.columns)
     for file in task.files:
         try:
-            builder.add(file, analyze_file(task, file, destination.budget))
+            builder.add(file, analyze_file(task, file, destination.budget, builder.statistics))
         except CannotRead as refusal:
             builder.refuse(Unread(file.path, str(refusal)))
     return builder.finish()
@@ -193,13 +217,16 @@ def unreadable(file: DataFile, *, local: bool) -> str | None:
     return None
 
 
-def analyze_file(task: Task, file: DataFile, budget: int) -> list[tuple[int, ColumnStatistics]]:
+def analyze_file(
+    task: Task, file: DataFile, budget: int, statistics: Sequence[Statistic] = ()
+) -> list[tuple[int, ColumnStatistics]]:
     """Compute the statistics of one file.
 
     Args:
         task: The columns, and what their absence means.
         file: The file.
         budget: Bytes that the work may take.
+        statistics: User-defined ones.
 
     Returns:
         Statistics by ordinal of the column.
@@ -215,9 +242,9 @@ def analyze_file(task: Task, file: DataFile, budget: int) -> list[tuple[int, Col
     wanted = []
     for ordinal, column in enumerate(task.columns):
         if file.rows == 0:
-            found.append((ordinal, constant(column, None, 0)))
+            found.append((ordinal, _constant(column, None, 0, statistics)))
         elif column.key in file.constants:
-            found.append((ordinal, constant(column, file.constants[column.key], file.rows)))
+            found.append((ordinal, _constant(column, file.constants[column.key], file.rows, statistics)))
         elif column.key in file.unknown:
             found.append((ordinal, unknown(column, file.rows)))
         else:
@@ -226,20 +253,25 @@ def analyze_file(task: Task, file: DataFile, budget: int) -> list[tuple[int, Col
         return found
     columns = [FileColumn(column, field_id=int(column.key)) for _, column in wanted]
     path = str(local_path(file.path))
-    read = analyze_parquet(path, columns, budget) if task.depth == FULL else analyze_footer(path, columns)
+    full = task.depth == FULL
+    read = analyze_parquet(path, columns, budget, statistics) if full else analyze_footer(path, columns)
     if read.rows != file.rows:
         raise CannotRead(refusals.ROWS_DIFFER)
-    for (ordinal, column), statistics in zip(wanted, read.columns, strict=True):
-        found.append((ordinal, statistics or _absent(task, column, file.rows)))
+    for (ordinal, column), known in zip(wanted, read.columns, strict=True):
+        found.append((ordinal, known or _absent(task, column, file.rows, statistics)))
     return found
 
 
-def _absent(task: Task, column: Column, rows: int) -> ColumnStatistics:
+def _constant(column: Column, value: Any, rows: int, statistics: Sequence[Statistic]) -> ColumnStatistics:
+    return of_constant(constant(column, value, rows), column, value, statistics)
+
+
+def _absent(task: Task, column: Column, rows: int, statistics: Sequence[Statistic]) -> ColumnStatistics:
     if column.key in task.defaults:
         if len(column.path) > 1:
             raise CannotRead(refusals.NESTED_DEFAULT)
-        return constant(column, task.defaults[column.key], rows)
-    return constant(column, None, rows) if task.absent_is_null else unknown(column, rows)
+        return _constant(column, task.defaults[column.key], rows, statistics)
+    return _constant(column, None, rows, statistics) if task.absent_is_null else unknown(column, rows)
 
 
 def unknown(column: Column, rows: int) -> ColumnStatistics:

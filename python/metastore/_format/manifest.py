@@ -60,6 +60,7 @@ class Block:
         columns: The columns that ordinals in the block's objects mean.
         files: The object that lists the data files.
         summary: The objects with their statistics.
+        statistics: User-defined statistics that were computed, or tried and failed: name to version.
     """
 
     id: str
@@ -67,6 +68,7 @@ class Block:
     columns: tuple[Column, ...]
     files: ObjectRef
     summary: tuple[SummaryRef, ...]
+    statistics: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -191,6 +193,7 @@ def block_to_footer(
     summary: tuple[SummaryRef, ...],
     table: TableIdentity,
     settings: dict[str, Any],
+    statistics: dict[str, int] | None = None,
 ) -> str:
     """The value of a `files` object's footer key `metastore.block`: the block's JSON without `files`."""
     body = {
@@ -200,6 +203,7 @@ def block_to_footer(
         "summary": [_summary_to_json(ref) for ref in summary],
         "table": dict(table.__dict__),
         "settings": settings,
+        **_own_to_json(statistics or {}),
     }
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
@@ -293,7 +297,12 @@ def _block_to_json(block: Block, columns: int) -> dict[str, Any]:
         "columns": columns,
         "files": block.files.to_json(),
         "summary": [_summary_to_json(ref) for ref in block.summary],
+        **_own_to_json(block.statistics),
     }
+
+
+def _own_to_json(statistics: dict[str, int]) -> dict[str, Any]:
+    return {"statistics": statistics} if statistics else {}
 
 
 def _block_from_json(value: Any, schemas: list[tuple[Column, ...]]) -> Block:
@@ -301,7 +310,9 @@ def _block_from_json(value: Any, schemas: list[tuple[Column, ...]]) -> Block:
     summary = tuple(_summary_from_json(ref) for ref in value["summary"])
     if value["computed"] not in COMPUTED or any(i not in range(len(columns)) for r in summary for i in r.columns):
         raise TypeError("a block that no writer of this format makes")
-    return Block(_typed(value["id"], str), value["computed"], columns, ObjectRef.from_json(value["files"]), summary)
+    own = {name: _typed(version, int) for name, version in _typed(value.get("statistics", {}), dict).items()}
+    files = ObjectRef.from_json(value["files"])
+    return Block(_typed(value["id"], str), value["computed"], columns, files, summary, own)
 
 
 def _snapshot_to_json(snapshot: Snapshot, columns: int) -> dict[str, Any]:

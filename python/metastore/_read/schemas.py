@@ -37,6 +37,7 @@ SUMMARY = pa.schema(
         ("snapshot", _TEXT),
         ("current", _YES),
         ("analyzed_at", _TIME),
+        ("user_defined", pa.map_(_TEXT, _TEXT)),
     ]
 )
 

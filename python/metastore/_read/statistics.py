@@ -7,7 +7,9 @@ from datetime import datetime, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from metastore._read import rows, schemas
+import pyarrow as pa
+
+from metastore._read import own, rows, schemas
 from metastore._read.folder import Folder
 from metastore._read.lineage import lineage
 from metastore._read.matching import named
@@ -19,8 +21,6 @@ from metastore.errors import InvalidArgument, NoStatistics, TableNotFound
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    import pyarrow as pa
-
     from metastore._format.columns import Column
     from metastore._format.manifest import Snapshot
     from metastore._read.lineage import Lineage
@@ -29,6 +29,7 @@ if TYPE_CHECKING:
 
 
 A = TypeVar("A", bound=Answer)
+_OWN = "own"
 
 
 @dataclass(frozen=True)
@@ -87,7 +88,8 @@ class Statistics:
             InvalidArgument: No such file or snapshot.
         """
         shown = self._at(at)
-        return self._answer(Summary, "summary", self._summary_rows(file, shown), shown)
+        described = self._summary_rows(file, shown)
+        return self._answer(Summary, "summary", described, shown, _own_fields(described))
 
     def files(self, at: str | int | datetime | None = None) -> Answer:
         """One row per data file of the table."""
@@ -138,10 +140,16 @@ class Statistics:
             file: Only this data file, in the view `columns`.
         """
         if name == "summary":
-            return _view(name, self._summary_rows(None, self._at(None)))
+            described = self._summary_rows(None, self._at(None))
+            return _view(name, described, _own_fields(described))
         if name == "columns":
-            return _view(name, self._column_rows(column, file, self._at(None)))
+            return _view(name, self._column_rows(column, file, self._at(None)), [])
         return (self.files() if name == "files" else self.snapshots()).to_arrow()
+
+    def schema(self, name: str) -> pa.Schema:
+        """The columns of a view: those of every table, and in `summary` one for each user-defined statistic."""
+        own_fields = _own_fields(self._summary_rows(None, self._at(None))) if name == "summary" else []
+        return pa.schema([*schemas.VIEWS[name], *own_fields])
 
     def check(self, name: str) -> None:
         """Tells whether a view can be read.
@@ -261,7 +269,9 @@ class Statistics:
         return [self._summary_row(column, found.get(i), scope) for i, column in enumerate(columns)]
 
     def _summary_row(self, column: Column, row: Mapping[str, Any] | None, scope: rows.Scope) -> rows.Row:
-        return {**(row or {}), **rows.summary_row(column, row, scope, self._zone)}
+        known = own.values(row["extra"] if row else None)
+        described = rows.summary_row(column, row, scope, self._zone)
+        return {**(row or {}), **described, _OWN: known, own.COLUMN: own.texts(known)}
 
     def _column_row(self, row: Mapping[str, Any], path: str, column: Column) -> rows.Row:
         return {
@@ -274,11 +284,18 @@ class Statistics:
             "frequencies_kept": row["frequencies"],
         }
 
-    def _answer(self, kind: type[A], verb: str, described: Sequence[rows.Row], shown: Shown | None = None) -> A:
+    def _answer(
+        self,
+        kind: type[A],
+        verb: str,
+        described: Sequence[rows.Row],
+        shown: Shown | None = None,
+        own_fields: Sequence[pa.Field] = (),
+    ) -> A:
         return kind(
             verb,
             self.table,
-            *_shape(verb, described),
+            *_shape(verb, described, own_fields),
             snapshot=shown.snapshot.id if shown else None,
             current=shown.current if shown else None,
             analyzed_at=rows.moment(shown.snapshot.analyzed_at) if shown else None,
@@ -304,13 +321,26 @@ def _live(file: Mapping[str, Any]) -> int | None:
     return physical - deleted if physical is not None and deleted is not None else None
 
 
-def _shape(verb: str, described: Sequence[rows.Row]) -> tuple[tuple[str, ...], tuple[rows.Row, ...], pa.Schema]:
-    """Columns, rows and schema of an answer: only the columns of the SQL function of that name."""
-    schema = schemas.FUNCTIONS[verb]
+def _shape(
+    verb: str, described: Sequence[rows.Row], own_fields: Sequence[pa.Field] = ()
+) -> tuple[tuple[str, ...], tuple[rows.Row, ...], pa.Schema]:
+    """Columns, rows and schema of an answer: those of the SQL function, its map of statistics as columns."""
+    schema = pa.schema([*(field for field in schemas.FUNCTIONS[verb] if field.name != own.COLUMN), *own_fields])
     names = tuple(schema.names)
-    return names, tuple({name: row[name] for name in names} for row in described), schema
+    return names, tuple({name: row[name] for name in names} for row in _with_own(described, own_fields)), schema
 
 
-def _view(name: str, described: Sequence[rows.Row]) -> pa.Table:
-    schema = schemas.VIEWS[name]
+def _own_fields(described: Sequence[rows.Row]) -> list[pa.Field]:
+    return own.fields([row[_OWN] for row in described], schemas.VIEWS["summary"].names)
+
+
+def _with_own(described: Sequence[rows.Row], fields: Sequence[pa.Field]) -> list[rows.Row]:
+    return [
+        {**row, **{field.name: own.cast(row[_OWN].get(field.name), field) for field in fields}} for row in described
+    ]
+
+
+def _view(name: str, described: Sequence[rows.Row], own_fields: Sequence[pa.Field]) -> pa.Table:
+    described = _with_own(described, own_fields)
+    schema = pa.schema([*schemas.VIEWS[name], *own_fields])
     return arrow([{column: row.get(column) for column in schema.names} for row in described], schema.names, schema)

@@ -37,10 +37,16 @@ class MetastoreDataSource(DataSource):
         return "metastore"
 
     def schema(self) -> str:
-        """The columns of the view, the same for every table."""
-        from metastore._read.schemas import VIEWS  # noqa: PLC0415 - Spark imports this module at each look-up
+        """The columns of the view; `summary` of a location has one more for each user-defined statistic."""
+        import metastore  # noqa: PLC0415 - Spark imports this module at each look-up
+        from metastore._read.schemas import VIEWS  # noqa: PLC0415 - as above
+        from metastore._texts import is_location  # noqa: PLC0415 - as above
 
-        return ddl(VIEWS[self._view()])
+        view, given = self._view(), self.options.get("path") or self.options.get("table") or ""
+        try:
+            return ddl(metastore.open(given).schema(view) if is_location(given) else VIEWS[view])
+        except metastore.MetastoreError:
+            return ddl(VIEWS[view])  # the reader says what is wrong
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is the view's
         """A reader of the view.

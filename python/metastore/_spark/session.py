@@ -9,6 +9,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from metastore import jars
+from metastore._read import own
 from metastore._read.schemas import FUNCTIONS
 from metastore._spark.failures import translated
 from metastore.answers import Answer
@@ -16,6 +17,7 @@ from metastore.answers import Answer
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
+    import pyarrow as pa
     from pyspark.sql import Row, SparkSession
 
 A = TypeVar("A", bound=Answer)
@@ -36,14 +38,18 @@ def ask(spark: SparkSession, function: str, subject: str | None, arguments: Mapp
     call = ", ".join(f"{name} => :{name}" for name in given)
     with translated(subject or function):
         frame = spark.sql(f"SELECT * FROM metastore_{function}({call})", args=given)
-        names, found = frame.columns, frame.collect()
+        names, collected = frame.columns, frame.collect()
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
-    first = found[0].asDict() if found and function == "summary" else {}
+    found = [_row(row) for row in collected]
+    first = found[0] if found and function == "summary" else {}
+    schema = FUNCTIONS.get(function)
+    if function == "summary":
+        names, found, schema = _with_own_columns(names, found)
     return kind(
-        *(function, subject or "", tuple(names), tuple(_row(row) for row in found), FUNCTIONS.get(function)),
+        *(function, subject or "", tuple(names), tuple(found), schema),
         snapshot=first.get("snapshot"),
         current=first.get("current"),
-        analyzed_at=_utc(first.get("analyzed_at")),
+        analyzed_at=first.get("analyzed_at"),
         zone=zone,
     )
 
@@ -122,6 +128,24 @@ def appended(present: object, added: str) -> str:
     """
     parts = [part for part in str(present or "").split(",") if part]
     return ",".join([*parts, *([] if added in parts else [added])])
+
+
+def _with_own_columns(
+    names: list[str], found: list[dict[str, Any]]
+) -> tuple[list[str], list[dict[str, Any]], pa.Schema]:
+    """The rows of `summary` with a column for each user-defined statistic in place of the map of all."""
+    import pyarrow as pa  # noqa: PLC0415 - an answer that is only shown does without
+
+    values = [own.from_texts(row.pop(own.COLUMN, None)) for row in found]
+    names = [name for name in names if name != own.COLUMN]
+    known = [{name: pa.scalar(value) for name, value in one.items()} for one in values]
+    fields = own.fields(known, names)
+    schema = [field for field in FUNCTIONS["summary"] if field.name != own.COLUMN]
+    rows = [
+        {**row, **{field.name: own.cast(one.get(field.name), field) for field in fields}}
+        for row, one in zip(found, known, strict=True)
+    ]
+    return [*names, *(field.name for field in fields)], rows, pa.schema([*schema, *fields])
 
 
 def _row(row: Row) -> dict[str, Any]:

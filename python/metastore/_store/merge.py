@@ -157,6 +157,8 @@ def _groups(sources: Sequence[_Source]) -> list[list[_Source]]:
 def _compatible(group: Sequence[_Source], other: _Source) -> bool:
     if any(source.block.computed != other.block.computed for source in group):
         return False
+    if group[0].block.statistics != other.block.statistics:
+        return False
     if not all(_share_ordinals(source.block.columns, other.block.columns) for source in group):
         return False
     named = _details(other)
@@ -185,9 +187,11 @@ def _merge(group: Sequence[_Source], manifest: Manifest, store: Store) -> Block:
     columns = max((source.block.columns for source in reversed(group)), key=len)
     summary = _merge_summaries(group, ordinals, files.num_rows, store)
     block_id, computed = str(uuid.uuid4()), group[-1].block.computed
-    footer = block_to_footer(block_id, computed, columns, summary, manifest.table, manifest.settings)
+    settings = {name: value for name, value in manifest.settings.items() if name != "statistics"}
+    own = group[0].block.statistics
+    footer = block_to_footer(block_id, computed, columns, summary, manifest.table, settings, own)
     ref = store.put("files", files, [files.num_rows] if files.num_rows else [], {BLOCK_KEY: footer})
-    return Block(block_id, computed, columns, ref, summary)
+    return Block(block_id, computed, columns, ref, summary, own)
 
 
 def _merge_files(group: Sequence[_Source]) -> tuple[pa.Table, list[np.ndarray]]:

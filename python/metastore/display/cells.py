@@ -31,6 +31,7 @@ _HEADS = {
     "analyzed_at": "analyzed",
     "files_total": "of files",
 }
+_LAST_OF_SUMMARY = "analyzed_at"
 _LESS_WANTED = ("std", "q25", "q75", "avg", "q50", "nan_count", "deleted_rows")
 _SIZES = ("size", "size_bytes", "live_size_bytes")
 _LONGEST = 40
@@ -42,6 +43,8 @@ ELLIPSIS = "…"
 def shown_columns(answer: Answer) -> list[str]:
     """The columns that people see, without those that say nothing; `to_dict()` and `--json` have all."""
     wanted = [name for name in _SHOWN.get(answer.kind, answer.columns) if name in answer.columns]
+    if answer.kind == "summary":
+        wanted += answer.columns[answer.columns.index(_LAST_OF_SUMMARY) + 1 :]  # user-defined statistics
     if answer.kind != "summary" or not answer.rows:
         return wanted
     return [name for name in wanted if any(row[name] is not None for row in answer.rows) or name in ("min", "max")]

@@ -5,6 +5,7 @@ from metastore._analyze.kernel.errors import CannotRead
 from metastore._analyze.kernel.footer import analyze_footer
 from metastore._analyze.kernel.leaves import FileColumn
 from metastore._analyze.kernel.merge import reduce_column
+from metastore._analyze.kernel.own import Shipped, of_constant, unpacked, with_own
 from metastore._analyze.kernel.read import FileStatistics, analyze_parquet
 from metastore._analyze.kernel.statistics import (
     ColumnStatistics,
@@ -21,12 +22,16 @@ __all__ = [
     "ColumnStatistics",
     "FileColumn",
     "FileStatistics",
+    "Shipped",
     "analyze_footer",
     "analyze_parquet",
     "constant",
+    "of_constant",
     "reduce_column",
     "sketches_table",
     "summary_table",
     "table_sketches_table",
     "table_summary_table",
+    "unpacked",
+    "with_own",
 ]

@@ -14,6 +14,7 @@ import pyarrow.parquet as pq
 from metastore._analyze.kernel.column import HEADROOM, ColumnKernel
 from metastore._analyze.kernel.errors import CannotRead
 from metastore._analyze.kernel.leaves import Leaves, is_uuid, require_no_rebase, require_same_values
+from metastore._analyze.kernel.own import with_own
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
     from metastore._analyze.kernel.leaves import FileColumn, Node
     from metastore._analyze.kernel.statistics import ColumnStatistics
     from metastore._format.columns import Column
+    from metastore.statistics import Statistic
 
 BUDGET = 1 << 30
 _COLUMNS_AT_ONCE = 64
@@ -58,13 +60,16 @@ class _Reading:
     uncompressed: int
 
 
-def analyze_parquet(source: Any, columns: Sequence[FileColumn], budget_bytes: int = BUDGET) -> FileStatistics:
+def analyze_parquet(
+    source: Any, columns: Sequence[FileColumn], budget_bytes: int = BUDGET, statistics: Sequence[Statistic] = ()
+) -> FileStatistics:
     """Compute everything about columns of one Parquet file.
 
     Args:
         source: A path or an open pyarrow file.
         columns: What to compute.
         budget_bytes: The memory that the work may take.
+        statistics: User-defined ones.
 
     Raises:
         CannotRead: If pyarrow cannot read the file, or does not read it as Spark does.
@@ -86,7 +91,7 @@ def analyze_parquet(source: Any, columns: Sequence[FileColumn], budget_bytes: in
             file, _ = open_file(source, metadata, dictionaries)
         found: list[ColumnStatistics | None] = [None] * len(columns)
         for batch in _batches(readings, budget_bytes):
-            _analyze_batch(file, batch, budget_bytes, found)
+            _analyze_batch(file, batch, budget_bytes, found, statistics)
         return FileStatistics(metadata.num_rows, tuple(found), leaves.has_field_ids)
 
 
@@ -154,10 +159,18 @@ def _batches(readings: Sequence[_Reading], budget: int) -> Iterator[list[_Readin
 
 
 def _analyze_batch(
-    file: pq.ParquetFile, batch: list[_Reading], budget: int, found: list[ColumnStatistics | None]
+    file: pq.ParquetFile,
+    batch: list[_Reading],
+    budget: int,
+    found: list[ColumnStatistics | None],
+    statistics: Sequence[Statistic],
 ) -> None:
     share = budget // len(batch)
-    kernels = [ColumnKernel(one.column, min(max(share, (HEADROOM + 1) * one.held_bytes), budget)) for one in batch]
+    shares = [min(max(share, (HEADROOM + 1) * one.held_bytes), budget) for one in batch]
+    kernels = [
+        with_own(ColumnKernel(one.column, part), one.column, statistics, part)
+        for one, part in zip(batch, shares, strict=True)
+    ]
     indices = [one.node.first for one in batch]
     for table in _tables(file, indices, budget):
         for kernel, one in zip(kernels, batch, strict=True):

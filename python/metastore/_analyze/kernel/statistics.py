@@ -60,6 +60,8 @@ class ColumnStatistics:
     percentiles: Sequence[Any] | None = None
     extra: Mapping[str, bytes] = field(default_factory=dict)
     theta: bytes | None = None
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """User-defined statistics that could not be computed, and why; not stored."""
 
 
 def statistics_of(

@@ -16,7 +16,7 @@ object SummaryFunction extends TypedFunction {
     """column_name STRING, column_type STRING, min STRING, max STRING, approx_unique BIGINT, avg DOUBLE, std DOUBLE, q25 STRING,
       |q50 STRING, q75 STRING, count BIGINT, null_percentage DOUBLE, null_count BIGINT, nan_count BIGINT, avg_len DOUBLE,
       |max_len BIGINT, top_value STRING, top_count BIGINT, size_bytes BIGINT, exact BOOLEAN, distinct_error DOUBLE, files BIGINT,
-      |files_total BIGINT, snapshot STRING, current BOOLEAN, analyzed_at TIMESTAMP""".stripMargin)
+      |files_total BIGINT, snapshot STRING, current BOOLEAN, analyzed_at TIMESTAMP, user_defined MAP<STRING, STRING>""".stripMargin)
   override val meaning = "Statistics of every column, of the table or of one data file; exact says whether count, nulls, min and max are"
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = known(session, call).map(_._1)
@@ -70,7 +70,8 @@ object SummaryFunction extends TypedFunction {
     Answer.row(Seq(leaf.name, leaf.dataType.simpleString) ++ bounds ++ Seq(
       known.flatMap(_.distinct), known.flatMap(_.mean), known.flatMap(deviation), percentile(25), percentile(50), percentile(75),
       count, nullShare, known.flatMap(_.nulls), known.flatMap(_.nans), known.flatMap(_.avgLen), known.flatMap(_.maxLen), None, None,
-      known.flatMap(_.compressedBytes), isExact, known.flatMap(_.distinctError)) ++ origin: _*)
+      known.flatMap(_.compressedBytes), isExact, known.flatMap(_.distinctError)) ++ origin ++
+      Seq(known.map(row => UserDefined.texts(row.extra))): _*)
   }
 
   /** Of a sample: of fewer than two values there is none. */

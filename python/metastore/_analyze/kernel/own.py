@@ -1,0 +1,304 @@
+"""User-defined statistics of one column of one data file: the column's values are handed to their functions."""
+
+from __future__ import annotations
+
+import pickle
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore._analyze.kernel import stored
+from metastore._analyze.kernel.column import HEADROOM
+from metastore._format.columns import decimal_type
+from metastore._format.extra import encode_value
+from metastore._format.values import typed
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from metastore._analyze.kernel.statistics import ColumnStatistics
+    from metastore._format.columns import Column
+    from metastore.statistics import Statistic
+
+TOO_LARGE = "the column's values in one data file exceed the memory budget, and the statistic has no merge"
+_ROWS_AT_ONCE = 1 << 20
+_WIDEST, _OFFSET = 16, 4
+_TYPES = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "binary": pa.binary(),
+}
+
+
+@dataclass(frozen=True)
+class Shipped:
+    """A statistic on its way to an executor, where it may turn out not to be importable."""
+
+    name: str
+    version: int
+    code: bytes
+
+
+class Kernel(Protocol):
+    """What computes the statistics of a column from its values."""
+
+    def add(self, values: pa.Array | pa.ChunkedArray) -> None:
+        """Add rows."""
+
+    def finish(
+        self, rows: int, compressed_bytes: int | None = None, uncompressed_bytes: int | None = None
+    ) -> ColumnStatistics:
+        """The statistics of the rows added."""
+
+
+class Failure(Exception):  # noqa: N818 - caught where the function is called
+    """A user's function failed; the text says how."""
+
+
+def unpacked(shipped: Iterable[Shipped]) -> tuple[tuple[Statistic, ...], dict[str, str]]:
+    """The statistics that can be loaded here, and why the others cannot."""
+    found, failed = [], {}
+    for one in shipped:
+        try:
+            found.append(pickle.loads(one.code))  # noqa: S301 - made by the driver for this job, never stored
+        except Exception as error:  # noqa: BLE001 - whatever a user's module does when it is imported
+            failed[one.name] = f"a worker cannot load it: {_first_line(error)}"
+    return tuple(found), failed
+
+
+def with_own(kernel: Kernel, column: Column, statistics: Sequence[Statistic], budget: int) -> Kernel:
+    """A kernel that computes user-defined statistics too.
+
+    Args:
+        kernel: What computes all others.
+        column: The column.
+        statistics: The user-defined ones.
+        budget: Bytes that the work on the column may take.
+    """
+    if not statistics or column.encoding is None:
+        return kernel
+    return _WithOwn(kernel, OwnStatistics(column, statistics, budget // HEADROOM))
+
+
+class _WithOwn:
+    def __init__(self, kernel: Kernel, own: OwnStatistics) -> None:
+        self._kernel, self._own = kernel, own
+
+    def add(self, values: pa.Array | pa.ChunkedArray) -> None:
+        self._kernel.add(values)
+        self._own.add(values)
+
+    def finish(
+        self, rows: int, compressed_bytes: int | None = None, uncompressed_bytes: int | None = None
+    ) -> ColumnStatistics:
+        return self._own.added_to(self._kernel.finish(rows, compressed_bytes, uncompressed_bytes))
+
+
+def of_constant(
+    found: ColumnStatistics, column: Column, value: Any, statistics: Sequence[Statistic]
+) -> ColumnStatistics:
+    """The statistics of a column with one value in all rows, user-defined ones added.
+
+    Args:
+        found: All other statistics.
+        column: The column.
+        value: Its value as it is stored.
+        statistics: The user-defined ones.
+    """
+    if not statistics or column.encoding is None:
+        return found
+    own = OwnStatistics(column, statistics)
+    try:
+        one = pa.array([typed(value, column)], arrow_type(column))
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        return replace(found, failed=dict.fromkeys((s.name for s in statistics), _first_line(error)))
+    left = found.rows or 0
+    while left:
+        step = min(left, _ROWS_AT_ONCE)
+        own.add(one.take(pa.array(np.zeros(step, np.int8))))
+        left -= step
+    return own.added_to(found)
+
+
+class OwnStatistics:
+    """Collects values up to a limit and calls the functions with them.
+
+    Where a column has more values than the limit, the functions are called for one part after the other and their
+    results merged; a statistic without `merge` fails then, and says so.
+    """
+
+    def __init__(self, column: Column, statistics: Sequence[Statistic], limit: int = 64 << 20) -> None:
+        """Begin with no values.
+
+        Args:
+            column: The column.
+            statistics: What to compute.
+            limit: Bytes of values that are held.
+        """
+        self._kind = arrow_type(column)
+        self._statistics = statistics
+        self._limit = limit
+        self._held: list[pa.Array] = []
+        self._bytes = 0
+        self._parts: dict[str, list[Any]] = {one.name: [] for one in statistics}
+        self._failed: dict[str, str] = {}
+        self._is_cut = False
+
+    def add(self, values: pa.Array | pa.ChunkedArray) -> None:
+        """Add values of the column, dictionary-encoded or not."""
+        for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
+            try:
+                for piece in _pieces(chunk, self._kind, self._limit):
+                    self._hold(piece)
+            except pa.ArrowException as error:
+                self._fail_all(_first_line(error))
+
+    def added_to(self, found: ColumnStatistics) -> ColumnStatistics:
+        """The same statistics with the user-defined ones."""
+        if self._is_cut:
+            self._close()
+        values = {one.name: self._value(one) for one in self._statistics if one.name not in self._failed}
+        self._held = []
+        extra = {name: data for name, data in values.items() if data is not None}
+        return replace(found, extra={**found.extra, **extra}, failed={**found.failed, **self._failed})
+
+    def _hold(self, piece: pa.Array) -> None:
+        if self._held and self._bytes + piece.nbytes > self._limit:
+            self._is_cut = True
+            self._close()
+        self._held.append(piece)
+        self._bytes += piece.nbytes
+
+    def _close(self) -> None:
+        """Compute the values of the part that is held, and let it go."""
+        part, self._held, self._bytes = self._joined(), [], 0
+        for one in self._statistics:
+            if one.name in self._failed:
+                continue
+            if one.merge is None:
+                self._failed[one.name] = TOO_LARGE
+                continue
+            try:
+                self._parts[one.name].append(called(one.function, part))
+            except Failure as failure:
+                self._failed[one.name] = str(failure)
+
+    def _value(self, one: Statistic) -> bytes | None:
+        try:
+            if self._is_cut:
+                return encoded(merged(one, self._parts[one.name]))
+            values = self._joined()
+            return encoded(called(one.function, values) if len(values) else None)
+        except Failure as failure:
+            self._failed[one.name] = str(failure)
+            return None
+
+    def _joined(self) -> pa.Array:
+        if len(self._held) > 1:
+            self._held = [pa.concat_arrays(self._held)]
+        return self._held[0] if self._held else pa.array([], self._kind)
+
+    def _fail_all(self, reason: str) -> None:
+        for one in self._statistics:
+            self._failed.setdefault(one.name, reason)
+
+
+def called(function: Any, argument: Any) -> Any:
+    """The result of a user's function as a Python value.
+
+    Raises:
+        Failure: Whatever it raised.
+    """
+    try:
+        result = function(argument)
+        return result.as_py() if isinstance(result, pa.Scalar) else result
+    except (Exception, SystemExit) as error:  # its faults are its own
+        raise Failure(_first_line(error)) from error
+
+
+def merged(statistic: Statistic, values: Sequence[Any]) -> Any:
+    """The value of the whole from those of its parts; None where none has one.
+
+    Raises:
+        Failure: Whatever `merge` raised.
+    """
+    known = [value for value in values if value is not None]
+    return called(statistic.merge, known) if len(known) > 1 else known[0] if known else None
+
+
+def encoded(value: Any) -> bytes:
+    """A result as it is stored.
+
+    Raises:
+        Failure: It is nothing that can be.
+    """
+    try:
+        return encode_value(value)
+    except ValueError as error:
+        raise Failure(_first_line(error)) from error
+
+
+def arrow_type(column: Column) -> pa.DataType:
+    """The Arrow type in which functions see a column.
+
+    Example:
+        >>> from metastore._format.columns import Column
+        >>> arrow_type(Column("1", ("x",), "decimal(10,2)", "long"))
+        Decimal128Type(decimal128(10, 2))
+    """
+    decimal = decimal_type(column.type)
+    if decimal is not None:
+        return pa.decimal128(*decimal)
+    if column.type.startswith("interval"):
+        return pa.int32() if stored.is_year_month(column) else pa.duration("us")
+    return _TYPES.get(column.type, pa.string())
+
+
+def _pieces(chunk: pa.Array, kind: pa.DataType, limit: int) -> Iterator[pa.Array]:
+    """Plain arrays of the column's type, none much larger than the limit."""
+    if isinstance(chunk, pa.ExtensionArray):
+        chunk = chunk.storage
+    rows = max(1, len(chunk) * limit // max(_decoded_bytes(chunk), 1))
+    for start in range(0, len(chunk), rows):
+        piece = chunk.slice(start, rows)
+        yield _plain(piece, kind)
+
+
+def _plain(piece: pa.Array, kind: pa.DataType) -> pa.Array:
+    if pa.types.is_dictionary(piece.type):
+        piece = piece.dictionary_decode()
+    if pa.types.is_string(kind) and pa.types.is_large_binary(piece.type):
+        piece = piece.cast(pa.binary())
+    if pa.types.is_integer(piece.type) and pa.types.is_duration(kind):
+        return piece.cast(pa.int64()).view(kind)
+    return piece.cast(kind)
+
+
+def _decoded_bytes(chunk: pa.Array) -> int:
+    if not pa.types.is_dictionary(chunk.type):
+        return int(chunk.nbytes)
+    if not _has_lengths(chunk.dictionary.type):
+        return _WIDEST * len(chunk)
+    lengths = pc.binary_length(chunk.dictionary)
+    return int(pc.sum(lengths.take(chunk.indices)).as_py() or 0) + _OFFSET * len(chunk)
+
+
+def _has_lengths(kind: pa.DataType) -> bool:
+    checks = (pa.types.is_binary, pa.types.is_string, pa.types.is_large_binary, pa.types.is_large_string)
+    return any(check(kind) for check in checks)
+
+
+def _first_line(error: BaseException) -> str:
+    text = str(error).strip().split("\n", 1)[0].rstrip(".")
+    return f"{type(error).__name__}: {text}" if text else type(error).__name__

@@ -1,0 +1,158 @@
+"""User-defined statistics in the driver: sent to the executors, and reduced to table level."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from metastore._analyze.coverage import DamagedBlock
+from metastore._analyze.kernel.own import Failure, Shipped, encoded, merged
+from metastore._analyze.request import FULL
+from metastore._format.extra import decode_value, encode_value
+from metastore.errors import DamagedObject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from metastore._analyze.coverage import ColumnKey, IndexedBlock
+    from metastore._format.columns import Column
+    from metastore._store import Store
+    from metastore._tables.model import DataFile
+    from metastore.statistics import Statistic
+
+_VALUES_AT_ONCE = 1 << 20
+
+Values = dict[int, bytes]
+"""Stored value by place of the data file."""
+
+
+def shipped(statistics: Iterable[Statistic]) -> tuple[tuple[Shipped, ...], dict[str, str]]:
+    """Pack statistics for the job; functions of installed modules go by name, others by their code.
+
+    Returns:
+        The packed ones, and why others cannot be packed.
+
+    Example:
+        >>> shipped([])
+        ((), {})
+    """
+    from pyspark import cloudpickle  # noqa: PLC0415 - not needed to import this module
+
+    packed, failed = [], {}
+    for one in statistics:
+        try:
+            packed.append(Shipped(one.name, one.version, cloudpickle.dumps(one)))  # type: ignore[no-untyped-call]
+        except Exception as error:  # noqa: BLE001 - pickling runs code of whatever the function holds
+            failed[one.name] = f"it cannot be sent to workers: {error}"
+    return tuple(packed), failed
+
+
+class OwnLevel:
+    """The user-defined statistics of a snapshot's live files, reduced column by column."""
+
+    def __init__(
+        self,
+        store: Store,
+        blocks: Sequence[IndexedBlock],
+        files: Sequence[DataFile],
+        statistics: Sequence[Statistic],
+    ) -> None:
+        """Look where values are; nothing is read yet.
+
+        Args:
+            store: Where the blocks are.
+            blocks: What is known, oldest first.
+            files: The live files.
+            statistics: Those of which the functions are at hand: only they can be merged.
+        """
+        self._store = store
+        self._blocks = [one for one in blocks if one.block.computed == FULL and one.block.statistics]
+        self._places = {(file.path, file.size): place for place, file in enumerate(files)}
+        self._count = len(files)
+        self._known = {one.name: one for one in statistics}
+        self.failed: dict[str, str] = {}
+
+    def reduced(self, columns: Sequence[Column]) -> dict[ColumnKey, dict[str, bytes]]:
+        """Reduce what is known of some columns.
+
+        Args:
+            columns: Leaves of the snapshot's schema.
+
+        Returns:
+            By column and statistic the value of the table; null where files have values that do not tell it: not all
+            live files have one of the same version, or there is no merge.
+
+        Raises:
+            DamagedBlock: An object is not what was written.
+        """
+        step = max(1, _VALUES_AT_ONCE // max(self._count, 1)) if self._blocks else len(columns) or 1
+        found: dict[ColumnKey, dict[str, bytes]] = {}
+        for start in range(0, len(columns), step):
+            found |= self._reduced(columns[start : start + step])
+        return found
+
+    def _reduced(self, columns: Sequence[Column]) -> dict[ColumnKey, dict[str, bytes]]:
+        versions = self._versions()
+        found: dict[tuple[ColumnKey, str], Values] = defaultdict(dict)
+        for indexed in self._blocks:
+            names = {name for name, version in indexed.block.statistics.items() if versions[name] == version}
+            for key, place, extra in self._rows(indexed, columns):
+                for name in names & extra.keys():
+                    found[key, name][place] = extra[name]
+        labels = {(column.key, column.type): column.name for column in columns}
+        reduced: dict[ColumnKey, dict[str, bytes]] = defaultdict(dict)
+        for (key, name), values in found.items():
+            whole = self._whole(name, labels[key], values) if len(values) == self._count else None
+            reduced[key][name] = encode_value(None) if whole is None else whole
+        return reduced
+
+    def _versions(self) -> Mapping[str, int]:
+        """The version of each statistic that counts: that of the function at hand, else the newest stored."""
+        stored = {name: version for indexed in self._blocks for name, version in indexed.block.statistics.items()}
+        return stored | {name: one.version for name, one in self._known.items()}
+
+    def _rows(
+        self, indexed: IndexedBlock, columns: Sequence[Column]
+    ) -> Iterator[tuple[ColumnKey, int, Mapping[str, bytes]]]:
+        wanted = {(column.key, column.type) for column in columns}
+        keys = [(column.key, column.type) for column in indexed.block.columns]
+        places = np.full(indexed.files.num_rows, -1, np.int64)
+        for key, ordinal in indexed.ordinals.items():
+            places[ordinal] = self._places.get(key, -1)
+        for ref in indexed.block.summary:
+            if not any(keys[ordinal] in wanted for ordinal in ref.columns):
+                continue
+            try:
+                rows = self._store.get(ref.object, ["column", "file", "extra"])
+            except DamagedObject as damage:
+                raise DamagedBlock(indexed.block.id, str(damage)) from damage
+            listed = (rows.column(name).to_pylist() for name in ("column", "file", "extra"))
+            for ordinal, file, extra in zip(*listed, strict=True):
+                if extra and places[file] >= 0 and keys[ordinal] in wanted:
+                    yield keys[ordinal], int(places[file]), dict(extra)
+
+    def _whole(self, name: str, column: str, values: Values) -> bytes | None:
+        """The value of the table; None where the files' values do not tell it."""
+        if len(values) == 1:
+            return next(iter(values.values()))
+        statistic = self._known.get(name)
+        if statistic is None or statistic.merge is None:
+            return None
+        try:
+            parts = [decode_value(values[place]).as_py() for place in sorted(values)]
+            return encoded(merged(statistic, parts))
+        except (Failure, DamagedObject) as failure:
+            self.failed[f"{name}({column})"] = f"merge: {failure}"
+            return None
+
+
+def newest_versions(blocks: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The version of each statistic as the last block that has it was computed with.
+
+    Example:
+        >>> newest_versions([{"a": 1}, {"a": 2, "b": 1}])
+        {'a': 2, 'b': 1}
+    """
+    return {name: version for statistics in blocks for name, version in statistics.items()}

@@ -1,0 +1,106 @@
+"""Values of user-defined statistics: each an Arrow IPC stream of one value."""
+
+from __future__ import annotations
+
+import struct
+from typing import Any
+
+import pyarrow as pa
+
+from metastore.errors import DamagedObject
+
+MAX_BYTES = 16 << 10
+_VALUE = "value"
+_PLAIN = (
+    *(pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_temporal),
+    *(pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary),
+)
+_RECORD_BATCH, _COMPRESSION = 3, 3  # the header's type in a message, the field of a record batch
+
+
+def encode_value(value: Any) -> bytes:
+    """A value as it is stored.
+
+    Args:
+        value: A Python, numpy or Arrow scalar: a number, text, bytes, date, timestamp, a list or a dictionary of such.
+
+    Raises:
+        ValueError: It is nothing of that, or takes more than 16 KiB.
+
+    Example:
+        >>> decode_value(encode_value(1.5)).as_py()
+        1.5
+    """
+    try:
+        array = pa.array([value.as_py()], value.type) if isinstance(value, pa.Scalar) else pa.array([value])
+    except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
+        raise ValueError(f"a {type(value).__name__} is no value that can be kept") from error
+    if not _is_storable(array.type):
+        raise ValueError(f"a value of type {array.type} is not kept")
+    sink = pa.BufferOutputStream()
+    schema = pa.schema([pa.field(_VALUE, array.type)])
+    with pa.ipc.new_stream(sink, schema) as writer:
+        writer.write_batch(pa.record_batch([array], schema=schema))
+    data = sink.getvalue().to_pybytes()
+    if len(data) > MAX_BYTES:
+        raise ValueError(f"a value of {len(data)} bytes is more than the {MAX_BYTES} that are kept")
+    return bytes(data)
+
+
+def decode_value(data: bytes) -> pa.Scalar:
+    """The value that was stored.
+
+    Raises:
+        DamagedObject: The bytes are no stream of one value, or would take more memory than they have bytes.
+    """
+    if len(data) > MAX_BYTES:
+        raise DamagedObject("extra", f"a value of {len(data)} bytes")
+    try:
+        for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(data)):
+            if message.type == "record batch" and _is_compressed(message.metadata.to_pybytes()):
+                raise DamagedObject("extra", "a value is compressed")
+        with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
+            if len(reader.schema) != 1 or not _is_storable(reader.schema.field(0).type):
+                raise DamagedObject("extra", "a value of a type that no writer keeps")
+            batch = reader.read_next_batch()
+        if batch.num_rows != 1:
+            raise DamagedObject("extra", f"{batch.num_rows} values where one is expected")
+        batch.validate(full=True)
+        value = batch.column(0)[0]
+        value.as_py()  # names of fields are decoded only now
+    except (pa.ArrowException, OSError, StopIteration, struct.error, IndexError, ValueError, OverflowError) as error:
+        raise DamagedObject("extra", f"it is no value ({error})") from error
+    return value
+
+
+def _is_storable(kind: pa.DataType) -> bool:
+    """Whether every element takes memory of the stream: nothing small can become large."""
+    return pa.types.is_null(kind) or _is_solid(kind)
+
+
+def _is_solid(kind: pa.DataType) -> bool:
+    if pa.types.is_list(kind) or pa.types.is_large_list(kind):
+        return _is_solid(kind.value_type)
+    if pa.types.is_struct(kind):
+        return kind.num_fields > 0 and all(_is_solid(kind.field(i).type) for i in range(kind.num_fields))
+    return any(check(kind) for check in _PLAIN)
+
+
+def _is_compressed(message: bytes) -> bool:
+    """Whether a record batch has compressed buffers: their lengths could be anything once decoded."""
+    # Arrow's Message.fbs: a flatbuffer table begins with the distance back to its table of field offsets.
+    root = struct.unpack_from("<I", message, 0)[0]
+    header = _field(message, root, 2)
+    if header is None:
+        return True
+    batch = header + struct.unpack_from("<I", message, header)[0]
+    return _field(message, batch, _COMPRESSION) is not None
+
+
+def _field(message: bytes, table: int, number: int) -> int | None:
+    offsets = table - struct.unpack_from("<i", message, table)[0]
+    place = 4 + 2 * number
+    if place >= struct.unpack_from("<H", message, offsets)[0]:
+        return None
+    offset = struct.unpack_from("<H", message, offsets + place)[0]
+    return table + offset if offset else None

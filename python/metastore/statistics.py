@@ -1,0 +1,111 @@
+"""User-defined statistics: functions of a column's values, computed in the same pass as everything else.
+
+docs/statistics.md explains them with an example. Which functions run is decided by what is installed (entry points of
+the group `metastore.statistics`) and by what is passed to `metastore.analyze`, never by what a store says.
+"""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from importlib.metadata import entry_points
+from typing import TYPE_CHECKING, Any
+
+from metastore.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    import pyarrow as pa
+
+    Function = Callable[[pa.Array], Any]
+    Merge = Callable[[list[Any]], Any]
+
+GROUP = "metastore.statistics"
+_NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
+
+
+@dataclass(frozen=True)
+class Statistic:
+    """A user-defined statistic; calling it calls the function.
+
+    Attributes:
+        name: What its column in `summary` is called.
+        version: Grows when the function's results change: everything is computed again then.
+        function: From all values of one column of one data file to a scalar (a Python or an Arrow value).
+        merge: From a list of such values, as Python values without nulls, to that of the whole; None where the parts
+            do not tell it.
+    """
+
+    name: str
+    version: int
+    function: Function
+    merge: Merge | None = None
+
+    def __call__(self, values: pa.Array) -> Any:
+        """Compute the statistic of some values."""
+        return self.function(values)
+
+
+def statistic(name: str, version: int = 1, *, merge: Merge | None = None) -> Callable[[Function], Statistic]:
+    """Makes a user-defined statistic of a function.
+
+    The function is handed an Arrow array of the column's type, nulls included, in no promised order. It returns a
+    number, a text, a list or a dictionary of such, an Arrow scalar, or None where it has nothing to say.
+
+    Args:
+        name: Lower-case letters, digits and underscores.
+        version: To be increased when the function's results change.
+        merge: From the values of parts (rows of a large file, files of a table) to the value of the whole: `sum`,
+            `max`, or a function of yours. Without it the statistic is kept for each data file, and for the table only
+            where that is a single file.
+
+    Raises:
+        InvalidArgument: The name cannot be one, or the version is no positive integer.
+
+    Example:
+        >>> import metastore, pyarrow as pa, pyarrow.compute as pc
+        >>> @metastore.statistic("zeros", version=1, merge=sum)
+        ... def zeros(values):
+        ...     return pc.sum(pc.equal(values, 0)) if pa.types.is_integer(values.type) else None
+        >>> zeros(pa.array([0, 1, 0])).as_py()
+        2
+    """
+    if not _NAME.fullmatch(name):
+        raise InvalidArgument("name", f"{name!r} is no name of a statistic", "Use a-z, 0-9 and _.")
+    if type(version) is not int or version < 1:
+        raise InvalidArgument("version", f"{version!r} is no positive integer")
+    return lambda function: Statistic(name, version, function, merge)
+
+
+def chosen(given: Iterable[Statistic]) -> tuple[tuple[Statistic, ...], dict[str, str]]:
+    """The statistics to compute: those given and those installed.
+
+    Args:
+        given: What the caller passed; each comes before an installed one of the same name.
+
+    Returns:
+        The statistics by name, and the installed ones that cannot be used: name to reason.
+
+    Raises:
+        InvalidArgument: Something else than a statistic was passed, or two have one name.
+    """
+    found: dict[str, Statistic] = {}
+    for one in given:
+        if not isinstance(one, Statistic):
+            raise InvalidArgument("statistics", f"{one!r} is no statistic", "Decorate it with metastore.statistic.")
+        if one.name in found:
+            raise InvalidArgument("statistics", f"two are called {one.name}")
+        found[one.name] = one
+    failed: dict[str, str] = {}
+    for entry in entry_points(group=GROUP):
+        try:
+            installed = entry.load()
+        except Exception as error:  # noqa: BLE001 - a broken plug-in must not keep ANALYZE from all else
+            failed[entry.name] = f"{type(error).__name__}: {error}"
+            continue
+        if isinstance(installed, Statistic):
+            found.setdefault(installed.name, installed)
+        else:
+            failed[entry.name] = f"{entry.value} is no statistic"
+    return tuple(sorted(found.values(), key=lambda one: one.name)), failed
