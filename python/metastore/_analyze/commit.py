@@ -12,8 +12,9 @@ from metastore._analyze.coverage import DEPTHS
 from metastore._analyze.kernel import reduce_column, table_sketches_table, table_summary_table
 from metastore._analyze.level import Level
 from metastore._analyze.own_level import OwnLevel, newest_versions
+from metastore._analyze.table.written import TableDetails
 from metastore._format.layout import row_groups
-from metastore._format.manifest import Manifest, Snapshot
+from metastore._format.manifest import Manifest, Snapshot, objects_in
 from metastore._format.schemas import TABLE_FILES
 
 if TYPE_CHECKING:
@@ -21,6 +22,9 @@ if TYPE_CHECKING:
     from typing import Any
 
     from metastore._analyze.coverage import Coverage
+    from metastore._analyze.kernel import ColumnStatistics
+    from metastore._analyze.table.reduction import Listed
+    from metastore._analyze.table.written import Options
     from metastore._format.manifest import Block, TableIdentity
     from metastore._format.objects import ObjectRef
     from metastore._store import Store
@@ -47,7 +51,7 @@ class TableLevel:
 
 
 def write_level(
-    store: Store, facts: TableFacts, coverage: Coverage, statistics: Sequence[Statistic] = ()
+    store: Store, facts: TableFacts, coverage: Coverage, options: Options, statistics: Sequence[Statistic] = ()
 ) -> TableLevel:
     """Reduce what is known of the live files and write it.
 
@@ -55,24 +59,29 @@ def write_level(
         store: Where blocks are and the result goes.
         facts: The table at the snapshot.
         coverage: What is known.
+        options: How lists and histograms are made.
         statistics: User-defined ones of which the functions are at hand.
 
     Returns:
         The snapshot's entry.
 
     Example:
-        >>> write_level(store, facts, coverage).snapshot.files  # doctest: +SKIP
+        >>> write_level(store, facts, coverage, Options()).snapshot.files  # doctest: +SKIP
         12
     """
     rows, depth = [], 0
     own = OwnLevel(store, coverage.blocks, facts.files, statistics)
     extra = own.reduced(facts.columns)
+    details = TableDetails(store, options)
     ordinals = {column.key: place for place, column in enumerate(facts.columns)}
     for known in Level(store, coverage.blocks, facts.files).columns(facts.columns):
         reduced = reduce_column(known.column, known.rows, known.thetas)
         reduced = replace(reduced, extra=extra.get((known.column.key, known.column.type), {}))
         rows.append((ordinals[known.column.key], reduced, known.rows.num_rows))
+        details.add(ordinals[known.column.key], known, reduced)
         depth = max(depth, DEPTHS[known.computed])
+    written = details.write()
+    rows = [(place, _with_list(found, written.listed.get(place)), files) for place, found, files in rows]
     summary = _put(store, "table-summary", table_summary_table(rows))
     sketches = _put(store, "table-sketches", table_sketches_table(rows))
     files = store.put("table-files", *_one_group(_files_table(facts.files, coverage)))
@@ -84,9 +93,15 @@ def write_level(
         table_files=files,
         summary=summary,
         sketches=sketches,
+        frequencies=written.frequencies,
+        histograms=written.histograms,
         **_totals(facts.files, coverage),
     )
-    return TableLevel(snapshot, 1 + (summary is not None) + (sketches is not None), own.failed)
+    return TableLevel(snapshot, len(objects_of(snapshot)), own.failed)
+
+
+def _with_list(known: ColumnStatistics, listed: Listed | None) -> ColumnStatistics:
+    return known if listed is None else listed.applied(known)
 
 
 def _totals(files: Sequence[DataFile], coverage: Coverage) -> Mapping[str, Any]:
@@ -140,8 +155,7 @@ def objects_of(snapshot: Snapshot) -> dict[str, int]:
         >>> objects_of(manifest.snapshots[-1])  # doctest: +SKIP
         {'table-files-….parquet': 2034}
     """
-    refs = (snapshot.table_files, snapshot.summary, snapshot.sketches)
-    return {ref.name: ref.length for ref in refs if ref is not None}
+    return {ref.name: ref.length for ref in objects_in(snapshot)}
 
 
 class Change:

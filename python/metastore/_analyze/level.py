@@ -31,6 +31,21 @@ _FEWEST_COLUMNS = 16
 
 
 @dataclass(frozen=True)
+class Source:
+    """Where some rows of a column come from.
+
+    Attributes:
+        indexed: The block.
+        ordinal: The column's place in the block.
+        files: The ordinals of the rows' data files in the block.
+    """
+
+    indexed: IndexedBlock
+    ordinal: int
+    files: NDArray[np.int64]
+
+
+@dataclass(frozen=True)
 class Known:
     """What is known of one column.
 
@@ -39,12 +54,14 @@ class Known:
         rows: Rows of the `summary` schema, one for each file with statistics.
         thetas: Sketch of each of these rows, or None.
         computed: `full` or `footer`: the deepest among the rows.
+        sources: Where the rows come from, in their order.
     """
 
     column: Column
     rows: pa.Table
     thetas: tuple[bytes | None, ...]
     computed: str
+    sources: tuple[Source, ...] = ()
 
 
 class Level:
@@ -94,6 +111,7 @@ class Level:
         taken = {key: np.zeros(len(self._live), bool) for key in wanted}
         rows: dict[tuple[str, str], list[pa.Table]] = defaultdict(list)
         thetas: dict[tuple[str, str], list[bytes | None]] = defaultdict(list)
+        sources: dict[tuple[str, str], list[Source]] = defaultdict(list)
         depth: dict[tuple[str, str], str] = {}
         for indexed, places in zip(self._blocks, self._places, strict=True):
             keys = {
@@ -106,12 +124,13 @@ class Level:
                 key = keys[ordinal]
                 chosen, files = _fresh(found, places, taken[key])
                 rows[key].append(chosen)
-                thetas[key].extend(sketches.get((ordinal, file)) for file in files)
+                thetas[key].extend(sketches.get((ordinal, file)) for file in files.tolist())
+                sources[key].append(Source(indexed, ordinal, files))
                 depth.setdefault(key, indexed.block.computed)
         for key, column in wanted.items():
             table = pa.concat_tables(rows[key]) if rows[key] else SUMMARY.empty_table()
             if table.num_rows:
-                yield Known(column, table, tuple(thetas[key]), depth[key])
+                yield Known(column, table, tuple(thetas[key]), depth[key], tuple(sources[key]))
 
     def _summaries(self, indexed: IndexedBlock, keys: dict[int, tuple[str, str]]) -> Iterator[tuple[int, pa.Table]]:
         for ref in indexed.block.summary:
@@ -147,13 +166,13 @@ class Level:
             raise DamagedBlock(indexed.block.id, str(damage)) from damage
 
 
-def _fresh(rows: pa.Table, places: NDArray[np.int64], taken: NDArray[np.bool_]) -> tuple[pa.Table, list[int]]:
+def _fresh(rows: pa.Table, places: NDArray[np.int64], taken: NDArray[np.bool_]) -> tuple[pa.Table, NDArray[np.int64]]:
     """Keep the rows of live files that no better block has given, and mark them as given."""
     files = rows.column("file").to_numpy()
     live = places[files]
     keep = (live >= 0) & ~taken[live]
     taken[live[keep]] = True
-    return rows.filter(pa.array(keep)), files[keep].tolist()
+    return rows.filter(pa.array(keep)), files[keep].astype(np.int64)
 
 
 def _details(files: pa.Table) -> dict[tuple[str, str], dict[int, int]]:

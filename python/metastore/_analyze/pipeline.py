@@ -18,6 +18,7 @@ from metastore._analyze.own_level import shipped
 from metastore._analyze.progress import Progress, progress_of
 from metastore._analyze.report import AnalyzeReport
 from metastore._analyze.request import FULL, Request, resolve
+from metastore._analyze.table.written import Options
 from metastore._analyze.tasks import Outcome, Runner
 from metastore._analyze.worker import Destination
 from metastore._format.manifest import TableIdentity
@@ -123,6 +124,7 @@ class _Run:
         self._request = replace(request, statistics=wanted)
         self._identity = TableIdentity(facts.format, facts.uuid, facts.root, facts.name)
         self._keep = settings.get("spark.metastore.snapshots.keep", spark)
+        self._options = _options(spark)
         uri = store_uri(self._identity, settings.get("spark.metastore.store", spark))
         self._store = Store.open(uri, writable=True)
         destination = Destination(uri, self._identity, SETTINGS, _BUDGET, packed)
@@ -223,7 +225,7 @@ class _Run:
 
     def _commit(self, base: set[str], new: Sequence[Block]) -> bool:
         dropped = self._damaged | self._coverage.redundant()
-        level = write_level(self._store, self._facts, self._coverage, self._statistics)
+        level = write_level(self._store, self._facts, self._coverage, self._options, self._statistics)
         self._failed |= level.failed
         change = Change(self._identity, tuple(new), frozenset(dropped), level.snapshot, SETTINGS)
         self._store.commit(self._identity, change, keep=self._keep, over=self._over)
@@ -258,3 +260,8 @@ class _Run:
             refused=self._facts.refused + self._outcome.refused + self._failures(),
             seconds=seconds,
         )
+
+
+def _options(spark: SparkSession) -> Options:
+    chosen = (settings.get(f"spark.metastore.{key}", spark) for key in ("histogram.bins", "frequencies.top"))
+    return Options(*chosen)

@@ -44,7 +44,7 @@ class TableIdentity:
 
 @dataclass(frozen=True)
 class SummaryRef:
-    """A summary object of a block and the ordinals of the block's columns that it holds."""
+    """An object and the ordinals of the columns that it holds, of its block or snapshot."""
 
     object: ObjectRef
     columns: tuple[int, ...]
@@ -90,6 +90,8 @@ class Snapshot:
         table_files: The object that lists its data files.
         summary: The object with the columns' statistics, if any.
         sketches: The object with the columns' sketches, if any.
+        frequencies: The objects with the columns' most frequent values; the first has the ten of every column.
+        histograms: The object with the columns' histograms, if any.
     """
 
     id: str
@@ -106,6 +108,8 @@ class Snapshot:
     table_files: ObjectRef
     summary: ObjectRef | None = None
     sketches: ObjectRef | None = None
+    frequencies: tuple[SummaryRef, ...] = ()
+    histograms: ObjectRef | None = None
 
 
 @dataclass(frozen=True)
@@ -322,23 +326,27 @@ def _snapshot_to_json(snapshot: Snapshot, columns: int) -> dict[str, Any]:
             ("table_files", snapshot.table_files),
             ("summary", snapshot.summary),
             ("sketches", snapshot.sketches),
+            ("histograms", snapshot.histograms),
         )
     }
-    return {**snapshot.__dict__, **objects, "columns": columns}
+    lists = [_summary_to_json(ref) for ref in snapshot.frequencies]
+    return {**snapshot.__dict__, **objects, "frequencies": lists, "columns": columns}
 
 
 def _snapshot_from_json(value: Any, schemas: list[tuple[Column, ...]]) -> Snapshot:
     def optional(name: str) -> ObjectRef | None:
         return None if value.get(name) is None else ObjectRef.from_json(value[name])
 
-    if value["computed"] not in COMPUTED:
+    columns = _columns(value["columns"], schemas)
+    frequencies = tuple(_summary_from_json(ref) for ref in _typed(value.get("frequencies") or [], list))
+    if value["computed"] not in COMPUTED or any(i not in range(len(columns)) for r in frequencies for i in r.columns):
         raise TypeError("a snapshot that no writer of this format makes")
     return Snapshot(
         id=_typed(value["id"], str),
         analyzed_at=_typed(value["analyzed_at"], str),
         computed=value["computed"],
         exact=_typed(value["exact"], bool),
-        columns=_columns(value["columns"], schemas),
+        columns=columns,
         files=_typed(value["files"], int),
         files_total=_typed(value["files_total"], int),
         rows=_typed(value["rows"], int, type(None)),
@@ -348,4 +356,6 @@ def _snapshot_from_json(value: Any, schemas: list[tuple[Column, ...]]) -> Snapsh
         table_files=ObjectRef.from_json(value["table_files"]),
         summary=optional("summary"),
         sketches=optional("sketches"),
+        frequencies=frequencies,
+        histograms=optional("histograms"),
     )

@@ -1,0 +1,128 @@
+"""What the lists of a column's data files leave out, and what that means for the table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from metastore._format.columns import Column
+
+    Longs = NDArray[np.int64]
+
+COMPLETE, DUPLICATES, TOP, NONE = "complete", "duplicates", "top", "none"
+
+
+@dataclass(frozen=True)
+class Cuts:
+    """The data files whose list of a column is cut: between which bounds they may hold how much more of a value.
+
+    Attributes:
+        floors: No value that the file's list leaves out is more frequent.
+        los: Lower bound of each file's values; None where it is not known.
+        his: Upper bound, likewise.
+        key: Maps a stored value to what compares as it does.
+    """
+
+    floors: Longs
+    los: Sequence[Any]
+    his: Sequence[Any]
+    key: Callable[[Any], Any]
+
+    @property
+    def most(self) -> int:
+        """No value that every list leaves out is more frequent in the table."""
+        if len(self.floors) < 2 or not self._bounded:
+            return int(self.floors.sum())
+        los, his = self._ends()
+        # A value in no list lies inside of some files' ranges: the deepest overlap begins at a lower bound.
+        return int((self._reached(los, los, "right") - self._reached(his, los, "left")).max())
+
+    def beside(self, values: Sequence[Any]) -> Longs:
+        """How often values may occur in these files all told, listed or not; NaN may be in any of them."""
+        total = int(self.floors.sum())
+        if not len(self.floors) or not len(values) or not self._bounded:
+            return np.full(len(values), total)
+        los, his = self._ends()
+        keys = _array([self.key(value) for value in values])
+        found: Longs = self._reached(los, keys, "right") - self._reached(his, keys, "left")
+        unordered = np.array([value != value for value in values])  # noqa: PLR0124 - NaN
+        return np.where(unordered, total, found)
+
+    @property
+    def _bounded(self) -> bool:
+        return all(bound is not None for bound in (*self.los, *self.his))
+
+    def _ends(self) -> tuple[NDArray[Any], NDArray[Any]]:
+        return _array([self.key(value) for value in self.los]), _array([self.key(value) for value in self.his])
+
+    def _reached(self, ends: NDArray[Any], keys: NDArray[Any], side: Any) -> Longs:
+        """The floors of the files whose end is passed at each key."""
+        order = np.argsort(ends, kind="stable")
+        sums = np.concatenate([[0], np.cumsum(self.floors[order])])
+        reached: Longs = sums[np.searchsorted(ends[order], keys, side=side)]
+        return reached
+
+
+def _array(values: list[Any]) -> NDArray[Any]:
+    if values and isinstance(values[0], float):
+        return np.array(values, np.float64)
+    if values and all(isinstance(value, int) and -(1 << 63) <= value < 1 << 63 for value in values):
+        return np.array(values, np.int64)
+    found = np.empty(len(values), object)
+    found[:] = values
+    return found
+
+
+@dataclass(frozen=True)
+class Lists:
+    """What is known of the lists of one column's data files.
+
+    Attributes:
+        column: The column.
+        ordinal: Its place in the snapshot's schema.
+        kinds: What each file's list is.
+        floors: The floor of each; 0 where the list is complete.
+        values: How many values each file has, null excluded.
+        distincts: How many distinct ones; -1 where that is not known exactly.
+        singles: How many of them occur once; -1 where not known.
+        estimates: As `distincts`, or else what sketches estimate.
+        los: Lower bounds.
+        his: Upper bounds.
+        width: Bytes of a value, on average.
+    """
+
+    column: Column
+    ordinal: int
+    kinds: tuple[str, ...]
+    floors: Longs
+    values: Longs
+    distincts: Longs
+    singles: Longs
+    estimates: Longs
+    los: tuple[Any, ...]
+    his: tuple[Any, ...]
+    width: float
+
+    @property
+    def cut(self) -> NDArray[np.bool_]:
+        """Which files hold values that their list leaves out."""
+        return np.array([kind != COMPLETE for kind in self.kinds], np.bool_) & (self.values > 0)
+
+    @property
+    def is_known(self) -> bool:
+        """Whether every file with values has a list."""
+        return not any(kind == NONE for kind, cut in zip(self.kinds, self.cut, strict=True) if cut)
+
+    @property
+    def duplicates(self) -> Longs:
+        """How many values of each file occur more than once, at most."""
+        at_most = np.minimum(self.estimates, np.maximum(self.values - self.estimates, 0))
+        known = (self.distincts >= 0) & (self.singles >= 0)
+        return np.where(known, self.distincts - self.singles, at_most)

@@ -1,0 +1,199 @@
+"""Histograms of many data files made into one, by adding their distribution functions."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore._analyze.kernel import stored
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from metastore._format.columns import Column
+
+    Longs = NDArray[np.int64]
+
+EQUI_HEIGHT, EQUI_WIDTH = "equi_height", "equi_width"
+_MOST_NUMBERS, _MOST_TEXTS = 4_000_000, 500_000
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """A histogram of one column.
+
+    Attributes:
+        kind: `equi_height` or `equi_width`.
+        edges: One more than there are bins, ascending, as the format stores them.
+        counts: Values of each bin.
+        distincts: Distinct values of each bin; None where not known.
+    """
+
+    kind: str
+    edges: Sequence[Any]
+    counts: Longs
+    distincts: Longs | None = None
+
+
+def implied_counts(number: int, bins: int) -> Longs:
+    """The counts of an equi-height histogram: of bin i, floor((i + 1) n / b) - floor(i n / b).
+
+    Example:
+        >>> implied_counts(10, 4)
+        array([2, 3, 2, 3])
+    """
+    return np.diff(_ranks(number, bins))
+
+
+def equal_edges(lo: float, hi: float, bins: int, encoding: str) -> list[Any]:
+    """The edges of equi-width bins.
+
+    Example:
+        >>> equal_edges(0, 10, 4, "long")
+        [0, 2, 5, 7, 10]
+    """
+    if encoding == "long":
+        return [int(lo) + (int(hi) - int(lo)) * i // bins for i in range(bins + 1)]
+    inner = [lo + (hi / bins - lo / bins) * i for i in range(1, bins)]
+    return [lo, *inner, hi]
+
+
+def merged(histograms: Sequence[Histogram], column: Column, bins: int, distinct: int | None = None) -> Histogram | None:
+    """The histogram of the whole.
+
+    Equi-width histograms with the same edges add up. All others add their distribution functions: a value's rank in
+    the whole is the sum of its ranks in the parts, each known to half a bin, so the rank of an edge is off by at most
+    half a bin of the whole.
+
+    Args:
+        histograms: Of parts that have no values in common places.
+        column: Their column.
+        bins: How many bins the result has.
+        distinct: Distinct values of the whole, if known.
+
+    Returns:
+        The histogram, None where no part holds a value.
+    """
+    parts = [part for part in histograms if int(part.counts.sum())]
+    if not parts:
+        return None
+    first = parts[0]
+    if len(parts) == 1 and (first.kind == EQUI_WIDTH or len(first.counts) <= bins):
+        return first
+    if all(part.kind == EQUI_WIDTH and list(part.edges) == list(first.edges) for part in parts):
+        return Histogram(EQUI_WIDTH, first.edges, sum((part.counts for part in parts[1:]), first.counts))
+    most = (_MOST_TEXTS if column.encoding == "binary" else _MOST_NUMBERS) // len(parts)
+    parts = [coarser(part, max(most, 1)) for part in parts]
+    number = sum(int(part.counts.sum()) for part in parts)
+    ranks = _ranks(number, min(bins, number))
+    points = _Points(parts, column)
+    places = points.at(ranks)
+    edges, counts = points.values(places), np.diff(ranks)
+    if any(part.distincts is None for part in parts):
+        return Histogram(EQUI_HEIGHT, edges, counts)
+    return Histogram(EQUI_HEIGHT, edges, counts, _fitted(points.distincts(places), edges, counts, distinct))
+
+
+class _Points:
+    """The edges of all parts in order, each with half of the values of the bins at its sides."""
+
+    def __init__(self, parts: Sequence[Histogram], column: Column) -> None:
+        self._parts = parts
+        self._column = column
+        if column.encoding == "binary" and not stored.is_wide(column):
+            self._flat: Any = pa.array([edge for part in parts for edge in part.edges], pa.large_binary())
+            self._order = pc.sort_indices(self._flat).to_numpy()
+        else:
+            self._flat = np.concatenate([stored.as_numbers(part.edges, column) for part in parts])
+            self._order = np.argsort(self._flat, kind="stable")
+        self._sums = np.cumsum(_halves([part.counts for part in parts])[self._order])
+
+    def at(self, ranks: Longs) -> Longs:
+        """The places of the edges with these ranks in the whole."""
+        found: Longs = np.searchsorted(self._sums, np.maximum(2 * ranks, 1), side="left")
+        return found
+
+    def values(self, places: Longs) -> list[Any]:
+        chosen = self._order[places]
+        if isinstance(self._flat, pa.Array):
+            return list(self._flat.take(pa.array(chosen)).to_pylist())
+        return [stored.stored(value, self._column) for value in self._flat[chosen]]
+
+    def distincts(self, places: Longs) -> NDArray[np.float64]:
+        """The distinct values of the parts between these places, those of several parts counted several times."""
+        halves = _halves([part.distincts for part in self._parts if part.distincts is not None])
+        sums = np.cumsum(halves[self._order])[places]
+        sums[0] = 0
+        return np.asarray(np.diff(sums) / 2)
+
+
+def _halves(bins: Sequence[Longs]) -> Longs:
+    """For each edge of each part what the bins at its sides hold together: twice its share."""
+    return np.concatenate([np.concatenate([one, [0]]) + np.concatenate([[0], one]) for one in bins])
+
+
+def _alone(edges: Sequence[Any]) -> NDArray[np.bool_]:
+    """Which bins hold a single value."""
+    if isinstance(edges, np.ndarray):
+        return np.asarray(edges[1:] == edges[:-1])
+    return np.array([lo == hi for lo, hi in itertools.pairwise(edges)], np.bool_)
+
+
+def _fitted(estimates: NDArray[np.float64], edges: Sequence[Any], counts: Longs, distinct: int | None) -> Longs:
+    """Distinct values of each bin: their sum that of the whole where that is known, none more than there are values."""
+    single = _alone(edges)
+    share = estimates[~single].sum()
+    if distinct is not None and share > 0:
+        rest = max(distinct - len({edge for edge, one in zip(edges, single, strict=False) if one}), 0)
+        estimates = estimates * (rest / share)
+    fitted = np.clip(np.rint(estimates).astype(np.int64), np.minimum(counts, 1), counts)
+    return np.where(single, np.minimum(counts, 1), fitted)
+
+
+def _ranks(number: int, bins: int) -> Longs:
+    """The last rank of each bin, and 0 before them."""
+    return np.array([i * number // bins for i in range(bins + 1)], np.int64)
+
+
+def coarser(histogram: Histogram, bins: int) -> Histogram:
+    """The same with fewer bins, each made of neighbours.
+
+    Args:
+        histogram: The histogram.
+        bins: How many bins, at least one; not more than there are.
+
+    Example:
+        >>> found = coarser(Histogram("equi_height", [1, 2, 4, 9], np.array([3, 3, 3])), 2)
+        >>> found.edges, found.counts
+        ([1, 2, 9], array([3, 6]))
+    """
+    if bins >= len(histogram.counts):
+        return histogram
+    starts = _ranks(len(histogram.counts), bins)
+    if histogram.kind == EQUI_HEIGHT:
+        sums = np.concatenate([[0], np.cumsum(histogram.counts)])
+        starts = np.searchsorted(sums, _ranks(int(sums[-1]), bins), side="left")
+        starts[-1] = len(histogram.counts)
+        starts = np.unique(starts)
+    edges = histogram.edges
+    edges = edges[starts] if isinstance(edges, np.ndarray) else [edges[at] for at in starts.tolist()]
+    counts = np.add.reduceat(histogram.counts, starts[:-1])
+    return Histogram(histogram.kind, edges, counts, _joined(histogram, starts[:-1]))
+
+
+def _joined(histogram: Histogram, starts: Longs) -> Longs | None:
+    """Distinct values of joined bins: a bin that holds its lower edge alone adds nothing to the one before."""
+    if histogram.distincts is None:
+        return None
+    adds = histogram.distincts.copy()
+    same = _alone(histogram.edges)
+    same[starts] = False
+    adds[same] = 0
+    return np.asarray(np.add.reduceat(adds, starts))

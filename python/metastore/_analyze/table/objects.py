@@ -1,0 +1,82 @@
+"""Detail objects in and out: verified when they are read, laid out so that a look-up reads little."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from metastore._analyze.table.lists import heads_first
+from metastore._format.objects import decode, unnamed
+from metastore._format.schemas import TABLE_HISTOGRAMS
+from metastore.errors import DamagedObject
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable
+
+    from metastore._analyze.table.details import Part
+    from metastore._analyze.table.histograms import Histogram
+    from metastore._format.columns import Column
+
+ROW_GROUPS = 16
+
+
+def read(part: Part, raw: Callable[[str], bytes]) -> pa.Table:
+    """The rows of a detail object.
+
+    Args:
+        part: The object.
+        raw: Gives the bytes of a name.
+
+    Raises:
+        DamagedObject: It is not what its block names.
+    """
+    data = raw(part.name)
+    ref, _ = unnamed(part.name, data)
+    if ref.sha256 != part.sha256:
+        raise DamagedObject(part.name, "it has another digest than its block names")
+    return decode(ref, data)
+
+
+def lists_layout(rows: pa.Table) -> tuple[pa.Table, list[int]]:
+    """Lay out value lists: the ten most frequent values of every column make the first row group.
+
+    Args:
+        rows: Ordered by column, decreasing frequency and value.
+
+    Returns:
+        The rows in the order in which they are written, and the row groups.
+    """
+    ordered, heads = heads_first(rows)
+    return ordered, [heads, *even_groups(ordered.num_rows - heads, ROW_GROUPS - 1)] if heads else []
+
+
+def even_groups(rows: int, most: int) -> list[int]:
+    """Row groups of equal size: a reader chooses them by their range of columns.
+
+    Example:
+        >>> even_groups(10, 4)
+        [3, 3, 3, 1]
+    """
+    size = max(-(-rows // most), 1)
+    return [min(size, rows - at) for at in range(0, rows, size)]
+
+
+def histograms_table(histograms: Iterable[tuple[int, Column, Histogram]]) -> pa.Table:
+    """Rows of `table-histograms`.
+
+    Args:
+        histograms: With the column's place in the snapshot's schema, and the column.
+    """
+    rows = [
+        {
+            "column": ordinal,
+            "kind": one.kind,
+            f"edges_{column.encoding}": list(one.edges),
+            "counts": one.counts,
+            "distincts": one.distincts,
+        }
+        for ordinal, column, one in histograms
+    ]
+    columns = [pa.array([row.get(kind.name) for row in rows], kind.type) for kind in TABLE_HISTOGRAMS]
+    return pa.table(columns, schema=TABLE_HISTOGRAMS)

@@ -1,0 +1,82 @@
+"""From which detail objects the rows of a table's columns come."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow.compute as pc
+
+from metastore._analyze.table.details import Part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Sequence
+
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from metastore._analyze.coverage import IndexedBlock
+    from metastore._analyze.level import Source
+
+    Longs = NDArray[np.int64]
+
+
+class Wanted:
+    """The rows of one kind of detail object that a table takes, collected column by column."""
+
+    def __init__(self, kind: str) -> None:
+        """Begin with none.
+
+        Args:
+            kind: `frequencies` or `histograms`.
+        """
+        self._kind = kind
+        self._lines: dict[str, dict[int, tuple[int, Longs, Longs]]] = defaultdict(dict)
+        self._blocks: dict[str, IndexedBlock] = {}
+
+    def add(self, ordinal: int, sources: Sequence[Source], numbers: Longs) -> None:
+        """Take a column's rows.
+
+        Args:
+            ordinal: Its place in the snapshot's schema.
+            sources: Where they come from.
+            numbers: A number for each of the column's data files, in the order of the sources; -1: not wanted.
+        """
+        at = 0
+        for source in sources:
+            of_files = numbers[at : at + len(source.files)]
+            at += len(source.files)
+            self._blocks[source.indexed.block.id] = source.indexed
+            self._lines[source.indexed.block.id][source.ordinal] = (ordinal, source.files, of_files)
+
+    def parts(self) -> Iterator[Part]:
+        """The objects to read."""
+        for block, lines in self._lines.items():
+            yield from self._of_block(self._blocks[block], lines)
+
+    def _of_block(self, indexed: IndexedBlock, lines: dict[int, tuple[int, Longs, Longs]]) -> Iterator[Part]:
+        ordinals = np.full(len(indexed.block.columns), -1, np.int64)
+        numbers = np.full((len(lines), indexed.files.num_rows), -1, np.int64)
+        for line, (column, (ordinal, files, of_files)) in enumerate(sorted(lines.items())):
+            ordinals[column] = ordinal
+            numbers[line, files] = of_files
+        for name, length, digest, files, inside in _objects(indexed.files, self._kind):
+            of_object = np.full((len(lines), int(inside.max()) + 1), -1, np.int64)
+            of_object[:, inside] = numbers[:, files]
+            if (of_object >= 0).any():
+                yield Part(indexed.block.id, name, length, digest, ordinals, of_object)
+
+
+def _objects(files: pa.Table, kind: str) -> Iterator[tuple[str, int, str, Longs, Longs]]:
+    """Each object's name, length and digest, its files by their ordinals in the block, and those in the object."""
+    files = files.filter(pc.is_valid(files[f"{kind}_name"])).combine_chunks()
+    if not files.num_rows:
+        return
+    codes = files[f"{kind}_name"].combine_chunks().dictionary_encode().indices.to_numpy()
+    ordinals, inside = files["file"].to_numpy(), files[f"{kind}_file"].to_numpy().astype(np.int64)
+    for code in range(int(codes.max()) + 1):
+        rows = np.flatnonzero(codes == code)
+        first = files.slice(int(rows[0]), 1).to_pylist()[0]
+        named = (first[f"{kind}_name"], first[f"{kind}_length"], first[f"{kind}_sha256"])
+        yield (*named, ordinals[rows], inside[rows])

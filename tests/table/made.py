@@ -1,0 +1,150 @@
+"""Tables whose data files were analyzed: lists of any kind and histograms of any size, written through the store."""
+
+from __future__ import annotations
+
+import itertools
+import uuid
+from collections import Counter
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from kernel.samples import ARROW, column
+from metastore._analyze.commit import write_level
+from metastore._analyze.coverage import Coverage, index
+from metastore._analyze.kernel import ColumnKernel, sketches_table, stored, summary_table
+from metastore._analyze.table.written import Options
+from metastore._format.manifest import Block, Manifest, SummaryRef, TableIdentity
+from metastore._format.schemas import FILES, FREQUENCIES, HISTOGRAMS
+from metastore._store import Store
+from metastore._tables.model import DataFile, TableFacts
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+    from metastore._format.columns import Column
+    from metastore._format.manifest import Snapshot
+
+IDENTITY = TableIdentity("iceberg", "7d2a3a3e-0000-4000-8000-000000000001", "/w/t", "db.t")
+
+
+@dataclass(frozen=True)
+class Content:
+    """One column: its Spark type, the values of each file, what each file's list is.
+
+    Kinds: `complete`, `duplicates`, `none`, or a number: so many of the most frequent values.
+    """
+
+    spark_type: str
+    files: list[pa.Array]
+    kinds: list[Any]
+
+
+def stored_values(array: pa.Array, of: Column) -> list[Any]:
+    """Values without nulls, as the format stores them; NaN is one value."""
+    array = array.drop_null()
+    if of.encoding == "binary" and not stored.is_wide(of):
+        return [value if isinstance(value, bytes) else value.encode() for value in array.to_pylist()]
+    found = stored.numbers(array, of)
+    return [float("nan") if value != value else stored.stored(value, of) for value in found]  # noqa: PLR0124 - NaN
+
+
+def counted(array: pa.Array, of: Column) -> list[tuple[Any, int]]:
+    """Values and frequencies, most frequent first."""
+    counts = Counter("NaN" if value != value else value for value in stored_values(array, of))  # noqa: PLR0124 - NaN
+    pairs = [(float("nan") if value == "NaN" else value, count) for value, count in counts.items()]
+    return sorted(pairs, key=lambda pair: (-pair[1], str(pair[0])))
+
+
+def histogram(array: pa.Array, of: Column, bins: int) -> dict[str, Any] | None:
+    wide = stored.is_wide(of)
+    values = [value for value in stored_values(array, of) if value == value]  # noqa: PLR0124 - NaN
+    values.sort(key=(lambda value: int.from_bytes(value, "big", signed=True)) if wide else None)
+    n, b = len(values), min(bins, len(values))
+    if not b:
+        return None
+    ranks = [i * n // b for i in range(b + 1)]
+    edges = [values[max(rank, 1) - 1] for rank in ranks]
+    distincts = [len(set(values[lo:hi])) for lo, hi in itertools.pairwise(ranks)]
+    return {"kind": "equi_height", f"edges_{of.encoding}": edges, "distincts": distincts}
+
+
+def table(folder: Path, contents: list[Content], bins: int = 100) -> tuple[Store, TableFacts, Coverage]:
+    """Write one block of all files, and say what ANALYZE would know then."""
+    store = Store.open(str(folder), writable=True)
+    columns = tuple(column(one.spark_type, f"c{i}", str(i)) for i, one in enumerate(contents))
+    statistics, lists, bars = [], [], []
+    for c, (of, content) in enumerate(zip(columns, contents, strict=True)):
+        for f, (array, kind) in enumerate(zip(content.files, content.kinds, strict=True)):
+            kernel = ColumnKernel(of, 1 << 30)
+            kernel.add(array.cast(ARROW[content.spark_type]))
+            found = counted(array, of)
+            kept, name, floor = _cut(found, kind)
+            singles = sum(count == 1 for _, count in found)
+            known = replace(kernel.finish(len(array)), frequencies=name, frequencies_floor=floor, singles=singles)
+            statistics.append((c, f, known))
+            lists += [{"column": c, "file": f, f"value_{of.encoding}": v, "frequency": n} for v, n in kept]
+            bar = histogram(array, of, bins)
+            bars += [{"column": c, "file": f, **bar}] if bar else []
+    block = _block(store, columns, len(contents[0].files), statistics, lists, bars)
+    files = tuple(DataFile(f"f{i}", 1, len(array), "parquet") for i, array in enumerate(contents[0].files))
+    location = IDENTITY.location
+    facts = TableFacts(
+        *("iceberg", IDENTITY.uuid, location, location, "db.t", "db.t", "1", columns, files, {}, True, True, "db.t")
+    )
+    return store, facts, Coverage(index(store, [block]), files)
+
+
+def level(folder: Path, contents: list[Content], bins: int = 100, **options: Any) -> tuple[Store, Snapshot]:
+    """Write the table level, and commit it."""
+    store, facts, coverage = table(folder, contents, bins)
+    found = write_level(store, facts, coverage, Options(bins=bins, **options))
+    manifest = Manifest(IDENTITY, tuple(i.block for i in coverage.blocks), (found.snapshot,))
+    store.commit(IDENTITY, lambda _: manifest)
+    return store, found.snapshot
+
+
+def _cut(found: list[tuple[Any, int]], kind: Any) -> tuple[list[tuple[Any, int]], str, int | None]:
+    if kind == "complete":
+        return found, kind, 0
+    if kind == "duplicates":
+        return [pair for pair in found if pair[1] > 1], kind, 1
+    if kind == "none":
+        return [], kind, None
+    return found[:kind], "top", found[kind][1] if len(found) > kind else 0
+
+
+def _block(store: Store, columns: Any, count: int, statistics: Any, lists: Any, bars: Any) -> Block:
+    summary, sketches = summary_table(statistics), sketches_table(statistics)
+    refs = {"sketches": store.put("sketches", sketches, [sketches.num_rows])}
+    if lists:
+        refs["frequencies"] = store.put("frequencies", pa.Table.from_pylist(lists, FREQUENCIES), [len(lists)])
+    if bars:
+        refs["histograms"] = store.put("histograms", pa.Table.from_pylist(bars, HISTOGRAMS), [len(bars)])
+    held = store.put("summary", summary, [summary.num_rows])
+    names = ("name", "length", "sha256", "footer_length", "footer_sha256")
+    details = {f"{kind}_{name}": getattr(ref, name) for kind, ref in refs.items() for name in names}
+    rows = [
+        {"file": i, "path": f"f{i}", "size": 1, "rows": 1, **details, **{f"{kind}_file": i for kind in refs}}
+        for i in range(count)
+    ]
+    listed = store.put("files", pa.Table.from_pylist(rows, FILES), [count])
+    summaries = (SummaryRef(held, tuple(range(len(columns)))),)
+    return Block(str(uuid.uuid4()), "full", tuple(columns), listed, summaries)
+
+
+def sets(name: str, files: int, rows: int, seed: int = 0) -> list[np.ndarray]:
+    """Integers of several distributions, file by file."""
+    random = np.random.default_rng(seed)
+    whole = {
+        "skewed": lambda: (random.pareto(1.0, files * rows) * 10).astype(np.int64),
+        "uniform": lambda: random.integers(0, rows // 4, files * rows),
+        "near unique": lambda: random.integers(0, files * rows * 20, files * rows),
+        "all unique": lambda: random.permutation(files * rows),
+        "sorted": lambda: np.arange(files * rows),
+        "twice": lambda: np.concatenate([random.permutation(rows) for _ in range(files)]),
+        "random": lambda: random.integers(-(1 << 62), 1 << 62, files * rows),
+    }[name]()
+    return np.split(whole, files)

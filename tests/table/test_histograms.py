@@ -1,0 +1,115 @@
+"""Histograms of data files added up: within half a bin of the ranks of all rows."""
+
+from __future__ import annotations
+
+import itertools
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kernel.samples import ARROW, column, values
+from metastore._analyze.commit import write_level
+from metastore._analyze.table.histograms import EQUI_WIDTH, Histogram, coarser, equal_edges, implied_counts, merged
+from metastore._analyze.table.written import Options
+from table import made
+from table.made import Content
+
+BINS = 50
+
+
+def sorted_values(arrays, of):
+    found = [v for v in made.stored_values(pa.concat_arrays(arrays), of) if v == v]  # noqa: PLR0124 - NaN
+    wide = of.type == "decimal(38,6)"
+    return sorted((int.from_bytes(v, "big", signed=True) for v in found) if wide else found)
+
+
+def rank_error(edges, ordered):
+    """How far the rank of each edge is from where the edge stands, in bins."""
+    n, b = len(ordered), len(edges) - 1
+    keys = np.array(ordered, object)
+    worst = 0
+    for i, edge in enumerate(edges):
+        target = max(i * n // b, 1)
+        first, last = np.searchsorted(keys, edge, "left") + 1, np.searchsorted(keys, edge, "right")
+        worst = max(worst, first - target, target - last)
+    return worst * b / n
+
+
+@pytest.mark.parametrize("name", ["skewed", "uniform", "near unique", "all unique", "sorted", "random"])
+@pytest.mark.parametrize("files", [2, 40])
+def test_ranks_of_edges_are_within_a_bin(tmp_path, name, files):
+    arrays = made.sets(name, files, 500)
+    store, snapshot = made.level(
+        tmp_path, [Content("bigint", [pa.array(a) for a in arrays], ["none"] * files)], bins=BINS
+    )
+    (row,) = store.get(snapshot.histograms).to_pylist()
+    ordered = np.sort(np.concatenate(arrays))
+    assert row["kind"] == "equi_height"
+    assert len(row["edges_long"]) == BINS + 1
+    assert rank_error(row["edges_long"], ordered.tolist()) <= 1
+    assert (row["edges_long"][0], row["edges_long"][-1]) == (ordered[0], ordered[-1])
+    assert row["counts"] == implied_counts(len(ordered), BINS).tolist()
+    assert all(0 < d <= c for d, c in zip(row["distincts"], row["counts"], strict=True))
+
+
+@pytest.mark.parametrize("spark_type", ARROW)
+def test_every_type(tmp_path, spark_type):
+    arrays = [values(spark_type, profile, 600, seed) for seed, profile in enumerate(("few", "many", "nulls", "empty"))]
+    store, snapshot = made.level(tmp_path, [Content(spark_type, arrays, ["none"] * 4)], bins=BINS)
+    (row,) = store.get(snapshot.histograms).to_pylist()
+    of = column(spark_type)
+    edges = row[f"edges_{of.encoding}"]
+    if spark_type == "decimal(38,6)":
+        edges = [int.from_bytes(edge, "big", signed=True) for edge in edges]
+    assert edges == sorted(edges)
+    assert rank_error(edges, sorted_values(arrays, of)) <= 1
+
+
+def test_files_of_very_different_sizes(tmp_path):
+    random = np.random.default_rng(3)
+    arrays = [random.normal(size=n) for n in (20_000, 3, 700, 1)]
+    store, snapshot = made.level(tmp_path, [Content("double", [pa.array(a) for a in arrays], ["none"] * 4)], bins=BINS)
+    (row,) = store.get(snapshot.histograms).to_pylist()
+    assert rank_error(row["edges_double"], np.sort(np.concatenate(arrays)).tolist()) <= 1
+
+
+def test_a_file_with_values_and_without_a_histogram_leaves_none(tmp_path):
+    files = [pa.array([1, 2, 3]), pa.array([4])]
+    store, facts, coverage = made.table(tmp_path, [Content("bigint", files, ["none"] * 2)], bins=0)
+    assert write_level(store, facts, coverage, Options()).snapshot.histograms is None
+
+
+def test_equal_widths_add_up():
+    of, edges = column("bigint"), equal_edges(0, 100, 4, "long")
+    parts = [Histogram(EQUI_WIDTH, edges, np.array(counts)) for counts in ([1, 2, 3, 4], [10, 0, 0, 10])]
+    found = merged(parts, of, 4)
+    assert (found.kind, found.counts.tolist(), list(found.edges)) == (EQUI_WIDTH, [11, 2, 3, 14], edges)
+
+
+def test_unequal_widths_become_equal_heights():
+    of = column("double")
+    parts = [
+        Histogram(EQUI_WIDTH, equal_edges(0.0, hi, 4, "double"), np.array([25, 25, 25, 25])) for hi in (100.0, 200.0)
+    ]
+    found = merged(parts, of, 2)
+    assert (found.kind, found.counts.tolist()) == ("equi_height", [100, 100])
+    assert found.edges[1] in (50.0, 75.0, 100.0)
+
+
+@pytest.mark.parametrize("bins", [1, 2, 3, 7, 49, 50, 90])
+def test_coarser_bins_hold_the_same_values(bins):
+    random = np.random.default_rng(5)
+    ordered = np.sort(random.integers(0, 400, 997))
+    ranks = [i * 997 // 50 for i in range(51)]
+    edges = [int(ordered[max(rank, 1) - 1]) for rank in ranks]
+    distincts = np.array([len(np.unique(ordered[a:b])) for a, b in itertools.pairwise(ranks)])
+    fine = Histogram("equi_height", edges, implied_counts(997, 50), distincts)
+    found = coarser(fine, bins)
+    assert len(found.counts) == min(bins, 50)
+    assert found.counts.sum() == 997
+    assert set(found.edges) <= set(edges)
+    assert (found.edges[0], found.edges[-1]) == (edges[0], edges[-1])
+    assert np.abs(found.counts - 997 / len(found.counts)).max() <= 997 / 50 + 1
+    sums = np.cumsum(found.counts)
+    assert all(ordered[rank - 1] == edge for rank, edge in zip(sums, found.edges[1:], strict=True))

@@ -1,0 +1,126 @@
+"""The lists of data files reduced to those of the table, against DuckDB's GROUP BY over all rows."""
+
+from __future__ import annotations
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kernel.samples import ARROW, column, values
+from table import made
+from table.made import Content
+
+SETS = ["skewed", "uniform", "near unique", "all unique", "sorted", "twice", "random"]
+
+
+def truth(arrays):
+    rows = pa.table({"v": pa.concat_arrays([pa.array(one) for one in arrays])})  # noqa: F841 - DuckDB finds it
+    found = duckdb.sql("SELECT v, count(*) AS n FROM rows WHERE v IS NOT NULL GROUP BY v ORDER BY n DESC, v").fetchall()
+    return [(value, int(n)) for value, n in found]
+
+
+def stored(store, snapshot):
+    """The rows of every column's list, in the order of reading, and its summary."""
+    rows = pa.concat_tables(store.get(ref.object) for ref in snapshot.frequencies) if snapshot.frequencies else None
+    summary = {row["column"]: row for row in store.get(snapshot.summary).to_pylist()}
+    return ([] if rows is None else rows.to_pylist()), summary
+
+
+def listed(rows, ordinal, encoding="long"):
+    return [(row[f"value_{encoding}"], row["frequency"]) for row in rows if row["column"] == ordinal]
+
+
+@pytest.mark.parametrize("name", SETS)
+def test_complete_lists_make_the_exact_list(tmp_path, name):
+    arrays = made.sets(name, 3, 2000)
+    files = [pa.array(one) for one in arrays]
+    store, snapshot = made.level(tmp_path, [Content("bigint", files, ["complete"] * 3)])
+    rows, summary = stored(store, snapshot)
+    expected = truth(arrays)
+    assert listed(rows, 0) == expected
+    assert summary[0]["frequencies"] == "complete"
+    assert summary[0]["frequencies_algorithm"] == "reduce"
+    assert (summary[0]["distinct"], summary[0]["distinct_error"]) == (len(expected), 0)
+    assert summary[0]["singles"] == sum(n == 1 for _, n in expected)
+    assert not any(row["error"] for row in rows)
+
+
+@pytest.mark.parametrize("spark_type", ARROW)
+def test_every_type(tmp_path, spark_type):
+    arrays = [values(spark_type, profile, 500, seed) for seed, profile in enumerate(("few", "many", "nulls", "empty"))]
+    store, snapshot = made.level(tmp_path, [Content(spark_type, arrays, ["complete"] * 4)])
+    rows, summary = stored(store, snapshot)
+    of = column(spark_type)
+    expected = made.counted(pa.concat_arrays(arrays), of)
+    found = listed(rows, 0, of.encoding)
+    assert sorted(found, key=str) == sorted(expected, key=str)
+    assert [n for _, n in found] == [n for _, n in expected]
+    ties = [found[i][0] for i in range(len(found)) if found[i][1] == 1]
+    key = (lambda v: int.from_bytes(v, "big", signed=True)) if spark_type == "decimal(38,6)" else None
+    if not any(value != value for value in ties):  # noqa: PLR0124 - NaN
+        assert ties == sorted(ties, key=key)
+    assert summary[0]["distinct"] == len(expected)
+
+
+def test_nan_is_a_value(tmp_path):
+    files = [pa.array([1.0, float("nan"), -0.0, None]), pa.array([float("nan"), 0.0, 2.5, 2.5])]
+    store, snapshot = made.level(tmp_path, [Content("double", files, ["complete"] * 2)])
+    rows, summary = stored(store, snapshot)
+    assert [(str(v), n) for v, n in listed(rows, 0, "double")] == [("0.0", 2), ("2.5", 2), ("nan", 2), ("1.0", 1)]
+    assert summary[0]["distinct"] == 4
+
+
+@pytest.mark.parametrize("name", SETS)
+@pytest.mark.parametrize("kind", [5, 50, 500, "duplicates"])
+def test_errors_of_cut_lists_bound_what_is_missing(tmp_path, name, kind):
+    arrays = made.sets(name, 4, 1000)
+    files = [pa.array(one) for one in arrays]
+    store, snapshot = made.level(tmp_path, [Content("bigint", files, [kind] * 3 + ["complete"])], top=700)
+    rows, summary = stored(store, snapshot)
+    expected = dict(truth(arrays))
+    for row in rows:
+        missing = expected[row["value_long"]] - row["frequency"]
+        assert 0 <= missing <= (row["error"] or 0)
+    left_out = set(expected) - {row["value_long"] for row in rows}
+    assert max((expected[value] for value in left_out), default=0) <= summary[0]["frequencies_floor"]
+    if summary[0]["frequencies"] == "duplicates":
+        assert {v: n for v, n in expected.items() if n > 1} == dict(listed(rows, 0))
+        assert summary[0]["singles"] == sum(n == 1 for n in expected.values())
+        assert (summary[0]["distinct"], summary[0]["distinct_error"]) == (len(expected), 0)
+    if name == "sorted":
+        assert summary[0]["frequencies"] == "duplicates"
+
+
+def test_values_single_in_each_of_two_files_are_not_taken_for_singles(tmp_path):
+    files = [pa.array([1, 2, 3, 3]), pa.array([2, 9])]
+    store, snapshot = made.level(tmp_path, [Content("bigint", files, ["duplicates"] * 2)])
+    rows, summary = stored(store, snapshot)
+    assert summary[0]["frequencies"] == "top"
+    assert summary[0]["frequencies_floor"] == 2
+    assert [(row["value_long"], row["frequency"], row["error"]) for row in rows] == [(3, 2, 1)]
+
+
+def test_a_file_without_a_list_leaves_none(tmp_path):
+    files = [pa.array([1, 1]), pa.array([2, 2])]
+    store, snapshot = made.level(tmp_path, [Content("bigint", files, ["complete", "none"])])
+    rows, summary = stored(store, snapshot)
+    assert (rows, summary[0]["frequencies"]) == ([], "none")
+
+
+def test_files_of_nulls_leave_nothing_out(tmp_path):
+    files = [pa.array([1, 1], pa.int64()), pa.nulls(3, pa.int64())]
+    store, snapshot = made.level(tmp_path, [Content("bigint", files, ["complete", "none"])])
+    rows, summary = stored(store, snapshot)
+    assert (listed(rows, 0), summary[0]["frequencies"]) == ([(1, 2)], "complete")
+
+
+def test_the_ten_most_frequent_of_all_columns_come_first(tmp_path):
+    files = [pa.array(np.repeat(np.arange(30), np.arange(30, 0, -1)))]
+    store, snapshot = made.level(tmp_path, [Content("bigint", files, ["complete"])] * 20)
+    (ref,) = snapshot.frequencies
+    assert ref.columns == tuple(range(20))
+    rows = store.get(ref.object)
+    assert rows["column"].to_pylist()[:200] == [c for c in range(20) for _ in range(10)]
+    assert rows["value_long"].to_pylist()[:10] == list(range(10))
+    assert rows["value_long"].to_pylist()[200:220] == list(range(10, 30))
