@@ -67,7 +67,13 @@ def histogram(array: pa.Array, of: Column, bins: int) -> dict[str, Any] | None:
         return None
     ranks = [i * n // b for i in range(b + 1)]
     edges = [values[max(rank, 1) - 1] for rank in ranks]
-    distincts = [len(set(values[lo:hi])) for lo, hi in itertools.pairwise(ranks)]
+    if len(set(values)) <= bins:
+        single = sorted(set(values), key=values.index)
+        counts = [values.count(value) for value in single]
+        bars = {"counts": counts, "distincts": [1] * len(single)}
+        return {"kind": "equi_height", f"edges_{of.encoding}": [single[0], *single], **bars}
+    begun = [lo > 0 and values[lo] == values[lo - 1] for lo in ranks[:-1]]
+    distincts = [len(set(values[a:b])) - c for (a, b), c in zip(itertools.pairwise(ranks), begun, strict=True)]
     return {"kind": "equi_height", f"edges_{of.encoding}": edges, "distincts": distincts}
 
 

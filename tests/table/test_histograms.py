@@ -50,7 +50,8 @@ def test_ranks_of_edges_are_within_a_bin(tmp_path, name, files):
     assert rank_error(row["edges_long"], ordered.tolist()) <= 1
     assert (row["edges_long"][0], row["edges_long"][-1]) == (ordered[0], ordered[-1])
     assert row["counts"] == implied_counts(len(ordered), BINS).tolist()
-    assert all(0 < d <= c for d, c in zip(row["distincts"], row["counts"], strict=True))
+    assert all(0 <= d <= c for d, c in zip(row["distincts"], row["counts"], strict=True))
+    assert abs(sum(row["distincts"]) - len(np.unique(ordered))) <= max(BINS, 0.2 * len(np.unique(ordered)))
 
 
 @pytest.mark.parametrize("spark_type", ARROW)
@@ -64,6 +65,14 @@ def test_every_type(tmp_path, spark_type):
         edges = [int.from_bytes(edge, "big", signed=True) for edge in edges]
     assert edges == sorted(edges)
     assert rank_error(edges, sorted_values(arrays, of)) <= 1
+
+
+def test_few_values_get_a_bin_each(tmp_path):
+    files = [pa.array(["b", "a", "b"]), pa.array(["c", "b"])]
+    store, snapshot = made.level(tmp_path, [Content("string", files, ["none"] * 2)], bins=10)
+    (row,) = store.get(snapshot.histograms).to_pylist()
+    assert row["edges_binary"] == [b"a", b"a", b"b", b"c"]
+    assert (row["counts"], row["distincts"]) == ([1, 3, 1], [1, 1, 1])
 
 
 def test_files_of_very_different_sizes(tmp_path):

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metastore._analyze.table.histograms import Histogram, equal_edges, implied_counts, merged
+from metastore._analyze.table.histograms import EQUI_HEIGHT, Histogram, equal_edges, implied_counts, merged
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -64,8 +64,11 @@ def stored(part: Part, rows: pa.Table, columns: dict[int, Files]) -> list[tuple[
             edges = equal_edges(*bounds, len(counts), str(files.column.encoding)) if None not in bounds else None
         if edges is None:
             continue
+        single = (
+            kinds[row] == EQUI_HEIGHT and counts is not None and distincts is not None and bool((distincts == 1).all())
+        )
         counts = implied_counts(int(files.values[place]), len(edges) - 1) if counts is None else counts
-        found.append((ordinal, place, Histogram(kinds[row], edges, counts, distincts)))
+        found.append((ordinal, place, Histogram(kinds[row], edges, counts, distincts, single=single)))
     return found
 
 

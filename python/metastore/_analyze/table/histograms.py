@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from collections import Counter
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -11,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._analyze.kernel import stored
+from metastore._analyze.kernel.parts import order_key
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -33,13 +35,15 @@ class Histogram:
         kind: `equi_height` or `equi_width`.
         edges: One more than there are bins, ascending, as the format stores them.
         counts: Values of each bin.
-        distincts: Distinct values of each bin; None where not known.
+        distincts: How many values have their first rank in each bin; None where not known.
+        single: Whether every bin holds its upper edge alone.
     """
 
     kind: str
     edges: Sequence[Any]
     counts: Longs
     distincts: Longs | None = None
+    single: bool = False
 
 
 def implied_counts(number: int, bins: int) -> Longs:
@@ -89,6 +93,8 @@ def merged(histograms: Sequence[Histogram], column: Column, bins: int, distinct:
         return first
     if all(part.kind == EQUI_WIDTH and list(part.edges) == list(first.edges) for part in parts):
         return Histogram(EQUI_WIDTH, first.edges, sum((part.counts for part in parts[1:]), first.counts))
+    if all(part.single for part in parts) and (found := _by_value(parts, column, bins)) is not None:
+        return found
     most = (_MOST_TEXTS if column.encoding == "binary" else _MOST_NUMBERS) // len(parts)
     parts = [coarser(part, max(most, 1)) for part in parts]
     number = sum(int(part.counts.sum()) for part in parts)
@@ -101,8 +107,23 @@ def merged(histograms: Sequence[Histogram], column: Column, bins: int, distinct:
     return Histogram(EQUI_HEIGHT, edges, counts, _fitted(points.distincts(places), edges, counts, distinct))
 
 
+def _by_value(parts: Sequence[Histogram], column: Column, bins: int) -> Histogram | None:
+    """One bin for each value, None where there are more values than bins."""
+    counts: Counter[Any] = Counter()
+    for part in parts:
+        counts.update(dict(zip(list(part.edges)[1:], part.counts.tolist(), strict=True)))
+    if len(counts) > bins:
+        return None
+    values = sorted(counts, key=order_key(column))
+    sums = np.array([counts[value] for value in values], np.int64)
+    return Histogram(EQUI_HEIGHT, [values[0], *values], sums, np.ones(len(values), np.int64), single=True)
+
+
 class _Points:
-    """The edges of all parts in order, each with half of the values of the bins at its sides."""
+    """The edges of all parts in order, each with half of the values of the bins at its sides.
+
+    Where every bin holds its upper edge alone, that has them all.
+    """
 
     def __init__(self, parts: Sequence[Histogram], column: Column) -> None:
         self._parts = parts
@@ -113,7 +134,7 @@ class _Points:
         else:
             self._flat = np.concatenate([stored.as_numbers(part.edges, column) for part in parts])
             self._order = np.argsort(self._flat, kind="stable")
-        self._sums = np.cumsum(_halves([part.counts for part in parts])[self._order])
+        self._sums = np.cumsum(self._doubled([part.counts for part in parts])[self._order])
 
     def at(self, ranks: Longs) -> Longs:
         """The places of the edges with these ranks in the whole."""
@@ -128,15 +149,21 @@ class _Points:
 
     def distincts(self, places: Longs) -> NDArray[np.float64]:
         """The distinct values of the parts between these places, those of several parts counted several times."""
-        halves = _halves([part.distincts for part in self._parts if part.distincts is not None])
-        sums = np.cumsum(halves[self._order])[places]
+        doubled = self._doubled([part.distincts for part in self._parts if part.distincts is not None])
+        sums = np.cumsum(doubled[self._order])[places]
         sums[0] = 0
         return np.asarray(np.diff(sums) / 2)
 
-
-def _halves(bins: Sequence[Longs]) -> Longs:
-    """For each edge of each part what the bins at its sides hold together: twice its share."""
-    return np.concatenate([np.concatenate([one, [0]]) + np.concatenate([[0], one]) for one in bins])
+    def _doubled(self, bins: Sequence[Longs]) -> Longs:
+        """Twice the share of each edge of each part."""
+        lone = [part.single for part in self._parts]
+        zero = np.zeros(1, np.int64)
+        return np.concatenate(
+            [
+                np.concatenate([zero, 2 * one]) if single else np.concatenate([one, zero]) + np.concatenate([zero, one])
+                for one, single in zip(bins, lone, strict=True)
+            ]
+        )
 
 
 def _alone(edges: Sequence[Any]) -> NDArray[np.bool_]:
@@ -148,13 +175,14 @@ def _alone(edges: Sequence[Any]) -> NDArray[np.bool_]:
 
 def _fitted(estimates: NDArray[np.float64], edges: Sequence[Any], counts: Longs, distinct: int | None) -> Longs:
     """Distinct values of each bin: their sum that of the whole where that is known, none more than there are values."""
-    single = _alone(edges)
-    share = estimates[~single].sum()
+    continued = _alone(edges)  # the value of such a bin began in the one before
+    continued[0] = False
+    estimates = np.where(continued, 0, estimates)
+    share = estimates.sum()
     if distinct is not None and share > 0:
-        rest = max(distinct - len({edge for edge, one in zip(edges, single, strict=False) if one}), 0)
-        estimates = estimates * (rest / share)
+        estimates = estimates * (distinct / share)
     fitted = np.clip(np.rint(estimates).astype(np.int64), np.minimum(counts, 1), counts)
-    return np.where(single, np.minimum(counts, 1), fitted)
+    return np.where(continued, 0, fitted)
 
 
 def _ranks(number: int, bins: int) -> Longs:
@@ -185,15 +213,5 @@ def coarser(histogram: Histogram, bins: int) -> Histogram:
     edges = histogram.edges
     edges = edges[starts] if isinstance(edges, np.ndarray) else [edges[at] for at in starts.tolist()]
     counts = np.add.reduceat(histogram.counts, starts[:-1])
-    return Histogram(histogram.kind, edges, counts, _joined(histogram, starts[:-1]))
-
-
-def _joined(histogram: Histogram, starts: Longs) -> Longs | None:
-    """Distinct values of joined bins: a bin that holds its lower edge alone adds nothing to the one before."""
-    if histogram.distincts is None:
-        return None
-    adds = histogram.distincts.copy()
-    same = _alone(histogram.edges)
-    same[starts] = False
-    adds[same] = 0
-    return np.asarray(np.add.reduceat(adds, starts))
+    distincts = None if histogram.distincts is None else np.add.reduceat(histogram.distincts, starts[:-1])
+    return Histogram(histogram.kind, edges, counts, distincts)
