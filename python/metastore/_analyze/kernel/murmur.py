@@ -48,7 +48,7 @@ def hash_words(words: Words, length: int | NDArray[np.integer[Any]]) -> Words:
         array([405753591161026837], dtype=uint64)
     """
     out = np.empty(len(words), dtype=np.uint64)
-    for batch in _batches(len(words)):
+    for batch in in_batches(len(words)):
         size = np.uint64(length) if isinstance(length, int) else length[batch].astype(np.uint64)
         h1 = words[batch].copy()
         _mix_first(h1)
@@ -76,7 +76,7 @@ def hash_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDAr
         rows = np.flatnonzero(~is_long)
         out[rows] = hash_bytes(data, starts[rows], lengths[rows])
         return out
-    for batch in _batches(len(starts)):
+    for batch in in_batches(len(starts)):
         out[batch] = _hash_batch(words, starts[batch], lengths[batch])
     return out
 
@@ -92,12 +92,13 @@ def unaligned_words(data: NDArray[np.uint8]) -> Words:
     return words
 
 
-def _batches(length: int) -> Iterator[slice]:
+def in_batches(length: int) -> Iterator[slice]:
+    """Slices of so many rows that the work on one stays in the processor's cache."""
     return (slice(at, at + _BATCH) for at in range(0, length, _BATCH))
 
 
 def _hash_batch(words: Words, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Words:
-    order = _longest_first(lengths)  # so those that have an i-th block are a prefix
+    order = longest_first(lengths)
     starts, lengths = starts[order], lengths[order]
     blocks = lengths // BLOCK
     h1 = np.full(len(starts), SEED, dtype=np.uint64)
@@ -111,7 +112,8 @@ def _hash_batch(words: Words, starts: NDArray[np.int64], lengths: NDArray[np.int
     return out
 
 
-def _longest_first(lengths: NDArray[np.int64]) -> NDArray[np.intp]:
+def longest_first(lengths: NDArray[np.int64]) -> NDArray[np.intp]:
+    """The order by decreasing length, so that the values that have an i-th block are a prefix."""
     if len(lengths) and int(lengths.max()) <= _LONG_VALUE:  # numpy sorts 16 bits by radix
         return np.argsort((_LONG_VALUE - lengths).astype(np.uint16), kind="stable")
     return np.argsort(-lengths, kind="stable")
@@ -121,13 +123,13 @@ def _add_block(h1: Words, h2: Words, words: Words, starts: NDArray[np.int64]) ->
     k1, k2 = words[starts], words[starts + WORD]
     _mix_first(k1)
     h1 ^= k1
-    _rotate(h1, 27)
+    rotate(h1, 27)
     h1 += h2
     h1 *= _FIVE
     h1 += _ADD1
     _mix_second(k2)
     h2 ^= k2
-    _rotate(h2, 31)
+    rotate(h2, 31)
     h2 += h1
     h2 *= _FIVE
     h2 += _ADD2
@@ -146,17 +148,18 @@ def _add_tail(h1: Words, h2: Words, words: Words, starts: NDArray[np.int64], lef
 
 def _mix_first(k: Words) -> None:
     k *= _C1
-    _rotate(k, 31)
+    rotate(k, 31)
     k *= _C2
 
 
 def _mix_second(k: Words) -> None:
     k *= _C2
-    _rotate(k, 33)
+    rotate(k, 33)
     k *= _C1
 
 
-def _rotate(x: Words, bits: int) -> None:
+def rotate(x: Words, bits: int) -> None:
+    """Rotate every word to the left, in place."""
     high = x >> np.uint64(64 - bits)
     x <<= np.uint64(bits)
     x |= high

@@ -1,0 +1,149 @@
+"""XXH64 with seed 0, the hash of Parquet's bloom filters, for whole arrays at once (Yann Collet's specification)."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from metastore._analyze.kernel.murmur import WORD, in_batches, longest_first, rotate, unaligned_words
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from metastore._analyze.kernel.murmur import Words
+
+STRIPE = 32
+
+_P1 = np.uint64(0x9E3779B185EBCA87)
+_P2 = np.uint64(0xC2B2AE3D27D4EB4F)
+_P3 = np.uint64(0x165667B19E3779F9)
+_P4 = np.uint64(0x85EBCA77C2B2AE63)
+_P5 = np.uint64(0x27D4EB2F165667C5)
+_FIRST = ((int(_P1) + int(_P2)) % (1 << 64), int(_P2), 0, (1 << 64) - int(_P1))
+_TURNS = (1, 7, 12, 18)
+_HALF = np.uint64(0xFFFFFFFF)
+_BYTE = np.uint64(0xFF)
+
+
+def hash_words(words: Words) -> Words:
+    """Hashes of values of 8 bytes.
+
+    Args:
+        words: Each value's bytes as a little-endian word.
+
+    Example:
+        >>> hex(hash_words(np.array([1], dtype=np.uint64))[0])
+        '0x9f29cb17a2a49995'
+    """
+    out = np.empty(len(words), dtype=np.uint64)
+    for batch in in_batches(len(words)):
+        h = np.full(len(words[batch]), int(_P5) + WORD, dtype=np.uint64)
+        _add_word(h, words[batch].copy())
+        out[batch] = _spread(h)
+    return out
+
+
+def hash_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Words:
+    """Hashes of values of any length that lie in one buffer.
+
+    Args:
+        data: The buffer; at least 16 readable bytes must follow the last value (see `murmur.padded`).
+        starts: Where each value begins.
+        lengths: How many bytes each has.
+    """
+    out = np.empty(len(starts), dtype=np.uint64)
+    words = unaligned_words(data)
+    order = longest_first(lengths)
+    for batch in in_batches(len(starts)):
+        rows = order[batch]
+        out[rows] = _hash_batch(words, starts[rows], lengths[rows])
+    return out
+
+
+def _hash_batch(words: Words, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Words:
+    """Hashes of values that come longest first."""
+    stripes = lengths // STRIPE
+    h = np.full(len(starts), _P5, dtype=np.uint64)
+    striped = int(np.searchsorted(-stripes, 0, side="left"))
+    if striped:
+        h[:striped] = _hash_stripes(words, starts[:striped], stripes[:striped])
+    h += lengths.astype(np.uint64)
+    at, left = starts + STRIPE * stripes, lengths - STRIPE * stripes
+    for _ in range(STRIPE // WORD - 1):
+        at, left = _add_tails(h, words, at, left, WORD)
+    at, left = _add_tails(h, words, at, left, WORD // 2)
+    for _ in range(WORD // 2 - 1):
+        at, left = _add_tails(h, words, at, left, 1)
+    return _spread(h)
+
+
+def _hash_stripes(words: Words, starts: NDArray[np.int64], stripes: NDArray[np.int64]) -> Words:
+    lanes = [np.full(len(starts), first, dtype=np.uint64) for first in _FIRST]
+    for i in range(int(stripes[0])):
+        having = int(np.searchsorted(-stripes, -i, side="left"))
+        at = starts[:having] + STRIPE * i
+        for n, lane in enumerate(lanes):
+            _mix(lane[:having], words[at + WORD * n])
+    h = np.zeros(len(starts), dtype=np.uint64)
+    for lane, bits in zip(lanes, _TURNS, strict=True):
+        turned = lane.copy()
+        rotate(turned, bits)
+        h += turned
+    for lane in lanes:
+        h ^= _mixed(lane)
+        h *= _P1
+        h += _P4
+    return h
+
+
+def _add_tails(
+    h: Words, words: Words, at: NDArray[np.int64], left: NDArray[np.int64], size: int
+) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
+    """Add the next `size` bytes of the values that have as many left; return where the rest is."""
+    rows = np.flatnonzero(left >= size)
+    if len(rows) == 0:
+        return at, left
+    part, word = h[rows], words[at[rows]]
+    if size == WORD:
+        _add_word(part, word)
+    elif size == 1:
+        part ^= (word & _BYTE) * _P5
+        rotate(part, 11)
+        part *= _P1
+    else:
+        part ^= (word & _HALF) * _P1
+        rotate(part, 23)
+        part *= _P2
+        part += _P3
+    h[rows] = part
+    taken = np.where(left >= size, size, 0)
+    return at + taken, left - taken
+
+
+def _add_word(h: Words, word: Words) -> None:
+    h ^= _mixed(word)
+    rotate(h, 27)
+    h *= _P1
+    h += _P4
+
+
+def _mixed(word: Words) -> Words:
+    lane = np.zeros(len(word), dtype=np.uint64)
+    _mix(lane, word)
+    return lane
+
+
+def _mix(lane: Words, word: Words) -> None:
+    lane += word * _P2
+    rotate(lane, 31)
+    lane *= _P1
+
+
+def _spread(h: Words) -> Words:
+    h ^= h >> np.uint64(33)
+    h *= _P2
+    h ^= h >> np.uint64(29)
+    h *= _P3
+    h ^= h >> np.uint64(32)
+    return h

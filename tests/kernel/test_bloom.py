@@ -1,0 +1,77 @@
+"""Bloom filters against xxHash itself and Parquet's own implementation."""
+
+import numpy as np
+import pytest
+import xxhash
+from hypothesis import given
+from hypothesis import strategies as st
+
+from metastore._analyze.kernel.bloom import BLOCK_BYTES, BloomBuilder, folded, may_hold
+from metastore._analyze.kernel.murmur import padded
+from metastore._analyze.kernel.xxhash import hash_bytes, hash_words
+
+_MANY = 20_000
+
+
+def built(hashes, room=None, most_bytes=1 << 30):
+    builder = BloomBuilder(len(hashes) if room is None else room)
+    builder.add(hashes)
+    return builder.finish(len(hashes), most_bytes)
+
+
+def hashes_of(values):
+    data = padded(np.frombuffer(b"".join(values), dtype=np.uint8))
+    lengths = np.array([len(value) for value in values], dtype=np.int64)
+    return hash_bytes(data, np.cumsum(lengths) - lengths, lengths)
+
+
+@given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=50))
+def test_longs_hash_as_xxhash_hashes_them(values):
+    words = np.array(values, dtype=np.int64).view(np.uint64)
+    assert hash_words(words).tolist() == [xxhash.xxh64_intdigest(v.to_bytes(8, "little", signed=True)) for v in values]
+
+
+@given(st.lists(st.binary(max_size=100), min_size=1, max_size=50))
+def test_bytes_hash_as_xxhash_hashes_them(values):
+    assert hashes_of(values).tolist() == [xxhash.xxh64_intdigest(value) for value in values]
+
+
+@pytest.mark.parametrize("length", [*range(70), 1023, 1024, 1025, 40_000])
+def test_lengths_at_the_edges_of_stripes(length):
+    values = [bytes(i % 251 for i in range(length)), b"x" * length, b"short"]
+    assert hashes_of(values).tolist() == [xxhash.xxh64_intdigest(value) for value in values]
+
+
+def test_every_value_is_found_and_few_others():
+    hashes = hash_words(np.arange(2 * _MANY, dtype=np.uint64))
+    bloom = built(hashes[:_MANY])
+    assert may_hold(bloom, hashes[:_MANY]).all()
+    assert may_hold(bloom, hashes[_MANY:]).mean() < 0.02
+
+
+def test_a_folded_filter_is_the_filter_of_that_size():
+    hashes = hash_words(np.arange(_MANY, dtype=np.uint64))
+    small = built(hashes, room=_MANY)
+    assert built(hashes, room=32 * _MANY) == small
+    assert len(folded(np.frombuffer(small, np.uint8), BLOCK_BYTES)) == BLOCK_BYTES
+
+
+def test_a_filter_that_must_be_smaller_errs_more_and_one_that_would_say_nothing_is_left_out():
+    hashes = hash_words(np.arange(_MANY, dtype=np.uint64))
+    whole = built(hashes)
+    half = built(hashes, most_bytes=len(whole) - 1)
+    assert len(half) == len(whole) // 2
+    assert may_hold(half, hashes).all()
+    assert built(hashes, most_bytes=len(whole) // 4) is None
+    assert built(hashes[:3], most_bytes=BLOCK_BYTES - 1) is None
+
+
+def test_parquet_finds_what_we_added(spark):
+    first = 1 << 40  # py4j hands smaller numbers over as ints, which hash otherwise
+    hashes = hash_words(np.arange(first, first + 2_000, dtype=np.uint64))
+    bloom = built(hashes[:1_000])
+    theirs = spark._jvm.org.apache.parquet.column.values.bloomfilter.BlockSplitBloomFilter(bloom)
+    assert [theirs.hash(first + n) for n in range(3)] == hashes[:3].astype(np.int64).tolist()
+    found = [theirs.findHash(h) for h in hashes.astype(np.int64).tolist()]
+    assert found == may_hold(bloom, hashes).tolist()
+    assert all(found[:1_000])
