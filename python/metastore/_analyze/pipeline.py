@@ -14,6 +14,7 @@ from metastore import _tables, settings
 from metastore._analyze.commit import Change, objects_of, snapshot_id, write_level
 from metastore._analyze.coverage import Coverage, DamagedBlock, index, objects_of_block
 from metastore._analyze.failures import cause_of
+from metastore._analyze.hadoop import hadoop_settings
 from metastore._analyze.own_level import shipped
 from metastore._analyze.progress import Progress, progress_of
 from metastore._analyze.report import AnalyzeReport
@@ -23,6 +24,7 @@ from metastore._analyze.tasks import Outcome, Runner
 from metastore._analyze.worker import Destination
 from metastore._format.manifest import TableIdentity
 from metastore._store import Store
+from metastore._store.access import access_to
 from metastore._store.location import store_uri
 from metastore._store.protocol import require_known
 from metastore._store.unreferenced import find_unreferenced_blocks
@@ -126,8 +128,9 @@ class _Run:
         self._keep = settings.get("spark.metastore.snapshots.keep", spark)
         self._options = _options(spark)
         uri = store_uri(self._identity, settings.get("spark.metastore.store", spark))
-        self._store = Store.open(uri, writable=True)
-        destination = Destination(uri, self._identity, SETTINGS, _BUDGET, packed)
+        access = access_to(uri, hadoop_settings(spark))
+        self._store = Store.open(uri, access=access, writable=True)
+        destination = Destination(uri, self._identity, SETTINGS, _BUDGET, packed, access)
         self._runner = Runner(spark, facts, self._store, destination, progress)
         self._outcome = Outcome()
         self._coverage = Coverage([], facts.files)

@@ -23,6 +23,7 @@ from metastore._analyze.kernel import (
 )
 from metastore._analyze.request import FULL
 from metastore._analyze.sizes import fitted
+from metastore._store.access import AS_FOUND, Access
 from metastore._store.executor import write_object
 from metastore._store.location import local_path
 from metastore._tables import refusals
@@ -47,6 +48,7 @@ class Destination:
         settings: What they are computed with.
         budget: Bytes that a task may hold.
         statistics: User-defined ones to compute.
+        access: How the store is reached.
     """
 
     store: str
@@ -54,6 +56,7 @@ class Destination:
     settings: Mapping[str, Any]
     budget: int
     statistics: tuple[Shipped, ...] = ()
+    access: Access = AS_FOUND
 
 
 @dataclass(frozen=True)
@@ -156,7 +159,7 @@ class BlockBuilder:
             sketches,
             tried,
         )
-        put = partial(write_object, self.destination.store)
+        put = partial(write_object, self.destination.store, access=self.destination.access)
         block = write_block(put, content, self.destination.table, self.destination.settings)
         return TaskResult(
             block,

@@ -8,10 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyarrow import fs
 
 from metastore._format.objects import encode, fresh, name_of, reference
-from metastore._store.location import local_path, remote_url
+from metastore._store.access import AS_FOUND, Access, file_system
+from metastore._store.location import local_path
 from metastore.errors import StoreNotWritable
 
 if TYPE_CHECKING:
@@ -26,6 +26,8 @@ def write_object(
     table: pa.Table,
     row_groups: Sequence[int],
     extra: Mapping[str, str] | None = None,
+    *,
+    access: Access = AS_FOUND,
 ) -> ObjectRef:
     """Writes an object into a store and returns its reference; it is there as a whole or not at all.
 
@@ -35,6 +37,7 @@ def write_object(
         table: Its rows.
         row_groups: Row counts of its row groups.
         extra: Further key-values of its footer.
+        access: How an object store is reached.
 
     Raises:
         StoreNotWritable: If the store refuses.
@@ -45,7 +48,7 @@ def write_object(
     folder = local_path(uri)
     try:
         if folder is None:
-            _write_remote(remote_url(uri), name, data)
+            _write_remote(uri, access, name, data)
         else:
             _write_local(Path(folder) / "objects", name, data)
     except (OSError, pa.ArrowException) as e:
@@ -63,7 +66,7 @@ def _write_local(folder: Path, name: str, data: bytes) -> None:
         unfinished.unlink(missing_ok=True)
 
 
-def _write_remote(url: str, name: str, data: bytes) -> None:
-    system, folder = fs.FileSystem.from_uri(url)
+def _write_remote(uri: str, access: Access, name: str, data: bytes) -> None:
+    system, folder = file_system(uri, access)
     with system.open_output_stream(f"{folder}/objects/{name}") as stream:
         stream.write(data)  # multi-part uploads become visible when they are closed

@@ -16,6 +16,7 @@ from metastore._format.manifest import objects_in
 from metastore._format.objects import decode, encode, fresh, kind_of, name_of, reference
 from metastore._format.schemas import DETAILS
 from metastore._store import collect, protocol
+from metastore._store.access import AS_FOUND, Access
 from metastore._store.blobs import open_blobs
 from metastore._store.limits import within_limits
 from metastore._store.location import local_path
@@ -74,18 +75,18 @@ class Store:
         self._seen: set[str] = set()
 
     @classmethod
-    def open(cls, uri: str, *, options: Mapping[str, Any] | None = None, writable: bool = False) -> Store:
+    def open(cls, uri: str, *, access: Access = AS_FOUND, writable: bool = False) -> Store:
         """The store at a URI: `file:/x`, `file:///x`, a bare path, `s3://`, `gs://`, `abfss://`.
 
         Args:
             uri: Its URI, see `metastore._store.location.store_uri`.
-            options: Settings of obstore's store, such as credentials; under `client_options` those of its HTTP client.
+            access: How an object store is reached; without, as its library finds out from the environment.
             writable: Whether it may be written.
 
         Raises:
             UnsupportedTable: If the location cannot be reached with the libraries at hand.
         """
-        store = cls(uri, partial(open_blobs, uri, options), writable=writable)
+        store = cls(uri, partial(open_blobs, uri, access.options), writable=writable)
         if local_path(uri) is None:
             store._blobs()
         return store
