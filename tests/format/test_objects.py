@@ -11,7 +11,8 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metastore._format import layout, objects
+from metastore._format import footer, layout
+from metastore._format.footer import read_footer
 from metastore._format.objects import (
     ObjectRef,
     chunk_digests,
@@ -112,8 +113,7 @@ def test_digests_are_those_of_the_chunks():
 
 def test_chunks_fill_the_object_from_its_magic_to_its_footer():
     ref, data = object_of("summary", a_summary(), [3, 3, 6])
-    metadata = pq.read_metadata(io.BytesIO(data))
-    spans = sorted(objects._chunks(metadata))
+    spans = sorted((chunk.start, chunk.length) for group in read_footer(ref.name, data).groups for chunk in group)
     ends = [start + length for start, length in spans]
     assert [start for start, _ in spans] == [4, *ends[:-1]]
     assert ends[-1] == ref.length - ref.footer_length
@@ -121,9 +121,9 @@ def test_chunks_fill_the_object_from_its_magic_to_its_footer():
 
 def test_the_footer_is_what_the_reference_says():
     ref, data = object_of("summary", a_summary())
-    footer = data[-ref.footer_length :]
-    assert hashlib.sha256(footer).hexdigest() == ref.footer_sha256
-    assert int.from_bytes(footer[-8:-4], "little") == len(footer) - 8
+    tail = data[-ref.footer_length :]
+    assert hashlib.sha256(tail).hexdigest() == ref.footer_sha256
+    assert int.from_bytes(tail[-8:-4], "little") == len(tail) - 8
 
 
 def test_encodings_are_those_of_the_page():
@@ -223,20 +223,21 @@ def test_a_dictionary_bomb_is_refused_before_it_is_decoded():
 
 def test_rows_and_sizes_are_limited_before_decoding(monkeypatch):
     ref, data = object_of("sketches", table_of(SKETCHES, [{"column": 0, "file": f, "theta": b"x"} for f in range(9)]))
-    monkeypatch.setattr(objects, "MAX_ROWS", 8)
-    with pytest.raises(DamagedObject, match="9 rows"):
-        decode(ref, data)
-    monkeypatch.setattr(objects, "MAX_ROWS", 9)
-    monkeypatch.setattr(objects, "MAX_BYTES", 50)
-    with pytest.raises(DamagedObject, match="bytes when decoded"):
-        decode(ref, data)
-    monkeypatch.setattr(objects, "MAX_CHUNKS", 2)
-    with pytest.raises(DamagedObject, match="row groups of 3 columns"):
-        decode(ref, data)
+    limits = {"MAX_ROWS": "9 rows", "MAX_BYTES": "bytes when decoded", "MAX_CHUNKS": "row groups of 3 columns",
+              "MAX_VALUES": "column column lies", "MAX_COLUMNS": "4 columns", "MAX_PAGE_BYTES": "a page of column",
+              "MAX_FOOTER_BYTES": "does not end"}  # fmt: skip
+    decode(ref, data)
+    for name, told in limits.items():
+        footer._read.cache_clear()
+        with monkeypatch.context() as changed:
+            changed.setattr(footer, name, 2)
+            with pytest.raises(DamagedObject, match=told):
+                decode(ref, data)
 
 
 def test_what_expands_when_decoded_is_counted(monkeypatch):
-    monkeypatch.setattr(objects, "MAX_BYTES", 10_000_000)
+    monkeypatch.setattr(footer, "FEW_BYTES", 10_000_000)
+    monkeypatch.setattr(footer, "MOST_EXPANSION", 0)
     prefix = b"y" * 100_000  # DELTA_BYTE_ARRAY repeats it for nothing
     ref, data = object_of(
         "sketches", table_of(SKETCHES, [{"column": 0, "file": f, "theta": prefix} for f in range(500)])
@@ -254,7 +255,7 @@ def test_rows_are_those_named():
 
 def test_columns_of_other_versions():
     table = pa.table({"later": ["x"], "file": pa.array([3], pa.int32()), "column": pa.array([2], pa.int32())})
-    ref, data = parquet(table, use_dictionary=False)
+    ref, data = parquet(table, use_dictionary=False, compression="zstd")
     assert decode(ref, data).to_pylist() == [{"column": 2, "file": 3, "theta": None}]
 
 

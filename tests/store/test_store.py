@@ -323,10 +323,10 @@ def test_an_outcome_that_cannot_be_read_is_unknown(tmp_path, monkeypatch):
     monkeypatch.setattr(time, "sleep", lambda _: None)
 
     class Mute(Wrapped):
-        def get(self, path):
+        def get(self, path, most):
             if self.tamper is None and path.endswith(f"{1:020}.json"):
                 raise StoreNotReadable("x", "no route")
-            return self.blobs.get(path)
+            return self.blobs.get(path, most)
 
     uri = str(tmp_path / "_metastore")
     store = Store(uri, lambda **_: Mute(uri, stored_and_lost), writable=True)

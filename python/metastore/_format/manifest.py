@@ -222,7 +222,7 @@ def block_from_footer(text: str, files: ObjectRef) -> tuple[Block, TableIdentity
         body = json.loads(text)
         block = _block_from_json({**body, "files": files.to_json()}, [])
         return block, _identity(body["table"]), dict(body["settings"])
-    except (ValueError, KeyError, TypeError, AttributeError, IndexError) as e:
+    except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as e:
         raise DamagedObject(files.name, f"it does not describe a block ({e})") from e
 
 
@@ -235,7 +235,7 @@ def _verified(data: bytes, name: str) -> dict[str, Any]:
         raise DamagedObject(name, "its digest is not that of its bytes")
     try:
         body = json.loads(line)
-    except ValueError as e:
+    except (ValueError, RecursionError) as e:
         raise DamagedObject(name, f"it is no JSON ({e})") from e
     if not isinstance(body, dict):
         raise DamagedObject(name, "it is no manifest")
@@ -244,11 +244,12 @@ def _verified(data: bytes, name: str) -> dict[str, Any]:
 
 def _refuse_newer(body: dict[str, Any], name: str) -> None:
     version, requires = body.get("format"), body.get("requires", [])
-    if type(version) is not int or version < 1 or not isinstance(requires, list):
+    texts = isinstance(requires, list) and all(isinstance(feature, str) for feature in requires)
+    if type(version) is not int or version < 1 or not texts:
         raise DamagedObject(name, "it names no format")
     if version > FORMAT:
         raise FormatTooNew(name, f"format {version}")
-    unknown = [str(feature) for feature in requires if feature not in FEATURES]
+    unknown = [feature for feature in requires if feature not in FEATURES]
     if unknown:
         raise FormatTooNew(name, f"the feature {unknown[0]}")
 

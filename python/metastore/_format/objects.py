@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from metastore._format.footer import footer_length, most_bytes, page_bytes, read_footer
 from metastore._format.schemas import SCHEMAS
 from metastore.errors import DamagedObject
 
@@ -25,17 +26,12 @@ BLOCK_KEY = "metastore.block"
 WRITE_KEY = "metastore.write"
 """A footer key with a fresh uuid: equal rows written twice are two objects, so that one may be deleted for good."""
 
-MAX_ROWS = 1 << 27
-MAX_BYTES = 4 << 30
-MAX_CHUNKS = 1 << 16
-
 _PATTERN = r"([a-z]+(?:-[a-z]+)*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet"
 _NAME = re.compile(_PATTERN)
 _NAME_IN_BYTES = re.compile(_PATTERN.encode())
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _DIGEST_BYTES = 16
-_TAIL_BYTES = 8
-_BATCH_ROWS = 16_384
+_BATCH_ROWS, _BATCH_BYTES = 16_384, 512 << 20
 
 
 @dataclass(frozen=True)
@@ -155,7 +151,7 @@ def encode(kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping
 
 def reference(name: str, data: bytes, rows: int) -> ObjectRef:
     """The reference to an object with these bytes."""
-    footer = data[-_footer_length(name, data) :]
+    footer = data[-footer_length(name, data) :]
     return ObjectRef(name, len(data), _hex(data), rows, len(footer), _hex(footer))
 
 
@@ -170,14 +166,14 @@ def decode(ref: ObjectRef, data: bytes, columns: Sequence[str] | None = None) ->
     if len(data) != ref.length or _hex(data) != ref.sha256:
         raise DamagedObject(ref.name, f"{len(data)} bytes with another digest than the manifest names")
     schema = _schema_of(ref, columns)
+    at_once = _rows_at_once(ref, data, schema.names)  # before any library reads it: some end the process
     try:
         file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
-        _check_limits(ref, file.metadata)
         present = [name for name in schema.names if name in file.schema_arrow.names]
-        batches = list(_bounded(ref, file, present))
+        batches = list(_bounded(ref, file, present, at_once))
         rows = pa.Table.from_batches(batches, pa.schema([file.schema_arrow.field(n) for n in present]))
         return _conformed(ref, rows, schema)
-    except (pa.ArrowException, OSError) as e:
+    except (pa.ArrowException, OSError, ValueError) as e:
         raise DamagedObject(ref.name, f"it is no Parquet file of its kind ({e})") from e
 
 
@@ -187,22 +183,18 @@ def unnamed(name: str, data: bytes) -> tuple[ObjectRef, dict[str, str]]:
     Raises:
         DamagedObject: If its bytes are not those that its name vouches for.
     """
-    if name != name_of(kind_of(name), data):  # before anything is parsed: Arrow aborts on some damaged footers
+    if name != name_of(kind_of(name), data):
         raise DamagedObject(name, "its name is not that of its bytes")
-    try:
-        metadata = pq.read_metadata(pa.BufferReader(data))
-        texts = {key.decode(): value.decode() for key, value in (metadata.metadata or {}).items()}
-    except (pa.ArrowException, OSError, ValueError) as e:
-        raise DamagedObject(name, f"its footer cannot be read ({e})") from e
-    return reference(name, data, metadata.num_rows), texts
+    footer = read_footer(name, data)
+    return reference(name, data, footer.rows), footer.texts
 
 
 def chunk_digests(data: bytes | memoryview) -> bytes:
     """The first 16 bytes of SHA-256 of every column chunk, row group by row group in column order."""
-    metadata = pq.read_metadata(pa.BufferReader(data))
     view = memoryview(data)
+    chunks = (chunk for group in read_footer("object", data).groups for chunk in group)
     return b"".join(
-        hashlib.sha256(view[start : start + length]).digest()[:_DIGEST_BYTES] for start, length in _chunks(metadata)
+        hashlib.sha256(view[chunk.start : chunk.start + chunk.length]).digest()[:_DIGEST_BYTES] for chunk in chunks
     )
 
 
@@ -213,28 +205,16 @@ def verify_chunks(ref: ObjectRef, data: bytes) -> None:
         DamagedObject: If one of them is not that of the bytes.
     """
     footer = data[len(data) - ref.footer_length :]
-    if len(footer) != _footer_length(ref.name, data) or _hex(footer) != ref.footer_sha256:
+    if len(footer) != footer_length(ref.name, data) or _hex(footer) != ref.footer_sha256:
         raise DamagedObject(ref.name, "its footer has another digest than the manifest names")
-    texts = pq.read_metadata(pa.BufferReader(data)).metadata or {}
-    if texts.get(DIGESTS_KEY.encode()) != base64.b64encode(chunk_digests(data)):
+    if read_footer(ref.name, data).texts.get(DIGESTS_KEY) != base64.b64encode(chunk_digests(data)).decode():
         raise DamagedObject(ref.name, "its footer has other digests than its columns")
-
-
-def _chunks(metadata: pq.FileMetaData) -> Iterator[tuple[int, int]]:
-    for group in range(metadata.num_row_groups):
-        row_group = metadata.row_group(group)
-        for ordinal in range(row_group.num_columns):
-            chunk = row_group.column(ordinal)
-            starts = [chunk.data_page_offset]
-            if chunk.has_dictionary_page:
-                starts.append(chunk.dictionary_page_offset)
-            yield min(starts), chunk.total_compressed_size
 
 
 def _with_digests(data: memoryview, placeholder: str, row_groups: int) -> bytes:
     # One pass: the digests are known only when the chunks are written, and then the footer is written too.
     digests = base64.b64encode(chunk_digests(data)).decode()
-    body = len(data) - _footer_length("object", data)
+    body = len(data) - footer_length("object", data)
     footer = bytes(data[body:])
     found = footer.count(placeholder.encode()) if row_groups else 1
     if len(digests) != len(placeholder) or found != 1:
@@ -245,13 +225,6 @@ def _with_digests(data: memoryview, placeholder: str, row_groups: int) -> bytes:
 def _placeholder(length: int) -> str:
     pattern = b"".join(hashlib.sha256(b"metastore.digests %d" % i).digest() for i in range(length // 32 + 1))
     return base64.b64encode(pattern[:length]).decode()
-
-
-def _footer_length(name: str, data: bytes | memoryview) -> int:
-    length = int.from_bytes(data[-_TAIL_BYTES:-4], "little") + _TAIL_BYTES
-    if bytes(data[-4:]) != b"PAR1" or length > len(data):
-        raise DamagedObject(name, "it does not end as a Parquet file does")
-    return length
 
 
 def _hex(data: bytes) -> str:
@@ -299,27 +272,28 @@ def _schema_of(ref: ObjectRef, columns: Sequence[str] | None) -> pa.Schema:
     return schema if columns is None else pa.schema([schema.field(name) for name in columns])
 
 
-def _check_limits(ref: ObjectRef, metadata: pq.FileMetaData) -> None:
-    """Refuses before anything is decoded what no writer of ours makes."""
-    groups = [metadata.row_group(i) for i in range(metadata.num_row_groups)]
-    if metadata.num_rows != ref.rows or metadata.num_rows > MAX_ROWS:
-        raise DamagedObject(ref.name, f"{metadata.num_rows} rows where {ref.rows} were named")
-    if len(groups) * metadata.num_columns > MAX_CHUNKS:
-        raise DamagedObject(ref.name, f"{len(groups)} row groups of {metadata.num_columns} columns")
-    size = sum(max(0, group.total_byte_size) for group in groups)
-    if size > MAX_BYTES:
-        raise DamagedObject(ref.name, f"{size} bytes when decoded")
-    if any(group.column(i).has_dictionary_page for group in groups for i in range(group.num_columns)):
-        raise DamagedObject(ref.name, "it has a dictionary")
+def _rows_at_once(ref: ObjectRef, data: bytes, columns: Sequence[str]) -> int:
+    """Checks footer and pages, and gives how many rows may be decoded at once.
+
+    No value is longer than its page, but DELTA_BYTE_ARRAY lets every value of a page be nearly as long: sizes are known
+    only when they are decoded.
+    """
+    footer = read_footer(ref.name, data)
+    if footer.rows != ref.rows:
+        raise DamagedObject(ref.name, f"{footer.rows} rows where {ref.rows} were named")
+    wanted, largest = set(columns), 1
+    for group in footer.groups:
+        sizes = [(chunk.binary, page_bytes(ref.name, data, chunk)) for chunk in group if chunk.name in wanted]
+        largest = max(largest, sum(size for binary, size in sizes if binary))
+    return max(1, min(_BATCH_ROWS, _BATCH_BYTES // largest))
 
 
-def _bounded(ref: ObjectRef, file: pq.ParquetFile, columns: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    # A footer may lie about sizes: what really comes out is counted batch by batch.
-    size = 0
-    for batch in file.iter_batches(_BATCH_ROWS, columns=columns):
+def _bounded(ref: ObjectRef, file: pq.ParquetFile, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+    size, most = 0, most_bytes(ref.length)
+    for batch in file.iter_batches(rows, columns=columns):
         size += batch.nbytes
-        if size > MAX_BYTES:
-            raise DamagedObject(ref.name, f"more than {MAX_BYTES} bytes when decoded")
+        if size > most:
+            raise DamagedObject(ref.name, f"more than {most} bytes when decoded")
         yield batch
 
 

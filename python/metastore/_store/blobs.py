@@ -20,7 +20,7 @@ from obstore.store import LocalStore, from_url
 
 from metastore._store.location import local_path, remote_url
 from metastore._store.replies import Reply
-from metastore.errors import StoreNotReadable, StoreNotWritable, UnsupportedTable
+from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable, UnsupportedTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -50,10 +50,11 @@ class Blobs(Protocol):
             StoreNotReadable: If the store does not answer.
         """
 
-    def get(self, path: str) -> bytes | None:
+    def get(self, path: str, most: int) -> bytes | None:
         """The bytes at a path, None where there are none.
 
         Raises:
+            DamagedObject: If there are more of them than expected at most; they are not read then.
             StoreNotReadable: If the store does not answer.
         """
 
@@ -86,14 +87,18 @@ class ObstoreBlobs:
         below = ((meta["path"].removeprefix(f"{folder}/"), meta) for meta in listed)
         return {name: Stored(meta["size"], meta["last_modified"]) for name, meta in below if "/" not in name}
 
-    def get(self, path: str) -> bytes | None:
+    def get(self, path: str, most: int) -> bytes | None:
         """See `Blobs`."""
         try:
-            return bytes(obstore.get(self._store, path).bytes())
+            found = obstore.get(self._store, path)
+            size = found.meta["size"]
+            if size <= most:
+                return bytes(found.bytes())
         except (FileNotFoundError, NotFoundError):
             return None
         except _ERRORS as e:
             raise StoreNotReadable(self._uri, _reason(e)) from e
+        raise DamagedObject(path, f"it has {size} bytes")
 
     def size(self, path: str) -> int | None:
         """See `Blobs`."""

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from metastore._format.manifest import objects_in
+from metastore._format.manifest import MAX_READ_BYTES, objects_in
 from metastore._format.objects import decode, encode, fresh, kind_of, name_of, reference
 from metastore._format.schemas import DETAILS
 from metastore._store import collect, protocol
@@ -35,6 +35,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 KEEP_SNAPSHOTS = 10
+MAX_OBJECT_BYTES = 4 << 30
 
 _LOG_FILE = re.compile(r"(\d{20})\.json")
 _PAUSE_SECONDS, _LONGEST_PAUSE = 0.01, 2.0
@@ -112,18 +113,22 @@ class Store:
             DamagedObject: If it is missing or not what the reference says.
             StoreNotReadable: If the store does not answer.
         """
-        return decode(ref, self.raw(ref.name), columns)
+        return decode(ref, self.raw(ref.name, ref.length), columns)
 
-    def raw(self, name: str) -> bytes:
+    def raw(self, name: str, most: int = MAX_OBJECT_BYTES) -> bytes:
         """The bytes of an object as they are, not verified.
 
+        Args:
+            name: The object.
+            most: How many bytes it may have.
+
         Raises:
-            DamagedObject: If it is missing.
+            DamagedObject: If it is missing, or larger.
             StoreNotReadable: If the store does not answer.
         """
         kind_of(name)
         blobs = self._blobs()
-        data = blobs.get(f"objects/{name}") if blobs else None
+        data = blobs.get(f"objects/{name}", most) if blobs else None
         if data is None:
             raise DamagedObject(name, f"it is missing in {self.uri}")
         return data
@@ -226,6 +231,13 @@ class Store:
             self._writing = self._reading = blobs
         return self._writing
 
+    def _manifest(self, blobs: Blobs, sequence: int) -> bytes | None:
+        path = f"log/{protocol.log_name(sequence)}"
+        try:
+            return blobs.get(path, MAX_READ_BYTES)
+        except DamagedObject:
+            return b""  # no manifest: as damaged as one without an end, and its number is in use
+
     def _listing(self) -> list[collect.Blob]:
         """All that is stored, with ages by the store's clock where that can be asked."""
         blobs, now = self._blobs(), datetime.now(timezone.utc)
@@ -290,7 +302,7 @@ class Store:
                 names = blobs.names("log") if blobs else {}
                 return [int(match[1]) for match in map(_LOG_FILE.fullmatch, names) if match]
             case protocol.ReadLog(sequence):
-                return blobs.get(f"log/{protocol.log_name(sequence)}") if blobs else None
+                return self._manifest(blobs, sequence) if blobs else None
             case protocol.CreateLog(sequence, data):
                 return self.ensure_writable().create(f"log/{protocol.log_name(sequence)}", data)
             case protocol.Pause(attempt):
@@ -303,7 +315,7 @@ class Store:
 def _probe(uri: str, blobs: Blobs) -> None:
     path = f"log/probe-{uuid.uuid4()}"
     reply, reason = blobs.create(path, b"")
-    if reply is not Reply.CREATED and blobs.get(path) is None:
+    if reply is not Reply.CREATED and blobs.get(path, len(b"again")) is None:
         raise StoreNotWritable(uri, reason)
     reply, _ = blobs.create(path, b"again")
     try:

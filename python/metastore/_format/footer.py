@@ -1,0 +1,195 @@
+"""What a Parquet footer says, checked against what writers of this format make, before a library reads the object."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import TYPE_CHECKING, Any
+
+from metastore._format.thrift import MalformedError, Struct, read_struct
+from metastore.errors import DamagedObject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+MAX_FOOTER_BYTES = 16 << 20
+MAX_ROWS = 1 << 27
+MAX_BYTES = 4 << 30
+FEW_BYTES, MOST_EXPANSION = 256 << 20, 1000
+MAX_CHUNKS = 1 << 16
+MAX_VALUES = 1 << 27
+MAX_PAGE_BYTES = 256 << 20
+MAX_COLUMNS = 1 << 10
+
+_TAIL_BYTES = 8
+_PLAIN, _ZSTD = 0, 6
+_BINARY_TYPES = (6, 7)
+_PAGE_V1, _PAGE_V2 = 0, 3
+_DATA_HEADERS = {_PAGE_V1: 5, _PAGE_V2: 8}
+_ENCODINGS = {0, 3, 5, 6, 7}
+"""PLAIN, RLE, DELTA_BINARY_PACKED, DELTA_LENGTH_BYTE_ARRAY, DELTA_BYTE_ARRAY."""
+
+
+@dataclass(frozen=True)
+class Chunk:
+    """A column of a row group.
+
+    Attributes:
+        leaf: Ordinal of the column among the leaves of the schema.
+        name: Its top-level name.
+        start: Where its pages begin.
+        length: Their bytes.
+        values: How many values, nulls included.
+        binary: Whether its values have no fixed length.
+    """
+
+    leaf: int
+    name: str
+    start: int
+    length: int
+    values: int
+    binary: bool
+
+
+@dataclass(frozen=True)
+class Footer:
+    """A footer within limits.
+
+    Attributes:
+        rows: Of all row groups.
+        groups: The chunks of each row group, in the order of the leaves.
+        texts: Key-values.
+    """
+
+    rows: int
+    groups: tuple[tuple[Chunk, ...], ...]
+    texts: dict[str, str]
+
+
+def most_bytes(length: int) -> int:
+    """How many bytes an object of that length may become when decoded."""
+    return min(MAX_BYTES, FEW_BYTES + MOST_EXPANSION * length)
+
+
+def footer_length(name: str, data: bytes | memoryview) -> int:
+    """Bytes from the start of the footer to the end of the object.
+
+    Raises:
+        DamagedObject: If it does not end as a Parquet file.
+    """
+    length = int.from_bytes(data[-_TAIL_BYTES:-4], "little") + _TAIL_BYTES
+    if bytes(data[-4:]) != b"PAR1" or length > len(data) or length > MAX_FOOTER_BYTES:
+        raise DamagedObject(name, "it does not end as a Parquet file does")
+    return length
+
+
+def read_footer(name: str, data: bytes | memoryview) -> Footer:
+    """The footer of an object.
+
+    Raises:
+        DamagedObject: If it is none, or says what no writer of this format says.
+    """
+    start = len(data) - footer_length(name, data)
+    return _read(name, bytes(data[start:-_TAIL_BYTES]), start)
+
+
+@lru_cache(64)
+def _read(name: str, footer: bytes, end_of_data: int) -> Footer:
+    try:
+        body, _ = read_struct(footer)
+        leaves = list(_leaves(body[2]))
+        groups = tuple(_group(group, leaves, end_of_data) for group in body.get(4, []))
+        texts = {pair[1].decode(): pair.get(2, b"").decode() for pair in body.get(5, [])}
+        found = Footer(body[3], groups, texts)
+        _check(found, body.get(4, []), most_bytes(end_of_data + len(footer)))
+    except (MalformedError, KeyError, TypeError, AttributeError, IndexError, ValueError) as e:
+        raise DamagedObject(name, f"its footer is not one of ours ({e or type(e).__name__})") from e
+    return found
+
+
+def page_bytes(name: str, data: bytes | memoryview, chunk: Chunk) -> int:
+    """Checks the pages of a chunk, and gives the bytes of the largest when decompressed.
+
+    Raises:
+        DamagedObject: If a page is of another kind than writers make, or larger than any.
+    """
+    view = memoryview(data)[chunk.start : chunk.start + chunk.length]
+    at, values, largest = 0, 0, 0
+    try:
+        while at < len(view) and values < chunk.values:
+            size, count, at = _page(view, at)
+            values, largest = values + count, max(largest, size)
+    except (MalformedError, KeyError, IndexError, TypeError, AttributeError) as e:
+        raise DamagedObject(name, f"a page of column {chunk.name} is not one of ours ({e})") from e
+    if values != chunk.values:
+        raise DamagedObject(name, f"{values} values in column {chunk.name} where {chunk.values} were named")
+    return largest
+
+
+def _page(view: memoryview, at: int) -> tuple[int, int, int]:
+    """Bytes when decompressed, number of values and end of the page at a position."""
+    header, start = read_struct(view, at)
+    kind, size, compressed = header[1], header[2], header[3]
+    inner = header[_DATA_HEADERS[kind]]
+    count, encoding = inner[1], inner[2 if kind == _PAGE_V1 else 4]
+    within = 0 <= compressed <= len(view) - start and 0 <= size <= MAX_PAGE_BYTES and count > 0
+    if not within or encoding not in _ENCODINGS:
+        raise MalformedError(f"a page of {size} bytes and {count} values")
+    return size, count, start + compressed
+
+
+def _leaves(elements: list[Struct]) -> Iterator[tuple[str, bool]]:
+    """Name of the top-level field and whether values have no fixed length, by leaf."""
+    if len(elements) > MAX_COLUMNS:
+        raise MalformedError(f"{len(elements)} columns")
+    position = 1
+
+    def walk(top: str | None, depth: int) -> Iterator[tuple[str, bool]]:
+        nonlocal position
+        element = elements[position]
+        position += 1
+        name = element[4].decode()
+        children = element.get(5, 0)
+        if depth > 4 or children < 0:
+            raise MalformedError("columns nest deeply")
+        if not children:
+            yield top or name, element[1] in _BINARY_TYPES
+        for _ in range(children):
+            yield from walk(top or name, depth + 1)
+
+    for _ in range(elements[0][5]):
+        yield from walk(None, 0)
+    if position != len(elements):
+        raise MalformedError("columns that belong to nothing")
+
+
+def _group(group: Struct, leaves: list[tuple[str, bool]], end_of_data: int) -> tuple[Chunk, ...]:
+    columns = group[1]
+    if len(columns) != len(leaves):
+        raise MalformedError("a row group with other columns than the schema")
+    return tuple(
+        _chunk(leaf, name, column[3], end_of_data, binary=binary)
+        for leaf, (column, (name, binary)) in enumerate(zip(columns, leaves, strict=True))
+    )
+
+
+def _chunk(leaf: int, name: str, about: Struct, end_of_data: int, *, binary: bool) -> Chunk:
+    if 11 in about:
+        raise MalformedError("it has a dictionary")
+    if about[4] not in (_PLAIN, _ZSTD):
+        raise MalformedError(f"compression {about[4]}")
+    values, length, start = about[5], about[7], about[9]
+    if not (0 <= values <= MAX_VALUES and length >= 0 and 4 <= start <= end_of_data - length):
+        raise MalformedError(f"column {name} lies outside of it")
+    return Chunk(leaf, name, start, length, values, binary)
+
+
+def _check(footer: Footer, groups: list[Any], most: int) -> None:
+    rows = [group[3] for group in groups]
+    size = sum(max(0, column[3][6]) for group in groups for column in group[1])
+    if not 0 <= footer.rows <= MAX_ROWS or sum(rows) != footer.rows or any(count <= 0 for count in rows):
+        raise MalformedError(f"{footer.rows} rows in row groups of {rows[:5]}")
+    if sum(len(group) for group in footer.groups) > MAX_CHUNKS:
+        raise MalformedError(f"{len(footer.groups)} row groups of {len(footer.groups[0])} columns")
+    if size > most:
+        raise MalformedError(f"{size} bytes when decoded")

@@ -1,0 +1,197 @@
+"""Hostile objects and manifests with right digests: an error that says so, never a crash, a stall or a full memory."""
+
+from __future__ import annotations
+
+import json
+import os
+import random
+import resource
+import signal
+import sys
+import time
+from pathlib import Path
+
+import pyarrow as pa
+import pytest
+
+from format import hostile
+from metastore._format import objects, thrift
+from metastore._format.footer import MAX_PAGE_BYTES, read_footer
+from metastore._format.manifest import Manifest, block_from_footer
+from metastore._format.objects import decode, encode, name_of, reference, unnamed
+from metastore._format.schemas import SKETCHES
+from metastore.errors import DamagedObject, FormatTooNew
+
+KEPT = Path(__file__).parents[1] / "cases" / "hostile"
+BASE = hostile.samples()
+ROWS = {kind: read_footer(kind, data).rows for kind, data in BASE.items()}
+
+
+def in_a_process(work, seconds=60, mebibytes=3072):
+    """Runs work in a process that may die, with little memory and time; what it says on its last line comes back."""
+    reading, writing = os.pipe()
+    process = os.fork()
+    if process == 0:
+        os.close(reading)
+        signal.alarm(seconds)
+        used = int(Path("/proc/self/statm").read_text().split()[0]) * resource.getpagesize()
+        resource.setrlimit(resource.RLIMIT_AS, (used + (mebibytes << 20),) * 2)
+        try:
+            with os.fdopen(writing, "w", 1) as out:
+                work(lambda text: print(text, file=out, flush=True))
+        finally:
+            os._exit(0)
+    os.close(writing)
+    with os.fdopen(reading) as read:
+        said = read.read().splitlines()
+    _, status = os.waitpid(process, 0)
+    return status, said
+
+
+def outcome(kind, data):
+    """What reading it comes to: rows, or the only error that there may be."""
+    try:
+        return decode(hostile.reference_of(kind, data, ROWS[kind]), data).num_rows
+    except DamagedObject:
+        return "damaged"
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="counts memory as Linux does")
+@pytest.mark.parametrize("seed", range(4))
+def test_mutated_objects(seed):
+    def work(say):
+        for number in range(seed * 1_000, seed * 1_000 + 1_000):
+            chance = random.Random(number)
+            kind = chance.choice(sorted(BASE))
+            say(number)
+            outcome(kind, hostile.mutated(BASE[kind], chance))
+        say("survived")
+
+    status, said = in_a_process(work)
+    assert (status, said[-1]) == (0, "survived")
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="as above")
+@pytest.mark.parametrize("path", sorted(KEPT.glob("*.parquet")), ids=lambda path: path.stem)
+def test_kept_objects(path):
+    kind = path.name.partition(".")[0]
+    status, said = in_a_process(lambda say: say(outcome(kind, path.read_bytes())), seconds=10, mebibytes=1024)
+    assert (status, said) == (0, ["damaged"])
+
+
+def test_most_mutations_are_noticed_and_some_are_harmless():
+    found = set()
+    for number in range(60):
+        chance = random.Random(number)
+        kind = chance.choice(sorted(BASE))
+        found.add(outcome(kind, hostile.mutated(BASE[kind], chance)))
+    assert "damaged" in found
+    assert found & set(ROWS.values())
+
+
+def test_few_rows_of_large_values_are_decoded_at_once():
+    table = pa.table({"column": [0] * 40, "file": range(40), "theta": [b"x" * (4 << 20)] * 40}).cast(SKETCHES)
+    data = encode("sketches", table, [40])
+    ref = reference(name_of("sketches", data), data, 40)
+    assert objects._rows_at_once(ref, data, ["theta"]) < 128
+    assert objects._rows_at_once(ref, data, ["column"]) == objects._BATCH_ROWS
+
+
+def struct(*fields):
+    """Thrift's compact protocol: (id, type, bytes)."""
+    data, last = b"", 0
+    for field, kind, content in fields:
+        data, last = data + bytes([(field - last) << 4 | kind]) + content, field
+    return data + b"\0"
+
+
+def varint(number):
+    return bytes([number & 0x7F | 0x80]) + varint(number >> 7) if number > 0x7F else bytes([number])
+
+
+@pytest.mark.parametrize(
+    "data",
+    [
+        b"",
+        b"\x15",
+        b"\x1c" * 100_000,
+        struct((1, 9, b"\xfc" + varint(1 << 31))),
+        struct((1, 8, varint(1 << 40))),
+        struct((1, 5, b"\xff" * 30)),
+        struct((1, 9, b"\x19" * 1_000)),
+        struct((1, 13, b"")),
+    ],
+    ids=range(8),
+)
+def test_thrift_that_lies_is_refused_at_once(data):
+    began = time.monotonic()
+    with pytest.raises(thrift.MalformedError):
+        thrift.read_struct(data)
+    assert time.monotonic() - began < 1
+
+
+def with_page_sizes(data, size):
+    """The object with another uncompressed size in the header of its first page."""
+    header, end = thrift.read_struct(data, 4)
+    old, new = (b"\x15" + varint(value << 1) for value in (header[2], size))
+    return hostile.resized(data, data[4:end], data[4:end].replace(old, new, 1))
+
+
+def test_pages_that_would_fill_the_memory_are_refused():
+    data = with_page_sizes(BASE["summary"], MAX_PAGE_BYTES + 1)
+    ref = hostile.reference_of("summary", data, ROWS["summary"])
+    with pytest.raises(DamagedObject, match=r"a page of 268435457 bytes|lies outside"):
+        decode(ref, data)
+
+
+MANIFEST = {
+    "format": 1, "requires": [], "sequence": 1, "commit": "c", "previous": None, "written_at": "", "writer": "",
+    "table": {"format": "iceberg", "uuid": "u", "location": "l", "name": "n"}, "settings": {"a": 1}, "nodes": [],
+    "blocks": [{"id": "b", "computed": "full", "columns": 0, "files": hostile.ref_json("files"),
+                "summary": [{**hostile.ref_json("summary"), "columns": [0]}]}],
+    "snapshots": [{"id": "1", "analyzed_at": "", "computed": "full", "exact": True, "columns": 0, "files": 1,
+                   "files_total": 1, "rows": 1, "physical_rows": 1, "size_bytes": 1, "live_size_bytes": 1,
+                   "table_files": hostile.ref_json("table-files"), "summary": None, "sketches": None}],
+    "schemas": [[{"key": "1", "path": ["a"], "type": "int", "encoding": "long", "collation": None}]],
+}  # fmt: skip
+
+
+def test_mutated_manifests():
+    assert Manifest.from_bytes(hostile.manifest(MANIFEST)).blocks
+    whole = 0
+    for number in range(3_000):
+        data = hostile.manifest(hostile.changed(MANIFEST, random.Random(number)))
+        try:
+            Manifest.from_bytes(data)
+            whole += 1
+        except (DamagedObject, FormatTooNew):
+            continue
+    assert 0 < whole < 2_000
+
+
+@pytest.mark.parametrize("text", ["[" * 1_000_000, '{"a":' * 100_000, "9" * 100_000, '"\\ud800"', "NaN", "\0", ""])
+def test_json_that_is_none(text):
+    with pytest.raises(DamagedObject):
+        Manifest.from_bytes(hostile.line(text.encode()))
+    with pytest.raises(DamagedObject):
+        block_from_footer(text, hostile.reference_of("files", BASE["files"], 5))
+
+
+@pytest.mark.parametrize(
+    "name", ["../../etc/passwd", "files-../../../../../../../x.parquet", "/etc/passwd", "files", ""]
+)
+@pytest.mark.parametrize("where", ["blocks", "snapshots"])
+def test_names_never_form_paths(name, where):
+    body = json.loads(json.dumps(MANIFEST))
+    body[where][0]["files" if where == "blocks" else "table_files"]["name"] = name
+    with pytest.raises(DamagedObject, match="no name of an object"):
+        Manifest.from_bytes(hostile.manifest(body))
+
+
+def test_an_unnamed_object_with_any_footer_is_damaged():
+    for number in range(300):
+        data = hostile.mutated(BASE["files"], random.Random(number))
+        try:
+            unnamed(name_of("files", data), data)
+        except DamagedObject:
+            continue
