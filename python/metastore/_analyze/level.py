@@ -11,6 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._analyze.coverage import DEPTHS, DamagedBlock
+from metastore._analyze.kernel.stored import width
+from metastore._format.columns import decimal_type, serves
 from metastore._format.objects import decode, unnamed
 from metastore._format.schemas import SUMMARY
 from metastore.errors import DamagedObject
@@ -108,6 +110,7 @@ class Level:
 
     def _known(self, columns: Sequence[Column]) -> Iterator[Known]:
         wanted = {(column.key, column.type): column for column in columns}
+        by_key = {column.key: column for column in columns}
         taken = {key: np.zeros(len(self._live), bool) for key in wanted}
         rows: dict[tuple[str, str], list[pa.Table]] = defaultdict(list)
         thetas: dict[tuple[str, str], list[bytes | None]] = defaultdict(list)
@@ -115,16 +118,18 @@ class Level:
         depth: dict[tuple[str, str], str] = {}
         for indexed, places in zip(self._blocks, self._places, strict=True):
             keys = {
-                ordinal: (column.key, column.type)
+                ordinal: (column.key, by_key[column.key].type)
                 for ordinal, column in enumerate(indexed.block.columns)
-                if (column.key, column.type) in wanted
+                if column.key in by_key and serves(column, by_key[column.key])
             }
             sketches = self._sketches(indexed, keys) if keys else {}
             for ordinal, found in self._summaries(indexed, keys):
                 key = keys[ordinal]
                 chosen, files = _fresh(found, places, taken[key])
-                rows[key].append(chosen)
-                thetas[key].extend(sketches.get((ordinal, file)) for file in files.tolist())
+                narrow = indexed.block.columns[ordinal].type != wanted[key].type
+                rows[key].append(_widened(chosen, wanted[key]) if narrow else chosen)
+                # Sketches of a narrower type hold other hashes of the same values.
+                thetas[key].extend(None if narrow else sketches.get((ordinal, file)) for file in files.tolist())
                 sources[key].append(Source(indexed, ordinal, files))
                 depth.setdefault(key, indexed.block.computed)
         for key, column in wanted.items():
@@ -173,6 +178,18 @@ def _fresh(rows: pa.Table, places: NDArray[np.int64], taken: NDArray[np.bool_]) 
     keep = (live >= 0) & ~taken[live]
     taken[live[keep]] = True
     return rows.filter(pa.array(keep)), files[keep].astype(np.int64)
+
+
+def _widened(rows: pa.Table, column: Column) -> pa.Table:
+    """Rows written under a narrower type: values are stored alike, only their lengths are others."""
+    if decimal_type(column.type) is not None:
+        return rows
+    for name in ("avg_len", "max_len"):
+        place = rows.schema.get_field_index(name)
+        kind = rows.schema.field(place)
+        length = pc.if_else(rows.column(name).is_valid(), pa.scalar(width(column), kind.type), None)
+        rows = rows.set_column(place, kind, length.cast(kind.type))
+    return rows
 
 
 def _details(files: pa.Table) -> dict[tuple[str, str], dict[int, int]]:

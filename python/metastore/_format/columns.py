@@ -14,6 +14,7 @@ _TEXT = re.compile(r"string(?: collate .+)?|(?:char|varchar)\(\d+\)")
 _INTERVAL = re.compile(r"interval (?:year|month|day|hour|minute|second)(?: to (?:month|hour|minute|second))?")
 
 LONG_DECIMAL_DIGITS = 18
+_WIDER = {"tinyint": ("smallint", "int", "bigint"), "smallint": ("int", "bigint"), "int": ("bigint",)}
 
 
 def decimal_type(spark_type: str) -> tuple[int, int] | None:
@@ -103,6 +104,22 @@ class Column:
         if encoding not in ("long", "double", "binary", None) or not isinstance(collation, str | None):
             raise DamagedObject("manifest", "a column has an unknown encoding")
         return cls(key, tuple(path), spark_type, encoding, collation)
+
+
+def serves(stored: Column, wanted: Column) -> bool:
+    """Whether values stored for one column are values of another: the same column, its type equal or widened.
+
+    Example:
+        >>> serves(Column("1", ("a",), "int", "long"), Column("1", ("b",), "bigint", "long"))
+        True
+    """
+    if stored.key != wanted.key or stored.encoding != wanted.encoding or stored.collation != wanted.collation:
+        return False
+    old, new = decimal_type(stored.type), decimal_type(wanted.type)
+    if old and new:
+        return old[1] == new[1] and old[0] <= new[0]
+    widened = wanted.type in _WIDER.get(stored.type, ()) or (stored.type, wanted.type) == ("float", "double")
+    return stored.type == wanted.type or widened
 
 
 def _quoted(part: str) -> str:

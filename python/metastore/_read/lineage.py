@@ -11,12 +11,16 @@ import gzip
 import json
 import logging
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from metastore._tables.iceberg_schema import columns, leaves
+
 if TYPE_CHECKING:
+    from collections.abc import Mapping
     from datetime import datetime
 
+    from metastore._format.columns import Column
     from metastore._read.folder import Folder
 
 _LOG = logging.getLogger(__name__)
@@ -33,12 +37,18 @@ class Lineage:
         current: The id of the snapshot it is at, None where it has none.
         parents: The parent of each snapshot that has not expired.
         log: When which snapshot became current: milliseconds and id, oldest first.
+        references: Branches and tags, by name.
+        schema: The leaves of the table's schema; none where they cannot be read.
+        schemas: The leaves of each snapshot's own schema, as far as they can be read.
     """
 
     uuid: str
     current: str | None
     parents: dict[str, str | None]
     log: tuple[tuple[int, str], ...]
+    references: Mapping[str, str] = field(default_factory=dict)
+    schema: tuple[Column, ...] = ()
+    schemas: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
 
     def ancestors(self, snapshot: str | None) -> tuple[str, ...]:
         """A snapshot and those it came from, newest first."""
@@ -47,6 +57,15 @@ class Lineage:
             found.append(snapshot)
             snapshot = self.parents.get(snapshot)
         return tuple(found)
+
+    def columns(self, snapshot: str | None) -> tuple[Column, ...]:
+        """The leaves of a snapshot's schema, the table's own for the current one; none where they are not known."""
+        return self.schema if snapshot == self.current else self.schemas.get(snapshot or "", ())
+
+    def has_expired_ancestors(self, snapshot: str | None) -> bool:
+        """Whether older ancestors of a snapshot have expired: then they cannot be told by name."""
+        oldest = ([None, *self.ancestors(snapshot)])[-1]
+        return oldest is not None and oldest not in self.parents
 
     def at(self, moment: datetime) -> str | None:
         """The snapshot that was current at a moment."""
@@ -85,12 +104,20 @@ def _newest(names: tuple[str, ...]) -> str | None:
 def _parse(metadata: dict[str, Any]) -> Lineage:
     current = metadata.get("current-snapshot-id")
     snapshots = metadata.get("snapshots") or []
+    schemas = {one.get("schema-id", 0): _leaves(one) for one in metadata.get("schemas") or []}
     return Lineage(
         uuid=metadata["table-uuid"],
         current=None if current in (None, -1) else str(current),
         parents={str(one["snapshot-id"]): _id(one.get("parent-snapshot-id")) for one in snapshots},
         log=tuple((int(one["timestamp-ms"]), str(one["snapshot-id"])) for one in metadata.get("snapshot-log") or []),
+        references={name: str(one["snapshot-id"]) for name, one in (metadata.get("refs") or {}).items()},
+        schema=schemas.get(metadata.get("current-schema-id"), ()),
+        schemas={str(one["snapshot-id"]): schemas.get(one.get("schema-id"), ()) for one in snapshots},
     )
+
+
+def _leaves(schema: dict[str, Any]) -> tuple[Column, ...]:
+    return columns(tuple(leaves(schema)))[0]
 
 
 def _id(value: object) -> str | None:

@@ -59,7 +59,7 @@ def summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scope, zon
         "top_value": None,
         "top_count": None,
         "size_bytes": known.get("compressed_bytes"),
-        "exact": scope.exact and files == scope.files_total and _is_exact(column, known),
+        "exact": scope.exact and files == scope.files_total and (not files or _is_exact(column, known)),
         "distinct_error": known.get("distinct_error"),
         "files": files,
         "files_total": scope.files_total,

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
+from metastore._format.columns import serves
 from metastore._read import own, rows, schemas
 from metastore._read.folder import Folder
 from metastore._read.lineage import lineage
@@ -30,14 +31,22 @@ if TYPE_CHECKING:
 
 A = TypeVar("A", bound=Answer)
 _OWN = "own"
+_NEVER_WRITTEN = "none"
 
 
 @dataclass(frozen=True)
 class Shown:
-    """The snapshot that an answer is about, and whether the table is still there (None: not known)."""
+    """What an answer is about.
+
+    Attributes:
+        snapshot: The analyzed snapshot that answers.
+        current: Whether the table is still there; None where that is not known.
+        columns: The columns of the snapshot asked for, which may have another schema.
+    """
 
     snapshot: Snapshot
     current: bool | None
+    columns: tuple[Column, ...]
 
     def scope(self, count: int | None, files_total: int, *, exact: bool) -> rows.Scope:
         """What the rows of a summary of this snapshot share."""
@@ -93,10 +102,10 @@ class Statistics:
 
     def files(self, at: str | int | datetime | None = None) -> Answer:
         """One row per data file of the table."""
-        if not self._snapshots:
+        shown = self._answering(at, self._snapshots)
+        if shown is None:
             return self._answer(Answer, "files", [])
-        shown = self._at(at)
-        stored, columns = self._stored(shown.snapshot), shown.snapshot.columns
+        stored, columns = self._stored(shown.snapshot), shown.columns
         known = columns_known(stored, columns)
         listed = stored.files.select(["path", "size", "rows", "deleted_rows"]).to_pylist()
         more = zip(stored.partitions, stored.is_covered().tolist(), known.tolist(), strict=True)
@@ -158,12 +167,12 @@ class Statistics:
             NoStatistics: Nothing was analyzed, or only the list of files.
         """
         if name in ("summary", "columns"):
-            self._check_depth(self._at(None).snapshot)
+            self._at(None)
 
     def as_row(self) -> rows.Row:
         """The row of this table among others, as `tables` shows them."""
         identity = self._place.manifest.table if self._place.manifest else None
-        newest = self._at(None) if self._snapshots else None
+        newest = self._answering(None, self._snapshots)
         return {
             "table": self.table,
             "format": identity.format if identity else None,
@@ -191,23 +200,39 @@ class Statistics:
         return found
 
     def _at(self, at: str | int | datetime | None) -> Shown:
-        if not self._snapshots:
-            raise NoStatistics(self.table)
-        by_id = {one.id: one for one in self._snapshots}
-        if at is not None and str(at) in by_id:
-            return self._shown(by_id[str(at)])
-        found = self._lineage
-        wanted = self._id_at(at) if at is not None else (found.current if found else None)
-        ancestors = found.ancestors(wanted) if found else ()
-        snapshot = next((by_id[one] for one in ancestors if one in by_id), None)
-        if snapshot is None and at is not None:
-            raise InvalidArgument("at", f"{at} was not analyzed", f"Analyzed: {', '.join(by_id)}.")
-        return self._shown(snapshot or self._snapshots[-1])
+        """What answers a question about columns."""
+        shown = self._answering(at, [one for one in self._snapshots if one.computed != "files" or not one.files_total])
+        if shown is None:
+            only_files = any(one.files_total for one in self._snapshots)
+            raise NoStatistics(
+                self.table, detail="of columns, for this snapshot or its ancestors" if only_files else ""
+            )
+        return shown
 
-    def _shown(self, snapshot: Snapshot) -> Shown:
-        return Shown(snapshot, self._is_current(snapshot))
+    def _answering(self, at: str | int | datetime | None, among: Sequence[Snapshot]) -> Shown | None:
+        """The snapshot asked for, if it was analyzed, else its newest analyzed ancestor.
+
+        Of ancestors that have expired only the manifest knows: the newest of them is taken.
+        """
+        if not self._snapshots:
+            return None
+        found, by_id = self._lineage, {one.id: one for one in among}
+        wanted = self._id_at(at) if at is not None else found.current if found else self._snapshots[-1].id
+        if at is not None and wanted not in by_id and (found is None or wanted not in found.parents):
+            known = ", ".join(one.id for one in self._snapshots)
+            raise InvalidArgument("at", f"{at} was not analyzed", f"Analyzed: {known}.")
+        ancestors = found.ancestors(wanted) if found and wanted else (wanted or _NEVER_WRITTEN,)
+        snapshot = next((by_id[one] for one in ancestors if one in by_id), None)
+        if snapshot is None and found is not None and found.has_expired_ancestors(wanted):
+            snapshot = next((one for one in reversed(among) if one.id not in found.parents), None)
+        if snapshot is None:
+            return None
+        columns = found.columns(wanted) if found else ()
+        return Shown(snapshot, self._is_current(snapshot), columns or snapshot.columns)
 
     def _id_at(self, at: str | int | datetime) -> str | None:
+        if self._lineage is not None and str(at) in self._lineage.references:
+            return self._lineage.references[str(at)]
         if str(at).isdecimal():
             return str(at)
         try:
@@ -223,10 +248,6 @@ class Statistics:
     def _is_current(self, snapshot: Snapshot) -> bool | None:
         return None if self._lineage is None else snapshot.id == self._lineage.current
 
-    def _check_depth(self, snapshot: Snapshot) -> None:
-        if snapshot.computed == "files":
-            raise NoStatistics(self.table, detail="but a list of its files")
-
     def _stored(self, snapshot: Snapshot) -> StoredFiles:
         assert self._place.manifest is not None  # noqa: S101 - a snapshot came from it
         return stored_files(self._store, self._place.manifest, snapshot)
@@ -236,26 +257,27 @@ class Statistics:
 
     def _column_rows(self, column: str | None, file: str | None, shown: Shown) -> list[rows.Row]:
         snapshot = shown.snapshot
-        self._check_depth(snapshot)
-        wanted = [named(snapshot.columns, column, self.table)] if column else snapshot.columns
+        wanted = [named(shown.columns, column, self.table)] if column else shown.columns
         stored = self._stored(snapshot)
         paths = stored.files.column("path").to_pylist()
         if file is not None:
             stored = stored.only(paths.index(file) if file in paths else -2)
-        found = statistics(self._store, stored, snapshot.columns, wanted).to_pylist()
-        return [self._column_row(row, paths[row["file"]], snapshot.columns[row["column"]]) for row in found]
+        found = statistics(self._store, stored, shown.columns, wanted).to_pylist()
+        return [self._column_row(row, paths[row["file"]], shown.columns[row["column"]]) for row in found]
 
     def _of_table(self, shown: Shown) -> list[rows.Row]:
         snapshot = shown.snapshot
-        self._check_depth(snapshot)
         stored = self._store.get(snapshot.summary).to_pylist() if snapshot.summary else []
-        found = {row["column"]: row for row in stored}
+        found = {snapshot.columns[row["column"]].key: row for row in stored}
+        written = {column.key: column for column in snapshot.columns}
         scope = shown.scope(snapshot.rows, snapshot.files_total, exact=snapshot.exact)
-        return [self._summary_row(column, found.get(i), scope) for i, column in enumerate(snapshot.columns)]
+        return [
+            self._summary_row(column, found.get(column.key) if _holds(written.get(column.key), column) else None, scope)
+            for column in shown.columns
+        ]
 
     def _of_file(self, file: str, shown: Shown) -> list[rows.Row]:
-        columns = shown.snapshot.columns
-        self._check_depth(shown.snapshot)
+        columns = shown.columns
         stored = self._stored(shown.snapshot)
         paths = stored.files.column("path").to_pylist()
         if file not in paths:
@@ -314,6 +336,10 @@ def tables_at(location: str) -> Answer:
         raise TableNotFound(location)
     described = [Statistics(place).as_row() for place in places_in(root)]
     return Answer("tables", location, *_shape("tables", described))
+
+
+def _holds(written: Column | None, wanted: Column) -> bool:
+    return written is not None and serves(written, wanted)
 
 
 def _live(file: Mapping[str, Any]) -> int | None:

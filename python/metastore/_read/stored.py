@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore._format.columns import serves
 from metastore._format.manifest import COMPUTED
 from metastore._format.schemas import SUMMARY
-from metastore._read.matching import serves
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

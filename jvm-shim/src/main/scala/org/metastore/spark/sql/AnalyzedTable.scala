@@ -26,14 +26,17 @@ final class AnalyzedTable private (val name: String, val table: LakeTable, val s
   }
 
   /**
-   * The analyzed snapshot that answers for the snapshot asked for: itself, else its nearest ancestor.
+   * The analyzed snapshot that answers for the snapshot asked for: itself, else its nearest ancestor. Of ancestors that
+   * have expired only the manifest knows: the newest of them is taken.
    *
    * @param holds which analyzed snapshots can answer
    */
   def analyzed(asked: Option[String], holds: Snapshot => Boolean): Option[Snapshot] = manifest.flatMap { known =>
     val usable = known.snapshots.filter(holds).map(s => s.id -> s).toMap
     val ids = asked.fold(Iterator.empty: Iterator[String])(table.lineage) ++ Iterator(AnalyzedTable.NeverWritten).filter(_ => asked.isEmpty)
-    ids.flatMap(usable.get(_)).take(1).toList.headOption
+    def expired = asked.filter(table.hasExpiredAncestors)
+      .flatMap(_ => known.snapshots.reverseIterator.find(s => usable.contains(s.id) && table.hasExpired(s.id)))
+    ids.flatMap(usable.get(_)).take(1).toList.headOption.orElse(expired)
   }
 
   /** As `analyzed`, raising METASTORE_NO_STATISTICS. Statistics of file lists alone say nothing about columns. */

@@ -27,6 +27,11 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     Iterator.iterate(bySnapshotId(snapshot))(_.flatMap(s => Option(call[java.lang.Long](s, "parentId")))
       .flatMap(parent => bySnapshotId(parent.toString))).takeWhile(_.isDefined).map(s => id(s.get))
 
+  override def hasExpired(snapshot: String): Boolean = bySnapshotId(snapshot).isEmpty
+
+  override def hasExpiredAncestors(snapshot: String): Boolean = lineage(snapshot).toSeq.lastOption.flatMap(bySnapshotId)
+    .exists(oldest => call[java.lang.Long](oldest, "parentId") != null)
+
   override def snapshot(text: String): Option[String] = bySnapshotId(text).map(id).orElse(reference(text))
 
   override def snapshotAt(micros: Long): Option[String] = {

@@ -33,6 +33,12 @@ trait LakeTable {
   /** The snapshot itself and those it was made from, newest first. */
   def lineage(snapshot: String): Iterator[String]
 
+  /** Whether the table no longer knows a snapshot, as it happens to old ones. */
+  def hasExpired(snapshot: String): Boolean = false
+
+  /** Whether older ancestors of a snapshot have expired: `lineage` ends before them. */
+  def hasExpiredAncestors(snapshot: String): Boolean = false
+
   /** The snapshot called `text`: an id, or a name that the format gives to snapshots. */
   def snapshot(text: String): Option[String]
 
