@@ -80,6 +80,7 @@ class _Files:
         self._numbers: NDArray[np.int64] | None = None if counts is None else counts[0] - counts[1] - counts[2]
         # Files that surely hold no value say nothing of values.
         self._holding = np.ones(self._length, np.bool_) if self._numbers is None else self._numbers > 0
+        self._held = self._table if self._holding.all() else self._table.filter(pa.array(self._holding))
 
     def total(self, name: str) -> int | None:
         values = self._known(name)
@@ -135,7 +136,7 @@ class _Files:
         name = f"percentiles_{self._column.encoding}"
         if self._numbers is None or name not in self._table.column_names:
             return None
-        lists = self._table.column(name).filter(pa.array(self._holding)).combine_chunks()
+        lists = self._held.column(name).combine_chunks()
         if not len(lists) or lists.null_count or set(pc.list_value_length(lists).unique().to_pylist()) != {101}:
             return None
         if len(lists) == 1:
@@ -168,7 +169,7 @@ class _Files:
     def _of_holding(self, name: str) -> list[Any]:
         if name not in self._table.column_names:
             return [None] * int(self._holding.sum())
-        return list(self._table.column(name).filter(pa.array(self._holding)).to_pylist())
+        return list(self._held.column(name).to_pylist())
 
     def _known(self, name: str) -> NDArray[np.int64] | None:
         if name not in self._table.column_names or self._table.column(name).null_count:
@@ -178,7 +179,7 @@ class _Files:
     def _doubles(self, name: str) -> NDArray[np.float64] | None:
         if name not in self._table.column_names:
             return None
-        values = self._table.column(name).filter(pa.array(self._holding))
+        values = self._held.column(name)
         return None if values.null_count else np.asarray(values.to_numpy(), dtype=np.float64)
 
 

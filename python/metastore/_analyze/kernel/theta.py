@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Sequence
 
     from metastore._analyze.kernel.murmur import Words
 
@@ -24,9 +24,10 @@ ALL = 1 << 63  # a sketch with this threshold holds the hash of every value
 
 _VERSION, _FAMILY = 3, 3
 _SEED_HASH = 0x93CC  # of seed 9001
-_EMPTY, _FLAGS = 0x04, 0x1A  # compact, ordered, read-only
+_EMPTY, _ORDERED, _FLAGS = 0x04, 0x10, 0x1A  # the last: compact, ordered, read-only
 _HEAD = struct.Struct("<BBBBBBH")
 _PENDING = 32 * NOMINAL
+_FEWEST, _SHARE = 16, 3
 
 
 @dataclass(frozen=True)
@@ -94,7 +95,8 @@ class Theta:
         threshold = struct.unpack_from("<Q", data, 16)[0] if longs > 2 else ALL
         if len(data) < 8 * (longs + count) or not 0 < threshold <= ALL:
             raise ValueError("a theta sketch that is cut short")
-        return cls(np.frombuffer(data, dtype="<u8", count=count, offset=8 * longs).astype(np.uint64), threshold)
+        hashes = np.frombuffer(data, dtype="<u8", count=count, offset=8 * longs).astype(np.uint64, copy=False)
+        return cls(hashes if flags & _ORDERED else np.sort(hashes), threshold)
 
     def trimmed(self, nominal: int) -> Theta:
         """The sketch with at most `nominal` hashes, for small files."""
@@ -161,10 +163,28 @@ def union(sketches: Iterable[Theta]) -> Theta:
         >>> union([one, two, one]).estimate
         2.0
     """
+    given = list(sketches)
+    found = _of_first_hashes(given) if given else EMPTY
+    if found is not None:
+        return found
     builder = ThetaBuilder()
-    for sketch in sketches:
+    for sketch in given:
         builder.add(sketch.hashes, sketch.threshold)
     return builder.finish()
+
+
+def _of_first_hashes(sketches: Sequence[Theta]) -> Theta | None:
+    """The union from a few hashes of each sketch; None where they share too many."""
+    count = max(_SHARE * NOMINAL // len(sketches), _FEWEST)
+    # Hashes ascend: the smallest of all are among the first of each, up to the least that is left out here.
+    left_out = [int(sketch.hashes[count]) for sketch in sketches if len(sketch.hashes) > count]
+    threshold = min(sketch.threshold for sketch in sketches)
+    below = min([threshold, *left_out])
+    hashes = np.concatenate([sketch.hashes[:count] for sketch in sketches])
+    hashes = distinct(hashes[hashes < np.uint64(below)])
+    if len(hashes) > NOMINAL:
+        return Theta(hashes[:NOMINAL], int(hashes[NOMINAL]))
+    return Theta(hashes, threshold) if below == threshold else None
 
 
 def distinct(hashes: Words) -> Words:
