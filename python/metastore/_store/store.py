@@ -315,8 +315,10 @@ class Store:
 def _probe(uri: str, blobs: Blobs) -> None:
     path = f"log/probe-{uuid.uuid4()}"
     reply, reason = blobs.create(path, b"")
-    if reply is not Reply.CREATED and blobs.get(path, len(b"again")) is None:
-        raise StoreNotWritable(uri, reason)
+    if blobs.get(path, len(b"again")) is None:
+        raise StoreNotWritable(uri, reason or "what was written cannot be read")
+    if path.removeprefix("log/") not in blobs.names("log"):
+        raise StoreNotWritable(uri, "what was written is not listed", "Use a store whose listings are up to date.")
     reply, _ = blobs.create(path, b"again")
     try:
         blobs.delete(path)
