@@ -3,6 +3,7 @@ from __future__ import annotations
 import random
 from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
 from metastore._format.columns import Column
@@ -169,3 +170,17 @@ def test_a_damaged_block_is_left_out_of_merging(store, tmp_path, kind):
     manifest = merged(of(*blocks), store, at_most=1)
     assert [one.files.rows for one in manifest.blocks] == [1, 3]
     assert manifest.blocks[0] == blocks[1]
+
+
+@pytest.mark.parametrize("kind", ["files", "summary"])
+@pytest.mark.parametrize("ordinal", [-1, 1, 2**31 - 1])
+def test_ordinals_that_lie_leave_a_block_out_of_merging(store, kind, ordinal):
+    made, others = block(store, ["a"]), [block(store, [path]) for path in "bc"]
+    ref = made.files if kind == "files" else made.summary[0].object
+    rows = store.get(ref)
+    place = rows.schema.get_field_index("file")
+    lying = rows.set_column(place, rows.schema.field(place), pa.array([ordinal] * rows.num_rows, pa.int32()))
+    wrong = store.put(kind, lying, [rows.num_rows])
+    changed = {"files": wrong} if kind == "files" else {"summary": (replace(made.summary[0], object=wrong),)}
+    manifest = merged(of(replace(made, **changed), *others), store, at_most=1)
+    assert sorted(one.files.rows for one in manifest.blocks) == [1, 2]

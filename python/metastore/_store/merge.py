@@ -120,7 +120,15 @@ def _merged(manifest: Manifest, store: Store, at_most: int, damaged: set[str]) -
 
 def _source(block: Block, store: Store) -> _Source:
     with _damage_of(block):
-        return _Source(block, store.get(block.files))
+        files = store.get(block.files)
+        if sorted(files["file"].to_pylist()) != list(range(files.num_rows)):
+            raise DamagedObject(block.files.name, "its ordinals are not 0, 1, 2, …")
+        return _Source(block, files)
+
+
+def _refuse_ordinals(ref: ObjectRef, ordinals: np.ndarray, files: int) -> None:
+    if len(ordinals) and (ordinals.min() < 0 or ordinals.max() >= files):
+        raise DamagedObject(ref.name, f"it has rows of data files that are not among {files}")
 
 
 @contextmanager
@@ -252,6 +260,7 @@ def _rows_of(
             if not set(columns).isdisjoint(ref.columns):
                 with _damage_of(source.block):
                     rows = read(ref.object)
+                    _refuse_ordinals(ref.object, rows["file"].to_numpy(), len(by_old))
                 rows = rows.filter(pc.is_in(rows["column"], wanted))
                 files = by_old[rows["file"].to_numpy()]
                 parts.append(rows.set_column(1, rows.schema.field(1), pa.array(files)).filter(pa.array(files >= 0)))
