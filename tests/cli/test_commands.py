@@ -132,6 +132,7 @@ def test_a_newer_format_is_one_clear_line(run, location):
         (["sumary", "x"], "No such command"),
         (["summary", "db.t", "--conf", "novalue"], "not of the form KEY=VALUE"),
         (["analyze", "/some/where"], "is a location"),
+        (["gc", "db.t"], "is a name"),
         (["analyze", "db.t", "--columns", ""], "has an empty name"),
         (["analyze", "db.t", "--columns", "a,"], "has an empty name"),
         (["demo", "--scale", "0"], "--scale: 0 is not between"),

@@ -100,6 +100,18 @@ def ref_json(kind: str) -> dict[str, Any]:
     }
 
 
+MANIFEST = {
+    "format": 1, "requires": [], "sequence": 1, "commit": "c", "previous": None, "written_at": "", "writer": "",
+    "table": {"format": "iceberg", "uuid": "u", "location": "l", "name": "n"}, "settings": {"a": 1}, "nodes": [],
+    "blocks": [{"id": "b", "computed": "full", "columns": 0, "files": ref_json("files"),
+                "summary": [{**ref_json("summary"), "columns": [0]}]}],
+    "snapshots": [{"id": "1", "analyzed_at": "", "computed": "full", "exact": True, "columns": 0, "files": 1,
+                   "files_total": 1, "rows": 1, "physical_rows": 1, "size_bytes": 1, "live_size_bytes": 1,
+                   "table_files": ref_json("table-files"), "summary": None, "sketches": None}],
+    "schemas": [[{"key": "1", "path": ["a"], "type": "int", "encoding": "long", "collation": None}]],
+}  # fmt: skip
+
+
 def line(text: bytes) -> bytes:
     """A text as the line of a manifest, with its digest."""
     first = text + b"\n"

@@ -144,23 +144,11 @@ def test_pages_that_would_fill_the_memory_are_refused():
         decode(ref, data)
 
 
-MANIFEST = {
-    "format": 1, "requires": [], "sequence": 1, "commit": "c", "previous": None, "written_at": "", "writer": "",
-    "table": {"format": "iceberg", "uuid": "u", "location": "l", "name": "n"}, "settings": {"a": 1}, "nodes": [],
-    "blocks": [{"id": "b", "computed": "full", "columns": 0, "files": hostile.ref_json("files"),
-                "summary": [{**hostile.ref_json("summary"), "columns": [0]}]}],
-    "snapshots": [{"id": "1", "analyzed_at": "", "computed": "full", "exact": True, "columns": 0, "files": 1,
-                   "files_total": 1, "rows": 1, "physical_rows": 1, "size_bytes": 1, "live_size_bytes": 1,
-                   "table_files": hostile.ref_json("table-files"), "summary": None, "sketches": None}],
-    "schemas": [[{"key": "1", "path": ["a"], "type": "int", "encoding": "long", "collation": None}]],
-}  # fmt: skip
-
-
 def test_mutated_manifests():
-    assert Manifest.from_bytes(hostile.manifest(MANIFEST)).blocks
+    assert Manifest.from_bytes(hostile.manifest(hostile.MANIFEST)).blocks
     whole = 0
     for number in range(3_000):
-        data = hostile.manifest(hostile.changed(MANIFEST, random.Random(number)))
+        data = hostile.manifest(hostile.changed(hostile.MANIFEST, random.Random(number)))
         try:
             Manifest.from_bytes(data)
             whole += 1
@@ -182,7 +170,7 @@ def test_json_that_is_none(text):
 )
 @pytest.mark.parametrize("where", ["blocks", "snapshots"])
 def test_names_never_form_paths(name, where):
-    body = json.loads(json.dumps(MANIFEST))
+    body = json.loads(json.dumps(hostile.MANIFEST))
     body[where][0]["files" if where == "blocks" else "table_files"]["name"] = name
     with pytest.raises(DamagedObject, match="no name of an object"):
         Manifest.from_bytes(hostile.manifest(body))

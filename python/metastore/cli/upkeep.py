@@ -24,7 +24,7 @@ def verify(location: Location, table: Table = None, *, json: Json = False) -> No
         import metastore  # noqa: PLC0415 - pyarrow is slow to import
         from metastore.display.cells import size  # noqa: PLC0415 - as above
 
-        found = metastore.verify(location, table)
+        found = metastore.verify(_checked(location), table)
         output.answer(found)
         wrong = sum(1 for row in found if row["state"] != "ok")
         total = size(sum(row["size"] for row in found))
@@ -43,7 +43,7 @@ def gc(
 
         if grace_days < 0:
             raise InvalidArgument("--grace-days", f"{grace_days:g} is less than 0")
-        found = metastore.gc(location, table, delete=delete, grace_days=grace_days)
+        found = metastore.gc(_checked(location), table, delete=delete, grace_days=grace_days)
         output.answer(found)
         total = f"{len(found)} files of {size(sum(row['size'] for row in found))}"
         output.note(f"{total} deleted" if delete else f"{total} can be deleted: metastore gc --delete")
@@ -54,4 +54,13 @@ def compact(location: Location, table: Table = None, *, json: Json = False) -> N
     with reporting(as_json=json) as output:
         import metastore  # noqa: PLC0415 - pyarrow is slow to import
 
-        output.facts("compact", metastore.compact(location, table))
+        output.facts("compact", metastore.compact(_checked(location), table))
+
+
+def _checked(location: str) -> str:
+    from metastore._texts import is_location  # noqa: PLC0415 - as above
+
+    if not is_location(location):
+        hint = "These verbs work without Spark: `SELECT location FROM metastore.tables()` tells where a table is."
+        raise InvalidArgument("location", f"{location} is a name", hint)
+    return location
