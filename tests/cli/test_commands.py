@@ -21,6 +21,7 @@ from metastore.cli.checks import BROKEN, OK
 from metastore.cli.output import reporting
 from metastore.errors import InvalidArgument
 from read.stores import metadata
+from store import s3
 
 pytest_plugins = ["read.conftest"]
 
@@ -225,6 +226,21 @@ def test_doctor_finds_a_store_that_is_no_folder(run, healthy, monkeypatch, tmp_p
     found = findings(run, code=1)["store"]
     assert found["state"] == BROKEN
     assert found["fix"]
+
+
+def test_doctor_tries_a_store_on_s3_with_the_credentials_of_spark(run, healthy, monkeypatch, tmp_path):
+    with s3.running() as address:
+        keys = {"access.key": s3.KEY, "secret.key": s3.SECRET, "endpoint": address, "endpoint.region": "us-east-1"}
+        lines = [f"spark.hadoop.fs.s3a.{key} {value}" for key, value in keys.items()]
+        (tmp_path / "spark-defaults.conf").write_text("\n".join(lines))
+        monkeypatch.setenv("SPARK_CONF_DIR", str(tmp_path))
+        for bucket, state in ((s3.BUCKET, OK), ("nowhere", BROKEN)):
+            monkeypatch.setenv("METASTORE_STORE", f"s3a://{bucket}/central")
+            done = run("doctor", "--json", code=int(state == BROKEN))
+            assert s3.SECRET not in done.stdout + done.stderr
+            found = {one["check"]: one for one in json.loads(done.stdout)["findings"]}["store"]
+            assert found["state"] == state
+            assert found["fix"] or state == OK
 
 
 def test_doctor_is_content_with_this_environment(run, healthy):

@@ -175,6 +175,7 @@ def store(location: str | None) -> Finding:
     from metastore import settings as registry  # noqa: PLC0415 - as above
     from metastore._read.folder import Folder  # noqa: PLC0415 - as above
     from metastore._store import Store  # noqa: PLC0415 - as above
+    from metastore._store.access import access_to  # noqa: PLC0415 - as above
     from metastore._store.location import beside  # noqa: PLC0415 - as above
 
     try:
@@ -184,7 +185,8 @@ def store(location: str | None) -> Finding:
         if location is not None and not Folder(location).exists():
             return Finding("store", BROKEN, f"there is nothing at {location}", "Check the address.")
         where = root or beside(str(location))
-        opened = Store.open(where, writable=True)
+        hadoop = {key.removeprefix("spark.hadoop."): value for key, value in spark_defaults().items()}
+        opened = Store.open(where, access=access_to(where, hadoop.get), writable=True)
         opened.read()
         opened.ensure_writable()
     except MetastoreError as error:
