@@ -116,6 +116,22 @@ def test_a_torn_manifest_gives_way_to_the_one_before(store):
     assert set(bounds(store, store.read())) == {(path, key) for path in "ac" for key in "01"}
 
 
+def test_what_is_larger_than_any_manifest_is_not_read(store):
+    first = store.commit(TABLE, adding(block(store, ["a"])))
+    with manifest_file(store, 2).open("wb") as file:
+        file.truncate(1 << 40)  # a hole: more than any memory
+    assert store.read() == first
+    assert store.commit(TABLE, adding(block(store, ["b"]))).sequence == 3
+
+
+def test_an_object_that_grew_is_not_read(store, tmp_path):
+    ref = store.put("sketches", SKETCH, [1])
+    with (tmp_path / "t/_metastore/objects" / ref.name).open("ab") as file:
+        file.truncate(1 << 40)
+    with pytest.raises(DamagedObject, match="bytes"):
+        store.get(ref)
+
+
 def test_no_manifest_is_whole(store):
     store.commit(TABLE, adding())
     manifest_file(store, 1).write_bytes(b"")
