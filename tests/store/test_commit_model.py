@@ -172,7 +172,7 @@ def keeping_the_newest_alone(monkeypatch):
 
 
 def forgetting_details(monkeypatch):
-    def named_by(number):
+    def named_by(number, _):
         data = yield ReadLog(number)
         return collect.names_in(data)
 

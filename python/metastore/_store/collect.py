@@ -100,8 +100,9 @@ def find(grace: float) -> Generator[Any, Any, Garbage]:
     log = {int(match[1]): blob for blob in stored if (match := _LOG_FILE.fullmatch(blob.path))}
     kept = _kept({number: blob.age for number, blob in log.items()}, grace)
     named: set[str] = set()
+    followed: set[str] = set()
     for number in kept:
-        named |= yield from _named_by(number)
+        named |= yield from _named_by(number, followed)
     old = [blob for blob in stored if blob.age > grace]
     victims = [blob for blob in old if _is_ours(blob.path) and blob.path.removeprefix("objects/") not in named]
     victims += [log[number] for number in sorted(log.keys() - kept)]
@@ -127,15 +128,17 @@ def _kept(ages: Mapping[int, float], grace: float) -> set[int]:
     return {number for number in numbers if number >= lowest}
 
 
-def _named_by(number: int) -> Generator[Any, Any, set[str]]:
+def _named_by(number: int, followed: set[str]) -> Generator[Any, Any, set[str]]:
+    """Names in a manifest and in its `files` objects, except in those that were followed before."""
     data = yield ReadLog(number)
     if data is None:
         raise CollectionRefused(f"{log_name(number)} is listed and cannot be read")
     try:
         manifest = Manifest.from_bytes(data, log_name(number))
         named = names_in(data)
-        for block in manifest.blocks:
-            named |= yield ReadDetails(block.files)
+        for files in (block.files for block in manifest.blocks if block.files.name not in followed):
+            named |= yield ReadDetails(files)
+            followed.add(files.name)
     except DamagedObject as e:
         raise CollectionRefused(e.message.rstrip(".")) from e
     return named
