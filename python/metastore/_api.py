@@ -48,14 +48,16 @@ _DEPTHS = ("full", "footer", "files")
 configure = session.configure
 
 
-def analyze(
+def analyze(  # noqa: PLR0913 - the parts of a statement
     spark: SparkSession,
     table: str,
     columns: Sequence[str] | None = None,
     partition: Mapping[str, Any] | None = None,
     progress: bool | Progress = True,  # noqa: FBT001, FBT002 - part of the public interface
     depth: str = "full",
+    *,
     statistics: Sequence[Statistic] = (),
+    ranks: bool | Sequence[str] = False,
 ) -> AnalyzeReport:
     """Computes the statistics of a table, of what changed since the last time.
 
@@ -67,6 +69,7 @@ def analyze(
         progress: Whether to show progress on stderr.
         depth: "full" reads data; "footer" takes counts and bounds from Parquet footers; "files" lists files.
         statistics: User-defined statistics (`metastore.statistic`) to compute besides those that are installed.
+        ranks: True for the exact ranks of all columns, or names of columns: their quantiles are exact then.
 
     Returns:
         What was done, and what was left out and why.
@@ -91,9 +94,13 @@ def analyze(
         raise InvalidArgument("columns", "a list of names is expected")
     if columns is not None and not columns:
         raise InvalidArgument("columns", "the list of names is empty", "Leave it out for all columns.")
-    if statistics and depth != "full":
-        raise InvalidArgument("statistics", f"depth {depth!r} does not read the values that they are made of")
+    for name, given in (("statistics", statistics), ("ranks", ranks)):
+        if given and depth != "full":
+            raise InvalidArgument(name, f"depth {depth!r} does not read the values that they are made of")
     if statements.is_connect(spark):
+        if ranks:
+            hint = "Name the columns in spark.metastore.ranks.columns or the table property metastore.ranks.columns."
+            raise InvalidArgument("ranks", "an ANALYZE statement does not take it", hint)
         if statistics:
             reason = "a Connect server does not take functions"
             raise InvalidArgument("statistics", reason, "Install them on the server as an entry point.")
@@ -107,6 +114,7 @@ def analyze(
         partition=partition,
         progress=progress,
         statistics=statistics,
+        ranks=ranks,
     )
 
 

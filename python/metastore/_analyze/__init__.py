@@ -29,6 +29,7 @@ def run(  # noqa: PLR0913 - the parts of a statement
     partition: Mapping[str, Any] | None = None,
     progress: bool | Progress = False,
     statistics: Sequence[Statistic] = (),
+    ranks: bool | Sequence[str] = False,
 ) -> AnalyzeReport:
     """Analyze a table as an `ANALYZE TABLE` statement says.
 
@@ -41,6 +42,7 @@ def run(  # noqa: PLR0913 - the parts of a statement
         partition: `PARTITION`: partition column to value.
         progress: Whether to show progress on stderr, or what to tell it.
         statistics: User-defined statistics to compute besides those installed.
+        ranks: Whether all columns get exact ranks, or which.
 
     Returns:
         What was done.
@@ -57,4 +59,8 @@ def run(  # noqa: PLR0913 - the parts of a statement
 
     depth = "files" if noscan else "full" if all_columns or columns is not None else "footer"
     wanted = None if columns is None else tuple(columns)
-    return analyze(spark, Statement(table, wanted, dict(partition or {}), depth, tuple(statistics)), progress)
+    statement = Statement(
+        *(table, wanted, dict(partition or {}), depth, tuple(statistics)),
+        ranks=ranks if isinstance(ranks, bool) else tuple(ranks),
+    )
+    return analyze(spark, statement, progress)

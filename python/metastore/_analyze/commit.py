@@ -196,9 +196,16 @@ class Change:
         kept = tuple(block for block in start.blocks if block.id not in self._dropped)
         added = tuple(block for block in self._blocks if block.id not in self.base | self._dropped)
         others = (entry for entry in start.snapshots if entry.id != self._snapshot.id)
+        snapshot = self._with_ranks(start)
         own = newest_versions(block.statistics for block in kept + added)
         settings = {**self._settings, "statistics": own} if own else self._settings
-        return replace(start, blocks=kept + added, snapshots=(*others, self._snapshot), settings=settings)
+        return replace(start, blocks=kept + added, snapshots=(*others, snapshot), settings=settings)
+
+    def _with_ranks(self, start: Manifest) -> Snapshot:
+        """The entry with the ranks that another writer committed for the same snapshot meanwhile."""
+        mine = self._snapshot
+        same = (entry for entry in start.snapshots if (entry.id, entry.columns) == (mine.id, mine.columns))
+        return mine if mine.ranks else replace(mine, ranks=next((entry.ranks for entry in same), ()))
 
 
 def snapshot_id(facts: TableFacts) -> str:

@@ -17,6 +17,8 @@ from metastore._analyze.failures import cause_of
 from metastore._analyze.hadoop import hadoop_settings
 from metastore._analyze.own_level import shipped
 from metastore._analyze.progress import Progress, progress_of
+from metastore._analyze.ranked import Asked, Ranking
+from metastore._analyze.ranks import RankJobs
 from metastore._analyze.report import AnalyzeReport
 from metastore._analyze.request import FULL, Request, resolve
 from metastore._analyze.table.written import Options
@@ -61,6 +63,7 @@ class Statement:
         partition: Partition column to value.
         depth: `full`, `footer` or `files`.
         statistics: User-defined statistics passed by the caller.
+        ranks: Whether all columns get exact ranks, or which.
     """
 
     table: str
@@ -68,6 +71,7 @@ class Statement:
     partition: Mapping[str, Any]
     depth: str
     statistics: tuple[Statistic, ...] = ()
+    ranks: Asked = False
 
 
 def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress) -> AnalyzeReport:  # noqa: FBT001 - passed on
@@ -100,7 +104,7 @@ def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress
     statistics, unusable = chosen(statement.statistics) if statement.depth == FULL else ((), {})
     shown = progress_of(progress, facts.name)
     try:
-        run = _Run(spark, facts, request, shown, statistics)
+        run = _Run(spark, facts, request, shown, statistics, statement.ranks)
         run.note_failures(unusable)
         run.until_current()
     finally:
@@ -118,6 +122,7 @@ class _Run:
         request: Request,
         progress: Progress,
         statistics: Sequence[Statistic],
+        ranks: Asked,
     ) -> None:
         packed, self._failed = shipped(statistics)
         self._statistics = [one for one in statistics if one.name not in self._failed]
@@ -131,6 +136,7 @@ class _Run:
         access = access_to(uri, hadoop_settings(spark))
         self._store = Store.open(uri, access=access, writable=True)
         destination = Destination(uri, self._identity, SETTINGS, _BUDGET, packed, access)
+        self._ranking = Ranking(RankJobs(spark, facts, uri, access), request, ranks, self._store)
         self._runner = Runner(spark, facts, self._store, destination, progress)
         self._outcome = Outcome()
         self._coverage = Coverage([], facts.files)
@@ -181,7 +187,7 @@ class _Run:
                 return False
             _LOG.warning("the table level is written again: objects of it are not there")
         self._cover([*base, *new])
-        return self._commit({block.id for block in base}, new)
+        return self._commit({block.id for block in base}, new, manifest)
 
     def _cover(self, blocks: Sequence[Block]) -> None:
         self._coverage = Coverage(index(self._store, blocks), self._facts.files)
@@ -214,6 +220,7 @@ class _Run:
             and entry.id == snapshot_id(self._facts)
             and entry.columns == self._facts.columns
             and entry.files == covered
+            and self._ranking.is_current(entry)
         )
 
     def _broken_blocks(self) -> set[str]:
@@ -226,11 +233,12 @@ class _Run:
         absent = self._store.absent({name: length for objects in used.values() for name, length in objects.items()})
         return {block for block, objects in used.items() if not absent.isdisjoint(objects)}
 
-    def _commit(self, base: set[str], new: Sequence[Block]) -> bool:
+    def _commit(self, base: set[str], new: Sequence[Block], manifest: Manifest | None) -> bool:
         dropped = self._damaged | self._coverage.redundant()
         level = write_level(self._store, self._facts, self._coverage, self._options, self._statistics)
         self._failed |= level.failed
-        change = Change(self._identity, tuple(new), frozenset(dropped), level.snapshot, SETTINGS)
+        snapshot = replace(level.snapshot, ranks=self._ranking.of(manifest))
+        change = Change(self._identity, tuple(new), frozenset(dropped), snapshot, SETTINGS)
         self._store.commit(self._identity, change, keep=self._keep, over=self._over)
         self._level_objects += level.objects
         self._committed = True
@@ -242,7 +250,8 @@ class _Run:
 
     def _failures(self) -> tuple[Refusal, ...]:
         found = {**dict(reversed(self._outcome.failed)), **self._failed}
-        return tuple(Refusal(f"statistic {subject}", reason) for subject, reason in sorted(found.items()))
+        own = tuple(Refusal(f"statistic {subject}", reason) for subject, reason in sorted(found.items()))
+        return own + tuple(Refusal(*failure) for failure in sorted(self._ranking.failed.items()))
 
     def report(self, seconds: float) -> AnalyzeReport:
         """Describe what was done."""

@@ -70,6 +70,32 @@ def resolve(
     return Request(depth, wanted, _files(facts, partition, fold) if partition else facts.files)
 
 
+def chosen_columns(
+    facts: TableFacts, names: Sequence[str], *, case_sensitive: bool, failed: dict[str, str] | None = None
+) -> tuple[Column, ...]:
+    """Find columns by name.
+
+    Args:
+        facts: The table.
+        names: Names of columns or structs.
+        case_sensitive: How the session compares names.
+        failed: Takes the names that are none, with the reason.
+
+    Raises:
+        ColumnNotFound: A name is none, and `failed` is not given.
+    """
+    fold = str if case_sensitive else str.casefold
+    found: set[str] = set()
+    for name in names:
+        try:
+            found.update(column.key for column in _columns(facts, [name], fold))
+        except ColumnNotFound as error:
+            if failed is None:
+                raise
+            failed[name] = error.message
+    return tuple(column for column in facts.columns if column.key in found)
+
+
 def _columns(facts: TableFacts, names: Sequence[str], fold: Any) -> tuple[Column, ...]:
     chosen: set[str] = set()
     for name in names:

@@ -51,6 +51,25 @@ class SummaryRef:
 
 
 @dataclass(frozen=True)
+class RanksRef:
+    """A part of the ranks of some columns.
+
+    Attributes:
+        object: The object.
+        columns: The columns of the snapshot that it holds, ascending.
+        before_first: For each of them, how many of its values come before this part.
+    """
+
+    object: ObjectRef
+    columns: tuple[int, ...]
+    before_first: tuple[int, ...]
+
+    def before(self, column: int) -> int:
+        """How many values of a column come before this part."""
+        return self.before_first[self.columns.index(column)]
+
+
+@dataclass(frozen=True)
 class Block:
     """The index of some data files.
 
@@ -92,6 +111,7 @@ class Snapshot:
         sketches: The object with the columns' sketches, if any.
         frequencies: The objects with the columns' most frequent values; the first has the ten of every column.
         histograms: The object with the columns' histograms, if any.
+        ranks: The objects with columns' exact ranks, for each column in the order of its ranks.
     """
 
     id: str
@@ -110,6 +130,7 @@ class Snapshot:
     sketches: ObjectRef | None = None
     frequencies: tuple[SummaryRef, ...] = ()
     histograms: ObjectRef | None = None
+    ranks: tuple[RanksRef, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -295,6 +316,13 @@ def _summary_from_json(value: Any) -> SummaryRef:
     return SummaryRef(ObjectRef.from_json(value), tuple(_typed(i, int) for i in value["columns"]))
 
 
+def _ranks_from_json(value: Any) -> RanksRef:
+    columns, before = (tuple(_typed(i, int) for i in value[name]) for name in ("columns", "before"))
+    if len(columns) != len(before):
+        raise TypeError("ranks that no writer of this format makes")
+    return RanksRef(ObjectRef.from_json(value), columns, before)
+
+
 def _block_to_json(block: Block, columns: int) -> dict[str, Any]:
     return {
         "id": block.id,
@@ -331,7 +359,8 @@ def _snapshot_to_json(snapshot: Snapshot, columns: int) -> dict[str, Any]:
         )
     }
     lists = [_summary_to_json(ref) for ref in snapshot.frequencies]
-    return {**snapshot.__dict__, **objects, "frequencies": lists, "columns": columns}
+    ranks = [{**ref.object.to_json(), "columns": ref.columns, "before": ref.before_first} for ref in snapshot.ranks]
+    return {**snapshot.__dict__, **objects, "frequencies": lists, "ranks": ranks, "columns": columns}
 
 
 def _snapshot_from_json(value: Any, schemas: list[tuple[Column, ...]]) -> Snapshot:
@@ -340,7 +369,9 @@ def _snapshot_from_json(value: Any, schemas: list[tuple[Column, ...]]) -> Snapsh
 
     columns = _columns(value["columns"], schemas)
     frequencies = tuple(_summary_from_json(ref) for ref in _typed(value.get("frequencies") or [], list))
-    if value["computed"] not in COMPUTED or any(i not in range(len(columns)) for r in frequencies for i in r.columns):
+    ranks = tuple(_ranks_from_json(ref) for ref in _typed(value.get("ranks") or [], list))
+    named = {i for ref in frequencies for i in ref.columns} | {i for ref in ranks for i in ref.columns}
+    if value["computed"] not in COMPUTED or not named <= set(range(len(columns))):
         raise TypeError("a snapshot that no writer of this format makes")
     return Snapshot(
         id=_typed(value["id"], str),
@@ -359,4 +390,5 @@ def _snapshot_from_json(value: Any, schemas: list[tuple[Column, ...]]) -> Snapsh
         sketches=optional("sketches"),
         frequencies=frequencies,
         histograms=optional("histograms"),
+        ranks=ranks,
     )

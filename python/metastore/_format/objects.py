@@ -238,8 +238,8 @@ def _writer_options(schema: pa.Schema) -> dict[str, Any]:
         "use_dictionary": False,  # it doubles columns of bounds, and hides bombs from a reader's limits
         "column_encoding": encodings,
         "store_schema": False,
-        # Row groups are chosen by `column`; of other columns nothing is looked up, and they double the footer.
-        "write_statistics": ["column"] if "column" in schema.names else False,
+        # Row groups are chosen by `column` and `rank`; nothing else is looked up, and it would double the footer.
+        "write_statistics": [name for name in ("column", "rank") if name in schema.names] or False,
         "write_page_checksum": True,
     }
 

@@ -123,6 +123,14 @@ TABLE_FREQUENCIES = pa.schema([_required("column", pa.int32()), *_VALUE_LISTS, p
 
 TABLE_HISTOGRAMS = pa.schema([_required("column", pa.int32()), *_BINS])
 
+TABLE_RANKS = pa.schema(
+    [
+        _required("column", pa.int32()),
+        *_VALUE_LISTS[:3],
+        _required("rank", pa.int64()),
+    ]
+)
+
 SCHEMAS: dict[str, pa.Schema] = {
     "files": FILES,
     "summary": SUMMARY,
@@ -134,5 +142,6 @@ SCHEMAS: dict[str, pa.Schema] = {
     "table-sketches": TABLE_SKETCHES,
     "table-frequencies": TABLE_FREQUENCIES,
     "table-histograms": TABLE_HISTOGRAMS,
+    "table-ranks": TABLE_RANKS,
 }
 """Schema by kind of object; the kind is the part of an object's name before its uuid."""

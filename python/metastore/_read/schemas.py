@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pyarrow as pa
 
-from metastore._format.schemas import TABLE_SUMMARY
+from metastore._format.schemas import TABLE_RANKS, TABLE_SUMMARY
 
 _TIME = pa.timestamp("us", "UTC")
 _TEXT, _LONG, _DOUBLE, _YES = pa.string(), pa.int64(), pa.float64(), pa.bool_()
@@ -101,6 +101,8 @@ def _with_statistics(schema: pa.Schema) -> pa.Schema:
     return pa.schema([*schema, *(field for field in STATISTICS if field.name not in schema.names)])
 
 
+RANKS = pa.schema([("column_name", _TEXT), *(field for field in TABLE_RANKS if field.name != "column")])
+
 FUNCTIONS = {"summary": SUMMARY, "files": FILES, "columns": COLUMNS, "snapshots": SNAPSHOTS, "tables": TABLES}
 """Schema by SQL function."""
 
@@ -109,5 +111,6 @@ VIEWS = {
     "files": FILES,
     "columns": _with_statistics(COLUMNS),
     "snapshots": SNAPSHOTS,
+    "ranks": RANKS,
 }
 """Schema by view of the data source."""

@@ -15,6 +15,7 @@ from metastore._read.folder import Folder
 from metastore._read.lineage import lineage
 from metastore._read.matching import named
 from metastore._read.places import places_in
+from metastore._read.ranks import rank_rows, ranked_columns
 from metastore._read.stored import StoredFiles, columns_known, statistics, stored_files
 from metastore.answers import Answer, Summary, arrow
 from metastore.errors import InvalidArgument, NoStatistics, TableNotFound
@@ -145,7 +146,7 @@ class Statistics:
 
         Args:
             name: A key of `schemas.VIEWS`.
-            column: Only this column, in the view `columns`.
+            column: Only this column, in the views `columns` and `ranks`.
             file: Only this data file, in the view `columns`.
         """
         if name == "summary":
@@ -153,6 +154,8 @@ class Statistics:
             return _view(name, described, _own_fields(described))
         if name == "columns":
             return _view(name, self._column_rows(column, file, self._at(None)), [])
+        if name == "ranks":
+            return self._rank_rows(column, self._at(None).snapshot)
         return (self.files() if name == "files" else self.snapshots()).to_arrow()
 
     def schema(self, name: str) -> pa.Schema:
@@ -166,7 +169,7 @@ class Statistics:
         Raises:
             NoStatistics: Nothing was analyzed, or only the list of files.
         """
-        if name in ("summary", "columns"):
+        if name in ("summary", "columns", "ranks"):
             self._at(None)
 
     def as_row(self) -> rows.Row:
@@ -264,6 +267,16 @@ class Statistics:
             stored = stored.only(paths.index(file) if file in paths else -2)
         found = statistics(self._store, stored, shown.columns, wanted).to_pylist()
         return [self._column_row(row, paths[row["file"]], shown.columns[row["column"]]) for row in found]
+
+    def _rank_rows(self, column: str | None, snapshot: Snapshot) -> pa.Table:
+        held = ranked_columns(snapshot)
+        wanted = [named(held, column, self.table)] if column else held
+        parts = [schemas.RANKS.empty_table()]
+        for one in wanted:
+            for found in rank_rows(self._store, snapshot, one):
+                names = pa.array([one.name] * found.num_rows, pa.string())
+                parts.append(found.set_column(0, schemas.RANKS.field(0), names).cast(schemas.RANKS))
+        return pa.concat_tables(parts)
 
     def _of_table(self, shown: Shown) -> list[rows.Row]:
         snapshot = shown.snapshot

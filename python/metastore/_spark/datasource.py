@@ -17,14 +17,15 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import InputPartition
     from pyspark.sql.types import StructType
 
-_LATER = ("frequencies", "histograms", "histograms_wide", "ranks")
+_LATER = ("frequencies", "histograms", "histograms_wide")
 
 
 class MetastoreDataSource(DataSource):
     """The data source `metastore`.
 
     Options: `table` (a name) or `path` (a location; also the argument of `load`), and `view`: `summary` (default),
-    `files`, `columns` or `snapshots`; for the view `columns` also `column` and `file`, to read only these.
+    `files`, `columns`, `snapshots` or `ranks`; for the views `columns` and `ranks` also `column`, for `columns` also
+    `file`, to read only these.
 
     Example:
         >>> spark.read.format("metastore").option("view", "files").load("/warehouse/db/t")  # doctest: +SKIP

@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from metastore._format.objects import encode, fresh, name_of, reference
+from metastore._format.objects import decode, encode, fresh, kind_of, name_of, reference
 from metastore._store.access import AS_FOUND, Access, file_system
 from metastore._store.location import local_path
-from metastore.errors import StoreNotWritable
+from metastore.errors import DamagedObject, StoreNotWritable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -54,6 +54,31 @@ def write_object(
     except (OSError, pa.ArrowException) as e:
         raise StoreNotWritable(uri, str(e).partition("\n")[0]) from e
     return reference(name, data, table.num_rows)
+
+
+def read_object(uri: str, ref: ObjectRef, *, access: Access = AS_FOUND) -> pa.Table:
+    """Reads an object of a store, verified.
+
+    Args:
+        uri: The URI of the store.
+        ref: What to read.
+        access: How an object store is reached.
+
+    Raises:
+        DamagedObject: If it is missing or not what the reference says.
+    """
+    kind_of(ref.name)
+    folder = local_path(uri)
+    try:
+        if folder is not None:
+            data = (Path(folder) / "objects" / ref.name).read_bytes()
+        else:
+            system, root = file_system(uri, access)
+            with system.open_input_stream(f"{root}/objects/{ref.name}") as stream:
+                data = stream.read()
+    except (OSError, pa.ArrowException) as e:
+        raise DamagedObject(ref.name, str(e).partition("\n")[0]) from e
+    return decode(ref, data)
 
 
 def _write_local(folder: Path, name: str, data: bytes) -> None:

@@ -107,6 +107,7 @@ def load(spark: SparkSession, entry: Entry) -> TableFacts:
         local=local,
         pinned=entry.identifier + (at if metadata.snapshot_has_current_schema else ""),
         refused=refused,
+        properties=metadata.content.get("properties") or {},
     )
 
 

@@ -72,6 +72,7 @@ class TableFacts:
         local: Whether paths without a scheme are on the local file system.
         pinned: SQL of the relation at the snapshot, read under the current schema.
         refused: Columns without statistics, with the reason.
+        properties: Table properties, as far as the format has them.
     """
 
     format: str
@@ -88,3 +89,4 @@ class TableFacts:
     local: bool
     pinned: str
     refused: tuple[Refusal, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)

@@ -6,7 +6,7 @@ from metastore._analyze.kernel.footer import analyze_footer
 from metastore._analyze.kernel.leaves import FileColumn
 from metastore._analyze.kernel.merge import reduce_column
 from metastore._analyze.kernel.own import Shipped, of_constant, unpacked, with_own
-from metastore._analyze.kernel.read import FileStatistics, analyze_parquet
+from metastore._analyze.kernel.read import FileStatistics, analyze_parquet, read_values
 from metastore._analyze.kernel.statistics import (
     ColumnStatistics,
     constant,
@@ -27,6 +27,7 @@ __all__ = [
     "analyze_parquet",
     "constant",
     "of_constant",
+    "read_values",
     "reduce_column",
     "sketches_table",
     "summary_table",

@@ -1,0 +1,151 @@
+"""Which columns get exact ranks, and from what: the stored ones, where only data files were added since."""
+
+from __future__ import annotations
+
+import logging
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it has no types
+from pyspark.errors import PySparkException
+
+from metastore import settings
+from metastore._analyze.failures import cause_of
+from metastore._analyze.request import FULL, chosen_columns
+from metastore.errors import DamagedObject
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from metastore._analyze.ranks import RankJobs
+    from metastore._analyze.request import Request
+    from metastore._format.columns import Column
+    from metastore._format.manifest import Manifest, RanksRef, Snapshot
+    from metastore._store import Store
+    from metastore._tables.model import DataFile
+
+_LOG = logging.getLogger(__name__)
+_SETTING, _PROPERTY = "spark.metastore.ranks.columns", "metastore.ranks.columns"
+NOT_ORDERED = "values of its type have no order that is kept"
+PARTITION = "ranks are those of the whole table: leave the partition out"
+
+_File = tuple[str, int, str | None]
+Asked = bool | tuple[str, ...]
+
+
+class Ranking:
+    """The exact ranks of one ANALYZE.
+
+    Attributes:
+        failed: Columns without ranks that should have them, and why.
+    """
+
+    def __init__(self, jobs: RankJobs, request: Request, asked: Asked, store: Store) -> None:
+        """Find out which columns are wanted.
+
+        Args:
+            jobs: What computes them; settings of its session name columns too, as the table's properties do.
+            request: The statement.
+            asked: True for all columns of the statement, or names.
+            store: Where ranks are kept.
+
+        Raises:
+            ColumnNotFound: A column asked for is none.
+        """
+        self.failed: dict[str, str] = {}
+        self._jobs, self._facts, self._store = jobs, jobs.facts, store
+        self._ordinals = self._wanted(request, asked) if request.depth == FULL else frozenset()
+        self._made: tuple[RanksRef, ...] | None = None
+
+    def is_current(self, entry: Snapshot) -> bool:
+        """Tell whether a snapshot's entry has all that is wanted."""
+        return self._ordinals <= {ordinal for ref in entry.ranks for ordinal in ref.columns}
+
+    def of(self, manifest: Manifest | None) -> tuple[RanksRef, ...]:
+        """Compute what is wanted and is not there.
+
+        Args:
+            manifest: The newest.
+
+        Returns:
+            The objects for the snapshot's entry, stored ranks that still hold included.
+        """
+        if self._made is None:
+            self._made = self._make(manifest)
+        return self._made
+
+    def _make(self, manifest: Manifest | None) -> tuple[RanksRef, ...]:
+        files = {_key(file): file for file in self._facts.files}
+        base, before = self._base(manifest, frozenset(files))
+        added = [file for key, file in files.items() if key not in before]
+        held = {ordinal for ref in base for ordinal in ref.columns}
+        if not added and base:
+            return base + self._computed(sorted(self._ordinals - held), self._facts.files, ())
+        merged = self._computed(sorted(self._ordinals & held), added, base)
+        return merged + self._computed(sorted(self._ordinals - held), self._facts.files, ())
+
+    def _base(self, manifest: Manifest | None, live: frozenset[_File]) -> tuple[tuple[RanksRef, ...], frozenset[_File]]:
+        """The newest stored ranks of files that are all still there as they were, and these files."""
+        for entry in reversed(manifest.snapshots if manifest else ()):
+            if not entry.ranks or not self._same_columns(entry):
+                continue
+            try:
+                listed = self._store.get(entry.table_files, ["path", "size", "deletes"])
+            except DamagedObject:
+                continue
+            keys = frozenset(zip(*(listed.column(name).to_pylist() for name in listed.column_names), strict=True))
+            if keys <= live and not self._store.absent({ref.object.name: ref.object.length for ref in entry.ranks}):
+                return entry.ranks, keys
+        return (), frozenset()
+
+    def _same_columns(self, entry: Snapshot) -> bool:
+        columns = self._facts.columns
+        held = {ordinal for ref in entry.ranks for ordinal in ref.columns}
+        return all(
+            ordinal < len(columns) and _identity(columns[ordinal]) == _identity(entry.columns[ordinal])
+            for ordinal in held
+        )
+
+    def _computed(
+        self, ordinals: Sequence[int], files: Sequence[DataFile], known: tuple[RanksRef, ...]
+    ) -> tuple[RanksRef, ...]:
+        if not ordinals:
+            return ()
+        try:
+            return self._jobs.ranks(ordinals, files, known)
+        except (PySparkException, Py4JError) as failure:
+            cause = cause_of(failure)
+        if known:
+            _LOG.warning("ranks are computed anew: %s", cause)
+            return self._computed(ordinals, self._facts.files, ())
+        self.failed |= {f"ranks of {self._facts.columns[ordinal].name}": cause for ordinal in ordinals}
+        return ()
+
+    def _wanted(self, request: Request, asked: Asked) -> frozenset[int]:
+        spark = self._jobs.spark
+        named = settings.get(_SETTING, spark)
+        listed = self._facts.properties.get(_PROPERTY, "")
+        names = [*named, *(name.strip() for name in listed.split(",") if name.strip())]
+        sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
+        found: set[Column] = set()
+        if asked is True:
+            found.update(column for column in request.columns if column.encoding is not None)
+        elif asked:
+            found.update(chosen_columns(self._facts, asked, case_sensitive=sensitive))
+        missing: dict[str, str] = {}
+        configured = chosen_columns(self._facts, names, case_sensitive=sensitive, failed=missing)
+        self.failed |= {f"ranks of {name}": reason for name, reason in missing.items()}
+        found.update(set(configured) & set(request.columns))
+        if found and len(request.files) < len(self._facts.files):
+            self.failed |= {f"ranks of {column.name}": PARTITION for column in found}
+            return frozenset()
+        unordered = {column for column in found if column.encoding is None or column.collation is not None}
+        self.failed |= {f"ranks of {column.name}": NOT_ORDERED for column in unordered}
+        return frozenset(place for place, column in enumerate(self._facts.columns) if column in found - unordered)
+
+
+def _key(file: DataFile) -> _File:
+    return file.path, file.size, file.deletes
+
+
+def _identity(column: Column) -> tuple[Any, ...]:
+    return column.key, column.type, column.collation
