@@ -24,17 +24,24 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--verdicts", type=int, default=10_000_000)
     parser.add_argument("--seed", type=int, default=int(time.time()))
-    parser.add_argument("--files", type=int, default=200, help="data files a table")
-    parser.add_argument("--predicates", type=int, default=500, help="predicates a table")
+    parser.add_argument("--files", type=int, default=300, help="data files a table")
+    parser.add_argument("--predicates", type=int, default=1500, help="predicates a table")
+    parser.add_argument("--queries", type=int, default=5, help="of these through whole queries")
+    parser.add_argument("--first", type=int, default=0, help="number of the first round: decides its kind of table")
+    parser.add_argument("--minutes", type=float, default=float("inf"), help="begin no round after these")
     given = parser.parse_args()
     from oracle.run import Campaign, Size  # noqa: PLC0415 - the path is set above
 
     with tempfile.TemporaryDirectory(prefix="oracle-") as scratch:
         session = _session(Path(scratch))
         print(f"--seed {given.seed}", flush=True)
-        campaign = Campaign(session, Path(scratch), given.seed, Size(given.files, given.predicates))
-        campaign.until(given.verdicts, tell=lambda line: print(line, flush=True))
+        campaign = Campaign(session, Path(scratch), given.seed, Size(given.files, given.predicates, given.queries))
+        began = time.monotonic()
+        campaign.number = given.first
+        campaign.until(given.verdicts, tell=lambda line: print(line, flush=True), minutes=given.minutes)
+        took = time.monotonic() - began
         print(campaign.text())
+        print(f"{campaign.verdicts} verdicts in {took:.0f} s: {campaign.verdicts / took:.0f} a second")
         session.stop()
     wrong = [wrong for report in campaign.reports.values() for wrong in report.wrong]
     for one in wrong:

@@ -6,6 +6,7 @@ A case is an object of `tests/cases/tables/*.json`:
 - `steps`: a list of rows (SQL values) is one data file; a text is a statement, `{table}` stands for the name;
   `ANALYZE` computes the statistics before what follows. At the end they are computed unless that was said already.
 - `analyze`: the only columns that have statistics. `properties` of the table, `conf` of the session.
+- `queries`: `sql` over `{table}` and the `rows` that it returns, in any order.
 - `predicates`: `where`, the files with a matching row (`read`: exactly these), and those that may not be read (`skip`).
 """
 
@@ -34,6 +35,7 @@ class Case:
     columns: str
     steps: Sequence[Any]
     predicates: Sequence[dict[str, Any]]
+    queries: Sequence[dict[str, Any]] = ()
     seen: Sequence[str] = ()
     analyze: Sequence[str] | None = None
     properties: dict[str, str] = field(default_factory=dict)

@@ -112,19 +112,18 @@ def _collection(kind: str, rows: int, rng: Random) -> pa.Array:
     return pa.array([None if rng.random() < 0.2 else one() for _ in range(rows)], type=COLLECTIONS[kind])
 
 
-def write_files(design: Design, count: int, folder: Path, rng: Random, *, plain: bool = False) -> None:
+def write_files(design: Design, count: int, folder: Path, rng: Random, *, int96: bool = False) -> None:
     """Writes files of a design with pyarrow, each with its own encodings, row groups and page versions."""
     folder.mkdir(parents=True, exist_ok=True)
     for number in range(count):
         table = random_file(design, number, rng)
-        options: dict[str, Any] = {}
-        if not plain:
-            options = {
-                "use_dictionary": rng.random() < 0.5,
-                "row_group_size": rng.choice([3, 1000]),
-                "data_page_version": rng.choice(["1.0", "2.0"]),
-                "store_decimal_as_integer": rng.random() < 0.5,
-                "write_statistics": rng.random() < 0.8,
-                "compression": rng.choice(["snappy", "zstd", "none"]),
-            }
+        options: dict[str, Any] = {
+            "use_dictionary": rng.random() < 0.5,
+            "row_group_size": rng.choice([3, 1000]),
+            "data_page_version": rng.choice(["1.0", "2.0"]),
+            "store_decimal_as_integer": rng.random() < 0.5,
+            "write_statistics": rng.random() < 0.8,
+            "compression": rng.choice(["snappy", "zstd", "none"]),
+            "use_deprecated_int96_timestamps": int96,
+        }
         pq.write_table(table, folder / f"part-{number:04d}.parquet", **options)

@@ -191,7 +191,7 @@ class Generator:
         return Monotone(
             leaf,
             f"substring({leaf.sql}, 1, {n})",
-            lambda v: v.decode("utf-8", "replace")[:n].encode() if v.isascii() else v,
+            lambda v: v[:n] if v.isascii() else None,
             "=",
             value,
             quoted(value.decode()),

@@ -174,7 +174,10 @@ class Like(Predicate):
 
 @dataclass(frozen=True)
 class Monotone(Predicate):
-    """`expression op literal`, where the expression grows with its column: its bounds follow from the column's."""
+    """`expression op literal`, where the expression grows with its column: its bounds follow from the column's.
+
+    `image` is the expression in Python, None where it cannot tell.
+    """
 
     leaf: Leaf
     expression: str
@@ -191,7 +194,10 @@ class Monotone(Predicate):
         zone = zones[self.leaf]
         if not zone.present or zone.nans or not zone.exact:
             return True
-        image = Zone(zone.nulls, 0, present=True, lo=self.image(zone.lo), hi=self.image(zone.hi))
+        lo, hi = self.image(zone.lo), self.image(zone.hi)
+        if lo is None or hi is None:
+            return True
+        image = Zone(zone.nulls, 0, present=True, lo=lo, hi=hi)
         return may_hold(self.op if truth else OPPOSITE[self.op], image, self.value)
 
     def cells(self):

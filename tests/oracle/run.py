@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import shutil
 import time
 from dataclasses import dataclass, field
@@ -9,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import metastore
-from oracle import tables
+from oracle import parquet, tables
 from oracle.judge import Conditions, Pruner, draw_predicates, fill, judge
 from oracle.minimise import case_of
 from oracle.report import REQUIRED, Report
@@ -23,7 +24,7 @@ if TYPE_CHECKING:
 
     from oracle.tables import Subject
 
-KINDS = (*tables.ICEBERG_KINDS, tables.PARQUET)
+KINDS = (*tables.ICEBERG_KINDS, *parquet.KINDS)
 SOURCES = ("stored statistics", "whole queries", "rules alone", "no statistics")
 
 
@@ -31,9 +32,9 @@ SOURCES = ("stored statistics", "whole queries", "rules alone", "no statistics")
 class Size:
     """How much one round asks: of the predicates, the first `queries` also go through whole queries."""
 
-    files: int = 100
-    predicates: int = 110
-    queries: int = 12
+    files: int = 64
+    predicates: int = 150
+    queries: int = 6
 
 
 @dataclass
@@ -44,6 +45,7 @@ class Campaign:
     scratch: Path
     seed: int
     size: Size = field(default_factory=Size)
+    number: int = 0
     reports: dict[str, Report] = field(default_factory=lambda: {source: Report() for source in SOURCES})
 
     @property
@@ -56,18 +58,23 @@ class Campaign:
         """Kinds of comparison that were not asked about yet."""
         return REQUIRED - frozenset(cell for report in self.reports.values() for cell in report.cells)
 
-    def until(self, verdicts: int, tell: Callable[[str], None] = print) -> None:
-        """Runs rounds, at least one of each kind of table, until there are as many verdicts."""
-        number = 0
-        while self.verdicts < verdicts or number < len(KINDS) or (self.missing and number < 5 * len(KINDS)):
-            began = time.monotonic()
-            self.round(number)
-            wrong = sum(len(report.wrong) for report in self.reports.values())
-            took = time.monotonic() - began
-            tell(
-                f"round {number} ({KINDS[number % len(KINDS)]}): {self.verdicts} verdicts, {wrong} wrong, {took:.1f} s"
-            )
-            number += 1
+    def until(self, verdicts: int, tell: Callable[[str], None] = print, minutes: float = math.inf) -> None:
+        """Runs rounds, at least one of each kind of table, until there are as many verdicts or time is up."""
+        first = self.number
+        last = time.monotonic() + 60 * minutes
+        while time.monotonic() < last and self._goes_on(self.number - first, verdicts):
+            self._timed(self.number, tell)
+            self.number += 1
+
+    def _goes_on(self, number: int, verdicts: int) -> bool:
+        return self.verdicts < verdicts or number < len(KINDS) or (bool(self.missing) and number < 5 * len(KINDS))
+
+    def _timed(self, number: int, tell: Callable[[str], None]) -> None:
+        began = time.monotonic()
+        self.round(number)
+        wrong = sum(len(report.wrong) for report in self.reports.values())
+        took, kind = time.monotonic() - began, KINDS[number % len(KINDS)]
+        tell(f"round {number} ({kind}): {self.verdicts} verdicts, {wrong} wrong, {took:.1f} s")
 
     def text(self) -> str:
         """Returns all reports."""
@@ -79,8 +86,8 @@ class Campaign:
         rng = Random(f"{self.seed}/{number}")
         kind = KINDS[number % len(KINDS)]
         folder = self.scratch / f"round-{number}"
-        if kind == tables.PARQUET:
-            self._plain_parquet(folder, rng)
+        if kind in parquet.KINDS:
+            self._plain_parquet(kind, folder, rng)
         else:
             self._iceberg(f"ice.oracle.r{self.seed}_{number}", kind, folder, rng)
         shutil.rmtree(folder, ignore_errors=True)
@@ -90,21 +97,26 @@ class Campaign:
         spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.oracle")
         subject = tables.iceberg(spark, name, kind, self.size.files, folder, rng)
         metastore.analyze(spark, name, progress=False)
-        location, uuid = identity(spark, name)
-        conditions = Conditions.draw(rng)
-        stored = Stored(spark, subject, location, uuid)
-        assert not stored.unknown, f"ANALYZE left out {len(stored.unknown)} of {len(subject.zones)} files"
-        self._judge(subject, {"stored statistics": stored}, conditions, self.size.predicates, rng)
-        self._judge(subject, {"whole queries": Queries(spark, subject)}, conditions, self.size.queries, rng)
-        shutil.rmtree(f"{location}/_metastore")
-        self._without(subject, conditions, rng)
+        self._stored_and_whole(subject, *identity(spark, name), Conditions.draw(rng), rng)
         spark.sql(f"DROP TABLE {name}")
 
-    def _plain_parquet(self, folder: Path, rng: Random) -> None:
-        subject = tables.parquet(self.spark, folder, self.size.files // 4, rng)
-        self._judge(
-            subject, {"rules alone": Rules(self.spark, subject)}, Conditions.draw(rng), self.size.predicates, rng
-        )
+    def _plain_parquet(self, kind: str, folder: Path, rng: Random) -> None:
+        subject = parquet.create(self.spark, kind, self.size.files, folder, rng)
+        assert subject.root is not None
+        conditions = Conditions.draw(rng)
+        rules = {"rules alone": Rules(self.spark, subject)}
+        self._judge(subject, rules, conditions, self.size.predicates // 2, rng)
+        self._stored_and_whole(subject, str(subject.root), parquet.identifier(subject.root), conditions, rng)
+
+    def _stored_and_whole(
+        self, subject: Subject, location: str, uuid: str, conditions: Conditions, rng: Random
+    ) -> None:
+        stored = Stored(self.spark, subject, location, uuid)
+        assert not stored.unknown, f"{len(stored.unknown)} of {len(subject.zones)} files have no statistics"
+        self._judge(subject, {"stored statistics": stored}, conditions, self.size.predicates, rng)
+        self._judge(subject, {"whole queries": Queries(self.spark, subject)}, conditions, self.size.queries, rng)
+        shutil.rmtree(f"{location}/_metastore")
+        self._without(subject, conditions, rng)
 
     def _judge(
         self, subject: Subject, pruners: dict[str, Pruner], conditions: Conditions, count: int, rng: Random

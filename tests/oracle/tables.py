@@ -5,12 +5,13 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from oracle import blind
-from oracle.columns import ICEBERG_SCALARS, SCALARS, Leaf
+from oracle import blind, reading
+from oracle.columns import ICEBERG_SCALARS, Leaf
 from oracle.data import Design, random_design, write_files
 from oracle.zones import Zone, zone_of
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
     from pathlib import Path
     from random import Random
 
@@ -18,7 +19,6 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 ONE_FILE_A_TASK = {"spark.sql.files.openCostInBytes": "1g", "spark.sql.files.maxPartitionBytes": "1g"}
-PARQUET = "parquet"
 ICEBERG_KINDS = ("plain", "evolved", "deletes", "vectors", "partitioned", "defaults")
 
 
@@ -27,7 +27,8 @@ class Subject:
     """A relation under test.
 
     `relation` is what stands behind FROM, `file` the expression that names a row's file, `zones` the bounds
-    of each file as they were before rows were deleted, `values` the values that they are bounds of.
+    of each file as they were before rows were deleted, `values` the values that they are bounds of. `root` is the
+    directory below which a table of plain files names them.
     """
 
     kind: str
@@ -37,14 +38,21 @@ class Subject:
     collections: tuple[str, ...]
     zones: dict[str, dict[Leaf, Zone]]
     values: dict[str, dict[Leaf, list[Any]]]
+    root: Path | None = None
 
     def sample(self, leaf: Leaf) -> list[Any]:
         """All values of a column."""
         return [v for of_file in self.values.values() for v in of_file[leaf]]
 
+    def paths(self) -> dict[str, str]:
+        """The files, by the paths that the table's statistics and EXPLAIN know them by."""
+        if self.root is None:
+            return {file: file for file in self.zones}
+        return {str(reading.local(file).relative_to(self.root)): file for file in self.zones}
 
-def _copy(spark: SparkSession, folder: Path) -> DataFrame:
-    """Reads the files so that each becomes a task, and so a file of the table it is written to."""
+
+def one_file_a_task(spark: SparkSession, folder: Path) -> DataFrame:
+    """Reads files so that each becomes a task, and so a file of what it is written to."""
     for key, value in ONE_FILE_A_TASK.items():
         spark.conf.set(key, value)
     return spark.read.parquet(str(folder))
@@ -77,7 +85,7 @@ def iceberg(
     design = random_design(rng, ICEBERG_SCALARS)
     before = files if kind in {"plain", "deletes", "vectors"} else files // 2
     write_files(design, before, scratch / "before", rng)
-    _create(_copy(spark, scratch / "before"), name, 3 if kind in {"vectors", "defaults"} else 2)
+    _create(one_file_a_task(spark, scratch / "before"), name, 3 if kind in {"vectors", "defaults"} else 2)
     _append(spark, name, scratch / "before", covered=covered)
     if before < files:
         changed = _evolve(spark, name, kind, design, rng)
@@ -92,7 +100,7 @@ def iceberg(
 def _append(spark: SparkSession, name: str, folder: Path, *, covered: bool) -> None:
     if covered:
         blind.cover(spark, name)
-    _copy(spark, folder).writeTo(name).append()
+    one_file_a_task(spark, folder).writeTo(name).append()
 
 
 def _quoted(name: str) -> str:
@@ -158,12 +166,6 @@ def _delete(spark: SparkSession, name: str, rng: Random) -> None:
     )
 
 
-def parquet(spark: SparkSession, folder: Path, files: int, rng: Random) -> Subject:
-    """Makes a directory of Parquet files, as any engine may have written them."""
-    write_files(random_design(rng, SCALARS), files, folder, rng)
-    return observe(spark, PARQUET, f"parquet.`{folder}`", "input_file_name()")
-
-
 def _readable(leaf: Leaf) -> str:
     """SQL that brings a leaf's value to Python unchanged."""
     if leaf.type == "string":
@@ -197,10 +199,13 @@ def leaves_of(schema: StructType) -> tuple[tuple[Leaf, ...], tuple[str, ...]]:
     return tuple(leaves), tuple(collections)
 
 
-def observe(spark: SparkSession, kind: str, relation: str, file: str) -> Subject:
-    """Reads every row of every file, through Spark, and keeps bounds and samples."""
+def observe(
+    spark: SparkSession, kind: str, relation: str, file: str, *, root: Path | None = None, without: Sequence[str] = ()
+) -> Subject:
+    """Reads every row of every file, through Spark, and keeps bounds and samples; `without` some columns."""
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    leaves, collections = leaves_of(spark.sql(f"SELECT * FROM {relation} LIMIT 0").schema)
+    found, collections = leaves_of(spark.sql(f"SELECT * FROM {relation} LIMIT 0").schema)
+    leaves = tuple(leaf for leaf in found if leaf.path[0] not in without)
     columns = ", ".join(f"{_readable(leaf)} AS v{i}" for i, leaf in enumerate(leaves))
     rows = spark.sql(f"SELECT {file} AS f, {columns} FROM {relation}").toArrow().to_pydict()
     members: dict[str, list[int]] = {}
@@ -211,4 +216,4 @@ def observe(spark: SparkSession, kind: str, relation: str, file: str) -> Subject
         for name, places in members.items()
     }
     zones = {name: {leaf: zone_of(leaf.type, v) for leaf, v in of_file.items()} for name, of_file in values.items()}
-    return Subject(kind, relation, file, leaves, collections, zones, values)
+    return Subject(kind, relation, file, leaves, collections, zones, values, root)

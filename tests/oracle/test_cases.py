@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ import pytest
 import metastore
 from oracle import cases, tables
 from oracle.verdicts import Queries, Rules
+from planner import plans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
@@ -21,21 +21,6 @@ if TYPE_CHECKING:
 pytestmark = pytest.mark.spark
 CASES = list(cases.load())
 NAMES = [case.name for case in CASES]
-
-
-@contextmanager
-def settings(spark: SparkSession, values: dict[str, str]) -> Iterator[None]:
-    before = {key: spark.conf.get(key, None) for key in values}
-    for key, value in values.items():
-        spark.conf.set(key, value)
-    try:
-        yield
-    finally:
-        for key, old in before.items():
-            if old is None:
-                spark.conf.unset(key)
-            else:
-                spark.conf.set(key, old)
 
 
 def location(spark: SparkSession, table: str) -> Path:
@@ -56,7 +41,7 @@ def made(spark: SparkSession) -> Callable[[str], tuple[cases.Case, str]]:
             def analyze(columns: Sequence[str] | None) -> None:
                 metastore.analyze(spark, table, columns=columns, progress=False)
 
-            with settings(spark, case.conf):
+            with plans.conf(spark, **case.conf):
                 cases.create(spark, case, table, analyze)
         return case, tables_made[name]
 
@@ -81,7 +66,7 @@ def test_a_query_reads_what_it_needs_and_skips_what_bounds_exclude(spark, made, 
     numbers = numbered(spark, table)
     subject = tables.observe(spark, "case", table, "_file")
     for conf, group in by_conf(case):
-        with settings(spark, conf):
+        with plans.conf(spark, **conf):
             for asked, found in zip(group, Queries(spark, subject).kept([p["where"] for p in group]), strict=True):
                 kept = {numbers[f] for f in found if f in numbers}
                 assert set(asked["read"]) <= kept, f"{asked} reads {kept}"
@@ -93,12 +78,21 @@ def test_rows_are_those_in_memory_and_the_case_names_their_files(spark, made, na
     case, table = made(name)
     spark.table(table).localCheckpoint().createOrReplaceTempView("held")
     for conf, group in by_conf(case):
-        with settings(spark, conf):
+        with plans.conf(spark, **conf):
             for asked in group:
                 query = f"SELECT file_no, to_json(struct(*)) FROM {{}} WHERE {asked['where']}"
                 rows, held = (sorted(spark.sql(query.format(r)).collect(), key=str) for r in (table, "held"))
                 assert sorted({row.file_no for row in held}) == asked["read"], asked
                 assert rows == held, asked
+
+
+@pytest.mark.parametrize("name", [case.name for case in CASES if case.queries])
+def test_queries_return_their_rows(spark, made, name):
+    case, table = made(name)
+    with plans.conf(spark, **case.conf):
+        for asked in case.queries:
+            found = [list(row) for row in spark.sql(asked["sql"].format(table=table)).collect()]
+            assert sorted(found, key=str) == sorted(asked["rows"], key=str), asked["sql"]
 
 
 @pytest.mark.parametrize("name", [case.name for case in CASES if case.plain and case.analyze is None])
@@ -110,7 +104,7 @@ def test_the_rules_alone_agree(spark, made, name):
     for asked in case.predicates:
         if "SELECT" in asked["where"]:
             continue
-        with settings(spark, {**case.conf, **asked.get("conf", {})}):
+        with plans.conf(spark, **case.conf, **asked.get("conf", {})):
             kept = {numbers[f] for f in rules.kept([asked["where"]])[0]}
         assert set(asked["read"]) <= kept, asked["where"]
         assert not set(asked["skip"]) & kept, asked["where"]
@@ -122,6 +116,6 @@ def test_without_statistics_nothing_is_skipped(spark, made):
         shutil.rmtree(location(spark, table) / "_metastore")
         subject = tables.observe(spark, "case", table, "_file")
         asked = [p["where"] for p in case.predicates if p["skip"]]
-        with settings(spark, {**case.conf, "spark.sql.ansi.enabled": "false"}):
+        with plans.conf(spark, **{**case.conf, "spark.sql.ansi.enabled": "false"}):
             for where, skipped in zip(asked, Queries(spark, subject).skipped(asked), strict=True):
                 assert not skipped, where

@@ -77,7 +77,8 @@ class Stored:
         self.spark = spark
         ddl = ddl_of(spark, subject.relation)
         self.probe = _probes(spark).open(spark._jsparkSession, ddl, f"{location}/_metastore", uuid)
-        self.files = list(self.probe.paths())
+        known = subject.paths()
+        self.files = [known[path] for path in self.probe.paths()]
         self.unknown = frozenset(subject.zones) - frozenset(self.files)
 
     def kept(self, predicates: Sequence[str]) -> list[frozenset[str]]:
@@ -100,6 +101,7 @@ class Queries:
         self.spark = spark
         self.relation = subject.relation
         self.files = list(subject.zones)
+        self.paths = subject.paths()
 
     def kept(self, predicates: Sequence[str]) -> list[frozenset[str]]:
         """Returns for every predicate the files that a query would read."""
@@ -124,7 +126,7 @@ class Queries:
         query = f"SELECT * FROM {self.relation} WHERE {predicate}"
         rows = jvm.org.metastore.spark.explain.ExplainQuery.decisions(self.spark._jsparkSession, query)
         found = [rows.apply(i) for i in range(rows.size())]
-        return {row.path().get(): row.kept() for row in found if row.path().isDefined()}
+        return {self.paths[row.path().get()]: row.kept() for row in found if row.path().isDefined()}
 
     def _unless_unplannable(self, ask: Callable[[str], T], predicate: str, otherwise: T) -> T:
         try:

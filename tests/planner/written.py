@@ -228,13 +228,14 @@ def _statistics(values: pa.ChunkedArray) -> Row:
     row = {"rows": len(values), "nulls": nulls, "nans": nans, "distinct": pc.count_distinct(present).as_py()}
     stored = [v for v in (_stored(v) for v in present) if v == v]  # noqa: PLR0124 - NaN is never a bound
     if stored:
-        row |= _bounds(min(stored), max(stored))
+        row |= bounds(min(stored), max(stored))
     if isinstance(stored[:1] and stored[0], bytes) and not pa.types.is_decimal(values.type):
         row |= {"avg_len": sum(map(len, stored)) / len(stored), "max_len": max(map(len, stored))}
     return {**row, "distinct_error": 0.0}
 
 
-def _bounds(lo: Any, hi: Any) -> Row:
+def bounds(lo: Any, hi: Any) -> Row:
+    """The bounds of a column as they are stored, cut where they are long; both in the form of the column's encoding."""
     if not isinstance(lo, bytes):
         kind = "double" if isinstance(lo, float) else "long"
         return {f"lo_{kind}": lo, f"hi_{kind}": hi, "lo_exact": True, "hi_exact": True}

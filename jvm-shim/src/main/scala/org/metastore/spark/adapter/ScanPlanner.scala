@@ -78,7 +78,7 @@ private[adapter] final class ScanPlanner(
     lazy val columns = context.once(("distinct", table)) {
       try context.timed {
         known.manifest.latest.toSeq.flatMap { snapshot =>
-          open(table).tableSummary(snapshot).flatMap { row =>
+          open(table).planningSummary(snapshot).flatMap { row =>
             row.distinct.map(d => snapshot.columns(row.column).key -> TableDistinct(d.toDouble, row.files))
           }
         }.toMap

@@ -6,8 +6,13 @@ import org.apache.parquet.column.statistics.IntStatistics
 
 import org.metastore.spark.explain.{Reason, ReasonCode}
 
+private object HadoopStatisticsStore {
+  private val DecodedRows = 8 // their size as a multiple of the object's
+}
+
 /** The statistics of a table on any file system that Hadoop reads. */
 private[store] final class HadoopStatisticsStore(folder: Path, conf: Configuration) extends StatisticsStore {
+  import HadoopStatisticsStore._
   private lazy val fs = folder.getFileSystem(conf) // of the caller's thread: it carries the user's rights
   private lazy val objects = new ObjectReader(fs, new Path(folder, "objects"))
   private lazy val rowReader = new RowReader(objects)
@@ -37,6 +42,13 @@ private[store] final class HadoopStatisticsStore(folder: Path, conf: Configurati
 
   override def tableSummary(snapshot: Snapshot): IndexedSeq[SummaryRow] =
     snapshot.summary.fold(IndexedSeq.empty[SummaryRow])(rowReader.rows(_)(RowsOfObjects.summary)).sortBy(_.column)
+
+  override def planningSummary(snapshot: Snapshot): IndexedSeq[SummaryRow] =
+    snapshot.summary.fold(IndexedSeq.empty[SummaryRow]) { ref =>
+      StatisticsCache.getOrLoad[IndexedSeq[SummaryRow]](s"rows:${ref.name}:${ref.sha256}", _ => ref.length * DecodedRows) {
+        tableSummary(snapshot)
+      }
+    }
 
   override def tableSketches(snapshot: Snapshot): IndexedSeq[SketchRow] =
     snapshot.sketches.fold(IndexedSeq.empty[SketchRow])(rowReader.rows(_)(RowsOfObjects.sketch)).sortBy(_.column)

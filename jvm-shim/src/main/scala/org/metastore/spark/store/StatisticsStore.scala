@@ -39,6 +39,9 @@ trait StatisticsStore {
   /** The table level of an analyzed snapshot, by column; empty after `NOSCAN`. */
   def tableSummary(snapshot: Snapshot): IndexedSeq[SummaryRow]
 
+  /** As `tableSummary`, from the driver's cache where it was read before: planning asks for it with every query. */
+  def planningSummary(snapshot: Snapshot): IndexedSeq[SummaryRow]
+
   /** Sketches of the table level, by column. */
   def tableSketches(snapshot: Snapshot): IndexedSeq[SketchRow]
 

@@ -1,0 +1,182 @@
+"""The 99 queries of TPC-DS with the Metastore and without it: equal rows, files read, planning and total time.
+
+    uv run python benchmarks/tpcds.py                          # scale 1, five counted runs: hours on two cores
+    uv run python benchmarks/tpcds.py --scale 0.1 --runs 1
+    uv run python benchmarks/tpcds.py --runs 0 --queries 3 14  # compares rows only
+
+Sales and returns in stores and the inventory are ordered by date, those of catalogs and of the web are in no order;
+each is an analyzed Iceberg table of 16 data files. "Off" is a Spark without us: cost-based optimization is off too.
+Rows are compared without the final LIMIT, which leaves open which of equal rows it takes; floats are rounded.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from collections import Counter
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from common import median, report, spark_session
+
+import metastore
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame, SparkSession
+
+WITHOUT = {
+    "spark.metastore.enabled": "false",
+    "spark.sql.cbo.enabled": "false",
+    "spark.sql.cbo.joinReorder.enabled": "false",
+}
+ONE_FILE_A_TASK = {"spark.sql.files.openCostInBytes": "1g", "spark.sql.files.maxPartitionBytes": "1g"}
+SLOWER, LATER = 1.1, 0.2  # a query may be slower by this factor and these seconds
+PHASES = ("parsing", "analysis", "optimization", "planning")
+Rows = Counter[tuple[Any, ...]]
+
+
+@dataclass
+class Side:
+    """A session with the Metastore or without it, and what its runs of one query took."""
+
+    session: SparkSession
+    seconds: list[float] = field(default_factory=list)
+    planning: list[float] = field(default_factory=list)
+    files: int = 0
+
+    def rows(self, query: str) -> Rows:
+        """All rows of a query, in no order."""
+        frame = self.session.sql(query)
+        found = Counter(tuple(map(_comparable, row)) for row in frame.collect())
+        self.files = files_read(frame)
+        return found
+
+    def run(self, query: str) -> None:
+        """Runs a query once and takes the time."""
+        start = time.perf_counter()
+        frame = self.session.sql(query)
+        frame.collect()
+        self.seconds.append(time.perf_counter() - start)
+        phases = frame._jdf.queryExecution().tracker().phases()  # noqa: SLF001 - planning time has no public name
+        self.planning.append(sum(phases.apply(p).durationMs() for p in PHASES if phases.contains(p)))
+
+
+def _comparable(value: Any) -> Any:
+    return float(f"{value:.9g}") if isinstance(value, float) else value
+
+
+def files_read(frame: DataFrame) -> int:
+    """Data files that the scans of a query opened, as Iceberg's readers counted them."""
+    plan = frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
+    return sum(scan.metrics().apply("numSplits").value() for scan in _scans(plan))
+
+
+def _scans(plan: Any) -> Iterator[Any]:
+    kind = plan.getClass().getSimpleName()
+    if kind == "AdaptiveSparkPlanExec":
+        yield from _scans(plan.executedPlan())
+    elif kind.endswith("QueryStageExec"):
+        yield from _scans(plan.plan())
+    elif kind == "BatchScanExec":
+        yield plan
+    elif not kind.startswith("Reused"):
+        for below in (plan.children(), plan.subqueries()):
+            for i in range(below.size()):
+                yield from _scans(below.apply(i))
+
+
+def data(work: Path, scale: float) -> Path:
+    """Generates the data and the queries once, in an environment with the DuckDB that has the generator."""
+    folder = work / f"tpcds-{scale}"
+    if not (folder / "queries.json").exists():
+        shutil.rmtree(folder, ignore_errors=True)
+        script = Path(__file__).with_name("tpcds_data.py")
+        own = ["uv", "run", "--quiet", "--isolated", "--only-group", "tpcds", "python", str(script)]
+        subprocess.run([*own, str(folder), "--scale", str(scale)], check=True, cwd=script.parent.parent)
+    return folder
+
+
+def create_tables(spark: SparkSession, source: Path) -> None:
+    """Copies every table into Iceberg, file by file, and analyzes it."""
+    for key, value in ONE_FILE_A_TASK.items():
+        spark.conf.set(key, value)
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.tpcds")
+    for folder in sorted(f for f in source.iterdir() if f.is_dir()):
+        name = f"ice.tpcds.{folder.name}"
+        spark.read.parquet(str(folder)).writeTo(name).tableProperty("write.distribution-mode", "none").create()
+        metastore.analyze(spark, name, progress=False)
+    for key in ONE_FILE_A_TASK:
+        spark.conf.unset(key)
+
+
+def compare(number: str, query: str, on: SparkSession, off: SparkSession, runs: int) -> dict[str, Any]:
+    """Compares the rows of one query, then times it in turn with the Metastore and without it."""
+    with_it, without = Side(on), Side(off)
+    unlimited = re.sub(r"\s+LIMIT \d+\s*$", "", query)
+    rows = without.rows(unlimited)
+    different = with_it.rows(unlimited) != rows
+    for _ in range(runs):
+        without.run(query)
+        with_it.run(query)
+    row = {"query": number, "rows": rows.total(), "equal": not different}
+    row |= {"files off": without.files, "files on": with_it.files}
+    if runs:
+        seconds = {"off s": median(without.seconds), "on s": median(with_it.seconds)}
+        row |= seconds
+        row |= {"planning off ms": median(without.planning), "planning on ms": median(with_it.planning)}
+        row["slower"] = seconds["on s"] > seconds["off s"] * SLOWER + LATER
+    sys.stderr.write(f"{row}\n")
+    return row
+
+
+def totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
+    """Sums over all queries, and the names of those that fail a target."""
+    numbers = [
+        name for name, value in rows[0].items() if isinstance(value, float | int) and name.endswith((" s", " ms"))
+    ]
+    return {
+        **{f"total {name}": sum(row[name] for row in rows) for name in [*numbers, "files off", "files on"]},
+        "different": [row["query"] for row in rows if not row["equal"]],
+        "slower": [row["query"] for row in rows if row.get("slower")],
+    }
+
+
+def main() -> int:
+    """Runs the queries; 1 if the rows of any of them differ."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--scale", type=float, default=1.0, help="TPC-DS scale factor (default 1)")
+    parser.add_argument("--runs", type=int, default=5, help="counted runs of each query (default 5)")
+    parser.add_argument("--queries", nargs="*", help="numbers of queries (default all)")
+    parser.add_argument("--work", type=Path, help="folder that keeps the generated data")
+    given = parser.parse_args()
+    work = given.work or Path(tempfile.mkdtemp(prefix="metastore-tpcds-"))
+    work.mkdir(parents=True, exist_ok=True)
+    shutil.rmtree(work / "ice", ignore_errors=True)
+    source = data(work, given.scale)
+    queries = json.loads((source / "queries.json").read_text())
+    with spark_session(work, **{"spark.sql.ansi.doubleQuotedIdentifiers": "true"}) as on:
+        create_tables(on, source)
+        off = on.newSession()
+        for key, value in WITHOUT.items():
+            off.conf.set(key, value)
+        for session in (on, off):
+            session.sql("USE ice.tpcds")
+        chosen = {n: queries[n].strip().rstrip(";") for n in given.queries or queries}
+        rows = [compare(number, query, on, off, given.runs) for number, query in chosen.items()]
+    sums = totals(rows)
+    print(sums)
+    report("tpcds", rows, scale=given.scale, runs=given.runs, **sums)
+    return 1 if sums["different"] else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,114 @@
+"""Directories of Parquet files as any engine may have written them, with statistics of what Spark reads in them."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from typing import TYPE_CHECKING, Any
+
+from metastore._format.columns import Column, encoding_of
+from metastore._format.manifest import TableIdentity
+from metastore._format.values import decimal_to_bytes
+from oracle import tables
+from oracle.columns import BYTES, SCALARS, WIDE, is_nan
+from oracle.data import random_design, write_files
+from planner import plans, written
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from pathlib import Path
+    from random import Random
+
+    from pyspark.sql import SparkSession
+
+    from oracle.columns import Leaf
+    from oracle.tables import Subject
+
+KINDS = ("parquet", "parquet int96", "parquet legacy", "parquet partitioned")
+ODD_FOLDER = "odd na.me+1%"
+ODD_PARTITIONS = ("a b", "a/b=c", "a%2Fb", "日本", "null", "x.y", "1", None, "'q'", "a:b")
+PARTITION = "p q.r"
+LEGACY = {
+    "spark.sql.parquet.datetimeRebaseModeInWrite": "LEGACY",
+    "spark.sql.parquet.int96RebaseModeInWrite": "LEGACY",
+}
+
+
+def create(spark: SparkSession, kind: str, files: int, scratch: Path, rng: Random) -> Subject:
+    """Makes a directory of about `files` data files, and its statistics.
+
+    Args:
+        spark: the session.
+        kind: one of KINDS: by pyarrow; the same with INT96; by Spark in the old calendar; by Spark in partitions.
+        files: data files to write.
+        scratch: where the directory is made.
+        rng: decides everything random.
+    """
+    design, folder = random_design(rng, SCALARS), scratch / ODD_FOLDER
+    if kind in {"parquet", "parquet int96"}:
+        write_files(design, files, folder, rng, int96=kind == "parquet int96")
+    else:
+        write_files(design, files, scratch / "before", rng)
+        _rewrite(spark, kind, scratch / "before", folder, rng)
+    subject = tables.observe(spark, kind, f"parquet.`{folder}`", "input_file_name()", root=folder, without=(PARTITION,))
+    statistics(subject).write()
+    return subject
+
+
+def _rewrite(spark: SparkSession, kind: str, source: Path, folder: Path, rng: Random) -> None:
+    frame = tables.one_file_a_task(spark, source)
+    if kind == "parquet legacy":
+        physical = rng.choice(["INT96", "TIMESTAMP_MICROS"])
+        with plans.conf(spark, **LEGACY, **{"spark.sql.parquet.outputTimestampType": physical}):
+            frame.write.parquet(str(folder))
+        return
+    values = ", ".join("NULL" if p is None else f"'{p.replace(chr(39), chr(92) + chr(39))}'" for p in ODD_PARTITIONS)
+    of_row = f"element_at(array({values}), 1 + file_no % {len(ODD_PARTITIONS)})"
+    frame.selectExpr("*", f"{of_row} AS `{PARTITION}`").write.partitionBy(PARTITION).parquet(str(folder))
+
+
+def statistics(subject: Subject) -> written.Written:
+    """Returns what is true of the columns of a directory's files, to be written beside them."""
+    folder = subject.root
+    assert folder is not None
+    identity = TableIdentity("parquet", identifier(folder), f"file:{folder}", str(folder))
+    files = []
+    for path, name in subject.paths().items():
+        stat = (folder / path).stat()
+        values = subject.values[name]
+        rows = len(next(iter(values.values())))
+        columns = {_column(leaf): _summary(leaf, found) for leaf, found in values.items()}
+        files.append(written.DataFile(path, stat.st_size, rows, int(stat.st_mtime * 1000), columns))
+    return written.Written(identity, files)
+
+
+def identifier(folder: Path) -> str:
+    """Returns what stands for a uuid of a directory."""
+    return hashlib.sha256(f"file:{folder}".encode()).hexdigest()
+
+
+def _column(leaf: Leaf) -> Column:
+    key = json.dumps(list(leaf.path), ensure_ascii=False, separators=(",", ":"))
+    return Column(key, leaf.path, leaf.type, encoding_of(leaf.type))
+
+
+def _summary(leaf: Leaf, values: Sequence[Any]) -> dict[str, Any]:
+    present = [v for v in values if v is not None]
+    ordinary = [v for v in present if not is_nan(v)]
+    row = {"rows": len(values), "nulls": len(values) - len(present), "nans": len(present) - len(ordinary)}
+    row |= {"distinct": len(set(ordinary)) + (len(present) > len(ordinary)), "distinct_error": 0.0}
+    if ordinary:
+        row |= written.bounds(_stored(leaf.type, min(ordinary)), _stored(leaf.type, max(ordinary)))
+    if present and leaf.type in BYTES:
+        row |= {"avg_len": sum(map(len, present)) / len(present), "max_len": max(map(len, present))}
+    return row
+
+
+def _stored(kind: str, value: Any) -> Any:
+    if kind.startswith("decimal"):
+        precision, scale = map(int, kind[8:-1].split(","))
+        unscaled = int(WIDE.scaleb(value, scale))
+        return unscaled if precision <= 18 else decimal_to_bytes(unscaled)
+    if isinstance(value, bool | float):
+        return value + 0.0 if isinstance(value, float) else int(value)
+    return bytes(value) if kind in BYTES else value
