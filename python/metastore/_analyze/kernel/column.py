@@ -9,11 +9,11 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._analyze.kernel import points, stored
+from metastore._analyze.kernel.detail import Detail
 from metastore._analyze.kernel.murmur import BLOCK
-from metastore._analyze.kernel.parts import Part, combined, part_of_numbers, part_of_texts
+from metastore._analyze.kernel.parts import Part, combined, part_of_numbers, part_of_texts, part_of_unique_texts
 from metastore._analyze.kernel.runs import Runs, merged, runs_of
 from metastore._analyze.kernel.statistics import ColumnStatistics, statistics_of
-from metastore._analyze.kernel.text import Texts
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -21,9 +21,11 @@ if TYPE_CHECKING:
     from metastore._format.columns import Column
 
 DEFAULT_BUDGET = 64 << 20
+DETAIL = Detail()
 HEADROOM = 12  # the work on values takes up to so many times their own memory
 _MOST_PARTS = 16
 _SAMPLE = 4096
+_FEW = 1 << 16  # so few values are sorted as a whole
 _ROOM = pa.array([bytes(BLOCK)], pa.large_binary())  # behind the last value, so that `Texts` need not copy
 
 
@@ -31,8 +33,8 @@ class ColumnKernel:
     """Computes the statistics of one column of one data file.
 
     Everything is exact while the column's values, or else its distinct values, fit the budget. Beyond it bounds,
-    counts, sums and lengths stay exact, distinct values are estimated by the sketch (`distinct_error` > 0), and
-    percentiles are merged from those of parts.
+    counts, sums, lengths and frequencies stay exact, distinct values are estimated by the sketch
+    (`distinct_error` > 0), and percentiles and histogram are merged from those of parts.
 
     Example:
         >>> from metastore._format.columns import Column
@@ -43,16 +45,17 @@ class ColumnKernel:
         (1, 3, 1, 2)
     """
 
-    def __init__(self, column: Column, budget_bytes: int = DEFAULT_BUDGET) -> None:
+    def __init__(self, column: Column, budget_bytes: int = DEFAULT_BUDGET, detail: Detail = DETAIL) -> None:
         """Begin with no rows.
 
         Args:
             column: The column.
             budget_bytes: The memory that its values may take.
+            detail: How much detail is kept.
         """
-        self._column = column
+        self._column, self._detail = column, detail
         self._rows = self._nulls = 0
-        self._values = _collector(column, budget_bytes)
+        self._values = _collector(column, budget_bytes, detail)
 
     def add(self, values: pa.Array | pa.ChunkedArray) -> None:
         """Add physical rows.
@@ -89,7 +92,8 @@ class ColumnKernel:
                 rows, None, nulls=self._nulls, compressed_bytes=sizes[0], uncompressed_bytes=sizes[1]
             )
         part = self._values.finish()
-        return statistics_of(part, self._column, rows, self._nulls, self._values.nans, sizes)
+        counts = (rows, self._nulls, self._values.nans)
+        return statistics_of(part, self._column, counts, self._detail, sizes)
 
 
 class _Collector(Protocol):
@@ -103,8 +107,8 @@ class _Collector(Protocol):
 class _Parts:
     """Parts that were closed because the budget was full."""
 
-    def __init__(self, column: Column) -> None:
-        self._column = column
+    def __init__(self, column: Column, detail: Detail) -> None:
+        self._column, self._detail = column, detail
         self._closed: list[Part] = []
 
     def __bool__(self) -> bool:
@@ -113,20 +117,20 @@ class _Parts:
     def add(self, part: Part) -> None:
         self._closed.append(part)
         if len(self._closed) >= _MOST_PARTS:
-            self._closed = [combined(self._closed, self._column)]
+            self._closed = [combined(self._closed, self._column, self._detail)]
 
     def whole(self, last: Part | None) -> Part | None:
         parts = [*self._closed, last] if last else self._closed
-        return combined(parts, self._column) if parts else None
+        return combined(parts, self._column, self._detail) if parts else None
 
 
 class _Numbers:
-    def __init__(self, column: Column, budget: int) -> None:
-        self._column, self._limit = column, budget // HEADROOM
+    def __init__(self, column: Column, budget: int, detail: Detail) -> None:
+        self._column, self._limit, self._detail = column, budget // HEADROOM, detail
         self._pending: list[NDArray[Any]] = []
         self._bytes = 0
         self._runs: Runs | None = None
-        self._parts = _Parts(column)
+        self._parts = _Parts(column, detail)
         self.nans = 0
 
     def add(self, array: pa.Array) -> None:
@@ -141,13 +145,14 @@ class _Numbers:
         if self._bytes > self._limit:
             self._collapse()
             if self._runs is not None and self._runs.nbytes > self._limit:
-                self._parts.add(part_of_numbers(self._runs, self._column, points.FINE))
+                self._parts.add(part_of_numbers(self._runs, self._column, points.FINE, self._detail))
                 self._runs = None
 
     def finish(self) -> Part | None:
         self._collapse()
         steps = points.FINE if self._parts else points.PERCENT
-        return self._parts.whole(part_of_numbers(self._runs, self._column, steps) if self._runs else None)
+        runs = self._runs
+        return self._parts.whole(part_of_numbers(runs, self._column, steps, self._detail) if runs else None)
 
     def _collapse(self) -> None:
         pending, self._pending, self._bytes = self._pending, [], 0
@@ -161,11 +166,11 @@ class _Numbers:
 class _Strings:
     nans = 0
 
-    def __init__(self, column: Column, budget: int) -> None:
-        self._limit = budget // HEADROOM
+    def __init__(self, column: Column, budget: int, detail: Detail) -> None:
+        self._limit, self._detail = budget // HEADROOM, detail
         self._pending: list[tuple[pa.Array, NDArray[np.int64] | None]] = []
         self._bytes = 0
-        self._parts = _Parts(column)
+        self._parts = _Parts(column, detail)
 
     def add(self, array: pa.Array) -> None:
         if pa.types.is_dictionary(array.type):
@@ -193,22 +198,20 @@ class _Strings:
     def _part(self, steps: int) -> Part:
         pending, self._pending, self._bytes = self._pending, [], 0
         if len(pending) == 1 and pending[0][1] is not None:
-            values, counts = pending[0]
-        elif any(counts is not None for _, counts in pending) or _repeats(pending[0][0]):
-            values, counts = _deduplicated(pending)
-        else:
-            values, counts = pa.concat_arrays([*(values for values, _ in pending), _ROOM])[:-1], None
-        if counts is not None and counts.max() == 1:
-            counts = None
-        return part_of_texts(Texts(values, counts), counts, steps)
+            return part_of_texts(pending[0][0], pending[0][1], steps, self._detail)
+        number = sum(len(values) for values, _ in pending)
+        if number <= _FEW or any(counts is not None for _, counts in pending) or _repeats(pending[0][0]):
+            return part_of_texts(*_deduplicated(pending), steps, self._detail)
+        values = pa.concat_arrays([*(values for values, _ in pending), _ROOM])[:-1]
+        return part_of_unique_texts(values, steps, self._detail)
 
 
-def _collector(column: Column, budget: int) -> _Collector | None:
+def _collector(column: Column, budget: int, detail: Detail) -> _Collector | None:
     if column.encoding is None:
         return None
     if column.encoding == "binary" and not stored.is_wide(column):
-        return _Strings(column, budget)
-    return _Numbers(column, budget)
+        return _Strings(column, budget, detail)
+    return _Numbers(column, budget, detail)
 
 
 def _plain(array: pa.Array) -> pa.Array:

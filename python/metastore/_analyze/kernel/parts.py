@@ -7,19 +7,24 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 from metastore._analyze.kernel import points, stored
+from metastore._analyze.kernel.frequencies import DUPLICATES, TOP, Frequencies, kept, listed, merged
+from metastore._analyze.kernel.histograms import EQUI_HEIGHT, Histogram, ends, equal_heights
 from metastore._analyze.kernel.runs import moments
-from metastore._analyze.kernel.theta import NOMINAL, Theta, ThetaBuilder, union
+from metastore._analyze.kernel.text import Repeats, Texts, repeats_of, select
+from metastore._analyze.kernel.theta import Theta, ThetaBuilder, union
 from metastore._format.columns import decimal_type
+from metastore._format.values import CUT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
+    from metastore._analyze.kernel.detail import Detail
     from metastore._analyze.kernel.runs import Runs
-    from metastore._analyze.kernel.text import Texts
     from metastore._format.columns import Column
 
 
@@ -41,6 +46,9 @@ class Part:
         sum: The sum as a number; None for text, as `mean` and `m2`.
         mean: The arithmetic mean.
         m2: The sum of squared distances from it.
+        singles: How many values occur once; None where not known.
+        frequencies: Its list of values, if there is one.
+        histogram: Its histogram.
     """
 
     number: int
@@ -56,20 +64,26 @@ class Part:
     sum: float | None = None
     mean: float | None = None
     m2: float | None = None
+    singles: int | None = None
+    frequencies: Frequencies | None = None
+    histogram: Histogram | None = None
 
 
-def part_of_numbers(runs: Runs, column: Column, steps: int) -> Part:
+def part_of_numbers(runs: Runs, column: Column, steps: int, detail: Detail) -> Part:
     """What is known of the values of a fixed-width column.
 
     Args:
         runs: At least one run.
         column: The column.
         steps: How many steps the quantile points make.
+        detail: How much detail is kept.
     """
-    number, wide = int(runs.counts.sum()), stored.width(column)
+    last_ranks = np.cumsum(runs.counts)
+    number, wide = int(last_ranks[-1]), stored.width(column)
     builder = ThetaBuilder()
     builder.add(stored.hashes(runs.values, column))
     found = moments(runs, column)
+    kind, floor, places = kept(runs.counts, detail)
     return Part(
         number,
         stored.stored(runs.values[0], column),
@@ -77,43 +91,128 @@ def part_of_numbers(runs: Runs, column: Column, steps: int) -> Part:
         len(runs.values),
         0.0,
         builder.finish(),
-        runs.at_ranks(points.ranks(number, steps)),
+        runs.values[np.searchsorted(last_ranks, points.ranks(number, steps), side="left")],
         number * wide,
         wide,
         found.total,
         found.sum,
         found.mean,
         found.m2,
+        singles=int(np.count_nonzero(runs.counts == 1)),
+        frequencies=listed(kind, floor, stored.array(runs.values[places], column), runs.counts[places]),
+        histogram=equal_heights(runs.counts, last_ranks, detail.bins, lambda at: stored.array(runs.values[at], column)),
     )
 
 
-def part_of_texts(texts: Texts, weights: NDArray[np.int64] | None, steps: int) -> Part:
-    """What is known of at least one string or binary value.
-
-    Distinct values are counted by their 63-bit hashes: among ten million, one count in 180,000 is short by one.
+def part_of_texts(values: pa.Array, counts: NDArray[np.int64], steps: int, detail: Detail) -> Part:
+    """What is known of distinct strings or binary values.
 
     Args:
-        texts: The values.
-        weights: How often each occurs, if not once.
+        values: At least one value, a `large_binary` array in any order.
+        counts: How often each occurs.
         steps: How many steps the quantile points make.
+        detail: How much detail is kept.
     """
-    number = len(texts) if weights is None else int(weights.sum())
-    hashes = np.sort(texts.hashes())
-    hashes = hashes[np.concatenate([[True], hashes[1:] != hashes[:-1]])]
+    texts = Texts(values)
+    order = texts.order()
+    counts = counts[order]
+    last_ranks = np.cumsum(counts)
+    number = int(last_ranks[-1])
     builder = ThetaBuilder()
-    builder.add(hashes[: NOMINAL + 2])  # more than a sketch keeps, so that it knows its threshold
-    values = texts.at_ranks(points.ranks(number, steps))
-    length = texts.lengths.sum() if weights is None else np.dot(texts.lengths, weights)
-    longest = int(texts.lengths.max())
-    return Part(number, values[0], values[-1], len(hashes), 0.0, builder.finish(), values, int(length), longest)
+    builder.add(texts.hashes())
+    rows = order[np.searchsorted(last_ranks, points.ranks(number, steps), side="left")]
+    chosen = [texts.value(row) for row in rows.tolist()]
+    kind, floor, places = kept(counts, detail)
+    found = listed(kind, floor, values.take(pa.array(order[places])), counts[places])
+    return Part(
+        number,
+        chosen[0],
+        chosen[-1],
+        len(values),
+        0.0,
+        builder.finish(),
+        chosen,
+        int(np.dot(texts.lengths[order], counts)),
+        int(texts.lengths.max()),
+        singles=int(np.count_nonzero(counts == 1)),
+        frequencies=found if found.size <= detail.room else found.cut(detail.top),
+        histogram=equal_heights(
+            counts, last_ranks, detail.bins, lambda at: _cut([texts.value(row) for row in order[at].tolist()])
+        ),
+    )
 
 
-def combined(parts: Sequence[Part], column: Column) -> Part:
-    """The whole of at least one part; with several, distinct values and points are approximate.
+def part_of_unique_texts(values: pa.Array, steps: int, detail: Detail) -> Part:
+    """What is known of strings or binary values of which most occur once.
+
+    Equal values are told by their 63-bit hashes: among ten million, one count in 180,000 is short by one.
+
+    Args:
+        values: At least one value, a `large_binary` array, each as often as it occurs.
+        steps: How many steps the quantile points make.
+        detail: How much detail is kept.
+    """
+    texts, number = Texts(values), len(values)
+    hashes = texts.hashes()
+    repeats = repeats_of(hashes)
+    builder = ThetaBuilder()
+    builder.add(hashes)
+    bins = min(detail.bins, number)
+    wanted = np.concatenate([points.ranks(number, steps), [1], ends(number, bins)])
+    ranks, place = np.unique(wanted, return_inverse=True)
+    selected = select(texts, ranks, repeats.again)
+    chosen = [selected.values[at] for at in place.tolist()]
+    distinct = selected.distinct
+    return Part(
+        number,
+        chosen[0],
+        chosen[steps],
+        repeats.distinct,
+        0.0,
+        builder.finish(),
+        chosen[: steps + 1],
+        int(texts.lengths.sum()),
+        int(texts.lengths.max()),
+        singles=repeats.distinct - len(repeats.rows),
+        frequencies=_of_repeats(values, texts, repeats, detail),
+        histogram=Histogram(
+            EQUI_HEIGHT,
+            _cut(chosen[steps + 1 :]),
+            number,
+            None,
+            None if distinct is None else np.diff(distinct[place[steps + 2 :]], prepend=0),
+        ),
+    )
+
+
+def _of_repeats(values: pa.Array, texts: Texts, repeats: Repeats, detail: Detail) -> Frequencies:
+    """The list of the values that occur more than once; where that takes too much room, of the most frequent ones."""
+    rows, counts = repeats.rows, repeats.counts
+    if int(texts.lengths[rows].sum()) > detail.room and len(rows) > detail.top:
+        least = np.partition(counts, len(counts) - detail.top)[len(counts) - detail.top]
+        beyond = counts < least
+        floor = int(counts[beyond].max(initial=1))
+        rows, counts = rows[~beyond], counts[~beyond]
+    else:
+        floor = 1
+    candidates = values.take(pa.array(rows))
+    order = Texts(candidates).order() if len(rows) else rows
+    kind = DUPLICATES if floor == 1 else TOP
+    found = listed(kind, floor, candidates.take(pa.array(order)), counts[order])
+    return found if found.size <= detail.room else found.cut(detail.top)
+
+
+def _cut(values: list[bytes]) -> pa.Array:
+    return pa.array([value[:CUT_BYTES] for value in values], pa.binary())
+
+
+def combined(parts: Sequence[Part], column: Column, detail: Detail) -> Part:
+    """The whole of at least one part; with several, distinct values, points and histogram are approximate.
 
     Args:
         parts: Parts with equally many points.
         column: Their column.
+        detail: How much detail is kept.
     """
     if len(parts) == 1:
         return parts[0]
@@ -125,6 +224,7 @@ def combined(parts: Sequence[Part], column: Column) -> Part:
     if parts[0].mean is not None:
         means, m2s = (np.array([getattr(part, name) for part in parts]) for name in ("mean", "m2"))
         mean, m2 = pooled(column, numbers, m2s, means, totals)
+    steps = _merged_points([part.points for part in parts], numbers)
     return Part(
         int(numbers.sum()),
         min((part.lo for part in parts), key=key),
@@ -132,14 +232,23 @@ def combined(parts: Sequence[Part], column: Column) -> Part:
         _between(parts, theta),
         theta.error,
         theta,
-        _merged_points([part.points for part in parts], numbers),
+        steps,
         sum(part.length for part in parts),
         max(part.max_length for part in parts),
         None if totals is None else sum(totals),
         None if parts[0].sum is None else added([part.sum or 0.0 for part in parts]),
         mean,
         m2,
+        frequencies=None if stored.is_wide(column) else merged([part.frequencies for part in parts], detail.top),
+        histogram=_of_points(steps, int(numbers.sum()), column, detail.bins),
     )
+
+
+def _of_points(steps: Any, number: int, column: Column, bins: int) -> Histogram:
+    """The histogram of merged points, whose counts are no more than near."""
+    edges = _cut(steps) if isinstance(steps, list) else stored.array(steps, column)
+    found = Histogram(EQUI_HEIGHT, edges, number, np.diff(ends(number, len(edges) - 1), prepend=0))
+    return found.coarser(-(-found.bins // bins))
 
 
 def _between(parts: Sequence[Part], theta: Theta) -> int:

@@ -55,7 +55,10 @@ def merged_texts(points: Sequence[Sequence[bytes]], numbers: NDArray[np.int64], 
     """The points of the whole, of a column of strings or binary values (see `merged_numbers`)."""
     flat = pa.array([value for part in points for value in part], pa.large_binary())
     weights = _weights(len(points[0]) - 1, numbers)
-    return Texts(flat, weights).at_ranks(ranks(int(weights.sum()), steps))
+    texts = Texts(flat)
+    order = texts.order()
+    rows = order[np.searchsorted(np.cumsum(weights[order]), ranks(int(weights.sum()), steps), side="left")]
+    return [texts.value(row) for row in rows.tolist()]
 
 
 def _weights(steps: int, numbers: NDArray[np.int64]) -> NDArray[np.int64]:

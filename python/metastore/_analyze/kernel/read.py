@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from metastore._analyze.kernel.column import HEADROOM, ColumnKernel
+from metastore._analyze.kernel.column import DETAIL, HEADROOM, ColumnKernel
 from metastore._analyze.kernel.errors import CannotRead
 from metastore._analyze.kernel.leaves import Leaves, is_uuid, require_no_rebase, require_same_values
 from metastore._analyze.kernel.own import with_own
@@ -19,6 +19,7 @@ from metastore._analyze.kernel.own import with_own
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
+    from metastore._analyze.kernel.detail import Detail
     from metastore._analyze.kernel.leaves import FileColumn, Node
     from metastore._analyze.kernel.statistics import ColumnStatistics
     from metastore._format.columns import Column
@@ -61,7 +62,11 @@ class _Reading:
 
 
 def analyze_parquet(
-    source: Any, columns: Sequence[FileColumn], budget_bytes: int = BUDGET, statistics: Sequence[Statistic] = ()
+    source: Any,
+    columns: Sequence[FileColumn],
+    budget_bytes: int = BUDGET,
+    statistics: Sequence[Statistic] = (),
+    detail: Detail = DETAIL,
 ) -> FileStatistics:
     """Compute everything about columns of one Parquet file.
 
@@ -70,6 +75,7 @@ def analyze_parquet(
         columns: What to compute.
         budget_bytes: The memory that the work may take.
         statistics: User-defined ones.
+        detail: How much detail is kept.
 
     Raises:
         CannotRead: If pyarrow cannot read the file, or does not read it as Spark does.
@@ -91,7 +97,7 @@ def analyze_parquet(
             file, _ = open_file(source, metadata, dictionaries)
         found: list[ColumnStatistics | None] = [None] * len(columns)
         for batch in _batches(readings, budget_bytes):
-            _analyze_batch(file, batch, budget_bytes, found, statistics)
+            _analyze_batch(file, batch, (budget_bytes, detail), found, statistics)
         return FileStatistics(metadata.num_rows, tuple(found), leaves.has_field_ids)
 
 
@@ -193,14 +199,14 @@ def _batches(readings: Sequence[_Reading], budget: int) -> Iterator[list[_Readin
 def _analyze_batch(
     file: pq.ParquetFile,
     batch: list[_Reading],
-    budget: int,
+    limits: tuple[int, Detail],
     found: list[ColumnStatistics | None],
     statistics: Sequence[Statistic],
 ) -> None:
-    share = budget // len(batch)
-    shares = [min(max(share, (HEADROOM + 1) * one.held_bytes), budget) for one in batch]
+    budget, detail = limits
+    shares = [min(max(budget // len(batch), (HEADROOM + 1) * one.held_bytes), budget) for one in batch]
     kernels = [
-        with_own(ColumnKernel(one.column, part), one.column, statistics, part)
+        with_own(ColumnKernel(one.column, part, detail), one.column, statistics, part)
         for one, part in zip(batch, shares, strict=True)
     ]
     indices = [one.node.first for one in batch]

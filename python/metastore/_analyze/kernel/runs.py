@@ -15,7 +15,7 @@ if TYPE_CHECKING:
 
     from metastore._format.columns import Column
 
-_SMALL_SPAN, _LARGEST_SPAN = 1 << 16, 1 << 24
+_SMALL_SPAN, _LARGEST_SPAN = 1 << 16, 1 << 20  # beyond a processor's cache counting is slower than sorting
 _LOW = 0xFFFFFFFF
 
 
@@ -30,10 +30,6 @@ class Runs:
     def nbytes(self) -> int:
         """The memory they take."""
         return self.values.nbytes + self.counts.nbytes
-
-    def at_ranks(self, ranks: NDArray[np.int64]) -> NDArray[Any]:
-        """The values of 1-based ranks among all values."""
-        return self.values[np.searchsorted(np.cumsum(self.counts), ranks, side="left")]
 
 
 @dataclass(frozen=True)
@@ -65,11 +61,13 @@ def runs_of(values: NDArray[Any]) -> Runs:
     if not (values[1:] >= values[:-1]).all():
         if values.dtype == np.int64:
             lo, hi = int(values.min()), int(values.max())
-            if hi - lo < max(min(8 * len(values), _LARGEST_SPAN), _SMALL_SPAN):
+            if hi - lo < max(min(len(values), _LARGEST_SPAN), _SMALL_SPAN):
                 return _counted(values, lo)
-        values = np.sort(values)
-    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
-    return Runs(values[starts], np.diff(starts, append=len(values)))
+            if hi - lo <= _LOW:  # half the bytes are sorted in half the time
+                runs = _sorted((values - lo).astype(np.uint32))
+                return Runs(runs.values.astype(np.int64) + lo, runs.counts)
+        return _sorted(values)
+    return _of_sorted(values)
 
 
 def merged(one: Runs, other: Runs) -> Runs:
@@ -104,6 +102,17 @@ def moments(runs: Runs, column: Column) -> Moments:
         number = int(runs.counts.sum())
         second = _second_moment(distances / scale, counts)
         return Moments(exact, exact / scale, exact / (number * scale), second)
+
+
+def _sorted(values: NDArray[Any]) -> Runs:
+    return _of_sorted(np.sort(values))
+
+
+def _of_sorted(values: NDArray[Any]) -> Runs:
+    is_new = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=is_new[1:])
+    starts = np.flatnonzero(is_new)
+    return Runs(values[starts], np.diff(starts, append=len(values)))
 
 
 def _counted(values: NDArray[np.int64], lo: int) -> Runs:

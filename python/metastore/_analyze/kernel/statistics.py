@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from decimal import Decimal
 from typing import TYPE_CHECKING, Any
 
@@ -10,9 +10,10 @@ import numpy as np
 import pyarrow as pa
 
 from metastore._analyze.kernel import points, stored
+from metastore._analyze.kernel.detail import Detail
+from metastore._analyze.kernel.frequencies import COMPLETE, NONE, Frequencies
 from metastore._analyze.kernel.parts import Part, part_of_numbers, part_of_texts
 from metastore._analyze.kernel.runs import Runs
-from metastore._analyze.kernel.text import Texts
 from metastore._analyze.kernel.theta import EMPTY, Theta, union
 from metastore._format.schemas import SKETCHES, SUMMARY, TABLE_SKETCHES, TABLE_SUMMARY
 from metastore._format.values import CUT_BYTES, cut_lower, cut_upper
@@ -20,10 +21,15 @@ from metastore._format.values import CUT_BYTES, cut_lower, cut_upper
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from metastore._analyze.kernel.histograms import Histogram
     from metastore._format.columns import Column
 
+_ELSEWHERE = {"theta", "values", "histogram", "failed"}
 _TYPED = ("lo", "hi", "percentiles")
 _SUM_LIMIT = 10**38
+DETAIL = Detail()
+_NO_COUNTS = np.empty(0, dtype=np.int64)
+_NOTHING = {"long": pa.array([], pa.int64()), "double": pa.array([], pa.float64()), "binary": pa.array([], pa.binary())}
 
 
 @dataclass(frozen=True)
@@ -31,7 +37,8 @@ class ColumnStatistics:
     """What is known of one column of one data file, or of a table; None is unknown.
 
     Attributes are the fields of `summary` in docs/format.md. `lo`, `hi` and `percentiles` are values as they are
-    stored (int, float, bytes) and go into the fields of the column's encoding; `theta` is a serialised sketch.
+    stored (int, float, bytes) and go into the fields of the column's encoding; `theta` is a serialised sketch. `values`
+    and `histogram` are what the objects of these kinds hold.
     """
 
     rows: int | None
@@ -53,7 +60,7 @@ class ColumnStatistics:
     trues: int | None = None
     compressed_bytes: int | None = None
     uncompressed_bytes: int | None = None
-    frequencies: str = "none"
+    frequencies: str = NONE
     frequencies_floor: int | None = None
     frequencies_algorithm: str | None = None
     singles: int | None = None
@@ -62,14 +69,21 @@ class ColumnStatistics:
     theta: bytes | None = None
     failed: Mapping[str, str] = field(default_factory=dict)
     """User-defined statistics that could not be computed, and why; not stored."""
+    values: Frequencies | None = None
+    histogram: Histogram | None = None
+
+    def listing(self, values: Frequencies | None) -> ColumnStatistics:
+        """The same with another list of values."""
+        if values is None:
+            return replace(self, values=None, frequencies=NONE, frequencies_floor=None)
+        return replace(self, values=values, frequencies=values.kind, frequencies_floor=values.floor)
 
 
 def statistics_of(
     part: Part | None,
     column: Column,
-    rows: int,
-    nulls: int,
-    nans: int,
+    counts: tuple[int, int, int],
+    detail: Detail,
     sizes: tuple[int | None, int | None] = (None, None),
 ) -> ColumnStatistics:
     """The statistics of a column with an encoding.
@@ -77,19 +91,21 @@ def statistics_of(
     Args:
         part: What is known of its values; None if there is none but null and NaN.
         column: The column.
-        rows: Physical rows.
-        nulls: How many are null.
-        nans: How many are NaN.
+        counts: Physical rows, how many are null, how many are NaN.
+        detail: How much detail is kept.
         sizes: Compressed and uncompressed bytes.
     """
+    rows, nulls, nans = counts
     theta = part.theta if part else EMPTY
     if nans:
         theta = union([theta, Theta(stored.hashes(np.array([np.nan]), column))])
     distinct = (part.distinct if part else 0) + (1 if nans else 0)
-    values: dict[str, Any] = _of_values(part, column) if part else {"distinct_error": 0.0}
+    values: dict[str, Any] = _of_values(part, column) if part else {"distinct_error": 0.0, "singles": 0}
+    if values["singles"] is not None and nans == 1:
+        values["singles"] += 1
     if column.type == "boolean":
         values["trues"] = part.total if part else 0
-    return ColumnStatistics(
+    found = ColumnStatistics(
         rows,
         column.encoding,
         nulls=nulls,
@@ -98,8 +114,13 @@ def statistics_of(
         compressed_bytes=sizes[0],
         uncompressed_bytes=sizes[1],
         theta=theta.to_bytes(),
+        histogram=part.histogram if part else None,
         **values,
     )
+    values_listed = (
+        part.frequencies if part else Frequencies(COMPLETE, 0, _NOTHING[column.encoding or "binary"], _NO_COUNTS)
+    )
+    return found.listing(values_listed.with_nan(nans, detail.top) if values_listed else None)
 
 
 def constant(column: Column, value: Any, rows: int) -> ColumnStatistics:
@@ -118,15 +139,15 @@ def constant(column: Column, value: Any, rows: int) -> ColumnStatistics:
     if column.encoding is None:
         return ColumnStatistics(rows, None, nulls=rows if value is None else 0)
     if value is None or rows == 0:
-        return statistics_of(None, column, rows, rows, 0)
+        return statistics_of(None, column, (rows, rows, 0), DETAIL)
     if column.encoding == "double" and np.isnan(value):
-        return statistics_of(None, column, rows, 0, rows)
+        return statistics_of(None, column, (rows, 0, rows), DETAIL)
     counts = np.array([rows])
     if column.encoding == "binary" and not stored.is_wide(column):
-        part = part_of_texts(Texts(pa.array([value], pa.large_binary()), counts), counts, points.PERCENT)
+        part = part_of_texts(pa.array([value], pa.large_binary()), counts, points.PERCENT, DETAIL)
     else:
-        part = part_of_numbers(Runs(stored.as_numbers([value], column), counts), column, points.PERCENT)
-    return statistics_of(part, column, rows, 0, 0)
+        part = part_of_numbers(Runs(stored.as_numbers([value], column), counts), column, points.PERCENT, DETAIL)
+    return statistics_of(part, column, (rows, 0, 0), DETAIL)
 
 
 def summary_table(rows: Iterable[tuple[int, int, ColumnStatistics]]) -> pa.Table:
@@ -174,7 +195,7 @@ def table_sketches_table(rows: Iterable[tuple[int, ColumnStatistics, int]]) -> p
 
 def _table(schema: pa.Schema, statistics: list[ColumnStatistics], **ordinals: list[int]) -> pa.Table:
     values: dict[str, list[Any]] = dict(ordinals)
-    for name in ColumnStatistics.__dataclass_fields__:
+    for name in ColumnStatistics.__dataclass_fields__.keys() - _ELSEWHERE:
         found = [getattr(one, name) for one in statistics]
         if name not in _TYPED:
             values[name] = found
@@ -202,6 +223,7 @@ def _of_values(part: Part, column: Column) -> dict[str, Any]:
         "m2": part.m2,
         "avg_len": part.length / part.number,
         "max_len": part.max_length,
+        "singles": part.singles,
         "percentiles": _percentiles(part, column),
     }
 

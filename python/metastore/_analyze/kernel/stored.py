@@ -106,6 +106,16 @@ def stored(value: Any, column: Column) -> Any:
     return bytes([raw[0] ^ 0x80]) + raw[1:]
 
 
+def array(values: NDArray[Any], column: Column) -> pa.Array:
+    """Values of `numbers` as an Arrow array of what the format stores: int64, double or binary."""
+    if not is_wide(column):
+        return pa.array(values)
+    raw = np.frombuffer(values.astype("S16").tobytes(), np.uint8).reshape(-1, DECIMAL_BYTES).copy()
+    raw[:, 0] ^= 0x80
+    offsets = np.arange(len(values) + 1, dtype=np.int32) * DECIMAL_BYTES
+    return pa.Array.from_buffers(pa.binary(), len(values), [None, pa.py_buffer(offsets), pa.py_buffer(raw)])
+
+
 def halves(values: NDArray[Any]) -> tuple[NDArray[np.int64], NDArray[np.uint64]]:
     """The high (signed) and low halves of wide decimals."""
     limbs = values.view(">u8").reshape(-1, 2).astype(np.uint64)

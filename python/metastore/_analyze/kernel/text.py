@@ -1,7 +1,8 @@
-"""Strings and binary values in numpy: hashes, and the values at given ranks without sorting whole strings."""
+"""Strings and binary values in numpy: hashes, their order, and the values at given ranks without sorting all."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -10,27 +11,29 @@ from metastore._analyze.kernel.murmur import BLOCK, MASKS, WORD, hash_bytes, pad
 from metastore._format.values import CUT_BYTES
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
     import pyarrow as pa
     from numpy.typing import NDArray
 
     from metastore._analyze.kernel.murmur import Words
 
     Rows = NDArray[np.int64]
+    Flags = NDArray[np.bool_]
 
-_FEW = 256
+LONGEST_LISTED = 1_024
+_LEFT_BITS = 3
+_SLOT_BITS, _FEW_SLOT_BITS = 22, 16
+_SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
 class Texts:
-    """Values of a binary array, each with a weight.
+    """Values of a binary array.
 
     Attributes:
         lengths: Bytes of each value.
     """
 
-    def __init__(self, values: pa.Array, weights: NDArray[np.int64] | None = None) -> None:
-        """Take the values of a `large_binary` array without nulls; weights are 1 where none are given."""
+    def __init__(self, values: pa.Array) -> None:
+        """Take the values of a `large_binary` array without nulls."""
         _, offsets, data = values.buffers()
         bounds = np.frombuffer(offsets, dtype=np.int64)[values.offset : values.offset + len(values) + 1]
         raw = np.frombuffer(data, dtype=np.uint8) if data else np.empty(0, dtype=np.uint8)
@@ -38,108 +41,213 @@ class Texts:
         self._starts = bounds[:-1] if has_room else bounds[:-1] - bounds[0]
         self._data = raw if has_room else padded(raw[bounds[0] : bounds[-1]])
         self._words = unaligned_words(self._data)
-        self.lengths: NDArray[np.int64] = np.diff(bounds)
-        self._weights = weights
+        self.lengths: Rows = np.diff(bounds)
 
     def __len__(self) -> int:
-        """The number of rows, weights not applied."""
+        """The number of values."""
         return len(self.lengths)
 
     def hashes(self) -> Words:
         """The theta hash of every value."""
         return hash_bytes(self._data, self._starts, self.lengths)
 
-    def at_ranks(self, ranks: NDArray[np.int64]) -> list[bytes]:
-        """The values of 1-based ranks, ascending, in the order of unsigned bytes.
-
-        Values are cut after 65 bytes: enough to tell a value that the format keeps whole from one that it cuts.
-
-        Example:
-            >>> import pyarrow as pa
-            >>> Texts(pa.array([b"b", b"a", b"b"], pa.large_binary())).at_ranks(np.array([1, 2]))
-            [b'a', b'b']
-        """
-        found: dict[int, bytes] = {}
-        self._select(np.arange(len(self)), 0, np.unique(ranks), 0, found)
-        return [found[rank] for rank in ranks.tolist()]
-
-    def _select(self, rows: Rows, depth: int, ranks: Rows, base: int, found: dict[int, bytes]) -> None:
-        """Find ranks among rows that agree in their first `depth` bytes, of which `base` values come before."""
-        if len(rows) <= _FEW:
-            values = sorted((self._value(row), row) for row in rows.tolist())
-            ends = base + np.cumsum(self._weigh(np.array([row for _, row in values])))
-            self._note(ranks, np.searchsorted(ends, ranks), [value for value, _ in values], found)
-            return
-        keys = self._keys(rows, depth)
-        groups = self._light_groups if self._weights is None else self._heavy_groups
-        for members, wanted, before in groups(rows, keys, ranks, base):
-            self._resolve(members, depth, wanted, before, found)
-
-    def _light_groups(self, rows: Rows, keys: Words, ranks: Rows, base: int) -> Iterator[tuple[Rows, Rows, int]]:
-        """The rows of each key that holds a rank, with these ranks and the number of values before.
-
-        Sorting keys and looking for the few wanted ones takes a third of the time of sorting rows by key.
-        """
-        ordered = np.sort(keys)
-        wanted = ordered[ranks - base - 1]
-        chosen = np.unique(wanted)
-        place = np.searchsorted(chosen, keys)
-        place[place == len(chosen)] = 0
-        members = np.flatnonzero(chosen[place] == keys)
-        place = place[members].astype(np.uint16)
-        members = members[np.argsort(place, kind="stable")]
-        ends = np.cumsum(np.bincount(place, minlength=len(chosen)))
-        befores = base + np.searchsorted(ordered, chosen, side="left")
-        for i, (end, before) in enumerate(zip(ends.tolist(), befores.tolist(), strict=True)):
-            yield rows[members[ends[i - 1] if i else 0 : end]], ranks[wanted == chosen[i]], before
-
-    def _heavy_groups(self, rows: Rows, keys: Words, ranks: Rows, base: int) -> Iterator[tuple[Rows, Rows, int]]:
-        order = np.argsort(keys)
-        rows, keys = rows[order], keys[order]
-        ends = base + np.cumsum(self._weigh(rows))
-        wanted = keys[np.searchsorted(ends, ranks)]
-        chosen = np.unique(wanted)
-        starts, stops = (np.searchsorted(keys, chosen, side=side).tolist() for side in ("left", "right"))
-        for key, start, stop in zip(chosen, starts, stops, strict=True):
-            yield rows[start:stop], ranks[wanted == key], int(ends[start - 1]) if start else base
-
-    def _resolve(self, rows: Rows, depth: int, ranks: Rows, base: int, found: dict[int, bytes]) -> None:
-        """Find ranks among rows that agree in `depth` bytes and the next word: shorter ones come first."""
-        left = np.minimum(self.lengths[rows] - depth, WORD + 1)
-        if left.min() == left.max():
-            self._descend(rows, depth, ranks, base, found)
-            return
-        order = np.argsort(left.astype(np.uint8), kind="stable")
-        rows, left = rows[order], left[order]
-        ends = base + np.cumsum(self._weigh(rows))
-        wanted = left[np.searchsorted(ends, ranks)]
-        for size in np.unique(wanted):
-            start, end = np.searchsorted(left, size, side="left"), np.searchsorted(left, size, side="right")
-            before = int(ends[start - 1]) if start else base
-            self._descend(rows[start:end], depth, ranks[wanted == size], before, found)
-
-    def _descend(self, rows: Rows, depth: int, ranks: Rows, base: int, found: dict[int, bytes]) -> None:
-        ended = self.lengths[rows[0]] - depth <= WORD
-        if ended or depth >= CUT_BYTES or len(rows) == 1:
-            self._note(ranks, np.zeros(len(ranks), dtype=np.int64), [self._value(int(rows[0]))], found)
-        else:
-            self._select(rows, depth + WORD, ranks, base, found)
-
-    def _keys(self, rows: Rows, depth: int) -> Words:
-        """The next eight bytes of values that have `depth`, as numbers that order as they do; zeros beyond the end."""
-        words: Words = self._words[self._starts[rows] + depth]
-        words &= MASKS[np.minimum(self.lengths[rows] - depth, WORD)]
-        words.byteswap(inplace=True)
-        return words
-
-    def _weigh(self, rows: Rows) -> NDArray[np.int64]:
-        return np.ones(len(rows), dtype=np.int64) if self._weights is None else self._weights[rows]
-
-    def _value(self, row: int) -> bytes:
+    def value(self, row: int) -> bytes:
+        """One value, cut after 65 bytes: enough to tell one that the format keeps whole from one that it cuts."""
         start = int(self._starts[row])
         return self._data[start : start + min(int(self.lengths[row]), CUT_BYTES + 1)].tobytes()
 
-    @staticmethod
-    def _note(ranks: Rows, places: NDArray[np.int64], values: list[bytes], found: dict[int, bytes]) -> None:
-        for rank, place in zip(ranks.tolist(), places.tolist(), strict=True):
-            found[rank] = values[place]
+    def order(self) -> Rows:
+        """The rows in the order of unsigned bytes; of bytes after the 1,024th nothing is looked at.
+
+        Example:
+            >>> import pyarrow as pa
+            >>> Texts(pa.array([b"b", b"a", b""], pa.large_binary())).order()
+            array([2, 1, 0])
+        """
+        order = np.arange(len(self))
+        is_new = np.zeros(len(self), np.bool_)
+        is_new[:1] = True
+        active, depth = order.copy(), 0
+        while len(active) and depth <= LONGEST_LISTED:
+            level = self.refined(order[active], np.cumsum(is_new[active]) - 1, depth)
+            order[active], is_new[active] = level.rows, level.is_new
+            active = active[~(level.ended | _alone(level.is_new))]
+            depth += level.step
+        return order
+
+    def refined(self, rows: Rows, groups: Rows, depth: int) -> Level:
+        """Order rows that agree in their first `depth` bytes with the others of their group by what follows.
+
+        Args:
+            rows: Rows, group by group.
+            groups: The group of each, ascending from 0.
+            depth: How many bytes the rows of a group have in common, or all that they have.
+        """
+        step = min((64 - _LEFT_BITS - int(groups[-1]).bit_length()) // 8, WORD - 1)
+        keys = self._keys(rows, depth, step)
+        if groups[-1]:
+            keys |= groups.astype(np.uint64) << np.uint64(8 * step + _LEFT_BITS)
+        if not (keys[1:] >= keys[:-1]).all():
+            order = np.argsort(keys)
+            rows, keys = rows[order], keys[order]
+        is_new = np.ones(len(rows), np.bool_)
+        np.not_equal(keys[1:], keys[:-1], out=is_new[1:])
+        return Level(rows, is_new, (keys & np.uint64((1 << _LEFT_BITS) - 1)) < np.uint64(step), step)
+
+    def beginnings(self) -> Words:
+        """The first seven bytes of all values as numbers that order as they do."""
+        return self._keys(slice(None), 0, WORD - 1)
+
+    def _keys(self, rows: Rows | slice, depth: int, step: int) -> Words:
+        """The next bytes of values, and how many there are: of values that begin alike the shorter comes first."""
+        lengths = self.lengths[rows]
+        left = np.minimum(np.maximum(lengths - depth, 0) if depth else lengths, step)
+        keys: Words = self._words[self._starts[rows] + np.minimum(lengths, depth)]
+        keys &= MASKS[left]
+        keys.byteswap(inplace=True)
+        keys >>= np.uint64(64 - 8 * step - _LEFT_BITS)
+        keys |= left.view(np.uint64)
+        return keys
+
+
+@dataclass(frozen=True)
+class Level:
+    """Rows in the order of some more of their bytes.
+
+    Attributes:
+        rows: The rows.
+        is_new: Whether a row differs from the one before.
+        ended: Whether a row has no further bytes.
+        step: How many bytes were looked at.
+    """
+
+    rows: Rows
+    is_new: Flags
+    ended: Flags
+    step: int
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """Which of many values are equal, told by their 63-bit hashes.
+
+    Attributes:
+        distinct: How many distinct values there are.
+        rows: One row of each value that occurs more than once, in no order.
+        counts: How often each of these occurs.
+        again: The other rows of these values are set.
+    """
+
+    distinct: int
+    rows: Rows
+    counts: Rows
+    again: Flags
+
+
+def repeats_of(hashes: Words) -> Repeats:
+    """Find equal values.
+
+    Example:
+        >>> found = repeats_of(np.array([7, 5, 7], np.uint64))
+        >>> found.distinct, len(found.rows), found.counts, found.again.sum()
+        (2, 1, array([2]), np.int64(1))
+    """
+    ordered = np.sort(hashes)
+    is_same = ordered[1:] == ordered[:-1]
+    distinct = len(hashes) - int(np.count_nonzero(is_same))
+    rows = _rows_among(hashes, ordered[1:][is_same], _SLOT_BITS)
+    rows = rows[np.argsort(hashes[rows])]
+    ordered = hashes[rows]
+    is_new = np.ones(len(rows), np.bool_)
+    np.not_equal(ordered[1:], ordered[:-1], out=is_new[1:])
+    again = np.zeros(len(hashes), np.bool_)
+    again[rows[~is_new]] = True
+    starts = np.flatnonzero(is_new)
+    counts = np.diff(starts, append=len(rows))
+    return Repeats(distinct, rows[starts[counts > 1]], counts[counts > 1], again)
+
+
+@dataclass(frozen=True)
+class Selected:
+    """Values at ranks.
+
+    Attributes:
+        values: The value at each rank, cut after 65 bytes.
+        distinct: How many distinct values are not greater than each; None where that took a closer look.
+    """
+
+    values: list[bytes]
+    distinct: Rows | None
+
+
+def select(texts: Texts, ranks: Rows, again: Flags) -> Selected:
+    """The values of 1-based ranks in the order of unsigned bytes: only groups of rows that hold one are ordered.
+
+    Args:
+        texts: At least one value.
+        ranks: Ascending ranks.
+        again: What `Repeats` says of them.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> texts = Texts(pa.array([b"b", b"a", b"b"], pa.large_binary()))
+        >>> select(texts, np.array([1, 2]), np.array([False, False, True]))
+        Selected(values=[b'a', b'b'], distinct=array([1, 2]))
+    """
+    found, up_to = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
+    left, is_close = np.arange(len(ranks)), False  # places in `ranks`
+    keys = texts.beginnings()
+    ordered = np.sort(keys)
+    chosen = np.unique(ordered[ranks - 1])
+    before = np.searchsorted(ordered, chosen)  # rows ahead of each group
+    repeated_before = np.searchsorted(np.sort(keys[again]), chosen)
+    rows = _rows_among(keys, chosen, _FEW_SLOT_BITS)
+    rows = rows[np.argsort(keys[rows])]
+    keys = keys[rows]
+    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
+    sizes = np.diff(starts, append=len(rows))
+    is_chosen = np.isin(keys[starts], chosen)
+    rows = rows[np.repeat(is_chosen, sizes)]
+    groups = np.repeat(np.arange(len(chosen)), sizes[is_chosen])
+    depth = WORD - 1
+    while len(left):
+        first = np.searchsorted(groups, np.arange(len(before)))
+        level = texts.refined(rows, groups, depth)
+        depth += level.step
+        starts = np.flatnonzero(level.is_new)
+        ends = np.append(starts[1:], len(rows))
+        repeated = np.concatenate([[0], np.cumsum(again[level.rows])])
+        parent = groups[starts]
+        ahead = before[parent] + starts - first[parent]
+        repeated_ahead = repeated_before[parent] + repeated[starts] - repeated[first[parent]]
+        at = np.searchsorted(ahead, ranks[left]) - 1
+        is_done = level.ended[starts[at]] | (ends[at] - starts[at] == 1)
+        if depth > CUT_BYTES:
+            is_close |= not is_done.all()
+            is_done[:] = True
+        done, where = left[is_done], at[is_done]
+        found[done] = level.rows[starts[where]]
+        last = ahead[where] + ends[where] - starts[where]
+        up_to[done] = last - (repeated_ahead[where] + repeated[ends[where]] - repeated[starts[where]])
+        left, kept = left[~is_done], np.unique(at[~is_done])
+        sizes = ends[kept] - starts[kept]
+        groups = np.repeat(np.arange(len(kept)), sizes)
+        rows = level.rows[np.repeat(starts[kept] - np.cumsum(sizes) + sizes, sizes) + np.arange(len(groups))]
+        before, repeated_before = ahead[kept], repeated_ahead[kept]
+    return Selected([texts.value(row) for row in found.tolist()], None if is_close else up_to)
+
+
+def _rows_among(keys: Words, wanted: Words, bits: int) -> Rows:
+    """The rows whose keys are among some, and a few more.
+
+    Sorting keys alone takes a fifth of the time of sorting rows by them: this leaves few rows to be sorted.
+    """
+    shift = np.uint64(64 - bits)
+    is_wanted = np.zeros(1 << bits, np.bool_)
+    is_wanted[(wanted * _SPREAD) >> shift] = True
+    return np.flatnonzero(is_wanted[(keys * _SPREAD) >> shift])
+
+
+def _alone(is_new: Flags) -> Flags:
+    alone: Flags = is_new & np.append(is_new[1:], True)
+    return alone

@@ -197,11 +197,14 @@ def distinct(hashes: Words) -> Words:
 
 
 def _smallest(hashes: Words) -> Words:
-    """What surely holds the smallest distinct hashes: those below a threshold that leaves enough of them."""
-    share = 4 * NOMINAL
+    """What surely holds the smallest distinct hashes: those below a threshold that leaves enough of them.
+
+    Hashes are spread evenly, so the threshold is known without looking for it, unless they repeat a lot.
+    """
+    share = 2 * NOMINAL
     while len(hashes) > 2 * share:
-        low: Words = hashes[hashes < np.partition(hashes, share)[share]]
-        if len(distinct(low)) > NOMINAL:
+        low: Words = hashes[hashes < np.uint64(ALL // len(hashes) * share)]
+        if len(low) > NOMINAL and len(distinct(low)) > NOMINAL:
             return low
         share *= 4
     return hashes

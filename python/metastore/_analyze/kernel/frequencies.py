@@ -1,0 +1,177 @@
+"""Lists of values with their frequencies: which values of a column are kept, and what is known of the others."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore._analyze.kernel.text import LONGEST_LISTED
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from metastore._analyze.kernel.detail import Detail
+
+    Counts = NDArray[np.int64]
+
+NONE, TOP, DUPLICATES, COMPLETE = "none", "top", "duplicates", "complete"
+
+
+@dataclass(frozen=True, eq=False)
+class Frequencies:
+    """Values of a column, ascending, and how often each occurs.
+
+    Attributes:
+        kind: `complete` (all values), `duplicates` (all that occur more than once) or `top` (the most frequent).
+        floor: No value that is left out is more frequent.
+        values: As the format stores them: int64, double or binary.
+        counts: The frequency of each.
+    """
+
+    kind: str
+    floor: int
+    values: pa.Array
+    counts: Counts
+
+    def __len__(self) -> int:
+        """The number of values."""
+        return len(self.counts)
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same list."""
+        return isinstance(other, Frequencies) and self._parts() == other._parts()
+
+    __hash__ = None  # type: ignore[assignment] # lists are not keys
+
+    def _parts(self) -> tuple[Any, ...]:
+        return self.kind, self.floor, self.values, self.counts.tolist()
+
+    @property
+    def size(self) -> int:
+        """About as many bytes as the list takes when it is stored, or more."""
+        number = len(self)
+        if number == 0:
+            return 0
+        if pa.types.is_floating(self.values.type):
+            return 10 * number
+        if pa.types.is_integer(self.values.type):
+            span: int = self.values[-1].as_py() - self.values[0].as_py()
+            return (3 + (span // number).bit_length() // 8) * number
+        return int(pc.sum(pc.binary_length(self.values)).as_py()) + 3 * number
+
+    def cut(self, top: int) -> Frequencies:
+        """The most frequent of these values; of equally frequent ones the least."""
+        if len(self) <= top:
+            return self
+        places, floor = _most_frequent(self.counts, top)
+        return _listed(TOP, max(floor, self.floor), self.values.take(pa.array(places)), self.counts[places])
+
+    def with_nan(self, number: int, top: int) -> Frequencies:
+        """The same with the NaNs of the column, which are greater than all numbers."""
+        if number == 0:
+            return self
+        if self.kind != COMPLETE and number <= self.floor:
+            return self
+        values = pa.concat_arrays([self.values, pa.array([np.nan])])
+        found = replace(self, values=values, counts=np.append(self.counts, number))
+        return found if self.kind != TOP else found.cut(top)
+
+    def ranked(self) -> Frequencies:
+        """The same list by falling frequency, then value."""
+        order = np.argsort(-self.counts, kind="stable")
+        return replace(self, values=self.values.take(pa.array(order)), counts=self.counts[order])
+
+
+def kept(counts: Counts, detail: Detail, *, lacking: int = 0) -> tuple[str, int, NDArray[np.intp]]:
+    """Decide which values are listed.
+
+    Args:
+        counts: The frequencies of distinct values, ascending by value.
+        detail: How many may be kept.
+        lacking: How many further values there are, all of which occur once.
+
+    Returns:
+        The kind of list, its floor, and the places of its values, ascending.
+
+    Example:
+        >>> from metastore._analyze.kernel.detail import Detail
+        >>> kept(np.array([1, 5, 3, 5]), Detail(top=2, room=1))
+        ('top', 3, array([1, 3]))
+    """
+    distinct = len(counts) + lacking
+    single = int(np.count_nonzero(counts == 1)) + lacking
+    near_unique = 2 * single > distinct
+    if not lacking and (distinct <= detail.top or (distinct <= detail.longest and not near_unique)):
+        return COMPLETE, 0, np.arange(distinct)
+    if near_unique and distinct - single <= detail.longest:
+        return DUPLICATES, 1, np.flatnonzero(counts > 1)
+    places, floor = _most_frequent(counts, detail.top)
+    floor = max(floor, 1 if lacking else 0)
+    return (TOP, floor, places) if floor > 1 else (DUPLICATES, 1, places[counts[places] > 1])
+
+
+def _most_frequent(counts: Counts, top: int) -> tuple[NDArray[np.intp], int]:
+    """The places of the most frequent values, of equally frequent ones the first, and the floor of the others."""
+    if len(counts) <= top:
+        return np.arange(len(counts)), 0
+    least = np.partition(counts, len(counts) - top)[len(counts) - top]
+    more, equal = np.flatnonzero(counts > least), np.flatnonzero(counts == least)
+    places = np.sort(np.concatenate([more, equal[: top - len(more)]]))
+    if len(more) + len(equal) > top:
+        return places, int(least)
+    return places, int(counts[counts < least].max())
+
+
+def listed(kind: str, floor: int, values: pa.Array, counts: Counts) -> Frequencies:
+    """A list, without the values that are longer than the format keeps."""
+    if pa.types.is_large_binary(values.type) or pa.types.is_binary(values.type):
+        is_short = pc.less_equal(pc.binary_length(values), LONGEST_LISTED).to_numpy(zero_copy_only=False)
+        if not is_short.all():
+            floor = max(floor, int(counts[~is_short].max()))
+            kind, values, counts = TOP, values.filter(pa.array(is_short)), counts[is_short]
+        values = values.cast(pa.binary())
+    return _listed(kind, floor, values, counts)
+
+
+def _listed(kind: str, floor: int, values: pa.Array, counts: Counts) -> Frequencies:
+    if kind == TOP and floor == 1:  # all that occur more than once are there: the others say nothing
+        repeats = counts > 1
+        return Frequencies(DUPLICATES, 1, values.filter(pa.array(repeats)), counts[repeats])
+    return Frequencies(kind, floor, values, counts)
+
+
+def merged(lists: Sequence[Frequencies | None], top: int) -> Frequencies | None:
+    """The most frequent values of all parts of a column.
+
+    Only values of which every part tells the frequency are kept, so that all frequencies are exact.
+
+    Args:
+        lists: The list of each part.
+        top: How many values are kept.
+    """
+    known = [one for one in lists if one is not None]
+    if len(known) < len(lists) or not known:
+        return None
+    kind, floors = known[0].values.type, [one.floor for one in known]
+    texts = pa.concat_arrays([one.values for one in known]).dictionary_encode()
+    codes, counts = texts.indices.to_numpy(), np.concatenate([one.counts for one in known])
+    floor_of = np.repeat(floors, [len(one) for one in known])
+    total, least = (np.bincount(codes, weights=w, minlength=len(texts.dictionary)) for w in (counts, floor_of))
+    unlisted = sum(floors) - least.astype(np.int64)  # what parts that do not list a value may hold of it
+    total = total.astype(np.int64)
+    is_exact = unlisted == 0
+    floor = int(max([sum(floors), *(total + unlisted)[~is_exact]]))
+    values = texts.dictionary.filter(pa.array(is_exact))
+    order = pc.array_sort_indices(values)
+    exact = Frequencies(COMPLETE if floor == 0 else TOP, floor, values.take(order), total[is_exact][order.to_numpy()])
+    exact = exact.cut(top)
+    if exact.kind == COMPLETE:
+        return exact
+    is_known = exact.counts >= exact.floor
+    return _listed(TOP, exact.floor, exact.values.filter(pa.array(is_known)).cast(kind), exact.counts[is_known])

@@ -1,0 +1,108 @@
+"""Histograms: bins of equal height, or one bin for each value where there are few."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Counts = NDArray[np.int64]
+
+EQUI_HEIGHT, EQUI_WIDTH = "equi_height", "equi_width"
+
+
+@dataclass(frozen=True, eq=False)
+class Histogram:
+    """How values spread over bins; bin i holds what is greater than edge i, up to edge i + 1 (bin 0: edge 0 too).
+
+    Attributes:
+        kind: `equi_height` or `equi_width`.
+        edges: One more than bins, as the format stores values; None where they follow from the bounds.
+        number: How many values there are.
+        counts: The values of each bin; None where bin i of b holds the ranks from floor(i n / b) + 1 to
+            floor((i + 1) n / b).
+        distincts: How many values have their first rank in each bin, so that they add up; None where not known.
+    """
+
+    kind: str
+    edges: pa.Array | None
+    number: int
+    counts: Counts | None = None
+    distincts: Counts | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same histogram."""
+        return isinstance(other, Histogram) and self._parts() == other._parts()
+
+    __hash__ = None  # type: ignore[assignment] # histograms are not keys
+
+    def _parts(self) -> tuple[Any, ...]:
+        lists = (None if one is None else one.tolist() for one in (self.counts, self.distincts))
+        return self.kind, self.edges, self.number, *lists
+
+    @property
+    def bins(self) -> int:
+        """How many bins there are."""
+        if self.edges is not None:
+            return len(self.edges) - 1
+        return 0 if self.counts is None else len(self.counts)
+
+    @property
+    def size(self) -> int:
+        """About as many bytes as it takes when it is stored, or more."""
+        edges = 0 if self.edges is None else self.edges.nbytes
+        return edges + 2 * sum(len(one) for one in (self.counts, self.distincts) if one is not None)
+
+    def coarser(self, times: int) -> Histogram:
+        """The same with so many bins made one."""
+        if times <= 1 or self.bins <= 1:
+            return self
+        starts = np.arange(0, self.bins, times)
+        is_implied = self.counts is None and self.bins % times == 0
+        counts = None if is_implied else np.add.reduceat(self.heights(), starts)
+        distincts = None if self.distincts is None else np.add.reduceat(self.distincts, starts)
+        edges = None if self.edges is None else self.edges.take(pa.array(np.append(starts, self.bins)))
+        return Histogram(self.kind, edges, self.number, counts, distincts)
+
+    def heights(self) -> Counts:
+        """The values of each bin."""
+        return np.diff(ends(self.number, self.bins), prepend=0) if self.counts is None else self.counts
+
+
+def ends(number: int, bins: int) -> Counts:
+    """The last rank of each bin of equal height.
+
+    Example:
+        >>> ends(10, 4)
+        array([ 2,  5,  7, 10])
+    """
+    return np.array([(i + 1) * number // bins for i in range(bins)], dtype=np.int64)
+
+
+def equal_heights(counts: Counts, last_ranks: Counts, bins: int, values: Callable[[Counts], pa.Array]) -> Histogram:
+    """The histogram of runs.
+
+    Args:
+        counts: The frequencies of at least one distinct value, ascending by value.
+        last_ranks: The last rank of each.
+        bins: How many bins it may have.
+        values: Makes the stored values of places in `counts`.
+
+    Example:
+        >>> found = equal_heights(np.array([2, 1]), np.array([2, 3]), 10, pa.array)
+        >>> found.edges.to_pylist(), found.counts, found.distincts
+        ([0, 0, 1], array([2, 1]), array([1, 1]))
+    """
+    distinct, number = len(counts), int(last_ranks[-1])
+    if distinct <= bins:
+        edges = values(np.append(0, np.arange(distinct)))
+        return Histogram(EQUI_HEIGHT, edges, number, counts, np.ones(distinct, np.int64))
+    places = np.searchsorted(last_ranks, ends(number, bins), side="left")
+    return Histogram(EQUI_HEIGHT, values(np.append(0, places)), number, None, np.diff(places + 1, prepend=0))
