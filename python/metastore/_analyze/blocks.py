@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
+from metastore._analyze.details import histograms_layout, lists_layout
 from metastore._format.layout import columns_per_object, columns_per_row_group, row_groups
 from metastore._format.manifest import Block, SummaryRef, block_to_footer
 from metastore._format.objects import BLOCK_KEY
@@ -41,6 +42,8 @@ class Content:
         files: The data files, in the order of their ordinals.
         summary: Rows of the `summary` schema; None without columns.
         sketches: Rows of the `sketches` schema, or None.
+        frequencies: Rows of the `frequencies` schema; None where values were not counted.
+        histograms: Rows of the `histograms` schema, or None.
         statistics: User-defined statistics that were computed, or tried: name to version.
     """
 
@@ -49,6 +52,8 @@ class Content:
     files: tuple[DataFile, ...]
     summary: pa.Table | None = None
     sketches: pa.Table | None = None
+    frequencies: pa.Table | None = None
+    histograms: pa.Table | None = None
     statistics: Mapping[str, int] = field(default_factory=dict)
 
 
@@ -69,13 +74,22 @@ def write_block(put: Put, content: Content, table: TableIdentity, settings: Mapp
         'files'
     """
     block = str(uuid.uuid4())
-    sketches = _write_sketches(put, content.sketches)
+    details = _write_details(put, content)
     summary = _write_summary(put, content)
     own = dict(content.statistics)
     footer = block_to_footer(block, content.computed, content.columns, summary, table, dict(settings), own)
-    rows = _files_table(content.files, sketches)
+    rows = _files_table(content.files, details)
     files = put("files", rows, [rows.num_rows], {BLOCK_KEY: footer})
     return Block(block, content.computed, content.columns, files, summary, own)
+
+
+def _write_details(put: Put, content: Content) -> dict[str, ObjectRef]:
+    found = {"sketches": _write_sketches(put, content.sketches)}
+    if content.frequencies is not None:  # also without rows: that the object is there says that values were counted
+        found["frequencies"] = put("frequencies", *lists_layout(content.frequencies), {})
+    if content.histograms is not None and content.histograms.num_rows:
+        found["histograms"] = put("histograms", *histograms_layout(content.histograms), {})
+    return {kind: ref for kind, ref in found.items() if ref is not None}
 
 
 def _write_sketches(put: Put, table: pa.Table | None) -> ObjectRef | None:
@@ -105,7 +119,7 @@ def _write_summary(put: Put, content: Content) -> tuple[SummaryRef, ...]:
     return tuple(written)
 
 
-def _files_table(files: Sequence[DataFile], sketches: ObjectRef | None) -> pa.Table:
+def _files_table(files: Sequence[DataFile], details: Mapping[str, ObjectRef]) -> pa.Table:
     count = len(files)
     partitions = [list(file.partition.items()) or None for file in files]
     values = {
@@ -116,13 +130,13 @@ def _files_table(files: Sequence[DataFile], sketches: ObjectRef | None) -> pa.Ta
         "rows": [file.rows for file in files],
         "partition": partitions,
     }
-    if sketches is not None:
+    for kind, ref in details.items():
         values |= {
-            "sketches_name": [sketches.name] * count,
-            "sketches_length": [sketches.length] * count,
-            "sketches_sha256": [sketches.sha256] * count,
-            "sketches_footer_length": [sketches.footer_length] * count,
-            "sketches_footer_sha256": [sketches.footer_sha256] * count,
-            "sketches_file": range(count),
+            f"{kind}_name": [ref.name] * count,
+            f"{kind}_length": [ref.length] * count,
+            f"{kind}_sha256": [ref.sha256] * count,
+            f"{kind}_footer_length": [ref.footer_length] * count,
+            f"{kind}_footer_sha256": [ref.footer_sha256] * count,
+            f"{kind}_file": range(count),
         }
     return pa.table([pa.array(values.get(field.name, [None] * count), field.type) for field in FILES], schema=FILES)

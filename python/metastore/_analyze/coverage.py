@@ -4,12 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
 
-from metastore._analyze.request import FILES, FULL
+from metastore._analyze.request import FILES, FOOTER, FULL
 from metastore._format.manifest import COMPUTED
+from metastore._format.schemas import DETAILS
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -54,6 +56,22 @@ class IndexedBlock:
     def depth(self) -> int:
         """How deep its statistics are."""
         return DEPTHS[self.block.computed]
+
+    @cached_property
+    def uncounted(self) -> frozenset[int]:
+        """The data files of which all was computed but value lists: earlier versions kept none."""
+        if self.block.computed != FULL:
+            return frozenset()
+        names = zip(*(self.files.column(name).to_pylist() for name in ("file", "frequencies_name")), strict=True)
+        return frozenset(file for file, name in names if name is None)
+
+    def depth_of(self, file: int) -> int:
+        """How deep the statistics of one of its data files are; those without value lists are no deeper than footers.
+
+        Args:
+            file: Its ordinal.
+        """
+        return DEPTHS[FOOTER] if file in self.uncounted else self.depth
 
     def known(self, file: int) -> frozenset[ColumnKey]:
         """The columns that the block has a row of for one of its data files."""
@@ -126,9 +144,11 @@ def objects_of_block(indexed: IndexedBlock) -> dict[str, int]:
         {'files-….parquet': 3021, 'summary-….parquet': 9120}
     """
     refs = [indexed.block.files, *(ref.object for ref in indexed.block.summary)]
-    sketches = (indexed.files.column(name).to_pylist() for name in ("sketches_name", "sketches_length"))
-    named = {name: length for name, length in zip(*sketches, strict=True) if name is not None}
-    return {**{ref.name: ref.length for ref in refs}, **named}
+    named = {ref.name: ref.length for ref in refs}
+    for kind in DETAILS:
+        details = (indexed.files.column(f"{kind}_{what}").to_pylist() for what in ("name", "length"))
+        named |= {name: length for name, length in zip(*details, strict=True) if name is not None}
+    return named
 
 
 def _keys(columns: Sequence[Column]) -> frozenset[ColumnKey]:
@@ -165,7 +185,8 @@ class Coverage:
         for indexed in blocks:
             own = frozenset(indexed.block.statistics.items())
             for key in indexed.ordinals.keys() & self._holders.keys():
-                self._holders[key].append((indexed.depth, indexed.known(indexed.ordinals[key]), own))
+                file = indexed.ordinals[key]
+                self._holders[key].append((indexed.depth_of(file), indexed.known(file), own))
 
     def holds(self, file: DataFile) -> bool:
         """Tell whether any block lists a file.
@@ -266,7 +287,7 @@ class Coverage:
 
     def _outdone(self) -> set[str]:
         full = [indexed for indexed in self.blocks if indexed.block.computed == FULL]
-        if not any(indexed.block.statistics for indexed in full):
+        if not any(indexed.block.statistics or indexed.uncounted for indexed in full):
             return set()
         return {
             old.block.id
@@ -279,6 +300,7 @@ def _stands_in(later: Sequence[IndexedBlock], old: IndexedBlock, key: FileKey, f
     return any(
         key in new.ordinals
         and old.block.statistics.keys() <= new.block.statistics.keys()
+        and new.depth_of(new.ordinals[key]) >= old.depth_of(file)
         and old.known(file) <= new.known(new.ordinals[key])
         for new in later
     )

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from metastore._analyze.kernel import ColumnKernel, with_own
+from metastore._analyze.kernel import DETAIL, ColumnKernel, with_own
 from metastore._analyze.worker import BlockBuilder, Unread, unknown
 from metastore._tables import refusals
 from metastore._tables.names import quote
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from metastore._analyze.kernel import ColumnStatistics
+    from metastore._analyze.kernel import ColumnStatistics, Detail
     from metastore._analyze.worker import Destination, Task, TaskResult
     from metastore._format.columns import Column
     from metastore._tables.model import DataFile, TableFacts
@@ -106,10 +106,11 @@ def analyze_batches(batches: Iterable[pa.RecordBatch], destination: Destination,
     expected = {file.path: file for file in task.files}
     runs = ((path, rows) for batch in batches for path, rows in _by_file(batch))
     for path, group in groupby(runs, key=itemgetter(0)):
-        reading = _Reading(task.columns, destination.budget, builder.statistics)
+        file = expected.get(path)
+        detail = DETAIL if file is None else destination.detail(file)
+        reading = _Reading(task.columns, (destination.budget, detail), builder.statistics)
         for _, rows in group:
             reading.add(rows)
-        file = expected.get(path)
         if file is not None and file.rows == reading.rows:
             builder.add(file, reading.statistics(absent_is_null=task.absent_is_null))
         elif file is not None:
@@ -127,11 +128,12 @@ def _by_file(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
 
 
 class _Reading:
-    def __init__(self, columns: Sequence[Column], budget: int, statistics: Sequence[Statistic]) -> None:
+    def __init__(self, columns: Sequence[Column], limits: tuple[int, Detail], statistics: Sequence[Statistic]) -> None:
+        budget, detail = limits
         self.rows = 0
         self._columns = columns
         share = max(budget // max(len(columns), 1), 1)
-        self._kernels = [with_own(ColumnKernel(column, share), column, statistics, share) for column in columns]
+        self._kernels = [with_own(ColumnKernel(column, share, detail), column, statistics, share) for column in columns]
 
     def add(self, rows: pa.RecordBatch) -> None:
         self.rows += rows.num_rows

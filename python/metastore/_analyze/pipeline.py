@@ -132,10 +132,15 @@ class _Run:
         self._identity = TableIdentity(facts.format, facts.uuid, facts.root, facts.name)
         self._keep = settings.get("spark.metastore.snapshots.keep", spark)
         self._options = _options(spark)
+        self._settings = {
+            **SETTINGS,
+            "histogram_bins": self._options.bins,
+            "frequencies_top": self._options.top,
+        }
         uri = store_uri(self._identity, settings.get("spark.metastore.store", spark))
         access = access_to(uri, hadoop_settings(spark))
         self._store = Store.open(uri, access=access, writable=True)
-        destination = Destination(uri, self._identity, SETTINGS, _BUDGET, packed, access)
+        destination = Destination(uri, self._identity, self._settings, _BUDGET, packed, access)
         self._ranking = Ranking(RankJobs(spark, facts, uri, access), request, ranks, self._store)
         self._runner = Runner(spark, facts, self._store, destination, progress)
         self._outcome = Outcome()
@@ -199,7 +204,7 @@ class _Run:
         def wanted(block: Block, files: pa.Table) -> bool:
             return block.id not in self._damaged and coverage.gains(block, files, self._request.statistics)
 
-        return find_unreferenced_blocks(self._store, self._identity, manifest, settings=dict(SETTINGS), wanted=wanted)
+        return find_unreferenced_blocks(self._store, self._identity, manifest, settings=self._settings, wanted=wanted)
 
     def _compute(self, work: Sequence[Work]) -> Outcome:
         try:
@@ -238,7 +243,7 @@ class _Run:
         level = write_level(self._store, self._facts, self._coverage, self._options, self._statistics)
         self._failed |= level.failed
         snapshot = replace(level.snapshot, ranks=self._ranking.of(manifest))
-        change = Change(self._identity, tuple(new), frozenset(dropped), snapshot, SETTINGS)
+        change = Change(self._identity, tuple(new), frozenset(dropped), snapshot, self._settings)
         self._store.commit(self._identity, change, keep=self._keep, over=self._over)
         self._level_objects += level.objects
         self._committed = True

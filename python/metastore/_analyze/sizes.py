@@ -1,4 +1,4 @@
-"""Keeps the statistics of a data file small against the file: sketches shrink, or are left out."""
+"""Keeps the statistics of a data file small against the file: sketches, value lists and histograms shrink."""
 
 from __future__ import annotations
 
@@ -12,30 +12,81 @@ if TYPE_CHECKING:
 
     from metastore._analyze.kernel import ColumnStatistics
 
-_SHARE = 20
+    Statistics = list[tuple[int, ColumnStatistics]]
+
+_SKETCHES = 25
+_LISTS = _HISTOGRAMS = 40  # so that all of them and the summaries stay below a tenth of the file
 _ALWAYS = 8 << 10
 _HEADER = 24
 _HASH = 8
 _FEWEST = 64
+_FEWEST_LISTED = 10
 
 
-def fitted(statistics: Iterable[tuple[int, ColumnStatistics]], size: int) -> list[tuple[int, ColumnStatistics]]:
-    """Fit the sketches of a data file into a twentieth of its size.
+def room_for_lists(size: int) -> int:
+    """Bytes that all value lists of a data file may take.
+
+    Args:
+        size: Bytes of the data file.
+
+    Example:
+        >>> room_for_lists(400 << 20) >> 20
+        10
+    """
+    return max(size // _LISTS, _ALWAYS)
+
+
+def fitted(statistics: Iterable[tuple[int, ColumnStatistics]], size: int, top: int) -> Statistics:
+    """Fit what is known of a data file into a tenth of its size.
 
     Args:
         statistics: Statistics by ordinal of the column.
         size: Bytes of the data file.
+        top: How many values are kept of a column of which not all are.
 
     Returns:
-        The same with sketches cut to one common number of hashes; those that would keep too few are left out.
+        The same with sketches cut to one common number of hashes (those that would keep too few are left out), the
+        longest lists of values cut to the most frequent ones, and as many bins made one as is needed.
 
     Example:
-        >>> fitted([], 1000)
+        >>> fitted([], 1000, 10)
         []
     """
-    found = list(statistics)
+    found = _with_lists(list(statistics), room_for_lists(size), top)
+    return _with_sketches(_with_histograms(found, max(size // _HISTOGRAMS, _ALWAYS)), max(size // _SKETCHES, _ALWAYS))
+
+
+def _with_lists(found: Statistics, room: int, top: int) -> Statistics:
+    sizes = {place: known.values.size for place, (_, known) in enumerate(found) if known.values is not None}
+    total = sum(sizes.values())
+    longest = sorted(sizes, key=lambda place: sizes[place], reverse=True)
+    while total > room:
+        for place in longest:
+            ordinal, known = found[place]
+            if total > room and known.values is not None and len(known.values) > top:
+                found[place] = ordinal, known.listing(known.values.cut(top))
+                total -= sizes[place]
+                sizes[place] = found[place][1].values.size  # type: ignore[union-attr] # cut from a list
+                total += sizes[place]
+        if top <= _FEWEST_LISTED:
+            break
+        top = max(top // 2, _FEWEST_LISTED)
+    return found
+
+
+def _with_histograms(found: Statistics, room: int) -> Statistics:
+    total = sum(known.histogram.size for _, known in found if known.histogram is not None)
+    times = -(-total // room)
+    if times <= 1:
+        return found
+    return [
+        (ordinal, replace(known, histogram=known.histogram.coarser(times)) if known.histogram else known)
+        for ordinal, known in found
+    ]
+
+
+def _with_sketches(found: Statistics, left: int) -> Statistics:
     lengths = sorted(len(known.theta) for _, known in found if known.theta is not None)
-    left = max(size // _SHARE, _ALWAYS)
     if sum(lengths) <= left:
         return found
     share = 0

@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property, partial
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from metastore._analyze.blocks import Content, write_block
+from metastore._analyze.details import frequencies_table, histograms_table
 from metastore._analyze.kernel import (
+    DETAIL,
     CannotRead,
     ColumnStatistics,
+    Detail,
     FileColumn,
     analyze_footer,
     analyze_parquet,
@@ -22,7 +25,7 @@ from metastore._analyze.kernel import (
     unpacked,
 )
 from metastore._analyze.request import FULL
-from metastore._analyze.sizes import fitted
+from metastore._analyze.sizes import fitted, room_for_lists
 from metastore._store.access import AS_FOUND, Access
 from metastore._store.executor import write_object
 from metastore._store.location import local_path
@@ -34,6 +37,7 @@ if TYPE_CHECKING:
     from metastore._analyze.kernel import Shipped
     from metastore._format.columns import Column
     from metastore._format.manifest import Block, TableIdentity
+    from metastore._format.objects import ObjectRef
     from metastore._tables.model import DataFile
     from metastore.statistics import Statistic
 
@@ -57,6 +61,11 @@ class Destination:
     budget: int
     statistics: tuple[Shipped, ...] = ()
     access: Access = AS_FOUND
+
+    def detail(self, file: DataFile) -> Detail:
+        """How much detail the settings ask of a data file."""
+        bins, top = (int(self.settings[name]) for name in ("histogram_bins", "frequencies_top"))
+        return Detail(bins, top, room_for_lists(file.size))
 
 
 @dataclass(frozen=True)
@@ -117,6 +126,8 @@ class BlockBuilder:
     _files: list[DataFile] = field(default_factory=list)
     _summaries: list[pa.Table] = field(default_factory=list)
     _sketches: list[pa.Table] = field(default_factory=list)
+    _frequencies: list[pa.Table] = field(default_factory=list)
+    _histograms: list[pa.Table] = field(default_factory=list)
     _unread: list[Unread] = field(default_factory=list)
     _failed: dict[str, str] = field(default_factory=dict)
 
@@ -131,14 +142,16 @@ class BlockBuilder:
 
     def add(self, file: DataFile, statistics: Iterable[tuple[int, ColumnStatistics]]) -> None:
         """Note a file and the statistics of its columns by ordinal."""
-        place = len(self._files)
-        rows = [(column, place, found) for column, found in fitted(statistics, file.size)]
+        place, top = len(self._files), self.destination.detail(file).top
+        rows = [(column, place, found) for column, found in fitted(statistics, file.size, top)]
         for column, _, found in rows:
             for name, reason in found.failed.items():
                 self._failed.setdefault(f"{name}({self.columns[column].name})", reason)
         self._files.append(file)
         self._summaries.append(summary_table(rows))
         self._sketches.append(sketches_table(rows))
+        self._frequencies.append(frequencies_table(rows))
+        self._histograms.append(histograms_table(rows))
 
     def refuse(self, unread: Unread) -> None:
         """Note a file that is left out."""
@@ -157,16 +170,24 @@ class BlockBuilder:
             tuple(self._files),
             pa.concat_tables(self._summaries),
             sketches,
+            pa.concat_tables(self._frequencies) if self.depth == FULL else None,
+            pa.concat_tables(self._histograms),
             tried,
         )
-        put = partial(write_object, self.destination.store, access=self.destination.access)
-        block = write_block(put, content, self.destination.table, self.destination.settings)
+        to = self.destination
+        written: list[ObjectRef] = []
+
+        def put(kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str]) -> ObjectRef:
+            written.append(write_object(to.store, kind, table, row_groups, extra, access=to.access))
+            return written[-1]
+
+        block = write_block(put, content, to.table, to.settings)
         return TaskResult(
             block,
             tuple(file.path for file in self._files),
             sum(file.size for file in self._files),
             unread,
-            objects=1 + len(block.summary) + (sketches.num_rows > 0),
+            objects=len(written),
             failed=tuple(self._failed.items()),
         )
 
@@ -188,7 +209,9 @@ def run_task(destination: Destination, task: Task) -> TaskResult:
     builder = BlockBuilder(destination, task.depth, task.columns)
     for file in task.files:
         try:
-            builder.add(file, analyze_file(task, file, destination.budget, builder.statistics))
+            builder.add(
+                file, analyze_file(task, file, destination.budget, builder.statistics, destination.detail(file))
+            )
         except CannotRead as refusal:
             builder.refuse(Unread(file.path, str(refusal)))
     return builder.finish()
@@ -221,7 +244,7 @@ def unreadable(file: DataFile, *, local: bool) -> str | None:
 
 
 def analyze_file(
-    task: Task, file: DataFile, budget: int, statistics: Sequence[Statistic] = ()
+    task: Task, file: DataFile, budget: int, statistics: Sequence[Statistic] = (), detail: Detail = DETAIL
 ) -> list[tuple[int, ColumnStatistics]]:
     """Compute the statistics of one file.
 
@@ -230,6 +253,7 @@ def analyze_file(
         file: The file.
         budget: Bytes that the work may take.
         statistics: User-defined ones.
+        detail: How much detail is kept.
 
     Returns:
         Statistics by ordinal of the column.
@@ -257,7 +281,7 @@ def analyze_file(
     columns = [FileColumn(column, field_id=int(column.key)) for _, column in wanted]
     path = str(local_path(file.path))
     full = task.depth == FULL
-    read = analyze_parquet(path, columns, budget, statistics) if full else analyze_footer(path, columns)
+    read = analyze_parquet(path, columns, budget, statistics, detail) if full else analyze_footer(path, columns)
     if read.rows != file.rows:
         raise CannotRead(refusals.ROWS_DIFFER)
     for (ordinal, column), known in zip(wanted, read.columns, strict=True):

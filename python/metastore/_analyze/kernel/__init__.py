@@ -1,6 +1,7 @@
 """The computing kernel: numpy and pyarrow alone, because executors have nothing else."""
 
 from metastore._analyze.kernel.column import ColumnKernel
+from metastore._analyze.kernel.detail import DETAIL, Detail
 from metastore._analyze.kernel.errors import CannotRead
 from metastore._analyze.kernel.footer import analyze_footer
 from metastore._analyze.kernel.leaves import FileColumn
@@ -17,9 +18,11 @@ from metastore._analyze.kernel.statistics import (
 )
 
 __all__ = [
+    "DETAIL",
     "CannotRead",
     "ColumnKernel",
     "ColumnStatistics",
+    "Detail",
     "FileColumn",
     "FileStatistics",
     "Shipped",

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._analyze.kernel import points, stored
-from metastore._analyze.kernel.detail import Detail
+from metastore._analyze.kernel.detail import DETAIL, Detail
 from metastore._analyze.kernel.murmur import BLOCK
 from metastore._analyze.kernel.parts import Part, combined, part_of_numbers, part_of_texts, part_of_unique_texts
 from metastore._analyze.kernel.runs import Runs, merged, runs_of
@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from metastore._format.columns import Column
 
 DEFAULT_BUDGET = 64 << 20
-DETAIL = Detail()
 HEADROOM = 12  # the work on values takes up to so many times their own memory
 _MOST_PARTS = 16
 _SAMPLE = 4096

@@ -25,3 +25,6 @@ class Detail:
     def longest(self) -> int:
         """How many values a list that is not cut may hold."""
         return max(min(LONGEST_LIST, self.room), self.top)
+
+
+DETAIL = Detail()

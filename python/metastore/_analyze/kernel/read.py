@@ -11,7 +11,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from metastore._analyze.kernel.column import DETAIL, HEADROOM, ColumnKernel
+from metastore._analyze.kernel.column import HEADROOM, ColumnKernel
+from metastore._analyze.kernel.detail import DETAIL
 from metastore._analyze.kernel.errors import CannotRead
 from metastore._analyze.kernel.leaves import Leaves, is_uuid, require_no_rebase, require_same_values
 from metastore._analyze.kernel.own import with_own

@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from metastore._analyze.kernel import points, stored
-from metastore._analyze.kernel.detail import Detail
+from metastore._analyze.kernel.detail import DETAIL, Detail
 from metastore._analyze.kernel.frequencies import COMPLETE, NONE, Frequencies
 from metastore._analyze.kernel.parts import Part, part_of_numbers, part_of_texts
 from metastore._analyze.kernel.runs import Runs
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
 _ELSEWHERE = {"theta", "values", "histogram", "failed"}
 _TYPED = ("lo", "hi", "percentiles")
 _SUM_LIMIT = 10**38
-DETAIL = Detail()
 _NO_COUNTS = np.empty(0, dtype=np.int64)
 _NOTHING = {"long": pa.array([], pa.int64()), "double": pa.array([], pa.float64()), "binary": pa.array([], pa.binary())}
 
@@ -117,10 +116,8 @@ def statistics_of(
         histogram=part.histogram if part else None,
         **values,
     )
-    values_listed = (
-        part.frequencies if part else Frequencies(COMPLETE, 0, _NOTHING[column.encoding or "binary"], _NO_COUNTS)
-    )
-    return found.listing(values_listed.with_nan(nans, detail.top) if values_listed else None)
+    known = part.frequencies if part else Frequencies(COMPLETE, 0, _NOTHING[column.encoding or ""], _NO_COUNTS)
+    return found.listing(None if known is None else known.with_nan(nans, detail.top))
 
 
 def constant(column: Column, value: Any, rows: int) -> ColumnStatistics:

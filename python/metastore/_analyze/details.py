@@ -1,0 +1,131 @@
+"""Detail objects of data files: rows of value lists and histograms, and how they are laid out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from metastore._format.schemas import FREQUENCIES, HISTOGRAMS
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from metastore._analyze.kernel import ColumnStatistics
+
+    Rows = Iterable[tuple[int, int, ColumnStatistics]]
+
+HEADS = 10
+"""So many of the most frequent values of each column stand in the first row group."""
+
+_ROW_GROUPS = 16
+_LONG, _DOUBLE, _BINARY = "long", "double", "binary"
+
+
+def frequencies_table(rows: Rows) -> pa.Table:
+    """Rows of the schema `frequencies`: each list by falling frequency, then value.
+
+    Args:
+        rows: Column ordinal, file ordinal and statistics.
+
+    Example:
+        >>> frequencies_table([]).num_rows
+        0
+    """
+    parts = [_list_of(*row) for row in rows if row[2].values is not None and len(row[2].values)]
+    return pa.concat_tables([FREQUENCIES.empty_table(), *parts])
+
+
+def histograms_table(rows: Rows) -> pa.Table:
+    """Rows of the schema `histograms`.
+
+    Args:
+        rows: Column ordinal, file ordinal and statistics.
+
+    Example:
+        >>> histograms_table([]).num_rows
+        0
+    """
+    found = [(column, file, known.encoding, known.histogram) for column, file, known in rows if known.histogram]
+    values = {
+        "column": [row[0] for row in found],
+        "file": [row[1] for row in found],
+        "kind": [row[3].kind for row in found],
+        "counts": [row[3].counts for row in found],
+        "distincts": [row[3].distincts for row in found],
+    }
+    for encoding in (_LONG, _DOUBLE, _BINARY):
+        values[f"edges_{encoding}"] = [
+            pa.scalar(row[3].edges, HISTOGRAMS.field(f"edges_{encoding}").type) if row[2] == encoding else None
+            for row in found
+        ]
+    return pa.table([pa.array(values[kind.name], kind.type) for kind in HISTOGRAMS], schema=HISTOGRAMS)
+
+
+def lists_layout(rows: pa.Table) -> tuple[pa.Table, list[int]]:
+    """Lay value lists out: the ten most frequent values of every column and file make the first row group.
+
+    Args:
+        rows: Of the schema `frequencies`, each list together and in its order.
+
+    Returns:
+        The rows as they are written, and the sizes of the row groups.
+
+    Example:
+        >>> lists_layout(FREQUENCIES.empty_table())[1]
+        []
+    """
+    if rows.num_rows == 0:
+        return rows, []
+    columns, files = (rows.column(name).to_numpy().astype(np.int64) for name in ("column", "file"))
+    lists = (columns << 32) | files
+    starts = np.flatnonzero(np.concatenate([[True], lists[1:] != lists[:-1]]))
+    places = np.arange(len(lists)) - np.repeat(starts, np.diff(starts, append=len(lists)))
+    order = np.lexsort((places, lists, places >= HEADS))
+    heads = int(np.count_nonzero(places < HEADS))
+    return rows.take(pa.array(order)), [heads, *even_groups(len(lists) - heads, _ROW_GROUPS - 1)]
+
+
+def histograms_layout(rows: pa.Table) -> tuple[pa.Table, list[int]]:
+    """Lay histograms out: ordered by column, then file.
+
+    Args:
+        rows: Of the schema `histograms`.
+
+    Returns:
+        The rows as they are written, and the sizes of the row groups.
+
+    Example:
+        >>> histograms_layout(HISTOGRAMS.empty_table())[1]
+        []
+    """
+    ordered = rows.sort_by([("column", "ascending"), ("file", "ascending"), ("kind", "ascending")])
+    return ordered, even_groups(rows.num_rows, _ROW_GROUPS)
+
+
+def even_groups(rows: int, most: int) -> list[int]:
+    """Row groups of equal size: a reader chooses them by their range of columns.
+
+    Example:
+        >>> even_groups(10, 4)
+        [3, 3, 3, 1]
+    """
+    size = max(-(-rows // most), 1)
+    return [min(size, rows - at) for at in range(0, rows, size)]
+
+
+def _list_of(column: int, file: int, known: ColumnStatistics) -> pa.Table:
+    assert known.values is not None  # noqa: S101 - chosen by the caller
+    ranked = known.values.ranked()
+    number = len(ranked)
+    nothing: Sequence[pa.Array] = [pa.nulls(number, FREQUENCIES.field(name).type) for name in FREQUENCIES.names[2:5]]
+    place = (_LONG, _DOUBLE, _BINARY).index(known.encoding or "")
+    values = [*nothing[:place], ranked.values, *nothing[place + 1 :]]
+    return pa.table([_all(column, number), _all(file, number), *values, pa.array(ranked.counts)], schema=FREQUENCIES)
+
+
+def _all(ordinal: int, number: int) -> NDArray[np.int32]:
+    return np.full(number, ordinal, np.int32)

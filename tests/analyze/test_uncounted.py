@@ -1,0 +1,44 @@
+"""Blocks of earlier versions, whose data files have no value lists, are not all that there is to know."""
+
+import pyarrow as pa
+
+from metastore._analyze.coverage import Coverage, IndexedBlock
+from metastore._analyze.request import Request
+from metastore._format.columns import Column
+from metastore._format.manifest import Block
+from metastore._format.schemas import FILES
+from metastore._tables.model import DataFile
+
+COLUMNS = (Column("1", ("a",), "int", "long"),)
+LIVE = (DataFile("x", 10, 1, "parquet"), DataFile("y", 10, 1, "parquet"))
+LIST = "frequencies-00000000-0000-8000-8000-000000000000.parquet"
+
+
+def indexed(name, lists, computed="full"):
+    rows = [
+        {"file": i, "path": path, "size": 10, "rows": 1, "frequencies_name": LIST if counted else None}
+        for i, (path, counted) in enumerate(lists.items())
+    ]
+    block = Block(name, computed, COLUMNS, None, ())
+    return IndexedBlock(block, pa.Table.from_pylist(rows, FILES), {(p, 10): i for i, p in enumerate(lists)}, {})
+
+
+def missing(*blocks, depth="full"):
+    request = Request(depth, COLUMNS, LIVE)
+    return [(part.columns, [file.path for file in part.files]) for part in Coverage(blocks, LIVE).missing(request)]
+
+
+def test_files_without_value_lists_are_analyzed_again():
+    assert missing(indexed("old", {"x": False, "y": True})) == [(COLUMNS, ["x"])]
+    assert missing(indexed("old", {"x": False}), indexed("new", {"x": True, "y": True})) == []
+
+
+def test_files_without_value_lists_are_as_deep_as_footers():
+    assert missing(indexed("old", {"x": False, "y": True}), depth="footer") == []
+
+
+def test_blocks_without_value_lists_are_left_out_when_there_are_later_ones_with_them():
+    old, new = indexed("old", {"x": False}), indexed("new", {"x": True, "y": True})
+    assert Coverage([old, new], LIVE).redundant() == {"old"}
+    assert Coverage([new, indexed("worse", {"x": False})], LIVE).redundant() == set()
+    assert Coverage([old, indexed("new", {"y": True})], LIVE).redundant() == set()

@@ -1,0 +1,243 @@
+"""Value lists and histograms against DuckDB's exact group-by, for every type and several shapes."""
+
+from collections import Counter
+
+import duckdb
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kernel.samples import ARROW, PROFILES, column, columns, table, values
+from metastore._analyze.kernel import ColumnKernel, Detail, analyze_parquet, constant
+from metastore._analyze.kernel.frequencies import Frequencies, merged
+from metastore._format.values import CUT_BYTES, typed
+
+ROWS = 4_000
+DETAILS = {"default": Detail(), "small": Detail(bins=7, top=5, room=1), "odd": Detail(bins=997, top=50, room=500)}
+
+
+@pytest.fixture(scope="module", params=DETAILS)
+def written(request, tmp_path_factory):
+    path = str(tmp_path_factory.mktemp("lists") / "data.parquet")
+    pq.write_table(table(ROWS), path)
+    detail = DETAILS[request.param]
+    found = analyze_parquet(path, columns(), detail=detail)
+    with duckdb.connect() as connection:
+        connection.execute(f"SET TimeZone = 'UTC'; CREATE TABLE written AS FROM read_parquet('{path}')")
+
+        def counted(of):
+            name = f'"{of.name}"'
+            query = f"SELECT {name}, count(*) FROM written WHERE {name} IS NOT NULL GROUP BY 1 ORDER BY 2 DESC, 1"
+            return connection.execute(query).fetchall()
+
+        yield (
+            detail,
+            {one.column: (ours, counted(one.column)) for one, ours in zip(columns(), found.columns, strict=True)},
+        )
+
+
+def test_lists_are_the_most_frequent_values_of_a_group_by(written):
+    _, found = written
+    kinds = set()
+    for of, (ours, truth) in found.items():
+        listed = rows_of(ours, of)
+        kinds.add(ours.frequencies)
+        assert listed == truth[: len(listed)], of
+        omitted = [frequency for _, frequency in truth[len(listed) :]]
+        assert max(omitted, default=0) <= ours.frequencies_floor, of
+        assert ours.singles == sum(frequency == 1 for _, frequency in truth), of
+        if ours.frequencies == "complete":
+            assert (omitted, ours.frequencies_floor) == ([], 0), of
+        elif ours.frequencies == "duplicates":
+            assert set(omitted) == {1}, of
+            assert all(frequency > 1 for _, frequency in listed), of
+        else:
+            assert 0 < len(listed) < len(truth), of
+    assert kinds >= {"complete", "duplicates"}
+
+
+def test_bins_of_equal_height_hold_their_ranks(written):
+    detail, found = written
+    for of, (ours, truth) in found.items():
+        if not truth:
+            assert ours.histogram is None
+            continue
+        ordered = sorted(truth, key=lambda row: ours_of(row[0]))
+        each = [value for value, frequency in ordered for _ in range(frequency)]
+        number, histogram = len(each), ours.histogram
+        edges = [edge(value, of) for value in histogram.edges.to_pylist()]
+        bins = len(edges) - 1
+        assert bins == min(len(truth), detail.bins), of
+        if histogram.counts is None:
+            ends = [(i + 1) * number // bins for i in range(bins)]
+        else:
+            assert histogram.distincts.tolist() == [1] * len(truth)
+            ends = np.cumsum(histogram.counts).tolist()
+        assert edges == [cut(each[0]), *(cut(each[end - 1]) for end in ends)], of
+        firsts = np.cumsum([0, *(frequency for _, frequency in ordered)])[:-1] + 1
+        assert histogram.distincts.tolist() == np.bincount(np.searchsorted(ends, firsts), minlength=bins).tolist()
+        for times in (2, 3):
+            coarse = histogram.coarser(times)
+            assert coarse.heights().sum() == number
+            assert coarse.distincts.sum() == len(truth)
+            assert coarse.edges.to_pylist()[1:] == histogram.edges.to_pylist()[:: min(times, bins)][1:] + (
+                [] if bins % min(times, bins) == 0 else histogram.edges.to_pylist()[-1:]
+            )
+
+
+@pytest.mark.parametrize("shape", ["unique", "some twice", "prefixes", "zeros", "short"])
+@pytest.mark.parametrize("detail", DETAILS.values(), ids=DETAILS)
+def test_many_strings_that_are_mostly_unique(shape, detail):
+    random = np.random.default_rng(3)
+    numbers = random.integers(0, 400_000 if shape != "unique" else 1 << 60, 100_000)
+    make = {
+        "unique": lambda n: b"%x" % n,
+        "some twice": lambda n: b"%d" % n,
+        "prefixes": lambda n: b"the same begin" + b"ning " * (n % 5) + b"%x" % n,
+        "zeros": lambda n: b"\0" * (n % 9) + b"%d" % (n // 9) + b"\0" * (n % 3),
+        "short": lambda n: int(n).to_bytes(3, "big").lstrip(b"\0"),
+    }[shape]
+    texts = [make(n) for n in numbers.tolist()]
+    kernel = ColumnKernel(column("binary"), 1 << 30, detail)
+    kernel.add(pa.array(texts, pa.binary()))
+    found = kernel.finish(len(texts))
+    truth = sorted(Counter(texts).items(), key=lambda row: (-row[1], row[0]))
+    listed = rows_of(found, column("binary"))
+    assert listed == truth[: len(listed)]
+    assert max((frequency for _, frequency in truth[len(listed) :]), default=0) <= found.frequencies_floor
+    assert found.singles == sum(frequency == 1 for _, frequency in truth)
+    if detail.room > 500 and shape != "short":
+        assert found.frequencies == "duplicates"
+        assert len(listed) == len(truth) - found.singles
+    ordered = sorted(texts)
+    bins = len(found.histogram.edges) - 1
+    assert bins == detail.bins
+    ends = [(i + 1) * len(ordered) // bins for i in range(bins)]
+    assert found.histogram.edges.to_pylist() == [ordered[0], *(ordered[end - 1] for end in ends)]
+    firsts = [place + 1 for place, text in enumerate(ordered) if place == 0 or ordered[place - 1] != text]
+    assert found.histogram.distincts.tolist() == np.bincount(np.searchsorted(ends, firsts), minlength=bins).tolist()
+    assert found.percentiles == [ordered[max(-(-p * len(ordered) // 100), 1) - 1] for p in range(101)]
+
+
+def test_distinct_values_of_bins_are_not_claimed_where_edges_are_cut():
+    texts = [b"x" * 80 + b"%d" % n for n in range(70_000)]
+    kernel = ColumnKernel(column("binary"), 1 << 30)
+    kernel.add(pa.array(texts, pa.binary()))
+    found = kernel.finish(len(texts))
+    assert found.histogram.distincts is None
+    assert set(found.histogram.edges.to_pylist()) == {b"x" * CUT_BYTES}
+
+
+def test_nan_is_listed_after_all_numbers_and_zero_has_no_sign():
+    found = analyze("double", [float("nan"), -0.0, 0.0, 1.5, float("nan"), float("inf"), None, float("-inf")])
+    assert [str(value) for value in found.values.ranked().values.to_pylist()] == ["0.0", "nan", "-inf", "1.5", "inf"]
+    assert found.values.ranked().counts.tolist() == [2, 2, 1, 1, 1]
+    assert (found.frequencies, found.singles) == ("complete", 3)
+    assert found.histogram.edges.to_pylist() == [float("-inf"), float("-inf"), 0.0, 1.5, float("inf")]
+    only = analyze("float", [float("nan")] * 3)
+    assert (only.values.counts.tolist(), only.frequencies, only.histogram) == ([3], "complete", None)
+
+
+@pytest.mark.parametrize(("nans", "kind", "listed"), [(0, "top", 3), (1, "top", 3), (9, "top", 3)])
+def test_nan_takes_part_in_the_choice_of_the_most_frequent(nans, kind, listed):
+    numbers = [n for n in range(20) for _ in range(2 + n % 3)] + [float("nan")] * nans
+    found = analyze("double", numbers, Detail(top=3, room=1))
+    values, counts = found.values.ranked().values.to_pylist(), found.values.ranked().counts.tolist()
+    assert (found.frequencies, len(values), found.frequencies_floor) == (kind, listed, 4)
+    assert [str(value) for value in values] == (["nan", "2.0", "5.0"] if nans == 9 else ["2.0", "5.0", "8.0"])
+    assert counts == ([9, 4, 4] if nans == 9 else [4, 4, 4])
+
+
+def test_long_values_are_dropped_and_the_list_is_not_complete():
+    texts = ["a", "a", "b", "x" * 1024, "y" * 1025, "y" * 1025, "y" * 1025]
+    found = analyze("string", texts)
+    assert dict(rows_of(found, column("string"))) == {"a": 2, "b": 1, "x" * 1024: 1}
+    assert (found.frequencies, found.frequencies_floor, found.singles) == ("top", 3, 2)
+
+
+def test_all_null_and_constants_have_complete_lists():
+    nothing = analyze("int", [None, None])
+    assert (nothing.frequencies, nothing.frequencies_floor, len(nothing.values)) == ("complete", 0, 0)
+    for spark_type, value in {"int": 7, "string": b"a", "double": 1.5}.items():
+        known = constant(column(spark_type), value, 10)
+        assert (known.values.values.to_pylist(), known.values.counts.tolist()) == ([value], [10])
+        assert known.histogram.edges.to_pylist() == [value, value]
+        assert known.histogram.counts.tolist() == [10]
+    assert analyze("array<int>", [[1]], arrow=pa.list_(pa.int32())).frequencies == "none"
+
+
+@pytest.mark.parametrize("spark_type", ["bigint", "double", "string", "date"])
+def test_beyond_the_budget_frequencies_that_are_listed_are_exact(spark_type):
+    random = np.random.default_rng(5)
+    frequent = values(spark_type, "few", 30_000, 1)
+    rare = values(spark_type, "many", 60_000, 2)
+    together = pa.concat_arrays([frequent, rare]).take(pa.array(random.permutation(90_000)))
+    kernel = ColumnKernel(column(spark_type), 1 << 20, Detail(top=20))
+    for start in range(0, 90_000, 3_000):
+        kernel.add(together.slice(start, 3_000))
+    found = kernel.finish(90_000)
+    assert found.distinct_error > 0
+    assert found.frequencies == "top"
+    truth = Counter(together.to_pylist())
+    listed = dict(rows_of(found, column(spark_type)))
+    assert len(listed) >= 12
+    assert all(truth[value] == frequency for value, frequency in listed.items())
+    assert max(frequency for value, frequency in truth.items() if value not in listed) <= found.frequencies_floor
+    assert int(found.histogram.heights().sum()) == 90_000
+
+
+def test_parts_that_leave_values_out_are_merged_to_what_is_certain():
+    one = Frequencies("complete", 0, pa.array([1, 2]), np.array([5, 1]))
+    two = Frequencies("top", 2, pa.array([1, 3]), np.array([4, 7]))
+    found = merged([one, two], 10)
+    # 2 occurs once in the first part, and at most twice in the second.
+    assert dict(zip(found.values.to_pylist(), found.counts.tolist(), strict=True)) == {1: 9, 3: 7}
+    assert (found.kind, found.floor) == ("top", 3)
+    assert merged([one, None], 10) is None
+    assert merged([one, one], 10).kind == "complete"
+
+
+def test_a_list_with_nothing_but_single_values_left_out_says_so():
+    found = analyze("int", [1, 1, 1, 2, 2, *range(10, 30)], Detail(top=4, room=1))
+    assert (found.frequencies, found.frequencies_floor) == ("duplicates", 1)
+    assert rows_of(found, column("int")) == [(1, 3), (2, 2)]
+
+
+@pytest.mark.parametrize("profile", PROFILES)
+@pytest.mark.parametrize("spark_type", ARROW)
+def test_sizes_are_not_underestimated(spark_type, profile):
+    found = analyze(spark_type, values(spark_type, profile, 2_000).to_pylist(), Detail(top=2_000))
+    ranked = found.values.ranked()
+    path = pa.BufferOutputStream()
+    encoding = "DELTA_BYTE_ARRAY" if ranked.values.type == pa.binary() else "DELTA_BINARY_PACKED"
+    encodings = {"f": "DELTA_BINARY_PACKED"} | ({} if ranked.values.type == pa.float64() else {"v": encoding})
+    options = {"use_dictionary": False, "column_encoding": encodings, "compression": "zstd", "write_statistics": False}
+    pq.write_table(pa.table({"v": ranked.values, "f": ranked.counts}), path, store_schema=False, **options)
+    assert path.getvalue().size <= found.values.size + 800  # of which the footer takes most
+
+
+def analyze(spark_type, given, detail=None, arrow=None):
+    kernel = ColumnKernel(column(spark_type), 1 << 30, detail or Detail())
+    kernel.add(pa.array(given, arrow or ARROW[spark_type]))
+    return kernel.finish(len(given))
+
+
+def rows_of(found, of):
+    ranked = found.values.ranked()
+    listed = [typed(value, of) for value in ranked.values.to_pylist()]
+    return list(zip(listed, ranked.counts.tolist(), strict=True))
+
+
+def ours_of(value):
+    return value.encode() if isinstance(value, str) else value
+
+
+def cut(value):
+    value = ours_of(value)
+    return value[:CUT_BYTES] if isinstance(value, bytes) else value
+
+
+def edge(value, of):
+    texts = of.encoding == "binary" and not of.type.startswith("decimal")
+    return value if texts else typed(value, of)
