@@ -10,6 +10,7 @@ from hypothesis import strategies as st
 
 from kernel.samples import ARROW, column, values
 from metastore._analyze.kernel import ColumnKernel, constant, sketches_table, summary_table
+from metastore._analyze.kernel.column import HEADROOM
 from metastore._analyze.kernel.theta import Theta
 from metastore._format.schemas import SKETCHES, SUMMARY
 from metastore._format.values import CUT_BYTES, cut_lower, cut_upper, decimal_from_bytes, decimal_to_bytes
@@ -58,7 +59,8 @@ def test_integers(parts, budget):
     check_common(found, parts, ordered, len(set(ordered)))
     if ordered:
         assert (found.lo, found.hi, found.sum_exact) == (ordered[0], ordered[-1], sum(ordered))
-        assert found.percentiles == [percentile(ordered, p) for p in range(101)]
+        if 16 * len(set(ordered)) <= budget // HEADROOM:  # else they are merged from those of parts
+            assert found.percentiles == [percentile(ordered, p) for p in range(101)]
         assert found.mean == sum(ordered) / len(ordered)
         mean = sum(ordered) / len(ordered)
         assert found.m2 == pytest.approx(sum((x - mean) ** 2 for x in ordered), rel=1e-6, abs=1e-6)

@@ -50,7 +50,8 @@ class Frequencies:
     __hash__ = None  # type: ignore[assignment] # lists are not keys
 
     def _parts(self) -> tuple[Any, ...]:
-        return self.kind, self.floor, self.values, self.counts.tolist()
+        is_double = pa.types.is_floating(self.values.type)  # NaN is equal to itself here
+        return self.kind, self.floor, self.values.view(pa.int64()) if is_double else self.values, self.counts.tolist()
 
     @property
     def size(self) -> int:
