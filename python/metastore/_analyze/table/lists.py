@@ -121,7 +121,7 @@ def _merged(rows: pa.Table, name: str, wide: Collection[int]) -> pa.Table:
     frequencies, listed = (np.add.reduceat(rows[one].to_numpy()[order], starts) for one in ("frequency", "listed"))
     first = order[starts]
     columns, by_value = columns[first], ranks[first]
-    if wide:
+    if wide and name == "value_binary":
         is_wide = np.isin(columns, list(wide))
         negative = is_wide & np.isin(first, _negative(values, first[is_wide]))
         by_value = np.where(negative, by_value - len(values) - 1, by_value)
