@@ -63,6 +63,16 @@ def test_every_type(tmp_path, spark_type):
     assert summary[0]["distinct"] == len(expected)
 
 
+def test_wide_decimals_beside_columns_of_other_encodings(tmp_path):
+    kinds = ["bigint", "double", "decimal(38,6)", "string"]
+    arrays = {kind: [values(kind, "few", 300, seed) for seed in (1, 2)] for kind in kinds}
+    store, snapshot = made.level(tmp_path, [Content(kind, arrays[kind], ["complete"] * 2) for kind in kinds])
+    rows, _ = stored(store, snapshot)
+    for ordinal, kind in enumerate(kinds):
+        expected = made.counted(pa.concat_arrays(arrays[kind]), column(kind))
+        assert sorted(listed(rows, ordinal, column(kind).encoding), key=str) == sorted(expected, key=str)
+
+
 def test_nan_is_a_value(tmp_path):
     files = [pa.array([1.0, float("nan"), -0.0, None]), pa.array([float("nan"), 0.0, 2.5, 2.5])]
     store, snapshot = made.level(tmp_path, [Content("double", files, ["complete"] * 2)])
