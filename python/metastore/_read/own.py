@@ -19,6 +19,8 @@ _LOG = logging.getLogger(__name__)
 COLUMN = "user_defined"
 """The column of the SQL function: a map from name to the value as JSON."""
 
+_NUMBERS_AS_TEXT = ("NaN", "Infinity", "-Infinity")
+
 Values = dict[str, "pa.Scalar"]
 
 
@@ -40,7 +42,9 @@ def texts(found: Values) -> dict[str, str] | None:
 
 def from_texts(found: Mapping[str, str] | None) -> dict[str, Any]:
     """What the SQL function shows as Python values."""
-    return {name: json.loads(text) for name, text in (found or {}).items()}
+    values = {name: json.loads(text) for name, text in (found or {}).items()}
+    # JSON has no such numbers: Jackson writes them as texts.
+    return {name: float(value) if value in _NUMBERS_AS_TEXT else value for name, value in values.items()}
 
 
 def fields(rows: Sequence[Values], taken: Iterable[str]) -> list[pa.Field]:
