@@ -6,9 +6,9 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metastore._analyze.kernel.bloom import BLOCK_BYTES, BloomBuilder, folded, may_hold
-from metastore._analyze.kernel.murmur import padded
-from metastore._analyze.kernel.xxhash import hash_bytes, hash_words
+from metastore._format.bloom import BLOCK_BYTES, BloomBuilder, folded, may_hold
+from metastore._format.words import padded
+from metastore._format.xxhash import hash_bytes, hash_words
 
 _MANY = 20_000
 

@@ -6,8 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metastore._analyze.kernel.murmur import hash_bytes, hash_words, padded
+from metastore._analyze.kernel.murmur import hash_bytes, hash_words
 from metastore._analyze.kernel.theta import ALL, EMPTY, NOMINAL, Theta, ThetaBuilder, union
+from metastore._format.words import padded
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
 

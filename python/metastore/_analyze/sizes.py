@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from metastore._analyze.kernel.frequencies import COMPLETE
 from metastore._analyze.kernel.theta import Theta
 
 if TYPE_CHECKING:
@@ -16,6 +17,8 @@ if TYPE_CHECKING:
 
 _SKETCHES = 25
 _LISTS = _HISTOGRAMS = 40  # so that all of them and the summaries stay below a tenth of the file
+_ALL = 10
+_SUMMARY = 1 << 10  # about
 _ALWAYS = 8 << 10
 _HEADER = 24
 _HASH = 8
@@ -46,14 +49,16 @@ def fitted(statistics: Iterable[tuple[int, ColumnStatistics]], size: int, top: i
 
     Returns:
         The same with sketches cut to one common number of hashes (those that would keep too few are left out), the
-        longest lists of values cut to the most frequent ones, and as many bins made one as is needed.
+        longest lists of values cut to the most frequent ones, and as many bins made one as is needed. Bloom filters
+        take what is left, the small ones first, where there is no complete list.
 
     Example:
         >>> fitted([], 1000, 10)
         []
     """
     found = _with_lists(list(statistics), room_for_lists(size), top)
-    return _with_sketches(_with_histograms(found, max(size // _HISTOGRAMS, _ALWAYS)), max(size // _SKETCHES, _ALWAYS))
+    found = _with_sketches(_with_histograms(found, max(size // _HISTOGRAMS, _ALWAYS)), max(size // _SKETCHES, _ALWAYS))
+    return _with_filters(found, size // _ALL - sum(_size(known) for _, known in found))
 
 
 def _with_lists(found: Statistics, room: int, top: int) -> Statistics:
@@ -96,6 +101,29 @@ def _with_sketches(found: Statistics, left: int) -> Statistics:
             break
         left -= length
     return [(ordinal, _cut(known, share)) for ordinal, known in found]
+
+
+def _with_filters(found: Statistics, left: int) -> Statistics:
+    wanted = {
+        place: len(known.bloom)
+        for place, (_, known) in enumerate(found)
+        if known.bloom is not None and known.frequencies != COMPLETE
+    }
+    for place in sorted(wanted, key=lambda place: wanted[place]):
+        left -= wanted[place]
+        if left < 0:
+            del wanted[place]
+    return [(ordinal, known if i in wanted else replace(known, bloom=None)) for i, (ordinal, known) in enumerate(found)]
+
+
+def _size(known: ColumnStatistics) -> int:
+    return _SUMMARY + sum(
+        (
+            0 if known.theta is None else len(known.theta),
+            0 if known.values is None else known.values.size,
+            0 if known.histogram is None else known.histogram.size,
+        )
+    )
 
 
 def _cut(known: ColumnStatistics, share: int) -> ColumnStatistics:

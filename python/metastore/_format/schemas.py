@@ -89,7 +89,14 @@ _BINS = [
 
 SUMMARY = pa.schema([_required("column", pa.int32()), _required("file", pa.int32()), *_STATISTICS])
 
-SKETCHES = pa.schema([_required("column", pa.int32()), _required("file", pa.int32()), pa.field("theta", pa.binary())])
+SKETCHES = pa.schema(
+    [
+        _required("column", pa.int32()),
+        _required("file", pa.int32()),
+        pa.field("theta", pa.binary()),
+        pa.field("bloom", pa.binary()),
+    ]
+)
 
 FREQUENCIES = pa.schema([_required("column", pa.int32()), _required("file", pa.int32()), *_VALUE_LISTS])
 

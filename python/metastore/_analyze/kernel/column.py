@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any, Protocol
 
 import numpy as np
@@ -10,10 +11,11 @@ import pyarrow.compute as pc
 
 from metastore._analyze.kernel import points, stored
 from metastore._analyze.kernel.detail import DETAIL, Detail
-from metastore._analyze.kernel.murmur import BLOCK
+from metastore._analyze.kernel.filters import ColumnFilter
 from metastore._analyze.kernel.parts import Part, combined, part_of_numbers, part_of_texts, part_of_unique_texts
 from metastore._analyze.kernel.runs import Runs, merged, runs_of
 from metastore._analyze.kernel.statistics import ColumnStatistics, statistics_of
+from metastore._format.words import BLOCK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -90,13 +92,14 @@ class ColumnKernel:
             return ColumnStatistics(
                 rows, None, nulls=self._nulls, compressed_bytes=sizes[0], uncompressed_bytes=sizes[1]
             )
-        part = self._values.finish()
-        counts = (rows, self._nulls, self._values.nans)
-        return statistics_of(part, self._column, counts, self._detail, sizes)
+        part, nans = self._values.finish(), self._values.nans
+        found = statistics_of(part, self._column, (rows, self._nulls, nans), self._detail, sizes)
+        return replace(found, bloom=self._values.filter.finish(part.distinct if part else 0, nans))
 
 
 class _Collector(Protocol):
     nans: int
+    filter: ColumnFilter
 
     def add(self, array: pa.Array) -> None: ...
 
@@ -130,6 +133,7 @@ class _Numbers:
         self._bytes = 0
         self._runs: Runs | None = None
         self._parts = _Parts(column, detail)
+        self.filter = ColumnFilter(detail, budget)
         self.nans = 0
 
     def add(self, array: pa.Array) -> None:
@@ -144,14 +148,17 @@ class _Numbers:
         if self._bytes > self._limit:
             self._collapse()
             if self._runs is not None and self._runs.nbytes > self._limit:
-                self._parts.add(part_of_numbers(self._runs, self._column, points.FINE, self._detail))
+                self._parts.add(self._part(self._runs, points.FINE))
                 self._runs = None
 
     def finish(self) -> Part | None:
         self._collapse()
         steps = points.FINE if self._parts else points.PERCENT
-        runs = self._runs
-        return self._parts.whole(part_of_numbers(runs, self._column, steps, self._detail) if runs else None)
+        return self._parts.whole(self._part(self._runs, steps, last=True) if self._runs else None)
+
+    def _part(self, runs: Runs, steps: int, *, last: bool = False) -> Part:
+        self.filter.add(stored.array(runs.values, self._column), last=last)
+        return part_of_numbers(runs, self._column, steps, self._detail)
 
     def _collapse(self) -> None:
         pending, self._pending, self._bytes = self._pending, [], 0
@@ -170,6 +177,7 @@ class _Strings:
         self._pending: list[tuple[pa.Array, NDArray[np.int64] | None]] = []
         self._bytes = 0
         self._parts = _Parts(column, detail)
+        self.filter = ColumnFilter(detail, budget)
 
     def add(self, array: pa.Array) -> None:
         if pa.types.is_dictionary(array.type):
@@ -188,20 +196,23 @@ class _Strings:
 
     def finish(self) -> Part | None:
         steps = points.FINE if self._parts else points.PERCENT
-        return self._parts.whole(self._part(steps) if self._pending else None)
+        return self._parts.whole(self._part(steps, last=True) if self._pending else None)
 
     def _keep(self, values: pa.Array, counts: NDArray[np.int64] | None) -> None:
         self._pending.append((values, counts))
         self._bytes += values.nbytes + (0 if counts is None else counts.nbytes)
 
-    def _part(self, steps: int) -> Part:
+    def _part(self, steps: int, *, last: bool = False) -> Part:
         pending, self._pending, self._bytes = self._pending, [], 0
-        if len(pending) == 1 and pending[0][1] is not None:
-            return part_of_texts(pending[0][0], pending[0][1], steps, self._detail)
         number = sum(len(values) for values, _ in pending)
         if number <= _FEW or any(counts is not None for _, counts in pending) or _repeats(pending[0][0]):
-            return part_of_texts(*_deduplicated(pending), steps, self._detail)
+            values, counts = pending[0]
+            if len(pending) > 1 or counts is None:
+                values, counts = _deduplicated(pending)
+            self.filter.add(values, last=last)
+            return part_of_texts(values, counts, steps, self._detail)
         values = pa.concat_arrays([*(values for values, _ in pending), _ROOM])[:-1]
+        self.filter.add(values, last=last)
         return part_of_unique_texts(values, steps, self._detail)
 
 

@@ -10,16 +10,23 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from metastore._format.words import (
+    BLOCK,
+    LONG_VALUE,
+    MASKS,
+    WORD,
+    in_batches,
+    longest_first,
+    rotate,
+    unaligned_words,
+)
 
+if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    Words = NDArray[np.uint64]
+    from metastore._format.words import Words
 
 SEED = 9001
-WORD = 8
-BLOCK = 16
 
 _C1 = np.uint64(0x87C37B91114253D5)
 _C2 = np.uint64(0x4CF5AD432745937F)
@@ -30,10 +37,6 @@ _FMIX1 = np.uint64(0xFF51AFD7ED558CCD)
 _FMIX2 = np.uint64(0xC4CEB9FE1A85EC53)
 _SHIFT = np.uint64(33)
 _ONE = np.uint64(1)
-_BATCH = 16_384
-_LONG_VALUE = 1_024
-# MASKS[n] keeps the first n bytes of a little-endian word.
-MASKS = np.array([(1 << 8 * n) - 1 for n in range(WORD + 1)], dtype=np.uint64)
 
 
 def hash_words(words: Words, length: int | NDArray[np.integer[Any]]) -> Words:
@@ -62,14 +65,14 @@ def hash_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDAr
     """Hashes of values of any length that lie in one buffer.
 
     Args:
-        data: The buffer; at least 16 readable bytes must follow the last value (see `padded`).
+        data: The buffer; at least 16 readable bytes must follow the last value (see `words.padded`).
         starts: Where each value begins.
         lengths: How many bytes each has. The empty value is hashed as any other, where DataSketches leaves it out: it
             is a value, and distinct values are counted.
     """
     out = np.empty(len(starts), dtype=np.uint64)
     words = unaligned_words(data)
-    is_long = lengths > _LONG_VALUE
+    is_long = lengths > LONG_VALUE
     if is_long.any():  # by themselves: as many rounds as blocks, whatever the number of values
         rows = np.flatnonzero(is_long)
         out[rows] = _hash_batch(words, starts[rows], lengths[rows])
@@ -79,22 +82,6 @@ def hash_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDAr
     for batch in in_batches(len(starts)):
         out[batch] = _hash_batch(words, starts[batch], lengths[batch])
     return out
-
-
-def padded(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
-    """The buffer followed by a block of zeros, as `hash_bytes` wants it."""
-    return np.concatenate([data, np.zeros(BLOCK, dtype=np.uint8)])
-
-
-def unaligned_words(data: NDArray[np.uint8]) -> Words:
-    """The little-endian word that begins at every byte of a buffer (a view: nothing is copied)."""
-    words: Words = np.ndarray((max(len(data) - WORD + 1, 0),), dtype="<u8", buffer=data, strides=(1,))
-    return words
-
-
-def in_batches(length: int) -> Iterator[slice]:
-    """Slices of so many rows that the work on one stays in the processor's cache."""
-    return (slice(at, at + _BATCH) for at in range(0, length, _BATCH))
 
 
 def _hash_batch(words: Words, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Words:
@@ -110,13 +97,6 @@ def _hash_batch(words: Words, starts: NDArray[np.int64], lengths: NDArray[np.int
     out = np.empty_like(h1)
     out[order] = _finish(h1, h2, lengths.astype(np.uint64))
     return out
-
-
-def longest_first(lengths: NDArray[np.int64]) -> NDArray[np.intp]:
-    """The order by decreasing length, so that the values that have an i-th block are a prefix."""
-    if len(lengths) and int(lengths.max()) <= _LONG_VALUE:  # numpy sorts 16 bits by radix
-        return np.argsort((_LONG_VALUE - lengths).astype(np.uint16), kind="stable")
-    return np.argsort(-lengths, kind="stable")
 
 
 def _add_block(h1: Words, h2: Words, words: Words, starts: NDArray[np.int64]) -> None:
@@ -156,13 +136,6 @@ def _mix_second(k: Words) -> None:
     k *= _C2
     rotate(k, 33)
     k *= _C1
-
-
-def rotate(x: Words, bits: int) -> None:
-    """Rotate every word to the left, in place."""
-    high = x >> np.uint64(64 - bits)
-    x <<= np.uint64(bits)
-    x |= high
 
 
 def _finish(h1: Words, h2: Words, size: np.uint64 | Words) -> Words:

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from metastore._analyze.kernel.histograms import Histogram
     from metastore._format.columns import Column
 
-_ELSEWHERE = {"theta", "values", "histogram", "failed"}
+_ELSEWHERE = {"theta", "bloom", "values", "histogram", "failed"}
 _TYPED = ("lo", "hi", "percentiles")
 _SUM_LIMIT = 10**38
 _NO_COUNTS = np.empty(0, dtype=np.int64)
@@ -36,8 +36,8 @@ class ColumnStatistics:
     """What is known of one column of one data file, or of a table; None is unknown.
 
     Attributes are the fields of `summary` in docs/format.md. `lo`, `hi` and `percentiles` are values as they are
-    stored (int, float, bytes) and go into the fields of the column's encoding; `theta` is a serialised sketch. `values`
-    and `histogram` are what the objects of these kinds hold.
+    stored (int, float, bytes) and go into the fields of the column's encoding; `theta` is a serialised sketch,
+    `bloom` a filter of the values. `values` and `histogram` are what the objects of these kinds hold.
     """
 
     rows: int | None
@@ -66,6 +66,7 @@ class ColumnStatistics:
     percentiles: Sequence[Any] | None = None
     extra: Mapping[str, bytes] = field(default_factory=dict)
     theta: bytes | None = None
+    bloom: bytes | None = None
     failed: Mapping[str, str] = field(default_factory=dict)
     """User-defined statistics that could not be computed, and why; not stored."""
     values: Frequencies | None = None
@@ -160,10 +161,12 @@ def summary_table(rows: Iterable[tuple[int, int, ColumnStatistics]]) -> pa.Table
 
 
 def sketches_table(rows: Iterable[tuple[int, int, ColumnStatistics]]) -> pa.Table:
-    """A table of the schema `sketches`: of the same rows, those that have a sketch."""
-    ordered = sorted((row for row in rows if row[2].theta is not None), key=lambda row: row[:2])
-    values = ([row[0] for row in ordered], [row[1] for row in ordered], [row[2].theta for row in ordered])
-    return pa.table([pa.array(v, kind.type) for v, kind in zip(values, SKETCHES, strict=True)], schema=SKETCHES)
+    """A table of the schema `sketches`: of the same rows, those that have a sketch or a filter."""
+    kept = (row for row in rows if row[2].theta is not None or row[2].bloom is not None)
+    ordered = sorted(kept, key=lambda row: row[:2])
+    values = zip(*((column, file, known.theta, known.bloom) for column, file, known in ordered), strict=True)
+    columns = list(values) or [()] * len(SKETCHES)
+    return pa.table([pa.array(v, kind.type) for v, kind in zip(columns, SKETCHES, strict=True)], schema=SKETCHES)
 
 
 def table_summary_table(rows: Iterable[tuple[int, ColumnStatistics, int]]) -> pa.Table:

@@ -7,17 +7,18 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from metastore._analyze.kernel.murmur import hash_bytes, hash_words, padded
+from metastore._analyze.kernel.murmur import hash_bytes, hash_words
 from metastore._format.columns import decimal_type
 from metastore._format.values import DECIMAL_BYTES
+from metastore._format.words import padded
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from metastore._analyze.kernel.murmur import Words
     from metastore._format.columns import Column
+    from metastore._format.words import Words
 
 _SIGN = np.uint64(1 << 63)
 _FOUR_BYTES = {"tinyint", "smallint", "int", "date"}

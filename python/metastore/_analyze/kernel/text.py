@@ -7,14 +7,15 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from metastore._analyze.kernel.murmur import BLOCK, MASKS, WORD, hash_bytes, padded, unaligned_words
+from metastore._analyze.kernel.murmur import hash_bytes
 from metastore._format.values import CUT_BYTES
+from metastore._format.words import BLOCK, MASKS, WORD, padded, unaligned_words
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from metastore._analyze.kernel.murmur import Words
+    from metastore._format.words import Words
 
     Rows = NDArray[np.int64]
     Flags = NDArray[np.bool_]

@@ -16,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
-    from metastore._analyze.kernel.murmur import Words
+    from metastore._format.words import Words
 
 LG_K = 12
 NOMINAL = 1 << LG_K

@@ -6,14 +6,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from metastore._analyze.kernel.murmur import WORD, in_batches, longest_first, rotate, unaligned_words
+from metastore._format.words import WORD, in_batches, longest_first, rotate, unaligned_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from metastore._analyze.kernel.murmur import Words
+    from metastore._format.words import Words
 
 STRIPE = 32
+
+_WINDOW = 1 << 17  # rows that are ordered by length together: few enough to lie near each other
 
 _P1 = np.uint64(0x9E3779B185EBCA87)
 _P2 = np.uint64(0xC2B2AE3D27D4EB4F)
@@ -48,16 +50,17 @@ def hash_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDAr
     """Hashes of values of any length that lie in one buffer.
 
     Args:
-        data: The buffer; at least 16 readable bytes must follow the last value (see `murmur.padded`).
+        data: The buffer; at least 16 readable bytes must follow the last value (see `words.padded`).
         starts: Where each value begins.
         lengths: How many bytes each has.
     """
     out = np.empty(len(starts), dtype=np.uint64)
     words = unaligned_words(data)
-    order = longest_first(lengths)
-    for batch in in_batches(len(starts)):
-        rows = order[batch]
-        out[rows] = _hash_batch(words, starts[rows], lengths[rows])
+    for first in range(0, len(starts), _WINDOW):
+        order = first + longest_first(lengths[first : first + _WINDOW])
+        for batch in in_batches(len(order)):
+            rows = order[batch]
+            out[rows] = _hash_batch(words, starts[rows], lengths[rows])
     return out
 
 
@@ -101,10 +104,20 @@ def _add_tails(
     h: Words, words: Words, at: NDArray[np.int64], left: NDArray[np.int64], size: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Add the next `size` bytes of the values that have as many left; return where the rest is."""
-    rows = np.flatnonzero(left >= size)
-    if len(rows) == 0:
+    if int(left.max()) < size:
         return at, left
-    part, word = h[rows], words[at[rows]]
+    if int(left.min()) >= size:
+        _add_tail(h, words[at], size)
+        return at + size, left - size
+    rows = np.flatnonzero(left >= size)
+    part = h[rows]
+    _add_tail(part, words[at[rows]], size)
+    h[rows] = part
+    taken = np.where(left >= size, size, 0)
+    return at + taken, left - taken
+
+
+def _add_tail(part: Words, word: Words, size: int) -> None:
     if size == WORD:
         _add_word(part, word)
     elif size == 1:
@@ -116,9 +129,6 @@ def _add_tails(
         rotate(part, 23)
         part *= _P2
         part += _P3
-    h[rows] = part
-    taken = np.where(left >= size, size, 0)
-    return at + taken, left - taken
 
 
 def _add_word(h: Words, word: Words) -> None:
@@ -129,8 +139,9 @@ def _add_word(h: Words, word: Words) -> None:
 
 
 def _mixed(word: Words) -> Words:
-    lane = np.zeros(len(word), dtype=np.uint64)
-    _mix(lane, word)
+    lane: Words = word * _P2
+    rotate(lane, 31)
+    lane *= _P1
     return lane
 
 

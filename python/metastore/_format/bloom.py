@@ -1,0 +1,154 @@
+"""Split-block bloom filters, as Apache Parquet defines them: whether a data file may hold a value.
+
+A filter is a row of blocks of 256 bits; a value sets one bit in each of the eight words of one block. The number of
+blocks is a power of two: then a filter folds to half its size by joining neighbours, and filters of different sizes
+can be joined.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from metastore._format.words import padded
+from metastore._format.xxhash import hash_bytes, hash_words
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from metastore._format.words import Words
+
+BITS_PER_VALUE = 10
+BLOCK_BYTES = 32
+
+_FEWEST_BITS_PER_VALUE = 6  # below, one lookup in twelve errs
+_MOST_BYTES = 8 << 20
+_WORDS = 8
+_AT_ONCE = 1 << 15
+_ONE = np.uint32(1)
+_SALT = np.array(
+    [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31], dtype=np.uint32
+)
+
+
+def hashes_of(values: pa.Array) -> Words:
+    """The hashes under which stored values are added: XXH64 of their eight bytes, little-endian, or of their own.
+
+    So a value has the same hash whether its column was an int or a bigint, a float or a double, when it was written.
+
+    Args:
+        values: As the format stores them, without nulls: int64, double (one NaN, no -0.0) or binary.
+
+    Example:
+        >>> hashes_of(pa.array([1])) == hash_words(np.array([1], dtype=np.uint64))
+        array([ True])
+    """
+    if not pa.types.is_integer(values.type) and not pa.types.is_floating(values.type):
+        values = values.cast(pa.large_binary())
+        _, offsets, data = values.buffers()
+        bounds = np.frombuffer(offsets, dtype=np.int64)[values.offset : values.offset + len(values) + 1]
+        raw = np.frombuffer(data, dtype=np.uint8) if data else np.empty(0, dtype=np.uint8)
+        return hash_bytes(padded(raw[bounds[0] : bounds[-1]]), bounds[:-1] - bounds[0], np.diff(bounds))
+    return hash_words(values.to_numpy().view(np.uint64))
+
+
+class BloomBuilder:
+    """Collects the hashes of a column's values.
+
+    Example:
+        >>> builder = BloomBuilder(1000)
+        >>> builder.add(np.array([1 << 40, 7], dtype=np.uint64))
+        >>> len(builder.finish(2, 4096))
+        32
+    """
+
+    def __init__(self, most_values: int, most_bytes: int = _MOST_BYTES) -> None:
+        """Make room.
+
+        Args:
+            most_values: How many distinct values there can be.
+            most_bytes: What the filter may take.
+        """
+        blocks = _blocks_for(most_values, BITS_PER_VALUE)
+        while blocks > 1 and blocks * BLOCK_BYTES > min(most_bytes, _MOST_BYTES):
+            blocks //= 2
+        self._blocks = np.zeros((blocks, _WORDS), dtype=np.uint32)
+
+    def add(self, hashes: Words) -> None:
+        """Add values by their XXH64 (see `xxhash`)."""
+        hashes = np.sort(hashes)  # their upper halves choose the blocks
+        for start in range(0, len(hashes), _AT_ONCE):
+            batch = hashes[start : start + _AT_ONCE]
+            block = _block_of(batch, len(self._blocks))
+            first = np.flatnonzero(np.concatenate([[True], block[1:] != block[:-1]]))
+            self._blocks[block[first]] |= np.bitwise_or.reduceat(_ONE << _bit_of(batch), first, axis=0)
+
+    def finish(self, distinct: int, most_bytes: int = _MOST_BYTES) -> bytes | None:
+        """The filter.
+
+        Args:
+            distinct: How many distinct values were added, about.
+            most_bytes: What it may take.
+
+        Returns:
+            Its bytes, as Parquet stores them; None if fewer would tell too little.
+        """
+        wanted = _blocks_for(distinct, BITS_PER_VALUE) * BLOCK_BYTES
+        size = min(wanted, self._blocks.nbytes)
+        while size > max(most_bytes, BLOCK_BYTES):
+            size //= 2
+        if size > most_bytes or 8 * size < _FEWEST_BITS_PER_VALUE * distinct:
+            return None
+        return folded(self._blocks.astype("<u4").view(np.uint8).reshape(-1), size).tobytes()
+
+
+def folded(bloom: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+    """A filter of the same values with fewer bytes.
+
+    Args:
+        bloom: A filter of a power of two of blocks.
+        size: Bytes wanted, a power of two of blocks too.
+
+    Example:
+        >>> folded(np.repeat(np.array([1, 2], dtype=np.uint8), 32), 32)[:2]
+        array([3, 3], dtype=uint8)
+    """
+    joined: NDArray[np.uint8] = np.bitwise_or.reduce(bloom.reshape(size // BLOCK_BYTES, -1, BLOCK_BYTES), axis=1)
+    return joined.reshape(-1)
+
+
+def may_hold(bloom: bytes, hashes: Words) -> NDArray[np.bool_]:
+    """Whether values may be among those added; false is certain.
+
+    Args:
+        bloom: A filter.
+        hashes: XXH64 of the values.
+
+    Example:
+        >>> builder = BloomBuilder(10)
+        >>> builder.add(np.array([5], dtype=np.uint64))
+        >>> may_hold(builder.finish(1, 32), np.array([5, 6 << 30], dtype=np.uint64))
+        array([ True, False])
+    """
+    words = np.frombuffer(bloom, dtype="<u4").reshape(-1, _WORDS)
+    set_bits = words[_block_of(hashes, len(words))] >> _bit_of(hashes) & _ONE
+    found: NDArray[np.bool_] = set_bits.all(axis=1)
+    return found
+
+
+def _block_of(hashes: Words, blocks: int) -> NDArray[np.int64]:
+    block: NDArray[np.int64] = ((hashes >> np.uint64(32)) * np.uint64(blocks) >> np.uint64(32)).astype(np.int64)
+    return block
+
+
+def _bit_of(hashes: Words) -> NDArray[np.uint32]:
+    """The bit of each of a block's words."""
+    bits: NDArray[np.uint32] = hashes.astype(np.uint32)[:, None] * _SALT >> np.uint32(27)
+    return bits
+
+
+def _blocks_for(values: int, bits_per_value: int) -> int:
+    bits = max(values, 1) * bits_per_value
+    return 1 << max(-(-bits // (BLOCK_BYTES * 8)) - 1, 0).bit_length()

@@ -1,0 +1,87 @@
+"""Which columns of a data file get a bloom filter, and that it holds every value."""
+
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from metastore._analyze.kernel import ColumnKernel, Detail
+from metastore._analyze.kernel import stored as stored_form
+from metastore._analyze.sizes import fitted
+from metastore._format.bloom import hashes_of, may_hold
+from metastore._format.columns import Column, encoding_of
+
+DETAIL = Detail(top=100, room=4_000)
+MANY = 5_000
+
+
+def column(kind):
+    return Column("1", ("v",), kind, encoding_of(kind))
+
+
+def analyzed(array, kind, budget=64 << 20, pieces=1):
+    kernel = ColumnKernel(column(kind), budget, DETAIL)
+    for start in range(0, len(array), len(array) // pieces):
+        kernel.add(array.slice(start, len(array) // pieces))
+    return kernel.finish(len(array))
+
+
+def texts(prefix, number=MANY):
+    return pa.array([f"{prefix}{i}" for i in range(number)])
+
+
+def stored_values(array, kind):
+    if pa.types.is_string(array.type):
+        return array.cast(pa.binary())
+    return stored_form.array(stored_form.numbers(array, column(kind)), column(kind))
+
+
+VALUES = {
+    "int": (pa.array(range(MANY), pa.int32()), pa.array(range(MANY, 2 * MANY), pa.int32())),
+    "double": (pa.array(np.arange(MANY) / 7), pa.array(-1 - np.arange(MANY) / 7)),
+    "string": (texts("k"), texts("x")),
+    "decimal(30,4)": tuple(
+        pa.array([Decimal(n * sign) for n in range(1, MANY)], pa.decimal128(30, 4)) for sign in (1, -1)
+    ),
+}
+
+
+@pytest.mark.parametrize("kind", VALUES)
+@pytest.mark.parametrize(("budget", "pieces"), [(64 << 20, 1), (64 << 20, 5), (1 << 18, 10)])
+def test_a_filter_holds_every_value_and_few_others(kind, budget, pieces):
+    held, others = VALUES[kind]
+    found = analyzed(held, kind, budget, pieces)
+    assert found.frequencies != "complete"
+    assert may_hold(found.bloom, hashes_of(stored_values(held, kind))).all()
+    assert may_hold(found.bloom, hashes_of(stored_values(others, kind))).mean() < 0.1
+
+
+def test_widened_values_have_the_same_hash():
+    narrow, wide = pa.array([1, -5], pa.int32()), pa.array([1, -5], pa.int64())
+    assert (hashes_of(stored_values(narrow, "int")) == hashes_of(stored_values(wide, "bigint"))).all()
+    narrow, wide = pa.array([0.1, -0.0], pa.float32()), pa.array([float(np.float32(0.1)), 0.0])
+    assert (hashes_of(stored_values(narrow, "float")) == hashes_of(stored_values(wide, "double"))).all()
+
+
+def test_nan_is_held_where_there_is_one():
+    doubles = np.arange(MANY, dtype=np.float64)
+    nan = hashes_of(pa.array([np.nan]))
+    assert not may_hold(analyzed(pa.array(doubles), "double").bloom, nan).any()
+    assert may_hold(analyzed(pa.array(np.append(doubles, np.nan)), "double").bloom, nan).all()
+
+
+def test_few_values_need_no_filter():
+    assert analyzed(pa.array([1, 2, 3] * 1_000), "bigint").bloom is None
+
+
+def test_small_files_keep_the_small_filters():
+    few, many = analyzed(texts("k", 1_500), "string"), analyzed(texts("k"), "string")
+    assert all(known.frequencies != "complete" for known in (few, many))
+
+    def kept(size):
+        return [known.bloom is not None for _, known in fitted([(0, many), (1, few)], size, DETAIL.top)]
+
+    assert kept(10_000) == [False, False]
+    assert kept(1 << 24) == [True, True]
+    assert [False, True] in [kept(size) for size in range(50_000, 800_000, 10_000)]
