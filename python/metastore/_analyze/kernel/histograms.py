@@ -83,7 +83,8 @@ def ends(number: int, bins: int) -> Counts:
         >>> ends(10, 4)
         array([ 2,  5,  7, 10])
     """
-    return np.array([(i + 1) * number // bins for i in range(bins)], dtype=np.int64)
+    found: Counts = np.arange(1, bins + 1, dtype=np.int64) * number // bins
+    return found
 
 
 def equal_heights(counts: Counts, last_ranks: Counts, bins: int, values: Callable[[Counts], pa.Array]) -> Histogram:

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from metastore._analyze.kernel import points, stored
 from metastore._analyze.kernel.frequencies import DUPLICATES, TOP, Frequencies, kept, listed, merged
@@ -136,9 +137,7 @@ def part_of_texts(values: pa.Array, counts: NDArray[np.int64], steps: int, detai
         int(texts.lengths.max()),
         singles=int(np.count_nonzero(counts == 1)),
         frequencies=found if found.size <= detail.room else found.cut(detail.top),
-        histogram=equal_heights(
-            counts, last_ranks, detail.bins, lambda at: _cut([texts.value(row) for row in order[at].tolist()])
-        ),
+        histogram=equal_heights(counts, last_ranks, detail.bins, lambda at: _edges(values.take(pa.array(order[at])))),
     )
 
 
@@ -200,6 +199,10 @@ def _of_repeats(values: pa.Array, texts: Texts, repeats: Repeats, detail: Detail
     kind = DUPLICATES if floor == 1 else TOP
     found = listed(kind, floor, candidates.take(pa.array(order)), counts[order])
     return found if found.size <= detail.room else found.cut(detail.top)
+
+
+def _edges(values: pa.Array) -> pa.Array:
+    return pc.binary_slice(values, 0, CUT_BYTES).cast(pa.binary())
 
 
 def _cut(values: list[bytes]) -> pa.Array:

@@ -29,7 +29,8 @@ def ranks(number: int, steps: int) -> NDArray[np.int64]:
         >>> ranks(5, 2)
         array([1, 3, 5])
     """
-    return np.array([max(-(-i * number // steps), 1) for i in range(steps + 1)], dtype=np.int64)
+    found: NDArray[np.int64] = np.maximum(-(np.arange(steps + 1, dtype=np.int64) * -number // steps), 1)
+    return found
 
 
 def merged_numbers(points: NDArray[Any], numbers: NDArray[np.int64], steps: int) -> NDArray[Any]:
