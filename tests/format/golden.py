@@ -180,18 +180,44 @@ def _block(folder: Path) -> Block:
         ref = _put(folder, "summary", table, layout.row_groups(table["column"], 4))
         refs.append(SummaryRef(ref, tuple(ordinals)))
     sketches = [{"column": 0, "file": 0, "theta": bytes(range(256))}, {"column": 1, "file": 0, "theta": b""}]
-    detail = _put(folder, "sketches", _table(SCHEMAS["sketches"], sketches), [2])
+    details = {"sketches": _put(folder, "sketches", _table(SCHEMAS["sketches"], sketches), [2])}
+    for kind, rows_of, groups in (("frequencies", frequency_rows(), [4, 2]), ("histograms", histogram_rows(), [3])):
+        details[kind] = _put(folder, kind, _table(SCHEMAS[kind], rows_of), groups)
     footer = block_to_footer(_uuid("block"), "full", columns(), tuple(refs), TABLE, SETTINGS)
-    files = _put(folder, "files", _table(FILES, _file_rows(detail)), [len(PATHS)], {BLOCK_KEY: footer})
+    files = _put(folder, "files", _table(FILES, _file_rows(details)), [len(PATHS)], {BLOCK_KEY: footer})
     return Block(_uuid("block"), "full", columns(), files, tuple(refs))
 
 
-def _file_rows(detail: ObjectRef) -> list[dict[str, Any]]:
+def frequency_rows() -> list[dict[str, Any]]:
+    """Value lists of every encoding: extremes, NaN, and values of no bytes."""
+    return [
+        {"column": 4, "file": 0, "value_long": LONG_MIN, "frequency": LONG_MAX},
+        {"column": 4, "file": 0, "value_long": LONG_MAX, "frequency": 1},
+        {"column": 6, "file": 0, "value_double": float("nan"), "frequency": 2},
+        {"column": 14, "file": 0, "value_binary": b"", "frequency": 3},
+        {"column": 6, "file": 0, "value_double": float("-inf"), "frequency": 1},
+        {"column": 14, "file": 0, "value_binary": b"x" * 1024, "frequency": 1},
+    ]
+
+
+def histogram_rows() -> list[dict[str, Any]]:
+    """Histograms of every encoding, with and without counts."""
+    counts = {"counts": [LONG_MAX - 1, 1], "distincts": [1, 1]}
+    return [
+        {"column": 4, "file": 0, "kind": "equi_height", "edges_long": [LONG_MIN, LONG_MIN, LONG_MAX], **counts},
+        {"column": 6, "file": 0, "kind": "equi_height", "edges_double": [float("-inf"), DOUBLE_TINY, DOUBLE_MAX]},
+        {"column": 14, "file": 0, "kind": "equi_height", "edges_binary": [b"", b"\xff" * 64], "distincts": [7]},
+    ]
+
+
+def _file_rows(details: dict[str, ObjectRef]) -> list[dict[str, Any]]:
     sizes, rows = [LONG_MAX, 0, 1, 2**40], [LONG_MAX, 1000, 7, None]
     files = [{"file": i, "path": p, "size": sizes[i], "rows": rows[i]} for i, p in enumerate(PATHS)]
-    sketches = {f"sketches_{name}": detail.to_json()[name] for name in ("name", "length", "sha256")}
-    sketches |= {f"sketches_{name}": detail.to_json()[name] for name in ("footer_length", "footer_sha256")}
-    files[0] |= {"modified": LONG_MIN, "partition": {"p": "a b", "": ""}, **sketches, "sketches_file": 0}
+    named: dict[str, Any] = {}
+    for kind, ref in details.items():
+        fields = ("name", "length", "sha256", "footer_length", "footer_sha256")
+        named |= {f"{kind}_{field}": ref.to_json()[field] for field in fields} | {f"{kind}_file": 0}
+    files[0] |= {"modified": LONG_MIN, "partition": {"p": "a b", "": ""}, **named}
     files[1] |= {"modified": 1_700_000_000_123, "partition": {}}
     return files
 

@@ -4,6 +4,7 @@ import hashlib
 from decimal import Decimal
 
 from format import golden
+from metastore._format.objects import decode, unnamed
 from metastore._store import Store
 
 
@@ -37,6 +38,19 @@ def test_files_and_table_level_are_read(tmp_path):
     assert store.get(snapshot.table_files).column("deleted_rows").to_pylist() == [3, None, None, None]
     assert store.get(snapshot.summary).num_rows == len(golden.columns())
     assert store.get(snapshot.sketches)["theta"][0].as_py() == bytes(range(255, -1, -1))
+
+
+def test_value_lists_and_histograms_are_read(tmp_path):
+    golden.write(tmp_path)
+    store, manifest = stored(tmp_path)
+    file = store.get(manifest.blocks[0].files).to_pylist()[0]
+    for kind, wanted in (("frequencies", golden.frequency_rows()), ("histograms", golden.histogram_rows())):
+        data = store.raw(file[f"{kind}_name"])
+        ref, _ = unnamed(file[f"{kind}_name"], data)
+        assert (ref.length, ref.sha256) == (file[f"{kind}_length"], file[f"{kind}_sha256"])
+        rows = decode(ref, data).to_pylist()
+        found = [{name: value for name, value in row.items() if value is not None} for row in rows]
+        assert str(found) == str(wanted)  # NaN is not equal to itself
 
 
 def test_it_is_the_same_at_every_run(tmp_path):

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -50,19 +50,28 @@ def histograms_table(rows: Rows) -> pa.Table:
         0
     """
     found = [(column, file, known.encoding, known.histogram) for column, file, known in rows if known.histogram]
-    values = {
-        "column": [row[0] for row in found],
-        "file": [row[1] for row in found],
-        "kind": [row[3].kind for row in found],
-        "counts": [row[3].counts for row in found],
-        "distincts": [row[3].distincts for row in found],
+    columns = {
+        "column": pa.array([row[0] for row in found], pa.int32()),
+        "file": pa.array([row[1] for row in found], pa.int32()),
+        "kind": pa.array([row[3].kind for row in found], pa.string()),
+        "counts": _lists([row[3].counts for row in found], pa.int64()),
+        "distincts": _lists([row[3].distincts for row in found], pa.int64()),
     }
-    for encoding in (_LONG, _DOUBLE, _BINARY):
-        values[f"edges_{encoding}"] = [
-            pa.scalar(row[3].edges, HISTOGRAMS.field(f"edges_{encoding}").type) if row[2] == encoding else None
-            for row in found
-        ]
-    return pa.table([pa.array(values[kind.name], kind.type) for kind in HISTOGRAMS], schema=HISTOGRAMS)
+    for encoding, kind in ((_LONG, pa.int64()), (_DOUBLE, pa.float64()), (_BINARY, pa.binary())):
+        edges = [row[3].edges if row[2] == encoding else None for row in found]
+        columns[f"edges_{encoding}"] = _lists(edges, kind)
+    return pa.table([columns[name] for name in HISTOGRAMS.names], schema=HISTOGRAMS)
+
+
+def _lists(lists: Sequence[Any], kind: pa.DataType) -> pa.Array:
+    """Lists as one array, a step in Python for each list and not for each value."""
+    arrays = [one if isinstance(one, pa.Array) else pa.array(one, kind) for one in lists if one is not None]
+    offsets = np.cumsum([0, *(0 if one is None else len(one) for one in lists)])
+    return pa.ListArray.from_arrays(
+        pa.array(offsets, pa.int32()),
+        pa.concat_arrays([pa.array([], kind), *arrays]),
+        mask=pa.array([one is None for one in lists], pa.bool_()),
+    )
 
 
 def lists_layout(rows: pa.Table) -> tuple[pa.Table, list[int]]:

@@ -1,0 +1,129 @@
+"""Detail objects of data files as tasks write them: order, row groups, names in `files`, and their size."""
+
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from kernel.samples import columns, table
+from metastore._analyze.kernel import ColumnKernel, Detail, FileColumn, analyze_parquet
+from metastore._analyze.sizes import fitted
+from metastore._analyze.worker import BlockBuilder, Destination
+from metastore._format.columns import Column, encoding_of
+from metastore._format.manifest import TableIdentity
+from metastore._format.objects import decode, unnamed
+from metastore._tables.model import DataFile
+
+TABLE = TableIdentity("iceberg", "u", "/t", "t")
+SETTINGS = {"histogram_bins": 50, "frequencies_top": 20}
+
+
+@pytest.fixture
+def written(tmp_path):
+    """Two data files of every type and their block: tables of objects by kind, the files' rows."""
+    destination = Destination(str(tmp_path), TABLE, SETTINGS, 1 << 30)
+    builder = BlockBuilder(destination, "full", tuple(one.column for one in columns()))
+    found = []
+    for name in "ab":
+        path = tmp_path / f"{name}.parquet"
+        pq.write_table(table(3_000, ord(name)), path)
+        file = DataFile(str(path), 400 << 20, 3_000, "parquet")
+        found.append(analyze_parquet(str(path), columns(), detail=destination.detail(file)).columns)
+        builder.add(file, enumerate(found[-1]))
+    result = builder.finish()
+    objects = {}
+    for one in (tmp_path / "objects").iterdir():
+        ref, _ = unnamed(one.name, one.read_bytes())
+        objects.setdefault(ref.kind, []).append((ref, one.read_bytes()))
+    assert result.objects == sum(map(len, objects.values()))
+    return found, objects
+
+
+def test_files_name_them(written):
+    _, objects = written
+    (files,) = (decode(*one).to_pylist() for one in objects["files"])
+    for kind in ("sketches", "frequencies", "histograms"):
+        ((ref, _),) = objects[kind]
+        for place, row in enumerate(files):
+            assert (row[f"{kind}_name"], row[f"{kind}_length"]) == (ref.name, ref.length)
+            assert (row[f"{kind}_sha256"], row[f"{kind}_footer_sha256"]) == (ref.sha256, ref.footer_sha256)
+            assert row[f"{kind}_file"] == place
+
+
+def test_the_ten_most_frequent_values_of_each_column_stand_in_the_first_row_group(written):
+    found, objects = written
+    ((ref, data),) = objects["frequencies"]
+    rows = decode(ref, data).to_pylist()
+    heads = pq.read_metadata(pa.BufferReader(data)).row_group(0).num_rows
+    each = Counter((row["column"], row["file"]) for row in rows[:heads])
+    assert max(each.values()) == 10
+    for part in (rows[:heads], rows[heads:]):
+        places = [(row["column"], row["file"]) for row in part]
+        assert places == sorted(places)
+    for (place, file), number in each.items():
+        known = found[file][place]
+        ranked = known.values.ranked()
+        listed = [row for row in rows if (row["column"], row["file"]) == (place, file)]
+        assert number == min(10, len(ranked))
+        assert [row[f"value_{known.encoding}"] for row in listed] == ranked.values.to_pylist()
+        assert [row["frequency"] for row in listed] == ranked.counts.tolist()
+
+
+def test_histograms_are_what_the_kernel_found(written):
+    found, objects = written
+    ((ref, data),) = objects["histograms"]
+    rows = decode(ref, data).to_pylist()
+    assert [(row["column"], row["file"]) for row in rows] == [
+        (place, file) for place in range(len(columns())) for file in (0, 1) if found[file][place].histogram
+    ]
+    for row in rows:
+        known = found[row["file"]][row["column"]]
+        edges = {encoding: row[f"edges_{encoding}"] for encoding in ("long", "double", "binary")}
+        assert edges.pop(known.encoding) == known.histogram.edges.to_pylist()
+        assert set(edges.values()) == {None}
+        counts = known.histogram.counts
+        assert row["counts"] == (None if counts is None else counts.tolist())
+        assert row["distincts"] == known.histogram.distincts.tolist()
+
+
+@pytest.mark.parametrize("shape", ["numbers", "texts", "doubles"])
+def test_details_stay_below_a_tenth_of_the_data_file(tmp_path, shape):
+    random, rows = np.random.default_rng(1), 20_000
+    numbers = random.integers(0, 20_000, (30, rows))
+    make = {
+        "numbers": pa.array,
+        "texts": lambda one: pa.array([f"name {n} of {n}" for n in one.tolist()]),
+        "doubles": lambda one: pa.array(one / 7),
+    }[shape]
+    kind = {"numbers": "bigint", "texts": "string", "doubles": "double"}[shape]
+    path = tmp_path / "data.parquet"
+    pq.write_table(pa.table({f"{kind} {i}": make(one) for i, one in enumerate(numbers)}), path, compression="zstd")
+    named = [FileColumn(one) for one in _columns(kind, 30)]
+    size = path.stat().st_size
+    destination = Destination(str(tmp_path), TABLE, {"histogram_bins": 1000, "frequencies_top": 1000}, 1 << 30)
+    builder = BlockBuilder(destination, "full", tuple(one.column for one in named))
+    file = DataFile(str(path), size, rows, "parquet")
+    found = analyze_parquet(str(path), named, detail=destination.detail(file)).columns
+    builder.add(file, enumerate(found))
+    builder.finish()
+    stored = sum(one.stat().st_size for one in (tmp_path / "objects").iterdir())
+    assert size / 100 < stored < size / 10
+
+
+def test_lists_are_cut_longest_first_and_say_so():
+    found = enumerate(analyze(values) for values in ([*range(50)] * 2, [*range(5000)] * 2))
+    (_, short), (_, long) = fitted(found, 100_000, 100)
+    assert (short.frequencies, short.frequencies_floor, len(short.values)) == ("complete", 0, 50)
+    assert (long.frequencies, long.frequencies_floor, long.values.values.to_pylist()) == ("top", 2, [*range(100)])
+
+
+def analyze(values):
+    kernel = ColumnKernel(_columns("bigint", 1)[0], detail=Detail())
+    kernel.add(pa.array(values))
+    return kernel.finish(len(values))
+
+
+def _columns(kind, count):
+    return [Column(str(i), (f"{kind} {i}",), kind, encoding_of(kind)) for i in range(count)]
