@@ -75,7 +75,13 @@ class IndexedBlock:
 
     def known(self, file: int) -> frozenset[ColumnKey]:
         """The columns that the block has a row of for one of its data files."""
-        return _keys(self.block.columns) - self.absent.get(file, frozenset())
+        absent = self.absent.get(file)
+        return self._columns - absent if absent else self._columns
+
+    @cached_property
+    def _columns(self) -> frozenset[ColumnKey]:
+        # Made once: of a block with many files it is asked for each.
+        return _keys(self.block.columns)
 
 
 @dataclass(frozen=True)
@@ -204,8 +210,14 @@ class Coverage:
             >>> Coverage([], [file]).best(file) is None  # doctest: +SKIP
             True
         """
-        holding = [indexed for indexed in reversed(self.blocks) if (file.path, file.size) in indexed.ordinals]
-        return max(holding, key=lambda indexed: indexed.depth, default=None)
+        return self._best.get((file.path, file.size))
+
+    @cached_property
+    def _best(self) -> dict[FileKey, IndexedBlock]:
+        found: dict[FileKey, IndexedBlock] = {}
+        for indexed in sorted(self.blocks, key=lambda one: one.depth):
+            found |= dict.fromkeys(indexed.ordinals.keys() & self._holders.keys(), indexed)
+        return found
 
     def gains(self, block: Block, files: pa.Table, statistics: frozenset[tuple[str, int]] = frozenset()) -> bool:
         """Tell whether a block knows something of a live file that the others do not.
@@ -273,17 +285,19 @@ class Coverage:
             >>> Coverage([], []).redundant()
             set()
         """
+        shallow = [indexed for indexed in self.blocks if indexed.block.computed != FULL]
+        if not shallow:
+            return self._outdone()
         deep: dict[FileKey, frozenset[ColumnKey]] = defaultdict(frozenset)
         for indexed in self.blocks:
             if indexed.block.computed == FULL:
                 for key, file in indexed.ordinals.items():
                     deep[key] |= indexed.known(file)
-        return {
+        return self._outdone() | {
             indexed.block.id
-            for indexed in self.blocks
-            if indexed.block.computed != FULL
-            and all(key in deep and indexed.known(file) <= deep[key] for key, file in indexed.ordinals.items())
-        } | self._outdone()
+            for indexed in shallow
+            if all(key in deep and indexed.known(file) <= deep[key] for key, file in indexed.ordinals.items())
+        }
 
     def _outdone(self) -> set[str]:
         full = [indexed for indexed in self.blocks if indexed.block.computed == FULL]
