@@ -20,7 +20,7 @@ from metastore._analyze.kernel import (
     table_summary_table,
 )
 from metastore._format.schemas import TABLE_SKETCHES, TABLE_SUMMARY
-from metastore._format.values import decimal_from_bytes
+from metastore._format.values import decimal_from_bytes, decimal_to_bytes
 
 
 def analyze(spark_type, array):
@@ -148,3 +148,19 @@ def test_tables_have_the_schemas_of_the_format():
     assert table_sketches_table(rows).schema == TABLE_SKETCHES
     assert table_summary_table(rows).column("files").to_pylist() == [4, 4]
     assert table_sketches_table(rows).column("column").to_pylist() == [1]
+
+
+@pytest.mark.parametrize("kind", ["bigint", "string", "decimal(30,0)"])
+def test_percentiles_of_very_many_alike_files_have_no_steps(kind):
+    of = column(kind)
+    files, points = 20_000, list(range(0, 10_100, 100))
+    if kind == "string":
+        points = [f"{point:08}".encode() for point in points]
+    elif kind != "bigint":
+        points = [decimal_to_bytes(point) for point in points]
+    one = replace(constant(of, points[0], 1000), lo=points[0], hi=points[-1], percentiles=points)
+    rows = summary_table([(0, 0, one)])
+    found = reduce_column(of, pa.concat_tables([rows] * files), [])
+    ranks = [points.index(value) for value in found.percentiles]
+    assert (ranks[0], ranks[-1]) == (0, 100)
+    assert max(abs(rank - percent) for percent, rank in enumerate(ranks)) <= 1

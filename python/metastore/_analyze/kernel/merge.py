@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 from metastore._analyze.kernel import points, stored
 from metastore._analyze.kernel.parts import added, order_key, pooled
 from metastore._analyze.kernel.statistics import ColumnStatistics
+from metastore._analyze.kernel.text import Texts
 from metastore._analyze.kernel.theta import EMPTY, Theta, union
 
 if TYPE_CHECKING:
@@ -146,13 +147,40 @@ class _Files:
 
     def _merged(self, flat: pa.Array, thin: int) -> list[Any]:
         numbers = self._numbers[self._holding] if self._numbers is not None else np.empty(0, np.int64)
+        if thin > 1:
+            return self._sampled(flat, thin, numbers)
         if self._column.encoding == "binary" and not stored.is_wide(self._column):
             values = flat.to_pylist()
-            rows = [values[at : at + 101 : thin] for at in range(0, len(values), 101)]
+            rows = [values[at : at + 101] for at in range(0, len(values), 101)]
             return list(points.merged_texts(rows, numbers, points.PERCENT))
         raw = flat.to_pylist() if stored.is_wide(self._column) else flat.to_numpy()
-        matrix = stored.as_numbers(raw, self._column).reshape(-1, 101)[:, ::thin]
+        matrix = stored.as_numbers(raw, self._column).reshape(-1, 101)
         return [stored.stored(v, self._column) for v in points.merged_numbers(matrix, numbers, points.PERCENT)]
+
+    def _sampled(self, flat: pa.Array, thin: int, numbers: NDArray[np.int64]) -> list[Any]:
+        """The percentiles from some points of each of many files: of each file others, so that no step shows."""
+        files, steps = len(numbers), points.PERCENT // thin
+        shift = (np.arange(files) % thin + np.arange(files) // thin % 2)[:, None]
+        chosen = flat.take(pa.array((np.arange(files)[:, None] * 101 + np.arange(steps) * thin + shift).reshape(-1)))
+        found = self._at_percents(chosen, np.repeat(numbers, steps))
+        ends = [flat.take(pa.array(np.arange(files) * 101 + place)).to_pylist() for place in (0, 100)]
+        key = order_key(self._column)
+        return [min(ends[0], key=key), *found[1:-1], max(ends[1], key=key)]
+
+    def _at_percents(self, flat: pa.Array, weights: NDArray[np.int64]) -> list[Any]:
+        ranks = points.ranks(int(weights.sum()), points.PERCENT)
+        if self._column.encoding == "binary" and not stored.is_wide(self._column):
+            texts = Texts(flat.cast(pa.large_binary()))
+            order = texts.order()
+            rows = order[np.searchsorted(np.cumsum(weights[order]), ranks, side="left")]
+            return [texts.value(row) for row in rows.tolist()]
+        raw = flat.to_pylist() if stored.is_wide(self._column) else flat.to_numpy()
+        values = stored.as_numbers(raw, self._column)
+        order = np.argsort(values, kind="stable")
+        return [
+            stored.stored(value, self._column)
+            for value in values[order][np.searchsorted(np.cumsum(weights[order]), ranks, side="left")]
+        ]
 
     def _are_apart(self) -> bool:
         """Whether no value can lie in two files."""
