@@ -34,8 +34,11 @@ __all__ = [
     "configure",
     "explain",
     "files",
+    "frequencies",
     "gc",
+    "histogram",
     "open",
+    "quantiles",
     "snapshots",
     "summary",
     "tables",
@@ -58,6 +61,7 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
     *,
     statistics: Sequence[Statistic] = (),
     ranks: bool | Sequence[str] = False,
+    frequencies: str | None = None,
 ) -> AnalyzeReport:
     """Computes the statistics of a table, of what changed since the last time.
 
@@ -69,6 +73,8 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
         progress: Whether to show progress on stderr.
         depth: "full" reads data; "footer" takes counts and bounds from Parquet footers; "files" lists files.
         statistics: User-defined statistics (`metastore.statistic`) to compute besides those that are installed.
+        frequencies: How the table's frequencies are made: "auto", "exact" (reads columns again of which a file does not
+            keep all values), or an algorithm: "reduce", "duplicates", "scatter". As the setting says if None.
         ranks: True for the exact ranks of all columns, or names of columns: their quantiles are exact then.
 
     Returns:
@@ -94,16 +100,11 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
         raise InvalidArgument("columns", "a list of names is expected")
     if columns is not None and not columns:
         raise InvalidArgument("columns", "the list of names is empty", "Leave it out for all columns.")
-    for name, given in (("statistics", statistics), ("ranks", ranks)):
+    for name, given in (("statistics", statistics), ("ranks", ranks), ("frequencies", frequencies)):
         if given and depth != "full":
             raise InvalidArgument(name, f"depth {depth!r} does not read the values that they are made of")
     if statements.is_connect(spark):
-        if ranks:
-            hint = "Name the columns in spark.metastore.ranks.columns or the table property metastore.ranks.columns."
-            raise InvalidArgument("ranks", "an ANALYZE statement does not take it", hint)
-        if statistics:
-            reason = "a Connect server does not take functions"
-            raise InvalidArgument("statistics", reason, "Install them on the server as an entry point.")
+        _refuse_on_connect(ranks=ranks, frequencies=frequencies, statistics=statistics)
         return statements.analyze(spark, table, columns, partition, depth)
     return _analyze.run(
         spark,
@@ -115,7 +116,22 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
         progress=progress,
         statistics=statistics,
         ranks=ranks,
+        frequencies=frequencies,
     )
+
+
+def _refuse_on_connect(**given: object) -> None:
+    told = {
+        "ranks": "Name the columns in spark.metastore.ranks.columns or the table property metastore.ranks.columns.",
+        "frequencies": "Set spark.metastore.frequencies.algorithm on the server.",
+        "statistics": "Install them on the server as an entry point.",
+    }
+    for name, value in given.items():
+        if value:
+            what = "functions" if name == "statistics" else "it"
+            raise InvalidArgument(
+                name, f"an ANALYZE statement, which a Connect server runs, does not take {what}", told[name]
+            )
 
 
 def open(location: str, table: str | None = None, zone: str = "UTC") -> Statistics:  # noqa: A001 - `metastore.open`
@@ -225,6 +241,97 @@ def summary(
         1204
     """
     return session.ask(spark, "summary", table, {"file": file, "at": at}, Summary)
+
+
+def frequencies(
+    spark: SparkSession,
+    table: str,
+    column: str,
+    top: int | None = None,
+    *,
+    file: str | None = None,
+    at: str | int | datetime | None = None,
+) -> Answer:
+    """One row per value of a column, most frequent first; null is none, NaN is one.
+
+    Args:
+        spark: A session, classic or Connect.
+        table: A name, or a path such as ``delta.`/path` ``.
+        column: Its name.
+        top: How many; all that are kept if None.
+        file: Path of one data file, to see that file alone.
+        at: A snapshot id, version or instant; the current one if None.
+
+    Raises:
+        NoStatistics: No values are kept of this column.
+        ColumnNotFound: No such column.
+
+    Example:
+        >>> metastore.frequencies(spark, "db.sales", "country", 10)[0]["value"]  # doctest: +SKIP
+        'NL'
+    """
+    return session.ask(spark, "frequencies", table, {"column": column, "top": top, "file": file, "at": at}, Answer)
+
+
+def histogram(
+    spark: SparkSession,
+    table: str,
+    column: str,
+    bins: int | None = None,
+    *,
+    file: str | None = None,
+    at: str | int | datetime | None = None,
+) -> Answer:
+    """One row per bin of a column; null and NaN are in none.
+
+    Args:
+        spark: A session, classic or Connect.
+        table: A name, or a path such as ``delta.`/path` ``.
+        column: Its name.
+        bins: How many, at most as many as there are; all if None.
+        file: Path of one data file, to see that file alone.
+        at: A snapshot id, version or instant; the current one if None.
+
+    Raises:
+        NoStatistics: There is no histogram of this column.
+        ColumnNotFound: No such column.
+
+    Example:
+        >>> len(metastore.histogram(spark, "db.sales", "price", bins=20))  # doctest: +SKIP
+        20
+    """
+    return session.ask(spark, "histogram", table, {"column": column, "bins": bins, "file": file, "at": at}, Answer)
+
+
+def quantiles(
+    spark: SparkSession,
+    table: str,
+    column: str,
+    probabilities: Sequence[float] | None = None,
+    *,
+    at: str | int | datetime | None = None,
+) -> Answer:
+    """One row per probability: the value that so large a share of a column's values does not exceed.
+
+    Taken from the histogram, so off by at most one of its bins in rank; `exact` where it is not.
+
+    Args:
+        spark: A session, classic or Connect.
+        table: A name, or a path such as ``delta.`/path` ``.
+        column: Its name.
+        probabilities: From 0 to 1; 0, 0.05, 0.25, 0.5, 0.75, 0.95 and 1 if None.
+        at: A snapshot id, version or instant; the current one if None.
+
+    Raises:
+        NoStatistics: There is no histogram of this column.
+        ColumnNotFound: No such column.
+
+    Example:
+        >>> metastore.quantiles(spark, "db.sales", "price", [0.5])[0]["value"]  # doctest: +SKIP
+        '19.95'
+    """
+    asked = None if probabilities is None else ",".join(map(repr, map(float, probabilities)))
+    return session.ask(spark, "quantiles", table, {"column": column, "probabilities": asked, "at": at}, Answer)
 
 
 def files(spark: SparkSession, table: str, *, at: str | int | datetime | None = None) -> Answer:

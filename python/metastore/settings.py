@@ -13,7 +13,7 @@ import sys
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
 from pydantic_settings import (
@@ -120,6 +120,16 @@ class Settings(BaseModel):
     histogram_bins: int = _setting("histogram.bins", "1000", "bins of a histogram, 2..10000", ge=2, le=10000)
     frequencies_top: int = _setting(
         "frequencies.top", "1000", "most frequent values kept per column and file when not complete", ge=1
+    )
+    frequencies_algorithm: Literal["auto", "exact", "reduce", "duplicates", "scatter"] = _setting(
+        "frequencies.algorithm",
+        "auto",
+        "how a table's frequencies are made of those of its files: `auto` and `exact` take `reduce`, `duplicates` or "
+        "`scatter` by the number of values; `exact`, and `duplicates` or `scatter` where asked for, read those columns "
+        "again of which some file does not keep all values",
+    )
+    frequencies_threshold: int = _setting(
+        "frequencies.threshold", "1000000", "number of distinct (or repeated) values from which they are many", ge=0
     )
     ranks_columns: Names = _setting(
         "ranks.columns", "", "columns that also get exact ranks; also as table property `metastore.ranks.columns`"

@@ -94,8 +94,9 @@ def test_few_rows_of_large_values_are_decoded_at_once():
     table = table.cast(SKETCHES)
     data = encode("sketches", table, [40])
     ref = reference(name_of("sketches", data), data, 40)
-    assert objects._rows_at_once(ref, data, ["theta"]) < 128
-    assert objects._rows_at_once(ref, data, ["column"]) == objects._BATCH_ROWS
+    groups = read_footer(ref.name, data).groups
+    assert objects.rows_at_once(ref, groups, data, ["theta"]) < 128
+    assert objects.rows_at_once(ref, groups, data, ["column"]) == objects._BATCH_ROWS
 
 
 def struct(*fields):

@@ -17,6 +17,9 @@ SUMMARY = (
 )
 COLUMNS = {
     "summary('{t}')": SUMMARY,
+    "frequencies('{t}', 'id')": "value string, frequency bigint, fraction double, exact boolean, error bigint",
+    "histogram('{t}', 'id')": "bin bigint, lo string, hi string, count bigint, distinct bigint",
+    "quantiles('{t}', 'id')": "probability double, value string, exact boolean",
     "files('{t}')": "path string, size bigint, rows bigint, deleted_rows bigint, partition map<string,string>, "
     "analyzed boolean, columns_analyzed bigint",
     "columns('{t}')": "path string, column_name string, min string, max string, rows bigint, null_count bigint, "

@@ -6,15 +6,19 @@ import itertools
 import uuid
 from collections import Counter
 from dataclasses import dataclass, replace
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from kernel.samples import ARROW, column
 from metastore._analyze.commit import write_level
 from metastore._analyze.coverage import Coverage, index
 from metastore._analyze.kernel import ColumnKernel, sketches_table, stored, summary_table
+from metastore._analyze.table.jobs import Jobs
+from metastore._analyze.table.pieces import Place
 from metastore._analyze.table.written import Options
 from metastore._format.manifest import Block, Manifest, SummaryRef, TableIdentity
 from metastore._format.schemas import FILES, FREQUENCIES, HISTOGRAMS
@@ -22,8 +26,6 @@ from metastore._store import Store
 from metastore._tables.model import DataFile, TableFacts
 
 if TYPE_CHECKING:
-    from pathlib import Path
-
     from metastore._format.columns import Column
     from metastore._format.manifest import Snapshot
 
@@ -94,8 +96,11 @@ def table(folder: Path, contents: list[Content], bins: int = 100) -> tuple[Store
             lists += [{"column": c, "file": f, f"value_{of.encoding}": v, "frequency": n} for v, n in kept]
             bar = histogram(array, of, bins)
             bars += [{"column": c, "file": f, **bar}] if bar else []
-    block = _block(store, columns, len(contents[0].files), statistics, lists, bars)
-    files = tuple(DataFile(f"f{i}", 1, len(array), "parquet") for i, array in enumerate(contents[0].files))
+    paths = [_path(folder, i) for i in range(len(contents[0].files))]
+    block = _block(store, columns, paths, statistics, lists, bars)
+    files = tuple(DataFile(_path(folder, i), 1, len(array), "parquet") for i, array in enumerate(contents[0].files))
+    for place, file in enumerate(files):
+        _write(file.path, [(of, content.files[place]) for of, content in zip(columns, contents, strict=True)])
     location = IDENTITY.location
     facts = TableFacts(
         *("iceberg", IDENTITY.uuid, location, location, "db.t", "db.t", "1", columns, files, {}, True, True, "db.t")
@@ -103,13 +108,27 @@ def table(folder: Path, contents: list[Content], bins: int = 100) -> tuple[Store
     return store, facts, Coverage(index(store, [block]), files)
 
 
-def level(folder: Path, contents: list[Content], bins: int = 100, **options: Any) -> tuple[Store, Snapshot]:
-    """Write the table level, and commit it."""
+def level(
+    folder: Path, contents: list[Content], bins: int = 100, context: Any = None, **options: Any
+) -> tuple[Store, Snapshot]:
+    """Write the table level, and commit it; with a Spark context lists may be reduced by jobs."""
     store, facts, coverage = table(folder, contents, bins)
-    found = write_level(store, facts, coverage, Options(bins=bins, **options))
+    jobs = Jobs(context, Place(str(folder)), {file.path: file for file in facts.files}, local=True) if context else None
+    found = write_level(store, facts, coverage, Options(bins=bins, **options), jobs=jobs)
     manifest = Manifest(IDENTITY, tuple(i.block for i in coverage.blocks), (found.snapshot,))
     store.commit(IDENTITY, lambda _: manifest)
     return store, found.snapshot
+
+
+def _path(folder: Path, place: int) -> str:
+    return str(folder / "data" / f"f{place}.parquet")
+
+
+def _write(path: str, columns: list[tuple[Column, pa.Array]]) -> None:
+    Path(path).parent.mkdir(exist_ok=True)
+    fields = [pa.field(of.path[0], ARROW[of.type], metadata={"PARQUET:field_id": of.key}) for of, _ in columns]
+    arrays = [array.cast(kind.type) for (_, array), kind in zip(columns, fields, strict=True)]
+    pq.write_table(pa.table(arrays, schema=pa.schema(fields)), path)
 
 
 def _cut(found: list[tuple[Any, int]], kind: Any) -> tuple[list[tuple[Any, int]], str, int | None]:
@@ -122,7 +141,7 @@ def _cut(found: list[tuple[Any, int]], kind: Any) -> tuple[list[tuple[Any, int]]
     return found[:kind], "top", found[kind][1] if len(found) > kind else 0
 
 
-def _block(store: Store, columns: Any, count: int, statistics: Any, lists: Any, bars: Any) -> Block:
+def _block(store: Store, columns: Any, paths: list[str], statistics: Any, lists: Any, bars: Any) -> Block:
     summary, sketches = summary_table(statistics), sketches_table(statistics)
     refs = {"sketches": store.put("sketches", sketches, [sketches.num_rows])}
     if lists:
@@ -133,10 +152,10 @@ def _block(store: Store, columns: Any, count: int, statistics: Any, lists: Any, 
     names = ("name", "length", "sha256", "footer_length", "footer_sha256")
     details = {f"{kind}_{name}": getattr(ref, name) for kind, ref in refs.items() for name in names}
     rows = [
-        {"file": i, "path": f"f{i}", "size": 1, "rows": 1, **details, **{f"{kind}_file": i for kind in refs}}
-        for i in range(count)
+        {"file": i, "path": path, "size": 1, "rows": 1, **details, **{f"{kind}_file": i for kind in refs}}
+        for i, path in enumerate(paths)
     ]
-    listed = store.put("files", pa.Table.from_pylist(rows, FILES), [count])
+    listed = store.put("files", pa.Table.from_pylist(rows, FILES), [len(paths)])
     summaries = (SummaryRef(held, tuple(range(len(columns)))),)
     return Block(str(uuid.uuid4()), "full", tuple(columns), listed, summaries)
 

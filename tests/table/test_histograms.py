@@ -10,8 +10,9 @@ import pytest
 
 from kernel.samples import ARROW, column, values
 from metastore._analyze.commit import write_level
-from metastore._analyze.table.histograms import EQUI_WIDTH, Histogram, coarser, equal_edges, implied_counts, merged
+from metastore._analyze.table.histograms import merged
 from metastore._analyze.table.written import Options
+from metastore._format.histogram import EQUI_WIDTH, Histogram, coarser, equal_edges, implied_counts
 from table import made
 from table.made import Content
 

@@ -30,6 +30,7 @@ def run(  # noqa: PLR0913 - the parts of a statement
     progress: bool | Progress = False,
     statistics: Sequence[Statistic] = (),
     ranks: bool | Sequence[str] = False,
+    frequencies: str | None = None,
 ) -> AnalyzeReport:
     """Analyze a table as an `ANALYZE TABLE` statement says.
 
@@ -43,6 +44,7 @@ def run(  # noqa: PLR0913 - the parts of a statement
         progress: Whether to show progress on stderr, or what to tell it.
         statistics: User-defined statistics to compute besides those installed.
         ranks: Whether all columns get exact ranks, or which.
+        frequencies: `auto`, `exact`, `reduce`, `duplicates` or `scatter`; None as the setting says.
 
     Returns:
         What was done.
@@ -62,5 +64,6 @@ def run(  # noqa: PLR0913 - the parts of a statement
     statement = Statement(
         *(table, wanted, dict(partition or {}), depth, tuple(statistics)),
         ranks=ranks if isinstance(ranks, bool) else tuple(ranks),
+        frequencies=frequencies,
     )
     return analyze(spark, statement, progress)

@@ -23,6 +23,7 @@ if TYPE_CHECKING:
 
     from metastore._analyze.coverage import Coverage
     from metastore._analyze.kernel import ColumnStatistics
+    from metastore._analyze.table.jobs import Jobs
     from metastore._analyze.table.reduction import Listed
     from metastore._analyze.table.written import Options
     from metastore._format.manifest import Block, TableIdentity
@@ -51,7 +52,12 @@ class TableLevel:
 
 
 def write_level(
-    store: Store, facts: TableFacts, coverage: Coverage, options: Options, statistics: Sequence[Statistic] = ()
+    store: Store,
+    facts: TableFacts,
+    coverage: Coverage,
+    options: Options,
+    statistics: Sequence[Statistic] = (),
+    jobs: Jobs | None = None,
 ) -> TableLevel:
     """Reduce what is known of the live files and write it.
 
@@ -61,6 +67,7 @@ def write_level(
         coverage: What is known.
         options: How lists and histograms are made.
         statistics: User-defined ones of which the functions are at hand.
+        jobs: Where lists that are too long for one place are reduced.
 
     Returns:
         The snapshot's entry.
@@ -72,7 +79,7 @@ def write_level(
     rows, depth = [], 0
     own = OwnLevel(store, coverage.blocks, facts.files, statistics)
     extra = own.reduced(facts.columns)
-    details = TableDetails(store, options)
+    details = TableDetails(store, options, jobs)
     ordinals = {column.key: place for place, column in enumerate(facts.columns)}
     for known in Level(store, coverage.blocks, facts.files).columns(facts.columns):
         reduced = reduce_column(known.column, known.rows, known.thetas)
@@ -94,6 +101,7 @@ def write_level(
         summary=summary,
         sketches=sketches,
         frequencies=written.frequencies,
+        frequencies_asked=options.algorithm,
         histograms=written.histograms,
         **_totals(facts.files, coverage),
     )

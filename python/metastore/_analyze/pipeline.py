@@ -21,6 +21,8 @@ from metastore._analyze.ranked import Asked, Ranking
 from metastore._analyze.ranks import RankJobs
 from metastore._analyze.report import AnalyzeReport
 from metastore._analyze.request import FULL, Request, resolve
+from metastore._analyze.table.jobs import AUTO, Jobs
+from metastore._analyze.table.pieces import Place
 from metastore._analyze.table.written import Options
 from metastore._analyze.tasks import Outcome, Runner
 from metastore._analyze.worker import Destination
@@ -64,6 +66,7 @@ class Statement:
         depth: `full`, `footer` or `files`.
         statistics: User-defined statistics passed by the caller.
         ranks: Whether all columns get exact ranks, or which.
+        frequencies: How lists of the table are made; None as the setting `spark.metastore.frequencies.algorithm` says.
     """
 
     table: str
@@ -72,6 +75,7 @@ class Statement:
     depth: str
     statistics: tuple[Statistic, ...] = ()
     ranks: Asked = False
+    frequencies: str | None = None
 
 
 def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress) -> AnalyzeReport:  # noqa: FBT001 - passed on
@@ -104,7 +108,7 @@ def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress
     statistics, unusable = chosen(statement.statistics) if statement.depth == FULL else ((), {})
     shown = progress_of(progress, facts.name)
     try:
-        run = _Run(spark, facts, request, shown, statistics, statement.ranks)
+        run = _Run(spark, facts, request, shown, statistics, statement)
         run.note_failures(unusable)
         run.until_current()
     finally:
@@ -122,7 +126,7 @@ class _Run:
         request: Request,
         progress: Progress,
         statistics: Sequence[Statistic],
-        ranks: Asked,
+        statement: Statement,
     ) -> None:
         packed, self._failed = shipped(statistics)
         self._statistics = [one for one in statistics if one.name not in self._failed]
@@ -131,7 +135,7 @@ class _Run:
         self._request = replace(request, statistics=wanted)
         self._identity = TableIdentity(facts.format, facts.uuid, facts.root, facts.name)
         self._keep = settings.get("spark.metastore.snapshots.keep", spark)
-        self._options = _options(spark)
+        self._options = _options(spark, statement.frequencies)
         self._settings = {
             **SETTINGS,
             "histogram_bins": self._options.bins,
@@ -139,9 +143,12 @@ class _Run:
         }
         uri = store_uri(self._identity, settings.get("spark.metastore.store", spark))
         access = access_to(uri, hadoop_settings(spark))
+        self._jobs = Jobs(
+            spark.sparkContext, Place(uri, access), {file.path: file for file in facts.files}, facts.local
+        )
         self._store = Store.open(uri, access=access, writable=True)
         destination = Destination(uri, self._identity, self._settings, _BUDGET, packed, access)
-        self._ranking = Ranking(RankJobs(spark, facts, uri, access), request, ranks, self._store)
+        self._ranking = Ranking(RankJobs(spark, facts, uri, access), request, statement.ranks, self._store)
         self._runner = Runner(spark, facts, self._store, destination, progress)
         self._outcome = Outcome()
         self._coverage = Coverage([], facts.files)
@@ -226,6 +233,7 @@ class _Run:
             and entry.columns == self._facts.columns
             and entry.files == covered
             and self._ranking.is_current(entry)
+            and self._options.algorithm in (AUTO, entry.frequencies_asked)
         )
 
     def _broken_blocks(self) -> set[str]:
@@ -240,7 +248,10 @@ class _Run:
 
     def _commit(self, base: set[str], new: Sequence[Block], manifest: Manifest | None) -> bool:
         dropped = self._damaged | self._coverage.redundant()
-        level = write_level(self._store, self._facts, self._coverage, self._options, self._statistics)
+        try:
+            level = write_level(self._store, self._facts, self._coverage, self._options, self._statistics, self._jobs)
+        except (PySparkException, Py4JError) as failure:
+            raise AnalyzeFailed(self._facts.name, cause_of(failure)) from failure
         self._failed |= level.failed
         snapshot = replace(level.snapshot, ranks=self._ranking.of(manifest))
         change = Change(self._identity, tuple(new), frozenset(dropped), snapshot, self._settings)
@@ -279,6 +290,10 @@ class _Run:
         )
 
 
-def _options(spark: SparkSession) -> Options:
-    chosen = (settings.get(f"spark.metastore.{key}", spark) for key in ("histogram.bins", "frequencies.top"))
-    return Options(*chosen)
+def _options(spark: SparkSession, algorithm: str | None) -> Options:
+    return Options(
+        bins=settings.get("spark.metastore.histogram.bins", spark),
+        top=settings.get("spark.metastore.frequencies.top", spark),
+        algorithm=settings.get("spark.metastore.frequencies.algorithm", spark, algorithm),
+        threshold=settings.get("spark.metastore.frequencies.threshold", spark),
+    )

@@ -93,6 +93,22 @@ def read_footer(name: str, data: bytes | memoryview) -> Footer:
     return _read(name, bytes(data[start:-_TAIL_BYTES]), start)
 
 
+def read_footer_alone(name: str, footer: bytes, length: int) -> Footer:
+    """The footer of an object of which nothing else is at hand.
+
+    Args:
+        name: The object.
+        footer: Its last bytes, from the start of the footer on.
+        length: Bytes of the object.
+
+    Raises:
+        DamagedObject: If it is none, or says what no writer of this format says.
+    """
+    if footer_length(name, footer) != len(footer):
+        raise DamagedObject(name, "its footer has another length than was named")
+    return _read(name, footer[:-_TAIL_BYTES], length - len(footer))
+
+
 @lru_cache(64)
 def _read(name: str, footer: bytes, end_of_data: int) -> Footer:
     try:

@@ -111,6 +111,7 @@ class Snapshot:
         sketches: The object with the columns' sketches, if any.
         frequencies: The objects with the columns' most frequent values; the first has the ten of every column.
         histograms: The object with the columns' histograms, if any.
+        frequencies_asked: How lists of values were to be made: a value of `spark.metastore.frequencies.algorithm`.
         ranks: The objects with columns' exact ranks, for each column in the order of its ranks.
     """
 
@@ -130,6 +131,7 @@ class Snapshot:
     sketches: ObjectRef | None = None
     frequencies: tuple[SummaryRef, ...] = ()
     histograms: ObjectRef | None = None
+    frequencies_asked: str = "auto"
     ranks: tuple[RanksRef, ...] = ()
 
 
@@ -390,5 +392,6 @@ def _snapshot_from_json(value: Any, schemas: list[tuple[Column, ...]]) -> Snapsh
         sketches=optional("sketches"),
         frequencies=frequencies,
         histograms=optional("histograms"),
+        frequencies_asked=_typed(value.get("frequencies_asked", "auto"), str),
         ranks=ranks,
     )

@@ -18,7 +18,9 @@ from metastore._format.schemas import SCHEMAS
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from metastore._format.footer import Chunk
 
 KIND_KEY = "metastore.kind"
 DIGESTS_KEY = "metastore.digests"
@@ -165,12 +167,15 @@ def decode(ref: ObjectRef, data: bytes, columns: Sequence[str] | None = None) ->
     """
     if len(data) != ref.length or _hex(data) != ref.sha256:
         raise DamagedObject(ref.name, f"{len(data)} bytes with another digest than the manifest names")
-    schema = _schema_of(ref, columns)
-    at_once = _rows_at_once(ref, data, schema.names)  # before any library reads it: some end the process
+    schema = schema_of(ref, columns)
+    footer = read_footer(ref.name, data)
+    if footer.rows != ref.rows:
+        raise DamagedObject(ref.name, f"{footer.rows} rows where {ref.rows} were named")
+    at_once = rows_at_once(ref, footer.groups, data, schema.names)  # before any library reads it: some end the process
     try:
         file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
         present = [name for name in schema.names if name in file.schema_arrow.names]
-        batches = list(_bounded(ref, file, present, at_once))
+        batches = list(bounded(ref, file.iter_batches(at_once, columns=present)))
         rows = pa.Table.from_batches(batches, pa.schema([file.schema_arrow.field(n) for n in present]))
         return _conformed(ref, rows, schema)
     except (pa.ArrowException, OSError, ValueError) as e:
@@ -265,32 +270,33 @@ def _leaves(schema: pa.Schema) -> int:
     return sum(len(_leaf_types(field)) for field in schema)
 
 
-def _schema_of(ref: ObjectRef, columns: Sequence[str] | None) -> pa.Schema:
+def schema_of(ref: ObjectRef, columns: Sequence[str] | None) -> pa.Schema:
+    """The columns that an object has, or those of them that are asked for."""
     schema = SCHEMAS.get(ref.kind)
     if schema is None:
         raise DamagedObject(ref.name, "this kind of object is not known")
     return schema if columns is None else pa.schema([schema.field(name) for name in columns])
 
 
-def _rows_at_once(ref: ObjectRef, data: bytes, columns: Sequence[str]) -> int:
-    """Checks footer and pages, and gives how many rows may be decoded at once.
+def rows_at_once(
+    ref: ObjectRef, groups: Sequence[Sequence[Chunk]], data: bytes | memoryview, columns: Sequence[str]
+) -> int:
+    """Checks pages, and gives how many rows may be decoded at once.
 
     No value is longer than its page, but DELTA_BYTE_ARRAY lets every value of a page be nearly as long: sizes are known
     only when they are decoded.
     """
-    footer = read_footer(ref.name, data)
-    if footer.rows != ref.rows:
-        raise DamagedObject(ref.name, f"{footer.rows} rows where {ref.rows} were named")
     wanted, largest = set(columns), 1
-    for group in footer.groups:
+    for group in groups:
         sizes = [(chunk.binary, page_bytes(ref.name, data, chunk)) for chunk in group if chunk.name in wanted]
         largest = max(largest, sum(size for binary, size in sizes if binary))
     return max(1, min(_BATCH_ROWS, _BATCH_BYTES // largest))
 
 
-def _bounded(ref: ObjectRef, file: pq.ParquetFile, columns: Sequence[str], rows: int) -> Iterator[pa.RecordBatch]:
+def bounded(ref: ObjectRef, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """The batches of an object while they are no larger than objects may be."""
     size, most = 0, most_bytes(ref.length)
-    for batch in file.iter_batches(rows, columns=columns):
+    for batch in batches:
         size += batch.nbytes
         if size > most:
             raise DamagedObject(ref.name, f"more than {most} bytes when decoded")

@@ -19,6 +19,10 @@ def named(columns: Sequence[Column], name: str, table: str) -> Column:
     Raises:
         ColumnNotFound: There is none, or only the case tells several apart.
     """
+    if "." not in name and "`" not in name:  # the usual case, without writing out a thousand names
+        top = next((column for column in columns if column.path == (name,)), None)
+        if top is not None:
+            return top
     exact = [column for column in columns if column.name == name]
     folded = [column for column in columns if column.name.lower() == name.lower()]
     if exact or len(folded) == 1:

@@ -15,6 +15,8 @@ if TYPE_CHECKING:
     from metastore._format.columns import Column
 
 Row = dict[str, Any]
+TOP = "top"
+"""In a row of statistics: the most frequent value and how often it occurs."""
 
 
 @dataclass(frozen=True)
@@ -42,6 +44,7 @@ def summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scope, zon
     """The row of one column; what its statistics do not tell is null."""
     known: Mapping[str, Any] = row or {}
     files = known.get("files", 1) if row is not None else 0
+    top = known.get(TOP) or (None, None)
     return {
         "column_name": column.name,
         "column_type": column.type,
@@ -56,8 +59,8 @@ def summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scope, zon
         "nan_count": known.get("nans"),
         "avg_len": known.get("avg_len"),
         "max_len": known.get("max_len"),
-        "top_value": None,
-        "top_count": None,
+        "top_value": render(top[0], column, zone=zone),
+        "top_count": top[1],
         "size_bytes": known.get("compressed_bytes"),
         "exact": scope.exact and files == scope.files_total and (not files or _is_exact(column, known)),
         "distinct_error": known.get("distinct_error"),
@@ -84,6 +87,12 @@ def moment(text: str) -> datetime | None:
         return datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(timezone.utc)
     except ValueError:
         return None
+
+
+def live(file: Mapping[str, Any]) -> int | None:
+    """The live rows of a row of `table-files`; None where not known."""
+    physical, deleted = file["rows"], 0 if file["deletes"] is None else file["deleted_rows"]
+    return physical - deleted if physical is not None and deleted is not None else None
 
 
 def _percentile(column: Column, row: Mapping[str, Any], percent: int, zone: str) -> str | None:

@@ -92,6 +92,14 @@ TABLES = pa.schema(
     ]
 )
 
+FREQUENCIES = pa.schema(
+    [("value", _TEXT), ("frequency", _LONG), ("fraction", _DOUBLE), ("exact", _YES), ("error", _LONG)]
+)
+
+HISTOGRAM = pa.schema([("bin", _LONG), ("lo", _TEXT), ("hi", _TEXT), ("count", _LONG), ("distinct", _LONG)])
+
+QUANTILES = pa.schema([("probability", _DOUBLE), ("value", _TEXT), ("exact", _YES)])
+
 _STORED = ("column", "file", "files", "frequencies")
 STATISTICS = [field for field in TABLE_SUMMARY if field.name not in _STORED]
 """The typed fields of a row of statistics, as both views show them."""
@@ -103,13 +111,44 @@ def _with_statistics(schema: pa.Schema) -> pa.Schema:
 
 RANKS = pa.schema([("column_name", _TEXT), *(field for field in TABLE_RANKS if field.name != "column")])
 
-FUNCTIONS = {"summary": SUMMARY, "files": FILES, "columns": COLUMNS, "snapshots": SNAPSHOTS, "tables": TABLES}
+FUNCTIONS = {
+    "summary": SUMMARY,
+    "frequencies": FREQUENCIES,
+    "histogram": HISTOGRAM,
+    "quantiles": QUANTILES,
+    "files": FILES,
+    "columns": COLUMNS,
+    "snapshots": SNAPSHOTS,
+    "tables": TABLES,
+}
 """Schema by SQL function."""
 
 VIEWS = {
     "summary": _with_statistics(SUMMARY),
     "files": FILES,
     "columns": _with_statistics(COLUMNS),
+    "frequencies": pa.schema(
+        [
+            ("column_name", _TEXT),
+            *FREQUENCIES,
+            ("value_long", _LONG),
+            ("value_double", _DOUBLE),
+            ("value_binary", pa.binary()),
+        ]
+    ),
+    "histograms": pa.schema(
+        [
+            ("column_name", _TEXT),
+            ("kind", _TEXT),
+            ("bins", _LONG),
+            ("edges_long", pa.list_(_LONG)),
+            ("edges_double", pa.list_(_DOUBLE)),
+            ("edges_binary", pa.list_(pa.binary())),
+            ("counts", pa.list_(_LONG)),
+            ("distincts", pa.list_(_LONG)),
+        ]
+    ),
+    "histograms_wide": pa.schema([("edge", _LONG)]),
     "snapshots": SNAPSHOTS,
     "ranks": RANKS,
 }

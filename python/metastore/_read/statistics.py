@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from datetime import datetime, timezone
-from functools import cached_property
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
 from metastore._format.columns import serves
-from metastore._read import own, rows, schemas
+from metastore._read import details, distributions, own, rows, schemas, views
+from metastore._read.asked import Asked
 from metastore._read.folder import Folder
-from metastore._read.lineage import lineage
 from metastore._read.matching import named
 from metastore._read.places import places_in
 from metastore._read.ranks import rank_rows, ranked_columns
@@ -22,40 +20,19 @@ from metastore.errors import InvalidArgument, NoStatistics, TableNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
+    from datetime import datetime
 
     from metastore._format.columns import Column
+    from metastore._format.histogram import Histogram
     from metastore._format.manifest import Snapshot
-    from metastore._read.lineage import Lineage
-    from metastore._read.places import Place
-    from metastore._store import Store
+    from metastore._read.asked import Shown
 
 
 A = TypeVar("A", bound=Answer)
 _OWN = "own"
-_NEVER_WRITTEN = "none"
 
 
-@dataclass(frozen=True)
-class Shown:
-    """What an answer is about.
-
-    Attributes:
-        snapshot: The analyzed snapshot that answers.
-        current: Whether the table is still there; None where that is not known.
-        columns: The columns of the snapshot asked for, which may have another schema.
-    """
-
-    snapshot: Snapshot
-    current: bool | None
-    columns: tuple[Column, ...]
-
-    def scope(self, count: int | None, files_total: int, *, exact: bool) -> rows.Scope:
-        """What the rows of a summary of this snapshot share."""
-        moment = rows.moment(self.snapshot.analyzed_at)
-        return rows.Scope(count, exact, files_total, self.snapshot.id, self.current, moment)
-
-
-class Statistics:
+class Statistics(Asked):
     """The statistics of one table, as `metastore.open` gives them: no Spark, no JVM.
 
     What it shows is the manifest of the moment it was opened; open again to see later ones.
@@ -66,22 +43,6 @@ class Statistics:
         Traceback (most recent call last):
         metastore.errors.TableNotFound: [METASTORE_TABLE_NOT_FOUND] There is no table /nowhere.
     """
-
-    def __init__(self, place: Place, zone: str = "UTC") -> None:
-        self._place = place
-        self._zone = zone
-
-    @property
-    def table(self) -> str:
-        """The table's name, or the location where it has none."""
-        manifest = self._place.manifest
-        return (manifest.table.name if manifest else "") or self._place.asked
-
-    @property
-    def location(self) -> str:
-        """The table's location."""
-        manifest = self._place.manifest
-        return manifest.table.location if manifest else self._place.asked
 
     def __repr__(self) -> str:
         return f"Statistics({self.table!r}, snapshots={len(self._snapshots)})"
@@ -100,6 +61,75 @@ class Statistics:
         shown = self._at(at)
         described = self._summary_rows(file, shown)
         return self._answer(Summary, "summary", described, shown, _own_fields(described))
+
+    def frequencies(
+        self, column: str, top: int | None = None, file: str | None = None, at: str | int | datetime | None = None
+    ) -> Answer:
+        """One row per value of a column, most frequent first; null is none, NaN is one.
+
+        Args:
+            column: Its name.
+            top: How many; all that are kept if None.
+            file: Path of one data file, to see that file alone.
+            at: A snapshot id, or an instant; the table's current snapshot if None.
+
+        Raises:
+            NoStatistics: No values are kept of this column.
+            ColumnNotFound: No such column.
+            InvalidArgument: No such file or snapshot, or `top` is not positive.
+        """
+        shown = self._at(at)
+        found, exact = self._details(column, file, shown)
+        if not found.is_listed:
+            raise self._without("frequencies", column)
+        return self._answer(
+            Answer, "frequencies", distributions.frequency_rows(found, top, self._zone, exact=exact), shown
+        )
+
+    def histogram(
+        self, column: str, bins: int | None = None, file: str | None = None, at: str | int | datetime | None = None
+    ) -> Answer:
+        """One row per bin of a column; null and NaN are in none.
+
+        Args:
+            column: Its name.
+            bins: How many, at most as many as there are; all if None.
+            file: Path of one data file, to see that file alone.
+            at: A snapshot id, or an instant; the table's current snapshot if None.
+
+        Raises:
+            NoStatistics: There is no histogram of this column.
+            ColumnNotFound: No such column.
+            InvalidArgument: No such file or snapshot, or `bins` is not positive.
+        """
+        shown = self._at(at)
+        found, _ = self._details(column, file, shown)
+        bars = self._bars(found, column)
+        described = [] if bars is None else distributions.histogram_rows(found, bars, bins, self._zone)
+        return self._answer(Answer, "histogram", described, shown)
+
+    def quantiles(
+        self,
+        column: str,
+        probabilities: Sequence[float] = distributions.PROBABILITIES,
+        at: str | int | datetime | None = None,
+    ) -> Answer:
+        """One row per probability: the value that so large a share of the values does not exceed.
+
+        Taken from the histogram: off by at most a bin, that is a thousandth of the values with the default of bins.
+
+        Raises:
+            NoStatistics: There is no histogram of this column.
+            ColumnNotFound: No such column.
+            InvalidArgument: No such snapshot, or a probability is not between 0 and 1.
+        """
+        shown = self._at(at)
+        found, exact = self._details(column, None, shown)
+        bars = self._bars(found, column)
+        if bars is None:
+            return self._answer(Answer, "quantiles", [], shown)
+        described = distributions.quantile_rows(found, bars, probabilities, self._zone, exact=exact)
+        return self._answer(Answer, "quantiles", described, shown)
 
     def files(self, at: str | int | datetime | None = None) -> Answer:
         """One row per data file of the table."""
@@ -146,8 +176,8 @@ class Statistics:
 
         Args:
             name: A key of `schemas.VIEWS`.
-            column: Only this column, in the views `columns` and `ranks`.
-            file: Only this data file, in the view `columns`.
+            column: Only this column, in the views `columns`, `ranks` and those of distributions.
+            file: Only this data file, in the view `columns` and those of distributions.
         """
         if name == "summary":
             described = self._summary_rows(None, self._at(None))
@@ -156,10 +186,14 @@ class Statistics:
             return _view(name, self._column_rows(column, file, self._at(None)), [])
         if name == "ranks":
             return self._rank_rows(column, self._at(None).snapshot)
+        if name in views.NAMES:
+            return self._distribution_view(name, column, file)
         return (self.files() if name == "files" else self.snapshots()).to_arrow()
 
     def schema(self, name: str) -> pa.Schema:
         """The columns of a view: those of every table, and in `summary` one for each user-defined statistic."""
+        if name == views.WIDE:
+            return views.wide_schema(self._at(None).columns)
         own_fields = _own_fields(self._summary_rows(None, self._at(None))) if name == "summary" else []
         return pa.schema([*schemas.VIEWS[name], *own_fields])
 
@@ -169,7 +203,7 @@ class Statistics:
         Raises:
             NoStatistics: Nothing was analyzed, or only the list of files.
         """
-        if name in ("summary", "columns", "ranks"):
+        if name in ("summary", "columns", "ranks", *views.NAMES):
             self._at(None)
 
     def as_row(self) -> rows.Row:
@@ -185,75 +219,59 @@ class Statistics:
             "analyzed_at": rows.moment(newest.snapshot.analyzed_at) if newest else None,
         }
 
-    @property
-    def _snapshots(self) -> Sequence[Snapshot]:
-        return self._place.manifest.snapshots if self._place.manifest else ()
-
-    @property
-    def _store(self) -> Store:
-        if self._place.store is None:
-            raise NoStatistics(self.table)
-        return self._place.store
-
-    @cached_property
-    def _lineage(self) -> Lineage | None:
-        found, manifest = lineage(Folder(self.location)), self._place.manifest
-        if found is not None and manifest is not None and found.uuid != manifest.table.uuid:
-            raise NoStatistics(self.table, detail="(those that are stored belong to a table that was here before)")
-        return found
-
-    def _at(self, at: str | int | datetime | None) -> Shown:
-        """What answers a question about columns."""
-        shown = self._answering(at, [one for one in self._snapshots if one.computed != "files" or not one.files_total])
-        if shown is None:
-            only_files = any(one.files_total for one in self._snapshots)
-            raise NoStatistics(
-                self.table, detail="of columns, for this snapshot or its ancestors" if only_files else ""
-            )
-        return shown
-
-    def _answering(self, at: str | int | datetime | None, among: Sequence[Snapshot]) -> Shown | None:
-        """The snapshot asked for, if it was analyzed, else its newest analyzed ancestor.
-
-        Of ancestors that have expired only the manifest knows: the newest of them is taken.
-        """
-        if not self._snapshots:
-            return None
-        found, by_id = self._lineage, {one.id: one for one in among}
-        wanted = self._id_at(at) if at is not None else found.current if found else self._snapshots[-1].id
-        if at is not None and wanted not in by_id and (found is None or wanted not in found.parents):
-            known = ", ".join(one.id for one in self._snapshots)
-            raise InvalidArgument("at", f"{at} was not analyzed", f"Analyzed: {known}.")
-        ancestors = found.ancestors(wanted) if found and wanted else (wanted or _NEVER_WRITTEN,)
-        snapshot = next((by_id[one] for one in ancestors if one in by_id), None)
-        if snapshot is None and found is not None and found.has_expired_ancestors(wanted):
-            snapshot = next((one for one in reversed(among) if one.id not in found.parents), None)
-        if snapshot is None:
-            return None
-        columns = found.columns(wanted) if found else ()
-        return Shown(snapshot, self._is_current(snapshot), columns or snapshot.columns)
-
-    def _id_at(self, at: str | int | datetime) -> str | None:
-        if self._lineage is not None and str(at) in self._lineage.references:
-            return self._lineage.references[str(at)]
-        if str(at).isdecimal():
-            return str(at)
-        try:
-            moment = at if isinstance(at, datetime) else datetime.fromisoformat(str(at).replace("Z", "+00:00"))
-        except ValueError:
-            return str(at)
-        if self._lineage is None:
-            raise InvalidArgument(
-                "at", "without the table's own metadata no instant is known", "Give a snapshot: see snapshots()."
-            )
-        return self._lineage.at(moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc))
-
-    def _is_current(self, snapshot: Snapshot) -> bool | None:
-        return None if self._lineage is None else snapshot.id == self._lineage.current
-
     def _stored(self, snapshot: Snapshot) -> StoredFiles:
         assert self._place.manifest is not None  # noqa: S101 - a snapshot came from it
         return stored_files(self._store, self._place.manifest, snapshot)
+
+    def _distribution_view(self, name: str, column: str | None, file: str | None) -> pa.Table:
+        shown = self._at(None)
+        columns = shown.columns
+        wanted = [named(columns, column, self.table)] if column else [one for one in columns if one.encoding]
+        found = []
+        for one in wanted:
+            with suppress(NoStatistics):
+                found.append(self._details(one.name, file, shown))
+        if name == views.FREQUENCIES:
+            return views.frequencies(found, self._zone)
+        return views.histograms(found) if name == views.HISTOGRAMS else views.wide(found, columns, self._zone)
+
+    def _details(self, column: str, file: str | None, shown: Shown) -> tuple[details.Details, bool]:
+        """The details of a column, and whether they describe the live rows and nothing else."""
+        snapshot = shown.snapshot
+        wanted = named(shown.columns, column, self.table)
+        if wanted.encoding is None:
+            raise InvalidArgument("column", f"of {column}, {wanted.type}, only counts are kept")
+        if file is None:
+            found = details.of_table(self._store, snapshot, wanted)
+            if found is None:
+                raise self._without("statistics", column)
+            return found, snapshot.exact and found.summary["files"] == snapshot.files_total
+        stored = self._stored(snapshot)
+        place = self._place_of(file, stored)
+        known = statistics(self._store, stored.only(place), shown.columns, [wanted]).to_pylist()
+        if not known:
+            raise self._without("statistics", column)
+        return details.of_file(self._store, stored, known[0], place, wanted), stored.files["deletes"][
+            place
+        ].as_py() is None
+
+    def _bars(self, found: details.Details, column: str) -> Histogram | None:
+        """The histogram of a column, None where the column has no value."""
+        bars = found.histogram()
+        values = found.values
+        if bars is None and (values is None or values > (found.summary.get("nans") or 0)):
+            raise self._without("histogram", column)
+        return bars
+
+    def _without(self, kind: str, column: str) -> NoStatistics:
+        command = f"ANALYZE TABLE {self.table} COMPUTE STATISTICS FOR COLUMNS {column}"
+        return NoStatistics(self.table, command, f"of this kind ({kind}) for the column {column}")
+
+    def _place_of(self, file: str, stored: StoredFiles) -> int:
+        paths: list[str] = stored.files.column("path").to_pylist()
+        if file not in paths:
+            raise InvalidArgument("file", f"{file} is no data file of {self.table}", "files() lists them.")
+        return paths.index(file)
 
     def _summary_rows(self, file: str | None, shown: Shown) -> list[rows.Row]:
         return self._of_file(file, shown) if file else self._of_table(shown)
@@ -281,7 +299,9 @@ class Statistics:
     def _of_table(self, shown: Shown) -> list[rows.Row]:
         snapshot = shown.snapshot
         stored = self._store.get(snapshot.summary).to_pylist() if snapshot.summary else []
-        found = {snapshot.columns[row["column"]].key: row for row in stored}
+        tops = details.tops_of_table(self._store, snapshot)
+        keys = [column.key for column in snapshot.columns]
+        found = {keys[row["column"]]: {**row, rows.TOP: tops.get(row["column"])} for row in stored}
         written = {column.key: column for column in snapshot.columns}
         scope = shown.scope(snapshot.rows, snapshot.files_total, exact=snapshot.exact)
         return [
@@ -292,15 +312,14 @@ class Statistics:
     def _of_file(self, file: str, shown: Shown) -> list[rows.Row]:
         columns = shown.columns
         stored = self._stored(shown.snapshot)
-        paths = stored.files.column("path").to_pylist()
-        if file not in paths:
-            raise InvalidArgument("file", f"{file} is no data file of {self.table}", "files() lists them.")
-        of_file = stored.files.slice(paths.index(file), 1).to_pylist()[0]
-        known = statistics(self._store, stored.only(paths.index(file)), columns, columns).to_pylist()
+        place = self._place_of(file, stored)
+        of_file = stored.files.slice(place, 1).to_pylist()[0]
+        known = statistics(self._store, stored.only(place), columns, columns).to_pylist()
         if not known:
             raise NoStatistics(self.table, detail=f"of the data file {file}")
-        found = {row["column"]: row for row in known}
-        scope = shown.scope(_live(of_file), 1, exact=of_file["deletes"] is None)
+        tops = details.tops_of_file(self._store, stored, place)
+        found = {row["column"]: {**row, rows.TOP: tops.get(columns[row["column"]].key)} for row in known}
+        scope = shown.scope(rows.live(of_file), 1, exact=of_file["deletes"] is None)
         return [self._summary_row(column, found.get(i), scope) for i, column in enumerate(columns)]
 
     def _summary_row(self, column: Column, row: Mapping[str, Any] | None, scope: rows.Scope) -> rows.Row:
@@ -353,11 +372,6 @@ def tables_at(location: str) -> Answer:
 
 def _holds(written: Column | None, wanted: Column) -> bool:
     return written is not None and serves(written, wanted)
-
-
-def _live(file: Mapping[str, Any]) -> int | None:
-    physical, deleted = file["rows"], 0 if file["deletes"] is None else file["deleted_rows"]
-    return physical - deleted if physical is not None and deleted is not None else None
 
 
 def _shape(

@@ -17,15 +17,13 @@ if TYPE_CHECKING:
     from pyspark.sql.datasource import InputPartition
     from pyspark.sql.types import StructType
 
-_LATER = ("frequencies", "histograms", "histograms_wide")
-
 
 class MetastoreDataSource(DataSource):
     """The data source `metastore`.
 
     Options: `table` (a name) or `path` (a location; also the argument of `load`), and `view`: `summary` (default),
-    `files`, `columns`, `snapshots` or `ranks`; for the views `columns` and `ranks` also `column`, for `columns` also
-    `file`, to read only these.
+    `files`, `columns`, `snapshots`, `ranks`, `frequencies`, `histograms` or `histograms_wide`. The option `column`
+    narrows `columns` and the last four to one column, `file` the same without `ranks` to one data file.
 
     Example:
         >>> spark.read.format("metastore").option("view", "files").load("/warehouse/db/t")  # doctest: +SKIP
@@ -68,8 +66,7 @@ class MetastoreDataSource(DataSource):
         view = (self.options.get("view") or "summary").lower()
         if view in VIEWS:
             return view
-        later = " yet" if view in _LATER else ""
-        raise InvalidArgument("view", f"there is no view {view}{later}", f"Views: {', '.join(VIEWS)}.")
+        raise InvalidArgument("view", f"there is no view {view}", f"Views: {', '.join(VIEWS)}.")
 
     def _location(self) -> str:
         from metastore._texts import is_location  # noqa: PLC0415 - as above
@@ -112,7 +109,7 @@ def ddl(schema: pa.Schema) -> str:
         >>> ddl(pa.schema([("a", pa.int64()), ("b", pa.map_(pa.string(), pa.list_(pa.float64())))]))
         '`a` BIGINT, `b` MAP<STRING, ARRAY<DOUBLE>>'
     """
-    return ", ".join(f"`{field.name}` {_ddl_type(field.type)}" for field in schema)
+    return ", ".join(f"`{field.name.replace('`', '``')}` {_ddl_type(field.type)}" for field in schema)
 
 
 def _ddl_type(kind: pa.DataType) -> str:

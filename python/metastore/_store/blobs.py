@@ -58,6 +58,13 @@ class Blobs(Protocol):
             StoreNotReadable: If the store does not answer.
         """
 
+    def part(self, path: str, start: int, length: int) -> bytes | None:
+        """Some of the bytes at a path, fewer where it ends before, None where there are none.
+
+        Raises:
+            StoreNotReadable: If the store does not answer.
+        """
+
     def size(self, path: str) -> int | None:
         """The number of bytes at a path, None where there are none."""
 
@@ -99,6 +106,15 @@ class ObstoreBlobs:
         except _ERRORS as e:
             raise StoreNotReadable(self._uri, _reason(e)) from e
         raise DamagedObject(path, f"it has {size} bytes")
+
+    def part(self, path: str, start: int, length: int) -> bytes | None:
+        """See `Blobs`."""
+        try:
+            return bytes(obstore.get_range(self._store, path, start=start, length=length))
+        except (FileNotFoundError, NotFoundError):
+            return None
+        except _ERRORS as e:
+            raise StoreNotReadable(self._uri, _reason(e)) from e
 
     def size(self, path: str) -> int | None:
         """See `Blobs`."""

@@ -12,7 +12,7 @@ import pyarrow as pa
 from metastore._format.objects import decode, encode, fresh, kind_of, name_of, reference
 from metastore._store.access import AS_FOUND, Access, file_system
 from metastore._store.location import local_path
-from metastore.errors import DamagedObject, StoreNotWritable
+from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -66,19 +66,35 @@ def read_object(uri: str, ref: ObjectRef, *, access: Access = AS_FOUND) -> pa.Ta
 
     Raises:
         DamagedObject: If it is missing or not what the reference says.
+        StoreNotReadable: If the store does not answer.
     """
-    kind_of(ref.name)
+    return decode(ref, object_bytes(uri, ref.name, access=access))
+
+
+def object_bytes(uri: str, name: str, *, access: Access = AS_FOUND) -> bytes:
+    """The bytes of an object, not verified.
+
+    Args:
+        uri: The URI of the store.
+        name: The object's name.
+        access: How an object store is reached.
+
+    Raises:
+        DamagedObject: If it is missing.
+        StoreNotReadable: If the store does not answer.
+    """
+    kind_of(name)
     folder = local_path(uri)
     try:
         if folder is not None:
-            data = (Path(folder) / "objects" / ref.name).read_bytes()
-        else:
-            system, root = file_system(uri, access)
-            with system.open_input_stream(f"{root}/objects/{ref.name}") as stream:
-                data = stream.read()
+            return (Path(folder) / "objects" / name).read_bytes()
+        system, below = file_system(uri, access)
+        with system.open_input_file(f"{below}/objects/{name}") as stream:
+            return bytes(stream.readall())
+    except FileNotFoundError as e:
+        raise DamagedObject(name, f"it is missing in {uri}") from e
     except (OSError, pa.ArrowException) as e:
-        raise DamagedObject(ref.name, str(e).partition("\n")[0]) from e
-    return decode(ref, data)
+        raise StoreNotReadable(uri, str(e).partition("\n")[0]) from e
 
 
 def _write_local(folder: Path, name: str, data: bytes) -> None:

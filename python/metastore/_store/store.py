@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 from metastore._format.manifest import MAX_READ_BYTES, objects_in
 from metastore._format.objects import decode, encode, fresh, kind_of, name_of, reference
+from metastore._format.partial import Partial
 from metastore._format.schemas import DETAILS
 from metastore._store import collect, protocol
 from metastore._store.access import AS_FOUND, Access
@@ -132,6 +133,24 @@ class Store:
         if data is None:
             raise DamagedObject(name, f"it is missing in {self.uri}")
         return data
+
+    def part(self, ref: ObjectRef) -> Partial:
+        """An object of which only what is asked for is read.
+
+        Raises:
+            DamagedObject: If it is missing or not what the reference says.
+            StoreNotReadable: If the store does not answer.
+        """
+        kind_of(ref.name)
+        blobs = self._blobs()
+
+        def fetch(start: int, length: int) -> bytes:
+            data = blobs.part(f"objects/{ref.name}", start, length) if blobs else None
+            if data is None:
+                raise DamagedObject(ref.name, f"it is missing in {self.uri}")
+            return data
+
+        return Partial(ref, fetch)
 
     def objects(self, kind: str) -> dict[str, Any]:
         """The names of all objects of a kind, referenced or not, with the times of their writing."""

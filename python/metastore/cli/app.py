@@ -19,6 +19,8 @@ app = typer.Typer(
 app.command()(demo.demo)
 app.command()(analyze.analyze)
 app.command()(reading.summary)
+app.command()(reading.frequencies)
+app.command()(reading.histogram)
 app.command()(reading.files)
 app.command()(reading.columns)
 app.command()(reading.snapshots)

@@ -13,6 +13,9 @@ if TYPE_CHECKING:
     from metastore.answers import Answer
 
 File = Annotated[str | None, typer.Option(help="Path of one data file, as `files` lists it.", show_default=False)]
+OfColumn = Annotated[str, typer.Argument(help="The column.", show_default=False)]
+Top = Annotated[int, typer.Option(help="How many values.")]
+Bins = Annotated[int, typer.Option(help="How many bins, at most as many as there are.")]
 Column = Annotated[str | None, typer.Argument(help="Only this column.", show_default=False)]
 Database = Annotated[str | None, typer.Argument(help="A database, or the root of stores.", show_default=False)]
 Query = Annotated[str, typer.Argument(help="The query to explain.", show_default=False)]
@@ -24,6 +27,38 @@ def summary(
     """One line per column: bounds, distinct values, quantiles, nulls."""
     with reporting(as_json=json) as output:
         show(output, _ask("summary", table, conf, jars, file=file, at=at))
+
+
+def frequencies(  # noqa: PLR0913 - options of a command
+    table: Table,
+    column: OfColumn,
+    top: Top = 10,
+    file: File = None,
+    at: At = None,
+    *,
+    conf: Conf = None,
+    jars: Jars = None,
+    json: Json = False,
+) -> None:
+    """The most frequent values of a column."""
+    with reporting(as_json=json) as output:
+        show(output, _ask("frequencies", table, conf, jars, column=column, top=top, file=file, at=at))
+
+
+def histogram(  # noqa: PLR0913 - as above
+    table: Table,
+    column: OfColumn,
+    bins: Bins = 20,
+    file: File = None,
+    at: At = None,
+    *,
+    conf: Conf = None,
+    jars: Jars = None,
+    json: Json = False,
+) -> None:
+    """How the values of a column are distributed; bars are as long as values lie densely."""
+    with reporting(as_json=json) as output:
+        show(output, _ask("histogram", table, conf, jars, column=column, bins=bins, file=file, at=at))
 
 
 def files(table: Table, at: At = None, *, conf: Conf = None, jars: Jars = None, json: Json = False) -> None:
@@ -61,7 +96,7 @@ def explain(query: Query, *, conf: Conf = None, jars: Jars = None, json: Json = 
         output.answer(_with_spark("explain", query, conf, jars))
 
 
-def _ask(verb: str, table: str, conf: list[str] | None, jars: str | None, **arguments: str | None) -> Answer:
+def _ask(verb: str, table: str, conf: list[str] | None, jars: str | None, **arguments: str | int | None) -> Answer:
     if not _is_location(table):
         return _with_spark(verb, table, conf, jars, **arguments)
     import metastore  # noqa: PLC0415 - pyarrow is slow to import
@@ -71,7 +106,7 @@ def _ask(verb: str, table: str, conf: list[str] | None, jars: str | None, **argu
 
 
 def _with_spark(
-    verb: str, subject: str | None, conf: list[str] | None, jars: str | None, **arguments: str | None
+    verb: str, subject: str | None, conf: list[str] | None, jars: str | None, **arguments: str | int | None
 ) -> Answer:
     import metastore  # noqa: PLC0415 - as above
     from metastore._spark.local import started  # noqa: PLC0415 - as above

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 
 from jinja2 import Environment, Template
 
+from metastore.display import bars
 from metastore.display.cells import brief, caption, head, is_number, shown_columns, value_of
 
 if TYPE_CHECKING:
@@ -32,16 +33,22 @@ _TEMPLATE = """\
 
 
 def render(answer: Answer) -> str:
-    """The answer as HTML; shares of nulls get a bar behind them."""
+    """The answer as HTML; shares of nulls, frequencies and bins get a bar behind them."""
     names = shown_columns(answer)
     columns = [{"head": head(name), "number": is_number(answer, name)} for name in names]
-    rows = [[_cell(answer, name, value_of(row, name)) for name in names] for row in answer[:_ROWS]]
+    lengths = bars.shares(answer)
+    rows = [
+        [_cell(answer, name, value_of(row, name), lengths[place] if lengths else None) for name in names]
+        for place, row in enumerate(answer[:_ROWS])
+    ]
     more = max(0, len(answer) - _ROWS)
     return _template().render(caption=caption(answer), columns=columns, rows=rows, more=more)
 
 
-def _cell(answer: Answer, name: str, value: object) -> dict[str, object]:
+def _cell(answer: Answer, name: str, value: object, share: float | None) -> dict[str, object]:
     percent = value if name == "null_percentage" else None
+    if share is not None and name == bars.counted(answer):
+        percent = round(100 * share, 1)
     kind = " ".join(["n"] * is_number(answer, name) + ["bar"] * (percent is not None))
     return {"text": brief(name, value), "kind": kind, "percent": percent}
 

@@ -10,6 +10,7 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
+from metastore.display import bars
 from metastore.display.cells import brief, caption, fitting, head, is_number, value_of, widths
 
 if TYPE_CHECKING:
@@ -30,9 +31,13 @@ def render(answer: Answer, width: int) -> Table:
         justify: Literal["left", "right"] = "right" if is_number(answer, name) else "left"
         style = "cyan" if name == next((key for key in _KEYS if key in names), None) else None
         table.add_column(head(name), justify=justify, style=style, no_wrap=True, overflow="ellipsis", width=sizes[name])
-    for row in answer[:_ROWS]:
+    drawn = [bars.text(share) for share in bars.shares(answer)]
+    if drawn:
+        table.add_column("", style="blue", no_wrap=True)
+    for place, row in enumerate(answer[:_ROWS]):
         # Text: what stands in a table's values is no markup.
-        table.add_row(*(Text(brief(name, value_of(row, name)), overflow="ellipsis") for name in names))
+        cells = [Text(brief(name, value_of(row, name)), overflow="ellipsis") for name in names]
+        table.add_row(*cells, *drawn[place : place + 1])
     if len(answer) > _ROWS:
         table.caption = f"{len(answer) - _ROWS:,} more rows: --json shows all"
     return table

@@ -4,7 +4,20 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from metastore.display.cells import brief, caption, cell, cut, fitting, head, is_number, shown_columns, value_of, widths
+from metastore.display import bars
+from metastore.display.cells import (
+    GAP,
+    brief,
+    caption,
+    cell,
+    cut,
+    fitting,
+    head,
+    is_number,
+    shown_columns,
+    value_of,
+    widths,
+)
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,10 +39,8 @@ def render(answer: Answer, width: int | None = None) -> str:
     """
     names = fitting(answer, _ROWS_OF_REPR, width)
     sizes = widths(answer, names, _ROWS_OF_REPR, width)
-    lines = [
-        caption(answer),
-        *table(answer, names, lambda name, value: cut(brief(name, value), sizes[name]), _ROWS_OF_REPR),
-    ]
+    shown = table(answer, names, lambda name, value: cut(brief(name, value), sizes[name]), _ROWS_OF_REPR)
+    lines = [caption(answer), *(_with_bars(answer, shown) if bars.counted(answer) else shown)]
     if len(answer) > _ROWS_OF_REPR:
         lines.append(f"... {len(answer) - _ROWS_OF_REPR:,} more rows")
     return "\n".join(line for line in lines if line)
@@ -45,6 +56,12 @@ def table(answer: Answer, names: Sequence[str], show: Callable[[str, object], st
     numbers = [is_number(answer, name) for name in names]
     body = [[show(name, value_of(row, name)) for name in names] for row in answer[:rows]]
     return aligned([[head(name) for name in names], *body], numbers)
+
+
+def _with_bars(answer: Answer, lines: list[str]) -> list[str]:
+    drawn = [bars.text(share) for share in bars.shares(answer)[: len(lines) - 1]]
+    width = max(map(len, lines)) + GAP
+    return [lines[0], *(f"{line.ljust(width)}{bar}".rstrip() for line, bar in zip(lines[1:], drawn, strict=True))]
 
 
 def aligned(lines: Sequence[Sequence[str]], numbers: Sequence[bool]) -> list[str]:

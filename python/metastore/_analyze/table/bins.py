@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metastore._analyze.table.histograms import EQUI_HEIGHT, Histogram, equal_edges, implied_counts, merged
+from metastore._analyze.table.histograms import merged
+from metastore._format.histogram import EQUI_HEIGHT, Histogram, equal_edges, implied_counts
 
 if TYPE_CHECKING:
     import pyarrow as pa

@@ -89,7 +89,7 @@ class Lists:
         ordinal: Its place in the snapshot's schema.
         kinds: What each file's list is.
         floors: The floor of each; 0 where the list is complete.
-        values: How many values each file has, null excluded.
+        values: How many values each file has, null excluded; -1 where that is not known.
         distincts: How many distinct ones; -1 where that is not known exactly.
         singles: How many of them occur once; -1 where not known.
         estimates: As `distincts`, or else what sketches estimate.
@@ -113,7 +113,9 @@ class Lists:
     @property
     def cut(self) -> NDArray[np.bool_]:
         """Which files hold values that their list leaves out."""
-        return np.array([kind != COMPLETE for kind in self.kinds], np.bool_) & (self.values > 0)
+        is_cut: NDArray[np.bool_] = np.array([kind != COMPLETE for kind in self.kinds], np.bool_)
+        found: NDArray[np.bool_] = is_cut & (self.values != 0)
+        return found
 
     @property
     def is_known(self) -> bool:

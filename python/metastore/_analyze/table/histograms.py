@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import itertools
 from collections import Counter
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 
 from metastore._analyze.kernel import stored
 from metastore._analyze.kernel.parts import order_key
+from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH, Histogram, coarser, last_ranks
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,50 +23,7 @@ if TYPE_CHECKING:
 
     Longs = NDArray[np.int64]
 
-EQUI_HEIGHT, EQUI_WIDTH = "equi_height", "equi_width"
 _MOST_NUMBERS, _MOST_TEXTS = 4_000_000, 500_000
-
-
-@dataclass(frozen=True)
-class Histogram:
-    """A histogram of one column.
-
-    Attributes:
-        kind: `equi_height` or `equi_width`.
-        edges: One more than there are bins, ascending, as the format stores them.
-        counts: Values of each bin.
-        distincts: How many values have their first rank in each bin; None where not known.
-        single: Whether every bin holds its upper edge alone.
-    """
-
-    kind: str
-    edges: Sequence[Any]
-    counts: Longs
-    distincts: Longs | None = None
-    single: bool = False
-
-
-def implied_counts(number: int, bins: int) -> Longs:
-    """The counts of an equi-height histogram: of bin i, floor((i + 1) n / b) - floor(i n / b).
-
-    Example:
-        >>> implied_counts(10, 4)
-        array([2, 3, 2, 3])
-    """
-    return np.diff(_ranks(number, bins))
-
-
-def equal_edges(lo: float, hi: float, bins: int, encoding: str) -> list[Any]:
-    """The edges of equi-width bins.
-
-    Example:
-        >>> equal_edges(0, 10, 4, "long")
-        [0, 2, 5, 7, 10]
-    """
-    if encoding == "long":
-        return [int(lo) + (int(hi) - int(lo)) * i // bins for i in range(bins + 1)]
-    inner = [lo + (hi / bins - lo / bins) * i for i in range(1, bins)]
-    return [lo, *inner, hi]
 
 
 def merged(histograms: Sequence[Histogram], column: Column, bins: int, distinct: int | None = None) -> Histogram | None:
@@ -98,7 +55,7 @@ def merged(histograms: Sequence[Histogram], column: Column, bins: int, distinct:
     most = (_MOST_TEXTS if column.encoding == "binary" else _MOST_NUMBERS) // len(parts)
     parts = [coarser(part, max(most, 1)) for part in parts]
     number = sum(int(part.counts.sum()) for part in parts)
-    ranks = _ranks(number, min(bins, number))
+    ranks = last_ranks(number, min(bins, number))
     points = _Points(parts, column)
     places = points.at(ranks)
     edges, counts = points.values(places), np.diff(ranks)
@@ -141,11 +98,14 @@ class _Points:
         found: Longs = np.searchsorted(self._sums, np.maximum(2 * ranks, 1), side="left")
         return found
 
-    def values(self, places: Longs) -> list[Any]:
+    def values(self, places: Longs) -> Sequence[Any]:
         chosen = self._order[places]
         if isinstance(self._flat, pa.Array):
             return list(self._flat.take(pa.array(chosen)).to_pylist())
-        return [stored.stored(value, self._column) for value in self._flat[chosen]]
+        if stored.is_wide(self._column):
+            return [stored.stored(value, self._column) for value in self._flat[chosen]]
+        numbers: Sequence[Any] = self._flat[chosen]
+        return numbers
 
     def distincts(self, places: Longs) -> NDArray[np.float64]:
         """The distinct values of the parts between these places, those of several parts counted several times."""
@@ -183,35 +143,3 @@ def _fitted(estimates: NDArray[np.float64], edges: Sequence[Any], counts: Longs,
         estimates = estimates * (distinct / share)
     fitted = np.clip(np.rint(estimates).astype(np.int64), np.minimum(counts, 1), counts)
     return np.where(continued, 0, fitted)
-
-
-def _ranks(number: int, bins: int) -> Longs:
-    """The last rank of each bin, and 0 before them."""
-    return np.array([i * number // bins for i in range(bins + 1)], np.int64)
-
-
-def coarser(histogram: Histogram, bins: int) -> Histogram:
-    """The same with fewer bins, each made of neighbours.
-
-    Args:
-        histogram: The histogram.
-        bins: How many bins, at least one; not more than there are.
-
-    Example:
-        >>> found = coarser(Histogram("equi_height", [1, 2, 4, 9], np.array([3, 3, 3])), 2)
-        >>> found.edges, found.counts
-        ([1, 2, 9], array([3, 6]))
-    """
-    if bins >= len(histogram.counts):
-        return histogram
-    starts = _ranks(len(histogram.counts), bins)
-    if histogram.kind == EQUI_HEIGHT:
-        sums = np.concatenate([[0], np.cumsum(histogram.counts)])
-        starts = np.searchsorted(sums, _ranks(int(sums[-1]), bins), side="left")
-        starts[-1] = len(histogram.counts)
-        starts = np.unique(starts)
-    edges = histogram.edges
-    edges = edges[starts] if isinstance(edges, np.ndarray) else [edges[at] for at in starts.tolist()]
-    counts = np.add.reduceat(histogram.counts, starts[:-1])
-    distincts = None if histogram.distincts is None else np.add.reduceat(histogram.distincts, starts[:-1])
-    return Histogram(histogram.kind, edges, counts, distincts)

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection
 
     from numpy.typing import NDArray
 
@@ -97,17 +97,6 @@ def heads_first(rows: pa.Table) -> tuple[pa.Table, int]:
     return pa.concat_tables([rows.filter(mask), rows.filter(pc.invert(mask))]), int(heading.sum())
 
 
-def shortened(rows: pa.Table, longest: Sequence[int]) -> pa.Table:
-    """Keep the most frequent values of every column.
-
-    Args:
-        rows: Ordered by column and decreasing frequency.
-        longest: By column, how many to keep.
-    """
-    columns = rows["column"].to_numpy()
-    return rows.filter(pa.array(places(columns) < np.asarray(longest)[columns]))
-
-
 def _merged(rows: pa.Table, name: str, wide: Collection[int]) -> pa.Table:
     rows = rows.filter(pc.is_valid(rows[name])).combine_chunks()
     if not rows.num_rows:
@@ -115,7 +104,8 @@ def _merged(rows: pa.Table, name: str, wide: Collection[int]) -> pa.Table:
     columns = rows["column"].to_numpy()
     values = rows[name].combine_chunks() if isinstance(rows[name], pa.ChunkedArray) else rows[name]
     keys, ranks = _keys(values)
-    order = np.lexsort((keys, columns))
+    alone = bool((columns == columns[0]).all())
+    order = np.argsort(keys) if alone else np.lexsort((keys, columns))
     changed = (keys[order][1:] != keys[order][:-1]) | (columns[order][1:] != columns[order][:-1])
     starts = np.flatnonzero(np.concatenate([[True], changed]))
     frequencies, listed = (np.add.reduceat(rows[one].to_numpy()[order], starts) for one in ("frequency", "listed"))
@@ -125,7 +115,9 @@ def _merged(rows: pa.Table, name: str, wide: Collection[int]) -> pa.Table:
         is_wide = np.isin(columns, list(wide))
         negative = is_wide & np.isin(first, _negative(values, first[is_wide]))
         by_value = np.where(negative, by_value - len(values) - 1, by_value)
-    final = np.lexsort((by_value, -frequencies, columns))
+        final = np.lexsort((by_value, -frequencies, columns))
+    else:  # they are in the order of their values, and both sorts are stable
+        final = np.argsort(-frequencies, kind="stable") if alone else np.lexsort((-frequencies, columns))
     filled = {
         "column": pa.array(columns[final], pa.int32()),
         name: values.take(pa.array(first[final])),

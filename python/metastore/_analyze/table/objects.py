@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import numpy as np
 import pyarrow as pa
 
 from metastore._analyze.table.lists import heads_first
@@ -15,10 +16,11 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Iterable
 
     from metastore._analyze.table.details import Part
-    from metastore._analyze.table.histograms import Histogram
     from metastore._format.columns import Column
+    from metastore._format.histogram import Histogram
 
 ROW_GROUPS = 16
+HISTOGRAM_GROUPS = 32
 
 
 def read(part: Part, raw: Callable[[str], bytes]) -> pa.Table:
@@ -38,17 +40,22 @@ def read(part: Part, raw: Callable[[str], bytes]) -> pa.Table:
     return decode(ref, data)
 
 
-def lists_layout(rows: pa.Table) -> tuple[pa.Table, list[int]]:
+def lists_layout(rows: pa.Table, others: pa.Table) -> tuple[pa.Table, list[int]]:
     """Lay out value lists: the ten most frequent values of every column make the first row group.
 
     Args:
         rows: Ordered by column, decreasing frequency and value.
+        others: The most frequent values of columns that stand in other objects.
 
     Returns:
         The rows in the order in which they are written, and the row groups.
     """
-    ordered, heads = heads_first(rows)
-    return ordered, [heads, *even_groups(ordered.num_rows - heads, ROW_GROUPS - 1)] if heads else []
+    ordered, number = heads_first(rows)
+    heads = pa.concat_tables([ordered.slice(0, number), others])
+    heads = heads.take(pa.array(np.argsort(heads["column"].to_numpy(), kind="stable")))
+    rest = ordered.slice(number)
+    groups = [heads.num_rows, *even_groups(rest.num_rows, ROW_GROUPS - 1)] if heads.num_rows else []
+    return pa.concat_tables([heads, rest]), groups
 
 
 def even_groups(rows: int, most: int) -> list[int]:
@@ -72,7 +79,7 @@ def histograms_table(histograms: Iterable[tuple[int, Column, Histogram]]) -> pa.
         {
             "column": ordinal,
             "kind": one.kind,
-            f"edges_{column.encoding}": list(one.edges),
+            f"edges_{column.encoding}": one.edges,
             "counts": one.counts,
             "distincts": one.distincts,
         }

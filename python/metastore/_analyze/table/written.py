@@ -3,27 +3,38 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from metastore._analyze.coverage import DamagedBlock
+from metastore._analyze.shipping import ship
 from metastore._analyze.table import bins, objects
+from metastore._analyze.table.apart import reduce_apart
 from metastore._analyze.table.cuts import COMPLETE, NONE, Lists
 from metastore._analyze.table.details import listed
+from metastore._analyze.table.jobs import chosen, listed_of
 from metastore._analyze.table.lists import LISTED
-from metastore._analyze.table.reduction import THRESHOLD, Listed, reduced
+from metastore._analyze.table.reduction import REDUCE, THRESHOLD, Listed, reduced
+from metastore._analyze.table.scattered import Reduced, Target
 from metastore._analyze.table.wanted import Wanted
 from metastore._format.manifest import SummaryRef
+from metastore._format.schemas import TABLE_FREQUENCIES
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Sequence
+
     from numpy.typing import NDArray
 
     from metastore._analyze.kernel import ColumnStatistics
-    from metastore._analyze.level import Known
+    from metastore._analyze.level import Known, Source
     from metastore._analyze.table.details import Part
+    from metastore._analyze.table.jobs import Jobs
+    from metastore._analyze.table.scattered import Result
+    from metastore._format.histogram import Histogram
     from metastore._format.objects import ObjectRef
     from metastore._store import Store
 
@@ -39,12 +50,14 @@ class Options:
         top: Values kept of a column of which some file keeps its most frequent ones only.
         algorithm: `auto`, `exact`, `reduce`, `duplicates` or `scatter`.
         threshold: Below it a sum of the files' distinct (or duplicate) counts is small.
+        driver_bytes: Bytes of stored lists that the driver reduces itself.
     """
 
     bins: int = 1000
     top: int = 1000
     algorithm: str = "auto"
     threshold: int = THRESHOLD
+    driver_bytes: int = 64 << 20
 
 
 @dataclass(frozen=True)
@@ -69,13 +82,14 @@ class TableDetails:
     Attributes:
         store: Where detail objects are and the result goes.
         options: How it is made.
+        jobs: Where lists that are too long for one place are reduced; None: all are reduced here.
     """
 
     store: Store
     options: Options
-    _lists: list[Lists] = field(default_factory=list)
+    jobs: Jobs | None = None
+    _lists: dict[int, tuple[Lists, tuple[Source, ...]]] = field(default_factory=dict)
     _files: dict[int, bins.Files] = field(default_factory=dict)
-    _wanted_lists: Wanted = field(default_factory=lambda: Wanted("frequencies"))
     _wanted_bins: Wanted = field(default_factory=lambda: Wanted("histograms"))
 
     def add(self, ordinal: int, known: Known, found: ColumnStatistics) -> None:
@@ -89,9 +103,7 @@ class TableDetails:
         if known.column.encoding is None:
             return
         lists = _lists_of(ordinal, known)
-        self._lists.append(lists)
-        if lists.is_known:
-            self._wanted_lists.add(ordinal, known.sources, lists.floors)
+        self._lists[ordinal] = (lists, known.sources)
         nans = _longs(known.rows, "nans", 0)
         values = np.where(lists.values < 0, -1, lists.values - nans)
         distinct = None if found.distinct is None else found.distinct - (1 if found.nans else 0)
@@ -104,36 +116,85 @@ class TableDetails:
         Raises:
             DamagedBlock: A detail object is not what its block names.
         """
-        frequencies, facts = self._write_lists()
-        return Written(frequencies, self._write_histograms(), facts)
+        histograms = self._histograms()
+        frequencies, facts = self._write_lists(histograms)
+        rows = ((ordinal, self._files[ordinal].column, one) for ordinal, one in histograms.items())
+        table = objects.histograms_table(rows)
+        groups = objects.even_groups(table.num_rows, objects.HISTOGRAM_GROUPS)
+        ref = self.store.put("table-histograms", table, groups) if table.num_rows else None
+        return Written(frequencies, ref, facts)
 
-    def _write_lists(self) -> tuple[tuple[SummaryRef, ...], dict[int, Listed]]:
-        parts = [listed(part, self._read(part)) for part in self._wanted_lists.parts()]
-        rows = pa.concat_tables(parts) if parts else LISTED.empty_table()
-        table, facts = reduced(rows, self._lists, self.options.top)
-        if not table.num_rows:
-            return (), facts
-        ordered, groups = objects.lists_layout(table)
-        ref = self.store.put("table-frequencies", ordered, groups)
-        return (SummaryRef(ref, tuple(sorted(ordered["column"].unique().to_pylist()))),), facts
+    def _write_lists(self, histograms: dict[int, Histogram]) -> tuple[tuple[SummaryRef, ...], dict[int, Listed]]:
+        targets = self._targets(histograms)
+        result = self._run(targets)
+        done = targets.keys() - (result.unreadable if result else frozenset())
+        table, facts, heads, refs = self._reduced({ordinal for ordinal in self._lists if ordinal not in done})
+        if result is None:
+            return self._put(table, heads, refs), facts
+        facts |= {ordinal: listed_of(targets[ordinal], result.columns.get(ordinal, Reduced())) for ordinal in done}
+        made = [(ref, [ordinal for ordinal in held if ordinal in done]) for ref, held in result.objects]
+        refs += [SummaryRef(ref, tuple(held)) for ref, held in made if held]
+        others = result.heads.filter(pc.is_in(result.heads["column"], pa.array(sorted(done), pa.int32())))
+        return self._put(table, pa.concat_tables([heads, others]), refs), facts
 
-    def _write_histograms(self) -> ObjectRef | None:
-        by_column: dict[int, dict[int, Any]] = {}
+    def _targets(self, histograms: dict[int, Histogram]) -> dict[int, Target]:
+        """The columns that a job reduces."""
+        found: dict[int, Target] = {}
+        for ordinal, (lists, sources) in self._lists.items():
+            algorithm = chosen(lists, self.options.algorithm, self.options.threshold)
+            if self.jobs is not None and algorithm != REDUCE and lists.values.any() and self.jobs.can(lists, sources):
+                number = int(np.where(lists.cut, np.maximum(lists.values, 0), lists.estimates).sum())
+                found[ordinal] = Target(lists.column, algorithm, number, histograms.get(ordinal))
+        return found
+
+    def _run(self, targets: dict[int, Target]) -> Result | None:
+        if self.jobs is None or not targets:
+            return None
+        return self.jobs.run({ordinal: self._lists[ordinal] for ordinal in targets}, targets)
+
+    def _reduced(self, ordinals: Collection[int]) -> tuple[pa.Table, dict[int, Listed], pa.Table, list[SummaryRef]]:
+        """The first algorithm: lists made here, what is known of all, the heads of those made elsewhere, and these."""
+        wanted = Wanted("frequencies")
+        columns = [self._lists[ordinal] for ordinal in ordinals]
+        for lists, sources in columns:
+            if lists.is_known:
+                wanted.add(lists.ordinal, sources, lists.floors)
+        parts = list(wanted.parts())
+        ordered = sorted((lists for lists, _ in columns), key=lambda one: one.ordinal)
+        if self.jobs is not None and sum(part.length for part in parts) > self.options.driver_bytes:
+            return self._apart(parts, ordered)
+        tables = [listed(part, self._read(part)) for part in parts]
+        rows = pa.concat_tables(tables) if tables else LISTED.empty_table()
+        return (*reduced(rows, ordered, self.options.top), TABLE_FREQUENCIES.empty_table(), [])
+
+    def _apart(
+        self, parts: list[Part], columns: list[Lists]
+    ) -> tuple[pa.Table, dict[int, Listed], pa.Table, list[SummaryRef]]:
+        assert self.jobs is not None  # noqa: S101 - the caller looked
+        ship(self.jobs.context)
+        found = reduce_apart(self.jobs.context, self.jobs.store, parts, columns, self.options.top)
+        if found.damaged is not None:
+            raise DamagedBlock(*found.damaged)
+        refs = [SummaryRef(ref, held) for ref, held in found.objects]
+        return TABLE_FREQUENCIES.empty_table(), found.listed, found.heads, refs
+
+    def _put(self, table: pa.Table, heads: pa.Table, others: Sequence[SummaryRef]) -> tuple[SummaryRef, ...]:
+        ordered, groups = objects.lists_layout(table, heads)
+        if not groups:
+            return ()
+        held = tuple(sorted(table["column"].unique().to_pylist()))
+        return (SummaryRef(self.store.put("table-frequencies", ordered, groups), held), *others)
+
+    def _histograms(self) -> dict[int, Histogram]:
+        by_column: dict[int, dict[int, Histogram]] = {}
         for part in self._wanted_bins.parts():
             for ordinal, place, one in bins.stored(part, self._read(part), self._files):
                 by_column.setdefault(ordinal, {})[place] = one
-        found = (
-            (
-                ordinal,
-                self._files[ordinal].column,
-                bins.of_table(self._files[ordinal], by_column[ordinal], self.options.bins),
-            )
+        merged = {
+            ordinal: bins.of_table(self._files[ordinal], by_column[ordinal], self.options.bins)
             for ordinal in sorted(by_column)
-        )
-        table = objects.histograms_table((o, column, one) for o, column, one in found if one is not None)
-        if not table.num_rows:
-            return None
-        return self.store.put("table-histograms", table, objects.even_groups(table.num_rows, objects.ROW_GROUPS))
+        }
+        return {ordinal: one for ordinal, one in merged.items() if one is not None}
 
     def _read(self, part: Part) -> pa.Table:
         try:

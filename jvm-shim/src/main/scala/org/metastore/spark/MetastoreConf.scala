@@ -71,6 +71,12 @@ object MetastoreConf extends Logging {
   val HistogramBins: Setting[Int] = whole("spark.metastore.histogram.bins", 1000, 2 to 10000, "bins of a histogram, 2..10000")
   val FrequenciesTop: Setting[Int] = whole("spark.metastore.frequencies.top", 1000, 1 to Int.MaxValue,
     "most frequent values kept per column and file when not complete")
+  val FrequenciesAlgorithm: Setting[String] = Setting("spark.metastore.frequencies.algorithm", "auto",
+    "how a table's frequencies are made of those of its files: auto and exact take reduce, duplicates or scatter by the " +
+      "number of values; exact, and duplicates or scatter where asked for, read those columns again of which some file " +
+      "does not keep all values", text => Some(text).filter(Set("auto", "exact", "reduce", "duplicates", "scatter")))
+  val FrequenciesThreshold: Setting[Int] = whole("spark.metastore.frequencies.threshold", 1000000, 0 to Int.MaxValue - 1,
+    "number of distinct (or repeated) values from which they are many")
   val RanksColumns: Setting[Seq[String]] = names("spark.metastore.ranks.columns", "", "columns that also get exact ranks")
   val DistributionColumns: Setting[Seq[String]] = names("spark.metastore.distribution.columns", "",
     "columns that also get the distribution of values over files")
@@ -84,7 +90,7 @@ object MetastoreConf extends Logging {
 
   /** All settings, in the order in which they are shown. */
   val all: Seq[Setting[_]] = Seq(Enabled, PruningEnabled, CboEnabled, PruneInsideWrites, HudiBypassSkipping, Store,
-    AnalyzeFormats, HistogramBins, FrequenciesTop, RanksColumns, DistributionColumns, Python, SnapshotsKeep, CacheSize,
+    AnalyzeFormats, HistogramBins, FrequenciesTop, FrequenciesAlgorithm, FrequenciesThreshold, RanksColumns, DistributionColumns, Python, SnapshotsKeep, CacheSize,
     PlanningTimeout)
 
   /** The settings of the session that runs the current thread's query. */

@@ -4,7 +4,7 @@ import java.util.Locale
 
 import org.apache.spark.sql.catalyst.expressions.{Cast, Expression, Literal, NamedArgumentExpression, RuntimeReplaceable, TimeZoneAwareExpression}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.{DataType, StringType}
+import org.apache.spark.sql.types.{DataType, IntegerType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 
 /** The values that one call gives to a function's arguments; an argument given as NULL counts as not given. */
@@ -18,6 +18,12 @@ final class Arguments(function: TableFunction, values: Map[String, Literal]) {
   def optional(name: String): Option[String] = value(name).map {
     case Literal(text: UTF8String, _) => text.toString
     case other => Arguments.cast(other, StringType).toString
+  }
+
+  /** The number of an argument, if given, which has to be positive. */
+  def positive(name: String): Option[Int] = value(name).map { literal =>
+    Option(Arguments.cast(literal, IntegerType)).map(_.asInstanceOf[Int]).filter(_ > 0)
+      .getOrElse(throw MetastoreException.invalidArgument(name, s"${literal.toString} is not a positive number"))
   }
 
   /** An argument as it was given. */

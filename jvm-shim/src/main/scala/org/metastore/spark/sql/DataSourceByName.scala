@@ -34,10 +34,12 @@ final class DataSourceByName(session: SparkSession) extends Rule[LogicalPlan] {
 
   private def answer(relation: DataSourceV2Relation): Option[LogicalPlan] = {
     val options = relation.options.asCaseSensitiveMap.asScala.map { case (k, v) => k.toLowerCase(Locale.ROOT) -> v }
-    for {
-      name <- options.get("path").orElse(options.get("table")).filterNot(isLocation)
-      view <- views.get(options.getOrElse("view", SummaryFunction.name).toLowerCase(Locale.ROOT))
-    } yield LocalRelation(relation.output, rows(view, name, relation.output))
+    val view = options.getOrElse("view", SummaryFunction.name).toLowerCase(Locale.ROOT)
+    options.get("path").orElse(options.get("table")).filterNot(isLocation).flatMap { name =>
+      if (DistributionViews.names(view))
+        Some(TableFunctions.readable(name)(DistributionViews.relation(session, view, name, relation.output)))
+      else views.get(view).map(function => LocalRelation(relation.output, rows(function, name, relation.output)))
+    }
   }
 
   private def rows(view: TableFunction, name: String, output: Seq[Attribute]): Seq[InternalRow] = {

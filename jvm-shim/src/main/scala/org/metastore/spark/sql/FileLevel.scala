@@ -1,6 +1,6 @@
 package org.metastore.spark.sql
 
-import org.metastore.spark.store.{Block, ColumnEntry, Snapshot, SummaryRow, TableFileRow}
+import org.metastore.spark.store.{Block, ColumnEntry, DataFileRow, Snapshot, SummaryRow, TableFileRow, ValueRow}
 
 /** One column in one data file, by the deepest of the blocks that know it. */
 final case class KnownColumn(file: TableFileRow, column: ColumnEntry, row: SummaryRow)
@@ -29,6 +29,22 @@ final class FileLevel(analyzed: AnalyzedTable, snapshot: Snapshot) {
     val order = of.map(_.path).zipWithIndex.toMap
     deepest.values.toSeq.sortBy(known => (order(known.file.path), position(known.column.key)))
   }
+
+  /** The most frequent value of each column of a data file, by the column's key. */
+  def tops(of: TableFileRow): Map[String, ValueRow] = blocks.foldLeft(Map.empty[String, ValueRow]) { (found, block) =>
+    val listed = analyzed.store.dataFiles(block).find(file => file.path == of.path && file.size == of.size).flatMap(_.frequencies)
+    found ++ listed.fold(Map.empty[String, ValueRow]) { detail =>
+      analyzed.store.tops(detail.ref, Some(detail.file)).map { case (column, top) => block.columns(column).key -> top }
+    }
+  }
+
+  /** The row of `files` of the deepest block that knows a column of a data file, and the column's ordinal there. */
+  def details(of: TableFileRow, key: String): Option[(DataFileRow, Int)] =
+    blocks.reverseIterator.flatMap { block =>
+      val ordinal = block.columns.indexWhere(_.key == key)
+      if (ordinal < 0) None
+      else analyzed.store.dataFiles(block).find(file => file.path == of.path && file.size == of.size).map(_ -> ordinal)
+    }.take(1).toList.headOption
 
   /** How many columns of each file, by path, are known. */
   def columnCounts(of: Seq[TableFileRow]): Map[String, Int] = {

@@ -25,8 +25,8 @@ final class MetastoreException(val code: String, text: String, facts: Map[String
 /** The error class list. */
 object MetastoreException {
 
-  def noStatistics(table: String, detail: String = ""): MetastoreException = {
-    val command = s"ANALYZE TABLE $table COMPUTE STATISTICS FOR ALL COLUMNS"
+  def noStatistics(table: String, detail: String = "", columns: String = "ALL COLUMNS"): MetastoreException = {
+    val command = s"ANALYZE TABLE $table COMPUTE STATISTICS FOR $columns"
     new MetastoreException("METASTORE_NO_STATISTICS", s"$table has no statistics$detail. Run: $command",
       Map("table" -> table, "command" -> command))
   }

@@ -16,7 +16,7 @@ import org.metastore.spark.store.StoreException
 object TableFunctions {
 
   /** In the order in which `metastore.help()` lists them. */
-  val all: Seq[TableFunction] = Seq(SummaryFunction, FilesFunction, ColumnsFunction, ExplainFunction, SnapshotsFunction,
+  val all: Seq[TableFunction] = Seq(SummaryFunction, FrequenciesFunction, HistogramFunction, QuantilesFunction, FilesFunction, ColumnsFunction, ExplainFunction, SnapshotsFunction,
     TablesFunction, SettingsFunction, HelpFunction, VersionFunction)
 
   val names: Set[String] = all.map(_.name).toSet

@@ -61,6 +61,24 @@ private[store] final class HadoopStatisticsStore(folder: Path, conf: Configurati
 
   override def sketches(ref: ObjectRef): IndexedSeq[SketchRow] = rowReader.rows(ref)(RowsOfObjects.sketch)
 
+  override def values(ref: ObjectRef, column: Int, file: Option[Int], few: Boolean): IndexedSeq[ValueRow] =
+    rowReader.rows(ref, footer => groupsOf(Some(Set(column)))(footer).filter(_ == 0 || !few)) { row =>
+      if (isOf(row, column, file)) RowsOfObjects.value(row) else None
+    }
+
+  override def tops(ref: ObjectRef, file: Option[Int]): Map[Int, ValueRow] =
+    rowReader.rows(ref, _ => Seq(0)) { row =>
+      if (file.forall(row.int("file").contains)) RowsOfObjects.value(row).map(row.int("column").get -> _) else None
+    }.reverse.toMap
+
+  override def histogram(ref: ObjectRef, column: Int, file: Option[Int]): Option[HistogramRow] =
+    rowReader.rows(ref, groupsOf(Some(Set(column)))) { row =>
+      if (isOf(row, column, file)) Some(RowsOfObjects.histogram(row)) else None
+    }.headOption
+
+  private def isOf(row: ObjectRow, column: Int, file: Option[Int]): Boolean =
+    row.int("column").contains(column) && file.forall(row.int("file").contains)
+
   private def wanted(row: ObjectRow, columns: Option[Set[Int]], files: Option[Set[Int]]): Option[SummaryRow] = {
     val taken = columns.forall(set => row.int("column").exists(set)) && files.forall(set => row.int("file").exists(set))
     if (taken) Some(RowsOfObjects.summary(row)) else None

@@ -40,7 +40,7 @@ object Encoding {
 final case class ColumnEntry(
     key: String, path: Seq[String], dataType: String, encoding: Option[Encoding], collation: Option[String])
 
-/** A `summary` object of a block and the ordinals of the block's columns that it holds. */
+/** An object and the ordinals of the columns that it holds, of its block or snapshot. */
 final case class SummaryRef(ref: ObjectRef, columns: Seq[Int])
 
 /**
@@ -61,11 +61,13 @@ final case class TableIdentity(format: String, uuid: String, location: String, n
  * @param files        data files of the snapshot that blocks cover, of `filesTotal`
  * @param rows         live rows; `physicalRows` counts deleted rows too
  * @param analyzedAt   ISO 8601 in UTC
+ * @param frequencies  objects with the columns' most frequent values; the first has the ten of every column
  */
 final case class Snapshot(
     id: String, analyzedAt: String, computed: String, exact: Boolean, columns: IndexedSeq[ColumnEntry],
     files: Long, filesTotal: Long, rows: Long, physicalRows: Long, sizeBytes: Long, liveSizeBytes: Long,
-    tableFiles: ObjectRef, summary: Option[ObjectRef], sketches: Option[ObjectRef])
+    tableFiles: ObjectRef, summary: Option[ObjectRef], sketches: Option[ObjectRef], frequencies: Seq[SummaryRef] = Nil,
+    histograms: Option[ObjectRef] = None)
 
 /**
  * The whole state of a table's statistics (docs/format.md, "Manifest").

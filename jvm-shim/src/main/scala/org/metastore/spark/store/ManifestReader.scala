@@ -89,12 +89,14 @@ private final class ManifestReader(name: String) {
 
   private def block(node: JsonNode, schemas: Schemas): Block = {
     val columns = columnsOf(node, schemas)
-    val summary = array(node, "summary").map { entry =>
-      val ordinals = array(entry, "columns").map(_.asInt(-1))
-      if (!ordinals.forall(columns.indices.contains)) damaged("a summary names a column that its block does not have")
-      SummaryRef(objectRef(entry, "summary"), ordinals)
-    }
+    val summary = array(node, "summary").map(withColumns(_, "summary", columns))
     Block(text(node, "id"), text(node, "computed"), columns, objectRef(child(node, "files"), "files"), summary)
+  }
+
+  private def withColumns(node: JsonNode, kind: String, columns: IndexedSeq[ColumnEntry]): SummaryRef = {
+    val ordinals = array(node, "columns").map(_.asInt(-1))
+    if (!ordinals.forall(columns.indices.contains)) damaged(s"a $kind names a column that is not there")
+    SummaryRef(objectRef(node, kind), ordinals)
   }
 
   /** The columns of a block or snapshot: an index into the manifest's schemas, or the list itself. */
@@ -122,12 +124,19 @@ private final class ManifestReader(name: String) {
       optional(node, "collation").map(_.asText))
   }
 
-  private def snapshot(node: JsonNode, schemas: Schemas): Snapshot = Snapshot(
+  private def snapshot(node: JsonNode, schemas: Schemas): Snapshot = {
+    val columns = columnsOf(node, schemas)
+    val lists = optional(node, "frequencies").fold(IndexedSeq.empty[JsonNode])(_ => array(node, "frequencies"))
+    snapshot(node, columns, lists.map(withColumns(_, "table-frequencies", columns)))
+  }
+
+  private def snapshot(node: JsonNode, columns: IndexedSeq[ColumnEntry], lists: Seq[SummaryRef]): Snapshot = Snapshot(
     text(node, "id"), text(node, "analyzed_at"), text(node, "computed"), child(node, "exact").asBoolean(false),
-    columnsOf(node, schemas), long(node, "files"), long(node, "files_total"), long(node, "rows"),
+    columns, long(node, "files"), long(node, "files_total"), long(node, "rows"),
     long(node, "physical_rows"), long(node, "size_bytes"), long(node, "live_size_bytes"),
     objectRef(child(node, "table_files"), "table-files"), optional(node, "summary").map(objectRef(_, "table-summary")),
-    optional(node, "sketches").map(objectRef(_, "table-sketches")))
+    optional(node, "sketches").map(objectRef(_, "table-sketches")), lists,
+    optional(node, "histograms").map(objectRef(_, "table-histograms")))
 
   private def objectRef(node: JsonNode, kind: String): ObjectRef = {
     val ref = ObjectRef(

@@ -9,16 +9,26 @@ private[store] object RowsOfObjects {
     row.int("file").get, row.text("path").get, row.long("size").get, row.long("modified"), row.long("rows"),
     row.map("partition")(entry => if (entry.getFieldRepetitionCount(1) == 0) None else Some(entry.getString(1, 0)))
       .collect { case (name, Some(value)) => name -> value },
-    sketches(row), row.int("sketches_file"))
+    detail(row, "sketches"), row.int("sketches_file"), withFile(row, "frequencies"), withFile(row, "histograms"))
 
-  private def sketches(row: ObjectRow): Option[ObjectRef] = row.text("sketches_name").map { name =>
+  private def detail(row: ObjectRow, kind: String): Option[ObjectRef] = row.text(s"${kind}_name").map { name =>
     val ref = ObjectRef(
-      name, row.long("sketches_length").get, row.text("sketches_sha256").get, rows = 0,
-      row.long("sketches_footer_length").orElse(row.int("sketches_footer_length").map(_.toLong)).get.toInt,
-      row.text("sketches_footer_sha256").get)
-    ManifestReader.refuseName(ref, "sketches")
+      name, row.long(s"${kind}_length").get, row.text(s"${kind}_sha256").get, rows = 0,
+      row.long(s"${kind}_footer_length").orElse(row.int(s"${kind}_footer_length").map(_.toLong)).get.toInt,
+      row.text(s"${kind}_footer_sha256").get)
+    ManifestReader.refuseName(ref, kind)
     ref
   }
+
+  private def withFile(row: ObjectRow, kind: String): Option[DetailRef] =
+    detail(row, kind).flatMap(ref => row.int(s"${kind}_file").map(DetailRef(ref, _)))
+
+  def value(row: ObjectRow): Option[ValueRow] =
+    row.long("value_long").orElse[Any](row.double("value_double")).orElse(row.bytes("value_binary"))
+      .map(ValueRow(_, row.long("frequency").getOrElse(0), row.long("error").getOrElse(0)))
+
+  def histogram(row: ObjectRow): HistogramRow = HistogramRow(
+    row.text("kind").getOrElse(""), typed(row, "edges"), row.list("counts")(_.getLong(0, 0)), row.list("distincts")(_.getLong(0, 0)))
 
   def tableFile(row: ObjectRow): TableFileRow = TableFileRow(
     row.text("block"), row.int("file"), row.text("path").get, row.long("size").get, row.long("rows"), row.text("deletes"),
@@ -49,7 +59,7 @@ private[store] object RowsOfObjects {
     uncompressedBytes = row.long("uncompressed_bytes"),
     frequencies = row.text("frequencies"),
     frequenciesFloor = row.long("frequencies_floor"),
-    percentiles = percentiles(row),
+    percentiles = typed(row, "percentiles"),
     extra = row.map("extra")(entry => entry.getBinary(1, 0).getBytes),
     files = row.int("files").getOrElse(1),
     singles = row.long("singles"),
@@ -58,8 +68,8 @@ private[store] object RowsOfObjects {
   private def bound(row: ObjectRow, side: String): Option[Any] =
     row.long(s"${side}_long").orElse[Any](row.double(s"${side}_double")).orElse(row.bytes(s"${side}_binary"))
 
-  private def percentiles(row: ObjectRow): IndexedSeq[Any] = {
-    def of(encoding: String)(item: Group => Any): IndexedSeq[Any] = row.list(s"percentiles_$encoding")(item)
+  private def typed(row: ObjectRow, field: String): IndexedSeq[Any] = {
+    def of(encoding: String)(item: Group => Any): IndexedSeq[Any] = row.list(s"${field}_$encoding")(item)
     Seq(
       of("long")(_.getLong(0, 0)), of("double")(_.getDouble(0, 0)), of("binary")(_.getBinary(0, 0).getBytes))
       .find(_.nonEmpty).getOrElse(IndexedSeq.empty)

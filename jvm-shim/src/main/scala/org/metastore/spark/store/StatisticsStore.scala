@@ -53,6 +53,20 @@ trait StatisticsStore {
    */
   def summary(block: Block, columns: Option[Set[Int]], files: Option[Set[Int]]): IndexedSeq[SummaryRow]
 
+  /**
+   * Values of a column in a `frequencies` or `table-frequencies` object, most frequent first.
+   *
+   * @param file ordinal of a data file in the object; `None` at table level
+   * @param few  only those in the first row group, which holds the ten most frequent
+   */
+  def values(ref: ObjectRef, column: Int, file: Option[Int], few: Boolean): IndexedSeq[ValueRow]
+
+  /** The most frequent value of every column in a `frequencies` or `table-frequencies` object. */
+  def tops(ref: ObjectRef, file: Option[Int]): Map[Int, ValueRow]
+
+  /** The histogram of a column in a `histograms` or `table-histograms` object. */
+  def histogram(ref: ObjectRef, column: Int, file: Option[Int]): Option[HistogramRow]
+
   /** Sketches in a detail object of data files. */
   def sketches(ref: ObjectRef): IndexedSeq[SketchRow]
 }

@@ -3,7 +3,17 @@ package org.metastore.spark.store
 /** A row of `files`: a data file of a block. Column names as in docs/format.md. */
 final case class DataFileRow(
     file: Int, path: String, size: Long, modified: Option[Long], rows: Option[Long], partition: Map[String, String],
-    sketches: Option[ObjectRef], sketchesFile: Option[Int])
+    sketches: Option[ObjectRef], sketchesFile: Option[Int], frequencies: Option[DetailRef] = None,
+    histograms: Option[DetailRef] = None)
+
+/** A detail object and a data file's ordinal in it. */
+final case class DetailRef(ref: ObjectRef, file: Int)
+
+/** A value of a column and how often it occurs; with `error` rows more, at most. In the column's encoding, as in [[SummaryRow]]. */
+final case class ValueRow(value: Any, frequency: Long, error: Long)
+
+/** A histogram as it is stored. Lists are empty where null. */
+final case class HistogramRow(kind: String, edges: IndexedSeq[Any], counts: IndexedSeq[Long], distincts: IndexedSeq[Long])
 
 /** A row of `table-files`: a live data file of a snapshot. `deletedRows = None`: unknown. */
 final case class TableFileRow(

@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.sql._
-import org.metastore.spark.store.{Snapshot, SummaryRow}
+import org.metastore.spark.store.{Snapshot, SummaryRow, ValueRow}
 import org.metastore.spark.tables.Leaf
 
 /** `metastore.summary(table [, file] [, at])`: one row a column, of the table or of one of its data files. */
@@ -35,11 +35,13 @@ object SummaryFunction extends TypedFunction {
   private def ofTable(analyzed: AnalyzedTable, snapshot: Snapshot, leaves: Seq[Leaf]): Seq[(InternalRow, Option[SummaryRow])] = {
     val byKey = analyzed.store.tableSummary(snapshot).map(row => snapshot.columns(row.column).key -> row).toMap
     val written = snapshot.columns.map(column => column.key -> column.dataType).toMap
+    val tops = snapshot.frequencies.headOption.fold(Map.empty[Int, ValueRow])(lists => analyzed.store.tops(lists.ref, None))
+      .map { case (column, top) => snapshot.columns(column).key -> top }
     leaves.map { leaf =>
       val row = byKey.get(leaf.key).filter(_.files > 0)
       val isWhole = snapshot.exact && row.fold(snapshot.filesTotal == 0)(_.files == snapshot.filesTotal)
       val origins = Seq(row.fold(0L)(_.files.toLong), snapshot.filesTotal) ++ origin(analyzed, snapshot)
-      answer(leaf, row, written.getOrElse(leaf.key, ""), snapshot.rows, isWhole, origins) -> row
+      answer(leaf, row, written.getOrElse(leaf.key, ""), snapshot.rows, isWhole, origins, tops.get(leaf.key)) -> row
     }
   }
 
@@ -48,19 +50,22 @@ object SummaryFunction extends TypedFunction {
     val file = files.find(path)
     val known = files.columns(Seq(file), leaves.map(_.key)).map(known => known.column.key -> known).toMap
     if (known.isEmpty) throw MetastoreException.noStatistics(analyzed.name, s" of the data file $path")
+    val tops = files.tops(file)
     leaves.map { leaf =>
       val found = known.get(leaf.key)
       val deleted = file.deletedRows.filter(_ > 0).isDefined || file.deletes.isDefined
       val live = file.rows.map(_ - file.deletedRows.getOrElse(0L))
       val origins = Seq(found.fold(0L)(_ => 1L), 1L) ++ origin(analyzed, snapshot)
-      answer(leaf, found.map(_.row), found.fold("")(_.column.dataType), live, !deleted && found.isDefined, origins) -> found.map(_.row)
+      answer(leaf, found.map(_.row), found.fold("")(_.column.dataType), live, !deleted && found.isDefined, origins,
+        tops.get(leaf.key)) -> found.map(_.row)
     }
   }
 
   private def origin(analyzed: AnalyzedTable, snapshot: Snapshot): Seq[Any] =
     Seq(snapshot.id, analyzed.isCurrent(snapshot), Rendering.timestamp(snapshot.analyzedAt))
 
-  private def answer(leaf: Leaf, known: Option[SummaryRow], written: String, count: Any, exact: Boolean, origin: Seq[Any]): InternalRow = {
+  private def answer(leaf: Leaf, known: Option[SummaryRow], written: String, count: Any, exact: Boolean, origin: Seq[Any],
+      top: Option[ValueRow]): InternalRow = {
     val text = Rendering.of(written, leaf.dataType)
     def percentile(p: Int) = text.value(known.flatMap(_.percentiles.lift(p)))
     val bounds = Seq(
@@ -69,7 +74,8 @@ object SummaryFunction extends TypedFunction {
     val isExact = exact && known.forall(row => row.nulls.isDefined && (row.lo.isEmpty || row.loExact) && (row.hi.isEmpty || row.hiExact))
     Answer.row(Seq(leaf.name, leaf.dataType.simpleString) ++ bounds ++ Seq(
       known.flatMap(_.distinct), known.flatMap(_.mean), known.flatMap(deviation), percentile(25), percentile(50), percentile(75),
-      count, nullShare, known.flatMap(_.nulls), known.flatMap(_.nans), known.flatMap(_.avgLen), known.flatMap(_.maxLen), None, None,
+      count, nullShare, known.flatMap(_.nulls), known.flatMap(_.nans), known.flatMap(_.avgLen), known.flatMap(_.maxLen),
+      text.value(top.map(_.value)), top.map(_.frequency),
       known.flatMap(_.compressedBytes), isExact, known.flatMap(_.distinctError)) ++ origin ++
       Seq(known.map(row => UserDefined.texts(row.extra))): _*)
   }

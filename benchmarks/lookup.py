@@ -1,0 +1,109 @@
+"""One column's summary, ten most frequent values and histogram of a table with 1,000 columns, from the store alone.
+
+Each look-up opens the object anew: footer and row group are read and verified; the manifest is read once, as by a
+program that keeps the table open. `--cold` opens the table for every look-up, its manifest included.
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import tempfile
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+from common import median, report, seconds
+
+import metastore
+from metastore._analyze.table.objects import HISTOGRAM_GROUPS, even_groups, lists_layout
+from metastore._format.columns import Column
+from metastore._format.manifest import Manifest, Snapshot, SummaryRef, TableIdentity
+from metastore._format.schemas import TABLE_FILES, TABLE_FREQUENCIES, TABLE_HISTOGRAMS, TABLE_SUMMARY
+from metastore._store import Store
+
+COLUMNS, VALUES, BINS, LOOK_UPS, TARGET = 1_000, 1_000, 1_000, 200, 0.005
+ENCODINGS = ("long", "double", "binary")
+
+
+def columns() -> tuple[Column, ...]:
+    """A third of each encoding."""
+    kinds = {"long": "bigint", "double": "double", "binary": "string"}
+    names = (ENCODINGS[i % 3] for i in range(COLUMNS))
+    return tuple(Column(str(i), (f"column_{i}",), kinds[name], name) for i, name in enumerate(names))
+
+
+def values(column: Column, number: int, seed: int) -> list[object]:
+    """Ascending values as they are stored."""
+    drawn = np.unique(np.random.default_rng(seed).integers(0, 1 << 40, number + 10))[:number]
+    if column.encoding == "long":
+        return drawn.tolist()
+    return (drawn / 7).tolist() if column.encoding == "double" else [f"customer {v:013d}".encode() for v in drawn]
+
+
+def table(schema: pa.Schema, rows: list[dict[str, object]]) -> pa.Table:
+    """Rows of an object."""
+    return pa.table([pa.array([row.get(kind.name) for row in rows], kind.type) for kind in schema], schema=schema)
+
+
+def write(folder: Path) -> int:
+    """Writes the table level of such a table; returns its bytes."""
+    store, found = Store.open(str(folder), writable=True), columns()
+    identity = TableIdentity("iceberg", "00000000-0000-4000-8000-000000000001", "/w/t", "db.t")
+    summary, lists, bars = [], [], []
+    for place, column in enumerate(found):
+        listed, edges = values(column, VALUES, place), values(column, BINS + 1, place)
+        name = str(column.encoding)
+        facts = {"rows": 10**6, "nulls": 0, "nans": 0, "files": 8, "frequencies": "complete", "distinct": VALUES}
+        ends = {f"lo_{name}": edges[0], f"hi_{name}": edges[-1], "lo_exact": True, "hi_exact": True}
+        summary.append({"column": place, **facts, **ends, f"percentiles_{name}": edges[:101]})
+        lists += [{"column": place, f"value_{name}": v, "frequency": VALUES - i} for i, v in enumerate(listed)]
+        counts = [1000] * BINS
+        bars.append(
+            {"column": place, "kind": "equi_height", f"edges_{name}": edges, "counts": counts, "distincts": counts}
+        )
+    ordered, groups = lists_layout(table(TABLE_FREQUENCIES, lists), TABLE_FREQUENCIES.empty_table())
+    groups_of_bars = even_groups(COLUMNS, HISTOGRAM_GROUPS)
+    put = {
+        "summary": store.put("table-summary", table(TABLE_SUMMARY, summary), even_groups(COLUMNS, 16)),
+        "histograms": store.put("table-histograms", table(TABLE_HISTOGRAMS, bars), groups_of_bars),
+        "table_files": store.put("table-files", TABLE_FILES.empty_table(), []),
+    }
+    whole = SummaryRef(store.put("table-frequencies", ordered, groups), tuple(range(COLUMNS)))
+    facts = {"exact": True, "files": 8, "files_total": 8, "rows": 10**6, "physical_rows": 10**6}
+    snapshot = Snapshot(
+        "1", "2026-01-31T12:00:00Z", "full", columns=found, size_bytes=1, live_size_bytes=1, frequencies=(whole,),
+        **facts, **put,
+    )  # fmt: skip
+    store.commit(identity, lambda _: Manifest(identity, (), (snapshot,)))
+    return sum(path.stat().st_size for path in folder.rglob("*.parquet"))
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--cold", action="store_true", help="open the table for every look-up")
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch:
+        folder = Path(scratch)
+        size, chosen = write(folder), random.Random(1)  # noqa: S311 - which columns are asked about
+        kept = metastore.open(str(folder))
+        opened = (lambda: metastore.open(str(folder))) if options.cold else (lambda: kept)
+        asked = {
+            "summary": lambda name: opened()._details(name, None, opened()._at(None)),  # noqa: SLF001 - one row of it
+            "ten most frequent": lambda name: opened().frequencies(name, 10),
+            "histogram, 20 bins": lambda name: opened().histogram(name, 20),
+            "histogram, all bins": lambda name: opened().histogram(name),
+            "all values": lambda name: opened().frequencies(name),
+        }
+        rows = []
+        for what, ask in asked.items():
+            ask("column_0")
+            names = [f"column_{chosen.randrange(COLUMNS)}" for _ in range(LOOK_UPS)]
+            times = [seconds(lambda name=name, ask=ask: ask(name)) for name in names]
+            rows.append({"what": what, "seconds": median(times), "max": max(times), "target": TARGET})
+    report("lookup_cold" if options.cold else "lookup", rows, store_bytes=size)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,172 @@
+package org.metastore.spark.sql
+
+import org.apache.spark.sql.SparkSession
+
+import org.metastore.spark.store.{DetailRef, HistogramRow, ObjectRef, Snapshot, SummaryRow, ValueRow}
+import org.metastore.spark.tables.Leaf
+
+/**
+ * What is kept of one column of a table, or of one of its data files, beside its summary.
+ *
+ * @param leaf    the column
+ * @param written the type under which its statistics were written
+ * @param row     its summary
+ * @param isWhole whether it describes the live rows and nothing else
+ * @param ordinal the column in the objects
+ * @param file    the data file in them; `None` at table level
+ * @param heads   the object with its ten most frequent values in front
+ * @param lists   the objects with all values that are kept
+ */
+final class ColumnDetails private (
+    analyzed: AnalyzedTable, val leaf: Leaf, written: String, val row: SummaryRow, val isWhole: Boolean, ordinal: Int,
+    file: Option[Int], heads: Option[ObjectRef], lists: Seq[ObjectRef], bars: Option[ObjectRef]) {
+
+  val text: Rendering = Rendering.of(written, leaf.dataType)
+
+  /** Values, null excluded; `None` where not known. */
+  val values: Option[Long] = row.nulls.filter(_ => row.rows >= 0).map(row.rows - _)
+
+  /** Whether values are kept. */
+  def isListed: Boolean = row.frequencies.exists(_ != "none")
+
+  /** The most frequent values; raises METASTORE_NO_STATISTICS where none were kept. */
+  def frequent(top: Option[Int]): Seq[ValueRow] = {
+    if (!isListed) throw missing("frequencies")
+    val few = top.exists(_ <= ColumnDetails.Heads)
+    val found = (if (few) heads.toSeq else lists).map(analyzed.store.values(_, ordinal, file, few))
+    val ordered = if (found.size > 1) found.flatten.sortBy(-_.frequency) else found.flatten
+    top.fold(ordered)(ordered.take)
+  }
+
+  /** The histogram, none where the column has no value; raises METASTORE_NO_STATISTICS where none was kept. */
+  def histogram: Option[Bins] = {
+    val found = bins
+    if (found.isEmpty && !number.contains(0L)) throw missing("histogram")
+    found
+  }
+
+  /** The histogram, if one was kept. */
+  def bins: Option[Bins] =
+    bars.flatMap(analyzed.store.histogram(_, ordinal, file)).flatMap(Bins.of(_, row, number.getOrElse(0L)))
+
+  private val number: Option[Long] = values.map(_ - row.nans.getOrElse(0L))
+
+  private def missing(kind: String) = MetastoreException.noStatistics(
+    analyzed.name, s" of this kind ($kind) for the column ${leaf.name}", s"COLUMNS ${leaf.name}")
+}
+
+object ColumnDetails {
+  private val Heads = 10
+
+  /** The details of all columns of a table that have any. */
+  def all(session: SparkSession, table: String): Seq[ColumnDetails] = {
+    val analyzed = AnalyzedTable.of(session, table)
+    val current = analyzed.table.current
+    val snapshot = analyzed.analyzedColumns(current)
+    val rows = analyzed.store.tableSummary(snapshot).filter(_.files > 0).map(row => snapshot.columns(row.column).key -> row).toMap
+    for {
+      leaf <- analyzed.table.leaves(current)
+      row <- rows.get(leaf.key)
+      if snapshot.columns(row.column).encoding.isDefined
+    } yield ofTable(analyzed, snapshot, leaf, row)
+  }
+
+  private def ofTable(analyzed: AnalyzedTable, snapshot: Snapshot, leaf: Leaf, row: SummaryRow): ColumnDetails = {
+    val lists = snapshot.frequencies.filter(_.columns.contains(row.column)).map(_.ref)
+    new ColumnDetails(
+      analyzed, leaf, snapshot.columns(row.column).dataType, row, snapshot.exact && row.files == snapshot.filesTotal, row.column, None,
+      snapshot.frequencies.headOption.map(_.ref), lists, snapshot.histograms)
+  }
+
+  /** The details of the arguments `table`, `column`, `file` and `at` of a call. */
+  def of(session: SparkSession, call: Arguments): ColumnDetails = {
+    val analyzed = AnalyzedTable.of(session, call.text("table"))
+    val asked = analyzed.asked(call.value("at"))
+    val snapshot = analyzed.analyzedColumns(asked)
+    val leaf = analyzed.leaf(session, call.text("column"), analyzed.table.leaves(asked))
+    val ordinal = snapshot.columns.indexWhere(_.key == leaf.key)
+    if (snapshot.columns.lift(ordinal).exists(_.encoding.isEmpty))
+      throw MetastoreException.invalidArgument("column", s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
+    def missing = MetastoreException.noStatistics(analyzed.name, s" of the column ${leaf.name}", s"COLUMNS ${leaf.name}")
+    call.optional("file") match {
+      case None =>
+        val row = analyzed.store.tableSummary(snapshot).find(_.column == ordinal).filter(_.files > 0).getOrElse(throw missing)
+        ofTable(analyzed, snapshot, leaf, row)
+      case Some(path) =>
+        val files = new FileLevel(analyzed, snapshot)
+        val file = files.find(path)
+        val known = files.columns(Seq(file), Seq(leaf.key)).headOption.getOrElse(throw missing)
+        val (listed, at) = files.details(file, leaf.key).getOrElse(throw missing)
+        // Both kinds of one file were written together: its place is the same in both.
+        val place = listed.frequencies.orElse(listed.histograms).map(_.file)
+        def inPlace(ref: Option[DetailRef]): Option[ObjectRef] = ref.filter(r => place.contains(r.file)).map(_.ref)
+        new ColumnDetails(
+          analyzed, leaf, known.column.dataType, known.row, file.deletes.isEmpty && !file.deletedRows.exists(_ > 0), at,
+          place, inPlace(listed.frequencies), inPlace(listed.frequencies).toSeq, inPlace(listed.histograms))
+    }
+  }
+}
+
+/**
+ * The bins of a histogram: bin i holds `counts(i)` values from `edges(i)` to `edges(i + 1)`.
+ *
+ * @param distincts empty where not known
+ * @param single    every bin holds its upper edge alone
+ */
+final case class Bins(kind: String, edges: IndexedSeq[Any], counts: IndexedSeq[Long], distincts: IndexedSeq[Long], single: Boolean) {
+
+  val number: Long = counts.sum
+
+  /** The same with fewer bins, each made of neighbours. */
+  def coarser(bins: Int): Bins =
+    if (bins >= counts.length) this
+    else {
+      val starts = (if (kind == Bins.EquiHeight) byRank(bins) else (0 to bins).map(i => (i.toLong * counts.length / bins).toInt)).distinct
+      val spans = starts.zip(starts.tail)
+      def joined(of: IndexedSeq[Long]) = if (of.isEmpty) of else spans.map { case (from, until) => of.slice(from, until).sum }
+      Bins(kind, starts.map(edges), joined(counts), joined(distincts), single = false)
+    }
+
+  /** The value of a rank, numbers taken to be spread evenly over their bin. */
+  def at(rank: Long): Any = {
+    val ends = counts.scanLeft(0L)(_ + _).tail
+    val place = ends.indexWhere(_ >= rank)
+    val share = (rank - (ends(place) - counts(place))).toDouble / counts(place)
+    (edges(place), edges(place + 1)) match {
+      case (_, hi) if single || rank == ends(place) => hi
+      case (lo: Long, hi: Long) => (BigDecimal(lo) + (BigDecimal(hi) - BigDecimal(lo)) * share)
+        .setScale(0, BigDecimal.RoundingMode.HALF_EVEN).toLong
+      case (lo: Double, hi: Double) => if ((hi - lo).isInfinite || (hi - lo).isNaN) hi else lo + (hi - lo) * share
+      case (_, hi) => hi
+    }
+  }
+
+  private def byRank(bins: Int): IndexedSeq[Int] = {
+    val sums = counts.scanLeft(0L)(_ + _)
+    (0 until bins).map(i => sums.indexWhere(_ >= BigInt(i) * number / bins)) :+ counts.length
+  }
+}
+
+object Bins {
+  val EquiHeight = "equi_height"
+
+  /** The bins of a stored histogram of `number` values, with what the format leaves out. */
+  def of(stored: HistogramRow, row: SummaryRow, number: Long): Option[Bins] = {
+    val edges = if (stored.edges.nonEmpty) stored.edges else equalWidths(row, stored.counts.length)
+    if (edges.length < 2) None
+    else {
+      val bins = edges.length - 1
+      val implied = (0 to bins).map(i => (BigInt(i) * number / bins).toLong)
+      val counts = if (stored.counts.nonEmpty) stored.counts else implied.zip(implied.tail).map { case (from, to) => to - from }
+      val single = stored.kind == EquiHeight && stored.counts.nonEmpty && stored.distincts.nonEmpty && stored.distincts.forall(_ == 1)
+      Some(Bins(stored.kind, edges, counts, stored.distincts, single))
+    }
+  }
+
+  private def equalWidths(row: SummaryRow, bins: Int): IndexedSeq[Any] = (row.lo, row.hi) match {
+    case (Some(lo: Long), Some(hi: Long)) if bins > 0 => (0 to bins).map(i => (BigInt(lo) + (BigInt(hi) - lo) * i / bins).toLong)
+    case (Some(lo: Double), Some(hi: Double)) if bins > 0 =>
+      (0 to bins).map(i => if (i == 0) lo else if (i == bins) hi else lo + (hi / bins - lo / bins) * i)
+    case _ => IndexedSeq.empty
+  }
+}

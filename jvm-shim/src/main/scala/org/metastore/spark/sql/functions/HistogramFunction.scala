@@ -1,0 +1,26 @@
+package org.metastore.spark.sql.functions
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.types.StructType
+
+import org.metastore.spark.sql._
+
+/** `metastore.histogram(table, column [, bins] [, file] [, at])`: one row a bin. */
+object HistogramFunction extends TableFunction {
+  override val name = "histogram"
+  override val arguments: Seq[Argument] = Seq(
+    Argument("table", required = true), Argument("column", required = true), Argument("bins", required = false),
+    Argument("file", required = false), Argument("at", required = false))
+  override val schema: StructType = StructType.fromDDL("bin BIGINT, lo STRING, hi STRING, count BIGINT, distinct BIGINT")
+  override val meaning = "How the values of a column are distributed, in bins of about equally many; at most as many bins as are kept"
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
+    val wanted = call.positive("bins")
+    val column = ColumnDetails.of(session, call)
+    column.histogram.toSeq.map(bins => wanted.fold(bins)(bins.coarser)).flatMap { bins =>
+      val edges = bins.edges.map(edge => column.text.value(Some(edge)))
+      bins.counts.indices.map(i => Answer.row(i.toLong, edges(i), edges(i + 1), bins.counts(i), bins.distincts.lift(i)))
+    }
+  }
+}

@@ -1,0 +1,51 @@
+package org.metastore.spark.sql.functions
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Literal
+import org.apache.spark.sql.catalyst.util.ArrayData
+import org.apache.spark.sql.types.{ArrayType, DoubleType, StringType, StructType}
+
+import org.metastore.spark.sql._
+
+/** `metastore.quantiles(table, column [, probabilities] [, at])`: one row a probability. */
+object QuantilesFunction extends TableFunction {
+  override val name = "quantiles"
+  override val arguments: Seq[Argument] = Seq(
+    Argument("table", required = true), Argument("column", required = true), Argument("probabilities", required = false),
+    Argument("at", required = false))
+  override val schema: StructType = StructType.fromDDL("probability DOUBLE, value STRING, exact BOOLEAN")
+  override val meaning = "The values that these shares of a column's values do not exceed ('0.25,0.5' or array(0.25, 0.5)), " +
+    "from its histogram; exact where they are"
+
+  private val Usual = Seq(0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
+    val wanted = call.value("probabilities").fold(Usual)(probabilities)
+    val column = ColumnDetails.of(session, call)
+    column.histogram.toSeq.flatMap(bins => wanted.map(quantile(column, bins, _)))
+  }
+
+  private def quantile(column: ColumnDetails, bins: Bins, probability: Double): InternalRow = {
+    val rank = math.max(1L, math.ceil(probability * bins.number).toLong)
+    val bound =
+      if (!column.isWhole) None
+      else if (rank == 1) column.row.lo.filter(_ => column.row.loExact)
+      else if (rank == bins.number) column.row.hi.filter(_ => column.row.hiExact)
+      else None
+    Answer.row(probability, column.text.value(bound.orElse(Some(bins.at(rank)))), bound.isDefined)
+  }
+
+  private def probabilities(asked: Literal): Seq[Double] = {
+    def number(value: Any): Option[Double] = Option(value).map(_.asInstanceOf[Double]).filter(p => p >= 0 && p <= 1)
+    val found = asked.dataType match {
+      case ArrayType(element, _) =>
+        asked.value.asInstanceOf[ArrayData].toSeq[Any](element).map(one => number(Arguments.cast(Literal(one, element), DoubleType)))
+      case _ =>
+        Arguments.cast(asked, StringType).toString.split(',').toSeq.map(one => number(Arguments.cast(Literal(one.trim), DoubleType)))
+    }
+    if (found.isEmpty || found.exists(_.isEmpty))
+      throw MetastoreException.invalidArgument("probabilities", s"${asked.toString} are not numbers from 0 to 1")
+    found.flatten
+  }
+}

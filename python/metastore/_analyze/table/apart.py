@@ -1,0 +1,95 @@
+"""The first algorithm where the lists of all columns together are too much for the driver: every column in a task."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from metastore._analyze.table.details import listed
+from metastore._analyze.table.lists import LISTED, heads_first, merged
+from metastore._analyze.table.objects import ROW_GROUPS, even_groups, read
+from metastore._analyze.table.pieces import by_column, packed, unpacked
+from metastore._analyze.table.reduction import Listed, reduced
+from metastore._format.schemas import TABLE_FREQUENCIES
+from metastore.errors import DamagedObject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyspark import SparkContext
+
+    from metastore._analyze.table.cuts import Lists
+    from metastore._analyze.table.details import Part
+    from metastore._analyze.table.pieces import Place
+    from metastore._format.objects import ObjectRef
+
+
+@dataclass(frozen=True)
+class Apart:
+    """What tasks made of the lists of columns.
+
+    Attributes:
+        objects: What they wrote, each with the columns that it holds.
+        listed: What is known of each list, by the column's place in the snapshot's schema.
+        heads: The most frequent values, as rows of `table-frequencies`.
+        damaged: Block and reason, where a detail object is not what its block names.
+    """
+
+    objects: tuple[tuple[ObjectRef, tuple[int, ...]], ...]
+    listed: dict[int, Listed]
+    heads: pa.Table
+    damaged: tuple[str, str] | None
+
+
+def reduce_apart(
+    context: SparkContext, store: Place, parts: Sequence[Part], columns: Sequence[Lists], top: int
+) -> Apart:
+    """Reduce lists, every column in one task.
+
+    Args:
+        context: Where jobs run; it has this package.
+        store: Where the lists are and go.
+        parts: The lists.
+        columns: What they are.
+        top: How many values to keep of a column of which some file has its most frequent ones only.
+    """
+    tasks = min(len(columns), 4 * context.defaultParallelism)
+    shared = context.broadcast({lists.ordinal: lists for lists in columns})
+
+    def send(some: Iterable[Part]) -> Iterator[tuple[int, Any]]:
+        for part in some:
+            try:
+                rows = merged(listed(part, read(part, store.read)))
+            except DamagedObject as damage:
+                yield 0, (part.block, str(damage))
+                continue
+            yield from ((ordinal % tasks, packed(of_column)) for ordinal, of_column in by_column(rows))
+
+    def reduce(task: int, sent: Iterable[tuple[int, Any]]) -> Iterator[Any]:
+        mine = [lists for ordinal, lists in sorted(shared.value.items()) if ordinal % tasks == task]
+        yield _reduced(store, mine, [content for _, content in sent], top)
+
+    spread = context.parallelize(parts, min(len(parts), 8 * context.defaultParallelism))
+    found = spread.mapPartitions(send).partitionBy(tasks, int).mapPartitionsWithIndex(reduce).collect()
+    shared.unpersist()
+    heads = [unpacked(one[2]) for one in found if one[0] is not None]
+    whole = pa.concat_tables(heads) if heads else TABLE_FREQUENCIES.empty_table()
+    return Apart(
+        tuple((one[0], tuple(unpacked(one[2])["column"].unique().to_pylist())) for one in found if one[0] is not None),
+        {ordinal: known for one in found for ordinal, known in one[1].items()},
+        whole,
+        next((one[3] for one in found if one[3]), None),
+    )
+
+
+def _reduced(store: Place, columns: Sequence[Lists], sent: Sequence[Any], top: int) -> Any:
+    damaged = next((content for content in sent if isinstance(content, tuple)), None)
+    tables = [unpacked(content) for content in sent if isinstance(content, bytes)]
+    table, known = reduced(pa.concat_tables(tables) if tables else LISTED.empty_table(), columns, top)
+    if damaged or not table.num_rows:
+        return None, known, None, damaged
+    ref = store.write("table-frequencies", table, even_groups(table.num_rows, ROW_GROUPS))
+    ordered, heads = heads_first(table)
+    return ref, known, packed(ordered.slice(0, heads)), None

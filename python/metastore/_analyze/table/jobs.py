@@ -1,0 +1,109 @@
+"""Which columns of a table are reduced by a Spark job, and where the job finds their values."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from metastore._analyze.kernel import FileColumn
+from metastore._analyze.shipping import ship
+from metastore._analyze.table import scattered
+from metastore._analyze.table.cuts import COMPLETE, DUPLICATES, Lists
+from metastore._analyze.table.pieces import FromFile
+from metastore._analyze.table.reduction import DUPLICATES_ONLY, REDUCE, SCATTER, Listed, algorithm_of
+from metastore._analyze.table.wanted import Wanted
+from metastore._analyze.worker import unreadable
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from pyspark import SparkContext
+
+    from metastore._analyze.level import Source
+    from metastore._analyze.table.pieces import Piece, Place
+    from metastore._analyze.table.scattered import Result, Target
+    from metastore._tables.model import DataFile
+
+AUTO, EXACT = "auto", "exact"
+
+
+def chosen(lists: Lists, option: str, threshold: int) -> str:
+    """The algorithm for a column.
+
+    Lists that are cut are reduced as they are, unless exact frequencies are asked for: finding what they lack means
+    to read the column again in every data file.
+
+    Args:
+        lists: What the files' lists are.
+        option: `auto`, `exact`, or an algorithm.
+        threshold: Below it a sum of counts is small.
+    """
+    if option == EXACT:
+        found = algorithm_of(lists, threshold)
+        return SCATTER if found == REDUCE and lists.cut.any() else found
+    if option == AUTO:
+        return REDUCE if lists.cut.any() else algorithm_of(lists, threshold)
+    return option
+
+
+@dataclass(frozen=True)
+class Jobs:
+    """Where jobs run and what they read.
+
+    Attributes:
+        context: Where they run.
+        store: Where objects are and lists go.
+        files: The data files of the snapshot, by path.
+        local: Whether paths without a scheme are on the local file system.
+    """
+
+    context: SparkContext
+    store: Place
+    files: Mapping[str, DataFile]
+    local: bool
+
+    def can(self, lists: Lists, sources: Sequence[Source]) -> bool:
+        """Whether every value of a column is in a complete list or in a file that Python opens."""
+        paths = zip(_paths(sources), lists.cut.tolist(), strict=True)
+        return lists.column.key.isdecimal() and all(
+            not cut or (path in self.files and unreadable(self.files[path], local=self.local) is None)
+            for path, cut in paths
+        )
+
+    def run(self, columns: Mapping[int, tuple[Lists, tuple[Source, ...]]], targets: Mapping[int, Target]) -> Result:
+        """Reduce columns.
+
+        Args:
+            columns: By their places in the snapshot's schema.
+            targets: How each is reduced.
+        """
+        ship(self.context)
+        return scattered.run(self.context, self.store, list(_pieces(columns)), targets)
+
+
+def listed_of(target: Target, found: scattered.Reduced) -> Listed:
+    """What is known of a list that a job made."""
+    if target.algorithm == DUPLICATES_ONLY and found.singles:
+        return Listed(DUPLICATES, 1, target.algorithm, found.listed + found.singles, found.singles)
+    return Listed(COMPLETE, 0, target.algorithm, found.listed, found.singles)
+
+
+def _pieces(columns: Mapping[int, tuple[Lists, tuple[Source, ...]]]) -> Iterator[Piece]:
+    complete = Wanted("frequencies")
+    again: dict[str, dict[int, FileColumn]] = defaultdict(dict)
+    for ordinal, (lists, sources) in columns.items():
+        complete.add(ordinal, sources, np.where(lists.cut, -1, 0))
+        for path, cut in zip(_paths(sources), lists.cut.tolist(), strict=True):
+            if cut:
+                again[path][ordinal] = FileColumn(lists.column, field_id=int(lists.column.key))
+    yield from complete.parts()
+    for path, wanted in again.items():
+        yield FromFile(path, wanted)
+
+
+def _paths(sources: Sequence[Source]) -> Iterator[str]:
+    for source in sources:
+        yield from source.indexed.files["path"].take(source.files).to_pylist()

@@ -1,0 +1,148 @@
+"""Where the values of columns come from: complete lists in detail objects, or the data files themselves."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore._analyze.kernel import CannotRead, read_values, stored
+from metastore._analyze.kernel.read import refusing
+from metastore._analyze.kernel.text import Texts
+from metastore._analyze.table.details import Part, listed
+from metastore._analyze.table.lists import LISTED, merged
+from metastore._analyze.table.objects import read
+from metastore._store.access import AS_FOUND, Access
+from metastore._store.executor import object_bytes, write_object
+from metastore._store.location import local_path
+from metastore.errors import DamagedObject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from metastore._analyze.kernel import FileColumn
+    from metastore._format.columns import Column
+    from metastore._format.objects import ObjectRef
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where objects are, for tasks.
+
+    Attributes:
+        uri: URI of the store.
+        access: How an object store is reached.
+    """
+
+    uri: str
+    access: Access = AS_FOUND
+
+    def read(self, name: str) -> bytes:
+        """The bytes of an object, not verified."""
+        return object_bytes(self.uri, name, access=self.access)
+
+    def write(self, kind: str, table: pa.Table, row_groups: Sequence[int]) -> ObjectRef:
+        """Write an object."""
+        return write_object(self.uri, kind, table, row_groups, access=self.access)
+
+
+@dataclass(frozen=True)
+class FromFile:
+    """Columns of a data file that are read again.
+
+    Attributes:
+        path: Of the file.
+        columns: By their place in the snapshot's schema.
+    """
+
+    path: str
+    columns: Mapping[int, FileColumn]
+
+
+@dataclass(frozen=True)
+class Unreadable:
+    """Columns that could not be read again, by their place in the snapshot's schema."""
+
+    columns: frozenset[int]
+
+
+Piece = Part | FromFile
+
+
+def values_of(piece: Piece, store: Place, budget: int) -> Iterator[pa.Table | Unreadable]:
+    """The values of a piece with their frequencies, as `LISTED`; none stands twice in one table.
+
+    Args:
+        piece: Where they come from.
+        store: Where detail objects are.
+        budget: Bytes that reading may take.
+    """
+    if isinstance(piece, Part):
+        try:
+            yield merged(listed(piece, read(piece, store.read)))
+        except DamagedObject:  # the driver meets it too, and has its block computed again
+            yield Unreadable(frozenset(piece.ordinals[piece.ordinals >= 0].tolist()))
+        return
+    for ordinal, column in piece.columns.items():
+        try:
+            with refusing():
+                arrays = read_values(str(local_path(piece.path)), [column], budget).get(0)
+                for values in arrays if arrays is not None else ():
+                    yield merged(_as_listed(ordinal, column.column, values))
+        except CannotRead:
+            arrays = None
+        if arrays is None:
+            yield Unreadable(frozenset({ordinal}))
+
+
+def _as_listed(ordinal: int, column: Column, values: pa.Array) -> pa.Table:
+    values = values.drop_null()
+    if column.encoding == "binary" and not stored.is_wide(column):
+        kept: Any = values.cast(pa.large_binary()).cast(pa.binary())
+    elif stored.is_wide(column):
+        kept = pa.array([stored.stored(one, column) for one in stored.numbers(values, column)], pa.binary())
+    else:
+        kept = pa.array(stored.numbers(values, column))
+    size = len(kept)
+    given = {
+        "column": pa.array(np.full(size, ordinal, np.int32)),
+        f"value_{column.encoding}": kept,
+        "frequency": pa.array(np.ones(size, np.int64)),
+        "listed": pa.array(np.zeros(size, np.int64)),
+    }
+    return pa.table([given.get(one.name, pa.nulls(size, one.type)) for one in LISTED], schema=LISTED)
+
+
+def hashes(rows: pa.Table, column: Column) -> NDArray[np.uint64]:
+    """A hash of each value of one column's rows."""
+    values = rows[f"value_{column.encoding}"].combine_chunks()
+    if column.encoding == "binary" and not stored.is_wide(column):
+        return Texts(values.cast(pa.large_binary())).hashes()
+    numbers = stored.as_numbers(values.to_pylist(), column) if stored.is_wide(column) else values.to_numpy()
+    if column.encoding == "double":
+        numbers = np.where(np.isnan(numbers), np.nan, numbers + 0.0)
+    return stored.hashes(numbers, column)
+
+
+def by_column(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each column."""
+    for ordinal in rows["column"].unique().to_pylist():
+        yield ordinal, rows.filter(pc.equal(rows["column"], ordinal))
+
+
+def packed(rows: pa.Table) -> bytes:
+    """Rows as bytes, to be sent."""
+    sink = pa.BufferOutputStream()
+    with pa.ipc.new_stream(sink, rows.schema) as writer:
+        writer.write_table(rows.combine_chunks())
+    return bytes(sink.getvalue())
+
+
+def unpacked(data: bytes) -> pa.Table:
+    """Rows that were sent."""
+    return pa.ipc.open_stream(data).read_all()

@@ -1,0 +1,243 @@
+"""Algorithms whose lists never fit in one place: duplicates only, and scatter by range. Both are Spark jobs.
+
+Tasks read the values, a shuffle brings equal values together, tasks reduce and write them. The driver sees counts, the
+ten most frequent values of each part, and the filters of the first step.
+"""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore._analyze.kernel.stored import is_wide
+from metastore._analyze.table.lists import LISTED, heads_first, merged
+from metastore._analyze.table.objects import ROW_GROUPS, even_groups
+from metastore._analyze.table.pieces import Unreadable, by_column, hashes, packed, unpacked, values_of
+from metastore._analyze.table.reduction import DUPLICATES_ONLY, with_errors
+from metastore._analyze.table.sightings import Sightings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+    from pyspark import RDD, SparkContext
+
+    from metastore._analyze.table.pieces import Piece, Place
+    from metastore._format.columns import Column
+    from metastore._format.histogram import Histogram
+    from metastore._format.objects import ObjectRef
+
+_ROWS_OF_A_PART = 2_000_000
+_BUDGET = 256 << 20
+
+
+@dataclass(frozen=True)
+class Target:
+    """A column that is reduced by a job.
+
+    Attributes:
+        column: The column.
+        algorithm: `duplicates` or `scatter`.
+        number: About how many values the pieces hold.
+        bars: Its histogram, by which numbers are scattered by range; without it, and of texts, by hash.
+    """
+
+    column: Column
+    algorithm: str
+    number: int
+    bars: Histogram | None = None
+
+    def edges(self, parts: int) -> NDArray[Any]:
+        """The numbers that cut its range into parts of about equally many distinct values; none: parts by hash."""
+        if self.bars is None or self.column.encoding == "binary":
+            return np.empty(0)
+        sums = np.cumsum(self.bars.counts if self.bars.distincts is None else self.bars.distincts)
+        places = np.searchsorted(sums, np.arange(1, parts) * (sums[-1] / parts))
+        return np.unique(np.asarray(self.bars.edges)[places + 1])
+
+
+@dataclass(frozen=True)
+class Reduced:
+    """One column's share of a part.
+
+    Attributes:
+        listed: Values written.
+        singles: Values that occur once, written or not.
+    """
+
+    listed: int = 0
+    singles: int = 0
+
+    def __add__(self, other: Reduced) -> Reduced:
+        """The share of two parts."""
+        return Reduced(self.listed + other.listed, self.singles + other.singles)
+
+
+@dataclass(frozen=True)
+class Result:
+    """What a job did.
+
+    Attributes:
+        objects: What it wrote, each with the columns that it holds.
+        columns: By the column's place in the snapshot's schema.
+        heads: The most frequent values, as rows of `table-frequencies`.
+        unreadable: Columns of which some data file cannot be read again; what is said of them is void.
+    """
+
+    objects: tuple[tuple[ObjectRef, tuple[int, ...]], ...]
+    columns: Mapping[int, Reduced]
+    heads: pa.Table
+    unreadable: frozenset[int]
+
+
+def run(context: SparkContext, store: Place, pieces: Sequence[Piece], targets: Mapping[int, Target]) -> Result:
+    """Reduce columns to lists of the table.
+
+    Args:
+        context: Where jobs run; it has this package.
+        store: Where objects are and the lists go.
+        pieces: Where the values are.
+        targets: The columns, by their place in the snapshot's schema.
+
+    Example:
+        >>> run(spark.sparkContext, Place("/w/t/_metastore"), pieces, targets).columns[0].listed  # doctest: +SKIP
+        1000000
+    """
+    whole = sum(target.number for target in targets.values())
+    parts = max(context.defaultParallelism, -(-whole // _ROWS_OF_A_PART))
+    source = context.parallelize(pieces, min(len(pieces), max(4 * context.defaultParallelism, parts)))
+    filters = _filters(source, store, targets)
+    edges = {ordinal: target.edges(parts) for ordinal, target in targets.items()}
+    shared = context.broadcast((targets, filters, edges))
+
+    def scatter(some: Iterable[Piece]) -> Iterator[tuple[int, Any]]:
+        return _scattered(some, store, *shared.value, parts)
+
+    def reduce(part: int, sent: Iterable[tuple[int, Any]]) -> Iterator[Any]:  # noqa: ARG001 - Spark's signature
+        yield _reduced(store, shared.value[0], (content for _, content in sent))
+
+    try:
+        found = source.mapPartitions(scatter).partitionBy(parts, int).mapPartitionsWithIndex(reduce).collect()
+    finally:
+        shared.unpersist()
+    return _result(found)
+
+
+def _filters(source: RDD[Piece], store: Place, targets: Mapping[int, Target]) -> dict[int, Sightings]:
+    wanted = {ordinal: one for ordinal, one in targets.items() if one.algorithm == DUPLICATES_ONLY}
+    if not wanted:
+        return {}
+
+    def see(some: Iterable[Piece]) -> Iterator[dict[int, Sightings]]:
+        seen: dict[int, Sightings] = {}
+        for ordinal, rows in _columns(some, store, wanted, set()):
+            if ordinal not in seen:
+                seen[ordinal] = Sightings.of(wanted[ordinal].number)
+            seen[ordinal].see(hashes(rows, wanted[ordinal].column))
+        yield seen
+
+    return source.mapPartitions(see).treeReduce(_merge_sightings)
+
+
+def _merge_sightings(one: dict[int, Sightings], other: dict[int, Sightings]) -> dict[int, Sightings]:
+    for ordinal, seen in other.items():
+        one[ordinal] = one[ordinal].merge(seen) if ordinal in one else seen
+    return one
+
+
+def _columns(
+    pieces: Iterable[Piece], store: Place, targets: Mapping[int, Target], unreadable: set[int]
+) -> Iterator[tuple[int, pa.Table]]:
+    for piece in pieces:
+        for values in values_of(piece, store, _BUDGET):
+            if isinstance(values, Unreadable):
+                unreadable |= values.columns
+                continue
+            yield from ((ordinal, rows) for ordinal, rows in by_column(values) if ordinal in targets)
+
+
+def _scattered(
+    pieces: Iterable[Piece],
+    store: Place,
+    targets: Mapping[int, Target],
+    filters: Mapping[int, Sightings],
+    edges: Mapping[int, NDArray[Any]],
+    parts: int,
+) -> Iterator[tuple[int, Any]]:
+    """Rows by part; values that surely occur once in the table are counted and stay behind."""
+    unreadable: set[int] = set()
+    singles: dict[int, int] = defaultdict(int)
+    for ordinal, values in _columns(pieces, store, targets, unreadable):
+        rows, hashed = values, hashes(values, targets[ordinal].column)
+        if ordinal in filters:
+            kept = (rows["frequency"].to_numpy() > 1) | filters[ordinal].repeated(hashed)
+            singles[ordinal] += int((~kept).sum())
+            rows, hashed = rows.filter(pa.array(kept)), hashed[kept]
+        if len(edges[ordinal]):
+            places = np.searchsorted(
+                edges[ordinal], rows[f"value_{targets[ordinal].column.encoding}"].to_numpy(), "right"
+            )
+        else:
+            places = (hashed % np.uint64(parts)).astype(np.int64)
+        order = np.argsort(places, kind="stable")
+        ordered, ends = rows.take(pa.array(order)), np.searchsorted(places[order], np.arange(parts + 1))
+        for part in np.flatnonzero(np.diff(ends)).tolist():
+            yield part, packed(ordered.slice(ends[part], ends[part + 1] - ends[part]))
+    yield 0, (dict(singles), frozenset(unreadable))
+
+
+def _reduced(store: Place, targets: Mapping[int, Target], sent: Iterable[Any]) -> Any:
+    tables = []
+    singles: dict[int, int] = defaultdict(int)
+    unreadable: frozenset[int] = frozenset()
+    for content in sent:
+        if isinstance(content, bytes):
+            tables.append(unpacked(content))
+        else:
+            for ordinal, number in content[0].items():
+                singles[ordinal] += number
+            unreadable |= content[1]
+    rows = pa.concat_tables(tables) if tables else LISTED.empty_table()
+    rows = merged(rows, [ordinal for ordinal, one in targets.items() if is_wide(one.column)])
+    columns = {ordinal: Reduced(singles=number) for ordinal, number in singles.items()}
+    kept = []
+    for ordinal, of_column in by_column(rows):
+        frequent = of_column.filter(pc.greater(of_column["frequency"], 1))
+        single = of_column.num_rows - frequent.num_rows
+        listed = frequent if targets[ordinal].algorithm == DUPLICATES_ONLY else of_column
+        columns[ordinal] = columns.get(ordinal, Reduced()) + Reduced(listed.num_rows, single)
+        kept.append(listed)
+    table = with_errors(pa.concat_tables(kept) if kept else rows, None)
+    if not table.num_rows:
+        return None, (), columns, None, unreadable
+    ref = store.write("table-frequencies", table, even_groups(table.num_rows, ROW_GROUPS))
+    ordered, heads = heads_first(table)
+    return ref, tuple(table["column"].unique().to_pylist()), columns, packed(ordered.slice(0, heads)), unreadable
+
+
+def _result(found: Sequence[Any]) -> Result:
+    columns: dict[int, Reduced] = defaultdict(Reduced)
+    unreadable: frozenset[int] = frozenset()
+    heads, objects = [], []
+    for ref, held, reduced, sent, missing in found:
+        unreadable |= missing
+        for ordinal, one in reduced.items():
+            columns[ordinal] += one
+        if ref is not None:
+            objects.append((ref, held))
+            heads.append(unpacked(sent))
+    whole = pa.concat_tables(heads) if heads else with_errors(LISTED.empty_table(), None)
+    return Result(tuple(objects), dict(columns), _most_frequent(whole), unreadable)
+
+
+def _most_frequent(heads: pa.Table) -> pa.Table:
+    """The ten most frequent of the parts' most frequent values, by column."""
+    zero = pa.array(np.zeros(heads.num_rows, np.int64))
+    again = pa.table([zero if one.name == "listed" else heads[one.name] for one in LISTED], schema=LISTED)
+    ordered, number = heads_first(merged(again))
+    return with_errors(ordered.slice(0, number), None)

@@ -1,0 +1,86 @@
+"""Which values may occur in more than one place: two Bloom filters, of values seen and of values seen again."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    Hashes = NDArray[np.uint64]
+    Bits = NDArray[np.uint8]
+
+_BITS_A_VALUE = 16
+_LEAST, _MOST = 10, 29
+_LOW = np.uint64((1 << 32) - 1)
+
+
+@dataclass(frozen=True)
+class Sightings:
+    """Filters that grow, and that merge bit by bit.
+
+    What `again` does not hold was seen in one place at most; what it holds was probably seen in several. With 16 bits a
+    value one single value in two million is taken for a repeated one.
+
+    Attributes:
+        probes: Bits that each value sets.
+        once: Of values seen.
+        again: Of values seen in several places.
+    """
+
+    probes: int
+    once: Bits
+    again: Bits
+
+    @classmethod
+    def of(cls, number: int) -> Sightings:
+        """Empty filters for so many values.
+
+        Example:
+            >>> found = Sightings.of(100)
+            >>> one, other = np.array([1, 2], np.uint64), np.array([2, 3], np.uint64)
+            >>> found.see(one); found.see(other); found.repeated(np.array([1, 2, 3], np.uint64))
+            array([False,  True, False])
+        """
+        size = min(max((max(number, 1) * _BITS_A_VALUE - 1).bit_length(), _LEAST), _MOST)
+        a_value = (1 << size) / max(number, 1)
+        probes = 4 if a_value >= 8 else 3 if a_value >= 4 else 2 if a_value >= 2 else 1
+        return cls(probes, np.zeros(1 << (size - 3), np.uint8), np.zeros(1 << (size - 3), np.uint8))
+
+    def see(self, hashes: Hashes) -> None:
+        """Add the distinct values of one place."""
+        places = self._places(hashes)
+        known = _test(self.once, places)
+        _set(self.again, places[known])
+        _set(self.once, places)
+
+    def merge(self, other: Sightings) -> Sightings:
+        """Add what was seen in other places."""
+        np.bitwise_or(self.again, other.again, out=self.again)
+        np.bitwise_or(self.again, self.once & other.once, out=self.again)
+        np.bitwise_or(self.once, other.once, out=self.once)
+        return self
+
+    def repeated(self, hashes: Hashes) -> NDArray[np.bool_]:
+        """Which values may have been seen in several places."""
+        held = _test(self.again, self._places(hashes))
+        return np.asarray(held.reshape(self.probes, -1).all(axis=0))
+
+    def _places(self, hashes: Hashes) -> Hashes:
+        low, high = hashes & _LOW, (hashes >> np.uint64(32)) | np.uint64(1)
+        mask = np.uint64(8 * len(self.once) - 1)
+        return np.concatenate([(low + np.uint64(probe) * high) & mask for probe in range(self.probes)])
+
+
+def _test(bits: Bits, places: Hashes) -> NDArray[np.bool_]:
+    found: NDArray[np.bool_] = bits[places >> np.uint64(3)] >> (places & np.uint64(7)).astype(np.uint8) & 1 != 0
+    return found
+
+
+def _set(bits: Bits, places: Hashes) -> None:
+    np.bitwise_or.at(
+        bits, places >> np.uint64(3), np.left_shift(1, places & np.uint64(7), dtype=np.uint64).astype(np.uint8)
+    )

@@ -1,0 +1,130 @@
+"""Which analyzed snapshot answers a question about a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from metastore._read import rows
+from metastore._read.folder import Folder
+from metastore._read.lineage import lineage
+from metastore.errors import InvalidArgument, NoStatistics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from metastore._format.columns import Column
+    from metastore._format.manifest import Snapshot
+    from metastore._read.lineage import Lineage
+    from metastore._read.places import Place
+    from metastore._store import Store
+
+_NEVER_WRITTEN = "none"
+
+
+@dataclass(frozen=True)
+class Shown:
+    """What an answer is about.
+
+    Attributes:
+        snapshot: The analyzed snapshot that answers.
+        current: Whether the table is still there; None where that is not known.
+        columns: The columns of the snapshot asked for, which may have another schema.
+    """
+
+    snapshot: Snapshot
+    current: bool | None
+    columns: tuple[Column, ...]
+
+    def scope(self, count: int | None, files_total: int, *, exact: bool) -> rows.Scope:
+        """What the rows of a summary of this snapshot share."""
+        moment = rows.moment(self.snapshot.analyzed_at)
+        return rows.Scope(count, exact, files_total, self.snapshot.id, self.current, moment)
+
+
+class Asked:
+    """A table whose snapshots can be asked about."""
+
+    def __init__(self, place: Place, zone: str = "UTC") -> None:
+        self._place = place
+        self._zone = zone
+
+    @property
+    def table(self) -> str:
+        """The table's name, or the location where it has none."""
+        manifest = self._place.manifest
+        return (manifest.table.name if manifest else "") or self._place.asked
+
+    @property
+    def location(self) -> str:
+        """The table's location."""
+        manifest = self._place.manifest
+        return manifest.table.location if manifest else self._place.asked
+
+    @property
+    def _snapshots(self) -> Sequence[Snapshot]:
+        return self._place.manifest.snapshots if self._place.manifest else ()
+
+    @property
+    def _store(self) -> Store:
+        if self._place.store is None:
+            raise NoStatistics(self.table)
+        return self._place.store
+
+    @cached_property
+    def _lineage(self) -> Lineage | None:
+        found, manifest = lineage(Folder(self.location)), self._place.manifest
+        if found is not None and manifest is not None and found.uuid != manifest.table.uuid:
+            raise NoStatistics(self.table, detail="(those that are stored belong to a table that was here before)")
+        return found
+
+    def _at(self, at: str | int | datetime | None) -> Shown:
+        """What answers a question about columns."""
+        shown = self._answering(at, [one for one in self._snapshots if one.computed != "files" or not one.files_total])
+        if shown is None:
+            only_files = any(one.files_total for one in self._snapshots)
+            raise NoStatistics(
+                self.table, detail="of columns, for this snapshot or its ancestors" if only_files else ""
+            )
+        return shown
+
+    def _answering(self, at: str | int | datetime | None, among: Sequence[Snapshot]) -> Shown | None:
+        """The snapshot asked for, if it was analyzed, else its newest analyzed ancestor.
+
+        Of ancestors that have expired only the manifest knows: the newest of them is taken.
+        """
+        if not self._snapshots:
+            return None
+        found, by_id = self._lineage, {one.id: one for one in among}
+        wanted = self._id_at(at) if at is not None else found.current if found else self._snapshots[-1].id
+        if at is not None and wanted not in by_id and (found is None or wanted not in found.parents):
+            known = ", ".join(one.id for one in self._snapshots)
+            raise InvalidArgument("at", f"{at} was not analyzed", f"Analyzed: {known}.")
+        ancestors = found.ancestors(wanted) if found and wanted else (wanted or _NEVER_WRITTEN,)
+        snapshot = next((by_id[one] for one in ancestors if one in by_id), None)
+        if snapshot is None and found is not None and found.has_expired_ancestors(wanted):
+            snapshot = next((one for one in reversed(among) if one.id not in found.parents), None)
+        if snapshot is None:
+            return None
+        columns = found.columns(wanted) if found else ()
+        return Shown(snapshot, self._is_current(snapshot), columns or snapshot.columns)
+
+    def _id_at(self, at: str | int | datetime) -> str | None:
+        if self._lineage is not None and str(at) in self._lineage.references:
+            return self._lineage.references[str(at)]
+        if str(at).isdecimal():
+            return str(at)
+        try:
+            moment = at if isinstance(at, datetime) else datetime.fromisoformat(str(at).replace("Z", "+00:00"))
+        except ValueError:
+            return str(at)
+        if self._lineage is None:
+            raise InvalidArgument(
+                "at", "without the table's own metadata no instant is known", "Give a snapshot: see snapshots()."
+            )
+        return self._lineage.at(moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc))
+
+    def _is_current(self, snapshot: Snapshot) -> bool | None:
+        return None if self._lineage is None else snapshot.id == self._lineage.current

@@ -1,0 +1,225 @@
+"""Value lists and histograms of one column, of a table or of one of its data files: where they are, and their rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore._format.columns import serves
+from metastore._format.histogram import Histogram, equal_edges, implied_counts
+from metastore._format.objects import ObjectRef
+from metastore._format.partial import ANY_ROWS, Partial
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from metastore._format.columns import Column
+    from metastore._format.manifest import Snapshot
+    from metastore._read.stored import StoredFiles
+    from metastore._store import Store
+
+HEADS = 10
+_LISTED = ("none", None)
+
+
+@dataclass(frozen=True)
+class Details:
+    """What is kept of a column beside its summary.
+
+    Attributes:
+        store: Where it is.
+        column: The column.
+        summary: Its row of the summary.
+        ordinal: Its place in the objects.
+        file: The data file's place in them; None for the table.
+        heads: The object of which row group 0 has its most frequent values.
+        lists: The objects with all of its listed values.
+        histograms: The object with its histogram.
+    """
+
+    store: Store
+    column: Column
+    summary: Mapping[str, Any]
+    ordinal: int
+    file: int | None
+    heads: ObjectRef | None
+    lists: tuple[ObjectRef, ...]
+    histograms: ObjectRef | None
+
+    @property
+    def values(self) -> int | None:
+        """How many values there are, null excluded."""
+        rows, nulls = self.summary.get("rows"), self.summary.get("nulls")
+        return None if rows is None or nulls is None else rows - nulls
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether there is a list of values, be it empty."""
+        return self.summary.get("frequencies") not in _LISTED
+
+    def listed(self, top: int | None) -> pa.Table:
+        """The most frequent values: `value`, `frequency`, `error`.
+
+        Args:
+            top: How many; all that are listed if None.
+        """
+        few = top is not None and top <= HEADS
+        refs = () if not self.is_listed else (self.heads,) if few else self.lists
+        parts = [self._listed(ref, top) for ref in refs if ref is not None]
+        if not parts:
+            return pa.table({name: pa.array([], pa.int64()) for name in ("value", "frequency", "error")})
+        if len(parts) > 1:  # each has some of the values, in order
+            whole = pa.concat_tables(parts)
+            return whole.take(pc.sort_indices(whole, [("frequency", "descending"), ("value", "ascending")])).slice(
+                0, top
+            )
+        return parts[0].slice(0, top)
+
+    def histogram(self) -> Histogram | None:
+        """The histogram, None where there is none."""
+        if self.histograms is None:
+            return None
+        part = self.store.part(self.histograms)
+        edges = f"edges_{self.column.encoding}"
+        names = self._names(["kind", edges, "counts", "distincts"])
+        rows = self._own(part.rows(part.holding(self.ordinal), names)).to_pylist()
+        return self._histogram(rows[0], edges) if rows else None
+
+    def _histogram(self, row: Mapping[str, Any], name: str) -> Histogram | None:
+        edges, counts, distincts = row[name], row["counts"], row["distincts"]
+        if edges is None and counts is not None:
+            lo, hi = (self.summary.get(f"{end}_{self.column.encoding}") for end in ("lo", "hi"))
+            edges = None if lo is None or hi is None else equal_edges(lo, hi, len(counts), str(self.column.encoding))
+        if edges is None:
+            return None
+        single = counts is not None and distincts is not None and set(distincts) == {1} and row["kind"] == "equi_height"
+        number = (self.values or 0) - (self.summary.get("nans") or 0)
+        heights = implied_counts(number, len(edges) - 1) if counts is None else np.array(counts, np.int64)
+        return Histogram(
+            row["kind"], edges, heights, None if distincts is None else np.array(distincts, np.int64), single=single
+        )
+
+    def _listed(self, ref: ObjectRef, top: int | None) -> pa.Table:
+        value = f"value_{self.column.encoding}"
+        names = self._names([value, "frequency", *(["error"] if self.file is None else [])])
+        part = self.store.part(ref)
+        parts, found = [], 0
+        for group in self._groups(part.holding(self.ordinal), few=top is not None and top <= HEADS):
+            rows = self._own(part.rows([group], names)).rename_columns({value: "value"})
+            parts.append(rows)
+            found += rows.num_rows
+            if top is not None and found >= top:
+                break
+        whole = pa.concat_tables(parts) if parts else self._own(part.rows([], names)).rename_columns({value: "value"})
+        return whole.select(["value", "frequency", *(["error"] if self.file is None else [])])
+
+    @staticmethod
+    def _groups(holding: Sequence[int], *, few: bool) -> Sequence[int]:
+        return [group for group in holding if group == 0] if few else holding
+
+    def _names(self, names: list[str]) -> list[str]:
+        return ["column", *([] if self.file is None else ["file"]), *names]
+
+    def _own(self, rows: pa.Table) -> pa.Table:
+        mask = pc.equal(rows["column"], self.ordinal)
+        return rows.filter(mask if self.file is None else pc.and_(mask, pc.equal(rows["file"], self.file)))
+
+
+def of_table(store: Store, snapshot: Snapshot, column: Column) -> Details | None:
+    """The details of a column at table level, None where it has no statistics at all."""
+    ordinal = next((i for i, known in enumerate(snapshot.columns) if serves(known, column)), -1)
+    part = store.part(snapshot.summary) if snapshot.summary else None
+    names = ["column", "rows", "nulls", "nans", "distinct", "files", "lo_exact", "hi_exact", "frequencies"]
+    ends = [] if column.encoding is None else [f"{end}_{column.encoding}" for end in ("lo", "hi")]
+    rows = part.rows(part.holding(ordinal), names + ends) if part else None
+    found = [] if rows is None else rows.filter(pc.equal(rows["column"], ordinal)).to_pylist()
+    if not found:
+        return None
+    frequencies = snapshot.frequencies
+    lists = tuple(ref.object for ref in frequencies if ordinal in ref.columns)
+    heads = frequencies[0].object if frequencies else None
+    return Details(store, column, found[0], ordinal, None, heads, lists, snapshot.histograms)
+
+
+def of_file(store: Store, stored: StoredFiles, summary: Mapping[str, Any], file: int, column: Column) -> Details:
+    """The details of a column in one data file.
+
+    Args:
+        store: Where they are.
+        stored: The files of a snapshot.
+        summary: What the summary says of the column in the file.
+        file: The file's place in them.
+        column: The column.
+    """
+    refs: dict[str, tuple[ObjectRef, int]] = {}
+    at = 0
+    for block, live in stored.covered:
+        inside = np.flatnonzero(live == file)
+        ordinal = next((i for i, known in enumerate(block.columns) if serves(known, column)), None)
+        if len(inside) and ordinal is not None:
+            files = store.get(block.files)
+            row = files.filter(pc.equal(files["file"], int(inside[0]))).to_pylist()[0]
+            refs, at = dict(_refs(row)), ordinal
+            break
+    lists, place = refs.get("frequencies", (None, 0))
+    bars, at_bars = refs.get("histograms", (None, place))
+    both = lists is None or bars is None or place == at_bars
+    return Details(
+        *(store, column, summary, at, place if lists else at_bars, lists, (lists,) if lists else ()),
+        bars if both else None,
+    )
+
+
+def tops_of_table(store: Store, snapshot: Snapshot) -> dict[int, tuple[Any, int]]:
+    """The most frequent value of every column that has a list, by the column's place in the schema."""
+    if not snapshot.frequencies:
+        return {}
+    return _tops(store.part(snapshot.frequencies[0].object), None)
+
+
+def tops_of_file(store: Store, stored: StoredFiles, file: int) -> dict[str, tuple[Any, int]]:
+    """The same of one data file, by the key of the column.
+
+    Args:
+        store: Where value lists are.
+        stored: The files of a snapshot.
+        file: The file's place in them.
+    """
+    found: dict[str, tuple[Any, int]] = {}
+    for block, live in stored.covered:
+        inside = np.flatnonzero(live == file)
+        if len(inside):
+            files = store.get(block.files)
+            refs = dict(_refs(files.filter(pc.equal(files["file"], int(inside[0]))).to_pylist()[0]))
+            if "frequencies" in refs:
+                ref, place = refs["frequencies"]
+                tops = _tops(store.part(ref), place)
+                found = {**{block.columns[ordinal].key: top for ordinal, top in tops.items()}, **found}
+    return found
+
+
+def _tops(part: Partial, file: int | None) -> dict[int, tuple[Any, int]]:
+    names = ["value_long", "value_double", "value_binary"]
+    rows = part.rows([0], ["column", *(["file"] if file is not None else []), *names, "frequency"])
+    if file is not None:
+        rows = rows.filter(pc.equal(rows["file"], file))
+    columns = rows["column"].to_numpy()
+    first = rows.take(pa.array(np.unique(columns, return_index=True)[1]))
+    return {
+        row["column"]: (next(row[name] for name in names if row[name] is not None), row["frequency"])
+        for row in first.to_pylist()
+    }
+
+
+def _refs(row: Mapping[str, Any]) -> Iterator[tuple[str, tuple[ObjectRef, int]]]:
+    for kind in ("frequencies", "histograms"):
+        if row[f"{kind}_name"] is not None:
+            name, length, digest, footer, of_footer = (
+                row[f"{kind}_{field}"] for field in ("name", "length", "sha256", "footer_length", "footer_sha256")
+            )
+            ref = ObjectRef(name, length, digest, ANY_ROWS, footer, of_footer)
+            yield kind, (ref, row[f"{kind}_file"])

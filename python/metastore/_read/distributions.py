@@ -1,0 +1,90 @@
+"""Rows about how the values of a column are distributed."""
+
+from __future__ import annotations
+
+import math
+from typing import TYPE_CHECKING, Any
+
+from metastore._format.histogram import at_rank, coarser
+from metastore._format.values import render
+from metastore.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from metastore._format.histogram import Histogram
+    from metastore._read.details import Details
+    from metastore._read.rows import Row
+
+PROBABILITIES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+
+
+def frequency_rows(details: Details, top: int | None, zone: str, *, exact: bool) -> list[Row]:
+    """One row for each value, most frequent first.
+
+    Args:
+        details: The column.
+        top: How many.
+        zone: For timestamps.
+        exact: Whether the list describes all live rows and nothing else.
+
+    Raises:
+        InvalidArgument: `top` is not positive.
+    """
+    if top is not None and top < 1:
+        raise InvalidArgument("top", f"{top} is not positive")
+    number = details.values
+    return [
+        {
+            "value": render(row["value"], details.column, zone=zone),
+            "frequency": row["frequency"],
+            "fraction": row["frequency"] / number if number else None,
+            "exact": exact and not row.get("error"),
+            "error": row.get("error") or 0,
+        }
+        for row in details.listed(top).to_pylist()
+    ]
+
+
+def histogram_rows(details: Details, histogram: Histogram, bins: int | None, zone: str) -> list[Row]:
+    """One row for each bin.
+
+    Raises:
+        InvalidArgument: `bins` is not positive.
+    """
+    if bins is not None and bins < 1:
+        raise InvalidArgument("bins", f"{bins} is not positive")
+    found = histogram if bins is None else coarser(histogram, bins)
+    edges = [render(_plain(edge), details.column, zone=zone) for edge in found.edges]
+    distincts = [None] * len(found.counts) if found.distincts is None else found.distincts.tolist()
+    return [
+        {"bin": place, "lo": edges[place], "hi": edges[place + 1], "count": count, "distinct": distincts[place]}
+        for place, count in enumerate(found.counts.tolist())
+    ]
+
+
+def quantile_rows(
+    details: Details, histogram: Histogram, probabilities: Sequence[float], zone: str, *, exact: bool
+) -> list[Row]:
+    """One row for each probability: the value of rank ceil(p n), exact only at the bounds.
+
+    Raises:
+        InvalidArgument: One is not between 0 and 1.
+    """
+    number = int(histogram.counts.sum())
+    encoding, rows = str(details.column.encoding), []
+    for probability in probabilities:
+        if not 0 <= probability <= 1:
+            raise InvalidArgument("probabilities", f"{probability} is not between 0 and 1")
+        rank = max(1, math.ceil(probability * number))
+        end = "lo" if rank == 1 else "hi" if rank == number else None
+        known = exact and end is not None and bool(details.summary.get(f"{end}_exact"))
+        bound = details.summary.get(f"{end}_{encoding}") if known else None
+        value = bound if known else _plain(at_rank(histogram, rank, encoding))
+        text = render(value, details.column, zone=zone)
+        rows.append({"probability": float(probability), "value": text, "exact": known})
+    return rows
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if hasattr(value, "item") else value

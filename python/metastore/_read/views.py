@@ -1,0 +1,78 @@
+"""Views of value lists and histograms: typed values beside their texts, as docs/format.md stores them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from metastore._format.values import render
+from metastore._read import distributions, schemas
+from metastore.answers import arrow
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from metastore._format.columns import Column
+    from metastore._read.details import Details
+
+FREQUENCIES, HISTOGRAMS, WIDE = "frequencies", "histograms", "histograms_wide"
+NAMES = (FREQUENCIES, HISTOGRAMS, WIDE)
+
+
+def frequencies(found: Iterable[tuple[Details, bool]], zone: str) -> pa.Table:
+    """One row per column and value.
+
+    Args:
+        found: The columns, each with whether its list describes the live rows and nothing else.
+        zone: For timestamps.
+    """
+    schema = schemas.VIEWS[FREQUENCIES]
+    rows = []
+    for details, exact in found:
+        encoding = details.column.encoding
+        typed = details.listed(None)["value"].to_pylist() if details.is_listed else []
+        described = distributions.frequency_rows(details, None, zone, exact=exact) if details.is_listed else []
+        rows += [
+            {"column_name": details.column.name, **row, f"value_{encoding}": value}
+            for row, value in zip(described, typed, strict=True)
+        ]
+    return arrow([{name: row.get(name) for name in schema.names} for row in rows], schema.names, schema)
+
+
+def histograms(found: Iterable[tuple[Details, bool]]) -> pa.Table:
+    """One row per column, its edges and counts as lists."""
+    schema = schemas.VIEWS[HISTOGRAMS]
+    rows = []
+    for details, _ in found:
+        bars = details.histogram()
+        if bars is not None:
+            rows.append(
+                {
+                    "column_name": details.column.name,
+                    "kind": bars.kind,
+                    "bins": len(bars.counts),
+                    f"edges_{details.column.encoding}": list(bars.edges),
+                    "counts": bars.counts.tolist(),
+                    "distincts": None if bars.distincts is None else bars.distincts.tolist(),
+                }
+            )
+    return arrow([{name: row.get(name) for name in schema.names} for row in rows], schema.names, schema)
+
+
+def wide_schema(columns: Iterable[Column]) -> pa.Schema:
+    """The columns of `histograms_wide`: the number of an edge, and the edges of each column as texts."""
+    return pa.schema([*schemas.VIEWS[WIDE], *(pa.field(one.name, pa.string()) for one in columns if one.encoding)])
+
+
+def wide(found: Iterable[tuple[Details, bool]], columns: Iterable[Column], zone: str) -> pa.Table:
+    """One row per edge, one column per column of the table."""
+    edges = {}
+    for details, _ in found:
+        bars = details.histogram()
+        texts = [] if bars is None else [render(edge, details.column, zone=zone) for edge in bars.edges]
+        edges[details.column.name] = texts
+    longest = max(map(len, edges.values()), default=0)
+    schema = wide_schema(columns)
+    filled = {name: [*edges.get(name, []), *[None] * (longest - len(edges.get(name, [])))] for name in schema.names[1:]}
+    return pa.table({"edge": list(range(longest)), **filled}, schema=schema)

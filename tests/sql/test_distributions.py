@@ -1,0 +1,127 @@
+"""Frequencies, histograms and quantiles in SQL, against Spark's own aggregates and against what Python reads."""
+
+from __future__ import annotations
+
+from collections import Counter
+from typing import TYPE_CHECKING
+
+import pytest
+
+import metastore
+from metastore.errors import MetastoreError, NoStatistics
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+pytestmark = pytest.mark.spark
+
+TABLE = "ice.db.sql_distributions"
+COLUMNS = {
+    "n": "CAST(pow(id % 97, 2) AS INT)",
+    "s": "IF(id % 11 = 0, NULL, concat('v', id % 7))",
+    "d": "CAST(id % 50 AS DECIMAL(30, 2))",
+    "f": "IF(id % 5 = 0, double('nan'), id % 4 / 2)",
+    "t": "timestamp_seconds(id % 30)",
+    "l": "array(id)",
+    "empty": "CAST(NULL AS STRING)",
+}
+
+
+@pytest.fixture(scope="module", autouse=True)
+def location(spark: SparkSession) -> Iterator[str]:
+    made = ", ".join(f"{sql} AS {name}" for name, sql in COLUMNS.items())
+    spark.sql(f"CREATE TABLE {TABLE} USING iceberg AS SELECT {made} FROM range(0, 3000, 1, 3)")
+    spark.sql(f"ANALYZE TABLE {TABLE} COMPUTE STATISTICS FOR ALL COLUMNS")
+    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {TABLE}").collect()
+    yield next(row.data_type for row in rows if row.col_name == "Location")
+    spark.sql(f"DROP TABLE {TABLE}")
+
+
+def ask(spark, call):
+    return [row.asDict() for row in spark.sql(f"SELECT * FROM metastore.{call}").collect()]
+
+
+@pytest.mark.parametrize("column", ["n", "s", "d", "f", "t"])
+def test_frequencies_are_those_of_group_by(spark, column):
+    truth = spark.sql(f"SELECT CAST({column} AS STRING), count(*) FROM {TABLE} WHERE {column} IS NOT NULL GROUP BY 1")
+    found = ask(spark, f"frequencies('{TABLE}', '{column}')")
+    assert {row["value"]: row["frequency"] for row in found} == {row[0]: row[1] for row in truth.collect()}
+    assert all(row["exact"] and row["error"] == 0 for row in found)
+    assert sum(row["fraction"] for row in found) == pytest.approx(1)
+    counts = [row["frequency"] for row in found]
+    assert counts == sorted(counts, reverse=True)
+
+
+@pytest.mark.parametrize("column", ["n", "s", "d", "f", "t", "empty"])
+def test_sql_and_python_answer_alike(spark, location, column):
+    opened = metastore.open(location)
+    for top in (3, 10, 25, None):
+        assert list(metastore.frequencies(spark, TABLE, column, top)) == list(opened.frequencies(column, top))
+    for bins in (2, 7, None):
+        assert list(metastore.histogram(spark, TABLE, column, bins)) == list(opened.histogram(column, bins))
+    wanted = [0.0, 0.3, 0.5, 0.99, 1.0]
+    assert list(metastore.quantiles(spark, TABLE, column, wanted)) == list(opened.quantiles(column, wanted))
+    assert list(metastore.quantiles(spark, TABLE, column)) == list(opened.quantiles(column))
+    path = opened.files()[1]["path"]
+    assert list(metastore.frequencies(spark, TABLE, column, 5, file=path)) == list(
+        opened.frequencies(column, 5, file=path)
+    )
+    assert list(metastore.histogram(spark, TABLE, column, 5, file=path)) == list(opened.histogram(column, 5, file=path))
+
+
+def test_a_file_has_its_own(spark, location):
+    path = metastore.open(location).files()[0]["path"]
+    rows = spark.sql(f"SELECT CAST(n AS STRING) FROM {TABLE} WHERE input_file_name() LIKE '%{path.rsplit('/', 1)[1]}'")
+    truth = Counter(row[0] for row in rows.collect())
+    found = ask(spark, f"frequencies('{TABLE}', 'n', file => '{path.rsplit('/', 1)[1]}')")
+    assert {row["value"]: row["frequency"] for row in found} == truth
+
+
+def test_quantiles(spark):
+    found = ask(spark, f"quantiles('{TABLE}', 'n', array(0, 0.5, 1))")
+    assert [row["exact"] for row in found] == [True, False, True]
+    (truth,) = spark.sql(f"SELECT CAST(percentile_disc(0.5) WITHIN GROUP (ORDER BY n) AS INT) FROM {TABLE}").collect()
+    assert found[1]["value"] == str(truth[0])
+    assert ask(spark, f"quantiles('{TABLE}', 'n', '0, 0.5,1')") == found
+
+
+def test_arguments_and_lateral_use(spark):
+    assert len(ask(spark, f"frequencies(table => '{TABLE}', column => 'N', top => 4)")) == 4
+    assert len(ask(spark, f"histogram('{TABLE}', 'n', 6)")) == 6
+    found = spark.sql(f"SELECT max(f.frequency) FROM metastore.frequencies('{TABLE}', 's') f JOIN range(2)").collect()
+    assert found[0][0] > 300
+
+
+@pytest.mark.parametrize(
+    ("call", "code"),
+    [
+        ("frequencies('{t}', 'nope')", "COLUMN_NOT_FOUND"),
+        ("frequencies('{t}', 'n', 0)", "INVALID_ARGUMENT"),
+        ("histogram('{t}', 'n', 'many')", "INVALID_ARGUMENT"),
+        ("histogram('{t}', 'l')", "INVALID_ARGUMENT"),
+        ("quantiles('{t}', 'n', 1.5)", "INVALID_ARGUMENT"),
+        ("frequencies('{t}', 'n', at => '7')", "INVALID_ARGUMENT"),
+    ],
+)
+def test_mistakes_are_told_in_one_line(spark, call, code):
+    with pytest.raises(Exception, match=f"METASTORE_{code}") as caught:
+        ask(spark, call.format(t=TABLE))
+    assert "Traceback" not in str(caught.value)
+
+
+@pytest.mark.parametrize("depth", ["", " NOSCAN"])
+def test_without_frequencies_the_command_is_named(spark, table, depth):
+    spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 'x'), (2, 'b', 'y')")
+    spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS{depth}")
+    for verb in ("frequencies", "histogram", "quantiles"):
+        with pytest.raises(MetastoreError) as caught:
+            getattr(metastore, verb)(spark, table, "id")
+        assert caught.value.code == NoStatistics.code
+        assert "ANALYZE TABLE" in str(caught.value)
+
+
+def test_help_lists_them(spark):
+    names = {row["function"] for row in ask(spark, "help()")}
+    assert {"metastore.frequencies", "metastore.histogram", "metastore.quantiles"} <= names
