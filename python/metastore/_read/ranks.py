@@ -6,14 +6,21 @@ import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
+
+from metastore._format.columns import serves
+from metastore._format.values import render
+from metastore._read.matching import named
+from metastore._read.schemas import RANKS
+from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    import pyarrow as pa
-
     from metastore._format.columns import Column
     from metastore._format.manifest import RanksRef, Snapshot
+    from metastore._read.asked import Shown
+    from metastore._read.rows import Row
     from metastore._store import Store
 
 
@@ -21,6 +28,49 @@ def ranked_columns(snapshot: Snapshot) -> tuple[Column, ...]:
     """The columns of a snapshot that have exact ranks."""
     held = sorted({ordinal for ref in snapshot.ranks for ordinal in ref.columns})
     return tuple(snapshot.columns[ordinal] for ordinal in held)
+
+
+def view(store: Store, shown: Shown, column: str | None, table: str) -> pa.Table:
+    """The view `ranks` of a table.
+
+    Args:
+        store: Where the ranks are.
+        shown: Which snapshot, and under which schema.
+        column: Only this one.
+        table: What the table is called.
+
+    Raises:
+        ColumnNotFound: No such column, or it has no ranks.
+    """
+    keys = {one.key for one in ranked_columns(shown.snapshot)}
+    held = [one for one in shown.columns if one.key in keys]
+    parts = [RANKS.empty_table()]
+    for one in [named(held, column, table)] if column else held:
+        for rows in rank_rows(store, shown.snapshot, one):
+            names = pa.array([one.name] * rows.num_rows, pa.string())
+            parts.append(rows.set_column(0, RANKS.field(0), names).cast(RANKS))
+    return pa.concat_tables(parts)
+
+
+def quantile_rows(
+    store: Store, snapshot: Snapshot, column: Column, probabilities: Sequence[float], zone: str
+) -> list[Row] | None:
+    """The rows of `quantiles`, None where the column has no ranks.
+
+    Raises:
+        InvalidArgument: A probability is not between 0 and 1.
+    """
+    for probability in probabilities:
+        if not 0 <= probability <= 1:
+            raise InvalidArgument("probabilities", f"{probability} is not between 0 and 1")
+    found = exact_quantiles(store, snapshot, column, probabilities)
+    if found is None:
+        return None
+    return [
+        {"probability": float(probability), "value": render(value, column, zone=zone), "exact": True}
+        for probability, value in zip(probabilities, found, strict=True)
+        if value is not None
+    ]
 
 
 def exact_quantiles(
@@ -33,7 +83,7 @@ def exact_quantiles(
     Args:
         store: Where the ranks are.
         snapshot: Of which snapshot.
-        column: One of its columns.
+        column: One of its columns, under any name.
         probabilities: Numbers from 0 to 1.
 
     Returns:
@@ -42,10 +92,9 @@ def exact_quantiles(
     Raises:
         DamagedObject: An object is not what was written.
     """
-    parts = _parts(snapshot, column)
+    ordinal, parts = _parts(snapshot, column)
     if not parts:
         return None
-    ordinal = snapshot.columns.index(column)
     last = _Part(store, parts[-1], ordinal, column)
     total = last.last
     if not total:
@@ -63,14 +112,16 @@ def rank_rows(store: Store, snapshot: Snapshot, column: Column) -> Iterator[pa.T
     Raises:
         DamagedObject: An object is not what was written.
     """
-    ordinal = snapshot.columns.index(column)
-    for ref in _parts(snapshot, column):
+    ordinal, parts = _parts(snapshot, column)
+    for ref in parts:
         yield _rows(store, ref, ordinal)
 
 
-def _parts(snapshot: Snapshot, column: Column) -> list[RanksRef]:
-    ordinal = snapshot.columns.index(column)
-    return sorted((ref for ref in snapshot.ranks if ordinal in ref.columns), key=lambda ref: ref.before(ordinal))
+def _parts(snapshot: Snapshot, column: Column) -> tuple[int, list[RanksRef]]:
+    """The column's place in the snapshot, and what holds its ranks, in order."""
+    ordinal = next((i for i, one in enumerate(snapshot.columns) if serves(one, column)), -1)
+    parts = (ref for ref in snapshot.ranks if ordinal in ref.columns)
+    return ordinal, sorted(parts, key=lambda ref: ref.before(ordinal))
 
 
 def _rows(store: Store, ref: RanksRef, ordinal: int) -> pa.Table:

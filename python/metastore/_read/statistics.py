@@ -8,12 +8,11 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from metastore._format.columns import serves
-from metastore._read import details, distributions, own, rows, schemas, views
+from metastore._read import details, distributions, own, ranks, rows, schemas, views
 from metastore._read.asked import Asked
 from metastore._read.folder import Folder
 from metastore._read.matching import named
 from metastore._read.places import places_in
-from metastore._read.ranks import rank_rows, ranked_columns
 from metastore._read.stored import StoredFiles, columns_known, statistics, stored_files
 from metastore.answers import Answer, Summary, arrow
 from metastore.errors import InvalidArgument, NoStatistics, TableNotFound
@@ -116,7 +115,8 @@ class Statistics(Asked):
     ) -> Answer:
         """One row per probability: the value that so large a share of the values does not exceed.
 
-        Taken from the histogram: off by at most a bin, that is a thousandth of the values with the default of bins.
+        Exact where the column has ranks, else from the histogram: off by at most a bin, that is a thousandth of the
+        values with the default of bins.
 
         Raises:
             NoStatistics: There is no histogram of this column.
@@ -125,6 +125,9 @@ class Statistics(Asked):
         """
         shown = self._at(at)
         found, exact = self._details(column, None, shown)
+        known = ranks.quantile_rows(self._store, shown.snapshot, found.column, probabilities, self._zone)
+        if known is not None:
+            return self._answer(Answer, "quantiles", known, shown)
         bars = self._bars(found, column)
         if bars is None:
             return self._answer(Answer, "quantiles", [], shown)
@@ -185,7 +188,7 @@ class Statistics(Asked):
         if name == "columns":
             return _view(name, self._column_rows(column, file, self._at(None)), [])
         if name == "ranks":
-            return self._rank_rows(column, self._at(None).snapshot)
+            return ranks.view(self._store, self._at(None), column, self.table)
         if name in views.NAMES:
             return self._distribution_view(name, column, file)
         return (self.files() if name == "files" else self.snapshots()).to_arrow()
@@ -285,16 +288,6 @@ class Statistics(Asked):
             stored = stored.only(paths.index(file) if file in paths else -2)
         found = statistics(self._store, stored, shown.columns, wanted).to_pylist()
         return [self._column_row(row, paths[row["file"]], shown.columns[row["column"]]) for row in found]
-
-    def _rank_rows(self, column: str | None, snapshot: Snapshot) -> pa.Table:
-        held = ranked_columns(snapshot)
-        wanted = [named(held, column, self.table)] if column else held
-        parts = [schemas.RANKS.empty_table()]
-        for one in wanted:
-            for found in rank_rows(self._store, snapshot, one):
-                names = pa.array([one.name] * found.num_rows, pa.string())
-                parts.append(found.set_column(0, schemas.RANKS.field(0), names).cast(schemas.RANKS))
-        return pa.concat_tables(parts)
 
     def _of_table(self, shown: Shown) -> list[rows.Row]:
         snapshot = shown.snapshot
