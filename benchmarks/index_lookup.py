@@ -1,10 +1,13 @@
-"""Size of the index of many data files, and the time to read ten of its columns.
+"""Size of the index of many data files, and the time to find a query's files by ten of its columns.
 
     python benchmarks/index_lookup.py [--store A] [--store B] [--work FOLDER]
 
 Store A is 1,288 data files of 2,078 columns, store B is 65,536 of 100. Their summaries hold what the planner reads
-(row, null and NaN counts, bounds); all is written by the writer that ANALYZE uses. "Cold" reads the manifest, the list
-of data files and ten columns from the disk, verifies every byte, and evaluates `lo <= v <= hi` for each column.
+(row, null and NaN counts, bounds); all is written by the writer that ANALYZE uses. The driver's planner is asked for
+`WHERE c1 = v1 AND ... c10 = v10`, timed inside its JVM. "Cold": the JVM is warm and nothing of ours is cached: manifest
+and list of data files are read, joined with the scan's files, and ten columns are read; every byte is verified. "Any
+order": the scan lists its files otherwise than the index does. Alternatives: the same index read by pyarrow, and one
+table of everything as in Hudi's RFC-27, read by pyarrow and by a Spark job.
 """
 
 from __future__ import annotations
@@ -15,14 +18,16 @@ import hashlib
 import tempfile
 import time
 from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import numpy as np
+import one_table
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
-from common import median, report
+from common import median, report, seconds, spark_session
 
 from metastore._format import layout
 from metastore._format.columns import Column, encoding_of
@@ -34,11 +39,16 @@ from metastore._store import Store
 if TYPE_CHECKING:
     from collections.abc import Callable
 
+    from pyspark.sql import SparkSession
+
+    Wanted = dict[int, tuple[Column, object]]
+
 TYPES = ("bigint", "int", "double", "string", "date", "timestamp", "decimal(10,2)", "boolean", "float", "string")
 PLANNER = ["column", "file", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_double", "hi_double", "lo_binary",
            "hi_binary", "lo_exact", "hi_exact"]  # fmt: skip
 TABLE = TableIdentity("iceberg", "5b0e7c8a-3c1f-4f5e-8d7a-2b9c6e4f1a00", "file:/benchmark", "ice.db.benchmark")
 LOOKED_UP = 10
+WARM_UP, RUNS = 60, 25
 
 
 @dataclass(frozen=True)
@@ -49,9 +59,10 @@ class Size:
     columns: int
     megabytes: float
     milliseconds: float
+    cached: float
 
 
-STORES = {"A": Size(1_288, 2_078, 40, 15), "B": Size(65_536, 100, 85, 60)}
+STORES = {"A": Size(1_288, 2_078, 40, 15, 1), "B": Size(65_536, 100, 85, 60, 1)}
 
 
 def build_store(path: str | Path, files: int, columns: int) -> Manifest:
@@ -70,10 +81,7 @@ def build_store(path: str | Path, files: int, columns: int) -> Manifest:
         The committed manifest.
     """
     store = Store.open(str(path), writable=True)
-    schema = tuple(
-        Column(str(i + 1), (f"column_{i:04}",), TYPES[i % len(TYPES)], encoding_of(TYPES[i % len(TYPES)]))
-        for i in range(columns)
-    )
+    schema = tuple(_schema_column(i) for i in range(columns))
     width, per_group = layout.columns_per_object(files), layout.columns_per_row_group(files)
     summary = []
     for first in range(0, columns, width):
@@ -87,16 +95,19 @@ def build_store(path: str | Path, files: int, columns: int) -> Manifest:
     return committed
 
 
+def _schema_column(ordinal: int) -> Column:
+    kind = TYPES[ordinal % len(TYPES)]
+    return Column(str(ordinal + 1), (f"column_{ordinal:04}",), kind, encoding_of(kind))
+
+
 def _with_files(store: Store, files: int, schema: tuple[Column, ...], summary: tuple[SummaryRef, ...]) -> Block:
-    numbers = np.random.default_rng(0)
+    numbers = np.random.default_rng(1)
     listed = pa.table(
         {
             "file": pa.array(np.arange(files, dtype=np.int32)),
-            "path": [
-                f"file:/benchmark/data/{i // 64:05}-{i % 64}-{i * 2654435761 % 2**32:08x}.parquet" for i in range(files)
-            ],
+            "path": _paths(files),
             "size": numbers.integers(1 << 20, 1 << 27, files),
-            "rows": numbers.integers(10_000, 1_000_000, files),
+            "rows": _rows(files),
         }
     )
     missing = [field for field in FILES if field.name not in listed.column_names]
@@ -107,10 +118,20 @@ def _with_files(store: Store, files: int, schema: tuple[Column, ...], summary: t
     return Block("benchmark", "full", schema, ref, summary)
 
 
+def _paths(files: int) -> pa.Array:
+    return pa.array(
+        [f"file:/benchmark/data/{i // 64:05}-{i % 64}-{i * 2654435761 % 2**32:08x}.parquet" for i in range(files)]
+    )
+
+
+def _rows(files: int) -> np.ndarray:
+    return np.random.default_rng(0).integers(10_000, 1_000_000, files)
+
+
 def _column(column: Column, ordinal: int, files: int) -> pa.Table:
     """The summary rows of one column."""
     numbers = np.random.default_rng(ordinal)
-    rows = np.random.default_rng(0).integers(10_000, 1_000_000, files)
+    rows = _rows(files)
     lo, hi = _bounds(column, ordinal % 4, numbers, files)
     some_nulls = ordinal % 3 == 0
     values = {
@@ -198,16 +219,78 @@ def _evaluate(rows: pa.Table, column: Column, ordinal: int) -> int:
     return int(pc.sum(pc.and_(pc.less_equal(lo, value), pc.less_equal(value, hi))).as_py() or 0)
 
 
-def _timed(function: Callable[[], object], clock: Callable[[], float], runs: int = 7) -> float:
-    times = []
-    for _ in range(runs):
-        start = clock()
-        function()
-        times.append(clock() - start)
-    return 1000 * median(times)
+def _values(size: Size) -> Wanted:
+    """The columns that a query asks for and the stored value of each that it wants: one that a middle file holds."""
+    chosen = np.random.default_rng(1).choice(size.columns, min(LOOKED_UP, size.columns), replace=False)
+    found = {}
+    for ordinal in sorted(chosen.tolist()):
+        column = _schema_column(ordinal)
+        lo, _ = _bounds(column, ordinal % 4, np.random.default_rng(ordinal), size.files)
+        found[ordinal] = column, lo[size.files // 2]
+    return found
 
 
-def measure(name: str, work: Path) -> dict[str, object]:
+def _literal(column: Column, value: object) -> str:
+    if isinstance(value, bytes):
+        return f"'{value.decode()}'"
+    if column.encoding == "double":
+        return f"CAST({float(value)!r}D AS {column.type})"  # type: ignore[arg-type]
+    number = int(value)  # type: ignore[call-overload]
+    texts = {
+        "boolean": str(bool(number)),
+        "date": f"date_from_unix_date({number})",
+        "timestamp": f"timestamp_micros({number}L)",
+        "decimal(10,2)": f"CAST({number / 100:.2f}BD AS decimal(10,2))",
+    }
+    return texts.get(column.type, f"CAST({number}L AS {column.type})")
+
+
+def _planner(spark: SparkSession, path: Path, size: Size, wanted: Wanted) -> dict[str, object]:
+    """What the driver's planner needs, in milliseconds, and how many files it leaves."""
+    ddl = ", ".join(f"column_{i:04} {TYPES[i % len(TYPES)]}" for i in range(size.columns))
+    query = " AND ".join(f"{column.path[0]} = {_literal(column, value)}" for column, value in wanted.values())
+    java = spark._jvm.org.metastore.spark.pruning.LookupTimer  # type: ignore[union-attr] # noqa: SLF001 - times itself
+    open_timer = partial(java.open, spark._jsparkSession, ddl, str(path), TABLE.uuid, query)  # noqa: SLF001
+    timers = [open_timer(shuffled) for shuffled in (False, True)]
+
+    def milliseconds(timer: object, warm_up: int, runs: int, *, cold: bool) -> float:
+        timer.nanos(warm_up, cold)  # type: ignore[attr-defined]
+        return median([nanos / 1e6 for nanos in timer.nanos(runs, cold)])  # type: ignore[attr-defined]
+
+    cold, any_order = (milliseconds(timer, WARM_UP, RUNS, cold=True) for timer in timers)
+    return {
+        "cold ms": round(cold, 1),
+        "target ms": size.milliseconds,
+        "any order ms": round(any_order, 1),
+        "cached ms": round(milliseconds(timers[0], 1000, 200, cold=False), 2),
+        "target cached ms": size.cached,
+        "kept": timers[0].kept(),
+    }
+
+
+def _alternatives(spark: SparkSession, work: Path, name: str, wanted: Wanted) -> dict[str, object]:
+    size, path = STORES[name], work / f"{name}.parquet"
+    paths = _paths(size.files)
+    if not path.exists():
+        columns = [_schema_column(i) for i in range(size.columns)]
+        rows = ((column.path[0], _column(column, i, size.files)) for i, column in enumerate(columns))
+        one_table.write(path, paths, rows)
+    asked = {column.path[0]: (str(column.encoding), value) for column, value in wanted.values()}
+    by_spark = partial(one_table.kept_by_spark, spark, path, asked)
+    by_spark()
+    return {
+        "same index by pyarrow ms": round(_timed(lambda: look_up(str(work / name), list(wanted))), 1),
+        "one table MB": round(path.stat().st_size / 1e6, 1),
+        "one table by pyarrow ms": round(_timed(lambda: one_table.kept_by_pyarrow(path, asked, paths), 3), 1),
+        "one table by Spark ms": round(_timed(by_spark, 3), 1),
+    }
+
+
+def _timed(function: Callable[[], object], runs: int = 7) -> float:
+    return 1000 * median([seconds(function) for _ in range(runs)])
+
+
+def measure(spark: SparkSession, name: str, work: Path) -> dict[str, object]:
     """Builds a store, unless it is there, and measures it."""
     size, path = STORES[name], work / name
     start = time.perf_counter()
@@ -215,30 +298,30 @@ def measure(name: str, work: Path) -> dict[str, object]:
         build_store(path, size.files, size.columns)
     built = time.perf_counter() - start
     objects = list((path / "objects").iterdir())
-    chosen = sorted(np.random.default_rng(1).choice(size.columns, LOOKED_UP, replace=False).tolist())
+    wanted = _values(size)
     return {
         "store": name,
         "files": size.files,
         "columns": size.columns,
         "objects": len(objects),
+        "build s": round(built, 1),
         "MB": round(sum(path.stat().st_size for path in objects) / 1e6, 1),
         "target MB": size.megabytes,
-        "build s": round(built, 1),
-        "pyarrow cold ms": round(_timed(lambda: look_up(str(path), chosen), time.perf_counter), 1),
-        "pyarrow CPU ms": round(_timed(lambda: look_up(str(path), chosen), time.process_time), 1),
-        "target ms": size.milliseconds,
+        **_planner(spark, path, size, wanted),
+        **_alternatives(spark, work, name, wanted),
     }
 
 
 def main() -> None:
-    """Measures the stores asked for, both by default."""
+    """Measures the stores asked for, all by default."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", action="append", choices=sorted(STORES))
     parser.add_argument("--work", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         work = arguments.work or Path(folder)
-        report("index_lookup", [measure(name, work) for name in arguments.store or sorted(STORES)])
+        with spark_session(work) as spark:
+            report("index_lookup", [measure(spark, name, work) for name in arguments.store or sorted(STORES)])
 
 
 if __name__ == "__main__":

@@ -12,7 +12,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression
 import org.metastore.spark.MetastoreConf
 import org.metastore.spark.cardinality.{ScanStatistics, TableDistinct}
 import org.metastore.spark.explain.{Reason, ReasonCode, ScanDecision}
-import org.metastore.spark.pruning.{ColumnResolver, PruningRule}
+import org.metastore.spark.pruning.{ColumnResolver, CompiledFilter, PruningRule}
 import org.metastore.spark.store.{FileList, FileStatistics, StatisticsStore, TableStatistics}
 
 /** Decides which data files of the scans of one query are read. One decision is all that EXPLAIN, metrics and estimates say. */
@@ -52,10 +52,11 @@ private[adapter] final class ScanPlanner(
       statistics(table) match {
         case Left(why) => Planned(decision(table, list, rows, Left(why), new BitSet, ""), None)
         case Right(known) => context.timed {
-          val joined = known.of(list)
+          val filter = PruningRule.compile(conjuncts, resolver)
+          val joined = known.of(list, if (restriction.isDefined) Nil else filter.needs)
           val distrusted = contradicting(joined, rows)
           val counted = rows.indices.map(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
-          val outcome = judge(joined, conjuncts, resolver)
+          val outcome = judge(joined, filter)
           val decided = decision(table, list, counted, outcome, distrusted, known.fingerprint)
           if (decided.trouble.isEmpty) context.succeeded()
           ScanPlanner.tell(decided)
@@ -96,15 +97,11 @@ private[adapter] final class ScanPlanner(
       distrusted: BitSet, version: String) =
     new ScanDecision(table.name, list, rows, outcome, distrusted, version)
 
-  private def judge(
-      joined: FileStatistics, conjuncts: Seq[Expression], resolver: ColumnResolver): Either[Reason, ScanDecision.Verdict] =
+  private def judge(joined: FileStatistics, filter: CompiledFilter): Either[Reason, ScanDecision.Verdict] =
     if (restriction.isDefined) Left(restriction.get)
-    else if (conjuncts.isEmpty) Left(Reason(ReasonCode.NoFilter))
-    else {
-      val filter = PruningRule.compile(conjuncts, resolver)
-      if (filter.columns.isEmpty) Left(Reason(ReasonCode.NothingToPrune))
-      else Right(ScanDecision.Verdict(filter.evaluate(joined), filter.conjuncts.map(_.sql)))
-    }
+    else if (filter.conjuncts.isEmpty) Left(Reason(ReasonCode.NoFilter))
+    else if (filter.columns.isEmpty) Left(Reason(ReasonCode.NothingToPrune))
+    else Right(ScanDecision.Verdict(filter.evaluate(joined), filter.conjuncts.map(_.sql)))
 
   // Other rows than the table format counts: the statistics are not of this file.
   private def contradicting(joined: FileStatistics, rows: Array[Long]): BitSet = {

@@ -19,7 +19,8 @@ private[pruning] final class ConjunctFilter(
 
   override def evaluate(files: FileStatistics): Verdicts = {
     val evaluation = loaded(files)
-    val skippedBy = Array.fill(files.files.length)(FileVerdicts.Kept)
+    val skippedBy = new Array[Int](files.files.length)
+    java.util.Arrays.fill(skippedBy, FileVerdicts.Kept)
     var unused = Map.empty[Int, Reason]
     for (i <- predicates.indices) whyUnused(i, evaluation) match {
       case Some(reason) => unused += i -> reason
@@ -27,7 +28,7 @@ private[pruning] final class ConjunctFilter(
         try mark(skippedBy, evaluation.noRowMatches(predicates(i)), i)
         catch { case NonFatal(e) => unused += i -> failed(i, e) }
     }
-    mark(skippedBy, files.rows.map(_ == 0), FileVerdicts.Empty)
+    markEmpty(skippedBy, files.rows)
     new FileVerdicts(this, files, skippedBy, unused)
   }
 
@@ -44,7 +45,7 @@ private[pruning] final class ConjunctFilter(
   }
 
   private def loaded(files: FileStatistics): Evaluation = {
-    files.load(columns.map(use => use.key -> use.dataType))
+    files.load(needs)
     new Evaluation(files)
   }
 
@@ -52,6 +53,14 @@ private[pruning] final class ConjunctFilter(
     var file = 0
     while (file < skippedBy.length) {
       if (proven(file) && skippedBy(file) == FileVerdicts.Kept) skippedBy(file) = conjunct
+      file += 1
+    }
+  }
+
+  private def markEmpty(skippedBy: Array[Int], rows: Array[Long]): Unit = {
+    var file = 0
+    while (file < skippedBy.length) {
+      if (rows(file) == 0 && skippedBy(file) == FileVerdicts.Kept) skippedBy(file) = FileVerdicts.Empty
       file += 1
     }
   }

@@ -22,12 +22,15 @@ private[pruning] final class Evaluation(files: FileStatistics) {
     case Never => Array.fill(length)(true)
     case Always | Unknown(_) => none
     case NullTest(use, true) => where(use)((zones, i) => zones.nulls(i) == 0)
+    case NullTest(use, false) if zonesOf(use).exists(_.boundsDecide) => none
     case NullTest(use, false) => where(use)(allNull)
     case NaNTest(use, true) => where(use)((zones, i) => zones.nans(i) == 0 || allNull(zones, i))
     case NaNTest(use, false) => where(use)((zones, i) => zones.nans(i) == zones.rows(i))
-    case Member(term, set, inside) => member(term) { bounds => if (inside) set.disjoint(bounds) else set.covers(bounds) } {
-      (zones, proven, i) => proven || allNull(zones, i)
-    }
+    case Member(term, set, inside) => zonesOf(term.column).fold(_ => none, { zones =>
+      val bounds = term.bounds(zones.bounds)
+      val proven = if (inside) set.disjoint(bounds) else set.covers(bounds)
+      if (zones.boundsDecide) proven else each(i => zones.known(i) && (proven(i) || allNull(zones, i)))
+    })
     case Related(left, relation, right) => related(left, right)(new Pairs(_, _).never(relation)) { (a, b, proven, i) =>
       if (relation == Relation.NullSafeEqual) nullSafeNever(a, b, proven, i)
       else proven || allNull(a, i) || allNull(b, i)
@@ -44,9 +47,11 @@ private[pruning] final class Evaluation(files: FileStatistics) {
     case NullTest(use, false) => where(use)((zones, i) => zones.nulls(i) == 0)
     case NaNTest(use, true) => where(use)((zones, i) => zones.nans(i) == zones.rows(i))
     case NaNTest(use, false) => where(use)((zones, i) => zones.nans(i) == 0)
-    case Member(term, set, inside) => member(term) { bounds => if (inside) set.covers(bounds) else set.disjoint(bounds) } {
-      (zones, proven, i) => proven && zones.nulls(i) == 0
-    }
+    case Member(term, set, inside) => zonesOf(term.column).fold(_ => none, { zones =>
+      val bounds = term.bounds(zones.bounds)
+      val proven = if (inside) set.covers(bounds) else set.disjoint(bounds)
+      each(i => zones.known(i) && proven(i) && zones.nulls(i) == 0)
+    })
     case Related(left, relation, right) => related(left, right)(new Pairs(_, _).always(relation)) { (a, b, proven, i) =>
       proven && a.nulls(i) == 0 && b.nulls(i) == 0
     }
@@ -61,12 +66,6 @@ private[pruning] final class Evaluation(files: FileStatistics) {
 
   private def where(use: ColumnUse)(test: (ColumnZones, Int) => Boolean): Array[Boolean] =
     zonesOf(use).fold(_ => none, zones => each(i => zones.known(i) && test(zones, i)))
-
-  private def member(term: Term)(prove: Bounds => Array[Boolean])(test: (ColumnZones, Boolean, Int) => Boolean) =
-    zonesOf(term.column).fold(_ => none, { zones =>
-      val proven = prove(term.bounds(zones.bounds))
-      each(i => zones.known(i) && test(zones, proven(i), i))
-    })
 
   private def related(left: Term, right: Term)(prove: (Bounds, Bounds) => Int => Boolean)(
       test: (ColumnZones, ColumnZones, Boolean, Int) => Boolean): Array[Boolean] =

@@ -75,7 +75,7 @@ object PruningProbe {
     val list = new FileList(
       files.map(_.path).toArray, files.map(_.size).toArray,
       if (files.forall(_.modified.isDefined)) files.map(_.modified.get).toArray else null)
-    new PruningProbe(new FilterReader(spark, StructType.fromDDL(ddl)), planning.of(list), byPath(planning.manifest))
+    new PruningProbe(new FilterReader(spark, StructType.fromDDL(ddl)), planning.of(list, Nil), byPath(planning.manifest))
   }
 
   /**

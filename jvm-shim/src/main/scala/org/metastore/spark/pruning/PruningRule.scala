@@ -57,6 +57,9 @@ trait CompiledFilter {
   /** The columns whose statistics decide. Empty: nothing can be pruned by this filter. */
   def columns: Seq[ColumnUse]
 
+  /** Keys and types of these columns, as statistics are asked for them. */
+  final def needs: Seq[(String, DataType)] = columns.map(use => use.key -> use.dataType)
+
   /**
    * Finds the files that hold no matching row. Three-valued: a file is skipped only when it is proven that no row can match;
    * all else, every doubt and every exception included, keeps it. Never throws.

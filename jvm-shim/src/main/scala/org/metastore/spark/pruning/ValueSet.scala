@@ -31,7 +31,15 @@ private[pruning] object ValueSet {
   /** Integers from `lo` to `hi`, both included; the extremes mean no limit. */
   final case class LongRange(lo: Long, hi: Long) extends ValueSet {
     override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
-      case b: LongBounds => each(b.lo.length)(i => b.lo(i) > hi || b.hiUpTo(hi, i) < lo)
+      case b: LongBounds =>
+        val (lows, highs) = (b.lo, b.hiUpTo(hi))
+        val out = new Array[Boolean](lows.length)
+        var i = 0
+        while (i < out.length) {
+          out(i) = lows(i) > hi | highs(i) < lo
+          i += 1
+        }
+        out
       case _ => throw new IllegalArgumentException("bounds are not integers")
     }
 
@@ -45,10 +53,12 @@ private[pruning] object ValueSet {
   /** Single integers, sorted. */
   final case class LongPoints(points: Array[Long]) extends ValueSet {
     override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
-      case b: LongBounds => each(b.lo.length) { i =>
-        val at = firstFrom(b.lo(i))
-        at == points.length || points(at) > b.hiUpTo(points.last, i)
-      }
+      case b: LongBounds =>
+        val highs = b.hiUpTo(points.last)
+        each(b.lo.length) { i =>
+          val at = firstFrom(b.lo(i))
+          at == points.length || points(at) > highs(i)
+        }
       case _ => throw new IllegalArgumentException("bounds are not integers")
     }
 
@@ -70,7 +80,13 @@ private[pruning] object ValueSet {
     private val isPoint = lo != null && hi != null && hiIncluded && Arrays.equals(lo, hi)
 
     override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
-      case b: BytesBounds => each(b.lo.length)(i => above(b.lo(i)) || below(b.hi(i)))
+      case b: BytesBounds =>
+        val (least, most) = (if (lo == null) Long.MinValue else ByteOrder.head(lo), if (hi == null) Long.MaxValue else ByteOrder.head(hi))
+        val (lows, highs) = (b.loHeads, b.hiHeads)
+        each(b.lo.length) { i =>
+          lows(i) > most || highs(i) < least ||
+            (lows(i) == most && above(b.lo(i))) || (highs(i) == least && below(b.hi(i)))
+        }
       case _ => throw new IllegalArgumentException("bounds are not bytes")
     }
 

@@ -4,25 +4,25 @@ import java.io.ByteArrayInputStream
 
 import com.github.luben.zstd.Zstd
 import org.apache.parquet.bytes.BytesInput
-import org.apache.parquet.column.ColumnDescriptor
 import org.apache.parquet.column.page.{DataPage, DataPageV1, DataPageV2, DictionaryPage, PageReader}
 import org.apache.parquet.column.statistics.Statistics
 import org.apache.parquet.format.{PageHeader, PageType, Util}
 import org.apache.parquet.format.converter.ParquetMetadataConverter
-import org.apache.parquet.hadoop.metadata.{ColumnChunkMetaData, CompressionCodecName}
+import org.apache.parquet.hadoop.metadata.CompressionCodecName
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
+import org.apache.parquet.schema.Types
 
 /** The pages of one verified column chunk that stands in memory. */
 private[store] final class ChunkPages(
-    obj: String, chunk: ColumnChunkMetaData, val descriptor: ColumnDescriptor, bytes: Array[Byte], start: Int)
+    obj: String, chunk: Chunk, val leaf: Leaf, bytes: Array[Byte], start: Int)
   extends PageReader {
   import ChunkPages._
 
-  private val end = start + chunk.getTotalSize.toInt
+  private val end = start + chunk.length.toInt
   private var at = start
-  private var valuesLeft = chunk.getValueCount
-  private val statistics: Statistics[_] = Statistics.createStats(descriptor.getPrimitiveType)
+  private var valuesLeft = chunk.values
 
-  override def getTotalValueCount: Long = chunk.getValueCount
+  override def getTotalValueCount: Long = chunk.values
 
   /** The format has no dictionaries: data pages come first, or the object is refused when they are read. */
   override def readDictionaryPage(): DictionaryPage = null
@@ -54,9 +54,8 @@ private[store] final class ChunkPages(
     val repetition = take(data.getRepetition_levels_byte_length)
     val definition = take(data.getDefinition_levels_byte_length)
     val levels = repetition.length + definition.length
-    val compressed = take(header.getCompressed_page_size - levels)
-    val plain =
-      if (data.isIs_compressed) decompress(compressed, header.getUncompressed_page_size - levels) else compressed
+    val length = header.getCompressed_page_size - levels
+    val plain = if (data.isIs_compressed) decompress(length, header.getUncompressed_page_size - levels) else take(length)
     DataPageV2.uncompressed(
       data.getNum_rows, data.getNum_nulls, data.getNum_values, BytesInput.from(repetition), BytesInput.from(definition),
       converter.getEncoding(data.getEncoding), BytesInput.from(plain), statistics)
@@ -70,21 +69,27 @@ private[store] final class ChunkPages(
   }
 
   private def body(header: PageHeader): Array[Byte] =
-    decompress(take(header.getCompressed_page_size), header.getUncompressed_page_size)
+    decompress(header.getCompressed_page_size, header.getUncompressed_page_size)
 
   private def take(length: Int): Array[Byte] = {
-    if (length < 0 || length > end - at) throw new DamagedObjectException(obj, "a page lies outside of its column")
-    at += length
-    java.util.Arrays.copyOfRange(bytes, at - length, at)
+    val from = skip(length)
+    java.util.Arrays.copyOfRange(bytes, from, from + length)
   }
 
-  private def decompress(compressed: Array[Byte], size: Int): Array[Byte] = {
+  /** Moves behind the next bytes, and says where they begin. */
+  private def skip(length: Int): Int = {
+    if (length < 0 || length > end - at) throw new DamagedObjectException(obj, "a page lies outside of its column")
+    at += length
+    at - length
+  }
+
+  private def decompress(length: Int, size: Int): Array[Byte] = {
     if (size < 0 || size > MaxPage) throw new DamagedObjectException(obj, s"it has a page of $size bytes")
-    chunk.getCodec match {
-      case CompressionCodecName.UNCOMPRESSED => compressed
+    chunk.codec match {
+      case CompressionCodecName.UNCOMPRESSED => take(length)
       case CompressionCodecName.ZSTD =>
         val plain = new Array[Byte](size)
-        val written = Zstd.decompressByteArray(plain, 0, size, compressed, 0, compressed.length)
+        val written = Zstd.decompressByteArray(plain, 0, size, bytes, skip(length), length)
         if (written != size) throw new DamagedObjectException(obj, "a page does not decompress")
         plain
       case other => throw new DamagedObjectException(obj, s"its compression $other is not the format's")
@@ -94,5 +99,6 @@ private[store] final class ChunkPages(
 
 private object ChunkPages {
   private val MaxPage = 256 << 20
+  private val statistics: Statistics[_] = Statistics.createStats(Types.optional(PrimitiveTypeName.INT32).named("none"))
   private val converter = new ParquetMetadataConverter()
 }

@@ -10,54 +10,63 @@ import org.metastore.spark.explain.{Reason, ReasonCode}
 private[store] final case class Part[T](block: JoinedBlock, served: ServedType, column: T)
 
 /** Where a column stands in one block. */
-private[store] final case class Source(block: JoinedBlock, ordinal: Int, served: ServedType, ref: ObjectRef)
-
-/** A row group of a block's summary. */
-private[store] final case class RowGroup(block: JoinedBlock, ref: ObjectRef, group: Int)
+private[store] final case class Source(block: Block, ordinal: Int, served: ServedType, ref: ObjectRef)
 
 /**
- * Loads columns of all blocks of a join at once: first the footers, then every row group that is needed, side by side.
+ * Loads columns of blocks for one scan: first the footers, then every row group that is needed, side by side. What was read
+ * or failed once is not read again.
  *
- * @param cached the column of a block that was read before
- * @param read   reads a row group of a summary: block, object, row group, number of the block's files
+ * @param cached the column of a summary that was read before
+ * @param read   reads a row group of a block's summary: its columns by ordinal
  */
 private[store] final class ColumnLoader[T <: AnyRef](
-    joined: JoinedFiles, budget: Budget, reader: BlockReader, cached: (Block, Int) => Option[T],
-    read: (Block, ObjectRef, Int, Int) => Map[Int, T]) {
+    budget: Budget, reader: BlockReader, cached: (ObjectRef, Int) => Option[T], read: (Block, ObjectRef, Int) => Map[Int, T]) {
   private type Column = (String, DataType)
 
-  private val loaded = mutable.Map.empty[(Block, Int), T]
-  private val failed = mutable.Map.empty[ObjectRef, Reason]
-  private var sources = Map.empty[Column, Seq[Source]]
+  private val loaded = mutable.HashMap.empty[(ObjectRef, Int), T]
+  private val failed = mutable.HashMap.empty[ObjectRef, Reason]
 
-  /** Whether everything that the statistics hold of the column could be read. */
-  def complete(column: Column): Boolean = !sources(column).exists(source => failed.contains(source.ref))
-
-  /** For each column its parts by block, the least preferred first, or why there are none. */
-  def load(columns: Seq[Column]): Map[Column, Either[Reason, Seq[Part[T]]]] = {
-    sources = columns.map(column => column -> sourcesOf(column)).toMap
-    val needed = sources.values.flatten.toSeq.distinct
-    needed.foreach(s => cached(s.block.block, s.ordinal).foreach(found => loaded((s.block.block, s.ordinal)) = found))
-    readMissing(needed.filterNot(s => loaded.contains((s.block.block, s.ordinal))))
-    columns.map(column => column -> parts(column)).toMap
+  /** Reads columns of blocks, as far as they are not there yet. */
+  def load(blocks: Seq[Block], columns: Seq[Column]): Unit = synchronized {
+    val needed = (for (column <- columns; block <- blocks; source <- sources(block, column)) yield source).distinct
+    val missing = needed.filterNot(source => failed.contains(source.ref) || isLoaded(source.ref, source.ordinal))
+    val wanted = missing.groupBy(source => (source.block.files, source.ref)).values.toSeq
+    val groups = attempt(wanted.map(_.head.ref), wanted.map { all =>
+      () => reader.rowGroups(all.head.ref, all.map(_.ordinal).toSet).map(all.head -> _)
+    }).flatten
+    val reads = groups.map { case (source, group) =>
+      () => read(source.block, source.ref, group).map { case (ordinal, value) => (source.ref, ordinal) -> value }
+    }
+    attempt(groups.map(_._1.ref), reads).foreach(loaded ++= _)
   }
 
-  private def sourcesOf(column: Column): Seq[Source] = for {
-    block <- joined.blocks
-    (entry, ordinal) <- block.columns(column._1)
+  /** The parts of a column by block, the least preferred first, or why there are none. */
+  def parts(blocks: Seq[JoinedBlock], column: Column): Either[Reason, Seq[Part[T]]] = synchronized {
+    val found = for {
+      joined <- blocks
+      source <- sources(joined.block, column)
+      if !failed.contains(source.ref)
+      value <- loaded.get((source.ref, source.ordinal))
+    } yield Part(joined, source.served, value)
+    if (found.nonEmpty) Right(found) else Left(whyNone(blocks.map(_.block), column))
+  }
+
+  /** Whether everything that the statistics hold of the column could be read. */
+  def complete(blocks: Seq[JoinedBlock], column: Column): Boolean = synchronized {
+    !blocks.exists(joined => sources(joined.block, column).exists(source => failed.contains(source.ref)))
+  }
+
+  private def sources(block: Block, column: Column): Seq[Source] = for {
+    (entry, ordinal) <- block.columnsOf(column._1)
     served = ServedType.of(entry, column._2)
     if served != ServedType.Nothing
-    ref <- reader.summaryOf(block.block, ordinal)
+    ref <- block.summaryOf(ordinal)
   } yield Source(block, ordinal, served, ref)
 
-  private def readMissing(missing: Seq[Source]): Unit = {
-    val wanted = missing.groupBy(source => (source.block, source.ref)).toSeq
-    val groups = attempt(wanted.map(_._1._2), wanted.map { case ((block, ref), all) =>
-      () => reader.rowGroups(ref, all.map(_.ordinal).toSet).map(RowGroup(block, ref, _))
-    }).flatten
-    attempt(groups.map(_.ref), groups.map { case RowGroup(block, ref, group) =>
-      () => read(block.block, ref, group, block.rows.length).map { case (ordinal, value) => (block.block, ordinal) -> value }
-    }).foreach(loaded ++= _)
+  private def isLoaded(ref: ObjectRef, ordinal: Int): Boolean = loaded.contains((ref, ordinal)) || {
+    val found = cached(ref, ordinal)
+    found.foreach(loaded((ref, ordinal)) = _)
+    found.isDefined
   }
 
   private def attempt[R](refs: Seq[ObjectRef], reads: Seq[() => R]): Seq[R] =
@@ -68,18 +77,9 @@ private[store] final class ColumnLoader[T <: AnyRef](
         None
     }
 
-  private def parts(column: Column): Either[Reason, Seq[Part[T]]] = {
-    val found = for {
-      source <- sources(column)
-      if !failed.contains(source.ref)
-      value <- loaded.get((source.block.block, source.ordinal))
-    } yield Part(source.block, source.served, value)
-    if (found.nonEmpty) Right(found) else Left(whyNone(column))
-  }
-
-  private def whyNone(column: Column): Reason = {
-    val written = joined.blocks.flatMap(_.columns(column._1)).map(_._1.dataType).distinct
-    sources(column).flatMap(source => failed.get(source.ref)).headOption.getOrElse {
+  private def whyNone(blocks: Seq[Block], column: Column): Reason = {
+    val written = blocks.flatMap(_.columnsOf(column._1)).map(_._1.dataType).distinct
+    blocks.flatMap(sources(_, column)).flatMap(source => failed.get(source.ref)).headOption.getOrElse {
       if (written.isEmpty) Reason(ReasonCode.UnknownColumn, "column" -> column._1)
       else Reason(
         ReasonCode.TypeChanged, "column" -> column._1, "written" -> written.mkString(", "), "read" -> column._2.catalogString)

@@ -25,6 +25,13 @@ final class ColumnZones(
     val key: String, val dataType: DataType, val known: Array[Boolean], val rows: Array[Long], val nulls: Array[Long],
     val nans: Array[Long], val bounds: Bounds, contradictory: java.util.BitSet) {
 
+  /** Every file's statistics are usable, and no file's values are all null: then bounds alone decide comparisons. */
+  lazy val boundsDecide: Boolean = {
+    var file = 0
+    while (file < known.length && known(file) && nulls(file) != rows(file)) file += 1
+    file == known.length
+  }
+
   /** Whether the file's statistics were set aside because they contradict themselves. */
   def isContradictory(file: Int): Boolean = contradictory.get(file)
 
@@ -38,7 +45,7 @@ private[store] object ColumnSizes {
 
   /** Puts the parts of a column in the order of the scan's files; later parts replace earlier ones. */
   def assemble(parts: Seq[Part[BlockSizes]], length: Int): ColumnSizes = {
-    val sizes = new ColumnSizes(Array.fill(length)(-1L), Array.fill(length)(Double.NaN), Array.fill(length)(-1L))
+    val sizes = new ColumnSizes(Filled.longs(length, -1), Filled.doubles(length, Double.NaN), Filled.longs(length, -1))
     for (part <- parts; i <- 0 until length) {
       val file = part.block.ordinals(i)
       if (file >= 0) {
@@ -79,8 +86,8 @@ case object NoBounds extends Bounds {
 final class LongBounds(val lo: Array[Long], val hi: Array[Long], val flags: Array[Byte], numbers: Array[Long] = null)
   extends Bounds {
 
-  /** No value up to `limit` is above it: NaN does not count where the limit is below NaN. */
-  def hiUpTo(limit: Long, file: Int): Long = if (numbers == null || limit >= DoubleOrder.NaN) hi(file) else numbers(file)
+  /** By file: no value up to `limit` is above it. NaN does not count where the limit is below NaN. */
+  def hiUpTo(limit: Long): Array[Long] = if (numbers == null || limit >= DoubleOrder.NaN) hi else numbers
 
   override def hasLo(file: Int): Boolean = (flags(file) & Bounds.HasLo) != 0
   override def hasHi(file: Int): Boolean = (flags(file) & Bounds.HasHi) != 0
@@ -97,6 +104,20 @@ final class BytesBounds(val lo: Array[Array[Byte]], val hi: Array[Array[Byte]], 
   override def hasHi(file: Int): Boolean = hi(file) != null
   override def loExact(file: Int): Boolean = (flags(file) & Bounds.LoExact) != 0
   override def hiExact(file: Int): Boolean = (flags(file) & Bounds.HiExact) != 0
+
+  /** `ByteOrder.head` of the bounds, below and above every other where they are unknown: most comparisons end there. */
+  lazy val loHeads: Array[Long] = heads(lo, Long.MinValue)
+  lazy val hiHeads: Array[Long] = heads(hi, Long.MaxValue)
+
+  private def heads(values: Array[Array[Byte]], unknown: Long): Array[Long] = {
+    val heads = new Array[Long](values.length)
+    var i = 0
+    while (i < heads.length) {
+      heads(i) = if (values(i) == null) unknown else ByteOrder.head(values(i))
+      i += 1
+    }
+    heads
+  }
 }
 
 object Bounds {

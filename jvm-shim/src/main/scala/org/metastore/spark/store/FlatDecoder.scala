@@ -1,22 +1,23 @@
 package org.metastore.spark.store
 
+import java.nio.{ByteBuffer, ByteOrder => Endian}
 import java.util.Arrays
 
-import org.apache.parquet.bytes.{BytesUtils, ByteBufferInputStream}
-import org.apache.parquet.column.{Encoding => ParquetEncoding, ValuesType}
+import org.apache.parquet.bytes.{ByteBufferInputStream, BytesInput}
+import org.apache.parquet.column.{Encoding => ParquetEncoding}
 import org.apache.parquet.column.page.{DataPage, DataPageV1, DataPageV2}
-import org.apache.parquet.column.values.ValuesReader
 import org.apache.parquet.column.values.rle.RunLengthBitPackingHybridDecoder
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName._
 
-/** Decodes a column chunk that is not nested into primitive arrays, page by page, without an object a value. */
+/** Decodes a column chunk that is not nested into primitive arrays, page by page, in the encodings of docs/format.md. */
 private[store] object FlatDecoder {
 
   /** Integers, booleans as 0 and 1, doubles as `DoubleOrder.key`; `missing` where the value is null. */
   def longs(pages: ChunkPages, rows: Int, missing: Long): Array[Long] = {
     val out = new Array[Long](rows)
     if (missing != 0) Arrays.fill(out, missing)
-    decode(pages, rows, longSink(pages, out), null)
+    decode(pages, rows, new LongSink(pages.leaf.physical, out, missing), null)
     out
   }
 
@@ -24,16 +25,14 @@ private[store] object FlatDecoder {
   def presentLongs(pages: ChunkPages, rows: Int): (Array[Long], Array[Boolean]) = {
     val out = new Array[Long](rows)
     val present = new Array[Boolean](rows)
-    decode(pages, rows, longSink(pages, out), present)
+    decode(pages, rows, new LongSink(pages.leaf.physical, out, missing = 0), present)
     (out, present)
   }
 
   /** Doubles as they are; NaN where the value is null. */
   def doubles(pages: ChunkPages, rows: Int): Array[Double] = {
-    val out = new Array[Double](rows)
-    Arrays.fill(out, Double.NaN)
-    decode(pages, rows, new DoubleSink(out), null)
-    out
+    val (keys, present) = presentLongs(pages, rows)
+    Array.tabulate(rows)(i => if (present(i)) DoubleOrder.value(keys(i)) else Double.NaN)
   }
 
   /** Bytes; null where the value is null. */
@@ -43,17 +42,9 @@ private[store] object FlatDecoder {
     out
   }
 
-  private def longSink(pages: ChunkPages, out: Array[Long]): Sink = pages.descriptor.getPrimitiveType.getPrimitiveTypeName match {
-    case INT32 => new IntSink(out)
-    case INT64 => new LongSink(out)
-    case BOOLEAN => new BooleanSink(out)
-    case DOUBLE => new DoubleKeySink(out)
-    case other => throw new IllegalArgumentException(s"$other is no number")
-  }
-
   /** @param present set where a row has a value; null: nobody asks */
   private def decode(pages: ChunkPages, rows: Int, sink: Sink, present: Array[Boolean]): Unit = {
-    if (pages.descriptor.getMaxRepetitionLevel != 0 || pages.descriptor.getMaxDefinitionLevel > 1) throw new IllegalArgumentException("the column is nested")
+    if (pages.leaf.repeated != 0 || pages.leaf.nullable > 1) throw new IllegalArgumentException("the column is nested")
     if (pages.getTotalValueCount != rows) throw new IllegalArgumentException("columns differ in length")
     var row = 0
     var page = pages.readPage()
@@ -68,43 +59,50 @@ private[store] object FlatDecoder {
 
   private def decodePage(
       pages: ChunkPages, page: DataPage, first: Int, until: Int, sink: Sink, present: Array[Boolean]): Unit = {
-    val count = page.getValueCount
-    val (levels, encoding, in) = page match {
-      case v1: DataPageV1 if v1.getDlEncoding == ParquetEncoding.RLE || isRequired(pages) =>
-        val in = v1.getBytes.toInputStream
-        (if (isRequired(pages)) null else in.slice(BytesUtils.readIntLittleEndian(in)), v1.getValueEncoding, in)
-      case v2: DataPageV2 =>
-        val levels = v2.getDefinitionLevels.toInputStream
-        (levels.slice(levels.available()), v2.getDataEncoding, v2.getData.toInputStream)
+    val isRequired = pages.leaf.nullable == 0
+    val (levels, encoding, values) = page match {
+      case v1: DataPageV1 if isRequired => (null, v1.getValueEncoding, whole(v1.getBytes))
+      case v1: DataPageV1 if v1.getDlEncoding == ParquetEncoding.RLE =>
+        val body = whole(v1.getBytes).order(Endian.LITTLE_ENDIAN)
+        val length = body.getInt()
+        if (length < 0 || length > body.remaining) throw new IllegalArgumentException("its levels are not as encoded")
+        val levels = body.slice()
+        levels.limit(length)
+        body.position(body.position() + length)
+        (levels, v1.getValueEncoding, body)
+      case v2: DataPageV2 => (whole(v2.getDefinitionLevels), v2.getDataEncoding, whole(v2.getData))
       case other => throw new IllegalArgumentException(s"a page of kind ${other.getClass.getName}")
     }
-    val run = if (isRequired(pages)) 1 else onlyLevel(levels, count)
+    val run = if (isRequired) 1 else onlyLevel(levels, until - first)
     if (run == 1) {
-      sink.fill(valuesReader(pages, encoding, count, in), first, until)
+      sink.fill(encoding, values, first, until)
       if (present != null) Arrays.fill(present, first, until, true)
-    } else if (run < 0) {
-      val decoder = new RunLengthBitPackingHybridDecoder(1, ByteBufferInputStream.wrap(levels))
-      mixed(decoder, valuesReader(pages, encoding, count, in), first, until, sink, present)
-    }
+    } else if (run < 0) mixed(levels, encoding, values, first, until, sink, present)
   }
 
+  private def whole(bytes: BytesInput): ByteBuffer = bytes.toInputStream.slice(Math.toIntExact(bytes.size))
+
+  /** Values first, without gaps; then each goes to its row, from the last to the first. */
   private def mixed(
-      levels: RunLengthBitPackingHybridDecoder, reader: ValuesReader, first: Int, until: Int, sink: Sink,
+      levels: ByteBuffer, encoding: ParquetEncoding, values: ByteBuffer, first: Int, until: Int, sink: Sink,
       present: Array[Boolean]): Unit = {
-    var row = first
-    while (row < until) {
-      if (levels.readInt() == 1) {
-        sink.fill(reader, row, row + 1)
-        if (present != null) present(row) = true
-      }
-      row += 1
+    val decoder = new RunLengthBitPackingHybridDecoder(1, ByteBufferInputStream.wrap(levels))
+    val there = Array.fill(until - first)(decoder.readInt() == 1)
+    var from = first + there.count(identity)
+    sink.fill(encoding, values, first, from)
+    var row = until - 1
+    while (row >= first) {
+      if (there(row - first)) {
+        from -= 1
+        sink.move(from, row)
+      } else sink.clear(row)
+      row -= 1
     }
+    if (present != null) System.arraycopy(there, 0, present, first, there.length)
   }
-
-  private def isRequired(pages: ChunkPages): Boolean = pages.descriptor.getMaxDefinitionLevel == 0
 
   /** The level that all values of a page have, if one run says so: 1 all there, 0 all null; -1 they differ. */
-  private def onlyLevel(levels: java.nio.ByteBuffer, count: Int): Int = {
+  private def onlyLevel(levels: ByteBuffer, count: Int): Int = {
     val peek = levels.duplicate()
     var header = 0L
     var shift = 0
@@ -116,77 +114,90 @@ private[store] object FlatDecoder {
     }
     if ((header & 1) == 0 && (header >> 1) >= count && peek.hasRemaining) peek.get().toInt else -1
   }
-
-  private def valuesReader(pages: ChunkPages, encoding: ParquetEncoding, count: Int, in: ByteBufferInputStream): ValuesReader = {
-    val reader = encoding.getValuesReader(pages.descriptor, ValuesType.VALUES)
-    reader.initFromPage(count, in)
-    reader
-  }
 }
 
-/** Takes decoded values into an array. A class each, so that every loop calls one kind of reader. */
+/** Takes decoded values into an array. */
 private sealed abstract class Sink {
 
-  /** Puts the reader's next values into the rows from `from` until `until`. */
-  def fill(reader: ValuesReader, from: Int, until: Int): Unit
+  /** Puts the page's values into the rows from `from` until `until`, which must be all of them. */
+  def fill(encoding: ParquetEncoding, values: ByteBuffer, from: Int, until: Int): Unit
+
+  /** Moves a value to another row; `clear` makes a row null again. */
+  def move(from: Int, to: Int): Unit
+
+  def clear(row: Int): Unit
+
+  protected def refuse(encoding: ParquetEncoding): Nothing =
+    throw new IllegalArgumentException(s"the encoding $encoding is not the format's")
 }
 
-private final class IntSink(out: Array[Long]) extends Sink {
-  override def fill(reader: ValuesReader, from: Int, until: Int): Unit = {
+private final class LongSink(physical: PrimitiveTypeName, out: Array[Long], missing: Long) extends Sink {
+  override def fill(encoding: ParquetEncoding, values: ByteBuffer, from: Int, until: Int): Unit = (physical, encoding) match {
+    case _ if from == until => ()
+    case (INT64, ParquetEncoding.DELTA_BINARY_PACKED) => packed(values, from, until)
+    case (INT32, ParquetEncoding.DELTA_BINARY_PACKED) =>
+      packed(values, from, until)
+      narrow(from, until)
+    case (DOUBLE, ParquetEncoding.PLAIN) => keys(values.order(Endian.LITTLE_ENDIAN), from, until)
+    case (BOOLEAN, ParquetEncoding.PLAIN) => bits(values, from, until)
+    case (BOOLEAN, ParquetEncoding.RLE) => runs(values.order(Endian.LITTLE_ENDIAN), from, until)
+    case _ => refuse(encoding)
+  }
+
+  override def move(from: Int, to: Int): Unit = out(to) = out(from)
+  override def clear(row: Int): Unit = out(row) = missing
+
+  private def packed(values: ByteBuffer, from: Int, until: Int): Unit = {
+    val start = values.arrayOffset + values.position()
+    new PackedIntegers(values.array, start, start + values.remaining).read(until - from, out, from)
+  }
+
+  private def narrow(from: Int, until: Int): Unit = {
     var row = from
     while (row < until) {
-      out(row) = reader.readInteger().toLong
+      out(row) = out(row).toInt.toLong
       row += 1
     }
   }
-}
 
-private final class LongSink(out: Array[Long]) extends Sink {
-  override def fill(reader: ValuesReader, from: Int, until: Int): Unit = {
+  private def keys(values: ByteBuffer, from: Int, until: Int): Unit = {
+    val base = values.position() - from * 8
     var row = from
     while (row < until) {
-      out(row) = reader.readLong()
+      out(row) = DoubleOrder.key(values.getDouble(base + row * 8))
       row += 1
     }
   }
-}
 
-private final class BooleanSink(out: Array[Long]) extends Sink {
-  override def fill(reader: ValuesReader, from: Int, until: Int): Unit = {
+  private def bits(values: ByteBuffer, from: Int, until: Int): Unit = {
+    val base = values.position()
     var row = from
     while (row < until) {
-      out(row) = if (reader.readBoolean()) 1L else 0L
+      val i = row - from
+      out(row) = (values.get(base + (i >> 3)) >> (i & 7)) & 1L
       row += 1
     }
   }
-}
 
-private final class DoubleKeySink(out: Array[Long]) extends Sink {
-  override def fill(reader: ValuesReader, from: Int, until: Int): Unit = {
+  private def runs(values: ByteBuffer, from: Int, until: Int): Unit = {
+    values.getInt() // the length of what follows
+    val decoder = new RunLengthBitPackingHybridDecoder(1, ByteBufferInputStream.wrap(values))
     var row = from
     while (row < until) {
-      out(row) = DoubleOrder.key(reader.readDouble())
-      row += 1
-    }
-  }
-}
-
-private final class DoubleSink(out: Array[Double]) extends Sink {
-  override def fill(reader: ValuesReader, from: Int, until: Int): Unit = {
-    var row = from
-    while (row < until) {
-      out(row) = reader.readDouble()
+      out(row) = decoder.readInt().toLong
       row += 1
     }
   }
 }
 
 private final class BytesSink(out: Array[Array[Byte]]) extends Sink {
-  override def fill(reader: ValuesReader, from: Int, until: Int): Unit = {
-    var row = from
-    while (row < until) {
-      out(row) = reader.readBytes().getBytesUnsafe // nobody writes into it: the reader makes a new one each time
-      row += 1
+  override def fill(encoding: ParquetEncoding, values: ByteBuffer, from: Int, until: Int): Unit =
+    if (from < until) {
+      if (encoding != ParquetEncoding.DELTA_BYTE_ARRAY) refuse(encoding)
+      val start = values.arrayOffset + values.position()
+      PackedBytes.read(values.array, start, start + values.remaining, until - from, out, from)
     }
-  }
+
+  override def move(from: Int, to: Int): Unit = out(to) = out(from)
+  override def clear(row: Int): Unit = out(row) = null
 }

@@ -2,7 +2,6 @@ package org.metastore.spark.store
 
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
-import org.apache.parquet.column.statistics.IntStatistics
 
 import org.metastore.spark.explain.{Reason, ReasonCode}
 
@@ -85,11 +84,5 @@ private[store] final class HadoopStatisticsStore(folder: Path, conf: Configurati
   }
 
   private def groupsOf(columns: Option[Set[Int]])(footer: VerifiedFooter): Seq[Int] =
-    (0 until footer.rowGroups.size).filter { group =>
-      (columns, footer.chunk(group, footer.leavesOf(Set("column")).head).getStatistics) match {
-        case (Some(wanted), range: IntStatistics) if range.hasNonNullValue =>
-          wanted.exists(c => range.getMin <= c && c <= range.getMax)
-        case _ => true
-      }
-    }
+    columns.fold[Seq[Int]](footer.rowGroups.indices)(footer.groupsOf)
 }

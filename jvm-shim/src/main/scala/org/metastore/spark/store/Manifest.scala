@@ -49,7 +49,19 @@ final case class SummaryRef(ref: ObjectRef, columns: Seq[Int])
  * @param computed `full` (data was read), `footer` (bounds from Parquet footers) or `files` (no columns)
  */
 final case class Block(
-    id: String, computed: String, columns: IndexedSeq[ColumnEntry], files: ObjectRef, summary: Seq[SummaryRef])
+    id: String, computed: String, columns: IndexedSeq[ColumnEntry], files: ObjectRef, summary: Seq[SummaryRef]) {
+  private lazy val byKey = columns.zipWithIndex.groupBy(_._1.key)
+  private lazy val byOrdinal = summary.flatMap(part => part.columns.map(_ -> part.ref)).toMap
+
+  /** The columns of that key, with their ordinals: more than one where the column had several types. */
+  def columnsOf(key: String): Seq[(ColumnEntry, Int)] = byKey.getOrElse(key, Nil)
+
+  /** The summary object that holds a column, if it has statistics. */
+  def summaryOf(ordinal: Int): Option[ObjectRef] = byOrdinal.get(ordinal)
+
+  /** Compared by the object that lists its files: a block may have thousands of columns. */
+  override def hashCode: Int = files.hashCode
+}
 
 /** Which table the statistics belong to. A reader with another uuid at hand ignores them. */
 final case class TableIdentity(format: String, uuid: String, location: String, name: String)

@@ -32,7 +32,14 @@ private[store] object ManifestReader {
     ObjectReader.refuseSizes(ref)
   }
 
-  def hex(bytes: Array[Byte]): String = bytes.map(b => f"$b%02x").mkString
+  def hex(bytes: Array[Byte]): String = {
+    val digits = new Array[Char](bytes.length * 2)
+    for (i <- bytes.indices) {
+      digits(2 * i) = Character.forDigit((bytes(i) >> 4) & 0xf, 16)
+      digits(2 * i + 1) = Character.forDigit(bytes(i) & 0xf, 16)
+    }
+    new String(digits)
+  }
 
   def sha256(bytes: Array[Byte], offset: Int, length: Int): Array[Byte] = {
     val digest = MessageDigest.getInstance("SHA-256")
@@ -67,7 +74,9 @@ private final class ManifestReader(name: String) {
   /** Verifies the second line and returns the length of the first, line feed included. */
   private def checkedLine(bytes: Array[Byte]): Int = {
     if (bytes.length > MaxBytes) damaged(s"it has ${bytes.length} bytes")
-    val line = bytes.indexOf('\n'.toByte) + 1
+    var line = 0
+    while (line < bytes.length && bytes(line) != '\n') line += 1
+    line = if (line < bytes.length) line + 1 else 0
     val checksum = new String(bytes, line, bytes.length - line, UTF_8)
     if (line == 0 || checksum != s"sha256:${hex(sha256(bytes, 0, line))}\n") damaged("its checksum does not agree")
     line

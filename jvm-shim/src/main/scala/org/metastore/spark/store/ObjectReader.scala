@@ -1,34 +1,9 @@
 package org.metastore.spark.store
 
-import java.io.{ByteArrayInputStream, EOFException, IOException}
+import java.io.{EOFException, IOException}
 import java.security.MessageDigest
-import java.util.Base64
 
 import org.apache.hadoop.fs.{FSDataInputStream, FileSystem, Path}
-import org.apache.parquet.column.ColumnDescriptor
-import org.apache.parquet.format.converter.ParquetMetadataConverter
-import org.apache.parquet.hadoop.metadata.{BlockMetaData, ColumnChunkMetaData, ParquetMetadata}
-
-/** The verified footer of an object, with the digest of each column chunk. */
-private[store] final class VerifiedFooter(val metadata: ParquetMetadata, digests: Array[Byte]) {
-  val rowGroups: java.util.List[BlockMetaData] = metadata.getBlocks
-  private val columns = metadata.getFileMetaData.getSchema.getColumns
-
-  def descriptor(leaf: Int): ColumnDescriptor = columns.get(leaf)
-
-  def leaves: Int = columns.size
-
-  /** Ordinals of the leaves whose path starts with one of the names. */
-  def leavesOf(names: Set[String]): Seq[Int] = (0 until leaves).filter(i => names(columns.get(i).getPath()(0)))
-
-  def chunk(rowGroup: Int, leaf: Int): ColumnChunkMetaData = rowGroups.get(rowGroup).getColumns.get(leaf)
-
-  def verify(rowGroup: Int, leaf: Int, bytes: Array[Byte], offset: Int, length: Int): Boolean = {
-    val at = (rowGroup * leaves + leaf) * ObjectReader.DigestBytes
-    val digest = ManifestReader.sha256(bytes, offset, length)
-    (0 until ObjectReader.DigestBytes).forall(i => digest(i) == digests(at + i))
-  }
-}
 
 /** Reads objects by ranges; hands out only bytes that agree with the digests. */
 private[store] final class ObjectReader(fs: FileSystem, objects: Path) {
@@ -36,7 +11,7 @@ private[store] final class ObjectReader(fs: FileSystem, objects: Path) {
 
   /** The object's footer, from the cache or by one request. The cache goes by the digest that is checked, not by a claim. */
   def footer(ref: ObjectRef): VerifiedFooter =
-    StatisticsCache.getOrLoad[VerifiedFooter](s"footer:${ref.name}:${ref.footerSha256}", _ => ref.footerLength * 8L) {
+    StatisticsCache.getOrLoad[VerifiedFooter](s"footer:${ref.name}:${ref.footerSha256}", _ => ref.footerLength * 3L) {
       guarded(ref)(readFooter(ref))
     }
 
@@ -55,7 +30,7 @@ private[store] final class ObjectReader(fs: FileSystem, objects: Path) {
     span.map { range =>
       val offset = (range.start - start).toInt
       if (!footer.verify(rowGroup, range.leaf, bytes, offset, range.length)) throw damaged(ref, "a column's digest does not agree")
-      range.leaf -> new ChunkPages(ref.name, footer.chunk(rowGroup, range.leaf), footer.descriptor(range.leaf), bytes, offset)
+      range.leaf -> new ChunkPages(ref.name, footer.chunk(rowGroup, range.leaf), footer.leaves(range.leaf), bytes, offset)
     }
   }
 
@@ -66,13 +41,7 @@ private[store] final class ObjectReader(fs: FileSystem, objects: Path) {
       finally source.close()
     val digest = ManifestReader.hex(ManifestReader.sha256(bytes, 0, bytes.length))
     if (!MessageDigest.isEqual(digest.getBytes, ref.footerSha256.getBytes)) throw damaged(ref, "its footer's digest does not agree")
-    val metadata = new ParquetMetadataConverter().readParquetMetadata(
-      new ByteArrayInputStream(bytes, 0, bytes.length - 8), ParquetMetadataConverter.NO_FILTER)
-    val digests = Option(metadata.getFileMetaData.getKeyValueMetaData.get("metastore.digests"))
-      .map(Base64.getDecoder.decode(_)).getOrElse(throw damaged(ref, "it has no digests of its columns"))
-    val chunks = metadata.getBlocks.size * metadata.getFileMetaData.getSchema.getColumns.size
-    if (digests.length != chunks * DigestBytes) throw damaged(ref, "it has too few digests of its columns")
-    new VerifiedFooter(metadata, digests)
+    VerifiedFooter.read(bytes)
   }
 
   /** What goes wrong below is damage of that object, except that the storage cannot be read. */
@@ -109,7 +78,6 @@ private[store] final class ObjectReader(fs: FileSystem, objects: Path) {
 }
 
 private[store] object ObjectReader {
-  val DigestBytes = 16
   private val MaxFooter = 16 << 20
   private val MaxLength = 1L << 40
   private val MaxRows = 1L << 31
@@ -120,8 +88,8 @@ private[store] object ObjectReader {
   }
 
   private object Range {
-    def apply(leaf: Int, chunk: ColumnChunkMetaData): Range =
-      Range(leaf, chunk.getStartingPos, Math.toIntExact(chunk.getTotalSize))
+    def apply(leaf: Int, chunk: Chunk): Range =
+      Range(leaf, chunk.start, Math.toIntExact(chunk.length))
   }
 
   /** Refuses sizes that no object has, before anything is allocated. */

@@ -48,9 +48,12 @@ private[store] object PlanningPool {
   }
 
   /** Runs the reads side by side; a failure becomes its reason, with one line in the log. */
-  def run[T](reads: Seq[() => T], budget: Budget): Seq[Either[Reason, T]] = {
+  def run[T](reads: Seq[() => T], budget: Budget): Seq[Either[Reason, T]] = start(reads, budget)()
+
+  /** As `run`; the results are waited for when they are asked for. */
+  def start[T](reads: Seq[() => T], budget: Budget): () => Seq[Either[Reason, T]] = {
     val futures = reads.map(read => executor.submit(new Callable[T] { override def call(): T = read() }))
-    futures.map { future =>
+    () => futures.map { future =>
       try Right(budget.await(future))
       catch { case NonFatal(e) => Left(logged(reason(e, budget))) }
     }

@@ -12,25 +12,32 @@ private[store] final class PlanningStatistics(reader: BlockReader, override val 
 
   override def fingerprint: String = manifest.fingerprint
 
-  override def of(files: FileList): FileStatistics = {
+  override def of(files: FileList, wanted: Seq[(String, DataType)]): FileStatistics = {
+    val columns = new ColumnLoader[BlockColumn](budget, reader, reader.cached, reader.readColumns)
     val joined = files.joined(fingerprint).getOrElse {
-      val (blocks, complete) = join(files)
-      val fresh = new JoinedFiles(fingerprint, files.length, blocks)
-      if (complete) files.keep(fresh)
+      val joining = join(files)
+      // Of other blocks only few of the files may be known, if any: they are read once that is certain.
+      columns.load(manifest.blocks.filter(_.files.rows <= 2L * files.length), wanted)
+      val fresh = joining()
+      if (fresh.complete) files.keep(fresh)
       fresh
     }
-    new PlanningFiles(reader, files, joined, budget)
+    new PlanningFiles(reader, files, joined, columns, budget)
   }
 
-  /** The blocks that know some file of the list, the least preferred first, and whether all could be read. */
-  private def join(files: FileList): (IndexedSeq[JoinedBlock], Boolean) = {
+  /** Begins to look for the files in the blocks, the least preferred first. */
+  private def join(files: FileList): () => JoinedFiles = {
     val ordered = manifest.blocks.filter(_.computed != "full") ++ manifest.blocks.filter(_.computed == "full")
-    val read = PlanningPool.run(
+    val reads = PlanningPool.start(
       ordered.map(block => () => {
         val known = reader.files(block)
         new JoinedBlock(block, known.rows, known.join(files))
       }), budget)
-    (read.collect { case Right(block) if block.matches > 0 => block }.toIndexedSeq, read.forall(_.isRight))
+    () => {
+      val read = reads()
+      val blocks = read.collect { case Right(block) if block.matches > 0 => block }
+      new JoinedFiles(fingerprint, files.length, blocks.toIndexedSeq, complete = read.forall(_.isRight))
+    }
   }
 }
 
@@ -45,19 +52,19 @@ private[store] final class JoinedBlock(val block: Block, val rows: Array[Long], 
     }
     found
   }
-
-  /** The column of that key, with its ordinal in the block. */
-  def columns(key: String): Seq[(ColumnEntry, Int)] = byKey.getOrElse(key, Nil)
-
-  private lazy val byKey = block.columns.zipWithIndex.groupBy(_._1.key)
 }
 
-/** All blocks of one version joined with a list of files, and the columns that were aligned with it so far. */
-private[store] final class JoinedFiles(val fingerprint: String, length: Int, val blocks: IndexedSeq[JoinedBlock]) {
+/**
+ * All blocks of one version joined with a list of files, and the columns that were aligned with it so far.
+ *
+ * @param complete every block could be read
+ */
+private[store] final class JoinedFiles(
+    val fingerprint: String, length: Int, val blocks: IndexedSeq[JoinedBlock], val complete: Boolean) {
   val zones = new ConcurrentHashMap[(String, DataType), ColumnZones]()
   val sizes = new ConcurrentHashMap[(String, DataType), ColumnSizes]()
 
-  val rows: Array[Long] = Array.fill(length)(-1L)
+  val rows: Array[Long] = Filled.longs(length, -1)
   val known: Array[Boolean] = new Array[Boolean](length)
   blocks.foreach { block =>
     var i = 0
@@ -74,41 +81,46 @@ private[store] final class JoinedFiles(val fingerprint: String, length: Int, val
 }
 
 private[store] final class PlanningFiles(
-    reader: BlockReader, override val files: FileList, joined: JoinedFiles, budget: Budget) extends FileStatistics {
-  private val failures = new ConcurrentHashMap[(String, DataType), Reason]()
+    reader: BlockReader, override val files: FileList, joined: JoinedFiles, columns: ColumnLoader[BlockColumn], budget: Budget)
+  extends FileStatistics {
+  private type Column = (String, DataType)
+
+  private val columnSizes = new ColumnLoader[BlockSizes](budget, reader, reader.cachedSizes, reader.readSizes)
+  private val partial = new ConcurrentHashMap[Column, Either[Reason, ColumnZones]]()
 
   override def fingerprint: String = joined.fingerprint
   override def rows: Array[Long] = joined.rows
   override def known(file: Int): Boolean = joined.known(file)
   override def knownFiles: Int = joined.knownFiles
 
-  override def load(columns: Seq[(String, DataType)]): Unit = {
-    val missing = columns.distinct.filterNot(c => joined.zones.containsKey(c) || failures.containsKey(c))
-    val loader = new ColumnLoader[BlockColumn](joined, budget, reader, reader.cached, reader.readColumns)
-    loader.load(missing).foreach {
-      case (column, Right(parts)) =>
-        val zones = new ZoneAssembler(column._1, column._2, files.length).assemble(parts)
-        if (loader.complete(column)) joined.zones.put(column, zones) else partial.put(column, zones)
-      case (column, Left(reason)) => failures.put(column, reason)
+  override def load(wanted: Seq[Column]): Unit = {
+    val missing = wanted.distinct.filterNot(column => joined.zones.containsKey(column) || partial.containsKey(column))
+    columns.load(joined.blocks.map(_.block), missing)
+    val parts = missing.map(column => column -> columns.parts(joined.blocks, column))
+    parts.foreach { case (column, why) => why.left.foreach(reason => partial.put(column, Left(reason))) }
+    val found = parts.collect { case (column, Right(all)) => column -> all }
+    val assembled = PlanningPool.run(found.map { case ((key, dataType), all) =>
+      () => new ZoneAssembler(key, dataType, files.length).assemble(all)
+    }, budget)
+    found.zip(assembled).foreach {
+      case ((column, _), Right(zones)) if columns.complete(joined.blocks, column) => joined.zones.put(column, zones)
+      case ((column, _), zones) => partial.put(column, zones)
     }
   }
-
-  private val partial = new ConcurrentHashMap[(String, DataType), ColumnZones]()
 
   override def column(key: String, dataType: DataType): Either[Reason, ColumnZones] = {
     val column = (key, dataType)
     if (!joined.zones.containsKey(column) && !partial.containsKey(column)) load(Seq(column))
-    Option(joined.zones.get(column)).orElse(Option(partial.get(column))).toRight(failures.get(column))
+    Option(joined.zones.get(column)).fold(partial.get(column))(Right(_))
   }
 
   override def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes] = {
     val column = (key, dataType)
     Option(joined.sizes.get(column)).map(Right(_)).getOrElse {
-      val loader = new ColumnLoader[BlockSizes](
-        joined, budget, reader, reader.cachedSizes, (_, ref, group, files) => reader.readSizes(ref, group, files))
-      loader.load(Seq(column)).head._2.map { parts =>
+      columnSizes.load(joined.blocks.map(_.block), Seq(column))
+      columnSizes.parts(joined.blocks, column).map { parts =>
         val sizes = ColumnSizes.assemble(parts, files.length)
-        if (loader.complete(column)) joined.sizes.put(column, sizes)
+        if (columnSizes.complete(joined.blocks, column)) joined.sizes.put(column, sizes)
         sizes
       }
     }

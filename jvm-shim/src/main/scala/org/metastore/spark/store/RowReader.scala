@@ -28,12 +28,12 @@ private[store] final class RowReader(objects: ObjectReader) {
   }
 
   def rows[T](ref: ObjectRef)(make: ObjectRow => T): IndexedSeq[T] =
-    rows(ref, footer => 0 until footer.rowGroups.size)(row => Some(make(row)))
+    rows(ref, _.rowGroups.indices)(row => Some(make(row)))
 
   private def readGroup[T](ref: ObjectRef, footer: VerifiedFooter, group: Int, make: ObjectRow => Option[T]): Seq[T] = {
-    val schema = footer.metadata.getFileMetaData.getSchema
-    val pages = objects.chunks(ref, footer, group, 0 until footer.leaves)
-    val count = footer.rowGroups.get(group).getRowCount
+    val schema = footer.schema
+    val pages = objects.chunks(ref, footer, group, footer.leaves.indices)
+    val count = footer.rowGroups(group).rows
     val records = new ColumnIOFactory().getColumnIO(schema)
       .getRecordReader(new VerifiedRowGroup(pages.values.toSeq, count), new GroupRecordConverter(schema))
     val made = Seq.newBuilder[T]
@@ -47,7 +47,7 @@ private[store] final class RowReader(objects: ObjectReader) {
 }
 
 private final class VerifiedRowGroup(chunks: Seq[ChunkPages], rows: Long) extends PageReadStore {
-  private val byPath = chunks.map(chunk => chunk.descriptor.getPath.toSeq -> chunk).toMap
+  private val byPath = chunks.map(chunk => chunk.leaf.path -> chunk).toMap
 
   override def getPageReader(descriptor: ColumnDescriptor): PageReader = byPath(descriptor.getPath.toSeq)
   override def getRowCount: Long = rows

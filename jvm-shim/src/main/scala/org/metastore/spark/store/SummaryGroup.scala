@@ -18,7 +18,7 @@ private[store] final class Span(val from: Int, val until: Int, ordinals: Array[L
   def scatter(values: Array[Long], missing: Long): Array[Long] =
     if (dense) whole(values, values.slice(from, until))
     else {
-      val out = Array.fill(files)(missing)
+      val out = Filled.longs(files, missing)
       foreach((file, row) => out(file) = values(row))
       out
     }
@@ -26,7 +26,7 @@ private[store] final class Span(val from: Int, val until: Int, ordinals: Array[L
   def scatter(values: Array[Double], missing: Double): Array[Double] =
     if (dense) whole(values, values.slice(from, until))
     else {
-      val out = Array.fill(files)(missing)
+      val out = Filled.doubles(files, missing)
       foreach((file, row) => out(file) = values(row))
       out
     }
@@ -71,8 +71,8 @@ private[store] final class Span(val from: Int, val until: Int, ordinals: Array[L
 /** Some fields of one row group of a summary, decoded when asked. */
 private[store] final class SummaryGroup(objects: ObjectReader, ref: ObjectRef, group: Int, fields: Seq[String]) {
   private val footer = objects.footer(ref)
-  private val leaves = fields.map(name => name -> footer.leavesOf(Set(name)).head).toMap
-  private val rows = footer.rowGroups.get(group).getRowCount.toInt
+  private val leaves = fields.map(name => name -> footer.leaf(name)).toMap
+  private val rows = footer.rowGroups(group).rows.toInt
   private val pages = objects.chunks(ref, footer, group, leaves.values.toSeq)
 
   def longs(field: String, missing: Long): Array[Long] = FlatDecoder.longs(pages(leaves(field)), rows, missing)

@@ -10,8 +10,8 @@ import org.metastore.spark.explain.Reason
  * {{{
  * StatisticsStore.open(root, hadoopConf).planning(uuid, limit) match {
  *   case Right(statistics) =>
- *     val files = statistics.of(fileList)
- *     PruningRule.compile(conjuncts, resolver).evaluate(files)
+ *     val filter = PruningRule.compile(conjuncts, resolver)
+ *     filter.evaluate(statistics.of(fileList, filter.needs))
  *   case Left(reason) => ... // plan as without us
  * }
  * }}}
@@ -23,8 +23,12 @@ trait TableStatistics {
 
   def manifest: Manifest
 
-  /** Joins the statistics with the files of a scan; cached by the list's identity. Never throws. */
-  def of(files: FileList): FileStatistics
+  /**
+   * Joins the statistics with the files of a scan; cached by the list's identity. Never throws.
+   *
+   * @param columns keys and types of columns that are going to be asked for: they are read meanwhile
+   */
+  def of(files: FileList, columns: Seq[(String, DataType)]): FileStatistics
 }
 
 /** A table's statistics joined with the files of one scan. Arrays are aligned with `files` and never to be changed. */

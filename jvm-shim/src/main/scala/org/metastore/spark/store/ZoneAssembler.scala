@@ -10,18 +10,18 @@ import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
  */
 private[store] final class ZoneAssembler(key: String, dataType: DataType, length: Int) {
   private val known = new Array[Boolean](length)
-  private val rows = Array.fill(length)(-1L)
-  private val nulls = Array.fill(length)(-1L)
-  private val nans = Array.fill(length)(-1L)
+  private val rows = Filled.longs(length, -1)
+  private val nulls = Filled.longs(length, -1)
+  private val nans = Filled.longs(length, -1)
   private val flags = new Array[Byte](length)
   private val contradictory = new JBitSet()
   private val encoding = ServedType.encoding(dataType)
   private val isDouble = dataType == DoubleType || dataType == FloatType
   private val isBytes = encoding.contains(Encoding.BinaryValues)
   private val isNumber = encoding.isDefined && !isBytes
-  private val lo = if (isNumber) Array.fill(length)(Long.MinValue) else Array.empty[Long]
-  private val hi = if (isNumber) Array.fill(length)(Long.MaxValue) else Array.empty[Long]
-  private val numbers = if (isDouble) Array.fill(length)(Long.MaxValue) else null // scalastyle:ignore
+  private val lo = if (isNumber) Filled.longs(length, Long.MinValue) else Array.empty[Long]
+  private val hi = if (isNumber) Filled.longs(length, Long.MaxValue) else Array.empty[Long]
+  private val numbers = if (isDouble) Filled.longs(length, Long.MaxValue) else null // scalastyle:ignore
   private val loBytes = new Array[Array[Byte]](if (isBytes) length else 0)
   private val hiBytes = new Array[Array[Byte]](if (isBytes) length else 0)
 
@@ -123,10 +123,16 @@ private[store] final class ZoneAssembler(key: String, dataType: DataType, length
 
 /** Order of strings and binary values: unsigned bytes, a prefix before what it begins. */
 object ByteOrder {
-  def compare(a: Array[Byte], b: Array[Byte]): Int = {
-    val shared = math.min(a.length, b.length)
+  def compare(a: Array[Byte], b: Array[Byte]): Int = java.util.Arrays.compareUnsigned(a, b)
+
+  /** The first eight bytes as a signed integer: where two differ, they differ as the byte strings do. */
+  def head(bytes: Array[Byte]): Long = {
+    var head = 0L
     var i = 0
-    while (i < shared && a(i) == b(i)) i += 1
-    if (i < shared) (a(i) & 0xff) - (b(i) & 0xff) else a.length - b.length
+    while (i < 8) {
+      head = (head << 8) | (if (i < bytes.length) bytes(i) & 0xffL else 0L)
+      i += 1
+    }
+    head ^ Long.MinValue
   }
 }

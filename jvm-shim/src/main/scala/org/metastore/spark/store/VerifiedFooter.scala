@@ -1,0 +1,203 @@
+package org.metastore.spark.store
+
+import java.io.ByteArrayInputStream
+import java.nio.{ByteBuffer, ByteOrder => Endian}
+import java.util.Base64
+
+import org.apache.parquet.format.converter.ParquetMetadataConverter
+import org.apache.parquet.hadoop.metadata.CompressionCodecName
+import org.apache.parquet.schema.{MessageType, Type}
+import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
+
+/**
+ * A column of an object's Parquet schema.
+ *
+ * @param path      names from the root
+ * @param nullable  how many of them may be absent (the maximum definition level); `repeated`: the repetition level
+ */
+private[store] final case class Leaf(path: Seq[String], physical: PrimitiveTypeName, nullable: Int, repeated: Int)
+
+/**
+ * A column chunk, where it lies and how it is packed.
+ *
+ * @param ints smallest and largest value of an INT32 column, where the footer tells
+ */
+private[store] final case class Chunk(
+    start: Long, length: Long, values: Long, codec: CompressionCodecName, ints: Option[(Int, Int)])
+
+private[store] final case class RowGroupEntry(rows: Long, chunks: IndexedSeq[Chunk])
+
+/** The verified footer of an object: where its column chunks lie, and the digest of each. */
+private[store] final class VerifiedFooter(
+    bytes: Array[Byte], val leaves: IndexedSeq[Leaf], val rowGroups: IndexedSeq[RowGroupEntry], digests: Array[Byte]) {
+  import VerifiedFooter._
+
+  private val byName = leaves.indices.groupBy(leaves(_).path.head)
+
+  /** The whole schema, for reading rows. */
+  lazy val schema: MessageType = new ParquetMetadataConverter()
+    .readParquetMetadata(new ByteArrayInputStream(bytes, 0, bytes.length - Tail), ParquetMetadataConverter.SKIP_ROW_GROUPS)
+    .getFileMetaData.getSchema
+
+  /** The leaf of a column that is not nested; raises where there is none. */
+  def leaf(name: String): Int = byName.get(name).collect { case Seq(only) => only }
+    .getOrElse(throw new IllegalArgumentException(s"it has no column $name"))
+
+  def chunk(rowGroup: Int, leaf: Int): Chunk = rowGroups(rowGroup).chunks(leaf)
+
+  /** Row groups that may hold one of these values of `column`, by the footer's statistics. */
+  def groupsOf(columns: Set[Int]): Seq[Int] = rowGroups.indices.filter { group =>
+    chunk(group, leaf("column")).ints.forall { case (least, most) => columns.exists(c => least <= c && c <= most) }
+  }
+
+  def verify(rowGroup: Int, leaf: Int, data: Array[Byte], offset: Int, length: Int): Boolean = {
+    val at = (rowGroup * leaves.size + leaf) * DigestBytes
+    val digest = ManifestReader.sha256(data, offset, length)
+    java.util.Arrays.equals(digest, 0, DigestBytes, digests, at, at + DigestBytes)
+  }
+}
+
+private[store] object VerifiedFooter {
+  private val DigestBytes = 16
+  private val Tail = 8 // length of the footer, magic number
+  private val MaxChunks = 1 << 16
+
+  /**
+   * Reads a footer that was verified.
+   *
+   * @param bytes from the start of the footer to the end of the file
+   * @throws IllegalArgumentException if they are none, or not of one of our objects
+   */
+  def read(bytes: Array[Byte]): VerifiedFooter = {
+    val thrift = new CompactThrift(bytes, 0, bytes.length - Tail)
+    var (schema, groups, texts) = (IndexedSeq.empty[SchemaElement], IndexedSeq.empty[RowGroupEntry], Map.empty[String, String])
+    thrift.struct {
+      case (2, _) => schema = all(thrift)(SchemaElement.read)
+      case (4, _) => groups = all(thrift)(rowGroup)
+      case (5, _) => texts = all(thrift)(keyValue).toMap
+      case (_, kind) => thrift.skip(kind)
+    }
+    val leaves = leavesOf(schema)
+    if (groups.exists(_.chunks.size != leaves.size)) throw new IllegalArgumentException("its row groups lack columns")
+    if (groups.size * leaves.size > MaxChunks) throw new IllegalArgumentException("it has too many row groups")
+    val digests = Base64.getDecoder.decode(
+      texts.getOrElse("metastore.digests", throw new IllegalArgumentException("it has no digests of its columns")))
+    if (digests.length != groups.size * leaves.size * DigestBytes)
+      throw new IllegalArgumentException("it has too few digests of its columns")
+    new VerifiedFooter(bytes, leaves, groups, digests)
+  }
+
+  private def all[T](thrift: CompactThrift)(read: CompactThrift => T): IndexedSeq[T] = {
+    val found = IndexedSeq.newBuilder[T]
+    thrift.list(_ => found += read(thrift))
+    found.result()
+  }
+
+  private def keyValue(thrift: CompactThrift): (String, String) = {
+    var (key, value) = ("", "")
+    thrift.struct {
+      case (1, _) => key = thrift.text()
+      case (2, _) => value = thrift.text()
+      case (_, kind) => thrift.skip(kind)
+    }
+    key -> value
+  }
+
+  private def rowGroup(thrift: CompactThrift): RowGroupEntry = {
+    var (chunks, rows) = (IndexedSeq.empty[Chunk], -1L)
+    thrift.struct {
+      case (1, _) => chunks = all(thrift)(columnChunk)
+      case (3, _) => rows = thrift.long()
+      case (_, kind) => thrift.skip(kind)
+    }
+    if (rows < 0 || rows > Int.MaxValue) throw new IllegalArgumentException(s"it has a row group of $rows rows")
+    RowGroupEntry(rows, chunks)
+  }
+
+  private def columnChunk(thrift: CompactThrift): Chunk = {
+    var found: Option[Chunk] = None
+    thrift.struct {
+      case (3, _) => found = Some(columnMetadata(thrift))
+      case (_, kind) => thrift.skip(kind)
+    }
+    found.getOrElse(throw new IllegalArgumentException("a column has no place"))
+  }
+
+  private def columnMetadata(thrift: CompactThrift): Chunk = {
+    var (physical, codec, values, length, start, dictionary) = (-1, -1, -1L, -1L, -1L, -1L)
+    var range: Option[(Int, Int)] = None
+    thrift.struct {
+      case (1, _) => physical = thrift.int()
+      case (4, _) => codec = thrift.int()
+      case (5, _) => values = thrift.long()
+      case (7, _) => length = thrift.long()
+      case (9, _) => start = thrift.long()
+      case (11, _) => dictionary = thrift.long()
+      case (12, _) => range = intStatistics(thrift)
+      case (_, kind) => thrift.skip(kind)
+    }
+    if (dictionary > 0) throw new IllegalArgumentException("it has a dictionary")
+    if (length < 0 || length > Int.MaxValue) throw new IllegalArgumentException(s"it has a column of $length bytes")
+    Chunk(start, length, values, codecOf(codec), range.filter(_ => physical == Int32))
+  }
+
+  private val Int32 = 1
+  private val Uncompressed = 0
+  private val Zstd = 6
+
+  private def codecOf(number: Int): CompressionCodecName = number match {
+    case Uncompressed => CompressionCodecName.UNCOMPRESSED
+    case Zstd => CompressionCodecName.ZSTD
+    case _ => throw new IllegalArgumentException(s"its compression $number is not the format's")
+  }
+
+  private def intStatistics(thrift: CompactThrift): Option[(Int, Int)] = {
+    var (least, most) = (Option.empty[Int], Option.empty[Int])
+    thrift.struct {
+      case (5, _) => most = int32(thrift.bytes())
+      case (6, _) => least = int32(thrift.bytes())
+      case (_, kind) => thrift.skip(kind)
+    }
+    least.zip(most).headOption
+  }
+
+  private def int32(bytes: Array[Byte]): Option[Int] =
+    if (bytes.length == 4) Some(ByteBuffer.wrap(bytes).order(Endian.LITTLE_ENDIAN).getInt()) else None
+
+  private final case class SchemaElement(name: String, physical: Int, repetition: Int, children: Int)
+
+  private object SchemaElement {
+    def read(thrift: CompactThrift): SchemaElement = {
+      var (name, physical, repetition, children) = ("", -1, 0, 0)
+      thrift.struct {
+        case (1, _) => physical = thrift.int()
+        case (3, _) => repetition = thrift.int()
+        case (4, _) => name = thrift.text()
+        case (5, _) => children = thrift.int()
+        case (_, kind) => thrift.skip(kind)
+      }
+      SchemaElement(name, physical, repetition, children)
+    }
+  }
+
+  private val physicals = IndexedSeq(
+    PrimitiveTypeName.BOOLEAN, PrimitiveTypeName.INT32, PrimitiveTypeName.INT64, PrimitiveTypeName.INT96,
+    PrimitiveTypeName.FLOAT, PrimitiveTypeName.DOUBLE, PrimitiveTypeName.BINARY, PrimitiveTypeName.FIXED_LEN_BYTE_ARRAY)
+
+  /** The schema stands as a tree in depth-first order, each node with the number of its children. */
+  private def leavesOf(schema: IndexedSeq[SchemaElement]): IndexedSeq[Leaf] = {
+    val leaves = IndexedSeq.newBuilder[Leaf]
+    var at = 1 // behind the root
+    def children(count: Int, path: Seq[String], nullable: Int, repeated: Int): Unit = (0 until count).foreach { _ =>
+      val node = schema(at)
+      at += 1
+      val (below, absent, again) = (
+        path :+ node.name, nullable + (if (node.repetition == 0) 0 else 1),
+        repeated + (if (node.repetition == Type.Repetition.REPEATED.ordinal) 1 else 0))
+      if (node.children == 0) leaves += Leaf(below, physicals(node.physical), absent, again)
+      else children(node.children, below, absent, again)
+    }
+    schema.headOption.foreach(root => children(root.children, Nil, 0, 0))
+    leaves.result()
+  }
+}
