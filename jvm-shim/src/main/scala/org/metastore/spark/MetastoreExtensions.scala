@@ -6,6 +6,7 @@ import org.metastore.spark.adapter.{BeginPlanning, MetastoreRule, PhysicalScanCo
 import org.metastore.spark.analyze.AnalyzeRule
 import org.metastore.spark.cardinality.CboSwitch
 import org.metastore.spark.sql.{DataSourceByName, MetastoreParser, TableFunctions}
+import org.metastore.spark.store.WarmUp
 
 /**
  * Everything that the shim adds to a session, one line each.
@@ -24,5 +25,6 @@ class MetastoreExtensions extends SparkSessionExtensionsProvider {
     extensions.injectQueryStagePrepRule(new PhysicalScanRule(_))
     extensions.injectColumnar(new PhysicalScanColumnarRule(_))
     CboSwitch()
+    WarmUp.begin()
   }
 }

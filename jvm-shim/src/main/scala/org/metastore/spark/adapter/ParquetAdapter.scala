@@ -3,14 +3,15 @@ package org.metastore.spark.adapter
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.{CatalogStatistics, CatalogStorageFormat, CatalogTable, CatalogTableType}
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, InMemoryFileIndex, LogicalRelation}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.types.{DataType, StructType, TimestampType}
 
 import org.metastore.spark.cardinality.CatalogNumbers
 import org.metastore.spark.explain.{Reason, ReasonCode}
+import org.metastore.spark.store.TableStatistics
 
 /**
  * Plain Parquet tables. Here only the decision whether files may be dropped is made, and travels with the relation; the
@@ -33,12 +34,12 @@ private[adapter] final class ParquetAdapter(session: SparkSession) extends Relat
       logical: LogicalRelation, files: HadoopFsRelation, table: ParquetTable, conjuncts: Seq[Expression],
       planner: ScanPlanner): LogicalPlan = {
     val known = planner.statistics(table.id)
-    val mark = planner.restriction.orElse(ParquetAdapter.rebased(files)) match {
+    val mark = planner.restriction.orElse(ParquetAdapter.converted(files)) match {
       case Some(why) => ScanMark.refused(why)
       case None => known.fold(ScanMark.refused, s => ScanMark.Allowed(s.fingerprint, table.root.toString))
     }
     val marked = files.copy(options = files.options + mark.asOption)(files.sparkSession)
-    val numbers = if (planner.estimates && known.isRight) estimate(files, table, conjuncts, planner) else None
+    val numbers = known.toOption.filter(_ => planner.estimates).flatMap(estimate(files, table, conjuncts, planner, _))
     val described = numbers.fold(logical.catalogTable) { stats =>
       Some(logical.catalogTable.getOrElse(pathTable(table, files.schema)).copy(stats = Some(stats)))
     }
@@ -49,12 +50,14 @@ private[adapter] final class ParquetAdapter(session: SparkSession) extends Relat
 
   // Partitions in a catalog are listed by Spark later, for the filters that it pushes: not twice for an estimate.
   private def estimate(
-      files: HadoopFsRelation, table: ParquetTable, conjuncts: Seq[Expression],
-      planner: ScanPlanner): Option[CatalogStatistics] = files.location match {
+      files: HadoopFsRelation, table: ParquetTable, conjuncts: Seq[Expression], planner: ScanPlanner,
+      known: TableStatistics): Option[CatalogStatistics] = files.location match {
     case index: InMemoryFileIndex =>
       val listed = table.files(index.listFiles(table.partitionFilters(conjuncts), Nil))
-      val planned = planner.plan(table.id, listed, conjuncts, table.resolver)
-      planned.numbers.flatMap(CatalogNumbers.of(files.schema, _, name => table.keyOf(Seq(name))))
+      val resolver = table.resolver(known.manifest)
+      val planned = planner.plan(table.id, listed, conjuncts, resolver)
+      val attributes = files.schema.map(f => f.name -> AttributeReference(f.name, f.dataType, f.nullable)()).toMap
+      planned.numbers.flatMap(CatalogNumbers.of(files.schema, _, name => resolver.key(attributes(name), Nil)))
     case _ => None
   }
 
@@ -68,15 +71,28 @@ private[adapter] final class ParquetAdapter(session: SparkSession) extends Relat
 }
 
 private[adapter] object ParquetAdapter {
-  private val modes = Seq("datetimeRebaseMode", "int96RebaseMode")
+  private val rebaseModes = Seq(
+    "datetimeRebaseMode" -> SQLConf.PARQUET_REBASE_MODE_IN_READ, "int96RebaseMode" -> SQLConf.PARQUET_INT96_REBASE_MODE_IN_READ)
 
-  /** Dates and timestamps read by the old calendar are other values than those that were analyzed. */
-  private def rebased(files: HadoopFsRelation): Option[Reason] = {
-    val asked = modes.flatMap { mode =>
-      files.options.find(_._1.equalsIgnoreCase(mode)).map(_._2)
-        .orElse(Option(SQLConf.get.getConfString(s"spark.sql.parquet.${mode}InRead", null))) // scalastyle:ignore
+  /** Why the scan's dates or timestamps are other values than those that were analyzed. */
+  private def converted(files: HadoopFsRelation): Option[Reason] = {
+    val conf = SQLConf.get
+    def legacy = rebaseModes.exists { case (option, setting) =>
+      // The setting itself knows its older names.
+      val mode = files.options.find(_._1.equalsIgnoreCase(option)).fold(conf.getConf(setting).toString)(_._2)
+      mode.equalsIgnoreCase("LEGACY")
     }
-    if (!asked.exists(_.equalsIgnoreCase("LEGACY"))) None
-    else Some(Reason(ReasonCode.UnsupportedTable, "relation" -> "this scan", "detail" -> "it reads by the legacy calendar"))
+    if (legacy) Some(refused("it reads by the legacy calendar"))
+    else if (conf.getConf(SQLConf.PARQUET_INT96_TIMESTAMP_CONVERSION) && holdsTimestamps(files.dataSchema))
+      Some(refused("it moves timestamps of other writers to another time zone"))
+    else None
   }
+
+  private def holdsTimestamps(dataType: DataType): Boolean = dataType match {
+    case struct: StructType => struct.fields.exists(field => holdsTimestamps(field.dataType))
+    case other => other == TimestampType // what stands in lists and maps has no statistics
+  }
+
+  private def refused(detail: String): Reason =
+    Reason(ReasonCode.UnsupportedTable, "relation" -> "this scan", "detail" -> detail)
 }

@@ -6,10 +6,13 @@ import java.util.Locale
 
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, SubqueryExpression}
+import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, PartitionDirectory}
+import org.apache.spark.sql.execution.datasources.parquet.ParquetUtils
+import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.pruning.ColumnResolver
+import org.metastore.spark.store.Manifest
 
 /** A directory of Parquet files that Spark reads by its own file source. */
 private[adapter] final class ParquetTable(relation: HadoopFsRelation, val root: Path, label: Option[String]) {
@@ -18,15 +21,23 @@ private[adapter] final class ParquetTable(relation: HadoopFsRelation, val root: 
 
   private val partitionColumns = relation.partitionSchema.fieldNames.map(_.toLowerCase(Locale.ROOT)).toSet
 
-  /** Columns by their names in the files. Partition columns are Spark's business. */
-  val resolver: ColumnResolver = new ColumnResolver {
-    override def key(root: Attribute, path: Seq[String]): Option[String] =
-      if (root.metadata.contains("parquet.field.id")) None else keyOf(root.name +: path) // read by id, not by name
+  /**
+   * Columns by their names in the files, in any case where Spark reads them so. Unknown are partition columns, whose values
+   * are not those in the files, and columns that Spark reads by field id.
+   */
+  def resolver(statistics: Manifest): ColumnResolver = {
+    val caseSensitive = SQLConf.get.caseSensitiveAnalysis
+    (root, path) => {
+      val name = root.name +: path
+      val alike = statistics.pathsIgnoringCase.getOrElse(name.map(_.toLowerCase(Locale.ROOT)), Nil)
+      alike.filter(written => !caseSensitive || written == name) match {
+        case Seq(only) if !readsById && !partitionColumns(name.head.toLowerCase(Locale.ROOT)) => Some(ParquetTable.json(only))
+        case _ => None // two names that differ by case alone are two columns in the files, and Spark reads either
+      }
+    }
   }
 
-  /** The key of a column: the JSON array of its path. */
-  def keyOf(path: Seq[String]): Option[String] =
-    if (partitionColumns(path.head.toLowerCase(Locale.ROOT))) None else Some(ParquetTable.json(path))
+  private val readsById = ParquetUtils.hasFieldIds(relation.dataSchema)
 
   /** Conjuncts by which Spark itself chooses partitions. */
   def partitionFilters(conjuncts: Seq[Expression]): Seq[Expression] = conjuncts.filter { c =>

@@ -4,7 +4,6 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.TableIdentifier
-import org.apache.spark.sql.catalyst.expressions.{Expression, PlanExpression}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.{ColumnarRule, FileSourceScanExec, SparkPlan}
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation
@@ -18,28 +17,28 @@ import org.metastore.spark.explain.Reason
  */
 final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
 
-  override def apply(plan: SparkPlan): SparkPlan = plan.transformUp {
-    case scan: FileSourceScanExec => marked(scan).getOrElse(scan)
+  override def apply(plan: SparkPlan): SparkPlan = {
+    lazy val planner = ScanPlanner.physical(session, new MetastoreConf(conf))
+    plan.transformUp { case scan: FileSourceScanExec => marked(scan, planner).getOrElse(scan) }
   }
 
-  private def marked(scan: FileSourceScanExec): Option[SparkPlan] =
+  private def marked(scan: FileSourceScanExec, planner: => ScanPlanner): Option[SparkPlan] =
     try ScanMark.of(scan.relation).filterNot(_ => isDone(scan)).flatMap {
       case ScanMark.Refused(_, why) => Some(labelled(scan, scan.relation, s"[Metastore: $why]"))
-      case allowed: ScanMark.Allowed => pruned(scan, allowed)
+      case allowed: ScanMark.Allowed => pruned(scan, allowed, planner)
     } catch {
       case NonFatal(e) =>
         ScanPlanner.warn(scan.nodeName, Reason.failure(e), e)
         None
     }
 
-  private def pruned(scan: FileSourceScanExec, allowed: ScanMark.Allowed): Option[SparkPlan] = {
+  private def pruned(scan: FileSourceScanExec, allowed: ScanMark.Allowed, planner: ScanPlanner): Option[SparkPlan] = {
     val relation = scan.relation
-    val planner = ScanPlanner.of(session, new MetastoreConf(conf), PlanGuard.Everything)
     ParquetTable.at(relation, allowed.root, scan.tableIdentifier.map(_.unquotedString)).map { table =>
-      planner.statistics(table.id) match {
+      planner.statistics(table.id, Some(allowed.fingerprint)) match {
         case Right(known) if known.fingerprint == allowed.fingerprint =>
-          val index = new PrunedFileIndex(relation.location, table, allowed.fingerprint, planner)
-          val decision = index.decision(scan.partitionFilters.filter(isFixed), scan.dataFilters)
+          val index = new PrunedFileIndex(relation.location, table, table.resolver(known.manifest), allowed.fingerprint, planner)
+          val decision = index.decision(scan.partitionFilters, scan.dataFilters)
           labelled(scan, relation.copy(location = index)(relation.sparkSession), decision.label)
         case Right(_) => labelled(scan, relation, "[Metastore: the statistics changed while the query was planned]")
         case Left(why) => labelled(scan, relation, s"[Metastore: ${why.sentence}]")
@@ -56,8 +55,6 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
 
   private def isDone(scan: FileSourceScanExec): Boolean =
     scan.relation.location.isInstanceOf[PrunedFileIndex] || scan.tableIdentifier.exists(_.table.contains(" [Metastore: "))
-
-  private def isFixed(filter: Expression): Boolean = filter.find(_.isInstanceOf[PlanExpression[_]]).isEmpty
 }
 
 /** The same rule for plans that adaptive execution does not touch. */

@@ -1,9 +1,9 @@
 package org.metastore.spark.adapter
 
-import java.util.concurrent.atomic.AtomicBoolean
-
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
+
+import org.metastore.spark.store.WarmUp
 
 /**
  * What the sub-queries and the main plan of one query share while they are planned, in the planning thread.
@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
  * @param write the sign of a write in the whole query, which a sub-query's own plan does not show.
  */
 final class PlanningContext(val write: Option[PlanGuard.Write]) {
-  private val patience = if (PlanningContext.warm.get) 1L else PlanningContext.ColdPatience
+  private val patience = if (WarmUp.isDone) 1L else PlanningContext.ColdPatience
   private val statistics = new java.util.HashMap[AnyRef, AnyRef]()
   private var spent = 0L
 
@@ -29,9 +29,6 @@ final class PlanningContext(val write: Option[PlanGuard.Write]) {
   /** What is left of a planning timeout, in milliseconds. */
   def left(timeoutMillis: Long): Long = math.max(0L, timeoutMillis * patience - spent / 1000000)
 
-  /** Statistics were read to the end: from now on the classes that read them are loaded. */
-  def succeeded(): Unit = PlanningContext.warm.set(true)
-
   /** Counts the time that a block took against the planning timeout. */
   def timed[A](block: => A): A = {
     val start = System.nanoTime()
@@ -43,9 +40,8 @@ final class PlanningContext(val write: Option[PlanGuard.Write]) {
 object PlanningContext {
   private val threads = new ThreadLocal[PlanningContext]
 
-  // The timeout is about storage that hangs. The first read of a driver also loads the reader's classes.
+  // The timeout is about storage that hangs. Until the warm-up ends, a query may have to load the reader's classes.
   private val ColdPatience = 5L
-  private val warm = new AtomicBoolean
 
   /** The context of the query that this thread plans. */
   def current: PlanningContext = {

@@ -8,10 +8,12 @@ import org.apache.spark.sql.execution.datasources.{FileIndex, PartitionDirectory
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.explain.ScanDecision
+import org.metastore.spark.pruning.ColumnResolver
 
 /** The files of a physical scan without those in which no row can match. Everything else is the delegate's. */
 private[adapter] final class PrunedFileIndex(
-    val delegate: FileIndex, table: ParquetTable, val fingerprint: String, planner: ScanPlanner) extends FileIndex {
+    val delegate: FileIndex, table: ParquetTable, resolver: ColumnResolver, val fingerprint: String, planner: ScanPlanner)
+  extends FileIndex {
 
   // A scan is listed for EXPLAIN and again when it runs, with the same filters.
   private val decided = new ConcurrentHashMap[(Seq[Expression], Seq[Expression]), (Seq[PartitionDirectory], ScanDecision)]
@@ -28,7 +30,7 @@ private[adapter] final class PrunedFileIndex(
   }
 
   override def listFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] = {
-    val (listed, decision) = decide(partitionFilters, dataFilters)
+    val (listed, decision) = decide(partitionFilters, dataFilters.filter(isFixed))
     var file = -1
     val left = listed.map { partition =>
       partition.copy(files = partition.files.filter { _ => file += 1; decision.kept.get(file) })
@@ -36,18 +38,16 @@ private[adapter] final class PrunedFileIndex(
     left.filter(_.files.nonEmpty)
   }
 
-  /** What is decided for these filters. */
+  /** What is decided for these filters; those that need a sub-query's answer choose among the partitions later. */
   def decision(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): ScanDecision =
-    decide(partitionFilters, dataFilters)._2
+    decide(partitionFilters.filter(isFixed), dataFilters.filter(isFixed))._2
 
-  private def decide(
-      partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): (Seq[PartitionDirectory], ScanDecision) = {
-    val (partitions, data) = (partitionFilters.filter(isFixed), dataFilters.filter(isFixed))
-    decided.computeIfAbsent((partitions, data), _ => {
+  // Every partition filter goes to the delegate: nothing above the scan repeats it.
+  private def decide(partitionFilters: Seq[Expression], data: Seq[Expression]): (Seq[PartitionDirectory], ScanDecision) =
+    decided.computeIfAbsent((partitionFilters, data), _ => {
       val listed = delegate.listFiles(partitionFilters, data)
-      (listed, planner.plan(table.id, table.files(listed), data, table.resolver).decision)
+      (listed, planner.plan(table.id, table.files(listed), data, resolver).decision)
     })
-  }
 
   // Spark shows filters with sub-queries at one time and not at another.
   private def isFixed(filter: Expression): Boolean = filter.find(_.isInstanceOf[PlanExpression[_]]).isEmpty

@@ -10,10 +10,10 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Expression
 
 import org.metastore.spark.MetastoreConf
-import org.metastore.spark.cardinality.{ScanStatistics, TableDistinct}
+import org.metastore.spark.cardinality.ScanStatistics
 import org.metastore.spark.explain.{Reason, ReasonCode, ScanDecision}
 import org.metastore.spark.pruning.{ColumnResolver, CompiledFilter, PruningRule}
-import org.metastore.spark.store.{FileList, FileStatistics, StatisticsStore, TableStatistics}
+import org.metastore.spark.store.{FileList, FileStatistics, StatisticsStore, TableDistinct, TableStatistics}
 
 /** Decides which data files of the scans of one query are read. One decision is all that EXPLAIN, metrics and estimates say. */
 private[adapter] final class ScanPlanner(
@@ -29,14 +29,19 @@ private[adapter] final class ScanPlanner(
 
   val estimates: Boolean = settings.cboEnabled
 
-  /** The statistics of a table: the same version for every scan of the query. */
-  def statistics(table: TableId): Either[Reason, TableStatistics] = context.once(table) {
-    context.timed {
-      open(table)
-        .planning(table.uuid, context.left(settings.planningTimeoutMillis))
-        .left.map(why => if (why.code == ReasonCode.NoStatistics) Reason(why.code, "table" -> table.name) else why)
+  /**
+   * The statistics of a table: the same version for every scan of the query.
+   *
+   * @param version the fingerprint that the query began with, where an earlier step of its planning left one
+   */
+  def statistics(table: TableId, version: Option[String] = None): Either[Reason, TableStatistics] =
+    context.once((table.format, table.uuid, table.root(settings.store))) {
+      context.timed {
+        val store = StatisticsStore.open(table.root(settings.store), hadoop)
+        store.planning(table.uuid, context.left(settings.planningTimeoutMillis), version)
+          .left.map(why => if (why.code == ReasonCode.NoStatistics) Reason(why.code, "table" -> table.name) else why)
+      }
     }
-  }
 
   /**
    * Joins a scan's files with the statistics and asks the rules. Never throws.
@@ -58,9 +63,8 @@ private[adapter] final class ScanPlanner(
           val counted = rows.indices.map(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
           val outcome = judge(joined, filter)
           val decided = decision(table, list, counted, outcome, distrusted, known.fingerprint)
-          if (decided.trouble.isEmpty) context.succeeded()
           ScanPlanner.tell(decided)
-          val numbers = new ScanStatistics(joined, decided, files(_).liveRows, tableDistinct(table, known))
+          val numbers = new ScanStatistics(joined, decided, files(_).liveRows, key => distinctOf(known).get(key))
           Planned(decided, Some(numbers))
         }
       }
@@ -72,25 +76,9 @@ private[adapter] final class ScanPlanner(
     }
   }
 
-  private def open(table: TableId): StatisticsStore = StatisticsStore.open(table.root(settings.store), hadoop)
-
   // Of the newest analyzed snapshot: for an estimate it need not be the one that is read.
-  private def tableDistinct(table: TableId, known: TableStatistics): String => Option[TableDistinct] = {
-    lazy val columns = context.once(("distinct", table)) {
-      try context.timed {
-        known.manifest.latest.toSeq.flatMap { snapshot =>
-          open(table).planningSummary(snapshot).flatMap { row =>
-            row.distinct.map(d => snapshot.columns(row.column).key -> TableDistinct(d.toDouble, row.files))
-          }
-        }.toMap
-      } catch {
-        case NonFatal(e) =>
-          ScanPlanner.warn(s"The table level of ${table.name}", Reason.failure(e), e)
-          Map.empty[String, TableDistinct]
-      }
-    }
-    key => columns.get(key)
-  }
+  private def distinctOf(known: TableStatistics): Map[String, TableDistinct] =
+    context.timed(known.distinct.getOrElse(Map.empty))
 
   private def decision(
       table: TableId, list: FileList, rows: Array[Long], outcome: Either[Reason, ScanDecision.Verdict],
@@ -116,6 +104,13 @@ private[adapter] object ScanPlanner extends Logging {
   /** A planner for one optimizer run of a session. */
   def of(session: SparkSession, settings: MetastoreConf, scope: PlanGuard.Scope): ScanPlanner =
     new ScanPlanner(settings, scope, PlanningContext.current, session.sessionState.newHadoopConf())
+
+  /**
+   * A planner for scans that were decided on before, in whatever thread they are planned physically: what a thread planned
+   * earlier, and how long that took, belongs to another query.
+   */
+  def physical(session: SparkSession, settings: MetastoreConf): ScanPlanner =
+    new ScanPlanner(settings, PlanGuard.Everything, new PlanningContext(None), session.sessionState.newHadoopConf())
 
   /** What was decided, for who reads the log at INFO. */
   private def tell(decision: ScanDecision): Unit = logInfo(s"${decision.table} ${decision.label}")

@@ -1,5 +1,7 @@
 package org.metastore.spark.cardinality
 
+import org.metastore.spark.store.TableDistinct
+
 /** Distinct values of some of a table's files, from their counts and the table's. */
 private[cardinality] object DistinctOfFiles {
   private val Sample = 2000

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.plans.logical.ColumnStat
 import org.apache.spark.sql.types._
 
 import org.metastore.spark.explain.ScanDecision
-import org.metastore.spark.store.{BytesBounds, ColumnSizes, ColumnZones, FileStatistics, LongBounds}
+import org.metastore.spark.store.{BytesBounds, ColumnSizes, ColumnZones, FileStatistics, LongBounds, TableDistinct}
 
 /**
  * The numbers of the files that a scan reads, not of the table: Spark applies a filter's selectivity to them once more.
@@ -87,9 +87,6 @@ final class ScanStatistics(
       } yield (Some(lo), Some(hi))
     }
 }
-
-/** What is known of a column's distinct values in a whole table of so many files. */
-final case class TableDistinct(distinct: Double, files: Int)
 
 private[cardinality] object ScanStatistics {
   /** After an append the rest of the files still describes a scan, if it is most of it. */

@@ -10,8 +10,13 @@ import org.metastore.spark.pruning.Condition._
 import org.metastore.spark.store.FileStatistics
 
 private[pruning] final class ConjunctFilter(
-    override val conjuncts: IndexedSeq[Expression], predicates: IndexedSeq[Condition]) extends CompiledFilter {
+    override val conjuncts: IndexedSeq[Expression], compiled: IndexedSeq[Condition]) extends CompiledFilter {
   import ConjunctFilter._
+
+  private val predicates = compiled.map(Intersections.tightened)
+
+  /** What follows from several conjuncts together, and from which: numbered after the conjuncts. */
+  private[pruning] val together: IndexedSeq[(Condition, Seq[Int])] = Intersections.of(compiled).toIndexedSeq
 
   private[pruning] val columnsOf: IndexedSeq[Seq[ColumnUse]] = predicates.map(used(_).distinct)
 
@@ -28,6 +33,9 @@ private[pruning] final class ConjunctFilter(
         try mark(skippedBy, evaluation.noRowMatches(predicates(i)), i)
         catch { case NonFatal(e) => unused += i -> failed(i, e) }
     }
+    for (((condition, _), i) <- together.zipWithIndex)
+      try mark(skippedBy, evaluation.noRowMatches(condition), conjuncts.size + i)
+      catch { case NonFatal(e) => log.warn(s"No file is skipped by ${conjuncts.map(_.sql).mkString(" AND ")}", e) }
     markEmpty(skippedBy, files.rows)
     new FileVerdicts(this, files, skippedBy, unused)
   }
@@ -73,6 +81,9 @@ private[pruning] final class ConjunctFilter(
       if (known.nonEmpty && known.forall(_.isLeft)) known.head.left.toOption else None
   }
 
+  /** The conjuncts behind a mark. */
+  private[pruning] def behind(mark: Int): Seq[Int] = if (mark < conjuncts.size) Seq(mark) else together(mark - conjuncts.size)._2
+
   private def failed(i: Int, cause: Throwable): Reason = {
     log.warn(s"No file is skipped by ${conjuncts(i).sql}", cause)
     Reason.failure(cause)
@@ -101,15 +112,16 @@ private[pruning] final class FileVerdicts(
 
   override def length: Int = skipped.length
   override def kept(file: Int): Boolean = skipped(file) == Kept
-  override def skippedBy(file: Int): Int = skipped(file)
+  override def skippedBy(file: Int): Int = if (skipped(file) < 0) skipped(file) else filter.behind(skipped(file)).max
   override val keptCount: Int = skipped.count(_ == Kept)
 
   override def reason(file: Int): Reason = skipped(file) match {
     case Kept => whyKept(file)
     case Empty => Reason(ReasonCode.SkippedEmpty)
-    case conjunct =>
-      val statistic = filter.columnsOf(conjunct).map(ZoneText.of(files, _, file)).mkString("; ")
-      Reason(ReasonCode.Skipped, "conjunct" -> filter.conjuncts(conjunct).sql, "statistic" -> statistic)
+    case mark =>
+      val behind = filter.behind(mark)
+      val statistic = behind.flatMap(filter.columnsOf(_)).distinct.map(ZoneText.of(files, _, file)).mkString("; ")
+      Reason(ReasonCode.Skipped, "conjunct" -> behind.map(filter.conjuncts(_).sql).mkString(" AND "), "statistic" -> statistic)
   }
 
   private def whyKept(file: Int): Reason =

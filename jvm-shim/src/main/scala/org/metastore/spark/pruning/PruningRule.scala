@@ -38,7 +38,10 @@ trait Verdicts {
 
   def keptCount: Int
 
-  /** Index of the conjunct that excludes the file; -1 where it is kept, -2 where it is skipped because it has no rows. */
+  /**
+   * Index of the conjunct that excludes the file, of the last one where several do so together; -1 where it is kept, -2 where
+   * it is skipped because it has no rows.
+   */
   def skippedBy(file: Int): Int
 
   /** Why the file is kept or skipped, naming conjunct and statistic. Built when asked. */

@@ -15,6 +15,9 @@ private[pruning] sealed trait ValueSet {
 
   /** Every value between the file's bounds is in the set. */
   def covers(bounds: Bounds): Array[Boolean]
+
+  /** The values that are in another set of the same kind too. */
+  def intersect(other: ValueSet): ValueSet
 }
 
 private[pruning] object ValueSet {
@@ -26,6 +29,19 @@ private[pruning] object ValueSet {
       i += 1
     }
     out
+  }
+
+  /** No value at all. */
+  case object Nothing extends ValueSet {
+    override def disjoint(bounds: Bounds): Array[Boolean] = each(lengthOf(bounds))(_ => true)
+    override def covers(bounds: Bounds): Array[Boolean] = new Array[Boolean](lengthOf(bounds))
+    override def intersect(other: ValueSet): ValueSet = this
+
+    private def lengthOf(bounds: Bounds): Int = bounds match {
+      case b: LongBounds => b.lo.length
+      case b: BytesBounds => b.lo.length
+      case _ => throw new IllegalArgumentException("there are no bounds")
+    }
   }
 
   /** Integers from `lo` to `hi`, both included; the extremes mean no limit. */
@@ -48,6 +64,15 @@ private[pruning] object ValueSet {
       case b: LongBounds => each(b.lo.length)(i => b.lo(i) >= lo && b.hi(i) <= hi)
       case _ => throw new IllegalArgumentException("bounds are not integers")
     }
+
+    override def intersect(other: ValueSet): ValueSet = other match {
+      case that: LongRange =>
+        val (least, most) = (math.max(lo, that.lo), math.min(hi, that.hi))
+        if (least > most) Nothing else LongRange(least, most)
+      case that: LongPoints => that.intersect(this)
+      case Nothing => Nothing
+      case _ => throw new IllegalArgumentException("sets of two kinds")
+    }
   }
 
   /** Single integers, sorted. */
@@ -67,6 +92,19 @@ private[pruning] object ValueSet {
         b.lo(i) == b.hi(i) && exact(b, i) && Arrays.binarySearch(points, b.lo(i)) >= 0
       }
       case _ => throw new IllegalArgumentException("bounds are not integers")
+    }
+
+    override def intersect(other: ValueSet): ValueSet = other match {
+      case LongRange(lo, hi) => only(value => lo <= value && value <= hi)
+      case LongPoints(others) => only(Arrays.binarySearch(others, _) >= 0)
+      case Nothing => Nothing
+      case _ => throw new IllegalArgumentException("sets of two kinds")
+    }
+
+    private def only(test: Long => Boolean): ValueSet = points.filter(test) match {
+      case Array() => Nothing
+      case Array(point) => LongRange(point, point)
+      case left => LongPoints(left)
     }
 
     private def firstFrom(value: Long): Int = {
@@ -98,6 +136,19 @@ private[pruning] object ValueSet {
       case _ => throw new IllegalArgumentException("bounds are not bytes")
     }
 
+    def contains(value: Array[Byte]): Boolean = !above(value) && !below(value)
+
+    override def intersect(other: ValueSet): ValueSet = other match {
+      case that: BytesRange =>
+        val least = if (lo == null || that.lo != null && ByteOrder.compare(that.lo, lo) > 0) that.lo else lo
+        val narrower = if (hi == null || that.hi != null && that.above(hi)) that else this
+        val both = BytesRange(least, narrower.hi, narrower.hiIncluded)
+        if (least != null && both.above(least)) Nothing else both
+      case that: BytesPoints => that.intersect(this)
+      case Nothing => Nothing
+      case _ => throw new IllegalArgumentException("sets of two kinds")
+    }
+
     private def above(value: Array[Byte]): Boolean = value != null && hi != null && {
       val order = ByteOrder.compare(value, hi)
       order > 0 || (order == 0 && !hiIncluded)
@@ -124,6 +175,19 @@ private[pruning] object ValueSet {
           Arrays.binarySearch(points, b.lo(i), order) >= 0
       }
       case _ => throw new IllegalArgumentException("bounds are not bytes")
+    }
+
+    override def intersect(other: ValueSet): ValueSet = other match {
+      case range: BytesRange => only(range.contains)
+      case BytesPoints(others) => only(Arrays.binarySearch(others, _, order) >= 0)
+      case Nothing => Nothing
+      case _ => throw new IllegalArgumentException("sets of two kinds")
+    }
+
+    private def only(test: Array[Byte] => Boolean): ValueSet = points.filter(test) match {
+      case Array() => Nothing
+      case Array(point) => BytesRange(point, point, hiIncluded = true)
+      case left => BytesPoints(left)
     }
 
     private def firstFrom(value: Array[Byte]): Int = {

@@ -43,6 +43,18 @@ private[store] final class BlockReader(objects: ObjectReader) {
     }
   }
 
+  /** The columns of a table-summary whose distinct values were counted, by ordinal. */
+  def tableDistinct(ref: ObjectRef): Map[Int, TableDistinct] =
+    StatisticsCache.getOrLoad[Map[Int, TableDistinct]](s"distinct:${ref.name}:${ref.footerSha256}", _.size * 100L) {
+      objects.footer(ref).rowGroups.indices.flatMap { group =>
+        val rows = new SummaryGroup(objects, ref, group, Seq("column", "distinct", "files"))
+        val (columns, distinct, files) = (rows.longs("column", -1), rows.longs("distinct", -1), rows.longs("files", 1))
+        columns.indices.filter(distinct(_) >= 0).map { i =>
+          columns(i).toInt -> TableDistinct(distinct(i).toDouble, files(i).toInt)
+        }
+      }.toMap
+    }
+
   private def filesOf(block: Block): Int = Math.toIntExact(block.files.rows)
 
   private def readFiles(ref: ObjectRef): BlockFiles = {

@@ -1,18 +1,16 @@
 package org.metastore.spark.store
 
+import java.security.PrivilegedExceptionAction
+
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
+import org.apache.hadoop.security.UserGroupInformation
 
 import org.metastore.spark.explain.{Reason, ReasonCode}
 
-private object HadoopStatisticsStore {
-  private val DecodedRows = 8 // their size as a multiple of the object's
-}
-
 /** The statistics of a table on any file system that Hadoop reads. */
 private[store] final class HadoopStatisticsStore(folder: Path, conf: Configuration) extends StatisticsStore {
-  import HadoopStatisticsStore._
-  private lazy val fs = folder.getFileSystem(conf) // of the caller's thread: it carries the user's rights
+  private lazy val fs = folder.getFileSystem(conf)
   private lazy val objects = new ObjectReader(fs, new Path(folder, "objects"))
   private lazy val rowReader = new RowReader(objects)
 
@@ -20,18 +18,30 @@ private[store] final class HadoopStatisticsStore(folder: Path, conf: Configurati
 
   override def manifest(): Option[Manifest] = new ManifestLog(fs, new Path(folder, "log")).newest()
 
-  override def planning(tableUuid: String, limitMillis: Long): Either[Reason, TableStatistics] = {
-    val budget = new Budget(limitMillis)
+  override def planning(
+      tableUuid: String, limitMillis: Long, version: Option[String]): Either[Reason, TableStatistics] = {
+    val budget = new Budget(limitMillis, root)
     try {
-      fs.getScheme
-      PlanningPool.run(Seq(() => manifest()), budget).head.flatMap {
-        case None => Left(Reason(ReasonCode.NoStatistics, "table" -> folder.getParent.toString))
-        case Some(found) if found.table.uuid != tableUuid =>
-          Left(Reason(ReasonCode.OtherTable, "written" -> found.table.uuid, "read" -> tableUuid))
-        case Some(found) => Right(new PlanningStatistics(new BlockReader(objects), found, budget))
+      version.flatMap(v => StatisticsCache.get[Manifest](versionKey(v))).fold(newest(budget))(Right(_)).flatMap { found =>
+        if (found.table.uuid == tableUuid) Right(new PlanningStatistics(new BlockReader(objects), found, budget))
+        else Left(Reason(ReasonCode.OtherTable, "written" -> found.table.uuid, "read" -> tableUuid))
       }
     } catch { case scala.util.control.NonFatal(e) => Left(PlanningPool.explained(e, budget)) }
   }
+
+  /** The newest manifest, by a thread that may hang, and with the rights of this one. */
+  private def newest(budget: Budget): Either[Reason, Manifest] = {
+    val user = UserGroupInformation.getCurrentUser
+    val reading: PrivilegedExceptionAction[Option[Manifest]] = () => manifest()
+    PlanningPool.run(Seq(() => user.doAs(reading)), budget).head.flatMap {
+      case None => Left(Reason(ReasonCode.NoStatistics, "table" -> folder.getParent.toString))
+      case Some(found) =>
+        StatisticsCache.put(versionKey(found.fingerprint), found, weight = 0) // it counts where the log is cached
+        Right(found)
+    }
+  }
+
+  private def versionKey(fingerprint: String): String = s"version:$root:$fingerprint"
 
   override def dataFiles(block: Block): IndexedSeq[DataFileRow] =
     rowReader.rows(block.files)(RowsOfObjects.dataFile).sortBy(_.file)
@@ -41,13 +51,6 @@ private[store] final class HadoopStatisticsStore(folder: Path, conf: Configurati
 
   override def tableSummary(snapshot: Snapshot): IndexedSeq[SummaryRow] =
     snapshot.summary.fold(IndexedSeq.empty[SummaryRow])(rowReader.rows(_)(RowsOfObjects.summary)).sortBy(_.column)
-
-  override def planningSummary(snapshot: Snapshot): IndexedSeq[SummaryRow] =
-    snapshot.summary.fold(IndexedSeq.empty[SummaryRow]) { ref =>
-      StatisticsCache.getOrLoad[IndexedSeq[SummaryRow]](s"rows:${ref.name}:${ref.sha256}", _ => ref.length * DecodedRows) {
-        tableSummary(snapshot)
-      }
-    }
 
   override def tableSketches(snapshot: Snapshot): IndexedSeq[SketchRow] =
     snapshot.sketches.fold(IndexedSeq.empty[SketchRow])(rowReader.rows(_)(RowsOfObjects.sketch)).sortBy(_.column)

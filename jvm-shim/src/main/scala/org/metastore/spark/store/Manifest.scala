@@ -1,5 +1,7 @@
 package org.metastore.spark.store
 
+import java.util.Locale
+
 /**
  * An immutable object of the store, as a manifest names it. It is trusted only when length and digest agree.
  *
@@ -91,6 +93,13 @@ final case class Snapshot(
 final case class Manifest(
     sequence: Long, commit: String, writtenAt: String, writer: String, table: TableIdentity,
     settings: Map[String, String], blocks: IndexedSeq[Block], snapshots: IndexedSeq[Snapshot], fingerprint: String) {
+
+  /** Paths of all columns of the blocks, by the same path in lower case. */
+  lazy val pathsIgnoringCase: Map[Seq[String], Seq[Seq[String]]] = {
+    val schemas = java.util.Collections.newSetFromMap(new java.util.IdentityHashMap[IndexedSeq[ColumnEntry], java.lang.Boolean])
+    val written = blocks.map(_.columns).filter(schemas.add(_)).flatMap(_.map(_.path)).distinct // blocks mostly share a schema
+    written.groupBy(_.map(_.toLowerCase(Locale.ROOT)))
+  }
 
   /** The newest analyzed snapshot, if any. */
   def latest: Option[Snapshot] = snapshots.lastOption

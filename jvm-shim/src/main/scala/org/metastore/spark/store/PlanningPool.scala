@@ -1,8 +1,8 @@
 package org.metastore.spark.store
 
 import java.io.IOException
-import java.util.concurrent.{Callable, ExecutionException, Future, LinkedBlockingQueue, ThreadFactory, ThreadPoolExecutor, TimeUnit, TimeoutException}
-import java.util.concurrent.atomic.{AtomicInteger, AtomicLong}
+import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, ExecutionException, LinkedBlockingQueue, ScheduledThreadPoolExecutor, ThreadFactory, ThreadPoolExecutor, TimeUnit, TimeoutException}
+import java.util.concurrent.atomic.{AtomicInteger, AtomicLong, AtomicReference}
 
 import scala.util.control.NonFatal
 
@@ -10,14 +10,18 @@ import org.slf4j.LoggerFactory
 
 import org.metastore.spark.explain.{Reason, ReasonCode}
 
-/** How long one query may wait for statistics, all reads together. */
-private[store] final class Budget(limitMillis: Long) {
+/**
+ * How long one query may wait for the statistics in one store, all reads together.
+ *
+ * @param store whose reads they are: a store that hangs must not stop the reads of others
+ */
+private[store] final class Budget(limitMillis: Long, val store: String) {
   private val left = new AtomicLong(TimeUnit.MILLISECONDS.toNanos(math.max(limitMillis, 0)))
 
   /** Waits for a result, at most until the budget is used up. */
-  def await[T](future: Future[T]): T = {
+  def await[T](result: CompletableFuture[T]): T = {
     val started = System.nanoTime()
-    try future.get(math.max(left.get, 0), TimeUnit.NANOSECONDS)
+    try result.get(math.max(left.get, 0), TimeUnit.NANOSECONDS)
     finally left.addAndGet(started - System.nanoTime())
   }
 
@@ -26,13 +30,20 @@ private[store] final class Budget(limitMillis: Long) {
 
 /**
  * Reads statistics beside the planning thread: storage that hangs costs a query its time limit and no more, and columns are
- * decoded on several cores. A read that is given up goes on and fills the cache for the next query.
+ * decoded on several cores.
+ *
+ * A read that a query gave up goes on for a while and fills the cache for the next one. Until it ends, other queries do not
+ * wait for that store again, and another thread takes its place: other stores are read as before.
  */
 private[store] object PlanningPool {
   private val log = LoggerFactory.getLogger("org.metastore.spark.store")
   private val Threads = math.max(2, math.min(8, Runtime.getRuntime.availableProcessors))
+  private val MaxGivenUp = 64 // threads that may hang at a time; beyond, reads wait for one to end
   private val KeepAliveSeconds = 60L
   private val counter = new AtomicInteger()
+
+  /** How long a read may go on after its query gave it up; then its thread is interrupted. */
+  private[store] val PatienceSeconds = 60L
 
   private val daemons: ThreadFactory = body => {
     val thread = new Thread(body, s"metastore-planning-${counter.incrementAndGet()}")
@@ -46,18 +57,29 @@ private[store] object PlanningPool {
     pool.allowCoreThreadTimeOut(true)
     pool
   }
+  private val interrupter = new ScheduledThreadPoolExecutor(1, daemons)
+
+  /** Reads of each store that were given up and still run. */
+  private val givenUp = new ConcurrentHashMap[String, Integer]()
 
   /** Runs the reads side by side; a failure becomes its reason, with one line in the log. */
   def run[T](reads: Seq[() => T], budget: Budget): Seq[Either[Reason, T]] = start(reads, budget)()
 
   /** As `run`; the results are waited for when they are asked for. */
-  def start[T](reads: Seq[() => T], budget: Budget): () => Seq[Either[Reason, T]] = {
-    val futures = reads.map(read => executor.submit(new Callable[T] { override def call(): T = read() }))
-    () => futures.map { future =>
-      try Right(budget.await(future))
-      catch { case NonFatal(e) => Left(logged(reason(e, budget))) }
+  def start[T](reads: Seq[() => T], budget: Budget): () => Seq[Either[Reason, T]] =
+    if (givenUp.containsKey(budget.store)) () => reads.map(_ => Left(budget.timeout))
+    else {
+      val started = reads.map(read => new Read(read, budget.store))
+      started.foreach(executor.execute(_))
+      () => started.map { read =>
+        try Right(budget.await(read.result))
+        catch {
+          case NonFatal(e) =>
+            if (e.isInstanceOf[TimeoutException]) read.giveUp()
+            Left(logged(reason(e, budget)))
+        }
+      }
     }
-  }
 
   /** The reason of a failure, logged. */
   def explained(failure: Throwable, budget: Budget): Reason = logged(reason(failure, budget))
@@ -73,5 +95,71 @@ private[store] object PlanningPool {
   private def logged(reason: Reason): Reason = {
     log.warn("Planning without some statistics: {}", reason)
     reason
+  }
+
+  /** A read waits, runs, and ends; a query may give it up before it ends. */
+  private sealed abstract class State
+  private case object Waiting extends State
+  private final case class Running(thread: Thread) extends State
+  private final case class GivenUp(thread: Thread) extends State
+  private case object Ended extends State
+
+  private final class Read[T](body: () => T, store: String) extends Runnable {
+    val result = new CompletableFuture[T]()
+    private val state = new AtomicReference[State](Waiting)
+
+    override def run(): Unit = {
+      val running = Running(Thread.currentThread)
+      if (state.compareAndSet(Waiting, running)) {
+        try result.complete(body())
+        catch { case e: Throwable => result.completeExceptionally(e) } // also what is fatal: the query must not wait for it
+        finally if (!state.compareAndSet(running, Ended)) endGivenUp()
+        Thread.interrupted() // the thread is used again
+      }
+    }
+
+    /** Nobody waits for it any more. */
+    def giveUp(): Unit = state.get match {
+      case Waiting => if (!state.compareAndSet(Waiting, Ended)) giveUp()
+      case running: Running =>
+        // Counted first: if it ends meanwhile, it is not counted down.
+        resize(+1)
+        givenUp.merge(store, 1, Integer.sum(_, _))
+        if (state.compareAndSet(running, GivenUp(running.thread)))
+          interrupter.schedule((() => interruptIfRunning()): Runnable, PatienceSeconds, TimeUnit.SECONDS)
+        else discount()
+      case _ => ()
+    }
+
+    private def interruptIfRunning(): Unit = synchronized {
+      state.get match {
+        case GivenUp(thread) => thread.interrupt()
+        case _ => ()
+      }
+    }
+
+    private def endGivenUp(): Unit = synchronized {
+      state.set(Ended)
+      discount()
+    }
+
+    private def discount(): Unit = {
+      resize(-1)
+      givenUp.computeIfPresent(store, (_, count) => if (count <= 1) null else count - 1)
+    }
+  }
+
+  private val replaced = new AtomicInteger()
+
+  /** A thread that hangs is replaced by another one. */
+  private def resize(change: Int): Unit = executor.synchronized {
+    val size = Threads + math.min(replaced.addAndGet(change), MaxGivenUp)
+    if (size > executor.getMaximumPoolSize) {
+      executor.setMaximumPoolSize(size)
+      executor.setCorePoolSize(size)
+    } else {
+      executor.setCorePoolSize(size)
+      executor.setMaximumPoolSize(size)
+    }
   }
 }

@@ -12,6 +12,16 @@ private[store] final class PlanningStatistics(reader: BlockReader, override val 
 
   override def fingerprint: String = manifest.fingerprint
 
+  override lazy val distinct: Either[Reason, Map[String, TableDistinct]] = {
+    val found = for (snapshot <- manifest.latest; ref <- snapshot.summary) yield {
+      PlanningPool.run(Seq(() => reader.tableDistinct(ref)), budget).head.map { counts =>
+        counts.filter { case (column, _) => snapshot.columns.indices.contains(column) }
+          .map { case (column, count) => snapshot.columns(column).key -> count }
+      }
+    }
+    found.getOrElse(Right(Map.empty))
+  }
+
   override def of(files: FileList, wanted: Seq[(String, DataType)]): FileStatistics = {
     val columns = new ColumnLoader[BlockColumn](budget, reader, reader.cached, reader.readColumns)
     val joined = files.joined(fingerprint).getOrElse {

@@ -23,12 +23,14 @@ trait StatisticsStore {
   def manifest(): Option[Manifest]
 
   /**
-   * The newest statistics for planning a scan of the table `uuid`.
+   * The statistics for planning a scan of the table `uuid`.
    *
    * @param tableUuid   uuid of the table that is planned; statistics of another one are refused
    * @param limitMillis what reading may take in this query, from now on; past it columns are unknown
+   * @param version     fingerprint of the statistics that the query began with: these, as long as they are remembered. `None`,
+   *                    or forgotten: the newest ones
    */
-  def planning(tableUuid: String, limitMillis: Long): Either[Reason, TableStatistics]
+  def planning(tableUuid: String, limitMillis: Long, version: Option[String] = None): Either[Reason, TableStatistics]
 
   /** The data files of a block, in order of their ordinals. */
   def dataFiles(block: Block): IndexedSeq[DataFileRow]
@@ -38,9 +40,6 @@ trait StatisticsStore {
 
   /** The table level of an analyzed snapshot, by column; empty after `NOSCAN`. */
   def tableSummary(snapshot: Snapshot): IndexedSeq[SummaryRow]
-
-  /** As `tableSummary`, from the driver's cache where it was read before: planning asks for it with every query. */
-  def planningSummary(snapshot: Snapshot): IndexedSeq[SummaryRow]
 
   /** Sketches of the table level, by column. */
   def tableSketches(snapshot: Snapshot): IndexedSeq[SketchRow]

@@ -23,6 +23,9 @@ trait TableStatistics {
 
   def manifest: Manifest
 
+  /** Columns of the newest analyzed snapshot whose distinct values were counted over the table, by key. Never throws. */
+  def distinct: Either[Reason, Map[String, TableDistinct]]
+
   /**
    * Joins the statistics with the files of a scan; cached by the list's identity. Never throws.
    *
@@ -30,6 +33,9 @@ trait TableStatistics {
    */
   def of(files: FileList, columns: Seq[(String, DataType)]): FileStatistics
 }
+
+/** How many distinct values a column has in `files` files of a table. */
+final case class TableDistinct(distinct: Double, files: Int)
 
 /** A table's statistics joined with the files of one scan. Arrays are aligned with `files` and never to be changed. */
 trait FileStatistics {
