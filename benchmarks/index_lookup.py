@@ -15,6 +15,7 @@ from __future__ import annotations
 import argparse
 import base64
 import hashlib
+import os
 import tempfile
 import time
 from dataclasses import dataclass
@@ -321,7 +322,8 @@ def main() -> None:
     with tempfile.TemporaryDirectory() as folder:
         work = arguments.work or Path(folder)
         with spark_session(work) as spark:
-            report("index_lookup", [measure(spark, name, work) for name in arguments.store or sorted(STORES)])
+            rows = [measure(spark, name, work) for name in arguments.store or sorted(STORES)]
+            report("index_lookup", rows, load=[round(minutes, 1) for minutes in os.getloadavg()])
 
 
 if __name__ == "__main__":

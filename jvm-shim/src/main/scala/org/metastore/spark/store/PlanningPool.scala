@@ -74,6 +74,9 @@ private[store] object PlanningPool {
       () => started.map { read =>
         try Right(budget.await(read.result))
         catch {
+          case e: InterruptedException => // the query is cancelled
+            started.foreach(_.giveUp())
+            throw e
           case NonFatal(e) =>
             if (e.isInstanceOf[TimeoutException]) read.giveUp()
             Left(logged(reason(e, budget)))

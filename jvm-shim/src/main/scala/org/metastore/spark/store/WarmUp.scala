@@ -33,7 +33,8 @@ object WarmUp {
       val here = getClass.getName.stripSuffix("WarmUp$")
       Classes.foreach(name => Class.forName(if (name.contains('.')) name else here + name, true, getClass.getClassLoader))
     } catch {
-      case NonFatal(e) => log.debug("The classes that read statistics are loaded when they are needed", e)
+      case e @ (NonFatal(_) | _: LinkageError) =>
+        log.debug("The classes that read statistics are loaded when they are needed", e)
     } finally done = true
 
   private val Classes = Seq(
