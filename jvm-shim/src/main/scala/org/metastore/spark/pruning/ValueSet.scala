@@ -119,7 +119,7 @@ private[pruning] object ValueSet {
 
     override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
       case b: BytesBounds =>
-        val (least, most) = (if (lo == null) Long.MinValue else ByteOrder.head(lo), if (hi == null) Long.MaxValue else ByteOrder.head(hi))
+        val (least, most) = (if (lo == null) Long.MinValue else b.headOf(lo), if (hi == null) Long.MaxValue else b.headOf(hi))
         val (lows, highs) = (b.loHeads, b.hiHeads)
         each(b.lo.length) { i =>
           lows(i) > most || highs(i) < least ||

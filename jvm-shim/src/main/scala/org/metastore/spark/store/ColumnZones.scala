@@ -1,5 +1,7 @@
 package org.metastore.spark.store
 
+import java.util.Arrays
+
 import org.apache.spark.sql.types.DataType
 
 /**
@@ -105,15 +107,37 @@ final class BytesBounds(val lo: Array[Array[Byte]], val hi: Array[Array[Byte]], 
   override def loExact(file: Int): Boolean = (flags(file) & Bounds.LoExact) != 0
   override def hiExact(file: Int): Boolean = (flags(file) & Bounds.HiExact) != 0
 
-  /** `ByteOrder.head` of the bounds, below and above every other where they are unknown: most comparisons end there. */
+  /** What all of the bounds begin with: paths and padded numbers differ late. */
+  private lazy val shared: Array[Byte] = {
+    val known = (lo.iterator ++ hi.iterator).filter(_ != null)
+    if (!known.hasNext) Array.emptyByteArray
+    else {
+      val first = known.next()
+      var length = first.length
+      known.foreach { bound =>
+        val differs = Arrays.mismatch(first, 0, length, bound, 0, math.min(length, bound.length))
+        if (differs >= 0) length = differs
+      }
+      first.take(length)
+    }
+  }
+
+  /** `headOf` each bound; below and above every other where it is unknown. Most comparisons end there. */
   lazy val loHeads: Array[Long] = heads(lo, Long.MinValue)
   lazy val hiHeads: Array[Long] = heads(hi, Long.MaxValue)
 
+  /** An integer for a byte string: where those of a value and of a bound differ, the two differ alike. */
+  def headOf(value: Array[Byte]): Long = {
+    val order = Arrays.compareUnsigned(value, 0, math.min(value.length, shared.length), shared, 0, shared.length)
+    if (order < 0) Long.MinValue else if (order > 0) Long.MaxValue else ByteOrder.head(value, shared.length)
+  }
+
   private def heads(values: Array[Array[Byte]], unknown: Long): Array[Long] = {
+    val from = shared.length
     val heads = new Array[Long](values.length)
     var i = 0
     while (i < heads.length) {
-      heads(i) = if (values(i) == null) unknown else ByteOrder.head(values(i))
+      heads(i) = if (values(i) == null) unknown else ByteOrder.head(values(i), from)
       i += 1
     }
     heads

@@ -125,11 +125,11 @@ private[store] final class ZoneAssembler(key: String, dataType: DataType, length
 object ByteOrder {
   def compare(a: Array[Byte], b: Array[Byte]): Int = java.util.Arrays.compareUnsigned(a, b)
 
-  /** The first eight bytes as a signed integer: where two differ, they differ as the byte strings do. */
-  def head(bytes: Array[Byte]): Long = {
+  /** Eight bytes from `from` on as a signed integer: where two differ, they differ as what follows does. */
+  def head(bytes: Array[Byte], from: Int): Long = {
     var head = 0L
-    var i = 0
-    while (i < 8) {
+    var i = from
+    while (i < from + 8) {
       head = (head << 8) | (if (i < bytes.length) bytes(i) & 0xffL else 0L)
       i += 1
     }
