@@ -17,7 +17,7 @@ from planner import plans
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 KINDS = ("evolved", "vectors")
 WANTED = 6

@@ -14,7 +14,7 @@ from oracle.truth import matching_files
 from oracle.verdicts import Queries
 from planner import plans
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.usefixtures("interpreted")]
 
 # By the statistics of row groups, Spark itself loses NaN of files that pyarrow wrote.
 BLIND = {"spark.sql.parquet.filterPushdown": "false", "spark.sql.ansi.enabled": "false"}
