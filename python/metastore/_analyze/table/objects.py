@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from metastore._format.histogram import Histogram
 
 ROW_GROUPS = 16
-HISTOGRAM_GROUPS = 32
+HISTOGRAM_GROUPS = 64
 
 
 def read(part: Part, raw: Callable[[str], bytes]) -> pa.Table:
