@@ -129,14 +129,79 @@ def test_nulls_and_deleted_rows_are_scaled(spark, new_table):
     assert int(column_stats(spark.table(table))["v"].nullCount().get()) == 25
 
 
-def test_iceberg_s_own_counts_never_reach_the_optimizer(spark, four_files):
+@pytest.fixture
+def counted(spark, four_files):
+    """A table with Iceberg's own distinct counts, which Spark makes an estimate of no rows from."""
     spark.sql(f"CALL ice.system.compute_table_stats(table => '{four_files.removeprefix('ice.')}')")
-    query = f"SELECT * FROM {four_files} WHERE v = 3"
+    with conf(spark, **IT_REPORTS):
+        yield four_files
+
+
+IT_REPORTS = {"spark__sql__iceberg__report-column-stats": True}
+
+
+def test_iceberg_s_own_counts_never_reach_the_optimizer(spark, counted):
+    query = f"SELECT * FROM {counted} WHERE v = 3"
     with conf(spark, spark__metastore__enabled=False):
         assert estimate(spark.sql(query))[0] == 0, "Spark was repaired: this harm is gone"
     assert estimate(spark.sql(query))[0] > 0
-    spark.sql(f"ALTER TABLE {four_files} DROP COLUMN v")
-    assert len(spark.sql(f"SELECT * FROM {four_files} WHERE id = 5").collect()) == 1
+    spark.sql(f"ALTER TABLE {counted} DROP COLUMN v")
+    assert len(spark.sql(f"SELECT * FROM {counted} WHERE id = 5").collect()) == 1
+
+
+@pytest.mark.parametrize("setting", ["enabled", "cbo.enabled"])
+def test_who_got_optimization_from_us_keeps_no_harm_when_we_are_switched_off(spark, counted, setting):
+    session = spark.newSession()
+    assert session.conf.get("spark.sql.cbo.enabled") == "true"
+    session.conf.set(f"spark.metastore.{setting}", "false")
+    assert estimate(session.sql(f"SELECT * FROM {counted} WHERE v = 3"))[0] > 0
+    session.sql(f"ALTER TABLE {counted} DROP COLUMN v")
+    assert len(session.sql(f"SELECT * FROM {counted} WHERE id = 5").collect()) == 1
+
+
+def test_incremental_reads_are_shielded_and_read_in_full(spark, counted):
+    first, *_, last = [
+        row[0] for row in spark.sql(f"SELECT snapshot_id FROM {counted}.snapshots ORDER BY committed_at").collect()
+    ]
+    read = spark.read.format("iceberg").option("start-snapshot-id", first).option("end-snapshot-id", last)
+    df = read.load(counted).where("v = 3")
+    assert column_stats(df) == {}
+    assert "incremental and change reads are left alone" in df._jdf.queryExecution().simpleString()
+    assert df.count() == 30
+
+
+@pytest.mark.parametrize("mode", ["copy-on-write", "merge-on-read"])
+@pytest.mark.parametrize(
+    "command",
+    [
+        "UPDATE {t} SET x = -1 WHERE v = 3",
+        "DELETE FROM {t} WHERE v = 3 AND x < 1e9",
+        "MERGE INTO {t} t USING (SELECT id FROM {t} WHERE v = 3) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET x = -1",
+    ],
+)
+def test_targets_of_commands_are_shielded_and_read_in_full(spark, counted, mode, command):
+    modes = ", ".join(f"'write.{verb}.mode' = '{mode}'" for verb in ("delete", "update", "merge"))
+    spark.sql(f"ALTER TABLE {counted} SET TBLPROPERTIES ('format-version' = '2', {modes})")
+    statement = command.format(t=counted)
+    with conf(spark, spark__metastore__enabled=False):
+        assert any(not stats.isEmpty() for _, stats in leaf_stats(spark, statement)), "the counts are there"
+    planned = leaf_stats(spark, statement)
+    assert all(stats.isEmpty() for _, stats in planned)
+    assert any("reads its own target" in text for text, _ in planned)
+    spark.sql(statement)
+    with conf(spark, spark__metastore__enabled=False):
+        left = spark.sql(f"SELECT count_if(x = -1), count(*) FROM {counted}").first()
+    assert tuple(left) == ((0, 360) if command.startswith("DELETE") else (40, 400))
+
+
+def leaf_stats(spark, statement):
+    """Description and column statistics of every scan that a command is planned with; it does not run."""
+    state = spark._jsparkSession.sessionState()
+    skip = spark._jvm.org.apache.spark.sql.execution.CommandExecutionMode.SKIP()
+    plan = state.executePlan(state.sqlParser().parsePlan(statement), skip).optimizedPlan()
+    leaves = _each(plan.collectLeaves())
+    scans = [leaf for leaf in leaves if leaf.getClass().getSimpleName() == "DataSourceV2ScanRelation"]
+    return [(scan.scan().description(), scan.stats().attributeStats()) for scan in scans]
 
 
 def test_the_optimizer_is_told_nothing_where_that_is_switched_off(spark, analyzed):

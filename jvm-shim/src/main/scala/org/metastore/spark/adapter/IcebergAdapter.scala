@@ -4,10 +4,12 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference, Expression}
 import org.apache.spark.sql.catalyst.plans.QueryPlan
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand}
 import org.apache.spark.sql.connector.catalog.Table
-import org.apache.spark.sql.connector.read.{Scan, Statistics}
+import org.apache.spark.sql.connector.read.Scan
+import org.apache.spark.sql.connector.write.RowLevelOperation
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+import org.apache.spark.sql.metastore.RowLevelTarget
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.cardinality.IcebergNumbers
@@ -19,45 +21,77 @@ private[adapter] final class IcebergAdapter extends RelationAdapter {
 
   override def prepare(
       relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan] = relation match {
-    case iceberg: DataSourceV2Relation if !IcebergAdapter.isIncremental(iceberg) =>
-      IcebergTable.of(iceberg.table).map { table =>
-        val request = new IcebergRequest(table, iceberg.output, conjuncts, planner)
-        val standIn = Forwarding.standIn(new IcebergTableProxy(iceberg.table, request), classOf[Table])
-        val prepared = iceberg.copy(table = standIn)
-        prepared.copyTagsFrom(iceberg)
-        prepared
-      }
+    case iceberg: DataSourceV2Relation => ScannedIceberg.of(iceberg.table).map { table =>
+      val scans =
+        if (IcebergAdapter.isIncremental(iceberg)) new IcebergShield(table.name, Reason(ReasonCode.Incremental), planner)
+        else new IcebergRequest(table, iceberg.output, conjuncts, planner)
+      val prepared = iceberg.copy(table = Forwarding.standIn(new IcebergTableProxy(iceberg.table, scans), classOf[Table]))
+      prepared.copyTagsFrom(iceberg)
+      prepared
+    }
     case _ => None
   }
 }
 
 private[adapter] object IcebergAdapter {
+
+  /** Keeps the table format's numbers of a command's own target away from the optimizer; every file of it is read. */
+  def shieldTarget(command: V2WriteCommand, planner: ScanPlanner): LogicalPlan =
+    if (!planner.estimates) command
+    else RowLevelTarget.replace(command) { (table, operation) =>
+      ScannedIceberg.of(table).map { iceberg =>
+        val why = Reason(ReasonCode.RowLevelCommand, "command" -> operation.command.toString)
+        val shield = new IcebergShield(iceberg.name, why, planner)
+        Forwarding.standIn(new IcebergOperationProxy(operation, shield), classOf[RowLevelOperation])
+      }
+    }
+
   private val incremental = Seq(
     "start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp", "scan-task-set-id", "file-scan-task-set-id")
 
   private def isIncremental(relation: DataSourceV2Relation): Boolean = incremental.exists(relation.options.containsKey(_))
 }
 
-/** What the planner wants of one Iceberg relation, fulfilled when Iceberg builds the scan. */
-private[adapter] final class IcebergRequest(
-    table: IcebergTable, output: Seq[AttributeReference], conjuncts: Seq[Expression], planner: ScanPlanner) {
+/** What is done to the scans of one Iceberg relation when Iceberg has built them. */
+private[adapter] trait IcebergScans {
 
   /** Relations that are treated alike are equal: Spark recognises equal parts of a plan by it. */
-  val fingerprint: AnyRef =
+  def fingerprint: AnyRef
+
+  /** What is planned in a scan's place. */
+  def prepare(scan: AnyRef): AnyRef
+}
+
+/** Scans of which no file is dropped, for a reason, and whose numbers are kept harmless. */
+private[adapter] final class IcebergShield(table: String, why: Reason, planner: ScanPlanner) extends IcebergScans {
+
+  override val fingerprint: AnyRef = (why, planner.estimates)
+
+  override def prepare(scan: AnyRef): AnyRef =
+    if (!Reflection.extendsClass(scan.getClass, "org.apache.iceberg.spark.source.SparkScan")) scan // there is nothing to read
+    else IcebergScanProxy.before(scan, ScanDecision.leftAlone(table, why), own =>
+      if (planner.estimates) IcebergNumbers.withoutColumns(own, scan.asInstanceOf[Scan].readSchema, None) else own())
+}
+
+/** What the planner wants of one Iceberg relation. */
+private[adapter] final class IcebergRequest(
+    table: ScannedIceberg, output: Seq[AttributeReference], conjuncts: Seq[Expression], planner: ScanPlanner)
+  extends IcebergScans {
+
+  override val fingerprint: AnyRef =
     (conjuncts.map(QueryPlan.normalizeExpressions(_, output).canonicalized), planner.restriction, planner.estimates)
 
-  /** Prunes a scan that Iceberg has just built, and stands before it. */
-  def prepare(scan: AnyRef): AnyRef = scan.getClass.getName match {
+  /** Prunes a scan, and stands before it. */
+  override def prepare(scan: AnyRef): AnyRef = scan.getClass.getName match {
     case "org.apache.iceberg.spark.source.SparkBatchQueryScan" => pruned(scan)
-    case name if Reflection.extendsClass(scan.getClass, "org.apache.iceberg.spark.source.SparkScan") =>
-      val why = Reason(ReasonCode.UnsupportedTable, "relation" -> table.name, "detail" -> name.split('.').last)
-      IcebergScanProxy.before(scan, ScanDecision.leftAlone(table.name, why), shielded(scan))
-    case _ => scan // answered from metadata: there is nothing to read
+    case name => leftAlone(scan, Reason(ReasonCode.UnsupportedTable, "relation" -> table.name, "detail" -> name.split('.').last))
   }
 
-  private def pruned(scan: AnyRef): Scan =
+  private def leftAlone(scan: AnyRef, why: Reason): AnyRef = new IcebergShield(table.name, why, planner).prepare(scan)
+
+  private def pruned(scan: AnyRef): AnyRef =
     try {
-      val tasks = new IcebergTasks(scan)
+      val tasks = named.fold(new IcebergTasks(scan))(new IcebergTasks(scan).only)
       val schema = table.schemaOf(scan)
       val id = TableId("iceberg", table.uuid, table.location, table.name)
       val planned = planner.plan(id, tasks.files, conjuncts, resolver(schema))
@@ -71,11 +105,10 @@ private[adapter] final class IcebergRequest(
       case NonFatal(e) =>
         val why = Reason.failure(e)
         ScanPlanner.warn(table.name, why, e)
-        IcebergScanProxy.before(scan, ScanDecision.leftAlone(table.name, why), shielded(scan))
+        leftAlone(scan, why)
     }
 
-  private def shielded(scan: AnyRef): (() => Statistics) => Statistics = own =>
-    if (planner.estimates) IcebergNumbers.withoutColumns(own, readSchema(scan), None) else own()
+  private def named: Option[Set[String]] = if (planner.restriction.isEmpty) FilesNamed.by(conjuncts, output) else None
 
   private def readSchema(scan: AnyRef): StructType = scan.asInstanceOf[Scan].readSchema
 

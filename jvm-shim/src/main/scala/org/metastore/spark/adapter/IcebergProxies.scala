@@ -7,24 +7,31 @@ import org.apache.spark.sql.connector.read.{Batch, Scan, ScanBuilder, Statistics
 
 import org.metastore.spark.explain.ScanDecision
 
-/** Stands before a SparkTable, so that its scans pass through us. */
-private[adapter] final class IcebergTableProxy(table: AnyRef, request: IcebergRequest) extends Forwarding(table) {
-  override protected def fingerprint: AnyRef = request.fingerprint
+/** Stands before what has scan builders, so that its scans pass through us. */
+private[adapter] abstract class IcebergSourceProxy(source: AnyRef, scans: IcebergScans) extends Forwarding(source) {
+  override protected def fingerprint: AnyRef = scans.fingerprint
 
   override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
     case "newScanBuilder" =>
-      val builder = new IcebergBuilderProxy(forward(method, arguments), request)
+      val builder = new IcebergBuilderProxy(forward(method, arguments), scans)
       Some(Forwarding.standIn(builder, classOf[ScanBuilder]))
     case _ => None
   }
 }
 
-/** Stands before a SparkScanBuilder: what it builds is pruned once Iceberg's own push-down is done. */
-private[adapter] final class IcebergBuilderProxy(builder: AnyRef, request: IcebergRequest) extends Forwarding(builder) {
-  override protected def fingerprint: AnyRef = request.fingerprint
+/** Stands before a SparkTable. */
+private[adapter] final class IcebergTableProxy(table: AnyRef, scans: IcebergScans) extends IcebergSourceProxy(table, scans)
+
+/** Stands before the UPDATE, DELETE or MERGE of a table. */
+private[adapter] final class IcebergOperationProxy(operation: AnyRef, scans: IcebergScans)
+  extends IcebergSourceProxy(operation, scans)
+
+/** Stands before a SparkScanBuilder: what it builds is treated once Iceberg's own push-down is done. */
+private[adapter] final class IcebergBuilderProxy(builder: AnyRef, scans: IcebergScans) extends Forwarding(builder) {
+  override protected def fingerprint: AnyRef = scans.fingerprint
 
   override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
-    case "build" => Some(request.prepare(forward(method, arguments)))
+    case "build" => Some(scans.prepare(forward(method, arguments)))
     case _ => None
   }
 }

@@ -4,7 +4,7 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Expression, PredicateHelper}
-import org.apache.spark.sql.catalyst.plans.logical.{Command, Filter, LeafNode, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{Command, Filter, LeafNode, LogicalPlan, V2WriteCommand}
 import org.apache.spark.sql.catalyst.rules.Rule
 
 import org.metastore.spark.MetastoreConf
@@ -34,19 +34,26 @@ final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with 
     case Filter(condition, child) =>
       plan.mapChildren(rewrite(_, above ++ splitConjunctivePredicates(condition), planner))
     case leaf: LeafNode => prepare(leaf, above, planner)
-    // The target of a command is not a scan, and Spark refreshes cached tables by comparing it.
-    case command: Command => command.mapChildren {
+    case command: Command => shielded(command, planner).mapChildren {
+      // The target of a command is not a scan, and Spark refreshes cached tables by comparing it.
       case target: LeafNode => target
       case query => rewrite(query, Nil, planner)
     }
     case other => other.mapChildren(rewrite(_, Nil, planner))
   }
 
+  private def shielded(command: Command, planner: ScanPlanner): LogicalPlan = command match {
+    case write: V2WriteCommand => safely(write)(IcebergAdapter.shieldTarget(write, planner))
+    case other => other
+  }
+
   private def prepare(leaf: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): LogicalPlan =
-    try adapters.iterator.flatMap(_.prepare(leaf, conjuncts, planner)).toSeq.headOption.getOrElse(leaf)
-    catch {
+    safely(leaf)(adapters.iterator.flatMap(_.prepare(leaf, conjuncts, planner)).toSeq.headOption.getOrElse(leaf))
+
+  private def safely(plan: LogicalPlan)(changed: => LogicalPlan): LogicalPlan =
+    try changed catch {
       case NonFatal(e) =>
-        ScanPlanner.warn(leaf.nodeName, Reason.failure(e), e)
-        leaf
+        ScanPlanner.warn(plan.nodeName, Reason.failure(e), e)
+        plan
     }
 }

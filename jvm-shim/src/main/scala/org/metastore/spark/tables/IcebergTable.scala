@@ -5,7 +5,7 @@ import java.net.URLDecoder
 import scala.collection.JavaConverters._
 
 import org.apache.spark.sql.connector.catalog.Table
-import org.apache.spark.sql.types.{DataType, StructType}
+import org.apache.spark.sql.types.StructType
 
 /** An Iceberg table behind Spark's `SparkTable`, by reflection. */
 final class IcebergTable private (sparkTable: Table, table: AnyRef) extends LakeTable {
@@ -44,7 +44,7 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
       .flatMap(s => Option(call[java.lang.Integer](s, "schemaId")))
       .flatMap(schemaId => Option(call[java.util.Map[Integer, AnyRef]](table, "schemas").get(schemaId)))
     val schema = ofSnapshot.getOrElse(call[AnyRef](table, "schema"))
-    leavesOf(Vector.empty, list(schema, "columns"), sparkType(schema).asInstanceOf[StructType])
+    leavesOf(Vector.empty, list(schema, "columns"), sparkSchema(schema))
   }
 
   override def dataFiles(snapshot: String): Seq[LiveFile] = {
@@ -82,9 +82,10 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
       }
     }
 
-  private def sparkType(schema: AnyRef): DataType = {
+  /** One of the table's Iceberg schemas as Spark shows it. */
+  def sparkSchema(schema: AnyRef): StructType = {
     val converter = sparkTable.getClass.getClassLoader.loadClass("org.apache.iceberg.spark.SparkSchemaUtil")
-    converter.getMethod("convert", schema.getClass).invoke(null, schema).asInstanceOf[DataType]
+    converter.getMethod("convert", schema.getClass).invoke(null, schema).asInstanceOf[StructType]
   }
 
   private def bySnapshotId(text: String): Option[AnyRef] =
@@ -101,15 +102,18 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
 
 object IcebergTable {
   private val SparkTableClass = "org.apache.iceberg.spark.source.SparkTable"
+  private val DataTableClass = "org.apache.iceberg.BaseTable"
   private val MetadataTableClass = "org.apache.iceberg.BaseMetadataTable"
 
   /** Whether Spark's table is an Iceberg table with data of its own. */
-  def is(table: Table): Boolean = table.getClass.getName == SparkTableClass && !isMetadataTable(table)
+  def is(table: Table): Boolean = holds(table, DataTableClass)
 
-  /** Whether Spark's table is one of Iceberg's metadata tables, such as `t.files`. */
-  def isMetadataTable(table: Table): Boolean =
+  /** Whether Spark's table is one of Iceberg's metadata tables, such as `t.files`: tables of the same class. */
+  def isMetadataTable(table: Table): Boolean = holds(table, MetadataTableClass)
+
+  private def holds(table: Table, kind: String): Boolean =
     table.getClass.getName == SparkTableClass && Iterator.iterate[Class[_]](inner(table).getClass)(_.getSuperclass)
-      .takeWhile(_ != null).exists(_.getName == MetadataTableClass)
+      .takeWhile(_ != null).exists(_.getName == kind)
 
   def apply(table: Table): IcebergTable = new IcebergTable(table, inner(table))
 

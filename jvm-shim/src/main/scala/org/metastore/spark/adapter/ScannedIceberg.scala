@@ -8,15 +8,14 @@ import scala.util.Try
 import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.types.StructType
 
-/** What the planner asks of an Iceberg table, through reflection. */
-private[adapter] final class IcebergTable(val spark: Table) {
-  private val iceberg: AnyRef = Reflection.call(spark, "table")
+import org.metastore.spark.tables.IcebergTable
 
-  /** False for `t.files`, `t.snapshots` and the other metadata tables: they are tables of the same class. */
-  def isData: Boolean = Reflection.extendsClass(iceberg.getClass, "org.apache.iceberg.BaseTable")
+/** What the planner asks of an Iceberg table whose data are scanned. */
+private[adapter] final class ScannedIceberg(spark: Table) {
+  private val table = IcebergTable(spark)
 
-  lazy val uuid: String = Reflection.call(iceberg, "uuid").toString
-  lazy val location: String = Reflection.call(iceberg, "location").toString
+  def uuid: String = table.uuid
+  def location: String = table.location
   def name: String = spark.name
 
   /**
@@ -35,21 +34,16 @@ private[adapter] final class IcebergTable(val spark: Table) {
     schema
   }
 
-  private def showsSparkSchema(schema: AnyRef): Boolean = {
-    val util = Class.forName("org.apache.iceberg.spark.SparkSchemaUtil", false, spark.getClass.getClassLoader)
-    val converted = Reflection.invoke(Reflection.method(util, "convert", schema.getClass), null, schema)
-    shape(converted.asInstanceOf[StructType]) == shape(Reflection.call(spark, "schema").asInstanceOf[StructType])
-  }
+  private def showsSparkSchema(schema: AnyRef): Boolean =
+    shape(table.sparkSchema(schema)) == shape(Reflection.call(spark, "schema").asInstanceOf[StructType])
 
   private def shape(schema: StructType) = schema.fields.toSeq.map(f => (f.name, f.dataType.catalogString))
 }
 
-private[adapter] object IcebergTable {
-  private val className = "org.apache.iceberg.spark.source.SparkTable"
+private[adapter] object ScannedIceberg {
 
   /** The Iceberg table behind a relation, if it is one that holds data. */
-  def of(table: Table): Option[IcebergTable] =
-    if (table.getClass.getName != className) None else Some(new IcebergTable(table)).filter(_.isData)
+  def of(table: Table): Option[ScannedIceberg] = if (IcebergTable.is(table)) Some(new ScannedIceberg(table)) else None
 }
 
 /** Field ids by the path of a column. */
@@ -100,6 +94,12 @@ private[adapter] final class IcebergTasks(scan: AnyRef) {
     val deleted = applied.map(d => shares.getOrElse(keyOf(d), 0.0)).sum
     val live = if (applied.exists(isEquality)) None else Some(math.max(0.0, rows - deleted))
     DataFile(locationOf.invoke(file).toString, sizeOf.invoke(file).asInstanceOf[java.lang.Long], Some(rows), live)
+  }
+
+  /** Makes the scan read the files of these paths only, and what is not one data file. */
+  def only(paths: Set[String]): IcebergTasks = {
+    keep(tasks.indices.filter(i => files(i).path.isEmpty || paths(files(i).path)).map(tasks))
+    new IcebergTasks(scan)
   }
 
   /** Makes the scan read these tasks only. */
