@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import logging
 import os
+import signal
 import sys
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TextIO, cast
@@ -80,6 +81,8 @@ class Attached:
             jsc = self._gateway.jvm.org.apache.spark.api.java.JavaSparkContext(jsession.sparkContext())
             conf = SparkConf(_jvm=self._gateway.jvm, _jconf=jsc.getConf())
             self._context = SparkContext(gateway=self._gateway, jsc=jsc, conf=conf)
+            # The shell that a Ctrl-C is meant for cancels the jobs; the context's handler would end this process too.
+            signal.signal(signal.SIGINT, signal.SIG_IGN)
         return self._context
 
     def _take_properties(self, context: Any, properties: dict[str, str]) -> None:
@@ -99,7 +102,8 @@ def _run(spark: SparkSession, statement: dict[str, Any]) -> dict[str, Any]:
         columns=statement.get("columns"),
         all_columns=statement["all_columns"],
         noscan=statement["noscan"],
-        partition=statement.get("partition"),
+        partition=statement["partition"],
+        partition_columns=statement["partition_columns"],
         progress=False,
     )
     return report.to_dict()

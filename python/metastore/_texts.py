@@ -1,7 +1,8 @@
-"""What texts mean: a value that Spark's CAST wrote, a table's location or its name."""
+"""What texts mean: a value that Spark's CAST wrote, a table's location or its name, a name that was mistyped."""
 
 from __future__ import annotations
 
+import difflib
 from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
@@ -10,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from metastore._zones import zone_of
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterable
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _FLOATS = ("float", "double")
@@ -61,3 +62,17 @@ def _datetime(text: str) -> datetime:
     whole, _, fraction = text.partition(".")
     moment = datetime.strptime(whole, "%Y-%m-%d %H:%M:%S")  # noqa: DTZ007 - the caller knows the zone
     return moment.replace(microsecond=int(fraction.ljust(6, "0"))) if fraction else moment
+
+
+def near(name: str, names: Iterable[str], limit: int = 3) -> tuple[str, ...]:
+    """The names that look most like one that does not exist, whatever their case.
+
+    Example:
+        >>> near("sise", ["Size", "side", "name"])
+        ('Size', 'side')
+    """
+    known: dict[str, list[str]] = {}
+    for candidate in names:
+        known.setdefault(candidate.casefold(), []).append(candidate)
+    matches = difflib.get_close_matches(name.casefold(), known, limit)
+    return tuple(candidate for match in matches for candidate in known[match])

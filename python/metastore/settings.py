@@ -11,7 +11,6 @@ from __future__ import annotations
 import re
 import sys
 from dataclasses import dataclass
-from difflib import get_close_matches
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -25,6 +24,7 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from metastore._texts import near
 from metastore.errors import InvalidArgument, InvalidSetting
 
 if TYPE_CHECKING:
@@ -140,7 +140,9 @@ class Settings(BaseModel):
         "columns that also get the distribution of values over files; also as table property "
         "`metastore.distribution.columns`",
     )
-    python: Text = _setting("python", "", "interpreter that runs ANALYZE on the driver host; not set: found")
+    python: Text = _setting(
+        "python", "", "interpreter that runs ANALYZE on the driver host; not set: found; a session cannot change it"
+    )
     snapshots_keep: int = _setting("snapshots.keep", "10", "analyzed snapshots kept in the manifest", ge=1)
     cache_size: Size = _setting("cache.size", "256m", "decoded statistics kept in the driver")
     planning_timeout: Duration = _setting("planning.timeout", "2s", "past it a scan is planned without us")
@@ -264,7 +266,18 @@ The first place that has a setting wins: an argument, the Spark conf, the enviro
 `[tool.metastore]` of a `pyproject.toml`) at or above the working folder, the default. In TOML a setting is called what
 follows `spark.metastore.`: `pruning.enabled = false`. `metastore config` shows every value and where it comes from.
 The planner inside a running Spark reads the Spark conf and the environment of the driver;
-`metastore.configure(builder)` hands it the settings of a file.
+`metastore.configure(builder)` hands it the settings of a file. `spark.metastore.python` is read from the conf that
+Spark was started with, never from a session's: it names a program that runs as the driver's user.
+
+Where Spark is started with neither `spark.sql.cbo.enabled` nor `spark.sql.cbo.joinReorder.enabled` set, both are
+switched on in the conf of the SparkContext, and with them `spark.sql.iceberg.report-column-stats` is set to false
+unless it is set: from Iceberg's own distinct counts, which come without bounds, Spark estimates zero rows. These are
+defaults that any session may change. They stay when a session sets `spark.metastore.enabled` or
+`spark.metastore.cbo.enabled` to false: its plans are then those of a Spark without the Metastore and with the same
+three settings. Where one of the two is false from the start, none of the three is touched. Where the user has
+switched cost-based optimization on, Iceberg's setting is left alone, and the Metastore itself keeps Iceberg's counts
+from the optimizer, in every batch read and in the targets of UPDATE, DELETE and MERGE, as long as both of its
+settings are true.
 
 | Spark conf | environment | default | meaning |
 |---|---|---|---|"""
@@ -286,8 +299,8 @@ def _resolved(setting: Setting, given: Mapping[str, Mapping[str, object]]) -> Re
 def _known(key: str, source: str) -> Setting:
     found = REGISTRY.get(key) or REGISTRY.get(PREFIX + key)
     if found is None:
-        near = get_close_matches(PREFIX + key.removeprefix(PREFIX), REGISTRY, n=1)
-        reason = f"did you mean {near[0]}" if near else "`metastore config` lists every setting"
+        alike = near(PREFIX + key.removeprefix(PREFIX), REGISTRY, limit=1)
+        reason = f"did you mean {alike[0]}" if alike else "`metastore config` lists every setting"
         raise InvalidArgument(key, f"no such setting ({source}); {reason}")
     return found
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import shutil
+
 import pytest
 
 pytestmark = pytest.mark.spark
@@ -33,6 +35,11 @@ def test_partition_limits_every_form(spark, filled):
         assert row["files_read"] == 1, form
 
 
+def test_a_partition_column_without_a_value_stands_for_every_one(spark, filled):
+    row = spark.sql(f"ANALYZE TABLE {filled} PARTITION (p) COMPUTE STATISTICS").collect()[0]
+    assert row["files_read"] == 2
+
+
 def test_columns_are_those_named(spark, filled):
     spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS FOR COLUMNS id, S")
     rows = spark.sql(f"SELECT column_name, q50 FROM metastore.summary('{filled}')").collect()
@@ -54,6 +61,15 @@ def test_columns_are_those_named(spark, filled):
             "ANALYZE TABLE {t} PARTITION (s = 's1') COMPUTE STATISTICS FOR ALL COLUMNS",
             "[METASTORE_INVALID_ARGUMENT] PARTITION: s is not a partition column of {t}.",
         ),
+        (
+            "ANALYZE TABLE {t} PARTITION (s) COMPUTE STATISTICS",
+            "[METASTORE_INVALID_ARGUMENT] PARTITION: s is not a partition column of {t}.",
+        ),
+        (
+            "ANALYZE TABLE {t} PARTITION (q) COMPUTE STATISTICS FOR ALL COLUMNS",
+            "[METASTORE_COLUMN_NOT_FOUND] {t} has no column 'q'.",
+        ),
+        ("ANALYZE TABLE {t}_no COMPUTE STATISTICS", "[TABLE_OR_VIEW_NOT_FOUND]"),
     ],
 )
 def test_mistakes_get_one_line_and_write_nothing(spark, filled, statement, text):
@@ -66,9 +82,30 @@ def test_mistakes_get_one_line_and_write_nothing(spark, filled, statement, text)
 def test_all_tables_of_a_namespace(spark, filled):
     rows = {row["table"]: row for row in spark.sql("ANALYZE TABLES IN ice.db COMPUTE STATISTICS NOSCAN").collect()}
     assert (rows[filled]["files"], rows[filled]["files_read"]) == (2, 0)
-    assert filled.removeprefix("ice.") in [
-        row["table"] for row in spark.sql("SELECT * FROM metastore.tables('ice.db')").collect()
-    ]
+    assert filled in [row["table"] for row in spark.sql("SELECT * FROM metastore.tables('ice.db')").collect()]
+
+
+def test_a_broken_table_does_not_stop_the_others(spark, filled, warehouse):
+    broken = warehouse / "db/a_broken/metadata"
+    broken.mkdir(parents=True)
+    (broken / "version-hint.text").write_text("1")
+    (broken / "v1.metadata.json").write_text("{")
+    try:
+        rows = {row["table"]: row for row in spark.sql("ANALYZE TABLES IN ice.db COMPUTE STATISTICS NOSCAN").collect()}
+    finally:
+        shutil.rmtree(broken.parent)
+    assert rows["ice.db.a_broken"]["snapshot"] is None
+    assert len(rows["ice.db.a_broken"]["refused"]) == 1
+    assert rows[filled]["committed"]
+
+
+def test_catalogs_without_tables_of_ours_stay_with_spark(spark):
+    spark.conf.set("spark.sql.catalog.foreign", "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog")
+    spark.conf.set("spark.sql.catalog.foreign.url", "jdbc:derby:memory:foreign;create=true")
+    spark.conf.set("spark.sql.catalog.foreign.driver", "org.apache.derby.iapi.jdbc.AutoloadedDriver")
+    spark.sql("CREATE TABLE foreign.APP.t (a INT)")
+    with pytest.raises(Exception, match="No plan for AnalyzeTables"):
+        spark.sql("ANALYZE TABLES IN foreign.APP COMPUTE STATISTICS")
 
 
 def test_what_is_not_ours_stays_with_spark(spark):
@@ -90,12 +127,23 @@ def test_formats_can_be_given_back_to_spark(spark, filled):
 
 @pytest.mark.parametrize("python", ["/nowhere/python", "/bin/false"])
 def test_a_python_that_cannot_run_is_named(spark, filled, python):
-    spark.conf.set("spark.metastore.python", python)
+    started_with = spark.sparkContext._jsc.sc().conf()
+    started_with.set("spark.metastore.python", python)
     try:
         with pytest.raises(Exception, match=r"^\[METASTORE_ANALYZE_FAILED\] .*spark.metastore.python.*pip install"):
             spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS")
     finally:
-        spark.conf.unset("spark.metastore.python")
+        started_with.remove("spark.metastore.python")
+
+
+def test_a_session_cannot_name_a_program_for_the_driver_to_run(spark, filled, tmp_path):
+    program = tmp_path / "program"
+    program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
+    program.chmod(0o755)
+    session = spark.newSession()
+    session.conf.set("spark.metastore.python", str(program))
+    assert session.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS").collect()[0]["files_read"] == 2
+    assert not (tmp_path / "ran").exists()
 
 
 def test_a_process_that_died_is_replaced(spark, filled):
@@ -121,8 +169,7 @@ def test_the_data_source_takes_names(spark, filled):
     assert len(rows["id"]["percentiles_long"]) == 101
     assert source.option("view", "files").load().count() == 2
     assert spark.read.format("metastore").option("view", "snapshots").load(filled).count() == 1
-    located = spark.sql("SELECT location FROM metastore.tables('ice.db') WHERE table = 'db.sql_scratch'").collect()[0][
-        0
-    ]
+    found = spark.sql("SELECT location FROM metastore.tables('ice.db') WHERE table = 'ice.db.sql_scratch'")
+    located = found.collect()[0][0]
     same = {row["column_name"]: row for row in spark.read.format("metastore").load(located).collect()}
     assert same == rows

@@ -106,6 +106,15 @@ def test_an_older_analyzed_snapshot_answers_for_its_descendants(spark, table):
     assert sorted(analyzed) == [False, True]
 
 
+def test_columns_analyzed_counts_columns_that_the_table_has(spark, table):
+    spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 'x')")
+    spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR COLUMNS id, s")
+    query = f"SELECT columns_analyzed FROM metastore.files('{table}')"
+    assert spark.sql(query).first()[0] == 2
+    spark.sql(f"ALTER TABLE {table} DROP COLUMN s")
+    assert spark.sql(query).first()[0] == 1
+
+
 def test_an_analyzed_empty_table_has_a_count_of_zero_and_nulls(spark, table):
     spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS")
     rows = spark.sql(f"SELECT * FROM metastore.summary('{table}')").collect()
@@ -129,6 +138,10 @@ def test_without_statistics_nothing_is_answered(spark, table):
     ("call", "text"),
     [
         ("summary('ice.db.nope')", "[METASTORE_TABLE_NOT_FOUND] There is no table ice.db.nope."),
+        (
+            "summary('ice.db.sql_analyzd')",
+            "[METASTORE_TABLE_NOT_FOUND] There is no table ice.db.sql_analyzd. Did you mean sql_analyzed?",
+        ),
         ("summary('a b')", "[METASTORE_INVALID_ARGUMENT] table: 'a b' is not the name of a table."),
         ("summary('{t}.files')", "[METASTORE_UNSUPPORTED_TABLE] {t}.files is not supported: it is a metadata table."),
         ("summary('{t}', at => 12)", "[METASTORE_INVALID_ARGUMENT] at: {t} has no snapshot 12."),

@@ -27,6 +27,7 @@ def run(  # noqa: PLR0913 - the parts of a statement
     all_columns: bool = False,
     noscan: bool = False,
     partition: Mapping[str, Any] | None = None,
+    partition_columns: Sequence[str] = (),
     progress: bool | Progress = False,
     statistics: Sequence[Statistic] = (),
     ranks: bool | Sequence[str] = False,
@@ -41,6 +42,7 @@ def run(  # noqa: PLR0913 - the parts of a statement
         all_columns: `FOR ALL COLUMNS`.
         noscan: `NOSCAN`. Without any of the three: bounds from footers.
         partition: `PARTITION`: partition column to value.
+        partition_columns: Columns named in `PARTITION`, with a value or without; those without limit nothing.
         progress: Whether to show progress on stderr, or what to tell it.
         statistics: User-defined statistics to compute besides those installed.
         ranks: Whether all columns get exact ranks, or which.
@@ -63,6 +65,7 @@ def run(  # noqa: PLR0913 - the parts of a statement
     wanted = None if columns is None else tuple(columns)
     statement = Statement(
         *(table, wanted, dict(partition or {}), depth, tuple(statistics)),
+        partition_columns=tuple(partition_columns),
         ranks=ranks if isinstance(ranks, bool) else tuple(ranks),
         frequencies=frequencies,
     )

@@ -6,7 +6,8 @@ from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
-from metastore._tables.names import near, split_name
+from metastore._tables.names import split_name
+from metastore._texts import near
 from metastore.errors import ColumnNotFound, InvalidArgument
 
 if TYPE_CHECKING:
@@ -43,6 +44,7 @@ def resolve(
     partition: Mapping[str, Any] | None,
     depth: str,
     case_sensitive: bool,
+    partition_columns: Sequence[str] = (),
 ) -> Request:
     """Check a statement against the table.
 
@@ -52,6 +54,7 @@ def resolve(
         partition: Partition column to value.
         depth: `full`, `footer` or `files`.
         case_sensitive: How the session compares names.
+        partition_columns: Columns that are to be partition columns, whatever their value.
 
     Returns:
         What to cover.
@@ -67,6 +70,8 @@ def resolve(
     wanted = facts.columns if columns is None else _columns(facts, columns, fold)
     if depth == FILES:
         wanted = ()
+    for name in partition_columns:
+        _require_partition_column(facts, name, fold)
     return Request(depth, wanted, _files(facts, partition, fold) if partition else facts.files)
 
 
@@ -122,11 +127,8 @@ def _below(facts: TableFacts, path: tuple[str, ...], fold: Any) -> list[str]:
 
 def _files(facts: TableFacts, partition: Mapping[str, Any], fold: Any) -> tuple[DataFile, ...]:
     chosen = facts.files
-    top_level = {fold(column.path[0]) for column in facts.columns}
     for name, value in partition.items():
-        names = {fold(known) for file in facts.files for known in file.partition}
-        if facts.files and fold(name) not in names:
-            raise _not_a_partition_column(facts, name, known=fold(name) in top_level)
+        _require_partition_column(facts, name, fold)
         chosen = tuple(file for file in chosen if _matches(file, name, value, fold))
     if facts.files and not chosen:
         text = ", ".join(f"{name} = {value}" for name, value in partition.items())
@@ -134,11 +136,13 @@ def _files(facts: TableFacts, partition: Mapping[str, Any], fold: Any) -> tuple[
     return chosen
 
 
-def _not_a_partition_column(facts: TableFacts, name: str, *, known: bool) -> Exception:
-    if known:
-        return InvalidArgument("PARTITION", f"{name} is not a partition column of {facts.name}")
-    names = sorted({known for file in facts.files for known in file.partition})
-    return ColumnNotFound(name, facts.name, near=near(name, names))
+def _require_partition_column(facts: TableFacts, name: str, fold: Any) -> None:
+    names = {known for file in facts.files for known in file.partition}
+    if not facts.files or fold(name) in set(map(fold, names)):
+        return
+    if fold(name) in {fold(column.path[0]) for column in facts.columns}:
+        raise InvalidArgument("PARTITION", f"{name} is not a partition column of {facts.name}")
+    raise ColumnNotFound(name, facts.name, near=near(name, sorted(names)))
 
 
 def _matches(file: DataFile, name: str, value: Any, fold: Any) -> bool:

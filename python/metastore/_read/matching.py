@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from difflib import get_close_matches
 from typing import TYPE_CHECKING
 
+from metastore._texts import near
 from metastore.errors import ColumnNotFound
 
 if TYPE_CHECKING:
@@ -27,6 +27,4 @@ def named(columns: Sequence[Column], name: str, table: str) -> Column:
     folded = [column for column in columns if column.name.lower() == name.lower()]
     if exact or len(folded) == 1:
         return (exact or folded)[0]
-    names = {column.name.lower(): column.name for column in columns}
-    near = [column.name for column in folded] or get_close_matches(name.lower(), names, n=3)
-    raise ColumnNotFound(name, table, near=[names.get(one.lower(), one) for one in near])
+    raise ColumnNotFound(name, table, near=near(name, [column.name for column in columns]))

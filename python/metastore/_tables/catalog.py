@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from metastore._tables.names import near, quote, split_name
+from metastore._tables.names import quote, split_name
+from metastore._texts import near
 from metastore.errors import TableNotFound, UnsupportedTable
 
 if TYPE_CHECKING:

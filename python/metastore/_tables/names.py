@@ -1,8 +1,7 @@
-"""Names as SQL writes them: parts, quoting, and what a person may have meant."""
+"""Names as SQL writes them: parts and quoting."""
 
 from __future__ import annotations
 
-import difflib
 import re
 from typing import TYPE_CHECKING
 
@@ -54,14 +53,3 @@ def quote(parts: Iterable[str]) -> str:
         '`db`.`a``b`'
     """
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)
-
-
-def near(name: str, names: Iterable[str], limit: int = 3) -> tuple[str, ...]:
-    """Find the names that look most like one that does not exist.
-
-    Example:
-        >>> near("prise", ["price", "size", "name"])
-        ('price', 'size')
-    """
-    known = {candidate.casefold(): candidate for candidate in names}
-    return tuple(known[match] for match in difflib.get_close_matches(name.casefold(), known, limit))

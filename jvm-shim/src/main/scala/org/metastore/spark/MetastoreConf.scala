@@ -21,7 +21,6 @@ final class MetastoreConf(conf: SQLConf) {
   def hudiBypassSkipping: Boolean = get(HudiBypassSkipping)
   def store: Option[String] = Some(get(Store)).filter(_.nonEmpty)
   def analyzeFormats: Set[String] = get(AnalyzeFormats).toSet
-  def python: Option[String] = Some(get(Python)).filter(_.nonEmpty)
   def snapshotsKeep: Int = get(SnapshotsKeep)
   def cacheBytes: Long = get(CacheSize)
   def planningTimeoutMillis: Long = get(PlanningTimeout)
@@ -80,7 +79,8 @@ object MetastoreConf extends Logging {
   val RanksColumns: Setting[Seq[String]] = names("spark.metastore.ranks.columns", "", "columns that also get exact ranks")
   val DistributionColumns: Setting[Seq[String]] = names("spark.metastore.distribution.columns", "",
     "columns that also get the distribution of values over files")
-  val Python: Setting[String] = text("spark.metastore.python", "interpreter that runs ANALYZE on the driver host; not set: found")
+  val Python: Setting[String] = text("spark.metastore.python",
+    "interpreter that runs ANALYZE on the driver host; not set: found; a session cannot change it")
   val SnapshotsKeep: Setting[Int] = whole("spark.metastore.snapshots.keep", 10, 1 to Int.MaxValue,
     "analyzed snapshots kept in the manifest")
   val CacheSize: Setting[Long] = Setting("spark.metastore.cache.size", "256m", "decoded statistics kept in the driver",

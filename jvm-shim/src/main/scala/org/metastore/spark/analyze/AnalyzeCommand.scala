@@ -12,34 +12,42 @@ import org.apache.spark.sql.connector.catalog.TableCatalog
 import org.apache.spark.sql.execution.command.LeafRunnableCommand
 import org.apache.spark.sql.types.StructType
 
-import org.metastore.spark.sql.{MetastoreException, QuotedName}
+import org.metastore.spark.sql.{MetastoreException, QuotedName, ResolvedName}
 
 /** `ANALYZE TABLE` of a table that is ours: done in Python, its report is the answer. */
 final case class AnalyzeCommand(statement: AnalyzeStatement) extends LeafRunnableCommand {
   override val output: Seq[Attribute] = AnalyzeReport.attributes
 
-  override def run(session: SparkSession): Seq[Row] = Seq(AnalyzeReport.row(AttachedPython.run(session, statement)))
+  override def run(session: SparkSession): Seq[Row] = Seq(AnalyzeCommand.analyze(session, statement))
+}
+
+object AnalyzeCommand {
+
+  /** Analyzes one table. Its files are read beside Spark's plans, so that whoever may not read it is refused here. */
+  def analyze(session: SparkSession, statement: AnalyzeStatement): Row = {
+    ResolvedName.resolve(session, statement.table)
+    AnalyzeReport.row(AttachedPython.run(session, statement))
+  }
 }
 
 /**
- * `ANALYZE TABLES IN db`: every table of the namespace that is ours, one row each. A table that fails does not stop the
- * others: its row says why in `refused`.
+ * `ANALYZE TABLES IN db`: every table of the namespace that is ours, one row each. A table that fails, or cannot even be
+ * loaded, does not stop the others: its row says why in `refused`.
  */
 final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[String], noScan: Boolean) extends LeafRunnableCommand {
   override val output: Seq[Attribute] = AnalyzeReport.attributes
 
-  override def run(session: SparkSession): Seq[Row] = {
-    val owned = catalog.listTables(namespace.toArray).toSeq.sortBy(_.name)
-      .filter(table => Ownership.ofMetastore(session, catalog.loadTable(table)))
-    owned.map { table =>
+  override def run(session: SparkSession): Seq[Row] =
+    catalog.listTables(namespace.toArray).toSeq.sortBy(_.name).flatMap { table =>
       val name = QuotedName(catalog.name +: table.namespace.toSeq :+ table.name)
-      val statement = AnalyzeStatement(name, None, allColumns = false, noScan, Map.empty)
-      try AnalyzeReport.row(AttachedPython.run(session, statement)) catch {
-        case e: MetastoreException => AnalyzeReport.failed(name, e.getMessage)
-        case NonFatal(e) => AnalyzeReport.failed(name, MetastoreException.firstLine(e))
+      try {
+        if (Ownership.ofMetastore(session, catalog.loadTable(table))) Some(AnalyzeCommand.analyze(session, statement(name))) else None
+      } catch {
+        case NonFatal(e) => Some(AnalyzeReport.failed(name, MetastoreException.firstLine(e)))
       }
     }
-  }
+
+  private def statement(table: String) = AnalyzeStatement(table, None, allColumns = false, noScan, Map.empty)
 }
 
 /** The report of one ANALYZE as a row. */
@@ -54,11 +62,15 @@ object AnalyzeReport {
   def row(report: JsonNode): Row = {
     def number(name: String): java.lang.Long = Option(report.get(name)).filterNot(_.isNull).map(n => Long.box(n.asLong)).orNull
     val snapshot = Option(report.get("snapshot")).filterNot(_.isNull).map(_.asText).orNull
-    val refused = report.path("refused").elements.asScala.map(r => s"${r.path(0).asText}: ${r.path(1).asText}").toSeq
+    val refused = report.path("refused").elements.asScala.map(r => s"${subject(r.path(0).asText)}: ${r.path(1).asText}").toSeq
     Row(report.path("table").asText, snapshot, number("files"), number("files_read"), number("files_total"), number("rows"),
       number("columns"), report.path("seconds").asDouble, refused, report.path("format").asText, number("bytes_read"),
       number("objects"), report.path("committed").asBoolean)
   }
+
+  /** What ends at the first colon must not hold one. */
+  private def subject(text: String): String =
+    if (text.contains(": ") || text.startsWith("\"")) "\"" + text.replace("\"", "\"\"") + "\"" else text
 
   /** The row of a table that could not be analyzed. */
   def failed(table: String, why: String): Row =

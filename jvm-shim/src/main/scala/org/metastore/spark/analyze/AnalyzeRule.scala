@@ -24,7 +24,7 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
     case analyze @ AnalyzeColumn(table: ResolvedTable, columns, allColumns) if isOurs(table) =>
       command(table, columns, allColumns, noScan = false, PartitionOfColumns.of(analyze))
     case AnalyzeTables(namespace: ResolvedNamespace, noScan) => namespace.catalog match {
-      case catalog: TableCatalog if catalog.name != SessionCatalog =>
+      case catalog: TableCatalog if catalog.name != SessionCatalog && Ownership.ofMetastore(session, catalog, namespace.namespace) =>
         AnalyzeTablesCommand(catalog, namespace.namespace, noScan)
       case _ => plan
     }
@@ -33,12 +33,10 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
 
   private def isOurs(table: ResolvedTable): Boolean = Ownership.ofMetastore(session, table.table)
 
-  /** A partition column without a value stands for all of its values: it limits nothing. */
   private def command(
       table: ResolvedTable, columns: Option[Seq[String]], allColumns: Boolean, noScan: Boolean,
       partition: Map[String, Option[String]]): LogicalPlan = {
     val name = QuotedName(table.catalog.name +: table.identifier.namespace.toSeq :+ table.identifier.name)
-    val values = partition.collect { case (column, Some(value)) => column -> value }
-    AnalyzeCommand(AnalyzeStatement(name, columns.filter(_ => !allColumns), allColumns, noScan, values))
+    AnalyzeCommand(AnalyzeStatement(name, columns.filter(_ => !allColumns), allColumns, noScan, partition))
   }
 }

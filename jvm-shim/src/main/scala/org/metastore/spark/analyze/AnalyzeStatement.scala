@@ -10,10 +10,12 @@ import com.fasterxml.jackson.databind.node.ObjectNode
  * @param columns    FOR COLUMNS; `None`: not written
  * @param allColumns FOR ALL COLUMNS
  * @param noScan     NOSCAN
- * @param partition  PARTITION: column to value; a value of null is the partition of nulls
+ * @param partition  PARTITION: column to value; a value of null is the partition of nulls, `None` was written without a
+ *                   value and stands for every one
  */
 final case class AnalyzeStatement(
-    table: String, columns: Option[Seq[String]], allColumns: Boolean, noScan: Boolean, partition: Map[String, String]) {
+    table: String, columns: Option[Seq[String]], allColumns: Boolean, noScan: Boolean,
+    partition: Map[String, Option[String]]) {
 
   /** One line of JSON. */
   def json: String = {
@@ -21,7 +23,11 @@ final case class AnalyzeStatement(
     val node: ObjectNode = mapper.createObjectNode()
     node.put("table", table).put("all_columns", allColumns).put("noscan", noScan)
     columns.foreach(names => names.foldLeft(node.putArray("columns"))((array, name) => array.add(name)))
-    if (partition.nonEmpty) partition.foldLeft(node.putObject("partition")) { case (object_, (k, v)) => object_.put(k, v) }
+    partition.keys.foldLeft(node.putArray("partition_columns"))((array, name) => array.add(name))
+    partition.foldLeft(node.putObject("partition")) {
+      case (values, (name, Some(value))) => values.put(name, value)
+      case (values, _) => values
+    }
     mapper.writeValueAsString(node)
   }
 }

@@ -4,6 +4,7 @@ import java.util.concurrent.locks.ReentrantLock
 
 import com.fasterxml.jackson.databind.JsonNode
 
+import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 
@@ -31,14 +32,14 @@ object AttachedPython extends Logging {
   def run(session: SparkSession, statement: AnalyzeStatement): JsonNode = {
     lock.lockInterruptibly()
     val answer = try of(session).ask(session, statement) catch {
-      case e: PythonUnavailable => throw unavailable(session, statement, e)
+      case e: PythonUnavailable => throw unavailable(session.sparkContext, statement, e)
     } finally lock.unlock()
     val json = AnalyzeStatement.mapper.readTree(answer)
     if (json.has("report")) json.get("report") else throw failed(statement, json.path("error"))
   }
 
   private def of(session: SparkSession): PythonProcess = {
-    val wanted = Interpreter.of(session)
+    val wanted = Interpreter.of(session.sparkContext)
     val (usable, gone) = process.partition(p => p.isAlive && p.interpreter == wanted && (p.context eq session.sparkContext))
     gone.foreach(_.stop())
     process = None
@@ -51,9 +52,9 @@ object AttachedPython extends Logging {
     new MetastoreException(code, error.path("message").asText.stripPrefix(s"[$code] "), Map("table" -> statement.table))
   }
 
-  private def unavailable(session: SparkSession, statement: AnalyzeStatement, cause: PythonUnavailable): MetastoreException = {
-    val python = Interpreter.of(session).command
-    MetastoreException.analyzeFailed(statement.table, s"${cause.getMessage}. Set spark.metastore.python to an interpreter of the " +
-      s"driver's host with the package (now it is $python), after: pip install pyspark-metastore", Some(cause))
+  private def unavailable(context: SparkContext, statement: AnalyzeStatement, cause: PythonUnavailable): MetastoreException = {
+    val python = Interpreter.of(context).command
+    MetastoreException.analyzeFailed(statement.table, s"${cause.getMessage}. Start Spark with spark.metastore.python set to an " +
+      s"interpreter of the driver's host with the package (now it is $python), after: pip install pyspark-metastore", Some(cause))
   }
 }

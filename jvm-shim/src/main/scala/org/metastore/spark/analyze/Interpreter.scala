@@ -6,7 +6,6 @@ import java.nio.file.{Files, Path, Paths}
 import scala.util.Try
 
 import org.apache.spark.SparkContext
-import org.apache.spark.sql.SparkSession
 
 import org.metastore.spark.MetastoreConf
 
@@ -21,13 +20,19 @@ object Interpreter {
   /**
    * Finds it: `spark.metastore.python`, `spark.pyspark.python`, `PYSPARK_PYTHON`, the one beside a Spark that pip installed,
    * `python3`. Not `PYSPARK_DRIVER_PYTHON`, which is often jupyter.
+   *
+   * Only who starts the driver may name it: from the conf of a session any user of a server could run a program as the
+   * driver's user.
    */
-  def of(session: SparkSession): Interpreter = Interpreter(
-    MetastoreConf.of(session).python
-      .orElse(session.conf.getOption("spark.pyspark.python"))
-      .orElse(sys.env.get("PYSPARK_PYTHON")).filter(_.nonEmpty)
+  def of(context: SparkContext): Interpreter = {
+    val conf = context.getConf
+    def set(key: String) = conf.getOption(key).filter(_.nonEmpty)
+    def environment(name: String) = sys.env.get(name).filter(_.nonEmpty)
+    Interpreter(set(MetastoreConf.Python.key).orElse(environment(MetastoreConf.Python.environment))
+      .orElse(set("spark.pyspark.python")).orElse(environment("PYSPARK_PYTHON"))
       .orElse(besideSpark)
       .getOrElse("python3"))
+  }
 
   /** What the process is told besides its own environment: how to reach this JVM, and Spark's own Python. */
   def environment(interpreter: Interpreter, port: Int, secret: String): Map[String, String] = {

@@ -1,7 +1,9 @@
 package org.metastore.spark.analyze
 
+import scala.util.Try
+
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.connector.catalog.{Table, TableCatalog}
 
 import org.metastore.spark.MetastoreConf
 import org.metastore.spark.tables.IcebergTable
@@ -11,6 +13,19 @@ object Ownership {
 
   def ofMetastore(session: SparkSession, table: Table): Boolean =
     format(table).exists(MetastoreConf.of(session).analyzeFormats.contains)
+
+  /**
+   * Whose ANALYZE TABLES a namespace gets: Spark's for catalogs in which nothing is ours.
+   *
+   * @param catalog not the session's, whose tables Spark analyzes itself
+   */
+  def ofMetastore(session: SparkSession, catalog: TableCatalog, namespace: Seq[String]): Boolean =
+    isOfFormat(session, catalog) || Try(catalog.listTables(namespace.toArray)).toOption.exists(_.exists { table =>
+      Try(catalog.loadTable(table)).toOption.exists(ofMetastore(session, _))
+    })
+
+  private def isOfFormat(session: SparkSession, catalog: TableCatalog): Boolean =
+    catalog.getClass.getName == "org.apache.iceberg.spark.SparkCatalog" && MetastoreConf.of(session).analyzeFormats.contains("iceberg")
 
   private def format(table: Table): Option[String] = if (IcebergTable.is(table)) Some("iceberg") else None
 }

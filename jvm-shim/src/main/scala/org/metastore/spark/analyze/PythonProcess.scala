@@ -17,6 +17,7 @@ import py4j.ClientServer
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.metastore.LocalProperties
+import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
 import org.apache.spark.sql.SparkSession
 
 /**
@@ -28,13 +29,17 @@ import org.apache.spark.sql.SparkSession
 final class PythonProcess(val interpreter: Interpreter, val context: SparkContext) extends Logging {
   private val ready = new CountDownLatch(1)
   private val entry = new PythonEntry(ready)
-  private val secret = Base64.getEncoder.encodeToString(SecureRandom.getSeed(32))
+  private val secret = PythonProcess.newSecret()
   private val gateway = new ClientServer.ClientServerBuilder(entry).authToken(secret)
     .javaPort(0).javaAddress(InetAddress.getLoopbackAddress).build()
   private val said = mutable.Queue.empty[String]
   gateway.startServer()
   private val process = start()
   private val requests = new PrintWriter(new OutputStreamWriter(process.getOutputStream, UTF_8), true)
+  private val withContext = new SparkListener {
+    override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = stop()
+  }
+  context.addSparkListener(withContext)
   listen()
   awaitReady()
 
@@ -67,8 +72,9 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
     }
   }
 
-  /** Ends the process. */
+  /** Ends the process, as the end of its SparkContext does. */
   def stop(): Unit = {
+    context.removeSparkListener(withContext)
     process.destroyForcibly()
     gateway.shutdown()
   }
@@ -139,6 +145,13 @@ object PythonProcess {
   private val LinesKept = 50
   private val PollMillis = 100L
   private val Missing = "No module named '?([A-Za-z0-9_]+)".r
+  private val SecretBytes = 32
+
+  private def newSecret(): String = {
+    val bytes = new Array[Byte](SecretBytes)
+    new SecureRandom().nextBytes(bytes)
+    Base64.getEncoder.encodeToString(bytes)
+  }
 }
 
 /** There is no Python that can analyze. */

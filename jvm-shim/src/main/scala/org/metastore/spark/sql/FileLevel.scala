@@ -46,14 +46,24 @@ final class FileLevel(analyzed: AnalyzedTable, snapshot: Snapshot) {
       else analyzed.store.dataFiles(block).find(file => file.path == of.path && file.size == of.size).map(_ -> ordinal)
     }.take(1).toList.headOption
 
-  /** How many columns of each file, by path, are known. */
-  def columnCounts(of: Seq[TableFileRow]): Map[String, Int] = {
+  /** How many of some columns have statistics in each file, by path. */
+  def columnCounts(of: Seq[TableFileRow], keys: Set[String]): Map[String, Int] = {
     val wanted = of.map(file => (file.path, file.size) -> file).toMap
     val perBlock = blocks.flatMap { block =>
-      val keys = block.columns.map(_.key).toSet
-      analyzed.store.dataFiles(block).filter(file => wanted.contains((file.path, file.size))).map(_.path -> keys)
+      val files = analyzed.store.dataFiles(block).filter(file => wanted.contains((file.path, file.size)))
+      val known = keysOf(block, files.map(_.file).toSet, keys)
+      files.map(file => file.path -> known(file.file))
     }
     perBlock.groupBy(_._1).map { case (path, known) => path -> known.map(_._2).reduce(_ ++ _).size }
+  }
+
+  /** The columns with a row in a block, by file. Merged blocks may have gaps: only then the rows are read. */
+  private def keysOf(block: Block, files: Set[Int], keys: Set[String]): Int => Set[String] = {
+    val columns = block.columns.indices.filter(i => keys.contains(block.columns(i).key)).toSet
+    if (block.summary.map(_.ref.rows).sum == block.files.rows * block.columns.length) _ => columns.map(block.columns(_).key)
+    else if (files.isEmpty || columns.isEmpty) _ => Set.empty
+    else analyzed.store.summary(block, Some(columns), Some(files)).groupBy(_.file)
+      .map { case (file, rows) => file -> rows.map(row => block.columns(row.column).key).toSet }.withDefaultValue(Set.empty)
   }
 
   /** From the one that counts least to the one that counts most: `full` before `footer`, later before earlier. */

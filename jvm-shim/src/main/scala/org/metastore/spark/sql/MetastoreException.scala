@@ -31,8 +31,9 @@ object MetastoreException {
       Map("table" -> table, "command" -> command))
   }
 
-  def tableNotFound(table: String): MetastoreException =
-    new MetastoreException("METASTORE_TABLE_NOT_FOUND", s"There is no table $table.", Map("table" -> table))
+  /** `name` is the last part of the table's, `names` are those of the tables beside it. */
+  def tableNotFound(table: String, name: String, names: Seq[String]): MetastoreException =
+    new MetastoreException("METASTORE_TABLE_NOT_FOUND", s"There is no table $table.${didYouMean(name, names)}", Map("table" -> table))
 
   def columnNotFound(column: String, table: String, names: Seq[String]): MetastoreException =
     new MetastoreException("METASTORE_COLUMN_NOT_FOUND", s"$table has no column '$column'.${didYouMean(column, names)}",
@@ -41,6 +42,9 @@ object MetastoreException {
   def unsupportedTable(table: String, reason: String, hint: String = ""): MetastoreException =
     new MetastoreException("METASTORE_UNSUPPORTED_TABLE", s"$table is not supported: $reason.$hint",
       Map("table" -> table, "reason" -> reason))
+
+  /** A policy hides rows or values of the table from this user. */
+  def hidden(table: String): MetastoreException = unsupportedTable(table, "it is a view, or it has a row filter or a column mask")
 
   def invalidArgument(argument: String, reason: String, hint: String = ""): MetastoreException =
     new MetastoreException("METASTORE_INVALID_ARGUMENT", s"$argument: $reason.$hint",

@@ -1,9 +1,12 @@
 package org.metastore.spark.sql
 
+import scala.util.Try
+
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.analysis.{AnalysisContext, UnresolvedRelation}
 import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, SubqueryAlias, View}
+import org.apache.spark.sql.connector.catalog.{CatalogPlugin, TableCatalog}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 import org.metastore.spark.tables.{IcebergTable, LakeTable}
@@ -15,17 +18,18 @@ object ResolvedName {
    * Resolves `t`, `db.t`, `cat.db.t` or a path such as `` delta.`/path` ``.
    *
    * Spark's analyzer does it, with whatever other extensions add: where it makes more of the name than the table itself (a
-   * view, a row filter, a column mask), nothing is told about the rows behind it.
+   * view, a row filter, a column mask), nothing is told about the rows behind it, nor where a plug-in refuses to read it.
    *
    * @throws MetastoreException no such table, or not one that has statistics
    */
   def resolve(session: SparkSession, name: String): LakeTable = relation(session, name) match {
     case r: DataSourceV2Relation if IcebergTable.isMetadataTable(r.table) =>
       throw MetastoreException.unsupportedTable(name, "it is a metadata table")
-    case r: DataSourceV2Relation if IcebergTable.is(r.table) => IcebergTable(r.table)
+    case r: DataSourceV2Relation if IcebergTable.is(r.table) =>
+      ReadPermission.require(session, name, r)
+      IcebergTable(r.table)
     case _: View => throw MetastoreException.unsupportedTable(name, "it is a view", " Ask about the tables that it reads.")
-    case other if other.children.nonEmpty =>
-      throw MetastoreException.unsupportedTable(name, "it is a view, or it has a row filter or a column mask")
+    case other if other.children.nonEmpty => throw MetastoreException.hidden(name)
     case _ => throw MetastoreException.unsupportedTable(name, "it is no Iceberg table")
   }
 
@@ -36,9 +40,25 @@ object ResolvedName {
       case _: ParseException => throw MetastoreException.invalidArgument("table", s"'$name' is not the name of a table")
     }
     withoutAlias(state.analyzer.execute(UnresolvedRelation(fromInsideView(session, parts)))) match {
-      case _: UnresolvedRelation => throw MetastoreException.tableNotFound(name)
+      case _: UnresolvedRelation => throw MetastoreException.tableNotFound(name, parts.last, beside(session, parts))
       case found => found
     }
+  }
+
+  /** The catalog and namespace that the parts of a name stand for; without parts, the current ones. */
+  private[sql] def namespace(session: SparkSession, parts: Seq[String]): (CatalogPlugin, Array[String]) = {
+    val catalogs = session.sessionState.catalogManager
+    parts match {
+      case Nil => (catalogs.currentCatalog, catalogs.currentNamespace)
+      case head +: rest if catalogs.isCatalogRegistered(head) => (catalogs.catalog(head), rest.toArray)
+      case other => (catalogs.currentCatalog, other.toArray)
+    }
+  }
+
+  /** The tables where one of that name was looked for. */
+  private def beside(session: SparkSession, parts: Seq[String]): Seq[String] = Try(namespace(session, parts.init)).toOption.toSeq.flatMap {
+    case (catalog: TableCatalog, names) => Try(catalog.listTables(names).map(_.name).toSeq).getOrElse(Nil)
+    case _ => Nil
   }
 
   @scala.annotation.tailrec

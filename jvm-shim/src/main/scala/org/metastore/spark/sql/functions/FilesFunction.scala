@@ -25,7 +25,8 @@ object FilesFunction extends TableFunction {
     val snapshot = analyzed.analyzed(asked, _ => true)
     val files = snapshot.map(new FileLevel(analyzed, _))
     val known = files.fold(Map.empty[String, TableFileRow])(_.files.map(file => file.path -> file).toMap)
-    val counts = files.fold(Map.empty[String, Int])(level => level.columnCounts(live.flatMap(file => known.get(file.path))))
+    val keys = analyzed.table.leaves(asked).map(_.key).toSet
+    val counts = files.fold(Map.empty[String, Int])(level => level.columnCounts(live.flatMap(file => known.get(file.path)), keys))
     // Deletes belong to a snapshot: those of an ancestor say nothing about this one.
     val deletes = if (snapshot.map(_.id) == asked) known else Map.empty[String, TableFileRow]
     live.map { file =>

@@ -1,13 +1,14 @@
 package org.metastore.spark.sql.functions
 
+import scala.util.control.NonFatal
+
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.{AnalysisException, SparkSession}
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Identifier, TableCatalog}
+import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog}
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.sql._
-import org.metastore.spark.store.StoreException
 import org.metastore.spark.tables.IcebergTable
 
 /** `metastore.tables([database])`: one row a table that has statistics. */
@@ -19,30 +20,23 @@ object TablesFunction extends TableFunction with Logging {
   override val meaning = "The tables of a database (db, cat.db; the current one if not given) that have statistics"
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val (catalog, namespace) = database(session, call.optional("database"))
+    val asked = call.optional("database").map(session.sessionState.sqlParser.parseMultipartIdentifier(_))
+    val (catalog, namespace) = ResolvedName.namespace(session, asked.getOrElse(Nil))
     catalog match {
       case tables: TableCatalog => tables.listTables(namespace).toSeq.sortBy(_.name).flatMap(analyzed(session, tables, _)).flatMap(row)
       case other => throw MetastoreException.invalidArgument("database", s"the catalog ${other.name} has no tables")
     }
   }
 
-  private def database(session: SparkSession, asked: Option[String]): (CatalogPlugin, Array[String]) = {
-    val catalogs = session.sessionState.catalogManager
-    asked.map(session.sessionState.sqlParser.parseMultipartIdentifier(_)) match {
-      case None => (catalogs.currentCatalog, catalogs.currentNamespace)
-      case Some(head +: rest) if catalogs.isCatalogRegistered(head) => (catalogs.catalog(head), rest.toArray)
-      case Some(parts) => (catalogs.currentCatalog, parts.toArray)
-    }
-  }
-
-  /** A table that cannot be loaded or read is not a reason to hide the others. */
+  /** A table that cannot be loaded, or that this user may not read, is not a reason to hide the others. */
   private def analyzed(session: SparkSession, catalog: TableCatalog, table: Identifier): Option[AnalyzedTable] = {
-    val name = (table.namespace :+ table.name).mkString(".")
+    val name = QuotedName(catalog.name +: table.namespace.toSeq :+ table.name)
     try Some(catalog.loadTable(table)).filter(IcebergTable.is).map(t => AnalyzedTable.of(session, name, IcebergTable(t)))
-      .filter(_.manifest.isDefined)
+      .filter(_.manifest.isDefined).map(_ => AnalyzedTable.of(session, name))
     catch {
-      case e @ (_: AnalysisException | _: StoreException | _: java.io.IOException) =>
-        logWarning(s"metastore.tables leaves out ${catalog.name}.$name", e)
+      // Plug-ins refuse with exceptions of their own.
+      case NonFatal(e) =>
+        logWarning(s"metastore.tables leaves out $name: ${MetastoreException.firstLine(e)}")
         None
     }
   }
