@@ -8,6 +8,7 @@ from pyspark.errors import PySparkException
 import metastore
 from metastore._read import schemas
 from metastore.errors import ColumnNotFound, NoStatistics, TableNotFound
+from pruning.scala import module
 
 pytestmark = pytest.mark.spark
 
@@ -86,10 +87,37 @@ def test_filters_work_pushed_or_not(spark, table, pushed):
         spark.conf.unset("spark.sql.python.filterPushdown.enabled")
 
 
-def test_options_narrow_what_is_read(spark, table):
+@pytest.mark.parametrize("by", ["name", "location"])
+def test_options_narrow_what_is_read(spark, table, by):
     path = metastore.open(table).files()[0]["path"]
-    rows = source(spark, "columns", column="id", file=path).load(table).collect()
+    rows = source(spark, "columns", column="id", file=path).load(TABLE if by == "name" else table).collect()
     assert [(row.path, row.column_name) for row in rows] == [(path, "id")]
+
+
+def test_filters_on_column_and_file_are_pushed_for_each_query_alone(spark, table):
+    frame = source(spark, "columns").load(TABLE)
+    by_location = source(spark, "columns").load(table)
+    path, other, _ = sorted(row["path"] for row in metastore.open(table).files())
+    for where, read in [
+        ("column_name = 'id'", 3),
+        (f"column_name IN ('id', 'x') AND path = '{path}'", 2),
+        (f"path IN ('{path}', '{other}') AND lo_long = 0", 2 * 10),
+        ("column_name = 'ID'", 0),
+        ("column_name = 'id' OR path = 'none'", 3 * 10),
+    ]:
+        assert rows_read(spark, frame.where(where)) == read, where
+        expected = sorted((row.path, row.column_name) for row in by_location.where(where).collect())
+        found = frame.select("path", "column_name", "lo_long").where(where)
+        assert sorted((row.path, row.column_name) for row in found.collect()) == expected
+    joined = frame.alias("a").join(frame.alias("b"), ["path", "column_name"]).where("column_name = 'id'")
+    assert joined.count() == 3
+    assert frame.count() == by_location.count()
+
+
+def rows_read(spark, frame):
+    """Rows that are read for a filter, before it is applied."""
+    rule = module(spark, "org.metastore.spark.sql.ReadNarrowed")
+    return rule.apply(frame._jdf.queryExecution().analyzed()).collectLeaves().head().data().size()
 
 
 @pytest.mark.parametrize("view", [view for view in schemas.VIEWS if view != "ranks"])
@@ -145,7 +173,7 @@ def test_current_is_false_after_an_append(spark, table):
 
 def test_the_other_verbs(spark, table):
     assert metastore.version(spark)["format"] == 1
-    assert TABLE.removeprefix("ice.") in " ".join(row["table"] for row in metastore.tables(spark, "ice.db"))
+    assert TABLE in [row["table"] for row in metastore.tables(spark, "ice.db")]
     read = [row["kept"] for row in metastore.explain(spark, f"SELECT * FROM {TABLE} WHERE id + 1 = 106")]
     assert (len(read), sum(read)) == (3, 1)
     assert {row["name"] for row in metastore.config(spark)} >= {"spark.metastore.enabled"}

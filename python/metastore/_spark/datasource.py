@@ -51,7 +51,8 @@ class MetastoreDataSource(DataSource):
         """A reader of the view.
 
         It takes no filters: Spark 4.1 keeps a Python reader, with the filters of one query, for all later queries of
-        the same data frame, which would lose rows. The options `column` and `file` narrow what is read.
+        the same data frame, which would lose rows (`PythonScanBuilder.pushFilters` stores it by `setReadInfo` in the
+        relation's `PythonDataSourceV2`). The options `column` and `file` narrow what is read.
         """
         import metastore  # noqa: PLC0415 - as above
 

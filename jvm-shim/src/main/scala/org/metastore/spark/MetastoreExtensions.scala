@@ -5,7 +5,7 @@ import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvi
 import org.metastore.spark.adapter.{BeginPlanning, MetastoreRule, PhysicalScanColumnarRule, PhysicalScanRule}
 import org.metastore.spark.analyze.AnalyzeRule
 import org.metastore.spark.cardinality.CboSwitch
-import org.metastore.spark.sql.{DataSourceByName, MetastoreParser, TableFunctions}
+import org.metastore.spark.sql.{DataSourceByName, MetastoreParser, ReadNarrowed, TableFunctions}
 import org.metastore.spark.store.WarmUp
 
 /**
@@ -20,6 +20,7 @@ class MetastoreExtensions extends SparkSessionExtensionsProvider {
     extensions.injectParser((_, delegate) => MetastoreParser(delegate))
     extensions.injectResolutionRule(new AnalyzeRule(_))
     extensions.injectPostHocResolutionRule(new DataSourceByName(_))
+    extensions.injectOptimizerRule(_ => ReadNarrowed)
     extensions.injectPlanNormalizationRule(_ => BeginPlanning)
     extensions.injectPreCBORule(new MetastoreRule(_))
     extensions.injectQueryStagePrepRule(new PhysicalScanRule(_))

@@ -34,21 +34,36 @@ final class DataSourceByName(session: SparkSession) extends Rule[LogicalPlan] {
 
   private def answer(relation: DataSourceV2Relation): Option[LogicalPlan] = {
     val options = relation.options.asCaseSensitiveMap.asScala.map { case (k, v) => k.toLowerCase(Locale.ROOT) -> v }
-    val view = options.getOrElse("view", SummaryFunction.name).toLowerCase(Locale.ROOT)
+    val asked = options.getOrElse("view", SummaryFunction.name).toLowerCase(Locale.ROOT)
     options.get("path").orElse(options.get("table")).filterNot(isLocation).flatMap { name =>
-      if (DistributionViews.names(view))
-        Some(TableFunctions.readable(name)(DistributionViews.relation(session, view, name, relation.output)))
-      else views.get(view).map(function => LocalRelation(relation.output, rows(function, name, relation.output)))
+      if (DistributionViews.names(asked))
+        Some(TableFunctions.readable(name)(DistributionViews.relation(session, asked, name, relation.output)))
+      else views.get(asked).map {
+        case ColumnsFunction => unread(name, options.toMap, relation.output)
+        case other => rows(other, name, relation.output) {
+          case (typed: TypedFunction, call) => typed.known(session, call)
+          case (plain, call) => plain.rows(session, call).map(_ -> None)
+        }
+      }
     }
   }
 
-  private def rows(view: TableFunction, name: String, output: Seq[Attribute]): Seq[InternalRow] = {
-    val call = Arguments.bind(view, Seq(NamedArgumentExpression("table", Literal(name))))
-    val known = TableFunctions.readable(name)(view match {
-      case typed: TypedFunction => typed.known(session, call)
-      case other => other.rows(session, call).map(_ -> None)
+  private def unread(name: String, options: Map[String, String], output: Seq[Attribute]): UnreadColumns = {
+    ResolvedName.resolve(session, name)
+    UnreadColumns(output, name, options) { (columns, files) =>
+      rows(ColumnsFunction, name, output, options.get("column").map("column" -> _)) { (_, call) =>
+        ColumnsFunction.known(session, call, options.get("file"), columns, files)
+      }
+    }
+  }
+
+  private def rows(view: TableFunction, name: String, output: Seq[Attribute], more: Option[(String, String)] = None)(
+      read: (TableFunction, Arguments) => Seq[(InternalRow, Option[SummaryRow])]): LocalRelation = {
+    val arguments = (Seq("table" -> name) ++ more).map { case (key, text) => NamedArgumentExpression(key, Literal(text)) }
+    val known = TableFunctions.readable(name)(read(view, Arguments.bind(view, arguments)))
+    LocalRelation(output, known.map { case (row, statistics) =>
+      Answer.row(output.map(attribute => value(view, row, statistics, attribute)): _*)
     })
-    known.map { case (row, statistics) => Answer.row(output.map(attribute => value(view, row, statistics, attribute)): _*) }
   }
 
   private def value(view: TableFunction, row: InternalRow, statistics: Option[SummaryRow], attribute: Attribute): Any =

@@ -19,15 +19,29 @@ object ColumnsFunction extends TypedFunction {
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = known(session, call).map(_._1)
 
-  override def known(session: SparkSession, call: Arguments): Seq[(InternalRow, Option[SummaryRow])] = {
+  override def known(session: SparkSession, call: Arguments): Seq[(InternalRow, Option[SummaryRow])] =
+    known(session, call, None, _ => true, _ => true)
+
+  /**
+   * The rows of some columns and data files alone.
+   *
+   * @param file    path of the one data file to show, or its last part
+   * @param columns which columns are wanted, by name as it is shown
+   * @param files   which data files are wanted, by path
+   */
+  def known(
+      session: SparkSession, call: Arguments, file: Option[String], columns: String => Boolean,
+      files: String => Boolean): Seq[(InternalRow, Option[SummaryRow])] = {
     val analyzed = AnalyzedTable.of(session, call.text("table"))
     val current = analyzed.table.current
     val snapshot = analyzed.analyzedColumns(current)
     val leaves = analyzed.table.leaves(current)
     val wanted = call.optional("column").fold[Seq[Leaf]](leaves)(column => Seq(analyzed.leaf(session, column, leaves)))
+      .filter(leaf => columns(leaf.name))
     val byKey = wanted.map(leaf => leaf.key -> leaf).toMap
     val level = new FileLevel(analyzed, snapshot)
-    level.columns(level.files, wanted.map(_.key)).map { case KnownColumn(file, column, row) =>
+    val shown = file.fold(level.files.filter(row => files(row.path)))(path => IndexedSeq(level.find(path)).filter(row => files(row.path)))
+    level.columns(shown, wanted.map(_.key)).map { case KnownColumn(file, column, row) =>
       val leaf = byKey(column.key)
       val text = Rendering.of(column.dataType, leaf.dataType)
       Answer.row(file.path, leaf.name, text.bound(row.lo, row.loExact), text.bound(row.hi, row.hiExact), row.rows, row.nulls, row.nans,
