@@ -6,11 +6,16 @@ from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.parquet as pq
+import pyarrow.parquet.encryption as pe
 import pytest
 
 import metastore
 from analyze.checks import Stored, check_table
 from analyze.internals import java, loaded
+from metastore._analyze.general import read_rows
+from metastore._tables import load
+from metastore.errors import AnalyzeFailed
+from planner.plans import metrics, scans
 
 pytestmark = pytest.mark.spark
 
@@ -35,10 +40,58 @@ def test_other_file_formats(spark, table, kind):
     report = metastore.analyze(spark, table, progress=False)
     assert report.files_read == report.files_total == report.files
     check_table(spark, table)
+    old = paths(spark, table)
     spark.sql(f"INSERT INTO {table} SELECT {rows} FROM range(60, 70)")
+    new = paths(spark, table) - old
+    assert read_by_spark(spark, table, new) == len(new) == 3
     assert metastore.analyze(spark, table, progress=False).files_read == 3
     check_table(spark, table)
     assert metastore.analyze(spark, table, progress=False).committed is False
+
+
+def paths(spark, table):
+    return {row[0] for row in spark.sql(f"SELECT file_path FROM {table}.data_files").collect()}
+
+
+def read_by_spark(spark, table, wanted):
+    """How many files Spark opens to read the rows of some."""
+    facts = load(spark, table)
+    rows = read_rows(spark, facts, facts.columns, [file for file in facts.files if file.path in wanted])
+    assert {row[0] for row in rows.select("_file").collect()} == wanted
+    rows.collect()
+    (scan,) = scans(rows)
+    return metrics(scan)["numSplits"]
+
+
+@pytest.mark.parametrize("plaintext_footer", [True, False])
+def test_encrypted_files_without_a_key_are_refused_in_one_line(spark, table, tmp_path, plaintext_footer):
+    spark.sql(f"CREATE TABLE {table} (id BIGINT, s STRING) USING iceberg")
+    for start in (0, 10):
+        spark.sql(f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ id, 's' || id FROM range({start}, {start} + 10)")
+    path = Path(min(paths(spark, table)))
+    encrypt(path, plaintext_footer=plaintext_footer)
+    with pytest.raises(AnalyzeFailed, match=r"(?i)^(?!.*\n).*crypt.*") as failed:
+        metastore.analyze(spark, table, progress=False)
+    assert path.name in str(failed.value)
+    assert not list((path.parents[1] / "_metastore").glob("log/*.json"))
+
+
+def encrypt(path, *, plaintext_footer):
+    """Replaces a file of two columns by its encrypted self."""
+
+    class Keys(pe.KmsClient):
+        def __init__(self, _):
+            super().__init__()
+
+        def wrap_key(self, key, _):
+            return key.hex()
+
+        def unwrap_key(self, wrapped, _):
+            return bytes.fromhex(wrapped)
+
+    config = pe.EncryptionConfiguration("f", column_keys={"c": ["id", "s"]}, plaintext_footer=plaintext_footer)
+    properties = pe.CryptoFactory(Keys).file_encryption_properties(pe.KmsConnectionConfig(), config)
+    pq.write_table(pq.read_table(path), path, encryption_properties=properties)
 
 
 def test_imported_files_without_field_ids(spark, table, tmp_path):

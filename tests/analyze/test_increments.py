@@ -8,6 +8,7 @@ import pytest
 
 import metastore
 from analyze.checks import Stored, check_table, location
+from metastore._tables import refusals
 
 pytestmark = pytest.mark.spark
 
@@ -133,6 +134,35 @@ def test_damaged_objects_are_computed_again(spark, filled, kind):
     report = metastore.analyze(spark, filled, progress=False)
     assert (report.files_read, report.files) == (3, 3)
     check_table(spark, filled)
+
+
+@pytest.mark.parametrize("kind", ["files", "summary", "sketches"])
+def test_a_statement_about_one_column_restores_what_a_damaged_block_held_of_the_others(spark, filled, kind):
+    metastore.analyze(spark, filled, progress=False)
+    _damage(spark, filled, kind)
+    _append(spark, filled, 500)
+    report = metastore.analyze(spark, filled, columns=["id"], progress=False)
+    assert report.refused == ()
+    # A damaged list of files may have held the new file too.
+    assert metastore.analyze(spark, filled, progress=False).files_read == (0 if kind == "files" else 1)
+    check_table(spark, filled)
+
+
+@pytest.mark.parametrize("depth", ["files", "footer"])
+def test_a_statement_that_reads_no_data_leaves_a_damaged_block_and_says_so(spark, filled, depth):
+    metastore.analyze(spark, filled, progress=False)
+    _damage(spark, filled, "summary")
+    _append(spark, filled, 500)
+    report = metastore.analyze(spark, filled, depth=depth, progress=False)
+    assert [refusal.reason for refusal in report.refused] == [refusals.DAMAGED]
+    assert len(Stored.of(spark, filled).manifest.blocks) > 1
+    assert metastore.analyze(spark, filled, progress=False).refused == ()
+    check_table(spark, filled)
+
+
+def _damage(spark, table, kind):
+    (damaged,) = Path(location(spark, table)).glob(f"_metastore/objects/{kind}-????????-*.parquet")
+    damaged.write_bytes(b"damage" + damaged.read_bytes()[6:])
 
 
 @pytest.mark.parametrize(

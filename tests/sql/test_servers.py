@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from pathlib import Path
 
 import pytest
 
@@ -55,9 +56,9 @@ def test_the_thrift_server(server_conf, tmp_path):
 
 
 CLIENT = """
-import sys, tempfile, threading, time
-from pathlib import Path
+import sys, threading, time
 from pyspark.sql import SparkSession
+from analyze.blocked import blocked, is_read
 remote, table, names = sys.argv[1], sys.argv[2], sys.argv[3:]
 builder = SparkSession.builder.remote(remote)
 for pair in names:
@@ -73,20 +74,19 @@ try:
     spark.sql("SELECT * FROM metastore.summary('ice.db.nope')").collect()
 except Exception as error:
     print("ERROR", type(error).__name__, str(error).splitlines()[0])
-with tempfile.TemporaryDirectory() as folder:
-    slow = Path(folder) / "python"
-    slow.write_text("#!/bin/sh\\nexec sleep 300\\n")
-    slow.chmod(0o755)
-    spark.conf.set("spark.metastore.python", str(slow))
-    timer = threading.Timer(5, spark.interruptAll)
+before = {row[0] for row in spark.sql(f"SELECT file_path FROM {table}.files").collect()}
+spark.sql(f"INSERT INTO {table} VALUES (10, 's10')").collect()
+(new,) = {row[0] for row in spark.sql(f"SELECT file_path FROM {table}.files").collect()} - before
+with blocked(new):
+    timer = threading.Timer(10, spark.interruptAll)
     timer.start()
     start = time.monotonic()
     try:
-        spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS").collect()
+        spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
     except Exception as error:
         print("CANCELLED", "OPERATION_CANCELED" in str(error), time.monotonic() - start < 60)
     timer.join()
-spark.conf.unset("spark.metastore.python")
+    assert not is_read(new)
 print("AGAIN", spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS").collect()[0]["files_read"])
 spark.sql(f"DROP TABLE {table}").collect()
 spark.stop()
@@ -97,7 +97,7 @@ def client(remote, table, folder, conf):
     command = [sys.executable, "-c", CLIENT, remote, table, *(f"{name}={value}" for name, value in conf.items())]
     done = subprocess.run(
         command,
-        env=servers.environment(),
+        env={**servers.environment(), "PYTHONPATH": str(Path(__file__).parents[1])},
         cwd=folder,
         check=False,
         capture_output=True,
@@ -113,7 +113,7 @@ def check(said):
     assert "SUMMARY id 0 9 10" in said
     assert "SOURCE 2" in said
     assert "CANCELLED True True" in said
-    assert "AGAIN 0" in said
+    assert "AGAIN 1" in said
     assert "ERROR AnalysisException [METASTORE_TABLE_NOT_FOUND] There is no table ice.db.nope." in said
 
 

@@ -4,7 +4,15 @@ from __future__ import annotations
 
 import re
 
+from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it has no types
+from pyspark.errors import PySparkException
+
+JOB_FAILURES = (PySparkException, Py4JError)
+"""What PySpark raises when a job fails or is cancelled: RDDs and DataFrames differ."""
+
+
 _OURS = re.compile(r"\[METASTORE_[A-Z_]+\] [^\n]+")
+_JAVA = re.compile(r"^: [\w.$]+: ([^\n]+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 _PYTHON = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Refused|Exit)(?:: [^\n]+)?)$", re.MULTILINE)
 
 
@@ -15,15 +23,20 @@ def cause_of(failure: Exception) -> str:
         failure: What PySpark raised.
 
     Returns:
-        Our own error, else the last Python exception of the task, else the first line.
+        Our own error, else the last Python exception of the task, else the Java one, else the first line.
 
     Example:
-        >>> cause_of(ValueError("job aborted\\nTraceback\\nOSError: disk full"))
+        >>> cause_of(ValueError("job aborted\nTraceback\nOSError: disk full"))
         'OSError: disk full'
+        >>> cause_of(ValueError("An error occurred\n: org.X: Job 1 cancelled SQLSTATE: XXKDA\n\tat f"))
+        'Job 1 cancelled'
     """
     text = str(failure)
     ours = _OURS.search(text)
     if ours is not None:
         return ours.group().rstrip(".")
     raised = _PYTHON.findall(text)
+    thrown = _JAVA.search(text)
+    if not raised and thrown is not None:
+        return thrown[1].rstrip(".")
     return str(raised[-1] if raised else text.strip().split("\n", 1)[0]).rstrip(".")

@@ -7,13 +7,10 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it has no types
-from pyspark.errors import PySparkException
-
 from metastore import _tables, settings
 from metastore._analyze.commit import Change, objects_of, snapshot_id, write_level
-from metastore._analyze.coverage import Coverage, DamagedBlock, index, objects_of_block
-from metastore._analyze.failures import cause_of
+from metastore._analyze.coverage import DEPTHS, Coverage, DamagedBlock, index, objects_of_block
+from metastore._analyze.failures import JOB_FAILURES, cause_of
 from metastore._analyze.hadoop import hadoop_settings
 from metastore._analyze.own_level import shipped
 from metastore._analyze.progress import Progress, progress_of
@@ -32,8 +29,9 @@ from metastore._store.access import access_to
 from metastore._store.location import store_uri
 from metastore._store.protocol import require_known
 from metastore._store.unreferenced import find_unreferenced_blocks
+from metastore._tables import refusals
 from metastore._tables.model import Refusal
-from metastore.errors import AnalyzeFailed
+from metastore.errors import AnalyzeFailed, DamagedObject
 from metastore.statistics import chosen
 
 if TYPE_CHECKING:
@@ -42,7 +40,6 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from metastore._analyze.coverage import Work
     from metastore._format.manifest import Block, Manifest
     from metastore._tables.model import TableFacts
     from metastore.statistics import Statistic
@@ -67,6 +64,7 @@ class Statement:
         statistics: User-defined statistics passed by the caller.
         ranks: Whether all columns get exact ranks, or which.
         frequencies: How lists of the table are made; None as the setting `spark.metastore.frequencies.algorithm` says.
+        partition_columns: Columns that are to be partition columns, whatever their value.
     """
 
     table: str
@@ -76,6 +74,7 @@ class Statement:
     statistics: tuple[Statistic, ...] = ()
     ranks: Asked = False
     frequencies: str | None = None
+    partition_columns: tuple[str, ...] = ()
 
 
 def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress) -> AnalyzeReport:  # noqa: FBT001 - passed on
@@ -102,6 +101,7 @@ def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress
         facts,
         columns=statement.columns,
         partition=statement.partition,
+        partition_columns=statement.partition_columns,
         depth=statement.depth,
         case_sensitive=spark.conf.get("spark.sql.caseSensitive", "false") == "true",
     )
@@ -153,6 +153,7 @@ class _Run:
         self._outcome = Outcome()
         self._coverage = Coverage([], facts.files)
         self._damaged: set[str] = set()
+        self._left_damaged: set[str] = set()
         self._over: frozenset[str] | None = None
         self._level_objects = 0
         self._committed = False
@@ -182,13 +183,10 @@ class _Run:
             manifest = None
         base = [block for block in manifest.blocks if block.id not in self._damaged] if manifest else []
         self._cover(base)
-        adopted = self._adopt(manifest)
-        self._cover([*base, *adopted])
-        work = self._coverage.missing(self._request)
-        if work:
-            self._store.ensure_writable()
-        outcome = self._compute(work)
-        new = [*adopted, *outcome.blocks]
+        new = self._adopt(manifest)
+        for request in (self._request, *self._lost(manifest)):
+            self._cover([*base, *new])
+            new += self._compute(request)
         if not new and not stale and self._is_current(manifest):
             broken = self._broken_blocks()
             if broken:
@@ -213,14 +211,35 @@ class _Run:
 
         return find_unreferenced_blocks(self._store, self._identity, manifest, settings=self._settings, wanted=wanted)
 
-    def _compute(self, work: Sequence[Work]) -> Outcome:
+    def _lost(self, manifest: Manifest | None) -> list[Request]:
+        """Ask again for what damaged blocks held; those that would need deeper reading than the statement stay."""
+        damaged = [block for block in manifest.blocks if block.id in self._damaged] if manifest else []
+        deeper = {block.id for block in damaged if DEPTHS[block.computed] > DEPTHS[self._request.depth]}
+        self._left_damaged = deeper
+        return [self._held(block) for block in damaged if block.id not in deeper]
+
+    def _held(self, block: Block) -> Request:
+        known = {(column.key, column.type) for column in block.columns}
+        columns = tuple(column for column in self._facts.columns if (column.key, column.type) in known)
+        files = self._facts.files
         try:
-            outcome = self._runner.run(work, self._request.depth)
-        except (PySparkException, Py4JError) as failure:
+            paths = set(self._store.get(block.files, ["path"]).column("path").to_pylist())
+            files = tuple(file for file in files if file.path in paths)
+        except DamagedObject:
+            _LOG.warning("the list of files of block %s is damaged: it may have held any", block.id)
+        return replace(self._request, depth=block.computed, columns=columns, files=files)
+
+    def _compute(self, request: Request) -> list[Block]:
+        work = self._coverage.missing(request)
+        if work:
+            self._store.ensure_writable()
+        try:
+            outcome = self._runner.run(work, request.depth)
+        except JOB_FAILURES as failure:
             cause = cause_of(failure)
             raise AnalyzeFailed(self._facts.name, cause, _NO_MODULE if "No module named" in cause else "") from failure
         self._outcome += outcome
-        return outcome
+        return list(outcome.blocks)
 
     def _is_current(self, manifest: Manifest | None) -> bool:
         snapshots = manifest.snapshots if manifest else ()
@@ -247,10 +266,10 @@ class _Run:
         return {block for block, objects in used.items() if not absent.isdisjoint(objects)}
 
     def _commit(self, base: set[str], new: Sequence[Block], manifest: Manifest | None) -> bool:
-        dropped = self._damaged | self._coverage.redundant()
+        dropped = (self._damaged - self._left_damaged) | self._coverage.redundant()
         try:
             level = write_level(self._store, self._facts, self._coverage, self._options, self._statistics, self._jobs)
-        except (PySparkException, Py4JError) as failure:
+        except JOB_FAILURES as failure:
             raise AnalyzeFailed(self._facts.name, cause_of(failure)) from failure
         self._failed |= level.failed
         snapshot = replace(level.snapshot, ranks=self._ranking.of(manifest))
@@ -258,7 +277,7 @@ class _Run:
         self._store.commit(self._identity, change, keep=self._keep, over=self._over)
         self._level_objects += level.objects
         self._committed = True
-        return not change.base <= base | dropped
+        return not change.base <= base | dropped | self._damaged
 
     def note_failures(self, failed: Mapping[str, str]) -> None:
         """Note user-defined statistics that failed, and why."""
@@ -268,6 +287,9 @@ class _Run:
         found = {**dict(reversed(self._outcome.failed)), **self._failed}
         own = tuple(Refusal(f"statistic {subject}", reason) for subject, reason in sorted(found.items()))
         return own + tuple(Refusal(*failure) for failure in sorted(self._ranking.failed.items()))
+
+    def _not_restored(self) -> tuple[Refusal, ...]:
+        return tuple(Refusal(f"block {block}", refusals.DAMAGED) for block in sorted(self._left_damaged))
 
     def report(self, seconds: float) -> AnalyzeReport:
         """Describe what was done."""
@@ -285,7 +307,7 @@ class _Run:
             bytes_read=self._outcome.bytes_read,
             objects=self._outcome.objects + self._level_objects,
             committed=self._committed,
-            refused=self._facts.refused + self._outcome.refused + self._failures(),
+            refused=self._facts.refused + self._outcome.refused + self._failures() + self._not_restored(),
             seconds=seconds,
         )
 

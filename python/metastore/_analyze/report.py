@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any
 
@@ -9,6 +10,8 @@ from metastore._tables.model import Refusal
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
+
+_REFUSED = re.compile(r'(?:"((?:[^"]|"")*)"|(.*?)): (.*)', re.DOTALL)
 
 
 @dataclass(frozen=True)
@@ -75,6 +78,14 @@ class AnalyzeReport:
             12
         """
         values = {field.name: row[field.name] for field in fields(cls)}
-        pairs = (text.partition(": ") for text in values["refused"])
-        values["refused"] = tuple(Refusal(subject, reason) for subject, _, reason in pairs)
+        values["refused"] = tuple(map(_refusal, values["refused"]))
         return cls(**values)
+
+
+def _refusal(text: str) -> Refusal:
+    """Split `subject: reason`; a subject that holds a colon itself comes in double quotes, doubled inside."""
+    parts = _REFUSED.fullmatch(text)
+    if parts is None:
+        return Refusal("", text)
+    quoted, plain, reason = parts.groups()
+    return Refusal(plain if quoted is None else quoted.replace('""', '"'), reason)

@@ -6,16 +6,19 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from metastore._analyze.blocks import Content, write_block
+from metastore._analyze.failures import JOB_FAILURES, cause_of
 from metastore._analyze.general import read_rows, run_general
+from metastore._analyze.jobs import interruptible
 from metastore._analyze.progress import Watch
 from metastore._analyze.request import FULL
 from metastore._analyze.shipping import ship
 from metastore._analyze.worker import Destination, Task, TaskResult, run_task, unreadable
 from metastore._tables import refusals
 from metastore._tables.model import Refusal
+from metastore.errors import AnalyzeFailed
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
@@ -117,15 +120,21 @@ class Runner:
         if not far:
             return _outcome(results)
         if depth == FULL:
-            return _outcome(results) + self._read_far(replace(work, files=far))
+            return _outcome(results) + self._read_far(replace(work, files=far), reasons)
         refused = tuple(Refusal(path, reason) for path, reason in reasons.items())
         listed = () if work.listed else (self._list(far),)
         return _outcome(results) + Outcome(listed, refused=refused, objects=len(listed))
 
-    def _read_far(self, work: Work) -> Outcome:
+    def _read_far(self, work: Work, reasons: Mapping[str, str]) -> Outcome:
         ship(self.spark.sparkContext)
         rows = read_rows(self.spark, self.facts, work.columns, work.files)
-        results = run_general(rows, self.destination, self._task(work, FULL, work.files))
+        try:
+            task = self._task(work, FULL, work.files)
+            results = interruptible(self.spark, lambda: run_general(rows, self.destination, task))
+        except JOB_FAILURES as failure:
+            path, reason = next(iter(reasons.items()))
+            told = f"{cause_of(failure)}. Files such as {path} are read by Spark, for Python says: {reason}"
+            raise AnalyzeFailed(self.facts.name, told) from failure
         outcome = _outcome(results)
         unread = tuple(Refusal(entry.path, entry.reason) for result in results for entry in result.unread)
         seen = {path for result in results for path in result.paths} | {refusal.subject for refusal in unread}
@@ -152,7 +161,7 @@ class Runner:
 
         total = sum(len(task.files) for task in tasks)
         with Watch(self.progress, lambda: finished.value, total):
-            return context.parallelize(tasks, len(tasks)).map(run).collect()
+            return interruptible(self.spark, context.parallelize(tasks, len(tasks)).map(run).collect)
 
 
 def pack(files: Sequence[DataFile], parallelism: int) -> Iterator[tuple[DataFile, ...]]:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from metastore._analyze.report import AnalyzeReport
 from metastore._spark.failures import translated
+from metastore._tables.catalog import describe
 from metastore._tables.names import quote, split_name
 
 if TYPE_CHECKING:
@@ -34,8 +35,10 @@ def analyze(
     """Sends the statement and reads its one row.
 
     Raises:
+        TableNotFound: With names that look like it: the statement itself would raise Spark's own error.
         MetastoreError: What the statement raised.
     """
+    describe(spark, table)
     with translated(table):
         (row,) = spark.sql(statement(table, columns, partition, depth)).collect()
     return AnalyzeReport.from_row(row.asDict())

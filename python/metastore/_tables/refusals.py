@@ -23,6 +23,9 @@ ENCRYPTED = "it is encrypted"
 REMOTE = "its file system is reached through Spark alone"
 """Reasons that name one data file, or one column of it."""
 
+DAMAGED = "its statistics are damaged, and only FOR ALL COLUMNS computes them again"
+"""A reason that names a block of the store."""
+
 
 def only_counts(spark_type: str) -> str | None:
     """Say why a type has counts only.

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -16,6 +17,7 @@ from metastore._analyze.kernel.detail import DETAIL
 from metastore._analyze.kernel.errors import CannotRead
 from metastore._analyze.kernel.leaves import Leaves, is_uuid, require_no_rebase, require_same_values
 from metastore._analyze.kernel.own import with_own
+from metastore._tables import refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -141,7 +143,13 @@ def open_file(source: Any, metadata: pq.FileMetaData, dictionaries: Sequence[str
         source: A path or an open pyarrow file.
         metadata: Its footer.
         dictionaries: Leaves to read dictionary-encoded.
+
+    Raises:
+        CannotRead: If columns are encrypted.
     """
+    if _is_signed(source, metadata):
+        # Arrow 26 ends the process, not the call, when it meets the metadata of a column whose key it does not have.
+        raise CannotRead(refusals.ENCRYPTED)
     file = pq.ParquetFile(
         source,
         metadata=metadata,
@@ -150,6 +158,14 @@ def open_file(source: Any, metadata: pq.FileMetaData, dictionaries: Sequence[str
         pre_buffer=not isinstance(source, str),
     )
     return file, Leaves(file.schema_arrow, metadata.num_columns)
+
+
+def _is_signed(source: Any, metadata: pq.FileMetaData) -> bool:
+    """Whether a signature follows the footer: so it does in files with encrypted columns and a footer in plain text."""
+    file = source if isinstance(source, pa.NativeFile) else pa.OSFile(str(source))
+    file.seek(file.size() - 8)
+    (length,) = struct.unpack("<I", file.read(4))
+    return bool(length != metadata.serialized_size)
 
 
 @contextmanager

@@ -1,0 +1,37 @@
+"""Spark jobs that can be cancelled, and what is said of those that fail."""
+
+from __future__ import annotations
+
+from concurrent.futures import ThreadPoolExecutor
+from typing import TYPE_CHECKING, TypeVar
+
+from pyspark import inheritable_thread_target
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+T = TypeVar("T")
+
+
+def interruptible(spark: SparkSession, job: Callable[[], T]) -> T:
+    """Run a job so that Ctrl-C cancels it, with the job group, tags and pool of this thread.
+
+    PySpark cancels in the thread that the signal meets, over that thread's connection to the JVM. Where the thread
+    waits for a job's answer on the same connection, cancelling fails: so it waits for another thread instead.
+
+    Args:
+        spark: The session.
+        job: Starts a Spark job and waits for its answer.
+
+    Returns:
+        The answer.
+
+    Example:
+        >>> interruptible(spark, lambda: spark.range(3).count())  # doctest: +SKIP
+        3
+    """
+    with ThreadPoolExecutor(1, "metastore-job") as threads:
+        answer: T = threads.submit(inheritable_thread_target(spark)(job)).result()
+    return answer

@@ -1,0 +1,52 @@
+"""Makes a job that never ends by itself: one data file is replaced by a pipe that nobody writes to."""
+
+from __future__ import annotations
+
+import errno
+import os
+import time
+from contextlib import contextmanager
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+LIMIT = 60
+PATIENCE = 10
+
+
+@contextmanager
+def blocked(path: str) -> Iterator[None]:
+    """While it lasts, who opens the file waits."""
+    file = Path(path)
+    kept = file.with_name(f"{file.name}.kept")
+    file.rename(kept)
+    os.mkfifo(file)
+    try:
+        yield
+    finally:
+        file.unlink()
+        kept.rename(file)
+
+
+def is_read(path: str) -> bool:
+    """Whether some process waits for the pipe, after the time that Spark gives to a killed task's Python.
+
+    Looking wakes who waits: it is done once, at the end.
+    """
+    time.sleep(PATIENCE)
+    try:
+        os.close(os.open(path, os.O_WRONLY | os.O_NONBLOCK))
+    except OSError as error:
+        if error.errno != errno.ENXIO:
+            raise
+        return False
+    return True
+
+
+def wait_until(condition: Callable[[], bool], what: str) -> None:
+    deadline = time.monotonic() + LIMIT
+    while not condition():
+        assert time.monotonic() < deadline, what
+        time.sleep(0.05)
