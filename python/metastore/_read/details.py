@@ -207,12 +207,14 @@ def _tops(part: Partial, file: int | None) -> dict[int, tuple[Any, int]]:
     rows = part.rows([0], ["column", *(["file"] if file is not None else []), *names, "frequency"])
     if file is not None:
         rows = rows.filter(pc.equal(rows["file"], file))
-    columns = rows["column"].to_numpy()
-    first = rows.take(pa.array(np.unique(columns, return_index=True)[1]))
-    return {
-        row["column"]: (next(row[name] for name in names if row[name] is not None), row["frequency"])
-        for row in first.to_pylist()
-    }
+    first: dict[int, int] = {}
+    for place, column in enumerate(rows["column"].to_pylist()):
+        first.setdefault(column, place)
+    found = {}
+    for column, place in first.items():  # not taken by an array: to make one Arrow imports pandas, half a second
+        (row,) = rows.slice(place, 1).to_pylist()
+        found[column] = (next(row[name] for name in names if row[name] is not None), row["frequency"])
+    return found
 
 
 def _refs(row: Mapping[str, Any]) -> Iterator[tuple[str, tuple[ObjectRef, int]]]:
