@@ -100,6 +100,8 @@ HISTOGRAM = pa.schema([("bin", _LONG), ("lo", _TEXT), ("hi", _TEXT), ("count", _
 
 QUANTILES = pa.schema([("probability", _DOUBLE), ("value", _TEXT), ("exact", _YES)])
 
+LOCATE = pa.schema([("path", _TEXT), ("frequency", _LONG), ("exact", _YES)])
+
 _STORED = ("column", "file", "files", "frequencies")
 STATISTICS = [field for field in TABLE_SUMMARY if field.name not in _STORED]
 """The typed fields of a row of statistics, as both views show them."""
@@ -116,6 +118,7 @@ FUNCTIONS = {
     "frequencies": FREQUENCIES,
     "histogram": HISTOGRAM,
     "quantiles": QUANTILES,
+    "locate": LOCATE,
     "files": FILES,
     "columns": COLUMNS,
     "snapshots": SNAPSHOTS,

@@ -3,35 +3,29 @@
 from __future__ import annotations
 
 from contextlib import suppress
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from metastore._format.columns import serves
-from metastore._read import details, distributions, own, ranks, rows, schemas, views
-from metastore._read.asked import Asked
+from metastore._read import details, own, ranks, rows, schemas, views
 from metastore._read.folder import Folder
 from metastore._read.matching import named
 from metastore._read.places import places_in
-from metastore._read.stored import StoredFiles, columns_known, statistics, stored_files
+from metastore._read.stored import columns_known, statistics
+from metastore._read.values import OWN, Values, shape, with_own
 from metastore.answers import Answer, Summary, arrow
-from metastore.errors import InvalidArgument, NoStatistics, TableNotFound
+from metastore.errors import NoStatistics, TableNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
     from metastore._format.columns import Column
-    from metastore._format.histogram import Histogram
-    from metastore._format.manifest import Snapshot
     from metastore._read.asked import Shown
 
 
-A = TypeVar("A", bound=Answer)
-_OWN = "own"
-
-
-class Statistics(Asked):
+class Statistics(Values):
     """The statistics of one table, as `metastore.open` gives them: no Spark, no JVM.
 
     What it shows is the manifest of the moment it was opened; open again to see later ones.
@@ -60,79 +54,6 @@ class Statistics(Asked):
         shown = self._at(at)
         described = self._summary_rows(file, shown)
         return self._answer(Summary, "summary", described, shown, _own_fields(described))
-
-    def frequencies(
-        self, column: str, top: int | None = None, file: str | None = None, at: str | int | datetime | None = None
-    ) -> Answer:
-        """One row per value of a column, most frequent first; null is none, NaN is one.
-
-        Args:
-            column: Its name.
-            top: How many; all that are kept if None.
-            file: Path of one data file, to see that file alone.
-            at: A snapshot id, or an instant; the table's current snapshot if None.
-
-        Raises:
-            NoStatistics: No values are kept of this column.
-            ColumnNotFound: No such column.
-            InvalidArgument: No such file or snapshot, or `top` is not positive.
-        """
-        shown = self._at(at)
-        found, exact = self._details(column, file, shown)
-        if not found.is_listed:
-            raise self._without("frequencies", column)
-        return self._answer(
-            Answer, "frequencies", distributions.frequency_rows(found, top, self._zone, exact=exact), shown
-        )
-
-    def histogram(
-        self, column: str, bins: int | None = None, file: str | None = None, at: str | int | datetime | None = None
-    ) -> Answer:
-        """One row per bin of a column; null and NaN are in none.
-
-        Args:
-            column: Its name.
-            bins: How many, at most as many as there are; all if None.
-            file: Path of one data file, to see that file alone.
-            at: A snapshot id, or an instant; the table's current snapshot if None.
-
-        Raises:
-            NoStatistics: There is no histogram of this column.
-            ColumnNotFound: No such column.
-            InvalidArgument: No such file or snapshot, or `bins` is not positive.
-        """
-        shown = self._at(at)
-        found, _ = self._details(column, file, shown)
-        bars = self._bars(found, column)
-        described = [] if bars is None else distributions.histogram_rows(found, bars, bins, self._zone)
-        return self._answer(Answer, "histogram", described, shown)
-
-    def quantiles(
-        self,
-        column: str,
-        probabilities: Sequence[float] = distributions.PROBABILITIES,
-        at: str | int | datetime | None = None,
-    ) -> Answer:
-        """One row per probability: the value that so large a share of the values does not exceed.
-
-        Exact where the column has ranks, else from the histogram: off by at most a bin, that is a thousandth of the
-        values with the default of bins.
-
-        Raises:
-            NoStatistics: There is no histogram of this column.
-            ColumnNotFound: No such column.
-            InvalidArgument: No such snapshot, or a probability is not between 0 and 1.
-        """
-        shown = self._at(at)
-        found, exact = self._details(column, None, shown)
-        known = ranks.quantile_rows(self._store, shown.snapshot, found.column, probabilities, self._zone)
-        if known is not None:
-            return self._answer(Answer, "quantiles", known, shown)
-        bars = self._bars(found, column)
-        if bars is None:
-            return self._answer(Answer, "quantiles", [], shown)
-        described = distributions.quantile_rows(found, bars, probabilities, self._zone, exact=exact)
-        return self._answer(Answer, "quantiles", described, shown)
 
     def files(self, at: str | int | datetime | None = None) -> Answer:
         """One row per data file of the table."""
@@ -222,10 +143,6 @@ class Statistics(Asked):
             "analyzed_at": rows.moment(newest.snapshot.analyzed_at) if newest else None,
         }
 
-    def _stored(self, snapshot: Snapshot) -> StoredFiles:
-        assert self._place.manifest is not None  # noqa: S101 - a snapshot came from it
-        return stored_files(self._store, self._place.manifest, snapshot)
-
     def _distribution_view(self, name: str, column: str | None, file: str | None) -> pa.Table:
         shown = self._at(None)
         columns = shown.columns
@@ -237,44 +154,6 @@ class Statistics(Asked):
         if name == views.FREQUENCIES:
             return views.frequencies(found, self._zone)
         return views.histograms(found) if name == views.HISTOGRAMS else views.wide(found, columns, self._zone)
-
-    def _details(self, column: str, file: str | None, shown: Shown) -> tuple[details.Details, bool]:
-        """The details of a column, and whether they describe the live rows and nothing else."""
-        snapshot = shown.snapshot
-        wanted = named(shown.columns, column, self.table)
-        if wanted.encoding is None:
-            raise InvalidArgument("column", f"of {column}, {wanted.type}, only counts are kept")
-        if file is None:
-            found = details.of_table(self._store, snapshot, wanted)
-            if found is None:
-                raise self._without("statistics", column)
-            return found, snapshot.exact and found.summary["files"] == snapshot.files_total
-        stored = self._stored(snapshot)
-        place = self._place_of(file, stored)
-        known = statistics(self._store, stored.only(place), shown.columns, [wanted]).to_pylist()
-        if not known:
-            raise self._without("statistics", column)
-        return details.of_file(self._store, stored, known[0], place, wanted), stored.files["deletes"][
-            place
-        ].as_py() is None
-
-    def _bars(self, found: details.Details, column: str) -> Histogram | None:
-        """The histogram of a column, None where the column has no value."""
-        bars = found.histogram()
-        values = found.values
-        if bars is None and (values is None or values > (found.summary.get("nans") or 0)):
-            raise self._without("histogram", column)
-        return bars
-
-    def _without(self, kind: str, column: str) -> NoStatistics:
-        command = f"ANALYZE TABLE {self.table} COMPUTE STATISTICS FOR COLUMNS {column}"
-        return NoStatistics(self.table, command, f"of this kind ({kind}) for the column {column}")
-
-    def _place_of(self, file: str, stored: StoredFiles) -> int:
-        paths: list[str] = stored.files.column("path").to_pylist()
-        if file not in paths:
-            raise InvalidArgument("file", f"{file} is no data file of {self.table}", "files() lists them.")
-        return paths.index(file)
 
     def _summary_rows(self, file: str | None, shown: Shown) -> list[rows.Row]:
         return self._of_file(file, shown) if file else self._of_table(shown)
@@ -318,7 +197,7 @@ class Statistics(Asked):
     def _summary_row(self, column: Column, row: Mapping[str, Any] | None, scope: rows.Scope) -> rows.Row:
         known = own.values(row["extra"] if row else None)
         described = rows.summary_row(column, row, scope, self._zone)
-        return {**(row or {}), **described, _OWN: known, own.COLUMN: own.texts(known)}
+        return {**(row or {}), **described, OWN: known, own.COLUMN: own.texts(known)}
 
     def _column_row(self, row: Mapping[str, Any], path: str, column: Column) -> rows.Row:
         return {
@@ -331,24 +210,6 @@ class Statistics(Asked):
             "frequencies_kept": row["frequencies"],
         }
 
-    def _answer(
-        self,
-        kind: type[A],
-        verb: str,
-        described: Sequence[rows.Row],
-        shown: Shown | None = None,
-        own_fields: Sequence[pa.Field] = (),
-    ) -> A:
-        return kind(
-            verb,
-            self.table,
-            *_shape(verb, described, own_fields),
-            snapshot=shown.snapshot.id if shown else None,
-            current=shown.current if shown else None,
-            analyzed_at=rows.moment(shown.snapshot.analyzed_at) if shown else None,
-            zone=self._zone,
-        )
-
 
 def tables_at(location: str) -> Answer:
     """One row per table with statistics under a root of stores, or the one table at a location.
@@ -360,33 +221,18 @@ def tables_at(location: str) -> Answer:
     if not root.exists():
         raise TableNotFound(location)
     described = [Statistics(place).as_row() for place in places_in(root)]
-    return Answer("tables", location, *_shape("tables", described))
+    return Answer("tables", location, *shape("tables", described))
 
 
 def _holds(written: Column | None, wanted: Column) -> bool:
     return written is not None and serves(written, wanted)
 
 
-def _shape(
-    verb: str, described: Sequence[rows.Row], own_fields: Sequence[pa.Field] = ()
-) -> tuple[tuple[str, ...], tuple[rows.Row, ...], pa.Schema]:
-    """Columns, rows and schema of an answer: those of the SQL function, its map of statistics as columns."""
-    schema = pa.schema([*(field for field in schemas.FUNCTIONS[verb] if field.name != own.COLUMN), *own_fields])
-    names = tuple(schema.names)
-    return names, tuple({name: row[name] for name in names} for row in _with_own(described, own_fields)), schema
-
-
 def _own_fields(described: Sequence[rows.Row]) -> list[pa.Field]:
-    return own.fields([row[_OWN] for row in described], schemas.VIEWS["summary"].names)
-
-
-def _with_own(described: Sequence[rows.Row], fields: Sequence[pa.Field]) -> list[rows.Row]:
-    return [
-        {**row, **{field.name: own.cast(row[_OWN].get(field.name), field) for field in fields}} for row in described
-    ]
+    return own.fields([row[OWN] for row in described], schemas.VIEWS["summary"].names)
 
 
 def _view(name: str, described: Sequence[rows.Row], own_fields: Sequence[pa.Field]) -> pa.Table:
-    described = _with_own(described, own_fields)
+    described = with_own(described, own_fields)
     schema = pa.schema([*schemas.VIEWS[name], *own_fields])
     return arrow([{column: row.get(column) for column in schema.names} for row in described], schema.names, schema)

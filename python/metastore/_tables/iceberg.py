@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from metastore._format.stored import stored_values
 from metastore._tables.arrow import arrow_table
 from metastore._tables.iceberg_deletes import Deletes, find_deletes
 from metastore._tables.iceberg_partitions import Partitions
 from metastore._tables.iceberg_schema import Leaf, columns, default_value, leaves
 from metastore._tables.model import DataFile, TableFacts
 from metastore._tables.names import quote
-from metastore._tables.stored import stored_values
 from metastore.errors import UnsupportedTable
 
 if TYPE_CHECKING:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from metastore._tables.stored import stored_values
+from metastore._format.stored import stored_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence

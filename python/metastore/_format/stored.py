@@ -1,13 +1,29 @@
-"""Arrow values as they are stored in statistics."""
+"""Arrow and Python values as they are stored in statistics."""
 
 from __future__ import annotations
 
+from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from metastore._format.columns import decimal_type
 from metastore._format.values import decimal_to_bytes
+from metastore._zones import zone_of
+
+_ARROW = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "binary": pa.binary(),
+}
 
 if TYPE_CHECKING:
     from metastore._format.columns import Column
@@ -47,6 +63,46 @@ def stored_values(values: pa.Array, column: Column) -> list[Any]:
     elif pa.types.is_timestamp(values.type):
         values = values.cast(pa.timestamp("us", values.type.tz))
     return list(values.cast(pa.int64()).to_pylist())
+
+
+def stored_value(value: Any, column: Column, zone: str = "UTC") -> Any:
+    """Turn one Python value into what statistics hold.
+
+    Args:
+        value: A value of the column's type, what Arrow casts to it without loss, or such a value as text; None is null.
+        column: The column.
+        zone: That of timestamps without one.
+
+    Raises:
+        ValueError: It is no value of this type.
+
+    Example:
+        >>> from metastore._format.columns import Column
+        >>> stored_value("1970-01-02", Column("1", ("d",), "date", "long"))
+        1
+    """
+    if value is None:
+        return None
+    decimal = decimal_type(column.type)
+    kind = pa.decimal128(*decimal) if decimal else _ARROW.get(column.type, pa.string())
+    if column.type.startswith("interval"):
+        raise ValueError(f"values of {column.type} are not looked up")
+    try:
+        if column.type == "timestamp":
+            value = _instant(value, zone)
+        array = pa.array([value]).cast(kind)
+    except (pa.ArrowException, TypeError) as e:
+        raise ValueError(f"{value!r} is no {column.type}") from e
+    found = stored_values(array, column)[0]
+    return found + 0.0 if column.encoding == "double" else found
+
+
+def _instant(value: Any, zone: str) -> Any:
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value.replace("Z", "+00:00"))
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=zone_of(zone))).astimezone(timezone.utc)
+    return value
 
 
 def _unscaled(value: Any, scale: int, *, wide: bool) -> int | bytes | None:

@@ -1,0 +1,219 @@
+"""Questions about single values of a column, and how answers are put together."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any, TypeVar
+
+import pyarrow as pa
+
+from metastore._format.stored import stored_value
+from metastore._read import details, distributions, locating, own, ranks, rows, schemas
+from metastore._read.asked import Asked
+from metastore._read.matching import named
+from metastore._read.stored import StoredFiles, statistics, stored_files
+from metastore.answers import Answer
+from metastore.errors import InvalidArgument, NoStatistics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from datetime import datetime
+
+    from metastore._format.histogram import Histogram
+    from metastore._format.manifest import Snapshot
+    from metastore._read.asked import Shown
+
+A = TypeVar("A", bound=Answer)
+OWN = "own"
+"""Where a row keeps its user-defined statistics."""
+
+
+class Values(Asked):
+    """How the values of a column are distributed, and which data files may hold them."""
+
+    def frequencies(
+        self, column: str, top: int | None = None, file: str | None = None, at: str | int | datetime | None = None
+    ) -> Answer:
+        """One row per value of a column, most frequent first; null is none, NaN is one.
+
+        Args:
+            column: Its name.
+            top: How many; all that are kept if None.
+            file: Path of one data file, to see that file alone.
+            at: A snapshot id, or an instant; the table's current snapshot if None.
+
+        Raises:
+            NoStatistics: No values are kept of this column.
+            ColumnNotFound: No such column.
+            InvalidArgument: No such file or snapshot, or `top` is not positive.
+        """
+        shown = self._at(at)
+        found, exact = self._details(column, file, shown)
+        if not found.is_listed:
+            raise self._without("frequencies", column)
+        return self._answer(
+            Answer, "frequencies", distributions.frequency_rows(found, top, self._zone, exact=exact), shown
+        )
+
+    def histogram(
+        self, column: str, bins: int | None = None, file: str | None = None, at: str | int | datetime | None = None
+    ) -> Answer:
+        """One row per bin of a column; null and NaN are in none.
+
+        Args:
+            column: Its name.
+            bins: How many, at most as many as there are; all if None.
+            file: Path of one data file, to see that file alone.
+            at: A snapshot id, or an instant; the table's current snapshot if None.
+
+        Raises:
+            NoStatistics: There is no histogram of this column.
+            ColumnNotFound: No such column.
+            InvalidArgument: No such file or snapshot, or `bins` is not positive.
+        """
+        shown = self._at(at)
+        found, _ = self._details(column, file, shown)
+        bars = self._bars(found, column)
+        described = [] if bars is None else distributions.histogram_rows(found, bars, bins, self._zone)
+        return self._answer(Answer, "histogram", described, shown)
+
+    def quantiles(
+        self,
+        column: str,
+        probabilities: Sequence[float] = distributions.PROBABILITIES,
+        at: str | int | datetime | None = None,
+    ) -> Answer:
+        """One row per probability: the value that so large a share of the values does not exceed.
+
+        Exact where the column has ranks, else from the histogram: off by at most a bin, that is a thousandth of the
+        values with the default of bins.
+
+        Raises:
+            NoStatistics: There is no histogram of this column.
+            ColumnNotFound: No such column.
+            InvalidArgument: No such snapshot, or a probability is not between 0 and 1.
+        """
+        shown = self._at(at)
+        found, exact = self._details(column, None, shown)
+        known = ranks.quantile_rows(self._store, shown.snapshot, found.column, probabilities, self._zone)
+        if known is not None:
+            return self._answer(Answer, "quantiles", known, shown)
+        bars = self._bars(found, column)
+        if bars is None:
+            return self._answer(Answer, "quantiles", [], shown)
+        described = distributions.quantile_rows(found, bars, probabilities, self._zone, exact=exact)
+        return self._answer(Answer, "quantiles", described, shown)
+
+    def locate(self, column: str, value: Any, at: str | int | datetime | None = None) -> Answer:
+        """One row per data file that may hold a value: found by bounds, lists of values and bloom filters.
+
+        Args:
+            column: Its name.
+            value: A value of its type, or one as text; None looks for null.
+            at: A snapshot id, or an instant; the table's current snapshot if None.
+
+        Returns:
+            `path`; `frequency`, how many of the file's rows have the value (None: not known, perhaps none); `exact`.
+
+        Raises:
+            NoStatistics: Nothing was analyzed, or only the list of files.
+            ColumnNotFound: No such column.
+            InvalidArgument: No such snapshot, or no value of the column's type.
+
+        Example:
+            >>> metastore.open("/warehouse/db/t").locate("id", 42)[0]["path"]  # doctest: +SKIP
+            '/warehouse/db/t/data/00007.parquet'
+        """
+        shown = self._at(at)
+        wanted = named(shown.columns, column, self.table)
+        if wanted.encoding is None:
+            raise InvalidArgument("column", f"of {column}, {wanted.type}, only counts are kept")
+        try:
+            asked = stored_value(value, wanted, self._zone)
+        except ValueError as e:
+            raise InvalidArgument("value", str(e)) from e
+        stored = self._stored(shown.snapshot)
+        found = locating.locate(self._store, stored, wanted, [asked])
+        listed = stored.files.select(["path", "deletes"]).to_pylist()
+        pairs = sorted(zip(found.files.tolist(), found.frequencies.tolist(), strict=True))
+        described = [
+            {
+                "path": listed[file]["path"],
+                "frequency": None if frequency == locating.UNKNOWN else frequency,
+                "exact": frequency != locating.UNKNOWN and listed[file]["deletes"] is None,
+            }
+            for file, frequency in pairs
+        ]
+        return self._answer(Answer, "locate", described, shown)
+
+    def _stored(self, snapshot: Snapshot) -> StoredFiles:
+        assert self._place.manifest is not None  # noqa: S101 - a snapshot came from it
+        return stored_files(self._store, self._place.manifest, snapshot)
+
+    def _details(self, column: str, file: str | None, shown: Shown) -> tuple[details.Details, bool]:
+        """The details of a column, and whether they describe the live rows and nothing else."""
+        snapshot = shown.snapshot
+        wanted = named(shown.columns, column, self.table)
+        if wanted.encoding is None:
+            raise InvalidArgument("column", f"of {column}, {wanted.type}, only counts are kept")
+        if file is None:
+            found = details.of_table(self._store, snapshot, wanted)
+            if found is None:
+                raise self._without("statistics", column)
+            return found, snapshot.exact and found.summary["files"] == snapshot.files_total
+        stored = self._stored(snapshot)
+        place = self._place_of(file, stored)
+        known = statistics(self._store, stored.only(place), shown.columns, [wanted]).to_pylist()
+        if not known:
+            raise self._without("statistics", column)
+        return details.of_file(self._store, stored, known[0], place, wanted), stored.files["deletes"][
+            place
+        ].as_py() is None
+
+    def _bars(self, found: details.Details, column: str) -> Histogram | None:
+        """The histogram of a column, None where the column has no value."""
+        bars = found.histogram()
+        values = found.values
+        if bars is None and (values is None or values > (found.summary.get("nans") or 0)):
+            raise self._without("histogram", column)
+        return bars
+
+    def _without(self, kind: str, column: str) -> NoStatistics:
+        command = f"ANALYZE TABLE {self.table} COMPUTE STATISTICS FOR COLUMNS {column}"
+        return NoStatistics(self.table, command, f"of this kind ({kind}) for the column {column}")
+
+    def _place_of(self, file: str, stored: StoredFiles) -> int:
+        paths: list[str] = stored.files.column("path").to_pylist()
+        if file not in paths:
+            raise InvalidArgument("file", f"{file} is no data file of {self.table}", "files() lists them.")
+        return paths.index(file)
+
+    def _answer(
+        self,
+        kind: type[A],
+        verb: str,
+        described: Sequence[rows.Row],
+        shown: Shown | None = None,
+        own_fields: Sequence[pa.Field] = (),
+    ) -> A:
+        return kind(
+            verb,
+            self.table,
+            *shape(verb, described, own_fields),
+            snapshot=shown.snapshot.id if shown else None,
+            current=shown.current if shown else None,
+            analyzed_at=rows.moment(shown.snapshot.analyzed_at) if shown else None,
+            zone=self._zone,
+        )
+
+
+def shape(
+    verb: str, described: Sequence[rows.Row], own_fields: Sequence[pa.Field] = ()
+) -> tuple[tuple[str, ...], tuple[rows.Row, ...], pa.Schema]:
+    """Columns, rows and schema of an answer: those of the SQL function, its map of statistics as columns."""
+    schema = pa.schema([*(field for field in schemas.FUNCTIONS[verb] if field.name != own.COLUMN), *own_fields])
+    names = tuple(schema.names)
+    return names, tuple({name: row[name] for name in names} for row in with_own(described, own_fields)), schema
+
+
+def with_own(described: Sequence[rows.Row], fields: Sequence[pa.Field]) -> list[rows.Row]:
+    return [{**row, **{field.name: own.cast(row[OWN].get(field.name), field) for field in fields}} for row in described]
