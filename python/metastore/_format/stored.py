@@ -11,7 +11,7 @@ from metastore._format.columns import decimal_type
 from metastore._format.values import decimal_to_bytes
 from metastore._zones import zone_of
 
-_ARROW = {
+ARROW_TYPES = {
     "boolean": pa.bool_(),
     "tinyint": pa.int8(),
     "smallint": pa.int16(),
@@ -24,6 +24,7 @@ _ARROW = {
     "timestamp_ntz": pa.timestamp("us"),
     "binary": pa.binary(),
 }
+"""The Arrow type of a Spark type that takes no parameters and is no text."""
 
 if TYPE_CHECKING:
     from metastore._format.columns import Column
@@ -84,7 +85,7 @@ def stored_value(value: Any, column: Column, zone: str = "UTC") -> Any:
     if value is None:
         return None
     decimal = decimal_type(column.type)
-    kind = pa.decimal128(*decimal) if decimal else _ARROW.get(column.type, pa.string())
+    kind = pa.decimal128(*decimal) if decimal else ARROW_TYPES.get(column.type, pa.string())
     if column.type.startswith("interval"):
         raise ValueError(f"values of {column.type} are not looked up")
     try:

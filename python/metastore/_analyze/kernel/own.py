@@ -14,6 +14,7 @@ from metastore._analyze.kernel import stored
 from metastore._analyze.kernel.column import HEADROOM
 from metastore._format.columns import decimal_type
 from metastore._format.extra import encode_value
+from metastore._format.stored import ARROW_TYPES
 from metastore._format.values import typed
 
 if TYPE_CHECKING:
@@ -26,19 +27,6 @@ if TYPE_CHECKING:
 TOO_LARGE = "the column's values in one data file exceed the memory budget, and the statistic has no merge"
 _ROWS_AT_ONCE = 1 << 20
 _WIDEST, _OFFSET = 16, 4
-_TYPES = {
-    "boolean": pa.bool_(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
-    "binary": pa.binary(),
-}
 
 
 @dataclass(frozen=True)
@@ -262,7 +250,7 @@ def arrow_type(column: Column) -> pa.DataType:
         return pa.decimal128(*decimal)
     if column.type.startswith("interval"):
         return pa.int32() if stored.is_year_month(column) else pa.duration("us")
-    return _TYPES.get(column.type, pa.string())
+    return ARROW_TYPES.get(column.type, pa.string())
 
 
 def _pieces(chunk: pa.Array, kind: pa.DataType, limit: int) -> Iterator[pa.Array]:
