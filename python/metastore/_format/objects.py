@@ -148,7 +148,7 @@ def encode(kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping
             writer.write_table(table.slice(offset, rows), row_group_size=rows)
             offset += rows
         writer.add_key_value_metadata({**(extra or {}), KIND_KEY: kind, DIGESTS_KEY: placeholder})
-    return _with_digests(sink.getbuffer(), placeholder, len(row_groups))
+    return _with_digests(sink.getbuffer(), placeholder, writer.writer.metadata)
 
 
 def reference(name: str, data: bytes, rows: int) -> ObjectRef:
@@ -198,9 +198,7 @@ def chunk_digests(data: bytes | memoryview) -> bytes:
     """The first 16 bytes of SHA-256 of every column chunk, row group by row group in column order."""
     view = memoryview(data)
     chunks = (chunk for group in read_footer("object", data).groups for chunk in group)
-    return b"".join(
-        hashlib.sha256(view[chunk.start : chunk.start + chunk.length]).digest()[:_DIGEST_BYTES] for chunk in chunks
-    )
+    return b"".join(_digest(view, chunk.start, chunk.length) for chunk in chunks)
 
 
 def verify_chunks(ref: ObjectRef, data: bytes) -> None:
@@ -216,15 +214,23 @@ def verify_chunks(ref: ObjectRef, data: bytes) -> None:
         raise DamagedObject(ref.name, "its footer has other digests than its columns")
 
 
-def _with_digests(data: memoryview, placeholder: str, row_groups: int) -> bytes:
+def _with_digests(data: memoryview, placeholder: str, written: pq.FileMetaData) -> bytes:
     # One pass: the digests are known only when the chunks are written, and then the footer is written too.
-    digests = base64.b64encode(chunk_digests(data)).decode()
+    row_groups = written.num_row_groups
+    groups = (written.row_group(i) for i in range(row_groups))
+    chunks = (group.column(leaf) for group in groups for leaf in range(written.num_columns))
+    found = (_digest(data, chunk.data_page_offset, chunk.total_compressed_size) for chunk in chunks)
+    digests = base64.b64encode(b"".join(found)).decode()
     body = len(data) - footer_length("object", data)
     footer = bytes(data[body:])
-    found = footer.count(placeholder.encode()) if row_groups else 1
-    if len(digests) != len(placeholder) or found != 1:
-        raise AssertionError(f"the footer has {found} places for {len(digests)} bytes of digests")
+    places = footer.count(placeholder.encode()) if row_groups else 1
+    if len(digests) != len(placeholder) or places != 1:
+        raise AssertionError(f"the footer has {places} places for {len(digests)} bytes of digests")
     return bytes(data[:body]) + (footer.replace(placeholder.encode(), digests.encode()) if row_groups else footer)
+
+
+def _digest(data: memoryview, start: int, length: int) -> bytes:
+    return hashlib.sha256(data[start : start + length]).digest()[:_DIGEST_BYTES]
 
 
 def _placeholder(length: int) -> str:
