@@ -1,12 +1,15 @@
 """Bloom filters against xxHash itself and Parquet's own implementation."""
 
 import numpy as np
+import pyarrow as pa
 import pytest
 import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
+from metastore._format import native_bloom
 from metastore._format.bloom import BLOCK_BYTES, BloomBuilder, folded, may_hold
+from metastore._format.bloom import hashes_of as hashes_of_stored
 from metastore._format.words import padded
 from metastore._format.xxhash import hash_bytes, hash_words
 
@@ -75,3 +78,46 @@ def test_parquet_finds_what_we_added(spark):
     found = [theirs.findHash(h) for h in hashes.astype(np.int64).tolist()]
     assert found == may_hold(bloom, hashes).tolist()
     assert all(found[:1_000])
+
+
+STORED = {
+    "long": pa.array(np.arange(-_MANY, _MANY, dtype=np.int64) * 7919),
+    "double": pa.array(np.append(np.arange(_MANY) / 7, np.nan)),
+    "binary": pa.array([str(n).encode() * (n % 40) for n in range(_MANY)], pa.large_binary()),
+    "decimal": pa.array([n.to_bytes(16, "big") for n in range(_MANY)], pa.binary()),
+    "slice": pa.array([b"%d" % n for n in range(_MANY)], pa.large_binary())[3:-5],
+}
+
+
+@pytest.mark.skipif(not native_bloom.is_available(), reason="this pyarrow writes no bloom filters")
+@pytest.mark.parametrize("kind", STORED)
+@pytest.mark.parametrize("room", [_MANY // 2, 100 * _MANY])
+def test_the_writer_of_pyarrow_sets_the_same_bits(kind, room):
+    values, native = STORED[kind], BloomBuilder(room)
+    assert native_bloom.filter_of(values, len(built(hashes_of_stored(values)))) is not None
+    native.add_values(values)
+    own = BloomBuilder(room)
+    own.add(hashes_of_stored(values))
+    assert native.finish(len(values)) == own.finish(len(values))
+
+
+def test_filters_of_many_slices_are_joined(monkeypatch):
+    monkeypatch.setattr(native_bloom, "_AT_ONCE", 1 << 14)
+    values = STORED["binary"]
+    native = BloomBuilder(len(values))
+    native.add_values(values)
+    assert native.finish(len(values)) == built(hashes_of_stored(values))
+
+
+@pytest.mark.parametrize("found", [None, np.zeros(32_768, np.uint8)])
+def test_a_filter_that_the_writer_makes_otherwise_is_not_used(monkeypatch, found):
+    monkeypatch.setattr(native_bloom, "filter_of", lambda *_: found)
+    builder = BloomBuilder(_MANY)
+    builder.add_values(STORED["slice"])
+    assert builder.finish(_MANY) == built(hashes_of_stored(STORED["slice"]))
+
+
+def test_little_among_much_room_is_not_left_to_the_writer():
+    few = BloomBuilder(1 << 20)
+    few.add_values(pa.array([1, 2]))
+    assert few.finish(2) == built(hash_words(np.array([1, 2], np.uint64)))

@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
+from metastore._format import native_bloom
 from metastore._format.words import padded
 from metastore._format.xxhash import hash_bytes, hash_words
 
@@ -27,6 +28,7 @@ _FEWEST_BITS_PER_VALUE = 6  # below, one lookup in twelve errs
 _MOST_BYTES = 8 << 20
 _WORDS = 8
 _AT_ONCE = 1 << 15
+_SAMPLE = 64  # of the values that others added: a filter that lacks one would hide data files that hold it
 _ONE = np.uint32(1)
 _SALT = np.array(
     [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31], dtype=np.uint32
@@ -85,6 +87,14 @@ class BloomBuilder:
             first = np.flatnonzero(np.concatenate([[True], block[1:] != block[:-1]]))
             self._blocks[block[first]] |= np.bitwise_or.reduceat(_ONE << _bit_of(batch), first, axis=0)
 
+    def add_values(self, values: pa.Array) -> None:
+        """Add values as the format stores them, without nulls."""
+        found = native_bloom.filter_of(values, self._blocks.nbytes) if native_bloom.is_available() else None
+        if found is None or not may_hold(found, hashes_of(values.slice(0, _SAMPLE))).all():
+            self.add(hashes_of(values))
+        else:
+            self._blocks |= found.view("<u4").reshape(-1, _WORDS)
+
     def finish(self, distinct: int, most_bytes: int = _MOST_BYTES) -> bytes | None:
         """The filter.
 
@@ -119,7 +129,7 @@ def folded(bloom: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     return joined.reshape(-1)
 
 
-def may_hold(bloom: bytes, hashes: Words) -> NDArray[np.bool_]:
+def may_hold(bloom: bytes | NDArray[np.uint8], hashes: Words) -> NDArray[np.bool_]:
     """Whether values may be among those added; false is certain.
 
     Args:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from metastore._format.bloom import BloomBuilder, hashes_of
+from metastore._format.bloom import BloomBuilder
 
 if TYPE_CHECKING:
     from metastore._analyze.kernel.detail import Detail
@@ -45,7 +45,7 @@ class ColumnFilter:
             if last and len(values) <= self._few:
                 return
             self._builder = BloomBuilder(len(values)) if last else BloomBuilder(_MANY, self._most_bytes)
-        self._builder.add(hashes_of(values))
+        self._builder.add_values(values)
 
     def finish(self, distinct: int, nans: int) -> bytes | None:
         """The filter; None where there is no need for one, or no room.
@@ -57,5 +57,5 @@ class ColumnFilter:
         if self._builder is None:
             return None
         if nans:
-            self._builder.add(hashes_of(_NAN))
+            self._builder.add_values(_NAN)
         return self._builder.finish(distinct)
