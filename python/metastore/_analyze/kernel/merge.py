@@ -214,4 +214,5 @@ class _Files:
 def _union(thetas: Sequence[bytes | None]) -> Theta | None:
     if any(theta is None for theta in thetas):
         return None
-    return union(Theta.from_bytes(theta) for theta in thetas if theta is not None) if thetas else EMPTY
+    # Files with the same few values have the same sketch.
+    return union(Theta.from_bytes(theta) for theta in dict.fromkeys(thetas) if theta is not None) if thetas else EMPTY
