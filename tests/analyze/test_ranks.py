@@ -196,3 +196,20 @@ def test_the_view_shows_them(spark, warehouse, filled):
         int(np.searchsorted(truth, value, "right")) for value in sorted(set(truth))
     ]
     assert rows[-1]["rank"] == len(truth)
+
+
+def test_quantiles_are_exact_in_all_ways_to_ask(spark, warehouse, filled):
+    analyze(spark, filled, ["n", "w", "s"])
+    location = f"{warehouse}/{filled.removeprefix('ice.').replace('.', '/')}"
+    for name in ("n", "w", "s"):
+        truth = ordered(spark, filled, name)
+        rows = spark.sql(f"SELECT * FROM metastore.quantiles('{filled}', '{name}', '0,0.001,0.25,0.5,0.9,1')").collect()
+        assert all(row.exact for row in rows)
+        wanted = [str(truth[max(1, math.ceil(row.probability * len(truth))) - 1]) for row in rows]
+        assert [row.value for row in rows] == wanted
+        opened = metastore.open(location).quantiles(name, [0, 0.001, 0.25, 0.5, 0.9, 1])
+        assert [(row["value"], row["exact"]) for row in opened] == [(value, True) for value in wanted]
+    named = spark.read.format("metastore").option("view", "ranks").load(filled)
+    located = spark.read.format("metastore").option("view", "ranks").load(location)
+    assert sorted(map(str, named.collect())) == sorted(map(str, located.collect()))
+    assert not spark.sql(f"SELECT * FROM metastore.quantiles('{filled}', 'p', '0.5')").first().exact

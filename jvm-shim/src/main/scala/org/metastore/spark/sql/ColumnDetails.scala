@@ -2,7 +2,7 @@ package org.metastore.spark.sql
 
 import org.apache.spark.sql.SparkSession
 
-import org.metastore.spark.store.{DetailRef, HistogramRow, ObjectRef, Snapshot, SummaryRow, ValueRow}
+import org.metastore.spark.store.{DetailRef, HistogramRow, ObjectRef, RanksRef, Snapshot, SummaryRow, ValueRow}
 import org.metastore.spark.tables.Leaf
 
 /**
@@ -16,10 +16,12 @@ import org.metastore.spark.tables.Leaf
  * @param file    the data file in them; `None` at table level
  * @param heads   the object with its ten most frequent values in front
  * @param lists   the objects with all values that are kept
+ * @param ranks   the objects with the exact ranks of the table's columns
  */
 final class ColumnDetails private (
     analyzed: AnalyzedTable, val leaf: Leaf, written: String, val row: SummaryRow, val isWhole: Boolean, ordinal: Int,
-    file: Option[Int], heads: Option[ObjectRef], lists: Seq[ObjectRef], bars: Option[ObjectRef]) {
+    file: Option[Int], heads: Option[ObjectRef], lists: Seq[ObjectRef], bars: Option[ObjectRef],
+    ranks: Seq[RanksRef] = Nil) {
 
   val text: Rendering = Rendering.of(written, leaf.dataType)
 
@@ -49,6 +51,12 @@ final class ColumnDetails private (
   def bins: Option[Bins] =
     bars.flatMap(analyzed.store.histogram(_, ordinal, file)).flatMap(Bins.of(_, row, number.getOrElse(0L)))
 
+  /** Exact quantiles, where the column has ranks; none of them where it has no value. */
+  def quantiles(probabilities: Seq[Double]): Option[Seq[Option[Any]]] = analyzed.store.quantiles(ranks, ordinal, probabilities)
+
+  /** The distinct values in order, each with its last rank, where the column has ranks. */
+  def ranked: Seq[(Any, Long)] = analyzed.store.ranked(ranks, ordinal)
+
   private val number: Option[Long] = values.map(_ - row.nans.getOrElse(0L))
 
   private def missing(kind: String) = MetastoreException.noStatistics(
@@ -75,7 +83,7 @@ object ColumnDetails {
     val lists = snapshot.frequencies.filter(_.columns.contains(row.column)).map(_.ref)
     new ColumnDetails(
       analyzed, leaf, snapshot.columns(row.column).dataType, row, snapshot.exact && row.files == snapshot.filesTotal, row.column, None,
-      snapshot.frequencies.headOption.map(_.ref), lists, snapshot.histograms)
+      snapshot.frequencies.headOption.map(_.ref), lists, snapshot.histograms, snapshot.ranks)
   }
 
   /** The details of the arguments `table`, `column`, `file` and `at` of a call. */

@@ -7,15 +7,16 @@ import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
 import org.apache.spark.sql.catalyst.util.GenericArrayData
 import org.apache.spark.sql.types.StringType
 
-/** The views `frequencies`, `histograms` and `histograms_wide` of the data source, for a table's name. */
+/** The views `frequencies`, `histograms`, `histograms_wide` and `ranks` of the data source, for a table's name. */
 private[sql] object DistributionViews {
-  val names: Set[String] = Set("frequencies", "histograms", "histograms_wide")
+  val names: Set[String] = Set("frequencies", "histograms", "histograms_wide", "ranks")
 
   def relation(session: SparkSession, view: String, table: String, output: Seq[Attribute]): LocalRelation = {
     val columns = ColumnDetails.all(session, table)
     view match {
       case "frequencies" => LocalRelation(output, columns.filter(_.isListed).flatMap(frequencies).map(row(_, output)))
       case "histograms" => LocalRelation(output, columns.flatMap(histogram).map(row(_, output)))
+      case "ranks" => LocalRelation(output, columns.flatMap(ranks).map(row(_, output)))
       case _ => wide(columns, output)
     }
   }
@@ -32,6 +33,10 @@ private[sql] object DistributionViews {
       "column_name" -> column.leaf.name, "kind" -> bins.kind, "bins" -> bins.counts.length.toLong,
       s"edges_${encoding(bins.edges.head)}" -> list(bins.edges), "counts" -> list(bins.counts),
       "distincts" -> (if (bins.distincts.isEmpty) None else list(bins.distincts)))
+  }
+
+  private def ranks(column: ColumnDetails): Seq[Map[String, Any]] = column.ranked.map { case (value, rank) =>
+    Map("column_name" -> column.leaf.name, s"value_${encoding(value)}" -> value, "rank" -> rank)
   }
 
   /** A row for each edge, a column for each column of the table. */

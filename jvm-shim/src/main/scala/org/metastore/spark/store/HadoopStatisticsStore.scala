@@ -13,6 +13,7 @@ private[store] final class HadoopStatisticsStore(folder: Path, conf: Configurati
   private lazy val fs = folder.getFileSystem(conf)
   private lazy val objects = new ObjectReader(fs, new Path(folder, "objects"))
   private lazy val rowReader = new RowReader(objects)
+  private lazy val rankReader = new RankReader(objects, rowReader)
 
   override def root: String = folder.toString
 
@@ -77,6 +78,11 @@ private[store] final class HadoopStatisticsStore(folder: Path, conf: Configurati
     rowReader.rows(ref, groupsOf(Some(Set(column)))) { row =>
       if (isOf(row, column, file)) Some(RowsOfObjects.histogram(row)) else None
     }.headOption
+
+  override def quantiles(ranks: Seq[RanksRef], column: Int, probabilities: Seq[Double]): Option[Seq[Option[Any]]] =
+    rankReader.quantiles(ranks, column, probabilities)
+
+  override def ranked(ranks: Seq[RanksRef], column: Int): Seq[(Any, Long)] = rankReader.all(ranks, column)
 
   private def isOf(row: ObjectRow, column: Int, file: Option[Int]): Boolean =
     row.int("column").contains(column) && file.forall(row.int("file").contains)

@@ -76,12 +76,13 @@ final case class TableIdentity(format: String, uuid: String, location: String, n
  * @param rows         live rows; `physicalRows` counts deleted rows too
  * @param analyzedAt   ISO 8601 in UTC
  * @param frequencies  objects with the columns' most frequent values; the first has the ten of every column
+ * @param ranks        objects with exact ranks of some columns
  */
 final case class Snapshot(
     id: String, analyzedAt: String, computed: String, exact: Boolean, columns: IndexedSeq[ColumnEntry],
     files: Long, filesTotal: Long, rows: Long, physicalRows: Long, sizeBytes: Long, liveSizeBytes: Long,
     tableFiles: ObjectRef, summary: Option[ObjectRef], sketches: Option[ObjectRef], frequencies: Seq[SummaryRef] = Nil,
-    histograms: Option[ObjectRef] = None)
+    histograms: Option[ObjectRef] = None, ranks: Seq[RanksRef] = Nil)
 
 /**
  * The whole state of a table's statistics (docs/format.md, "Manifest").

@@ -136,7 +136,15 @@ private final class ManifestReader(name: String) {
   private def snapshot(node: JsonNode, schemas: Schemas): Snapshot = {
     val columns = columnsOf(node, schemas)
     val lists = optional(node, "frequencies").fold(IndexedSeq.empty[JsonNode])(_ => array(node, "frequencies"))
-    snapshot(node, columns, lists.map(withColumns(_, "table-frequencies", columns)))
+    val ranks = optional(node, "ranks").fold(IndexedSeq.empty[JsonNode])(_ => array(node, "ranks"))
+    snapshot(node, columns, lists.map(withColumns(_, "table-frequencies", columns))).copy(ranks = ranks.map(ranksRef(_, columns)))
+  }
+
+  private def ranksRef(node: JsonNode, columns: IndexedSeq[ColumnEntry]): RanksRef = {
+    val part = withColumns(node, "table-ranks", columns)
+    val before = array(node, "before").map(_.asLong(-1))
+    if (before.size != part.columns.size || before.exists(_ < 0)) damaged("ranks do not say what comes before them")
+    RanksRef(part.ref, part.columns, before)
   }
 
   private def snapshot(node: JsonNode, columns: IndexedSeq[ColumnEntry], lists: Seq[SummaryRef]): Snapshot = Snapshot(

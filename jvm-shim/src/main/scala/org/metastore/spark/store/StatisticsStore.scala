@@ -63,6 +63,18 @@ trait StatisticsStore {
   /** The most frequent value of every column in a `frequencies` or `table-frequencies` object. */
   def tops(ref: ObjectRef, file: Option[Int]): Map[Int, ValueRow]
 
+  /**
+   * Exact quantiles of a column: of p among n values that are neither null nor NaN the value of rank max(1, ceil(p n)).
+   *
+   * @param ranks  of the snapshot
+   * @param column its ordinal in the snapshot
+   * @return `None` where the column has no ranks; no value where it has no values
+   */
+  def quantiles(ranks: Seq[RanksRef], column: Int, probabilities: Seq[Double]): Option[Seq[Option[Any]]]
+
+  /** The distinct values of a column in order, each with its last rank; empty without ranks. */
+  def ranked(ranks: Seq[RanksRef], column: Int): Seq[(Any, Long)]
+
   /** The histogram of a column in a `histograms` or `table-histograms` object. */
   def histogram(ref: ObjectRef, column: Int, file: Option[Int]): Option[HistogramRow]
 

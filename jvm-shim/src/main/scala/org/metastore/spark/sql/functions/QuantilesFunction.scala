@@ -16,14 +16,17 @@ object QuantilesFunction extends TableFunction {
     Argument("at", required = false))
   override val schema: StructType = StructType.fromDDL("probability DOUBLE, value STRING, exact BOOLEAN")
   override val meaning = "The values that these shares of a column's values do not exceed ('0.25,0.5' or array(0.25, 0.5)), " +
-    "from its histogram; exact where they are"
+    "exact where it has ranks, else from its histogram"
 
   private val Usual = Seq(0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val wanted = call.value("probabilities").fold(Usual)(probabilities)
     val column = ColumnDetails.of(session, call)
-    column.histogram.toSeq.flatMap(bins => wanted.map(quantile(column, bins, _)))
+    column.quantiles(wanted) match {
+      case Some(exact) => wanted.zip(exact).collect { case (p, value @ Some(_)) => Answer.row(p, column.text.value(value), true) }
+      case None => column.histogram.toSeq.flatMap(bins => wanted.map(quantile(column, bins, _)))
+    }
   }
 
   private def quantile(column: ColumnDetails, bins: Bins, probability: Double): InternalRow = {
