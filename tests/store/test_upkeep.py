@@ -323,5 +323,5 @@ def test_every_object_in_any_part_of_a_manifest_is_named():
     from metastore._format.manifest import objects_in  # noqa: PLC0415
 
     refs = [ObjectRef(f"node-{uuid.UUID(int=i)}.parquet", 1, "0" * 64, 1, 1, "0" * 64) for i in range(3)]
-    manifest = replace(Manifest(TABLE), nodes=({"fan": [refs[0]], "x": (refs[1],)}, refs[2]))
+    manifest = replace(Manifest(TABLE), settings={"fan": [refs[0]], "x": (refs[1],)}, nodes=(refs[2],))
     assert list(objects_in(manifest)) == refs

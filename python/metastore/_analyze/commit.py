@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import logging
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
@@ -9,13 +10,15 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from metastore._analyze.coverage import DEPTHS
-from metastore._analyze.kernel import reduce_column, table_sketches_table, table_summary_table
+from metastore._analyze.kernel import table_sketches_table, table_summary_table
 from metastore._analyze.level import Level
 from metastore._analyze.own_level import OwnLevel, newest_versions
+from metastore._analyze.stored_nodes import NodeWriter, StoredNodes
 from metastore._analyze.table.written import TableDetails
 from metastore._format.layout import row_groups
 from metastore._format.manifest import Manifest, Snapshot, objects_in
 from metastore._format.schemas import TABLE_FILES
+from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -32,6 +35,7 @@ if TYPE_CHECKING:
     from metastore._tables.model import DataFile, TableFacts
     from metastore.statistics import Statistic
 
+_LOG = logging.getLogger(__name__)
 _ROW_GROUPS = 16
 NEVER_WRITTEN = "none"
 
@@ -44,11 +48,13 @@ class TableLevel:
         snapshot: Its entry for the manifest.
         objects: How many objects were written for it.
         failed: User-defined statistics that could not be merged, and why.
+        nodes: The objects with its partial merges.
     """
 
     snapshot: Snapshot
     objects: int
     failed: Mapping[str, str]
+    nodes: tuple[ObjectRef, ...] = ()
 
 
 def write_level(
@@ -58,6 +64,7 @@ def write_level(
     options: Options,
     statistics: Sequence[Statistic] = (),
     jobs: Jobs | None = None,
+    nodes: Sequence[ObjectRef] = (),
 ) -> TableLevel:
     """Reduce what is known of the live files and write it.
 
@@ -68,6 +75,7 @@ def write_level(
         options: How lists and histograms are made.
         statistics: User-defined ones of which the functions are at hand.
         jobs: Where lists that are too long for one place are reduced.
+        nodes: Objects with partial merges of an earlier table level: what they hold is not merged again.
 
     Returns:
         The snapshot's entry.
@@ -76,16 +84,33 @@ def write_level(
         >>> write_level(store, facts, coverage, Options()).snapshot.files  # doctest: +SKIP
         12
     """
+    try:
+        return _written(store, facts, coverage, options, statistics, jobs, StoredNodes(store, nodes))
+    except DamagedObject as damage:  # a block's are told in another way
+        _LOG.warning("partial merges are made again: %s", damage)
+        return _written(store, facts, coverage, options, statistics, jobs, StoredNodes(store, ()))
+
+
+def _written(
+    store: Store,
+    facts: TableFacts,
+    coverage: Coverage,
+    options: Options,
+    statistics: Sequence[Statistic],
+    jobs: Jobs | None,
+    nodes: StoredNodes,
+) -> TableLevel:
     rows, depth = [], 0
     own = OwnLevel(store, coverage.blocks, facts.files, statistics)
     extra = own.reduced(facts.columns)
     details = TableDetails(store, options, jobs)
+    writer = NodeWriter(store, nodes)
     ordinals = {column.key: place for place, column in enumerate(facts.columns)}
-    for known in Level(store, coverage.blocks, facts.files).columns(facts.columns):
-        reduced = reduce_column(known.column, known.rows, known.thetas)
-        reduced = replace(reduced, extra=extra.get((known.column.key, known.column.type), {}))
+    for known in Level(store, coverage.blocks, facts.files, nodes).columns(facts.columns):
+        reduced = replace(known.reduced, extra=extra.get((known.column.key, known.column.type), {}))
         rows.append((ordinals[known.column.key], reduced, known.rows.num_rows))
         details.add(ordinals[known.column.key], known, reduced)
+        writer.add(known.merge)
         depth = max(depth, DEPTHS[known.computed])
     written = details.write()
     rows = [(place, _with_list(found, written.listed.get(place)), files) for place, found, files in rows]
@@ -105,7 +130,8 @@ def write_level(
         histograms=written.histograms,
         **_totals(facts.files, coverage),
     )
-    return TableLevel(snapshot, len(objects_of(snapshot)), own.failed)
+    kept = writer.finish()
+    return TableLevel(snapshot, len(objects_of(snapshot)) + len(writer.written), own.failed, kept)
 
 
 def _with_list(known: ColumnStatistics, listed: Listed | None) -> ColumnStatistics:
@@ -180,6 +206,7 @@ class Change:
         dropped: frozenset[str],
         snapshot: Snapshot,
         settings: Mapping[str, Any],
+        nodes: tuple[ObjectRef, ...] = (),
     ) -> None:
         """Describe the change.
 
@@ -189,6 +216,7 @@ class Change:
             dropped: Ids of blocks to leave out.
             snapshot: The snapshot's entry, to add or replace.
             settings: What everything was computed with.
+            nodes: The objects with partial merges of the snapshot.
         """
         self.base: frozenset[str] = frozenset()
         self._identity = identity
@@ -196,6 +224,7 @@ class Change:
         self._dropped = dropped
         self._snapshot = snapshot
         self._settings = dict(settings)
+        self._nodes = nodes
 
     def __call__(self, old: Manifest | None) -> Manifest:
         """Apply the change."""
@@ -207,7 +236,7 @@ class Change:
         snapshot = self._with_ranks(start)
         own = newest_versions(block.statistics for block in kept + added)
         settings = {**self._settings, "statistics": own} if own else self._settings
-        return replace(start, blocks=kept + added, snapshots=(*others, snapshot), settings=settings)
+        return replace(start, blocks=kept + added, snapshots=(*others, snapshot), settings=settings, nodes=self._nodes)
 
     def _with_ranks(self, start: Manifest) -> Snapshot:
         """The entry with the ranks that another writer committed for the same snapshot meanwhile."""

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
+from itertools import pairwise
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,24 +13,29 @@ import pyarrow.compute as pc
 
 from metastore._analyze.coverage import DEPTHS, DamagedBlock
 from metastore._analyze.kernel.stored import width
+from metastore._analyze.nodes import Merge, identity
 from metastore._format.columns import decimal_type, serves
 from metastore._format.objects import decode, unnamed
 from metastore._format.schemas import SUMMARY
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from metastore._analyze.coverage import IndexedBlock
+    from metastore._analyze.coverage import FileKey, IndexedBlock
+    from metastore._analyze.kernel import ColumnStatistics
+    from metastore._analyze.nodes import Node, Words
     from metastore._format.columns import Column
-    from metastore._format.objects import ObjectRef
     from metastore._store import Store
     from metastore._tables.model import DataFile
 
 _ROWS_AT_ONCE = 200_000
 _FEWEST_COLUMNS = 16
+_ALL = [name for name in SUMMARY.names if name != "extra"]
+_SOME = [name for name in _ALL if not name.startswith("percentiles_")]
+_NOTHING = pa.schema([SUMMARY.field(name) for name in _ALL]).empty_table()
 
 
 @dataclass(frozen=True)
@@ -53,17 +59,57 @@ class Known:
 
     Attributes:
         column: The column.
-        rows: Rows of the `summary` schema, one for each file with statistics.
-        thetas: Sketch of each of these rows, or None.
+        rows: Rows of the `summary` schema, one for each file with statistics; percentiles may be missing.
         computed: `full` or `footer`: the deepest among the rows.
         sources: Where the rows come from, in their order.
+        reduced: What they were merged to.
+        merge: How, with the groups of files that were merged anew.
     """
 
     column: Column
     rows: pa.Table
-    thetas: tuple[bytes | None, ...]
     computed: str
-    sources: tuple[Source, ...] = ()
+    sources: tuple[Source, ...]
+    reduced: ColumnStatistics
+    merge: Merge
+
+
+@dataclass
+class _Found:
+    """Rows of one column as they are met.
+
+    Attributes:
+        column: The column.
+        computed: The deepest among the rows.
+        rows: Of each source.
+        sources: Where they come from.
+    """
+
+    column: Column
+    computed: str
+    rows: list[pa.Table] = field(default_factory=list)
+    sources: list[Source] = field(default_factory=list)
+
+    def add(self, rows: pa.Table, source: Source) -> None:
+        self.rows.append(_widened(rows, self.column) if self.is_narrow(source) else rows)
+        self.sources.append(source)
+
+    def is_narrow(self, source: Source) -> bool:
+        """Whether the rows were written under a narrower type."""
+        return source.indexed.block.columns[source.ordinal].type != self.column.type
+
+    def chosen(self, places: NDArray[np.int64]) -> list[Source]:
+        """The sources of some rows only.
+
+        Args:
+            places: The rows, ascending.
+        """
+        ends = np.cumsum([0, *(len(source.files) for source in self.sources)])
+        cuts = np.searchsorted(places, ends).tolist()
+        return [
+            replace(source, files=source.files[places[start:end] - first])
+            for source, first, (start, end) in zip(self.sources, ends.tolist(), pairwise(cuts), strict=False)
+        ]
 
 
 class Level:
@@ -72,15 +118,33 @@ class Level:
     Of several statistics of one column of one file the deepest is taken, then that of the latest block.
     """
 
-    def __init__(self, store: Store, blocks: Sequence[IndexedBlock], files: Sequence[DataFile]) -> None:
+    def __init__(
+        self,
+        store: Store,
+        blocks: Sequence[IndexedBlock],
+        files: Sequence[DataFile],
+        nodes: Mapping[bytes, Node] | None = None,
+    ) -> None:
+        """Look where statistics are; nothing is read yet.
+
+        Args:
+            store: Where the blocks are.
+            blocks: What is known.
+            files: The live files.
+            nodes: Groups of files that were merged before, by key.
+        """
         self._store = store
+        self._nodes = nodes or {}
         self._live = {(file.path, file.size): place for place, file in enumerate(files)}
+        self._ranks = np.zeros(len(files), np.int64)
+        self._ranks[[self._live[key] for key in sorted(self._live)]] = np.arange(len(self._live))
         ranked = sorted(enumerate(blocks), key=lambda item: (DEPTHS[item[1].block.computed], item[0]), reverse=True)
         self._blocks = [indexed for _, indexed in ranked if not indexed.ordinals.keys().isdisjoint(self._live)]
-        self._places = [self._live_places(indexed) for indexed in self._blocks]
+        self._places = {one.block.id: _live_places(one, self._live) for one in self._blocks}
+        self._identities = {one.block.id: _identities(one) for one in self._blocks}
 
     def columns(self, columns: Sequence[Column]) -> Iterator[Known]:
-        """Read what is known of columns, a few at a time.
+        """Read what is known of columns, a few at a time, and merge it.
 
         Args:
             columns: Leaves of the snapshot's schema.
@@ -96,69 +160,99 @@ class Level:
         for start in range(0, len(columns), step):
             yield from self._known(columns[start : start + step])
 
-    def _read(self, indexed: IndexedBlock, ref: ObjectRef) -> pa.Table:
-        try:
-            return self._store.get(ref)
-        except DamagedObject as damage:
-            raise DamagedBlock(indexed.block.id, str(damage)) from damage
-
-    def _live_places(self, indexed: IndexedBlock) -> NDArray[np.int64]:
-        places = np.full(indexed.files.num_rows, -1, np.int64)
-        for key, ordinal in indexed.ordinals.items():
-            places[ordinal] = self._live.get(key, -1)
-        return places
-
     def _known(self, columns: Sequence[Column]) -> Iterator[Known]:
-        wanted = {(column.key, column.type): column for column in columns}
+        # Where nothing was merged before, all is read at once.
+        found = self._found(columns, _SOME if self._nodes else _ALL)
+        merges = [self._merge(one) for one in found]
+        places = [np.sort(order[merge.wanted]) for order, merge in merges]
+        wanted = [one.chosen(some) for one, some in zip(found, places, strict=True)]
+        sketches = self._sketches(wanted)
+        again = self._again(found, wanted) if self._nodes else None
+        for at, (one, (order, merge)) in enumerate(zip(found, merges, strict=True)):
+            rows = pa.concat_tables(one.rows)
+            chosen = rows if again is None else again[at]
+            thetas = [
+                None if one.is_narrow(source) else theta  # sketches of a narrower type hold other hashes
+                for source, some in zip(wanted[at], sketches[at], strict=True)
+                for theta in some
+            ]
+            by_path = np.searchsorted(places[at], order[merge.wanted])
+            reduced = merge.reduced(rows, chosen.take(pa.array(by_path)), [thetas[row] for row in by_path.tolist()])
+            yield Known(one.column, rows, one.computed, tuple(one.sources), reduced, merge)
+
+    def _found(self, columns: Sequence[Column], names: Sequence[str]) -> list[_Found]:
+        """The rows of live files, each from the best block that has it."""
         by_key = {column.key: column for column in columns}
-        taken = {key: np.zeros(len(self._live), bool) for key in wanted}
-        rows: dict[tuple[str, str], list[pa.Table]] = defaultdict(list)
-        thetas: dict[tuple[str, str], list[bytes | None]] = defaultdict(list)
-        sources: dict[tuple[str, str], list[Source]] = defaultdict(list)
-        depth: dict[tuple[str, str], str] = {}
-        for indexed, places in zip(self._blocks, self._places, strict=True):
-            keys = {
-                ordinal: (column.key, by_key[column.key].type)
+        found: dict[str, _Found] = {}
+        taken = {key: np.zeros(len(self._live), bool) for key in by_key}
+        for indexed in self._blocks:
+            wanted = {
+                ordinal: by_key[column.key]
                 for ordinal, column in enumerate(indexed.block.columns)
                 if column.key in by_key and serves(column, by_key[column.key])
             }
-            sketches = self._sketches(indexed, keys) if keys else {}
-            for ordinal, found in self._summaries(indexed, keys):
-                key = keys[ordinal]
-                chosen, files = _fresh(found, places, taken[key])
-                narrow = indexed.block.columns[ordinal].type != wanted[key].type
-                rows[key].append(_widened(chosen, wanted[key]) if narrow else chosen)
-                # Sketches of a narrower type hold other hashes of the same values.
-                thetas[key].extend(None if narrow else sketches.get((ordinal, file)) for file in files.tolist())
-                sources[key].append(Source(indexed, ordinal, files))
-                depth.setdefault(key, indexed.block.computed)
-        for key, column in wanted.items():
-            table = pa.concat_tables(rows[key]) if rows[key] else SUMMARY.empty_table()
-            if table.num_rows:
-                yield Known(column, table, tuple(thetas[key]), depth[key], tuple(sources[key]))
+            for ordinal, rows in self._summaries(indexed, wanted, names):
+                column = wanted[ordinal]
+                chosen, files = _fresh(rows, self._places[indexed.block.id], taken[column.key])
+                if len(files):
+                    one = found.setdefault(column.key, _Found(column, indexed.block.computed))
+                    one.add(chosen, Source(indexed, ordinal, files))
+        return [found[key] for key in by_key if key in found]
 
-    def _summaries(self, indexed: IndexedBlock, keys: dict[int, tuple[str, str]]) -> Iterator[tuple[int, pa.Table]]:
+    def _merge(self, one: _Found) -> tuple[NDArray[np.int64], Merge]:
+        """The order of a column's rows by path, and how they are merged in it."""
+        places, words = (
+            np.concatenate([of_block[source.indexed.block.id][source.files] for source in one.sources])
+            for of_block in (self._places, self._identities)
+        )
+        order = np.argsort(self._ranks[places], kind="stable")
+        return order, Merge(one.column, words[order], self._nodes)
+
+    def _again(self, found: Sequence[_Found], wanted: Sequence[Sequence[Source]]) -> list[pa.Table]:
+        """The wanted rows of each column, with everything in them."""
+        full = [_Found(one.column, one.computed) for one in found]
+        for indexed, sources in _by_block(wanted):
+            for ordinal, rows in self._summaries(indexed, sources, _ALL):
+                at, source = sources[ordinal]
+                full[at].add(rows.filter(pa.array(np.isin(rows["file"].to_numpy(), source.files))), source)
+        return [pa.concat_tables([_NOTHING, *one.rows]) for one in full]
+
+    def _summaries(
+        self, indexed: IndexedBlock, wanted: Collection[int], names: Sequence[str]
+    ) -> Iterator[tuple[int, pa.Table]]:
+        """The rows of some columns of a block, by ordinal."""
         for ref in indexed.block.summary:
-            held = sorted(keys.keys() & set(ref.columns))
+            held = sorted(set(wanted) & set(ref.columns))
             if not held:
                 continue
-            table = self._read(indexed, ref.object)
+            try:
+                table = self._store.get(ref.object, names)
+            except DamagedObject as damage:
+                raise DamagedBlock(indexed.block.id, str(damage)) from damage
             ordinals = table.column("column").to_numpy()
             for ordinal in held:
                 start, end = np.searchsorted(ordinals, [ordinal, ordinal + 1])
                 yield ordinal, table.slice(start, end - start)
 
-    def _sketches(self, indexed: IndexedBlock, keys: dict[int, tuple[str, str]]) -> dict[tuple[int, int], bytes]:
-        """Sketches by column and file ordinal of the block."""
-        found = {}
-        for detail, files in _details(indexed.files).items():
-            table = self._detail(indexed, *detail)
-            table = table.filter(pc.is_in(table.column("column"), pa.array(sorted(keys), pa.int32())))
-            values = (table.column(name).to_pylist() for name in ("column", "file", "theta"))
-            for ordinal, inside, theta in zip(*values, strict=True):
-                if inside in files:
-                    found[ordinal, files[inside]] = theta
-        return found
+    def _sketches(self, wanted: Sequence[Sequence[Source]]) -> list[list[list[bytes | None]]]:
+        """The sketches of the files of each column's sources."""
+        found: dict[tuple[str, int, int], bytes] = {}
+        for indexed, sources in _by_block(wanted):
+            files = {file for _, source in sources.values() for file in source.files.tolist()}
+            for detail, inside in _details(indexed.files, files).items():
+                table = self._detail(indexed, *detail)
+                table = table.filter(pc.is_in(table.column("column"), pa.array(sorted(sources), pa.int32())))
+                values = (table.column(name).to_pylist() for name in ("column", "file", "theta"))
+                for ordinal, file, theta in zip(*values, strict=True):
+                    if file in inside:
+                        found[indexed.block.id, ordinal, inside[file]] = theta
+        return [
+            [
+                [found.get((source.indexed.block.id, source.ordinal, file)) for file in source.files.tolist()]
+                for source in sources
+            ]
+            for sources in wanted
+        ]
 
     def _detail(self, indexed: IndexedBlock, name: str, digest: str) -> pa.Table:
         try:
@@ -166,9 +260,36 @@ class Level:
             ref, _ = unnamed(name, data)
             if ref.sha256 != digest:
                 raise DamagedBlock(indexed.block.id, f"{name} has another digest than its block names")
-            return decode(ref, data)
+            return decode(ref, data, ["column", "file", "theta"])
         except DamagedObject as damage:
             raise DamagedBlock(indexed.block.id, str(damage)) from damage
+
+
+def _live_places(indexed: IndexedBlock, live: Mapping[FileKey, int]) -> NDArray[np.int64]:
+    places = np.full(indexed.files.num_rows, -1, np.int64)
+    for key, ordinal in indexed.ordinals.items():
+        places[ordinal] = live.get(key, -1)
+    return places
+
+
+def _identities(indexed: IndexedBlock) -> Words:
+    """What tells each file of a block, and what is known of it, from all others; sketches tell one run from another."""
+    names = ("file", "path", "size", "sketches_sha256", "sketches_file")
+    found = np.empty((indexed.files.num_rows, 2), np.uint64)
+    for file, *facts in zip(*(indexed.files.column(name).to_pylist() for name in names), strict=True):
+        found[file] = np.frombuffer(identity(indexed.block.computed, *facts), np.uint64)
+    return found
+
+
+def _by_block(wanted: Sequence[Sequence[Source]]) -> list[tuple[IndexedBlock, dict[int, tuple[int, Source]]]]:
+    """The sources with files of each block: by ordinal, with the place of their column in what is wanted."""
+    blocks: dict[str, tuple[IndexedBlock, dict[int, tuple[int, Source]]]] = {}
+    for at, sources in enumerate(wanted):
+        for source in sources:
+            if len(source.files):
+                block = blocks.setdefault(source.indexed.block.id, (source.indexed, {}))
+                block[1][source.ordinal] = (at, source)
+    return list(blocks.values())
 
 
 def _fresh(rows: pa.Table, places: NDArray[np.int64], taken: NDArray[np.bool_]) -> tuple[pa.Table, NDArray[np.int64]]:
@@ -192,12 +313,12 @@ def _widened(rows: pa.Table, column: Column) -> pa.Table:
     return rows
 
 
-def _details(files: pa.Table) -> dict[tuple[str, str], dict[int, int]]:
-    """Sketch objects (name, digest) of a block, each with its file ordinals and those of the block."""
+def _details(files: pa.Table, wanted: Collection[int]) -> dict[tuple[str, str], dict[int, int]]:
+    """Sketch objects (name, digest) of some files of a block, each with its file ordinals and those of the block."""
     names = ("file", "sketches_name", "sketches_sha256", "sketches_file")
     values = (files.column(name).to_pylist() for name in names)
     found: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
     for ordinal, name, digest, inside in zip(*values, strict=True):
-        if name is not None:
+        if name is not None and ordinal in wanted:
             found[name, digest][inside] = ordinal
     return found

@@ -268,12 +268,20 @@ class _Run:
     def _commit(self, base: set[str], new: Sequence[Block], manifest: Manifest | None) -> bool:
         dropped = (self._damaged - self._left_damaged) | self._coverage.redundant()
         try:
-            level = write_level(self._store, self._facts, self._coverage, self._options, self._statistics, self._jobs)
+            level = write_level(
+                self._store,
+                self._facts,
+                self._coverage,
+                self._options,
+                self._statistics,
+                self._jobs,
+                manifest.nodes if manifest else (),
+            )
         except JOB_FAILURES as failure:
             raise AnalyzeFailed(self._facts.name, cause_of(failure)) from failure
         self._failed |= level.failed
         snapshot = replace(level.snapshot, ranks=self._ranking.of(manifest))
-        change = Change(self._identity, tuple(new), frozenset(dropped), snapshot, self._settings)
+        change = Change(self._identity, tuple(new), frozenset(dropped), snapshot, self._settings, level.nodes)
         self._store.commit(self._identity, change, keep=self._keep, over=self._over)
         self._level_objects += level.objects
         self._committed = True

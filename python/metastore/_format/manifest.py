@@ -139,7 +139,8 @@ class Snapshot:
 class Manifest:
     """All that is known about one table; `docs/format.md` explains the fields.
 
-    A change makes a new one with `dataclasses.replace`; the store numbers and signs it at commit.
+    A change makes a new one with `dataclasses.replace`; the store numbers and signs it at commit. `nodes` are the
+    objects with partial merges of the newest table level.
     """
 
     table: TableIdentity
@@ -152,7 +153,7 @@ class Manifest:
     written_at: str = ""
     writer: str = ""
     requires: tuple[str, ...] = ()
-    nodes: tuple[Any, ...] = ()
+    nodes: tuple[ObjectRef, ...] = ()
     digest: str = field(default="", compare=False)
     """What its last line says, in hex: the next manifest's `previous`. Set by `from_bytes`."""
 
@@ -171,7 +172,7 @@ class Manifest:
             "settings": self.settings,
             "blocks": [_block_to_json(b, schemas.setdefault(b.columns, len(schemas))) for b in self.blocks],
             "snapshots": [_snapshot_to_json(s, schemas.setdefault(s.columns, len(schemas))) for s in self.snapshots],
-            "nodes": list(self.nodes),
+            "nodes": [ref.to_json() for ref in self.nodes],
             "schemas": [[column.to_json() for column in columns] for columns in schemas],
         }
         line = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode() + b"\n"
@@ -290,7 +291,7 @@ def _from_json(body: dict[str, Any]) -> Manifest:
         written_at=_typed(body["written_at"], str),
         writer=_typed(body["writer"], str),
         requires=tuple(body.get("requires", [])),
-        nodes=tuple(body.get("nodes", [])),
+        nodes=tuple(ObjectRef.from_json(ref) for ref in _typed(body.get("nodes", []), list)),
     )
 
 

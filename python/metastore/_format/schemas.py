@@ -138,6 +138,14 @@ TABLE_RANKS = pa.schema(
     ]
 )
 
+TABLE_NODES = pa.schema(
+    [
+        _required("node", pa.binary()),
+        *(field for field in _STATISTICS if field.name != "extra"),
+        pa.field("theta", pa.binary()),
+    ]
+)
+
 SCHEMAS: dict[str, pa.Schema] = {
     "files": FILES,
     "summary": SUMMARY,
@@ -150,5 +158,6 @@ SCHEMAS: dict[str, pa.Schema] = {
     "table-frequencies": TABLE_FREQUENCIES,
     "table-histograms": TABLE_HISTOGRAMS,
     "table-ranks": TABLE_RANKS,
+    "table-nodes": TABLE_NODES,
 }
 """Schema by kind of object; the kind is the part of an object's name before its uuid."""

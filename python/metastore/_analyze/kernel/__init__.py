@@ -5,7 +5,7 @@ from metastore._analyze.kernel.detail import DETAIL, Detail
 from metastore._analyze.kernel.errors import CannotRead
 from metastore._analyze.kernel.footer import analyze_footer
 from metastore._analyze.kernel.leaves import FileColumn
-from metastore._analyze.kernel.merge import reduce_column
+from metastore._analyze.kernel.merge import distinct_of, reduce_column
 from metastore._analyze.kernel.own import Shipped, of_constant, unpacked, with_own
 from metastore._analyze.kernel.read import FileStatistics, analyze_parquet, read_values
 from metastore._analyze.kernel.statistics import (
@@ -29,6 +29,7 @@ __all__ = [
     "analyze_footer",
     "analyze_parquet",
     "constant",
+    "distinct_of",
     "of_constant",
     "read_values",
     "reduce_column",

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from metastore._analyze.kernel import points, stored
 from metastore._analyze.kernel.parts import added, order_key, pooled
 from metastore._analyze.kernel.statistics import ColumnStatistics
-from metastore._analyze.kernel.text import Texts
 from metastore._analyze.kernel.theta import EMPTY, Theta, union
 
 if TYPE_CHECKING:
@@ -22,8 +21,8 @@ if TYPE_CHECKING:
 
     from metastore._format.columns import Column
 
-_MOST_POINTS = 500_000
-_THINNING = (1, 2, 4, 5, 10, 20, 25, 50)
+
+_ROUNDING = 1 + 1e-9
 
 
 def reduce_column(column: Column, rows: pa.Table, thetas: Sequence[bytes | None]) -> ColumnStatistics:
@@ -69,6 +68,19 @@ def reduce_column(column: Column, rows: pa.Table, thetas: Sequence[bytes | None]
     )
 
 
+def distinct_of(column: Column, rows: pa.Table, theta: bytes | None) -> dict[str, Any]:
+    """The number of distinct values, and its error: exact when no sketch estimates, or the files lie apart.
+
+    Args:
+        column: The column.
+        rows: Rows of the schema `summary`, one for each data file; other columns may be absent.
+        theta: The sketch of all files, or None.
+    """
+    if column.encoding is None:
+        return {}
+    return _Files(column, rows).distinct(None if theta is None else Theta.from_bytes(theta))
+
+
 class _Files:
     """The rows of a column's files as numpy arrays."""
 
@@ -101,18 +113,17 @@ class _Files:
         return found
 
     def distinct(self, theta: Theta | None) -> dict[str, Any]:
-        counts, errors = self._of_holding("distinct"), self._of_holding("distinct_error")
+        counts, errors = self._longs("distinct"), self._held_errors()
         nans = self._known("nans")
-        with_nan = 0 if nans is None else int((nans > 0).sum())
-        if nans is not None and None not in counts and (len(counts) <= 1 or self._are_apart()):
-            alone = sum(counts) - int((nans[self._holding] > 0).sum()) + (with_nan > 0)
-            spread = float(np.linalg.norm([c * (e or 0.0) for c, e in zip(counts, errors, strict=True)]))
+        if nans is not None and counts is not None and (len(counts) <= 1 or self._are_apart()):
+            alone = int(counts.sum()) - int((nans[self._holding] > 0).sum()) + bool((nans > 0).any())
+            spread = float(np.linalg.norm(counts * errors))
             return {"distinct": alone, "distinct_error": spread / alone if spread else 0.0}
         if theta is None:
             return {}
         estimate = theta.estimate
-        if not theta.is_exact and None not in counts and not any(errors):
-            estimate = min(max(estimate, *counts), sum(counts))
+        if not theta.is_exact and counts is not None and not errors.any():
+            estimate = min(max(estimate, int(counts.max())), int(counts.sum()))
         return {"distinct": round(estimate), "distinct_error": theta.error}
 
     def moments(self) -> dict[str, Any]:
@@ -127,11 +138,11 @@ class _Files:
         return {**found, "sum": added(total.tolist()), "mean": mean, "m2": m2}
 
     def lengths(self) -> dict[str, Any]:
-        averages, longest = self._doubles("avg_len"), self._of_holding("max_len")
-        if self._numbers is None or averages is None or not longest or None in longest:
+        averages, longest = self._doubles("avg_len"), self._longs("max_len")
+        if self._numbers is None or averages is None or longest is None or not len(longest):
             return {}
         numbers = self._numbers[self._holding]
-        return {"avg_len": float(np.sum(averages * numbers) / numbers.sum()), "max_len": max(longest)}
+        return {"avg_len": float(np.sum(averages * numbers) / numbers.sum()), "max_len": int(longest.max())}
 
     def percentiles(self) -> list[Any] | None:
         name = f"percentiles_{self._column.encoding}"
@@ -142,54 +153,33 @@ class _Files:
             return None
         if len(lists) == 1:
             return list(lists[0].as_py())
-        thin = next((n for n in _THINNING if 101 // n * len(lists) <= _MOST_POINTS), _THINNING[-1])
-        return self._merged(lists.flatten(), thin)
+        return self._merged(lists.flatten())
 
-    def _merged(self, flat: pa.Array, thin: int) -> list[Any]:
+    def _merged(self, flat: pa.Array) -> list[Any]:
         numbers = self._numbers[self._holding] if self._numbers is not None else np.empty(0, np.int64)
-        if thin > 1:
-            return self._sampled(flat, thin, numbers)
         if self._column.encoding == "binary" and not stored.is_wide(self._column):
             values = flat.to_pylist()
             rows = [values[at : at + 101] for at in range(0, len(values), 101)]
             return list(points.merged_texts(rows, numbers, points.PERCENT))
         raw = flat.to_pylist() if stored.is_wide(self._column) else flat.to_numpy()
         matrix = stored.as_numbers(raw, self._column).reshape(-1, 101)
-        return [stored.stored(v, self._column) for v in points.merged_numbers(matrix, numbers, points.PERCENT)]
-
-    def _sampled(self, flat: pa.Array, thin: int, numbers: NDArray[np.int64]) -> list[Any]:
-        """The percentiles from some points of each of many files: of each file others, so that no step shows."""
-        files, steps = len(numbers), points.PERCENT // thin
-        shift = (np.arange(files) % thin + np.arange(files) // thin % 2)[:, None]
-        chosen = flat.take(pa.array((np.arange(files)[:, None] * 101 + np.arange(steps) * thin + shift).reshape(-1)))
-        found = self._at_percents(chosen, np.repeat(numbers, steps))
-        ends = [flat.take(pa.array(np.arange(files) * 101 + place)).to_pylist() for place in (0, 100)]
-        key = order_key(self._column)
-        return [min(ends[0], key=key), *found[1:-1], max(ends[1], key=key)]
-
-    def _at_percents(self, flat: pa.Array, weights: NDArray[np.int64]) -> list[Any]:
-        ranks = points.ranks(int(weights.sum()), points.PERCENT)
-        if self._column.encoding == "binary" and not stored.is_wide(self._column):
-            texts = Texts(flat.cast(pa.large_binary()))
-            order = texts.order()
-            rows = order[np.searchsorted(np.cumsum(weights[order]), ranks, side="left")]
-            return [texts.value(row) for row in rows.tolist()]
-        raw = flat.to_pylist() if stored.is_wide(self._column) else flat.to_numpy()
-        values = stored.as_numbers(raw, self._column)
-        order = np.argsort(values, kind="stable")
-        return [
-            stored.stored(value, self._column)
-            for value in values[order][np.searchsorted(np.cumsum(weights[order]), ranks, side="left")]
-        ]
+        merged = points.merged_numbers(matrix, numbers, points.PERCENT)
+        return [stored.stored(v, self._column) for v in merged] if stored.is_wide(self._column) else merged.tolist()
 
     def _are_apart(self) -> bool:
         """Whether no value can lie in two files."""
-        key = order_key(self._column)
-        los, his = self._values("lo"), self._values("hi")
-        if None in los or None in his:
+        ends = [f"{name}_{self._column.encoding}" for name in ("lo", "hi")]
+        if not set(ends) <= set(self._table.column_names) or any(self._held.column(end).null_count for end in ends):
             return False
-        ranges = sorted((key(lo), key(hi)) for lo, hi in zip(los, his, strict=True))
-        return all(hi < lo for (_, hi), (lo, _) in itertools.pairwise(ranges))
+        los, his = map(self._held.column, ends)
+        if self._column.encoding != "binary":
+            return _are_numbers_apart(los.to_numpy(), his.to_numpy())
+        if stored.is_wide(self._column):
+            key = order_key(self._column)
+            ranges = sorted((key(lo), key(hi)) for lo, hi in zip(los.to_pylist(), his.to_pylist(), strict=True))
+            return all(hi < lo for (_, hi), (lo, _) in itertools.pairwise(ranges))
+        order = pc.sort_indices(los)
+        return bool(pc.all(pc.less(his.take(order).slice(0, len(order) - 1), los.take(order).slice(1))).as_py())
 
     def _values(self, name: str) -> list[Any]:
         return self._of_holding(f"{name}_{self._column.encoding}")
@@ -198,6 +188,16 @@ class _Files:
         if name not in self._table.column_names:
             return [None] * int(self._holding.sum())
         return list(self._held.column(name).to_pylist())
+
+    def _longs(self, name: str) -> NDArray[np.int64] | None:
+        if name not in self._table.column_names or self._held.column(name).null_count:
+            return None
+        return np.asarray(self._held.column(name).to_numpy(), dtype=np.int64)
+
+    def _held_errors(self) -> NDArray[np.float64]:
+        if "distinct_error" not in self._table.column_names:
+            return np.zeros(self._held.num_rows)
+        return np.asarray(self._held.column("distinct_error").fill_null(0.0).to_numpy(), dtype=np.float64)
 
     def _known(self, name: str) -> NDArray[np.int64] | None:
         if name not in self._table.column_names or self._table.column(name).null_count:
@@ -209,6 +209,15 @@ class _Files:
             return None
         values = self._held.column(name)
         return None if values.null_count else np.asarray(values.to_numpy(), dtype=np.float64)
+
+
+def _are_numbers_apart(los: NDArray[Any], his: NDArray[Any]) -> bool:
+    with np.errstate(over="ignore", invalid="ignore"):  # of infinities
+        widths = (his.astype(np.float64) - los).sum()
+        if widths > (float(his.max()) - float(los.min())) * _ROUNDING:
+            return False
+    order = np.argsort(los, kind="stable")
+    return bool((his[order][:-1] < los[order][1:]).all())
 
 
 def _union(thetas: Sequence[bytes | None]) -> Theta | None:

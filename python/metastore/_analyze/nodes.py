@@ -1,0 +1,202 @@
+"""Partial merges: the statistics of groups of data files, found again by what they merge.
+
+The data files of a column are grouped as they follow each other by path, about `FAN_OUT` to a group, groups to larger
+ones, and so on. A hash of each file alone decides whether a group ends with it. So the groups follow from the set of
+files, in whatever order these came: a file that comes or goes changes the groups that it is in, one a level, and
+merging what changed gives the same numbers as merging from scratch.
+"""
+
+from __future__ import annotations
+
+import hashlib
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from metastore._analyze.kernel import distinct_of, reduce_column, summary_table
+from metastore._format.schemas import TABLE_NODES
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from metastore._analyze.kernel import ColumnStatistics
+    from metastore._format.columns import Column
+
+    Longs = NDArray[np.int64]
+    Words = NDArray[np.uint64]
+
+STATISTICS = [name for name in TABLE_NODES.names if name not in ("node", "theta")]
+FAN_OUT = 64
+"""So many files, or groups of them, make a group on average."""
+
+
+@dataclass(frozen=True)
+class Node:
+    """What a group of data files was merged to.
+
+    Attributes:
+        row: A row with the fields of `STATISTICS`.
+        theta: The sketch.
+    """
+
+    row: pa.Table
+    theta: bytes | None
+
+
+def identity(*facts: object) -> bytes:
+    """Sixteen bytes that tell a data file and what is known of it from all others.
+
+    Example:
+        >>> len(identity("/w/t/a.parquet", 1234, "full"))
+        16
+    """
+    return hashlib.blake2b(repr(facts).encode(), digest_size=16).digest()
+
+
+def levels_of(words: Words) -> list[Longs]:
+    """Group files, groups of files, and so on, until few are left.
+
+    Args:
+        words: A hash of each file, in order.
+
+    Returns:
+        From the lowest level up, where each group ends among what is below.
+
+    Example:
+        >>> [len(ends) for ends in levels_of(np.arange(1, 4097, dtype=np.uint64))]
+        [64]
+    """
+    found = []
+    while len(words) > FAN_OUT:
+        last = words % np.uint64(FAN_OUT) == 0
+        last[-1] = True
+        ends = np.flatnonzero(last) + 1
+        if len(ends) == len(words):
+            break
+        found.append(ends)
+        words = words[ends - 1] // np.uint64(FAN_OUT)
+    return found
+
+
+class Groups:
+    """The groups of a column's data files, each with a key that says what it merges."""
+
+    def __init__(self, column: Column, identities: Words) -> None:
+        """Group files.
+
+        Args:
+            column: The column.
+            identities: Of each file, in order, its `identity` as two numbers.
+        """
+        self._column = identity(column.key, column.type)
+        self._ends = levels_of(identities[:, 0])
+        self._sums = [identities]
+        for ends in self._ends:
+            starts = np.concatenate([[0], ends[:-1]])
+            self._sums.append(np.add.reduceat(self._sums[-1], starts, axis=0))
+
+    @property
+    def top(self) -> int:
+        """The uppermost level; 0 is that of files."""
+        return len(self._ends)
+
+    def number(self, level: int) -> int:
+        """How many groups a level has."""
+        return len(self._sums[level])
+
+    def members(self, level: int, group: int) -> range:
+        """What a group has of the level below."""
+        ends = self._ends[level - 1]
+        return range(int(ends[group - 1]) if group else 0, int(ends[group]))
+
+    def key(self, level: int, group: int) -> bytes:
+        """What says which files a group merges, of which column, and how."""
+        sums = self._sums[level][group].tobytes()
+        return hashlib.blake2b(sums + bytes([level]) + self._column, digest_size=16).digest()
+
+    def keys(self) -> Iterator[bytes]:
+        """The keys of all groups, the uppermost first."""
+        for level in range(self.top, 0, -1):
+            yield from (self.key(level, group) for group in range(self.number(level)))
+
+
+class Merge:
+    """The reduction of a column: which groups are known, which files have to be merged again.
+
+    Example:
+        >>> from metastore._analyze.kernel import constant
+        >>> from metastore._format.columns import Column
+        >>> column = Column("1", ("x",), "int", "long")
+        >>> files = [constant(column, i, 10) for i in range(200)]
+        >>> rows, thetas = summary_table((0, i, one) for i, one in enumerate(files)), [one.theta for one in files]
+        >>> words = np.random.default_rng(1).integers(0, 1 << 63, (200, 2), dtype=np.uint64)
+        >>> merge = Merge(column, words, {})
+        >>> found = merge.reduced(rows, rows, thetas)
+        >>> (found.rows, found.lo, found.hi), len(Merge(column, words, merge.made).wanted)
+        ((2000, 0, 199), 0)
+    """
+
+    def __init__(self, column: Column, identities: Words, known: Mapping[bytes, Node]) -> None:
+        """Look for what is known.
+
+        Args:
+            column: The column.
+            identities: Of each of its data files, in order, its `identity` as two numbers.
+            known: Groups that were merged before, by key.
+        """
+        self.column = column
+        self.groups = Groups(column, identities)
+        self.made: dict[bytes, Node] = {}
+        self._known = known
+        self._wanted = sorted(self._missing(self.groups.top, range(self.groups.number(self.groups.top))))
+
+    @property
+    def wanted(self) -> Longs:
+        """The places of the files of which rows and sketches are needed, ascending."""
+        return np.array(self._wanted, np.int64)
+
+    def reduced(self, every: pa.Table, rows: pa.Table, thetas: Sequence[bytes | None]) -> ColumnStatistics:
+        """Merge what is not known, and all of it to the statistics of the table.
+
+        Args:
+            every: A row of the schema `summary` for each file, in order; percentiles may be missing.
+            rows: The rows of the wanted files, with percentiles.
+            thetas: The sketch of each of these.
+        """
+        place = {file: at for at, file in enumerate(self._wanted)}
+        found = self._merged(self.groups.top, range(self.groups.number(self.groups.top)), (place, rows, thetas))
+        if not self.groups.top:
+            return found
+        # Whether files lie apart shows between files alone.
+        return replace(found, **distinct_of(self.column, every, found.theta))
+
+    def _missing(self, level: int, groups: range) -> Iterator[int]:
+        if not level:
+            yield from groups
+            return
+        for group in groups:
+            if self.groups.key(level, group) not in self._known:
+                yield from self._missing(level - 1, self.groups.members(level, group))
+
+    def _merged(
+        self, level: int, groups: range, files: tuple[Mapping[int, int], pa.Table, Sequence[bytes | None]]
+    ) -> ColumnStatistics:
+        place, rows, thetas = files
+        if not level:
+            at = place[groups.start] if groups else 0
+            return reduce_column(self.column, rows.slice(at, len(groups)), thetas[at : at + len(groups)])
+        nodes = [self._node(level, group, files) for group in groups]
+        return reduce_column(self.column, pa.concat_tables([one.row for one in nodes]), [one.theta for one in nodes])
+
+    def _node(self, level: int, group: int, files: tuple[Mapping[int, int], pa.Table, Sequence[bytes | None]]) -> Node:
+        key = self.groups.key(level, group)
+        known = self._known.get(key)
+        if known is not None:
+            return known
+        found = self._merged(level - 1, self.groups.members(level, group), files)
+        self.made[key] = Node(summary_table([(0, 0, found)]).select(STATISTICS), found.theta)
+        return self.made[key]

@@ -1,0 +1,207 @@
+"""Table level by partial merges: what is merged of what changed is what merging from scratch gives."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kernel.samples import column
+from metastore._analyze import stored_nodes
+from metastore._analyze.blocks import Content, write_block
+from metastore._analyze.commit import Change, write_level
+from metastore._analyze.coverage import Coverage, index
+from metastore._analyze.details import frequencies_table, histograms_table
+from metastore._analyze.kernel import ColumnKernel, reduce_column, sketches_table, summary_table
+from metastore._analyze.level import Level
+from metastore._analyze.nodes import FAN_OUT, Merge, identity, levels_of
+from metastore._analyze.table.written import Options
+from metastore._store import Store
+from metastore._tables.model import DataFile, TableFacts
+from table.made import IDENTITY
+
+ROWS = 40
+ACTIONS = ("append", "delete", "overwrite", "compact")
+COLUMNS = (column("bigint", "n", "1"), column("string", "t", "2"), column("double", "d", "3"))
+
+
+class Table:
+    """Data files that come and go, and what ANALYZE makes of them."""
+
+    def __init__(self, folder, seed):
+        self.store = Store.open(str(folder), writable=True)
+        self.random = np.random.default_rng(seed)
+        self.files, self.snapshots = [], 0
+        self.pool = [self._statistics() for _ in range(30)]
+
+    def append(self, count):
+        """Add data files; give the blocks that tasks of 50 files would write."""
+        folder = f"/w/t/data/{self.random.integers(1 << 40):x}"
+        paths = [f"{folder}/{i:05}.parquet" for i in range(count)]
+        new = [DataFile(path, 1 << 20, ROWS, "parquet") for path in paths]
+        self.files += new
+        return [self.block(new[start : start + 50]) for start in range(0, count, 50)]
+
+    def delete(self, count):
+        for _ in range(count):
+            del self.files[self.random.integers(len(self.files))]
+
+    def block(self, files):
+        statistics = [
+            (place, file, one)
+            for file, drawn in enumerate(self.random.integers(len(self.pool), size=len(files)))
+            for place, one in enumerate(self.pool[drawn])
+        ]
+        tables = (summary_table, sketches_table, frequencies_table, histograms_table)
+        content = Content("full", COLUMNS, tuple(files), *(made(statistics) for made in tables))
+        return write_block(self.store.put, content, IDENTITY, {})
+
+    def _statistics(self):
+        numbers = self.random.integers(0, 100_000, ROWS)
+        arrays = (
+            pa.array(numbers, pa.int64(), mask=numbers % 7 == 0),
+            pa.array([f"t{n % 500:03}" for n in numbers]),
+            pa.array(np.where(numbers % 11 == 0, np.nan, numbers / 3)),
+        )
+        found = []
+        for of, array in zip(COLUMNS, arrays, strict=True):
+            kernel = ColumnKernel(of)
+            kernel.add(array)
+            found.append(kernel.finish(ROWS))
+        return found
+
+    def analyze(self, blocks=(), *, nodes=None):
+        """Make the table level, with the partial merges that are committed or with others."""
+        manifest = self.store.read()
+        base = manifest.blocks if manifest else ()
+        location = IDENTITY.location
+        facts = TableFacts(
+            *("iceberg", IDENTITY.uuid, location, location, "db.t", "db.t", str(self.snapshots), COLUMNS),
+            *(tuple(self.files), {}, True, True, "db.t"),
+        )
+        coverage = Coverage(index(self.store, [*base, *blocks]), facts.files)
+        known = (manifest.nodes if manifest else ()) if nodes is None else nodes
+        level = write_level(self.store, facts, coverage, Options(), nodes=known)
+        return facts, coverage, level
+
+    def commit(self, blocks=()):
+        self.snapshots += 1
+        level = self.analyze(blocks)[2]
+        change = Change(IDENTITY, tuple(blocks), frozenset(), level.snapshot, {}, level.nodes)
+        self.store.commit(IDENTITY, change)
+        return level
+
+
+def rows_of(table, level):
+    found = table.store.get(level.snapshot.summary).to_pylist()
+    thetas = table.store.get(level.snapshot.sketches)["theta"].to_pylist()
+    return found, thetas
+
+
+def test_whatever_comes_and_goes_is_as_from_scratch(tmp_path):
+    table = Table(tmp_path, 7)
+    table.commit(table.append(300))
+    for step in range(8):
+        action = ACTIONS[step % len(ACTIONS)]
+        blocks = table.append(3 if action == "compact" else 20) if action != "delete" else []
+        if action != "append":
+            table.delete(80 if action == "compact" else int(table.random.integers(1, 30)))
+        changed = table.commit(blocks)
+        _, _, scratch = table.analyze(nodes=())
+        assert rows_of(table, changed) == rows_of(table, scratch), step
+        assert bool(changed.nodes) == (len(table.files) > FAN_OUT), step
+
+
+def test_only_what_changed_is_read_and_merged(tmp_path, monkeypatch):
+    table = Table(tmp_path, 3)
+    table.commit(table.append(600))
+    before, names = table.store.read().nodes, []
+    raw = Store.raw
+    monkeypatch.setattr(Store, "raw", lambda self, name, *rest: names.append(name) or raw(self, name, *rest))
+    level = table.commit(table.append(1))
+    assert 0 < sum(name.startswith("sketches-") for name in names) <= 6  # of 13 tasks, those of one group's files
+    new = [ref.rows for ref in level.nodes if ref not in before]
+    assert 0 < sum(new) <= 2 * len(COLUMNS)
+
+
+def test_few_files_need_no_nodes(tmp_path):
+    table = Table(tmp_path, 4)
+    assert table.commit(table.append(FAN_OUT)).nodes == ()
+    assert table.commit(table.append(1)).nodes
+
+
+def test_nodes_that_are_damaged_or_gone_are_made_again(tmp_path):
+    table = Table(tmp_path, 5)
+    table.commit(table.append(200))
+    (ref,) = table.store.read().nodes
+    path = tmp_path / "objects" / ref.name
+    whole = path.read_bytes()
+    _, _, scratch = table.analyze(nodes=())
+    for damaged in (whole[: ref.length // 2], whole[:9] + bytes(2000) + whole[2009:], None):
+        path.unlink() if damaged is None else path.write_bytes(damaged)
+        _, _, again = table.analyze()
+        assert rows_of(table, again) == rows_of(table, scratch)
+        assert ref not in again.nodes
+
+
+def test_objects_of_which_little_is_left_are_written_anew(tmp_path, monkeypatch):
+    monkeypatch.setattr(stored_nodes, "_MOST_OBJECTS", 3)
+    table = Table(tmp_path, 6)
+    table.commit(table.append(120))
+    for _ in range(8):
+        table.delete(20)
+        level = table.commit(table.append(20))
+        assert len(level.nodes) <= 4
+    _, _, scratch = table.analyze(nodes=())
+    assert sum(ref.rows for ref in level.nodes) <= 2 * sum(ref.rows for ref in scratch.nodes)
+
+
+@pytest.mark.parametrize("count", [0, 1, 64, 65, 5000])
+def test_groups_cover_all_in_order_and_change_little(count):
+    random = np.random.default_rng(count)
+    words = random.integers(0, 1 << 63, count, dtype=np.uint64)
+    levels = levels_of(words)
+    below = count
+    for ends in levels:
+        assert ends[-1] == below
+        assert (np.diff(ends) > 0).all()
+        below = len(ends)
+    assert below <= FAN_OUT
+    if levels:
+        more = levels_of(np.insert(words, 17, np.uint64(12345)))
+        assert len(set(levels[0].tolist()) ^ {end - (end > 17) for end in more[0].tolist()}) <= 2
+
+
+def test_percentiles_stay_near_in_rank():
+    of, random, values, found = COLUMNS[0], np.random.default_rng(3), [], []
+    for i in range(5 * FAN_OUT):
+        numbers = np.sort((random.pareto(1.5, 500) * 1000 + i).astype(np.int64))
+        kernel = ColumnKernel(of)
+        kernel.add(pa.array(numbers))
+        found.append(kernel.finish(500))
+        values.append(numbers)
+    rows = summary_table((0, i, one) for i, one in enumerate(found))
+    thetas = [one.theta for one in found]
+    words = np.stack([np.frombuffer(identity(i), np.uint64) for i in range(len(found))])
+    merged = Merge(of, words, {}).reduced(rows, rows, thetas)
+    ordered = np.sort(np.concatenate(values))
+    for percent, value in enumerate(merged.percentiles):
+        low, high = np.searchsorted(ordered, [value, value + 1]) / len(ordered) * 100
+        assert low - 1 <= percent <= high + 1, (percent, low, high)
+    at_once = reduce_column(of, rows, thetas)
+    for name in ("rows", "nulls", "lo", "hi", "sum_exact", "max_len", "theta", "distinct"):
+        assert getattr(merged, name) == getattr(at_once, name), name
+    for name in ("sum", "mean", "m2", "avg_len"):
+        assert getattr(merged, name) == pytest.approx(getattr(at_once, name)), name
+
+
+def test_files_that_were_analyzed_again_are_merged_again(tmp_path):
+    table = Table(tmp_path, 8)
+    table.commit(table.append(100))
+    facts, coverage, _ = table.analyze()
+    first = next(Level(table.store, coverage.blocks, facts.files).columns(COLUMNS))
+    same = next(Level(table.store, coverage.blocks, facts.files, first.merge.made).columns(COLUMNS))
+    assert not same.merge.made
+    blocks = [*(one.block for one in coverage.blocks), table.block(table.files[:50])]
+    again = next(Level(table.store, index(table.store, blocks), facts.files, first.merge.made).columns(COLUMNS))
+    assert again.merge.made
