@@ -98,16 +98,16 @@ def heads_first(rows: pa.Table) -> tuple[pa.Table, int]:
 
 
 def _merged(rows: pa.Table, name: str, wide: Collection[int]) -> pa.Table:
-    rows = rows.filter(pc.is_valid(rows[name])).combine_chunks()
+    rows = rows.select(["column", name, "frequency", "listed"])
+    if rows[name].null_count:
+        rows = rows.filter(pc.is_valid(rows[name]))
     if not rows.num_rows:
         return LISTED.empty_table()
+    rows = rows.combine_chunks()
     columns = rows["column"].to_numpy()
     values = rows[name].combine_chunks() if isinstance(rows[name], pa.ChunkedArray) else rows[name]
     keys, ranks = _keys(values)
-    alone = bool((columns == columns[0]).all())
-    order = np.argsort(keys) if alone else np.lexsort((keys, columns))
-    changed = (keys[order][1:] != keys[order][:-1]) | (columns[order][1:] != columns[order][:-1])
-    starts = np.flatnonzero(np.concatenate([[True], changed]))
+    order, starts = _grouped(columns, keys)
     frequencies, listed = (np.add.reduceat(rows[one].to_numpy()[order], starts) for one in ("frequency", "listed"))
     first = order[starts]
     columns, by_value = columns[first], ranks[first]
@@ -117,7 +117,8 @@ def _merged(rows: pa.Table, name: str, wide: Collection[int]) -> pa.Table:
         by_value = np.where(negative, by_value - len(values) - 1, by_value)
         final = np.lexsort((by_value, -frequencies, columns))
     else:  # they are in the order of their values, and both sorts are stable
-        final = np.argsort(-frequencies, kind="stable") if alone else np.lexsort((-frequencies, columns))
+        final = _stable(-frequencies)
+        final = final[_stable(columns[final])]
     filled = {
         "column": pa.array(columns[final], pa.int32()),
         name: values.take(pa.array(first[final])),
@@ -126,6 +127,28 @@ def _merged(rows: pa.Table, name: str, wide: Collection[int]) -> pa.Table:
     }
     size = len(final)
     return pa.table([filled.get(one.name, pa.nulls(size, one.type)) for one in LISTED], schema=LISTED)
+
+
+def _grouped(columns: Longs, keys: Longs) -> tuple[Longs, Longs]:
+    """The order by column and key, and where in it each new pair of them begins."""
+    order = _stable(columns)
+    firsts = starts_of(columns[order])
+    keys = keys[order]
+    is_new = np.ones(len(keys), np.bool_)
+    for start, end in zip(firsts.tolist(), [*firsts[1:].tolist(), len(keys)], strict=True):
+        by_key = np.argsort(keys[start:end])
+        order[start:end] = order[start:end][by_key]
+        ordered = keys[start:end][by_key]
+        np.not_equal(ordered[1:], ordered[:-1], out=is_new[start + 1 : end])
+    return order, np.flatnonzero(is_new)
+
+
+def _stable(numbers: Longs) -> Longs:
+    """The stable order of numbers; those of a small range are sorted by radix."""
+    least = int(numbers.min())
+    if int(numbers.max()) - least < 1 << 16:
+        return np.argsort((numbers - least).astype(np.uint16), kind="stable")
+    return np.argsort(numbers, kind="stable")
 
 
 def _keys(values: pa.Array) -> tuple[Longs, Longs]:
