@@ -14,7 +14,8 @@ from metastore._analyze.kernel import points, stored
 from metastore._analyze.kernel.frequencies import DUPLICATES, TOP, Frequencies, kept, listed, merged
 from metastore._analyze.kernel.histograms import EQUI_HEIGHT, Histogram, ends, equal_heights
 from metastore._analyze.kernel.runs import moments
-from metastore._analyze.kernel.text import Repeats, Texts, repeats_of, select
+from metastore._analyze.kernel.selection import select
+from metastore._analyze.kernel.text import Repeats, Texts, repeats_of
 from metastore._analyze.kernel.theta import Theta, ThetaBuilder, union
 from metastore._format.columns import decimal_type
 from metastore._format.values import CUT_BYTES

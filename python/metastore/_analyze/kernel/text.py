@@ -21,8 +21,11 @@ if TYPE_CHECKING:
     Flags = NDArray[np.bool_]
 
 LONGEST_LISTED = 1_024
-_LEFT_BITS = 3
-_SLOT_BITS, _FEW_SLOT_BITS = 22, 16
+LEFT_BITS = 3
+LEFT = np.uint64((1 << LEFT_BITS) - 1)
+"""The bits of a key that say how many of its bytes the value has; fewer than count where it ends."""
+
+_SLOT_BITS = 22
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
@@ -85,16 +88,27 @@ class Texts:
             depth: How many bytes the rows of a group have in common, or all that they have.
         """
         last = int(groups.max())
-        step = min((64 - _LEFT_BITS - last.bit_length()) // 8, WORD - 1)
-        keys = self._keys(rows, depth, step)
-        if last:
-            keys |= groups.astype(np.uint64) << np.uint64(8 * step + _LEFT_BITS)
+        step = step_for(last)
+        keys = self.keys(rows, groups, depth, step) if last else self._keys(rows, depth, step)
         if not (keys[1:] >= keys[:-1]).all():
             order = np.argsort(keys)
             rows, keys = rows[order], keys[order]
         is_new = np.ones(len(rows), np.bool_)
         np.not_equal(keys[1:], keys[:-1], out=is_new[1:])
-        return Level(rows, is_new, (keys & np.uint64((1 << _LEFT_BITS) - 1)) < np.uint64(step), step)
+        return Level(rows, is_new, (keys & LEFT) < np.uint64(step), step)
+
+    def keys(self, rows: Rows, groups: Rows, depth: int, step: int) -> Words:
+        """Numbers that order rows by group, and those of a group by some bytes.
+
+        Args:
+            rows: Rows.
+            groups: The group of each.
+            depth: How many bytes come before these.
+            step: How many bytes count; see `step_for`.
+        """
+        keys = self._keys(rows, depth, step)
+        keys |= groups.astype(np.uint64) << np.uint64(8 * step + LEFT_BITS)
+        return keys
 
     def beginnings(self) -> Words:
         """The first seven bytes of all values as numbers that order as they do."""
@@ -107,7 +121,7 @@ class Texts:
         keys: Words = self._words[self._starts[rows] + np.minimum(lengths, depth)]
         keys &= MASKS[left]
         keys.byteswap(inplace=True)
-        keys >>= np.uint64(64 - 8 * step - _LEFT_BITS)
+        keys >>= np.uint64(64 - 8 * step - LEFT_BITS)
         keys |= left.view(np.uint64)
         return keys
 
@@ -157,7 +171,7 @@ def repeats_of(hashes: Words) -> Repeats:
     ordered = np.sort(hashes)
     is_same = ordered[1:] == ordered[:-1]
     distinct = len(hashes) - int(np.count_nonzero(is_same))
-    rows = _rows_among(hashes, ordered[1:][is_same], _SLOT_BITS)
+    rows = _rows_among(hashes, ordered[1:][is_same])
     rows = rows[np.argsort(hashes[rows])]
     ordered = hashes[rows]
     is_new = np.ones(len(rows), np.bool_)
@@ -169,86 +183,18 @@ def repeats_of(hashes: Words) -> Repeats:
     return Repeats(distinct, rows[starts[counts > 1]], counts[counts > 1], again)
 
 
-@dataclass(frozen=True)
-class Selected:
-    """Values at ranks.
-
-    Attributes:
-        values: The value at each rank, cut after 65 bytes.
-        distinct: How many distinct values are not greater than each; None where that took a closer look.
-    """
-
-    values: list[bytes]
-    distinct: Rows | None
+def step_for(last: int) -> int:
+    """How many bytes fit a key beside the number of a group, the last one given."""
+    return min((64 - LEFT_BITS - last.bit_length()) // 8, WORD - 1)
 
 
-def select(texts: Texts, ranks: Rows, again: Flags) -> Selected:
-    """The values of 1-based ranks in the order of unsigned bytes: only groups of rows that hold one are ordered.
-
-    Args:
-        texts: At least one value.
-        ranks: Ascending ranks.
-        again: What `Repeats` says of them.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> texts = Texts(pa.array([b"b", b"a", b"b"], pa.large_binary()))
-        >>> select(texts, np.array([1, 2]), np.array([False, False, True]))
-        Selected(values=[b'a', b'b'], distinct=array([1, 2]))
-    """
-    found, up_to = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
-    left, is_close = np.arange(len(ranks)), False  # places in `ranks`
-    keys = texts.beginnings()
-    ordered = np.sort(keys)
-    chosen = np.unique(ordered[ranks - 1])
-    before = np.searchsorted(ordered, chosen)  # rows ahead of each group
-    repeated_before = np.searchsorted(np.sort(keys[again]), chosen)
-    rows = _rows_among(keys, chosen, _FEW_SLOT_BITS)
-    order = np.argsort(keys[rows])
-    keys = keys[rows[order]]
-    starts = np.flatnonzero(np.concatenate([[True], keys[1:] != keys[:-1]]))
-    sizes = np.diff(starts, append=len(rows))
-    is_chosen = np.isin(keys[starts], chosen)
-    groups = np.repeat(np.arange(len(chosen)), sizes[is_chosen])
-    # The rows stay in the order of the column: what follows in memory is read faster.
-    group_of = np.empty(len(rows), np.int64)
-    group_of[order] = np.repeat(np.where(is_chosen, np.cumsum(is_chosen) - 1, -1), sizes)
-    rows, group_of = rows[group_of >= 0], group_of[group_of >= 0]
-    depth = WORD - 1
-    while len(left):
-        first = np.searchsorted(groups, np.arange(len(before)))
-        level = texts.refined(rows, group_of, depth)
-        depth += level.step
-        starts = np.flatnonzero(level.is_new)
-        ends = np.append(starts[1:], len(rows))
-        repeated = np.concatenate([[0], np.cumsum(again[level.rows])])
-        parent = groups[starts]
-        ahead = before[parent] + starts - first[parent]
-        repeated_ahead = repeated_before[parent] + repeated[starts] - repeated[first[parent]]
-        at = np.searchsorted(ahead, ranks[left]) - 1
-        is_done = level.ended[starts[at]] | (ends[at] - starts[at] == 1)
-        if depth > CUT_BYTES:
-            is_close |= not is_done.all()
-            is_done[:] = True
-        done, where = left[is_done], at[is_done]
-        found[done] = level.rows[starts[where]]
-        last = ahead[where] + ends[where] - starts[where]
-        up_to[done] = last - (repeated_ahead[where] + repeated[ends[where]] - repeated[starts[where]])
-        left, kept = left[~is_done], np.unique(at[~is_done])
-        sizes = ends[kept] - starts[kept]
-        groups = group_of = np.repeat(np.arange(len(kept)), sizes)
-        rows = level.rows[np.repeat(starts[kept] - np.cumsum(sizes) + sizes, sizes) + np.arange(len(groups))]
-        before, repeated_before = ahead[kept], repeated_ahead[kept]
-    return Selected([texts.value(row) for row in found.tolist()], None if is_close else up_to)
-
-
-def _rows_among(keys: Words, wanted: Words, bits: int) -> Rows:
+def _rows_among(keys: Words, wanted: Words) -> Rows:
     """The rows whose keys are among some, and a few more.
 
     Sorting keys alone takes a fifth of the time of sorting rows by them: this leaves few rows to be sorted.
     """
-    shift = np.uint64(64 - bits)
-    is_wanted = np.zeros(1 << bits, np.bool_)
+    shift = np.uint64(64 - _SLOT_BITS)
+    is_wanted = np.zeros(1 << _SLOT_BITS, np.bool_)
     is_wanted[(wanted * _SPREAD) >> shift] = True
     return np.flatnonzero(is_wanted[(keys * _SPREAD) >> shift])
 
