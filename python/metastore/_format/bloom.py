@@ -105,13 +105,23 @@ class BloomBuilder:
         Returns:
             Its bytes, as Parquet stores them; None if fewer would tell too little.
         """
-        wanted = _blocks_for(distinct, BITS_PER_VALUE) * BLOCK_BYTES
-        size = min(wanted, self._blocks.nbytes)
-        while size > max(most_bytes, BLOCK_BYTES):
-            size //= 2
-        if size > most_bytes or 8 * size < _FEWEST_BITS_PER_VALUE * distinct:
+        size = size_for(distinct, min(most_bytes, self._blocks.nbytes))
+        if size is None:
             return None
         return folded(self._blocks.astype("<u4").view(np.uint8).reshape(-1), size).tobytes()
+
+
+def size_for(distinct: int, most_bytes: int = _MOST_BYTES) -> int | None:
+    """Bytes of the filter of so many values; None if those that it may take would tell too little.
+
+    Example:
+        >>> size_for(1000)
+        2048
+    """
+    size = _blocks_for(distinct, BITS_PER_VALUE) * BLOCK_BYTES
+    while size > max(most_bytes, BLOCK_BYTES):
+        size //= 2
+    return None if size > most_bytes or 8 * size < _FEWEST_BITS_PER_VALUE * distinct else size
 
 
 def folded(bloom: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from metastore._format.bloom import BloomBuilder
+from metastore._format.bloom import BloomBuilder, size_for
 
 if TYPE_CHECKING:
     from metastore._analyze.kernel.detail import Detail
@@ -15,6 +15,43 @@ if TYPE_CHECKING:
 _SHARE = 8  # of the budget
 _MANY = 1 << 40
 _NAN = pa.array([np.nan])
+
+
+class Deferred:
+    """The bloom filter of values at hand: making it takes time, and not every one that is wanted is stored.
+
+    Example:
+        >>> len(bytes(Deferred(pa.array([1, 2]), 2, False, 32)))
+        32
+    """
+
+    def __init__(self, values: pa.Array, distinct: int, has_nan: bool, size: int) -> None:  # noqa: FBT001 - a part of the values
+        """Hold the values.
+
+        Args:
+            values: Stored values, each at least once, NaN not among them.
+            distinct: How many distinct ones there are.
+            has_nan: Whether NaN is a value too.
+            size: Bytes of the filter.
+        """
+        self._values, self._distinct, self._has_nan, self._size = values, distinct, has_nan, size
+
+    def __len__(self) -> int:
+        """Bytes of the filter."""
+        return self._size
+
+    @property
+    def held(self) -> int:
+        """Bytes that are held until it is made."""
+        return int(self._values.nbytes)
+
+    def __bytes__(self) -> bytes:
+        """The filter."""
+        builder = BloomBuilder(self._distinct)
+        builder.add_values(self._values)
+        if self._has_nan:
+            builder.add_values(_NAN)
+        return builder.finish(self._distinct) or b""
 
 
 class ColumnFilter:
@@ -28,6 +65,9 @@ class ColumnFilter:
         True
     """
 
+    _held: pa.Array | None = None
+    _builder: BloomBuilder | None = None
+
     def __init__(self, detail: Detail, budget_bytes: int) -> None:
         """Begin with no values.
 
@@ -37,23 +77,26 @@ class ColumnFilter:
         """
         self._few = detail.top
         self._most_bytes = budget_bytes // _SHARE
-        self._builder: BloomBuilder | None = None
 
     def add(self, values: pa.Array, *, last: bool) -> None:
         """Add stored values of a part, each at least once; after the last part none follow."""
+        if self._builder is None and last:
+            self._held = values if len(values) > self._few else None
+            return
         if self._builder is None:
-            if last and len(values) <= self._few:
-                return
-            self._builder = BloomBuilder(len(values)) if last else BloomBuilder(_MANY, self._most_bytes)
+            self._builder = BloomBuilder(_MANY, self._most_bytes)
         self._builder.add_values(values)
 
-    def finish(self, distinct: int, nans: int) -> bytes | None:
+    def finish(self, distinct: int, nans: int) -> bytes | Deferred | None:
         """The filter; None where there is no need for one, or no room.
 
         Args:
             distinct: How many distinct values there are, about.
             nans: How many of the column's values are NaN.
         """
+        if self._held is not None:
+            size = size_for(distinct)
+            return None if size is None else Deferred(self._held, distinct, nans > 0, size)
         if self._builder is None:
             return None
         if nans:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import struct
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +15,7 @@ import pyarrow.parquet as pq
 from metastore._analyze.kernel.column import HEADROOM, ColumnKernel
 from metastore._analyze.kernel.detail import DETAIL
 from metastore._analyze.kernel.errors import CannotRead
+from metastore._analyze.kernel.filters import Deferred
 from metastore._analyze.kernel.leaves import Leaves, is_uuid, require_no_rebase, require_same_values
 from metastore._analyze.kernel.own import with_own
 from metastore._tables import refusals
@@ -101,6 +102,8 @@ def analyze_parquet(
         found: list[ColumnStatistics | None] = [None] * len(columns)
         for batch in _batches(readings, budget_bytes):
             _analyze_batch(file, batch, (budget_bytes, detail), found, statistics)
+            if sum(one.bloom.held for one in found if one and isinstance(one.bloom, Deferred)) * _HELD > budget_bytes:
+                found = [one and replace(one, bloom=one.bloom and bytes(one.bloom)) for one in found]
         return FileStatistics(metadata.num_rows, tuple(found), leaves.has_field_ids)
 
 

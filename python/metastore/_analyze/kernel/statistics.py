@@ -21,6 +21,7 @@ from metastore._format.values import CUT_BYTES, cut_lower, cut_upper
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
+    from metastore._analyze.kernel.filters import Deferred
     from metastore._analyze.kernel.histograms import Histogram
     from metastore._format.columns import Column
 
@@ -66,7 +67,7 @@ class ColumnStatistics:
     percentiles: Sequence[Any] | None = None
     extra: Mapping[str, bytes] = field(default_factory=dict)
     theta: bytes | None = None
-    bloom: bytes | None = None
+    bloom: bytes | Deferred | None = None
     failed: Mapping[str, str] = field(default_factory=dict)
     """User-defined statistics that could not be computed, and why; not stored."""
     values: Frequencies | None = None
@@ -164,7 +165,10 @@ def sketches_table(rows: Iterable[tuple[int, int, ColumnStatistics]]) -> pa.Tabl
     """A table of the schema `sketches`: of the same rows, those that have a sketch or a filter."""
     kept = (row for row in rows if row[2].theta is not None or row[2].bloom is not None)
     ordered = sorted(kept, key=lambda row: row[:2])
-    values = zip(*((column, file, known.theta, known.bloom) for column, file, known in ordered), strict=True)
+    values = zip(
+        *((column, file, known.theta, known.bloom and bytes(known.bloom)) for column, file, known in ordered),
+        strict=True,
+    )
     columns = list(values) or [()] * len(SKETCHES)
     return pa.table([pa.array(v, kind.type) for v, kind in zip(columns, SKETCHES, strict=True)], schema=SKETCHES)
 
