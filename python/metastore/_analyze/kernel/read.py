@@ -31,8 +31,11 @@ if TYPE_CHECKING:
 
 BUDGET = 1 << 30
 _COLUMNS_AT_ONCE = 64
+_AT_ONCE = 32 << 20  # more would not be read faster, and takes more memory
 _DICTIONARY_BYTES = 1 << 20
 _CODE_BYTES = 3
+_NUMBER_BYTES = 8
+_OFFSET_BYTES = 4  # more in memory than the lengths in the file
 _HELD = 6  # the columns of a batch hold a sixth of the budget, the rest is for work on one of them
 _HEXADECIMAL = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 _UUID_GROUPS = (4, 6, 8, 10)
@@ -104,6 +107,7 @@ def analyze_parquet(
             _analyze_batch(file, batch, (budget_bytes, detail), found, statistics)
             if sum(one.bloom.held for one in found if one and isinstance(one.bloom, Deferred)) * _HELD > budget_bytes:
                 found = [one and replace(one, bloom=one.bloom and bytes(one.bloom)) for one in found]
+        pa.default_memory_pool().release_unused()
         return FileStatistics(metadata.num_rows, tuple(found), leaves.has_field_ids)
 
 
@@ -190,7 +194,8 @@ def _reading(place: int, column: Column, node: Node, file: pq.ParquetFile) -> _R
     chunks = [group.column(node.first + i) for group in groups for i in range(node.leaves)]
     compressed, plain = (sum(getattr(c, f"total_{x}_size") for c in chunks) for x in ("compressed", "uncompressed"))
     text = column.encoding == "binary" and leaf.physical_type == "BYTE_ARRAY"
-    held = plain if text else 8 * file.metadata.num_rows
+    rows = file.metadata.num_rows
+    held = plain + _OFFSET_BYTES * rows if text else _NUMBER_BYTES * rows
     return _Reading(place, column, node, uuid, text and _has_dictionary(chunks), held, compressed, plain)
 
 
@@ -208,7 +213,7 @@ def _batches(readings: Sequence[_Reading], budget: int) -> Iterator[list[_Readin
     batch: list[_Reading] = []
     for reading in readings:
         held = sum(one.held_bytes for one in batch) + reading.held_bytes
-        if batch and (len(batch) == _COLUMNS_AT_ONCE or _HELD * held > budget):
+        if batch and (len(batch) == _COLUMNS_AT_ONCE or held > min(budget // _HELD, _AT_ONCE)):
             yield batch
             batch = []
         batch.append(reading)
@@ -237,7 +242,6 @@ def _analyze_batch(
     while kernels:  # last first, so that what each holds is released before the next works
         kernel, one = kernels.pop(), batch.pop()
         found[one.place] = kernel.finish(file.metadata.num_rows, one.compressed, one.uncompressed)
-    pa.default_memory_pool().release_unused()
 
 
 def _tables(file: pq.ParquetFile, indices: list[int], budget: int) -> Iterator[Any]:

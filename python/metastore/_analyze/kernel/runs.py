@@ -17,6 +17,8 @@ if TYPE_CHECKING:
 
 _SMALL_SPAN, _LARGEST_SPAN = 1 << 16, 1 << 20  # beyond a processor's cache counting is slower than sorting
 _LOW = 0xFFFFFFFF
+_SAMPLE = 1 << 10
+_COUNTED_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
@@ -58,16 +60,19 @@ def runs_of(values: NDArray[Any]) -> Runs:
     """
     if len(values) == 0:
         return Runs(values, np.empty(0, dtype=np.int64))
-    if not (values[1:] >= values[:-1]).all():
-        if values.dtype == np.int64:
-            lo, hi = int(values.min()), int(values.max())
-            if hi - lo < max(min(len(values), _LARGEST_SPAN), _SMALL_SPAN):
-                return _counted(values, lo)
-            if hi - lo <= _LOW:  # half the bytes are sorted in half the time
-                runs = _sorted((values - lo).astype(np.uint32))
-                return Runs(runs.values.astype(np.int64) + lo, runs.counts)
+    if _is_sorted(values):
+        return _of_sorted(values)
+    if values.dtype.kind != "i":
         return _sorted(values)
-    return _of_sorted(values)
+    lo, hi = int(values.min()), int(values.max())
+    if hi - lo < max(min(len(values), _LARGEST_SPAN), _SMALL_SPAN):
+        return _counted(values, lo, hi - lo + 1)
+    if hi - lo <= _LOW:  # half the bytes are sorted in half the time
+        offsets = np.empty(len(values), np.uint32)
+        np.subtract(values, lo, out=offsets, casting="unsafe")
+        runs = _sorted(offsets)
+        return Runs(runs.values.astype(np.int64) + lo, runs.counts)
+    return _sorted(values)
 
 
 def merged(one: Runs, other: Runs) -> Runs:
@@ -115,8 +120,16 @@ def _of_sorted(values: NDArray[Any]) -> Runs:
     return Runs(values[starts], np.diff(starts, append=len(values)))
 
 
-def _counted(values: NDArray[np.int64], lo: int) -> Runs:
-    counts = np.bincount(values - lo)
+def _is_sorted(values: NDArray[Any]) -> bool:
+    start, rest = values[:_SAMPLE], values[_SAMPLE - 1 :]
+    return bool((start[1:] >= start[:-1]).all() and (rest[1:] >= rest[:-1]).all())
+
+
+def _counted(values: NDArray[Any], lo: int, span: int) -> Runs:
+    counts = np.zeros(span, np.int64)
+    step = max(_COUNTED_AT_ONCE, 4 * span)
+    for start in range(0, len(values), step):
+        counts += np.bincount(values[start : start + step] - lo, minlength=span)
     present = np.flatnonzero(counts)
     return Runs(present + lo, counts[present])
 

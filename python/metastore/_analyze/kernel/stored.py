@@ -73,7 +73,7 @@ def numbers(array: pa.Array, column: Column) -> NDArray[Any]:
         array = array.cast(pa.duration("us")).view(pa.int64())
     elif not pa.types.is_integer(kind):  # dates and months
         array = array.view(pa.int32())
-    longs: NDArray[np.int64] = array.to_numpy().astype(np.int64)
+    longs: NDArray[np.int64] = array.to_numpy().astype(np.int64, copy=False)
     return longs
 
 
