@@ -8,14 +8,15 @@ from __future__ import annotations
 
 import argparse
 import bisect
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 from common import median, report, seconds
 
-from metastore._analyze.kernel import ColumnStatistics, reduce_column, summary_table
+from metastore._analyze.kernel import ColumnStatistics, distinct_of, merged_column, parsed, summary_table
 from metastore._analyze.kernel.theta import ALL, NOMINAL, Theta
-from metastore._analyze.nodes import FAN_OUT, Merge, Node, identity
+from metastore._analyze.nodes import FAN_OUT, Groups, Merge, Node, fields_of, identity
 from metastore._format.columns import Column
 
 SCALARS = ["rows", "nulls", "nans", "lo_long", "hi_long", "distinct", "distinct_error"]
@@ -52,45 +53,66 @@ def file_statistics(random: np.random.Generator) -> ColumnStatistics:
 class Table:
     """What is known of the files of a table, and what was merged of it."""
 
-    def __init__(self, columns: list[Column], paths: list[str], files: list[list[ColumnStatistics]]) -> None:
-        """Take all files."""
-        self.columns, self.paths, self.files = columns, paths, files
-        self.words = np.stack([words(path) for path in paths])
-        self.scalars = [
-            summary_table((0, i, file[place]) for i, file in enumerate(files)).select(SCALARS)
-            for place in range(len(columns))
+    def __init__(self, columns: list[Column], known: list[list[ColumnStatistics]], files: int) -> None:
+        """Make so many files of the known statistics, each of them many times."""
+        self.columns, self.paths = columns, [f"data/{i:06}.parquet" for i in range(files)]
+        self.which = np.arange(files) % len(known)
+        self.words = np.stack([words(path) for path in self.paths])
+        rows = [[summary_table([(0, 0, file[place])]) for file in known] for place in range(len(columns))]
+        self.rows = [
+            [one.select(fields_of(column).names) for one in of] for column, of in zip(columns, rows, strict=True)
         ]
+        self.thetas = [parsed(file[place].theta for file in known) for place in range(len(columns))]
+        self.scalars = [pa.concat_tables(of).select(SCALARS).combine_chunks().take(self.which) for of in rows]
         self.nodes: list[dict[bytes, Node]] = [{} for _ in columns]
 
     def add(self, path: str, file: list[ColumnStatistics]) -> list[ColumnStatistics]:
         """The statistics of the table with one more file."""
         at = bisect.bisect(self.paths, path)
         self.paths.insert(at, path)
-        self.files.insert(at, file)
+        self.which = np.insert(self.which, at, len(self.rows[0]))
         self.words = np.insert(self.words, at, words(path), axis=0)
         for place, one in enumerate(file):
-            rows, new = self.scalars[place], summary_table([(0, 0, one)]).select(SCALARS)
-            self.scalars[place] = pa.concat_tables([rows.slice(0, at), new, rows.slice(at)])
+            new, scalars = summary_table([(0, 0, one)]), self.scalars[place]
+            self.rows[place].append(new.select(fields_of(self.columns[place]).names))
+            self.thetas[place] += parsed([one.theta])
+            self.scalars[place] = pa.concat_tables([scalars.slice(0, at), new.select(SCALARS), scalars.slice(at)])
         return self.merged()
 
     def remove(self, path: str) -> list[ColumnStatistics]:
         """The statistics of the table without a file."""
-        at = self.paths.index(path)
-        del self.paths[at], self.files[at]
-        self.words = np.delete(self.words, at, axis=0)
+        at = bisect.bisect_left(self.paths, path)
+        del self.paths[at]
+        self.which, self.words = np.delete(self.which, at), np.delete(self.words, at, axis=0)
         self.scalars = [pa.concat_tables([rows.slice(0, at), rows.slice(at + 1)]) for rows in self.scalars]
         return self.merged()
 
     def merged(self) -> list[ColumnStatistics]:
         """The statistics of the table."""
-        found = []
+        found, groups = [], Groups(self.words)
         for place, column in enumerate(self.columns):
-            merge = Merge(column, self.words, self.nodes[place])
-            wanted = [self.files[file][place] for file in merge.wanted]
-            rows = summary_table((0, i, one) for i, one in enumerate(wanted))
-            found.append(merge.reduced(self.scalars[place], rows, [one.theta for one in wanted]))
+            merge = Merge(column, groups, self.nodes[place])
+            wanted = self.which[merge.wanted]
+            rows, thetas = ([known[place][file] for file in wanted] for known in (self.rows, self.thetas))
+            found.append(merge.reduced(self.scalars[place], pa.concat_tables(rows).combine_chunks(), thetas))
             self.nodes[place] |= merge.made
         return found
+
+    def at_once(self) -> tuple[list[ColumnStatistics], float]:
+        """The statistics of the table without groups, and how long their merging took."""
+        found: list[ColumnStatistics] = []
+        took = 0.0
+        for column, known, thetas in zip(self.columns, self.rows, self.thetas, strict=True):
+            rows = pa.concat_tables(known).combine_chunks().take(self.which)
+            sketches = [thetas[file] for file in self.which]
+            took += seconds(lambda: found.append(at_once(column, rows, sketches)))  # noqa: B023 - called at once
+        return found, took
+
+
+def at_once(column: Column, rows: pa.Table, thetas: list[Theta | None]) -> ColumnStatistics:
+    """The statistics of a column without groups."""
+    found = merged_column(column, rows, thetas)
+    return replace(found, **distinct_of(column, rows, found.theta))
 
 
 def words(path: str) -> np.ndarray:
@@ -108,8 +130,7 @@ def main() -> None:
     random = np.random.default_rng(1)
     columns = [Column(str(i), (f"c{i}",), "bigint", "long") for i in range(asked.columns)]
     pool = [[file_statistics(random) for _ in columns] for _ in range(POOL)]
-    files = [pool[i % POOL] for i in range(asked.files)]
-    table = Table(columns, [f"data/{i:06}.parquet" for i in range(asked.files)], files)
+    table = Table(columns, pool, asked.files)
     build = seconds(table.merged)
     adding, removing = [], []
     for run in range(asked.runs):
@@ -118,7 +139,7 @@ def main() -> None:
         adding.append(seconds(lambda path=path, one=one: table.add(path, one)))
         gone = table.paths[int(random.integers(len(table.paths)))]
         removing.append(seconds(lambda gone=gone: table.remove(gone)))
-    scratch, took = scratch_of(columns, table.files)
+    scratch, took = table.at_once()
     check(table.merged(), scratch)
     added, removed = median(adding), median(removing)
     report(
@@ -134,18 +155,6 @@ def main() -> None:
         columns=asked.columns,
         fan_out=FAN_OUT,
     )
-
-
-def scratch_of(columns: list[Column], files: list[list[ColumnStatistics]]) -> tuple[list[ColumnStatistics], float]:
-    """The statistics of the table without groups, and how long their merging took."""
-    found, took = [], 0.0
-    for place, column in enumerate(columns):
-        known = [statistics[place] for statistics in files]
-        rows, thetas = summary_table((0, i, one) for i, one in enumerate(known)), [one.theta for one in known]
-        merged: list[ColumnStatistics] = []
-        took += seconds(lambda: merged.append(reduce_column(column, rows, thetas)))  # noqa: B023 - called at once
-        found += merged
-    return found, took
 
 
 def check(found: list[ColumnStatistics], scratch: list[ColumnStatistics]) -> None:

@@ -12,9 +12,9 @@ from metastore._analyze.blocks import Content, write_block
 from metastore._analyze.commit import Change, write_level
 from metastore._analyze.coverage import Coverage, index
 from metastore._analyze.details import frequencies_table, histograms_table
-from metastore._analyze.kernel import ColumnKernel, reduce_column, sketches_table, summary_table
+from metastore._analyze.kernel import ColumnKernel, parsed, reduce_column, sketches_table, summary_table
 from metastore._analyze.level import Level
-from metastore._analyze.nodes import FAN_OUT, Merge, identity, levels_of
+from metastore._analyze.nodes import FAN_OUT, Groups, Merge, identity, levels_of
 from metastore._analyze.table.written import Options
 from metastore._store import Store
 from metastore._tables.model import DataFile, TableFacts
@@ -183,7 +183,7 @@ def test_percentiles_stay_near_in_rank():
     rows = summary_table((0, i, one) for i, one in enumerate(found))
     thetas = [one.theta for one in found]
     words = np.stack([np.frombuffer(identity(i), np.uint64) for i in range(len(found))])
-    merged = Merge(of, words, {}).reduced(rows, rows, thetas)
+    merged = Merge(of, Groups(words), {}).reduced(rows, rows, parsed(thetas))
     ordered = np.sort(np.concatenate(values))
     for percent, value in enumerate(merged.percentiles):
         low, high = np.searchsorted(ordered, [value, value + 1]) / len(ordered) * 100

@@ -12,8 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._analyze.coverage import DEPTHS, DamagedBlock
+from metastore._analyze.kernel import parsed
 from metastore._analyze.kernel.stored import width
-from metastore._analyze.nodes import Merge, identity
+from metastore._analyze.nodes import Groups, Merge, identity
 from metastore._format.columns import decimal_type, serves
 from metastore._format.objects import decode, unnamed
 from metastore._format.schemas import SUMMARY
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
 
     from metastore._analyze.coverage import FileKey, IndexedBlock
     from metastore._analyze.kernel import ColumnStatistics
+    from metastore._analyze.kernel.theta import Theta
     from metastore._analyze.nodes import Node, Words
     from metastore._format.columns import Column
     from metastore._store import Store
@@ -141,6 +143,7 @@ class Level:
         ranked = sorted(enumerate(blocks), key=lambda item: (DEPTHS[item[1].block.computed], item[0]), reverse=True)
         self._blocks = [indexed for _, indexed in ranked if not indexed.ordinals.keys().isdisjoint(self._live)]
         self._places = {one.block.id: _live_places(one, self._live) for one in self._blocks}
+        self._orders: dict[bytes, tuple[NDArray[np.int64], Groups]] = {}
         self._identities = {one.block.id: _identities(one) for one in self._blocks}
 
     def columns(self, columns: Sequence[Column]) -> Iterator[Known]:
@@ -201,12 +204,19 @@ class Level:
 
     def _merge(self, one: _Found) -> tuple[NDArray[np.int64], Merge]:
         """The order of a column's rows by path, and how they are merged in it."""
+        sources = b"".join(source.indexed.block.id.encode() + source.files.tobytes() for source in one.sources)
+        if sources not in self._orders:  # mostly columns have the same files
+            self._orders = {sources: self._order(one)}
+        order, groups = self._orders[sources]
+        return order, Merge(one.column, groups, self._nodes)
+
+    def _order(self, one: _Found) -> tuple[NDArray[np.int64], Groups]:
         places, words = (
             np.concatenate([of_block[source.indexed.block.id][source.files] for source in one.sources])
             for of_block in (self._places, self._identities)
         )
         order = np.argsort(self._ranks[places], kind="stable")
-        return order, Merge(one.column, words[order], self._nodes)
+        return order, Groups(words[order])
 
     def _again(self, found: Sequence[_Found], wanted: Sequence[Sequence[Source]]) -> list[pa.Table]:
         """The wanted rows of each column, with everything in them."""
@@ -234,16 +244,17 @@ class Level:
                 start, end = np.searchsorted(ordinals, [ordinal, ordinal + 1])
                 yield ordinal, table.slice(start, end - start)
 
-    def _sketches(self, wanted: Sequence[Sequence[Source]]) -> list[list[list[bytes | None]]]:
+    def _sketches(self, wanted: Sequence[Sequence[Source]]) -> list[list[list[Theta | None]]]:
         """The sketches of the files of each column's sources."""
-        found: dict[tuple[str, int, int], bytes] = {}
+        found: dict[tuple[str, int, int], Theta | None] = {}
         for indexed, sources in _by_block(wanted):
             files = {file for _, source in sources.values() for file in source.files.tolist()}
             for detail, inside in _details(indexed.files, files).items():
                 table = self._detail(indexed, *detail)
                 table = table.filter(pc.is_in(table.column("column"), pa.array(sorted(sources), pa.int32())))
                 values = (table.column(name).to_pylist() for name in ("column", "file", "theta"))
-                for ordinal, file, theta in zip(*values, strict=True):
+                ordinals, places, thetas = values
+                for ordinal, file, theta in zip(ordinals, places, parsed(thetas), strict=True):
                     if file in inside:
                         found[indexed.block.id, ordinal, inside[file]] = theta
         return [

@@ -15,7 +15,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from metastore._analyze.kernel import distinct_of, reduce_column, summary_table
+from metastore._analyze.kernel import distinct_of, merged_column, row_of
+from metastore._analyze.kernel.theta import Theta
 from metastore._format.schemas import TABLE_NODES
 
 if TYPE_CHECKING:
@@ -29,9 +30,12 @@ if TYPE_CHECKING:
     Longs = NDArray[np.int64]
     Words = NDArray[np.uint64]
 
-STATISTICS = [name for name in TABLE_NODES.names if name not in ("node", "theta")]
 FAN_OUT = 64
 """So many files, or groups of them, make a group on average."""
+
+_BYTES = 16
+_ENCODINGS = ("long", "double", "binary")
+_MERGED = [field for field in TABLE_NODES if field.name not in ("node", "theta")]
 
 
 @dataclass(frozen=True)
@@ -39,12 +43,24 @@ class Node:
     """What a group of data files was merged to.
 
     Attributes:
-        row: A row with the fields of `STATISTICS`.
+        row: A row with the fields of `fields_of` its column, and perhaps those of others.
         theta: The sketch.
     """
 
     row: pa.Table
-    theta: bytes | None
+    theta: Theta | None
+
+
+def fields_of(column: Column) -> pa.Schema:
+    """The fields of `summary` that are merged for a column.
+
+    Example:
+        >>> from metastore._format.columns import Column
+        >>> "lo_double" in fields_of(Column("1", ("x",), "int", "long")).names
+        False
+    """
+    others = tuple(f"_{encoding}" for encoding in _ENCODINGS if encoding != column.encoding)
+    return pa.schema([field for field in _MERGED if not field.name.endswith(others)])
 
 
 def identity(*facts: object) -> bytes:
@@ -54,7 +70,7 @@ def identity(*facts: object) -> bytes:
         >>> len(identity("/w/t/a.parquet", 1234, "full"))
         16
     """
-    return hashlib.blake2b(repr(facts).encode(), digest_size=16).digest()
+    return hashlib.blake2b(repr(facts).encode(), digest_size=_BYTES).digest()
 
 
 def levels_of(words: Words) -> list[Longs]:
@@ -83,21 +99,19 @@ def levels_of(words: Words) -> list[Longs]:
 
 
 class Groups:
-    """The groups of a column's data files, each with a key that says what it merges."""
+    """The groups of data files, each with a key that says what it merges."""
 
-    def __init__(self, column: Column, identities: Words) -> None:
+    def __init__(self, identities: Words) -> None:
         """Group files.
 
         Args:
-            column: The column.
             identities: Of each file, in order, its `identity` as two numbers.
         """
-        self._column = identity(column.key, column.type)
         self._ends = levels_of(identities[:, 0])
-        self._sums = [identities]
+        sums, self._sums = identities, [identities.tobytes()]
         for ends in self._ends:
-            starts = np.concatenate([[0], ends[:-1]])
-            self._sums.append(np.add.reduceat(self._sums[-1], starts, axis=0))
+            sums = np.add.reduceat(sums, np.concatenate([[0], ends[:-1]]), axis=0)
+            self._sums.append(sums.tobytes())
 
     @property
     def top(self) -> int:
@@ -106,7 +120,7 @@ class Groups:
 
     def number(self, level: int) -> int:
         """How many groups a level has."""
-        return len(self._sums[level])
+        return len(self._sums[level]) // _BYTES
 
     def members(self, level: int, group: int) -> range:
         """What a group has of the level below."""
@@ -114,42 +128,39 @@ class Groups:
         return range(int(ends[group - 1]) if group else 0, int(ends[group]))
 
     def key(self, level: int, group: int) -> bytes:
-        """What says which files a group merges, of which column, and how."""
-        sums = self._sums[level][group].tobytes()
-        return hashlib.blake2b(sums + bytes([level]) + self._column, digest_size=16).digest()
-
-    def keys(self) -> Iterator[bytes]:
-        """The keys of all groups, the uppermost first."""
-        for level in range(self.top, 0, -1):
-            yield from (self.key(level, group) for group in range(self.number(level)))
+        """What says which files a group merges, and how."""
+        return self._sums[level][group * _BYTES : (group + 1) * _BYTES] + bytes([level])
 
 
 class Merge:
     """The reduction of a column: which groups are known, which files have to be merged again.
 
     Example:
-        >>> from metastore._analyze.kernel import constant
+        >>> from metastore._analyze.kernel import constant, summary_table
         >>> from metastore._format.columns import Column
         >>> column = Column("1", ("x",), "int", "long")
         >>> files = [constant(column, i, 10) for i in range(200)]
-        >>> rows, thetas = summary_table((0, i, one) for i, one in enumerate(files)), [one.theta for one in files]
+        >>> rows = summary_table((0, i, one) for i, one in enumerate(files))
+        >>> thetas = [Theta.from_bytes(one.theta) for one in files]
         >>> words = np.random.default_rng(1).integers(0, 1 << 63, (200, 2), dtype=np.uint64)
-        >>> merge = Merge(column, words, {})
+        >>> merge = Merge(column, Groups(words), {})
         >>> found = merge.reduced(rows, rows, thetas)
-        >>> (found.rows, found.lo, found.hi), len(Merge(column, words, merge.made).wanted)
+        >>> (found.rows, found.lo, found.hi), len(Merge(column, Groups(words), merge.made).wanted)
         ((2000, 0, 199), 0)
     """
 
-    def __init__(self, column: Column, identities: Words, known: Mapping[bytes, Node]) -> None:
+    def __init__(self, column: Column, groups: Groups, known: Mapping[bytes, Node]) -> None:
         """Look for what is known.
 
         Args:
             column: The column.
-            identities: Of each of its data files, in order, its `identity` as two numbers.
+            groups: Of its data files.
             known: Groups that were merged before, by key.
         """
         self.column = column
-        self.groups = Groups(column, identities)
+        self.groups = groups
+        self._identity = identity(column.key, column.type)
+        self._fields = fields_of(column)
         self.made: dict[bytes, Node] = {}
         self._known = known
         self._wanted = sorted(self._missing(self.groups.top, range(self.groups.number(self.groups.top))))
@@ -159,7 +170,12 @@ class Merge:
         """The places of the files of which rows and sketches are needed, ascending."""
         return np.array(self._wanted, np.int64)
 
-    def reduced(self, every: pa.Table, rows: pa.Table, thetas: Sequence[bytes | None]) -> ColumnStatistics:
+    def keys(self) -> Iterator[bytes]:
+        """The keys of the column in all groups, the uppermost first."""
+        for level in range(self.groups.top, 0, -1):
+            yield from (self._key(level, group) for group in range(self.groups.number(level)))
+
+    def reduced(self, every: pa.Table, rows: pa.Table, thetas: Sequence[Theta | None]) -> ColumnStatistics:
         """Merge what is not known, and all of it to the statistics of the table.
 
         Args:
@@ -169,34 +185,39 @@ class Merge:
         """
         place = {file: at for at, file in enumerate(self._wanted)}
         found = self._merged(self.groups.top, range(self.groups.number(self.groups.top)), (place, rows, thetas))
-        if not self.groups.top:
-            return found
         # Whether files lie apart shows between files alone.
         return replace(found, **distinct_of(self.column, every, found.theta))
+
+    def _key(self, level: int, group: int) -> bytes:
+        return self.groups.key(level, group) + self._identity
 
     def _missing(self, level: int, groups: range) -> Iterator[int]:
         if not level:
             yield from groups
             return
         for group in groups:
-            if self.groups.key(level, group) not in self._known:
+            if self._key(level, group) not in self._known:
                 yield from self._missing(level - 1, self.groups.members(level, group))
 
     def _merged(
-        self, level: int, groups: range, files: tuple[Mapping[int, int], pa.Table, Sequence[bytes | None]]
+        self, level: int, groups: range, files: tuple[Mapping[int, int], pa.Table, Sequence[Theta | None]]
     ) -> ColumnStatistics:
         place, rows, thetas = files
         if not level:
             at = place[groups.start] if groups else 0
-            return reduce_column(self.column, rows.slice(at, len(groups)), thetas[at : at + len(groups)])
+            return merged_column(self.column, rows.slice(at, len(groups)), thetas[at : at + len(groups)])
         nodes = [self._node(level, group, files) for group in groups]
-        return reduce_column(self.column, pa.concat_tables([one.row for one in nodes]), [one.theta for one in nodes])
+        return merged_column(
+            self.column, pa.concat_tables([one.row for one in nodes]).combine_chunks(), [one.theta for one in nodes]
+        )
 
-    def _node(self, level: int, group: int, files: tuple[Mapping[int, int], pa.Table, Sequence[bytes | None]]) -> Node:
-        key = self.groups.key(level, group)
+    def _node(self, level: int, group: int, files: tuple[Mapping[int, int], pa.Table, Sequence[Theta | None]]) -> Node:
+        key = self._key(level, group)
         known = self._known.get(key)
         if known is not None:
-            return known
+            stored = known.row.num_columns > len(self._fields)
+            return replace(known, row=known.row.select(self._fields.names)) if stored else known
         found = self._merged(level - 1, self.groups.members(level, group), files)
-        self.made[key] = Node(summary_table([(0, 0, found)]).select(STATISTICS), found.theta)
+        theta = None if found.theta is None else Theta.from_bytes(found.theta)
+        self.made[key] = Node(row_of(found, self._fields), theta)
         return self.made[key]

@@ -10,7 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from metastore._analyze.details import even_groups
-from metastore._analyze.nodes import STATISTICS, Node
+from metastore._analyze.kernel.theta import Theta
+from metastore._analyze.nodes import Node
 from metastore._format.schemas import TABLE_NODES
 from metastore.errors import DamagedObject, StoreNotReadable
 
@@ -55,7 +56,8 @@ class StoredNodes(Mapping[bytes, Node]):
         """
         at, group, row = self._keys[key]
         rows = self._rows(at, group).slice(row, 1)
-        return Node(rows.select(STATISTICS), rows["theta"][0].as_py())
+        theta = rows["theta"][0].as_py()
+        return Node(rows.drop_columns(["node", "theta"]), None if theta is None else Theta.from_bytes(theta))
 
     def __contains__(self, key: object) -> bool:
         """Whether there is such a node; nothing is read."""
@@ -109,7 +111,7 @@ class NodeWriter:
 
     def add(self, merge: Merge) -> None:
         """Take the nodes of a column."""
-        self._live.update(merge.groups.keys())
+        self._live.update(merge.keys())
         for key, node in merge.made.items():
             self._put(key, node)
 
@@ -132,17 +134,18 @@ class NodeWriter:
 
     def _put(self, key: bytes, node: Node) -> None:
         self._pending[key] = node
-        self._bytes += len(node.theta or b"") + node.row.nbytes
+        self._bytes += node.row.nbytes + (0 if node.theta is None else node.theta.hashes.nbytes)
         if self._bytes > _FLUSH_BYTES:
             self._flush()
 
     def _flush(self) -> None:
         if not self._pending:
             return
-        rows = pa.concat_tables([node.row for node in self._pending.values()])
-        columns: dict[str, Any] = {name: rows[name] for name in STATISTICS}
-        columns["node"] = pa.array(list(self._pending), pa.binary())
-        columns["theta"] = pa.array([node.theta for node in self._pending.values()], pa.binary())
-        table = pa.table([columns[name] for name in TABLE_NODES.names], schema=TABLE_NODES)
+        thetas = [node.theta and node.theta.to_bytes() for node in self._pending.values()]
+        rows = pa.concat_tables([node.row for node in self._pending.values()], promote_options="default")
+        columns: dict[str, Any] = {name: rows[name] for name in rows.column_names}
+        columns |= {"node": pa.array(list(self._pending), pa.binary()), "theta": pa.array(thetas, pa.binary())}
+        absent = {kind.name: pa.nulls(rows.num_rows, kind.type) for kind in TABLE_NODES if kind.name not in columns}
+        table = pa.table([{**absent, **columns}[name] for name in TABLE_NODES.names], schema=TABLE_NODES)
         self.written.append(self._store.put("table-nodes", table, even_groups(table.num_rows, _ROW_GROUPS)))
         self._pending, self._bytes = {}, 0

@@ -138,10 +138,12 @@ TABLE_RANKS = pa.schema(
     ]
 )
 
+_NOT_MERGED = {"distinct", "distinct_error", "frequencies", "frequencies_floor", "extra", "singles"}
+
 TABLE_NODES = pa.schema(
     [
         _required("node", pa.binary()),
-        *(field for field in _STATISTICS if field.name != "extra"),
+        *(field for field in _STATISTICS if field.name not in _NOT_MERGED),
         pa.field("theta", pa.binary()),
     ]
 )

@@ -5,12 +5,13 @@ from metastore._analyze.kernel.detail import DETAIL, Detail
 from metastore._analyze.kernel.errors import CannotRead
 from metastore._analyze.kernel.footer import analyze_footer
 from metastore._analyze.kernel.leaves import FileColumn
-from metastore._analyze.kernel.merge import distinct_of, reduce_column
+from metastore._analyze.kernel.merge import distinct_of, merged_column, parsed, reduce_column
 from metastore._analyze.kernel.own import Shipped, of_constant, unpacked, with_own
 from metastore._analyze.kernel.read import FileStatistics, analyze_parquet, read_values
 from metastore._analyze.kernel.statistics import (
     ColumnStatistics,
     constant,
+    row_of,
     sketches_table,
     summary_table,
     table_sketches_table,
@@ -30,9 +31,12 @@ __all__ = [
     "analyze_parquet",
     "constant",
     "distinct_of",
+    "merged_column",
     "of_constant",
+    "parsed",
     "read_values",
     "reduce_column",
+    "row_of",
     "sketches_table",
     "summary_table",
     "table_sketches_table",

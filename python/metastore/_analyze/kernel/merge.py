@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,10 +13,10 @@ import pyarrow.compute as pc
 from metastore._analyze.kernel import points, stored
 from metastore._analyze.kernel.parts import added, order_key, pooled
 from metastore._analyze.kernel.statistics import ColumnStatistics
-from metastore._analyze.kernel.theta import EMPTY, Theta, union
+from metastore._analyze.kernel.theta import Theta, union
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable, Sequence
 
     from numpy.typing import NDArray
 
@@ -48,6 +49,18 @@ def reduce_column(column: Column, rows: pa.Table, thetas: Sequence[bytes | None]
         >>> found.lo, found.hi, found.rows, found.distinct, found.mean
         (3, 4, 20, 2, 3.5)
     """
+    found = merged_column(column, rows, parsed(thetas))
+    return replace(found, **distinct_of(column, rows, found.theta))
+
+
+def merged_column(column: Column, rows: pa.Table, thetas: Sequence[Theta | None]) -> ColumnStatistics:
+    """Reduce the statistics of a column's files, or of groups of them, but for the number of distinct values.
+
+    Args:
+        column: The column.
+        rows: Rows of the schema `summary`; other columns may be absent.
+        thetas: The sketch of each of these rows, or None.
+    """
     files = _Files(column, rows)
     common: dict[str, Any] = {
         "encoding": column.encoding,
@@ -60,7 +73,6 @@ def reduce_column(column: Column, rows: pa.Table, thetas: Sequence[bytes | None]
     return ColumnStatistics(
         **common,
         **files.bounds(),
-        **files.distinct(theta),
         **files.moments(),
         **files.lengths(),
         percentiles=files.percentiles(),
@@ -86,11 +98,11 @@ class _Files:
 
     def __init__(self, column: Column, rows: pa.Table) -> None:
         self._column = column
-        self._table = rows.combine_chunks()
+        self._table = rows
         self._length = rows.num_rows
-        known = [self._known(name) for name in ("rows", "nulls", "nans")]
-        counts = None if any(one is None for one in known) else np.stack([one for one in known if one is not None])
-        self._numbers: NDArray[np.int64] | None = None if counts is None else counts[0] - counts[1] - counts[2]
+        count, nulls, nans = (self._known(name) for name in ("rows", "nulls", "nans"))
+        unknown = count is None or nulls is None or nans is None
+        self._numbers: NDArray[np.int64] | None = None if unknown else count - nulls - nans  # type: ignore[operator] # checked
         # Files that surely hold no value say nothing of values.
         self._holding = np.ones(self._length, np.bool_) if self._numbers is None else self._numbers > 0
         self._held = self._table if self._holding.all() else self._table.filter(pa.array(self._holding))
@@ -197,7 +209,8 @@ class _Files:
     def _held_errors(self) -> NDArray[np.float64]:
         if "distinct_error" not in self._table.column_names:
             return np.zeros(self._held.num_rows)
-        return np.asarray(self._held.column("distinct_error").fill_null(0.0).to_numpy(), dtype=np.float64)
+        errors = self._held.column("distinct_error")
+        return np.asarray((errors.fill_null(0.0) if errors.null_count else errors).to_numpy(), dtype=np.float64)
 
     def _known(self, name: str) -> NDArray[np.int64] | None:
         if name not in self._table.column_names or self._table.column(name).null_count:
@@ -220,8 +233,13 @@ def _are_numbers_apart(los: NDArray[Any], his: NDArray[Any]) -> bool:
     return bool((his[order][:-1] < los[order][1:]).all())
 
 
-def _union(thetas: Sequence[bytes | None]) -> Theta | None:
-    if any(theta is None for theta in thetas):
-        return None
-    # Files with the same few values have the same sketch.
-    return union(Theta.from_bytes(theta) for theta in dict.fromkeys(thetas) if theta is not None) if thetas else EMPTY
+def parsed(thetas: Iterable[bytes | None]) -> list[Theta | None]:
+    """Sketches as they are merged; equal ones are one: files with the same few values have the same."""
+    thetas = list(thetas)
+    made = {theta: Theta.from_bytes(theta) for theta in set(thetas) if theta is not None}
+    return [None if theta is None else made[theta] for theta in thetas]
+
+
+def _union(thetas: Sequence[Theta | None]) -> Theta | None:
+    known = {id(theta): theta for theta in thetas if theta is not None}
+    return None if any(theta is None for theta in thetas) else union(known.values())

@@ -46,7 +46,7 @@ def merged_numbers(points: NDArray[Any], numbers: NDArray[np.int64], steps: int)
         array([1, 1, 5])
     """
     flat = points.reshape(-1)
-    order = np.argsort(flat, kind="stable")
+    order = np.argsort(flat)
     weights = _weights(points.shape[1] - 1, numbers)
     targets = ranks(int(weights.sum()), steps)
     return flat[order][np.searchsorted(np.cumsum(weights[order]), targets, side="left")]

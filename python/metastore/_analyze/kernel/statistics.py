@@ -161,6 +161,16 @@ def summary_table(rows: Iterable[tuple[int, int, ColumnStatistics]]) -> pa.Table
     )
 
 
+def row_of(known: ColumnStatistics, schema: pa.Schema) -> pa.Table:
+    """One row with some fields of the schema `summary`.
+
+    Args:
+        known: The statistics.
+        schema: The fields, without ordinals.
+    """
+    return _table(schema, [known])
+
+
 def sketches_table(rows: Iterable[tuple[int, int, ColumnStatistics]]) -> pa.Table:
     """A table of the schema `sketches`: of the same rows, those that have a sketch or a filter."""
     kept = (row for row in rows if row[2].theta is not None or row[2].bloom is not None)

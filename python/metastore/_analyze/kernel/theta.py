@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable
 
     from metastore._format.words import Words
 
@@ -27,7 +27,8 @@ _SEED_HASH = 0x93CC  # of seed 9001
 _EMPTY, _ORDERED, _FLAGS = 0x04, 0x10, 0x1A  # the last: compact, ordered, read-only
 _HEAD = struct.Struct("<BBBBBBH")
 _PENDING = 32 * NOMINAL
-_FEWEST, _SHARE = 16, 3
+_SHARE = 3
+_AT_ONCE = 1_024
 
 
 @dataclass(frozen=True)
@@ -164,27 +165,23 @@ def union(sketches: Iterable[Theta]) -> Theta:
         2.0
     """
     given = list(sketches)
-    found = _of_first_hashes(given) if given else EMPTY
-    if found is not None:
-        return found
-    builder = ThetaBuilder()
-    for sketch in given:
-        builder.add(sketch.hashes, sketch.threshold)
-    return builder.finish()
-
-
-def _of_first_hashes(sketches: Sequence[Theta]) -> Theta | None:
-    """The union from a few hashes of each sketch; None where they share too many."""
-    count = max(_SHARE * NOMINAL // len(sketches), _FEWEST)
-    # Hashes ascend: the smallest of all are among the first of each, up to the least that is left out here.
-    left_out = [int(sketch.hashes[count]) for sketch in sketches if len(sketch.hashes) > count]
-    threshold = min(sketch.threshold for sketch in sketches)
-    below = min([threshold, *left_out])
-    hashes = np.concatenate([sketch.hashes[:count] for sketch in sketches])
-    hashes = distinct(hashes[hashes < np.uint64(below)])
-    if len(hashes) > NOMINAL:
-        return Theta(hashes[:NOMINAL], int(hashes[NOMINAL]))
-    return Theta(hashes, threshold) if below == threshold else None
+    if len(given) > _AT_ONCE:
+        given = [union(given[start : start + _AT_ONCE]) for start in range(0, len(given), _AT_ONCE)]
+    if not given:
+        return EMPTY
+    threshold = min(sketch.threshold for sketch in given)
+    density = sum(len(sketch.hashes) / sketch.threshold for sketch in given)
+    wanted = _SHARE * NOMINAL
+    while True:
+        # Hashes ascend and are spread evenly: a few of each sketch are enough, unless sketches share many.
+        below = min(threshold, int(wanted / density) + 1) if density else threshold
+        limit = np.uint64(below)
+        hashes = distinct(np.concatenate([one.hashes[: one.hashes.searchsorted(limit)] for one in given]))
+        if len(hashes) > NOMINAL:
+            return Theta(hashes[:NOMINAL], int(hashes[NOMINAL]))
+        if below == threshold:
+            return Theta(hashes, threshold)
+        wanted *= 8
 
 
 def distinct(hashes: Words) -> Words:
