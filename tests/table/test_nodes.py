@@ -46,14 +46,14 @@ class Table:
         for _ in range(count):
             del self.files[self.random.integers(len(self.files))]
 
-    def block(self, files):
+    def block(self, files, columns=COLUMNS):
         statistics = [
-            (place, file, one)
+            (place, file, self.pool[drawn][COLUMNS.index(of)])
             for file, drawn in enumerate(self.random.integers(len(self.pool), size=len(files)))
-            for place, one in enumerate(self.pool[drawn])
+            for place, of in enumerate(columns)
         ]
         tables = (summary_table, sketches_table, frequencies_table, histograms_table)
-        content = Content("full", COLUMNS, tuple(files), *(made(statistics) for made in tables))
+        content = Content("full", columns, tuple(files), *(made(statistics) for made in tables))
         return write_block(self.store.put, content, IDENTITY, {})
 
     def _statistics(self):
@@ -122,6 +122,16 @@ def test_only_what_changed_is_read_and_merged(tmp_path, monkeypatch):
     assert 0 < sum(name.startswith("sketches-") for name in names) <= 6  # of 13 tasks, those of one group's files
     new = [ref.rows for ref in level.nodes if ref not in before]
     assert 0 < sum(new) <= 2 * len(COLUMNS)
+
+
+def test_columns_of_a_file_in_several_blocks(tmp_path):
+    table = Table(tmp_path, 12)
+    table.commit(table.append(120))
+    files = [DataFile(f"{file.path}-more", 1 << 20, ROWS, "parquet") for file in table.files[::3]]
+    table.files += files
+    changed = table.commit([table.block(files, COLUMNS[:1]), table.block(files, COLUMNS[1:])])
+    _, _, scratch = table.analyze(nodes=())
+    assert rows_of(table, changed) == rows_of(table, scratch)
 
 
 def test_few_files_need_no_nodes(tmp_path):

@@ -221,7 +221,7 @@ class Level:
     def _again(self, found: Sequence[_Found], wanted: Sequence[Sequence[Source]]) -> list[pa.Table]:
         """The wanted rows of each column, with everything in them."""
         full = [_Found(one.column, one.computed) for one in found]
-        for indexed, sources in _by_block(wanted):
+        for indexed, sources in self._by_block(wanted):
             for ordinal, rows in self._summaries(indexed, sources, _ALL):
                 at, source = sources[ordinal]
                 full[at].add(rows.filter(pa.array(np.isin(rows["file"].to_numpy(), source.files))), source)
@@ -247,7 +247,7 @@ class Level:
     def _sketches(self, wanted: Sequence[Sequence[Source]]) -> list[list[list[Theta | None]]]:
         """The sketches of the files of each column's sources."""
         found: dict[tuple[str, int, int], Theta | None] = {}
-        for indexed, sources in _by_block(wanted):
+        for indexed, sources in self._by_block(wanted):
             files = {file for _, source in sources.values() for file in source.files.tolist()}
             for detail, inside in _details(indexed.files, files).items():
                 table = self._detail(indexed, *detail)
@@ -264,6 +264,22 @@ class Level:
             ]
             for sources in wanted
         ]
+
+    def _by_block(
+        self, wanted: Sequence[Sequence[Source]]
+    ) -> Iterator[tuple[IndexedBlock, dict[int, tuple[int, Source]]]]:
+        """The sources with files of each block, by ordinal, with the place of their column in what is wanted.
+
+        Blocks come in the order in which every column has its sources.
+        """
+        of_blocks: dict[str, dict[int, tuple[int, Source]]] = defaultdict(dict)
+        for at, sources in enumerate(wanted):
+            for source in sources:
+                if len(source.files):
+                    of_blocks[source.indexed.block.id][source.ordinal] = (at, source)
+        for indexed in self._blocks:
+            if indexed.block.id in of_blocks:
+                yield indexed, of_blocks[indexed.block.id]
 
     def _detail(self, indexed: IndexedBlock, name: str, digest: str) -> pa.Table:
         try:
@@ -290,17 +306,6 @@ def _identities(indexed: IndexedBlock) -> Words:
     for file, *facts in zip(*(indexed.files.column(name).to_pylist() for name in names), strict=True):
         found[file] = np.frombuffer(identity(indexed.block.computed, *facts), np.uint64)
     return found
-
-
-def _by_block(wanted: Sequence[Sequence[Source]]) -> list[tuple[IndexedBlock, dict[int, tuple[int, Source]]]]:
-    """The sources with files of each block: by ordinal, with the place of their column in what is wanted."""
-    blocks: dict[str, tuple[IndexedBlock, dict[int, tuple[int, Source]]]] = {}
-    for at, sources in enumerate(wanted):
-        for source in sources:
-            if len(source.files):
-                block = blocks.setdefault(source.indexed.block.id, (source.indexed, {}))
-                block[1][source.ordinal] = (at, source)
-    return list(blocks.values())
 
 
 def _fresh(rows: pa.Table, places: NDArray[np.int64], taken: NDArray[np.bool_]) -> tuple[pa.Table, NDArray[np.int64]]:
