@@ -103,10 +103,14 @@ def analyze_parquet(
         if dictionaries:
             file, _ = open_file(source, metadata, dictionaries)
         found: list[ColumnStatistics | None] = [None] * len(columns)
+        held = 0
         for batch in _batches(readings, budget_bytes):
-            _analyze_batch(file, batch, (budget_bytes, detail), found, statistics)
-            if sum(one.bloom.held for one in found if one and isinstance(one.bloom, Deferred)) * _HELD > budget_bytes:
-                found = [one and replace(one, bloom=one.bloom and bytes(one.bloom)) for one in found]
+            done = _analyze_batch(file, batch, (budget_bytes, detail), statistics)
+            waiting = sum(one.bloom.held for one in done.values() if isinstance(one.bloom, Deferred))
+            makes_now = (held + waiting) * _HELD > budget_bytes
+            held += 0 if makes_now else waiting
+            for place, one in done.items():
+                found[place] = replace(one, bloom=one.bloom and bytes(one.bloom)) if makes_now else one
         pa.default_memory_pool().release_unused()
         return FileStatistics(metadata.num_rows, tuple(found), leaves.has_field_ids)
 
@@ -225,9 +229,8 @@ def _analyze_batch(
     file: pq.ParquetFile,
     batch: list[_Reading],
     limits: tuple[int, Detail],
-    found: list[ColumnStatistics | None],
     statistics: Sequence[Statistic],
-) -> None:
+) -> dict[int, ColumnStatistics]:
     budget, detail = limits
     shares = [min(max(budget // len(batch), (HEADROOM + 1) * one.held_bytes), budget) for one in batch]
     kernels = [
@@ -239,9 +242,11 @@ def _analyze_batch(
         for kernel, one in zip(kernels, batch, strict=True):
             for chunk in table.column(_place(table.schema, one.node.path[0])).chunks:
                 kernel.add(_values(chunk, one))
+    found = {}
     while kernels:  # last first, so that what each holds is released before the next works
         kernel, one = kernels.pop(), batch.pop()
         found[one.place] = kernel.finish(file.metadata.num_rows, one.compressed, one.uncompressed)
+    return found
 
 
 def _tables(file: pq.ParquetFile, indices: list[int], budget: int) -> Iterator[Any]:
