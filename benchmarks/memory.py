@@ -1,0 +1,106 @@
+"""Peak memory of the task that analyzes one large data file, everything on: it has to stay below 1 GB.
+
+    uv run python benchmarks/memory.py                     # 10 GB in one row group
+    uv run python benchmarks/memory.py --groups 4000       # the same rows in 4,000 row groups
+    uv run python benchmarks/memory.py --columns 400 --gigabytes 4
+
+A third of the columns are strings of 36 bytes, the others integers and doubles; nearly all values are distinct, which
+is the worst case: every value counts for percentiles, sketches, filters and lists.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import resource
+import subprocess
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.parquet as pq
+from common import report
+
+from metastore._analyze.worker import Destination, Task, run_task
+from metastore._format.columns import Column
+from metastore._format.manifest import TableIdentity
+from metastore._tables.model import DataFile
+
+KINDS = (("bigint", "long"), ("double", "double"), ("string", "binary"))
+_LETTERS = np.frombuffer(b"0123456789abcdef", np.uint8)
+_TEXT_BYTES = 36
+_ROW_BYTES = 8 + 8 + _TEXT_BYTES + 4
+SETTINGS = {"theta_lgk": 12, "theta_hash": "iceberg", "histogram_bins": 1000, "frequencies_top": 1000}
+LIMIT_MB = 1024
+
+
+def columns(number: int) -> list[Column]:
+    """Integers, doubles and strings in equal parts."""
+    return [Column(str(i + 1), (f"c{i}",), *KINDS[i % 3]) for i in range(number)]
+
+
+def write(path: Path, number: int, size: int, groups: int) -> int:
+    """Writes the file and returns its rows; columns of a kind share their values, which takes no memory to write."""
+    rows = 3 * size // (number * _ROW_BYTES)
+    random = np.random.default_rng(1)
+    texts = _LETTERS[random.integers(0, 16, rows * _TEXT_BYTES, np.uint8)]
+    offsets = np.arange(rows + 1, dtype=np.int64) * _TEXT_BYTES
+    kinds = [
+        pa.array(random.integers(0, 1 << 60, rows)),
+        pa.array(random.normal(size=rows)),
+        pa.Array.from_buffers(pa.large_string(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(texts)]),
+    ]
+    fields = [
+        pa.field(f"c{i}", kinds[i % 3].type, metadata={"PARQUET:field_id": str(i + 1)}) for i in range(number)
+    ]
+    table = pa.table([kinds[i % 3] for i in range(number)], pa.schema(fields))
+    pq.write_table(
+        table, path, row_group_size=-(-rows // groups), use_dictionary=False, compression="none", store_schema=False
+    )
+    return rows
+
+
+def analyze(path: Path, number: int) -> None:
+    """Runs the task in this process and prints its peak memory."""
+    before = _peak()
+    metadata = pq.read_metadata(path)
+    file = DataFile(str(path), path.stat().st_size, metadata.num_rows, "parquet")
+    destination = Destination(str(path.parent / "store"), TableIdentity("iceberg", "u", "/", "t"), SETTINGS, 1 << 30)
+    start = time.perf_counter()
+    run_task(destination, Task("full", tuple(columns(number)), (file,), {}, absent_is_null=True))
+    print(json.dumps({"peak_mb": _peak(), "idle_mb": before, "seconds": time.perf_counter() - start}))
+
+
+def _peak() -> int:
+    return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss >> 10
+
+
+def main() -> None:
+    """Writes the file, analyzes it in a process of its own, and fails where that takes too much."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--gigabytes", type=float, default=10, help="size of the data file (default 10)")
+    parser.add_argument("--columns", type=int, default=30, help="its columns (default 30)")
+    parser.add_argument("--groups", type=int, default=1, help="its row groups (default 1)")
+    parser.add_argument("--work", type=Path, help="folder for the file (default: a temporary one)")
+    parser.add_argument("--analyze", type=Path, help=argparse.SUPPRESS)
+    given = parser.parse_args()
+    if given.analyze:
+        analyze(given.analyze, given.columns)
+        return
+    with tempfile.TemporaryDirectory(prefix="metastore-memory-", dir=given.work) as folder:
+        path = Path(folder) / "data.parquet"
+        rows = write(path, given.columns, int(given.gigabytes * 2**30), given.groups)
+        command = [sys.executable, __file__, "--analyze", str(path), "--columns", str(given.columns)]
+        found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
+        size = path.stat().st_size
+    shape = {"rows": rows, "columns": given.columns, "row groups": given.groups, "GB": size / 2**30}
+    report(f"memory-{given.groups}x{given.columns}", [{**shape, **found}])
+    if found["peak_mb"] > LIMIT_MB:
+        sys.exit(f"{found['peak_mb']} MB are more than {LIMIT_MB}")
+
+
+if __name__ == "__main__":
+    main()
