@@ -53,9 +53,7 @@ def write(path: Path, number: int, size: int, groups: int) -> int:
         pa.array(random.normal(size=rows)),
         pa.Array.from_buffers(pa.large_string(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(texts)]),
     ]
-    fields = [
-        pa.field(f"c{i}", kinds[i % 3].type, metadata={"PARQUET:field_id": str(i + 1)}) for i in range(number)
-    ]
+    fields = [pa.field(f"c{i}", kinds[i % 3].type, metadata={"PARQUET:field_id": str(i + 1)}) for i in range(number)]
     table = pa.table([kinds[i % 3] for i in range(number)], pa.schema(fields))
     pq.write_table(
         table, path, row_group_size=-(-rows // groups), use_dictionary=False, compression="none", store_schema=False

@@ -1,6 +1,8 @@
 """Parquet files as other writers make them: read as Spark reads them, or refused."""
 
 import datetime as dt
+import subprocess
+import sys
 import uuid
 from pathlib import Path
 
@@ -274,6 +276,31 @@ def test_a_small_budget_reads_pieces_of_row_groups_and_finds_the_same_bounds(wri
         for name in ("rows", "nulls", "nans", "lo", "hi", "sum_exact", "max_len", "trues", "compressed_bytes"):
             assert getattr(one, name) == getattr(other, name), (asked, name)
         assert one.theta == other.theta
+
+
+_PEAK = """
+import sys
+import pyarrow as pa
+from kernel.samples import wanted
+from metastore._analyze.kernel import analyze_parquet, read
+read._LARGE_GROUP, read._STREAM_BYTES = int(sys.argv[2]), 1 << 20
+analyze_parquet(sys.argv[1], [wanted("string", "c")], 16 << 20)
+print(pa.default_memory_pool().max_memory())
+"""
+
+
+def test_chunks_of_large_row_groups_are_not_read_as_a_whole(write):
+    rows, width = 1_000_000, 36
+    letters = np.random.default_rng(1).integers(97, 123, rows * width, np.uint8)
+    offsets = np.arange(rows + 1, dtype=np.int64) * width
+    texts = pa.Array.from_buffers(pa.large_string(), rows, [None, pa.py_buffer(offsets), pa.py_buffer(letters)])
+    path = write(texts, row_group_size=rows, use_dictionary=False, compression="none", store_schema=False)
+
+    def peak(large):
+        command = [sys.executable, "-c", _PEAK, path, str(large)]
+        return int(subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).parents[1]).stdout)
+
+    assert peak(1 << 20) < 24 << 20 < peak(1 << 40)
 
 
 @pytest.mark.parametrize(

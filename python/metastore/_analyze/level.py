@@ -314,6 +314,8 @@ def _fresh(rows: pa.Table, places: NDArray[np.int64], taken: NDArray[np.bool_]) 
     live = places[files]
     keep = (live >= 0) & ~taken[live]
     taken[live[keep]] = True
+    if keep.all():
+        return rows, files.astype(np.int64)
     return rows.filter(pa.array(keep)), files[keep].astype(np.int64)
 
 

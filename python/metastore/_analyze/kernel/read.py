@@ -36,6 +36,7 @@ _DICTIONARY_BYTES = 1 << 20
 _CODE_BYTES = 3
 _NUMBER_BYTES = 8
 _OFFSET_BYTES = 4  # more in memory than the lengths in the file
+_LARGE_GROUP, _STREAM_BYTES = 256 << 20, 4 << 20
 _HELD = 6  # the columns of a batch hold a sixth of the budget, the rest is for work on one of them
 _HEXADECIMAL = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 _UUID_GROUPS = (4, 6, 8, 10)
@@ -166,9 +167,15 @@ def open_file(source: Any, metadata: pq.FileMetaData, dictionaries: Sequence[str
         metadata=metadata,
         read_dictionary=list(dictionaries),
         coerce_int96_timestamp_unit="us",
+        buffer_size=_STREAM_BYTES if _has_large_groups(metadata) else 0,
         pre_buffer=not isinstance(source, str),
     )
     return file, Leaves(file.schema_arrow, metadata.num_columns)
+
+
+def _has_large_groups(metadata: pq.FileMetaData) -> bool:
+    """Whether columns of a row group are read bit by bit: else they are in memory as a whole, compressed and not."""
+    return any(metadata.row_group(i).total_byte_size > _LARGE_GROUP for i in range(metadata.num_row_groups))
 
 
 def _is_signed(source: Any, metadata: pq.FileMetaData) -> bool:
