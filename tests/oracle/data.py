@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from pathlib import Path
     from random import Random
 
+PADDING = "padding"
 SHAPES = ("clustered", "clustered", "sorted", "narrow", "constant", "special", "wild", "mixed", "mixed")
 COLLECTIONS = {
     "list of int": pa.list_(pa.int32()),
@@ -25,11 +26,22 @@ COLLECTIONS = {
 
 @dataclass(frozen=True)
 class Design:
-    """The columns of a random table; `shapes` says how the values of a leaf are spread over files."""
+    """The columns of a random table; `shapes` says how the values of a leaf are spread over files.
+
+    `rows` are the lengths of files; `padding` bytes that nobody asks about make a file large enough for filters.
+    """
 
     leaves: tuple[Leaf, ...]
     shapes: dict[Leaf, str]
     collections: dict[str, str] = field(default_factory=dict)
+    rows: tuple[int, ...] = (1, 2, 5, 12, 12, 30)
+    padding: int = 0
+
+
+def unsorted_design(design: Design, rng: Random) -> Design:
+    """The same columns for large files, each with values of the whole range: bounds tell little of them."""
+    shapes = {leaf: rng.choice(("spread", "wild", "mixed")) for leaf in design.leaves}
+    return replace(design, shapes=shapes, rows=(90, 150, 300), padding=800_000)
 
 
 def random_design(rng: Random, scalars: Sequence[str], width: int = 10) -> Design:
@@ -54,6 +66,7 @@ def _values(leaf: Leaf, shape: str, number: int, rows: int, rng: Random) -> list
         "sorted": lambda: ranked(leaf.type, base + rng.randint(0, 2)),
         "narrow": lambda: ranked(leaf.type, rng.randint(0, 12)),
         "special": lambda: rng.choice(odd),
+        "spread": lambda: ranked(leaf.type, rng.randint(0, 2000)),
         "wild": lambda: anything(leaf.type, rng),
         "mixed": lambda: rng.choice([ranked(leaf.type, base), rng.choice(odd), anything(leaf.type, rng)]),
     }
@@ -72,7 +85,7 @@ def _with_nulls(values: list[Any], rng: Random) -> list[Any]:
 
 def random_file(design: Design, number: int, rng: Random) -> pa.Table:
     """Draws one file of a design; fields of a struct are null where their parent is."""
-    rows = rng.choice([1, 2, 5, 12, 12, 30])
+    rows = rng.choice(design.rows)
     drawn: dict[Leaf, list[Any]] = {
         leaf: _with_nulls(_values(leaf, design.shapes[leaf], number, rows, rng), rng) for leaf in design.leaves
     }
@@ -84,6 +97,8 @@ def random_file(design: Design, number: int, rng: Random) -> pa.Table:
     columns["s"] = _struct({k.path[1:]: (k.type, v) for k, v in drawn.items() if k.path[0] == "s"}, rows, rng)
     for name, kind in design.collections.items():
         columns[name] = _collection(kind, rows, rng)
+    if design.padding:
+        columns[PADDING] = pa.array([rng.randbytes(design.padding // rows) for _ in range(rows)], pa.binary())
     return pa.table(columns)
 
 

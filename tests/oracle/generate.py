@@ -82,11 +82,21 @@ class Generator:
         if roll < 0.25:
             return ranked(known, self.rng.randint(0, 130))
         value = self.rng.choice(present)
-        if roll < 0.45:
+        if roll < 0.32:
+            return self._absent(leaf, value)
+        if roll < 0.5:
             zone = self.rng.choice(list(self.subject.zones.values()))[leaf]
             value = self.rng.choice([zone.lo, zone.hi]) if zone.present and zone.hi is not None else value
         beside = neighbours(known, value) if roll > 0.75 else []
         return self.rng.choice(beside) if beside else value
+
+    def _absent(self, leaf: Leaf, otherwise: Any) -> Any:
+        """Draws a value of some file that another file's bounds enclose without holding it."""
+        zone = self.rng.choice(list(self.subject.zones.values()))[leaf]
+        if not zone.present or zone.hi is None or not zone.values:
+            return otherwise
+        some = [v for v in self.rng.choices(self.samples[leaf], k=8) if v is not None and not is_nan(v)]
+        return next((v for v in some if zone.lo < v < zone.hi and v not in zone.values), otherwise)
 
     def compare(self, leaf: Leaf) -> Predicate:
         """Returns a comparison with a literal of the column's type."""

@@ -23,7 +23,9 @@ ZONES = ("UTC", "America/New_York", "Asia/Kolkata", "America/Sao_Paulo", "Pacifi
 
 
 class Pruner(Protocol):
-    """Whatever can be asked which files a predicate reads."""
+    """Whatever can be asked which files a predicate reads; `looks_up` tells whether it knows single values of files."""
+
+    looks_up: bool
 
     def kept(self, predicates: Sequence[str]) -> list[frozenset[str]]: ...
 
@@ -80,8 +82,9 @@ def judge(
     conditions.apply(spark)
     truths = matching_files(spark, subject, [p.sql() for p in predicates])
     answered = [(p, truth) for p, truth in zip(predicates, truths, strict=True) if truth is not None]
-    excluded = [frozenset(f for f, zones in subject.zones.items() if not p.may_be(True, zones)) for p, _ in answered]  # noqa: FBT003
     for source, pruner in pruners.items():
+        known = subject.zones if pruner.looks_up else subject.bounds()
+        excluded = [frozenset(f for f, zones in known.items() if not p.may_be(True, zones)) for p, _ in answered]  # noqa: FBT003
         report = reports[source]
         report.raised += len(predicates) - len(answered)
         verdicts = pruner.kept([p.sql() for p, _ in answered])

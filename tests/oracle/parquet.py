@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import hashlib
 import json
+from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from metastore._format.columns import Column, encoding_of
 from metastore._format.manifest import TableIdentity
 from metastore._format.values import decimal_to_bytes
-from oracle import tables
+from oracle import details, tables
 from oracle.columns import BYTES, SCALARS, WIDE, is_nan
 from oracle.data import random_design, write_files
 from planner import plans, written
@@ -50,9 +52,14 @@ def create(spark: SparkSession, kind: str, files: int, scratch: Path, rng: Rando
     else:
         write_files(design, files, scratch / "before", rng)
         _rewrite(spark, kind, scratch / "before", folder, rng)
-    subject = tables.observe(spark, kind, f"parquet.`{folder}`", "input_file_name()", root=folder, without=(PARTITION,))
-    statistics(subject).write()
-    return subject
+    seen = tables.observe(spark, kind, f"parquet.`{folder}`", "input_file_name()", root=folder, without=(PARTITION,))
+    drawn = {f: {leaf: details.draw(leaf, v, rng) for leaf, v in found.items()} for f, found in seen.values.items()}
+    statistics(seen, drawn).write()
+    zones = {
+        file: {leaf: details.known(zone, seen.values[file][leaf], drawn[file][leaf]) for leaf, zone in of_file.items()}
+        for file, of_file in seen.zones.items()
+    }
+    return replace(seen, zones=zones)
 
 
 def _rewrite(spark: SparkSession, kind: str, source: Path, folder: Path, rng: Random) -> None:
@@ -67,8 +74,8 @@ def _rewrite(spark: SparkSession, kind: str, source: Path, folder: Path, rng: Ra
     frame.selectExpr("*", f"{of_row} AS `{PARTITION}`").write.partitionBy(PARTITION).parquet(str(folder))
 
 
-def statistics(subject: Subject) -> written.Written:
-    """Returns what is true of the columns of a directory's files, to be written beside them."""
+def statistics(subject: Subject, drawn: dict[str, dict[Leaf, details.Detail]] | None = None) -> written.Written:
+    """Returns what is true of the columns of a directory's files, and of single values what was drawn."""
     folder = subject.root
     assert folder is not None
     identity = TableIdentity("parquet", identifier(folder), f"file:{folder}", str(folder))
@@ -78,7 +85,8 @@ def statistics(subject: Subject) -> written.Written:
         values = subject.values[name]
         rows = len(next(iter(values.values())))
         columns = {_column(leaf): _summary(leaf, found) for leaf, found in values.items()}
-        files.append(written.DataFile(path, stat.st_size, rows, int(stat.st_mtime * 1000), columns))
+        singles = {_column(leaf): _values(leaf, one, values[leaf]) for leaf, one in (drawn or {}).get(name, {}).items()}
+        files.append(written.DataFile(path, stat.st_size, rows, int(stat.st_mtime * 1000), columns, singles))
     return written.Written(identity, files)
 
 
@@ -102,6 +110,18 @@ def _summary(leaf: Leaf, values: Sequence[Any]) -> dict[str, Any]:
     if present and leaf.type in BYTES:
         row |= {"avg_len": sum(map(len, present)) / len(present), "max_len": max(map(len, present))}
     return row
+
+
+def _values(leaf: Leaf, detail: details.Detail, values: Sequence[Any]) -> written.Values:
+    counts = Counter(_same(_stored(leaf.type, v)) for v in values if v is not None)
+    listed = [_stored(leaf.type, v) for v in detail.listed]
+    filtered = None if detail.filtered is None else [_stored(leaf.type, v) for v in detail.filtered]
+    return written.Values(detail.kind, [(v, counts[_same(v)]) for v in listed], filtered)
+
+
+def _same(value: Any) -> Any:
+    """NaN as something that is equal to itself."""
+    return "NaN" if is_nan(value) else value
 
 
 def _stored(kind: str, value: Any) -> Any:

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from oracle.literals import literal, quoted
-from oracle.zones import Zone, may_hold, may_start_with
+from oracle.zones import Zone, may_hold, may_hold_other, may_start_with
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Mapping
@@ -105,7 +105,7 @@ class In(Predicate):
         zone = zones[self.leaf]
         if truth != self.negated:
             return any(v is not None and may_hold("=", zone, v) for v in self.values)
-        return None not in self.values and all(may_hold("<>", zone, v) for v in self.values)
+        return None not in self.values and may_hold_other(zone, self.values)
 
     def cells(self):
         yield self.leaf.type, "NOT IN" if self.negated else "IN"

@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from oracle import blind, reading
+from oracle import blind, details, reading
 from oracle.columns import ICEBERG_SCALARS, Leaf
-from oracle.data import Design, random_design, write_files
+from oracle.data import PADDING, Design, random_design, unsorted_design, write_files
 from oracle.zones import Zone, zone_of
 
 if TYPE_CHECKING:
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from pyspark.sql.types import DataType, StructType
 
 ONE_FILE_A_TASK = {"spark.sql.files.openCostInBytes": "1g", "spark.sql.files.maxPartitionBytes": "1g"}
-ICEBERG_KINDS = ("plain", "evolved", "deletes", "vectors", "partitioned", "defaults")
+ICEBERG_KINDS = ("plain", "evolved", "deletes", "vectors", "partitioned", "defaults", "unsorted")
 
 
 @dataclass(frozen=True)
@@ -27,7 +27,8 @@ class Subject:
     """A relation under test.
 
     `relation` is what stands behind FROM, `file` the expression that names a row's file, `zones` the bounds
-    of each file as they were before rows were deleted, `values` the values that they are bounds of. `root` is the
+    of each file as they were before rows were deleted, and the single values that its statistics know, `values` the
+    values that they are bounds of. `root` is the
     directory below which a table of plain files names them.
     """
 
@@ -43,6 +44,10 @@ class Subject:
     def sample(self, leaf: Leaf) -> list[Any]:
         """All values of a column."""
         return [v for of_file in self.values.values() for v in of_file[leaf]]
+
+    def bounds(self) -> dict[str, dict[Leaf, Zone]]:
+        """The zones without single values."""
+        return {f: {leaf: zone.bounds() for leaf, zone in zones.items()} for f, zones in self.zones.items()}
 
     def paths(self) -> dict[str, str]:
         """The files, by the paths that the table's statistics and EXPLAIN know them by."""
@@ -83,7 +88,9 @@ def iceberg(
         covered: keep from Iceberg's readers whatever they might judge rows by.
     """
     design = random_design(rng, ICEBERG_SCALARS)
-    before = files if kind in {"plain", "deletes", "vectors"} else files // 2
+    if kind == "unsorted":
+        design, files = unsorted_design(design, rng), files // 8
+    before = files if kind in {"plain", "deletes", "vectors", "unsorted"} else files // 2
     write_files(design, before, scratch / "before", rng)
     _create(one_file_a_task(spark, scratch / "before"), name, 3 if kind in {"vectors", "defaults"} else 2)
     _append(spark, name, scratch / "before", covered=covered)
@@ -91,7 +98,7 @@ def iceberg(
         changed = _evolve(spark, name, kind, design, rng)
         write_files(changed, files - before, scratch / "after", rng)
         _append(spark, name, scratch / "after", covered=covered)
-    subject = observe(spark, kind, name, "_file")
+    subject = details.analyzed(observe(spark, kind, name, "_file", without=(PADDING,)))
     if kind in {"deletes", "vectors"}:
         _delete(spark, name, rng)
     return subject

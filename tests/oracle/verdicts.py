@@ -51,6 +51,8 @@ def _probes(spark: SparkSession) -> Any:
 class Rules:
     """The pruning rules over bounds that the oracle computed itself; `empty` gives them files without statistics."""
 
+    looks_up = False
+
     def __init__(self, spark: SparkSession, subject: Subject, *, empty: bool = False) -> None:
         self.spark = spark
         self.files = list(subject.zones)
@@ -72,6 +74,8 @@ class Rules:
 
 class Stored:
     """The pruning rules over the statistics that ANALYZE stored; files without statistics are read."""
+
+    looks_up = True
 
     def __init__(self, spark: SparkSession, subject: Subject, location: str, uuid: str) -> None:
         self.spark = spark
@@ -96,6 +100,8 @@ def _kept(spark: SparkSession, probe: Any, files: Sequence[str], predicates: Seq
 
 class Queries:
     """Whole queries with the extension on: the files that their tasks open, which has to be what EXPLAIN says."""
+
+    looks_up = True
 
     def __init__(self, spark: SparkSession, subject: Subject) -> None:
         self.spark = spark

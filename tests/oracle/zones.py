@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from oracle.columns import BYTES, is_nan
@@ -17,7 +17,8 @@ CUT = 64
 class Zone:
     """Bounds of one leaf in one file: `lo` and `hi` enclose what is neither null nor NaN.
 
-    `present` tells whether such values exist; `hi` is None where a cut string has no upper bound.
+    `present` tells whether such values exist; `hi` is None where a cut string has no upper bound. `values` are these
+    values, where the statistics know single ones: all of them if `listed`, else a filter knows them.
     """
 
     nulls: int
@@ -26,6 +27,12 @@ class Zone:
     lo: Any = None
     hi: Any = None
     exact: bool = True
+    values: frozenset[Any] | None = None
+    listed: bool = False
+
+    def bounds(self) -> Zone:
+        """The same without single values."""
+        return replace(self, values=None, listed=False)
 
     def has_value(self) -> bool:
         """Tells whether any row is not null."""
@@ -72,8 +79,17 @@ def may_hold(op: str, zone: Zone, value: Any) -> bool:
     if op in {">", ">="}:
         return not above_all and (zone.hi is None or _holds(op, zone.hi, value))
     if op == "=":
-        return not above_all and zone.lo <= value and (zone.hi is None or value <= zone.hi)
+        inside = not above_all and zone.lo <= value and (zone.hi is None or value <= zone.hi)
+        return inside and (zone.values is None or value in zone.values)
     return above_all or not (zone.exact and zone.lo == zone.hi == value)
+
+
+def may_hold_other(zone: Zone, values: Sequence[Any]) -> bool:
+    """Tells whether some non-null row of the file may hold none of the values."""
+    if zone.listed and zone.values is not None:
+        nan = zone.nans > 0 and not any(is_nan(v) for v in values)
+        return nan or any(v not in values for v in zone.values)
+    return all(may_hold("<>", zone, v) for v in values)
 
 
 def may_start_with(zone: Zone, prefix: bytes, *, negated: bool) -> bool:

@@ -12,10 +12,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from metastore._analyze.details import lists_layout
+from metastore._format.bloom import BloomBuilder, hashes_of
 from metastore._format.columns import Column, encoding_of
 from metastore._format.manifest import Block, Manifest, Snapshot, SummaryRef, TableIdentity
 from metastore._format.objects import ObjectRef, encode, name_of, reference
-from metastore._format.schemas import FILES, SUMMARY, TABLE_FILES, TABLE_SUMMARY
+from metastore._format.schemas import FILES, FREQUENCIES, SKETCHES, SUMMARY, TABLE_FILES, TABLE_SUMMARY
 from metastore._format.values import cut_lower, cut_upper, decimal_to_bytes
 
 if TYPE_CHECKING:
@@ -36,18 +38,36 @@ SPARK_TYPES = {
     pa.timestamp("us"): "timestamp_ntz",
 }
 
+SCHEMAS = {
+    "files": FILES,
+    "summary": SUMMARY,
+    "sketches": SKETCHES,
+    "table-files": TABLE_FILES,
+    "table-summary": TABLE_SUMMARY,
+}
+
 Row = dict[str, Any]
+
+
+@dataclass(frozen=True)
+class Values:
+    """A list of some values, stored, with their frequencies; values of which there is a filter, if there is one."""
+
+    kind: str
+    listed: list[tuple[Any, int]]
+    filtered: list[Any] | None = None
 
 
 @dataclass
 class DataFile:
-    """A data file of a table and the statistics of its columns."""
+    """A data file of a table and the statistics of its columns, with single values of some of them."""
 
     path: str
     size: int
     rows: int
     modified: int | None = None
     columns: dict[Column, Row] = field(default_factory=dict)
+    values: dict[Column, Values] = field(default_factory=dict)
 
 
 @dataclass
@@ -91,17 +111,31 @@ class Written:
         return replace(self, sequence=self.sequence + 1)
 
     def _block(self, columns: tuple[Column, ...], files: list[DataFile]) -> Block:
+        details = self._details(columns, files) if any(f.values for f in files) else {}
         listed = [
-            {"file": i, "path": f.path, "size": f.size, "modified": f.modified, "rows": f.rows}
+            {"file": i, "path": f.path, "size": f.size, "modified": f.modified, "rows": f.rows, **_named(details, i)}
             for i, f in enumerate(files)
         ]
         rows = [
-            {"column": c, "file": i, **f.columns[column]}
+            {"column": c, "file": i, **f.columns[column], **_kind(f.values.get(column))}
             for c, column in enumerate(columns)
             for i, f in enumerate(files)
         ]
         summary = (SummaryRef(self._put("summary", rows), tuple(range(len(columns)))),) if rows else ()
         return Block(str(uuid.uuid4()), "full", columns, self._put("files", listed), summary)
+
+    def _details(self, columns: tuple[Column, ...], files: list[DataFile]) -> dict[str, ObjectRef]:
+        lists, sketches = [], []
+        for c, column in enumerate(columns):
+            for i, file in enumerate(files):
+                of = {"column": c, "file": i}
+                values = file.values.get(column, Values("none", []))
+                ranked = sorted(values.listed, key=lambda entry: -entry[1])
+                lists += [{**of, f"value_{column.encoding}": v, "frequency": n} for v, n in ranked]
+                sketches += [{**of, "bloom": _bloom(column, values.filtered)}]
+        rows, groups = lists_layout(pa.Table.from_pylist(lists, FREQUENCIES))
+        kept = {"sketches": self._put("sketches", sketches)}
+        return {**kept, "frequencies": self._table("frequencies", rows, groups)}
 
     def _snapshot(self, snapshot: str) -> Snapshot:
         columns = tuple(dict.fromkeys(c for f in self.files for c in f.columns))
@@ -142,11 +176,33 @@ class Written:
         return {name: len(found) for name, found in values.items()}
 
     def _put(self, kind: str, rows: list[Row]) -> ObjectRef:
-        schema = {"files": FILES, "summary": SUMMARY, "table-files": TABLE_FILES, "table-summary": TABLE_SUMMARY}[kind]
-        data = encode(kind, pa.Table.from_pylist(rows, schema), [len(rows)])
+        return self._table(kind, pa.Table.from_pylist(rows, SCHEMAS[kind]), [len(rows)])
+
+    def _table(self, kind: str, rows: pa.Table, groups: list[int]) -> ObjectRef:
+        data = encode(kind, rows, groups)
         name = name_of(kind, data)
         (self.folder / "objects" / name).write_bytes(data)
-        return reference(name, data, len(rows))
+        return reference(name, data, rows.num_rows)
+
+
+def _named(details: dict[str, ObjectRef], file: int) -> Row:
+    """How the row of a data file names its details."""
+    fields = ("name", "length", "sha256", "footer_length", "footer_sha256")
+    named = {f"{kind}_{field}": getattr(ref, field) for kind, ref in details.items() for field in fields}
+    return {**named, **{f"{kind}_file": file for kind in details}}
+
+
+def _kind(values: Values | None) -> Row:
+    return {} if values is None else {"frequencies": values.kind}
+
+
+def _bloom(column: Column, values: list[Any] | None) -> bytes | None:
+    if values is None:
+        return None
+    kind = {"long": pa.int64(), "double": pa.float64(), "binary": pa.binary()}[str(column.encoding)]
+    builder = BloomBuilder(len(values))
+    builder.add(hashes_of(pa.array(values, kind)))
+    return builder.finish(len(values))
 
 
 @dataclass(frozen=True)
@@ -226,12 +282,17 @@ def _statistics(values: pa.ChunkedArray) -> Row:
     present = values.drop_null()
     nans = pc.sum(pc.is_nan(present)).as_py() or 0 if pa.types.is_floating(values.type) else 0
     row = {"rows": len(values), "nulls": nulls, "nans": nans, "distinct": pc.count_distinct(present).as_py()}
-    stored = [v for v in (_stored(v) for v in present) if v == v]  # noqa: PLR0124 - NaN is never a bound
-    if stored:
-        row |= bounds(min(stored), max(stored))
-    if isinstance(stored[:1] and stored[0], bytes) and not pa.types.is_decimal(values.type):
-        row |= {"avg_len": sum(map(len, stored)) / len(stored), "max_len": max(map(len, stored))}
+    kept = [v for v in (stored(v) for v in present) if v == v]  # noqa: PLR0124 - NaN is never a bound
+    if kept:
+        row |= bounds(min(kept, key=_order(values.type)), max(kept, key=_order(values.type)))
+    if isinstance(kept[:1] and kept[0], bytes) and not pa.types.is_decimal(values.type):
+        row |= {"avg_len": sum(map(len, kept)) / len(kept), "max_len": max(map(len, kept))}
     return {**row, "distinct_error": 0.0}
+
+
+def _order(kind: pa.DataType) -> Callable[[Any], Any]:
+    is_wide = pa.types.is_decimal(kind) and kind.precision > 18
+    return lambda value: int.from_bytes(value, "big", signed=True) if is_wide else value
 
 
 def bounds(lo: Any, hi: Any) -> Row:
@@ -243,7 +304,8 @@ def bounds(lo: Any, hi: Any) -> Row:
     return {"lo_binary": low, "hi_binary": high, "lo_exact": low_exact, "hi_exact": high_exact}
 
 
-def _stored(value: pa.Scalar) -> Any:
+def stored(value: pa.Scalar) -> Any:
+    """A value as the format stores it."""
     kind, plain = value.type, value.as_py() if not pa.types.is_timestamp(value.type) else None
     if pa.types.is_decimal(kind):
         unscaled = int(plain.scaleb(kind.scale))

@@ -36,6 +36,8 @@ object ReasonCode {
 
   // Data files
   case object Skipped extends ReasonCode("SKIPPED", "no row can match {conjunct} because of {statistic}")
+  case object SkippedByValues extends ReasonCode(
+    "SKIPPED_BY_VALUES", "no row can match {conjunct} because of single values in {statistic}")
   case object SkippedEmpty extends ReasonCode("SKIPPED_EMPTY", "the data file has no rows")
   case object KeptMayMatch extends ReasonCode("KEPT_MAY_MATCH", "rows may match")
   case object KeptFileUnknown extends ReasonCode("KEPT_FILE_UNKNOWN", "the statistics do not know this data file")
@@ -84,7 +86,7 @@ object ReasonCode {
 
   /** Every code, for `metastore.help()` and the documentation. */
   val all: Seq[ReasonCode] = Seq(
-    Skipped, SkippedEmpty, KeptMayMatch, KeptFileUnknown, KeptColumnUnknown, KeptContradictory, KeptLogFiles, NotDeterministic, Subquery,
+    Skipped, SkippedByValues, SkippedEmpty, KeptMayMatch, KeptFileUnknown, KeptColumnUnknown, KeptContradictory, KeptLogFiles, NotDeterministic, Subquery,
     UserFunction, MetadataColumn, UnknownColumn, TypeChanged, Collation, CharPadding, UnsupportedType, UnsupportedExpression,
     NoStatistics, OtherTable, FormatTooNew, DamagedObject, PlanningTimeout, StoreUnreadable, Pruned, NothingToPrune, NoFilter,
     Disabled, InsideWrite, RowLevelCommand, Streaming, Incremental, MetadataTable, RowPolicy, UnsupportedTable, Failed)

@@ -37,8 +37,25 @@ private[pruning] final class ConjunctFilter(
       try mark(skippedBy, evaluation.noRowMatches(condition), conjuncts.size + i)
       catch { case NonFatal(e) => log.warn(s"No file is skipped by ${conjuncts.map(_.sql).mkString(" AND ")}", e) }
     markEmpty(skippedBy, files.rows)
+    lookUp(evaluation, files, skippedBy, unused.keySet)
     new FileVerdicts(this, files, skippedBy, unused)
   }
+
+  /** Looks single values up in the files that bounds keep. */
+  private def lookUp(evaluation: Evaluation, files: FileStatistics, skippedBy: Array[Int], unused: Set[Int]): Unit = {
+    val all = predicates.indices.filterNot(unused).map(i => predicates(i) -> i) ++
+      together.indices.map(i => together(i)._1 -> (conjuncts.size + i))
+    for ((predicate, i) <- all if LookUps.asks(predicate)) {
+      val kept = skippedBy.map(_ == FileVerdicts.Kept)
+      val number = kept.count(identity)
+      if (number > 0 && number <= MostLookedUp)
+        try mark(skippedBy, new LookUps(files, evaluation).noRowMatches(predicate, kept), lookUps + i)
+        catch { case NonFatal(e) => log.warn(s"No value is looked up for ${conjuncts.map(_.sql).mkString(" AND ")}", e) }
+    }
+  }
+
+  /** Marks from here on tell of a look-up of single values; less this number they tell by what, as all marks do. */
+  private[pruning] val lookUps: Int = conjuncts.size + together.size
 
   override def allRowsMatch(files: FileStatistics): Array[Boolean] = {
     val evaluation = loaded(files)
@@ -82,7 +99,10 @@ private[pruning] final class ConjunctFilter(
   }
 
   /** The conjuncts behind a mark. */
-  private[pruning] def behind(mark: Int): Seq[Int] = if (mark < conjuncts.size) Seq(mark) else together(mark - conjuncts.size)._2
+  private[pruning] def behind(mark: Int): Seq[Int] =
+    if (mark < conjuncts.size) Seq(mark)
+    else if (mark < lookUps) together(mark - conjuncts.size)._2
+    else behind(mark - lookUps)
 
   private def failed(i: Int, cause: Throwable): Reason = {
     log.warn(s"No file is skipped by ${conjuncts(i).sql}", cause)
@@ -92,6 +112,8 @@ private[pruning] final class ConjunctFilter(
 
 private object ConjunctFilter {
   private val log = LoggerFactory.getLogger("org.metastore.spark.pruning")
+
+  private val MostLookedUp = 16384 // data files
 
   private def used(predicate: Condition): Seq[ColumnUse] = predicate match {
     case And(left, right) => used(left) ++ used(right)
@@ -120,9 +142,15 @@ private[pruning] final class FileVerdicts(
     case Empty => Reason(ReasonCode.SkippedEmpty)
     case mark =>
       val behind = filter.behind(mark)
-      val statistic = behind.flatMap(filter.columnsOf(_)).distinct.map(ZoneText.of(files, _, file)).mkString("; ")
-      Reason(ReasonCode.Skipped, "conjunct" -> behind.map(filter.conjuncts(_).sql).mkString(" AND "), "statistic" -> statistic)
+      val byValues = mark >= filter.lookUps
+      val statistic = behind.flatMap(filter.columnsOf(_)).distinct.map(known(_, file, byValues)).mkString("; ")
+      Reason(
+        if (byValues) ReasonCode.SkippedByValues else ReasonCode.Skipped,
+        "conjunct" -> behind.map(filter.conjuncts(_).sql).mkString(" AND "), "statistic" -> statistic)
   }
+
+  private def known(use: ColumnUse, file: Int, byValues: Boolean): String =
+    ZoneText.of(files, use, file) + (if (byValues) ZoneText.values(files, use, file) else "")
 
   private def whyKept(file: Int): Reason =
     if (!files.known(file)) Reason(ReasonCode.KeptFileUnknown)

@@ -2,7 +2,7 @@ package org.metastore.spark.pruning
 
 import java.util.Arrays
 
-import org.metastore.spark.store.{BytesBounds, Bounds, ByteOrder, LongBounds}
+import org.metastore.spark.store.{BytesBounds, Bounds, ByteOrder, LongBounds, Points}
 
 /**
  * The values that a leaf accepts, in the order of the bounds. Unknown bounds answer false to both questions, except where
@@ -18,6 +18,9 @@ private[pruning] sealed trait ValueSet {
 
   /** The values that are in another set of the same kind too. */
   def intersect(other: ValueSet): ValueSet
+
+  /** The values, where they are single ones and few enough to be looked up. */
+  def points: Option[Points] = None
 }
 
 private[pruning] object ValueSet {
@@ -46,6 +49,8 @@ private[pruning] object ValueSet {
 
   /** Integers from `lo` to `hi`, both included; the extremes mean no limit. */
   final case class LongRange(lo: Long, hi: Long) extends ValueSet {
+    override def points: Option[Points] = if (lo == hi) Some(Points.Longs(Array(lo))) else None
+
     override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
       case b: LongBounds =>
         val (lows, highs) = (b.lo, b.hiUpTo(hi))
@@ -76,20 +81,22 @@ private[pruning] object ValueSet {
   }
 
   /** Single integers, sorted. */
-  final case class LongPoints(points: Array[Long]) extends ValueSet {
+  final case class LongPoints(values: Array[Long]) extends ValueSet {
+    override def points: Option[Points] = if (values.length <= Points.Most) Some(Points.Longs(values)) else None
+
     override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
       case b: LongBounds =>
-        val highs = b.hiUpTo(points.last)
+        val highs = b.hiUpTo(values.last)
         each(b.lo.length) { i =>
           val at = firstFrom(b.lo(i))
-          at == points.length || points(at) > highs(i)
+          at == values.length || values(at) > highs(i)
         }
       case _ => throw new IllegalArgumentException("bounds are not integers")
     }
 
     override def covers(bounds: Bounds): Array[Boolean] = bounds match {
       case b: LongBounds => each(b.lo.length) { i =>
-        b.lo(i) == b.hi(i) && exact(b, i) && Arrays.binarySearch(points, b.lo(i)) >= 0
+        b.lo(i) == b.hi(i) && exact(b, i) && Arrays.binarySearch(values, b.lo(i)) >= 0
       }
       case _ => throw new IllegalArgumentException("bounds are not integers")
     }
@@ -101,14 +108,14 @@ private[pruning] object ValueSet {
       case _ => throw new IllegalArgumentException("sets of two kinds")
     }
 
-    private def only(test: Long => Boolean): ValueSet = points.filter(test) match {
+    private def only(test: Long => Boolean): ValueSet = values.filter(test) match {
       case Array() => Nothing
       case Array(point) => LongRange(point, point)
       case left => LongPoints(left)
     }
 
     private def firstFrom(value: Long): Int = {
-      val found = Arrays.binarySearch(points, value)
+      val found = Arrays.binarySearch(values, value)
       if (found >= 0) found else -found - 1
     }
   }
@@ -116,6 +123,8 @@ private[pruning] object ValueSet {
   /** Byte strings from `lo`, included, to `hi`, included or not; null means no limit. */
   final case class BytesRange(lo: Array[Byte], hi: Array[Byte], hiIncluded: Boolean) extends ValueSet {
     private val isPoint = lo != null && hi != null && hiIncluded && Arrays.equals(lo, hi)
+
+    override def points: Option[Points] = if (isPoint) Some(Points.Bytes(Array(lo))) else None
 
     override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
       case b: BytesBounds =>
@@ -158,13 +167,15 @@ private[pruning] object ValueSet {
   }
 
   /** Single byte strings, sorted. */
-  final case class BytesPoints(points: Array[Array[Byte]]) extends ValueSet {
+  final case class BytesPoints(values: Array[Array[Byte]]) extends ValueSet {
+    override def points: Option[Points] = if (values.length <= Points.Most) Some(Points.Bytes(values)) else None
+
     private val order: java.util.Comparator[Array[Byte]] = (a, b) => ByteOrder.compare(a, b)
 
     override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
       case b: BytesBounds => each(b.lo.length) { i =>
         val at = if (b.lo(i) == null) 0 else firstFrom(b.lo(i))
-        at == points.length || (b.hi(i) != null && ByteOrder.compare(points(at), b.hi(i)) > 0)
+        at == values.length || (b.hi(i) != null && ByteOrder.compare(values(at), b.hi(i)) > 0)
       }
       case _ => throw new IllegalArgumentException("bounds are not bytes")
     }
@@ -172,7 +183,7 @@ private[pruning] object ValueSet {
     override def covers(bounds: Bounds): Array[Boolean] = bounds match {
       case b: BytesBounds => each(b.lo.length) { i =>
         b.lo(i) != null && b.hi(i) != null && exact(b, i) && Arrays.equals(b.lo(i), b.hi(i)) &&
-          Arrays.binarySearch(points, b.lo(i), order) >= 0
+          Arrays.binarySearch(values, b.lo(i), order) >= 0
       }
       case _ => throw new IllegalArgumentException("bounds are not bytes")
     }
@@ -184,14 +195,14 @@ private[pruning] object ValueSet {
       case _ => throw new IllegalArgumentException("sets of two kinds")
     }
 
-    private def only(test: Array[Byte] => Boolean): ValueSet = points.filter(test) match {
+    private def only(test: Array[Byte] => Boolean): ValueSet = values.filter(test) match {
       case Array() => Nothing
       case Array(point) => BytesRange(point, point, hiIncluded = true)
       case left => BytesPoints(left)
     }
 
     private def firstFrom(value: Array[Byte]): Int = {
-      val found = Arrays.binarySearch(points, value, order)
+      val found = Arrays.binarySearch(values, value, order)
       if (found >= 0) found else -found - 1
     }
   }

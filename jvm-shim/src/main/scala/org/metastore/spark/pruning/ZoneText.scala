@@ -5,7 +5,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.sql.catalyst.expressions.Literal
 import org.apache.spark.sql.types.DataType
 
-import org.metastore.spark.store.{ColumnZones, FileStatistics, StoredValue}
+import org.metastore.spark.store.{ColumnZones, FileStatistics, KnownValues, StoredValue}
 
 /** Writes what is known of a column in a file as people read it: `a in [1, 5], 2 of 10 rows null`. */
 private[pruning] object ZoneText {
@@ -13,6 +13,17 @@ private[pruning] object ZoneText {
   def of(files: FileStatistics, use: ColumnUse, file: Int): String = files.column(use.key, use.dataType) match {
     case Right(zones) if zones.known(file) => s"${use.name}${range(zones, file)}${nulls(zones, file)}"
     case _ => s"${use.name} unknown"
+  }
+
+  /** What is known of single values: `, all 200 values listed`. */
+  def values(files: FileStatistics, use: ColumnUse, file: Int): String = {
+    val only = new Array[Boolean](files.files.length)
+    only(file) = true
+    files.values(use.key, use.dataType, only, filters = true).known(file) match {
+      case Some(KnownValues.Listed(count)) => s", all $count values listed"
+      case Some(KnownValues.Filtered) => ", bloom filter"
+      case None => ""
+    }
   }
 
   private def range(zones: ColumnZones, file: Int): String = {

@@ -10,10 +10,10 @@ private[store] final class ObjectReader(fs: FileSystem, objects: Path) {
   import ObjectReader._
 
   /** The object's footer, from the cache or by one request. The cache goes by the digest that is checked, not by a claim. */
-  def footer(ref: ObjectRef): VerifiedFooter =
-    StatisticsCache.getOrLoad[VerifiedFooter](s"footer:${ref.name}:${ref.footerSha256}", _ => ref.footerLength * 3L) {
-      guarded(ref)(readFooter(ref))
-    }
+  def footer(ref: ObjectRef): VerifiedFooter = cachedFooter(ref).get()
+
+  def cachedFooter(ref: ObjectRef): Cached[VerifiedFooter] =
+    Cached[VerifiedFooter](s"footer:${ref.name}:${ref.footerSha256}", _ => ref.footerLength * 3L)(guarded(ref)(readFooter(ref)))
 
   /** Some columns of one row group, verified. Neighbouring column chunks come by one request. */
   def chunks(ref: ObjectRef, footer: VerifiedFooter, rowGroup: Int, leaves: Seq[Int]): Map[Int, ChunkPages] = guarded(ref) {

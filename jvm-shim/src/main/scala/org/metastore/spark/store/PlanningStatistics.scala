@@ -2,13 +2,15 @@ package org.metastore.spark.store
 
 import java.util.concurrent.ConcurrentHashMap
 
+import scala.util.control.NonFatal
+
 import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.explain.Reason
 
 /** Statistics of one manifest for the planning of one query. */
-private[store] final class PlanningStatistics(reader: BlockReader, override val manifest: Manifest, budget: Budget)
-  extends TableStatistics {
+private[store] final class PlanningStatistics(
+    reader: BlockReader, values: ValueReader, override val manifest: Manifest, budget: Budget) extends TableStatistics {
 
   override def fingerprint: String = manifest.fingerprint
 
@@ -32,7 +34,7 @@ private[store] final class PlanningStatistics(reader: BlockReader, override val 
       if (fresh.complete) files.keep(fresh)
       fresh
     }
-    new PlanningFiles(reader, files, joined, columns, budget)
+    new PlanningFiles(reader, values, files, joined, columns, budget)
   }
 
   /** Begins to look for the files in the blocks, the least preferred first. */
@@ -91,8 +93,8 @@ private[store] final class JoinedFiles(
 }
 
 private[store] final class PlanningFiles(
-    reader: BlockReader, override val files: FileList, joined: JoinedFiles, columns: ColumnLoader[BlockColumn], budget: Budget)
-  extends FileStatistics {
+    reader: BlockReader, values: ValueReader, override val files: FileList, joined: JoinedFiles,
+    columns: ColumnLoader[BlockColumn], budget: Budget) extends FileStatistics {
   private type Column = (String, DataType)
 
   private val columnSizes = new ColumnLoader[BlockSizes](budget, reader, reader.cachedSizes, reader.readSizes)
@@ -135,6 +137,14 @@ private[store] final class PlanningFiles(
       }
     }
   }
+
+  override def values(key: String, dataType: DataType, among: Array[Boolean], filters: Boolean): ColumnValues =
+    try new FoundValues(dataType, new ValueLoader(values, joined.blocks, budget).load(key, dataType, among, filters))
+    catch {
+      case NonFatal(e) =>
+        PlanningPool.explained(e, budget)
+        ColumnValues.Unknown
+    }
 
   override def zone(key: String, dataType: DataType, file: Int): Option[ColumnZone] =
     column(key, dataType).toOption.filter(_.known(file)).map { zones =>

@@ -72,6 +72,14 @@ trait FileStatistics {
   /** Distinct counts and lengths of one column, for the optimizer. Never throws. */
   def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes]
 
+  /**
+   * What lists of values and bloom filters tell of a column. Never throws.
+   *
+   * @param among   the files that are going to be asked about: the others answer false
+   * @param filters whether bloom filters are of use too
+   */
+  def values(key: String, dataType: DataType, among: Array[Boolean], filters: Boolean): ColumnValues
+
   /** One column in one file as single values: for messages and for numbers of few files. */
   def zone(key: String, dataType: DataType, file: Int): Option[ColumnZone]
 }

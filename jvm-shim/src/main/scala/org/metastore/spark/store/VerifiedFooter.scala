@@ -43,6 +43,8 @@ private[store] final class VerifiedFooter(
   def leaf(name: String): Int = byName.get(name).collect { case Seq(only) => only }
     .getOrElse(throw new IllegalArgumentException(s"it has no column $name"))
 
+  def has(name: String): Boolean = byName.contains(name)
+
   def chunk(rowGroup: Int, leaf: Int): Chunk = rowGroups(rowGroup).chunks(leaf)
 
   /** Row groups that may hold one of these values of `column`, by the footer's statistics. */

@@ -125,6 +125,8 @@ private[store] final class ZoneAssembler(key: String, dataType: DataType, length
 object ByteOrder {
   def compare(a: Array[Byte], b: Array[Byte]): Int = java.util.Arrays.compareUnsigned(a, b)
 
+  val comparator: java.util.Comparator[Array[Byte]] = (a, b) => compare(a, b)
+
   /** Eight bytes from `from` on as a signed integer: where two differ, they differ as what follows does. */
   def head(bytes: Array[Byte], from: Int): Long = {
     var head = 0L

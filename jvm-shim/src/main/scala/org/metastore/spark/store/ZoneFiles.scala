@@ -31,6 +31,9 @@ final class ZoneFiles(override val rows: Array[Long], columns: Map[(String, Data
       new ColumnSizes(of(-1L)(_.distinct).toArray, of(Double.NaN)(_.avgLen).toArray, of(-1L)(_.maxLen).toArray)
     }.toRight(Reason(ReasonCode.UnknownColumn, "column" -> key))
 
+  override def values(key: String, dataType: DataType, among: Array[Boolean], filters: Boolean): ColumnValues =
+    ColumnValues.Unknown
+
   override def zone(key: String, dataType: DataType, file: Int): Option[ColumnZone] =
     columns.get((key, dataType)).flatMap(_(file))
 

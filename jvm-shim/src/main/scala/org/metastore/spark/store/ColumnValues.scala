@@ -1,0 +1,123 @@
+package org.metastore.spark.store
+
+import org.apache.spark.sql.types.DataType
+
+/** What is known of the single values of one column, by file of a scan. Files of which nothing is known answer false. */
+trait ColumnValues {
+
+  /** For each file, whether it is certain that no row has one of the values. */
+  def lack(points: Points): Int => Boolean
+
+  /** For each file, whether it is certain that each row has one of the values, or NULL. */
+  def within(points: Points): Int => Boolean
+
+  /** What tells so of a file. */
+  def known(file: Int): Option[KnownValues]
+}
+
+object ColumnValues {
+
+  /** Nothing is known. */
+  object Unknown extends ColumnValues {
+    override def lack(points: Points): Int => Boolean = _ => false
+    override def within(points: Points): Int => Boolean = _ => false
+    override def known(file: Int): Option[KnownValues] = None
+  }
+}
+
+/** How the values of a column in a file are known. */
+sealed trait KnownValues
+
+object KnownValues {
+
+  /** All of them are listed. */
+  final case class Listed(count: Int) extends KnownValues
+
+  /** A bloom filter tells of most others that they are not among them. */
+  case object Filtered extends KnownValues
+}
+
+/** The values of the files that were asked about; null where nothing is known. */
+private[store] final class FoundValues(dataType: DataType, files: Array[FileValues]) extends ColumnValues {
+
+  override def lack(points: Points): Int => Boolean = {
+    lazy val hashes = new ValueHash(dataType).of(points)
+    file => files(file) != null && files(file).lack(points, hashes)
+  }
+
+  override def within(points: Points): Int => Boolean = file => files(file) != null && files(file).within(points)
+
+  override def known(file: Int): Option[KnownValues] = Option(files(file)).map(_.known)
+}
+
+/** The values of a column in one data file: all of them listed, or a bloom filter. */
+private[store] sealed trait FileValues {
+
+  /** @param hashes of the points */
+  def lack(points: Points, hashes: => Array[Long]): Boolean
+
+  def within(points: Points): Boolean
+
+  def known: KnownValues
+
+  /** Bytes in memory. */
+  def weight: Long
+}
+
+private[store] object FileValues {
+  import java.util.Arrays
+
+  import org.apache.parquet.column.values.bloomfilter.BlockSplitBloomFilter
+
+  /** Integers, or doubles as their keys. */
+  final class LongList(sorted: Array[Long]) extends FileValues {
+    override def lack(points: Points, hashes: => Array[Long]): Boolean = points match {
+      case Points.Longs(values) => !values.exists(Arrays.binarySearch(sorted, _) >= 0)
+      case _ => false
+    }
+
+    override def within(points: Points): Boolean = points match {
+      case asked: Points.Longs => sorted.length <= asked.count && sorted.forall(asked.has)
+      case _ => false
+    }
+
+    override def known: KnownValues = KnownValues.Listed(sorted.length)
+    override def weight: Long = 24 + 8L * sorted.length
+  }
+
+  /** Few enough byte strings that all of them may be asked for at once. */
+  final class BytesList(sorted: Array[Array[Byte]]) extends FileValues {
+    override def lack(points: Points, hashes: => Array[Long]): Boolean = points match {
+      case Points.Bytes(values) => !values.exists(Arrays.binarySearch(sorted, _, ByteOrder.comparator) >= 0)
+      case _ => false
+    }
+
+    override def within(points: Points): Boolean = points match {
+      case asked: Points.Bytes => sorted.length <= asked.count && sorted.forall(asked.has)
+      case _ => false
+    }
+
+    override def known: KnownValues = KnownValues.Listed(sorted.length)
+    override def weight: Long = 24 + sorted.iterator.map(24L + _.length).sum
+  }
+
+  /** Byte strings by their hashes: what has another hash is not among them. */
+  final class HashList(sorted: Array[Long]) extends FileValues {
+    override def lack(points: Points, hashes: => Array[Long]): Boolean = !hashes.exists(Arrays.binarySearch(sorted, _) >= 0)
+    override def within(points: Points): Boolean = false
+    override def known: KnownValues = KnownValues.Listed(sorted.length)
+    override def weight: Long = 24 + 8L * sorted.length
+  }
+
+  /** The bits of a bloom filter. */
+  final class Bloom(bits: Array[Byte]) extends FileValues {
+    override def lack(points: Points, hashes: => Array[Long]): Boolean = {
+      val filter = new BlockSplitBloomFilter(bits)
+      !hashes.exists(filter.findHash(_))
+    }
+
+    override def within(points: Points): Boolean = false
+    override def known: KnownValues = KnownValues.Filtered
+    override def weight: Long = 24L + bits.length
+  }
+}

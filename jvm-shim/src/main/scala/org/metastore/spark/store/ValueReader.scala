@@ -1,0 +1,214 @@
+package org.metastore.spark.store
+
+import java.util.Arrays
+
+import scala.collection.mutable
+
+import org.apache.parquet.column.values.bloomfilter.BlockSplitBloomFilter
+import org.apache.spark.sql.types.DataType
+
+/** Reads lists of values and bloom filters of single columns. What does not add up says nothing. */
+private[store] final class ValueReader(objects: ObjectReader) {
+  import ValueReader._
+
+  /** How many values each data file of a block has in a column, null excluded, where all are listed; -1 elsewhere. */
+  def counts(block: Block, column: Int, summary: ObjectRef): Cached[Array[Long]] =
+    Cached[Array[Long]](key("listed", summary, s":$column"), _.length * 8L)(readCounts(summary, column, filesOf(block)))
+
+  /** Where the details of a kind are. */
+  def details(block: Block, kind: String): Cached[DetailFiles] =
+    Cached[DetailFiles](key(kind, block.files), _.weight)(DetailFiles.read(objects, block, kind))
+
+  def footer(ref: ObjectRef): Cached[VerifiedFooter] = objects.cachedFooter(ref)
+
+  /** The lists of a column in an object, by ordinal of the data file in it. */
+  def lists(ref: ObjectRef, column: Int, dataType: DataType): Cached[ValueLists] =
+    Cached[ValueLists](key("lists", ref, s":$column"), _.weight)(readLists(ref, column, dataType))
+
+  /** As `lists`, for the bloom filters. */
+  def blooms(ref: ObjectRef, column: Int): Cached[ValueLists] =
+    Cached[ValueLists](key("blooms", ref, s":$column"), _.weight)(readBlooms(ref, column))
+
+  /** How many rows and bytes are read for the lists of a column. */
+  def sizeOfLists(footer: VerifiedFooter, column: Int, dataType: DataType): ReadSize =
+    sizeOf(footer, column, fieldOf(dataType))
+
+  def sizeOfBlooms(footer: VerifiedFooter, column: Int): ReadSize = sizeOf(footer, column, Bloom)
+
+  private def sizeOf(footer: VerifiedFooter, column: Int, field: String): ReadSize =
+    if (!footer.has(field)) ReadSize(0, 0)
+    else {
+      val groups = footer.groupsOf(Set(column))
+      ReadSize(groups.map(footer.rowGroups(_).rows).sum, groups.map(footer.chunk(_, footer.leaf(field)).length).sum)
+    }
+
+  private def filesOf(block: Block): Int = Math.toIntExact(block.files.rows)
+
+  private def readCounts(summary: ObjectRef, column: Int, files: Int): Array[Long] = {
+    val out = Filled.longs(files, -1)
+    for (group <- objects.footer(summary).groupsOf(Set(column))) {
+      val rows = new SummaryGroup(objects, summary, group, CountFields)
+      for (span <- rows.spans(files).get(column)) {
+        val kinds = span.scatter(rows.bytes("frequencies"))
+        val (counts, nulls) = (span.scatter(rows.longs("rows", -1), -1), span.scatter(rows.longs("nulls", -1), -1))
+        kinds.indices.filter(file => Arrays.equals(kinds(file), Complete) && nulls(file) >= 0)
+          .foreach(file => out(file) = counts(file) - nulls(file))
+      }
+    }
+    out
+  }
+
+  private def readLists(ref: ObjectRef, column: Int, dataType: DataType): ValueLists = {
+    val field = fieldOf(dataType)
+    val found = mutable.HashMap.empty[Int, ListBuilder]
+    for (group <- objects.footer(ref).groupsOf(Set(column))) {
+      val rows = new SummaryGroup(objects, ref, group, Seq("column", "file", field, "frequency"))
+      val (files, frequencies) = (rows.longs("file", -1), rows.longs("frequency", 0))
+      val builder = (file: Long) => found.getOrElseUpdate(Math.toIntExact(file), ListBuilder(dataType))
+      val add: (Int, Int) => Unit =
+        if (field == Bytes) {
+          val values = rows.bytes(field)
+          (from, until) => builder(files(from)).add(values, from, until)
+        } else {
+          val values = rows.longs(field, 0)
+          (from, until) => builder(files(from)).add(values, from, until)
+        }
+      runs(rows.longs("column", -1), files, column).foreach { case (from, until) =>
+        add(from, until)
+        builder(files(from)).total += frequencies.slice(from, until).sum
+      }
+    }
+    ValueLists.of(found.map { case (file, list) => (file, list.result(), list.total) })
+  }
+
+  private def readBlooms(ref: ObjectRef, column: Int): ValueLists = {
+    val footer = objects.footer(ref)
+    val found = for {
+      group <- if (footer.has(Bloom)) footer.groupsOf(Set(column)) else Nil
+      rows = new SummaryGroup(objects, ref, group, Seq("column", "file", Bloom))
+      (columns, files, bits) = (rows.longs("column", -1), rows.longs("file", -1), rows.bytes(Bloom))
+      i <- columns.indices
+      if columns(i) == column && isBloom(bits(i))
+    } yield (Math.toIntExact(files(i)), new FileValues.Bloom(bits(i)), -1L)
+    ValueLists.of(found)
+  }
+}
+
+private[store] object ValueReader {
+  private val Bloom = "bloom"
+  private val Bytes = "value_binary"
+  private val CountFields = Seq("column", "file", "rows", "nulls", "frequencies")
+  private val Complete = "complete".getBytes
+
+  private def key(what: String, ref: ObjectRef, of: String = ""): String = s"$what:${ref.name}:${ref.footerSha256}$of"
+
+  private def fieldOf(dataType: DataType): String = ServedType.encoding(dataType) match {
+    case Some(Encoding.BinaryValues) => Bytes
+    case Some(Encoding.DoubleValues) => "value_double"
+    case _ => "value_long"
+  }
+
+  private def isBloom(bits: Array[Byte]): Boolean =
+    bits != null && bits.length >= BlockSplitBloomFilter.LOWER_BOUND_BYTES && Integer.bitCount(bits.length) == 1
+
+  /** Rows of the column that stand together and belong to one data file. */
+  private def runs(columns: Array[Long], files: Array[Long], column: Int): Seq[(Int, Int)] = {
+    val found = Seq.newBuilder[(Int, Int)]
+    var from = 0
+    while (from < columns.length) {
+      var until = from + 1
+      while (until < columns.length && columns(until) == columns(from) && files(until) == files(from)) until += 1
+      if (columns(from) == column) found += from -> until
+      from = until
+    }
+    found.result()
+  }
+}
+
+/** What is going to be read of an object. */
+private[store] final case class ReadSize(rows: Long, bytes: Long)
+
+/**
+ * The values of one column in the data files of an object, by their ordinals there.
+ *
+ * @param totals how many rows a list accounts for: one that lost values proves nothing
+ */
+private[store] final class ValueLists(values: Array[FileValues], totals: Array[Long]) {
+
+  /** The values of a data file; null where there are none, or not for so many rows. */
+  def of(file: Int, total: Long): FileValues = if (file < values.length && totals(file) == total) values(file) else null
+
+  def weight: Long = values.iterator.map(list => 16L + (if (list == null) 0 else list.weight)).sum
+}
+
+private[store] object ValueLists {
+  private val MostFiles = 1 << 20
+
+  /** @param found ordinal, values and total of each file */
+  def of(found: Iterable[(Int, FileValues, Long)]): ValueLists = {
+    val length = if (found.isEmpty) 0 else found.map(_._1).max + 1
+    if (length > MostFiles) throw new IllegalArgumentException(s"it has a row for file ${length - 1}")
+    val values = new Array[FileValues](length)
+    val totals = new Array[Long](length)
+    found.foreach { case (file, list, total) =>
+      values(file) = list
+      totals(file) = total
+    }
+    new ValueLists(values, totals)
+  }
+}
+
+/** Puts the parts of one data file's list together. */
+private sealed abstract class ListBuilder {
+  var total = 0L
+
+  def add(values: Array[Long], from: Int, until: Int): Unit = throw new IllegalArgumentException("its values are integers")
+
+  def add(values: Array[Array[Byte]], from: Int, until: Int): Unit = throw new IllegalArgumentException("its values are bytes")
+
+  def result(): FileValues
+}
+
+private object ListBuilder {
+  def apply(dataType: DataType): ListBuilder =
+    if (ServedType.encoding(dataType).contains(Encoding.BinaryValues)) new OfBytes(dataType) else new OfLongs
+
+  private final class OfLongs extends ListBuilder {
+    private val found = Array.newBuilder[Long]
+
+    override def add(values: Array[Long], from: Int, until: Int): Unit = found ++= values.slice(from, until)
+
+    override def result(): FileValues = {
+      val sorted = found.result()
+      Arrays.sort(sorted)
+      new FileValues.LongList(sorted)
+    }
+  }
+
+  /** Many values are kept by their hashes alone. */
+  private final class OfBytes(dataType: DataType) extends ListBuilder {
+    private val hash = new ValueHash(dataType)
+    private val isDecimal = dataType.isInstanceOf[org.apache.spark.sql.types.DecimalType]
+    private val few = mutable.ArrayBuffer.empty[Array[Byte]]
+    private val hashes = mutable.ArrayBuilder.make[Long]
+    private var count = 0
+
+    override def add(values: Array[Array[Byte]], from: Int, until: Int): Unit = (from until until).foreach { i =>
+      val value = if (isDecimal) DecimalBytes.ordered(values(i)) else values(i)
+      count += 1
+      if (count <= Points.Most) few += value
+      hashes += hash.ofBytes(value)
+    }
+
+    override def result(): FileValues =
+      if (count <= Points.Most) {
+        val sorted = few.toArray
+        Arrays.sort(sorted, ByteOrder.comparator)
+        new FileValues.BytesList(sorted)
+      } else {
+        val sorted = hashes.result()
+        Arrays.sort(sorted)
+        new FileValues.HashList(sorted)
+      }
+  }
+}
