@@ -133,7 +133,7 @@ class _Numbers:
         self._bytes = 0
         self._runs: Runs | None = None
         self._parts = _Parts(column, detail)
-        self.filter = ColumnFilter(detail, budget)
+        self.filter = ColumnFilter(budget)
         self.nans = 0
 
     def add(self, array: pa.Array) -> None:
@@ -177,7 +177,7 @@ class _Strings:
         self._pending: list[tuple[pa.Array, NDArray[np.int64] | None]] = []
         self._bytes = 0
         self._parts = _Parts(column, detail)
-        self.filter = ColumnFilter(detail, budget)
+        self.filter = ColumnFilter(budget)
 
     def add(self, array: pa.Array) -> None:
         if pa.types.is_dictionary(array.type):

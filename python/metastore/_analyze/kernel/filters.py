@@ -2,17 +2,13 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
-
 import numpy as np
 import pyarrow as pa
 
 from metastore._format.bloom import BloomBuilder, size_for
 
-if TYPE_CHECKING:
-    from metastore._analyze.kernel.detail import Detail
-
 _SHARE = 8  # of the budget
+_FEW = 64  # so few values take hardly more room as a list
 _MANY = 1 << 40
 _NAN = pa.array([np.nan])
 
@@ -58,8 +54,7 @@ class ColumnFilter:
     """Collects the values of a column, part by part.
 
     Example:
-        >>> from metastore._analyze.kernel.detail import DETAIL
-        >>> few = ColumnFilter(DETAIL, 1 << 20)
+        >>> few = ColumnFilter(1 << 20)
         >>> few.add(pa.array([1, 2, 3]), last=True)
         >>> few.finish(3, nans=0) is None
         True
@@ -68,20 +63,18 @@ class ColumnFilter:
     _held: pa.Array | None = None
     _builder: BloomBuilder | None = None
 
-    def __init__(self, detail: Detail, budget_bytes: int) -> None:
+    def __init__(self, budget_bytes: int) -> None:
         """Begin with no values.
 
         Args:
-            detail: Lists of at most `top` values are never cut: they need no filter.
             budget_bytes: The memory that the column may take.
         """
-        self._few = detail.top
         self._most_bytes = budget_bytes // _SHARE
 
     def add(self, values: pa.Array, *, last: bool) -> None:
         """Add stored values of a part, each at least once; after the last part none follow."""
         if self._builder is None and last:
-            self._held = values if len(values) > self._few else None
+            self._held = values if len(values) > _FEW else None
             return
         if self._builder is None:
             self._builder = BloomBuilder(_MANY, self._most_bytes)
