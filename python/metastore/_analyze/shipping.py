@@ -6,6 +6,7 @@ import hashlib
 import io
 import sys
 import zipfile
+from functools import cache
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -45,6 +46,7 @@ def ship(context: SparkContext) -> None:
     context.addPyFile(str(archive))
 
 
+@cache  # sources that change meanwhile are not those that run here
 def _archive(package: Path) -> bytes:
     """Zip the package's Python sources; equal sources give equal bytes."""
     sink = io.BytesIO()

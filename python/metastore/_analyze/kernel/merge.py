@@ -98,7 +98,7 @@ class _Files:
 
     def __init__(self, column: Column, rows: pa.Table) -> None:
         self._column = column
-        self._table = rows
+        self._table, self._names = rows, frozenset(rows.column_names)
         self._length = rows.num_rows
         count, nulls, nans = (self._known(name) for name in ("rows", "nulls", "nans"))
         unknown = count is None or nulls is None or nans is None
@@ -158,7 +158,7 @@ class _Files:
 
     def percentiles(self) -> list[Any] | None:
         name = f"percentiles_{self._column.encoding}"
-        if self._numbers is None or name not in self._table.column_names:
+        if self._numbers is None or name not in self._names:
             return None
         lists = self._held.column(name).combine_chunks()
         if not len(lists) or lists.null_count or set(pc.list_value_length(lists).unique().to_pylist()) != {101}:
@@ -181,7 +181,7 @@ class _Files:
     def _are_apart(self) -> bool:
         """Whether no value can lie in two files."""
         ends = [f"{name}_{self._column.encoding}" for name in ("lo", "hi")]
-        if not set(ends) <= set(self._table.column_names) or any(self._held.column(end).null_count for end in ends):
+        if not set(ends) <= set(self._names) or any(self._held.column(end).null_count for end in ends):
             return False
         los, his = map(self._held.column, ends)
         if self._column.encoding != "binary":
@@ -197,28 +197,28 @@ class _Files:
         return self._of_holding(f"{name}_{self._column.encoding}")
 
     def _of_holding(self, name: str) -> list[Any]:
-        if name not in self._table.column_names:
+        if name not in self._names:
             return [None] * int(self._holding.sum())
         return list(self._held.column(name).to_pylist())
 
     def _longs(self, name: str) -> NDArray[np.int64] | None:
-        if name not in self._table.column_names or self._held.column(name).null_count:
+        if name not in self._names or self._held.column(name).null_count:
             return None
         return np.asarray(self._held.column(name).to_numpy(), dtype=np.int64)
 
     def _held_errors(self) -> NDArray[np.float64]:
-        if "distinct_error" not in self._table.column_names:
+        if "distinct_error" not in self._names:
             return np.zeros(self._held.num_rows)
         errors = self._held.column("distinct_error")
         return np.asarray((errors.fill_null(0.0) if errors.null_count else errors).to_numpy(), dtype=np.float64)
 
     def _known(self, name: str) -> NDArray[np.int64] | None:
-        if name not in self._table.column_names or self._table.column(name).null_count:
+        if name not in self._names or self._table.column(name).null_count:
             return None
         return np.asarray(self._table.column(name).to_numpy(), dtype=np.int64)
 
     def _doubles(self, name: str) -> NDArray[np.float64] | None:
-        if name not in self._table.column_names:
+        if name not in self._names:
             return None
         values = self._held.column(name)
         return None if values.null_count else np.asarray(values.to_numpy(), dtype=np.float64)

@@ -54,12 +54,11 @@ def merged_numbers(points: NDArray[Any], numbers: NDArray[np.int64], steps: int)
 
 def merged_texts(points: Sequence[Sequence[bytes]], numbers: NDArray[np.int64], steps: int) -> list[bytes]:
     """The points of the whole, of a column of strings or binary values (see `merged_numbers`)."""
-    flat = pa.array([value for part in points for value in part], pa.large_binary())
+    values = [value for part in points for value in part]
     weights = _weights(len(points[0]) - 1, numbers)
-    texts = Texts(flat)
-    order = texts.order()
+    order = Texts(pa.array(values, pa.large_binary())).order()
     rows = order[np.searchsorted(np.cumsum(weights[order]), ranks(int(weights.sum()), steps), side="left")]
-    return [texts.value(row) for row in rows.tolist()]
+    return [values[row] for row in rows.tolist()]
 
 
 def _weights(steps: int, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
