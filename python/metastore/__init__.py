@@ -24,6 +24,7 @@ if TYPE_CHECKING:
         frequencies,
         gc,
         histogram,
+        locate,
         open,  # noqa: A004 - `metastore.open` reads well, and nobody imports * from here
         quantiles,
         snapshots,
@@ -53,6 +54,7 @@ _HOME = {
             "frequencies",
             "gc",
             "histogram",
+            "locate",
             "open",
             "quantiles",
             "snapshots",
@@ -85,6 +87,7 @@ __all__ = [
     "frequencies",
     "gc",
     "histogram",
+    "locate",
     "open",
     "quantiles",
     "snapshots",

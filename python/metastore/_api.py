@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from datetime import datetime
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from metastore._analyze.progress import Progress
     from metastore._analyze.report import AnalyzeReport
@@ -37,6 +37,7 @@ __all__ = [
     "frequencies",
     "gc",
     "histogram",
+    "locate",
     "open",
     "quantiles",
     "snapshots",
@@ -332,6 +333,48 @@ def quantiles(
     """
     asked = None if probabilities is None else ",".join(map(repr, map(float, probabilities)))
     return session.ask(spark, "quantiles", table, {"column": column, "probabilities": asked, "at": at}, Answer)
+
+
+def locate(spark: SparkSession, table: str, columns: str | Sequence[str], keys: DataFrame) -> DataFrame:
+    """Where the rows of a table are that have one of some keys: any number of keys, of one column or of several.
+
+    Bounds, value lists and bloom filters of the data files tell which files may have a key; the key's columns of these
+    files alone are then read. Deleted rows are not found. Keys are equal as in `<=>`: null is null, NaN is NaN. Over
+    Spark Connect the statistics are out of reach, and every data file is read.
+
+    Args:
+        spark: A session, classic or Connect.
+        table: A name as in SQL.
+        columns: The key's columns.
+        keys: A DataFrame with columns of these names; others are not looked at, and a key that comes twice is one key.
+            It is read more than once: give it cached where it is dear or may change. Values of another type are
+            converted where that is exact; a key that the column's type cannot hold is in no row.
+
+    Returns:
+        One row for each row of the table that has one of the keys: the key's columns as the table has them, `path`
+        (string, the data file) and `position` (bigint, the row's place in it, deleted rows counted, from 0). Keys that
+        the table does not have are absent. The files were chosen at the table's newest snapshot.
+
+    Raises:
+        TableNotFound: There is no such table.
+        NoStatistics: The table was not analyzed.
+        ColumnNotFound: The table has no such column.
+        InvalidArgument: `keys` lacks a column or has one whose type does not compare, or values of a column cannot be
+            located (lists, maps).
+        UnsupportedTable: A table of a kind that is not handled.
+
+    Example:
+        >>> keys = spark.createDataFrame([(7,), (8,)], "id bigint")  # doctest: +SKIP
+        >>> metastore.locate(spark, "db.sales", "id", keys).groupBy("path").count().show()  # doctest: +SKIP
+    """
+    from metastore._locate.located import locate as located  # noqa: PLC0415 - nothing else needs it, and it takes a while
+
+    names = [columns] if isinstance(columns, str) else list(columns)
+    if not names:
+        raise InvalidArgument("columns", "the list of names is empty")
+    if not hasattr(keys, "selectExpr"):
+        raise InvalidArgument("keys", f"a DataFrame is expected, not {type(keys).__name__}")
+    return located(spark, table, names, keys, pruned=not statements.is_connect(spark))
 
 
 def files(spark: SparkSession, table: str, *, at: str | int | datetime | None = None) -> Answer:

@@ -65,7 +65,7 @@ def locate(store: Store, stored: StoredFiles, column: Column, values: Sequence[A
     asked = _Asked(column, values)
     unknown = np.ones(stored.files.num_rows, dtype=bool)
     found: list[Located] = []
-    for part in _parts(store, stored, column):
+    for part in parts(store, stored, column):
         unknown[part.places] = False
         found.extend(part.located(store, asked))
     left = np.flatnonzero(unknown)
@@ -109,7 +109,7 @@ class _Asked:
 
 
 @dataclass(frozen=True)
-class _Part:
+class Part:
     """The data files of one block that it is asked about.
 
     Attributes:
@@ -125,8 +125,8 @@ class _Part:
     places: Places
 
     def located(self, store: Store, asked: _Asked) -> Iterator[Located]:
-        rows = self._counts("rows")
-        nulls, nans = self._counts("nulls"), self._counts("nans")
+        rows = self.counts("rows")
+        nulls, nans = self.counts("nulls"), self.counts("nans")
         yield from (_counted(self.places, nulls, place) for place in asked.nulls.tolist())
         yield from (_counted(self.places, nans, place) for place in asked.nans.tolist())
         if len(asked.values):
@@ -167,7 +167,7 @@ class _Part:
             hit = keys[at][place] == wanted if len(keys) else np.zeros(len(wanted), bool)
             found[hit] = order[at][place[hit]]
         # As many values as were counted: a list that lost some proves nothing.
-        whole = (kinds == "complete") & (listed == self._counts("distinct"))
+        whole = (kinds == "complete") & (listed == self.counts("distinct"))
         found[(found == UNKNOWN) & whole[rows]] = 0
         return found
 
@@ -201,12 +201,12 @@ class _Part:
             inside[list(rows)] = list(rows.values())
             yield table, inside
 
-    def _counts(self, name: str) -> Places:
+    def counts(self, name: str) -> Places:
         counts: Places = self.rows[name].fill_null(UNKNOWN).to_numpy().astype(np.int64)
         return counts
 
 
-def _parts(store: Store, stored: StoredFiles, column: Column) -> Iterator[_Part]:
+def parts(store: Store, stored: StoredFiles, column: Column) -> Iterator[Part]:
     """What each block says of the column, each data file once."""
     taken = np.zeros(stored.files.num_rows, dtype=bool)
     for block, live in stored.covered:
@@ -218,7 +218,7 @@ def _parts(store: Store, stored: StoredFiles, column: Column) -> Iterator[_Part]
                 places = live[rows["file"].to_numpy()]
                 keep = (places >= 0) & ~taken[places]
                 taken[places[keep]] = True
-                yield _Part(block, ordinal, rows.filter(pa.array(keep)), places[keep])
+                yield Part(block, ordinal, rows.filter(pa.array(keep)), places[keep])
 
 
 def _counted(places: Places, counts: Places, value: int) -> Located:

@@ -55,7 +55,17 @@ class StoredFiles:
 
 def stored_files(store: Store, manifest: Manifest, snapshot: Snapshot) -> StoredFiles:
     """Finds which blocks cover which files of a snapshot."""
-    files = store.get(snapshot.table_files)
+    return known_files(store, manifest, store.get(snapshot.table_files))
+
+
+def known_files(store: Store, manifest: Manifest, files: pa.Table) -> StoredFiles:
+    """Finds which blocks cover which data files.
+
+    Args:
+        store: Where the objects are.
+        manifest: The version whose blocks are asked.
+        files: At least `path` and `size`.
+    """
     keys = zip(files.column("path").to_pylist(), files.column("size").to_pylist(), strict=True)
     position = {key: i for i, key in enumerate(keys)}
     partitions: list[Partition] = [None] * files.num_rows

@@ -8,8 +8,10 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
+from pyarrow import fs
 
 from metastore._format.objects import decode, encode, fresh, kind_of, name_of, reference
+from metastore._format.partial import Partial
 from metastore._store.access import AS_FOUND, Access, file_system
 from metastore._store.location import local_path
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
@@ -95,6 +97,33 @@ def object_bytes(uri: str, name: str, *, access: Access = AS_FOUND) -> bytes:
         raise DamagedObject(name, f"it is missing in {uri}") from e
     except (OSError, pa.ArrowException) as e:
         raise StoreNotReadable(uri, str(e).partition("\n")[0]) from e
+
+
+def object_part(uri: str, ref: ObjectRef, *, access: Access = AS_FOUND) -> Partial:
+    """An object of which only what is asked for is read, verified.
+
+    Args:
+        uri: The URI of the store.
+        ref: What to read.
+        access: How an object store is reached.
+
+    Raises:
+        DamagedObject: If it is missing or not what the reference says.
+        StoreNotReadable: If the store does not answer.
+    """
+    kind_of(ref.name)
+    system, folder = (fs.LocalFileSystem(), local_path(uri)) if local_path(uri) else file_system(uri, access)
+
+    def fetch(start: int, length: int) -> bytes:
+        try:
+            with system.open_input_file(f"{folder}/objects/{ref.name}") as stream:
+                return bytes(stream.read_at(length, start))
+        except FileNotFoundError as e:
+            raise DamagedObject(ref.name, f"it is missing in {uri}") from e
+        except (OSError, pa.ArrowException) as e:
+            raise StoreNotReadable(uri, str(e).partition("\n")[0]) from e
+
+    return Partial(ref, fetch)
 
 
 def _write_local(folder: Path, name: str, data: bytes) -> None:

@@ -1,0 +1,115 @@
+"""Finds the rows of 1, 1,000 and 100,000 keys in a table of 64 data files, against joining the table with the keys.
+
+`id` is a random identifier: every file holds any of them. `number` ascends from file to file, and the keys are
+neighbours, as are those of rows that came together. Both sides read the key's column and give file and position.
+"""
+
+from __future__ import annotations
+
+import argparse
+import re
+import tempfile
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from common import alternate, median, report, spark_session
+
+import metastore
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+TABLE = "ice.db.rows"
+COUNTS = (1, 1_000, 100_000)
+
+
+def write(spark: SparkSession, files: int, rows: int) -> None:
+    """Writes and analyzes the table."""
+    spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.db")
+    made = spark.range(0, files * rows, 1, files).selectExpr(
+        "md5(cast(id AS string)) AS id", "id AS number", "md5(cast(-id AS string)) AS payload", "rand(1) AS amount"
+    )
+    made.writeTo(TABLE).using("iceberg").tableProperty("write.distribution-mode", "none").create()
+    metastore.analyze(spark, TABLE, ["id", "number"], progress=False)
+
+
+def keys(spark: SparkSession, column: str, kind: str, count: int, total: int) -> DataFrame:
+    """So many keys, spread over the table's rows or neighbours; those that are absent are like those that are there."""
+    if column == "number":
+        return spark.range(total // 2, total // 2 + count).withColumnRenamed("id", "number")
+    step = max(total // count, 1) if kind == "present" else 1
+    first = 0 if kind == "present" else total
+    return spark.range(first, first + count * step, step).selectExpr("md5(cast(id AS string)) AS id")
+
+
+def scanned(spark: SparkSession, column: str, asked: DataFrame) -> DataFrame:
+    """The alternative: all rows of the table joined with the keys."""
+    rows = spark.table(TABLE).select(column, "_file", "_pos")
+    return rows.join(asked, column)
+
+
+def run(frame: DataFrame) -> None:
+    """Runs a query whose rows nobody looks at."""
+    frame.write.format("noop").mode("overwrite").save()
+
+
+def files_read(frame: DataFrame, files: int) -> int:
+    """Data files that a query reads of that many, as its plan says."""
+    plan = frame._jdf.queryExecution().simpleString()  # noqa: SLF001 - EXPLAIN as text
+    kept = re.search(r"Metastore: \d+ -> (\d+) files", plan)
+    return int(kept[1]) if kept else files if "BatchScan" in plan else 0
+
+
+def measure(spark: SparkSession, column: str, kind: str, count: int, options: argparse.Namespace) -> dict[str, Any]:
+    """One line of the result."""
+    asked = keys(spark, column, kind, count, options.files * options.rows).cache()
+    asked.count()
+    ours = metastore.locate(spark, TABLE, column, asked)
+    assert ours.count() == (count if kind == "present" else 0)
+
+    def without(frame: DataFrame) -> None:
+        spark.conf.set("spark.metastore.enabled", "false")
+        try:
+            run(frame)
+        finally:
+            spark.conf.unset("spark.metastore.enabled")
+
+    times = alternate(
+        {
+            "locate": lambda: run(metastore.locate(spark, TABLE, column, asked)),
+            "scan": lambda: without(scanned(spark, column, asked)),
+        },
+        options.runs,
+    )
+    located, all_read = median(times["locate"]), median(times["scan"])
+    asked.unpersist()
+    return {
+        "column": column,
+        "keys": count,
+        "kind": kind,
+        "files read": files_read(ours, options.files),
+        "locate seconds": located,
+        "scan seconds": all_read,
+        "ratio": all_read / located,
+    }
+
+
+def main() -> None:
+    """Runs the benchmark."""
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--files", type=int, default=64)
+    parser.add_argument("--rows", type=int, default=100_000, help="of a file")
+    parser.add_argument("--runs", type=int, default=2)
+    options = parser.parse_args()
+    with tempfile.TemporaryDirectory() as scratch, spark_session(Path(scratch)) as spark:
+        write(spark, options.files, options.rows)
+        rows = [
+            measure(spark, column, kind, count, options)
+            for column, kind in (("id", "present"), ("id", "absent"), ("number", "present"))
+            for count in COUNTS
+        ]
+    report("locate", rows, files=options.files, rows_of_a_file=options.rows)
+
+
+if __name__ == "__main__":
+    main()

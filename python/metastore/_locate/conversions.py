@@ -1,0 +1,56 @@
+"""Keys of other types than the column's: converted where that is exact, refused where it has no meaning."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from metastore._format.columns import decimal_type
+from metastore.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from metastore._format.columns import Column
+
+_NUMBERS = {"tinyint", "smallint", "int", "bigint"}
+_FRACTIONS = {"float", "double"}
+NOTHING = "void"
+
+
+def converted(name: str, given: str, column: Column) -> tuple[str, str]:
+    """SQL of a key as a value of the column, and of whether it is one.
+
+    A key that no value of the column's type equals, such as 3000000000 for an int, is in no row.
+
+    Args:
+        name: The key, as SQL.
+        given: Its type.
+        column: The table's column.
+
+    Raises:
+        InvalidArgument: Values of the two types do not compare.
+
+    Example:
+        >>> from metastore._format.columns import Column
+        >>> converted("`k`", "bigint", Column("1", ("k",), "bigint", "long"))
+        ('`k`', 'true')
+        >>> converted("`k`", "bigint", Column("1", ("k",), "int", "long"))
+        ('try_cast(`k` AS int)', '`k` <=> try_cast(try_cast(`k` AS int) AS bigint)')
+    """
+    wanted = column.type
+    if _family(given) != _family(wanted) and given != NOTHING:
+        raise InvalidArgument(
+            "keys", f"{column.name} is {given}, the table's column is {wanted}", "Cast one of the two."
+        )
+    if given == wanted:
+        return name, "true"
+    value = f"try_cast({name} AS {wanted})"
+    if given == NOTHING or _family(wanted) in ("text", wanted):
+        return value, "true"
+    return value, f"{name} <=> try_cast({value} AS {given})"
+
+
+def _family(spark_type: str) -> str:
+    if spark_type in _NUMBERS or decimal_type(spark_type):
+        return "number"
+    if spark_type in _FRACTIONS:
+        return "fraction"
+    return "text" if spark_type == "string" or spark_type.startswith(("char(", "varchar(")) else spark_type

@@ -1,0 +1,163 @@
+"""What the statistics say of a key's columns in each data file, as arrays that tasks are sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from metastore._analyze.kernel.stored import as_numbers, is_wide
+from metastore._format.objects import ObjectRef
+from metastore._format.partial import ANY_ROWS
+from metastore._read.locating import UNKNOWN, parts
+from metastore._read.stored import known_files
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from metastore._format.columns import Column
+    from metastore._format.manifest import Manifest
+    from metastore._locate.keys import Mask, Places
+    from metastore._read.locating import Part
+    from metastore._store import Store
+    from metastore._tables import DataFile
+
+_REF = ("name", "length", "sha256", "footer_length", "footer_sha256")
+_NOWHERE = -1
+
+
+@dataclass(frozen=True)
+class Details:
+    """Where the value lists, or the filters, of a column are.
+
+    Attributes:
+        objects: The objects.
+        which: For each data file the place of its object, -1 where there is none.
+        file: Its ordinal in that object.
+        column: The column's ordinal there.
+    """
+
+    objects: tuple[ObjectRef, ...]
+    which: Places
+    file: Places
+    column: Places
+
+    def take(self, files: Places) -> Details:
+        """The same for some files."""
+        return Details(self.objects, self.which[files], self.file[files], self.column[files])
+
+
+@dataclass(frozen=True)
+class Evidence:
+    """What is known of a column in every data file.
+
+    Attributes:
+        column: The column.
+        known: Whether anything is: elsewhere every key may be.
+        nulls: Null values, -1 where not known.
+        nans: NaN values, -1 where not known.
+        empty: Whether all values are null or NaN.
+        lo: Lower bounds in the form of `KeyColumn.values`; the lowest of all where there is none.
+        hi: Upper bounds, likewise.
+        has_lo: Whether there is a lower bound.
+        has_hi: Whether there is an upper bound.
+        distinct: How many values a complete list has; -1 where the list is not complete.
+        lists: Where value lists are.
+        filters: Where bloom filters are.
+    """
+
+    column: Column
+    known: Mask
+    nulls: Places
+    nans: Places
+    empty: Mask
+    lo: NDArray[Any]
+    hi: NDArray[Any]
+    has_lo: Mask
+    has_hi: Mask
+    distinct: Places
+    lists: Details
+    filters: Details
+
+    def take(self, files: Places) -> Evidence:
+        """The same for some files."""
+        fields = self.__dict__
+        return Evidence(self.column, *(fields[name].take(files) for name in list(fields)[1:]))
+
+
+def evidence(store: Store, manifest: Manifest, files: Sequence[DataFile], columns: Sequence[Column]) -> list[Evidence]:
+    """What is known of columns.
+
+    Args:
+        store: The statistics.
+        manifest: Their newest version.
+        files: The table's data files.
+        columns: The key's columns.
+
+    Returns:
+        One for each column; places are those in `files`.
+
+    Example:
+        >>> evidence(store, manifest, facts.files, facts.columns[:1])[0].known.all()  # doctest: +SKIP
+        True
+    """
+    listed = pa.table({"path": [file.path for file in files], "size": [file.size for file in files]})
+    stored = known_files(store, manifest, listed)
+    rows = np.array([file.rows for file in files], np.int64)
+    return [_of(store, column, list(parts(store, stored, column)), rows) for column in columns]
+
+
+def _of(store: Store, column: Column, found: Sequence[Part], rows: Places) -> Evidence:
+    count = len(rows)
+    known = np.zeros(count, bool)
+    nulls, nans, distinct = (np.full(count, UNKNOWN) for _ in range(3))
+    has_lo, has_hi, empty = (np.zeros(count, bool) for _ in range(3))
+    lo, hi = (np.zeros(count, _form(column)) for _ in range(2))
+    for part in found:
+        at = part.places
+        counted, nulls[at], nans[at] = part.counts("rows"), part.counts("nulls"), part.counts("nans")
+        others = np.maximum(nulls[at], 0) + np.maximum(nans[at], 0)
+        known[at] = (counted == rows[at]) & (others <= counted)
+        empty[at] = (nulls[at] >= 0) & (others == counted)
+        for values, has, end in ((lo, has_lo, "lo"), (hi, has_hi, "hi")):
+            bounds = part.rows[f"{end}_{column.encoding}"]
+            has[at] = bounds.is_valid().to_numpy()
+            values[at[has[at]]] = _numbers(bounds.drop_null().to_pylist(), column)
+        complete = np.array(part.rows["frequencies"].to_pylist(), object) == "complete"
+        distinct[at] = np.where(complete, part.counts("distinct"), UNKNOWN)
+    known &= ~(has_lo & has_hi & (lo > hi))
+    lists, filters = (_details(store, found, kind, count) for kind in ("frequencies", "sketches"))
+    return Evidence(column, known, nulls, nans, empty, lo, hi, has_lo, has_hi, distinct, lists, filters)
+
+
+def _form(column: Column) -> str:
+    if column.encoding == "binary":
+        return "S16" if is_wide(column) else "S64"
+    return "f8" if column.encoding == "double" else "i8"
+
+
+def _numbers(bounds: list[Any], column: Column) -> NDArray[Any]:
+    if column.encoding == "binary" and not is_wide(column):
+        return np.array(bounds, "S64")
+    return as_numbers(bounds, column)
+
+
+def _details(store: Store, found: Sequence[Part], kind: str, count: int) -> Details:
+    objects: dict[ObjectRef, int] = {}
+    which, inside, ordinal = (np.full(count, _NOWHERE) for _ in range(3))
+    names = [f"{kind}_{field}" for field in _REF]
+    for part in found:
+        place = dict(zip(part.rows["file"].to_pylist(), part.places.tolist(), strict=True))
+        files = store.get(part.block.files).select(["file", f"{kind}_file", *names]).to_pydict()
+        for row, file in enumerate(files["file"]):
+            at = place.get(file)
+            if at is not None and files[names[0]][row] is not None:
+                name, length, digest, footer_length, footer_digest = (files[field][row] for field in names)
+                ref = ObjectRef(name, length, digest, ANY_ROWS, footer_length, footer_digest)
+                which[at] = objects.setdefault(ref, len(objects))
+                inside[at], ordinal[at] = files[f"{kind}_file"][row], part.ordinal
+    return Details(tuple(objects), which, inside, ordinal)

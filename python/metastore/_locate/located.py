@@ -1,0 +1,159 @@
+"""Where the rows of many keys are: candidate files by statistics, then the rows themselves by Spark."""
+
+from __future__ import annotations
+
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from metastore import _tables, settings
+from metastore._analyze.hadoop import hadoop_settings
+from metastore._analyze.shipping import ship
+from metastore._format.manifest import TableIdentity
+from metastore._locate.conversions import converted
+from metastore._locate.evidence import evidence
+from metastore._locate.keys import Keys
+from metastore._locate.tasks import SLICE, Place, search_slices
+from metastore._read.matching import named
+from metastore._store import Store
+from metastore._store.access import access_to
+from metastore._store.location import store_uri
+from metastore._tables.arrow import arrow_table
+from metastore._tables.names import quote
+from metastore.errors import InvalidArgument, NoStatistics
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from metastore._format.columns import Column
+    from metastore._locate.evidence import Evidence
+    from metastore._locate.keys import Mask
+    from metastore._tables import TableFacts
+
+PATH, POSITION = "path", "position"
+_FEW_KEYS, _FEW_BYTES = 10_000, 256 << 20
+_SLICE_BYTES, _SLICE_FILES = 64 << 20, 16
+
+
+def locate(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFrame, *, pruned: bool) -> DataFrame:
+    """Find the rows of a table that have one of some keys.
+
+    Args:
+        spark: A session.
+        table: A name as in SQL.
+        columns: The key's columns, in any order.
+        keys: A DataFrame with columns of these names.
+        pruned: Whether statistics are asked; else all data files are read.
+
+    Returns:
+        The key, as the table has it, the data file's path and the row's position in it.
+
+    Raises:
+        NoStatistics: The table was not analyzed.
+        ColumnNotFound: The table or `keys` has no such column.
+        InvalidArgument: A column without comparable values, or keys of another type.
+
+    Example:
+        >>> locate(spark, "db.t", ["id"], keys, pruned=True).columns  # doctest: +SKIP
+        ['id', 'path', 'position']
+    """
+    facts = _tables.load(spark, table)
+    key = [_key_column(facts, name) for name in columns]
+    asked = _asked(keys, columns, key)
+    if not pruned:
+        return _verified(facts, key, asked, None, spark)
+    few = arrow_table(asked.limit(_FEW_KEYS + 1))
+    is_few = few.num_rows <= _FEW_KEYS
+    if is_few:
+        asked = spark.createDataFrame(few, asked.schema)
+    may = _candidates(spark, facts, key, few if is_few else asked)
+    return _verified(facts, key, asked, [facts.files[place].path for place in np.flatnonzero(may)], spark)
+
+
+def _key_column(facts: TableFacts, name: str) -> Column:
+    column = named(facts.columns, name, facts.name)
+    if column.encoding is None:
+        raise InvalidArgument("columns", f"values of {name}, {column.type}, cannot be located")
+    return column
+
+
+def _asked(keys: DataFrame, names: Sequence[str], columns: Sequence[Column]) -> DataFrame:
+    """The distinct keys as values of the table's columns: `k0`, `k1`, …."""
+    frame, chosen = keys, []
+    for place, (name, column) in enumerate(zip(names, columns, strict=True)):
+        field = _field(keys, name, column)
+        value, exact = converted(quote([field]), keys.schema[field].dataType.simpleString(), column)
+        frame = frame if exact == "true" else frame.where(exact)
+        chosen.append(f"{value} AS k{place}")
+    return frame.selectExpr(*chosen).distinct()
+
+
+def _field(keys: DataFrame, name: str, column: Column) -> str:
+    wanted = {name.lower(), column.name.lower(), column.path[-1].lower() if len(column.path) == 1 else ""}
+    found = [field for field in keys.columns if field.lower() in wanted]
+    if len(found) != 1:
+        many = "several columns" if found else "no column"
+        raise InvalidArgument("keys", f"it has {many} {name}", f"Its columns: {', '.join(keys.columns)}.")
+    return found[0]
+
+
+def _candidates(spark: SparkSession, facts: TableFacts, key: Sequence[Column], asked: pa.Table | DataFrame) -> Mask:
+    """Which data files may hold one of the keys."""
+    identity = TableIdentity(facts.format, facts.uuid, facts.root, facts.name)
+    uri = store_uri(identity, settings.get("spark.metastore.store", spark))
+    place = Place(uri, access_to(uri, hadoop_settings(spark)))
+    store = Store.open(uri, access=place.access)
+    manifest = store.read()
+    if manifest is None or manifest.table.uuid != facts.uuid:
+        raise NoStatistics(facts.name)
+    known = evidence(store, manifest, facts.files, key)
+    if isinstance(asked, pa.Table) and _bytes(known) <= _FEW_BYTES:
+        search = place.search(known)
+        search.add(Keys.of(asked, key))
+        return search.found
+    frame = spark.createDataFrame(asked) if isinstance(asked, pa.Table) else asked
+    return _by_tasks(spark, frame, place, known)
+
+
+def _bytes(known: Sequence[Evidence]) -> int:
+    return sum(ref.length for one in known for ref in {*one.lists.objects, *one.filters.objects})
+
+
+def _by_tasks(spark: SparkSession, keys: DataFrame, place: Place, known: Sequence[Evidence]) -> Mask:
+    """Every slice of the files meets all keys in one task, and gives one bit a file."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the usual name, not needed to import this module
+
+    ship(spark.sparkContext)
+    files = len(known[0].known)
+    parallel = min(spark.sparkContext.defaultParallelism, -(-files // _SLICE_FILES))
+    count = max(-(-_bytes(known) // _SLICE_BYTES), parallel, 1)
+    # Files of one object stay together: no task reads an object for another's files.
+    order = np.lexsort((known[0].lists.which, known[0].filters.which))
+    slices = np.array_split(order, count)
+    work = partial(search_slices, place, [[one.take(part) for one in known] for part in slices])
+    numbered = keys.crossJoin(F.broadcast(spark.range(count).withColumnRenamed("id", SLICE)))
+    found = arrow_table(numbered.repartition(count, SLICE).mapInArrow(work, f"{SLICE} bigint, found binary"))
+    may = np.zeros(files, bool)
+    for number, bits in zip(found[SLICE].to_pylist(), found["found"].to_pylist(), strict=True):
+        part = slices[number]
+        may[part] |= np.unpackbits(np.frombuffer(bits, np.uint8), count=len(part)).astype(bool)
+    return may
+
+
+def _verified(
+    facts: TableFacts, key: Sequence[Column], asked: DataFrame, paths: Sequence[str] | None, spark: SparkSession
+) -> DataFrame:
+    """The live rows of some data files, of all if None, that have one of the keys."""
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
+
+    chosen = ", ".join(f"{quote(column.path)} AS c{place}" for place, column in enumerate(key))
+    rows = spark.sql(f"SELECT {chosen}, _file, _pos FROM {facts.pinned}")
+    if paths is not None and len(paths) < len(facts.files):
+        rows = rows.where(F.col("_file").isin(list(paths)) if paths else F.lit(False))  # noqa: FBT003 - a literal
+    same = [F.col(f"c{place}").eqNullSafe(F.col(f"k{place}")) for place in range(len(key))]
+    names = [F.col(f"c{place}").alias(column.name) for place, column in enumerate(key)]
+    return rows.join(asked, same).select(*names, F.col("_file").alias(PATH), F.col("_pos").alias(POSITION))

@@ -1,0 +1,84 @@
+"""What tasks do to locate keys: they have numpy and pyarrow, and none of the driver's libraries."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore._locate.keys import Keys
+from metastore._locate.search import Search
+from metastore._store.executor import object_part
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from metastore._locate.evidence import Evidence
+    from metastore._store.access import Access
+
+SLICE = "slice"
+"""The column that names a slice of the data files."""
+
+_KEYS_AT_ONCE = 1 << 18
+
+
+@dataclass(frozen=True)
+class Place:
+    """Where statistics are.
+
+    Attributes:
+        uri: The store.
+        access: How it is reached.
+    """
+
+    uri: str
+    access: Access
+
+    def search(self, known: Sequence[Evidence]) -> Search:
+        """A search in these statistics."""
+        return Search(known, partial(object_part, self.uri, access=self.access))
+
+
+def search_slices(
+    place: Place, slices: Sequence[Sequence[Evidence]], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Look for keys in slices of the data files.
+
+    Args:
+        place: The statistics.
+        slices: What is known of each slice's files.
+        batches: Keys, and with each the number of a slice in which to look.
+
+    Returns:
+        For each slice one bit a file: whether it may hold any of the keys.
+
+    Example:
+        >>> next(search_slices(place, [], [])).num_rows  # doctest: +SKIP
+        0
+    """
+    searches: dict[int, Search] = {}
+    for keys in _large(batches):
+        numbers = keys[SLICE]
+        for number in numbers.unique().to_pylist():
+            if number not in searches:
+                searches[number] = place.search(slices[number])
+            part = keys.filter(pc.equal(numbers, number)).drop_columns([SLICE])
+            searches[number].add(Keys.of(part, [one.column for one in slices[number]]))
+    found = [np.packbits(search.found).tobytes() for search in searches.values()]
+    yield pa.record_batch([pa.array(list(searches), pa.int64()), pa.array(found, pa.binary())], [SLICE, "found"])
+
+
+def _large(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The batches in fewer and larger ones: a step a file is made for each."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.num_rows for one in held) >= _KEYS_AT_ONCE:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
