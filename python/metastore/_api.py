@@ -62,6 +62,7 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
     *,
     statistics: Sequence[Statistic] = (),
     ranks: bool | Sequence[str] = False,
+    distribution: bool | Sequence[str] = False,
     frequencies: str | None = None,
 ) -> AnalyzeReport:
     """Computes the statistics of a table, of what changed since the last time.
@@ -77,6 +78,8 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
         frequencies: How the table's frequencies are made: "auto", "exact" (reads columns again of which a file does not
             keep all values), or an algorithm: "reduce", "duplicates", "scatter". As the setting says if None.
         ranks: True for the exact ranks of all columns, or names of columns: their quantiles are exact then.
+        distribution: True for where each value of all columns lives, or names of columns: `locate` then names the data
+            files that hold a value and no others. Columns of which a file does not keep all values are read again.
 
     Returns:
         What was done, and what was left out and why.
@@ -101,11 +104,16 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
         raise InvalidArgument("columns", "a list of names is expected")
     if columns is not None and not columns:
         raise InvalidArgument("columns", "the list of names is empty", "Leave it out for all columns.")
-    for name, given in (("statistics", statistics), ("ranks", ranks), ("frequencies", frequencies)):
+    for name, given in (
+        ("statistics", statistics),
+        ("ranks", ranks),
+        ("distribution", distribution),
+        ("frequencies", frequencies),
+    ):
         if given and depth != "full":
             raise InvalidArgument(name, f"depth {depth!r} does not read the values that they are made of")
     if statements.is_connect(spark):
-        _refuse_on_connect(ranks=ranks, frequencies=frequencies, statistics=statistics)
+        _refuse_on_connect(ranks=ranks, distribution=distribution, frequencies=frequencies, statistics=statistics)
         return statements.analyze(spark, table, columns, partition, depth)
     return _analyze.run(
         spark,
@@ -117,6 +125,7 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
         progress=progress,
         statistics=statistics,
         ranks=ranks,
+        distribution=distribution,
         frequencies=frequencies,
     )
 
@@ -124,6 +133,7 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
 def _refuse_on_connect(**given: object) -> None:
     told = {
         "ranks": "Name the columns in spark.metastore.ranks.columns or the table property metastore.ranks.columns.",
+        "distribution": "Name the columns in spark.metastore.distribution.columns, or metastore.distribution.columns.",
         "frequencies": "Set spark.metastore.frequencies.algorithm on the server.",
         "statistics": "Install them on the server as an entry point.",
     }

@@ -109,11 +109,19 @@ def table(folder: Path, contents: list[Content], bins: int = 100) -> tuple[Store
 
 
 def level(
-    folder: Path, contents: list[Content], bins: int = 100, context: Any = None, **options: Any
+    folder: Path,
+    contents: list[Content],
+    bins: int = 100,
+    context: Any = None,
+    *,
+    distribution: bool = False,
+    **options: Any,
 ) -> tuple[Store, Snapshot]:
     """Write the table level, and commit it; with a Spark context lists may be reduced by jobs."""
     store, facts, coverage = table(folder, contents, bins)
     jobs = Jobs(context, Place(str(folder)), {file.path: file for file in facts.files}, local=True) if context else None
+    if jobs and distribution:
+        jobs = replace(jobs, distribution=frozenset(range(len(contents))))
     found = write_level(store, facts, coverage, Options(bins=bins, **options), jobs=jobs)
     manifest = Manifest(IDENTITY, tuple(i.block for i in coverage.blocks), (found.snapshot,))
     store.commit(IDENTITY, lambda _: manifest)

@@ -31,6 +31,7 @@ def run(  # noqa: PLR0913 - the parts of a statement
     progress: bool | Progress = False,
     statistics: Sequence[Statistic] = (),
     ranks: bool | Sequence[str] = False,
+    distribution: bool | Sequence[str] = False,
     frequencies: str | None = None,
 ) -> AnalyzeReport:
     """Analyze a table as an `ANALYZE TABLE` statement says.
@@ -46,6 +47,7 @@ def run(  # noqa: PLR0913 - the parts of a statement
         progress: Whether to show progress on stderr, or what to tell it.
         statistics: User-defined statistics to compute besides those installed.
         ranks: Whether all columns get exact ranks, or which.
+        distribution: Whether all columns get lists that tell where each value lives, or which.
         frequencies: `auto`, `exact`, `reduce`, `duplicates` or `scatter`; None as the setting says.
 
     Returns:
@@ -67,6 +69,7 @@ def run(  # noqa: PLR0913 - the parts of a statement
         *(table, wanted, dict(partition or {}), depth, tuple(statistics)),
         partition_columns=tuple(partition_columns),
         ranks=ranks if isinstance(ranks, bool) else tuple(ranks),
+        distribution=distribution if isinstance(distribution, bool) else tuple(distribution),
         frequencies=frequencies,
     )
     return analyze(spark, statement, progress)

@@ -127,6 +127,7 @@ def _written(
         sketches=sketches,
         frequencies=written.frequencies,
         frequencies_asked=options.algorithm,
+        distribution=written.distribution,
         histograms=written.histograms,
         **_totals(facts.files, coverage),
     )

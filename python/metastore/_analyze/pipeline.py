@@ -10,11 +10,12 @@ from typing import TYPE_CHECKING, Any
 from metastore import _tables, settings
 from metastore._analyze.commit import Change, objects_of, snapshot_id, write_level
 from metastore._analyze.coverage import DEPTHS, Coverage, DamagedBlock, index, objects_of_block
+from metastore._analyze.distribution import Distribution
 from metastore._analyze.failures import JOB_FAILURES, cause_of
 from metastore._analyze.hadoop import hadoop_settings
 from metastore._analyze.own_level import shipped
 from metastore._analyze.progress import Progress, progress_of
-from metastore._analyze.ranked import Asked, Ranking
+from metastore._analyze.ranked import Ranking
 from metastore._analyze.ranks import RankJobs
 from metastore._analyze.report import AnalyzeReport
 from metastore._analyze.request import FULL, Request, resolve
@@ -40,6 +41,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
+    from metastore._analyze.asked import Asked
     from metastore._format.manifest import Block, Manifest
     from metastore._tables.model import TableFacts
     from metastore.statistics import Statistic
@@ -63,6 +65,7 @@ class Statement:
         depth: `full`, `footer` or `files`.
         statistics: User-defined statistics passed by the caller.
         ranks: Whether all columns get exact ranks, or which.
+        distribution: Whether all columns get lists that tell where each value lives, or which.
         frequencies: How lists of the table are made; None as the setting `spark.metastore.frequencies.algorithm` says.
         partition_columns: Columns that are to be partition columns, whatever their value.
     """
@@ -73,6 +76,7 @@ class Statement:
     depth: str
     statistics: tuple[Statistic, ...] = ()
     ranks: Asked = False
+    distribution: Asked = False
     frequencies: str | None = None
     partition_columns: tuple[str, ...] = ()
 
@@ -149,6 +153,7 @@ class _Run:
         self._store = Store.open(uri, access=access, writable=True)
         destination = Destination(uri, self._identity, self._settings, _BUDGET, packed, access)
         self._ranking = Ranking(RankJobs(spark, facts, uri, access), request, statement.ranks, self._store)
+        self._distribution = Distribution(spark, facts, request, statement.distribution, self._store)
         self._runner = Runner(spark, facts, self._store, destination, progress)
         self._outcome = Outcome()
         self._coverage = Coverage([], facts.files)
@@ -252,6 +257,7 @@ class _Run:
             and entry.columns == self._facts.columns
             and entry.files == covered
             and self._ranking.is_current(entry)
+            and self._distribution.is_current(entry)
             and self._options.algorithm in (AUTO, entry.frequencies_asked)
         )
 
@@ -274,12 +280,13 @@ class _Run:
                 self._coverage,
                 self._options,
                 self._statistics,
-                self._jobs,
+                self._distribution.asked_of(self._jobs, manifest, snapshot_id(self._facts)),
                 manifest.nodes if manifest else (),
             )
         except JOB_FAILURES as failure:
             raise AnalyzeFailed(self._facts.name, cause_of(failure)) from failure
         self._failed |= level.failed
+        self._distribution.note(level.snapshot)
         snapshot = replace(level.snapshot, ranks=self._ranking.of(manifest))
         change = Change(self._identity, tuple(new), frozenset(dropped), snapshot, self._settings, level.nodes)
         self._store.commit(self._identity, change, keep=self._keep, over=self._over)
@@ -294,7 +301,8 @@ class _Run:
     def _failures(self) -> tuple[Refusal, ...]:
         found = {**dict(reversed(self._outcome.failed)), **self._failed}
         own = tuple(Refusal(f"statistic {subject}", reason) for subject, reason in sorted(found.items()))
-        return own + tuple(Refusal(*failure) for failure in sorted(self._ranking.failed.items()))
+        asked = {**self._ranking.failed, **self._distribution.failed}
+        return own + tuple(Refusal(*failure) for failure in sorted(asked.items()))
 
     def _not_restored(self) -> tuple[Refusal, ...]:
         return tuple(Refusal(f"block {block}", refusals.DAMAGED) for block in sorted(self._left_damaged))

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it has no types
 from pyspark.errors import PySparkException
 
-from metastore import settings
+from metastore._analyze.asked import asked_for
 from metastore._analyze.failures import cause_of
-from metastore._analyze.request import FULL, chosen_columns
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    from metastore._analyze.asked import Asked
     from metastore._analyze.ranks import RankJobs
     from metastore._analyze.request import Request
     from metastore._format.columns import Column
@@ -24,12 +24,9 @@ if TYPE_CHECKING:
     from metastore._tables.model import DataFile
 
 _LOG = logging.getLogger(__name__)
-_SETTING, _PROPERTY = "spark.metastore.ranks.columns", "metastore.ranks.columns"
 NOT_ORDERED = "values of its type have no order that is kept"
-PARTITION = "ranks are those of the whole table: leave the partition out"
 
 _File = tuple[str, int, str | None]
-Asked = bool | tuple[str, ...]
 
 
 class Ranking:
@@ -53,7 +50,7 @@ class Ranking:
         """
         self.failed: dict[str, str] = {}
         self._jobs, self._facts, self._store = jobs, jobs.facts, store
-        self._ordinals = self._wanted(request, asked) if request.depth == FULL else frozenset()
+        self._ordinals = self._wanted(request, asked)
         self._made: tuple[RanksRef, ...] | None = None
 
     def is_current(self, entry: Snapshot) -> bool:
@@ -121,23 +118,7 @@ class Ranking:
         return ()
 
     def _wanted(self, request: Request, asked: Asked) -> frozenset[int]:
-        spark = self._jobs.spark
-        named = settings.get(_SETTING, spark)
-        listed = self._facts.properties.get(_PROPERTY, "")
-        names = [*named, *(name.strip() for name in listed.split(",") if name.strip())]
-        sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
-        found: set[Column] = set()
-        if asked is True:
-            found.update(column for column in request.columns if column.encoding is not None)
-        elif asked:
-            found.update(chosen_columns(self._facts, asked, case_sensitive=sensitive))
-        missing: dict[str, str] = {}
-        configured = chosen_columns(self._facts, names, case_sensitive=sensitive, failed=missing)
-        self.failed |= {f"ranks of {name}": reason for name, reason in missing.items()}
-        found.update(set(configured) & set(request.columns))
-        if found and len(request.files) < len(self._facts.files):
-            self.failed |= {f"ranks of {column.name}": PARTITION for column in found}
-            return frozenset()
+        found = asked_for("ranks", self._jobs.spark, self._facts, request, asked, self.failed)
         unordered = {column for column in found if column.encoding is None or column.collation is not None}
         self.failed |= {f"ranks of {column.name}": NOT_ORDERED for column in unordered}
         return frozenset(place for place, column in enumerate(self._facts.columns) if column in found - unordered)

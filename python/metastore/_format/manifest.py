@@ -113,6 +113,7 @@ class Snapshot:
         histograms: The object with the columns' histograms, if any.
         frequencies_asked: How lists of values were to be made: a value of `spark.metastore.frequencies.algorithm`.
         ranks: The objects with columns' exact ranks, for each column in the order of its ranks.
+        distribution: The columns of which `frequencies` tell where each value lives, ascending.
     """
 
     id: str
@@ -133,6 +134,7 @@ class Snapshot:
     histograms: ObjectRef | None = None
     frequencies_asked: str = "auto"
     ranks: tuple[RanksRef, ...] = ()
+    distribution: tuple[int, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -373,7 +375,9 @@ def _snapshot_from_json(value: Any, schemas: list[tuple[Column, ...]]) -> Snapsh
     columns = _columns(value["columns"], schemas)
     frequencies = tuple(_summary_from_json(ref) for ref in _typed(value.get("frequencies") or [], list))
     ranks = tuple(_ranks_from_json(ref) for ref in _typed(value.get("ranks") or [], list))
+    distribution = tuple(_typed(i, int) for i in _typed(value.get("distribution") or [], list))
     named = {i for ref in frequencies for i in ref.columns} | {i for ref in ranks for i in ref.columns}
+    named |= set(distribution)
     if value["computed"] not in COMPUTED or not named <= set(range(len(columns))):
         raise TypeError("a snapshot that no writer of this format makes")
     return Snapshot(
@@ -395,4 +399,5 @@ def _snapshot_from_json(value: Any, schemas: list[tuple[Column, ...]]) -> Snapsh
         histograms=optional("histograms"),
         frequencies_asked=_typed(value.get("frequencies_asked", "auto"), str),
         ranks=ranks,
+        distribution=distribution,
     )

@@ -126,7 +126,15 @@ TABLE_SUMMARY = pa.schema(
 
 TABLE_SKETCHES = pa.schema([_required("column", pa.int32()), pa.field("theta", pa.binary())])
 
-TABLE_FREQUENCIES = pa.schema([_required("column", pa.int32()), *_VALUE_LISTS, pa.field("error", pa.int64())])
+TABLE_FREQUENCIES = pa.schema(
+    [
+        _required("column", pa.int32()),
+        *_VALUE_LISTS,
+        pa.field("error", pa.int64()),
+        pa.field("files_sparse", pa.map_(pa.int32(), pa.int64())),
+        pa.field("files_dense", pa.list_(pa.int64())),
+    ]
+)
 
 TABLE_HISTOGRAMS = pa.schema([_required("column", pa.int32()), *_BINS])
 

@@ -13,6 +13,7 @@ from metastore._format.columns import serves
 from metastore._format.histogram import Histogram, equal_edges, implied_counts
 from metastore._format.objects import ObjectRef
 from metastore._format.partial import ANY_ROWS, Partial
+from metastore._format.placed import PLACES, pairs_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -39,6 +40,7 @@ class Details:
         heads: The object of which row group 0 has its most frequent values.
         lists: The objects with all of its listed values.
         histograms: The object with its histogram.
+        table_files: The object that lists the data files, where lists of the table tell where each value lives.
     """
 
     store: Store
@@ -49,6 +51,19 @@ class Details:
     heads: ObjectRef | None
     lists: tuple[ObjectRef, ...]
     histograms: ObjectRef | None
+    table_files: ObjectRef | None = None
+
+    def files_of_values(self) -> list[dict[str, int] | None]:
+        """For each listed value how often it occurs in each data file that holds it; None where that is not known."""
+        rows = self.listed(None, PLACES) if self.table_files is not None else self.listed(None)
+        found: list[dict[str, int] | None] = [None] * rows.num_rows
+        if self.table_files is None or not rows.num_rows:
+            return found
+        paths = self.store.get(self.table_files, ["path"])["path"].to_pylist()
+        for row, file, number in zip(*(part.tolist() for part in pairs_of(rows)), strict=True):
+            if number:
+                found[row] = {**(found[row] or {}), paths[file]: number}
+        return found
 
     @property
     def values(self) -> int | None:
@@ -61,15 +76,16 @@ class Details:
         """Whether there is a list of values, be it empty."""
         return self.summary.get("frequencies") not in _LISTED
 
-    def listed(self, top: int | None) -> pa.Table:
+    def listed(self, top: int | None, more: Sequence[str] = ()) -> pa.Table:
         """The most frequent values: `value`, `frequency`, `error`.
 
         Args:
             top: How many; all that are listed if None.
+            more: Further columns of `table-frequencies`.
         """
         few = top is not None and top <= HEADS
         refs = () if not self.is_listed else (self.heads,) if few else self.lists
-        parts = [self._listed(ref, top) for ref in refs if ref is not None]
+        parts = [self._listed(ref, top, more) for ref in refs if ref is not None]
         if not parts:
             return pa.table({name: pa.array([], pa.int64()) for name in ("value", "frequency", "error")})
         if len(parts) > 1:  # each has some of the values, in order
@@ -103,9 +119,10 @@ class Details:
             row["kind"], edges, heights, None if distincts is None else np.array(distincts, np.int64), single=single
         )
 
-    def _listed(self, ref: ObjectRef, top: int | None) -> pa.Table:
+    def _listed(self, ref: ObjectRef, top: int | None, more: Sequence[str]) -> pa.Table:
         value = f"value_{self.column.encoding}"
-        names = self._names([value, "frequency", *(["error"] if self.file is None else [])])
+        given = ["frequency", *(["error"] if self.file is None else []), *more]
+        names = self._names([value, *given])
         part = self.store.part(ref)
         parts, found = [], 0
         for group in self._groups(part.holding(self.ordinal), few=top is not None and top <= HEADS):
@@ -115,7 +132,7 @@ class Details:
             if top is not None and found >= top:
                 break
         whole = pa.concat_tables(parts) if parts else self._own(part.rows([], names)).rename_columns({value: "value"})
-        return whole.select(["value", "frequency", *(["error"] if self.file is None else [])])
+        return whole.select(["value", *given])
 
     @staticmethod
     def _groups(holding: Sequence[int], *, few: bool) -> Sequence[int]:
@@ -142,7 +159,8 @@ def of_table(store: Store, snapshot: Snapshot, column: Column) -> Details | None
     frequencies = snapshot.frequencies
     lists = tuple(ref.object for ref in frequencies if ordinal in ref.columns)
     heads = frequencies[0].object if frequencies else None
-    return Details(store, column, found[0], ordinal, None, heads, lists, snapshot.histograms)
+    files = snapshot.table_files if ordinal in snapshot.distribution else None
+    return Details(store, column, found[0], ordinal, None, heads, lists, snapshot.histograms, files)
 
 
 def of_file(store: Store, stored: StoredFiles, summary: Mapping[str, Any], file: int, column: Column) -> Details:

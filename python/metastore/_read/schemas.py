@@ -137,6 +137,7 @@ VIEWS = {
             ("value_long", _LONG),
             ("value_double", _DOUBLE),
             ("value_binary", pa.binary()),
+            ("files", pa.map_(_TEXT, _LONG)),
         ]
     ),
     "histograms": pa.schema(

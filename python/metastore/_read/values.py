@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 import pyarrow as pa
 
 from metastore._format.stored import stored_value
-from metastore._read import details, distributions, locating, own, ranks, rows, schemas
+from metastore._read import details, distributions, locating, own, placing, ranks, rows, schemas
 from metastore._read.asked import Asked
 from metastore._read.matching import named
 from metastore._read.stored import StoredFiles, statistics, stored_files
@@ -18,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
     from datetime import datetime
 
+    from metastore._format.columns import Column
     from metastore._format.histogram import Histogram
     from metastore._format.manifest import Snapshot
     from metastore._read.asked import Shown
@@ -106,6 +107,8 @@ class Values(Asked):
     def locate(self, column: str, value: Any, at: str | int | datetime | None = None) -> Answer:
         """One row per data file that may hold a value: found by bounds, lists of values and bloom filters.
 
+        Where the column has a distribution (`metastore.analyze(..., distribution=True)`), just the files that hold it.
+
         Args:
             column: Its name.
             value: A value of its type, or one as text; None looks for null.
@@ -132,7 +135,7 @@ class Values(Asked):
         except ValueError as e:
             raise InvalidArgument("value", str(e)) from e
         stored = self._stored(shown.snapshot)
-        found = locating.locate(self._store, stored, wanted, [asked])
+        found = self._placed(shown.snapshot, wanted, asked) or locating.locate(self._store, stored, wanted, [asked])
         listed = stored.files.select(["path", "deletes"]).to_pylist()
         pairs = sorted(zip(found.files.tolist(), found.frequencies.tolist(), strict=True))
         described = [
@@ -144,6 +147,15 @@ class Values(Asked):
             for file, frequency in pairs
         ]
         return self._answer(Answer, "locate", described, shown)
+
+    def _placed(self, snapshot: Snapshot, column: Column, value: Any) -> locating.Located | None:
+        """What the lists of the table tell, where they tell where each value lives."""
+        if not snapshot.distribution:
+            return None
+        known = details.of_table(self._store, snapshot, column)
+        if known is None:
+            return None
+        return placing.placed(self._store, snapshot, column, [value], known.summary.get("distinct"))
 
     def _stored(self, snapshot: Snapshot) -> StoredFiles:
         assert self._place.manifest is not None  # noqa: S101 - a snapshot came from it

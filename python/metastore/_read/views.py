@@ -33,9 +33,10 @@ def frequencies(found: Iterable[tuple[Details, bool]], zone: str) -> pa.Table:
         encoding = details.column.encoding
         typed = details.listed(None)["value"].to_pylist() if details.is_listed else []
         described = distributions.frequency_rows(details, None, zone, exact=exact) if details.is_listed else []
+        files = [one and list(one.items()) for one in details.files_of_values()] if details.is_listed else []
         rows += [
-            {"column_name": details.column.name, **row, f"value_{encoding}": value}
-            for row, value in zip(described, typed, strict=True)
+            {"column_name": details.column.name, **row, f"value_{encoding}": value, "files": holding}
+            for row, value, holding in zip(described, typed, files, strict=True)
         ]
     return arrow([{name: row.get(name) for name in schema.names} for row in rows], schema.names, schema)
 

@@ -23,6 +23,9 @@ ENCRYPTED = "it is encrypted"
 REMOTE = "its file system is reached through Spark alone"
 """Reasons that name one data file, or one column of it."""
 
+NOT_DISTRIBUTED = "some data file has not been analyzed, or keeps only some of its values and only Spark can read it"
+"""A reason that names a column of which it was asked where its values live."""
+
 DAMAGED = "its statistics are damaged, and only FOR ALL COLUMNS computes them again"
 """A reason that names a block of the store."""
 

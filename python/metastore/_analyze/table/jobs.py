@@ -10,9 +10,10 @@ import numpy as np
 
 from metastore._analyze.kernel import FileColumn
 from metastore._analyze.shipping import ship
-from metastore._analyze.table import scattered
+from metastore._analyze.table import placed, scattered
 from metastore._analyze.table.cuts import COMPLETE, DUPLICATES, Lists
 from metastore._analyze.table.pieces import FromFile
+from metastore._analyze.table.placed import InFile
 from metastore._analyze.table.reduction import DUPLICATES_ONLY, REDUCE, SCATTER, Listed, algorithm_of
 from metastore._analyze.table.wanted import Wanted
 from metastore._analyze.worker import unreadable
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     from metastore._analyze.level import Source
     from metastore._analyze.table.pieces import Piece, Place
+    from metastore._analyze.table.placed import Earlier
     from metastore._analyze.table.scattered import Result, Target
     from metastore._tables.model import DataFile
 
@@ -56,14 +58,18 @@ class Jobs:
     Attributes:
         context: Where they run.
         store: Where objects are and lists go.
-        files: The data files of the snapshot, by path.
+        files: The data files of the snapshot, by path, in the order of its list.
         local: Whether paths without a scheme are on the local file system.
+        distribution: Columns, by their place in the snapshot's schema, of which lists tell where each value lives.
+        earlier: Such lists of an earlier snapshot.
     """
 
     context: SparkContext
     store: Place
     files: Mapping[str, DataFile]
     local: bool
+    distribution: frozenset[int] = frozenset()
+    earlier: tuple[Earlier, ...] = ()
 
     def can(self, lists: Lists, sources: Sequence[Source]) -> bool:
         """Whether every value of a column is in a complete list or in a file that Python opens."""
@@ -82,6 +88,41 @@ class Jobs:
         """
         ship(self.context)
         return scattered.run(self.context, self.store, list(_pieces(columns)), targets)
+
+    def distribute(
+        self, columns: Mapping[int, tuple[Lists, tuple[Source, ...]]], targets: Mapping[int, Target]
+    ) -> Result:
+        """Make lists that tell where each value lives.
+
+        Args:
+            columns: By their places in the snapshot's schema.
+            targets: The same.
+        """
+        ship(self.context)
+        files = len(self.files)
+        found = placed.run(self.context, self.store, list(self._placed(columns, self.earlier)), targets, files)
+        if found.unreadable and self.earlier:
+            found = placed.run(self.context, self.store, list(self._placed(columns, ())), targets, files)
+        return found
+
+    def _placed(
+        self, columns: Mapping[int, tuple[Lists, tuple[Source, ...]]], earlier: Sequence[Earlier]
+    ) -> Iterator[placed.Piece]:
+        places = {path: place for place, path in enumerate(self.files)}
+        complete = Wanted("frequencies")
+        again: dict[str, dict[int, FileColumn]] = defaultdict(dict)
+        for ordinal, (lists, sources) in columns.items():
+            told = {place for one in earlier if ordinal in one.ordinals.values() for place in one.files.tolist()}
+            paths = list(_paths(sources))
+            at = np.array([-1 if places[path] in told else places[path] for path in paths], np.int64)
+            complete.add(ordinal, sources, np.where(lists.cut, -1, at))
+            for path, cut, place in zip(paths, lists.cut.tolist(), at.tolist(), strict=True):
+                if cut and place >= 0:
+                    again[path][ordinal] = FileColumn(lists.column, field_id=int(lists.column.key))
+        yield from earlier
+        yield from complete.parts()
+        for path, wanted in again.items():
+            yield InFile(places[path], FromFile(path, wanted))
 
 
 def listed_of(target: Target, found: scattered.Reduced) -> Listed:

@@ -106,7 +106,7 @@ def _merged(rows: pa.Table, name: str, wide: Collection[int]) -> pa.Table:
     rows = rows.combine_chunks()
     columns = rows["column"].to_numpy()
     values = rows[name].combine_chunks() if isinstance(rows[name], pa.ChunkedArray) else rows[name]
-    keys, ranks = _keys(values)
+    keys, ranks = keys_of(values)
     order, starts = _grouped(columns, keys)
     frequencies, listed = (np.add.reduceat(rows[one].to_numpy()[order], starts) for one in ("frequency", "listed"))
     first = order[starts]
@@ -151,8 +151,13 @@ def _stable(numbers: Longs) -> Longs:
     return np.argsort(numbers, kind="stable")
 
 
-def _keys(values: pa.Array) -> tuple[Longs, Longs]:
-    """Numbers that are equal where the values are, and numbers that are ordered as the values are."""
+def keys_of(values: pa.Array) -> tuple[Longs, Longs]:
+    """Numbers that are equal where the values are, and numbers that are ordered as the values are.
+
+    Example:
+        >>> keys_of(pa.array([b"b", b"a", b"b"]))[0]
+        array([1, 0, 1])
+    """
     if pa.types.is_int64(values.type):
         longs = values.to_numpy()
         return longs, longs

@@ -134,8 +134,11 @@ def once(rows: pa.Table) -> int:
 def with_errors(rows: pa.Table, errors: NDArray[np.int64] | None) -> pa.Table:
     """Rows of `table-frequencies`; an error that is zero is null."""
     values: dict[str, Any] = {name: rows[name] for name in TABLE_FREQUENCIES.names if name in rows.column_names}
-    column = pa.nulls(rows.num_rows, pa.int64()) if errors is None else pa.array(errors, mask=errors == 0)
-    return pa.table([values.get(kind.name, column) for kind in TABLE_FREQUENCIES], schema=TABLE_FREQUENCIES)
+    if errors is not None:
+        values["error"] = pa.array(errors, mask=errors == 0)
+    size = rows.num_rows
+    arrays = [values[kind.name] if kind.name in values else pa.nulls(size, kind.type) for kind in TABLE_FREQUENCIES]
+    return pa.table(arrays, schema=TABLE_FREQUENCIES)
 
 
 def _duplicates(rows: pa.Table, listed: int, lists: Lists) -> tuple[pa.Table, Listed]:

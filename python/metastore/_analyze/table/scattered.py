@@ -32,8 +32,8 @@ if TYPE_CHECKING:
     from metastore._format.histogram import Histogram
     from metastore._format.objects import ObjectRef
 
-_ROWS_OF_A_PART = 2_000_000
-_BUDGET = 256 << 20
+ROWS_OF_A_PART = 2_000_000
+BUDGET = 256 << 20
 
 
 @dataclass(frozen=True)
@@ -109,7 +109,7 @@ def run(context: SparkContext, store: Place, pieces: Sequence[Piece], targets: M
         1000000
     """
     whole = sum(target.number for target in targets.values())
-    parts = max(context.defaultParallelism, -(-whole // _ROWS_OF_A_PART))
+    parts = max(context.defaultParallelism, -(-whole // ROWS_OF_A_PART))
     source = context.parallelize(pieces, min(len(pieces), max(4 * context.defaultParallelism, parts)))
     filters = _filters(source, store, targets)
     edges = {ordinal: target.edges(parts) for ordinal, target in targets.items()}
@@ -125,7 +125,7 @@ def run(context: SparkContext, store: Place, pieces: Sequence[Piece], targets: M
         found = source.mapPartitions(scatter).partitionBy(parts, int).mapPartitionsWithIndex(reduce).collect()
     finally:
         shared.unpersist()
-    return _result(found)
+    return gathered(found)
 
 
 def _filters(source: RDD[Piece], store: Place, targets: Mapping[int, Target]) -> dict[int, Sightings]:
@@ -154,7 +154,7 @@ def _columns(
     pieces: Iterable[Piece], store: Place, targets: Mapping[int, Target], unreadable: set[int]
 ) -> Iterator[tuple[int, pa.Table]]:
     for piece in pieces:
-        for values in values_of(piece, store, _BUDGET):
+        for values in values_of(piece, store, BUDGET):
             if isinstance(values, Unreadable):
                 unreadable |= values.columns
                 continue
@@ -220,7 +220,8 @@ def _reduced(store: Place, targets: Mapping[int, Target], sent: Iterable[Any]) -
     return ref, tuple(table["column"].unique().to_pylist()), columns, packed(ordered.slice(0, heads)), unreadable
 
 
-def _result(found: Sequence[Any]) -> Result:
+def gathered(found: Sequence[Any]) -> Result:
+    """What the tasks of a job did, together."""
     columns: dict[int, Reduced] = defaultdict(Reduced)
     unreadable: frozenset[int] = frozenset()
     heads, objects = [], []

@@ -17,7 +17,7 @@ from metastore._analyze.table.cuts import COMPLETE, NONE, Lists
 from metastore._analyze.table.details import listed
 from metastore._analyze.table.jobs import chosen, listed_of
 from metastore._analyze.table.lists import LISTED
-from metastore._analyze.table.reduction import REDUCE, THRESHOLD, Listed, reduced
+from metastore._analyze.table.reduction import REDUCE, SCATTER, THRESHOLD, Listed, reduced
 from metastore._analyze.table.scattered import Reduced, Target
 from metastore._analyze.table.wanted import Wanted
 from metastore._format.manifest import SummaryRef
@@ -33,7 +33,6 @@ if TYPE_CHECKING:
     from metastore._analyze.level import Known, Source
     from metastore._analyze.table.details import Part
     from metastore._analyze.table.jobs import Jobs
-    from metastore._analyze.table.scattered import Result
     from metastore._format.histogram import Histogram
     from metastore._format.objects import ObjectRef
     from metastore._store import Store
@@ -68,11 +67,13 @@ class Written:
         frequencies: The objects of value lists.
         histograms: That of histograms, if any.
         listed: What is known of the lists, by the column's place in the snapshot's schema.
+        distribution: Columns, by their place, of which the lists tell where each value lives.
     """
 
     frequencies: tuple[SummaryRef, ...]
     histograms: ObjectRef | None
     listed: dict[int, Listed]
+    distribution: tuple[int, ...]
 
 
 @dataclass
@@ -117,40 +118,57 @@ class TableDetails:
             DamagedBlock: A detail object is not what its block names.
         """
         histograms = self._histograms()
-        frequencies, facts = self._write_lists(histograms)
+        frequencies, facts, distribution = self._write_lists(histograms)
         rows = ((ordinal, self._files[ordinal].column, one) for ordinal, one in histograms.items())
         table = objects.histograms_table(rows)
         groups = objects.even_groups(table.num_rows, objects.HISTOGRAM_GROUPS)
         ref = self.store.put("table-histograms", table, groups) if table.num_rows else None
-        return Written(frequencies, ref, facts)
+        return Written(frequencies, ref, facts, distribution)
 
-    def _write_lists(self, histograms: dict[int, Histogram]) -> tuple[tuple[SummaryRef, ...], dict[int, Listed]]:
-        targets = self._targets(histograms)
-        result = self._run(targets)
-        done = targets.keys() - (result.unreadable if result else frozenset())
+    def _write_lists(
+        self, histograms: dict[int, Histogram]
+    ) -> tuple[tuple[SummaryRef, ...], dict[int, Listed], tuple[int, ...]]:
+        placed = self._placed_targets()
+        targets = self._targets(histograms, placed.keys())
+        results = []
+        if self.jobs is not None and targets:
+            results.append((targets, self.jobs.run(self._only(targets), targets)))
+        if self.jobs is not None and placed:
+            results.append((placed, self.jobs.distribute(self._only(placed), placed)))
+        done = {ordinal for some, result in results for ordinal in some.keys() - result.unreadable}
         table, facts, heads, refs = self._reduced({ordinal for ordinal in self._lists if ordinal not in done})
-        if result is None:
-            return self._put(table, heads, refs), facts
-        facts |= {ordinal: listed_of(targets[ordinal], result.columns.get(ordinal, Reduced())) for ordinal in done}
-        made = [(ref, [ordinal for ordinal in held if ordinal in done]) for ref, held in result.objects]
-        refs += [SummaryRef(ref, tuple(held)) for ref, held in made if held]
-        others = result.heads.filter(pc.is_in(result.heads["column"], pa.array(sorted(done), pa.int32())))
-        return self._put(table, pa.concat_tables([heads, others]), refs), facts
+        for some, result in results:
+            mine = some.keys() & done
+            facts |= {ordinal: listed_of(some[ordinal], result.columns.get(ordinal, Reduced())) for ordinal in mine}
+            made = [(ref, [ordinal for ordinal in held if ordinal in mine]) for ref, held in result.objects]
+            refs += [SummaryRef(ref, tuple(held)) for ref, held in made if held]
+            others = result.heads.filter(pc.is_in(result.heads["column"], pa.array(sorted(mine), pa.int32())))
+            heads = pa.concat_tables([heads, others])
+        return self._put(table, heads, refs), facts, tuple(sorted(placed.keys() & done))
 
-    def _targets(self, histograms: dict[int, Histogram]) -> dict[int, Target]:
+    def _only(self, targets: Collection[int]) -> dict[int, tuple[Lists, tuple[Source, ...]]]:
+        return {ordinal: self._lists[ordinal] for ordinal in targets}
+
+    def _placed_targets(self) -> dict[int, Target]:
+        """The columns of which it is asked where each value lives, as far as every data file can tell."""
+        if self.jobs is None:
+            return {}
+        return {
+            ordinal: Target(lists.column, SCATTER, _number(lists))
+            for ordinal, (lists, sources) in self._only(self.jobs.distribution & self._lists.keys()).items()
+            if len(lists.kinds) == len(self.jobs.files) and self.jobs.can(lists, sources)
+        }
+
+    def _targets(self, histograms: dict[int, Histogram], but: Collection[int]) -> dict[int, Target]:
         """The columns that a job reduces."""
         found: dict[int, Target] = {}
         for ordinal, (lists, sources) in self._lists.items():
             algorithm = chosen(lists, self.options.algorithm, self.options.threshold)
-            if self.jobs is not None and algorithm != REDUCE and lists.values.any() and self.jobs.can(lists, sources):
-                number = int(np.where(lists.cut, np.maximum(lists.values, 0), lists.estimates).sum())
-                found[ordinal] = Target(lists.column, algorithm, number, histograms.get(ordinal))
+            if self.jobs is None or algorithm == REDUCE or not lists.values.any() or ordinal in but:
+                continue
+            if self.jobs.can(lists, sources):
+                found[ordinal] = Target(lists.column, algorithm, _number(lists), histograms.get(ordinal))
         return found
-
-    def _run(self, targets: dict[int, Target]) -> Result | None:
-        if self.jobs is None or not targets:
-            return None
-        return self.jobs.run({ordinal: self._lists[ordinal] for ordinal in targets}, targets)
 
     def _reduced(self, ordinals: Collection[int]) -> tuple[pa.Table, dict[int, Listed], pa.Table, list[SummaryRef]]:
         """The first algorithm: lists made here, what is known of all, the heads of those made elsewhere, and these."""
@@ -201,6 +219,11 @@ class TableDetails:
             return objects.read(part, self.store.raw)
         except DamagedObject as damage:
             raise DamagedBlock(part.block, str(damage)) from damage
+
+
+def _number(lists: Lists) -> int:
+    """About how many values the files' lists and the files behind cut lists hold."""
+    return int(np.where(lists.cut, np.maximum(lists.values, 0), lists.estimates).sum())
 
 
 def _lists_of(ordinal: int, known: Known) -> Lists:

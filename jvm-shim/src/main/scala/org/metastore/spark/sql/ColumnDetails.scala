@@ -16,12 +16,14 @@ import org.metastore.spark.tables.Leaf
  * @param file    the data file in them; `None` at table level
  * @param heads   the object with its ten most frequent values in front
  * @param lists   the objects with all values that are kept
- * @param ranks   the objects with the exact ranks of the table's columns
+ * @param snapshot the snapshot, at table level
  */
 final class ColumnDetails private (
     analyzed: AnalyzedTable, val leaf: Leaf, written: String, val row: SummaryRow, val isWhole: Boolean, ordinal: Int,
     file: Option[Int], heads: Option[ObjectRef], lists: Seq[ObjectRef], bars: Option[ObjectRef],
-    ranks: Seq[RanksRef] = Nil) {
+    snapshot: Option[Snapshot] = None) {
+
+  private def ranks: Seq[RanksRef] = snapshot.fold(Seq.empty[RanksRef])(_.ranks)
 
   val text: Rendering = Rendering.of(written, leaf.dataType)
 
@@ -57,6 +59,9 @@ final class ColumnDetails private (
   /** The distinct values in order, each with its last rank, where the column has ranks. */
   def ranked: Seq[(Any, Long)] = analyzed.store.ranked(ranks, ordinal)
 
+  /** Paths of the table's data files, in the order in which values name them. */
+  lazy val paths: IndexedSeq[String] = snapshot.fold(IndexedSeq.empty[String])(analyzed.store.tableFiles(_).map(_.path))
+
   private val number: Option[Long] = values.map(_ - row.nans.getOrElse(0L))
 
   private def missing(kind: String) = MetastoreException.noStatistics(
@@ -83,7 +88,7 @@ object ColumnDetails {
     val lists = snapshot.frequencies.filter(_.columns.contains(row.column)).map(_.ref)
     new ColumnDetails(
       analyzed, leaf, snapshot.columns(row.column).dataType, row, snapshot.exact && row.files == snapshot.filesTotal, row.column, None,
-      snapshot.frequencies.headOption.map(_.ref), lists, snapshot.histograms, snapshot.ranks)
+      snapshot.frequencies.headOption.map(_.ref), lists, snapshot.histograms, Some(snapshot))
   }
 
   /** The details of the arguments `table`, `column`, `file` and `at` of a call. */

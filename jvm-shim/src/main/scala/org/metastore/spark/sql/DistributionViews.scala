@@ -4,8 +4,9 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference}
 import org.apache.spark.sql.catalyst.plans.logical.LocalRelation
-import org.apache.spark.sql.catalyst.util.GenericArrayData
+import org.apache.spark.sql.catalyst.util.{ArrayBasedMapData, GenericArrayData}
 import org.apache.spark.sql.types.StringType
+import org.apache.spark.unsafe.types.UTF8String
 
 /** The views `frequencies`, `histograms`, `histograms_wide` and `ranks` of the data source, for a table's name. */
 private[sql] object DistributionViews {
@@ -25,8 +26,13 @@ private[sql] object DistributionViews {
     Map(
       "column_name" -> column.leaf.name, "value" -> column.text.value(Some(found.value)), "frequency" -> found.frequency,
       "fraction" -> column.values.filter(_ > 0).map(found.frequency.toDouble / _), "exact" -> (column.isWhole && found.error == 0),
-      "error" -> found.error, s"value_${encoding(found.value)}" -> found.value)
+      "error" -> found.error, s"value_${encoding(found.value)}" -> found.value, "files" -> files(column, found.files.toSeq.sorted))
   }
+
+  private def files(column: ColumnDetails, counts: Seq[(Int, Long)]): Option[ArrayBasedMapData] =
+    if (counts.isEmpty) None
+    else Some(ArrayBasedMapData(
+      counts.map { case (file, _) => UTF8String.fromString(column.paths(file)) }.toArray[Any], counts.map(_._2).toArray[Any]))
 
   private def histogram(column: ColumnDetails): Option[Map[String, Any]] = column.bins.map { bins =>
     Map(

@@ -25,7 +25,12 @@ private[store] object RowsOfObjects {
 
   def value(row: ObjectRow): Option[ValueRow] =
     row.long("value_long").orElse[Any](row.double("value_double")).orElse(row.bytes("value_binary"))
-      .map(ValueRow(_, row.long("frequency").getOrElse(0), row.long("error").getOrElse(0)))
+      .map(ValueRow(_, row.long("frequency").getOrElse(0), row.long("error").getOrElse(0), filesOf(row)))
+
+  private def filesOf(row: ObjectRow): Map[Int, Long] = {
+    val dense = row.list("files_dense")(_.getLong(0, 0)).zipWithIndex.collect { case (count, file) if count > 0 => file -> count }
+    (row.list("files_sparse")(entry => entry.getInteger(0, 0) -> entry.getLong(1, 0)) ++ dense).toMap
+  }
 
   def histogram(row: ObjectRow): HistogramRow = HistogramRow(
     row.text("kind").getOrElse(""), typed(row, "edges"), row.list("counts")(_.getLong(0, 0)), row.list("distincts")(_.getLong(0, 0)))

@@ -9,8 +9,12 @@ final case class DataFileRow(
 /** A detail object and a data file's ordinal in it. */
 final case class DetailRef(ref: ObjectRef, file: Int)
 
-/** A value of a column and how often it occurs; with `error` rows more, at most. In the column's encoding, as in [[SummaryRow]]. */
-final case class ValueRow(value: Any, frequency: Long, error: Long)
+/**
+ * A value of a column and how often it occurs; with `error` rows more, at most. In the column's encoding, as in [[SummaryRow]].
+ *
+ * @param files how often it occurs in each data file that holds it, by place in the snapshot's list; empty where not known
+ */
+final case class ValueRow(value: Any, frequency: Long, error: Long, files: Map[Int, Long])
 
 /** A histogram as it is stored. Lists are empty where null. */
 final case class HistogramRow(kind: String, edges: IndexedSeq[Any], counts: IndexedSeq[Long], distincts: IndexedSeq[Long])

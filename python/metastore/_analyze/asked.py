@@ -1,0 +1,59 @@
+"""Which columns get something that is made only where it is asked for: exact ranks, the distribution over files."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from metastore import settings
+from metastore._analyze.request import FULL, chosen_columns
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from metastore._analyze.request import Request
+    from metastore._format.columns import Column
+    from metastore._tables.model import TableFacts
+
+Asked = bool | tuple[str, ...]
+PARTITION = "it is made of the whole table: leave the partition out"
+
+
+def asked_for(
+    what: str, spark: SparkSession, facts: TableFacts, request: Request, asked: Asked, failed: dict[str, str]
+) -> set[Column]:
+    """Find the columns that are to have something.
+
+    Args:
+        what: `ranks` or `distribution`: the setting `spark.metastore.<what>.columns` and the table property
+            `metastore.<what>.columns` name columns too.
+        spark: The session.
+        facts: The table.
+        request: The statement.
+        asked: True for all columns of the statement, or names.
+        failed: Takes what cannot be had, and why.
+
+    Raises:
+        ColumnNotFound: A column asked for is none.
+
+    Example:
+        >>> asked_for("ranks", spark, facts, request, ("id",), {})  # doctest: +SKIP
+        {Column(key='1', path=('id',), ...)}
+    """
+    if request.depth != FULL:
+        return set()
+    listed = facts.properties.get(f"metastore.{what}.columns", "")
+    names = [*settings.get(f"spark.metastore.{what}.columns", spark), *map(str.strip, listed.split(","))]
+    sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
+    found: set[Column] = set()
+    if asked is True:
+        found.update(column for column in request.columns if column.encoding is not None)
+    elif asked:
+        found.update(chosen_columns(facts, asked, case_sensitive=sensitive))
+    missing: dict[str, str] = {}
+    configured = chosen_columns(facts, list(filter(None, names)), case_sensitive=sensitive, failed=missing)
+    failed |= {f"{what} of {name}": reason for name, reason in missing.items()}
+    found.update(set(configured) & set(request.columns))
+    if found and len(request.files) < len(facts.files):
+        failed |= {f"{what} of {column.name}": PARTITION for column in found}
+        return set()
+    return found

@@ -1,0 +1,105 @@
+"""Which columns get lists that tell where each value lives, and what is known of that already."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from metastore._analyze.asked import asked_for
+from metastore._analyze.table.placed import Earlier
+from metastore._tables import refusals
+from metastore.errors import DamagedObject
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from metastore._analyze.asked import Asked
+    from metastore._analyze.request import Request
+    from metastore._analyze.table.jobs import Jobs
+    from metastore._format.columns import Column
+    from metastore._format.manifest import Manifest, Snapshot
+    from metastore._store import Store
+    from metastore._tables.model import TableFacts
+
+
+class Distribution:
+    """The distributions of values over data files of one ANALYZE.
+
+    Attributes:
+        failed: Columns without one that should have it, and why.
+    """
+
+    def __init__(self, spark: SparkSession, facts: TableFacts, request: Request, asked: Asked, store: Store) -> None:
+        """Find out which columns are wanted.
+
+        Args:
+            spark: The session.
+            facts: The table.
+            request: The statement.
+            asked: True for all columns of the statement, or names.
+            store: Where lists are kept.
+
+        Raises:
+            ColumnNotFound: A column asked for is none.
+        """
+        self.failed: dict[str, str] = {}
+        self._facts, self._store = facts, store
+        wanted = asked_for("distribution", spark, facts, request, asked, self.failed)
+        self._wanted = frozenset(place for place, column in enumerate(facts.columns) if column in wanted)
+
+    def is_current(self, entry: Snapshot) -> bool:
+        """Tell whether a snapshot's entry has all that is wanted."""
+        return self._wanted <= set(entry.distribution)
+
+    def asked_of(self, jobs: Jobs, manifest: Manifest | None, snapshot: str) -> Jobs:
+        """Have jobs make what is wanted, and what the newest entry has of the same snapshot.
+
+        Args:
+            jobs: What makes lists.
+            manifest: The newest.
+            snapshot: The snapshot.
+        """
+        entries = manifest.snapshots if manifest else ()
+        places = {_identity(column): place for place, column in enumerate(self._facts.columns)}
+        kept = {
+            places[_identity(entry.columns[ordinal])]
+            for entry in entries
+            if entry.id == snapshot
+            for ordinal in entry.distribution
+            if _identity(entry.columns[ordinal]) in places
+        }
+        wanted = self._wanted | kept
+        if not wanted:
+            return jobs
+        earlier = next((found for entry in reversed(entries) if (found := self._earlier(entry, wanted, places))), ())
+        return replace(jobs, distribution=wanted, earlier=earlier)
+
+    def note(self, made: Snapshot) -> None:
+        """Note what could not be made."""
+        names = (self._facts.columns[ordinal].name for ordinal in sorted(self._wanted - set(made.distribution)))
+        self.failed |= {f"distribution of {name}": refusals.NOT_DISTRIBUTED for name in names}
+
+    def _earlier(
+        self, entry: Snapshot, wanted: frozenset[int], places: dict[tuple[str, str], int]
+    ) -> tuple[Earlier, ...]:
+        now = {ordinal: places.get(_identity(entry.columns[ordinal]), -1) for ordinal in entry.distribution}
+        now = {ordinal: place for ordinal, place in now.items() if place in wanted}
+        if not now:
+            return ()
+        try:
+            listed = self._store.get(entry.table_files, ["path", "size"])
+        except DamagedObject:
+            return ()
+        live = {(file.path, file.size): place for place, file in enumerate(self._facts.files)}
+        keys = zip(listed["path"].to_pylist(), listed["size"].to_pylist(), strict=True)
+        files = np.array([live.get(key, -1) for key in keys], np.int64)
+        if not (files >= 0).any():
+            return ()
+        held = [(ref.object, {i: now[i] for i in ref.columns if i in now}) for ref in entry.frequencies]
+        return tuple(Earlier(ref, ordinals, files) for ref, ordinals in held if ordinals)
+
+
+def _identity(column: Column) -> tuple[str, str]:
+    return column.key, column.type

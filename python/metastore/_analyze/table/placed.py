@@ -1,0 +1,260 @@
+"""Where each value lives: a Spark job that makes lists of a table's values with their frequency in each data file.
+
+Tasks read the values, a shuffle by hash brings equal ones together, tasks write the lists: none is ever in one place.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore._analyze.kernel.parts import order_key
+from metastore._analyze.kernel.stored import is_wide
+from metastore._analyze.table.details import Part, listed
+from metastore._analyze.table.lists import heads_first, keys_of, starts_of
+from metastore._analyze.table.objects import ROW_GROUPS, even_groups, read
+from metastore._analyze.table.pieces import FromFile, Unreadable, by_column, hashes, packed, unpacked, values_of
+from metastore._analyze.table.scattered import BUDGET, ROWS_OF_A_PART, Reduced, Result, gathered
+from metastore._format.objects import decode
+from metastore._format.placed import pairs_of
+from metastore._format.schemas import TABLE_FREQUENCIES
+from metastore.errors import DamagedObject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+    from pyspark import SparkContext
+
+    from metastore._analyze.table.pieces import Place
+    from metastore._analyze.table.scattered import Target
+    from metastore._format.columns import Column
+    from metastore._format.objects import ObjectRef
+
+    Longs = NDArray[np.int64]
+
+PLACED = pa.schema(
+    [
+        pa.field("column", pa.int32(), nullable=False),
+        pa.field("value_long", pa.int64()),
+        pa.field("value_double", pa.float64()),
+        pa.field("value_binary", pa.binary()),
+        pa.field("frequency", pa.int64()),
+        pa.field("file", pa.int32()),
+    ]
+)
+"""Values of columns in a data file."""
+
+
+@dataclass(frozen=True)
+class Earlier:
+    """An object of the lists of an earlier snapshot: of files that are still there it tells all.
+
+    Attributes:
+        object: The object.
+        ordinals: Place of a column then, to its place now.
+        files: For each data file of then its place now; -1: it is gone.
+    """
+
+    object: ObjectRef
+    ordinals: Mapping[int, int]
+    files: Longs
+
+
+@dataclass(frozen=True)
+class InFile:
+    """Columns of a data file that are read again, and the file's place in the snapshot's list."""
+
+    place: int
+    values: FromFile
+
+
+Piece = Part | InFile | Earlier
+
+
+def run(
+    context: SparkContext, store: Place, pieces: Sequence[Piece], targets: Mapping[int, Target], files: int
+) -> Result:
+    """Make the lists.
+
+    Args:
+        context: Where jobs run; it has this package.
+        store: Where objects are and the lists go.
+        pieces: Where the values are; the numbers of a `Part` are its files' places in the snapshot's list.
+        targets: The columns, by their place in the snapshot's schema.
+        files: How many data files the snapshot has.
+
+    Example:
+        >>> run(spark.sparkContext, Place("/w/t/_metastore"), pieces, targets, 12).columns[0].listed  # doctest: +SKIP
+        1000000
+    """
+    whole = sum(target.number for target in targets.values())
+    parts = max(context.defaultParallelism, -(-whole // ROWS_OF_A_PART))
+    columns = {ordinal: target.column for ordinal, target in targets.items()}
+
+    def scatter(some: Iterable[Piece]) -> Iterator[tuple[int, Any]]:
+        return _scattered(some, store, columns, parts)
+
+    def reduce(part: int, sent: Iterable[tuple[int, Any]]) -> Iterator[Any]:  # noqa: ARG001 - Spark's signature
+        yield _written(store, columns, [content for _, content in sent], files)
+
+    source = context.parallelize(pieces, max(1, min(len(pieces), max(4 * context.defaultParallelism, parts))))
+    return gathered(source.mapPartitions(scatter).partitionBy(parts, int).mapPartitionsWithIndex(reduce).collect())
+
+
+def placed_lists(rows: pa.Table, column: Column, files: int) -> pa.Table:
+    """The list of a column, each value once.
+
+    Args:
+        rows: Of the schema `PLACED`, of the column, in any order; a value and a file may stand there repeatedly.
+        column: The column.
+        files: How many data files there are.
+
+    Returns:
+        Rows of `table-frequencies` by decreasing frequency and value, each with the map or the list that is shorter.
+
+    Example:
+        >>> from metastore._format.columns import Column
+        >>> pairs = [(7, 0, 2), (5, 1, 1), (7, 90, 3)]
+        >>> rows = [{"column": 0, "value_long": v, "file": f, "frequency": n} for v, f, n in pairs]
+        >>> found = placed_lists(pa.Table.from_pylist(rows, PLACED), Column("1", ("x",), "int", "long"), 100)
+        >>> found["files_sparse"].to_pylist()
+        [[(0, 2), (90, 3)], [(1, 1)]]
+    """
+    values = rows[f"value_{column.encoding}"].combine_chunks()
+    keys, _ = keys_of(values)
+    where, counts = rows["file"].to_numpy(), rows["frequency"].to_numpy()
+    order = np.lexsort((where, keys))
+    pairs = _changes(keys[order], where[order])
+    counts, where, first = np.add.reduceat(counts[order], pairs), where[order][pairs], order[pairs]
+    starts = starts_of(keys[first])
+    lengths = np.diff(starts, append=len(first))
+    totals = np.add.reduceat(counts, starts)
+    kept = values.take(pa.array(first[starts]))
+    ranked = np.lexsort((_by_value(kept, column), -totals))
+    dense = 2 * lengths >= files
+    filled: dict[str, pa.Array] = {
+        "column": pa.array(np.full(len(starts), rows["column"][0].as_py(), np.int32)),
+        f"value_{column.encoding}": kept,
+        "frequency": pa.array(totals),
+        "files_sparse": _sparse(where, counts, np.where(dense, 0, lengths), np.repeat(~dense, lengths), dense),
+        "files_dense": _dense(where, counts, lengths, dense, files),
+    }
+    arrays = [filled.get(one.name, pa.nulls(len(starts), one.type)) for one in TABLE_FREQUENCIES]
+    return pa.table(arrays, schema=TABLE_FREQUENCIES).take(pa.array(ranked))
+
+
+def _changes(keys: Longs, where: NDArray[Any]) -> Longs:
+    changed = (keys[1:] != keys[:-1]) | (where[1:] != where[:-1])
+    return np.flatnonzero(np.concatenate([[True], changed]))
+
+
+def _by_value(values: pa.Array, column: Column) -> Longs:
+    if is_wide(column):
+        ranks = np.empty(len(values), np.int64)
+        numbers = list(map(order_key(column), values.to_pylist()))
+        ranks[sorted(range(len(numbers)), key=numbers.__getitem__)] = np.arange(len(numbers))
+        return ranks
+    return keys_of(values)[1]
+
+
+def _sparse(where: NDArray[Any], counts: Longs, lengths: Longs, of_maps: Any, absent: Any) -> pa.Array:
+    kind = TABLE_FREQUENCIES.field("files_sparse").type
+    maps = pa.MapArray.from_arrays(
+        _offsets(lengths, absent), pa.array(where[of_maps], pa.int32()), pa.array(counts[of_maps])
+    )
+    return maps.cast(kind)
+
+
+def _dense(where: NDArray[Any], counts: Longs, lengths: Longs, dense: Any, files: int) -> pa.Array:
+    line = np.cumsum(dense) - 1
+    matrix = np.zeros((int(dense.sum()), files), np.int64)
+    of_lists = np.repeat(dense, lengths)
+    matrix[np.repeat(line, lengths)[of_lists], where[of_lists]] = counts[of_lists]
+    return pa.ListArray.from_arrays(_offsets(np.where(dense, files, 0), ~dense), pa.array(matrix.reshape(-1)))
+
+
+def _offsets(lengths: Longs, absent: Any) -> pa.Array:
+    """Offsets of lists; those that are absent begin with null."""
+    return pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32(), mask=np.append(absent, False))
+
+
+def _scattered(
+    pieces: Iterable[Piece], store: Place, columns: Mapping[int, Column], parts: int
+) -> Iterator[tuple[int, Any]]:
+    unreadable: set[int] = set()
+    for piece in pieces:
+        for values in _placed(piece, store):
+            if isinstance(values, Unreadable):
+                unreadable |= values.columns
+                continue
+            for ordinal, rows in by_column(values):
+                places = (hashes(rows, columns[ordinal]) % np.uint64(parts)).astype(np.int64)
+                order = np.argsort(places, kind="stable")
+                ordered, ends = rows.take(pa.array(order)), np.searchsorted(places[order], np.arange(parts + 1))
+                for part in np.flatnonzero(np.diff(ends)).tolist():
+                    yield part, packed(ordered.slice(ends[part], ends[part + 1] - ends[part]))
+    yield 0, frozenset(unreadable)
+
+
+def _placed(piece: Piece, store: Place) -> Iterator[pa.Table | Unreadable]:
+    if isinstance(piece, InFile):
+        for values in values_of(piece.values, store, BUDGET):
+            if isinstance(values, Unreadable):
+                yield values
+            else:
+                yield _of_schema(values, pa.array(np.full(values.num_rows, piece.place, np.int32)))
+        return
+    try:
+        if isinstance(piece, Earlier):
+            yield _carried(piece, decode(piece.object, store.read(piece.object.name)))
+        else:
+            rows = listed(piece, read(piece, store.read))
+            yield _of_schema(rows, rows["listed"].cast(pa.int32()))
+    except DamagedObject:
+        ordinals = (
+            piece.ordinals.values() if isinstance(piece, Earlier) else piece.ordinals[piece.ordinals >= 0].tolist()
+        )
+        yield Unreadable(frozenset(ordinals))
+
+
+def _carried(piece: Earlier, rows: pa.Table) -> pa.Table:
+    """What an earlier list says of files that are still there."""
+    there = pa.array(list(piece.ordinals), pa.int32())
+    has_files = pc.or_(pc.is_valid(rows["files_sparse"]), pc.is_valid(rows["files_dense"]))
+    rows = rows.filter(pc.and_(pc.is_in(rows["column"], there), has_files))
+    now = np.zeros(max(piece.ordinals) + 1, np.int32)
+    now[list(piece.ordinals)] = list(piece.ordinals.values())
+    row, file, count = pairs_of(rows)
+    place = piece.files[file]
+    keep = (place >= 0) & (count > 0)
+    row, place, count = row[keep], place[keep], count[keep]
+    chosen = rows.take(pa.array(row))
+    chosen = chosen.set_column(0, "column", pa.array(now[chosen["column"].to_numpy()]))
+    chosen = chosen.set_column(chosen.schema.get_field_index("frequency"), "frequency", pa.array(count))
+    return _of_schema(chosen, pa.array(place, pa.int32()))
+
+
+def _of_schema(rows: pa.Table, files: pa.Array) -> pa.Table:
+    arrays = [files if one.name == "file" else rows[one.name] for one in PLACED]
+    return pa.table(arrays, schema=PLACED)
+
+
+def _written(store: Place, columns: Mapping[int, Column], sent: Sequence[Any], files: int) -> Any:
+    tables = [unpacked(content) for content in sent if isinstance(content, bytes)]
+    unreadable = frozenset[int]().union(*(content for content in sent if isinstance(content, frozenset)))
+    rows = pa.concat_tables([PLACED.empty_table(), *tables])
+    kept = [placed_lists(of_column, columns[ordinal], files) for ordinal, of_column in sorted(by_column(rows))]
+    if not kept:
+        return None, (), {}, None, unreadable
+    found = {
+        one["column"][0].as_py(): Reduced(one.num_rows, int((one["frequency"].to_numpy() == 1).sum())) for one in kept
+    }
+    table = pa.concat_tables(kept)
+    ref = store.write("table-frequencies", table, even_groups(table.num_rows, ROW_GROUPS))
+    ordered, heads = heads_first(table)
+    return ref, tuple(found), found, packed(ordered.slice(0, heads)), unreadable
