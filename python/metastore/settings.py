@@ -118,6 +118,9 @@ class Settings(BaseModel):
         "formats whose `ANALYZE TABLE` is ours; add `parquet` to take over session-catalog Parquet tables too",
     )
     histogram_bins: int = _setting("histogram.bins", "1000", "bins of a histogram, 2..10000", ge=2, le=10000)
+    histogram_kind: Literal["equi_height", "equi_width"] = _setting(
+        "histogram.kind", "equi_height", "bins that hold equally many values, or `equi_width`: bins equally wide"
+    )
     frequencies_top: int = _setting(
         "frequencies.top", "1000", "most frequent values kept per column and file when not complete", ge=1
     )

@@ -143,6 +143,7 @@ class _Run:
         self._settings = {
             **SETTINGS,
             "histogram_bins": self._options.bins,
+            "histogram_kind": self._options.kind,
             "frequencies_top": self._options.top,
         }
         uri = store_uri(self._identity, settings.get("spark.metastore.store", spark))
@@ -331,6 +332,7 @@ class _Run:
 def _options(spark: SparkSession, algorithm: str | None) -> Options:
     return Options(
         bins=settings.get("spark.metastore.histogram.bins", spark),
+        kind=settings.get("spark.metastore.histogram.kind", spark),
         top=settings.get("spark.metastore.frequencies.top", spark),
         algorithm=settings.get("spark.metastore.frequencies.algorithm", spark, algorithm),
         threshold=settings.get("spark.metastore.frequencies.threshold", spark),

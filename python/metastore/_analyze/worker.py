@@ -26,6 +26,7 @@ from metastore._analyze.kernel import (
 )
 from metastore._analyze.request import FULL
 from metastore._analyze.sizes import fitted, room_for_lists
+from metastore._format.histogram import EQUI_HEIGHT
 from metastore._store.access import AS_FOUND, Access
 from metastore._store.executor import write_object
 from metastore._store.location import local_path
@@ -65,7 +66,8 @@ class Destination:
     def detail(self, file: DataFile) -> Detail:
         """How much detail the settings ask of a data file."""
         bins, top = (int(self.settings[name]) for name in ("histogram_bins", "frequencies_top"))
-        return Detail(bins, top, room_for_lists(file.size))
+        kind = str(self.settings.get("histogram_kind", EQUI_HEIGHT))
+        return Detail(bins, top, room_for_lists(file.size), kind)
 
 
 @dataclass(frozen=True)

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 
+from metastore._format.histogram import EQUI_HEIGHT
+
 LONGEST_LIST = 1 << 18
 
 
@@ -15,11 +17,13 @@ class Detail:
         bins: Most bins of a histogram, 2 to 10,000.
         top: Most frequent values kept where not all are.
         room: Bytes that the longest list of values may take.
+        kind: Of histograms, `equi_height` or `equi_width`.
     """
 
     bins: int = 1_000
     top: int = 1_000
     room: int = 64 << 20
+    kind: str = EQUI_HEIGHT
 
     @property
     def longest(self) -> int:

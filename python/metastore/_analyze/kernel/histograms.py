@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH
+
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from numpy.typing import NDArray
 
     Counts = NDArray[np.int64]
-
-EQUI_HEIGHT, EQUI_WIDTH = "equi_height", "equi_width"
 
 
 @dataclass(frozen=True, eq=False)
@@ -64,6 +64,8 @@ class Histogram:
         """The same with so many bins made one."""
         if times <= 1 or self.bins <= 1:
             return self
+        if self.kind == EQUI_WIDTH:  # stay as wide as each other
+            times = next(more for more in range(min(times, self.bins), self.bins + 1) if self.bins % more == 0)
         starts = np.arange(0, self.bins, times)
         is_implied = self.counts is None and self.bins % times == 0
         counts = None if is_implied else np.add.reduceat(self.heights(), starts)

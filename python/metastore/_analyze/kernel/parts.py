@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,12 +12,15 @@ import pyarrow.compute as pc
 
 from metastore._analyze.kernel import points, stored
 from metastore._analyze.kernel.frequencies import DUPLICATES, TOP, Frequencies, kept, listed, merged
-from metastore._analyze.kernel.histograms import EQUI_HEIGHT, Histogram, ends, equal_heights
+from metastore._analyze.kernel.histograms import Histogram, ends, equal_heights
 from metastore._analyze.kernel.runs import moments
 from metastore._analyze.kernel.selection import select
 from metastore._analyze.kernel.text import Repeats, Texts, repeats_of
 from metastore._analyze.kernel.theta import Theta, ThetaBuilder, union
-from metastore._format.columns import decimal_type
+from metastore._analyze.kernel.widths import Scale, equal_widths, merged_widths
+from metastore._format.columns import Column, decimal_type
+from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH
+from metastore._format.histogram import Histogram as Bars
 from metastore._format.values import CUT_BYTES
 
 if TYPE_CHECKING:
@@ -27,7 +30,9 @@ if TYPE_CHECKING:
 
     from metastore._analyze.kernel.detail import Detail
     from metastore._analyze.kernel.runs import Runs
-    from metastore._format.columns import Column
+
+
+_TEXT = Column("", (), "binary", "binary")
 
 
 @dataclass(frozen=True)
@@ -86,7 +91,7 @@ def part_of_numbers(runs: Runs, column: Column, steps: int, detail: Detail) -> P
     builder.add(stored.hashes(runs.values, column))
     found = moments(runs, column)
     kind, floor, places = kept(runs.counts, detail)
-    return Part(
+    part = Part(
         number,
         stored.stored(runs.values[0], column),
         stored.stored(runs.values[-1], column),
@@ -104,6 +109,7 @@ def part_of_numbers(runs: Runs, column: Column, steps: int, detail: Detail) -> P
         frequencies=listed(kind, floor, stored.array(runs.values[places], column), runs.counts[places]),
         histogram=equal_heights(runs.counts, last_ranks, detail.bins, lambda at: stored.array(runs.values[at], column)),
     )
+    return _with_widths(part, runs.values, runs.counts, column, detail)
 
 
 def part_of_texts(values: pa.Array, counts: NDArray[np.int64], steps: int, detail: Detail) -> Part:
@@ -117,7 +123,7 @@ def part_of_texts(values: pa.Array, counts: NDArray[np.int64], steps: int, detai
     """
     texts = Texts(values)
     order = texts.order()
-    counts = counts[order]
+    given, counts = counts, counts[order]
     last_ranks = np.cumsum(counts)
     number = int(last_ranks[-1])
     builder = ThetaBuilder()
@@ -126,7 +132,7 @@ def part_of_texts(values: pa.Array, counts: NDArray[np.int64], steps: int, detai
     chosen = [texts.value(row) for row in rows.tolist()]
     kind, floor, places = kept(counts, detail)
     found = listed(kind, floor, values.take(pa.array(order[places])), counts[places])
-    return Part(
+    part = Part(
         number,
         chosen[0],
         chosen[-1],
@@ -140,6 +146,7 @@ def part_of_texts(values: pa.Array, counts: NDArray[np.int64], steps: int, detai
         frequencies=found if found.size <= detail.room else found.cut(detail.top),
         histogram=equal_heights(counts, last_ranks, detail.bins, lambda at: _edges(values.take(pa.array(order[at])))),
     )
+    return _with_widths(part, values, given, _TEXT, detail)
 
 
 def part_of_unique_texts(values: pa.Array, steps: int, detail: Detail) -> Part:
@@ -163,7 +170,7 @@ def part_of_unique_texts(values: pa.Array, steps: int, detail: Detail) -> Part:
     selected = select(texts, ranks, repeats.again)
     chosen = [selected.values[at] for at in place.tolist()]
     distinct = selected.distinct
-    return Part(
+    part = Part(
         number,
         chosen[0],
         chosen[steps],
@@ -183,6 +190,28 @@ def part_of_unique_texts(values: pa.Array, steps: int, detail: Detail) -> Part:
             None if distinct is None else np.diff(distinct[place[steps + 2 :]], prepend=0),
         ),
     )
+    return _with_widths(part, values, np.ones(number, np.int64), _TEXT, detail, repeated=True)
+
+
+def _with_widths(
+    part: Part, values: Any, counts: NDArray[np.int64], column: Column, detail: Detail, *, repeated: bool = False
+) -> Part:
+    """The part with bins of equal width, where those are asked for and no bound is infinite.
+
+    Args:
+        part: The part.
+        values: Its values.
+        counts: How often each occurs.
+        column: The column.
+        detail: How much detail is kept.
+        repeated: Whether values stand there repeatedly, so that distinct ones cannot be counted.
+    """
+    if detail.kind != EQUI_WIDTH:
+        return part
+    bars = equal_widths(Scale(column, part.lo, part.hi), values, counts, detail.bins)
+    if bars is None:
+        return part
+    return replace(part, histogram=replace(bars, distincts=None) if repeated else bars)
 
 
 def _of_repeats(values: pa.Array, texts: Texts, repeats: Repeats, detail: Detail) -> Frequencies:
@@ -244,15 +273,21 @@ def combined(parts: Sequence[Part], column: Column, detail: Detail) -> Part:
         mean,
         m2,
         frequencies=None if stored.is_wide(column) else merged([part.frequencies for part in parts], detail.top),
-        histogram=_of_points(steps, int(numbers.sum()), column, detail.bins),
+        histogram=_of_points(steps, int(numbers.sum()), column, detail),
     )
 
 
-def _of_points(steps: Any, number: int, column: Column, bins: int) -> Histogram:
+def _of_points(steps: Any, number: int, column: Column, detail: Detail) -> Histogram:
     """The histogram of merged points, whose counts are no more than near."""
     edges = _cut(steps) if isinstance(steps, list) else stored.array(steps, column)
-    found = Histogram(EQUI_HEIGHT, edges, number, np.diff(ends(number, len(edges) - 1), prepend=0))
-    return found.coarser(-(-found.bins // bins))
+    heights = np.diff(ends(number, len(edges) - 1), prepend=0)
+    if detail.kind == EQUI_WIDTH:
+        widths = merged_widths([Bars(EQUI_HEIGHT, edges.to_pylist(), heights)], column, detail.bins)
+        if widths is not None:
+            kept_edges = pa.array(widths[0], pa.binary()) if column.encoding == "binary" else None
+            return Histogram(EQUI_WIDTH, kept_edges, number, widths[1])
+    found = Histogram(EQUI_HEIGHT, edges, number, heights)
+    return found.coarser(-(-found.bins // detail.bins))
 
 
 def _between(parts: Sequence[Part], theta: Theta) -> int:

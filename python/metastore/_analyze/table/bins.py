@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metastore._analyze.table.histograms import merged
-from metastore._format.histogram import EQUI_HEIGHT, Histogram, equal_edges, implied_counts
+from metastore._analyze.table.histograms import merged, widths_of
+from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH, Histogram, equal_edges, implied_counts
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -73,12 +73,15 @@ def stored(part: Part, rows: pa.Table, columns: dict[int, Files]) -> list[tuple[
     return found
 
 
-def of_table(files: Files, found: dict[int, Histogram], bins: int) -> Histogram | None:
+def of_table(files: Files, found: dict[int, Histogram], bins: int, kind: str) -> Histogram | None:
     """The histogram of a column; None where one of its files with values has none."""
     holding = np.flatnonzero(files.values != 0).tolist()
     if not holding or any(place not in found for place in holding):
         return None
-    return merged([found[place] for place in holding], files.column, bins, files.distinct)
+    parts = [found[place] for place in holding]
+    if kind == EQUI_WIDTH and (widths := widths_of(parts, files.column, bins)) is not None:
+        return widths
+    return merged(parts, files.column, bins, files.distinct)
 
 
 def _lists(column: pa.ChunkedArray) -> list[Any]:

@@ -12,6 +12,7 @@ import pyarrow.compute as pc
 
 from metastore._analyze.kernel import stored
 from metastore._analyze.kernel.parts import order_key
+from metastore._analyze.kernel.widths import merged_widths
 from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH, Histogram, coarser, last_ranks
 
 if TYPE_CHECKING:
@@ -62,6 +63,24 @@ def merged(histograms: Sequence[Histogram], column: Column, bins: int, distinct:
     if any(part.distincts is None for part in parts):
         return Histogram(EQUI_HEIGHT, edges, counts)
     return Histogram(EQUI_HEIGHT, edges, counts, _fitted(points.distincts(places), edges, counts, distinct))
+
+
+def widths_of(histograms: Sequence[Histogram], column: Column, bins: int) -> Histogram | None:
+    """The histogram of the whole with bins of equal width, off by what one bin of every part leaves open.
+
+    Args:
+        histograms: Of parts that have no values in common places.
+        column: Their column.
+        bins: How many bins the result has at most.
+
+    Returns:
+        None where no part holds a value, or infinity is one.
+    """
+    parts = [part for part in histograms if int(part.counts.sum())]
+    if len(parts) == 1 and parts[0].kind == EQUI_WIDTH:
+        return parts[0]
+    found = merged_widths(parts, column, bins) if parts else None
+    return None if found is None else Histogram(EQUI_WIDTH, *found)
 
 
 def _by_value(parts: Sequence[Histogram], column: Column, bins: int) -> Histogram | None:

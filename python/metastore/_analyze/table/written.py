@@ -20,6 +20,7 @@ from metastore._analyze.table.lists import LISTED
 from metastore._analyze.table.reduction import REDUCE, SCATTER, THRESHOLD, Listed, reduced
 from metastore._analyze.table.scattered import Reduced, Target
 from metastore._analyze.table.wanted import Wanted
+from metastore._format.histogram import EQUI_HEIGHT
 from metastore._format.manifest import SummaryRef
 from metastore._format.schemas import TABLE_FREQUENCIES
 from metastore.errors import DamagedObject
@@ -50,6 +51,7 @@ class Options:
         algorithm: `auto`, `exact`, `reduce`, `duplicates` or `scatter`.
         threshold: Below it a sum of the files' distinct (or duplicate) counts is small.
         driver_bytes: Bytes of stored lists that the driver reduces itself.
+        kind: Of histograms, `equi_height` or `equi_width`.
     """
 
     bins: int = 1000
@@ -57,6 +59,7 @@ class Options:
     algorithm: str = "auto"
     threshold: int = THRESHOLD
     driver_bytes: int = 64 << 20
+    kind: str = EQUI_HEIGHT
 
 
 @dataclass(frozen=True)
@@ -108,7 +111,8 @@ class TableDetails:
         nans = _longs(known.rows, "nans", 0)
         values = np.where(lists.values < 0, -1, lists.values - nans)
         distinct = None if found.distinct is None else found.distinct - (1 if found.nans else 0)
-        self._files[ordinal] = bins.Files(known.column, values, lists.los, lists.his, distinct)
+        los, his = (tuple(known.rows[f"{end}_{known.column.encoding}"].to_pylist()) for end in ("lo", "hi"))
+        self._files[ordinal] = bins.Files(known.column, values, los, his, distinct)
         self._wanted_bins.add(ordinal, known.sources, np.arange(known.rows.num_rows))
 
     def write(self) -> Written:
@@ -209,7 +213,7 @@ class TableDetails:
             for ordinal, place, one in bins.stored(part, self._read(part), self._files):
                 by_column.setdefault(ordinal, {})[place] = one
         merged = {
-            ordinal: bins.of_table(self._files[ordinal], by_column[ordinal], self.options.bins)
+            ordinal: bins.of_table(self._files[ordinal], by_column[ordinal], self.options.bins, self.options.kind)
             for ordinal in sorted(by_column)
         }
         return {ordinal: one for ordinal, one in merged.items() if one is not None}

@@ -68,6 +68,9 @@ object MetastoreConf extends Logging {
   val AnalyzeFormats: Setting[Seq[String]] = names("spark.metastore.analyze.formats", "iceberg,delta,hudi",
     "formats whose ANALYZE TABLE is ours; add parquet to take over session-catalog Parquet tables too")
   val HistogramBins: Setting[Int] = whole("spark.metastore.histogram.bins", 1000, 2 to 10000, "bins of a histogram, 2..10000")
+  val HistogramKind: Setting[String] = Setting("spark.metastore.histogram.kind", "equi_height",
+    "bins that hold equally many values, or equi_width: bins equally wide",
+    text => Some(text).filter(Set("equi_height", "equi_width")))
   val FrequenciesTop: Setting[Int] = whole("spark.metastore.frequencies.top", 1000, 1 to Int.MaxValue,
     "most frequent values kept per column and file when not complete")
   val FrequenciesAlgorithm: Setting[String] = Setting("spark.metastore.frequencies.algorithm", "auto",
@@ -90,7 +93,7 @@ object MetastoreConf extends Logging {
 
   /** All settings, in the order in which they are shown. */
   val all: Seq[Setting[_]] = Seq(Enabled, PruningEnabled, CboEnabled, PruneInsideWrites, HudiBypassSkipping, Store,
-    AnalyzeFormats, HistogramBins, FrequenciesTop, FrequenciesAlgorithm, FrequenciesThreshold, RanksColumns, DistributionColumns, Python, SnapshotsKeep, CacheSize,
+    AnalyzeFormats, HistogramBins, HistogramKind, FrequenciesTop, FrequenciesAlgorithm, FrequenciesThreshold, RanksColumns, DistributionColumns, Python, SnapshotsKeep, CacheSize,
     PlanningTimeout)
 
   /** The settings of the session that runs the current thread's query. */

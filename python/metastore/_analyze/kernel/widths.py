@@ -1,0 +1,183 @@
+"""Histograms with bins of equal width, of numbers and of strings."""
+
+from __future__ import annotations
+
+import itertools
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore._analyze.kernel import stored
+from metastore._analyze.kernel.histograms import Histogram
+from metastore._format.columns import decimal_type
+from metastore._format.histogram import EQUI_WIDTH, equal_edges
+from metastore._format.values import CUT_BYTES, decimal_from_bytes, decimal_to_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from metastore._format.columns import Column
+    from metastore._format.histogram import Histogram as Bars
+
+    Counts = NDArray[np.int64]
+    Numbers = NDArray[np.float64]
+
+_WORD = 6
+_ALL_BITS = (1 << 64) - 1
+
+
+class Scale:
+    r"""Values between two bounds as numbers that keep their order, and their distance.
+
+    Strings and binary values are read as numbers of base 256: by the six bytes that follow what all have in common.
+
+    Example:
+        >>> from metastore._format.columns import Column
+        >>> scale = Scale(Column("1", ("x",), "string", "binary"), b"k-100", b"k-300")
+        >>> scale.edges(2)
+        [b'k-100', b'k-200\x00\x00\x00', b'k-300']
+        >>> scale.places([b"k-200", b"k-200001"]) > scale.places(scale.edges(2))[1]
+        array([False,  True])
+    """
+
+    def __init__(self, column: Column, lo: Any, hi: Any) -> None:
+        """Lay the scale.
+
+        Args:
+            column: The column.
+            lo: The least value, as stored.
+            hi: The greatest.
+        """
+        self._column, self._lo, self._hi = column, lo, hi
+        self._is_text = column.encoding == "binary" and decimal_type(column.type) is None
+        pairs = zip(lo, hi, strict=False) if self._is_text else ()
+        self._common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+    def edges(self, bins: int) -> list[Any]:
+        """The edges of at most so many bins of equal width, as stored; none where infinity is a bound."""
+        lo, hi = self._number(self._lo), self._number(self._hi)
+        if self._column.encoding == "double":
+            return equal_edges(lo, hi, bins if hi > lo else 1, "double") if np.isfinite(hi - lo) else []
+        found = equal_edges(lo, hi, max(min(bins, hi - lo), 1), "long")
+        if self._is_text:
+            prefix = self._lo[: self._common]
+            inner = [prefix + word.to_bytes(_WORD, "big") for word in found[1:-1]]
+            return [value[:CUT_BYTES] for value in (self._lo, *inner, self._hi)]
+        return list(map(decimal_to_bytes, found)) if self._column.encoding == "binary" else found
+
+    def array(self, edges: Sequence[Any]) -> pa.Array | None:
+        """Edges as a histogram keeps them: None where they follow from the bounds."""
+        return pa.array(edges, pa.binary()) if self._column.encoding == "binary" else None
+
+    def places(self, values: Any) -> Numbers:
+        """Where values stand: stored values, or a kernel's numbers or `large_binary` texts."""
+        if self._is_text:
+            return self._words(values)
+        if not isinstance(values, np.ndarray):
+            values = stored.as_numbers(values, self._column)
+        if stored.is_wide(self._column):
+            high, low = stored.halves(values)
+            return np.asarray(high.astype(np.float64) * 2.0**64 + low)
+        if self._column.encoding == "double":
+            return np.asarray(values, np.float64)
+        # As distances from the least value, which are exact up to 2^53.
+        return np.asarray((values.view(np.uint64) - np.uint64(self._lo & _ALL_BITS)).astype(np.float64))
+
+    def _number(self, value: Any) -> Any:
+        if self._is_text:
+            return int.from_bytes(value[self._common : self._common + _WORD].ljust(_WORD, b"\0"), "big")
+        return decimal_from_bytes(value) if self._column.encoding == "binary" else value
+
+    def _words(self, values: Any) -> Numbers:
+        """The numbers of texts; one that goes on behind its six bytes is greater by a half."""
+        texts = values if isinstance(values, pa.Array) else pa.array(values, pa.large_binary())
+        words = pc.binary_slice(texts, self._common, self._common + _WORD).to_pylist()
+        padded = np.array([b"\0\0" + word.ljust(_WORD, b"\0") for word in words], "S8")
+        goes_on = np.asarray(pc.greater(pc.binary_length(texts), self._common + _WORD))
+        return padded.view(">u8").astype(np.float64) + 0.5 * goes_on
+
+
+def equal_widths(scale: Scale, values: Any, counts: Counts, bins: int) -> Histogram | None:
+    """The histogram of values; None where infinity is one.
+
+    Args:
+        scale: From the least to the greatest.
+        values: At least one, in any order, as `Scale.places` takes them.
+        counts: How often each occurs.
+        bins: How many bins there are at most.
+
+    Example:
+        >>> from metastore._format.columns import Column
+        >>> scale = Scale(Column("1", ("x",), "int", "long"), 1, 9)
+        >>> equal_widths(scale, [1, 5, 6, 9], np.array([3, 1, 1, 2]), 2).counts
+        array([4, 3])
+    """
+    edges = scale.edges(bins)
+    if not edges:
+        return None
+    place = np.searchsorted(scale.places(edges), scale.places(values), side="left") - 1
+    place = np.clip(place, 0, len(edges) - 2)
+    heights, distincts = (np.zeros(len(edges) - 1, np.int64) for _ in range(2))
+    np.add.at(heights, place, counts)
+    np.add.at(distincts, place, 1)
+    return Histogram(EQUI_WIDTH, scale.array(edges), int(counts.sum()), heights, distincts)
+
+
+def merged_widths(parts: Sequence[Bars], column: Column, bins: int) -> tuple[list[Any], Counts] | None:
+    """Edges and counts of the whole: each within what one bin of every part leaves open.
+
+    Args:
+        parts: Histograms of at least one value, of either kind.
+        column: Their column.
+        bins: How many bins the result has at most.
+
+    Returns:
+        None where infinity is a bound.
+    """
+    key = decimal_from_bytes if stored.is_wide(column) else _itself
+    lo, hi = min((part.edges[0] for part in parts), key=key), max((part.edges[-1] for part in parts), key=key)
+    scale = Scale(column, _plain(lo), _plain(hi))
+    edges = scale.edges(bins)
+    if not edges:
+        return None
+    at, sums = scale.places(edges), np.zeros(len(edges))
+    for part in parts:
+        sums += below(at, scale.places(part.edges), part.counts, single=part.single)
+    ranks = np.maximum.accumulate(np.rint(sums).astype(np.int64))
+    ranks[0], ranks[-1] = 0, sum(int(part.counts.sum()) for part in parts)
+    return edges, np.diff(ranks)
+
+
+def below(at: Numbers, edges: Numbers, counts: Counts, *, single: bool) -> Numbers:
+    """How many values of a histogram are not greater than each of some places; those of a bin lie evenly in it.
+
+    Args:
+        at: The places.
+        edges: Those of the histogram's edges.
+        counts: Its counts.
+        single: Whether its bins hold their upper edges alone.
+
+    Example:
+        >>> below(np.array([5.0, 30.0]), np.array([0.0, 10.0, 20.0]), np.array([4, 6]), single=False)
+        array([ 2., 10.])
+    """
+    sums = np.concatenate([[0], np.cumsum(counts)])
+    passed = np.searchsorted(edges, at, side="right") - 1
+    inside = np.clip(passed, 0, len(counts) - 1)
+    widths, shares = edges[inside + 1] - edges[inside], np.zeros(len(at))
+    if not single:
+        np.divide(at - edges[inside], widths, out=shares, where=widths > 0)
+    found = sums[inside] + shares * counts[inside]
+    return np.where(passed < 0, 0.0, np.where(passed >= len(counts), float(sums[-1]), found))
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _itself(value: Any) -> Any:
+    return value
