@@ -6,6 +6,7 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
+import metastore
 from kernel.samples import column
 from metastore._analyze import stored_nodes
 from metastore._analyze.blocks import Content, write_block
@@ -152,6 +153,20 @@ def test_nodes_that_are_damaged_or_gone_are_made_again(tmp_path):
         _, _, again = table.analyze()
         assert rows_of(table, again) == rows_of(table, scratch)
         assert ref not in again.nodes
+
+
+def test_verification_reads_them_and_collection_keeps_them(tmp_path):
+    table = Table(tmp_path, 9)
+    (ref,) = table.commit(table.append(100)).nodes
+    states = {row["object"]: row["state"] for row in metastore.verify(str(tmp_path))}
+    assert set(states.values()) == {"ok"}
+    metastore.compact(str(tmp_path))
+    metastore.gc(str(tmp_path), delete=True)
+    assert table.store.read().nodes == (ref,)
+    path = tmp_path / "objects" / ref.name
+    path.write_bytes(path.read_bytes()[:-1] + b"?")
+    states = {row["object"]: row["state"] for row in metastore.verify(str(tmp_path))}
+    assert states[ref.name] == "damaged"
 
 
 def test_objects_of_which_little_is_left_are_written_anew(tmp_path, monkeypatch):

@@ -58,6 +58,7 @@ def verify(store: Store, manifest: Manifest) -> Iterator[Finding]:
         yield _detail(store, name, length, digest)
     for snapshot in manifest.snapshots:
         yield from _snapshot(store, snapshot)
+    yield from (_read(store, ref)[0] for ref in manifest.nodes)
 
 
 def _block(store: Store, block: Block, details: dict[str, tuple[int, str]]) -> Iterator[Finding]:
