@@ -34,6 +34,9 @@ FAN_OUT = 64
 """So many files, or groups of them, make a group on average."""
 
 _BYTES = 16
+_MERGING = 1
+"""Raised whenever groups would be merged to other numbers than before: what is stored is of no use then."""
+
 _ENCODINGS = ("long", "double", "binary")
 _MERGED = [field for field in TABLE_NODES if field.name not in ("node", "theta")]
 
@@ -159,7 +162,7 @@ class Merge:
         """
         self.column = column
         self.groups = groups
-        self._identity = identity(column.key, column.type)
+        self._identity = identity(_MERGING, column.key, column.type)
         self._fields = fields_of(column)
         self.made: dict[bytes, Node] = {}
         self._known = known
