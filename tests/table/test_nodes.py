@@ -135,6 +135,18 @@ def test_columns_of_a_file_in_several_blocks(tmp_path):
     assert rows_of(table, changed) == rows_of(table, scratch)
 
 
+def test_many_nodes_are_written_in_several_objects_and_row_groups(tmp_path, monkeypatch):
+    monkeypatch.setattr(stored_nodes, "_FLUSH_BYTES", 12_000)
+    monkeypatch.setattr(stored_nodes, "_GROUP_BYTES", 3_000)
+    monkeypatch.setattr(stored_nodes, "_SMALL_BYTES", 1)
+    table = Table(tmp_path, 13)
+    assert len(table.commit(table.append(300)).nodes) > 2
+    table.delete(40)
+    changed = table.commit(table.append(20))
+    _, _, scratch = table.analyze(nodes=())
+    assert rows_of(table, changed) == rows_of(table, scratch)
+
+
 def test_few_files_need_no_nodes(tmp_path):
     table = Table(tmp_path, 4)
     assert table.commit(table.append(FAN_OUT)).nodes == ()
@@ -170,7 +182,7 @@ def test_verification_reads_them_and_collection_keeps_them(tmp_path):
 
 
 def test_objects_of_which_little_is_left_are_written_anew(tmp_path, monkeypatch):
-    monkeypatch.setattr(stored_nodes, "_MOST_OBJECTS", 3)
+    monkeypatch.setattr(stored_nodes, "_MOST_SMALL", 3)
     table = Table(tmp_path, 6)
     table.commit(table.append(120))
     for _ in range(8):

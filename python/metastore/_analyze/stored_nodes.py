@@ -24,10 +24,9 @@ if TYPE_CHECKING:
     from metastore._store import Store
 
 _LOG = logging.getLogger(__name__)
-_ROW_GROUPS = 64
 _GROUPS_AT_HAND = 8
-_MOST_OBJECTS = 16
-_FLUSH_BYTES = 64 << 20
+_FLUSH_BYTES, _GROUP_BYTES, _SMALL_BYTES = 64 << 20, 16 << 20, 8 << 20
+_MOST_SMALL = 8
 
 
 class StoredNodes(Mapping[bytes, Node]):
@@ -120,12 +119,12 @@ class NodeWriter:
 
         Returns:
             The objects that hold all nodes of the columns that were taken. Those of which most nodes are of no use any
-            more are written anew, and small ones where there are many.
+            more are written anew, and the small ones where there are many.
         """
         used = {ref: self._live.intersection(self._known.of(ref)) for ref in self._known.refs}
-        kept = sorted((ref for ref in used if 2 * len(used[ref]) > ref.rows), key=lambda ref: ref.rows)
-        surplus = len(kept) - _MOST_OBJECTS
-        kept = kept[2 * surplus :] if surplus > 0 else kept
+        kept = [ref for ref in used if 2 * len(used[ref]) > ref.rows]
+        large = [ref for ref in kept if ref.length >= _SMALL_BYTES]
+        kept = large if len(kept) - len(large) > _MOST_SMALL else kept
         for ref in used.keys() - set(kept):
             for key in used[ref]:
                 self._put(key, self._known[key])
@@ -147,5 +146,6 @@ class NodeWriter:
         columns |= {"node": pa.array(list(self._pending), pa.binary()), "theta": pa.array(thetas, pa.binary())}
         absent = {kind.name: pa.nulls(rows.num_rows, kind.type) for kind in TABLE_NODES if kind.name not in columns}
         table = pa.table([{**absent, **columns}[name] for name in TABLE_NODES.names], schema=TABLE_NODES)
-        self.written.append(self._store.put("table-nodes", table, even_groups(table.num_rows, _ROW_GROUPS)))
+        groups = even_groups(table.num_rows, -(-self._bytes // _GROUP_BYTES))
+        self.written.append(self._store.put("table-nodes", table, groups))
         self._pending, self._bytes = {}, 0
