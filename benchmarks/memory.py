@@ -60,11 +60,10 @@ def write(path: Path, number: int, size: int, groups: int) -> int:
     return rows
 
 
-def analyze(path: Path, number: int) -> None:
+def analyze(path: Path, rows: int, number: int) -> None:
     """Runs the task in this process and prints its peak memory."""
     before = _peak()
-    metadata = pq.read_metadata(path)
-    file = DataFile(str(path), path.stat().st_size, metadata.num_rows, "parquet")
+    file = DataFile(str(path), path.stat().st_size, rows, "parquet")
     destination = Destination(str(path.parent / "store"), TableIdentity("iceberg", "u", "/", "t"), SETTINGS, 1 << 30)
     start = time.perf_counter()
     run_task(destination, Task("full", tuple(columns(number)), (file,), {}, absent_is_null=True))
@@ -85,14 +84,16 @@ def main() -> None:
     parser.add_argument("--groups", type=int, default=1, help="its row groups (default 1)")
     parser.add_argument("--work", type=Path, help="folder for the file (default: a temporary one)")
     parser.add_argument("--analyze", type=Path, help=argparse.SUPPRESS)
+    parser.add_argument("--rows", type=int, help=argparse.SUPPRESS)
     given = parser.parse_args()
     if given.analyze:
-        analyze(given.analyze, given.columns)
+        analyze(given.analyze, given.rows, given.columns)
         return
     with tempfile.TemporaryDirectory(prefix="metastore-memory-", dir=given.work) as folder:
         path = Path(folder) / "data.parquet"
         rows = write(path, given.columns, int(given.gigabytes * 2**30), given.groups)
-        command = [sys.executable, __file__, "--analyze", str(path), "--columns", str(given.columns)]
+        shape = [f"--rows={rows}", f"--columns={given.columns}"]
+        command = [sys.executable, __file__, f"--analyze={path}", *shape]
         found = json.loads(subprocess.run(command, check=True, capture_output=True).stdout)
         size = path.stat().st_size
     shape = {"rows": rows, "columns": given.columns, "row groups": given.groups, "GB": size / 2**30}

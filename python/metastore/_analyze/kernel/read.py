@@ -257,15 +257,25 @@ def _analyze_batch(
 
 
 def _tables(file: pq.ParquetFile, indices: list[int], budget: int) -> Iterator[Any]:
-    for i in range(file.metadata.num_row_groups):
-        group = file.metadata.row_group(i)
-        size = sum(group.column(index).total_uncompressed_size for index in indices)
-        if 8 * size <= budget:
-            yield file.reader.read_row_group(i, column_indices=indices, use_threads=False)
+    """Row groups, small ones together and large ones in pieces; runs of one value take more room than in the file."""
+    most = budget // 8
+    small: list[int] = []
+    held = 0
+    for number in range(file.metadata.num_row_groups):
+        group = file.metadata.row_group(number)
+        size = sum(max(group.column(i).total_uncompressed_size, _NUMBER_BYTES * group.num_rows) for i in indices)
+        if small and held + size > min(most, _AT_ONCE):
+            yield file.reader.read_row_groups(small, column_indices=indices, use_threads=False)
+            small, held = [], 0
+        if size <= most:
+            small.append(number)
+            held += size
         else:
-            rows = max(group.num_rows * (budget // 8) // size, 1)
-            batches = file.reader.iter_batches(rows, row_groups=[i], column_indices=indices, use_threads=False)
+            rows = max(group.num_rows * most // size, 1)
+            batches = file.reader.iter_batches(rows, row_groups=[number], column_indices=indices, use_threads=False)
             yield from (pa.Table.from_batches([batch]) for batch in batches)
+    if small:
+        yield file.reader.read_row_groups(small, column_indices=indices, use_threads=False)
 
 
 def _values(chunk: pa.Array, reading: _Reading) -> pa.Array:
