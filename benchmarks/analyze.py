@@ -1,10 +1,10 @@
 """ANALYZE of every column, ours against Spark's own without and with histograms, and a bare read of the same files.
 
     uv run python benchmarks/analyze.py            # TPC-H lineitem, scale 1, 4 data files
-    uv run python benchmarks/analyze.py --wide     # 2 data files x 20,000 rows x 1,500 columns
+    uv run python benchmarks/analyze.py --wide     # 2 data files x 20,000 rows x 1,500 columns; --columns for fewer
 
 The same rows stand in an Iceberg table (ours) and in a Parquet table of the session catalog (Spark's), as the same
-number of files; all are timed in turn in one Spark after a round of warming up.
+number of files; all are timed in turn in one Spark after a round of warming up. Appends come last.
 """
 
 from __future__ import annotations
@@ -19,7 +19,7 @@ from urllib.parse import urlparse
 import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
-from common import alternate, median, report, spark_session, tpch
+from common import alternate, median, report, seconds, spark_session, tpch
 
 import metastore
 
@@ -31,7 +31,7 @@ if TYPE_CHECKING:
 
 def wide_files(work: Path, files: int = 2, rows: int = 20_000, columns: int = 1_500) -> Path:
     """Writes Parquet files of integer, double and string columns in equal parts."""
-    folder = work / "wide"
+    folder = work / f"wide-{columns}"
     if folder.exists():
         return folder
     folder.mkdir()
@@ -57,6 +57,16 @@ def create_tables(spark: SparkSession, source: Path) -> list[Path]:
         spark.read.parquet(file).coalesce(1).writeTo("ice.db.t").append()
         spark.read.parquet(file).coalesce(1).write.insertInto("t")
     return [Path(urlparse(row.file_path).path) for row in spark.table("ice.db.t.files").collect()]
+
+
+def after_appends(spark: SparkSession, runs: int) -> list[float]:
+    """Seconds of ANALYZE after a hundredth of the rows was appended, in a table that was analyzed before."""
+    share = spark.table("t").limit(spark.table("t").count() // 100).coalesce(1).cache()
+    times = []
+    for _ in range(runs):
+        share.writeTo("ice.db.t").append()
+        times.append(seconds(lambda: metastore.analyze(spark, "ice.db.t", progress=False)))
+    return times
 
 
 def actions(spark: SparkSession, work: Path, files: list[Path]) -> dict[str, Callable[[], object]]:
@@ -86,6 +96,7 @@ def main() -> None:
     """Runs one of the two shapes."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--wide", action="store_true", help="1,500 columns instead of lineitem")
+    parser.add_argument("--columns", type=int, default=1_500, help="columns of --wide (default 1,500)")
     parser.add_argument("--scale", type=float, default=1.0, help="TPC-H scale factor (default 1)")
     parser.add_argument("--runs", type=int, default=3, help="counted runs (default 3)")
     parser.add_argument("--work", type=Path, help="folder that keeps the generated data")
@@ -94,18 +105,20 @@ def main() -> None:
     work.mkdir(parents=True, exist_ok=True)
     for made_anew in ("ice", "warehouse"):
         shutil.rmtree(work / made_anew, ignore_errors=True)
-    source = wide_files(work) if given.wide else tpch(work, "lineitem", given.scale, 4)
+    source = wide_files(work, columns=given.columns) if given.wide else tpch(work, "lineitem", given.scale, 4)
     with spark_session(work) as spark:
         files = create_tables(spark, source)
         times = alternate(actions(spark, work, files), given.runs)
-    store = sum(f.stat().st_size for f in (work / "ice/db/t/_metastore").rglob("*") if f.is_file())
+        store = sum(f.stat().st_size for f in (work / "ice/db/t/_metastore").rglob("*") if f.is_file())
+        times["metastore after appending 1 %"] = after_appends(spark, given.runs)
     ours = median(times["metastore"])
     rows = [
         {"what": name, "seconds": median(t), "min": min(t), "max": max(t), "times ours": median(t) / ours}
         for name, t in times.items()
     ]
     data = sum(f.stat().st_size for f in files)
-    report("analyze-wide" if given.wide else "analyze", rows, data_bytes=data, store_bytes=store)
+    columns = {"columns": given.columns} if given.wide else {}
+    report("analyze-wide" if given.wide else "analyze", rows, **columns, data_bytes=data, store_bytes=store)
 
 
 if __name__ == "__main__":
