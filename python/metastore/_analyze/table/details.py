@@ -52,6 +52,8 @@ class Part:
         line = np.where(known, lines[np.where(known, columns, 0)], -1)
         numbers = np.where(line >= 0, self.numbers[line, np.where(known, files, 0)], -1)
         keep = numbers >= 0
+        if keep.all():
+            return rows, self.ordinals[columns], numbers
         return rows.filter(pa.array(keep)), self.ordinals[columns[keep]], numbers[keep]
 
 

@@ -131,7 +131,7 @@ def _merged(rows: pa.Table, name: str, wide: Collection[int]) -> pa.Table:
 
 def _grouped(columns: Longs, keys: Longs) -> tuple[Longs, Longs]:
     """The order by column and key, and where in it each new pair of them begins."""
-    order = _stable(columns)
+    order = np.arange(len(columns)) if (columns == columns[0]).all() else _stable(columns)
     firsts = starts_of(columns[order])
     keys = keys[order]
     is_new = np.ones(len(keys), np.bool_)
