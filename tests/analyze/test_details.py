@@ -9,6 +9,7 @@ import pytest
 
 from kernel.samples import columns, table
 from metastore._analyze.kernel import ColumnKernel, Detail, FileColumn, analyze_parquet
+from metastore._analyze.place import Place
 from metastore._analyze.sizes import fitted
 from metastore._analyze.worker import BlockBuilder, Destination
 from metastore._format.columns import Column, encoding_of
@@ -23,7 +24,7 @@ SETTINGS = {"histogram_bins": 50, "frequencies_top": 20}
 @pytest.fixture
 def written(tmp_path):
     """Two data files of every type and their block: tables of objects by kind, the files' rows."""
-    destination = Destination(str(tmp_path), TABLE, SETTINGS, 1 << 30)
+    destination = Destination(Place(str(tmp_path)), TABLE, SETTINGS, 1 << 30)
     builder = BlockBuilder(destination, "full", tuple(one.column for one in columns()))
     found = []
     for name in "ab":
@@ -102,7 +103,7 @@ def test_details_stay_below_a_tenth_of_the_data_file(tmp_path, shape):
     pq.write_table(pa.table({f"{kind} {i}": make(one) for i, one in enumerate(numbers)}), path, compression="zstd")
     named = [FileColumn(one) for one in _columns(kind, 30)]
     size = path.stat().st_size
-    destination = Destination(str(tmp_path), TABLE, {"histogram_bins": 1000, "frequencies_top": 1000}, 1 << 30)
+    destination = Destination(Place(str(tmp_path)), TABLE, {"histogram_bins": 1000, "frequencies_top": 1000}, 1 << 30)
     builder = BlockBuilder(destination, "full", tuple(one.column for one in named))
     file = DataFile(str(path), size, rows, "parquet")
     found = analyze_parquet(str(path), named, detail=destination.detail(file)).columns

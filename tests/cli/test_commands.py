@@ -133,7 +133,7 @@ def test_a_newer_format_is_one_clear_line(run, location):
         (["sumary", "x"], "No such command"),
         (["summary", "db.t", "--conf", "novalue"], "not of the form KEY=VALUE"),
         (["analyze", "/some/where"], "is a location"),
-        (["gc", "db.t"], "is a name"),
+        (["gc", "db.t", "--table", "db.t"], "is the name of a table itself"),
         (["analyze", "db.t", "--columns", ""], "has an empty name"),
         (["analyze", "db.t", "--columns", "a,"], "has an empty name"),
         (["demo", "--scale", "0"], "--scale: 0 is not between"),
@@ -241,6 +241,12 @@ def test_doctor_tries_a_store_on_s3_with_the_credentials_of_spark(run, healthy, 
             found = {one["check"]: one for one in json.loads(done.stdout)["findings"]}["store"]
             assert found["state"] == state
             assert found["fix"] or state == OK
+
+
+def test_doctor_does_not_try_what_only_spark_reaches(run, healthy, monkeypatch):
+    monkeypatch.setenv("METASTORE_STORE", "hdfs://nn/statistics")
+    found = findings(run)["store"]
+    assert (found["state"], found["detail"]) == (OK, "hdfs://nn/statistics is not tried: only Spark reaches it")
 
 
 def test_doctor_is_content_with_this_environment(run, healthy):

@@ -17,8 +17,8 @@ from kernel.samples import ARROW, column
 from metastore._analyze.commit import write_level
 from metastore._analyze.coverage import Coverage, index
 from metastore._analyze.kernel import ColumnKernel, sketches_table, stored, summary_table
+from metastore._analyze.place import Place
 from metastore._analyze.table.jobs import Jobs
-from metastore._analyze.table.pieces import Place
 from metastore._analyze.table.written import Options
 from metastore._format.manifest import Block, Manifest, SummaryRef, TableIdentity
 from metastore._format.schemas import FILES, FREQUENCIES, HISTOGRAMS

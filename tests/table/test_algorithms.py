@@ -9,8 +9,8 @@ import pytest
 import metastore
 from kernel.samples import ARROW, column, values
 from metastore._analyze.commit import write_level
+from metastore._analyze.place import Place
 from metastore._analyze.table.jobs import Jobs
-from metastore._analyze.table.pieces import Place
 from metastore._analyze.table.sightings import Sightings
 from metastore._analyze.table.written import Options
 from table import made

@@ -1,13 +1,61 @@
-"""Hadoop's settings of a session."""
+"""Stores on file systems that only Hadoop reaches, HDFS first of all: the driver's side, through its JVM."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+import json
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # it has no types
+
+from metastore._analyze.failures import cause_of
+from metastore._analyze.place import HadoopPlace, Place
+from metastore._analyze.shim import shim_class
+from metastore._store import Store
+from metastore._store.access import access_to
+from metastore._store.blobs import Stored
+from metastore._store.location import is_hadoops
+from metastore._store.replies import Reply
+from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
+    from collections.abc import Callable, Iterator
 
     from pyspark.sql import SparkSession
+
+    from metastore._store.blobs import Blobs
+
+_PROVEN = frozenset({"org.apache.hadoop.fs.Hdfs"})
+"""File systems that promise to rename in one step and never over what is there: HDFS, by a change of its name node."""
+_REFUSALS = frozenset(
+    {"AccessControlException", "SafeModeException", "NSQuotaExceededException", "DSQuotaExceededException"}
+)
+_PROMISE = "that a file is created once, so that writers could undo each other's commits"
+_ELSEWHERE = "Set spark.metastore.store to a place on HDFS, on an object store or on a shared disk."
+
+
+def store_at(spark: SparkSession, uri: str, *, writable: bool) -> tuple[Store, Place]:
+    """The store at a URI as the driver reaches it, and as tasks do.
+
+    Args:
+        spark: A classic session, whose settings hold the credentials.
+        uri: See `metastore._store.location.store_uri`.
+        writable: Whether it may be written.
+
+    Raises:
+        UnsupportedTable: The location cannot be reached.
+        JarNotFound: Only Hadoop reaches it, and the session does not have the Metastore's jar.
+
+    Example:
+        >>> store_at(spark, "hdfs://nn/w/t/_metastore", writable=False)[0].read()  # doctest: +SKIP
+    """
+    if is_hadoops(uri):
+        settings = _settings(spark)
+        return Store(uri, partial(_open, spark, uri), writable=writable), HadoopPlace(uri, settings=settings)
+    access = access_to(uri, hadoop_settings(spark))
+    return Store.open(uri, access=access, writable=writable), Place(uri, access)
 
 
 def hadoop_settings(spark: SparkSession) -> Callable[[str], str | None]:
@@ -23,10 +71,103 @@ def hadoop_settings(spark: SparkSession) -> Callable[[str], str | None]:
         >>> hadoop_settings(spark)("fs.defaultFS")  # doctest: +SKIP
         'file:///'
     """
-    conf = spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001 - the only way to Hadoop's settings
+    conf = _settings(spark)
 
     def lookup(key: str) -> str | None:
         found = conf.getPassword(key)
         return None if found is None else "".join(found)
 
     return lookup
+
+
+def _settings(spark: SparkSession) -> Any:
+    return spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001 - the only way to Hadoop's settings
+
+
+def _open(spark: SparkSession, uri: str, *, writable: bool) -> Blobs:
+    folder = shim_class(spark._jvm, "HadoopFolder")(uri, _settings(spark))  # noqa: SLF001 - as above
+    if writable:
+        try:
+            served_by = folder.servedBy()
+        except Py4JJavaError as error:
+            raise StoreNotWritable(uri, cause_of(error)) from error
+        if served_by not in _PROVEN:
+            reason = (
+                f"{served_by} does not promise that a file is created once: writers could undo each other's commits"
+            )
+            raise StoreNotWritable(uri, reason, _ELSEWHERE)
+    return HadoopBlobs(uri, folder)
+
+
+class HadoopBlobs:
+    """Blobs in a folder of a Hadoop file system."""
+
+    def __init__(self, uri: str, folder: Any) -> None:
+        """Wrap a folder.
+
+        Args:
+            uri: Where it is, for messages.
+            folder: A `HadoopFolder` of the shim.
+        """
+        self._uri = uri
+        self._folder = folder
+
+    def names(self, folder: str) -> dict[str, Stored]:
+        """See `metastore._store.blobs.Blobs`."""
+        with self._reading():
+            found = json.loads(self._folder.names(folder))
+        return {name: Stored(size, datetime.fromtimestamp(ms / 1000, timezone.utc)) for name, size, ms in found}
+
+    def get(self, path: str, most: int) -> bytes | None:
+        """See `metastore._store.blobs.Blobs`."""
+        size = self.size(path)
+        if size is None:
+            return None
+        if size > most:
+            raise DamagedObject(path, f"it has {size} bytes")
+        return self.part(path, 0, size)
+
+    def part(self, path: str, start: int, length: int) -> bytes | None:
+        """See `metastore._store.blobs.Blobs`."""
+        with self._reading():
+            found: bytes | None = self._folder.part(path, start, length)
+        return found
+
+    def size(self, path: str) -> int | None:
+        """See `metastore._store.blobs.Blobs`."""
+        with self._reading():
+            size = int(self._folder.size(path))
+        return None if size < 0 else size
+
+    def put(self, path: str, data: bytes) -> None:
+        """See `metastore._store.blobs.Blobs`."""
+        with self._writing():
+            self._folder.put(path, data)
+
+    def create(self, path: str, data: bytes) -> tuple[Reply, str]:
+        """See `metastore._store.blobs.Blobs`."""
+        try:
+            return (Reply.CREATED, "") if self._folder.create(path, data) else (Reply.EXISTS, "it exists")
+        except Py4JJavaError as error:
+            if error.java_exception.getClass().getSimpleName() in _REFUSALS:
+                raise StoreNotWritable(self._uri, cause_of(error)) from error
+            return Reply.UNKNOWN, cause_of(error)
+
+    def delete(self, path: str) -> None:
+        """See `metastore._store.blobs.Blobs`."""
+        with self._writing():
+            self._folder.delete(path)
+
+    @contextmanager
+    def _reading(self) -> Iterator[None]:
+        try:
+            yield
+        except Py4JJavaError as error:
+            raise StoreNotReadable(self._uri, cause_of(error)) from error
+
+    @contextmanager
+    def _writing(self) -> Iterator[None]:
+        try:
+            yield
+        except Py4JJavaError as error:
+            raise StoreNotWritable(self._uri, cause_of(error)) from error

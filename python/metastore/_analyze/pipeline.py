@@ -12,7 +12,7 @@ from metastore._analyze.commit import Change, objects_of, snapshot_id, write_lev
 from metastore._analyze.coverage import DEPTHS, Coverage, DamagedBlock, index, objects_of_block
 from metastore._analyze.distribution import Distribution
 from metastore._analyze.failures import JOB_FAILURES, cause_of
-from metastore._analyze.hadoop import hadoop_settings
+from metastore._analyze.hadoop import store_at
 from metastore._analyze.own_level import shipped
 from metastore._analyze.progress import Progress, progress_of
 from metastore._analyze.ranked import Ranking
@@ -20,13 +20,10 @@ from metastore._analyze.ranks import RankJobs
 from metastore._analyze.report import AnalyzeReport
 from metastore._analyze.request import FULL, Request, resolve
 from metastore._analyze.table.jobs import AUTO, Jobs
-from metastore._analyze.table.pieces import Place
 from metastore._analyze.table.written import Options
 from metastore._analyze.tasks import Outcome, Runner
 from metastore._analyze.worker import Destination
 from metastore._format.manifest import TableIdentity
-from metastore._store import Store
-from metastore._store.access import access_to
 from metastore._store.location import store_uri
 from metastore._store.protocol import require_known
 from metastore._store.unreferenced import find_unreferenced_blocks
@@ -147,13 +144,10 @@ class _Run:
             "frequencies_top": self._options.top,
         }
         uri = store_uri(self._identity, settings.get("spark.metastore.store", spark))
-        access = access_to(uri, hadoop_settings(spark))
-        self._jobs = Jobs(
-            spark.sparkContext, Place(uri, access), {file.path: file for file in facts.files}, facts.local
-        )
-        self._store = Store.open(uri, access=access, writable=True)
-        destination = Destination(uri, self._identity, self._settings, _BUDGET, packed, access)
-        self._ranking = Ranking(RankJobs(spark, facts, uri, access), request, statement.ranks, self._store)
+        self._store, place = store_at(spark, uri, writable=True)
+        self._jobs = Jobs(spark.sparkContext, place, {file.path: file for file in facts.files}, facts.local)
+        destination = Destination(place, self._identity, self._settings, _BUDGET, packed)
+        self._ranking = Ranking(RankJobs(spark, facts, place), request, statement.ranks, self._store)
         self._distribution = Distribution(spark, facts, request, statement.distribution, self._store)
         self._runner = Runner(spark, facts, self._store, destination, progress)
         self._outcome = Outcome()

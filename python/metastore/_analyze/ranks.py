@@ -25,9 +25,8 @@ from metastore._analyze.shipping import ship
 from metastore._analyze.tasks import pack
 from metastore._analyze.worker import unreadable
 from metastore._format.manifest import RanksRef
+from metastore._format.objects import decode
 from metastore._format.schemas import TABLE_RANKS
-from metastore._store.access import AS_FOUND, Access
-from metastore._store.executor import read_object, write_object
 from metastore._store.location import local_path
 
 if TYPE_CHECKING:
@@ -36,7 +35,9 @@ if TYPE_CHECKING:
     from pyspark import RDD
     from pyspark.sql import SparkSession
 
+    from metastore._analyze.place import Content, Place
     from metastore._format.columns import Column
+    from metastore._format.objects import ObjectRef
     from metastore._tables.model import DataFile, TableFacts
 
     Columns = tuple[tuple[int, Column], ...]
@@ -76,15 +77,13 @@ class RankJobs:
     Attributes:
         spark: The session.
         facts: The table.
-        store: URI of the store.
-        access: How it is reached.
+        place: Where the store is.
         range_bytes: Size of the values that one task sorts.
     """
 
     spark: SparkSession
     facts: TableFacts
-    store: str
-    access: Access = AS_FOUND
+    place: Place
     range_bytes: int = RANGE_BYTES
 
     def ranks(
@@ -149,17 +148,17 @@ class RankJobs:
         return _kept(runs.map(lambda row: (row.ordinal, bytes(row.run))))
 
     def _of_store(self, columns: Columns, known: Sequence[RanksRef]) -> RDD[Any]:
-        store, access = self.store, self.access
-
-        def work(ref: RanksRef) -> Iterator[tuple[int, bytes]]:
-            rows = read_object(store, ref.object, access=access)
+        def work(stored: tuple[RanksRef, Content]) -> Iterator[tuple[int, bytes]]:
+            ref, content = stored
+            rows = decode(ref.object, content())
             places = rows.column("column").to_numpy()
             for ordinal, column in columns:
                 start, end = np.searchsorted(places, [ordinal, ordinal + 1])
                 if start < end:
                     yield ordinal, _of_ranks(rows.slice(start, end - start), column, ref.before(ordinal)).to_bytes()
 
-        return _kept(self.spark.sparkContext.parallelize(list(known), len(known)).flatMap(work))
+        context = self.spark.sparkContext
+        return _kept(self.place.with_content(context, known, len(known), lambda ref: ref.object.name).flatMap(work))
 
     def _sorted(self, runs: RDD[Any], columns: Columns, told: Sequence[_Told]) -> tuple[RanksRef, ...]:
         edges = {ordinal: self._edges([one for one in told if one.ordinal == ordinal]) for ordinal, _ in columns}
@@ -171,12 +170,17 @@ class RankJobs:
         parts = self._parts({key: nbytes for key, (_, nbytes) in sizes.items()})
         count = max(parts.values(), default=-1) + 1
         if not count:
-            empty = write_object(self.store, "table-ranks", TABLE_RANKS.empty_table(), [], access=self.access)
-            return (RanksRef(empty, tuple(dict(columns)), (0,) * len(columns)),)
+            return (RanksRef(self._empty(), tuple(dict(columns)), (0,) * len(columns)),)
         cut = runs.flatMap(_cutting(edges, parts)).partitionBy(count, int)
-        first, *others = cut.mapPartitions(_writing(self.store, self.access, dict(columns), offsets)).collect()
+        first, *others = self.place.collect(cut.mapPartitions(_writing(self.place, dict(columns), offsets)))
         without = tuple(ordinal for ordinal, _ in columns if (ordinal, 0) not in sizes)
         return (_with_empty(first, without), *others)
+
+    def _empty(self) -> ObjectRef:
+        place = self.place
+        job = self.spark.sparkContext.parallelize([TABLE_RANKS.empty_table()], 1)
+        (written,) = place.collect(job.map(lambda none: place.write("table-ranks", none, [])))
+        return written
 
     def _edges(self, told: Sequence[_Told]) -> list[Any]:
         """The last values of ranges of about equal size, all but the last range's."""
@@ -280,7 +284,7 @@ def _pieces(records: Iterable[Any], edges: Edges) -> Iterator[tuple[tuple[int, i
 
 
 def _writing(
-    store: str, access: Access, columns: Mapping[int, Column], offsets: Mapping[tuple[int, int], int]
+    place: Place, columns: Mapping[int, Column], offsets: Mapping[tuple[int, int], int]
 ) -> Callable[[Iterable[Any]], Iterator[RanksRef]]:
     def work(records: Iterable[Any]) -> Iterator[RanksRef]:
         ranges: dict[tuple[int, int], list[Ordered]] = defaultdict(list)
@@ -296,7 +300,7 @@ def _writing(
             rows = pa.concat_tables(tables).combine_chunks()
             size = max(_FEWEST_IN_GROUP, -(-rows.num_rows // _MOST_GROUPS))
             groups = [min(size, rows.num_rows - start) for start in range(0, rows.num_rows, size)]
-            ref = write_object(store, "table-ranks", rows, groups, access=access)
+            ref = place.write("table-ranks", rows, groups)
             yield RanksRef(ref, tuple(first), tuple(first.values()))
 
     return work

@@ -161,7 +161,8 @@ class Runner:
 
         total = sum(len(task.files) for task in tasks)
         with Watch(self.progress, lambda: finished.value, total):
-            return interruptible(self.spark, context.parallelize(tasks, len(tasks)).map(run).collect)
+            jobs = context.parallelize(tasks, len(tasks)).map(run)
+            return interruptible(self.spark, lambda: destination.place.collect(jobs))
 
 
 def pack(files: Sequence[DataFile], parallelism: int) -> Iterator[tuple[DataFile, ...]]:

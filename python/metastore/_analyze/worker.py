@@ -27,8 +27,6 @@ from metastore._analyze.kernel import (
 from metastore._analyze.request import FULL
 from metastore._analyze.sizes import fitted, room_for_lists
 from metastore._format.histogram import EQUI_HEIGHT
-from metastore._store.access import AS_FOUND, Access
-from metastore._store.executor import write_object
 from metastore._store.location import local_path
 from metastore._tables import refusals
 
@@ -36,6 +34,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
     from metastore._analyze.kernel import Shipped
+    from metastore._analyze.place import Place
     from metastore._format.columns import Column
     from metastore._format.manifest import Block, TableIdentity
     from metastore._format.objects import ObjectRef
@@ -48,20 +47,18 @@ class Destination:
     """Where blocks go and what is written into them besides statistics.
 
     Attributes:
-        store: URI of the store.
+        place: Where the store is.
         table: Whose statistics these are.
         settings: What they are computed with.
         budget: Bytes that a task may hold.
         statistics: User-defined ones to compute.
-        access: How the store is reached.
     """
 
-    store: str
+    place: Place
     table: TableIdentity
     settings: Mapping[str, Any]
     budget: int
     statistics: tuple[Shipped, ...] = ()
-    access: Access = AS_FOUND
 
     def detail(self, file: DataFile) -> Detail:
         """How much detail the settings ask of a data file."""
@@ -180,7 +177,7 @@ class BlockBuilder:
         written: list[ObjectRef] = []
 
         def put(kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str]) -> ObjectRef:
-            written.append(write_object(to.store, kind, table, row_groups, extra, access=to.access))
+            written.append(to.place.write(kind, table, row_groups, extra))
             return written[-1]
 
         block = write_block(put, content, to.table, to.settings)

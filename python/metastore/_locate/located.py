@@ -9,17 +9,17 @@ import numpy as np
 import pyarrow as pa
 
 from metastore import _tables, settings
-from metastore._analyze.hadoop import hadoop_settings
+from metastore._analyze.hadoop import hadoop_settings, store_at
 from metastore._analyze.shipping import ship
 from metastore._format.manifest import TableIdentity
 from metastore._locate.conversions import converted
 from metastore._locate.evidence import evidence
 from metastore._locate.keys import Keys
+from metastore._locate.search import Search
 from metastore._locate.tasks import SLICE, Place, search_slices
 from metastore._read.matching import named
-from metastore._store import Store
 from metastore._store.access import access_to
-from metastore._store.location import store_uri
+from metastore._store.location import is_hadoops, store_uri
 from metastore._tables.arrow import arrow_table
 from metastore._tables.names import quote
 from metastore.errors import InvalidArgument, NoStatistics
@@ -105,16 +105,18 @@ def _candidates(spark: SparkSession, facts: TableFacts, key: Sequence[Column], a
     """Which data files may hold one of the keys."""
     identity = TableIdentity(facts.format, facts.uuid, facts.root, facts.name)
     uri = store_uri(identity, settings.get("spark.metastore.store", spark))
-    place = Place(uri, access_to(uri, hadoop_settings(spark)))
-    store = Store.open(uri, access=place.access)
+    store, _ = store_at(spark, uri, writable=False)
     manifest = store.read()
     if manifest is None or manifest.table.uuid != facts.uuid:
         raise NoStatistics(facts.name)
     known = evidence(store, manifest, facts.files, key)
     if isinstance(asked, pa.Table) and _bytes(known) <= _FEW_BYTES:
-        search = place.search(known)
+        search = Search(known, store.part)
         search.add(Keys.of(asked, key))
         return search.found
+    if is_hadoops(uri):  # tasks cannot read parts of objects there
+        return np.ones(len(facts.files), bool)
+    place = Place(uri, access_to(uri, hadoop_settings(spark)))
     frame = spark.createDataFrame(asked) if isinstance(asked, pa.Table) else asked
     return _by_tasks(spark, frame, place, known)
 

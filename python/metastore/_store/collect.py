@@ -29,7 +29,7 @@ NEWEST_MANIFESTS = 2
 """Always kept: a torn last manifest makes readers take the one before."""
 
 _LEFT_BEHIND = (
-    re.compile(r"objects/\.[0-9a-f-]{36}\.tmp"),
+    re.compile(r"(?:log|objects)/\.[0-9a-f-]{36}\.tmp"),
     re.compile(r"objects/[^/]+\.parquet#\d+"),
     re.compile(r"log/\d{20}\.json#\d+"),
     re.compile(r"log/probe-[0-9a-f-]{36}"),

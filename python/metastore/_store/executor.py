@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 from pyarrow import fs
 
-from metastore._format.objects import decode, encode, fresh, kind_of, name_of, reference
+from metastore._format.objects import encode, fresh, kind_of, name_of, reference
 from metastore._format.partial import Partial
 from metastore._store.access import AS_FOUND, Access, file_system
 from metastore._store.location import local_path
@@ -56,21 +56,6 @@ def write_object(
     except (OSError, pa.ArrowException) as e:
         raise StoreNotWritable(uri, str(e).partition("\n")[0]) from e
     return reference(name, data, table.num_rows)
-
-
-def read_object(uri: str, ref: ObjectRef, *, access: Access = AS_FOUND) -> pa.Table:
-    """Reads an object of a store, verified.
-
-    Args:
-        uri: The URI of the store.
-        ref: What to read.
-        access: How an object store is reached.
-
-    Raises:
-        DamagedObject: If it is missing or not what the reference says.
-        StoreNotReadable: If the store does not answer.
-    """
-    return decode(ref, object_bytes(uri, ref.name, access=access))
 
 
 def object_bytes(uri: str, name: str, *, access: Access = AS_FOUND) -> bytes:

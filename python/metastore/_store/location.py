@@ -28,6 +28,7 @@ _REMOTE_SCHEMES = {
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(.*)", re.DOTALL)
 _HINT = "Set spark.metastore.store to a local folder or to an s3, gs or abfss location."
+_ASK_SPARK = "Ask with Spark, by the name of the table, or set spark.metastore.store to an s3, gs or abfss location."
 
 
 def store_uri(identity: TableIdentity, root: str | None = None) -> str:
@@ -74,6 +75,17 @@ def local_path(uri: str) -> PurePosixPath | None:
     return PurePosixPath(path)
 
 
+def is_hadoops(uri: str) -> bool:
+    """Whether only a file system of Hadoop's reaches a location, if anything does.
+
+    Example:
+        >>> [is_hadoops(uri) for uri in ("hdfs://nn/w", "s3a://b/k", "/w", "file:/w")]
+        [True, False, False, False]
+    """
+    match = _SCHEME.fullmatch(uri)
+    return match is not None and match[1].lower() not in {"file", *_REMOTE_SCHEMES}
+
+
 def remote_url(uri: str) -> str:
     """A location on an object store as the URL that obstore and pyarrow read, special characters encoded.
 
@@ -87,5 +99,6 @@ def remote_url(uri: str) -> str:
     match = _SCHEME.fullmatch(uri)
     scheme = match[1].lower() if match else ""
     if not match or scheme not in _REMOTE_SCHEMES or not match[2]:
-        raise UnsupportedTable(uri, f"locations of the scheme {scheme}: are not reached without Spark", _HINT)
+        hint = _ASK_SPARK if is_hadoops(uri) else _HINT
+        raise UnsupportedTable(uri, f"locations of the scheme {scheme}: are not reached without Spark", hint)
     return f"{_REMOTE_SCHEMES[scheme]}://{match[2]}{quote(match[3])}"

@@ -93,6 +93,19 @@ class Store:
             store._blobs()
         return store
 
+    def writable(self) -> Store:
+        """The same store, to be written."""
+        return Store(self.uri, self._open, writable=True)
+
+    def is_empty(self) -> bool:
+        """Whether nothing was ever written.
+
+        Raises:
+            StoreNotReadable: If the store does not answer.
+        """
+        blobs = self._blobs()
+        return blobs is None or not any(blobs.names(folder) for folder in ("log", "objects"))
+
     def read(self) -> Manifest | None:
         """The newest manifest, None where there are no statistics.
 

@@ -176,15 +176,17 @@ def store(location: str | None) -> Finding:
     from metastore._read.folder import Folder  # noqa: PLC0415 - as above
     from metastore._store import Store  # noqa: PLC0415 - as above
     from metastore._store.access import access_to  # noqa: PLC0415 - as above
-    from metastore._store.location import beside  # noqa: PLC0415 - as above
+    from metastore._store.location import beside, is_hadoops  # noqa: PLC0415 - as above
 
     try:
         root = registry.get("spark.metastore.store")
         if root is None and location is None:
             return Finding("store", OK, "beside each table; metastore doctor <table location> tries one")
+        where = root or beside(str(location))
+        if is_hadoops(where):
+            return Finding("store", OK, f"{where} is not tried: only Spark reaches it")
         if location is not None and not Folder(location).exists():
             return Finding("store", BROKEN, f"there is nothing at {location}", "Check the address.")
-        where = root or beside(str(location))
         hadoop = {key.removeprefix("spark.hadoop."): value for key, value in spark_defaults().items()}
         opened = Store.open(where, access=access_to(where, hadoop.get), writable=True)
         opened.read()

@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
 
+    from metastore._analyze.place import Content, Place
     from metastore._analyze.table.cuts import Lists
     from metastore._analyze.table.details import Part
-    from metastore._analyze.table.pieces import Place
     from metastore._format.objects import ObjectRef
 
 
@@ -58,10 +58,10 @@ def reduce_apart(
     tasks = min(len(columns), 4 * context.defaultParallelism)
     shared = context.broadcast({lists.ordinal: lists for lists in columns})
 
-    def send(some: Iterable[Part]) -> Iterator[tuple[int, Any]]:
-        for part in some:
+    def send(some: Iterable[tuple[Part, Content]]) -> Iterator[tuple[int, Any]]:
+        for part, content in some:
             try:
-                rows = merged(listed(part, read(part, store.read)))
+                rows = merged(listed(part, read(part, content)))
             except DamagedObject as damage:
                 yield 0, (part.block, str(damage))
                 continue
@@ -71,8 +71,9 @@ def reduce_apart(
         mine = [lists for ordinal, lists in sorted(shared.value.items()) if ordinal % tasks == task]
         yield _reduced(store, mine, [content for _, content in sent], top)
 
-    spread = context.parallelize(parts, min(len(parts), 8 * context.defaultParallelism))
-    found = spread.mapPartitions(send).partitionBy(tasks, int).mapPartitionsWithIndex(reduce).collect()
+    slices = min(len(parts), 8 * context.defaultParallelism)
+    spread = store.with_content(context, parts, slices, lambda part: part.name).mapPartitions(send)
+    found = store.collect(spread.partitionBy(tasks, int).mapPartitionsWithIndex(reduce))
     shared.unpersist()
     heads = [unpacked(one[2]) for one in found if one[0] is not None]
     whole = pa.concat_tables(heads) if heads else TABLE_FREQUENCIES.empty_table()

@@ -24,7 +24,8 @@ if TYPE_CHECKING:
     from pyspark import SparkContext
 
     from metastore._analyze.level import Source
-    from metastore._analyze.table.pieces import Piece, Place
+    from metastore._analyze.place import Place
+    from metastore._analyze.table.pieces import Piece
     from metastore._analyze.table.placed import Earlier
     from metastore._analyze.table.scattered import Result, Target
     from metastore._tables.model import DataFile

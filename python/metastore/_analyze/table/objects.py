@@ -13,8 +13,9 @@ from metastore._format.schemas import TABLE_HISTOGRAMS
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Iterable
 
+    from metastore._analyze.place import Content
     from metastore._analyze.table.details import Part
     from metastore._format.columns import Column
     from metastore._format.histogram import Histogram
@@ -23,17 +24,17 @@ ROW_GROUPS = 16
 HISTOGRAM_GROUPS = 64
 
 
-def read(part: Part, raw: Callable[[str], bytes]) -> pa.Table:
+def read(part: Part, content: Content) -> pa.Table:
     """The rows of a detail object.
 
     Args:
         part: The object.
-        raw: Gives the bytes of a name.
+        content: Gives its bytes.
 
     Raises:
         DamagedObject: It is not what its block names.
     """
-    data = raw(part.name)
+    data = content()
     ref, _ = unnamed(part.name, data)
     if ref.sha256 != part.sha256:
         raise DamagedObject(part.name, "it has another digest than its block names")

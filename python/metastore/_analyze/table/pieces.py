@@ -15,40 +15,17 @@ from metastore._analyze.kernel.text import Texts
 from metastore._analyze.table.details import Part, listed
 from metastore._analyze.table.lists import LISTED, merged
 from metastore._analyze.table.objects import read
-from metastore._store.access import AS_FOUND, Access
-from metastore._store.executor import object_bytes, write_object
 from metastore._store.location import local_path
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping
 
     from numpy.typing import NDArray
 
     from metastore._analyze.kernel import FileColumn
+    from metastore._analyze.place import Content
     from metastore._format.columns import Column
-    from metastore._format.objects import ObjectRef
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where objects are, for tasks.
-
-    Attributes:
-        uri: URI of the store.
-        access: How an object store is reached.
-    """
-
-    uri: str
-    access: Access = AS_FOUND
-
-    def read(self, name: str) -> bytes:
-        """The bytes of an object, not verified."""
-        return object_bytes(self.uri, name, access=self.access)
-
-    def write(self, kind: str, table: pa.Table, row_groups: Sequence[int]) -> ObjectRef:
-        """Write an object."""
-        return write_object(self.uri, kind, table, row_groups, access=self.access)
 
 
 @dataclass(frozen=True)
@@ -74,17 +51,22 @@ class Unreadable:
 Piece = Part | FromFile
 
 
-def values_of(piece: Piece, store: Place, budget: int) -> Iterator[pa.Table | Unreadable]:
+def name_of(piece: Piece) -> str | None:
+    """The detail object of a piece."""
+    return piece.name if isinstance(piece, Part) else None
+
+
+def values_of(piece: Piece, content: Content, budget: int) -> Iterator[pa.Table | Unreadable]:
     """The values of a piece with their frequencies, as `LISTED`; none stands twice in one table.
 
     Args:
         piece: Where they come from.
-        store: Where detail objects are.
+        content: Gives the bytes of its detail object.
         budget: Bytes that reading may take.
     """
     if isinstance(piece, Part):
         try:
-            yield merged(listed(piece, read(piece, store.read)))
+            yield merged(listed(piece, read(piece, content)))
         except DamagedObject:  # the driver meets it too, and has its block computed again
             yield Unreadable(frozenset(piece.ordinals[piece.ordinals >= 0].tolist()))
         return

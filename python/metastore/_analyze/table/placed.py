@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark import SparkContext
 
-    from metastore._analyze.table.pieces import Place
+    from metastore._analyze.place import Content, Place
     from metastore._analyze.table.scattered import Target
     from metastore._format.columns import Column
     from metastore._format.objects import ObjectRef
@@ -96,14 +96,21 @@ def run(
     parts = max(context.defaultParallelism, -(-whole // ROWS_OF_A_PART))
     columns = {ordinal: target.column for ordinal, target in targets.items()}
 
-    def scatter(some: Iterable[Piece]) -> Iterator[tuple[int, Any]]:
-        return _scattered(some, store, columns, parts)
+    def scatter(some: Iterable[tuple[Piece, Content]]) -> Iterator[tuple[int, Any]]:
+        return _scattered(some, columns, parts)
 
     def reduce(part: int, sent: Iterable[tuple[int, Any]]) -> Iterator[Any]:  # noqa: ARG001 - Spark's signature
         yield _written(store, columns, [content for _, content in sent], files)
 
-    source = context.parallelize(pieces, max(1, min(len(pieces), max(4 * context.defaultParallelism, parts))))
-    return gathered(source.mapPartitions(scatter).partitionBy(parts, int).mapPartitionsWithIndex(reduce).collect())
+    slices = max(1, min(len(pieces), max(4 * context.defaultParallelism, parts)))
+    scattered = store.with_content(context, pieces, slices, _object_of).mapPartitions(scatter).partitionBy(parts, int)
+    return gathered(store.collect(scattered.mapPartitionsWithIndex(reduce)))
+
+
+def _object_of(piece: Piece) -> str | None:
+    if isinstance(piece, InFile):
+        return None
+    return piece.object.name if isinstance(piece, Earlier) else piece.name
 
 
 def placed_lists(rows: pa.Table, column: Column, files: int) -> pa.Table:
@@ -184,11 +191,11 @@ def _offsets(lengths: Longs, absent: Any) -> pa.Array:
 
 
 def _scattered(
-    pieces: Iterable[Piece], store: Place, columns: Mapping[int, Column], parts: int
+    pieces: Iterable[tuple[Piece, Content]], columns: Mapping[int, Column], parts: int
 ) -> Iterator[tuple[int, Any]]:
     unreadable: set[int] = set()
-    for piece in pieces:
-        for values in _placed(piece, store):
+    for piece, content in pieces:
+        for values in _placed(piece, content):
             if isinstance(values, Unreadable):
                 unreadable |= values.columns
                 continue
@@ -201,9 +208,9 @@ def _scattered(
     yield 0, frozenset(unreadable)
 
 
-def _placed(piece: Piece, store: Place) -> Iterator[pa.Table | Unreadable]:
+def _placed(piece: Piece, content: Content) -> Iterator[pa.Table | Unreadable]:
     if isinstance(piece, InFile):
-        for values in values_of(piece.values, store, BUDGET):
+        for values in values_of(piece.values, content, BUDGET):
             if isinstance(values, Unreadable):
                 yield values
             else:
@@ -211,9 +218,9 @@ def _placed(piece: Piece, store: Place) -> Iterator[pa.Table | Unreadable]:
         return
     try:
         if isinstance(piece, Earlier):
-            yield _carried(piece, decode(piece.object, store.read(piece.object.name)))
+            yield _carried(piece, decode(piece.object, content()))
         else:
-            rows = listed(piece, read(piece, store.read))
+            rows = listed(piece, read(piece, content))
             yield _of_schema(rows, rows["listed"].cast(pa.int32()))
     except DamagedObject:
         ordinals = (

@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from metastore._analyze.kernel.stored import is_wide
 from metastore._analyze.table.lists import LISTED, heads_first, merged
 from metastore._analyze.table.objects import ROW_GROUPS, even_groups
-from metastore._analyze.table.pieces import Unreadable, by_column, hashes, packed, unpacked, values_of
+from metastore._analyze.table.pieces import Unreadable, by_column, hashes, name_of, packed, unpacked, values_of
 from metastore._analyze.table.reduction import DUPLICATES_ONLY, with_errors
 from metastore._analyze.table.sightings import Sightings
 
@@ -27,7 +27,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark import RDD, SparkContext
 
-    from metastore._analyze.table.pieces import Piece, Place
+    from metastore._analyze.place import Content, Place
+    from metastore._analyze.table.pieces import Piece
     from metastore._format.columns import Column
     from metastore._format.histogram import Histogram
     from metastore._format.objects import ObjectRef
@@ -110,32 +111,34 @@ def run(context: SparkContext, store: Place, pieces: Sequence[Piece], targets: M
     """
     whole = sum(target.number for target in targets.values())
     parts = max(context.defaultParallelism, -(-whole // ROWS_OF_A_PART))
-    source = context.parallelize(pieces, min(len(pieces), max(4 * context.defaultParallelism, parts)))
-    filters = _filters(source, store, targets)
+    slices = min(len(pieces), max(4 * context.defaultParallelism, parts))
+    source = store.with_content(context, pieces, slices, name_of)
+    filters = _filters(source, targets)
     edges = {ordinal: target.edges(parts) for ordinal, target in targets.items()}
     shared = context.broadcast((targets, filters, edges))
 
-    def scatter(some: Iterable[Piece]) -> Iterator[tuple[int, Any]]:
-        return _scattered(some, store, *shared.value, parts)
+    def scatter(some: Iterable[tuple[Piece, Content]]) -> Iterator[tuple[int, Any]]:
+        return _scattered(some, *shared.value, parts)
 
     def reduce(part: int, sent: Iterable[tuple[int, Any]]) -> Iterator[Any]:  # noqa: ARG001 - Spark's signature
         yield _reduced(store, shared.value[0], (content for _, content in sent))
 
     try:
-        found = source.mapPartitions(scatter).partitionBy(parts, int).mapPartitionsWithIndex(reduce).collect()
+        scattered = source.mapPartitions(scatter).partitionBy(parts, int)
+        found = store.collect(scattered.mapPartitionsWithIndex(reduce))
     finally:
         shared.unpersist()
     return gathered(found)
 
 
-def _filters(source: RDD[Piece], store: Place, targets: Mapping[int, Target]) -> dict[int, Sightings]:
+def _filters(source: RDD[tuple[Piece, Content]], targets: Mapping[int, Target]) -> dict[int, Sightings]:
     wanted = {ordinal: one for ordinal, one in targets.items() if one.algorithm == DUPLICATES_ONLY}
     if not wanted:
         return {}
 
-    def see(some: Iterable[Piece]) -> Iterator[dict[int, Sightings]]:
+    def see(some: Iterable[tuple[Piece, Content]]) -> Iterator[dict[int, Sightings]]:
         seen: dict[int, Sightings] = {}
-        for ordinal, rows in _columns(some, store, wanted, set()):
+        for ordinal, rows in _columns(some, wanted, set()):
             if ordinal not in seen:
                 seen[ordinal] = Sightings.of(wanted[ordinal].number)
             seen[ordinal].see(hashes(rows, wanted[ordinal].column))
@@ -151,10 +154,10 @@ def _merge_sightings(one: dict[int, Sightings], other: dict[int, Sightings]) -> 
 
 
 def _columns(
-    pieces: Iterable[Piece], store: Place, targets: Mapping[int, Target], unreadable: set[int]
+    pieces: Iterable[tuple[Piece, Content]], targets: Mapping[int, Target], unreadable: set[int]
 ) -> Iterator[tuple[int, pa.Table]]:
-    for piece in pieces:
-        for values in values_of(piece, store, BUDGET):
+    for piece, content in pieces:
+        for values in values_of(piece, content, BUDGET):
             if isinstance(values, Unreadable):
                 unreadable |= values.columns
                 continue
@@ -162,8 +165,7 @@ def _columns(
 
 
 def _scattered(
-    pieces: Iterable[Piece],
-    store: Place,
+    pieces: Iterable[tuple[Piece, Content]],
     targets: Mapping[int, Target],
     filters: Mapping[int, Sightings],
     edges: Mapping[int, NDArray[Any]],
@@ -172,7 +174,7 @@ def _scattered(
     """Rows by part; values that surely occur once in the table are counted and stay behind."""
     unreadable: set[int] = set()
     singles: dict[int, int] = defaultdict(int)
-    for ordinal, values in _columns(pieces, store, targets, unreadable):
+    for ordinal, values in _columns(pieces, targets, unreadable):
         rows, hashed = values, hashes(values, targets[ordinal].column)
         if ordinal in filters:
             kept = (rows["frequency"].to_numpy() > 1) | filters[ordinal].repeated(hashed)

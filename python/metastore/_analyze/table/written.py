@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -220,7 +221,7 @@ class TableDetails:
 
     def _read(self, part: Part) -> pa.Table:
         try:
-            return objects.read(part, self.store.raw)
+            return objects.read(part, partial(self.store.raw, part.name))
         except DamagedObject as damage:
             raise DamagedBlock(part.block, str(damage)) from damage
 

@@ -1,0 +1,200 @@
+"""Where the objects of a store are, for the driver that runs jobs and for the tasks of these jobs."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from metastore._analyze.shim import shim_class
+from metastore._format.objects import encode, fresh, kind_of, name_of, reference
+from metastore._store.access import AS_FOUND, Access
+from metastore._store.executor import object_bytes, write_object
+from metastore.errors import DamagedObject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark import RDD, SparkContext
+    from pyspark.sql import DataFrame
+
+    from metastore._format.objects import ObjectRef
+
+T = TypeVar("T")
+
+Content = Callable[[], bytes]
+"""The bytes of an object, not verified; raises `DamagedObject` where it is missing."""
+
+_FRAME = 4
+_WAITING: ContextVar[list[bytes]] = ContextVar("_WAITING")
+
+
+@dataclass(frozen=True)
+class Place:
+    """A place that tasks reach themselves: a shared folder or an object store.
+
+    A job that writes objects ends in `collect` or `collect_rows`; one that reads them begins with `with_content`.
+
+    Attributes:
+        uri: URI of the store.
+        access: How an object store is reached.
+    """
+
+    uri: str
+    access: Access = AS_FOUND
+
+    def write(
+        self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
+    ) -> ObjectRef:
+        """Write an object, in a task.
+
+        Example:
+            >>> Place("/w/t/_metastore").write("sketches", table, [1]).rows  # doctest: +SKIP
+            1
+        """
+        return write_object(self.uri, kind, table, row_groups, extra, access=self.access)
+
+    def with_content(
+        self, context: SparkContext, items: Sequence[T], slices: int, name: Callable[[T], str | None]
+    ) -> RDD[tuple[T, Content]]:
+        """Distribute items, each with the content of the object that it names.
+
+        Args:
+            context: Where the job runs.
+            items: What is distributed.
+            slices: Into how many tasks.
+            name: The object of an item; None for an item without one.
+
+        Example:
+            >>> Place("/w/t/_metastore").with_content(context, refs, 2, lambda ref: ref.name)  # doctest: +SKIP
+        """
+        uri, access = self.uri, self.access
+        return context.parallelize(items, slices).map(
+            lambda item: (item, partial(object_bytes, uri, name(item) or "", access=access))
+        )
+
+    def collect(self, results: RDD[T]) -> list[T]:
+        """Run a job whose tasks write objects, and return what they say.
+
+        Example:
+            >>> Place("/w/t/_metastore").collect(context.parallelize([1]))  # doctest: +SKIP
+            [1]
+        """
+        return results.collect()
+
+    def packed(self, results: Iterable[Any]) -> Iterator[bytes]:
+        """Pack what a task says, and what it wrote, into the rows that `collect_rows` reads.
+
+        Example:
+            >>> [pickle.loads(row) for row in Place("/w/t/_metastore").packed([1])]
+            [1]
+        """
+        return map(pickle.dumps, results)
+
+    def collect_rows(self, rows: DataFrame) -> list[Any]:
+        """Run a job whose tasks write objects and answer with one column of rows from `packed`.
+
+        Example:
+            >>> Place("/w/t/_metastore").collect_rows(rows)  # doctest: +SKIP
+        """
+        return [pickle.loads(row[0]) for row in rows.collect()]  # noqa: S301 - written by our own task
+
+
+@dataclass(frozen=True)
+class HadoopPlace(Place):
+    """A place that Python tasks do not reach: the JVM of their executor carries objects to and fro.
+
+    Attributes:
+        settings: Hadoop's, in the JVM of the driver; None in tasks.
+    """
+
+    settings: Any = field(default=None, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave the driver's JVM behind."""
+        return HadoopPlace, (self.uri,)
+
+    def write(
+        self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
+    ) -> ObjectRef:
+        """See `Place`: the bytes wait until `packed` hands them over."""
+        data = encode(kind, table, row_groups, fresh(extra))
+        name = name_of(kind, data)
+        _WAITING.get().append(_record(name, data))
+        return reference(name, data, table.num_rows)
+
+    def with_content(
+        self, context: SparkContext, items: Sequence[T], slices: int, name: Callable[[T], str | None]
+    ) -> RDD[tuple[T, Content]]:
+        """See `Place`."""
+        asked = context.parallelize([_record(_checked(name(item)), pickle.dumps(item)) for item in items], slices)
+        return _from_jvm(self._objects(context).read(_to_jvm(asked)), context).map(_with_content)
+
+    def collect(self, results: RDD[T]) -> list[T]:
+        """See `Place`."""
+        return self._unpacked(results.ctx, _to_jvm(results.mapPartitions(self.packed)))
+
+    def packed(self, results: Iterable[Any]) -> Iterator[bytes]:
+        """See `Place`: what was written comes before the result that names it."""
+        waiting: list[bytes] = []
+        _WAITING.set(waiting)
+        for result in results:
+            yield from waiting
+            waiting.clear()
+            yield _record("", pickle.dumps(result))
+        yield from waiting
+
+    def collect_rows(self, rows: DataFrame) -> list[Any]:
+        """See `Place`."""
+        return self._unpacked(rows.sparkSession.sparkContext, rows._jdf)  # noqa: SLF001 - the rows stay in the JVM
+
+    def _unpacked(self, context: SparkContext, records: Any) -> list[Any]:
+        passed = _from_jvm(self._objects(context).written(records), context).collect()
+        return [pickle.loads(record[1:]) for record in passed]  # noqa: S301 - written by our own task
+
+    def _objects(self, context: SparkContext) -> Any:
+        return shim_class(context._jvm, "HadoopObjects")(self.uri, self.settings)  # noqa: SLF001 - as above
+
+
+def _checked(name: str | None) -> str:
+    """A name that is no path; none where it is not an object's."""
+    try:
+        kind_of(name)
+    except DamagedObject:
+        return ""
+    return str(name)
+
+
+def _record(name: str, data: bytes) -> bytes:
+    """A record as `HadoopObjects` of the shim reads it."""
+    return bytes([len(name)]) + name.encode("ascii") + data
+
+
+def _to_jvm(records: RDD[bytes]) -> Any:
+    from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - not needed in tasks
+
+    return records._reserialize(NoOpSerializer())._jrdd  # noqa: SLF001 - bytes as they are
+
+
+def _from_jvm(records: Any, context: SparkContext) -> RDD[bytes]:
+    from pyspark import RDD  # noqa: PLC0415 - as above
+    from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - as above
+
+    return RDD(records, context, NoOpSerializer())
+
+
+def _with_content(answer: bytes) -> tuple[Any, Content]:
+    end = _FRAME + int.from_bytes(answer[:_FRAME], "big")
+    start = _FRAME + 1 + answer[_FRAME]
+    name, data = answer[_FRAME + 1 : start].decode("ascii"), answer[end:]
+
+    def content() -> bytes:
+        if not data:
+            raise DamagedObject(name, "it is missing")
+        return data
+
+    return pickle.loads(answer[start:end]), content  # noqa: S301 - written by our own driver
