@@ -13,16 +13,12 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from metastore._analyze.report import AnalyzeReport
-    from metastore._api import (
-        analyze,
+    from metastore._api.analyzing import analyze, config, configure
+    from metastore._api.reading import (
         columns,
-        compact,
-        config,
-        configure,
         explain,
         files,
         frequencies,
-        gc,
         histogram,
         locate,
         open,  # noqa: A004 - `metastore.open` reads well, and nobody imports * from here
@@ -30,9 +26,9 @@ if TYPE_CHECKING:
         snapshots,
         summary,
         tables,
-        verify,
         version,
     )
+    from metastore._api.upkeep import compact, gc, verify
     from metastore._read.statistics import Statistics
     from metastore.answers import Answer
     from metastore.errors import MetastoreError
@@ -42,34 +38,16 @@ __version__ = "0.1.0"
 
 _HOME = {
     "metastore._analyze.report": ("AnalyzeReport",),
-    "metastore._api": (
-        *(
-            "analyze",
-            "columns",
-            "compact",
-            "config",
-            "configure",
-            "explain",
-            "files",
-            "frequencies",
-            "gc",
-            "histogram",
-            "locate",
-            "open",
-            "quantiles",
-            "snapshots",
-            "summary",
-            "tables",
-            "verify",
-            "version",
-        ),
-    ),
+    "metastore._api.analyzing": ("analyze", "config", "configure"),
+    "metastore._api.upkeep": ("compact", "gc", "verify"),
     "metastore._read.statistics": ("Statistics",),
     "metastore.answers": ("Answer",),
     "metastore.errors": ("MetastoreError",),
     "metastore.statistics": ("Statistic", "statistic"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
+_READING = "metastore._api.reading"
+"""The home of all other public names."""
 
 __all__ = [
     "AnalyzeReport",
@@ -101,9 +79,9 @@ __all__ = [
 
 def __getattr__(name: str) -> Any:
     # Imported when first used: executors import this package, and `metastore --help` answers at once.
-    if name not in _MODULE_OF:
+    if name not in __all__:
         raise AttributeError(f"module 'metastore' has no attribute {name!r}")
-    value = getattr(import_module(_MODULE_OF[name]), name)
+    value = getattr(import_module(_MODULE_OF.get(name, _READING)), name)
     globals()[name] = value
     return value
 

@@ -57,6 +57,7 @@ def test_the_thrift_server(server_conf, tmp_path):
 
 CLIENT = """
 import sys, threading, time
+import metastore
 from pyspark.sql import SparkSession
 from analyze.blocked import blocked, is_read
 remote, table, names = sys.argv[1], sys.argv[2], sys.argv[3:]
@@ -69,6 +70,7 @@ spark.sql(f"CREATE TABLE {table} USING iceberg AS SELECT id, 's' || id AS s FROM
 print("ANALYZED", spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS").collect()[0]["rows"])
 query = "SELECT column_name, min, max, count FROM metastore.summary(:t) WHERE column_name = 'id'"
 print("SUMMARY", *spark.sql(query, args={"t": table}).collect()[0])
+print("VERIFIED", {row["state"] for row in metastore.verify(spark, table)}, len(metastore.gc(spark, table)))
 print("SOURCE", spark.read.format("metastore").option("table", table).load().count())
 try:
     spark.sql("SELECT * FROM metastore.summary('ice.db.nope')").collect()
@@ -111,6 +113,7 @@ def client(remote, table, folder, conf):
 def check(said):
     assert "ANALYZED 10" in said
     assert "SUMMARY id 0 9 10" in said
+    assert "VERIFIED {'ok'} 0" in said
     assert "SOURCE 2" in said
     assert "CANCELLED True True" in said
     assert "AGAIN 1" in said

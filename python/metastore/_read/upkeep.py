@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from metastore._store import Store, collect
+from metastore._store import collect
 from metastore._store.compact import compact as compact_store
 from metastore._store.verify import OK
 from metastore._store.verify import verify as verify_store
@@ -14,6 +14,7 @@ from metastore.errors import NoStatistics
 if TYPE_CHECKING:
     from metastore._format.manifest import Manifest
     from metastore._read.places import Place
+    from metastore._store import Store
 
 _VERIFIED = ("object", "kind", "size", "rows", "state", "problem")
 _GARBAGE = ("path", "size", "age_days", "deleted")
@@ -41,7 +42,8 @@ def gc(place: Place, *, delete: bool, grace_days: float) -> Answer:
     if place.store is None:
         raise NoStatistics(place.asked)
     grace = grace_days * _SECONDS_A_DAY
-    garbage = _writable(place.store).run(collect.collect(grace)) if delete else place.store.run(collect.find(grace))
+    store = place.store
+    garbage = store.writable().run(collect.collect(grace)) if delete else store.run(collect.find(grace))
     rows = (
         {"path": blob.path, "size": blob.size, "age_days": round(blob.age / _SECONDS_A_DAY, 1), "deleted": delete}
         for blob in garbage.blobs
@@ -52,7 +54,7 @@ def gc(place: Place, *, delete: bool, grace_days: float) -> Answer:
 def compact(place: Place) -> dict[str, Any]:
     """What a compaction did, in numbers: before and after."""
     store, _ = _found(place)
-    done = compact_store(_writable(store))
+    done = compact_store(store.writable())
     before, after = _numbers(done.before), _numbers(done.after)
     counts = {
         f"{name}_{when}": found[name] for name in before for when, found in (("before", before), ("after", after))
@@ -68,10 +70,6 @@ def _numbers(manifest: Manifest) -> dict[str, int]:
             block.files.length + sum(part.object.length for part in block.summary) for block in manifest.blocks
         ),
     }
-
-
-def _writable(store: Store) -> Store:
-    return Store.open(store.uri, writable=True)
 
 
 def _found(place: Place) -> tuple[Store, Manifest]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Protocol
 
 from metastore._tables import iceberg
 from metastore._tables.catalog import describe
@@ -10,11 +10,25 @@ from metastore._tables.model import DataFile, Refusal, TableFacts
 from metastore.errors import UnsupportedTable
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from pyspark.sql import SparkSession
 
-__all__ = ["DataFile", "Refusal", "TableFacts", "load"]
+    from metastore._format.manifest import TableIdentity
+    from metastore._tables.catalog import Entry
 
-_FORMATS = {"iceberg": iceberg.load}
+__all__ = ["DataFile", "Refusal", "TableFacts", "identify", "load"]
+
+
+class _Format(Protocol):
+    """What a module of a table format has."""
+
+    def load(self, spark: SparkSession, entry: Entry) -> TableFacts: ...
+
+    def identify(self, spark: SparkSession, entry: Entry) -> TableIdentity: ...
+
+
+_FORMATS: Mapping[str, _Format] = {"iceberg": iceberg}
 
 
 def load(spark: SparkSession, table: str) -> TableFacts:
@@ -36,8 +50,31 @@ def load(spark: SparkSession, table: str) -> TableFacts:
         'iceberg'
     """
     entry = describe(spark, table)
-    loader = _FORMATS.get(entry.provider)
-    if loader is None:
+    return _module(entry, table).load(spark, entry)
+
+
+def identify(spark: SparkSession, table: str) -> TableIdentity:
+    """Learn which table a name stands for, without looking at its files.
+
+    Args:
+        spark: The session whose catalogs are asked, classic or Connect.
+        table: A name as in SQL.
+
+    Raises:
+        TableNotFound: With names that look like it.
+        UnsupportedTable: A view, or a format that is not handled.
+
+    Example:
+        >>> identify(spark, "cat.db.sales").format  # doctest: +SKIP
+        'iceberg'
+    """
+    entry = describe(spark, table)
+    return _module(entry, table).identify(spark, entry)
+
+
+def _module(entry: Entry, table: str) -> _Format:
+    found = _FORMATS.get(entry.provider)
+    if found is None:
         known = ", ".join(sorted(_FORMATS))
         raise UnsupportedTable(table, f"its format is {entry.provider or 'not known'}", hint=f"Formats: {known}.")
-    return loader(spark, entry)
+    return found

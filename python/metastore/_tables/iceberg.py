@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from metastore._format.manifest import TableIdentity
 from metastore._format.stored import stored_values
 from metastore._tables.arrow import arrow_table
 from metastore._tables.iceberg_deletes import Deletes, find_deletes
@@ -39,6 +40,15 @@ class _Metadata:
     content: Mapping[str, Any]
     spelled: str
     resolved: str
+
+    @property
+    def location(self) -> str:
+        return str(self.content["location"]).rstrip("/")
+
+    @property
+    def is_local(self) -> bool:
+        """Whether paths without a scheme are on the local file system."""
+        return self.spelled.startswith("/") and self.resolved.startswith("file:")
 
     @property
     def snapshot(self) -> int | None:
@@ -87,28 +97,51 @@ def load(spark: SparkSession, entry: Entry) -> TableFacts:
     """
     spark.sql(f"REFRESH TABLE {entry.identifier}")
     metadata = _read_metadata(spark, entry)
+    identity = _identity(entry, metadata)
     found = tuple(leaves(metadata.schema))
     described, refused = columns(found)
-    location = metadata.content["location"].rstrip("/")
-    local = metadata.spelled.startswith("/") and metadata.resolved.startswith("file:")
     at = f" VERSION AS OF {metadata.snapshot}"
     return TableFacts(
         format="iceberg",
-        uuid=metadata.content["table-uuid"],
-        location=location,
-        root=location if local or not location.startswith("/") else _qualified(location, metadata),
-        name=entry.name,
+        uuid=identity.uuid,
+        location=metadata.location,
+        root=identity.location,
+        name=identity.name,
         identifier=entry.identifier,
         snapshot=None if metadata.snapshot is None else str(metadata.snapshot),
         columns=described,
         files=() if metadata.snapshot is None else _files(spark, entry, metadata, described),
         defaults=_defaults(found, described),
         absent_is_null=_NAME_MAPPING not in metadata.content.get("properties", {}),
-        local=local,
+        local=metadata.is_local,
         pinned=entry.identifier + (at if metadata.snapshot_has_current_schema else ""),
         refused=refused,
         properties=metadata.content.get("properties") or {},
     )
+
+
+def identify(spark: SparkSession, entry: Entry) -> TableIdentity:
+    """Learn which Iceberg table a name stands for, without looking at its files.
+
+    Args:
+        spark: The session.
+        entry: The catalog's entry.
+
+    Raises:
+        UnsupportedTable: Its metadata file cannot be read.
+
+    Example:
+        >>> identify(spark, describe(spark, "cat.db.sales")).uuid  # doctest: +SKIP
+        '4e0d…'
+    """
+    return _identity(entry, _read_metadata(spark, entry))
+
+
+def _identity(entry: Entry, metadata: _Metadata) -> TableIdentity:
+    location = metadata.location
+    bare = location.startswith("/") and not metadata.is_local
+    root = _qualified(location, metadata) if bare else location
+    return TableIdentity("iceberg", metadata.content["table-uuid"], root, entry.name)
 
 
 def _read_metadata(spark: SparkSession, entry: Entry) -> _Metadata:

@@ -2,29 +2,41 @@
 
 from __future__ import annotations
 
-from typing import Annotated
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from metastore.cli.options import Json  # noqa: TC001 - typer reads annotations at run time
+from metastore.cli.options import Conf, Jars, Json, spark_conf
 from metastore.cli.output import FAILED, reporting
 from metastore.errors import InvalidArgument
 
-Location = Annotated[
-    str, typer.Argument(help="A table's location, its store, or a root of stores.", show_default=False)
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
+
+Where = Annotated[
+    str,
+    typer.Argument(
+        help="A table's location, its store or a root of stores (without Spark), or its name in a catalog.",
+        show_default=False,
+        metavar="TABLE",
+    ),
 ]
 Table = Annotated[str | None, typer.Option(help="Which table, in a root of stores.", show_default=False)]
 Delete = Annotated[bool, typer.Option("--delete", help="Delete what is listed; without it nothing is changed.")]
 Grace = Annotated[float, typer.Option(help="Days that a file must have been out of use.")]
 
 
-def verify(location: Location, table: Table = None, *, json: Json = False) -> None:
+def verify(where: Where, table: Table = None, *, conf: Conf = None, jars: Jars = None, json: Json = False) -> None:
     """Read all statistics of a table and check them; ends with 1 where something is wrong."""
     with reporting(as_json=json) as output:
         import metastore  # noqa: PLC0415 - pyarrow is slow to import
         from metastore.display.cells import size  # noqa: PLC0415 - as above
 
-        found = metastore.verify(_checked(location), table)
+        with _reached(where, table, conf, jars) as place:
+            found = metastore.verify(*place)
         output.answer(found)
         wrong = sum(1 for row in found if row["state"] != "ok")
         total = size(sum(row["size"] for row in found))
@@ -34,7 +46,14 @@ def verify(location: Location, table: Table = None, *, json: Json = False) -> No
 
 
 def gc(
-    location: Location, table: Table = None, *, delete: Delete = False, grace_days: Grace = 7, json: Json = False
+    where: Where,
+    table: Table = None,
+    *,
+    delete: Delete = False,
+    grace_days: Grace = 7,
+    conf: Conf = None,
+    jars: Jars = None,
+    json: Json = False,
 ) -> None:
     """List the files of a store that nobody needs any more, or delete them."""
     with reporting(as_json=json) as output:
@@ -43,24 +62,35 @@ def gc(
 
         if grace_days < 0:
             raise InvalidArgument("--grace-days", f"{grace_days:g} is less than 0")
-        found = metastore.gc(_checked(location), table, delete=delete, grace_days=grace_days)
+        with _reached(where, table, conf, jars) as place:
+            found = metastore.gc(*place, delete=delete, grace_days=grace_days)
         output.answer(found)
         total = f"{len(found)} files of {size(sum(row['size'] for row in found))}"
         output.note(f"{total} deleted" if delete else f"{total} can be deleted: metastore gc --delete")
 
 
-def compact(location: Location, table: Table = None, *, json: Json = False) -> None:
+def compact(where: Where, table: Table = None, *, conf: Conf = None, jars: Jars = None, json: Json = False) -> None:
     """Merge the statistics of a table into few objects, without data files that left the table."""
     with reporting(as_json=json) as output:
         import metastore  # noqa: PLC0415 - pyarrow is slow to import
 
-        output.facts("compact", metastore.compact(_checked(location), table))
+        with _reached(where, table, conf, jars) as place:
+            done = metastore.compact(*place)
+        output.facts("compact", done)
 
 
-def _checked(location: str) -> str:
+@contextmanager
+def _reached(
+    where: str, table: str | None, conf: list[str] | None, jars: str | None
+) -> Iterator[tuple[SparkSession | str, str | None]]:
+    """What the functions of the package take: a location, or a Spark and a name in its catalogs."""
+    from metastore._spark.local import started  # noqa: PLC0415 - as above
     from metastore._texts import is_location  # noqa: PLC0415 - as above
 
-    if not is_location(location):
-        hint = "These verbs work without Spark: `SELECT location FROM metastore.tables()` tells where a table is."
-        raise InvalidArgument("location", f"{location} is a name", hint)
-    return location
+    if is_location(where):
+        yield where, table
+        return
+    if table is not None:
+        raise InvalidArgument("--table", f"{where} is the name of a table itself")
+    with started(spark_conf(conf, jars)) as spark:
+        yield spark, where

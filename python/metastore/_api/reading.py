@@ -1,4 +1,4 @@
-"""The public functions of `import metastore`.
+"""Public functions that read statistics.
 
 Those that take a Spark session send a SQL function and wrap its rows: they work wherever SQL does, Connect included.
 """
@@ -7,8 +7,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from metastore import _analyze
-from metastore._read import upkeep
 from metastore._read.places import place_of
 from metastore._read.statistics import Statistics
 from metastore._spark import session, statements
@@ -17,132 +15,10 @@ from metastore.answers import Answer, Summary
 from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
     from datetime import datetime
 
     from pyspark.sql import DataFrame, SparkSession
-
-    from metastore._analyze.progress import Progress
-    from metastore._analyze.report import AnalyzeReport
-    from metastore.statistics import Statistic
-
-__all__ = [
-    "analyze",
-    "columns",
-    "compact",
-    "config",
-    "configure",
-    "explain",
-    "files",
-    "frequencies",
-    "gc",
-    "histogram",
-    "locate",
-    "open",
-    "quantiles",
-    "snapshots",
-    "summary",
-    "tables",
-    "verify",
-    "version",
-]
-
-_DEPTHS = ("full", "footer", "files")
-
-configure = session.configure
-
-
-def analyze(  # noqa: PLR0913 - the parts of a statement
-    spark: SparkSession,
-    table: str,
-    columns: Sequence[str] | None = None,
-    partition: Mapping[str, Any] | None = None,
-    progress: bool | Progress = True,  # noqa: FBT001, FBT002 - part of the public interface
-    depth: str = "full",
-    *,
-    statistics: Sequence[Statistic] = (),
-    ranks: bool | Sequence[str] = False,
-    distribution: bool | Sequence[str] = False,
-    frequencies: str | None = None,
-) -> AnalyzeReport:
-    """Computes the statistics of a table, of what changed since the last time.
-
-    Args:
-        spark: A session, classic or Connect.
-        table: A name as in SQL.
-        columns: Names of columns or structs; all if None.
-        partition: Partition column to value, to analyze only the data files there.
-        progress: Whether to show progress on stderr.
-        depth: "full" reads data; "footer" takes counts and bounds from Parquet footers; "files" lists files.
-        statistics: User-defined statistics (`metastore.statistic`) to compute besides those that are installed.
-        frequencies: How the table's frequencies are made: "auto", "exact" (reads columns again of which a file does not
-            keep all values), or an algorithm: "reduce", "duplicates", "scatter". As the setting says if None.
-        ranks: True for the exact ranks of all columns, or names of columns: their quantiles are exact then.
-        distribution: True for where each value of all columns lives, or names of columns: `locate` then names the data
-            files that hold a value and no others. Columns of which a file does not keep all values are read again.
-
-    Returns:
-        What was done, and what was left out and why.
-
-    Raises:
-        TableNotFound: There is no such table.
-        ColumnNotFound: The table has no such column; nothing was written.
-        InvalidArgument: `columns` is empty, or an argument is not what it can be.
-        UnsupportedTable: A table of a kind that is not handled.
-        StoreNotWritable: The place of the statistics cannot be written.
-        AnalyzeFailed: The Spark job failed; the statistics that were there are untouched.
-
-    Example:
-        >>> metastore.analyze(spark, "db.sales", columns=["price"]).files_read  # doctest: +SKIP
-        12
-    """
-    if depth not in _DEPTHS:
-        raise InvalidArgument("depth", f"{depth!r} is none of {', '.join(_DEPTHS)}")
-    if columns is not None and depth != "full":
-        raise InvalidArgument("columns", f"depth {depth!r} does not look at single columns")
-    if isinstance(columns, str):
-        raise InvalidArgument("columns", "a list of names is expected")
-    if columns is not None and not columns:
-        raise InvalidArgument("columns", "the list of names is empty", "Leave it out for all columns.")
-    for name, given in (
-        ("statistics", statistics),
-        ("ranks", ranks),
-        ("distribution", distribution),
-        ("frequencies", frequencies),
-    ):
-        if given and depth != "full":
-            raise InvalidArgument(name, f"depth {depth!r} does not read the values that they are made of")
-    if statements.is_connect(spark):
-        _refuse_on_connect(ranks=ranks, distribution=distribution, frequencies=frequencies, statistics=statistics)
-        return statements.analyze(spark, table, columns, partition, depth)
-    return _analyze.run(
-        spark,
-        table,
-        columns=columns,
-        all_columns=columns is None and depth == "full",
-        noscan=depth == "files",
-        partition=partition,
-        progress=progress,
-        statistics=statistics,
-        ranks=ranks,
-        distribution=distribution,
-        frequencies=frequencies,
-    )
-
-
-def _refuse_on_connect(**given: object) -> None:
-    told = {
-        "ranks": "Name the columns in spark.metastore.ranks.columns or the table property metastore.ranks.columns.",
-        "distribution": "Name the columns in spark.metastore.distribution.columns, or metastore.distribution.columns.",
-        "frequencies": "Set spark.metastore.frequencies.algorithm on the server.",
-        "statistics": "Install them on the server as an entry point.",
-    }
-    for name, value in given.items():
-        if value:
-            what = "functions" if name == "statistics" else "it"
-            raise InvalidArgument(
-                name, f"an ANALYZE statement, which a Connect server runs, does not take {what}", told[name]
-            )
 
 
 def open(location: str, table: str | None = None, zone: str = "UTC") -> Statistics:  # noqa: A001 - `metastore.open`
@@ -164,71 +40,6 @@ def open(location: str, table: str | None = None, zone: str = "UTC") -> Statisti
     """
     zone_of(zone)
     return Statistics(place_of(location, table), zone)
-
-
-def verify(location: str, table: str | None = None) -> Answer:
-    """Reads all statistics of a table and checks them: one row per object, what is wrong first.
-
-    An object is `missing`, `damaged` (its bytes are not those that were written) or `contradictory` (it says what
-    cannot be true of any data file). Whatever is wrong, queries keep their answers: such statistics are not used.
-
-    Args:
-        location: A table's location, its store, or the root of many stores.
-        table: Which table, where the location is a root of several.
-
-    Raises:
-        NoStatistics: There are none.
-        StoreNotReadable: The store does not answer.
-
-    Example:
-        >>> {row["state"] for row in metastore.verify("/warehouse/db/sales")}  # doctest: +SKIP
-        {'ok'}
-    """
-    return upkeep.verify(place_of(location, table))
-
-
-def gc(location: str, table: str | None = None, *, delete: bool = False, grace_days: float = 7) -> Answer:
-    """Finds what nobody needs in a store, and deletes it if asked to: one row per stored file.
-
-    What the newest manifests name is needed, and whatever a manifest names that was replaced within the grace period.
-
-    Args:
-        location: A table's location, its store, or the root of many stores.
-        table: Which table, where the location is a root of several.
-        delete: Whether to delete; otherwise nothing is changed.
-        grace_days: How long something must have been out of use: longer than any ANALYZE or query takes.
-
-    Raises:
-        NoStatistics: There is no store.
-        CollectionRefused: A manifest cannot be read, so that it is not certain what is needed; nothing is deleted.
-        StoreNotWritable: The store refuses.
-
-    Example:
-        >>> len(metastore.gc("/warehouse/db/sales"))  # doctest: +SKIP
-        12
-    """
-    return upkeep.gc(place_of(location, table), delete=delete, grace_days=grace_days)
-
-
-def compact(location: str, table: str | None = None) -> dict[str, Any]:
-    """Merges the statistics of a table into as few objects as possible, without data files that left the table.
-
-    Args:
-        location: A table's location, its store, or the root of many stores.
-        table: Which table, where the location is a root of several.
-
-    Returns:
-        Blocks, data files and bytes before and after, and whether something was committed.
-
-    Raises:
-        NoStatistics: There are none.
-        StoreNotWritable: The store refuses.
-
-    Example:
-        >>> metastore.compact("/warehouse/db/sales")["blocks_after"]  # doctest: +SKIP
-        1
-    """
-    return upkeep.compact(place_of(location, table))
 
 
 def summary(
@@ -449,14 +260,3 @@ def version(spark: SparkSession) -> dict[str, Any]:
         1
     """
     return session.ask(spark, "version", None, {}, Answer)[0]
-
-
-def config(spark: SparkSession | None = None) -> Answer:
-    """Every setting with its value and where that comes from.
-
-    Example:
-        >>> import metastore
-        >>> metastore.config()[0]["name"]
-        'spark.metastore.enabled'
-    """
-    return session.settings_of(spark)

@@ -1,0 +1,1 @@
+"""The public functions of `import metastore`, by what they do."""

@@ -1,0 +1,88 @@
+"""`verify`, `gc` and `compact` by table name say what they say by location."""
+
+from __future__ import annotations
+
+import os
+from typing import TYPE_CHECKING
+
+import pytest
+
+import metastore
+from metastore.errors import InvalidArgument, NoStatistics, TableNotFound
+
+if TYPE_CHECKING:
+    from pathlib import Path
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture
+def location(spark, table, warehouse):
+    spark.sql(f"CREATE TABLE {table} (id BIGINT) USING iceberg")
+    for start in (0, 10, 20):
+        spark.sql(f"INSERT INTO {table} SELECT id FROM range({start}, {start + 10}, 1, 1)")
+        metastore.analyze(spark, table, progress=False)
+    return warehouse / "db" / table.rpartition(".")[2]
+
+
+def rows(answer):
+    return answer.to_dict()["rows"]
+
+
+def left_behind(store: Path) -> Path:
+    found = store / "log" / ".00000000-0000-4000-8000-000000000000.tmp"
+    found.write_bytes(b"half")
+    os.utime(found, (0, 0))
+    return found
+
+
+def test_they_answer_as_by_location(spark, table, location):
+    garbage = left_behind(location / "_metastore")
+    assert rows(metastore.verify(spark, table)) == rows(metastore.verify(str(location)))
+    assert rows(metastore.gc(spark, table)) == rows(metastore.gc(str(location)))
+    assert [row["path"] for row in metastore.gc(spark, table, delete=True)] == [f"log/{garbage.name}"]
+    assert not garbage.exists()
+    done = metastore.compact(spark, table)
+    assert (done["subject"], done["blocks_before"], done["blocks_after"], done["committed"]) == (table, 3, 1, True)
+    assert metastore.compact(str(location))["committed"] is False
+    assert metastore.summary(spark, table).column("id")["max"] == 29
+
+
+def test_a_central_store_is_found_by_the_session_s_setting(spark, table, location, tmp_path):
+    spark.conf.set("spark.metastore.store", str(tmp_path))
+    try:
+        with pytest.raises(NoStatistics):
+            metastore.verify(spark, table)
+        metastore.analyze(spark, table, progress=False)
+        assert rows(metastore.verify(spark, table)) == rows(metastore.verify(str(tmp_path), table))
+    finally:
+        spark.conf.unset("spark.metastore.store")
+
+
+@pytest.mark.parametrize("verb", ["verify", "gc", "compact"])
+def test_a_table_without_statistics(spark, table, warehouse, verb):
+    spark.sql(f"CREATE TABLE {table} (id BIGINT) USING iceberg")
+    asked = [{"delete": True}, {}] if verb == "gc" else [{}]
+    for options in asked:
+        with pytest.raises(NoStatistics, match=table):
+            getattr(metastore, verb)(spark, table, **options)
+    assert not (warehouse / "db" / table.rpartition(".")[2] / "_metastore").exists()
+
+
+def test_statistics_of_a_dropped_table_are_not_those_of_its_successor(spark, table, location):
+    kept = location.with_name("kept")
+    (location / "_metastore").rename(kept)
+    spark.sql(f"DROP TABLE {table} PURGE")
+    spark.sql(f"CREATE TABLE {table} (id BIGINT) USING iceberg")
+    kept.rename(location / "_metastore")
+    for verb in (metastore.verify, metastore.compact):
+        with pytest.raises(NoStatistics):
+            verb(spark, table)
+    assert rows(metastore.gc(spark, table)) == []
+
+
+def test_names_that_stand_for_nothing(spark):
+    with pytest.raises(TableNotFound):
+        metastore.gc(spark, "ice.db.nothing_here")
+    with pytest.raises(InvalidArgument, match="no table is named"):
+        metastore.verify(spark)
