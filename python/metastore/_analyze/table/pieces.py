@@ -117,6 +117,20 @@ def by_column(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
         yield ordinal, rows.filter(pc.equal(rows["column"], ordinal))
 
 
+def by_part(rows: pa.Table, places: NDArray[np.int64], parts: int) -> Iterator[tuple[int, bytes]]:
+    """Rows to be sent, part by part.
+
+    Args:
+        rows: The rows.
+        places: The part that each belongs to.
+        parts: How many parts there are.
+    """
+    order = np.argsort(places, kind="stable")
+    ordered, ends = rows.take(pa.array(order)), np.searchsorted(places[order], np.arange(parts + 1))
+    for part in np.flatnonzero(np.diff(ends)).tolist():
+        yield part, packed(ordered.slice(ends[part], ends[part + 1] - ends[part]))
+
+
 def packed(rows: pa.Table) -> bytes:
     """Rows as bytes, to be sent."""
     sink = pa.BufferOutputStream()

@@ -17,7 +17,16 @@ from metastore._analyze.kernel.stored import is_wide
 from metastore._analyze.table.details import Part, listed
 from metastore._analyze.table.lists import heads_first, keys_of, starts_of
 from metastore._analyze.table.objects import ROW_GROUPS, even_groups, read
-from metastore._analyze.table.pieces import FromFile, Unreadable, by_column, hashes, packed, unpacked, values_of
+from metastore._analyze.table.pieces import (
+    FromFile,
+    Unreadable,
+    by_column,
+    by_part,
+    hashes,
+    packed,
+    unpacked,
+    values_of,
+)
 from metastore._analyze.table.scattered import BUDGET, ROWS_OF_A_PART, Reduced, Result, gathered
 from metastore._format.objects import decode
 from metastore._format.placed import pairs_of
@@ -201,10 +210,7 @@ def _scattered(
                 continue
             for ordinal, rows in by_column(values):
                 places = (hashes(rows, columns[ordinal]) % np.uint64(parts)).astype(np.int64)
-                order = np.argsort(places, kind="stable")
-                ordered, ends = rows.take(pa.array(order)), np.searchsorted(places[order], np.arange(parts + 1))
-                for part in np.flatnonzero(np.diff(ends)).tolist():
-                    yield part, packed(ordered.slice(ends[part], ends[part + 1] - ends[part]))
+                yield from by_part(rows, places, parts)
     yield 0, frozenset(unreadable)
 
 

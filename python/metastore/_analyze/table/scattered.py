@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 from metastore._analyze.kernel.stored import is_wide
 from metastore._analyze.table.lists import LISTED, heads_first, merged
 from metastore._analyze.table.objects import ROW_GROUPS, even_groups
-from metastore._analyze.table.pieces import Unreadable, by_column, hashes, name_of, packed, unpacked, values_of
+from metastore._analyze.table.pieces import Unreadable, by_column, by_part, hashes, name_of, packed, unpacked, values_of
 from metastore._analyze.table.reduction import DUPLICATES_ONLY, with_errors
 from metastore._analyze.table.sightings import Sightings
 
@@ -186,10 +186,7 @@ def _scattered(
             )
         else:
             places = (hashed % np.uint64(parts)).astype(np.int64)
-        order = np.argsort(places, kind="stable")
-        ordered, ends = rows.take(pa.array(order)), np.searchsorted(places[order], np.arange(parts + 1))
-        for part in np.flatnonzero(np.diff(ends)).tolist():
-            yield part, packed(ordered.slice(ends[part], ends[part + 1] - ends[part]))
+        yield from by_part(rows, places, parts)
     yield 0, (dict(singles), frozenset(unreadable))
 
 
