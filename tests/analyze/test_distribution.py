@@ -132,6 +132,8 @@ def test_what_cannot_be(spark, filled):
         metastore.analyze(spark, filled, progress=False, depth="footer", distribution=True)
     report = metastore.analyze(spark, filled, partition={"day": "2024-01-01"}, progress=False, distribution=["id"])
     assert [refusal.subject for refusal in report.refused] == ["distribution of id"]
+    metastore.analyze(spark, filled, progress=False, distribution=["name", "day"])
+    assert Stored.of(spark, filled).snapshot.distribution == (1, 3)
     spark.sql(f"ALTER TABLE {filled} SET TBLPROPERTIES ('write.format.default' = 'orc')")
     append(spark, filled, 9_000)
     report = metastore.analyze(spark, filled, progress=False, distribution=["name", "day"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -120,7 +120,10 @@ class Jobs:
             for path, cut, place in zip(paths, lists.cut.tolist(), at.tolist(), strict=True):
                 if cut and place >= 0:
                     again[path][ordinal] = FileColumn(lists.column, field_id=int(lists.column.key))
-        yield from earlier
+        for one in earlier:
+            ordinals = {then: now for then, now in one.ordinals.items() if now in columns}
+            if ordinals:
+                yield replace(one, ordinals=ordinals)
         yield from complete.parts()
         for path, wanted in again.items():
             yield InFile(places[path], FromFile(path, wanted))
