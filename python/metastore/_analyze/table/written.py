@@ -161,7 +161,7 @@ class TableDetails:
         return {
             ordinal: Target(lists.column, SCATTER, _number(lists))
             for ordinal, (lists, sources) in self._only(self.jobs.distribution & self._lists.keys()).items()
-            if len(lists.kinds) == len(self.jobs.files) and self.jobs.can(lists, sources)
+            if len(lists.kinds) == len(self.jobs.files) and (not lists.cut.any() or self.jobs.can(lists, sources))
         }
 
     def _targets(self, histograms: dict[int, Histogram], but: Collection[int]) -> dict[int, Target]:
