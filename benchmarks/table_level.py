@@ -93,8 +93,9 @@ class Table:
         for place, column in enumerate(self.columns):
             merge = Merge(column, groups, self.nodes[place])
             wanted = self.which[merge.wanted]
+            none = self.rows[place][0].slice(0, 0)
             rows, thetas = ([known[place][file] for file in wanted] for known in (self.rows, self.thetas))
-            found.append(merge.reduced(self.scalars[place], pa.concat_tables(rows).combine_chunks(), thetas))
+            found.append(merge.reduced(self.scalars[place], pa.concat_tables([none, *rows]).combine_chunks(), thetas))
             self.nodes[place] |= merge.made
         return found
 
