@@ -14,7 +14,8 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from format import hostile
+from format import crafted, hostile
+from format.crafted import varint
 from metastore._format import objects, thrift
 from metastore._format.footer import MAX_PAGE_BYTES, read_footer
 from metastore._format.manifest import Manifest, block_from_footer
@@ -79,6 +80,17 @@ def test_kept_objects(path):
     assert (status, said) == (0, ["damaged"])
 
 
+CRAFTED = crafted.objects()
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="as above")
+@pytest.mark.parametrize("name", CRAFTED)
+def test_crafted_objects(name):
+    kind = name.partition(".")[0]
+    status, said = in_a_process(lambda say: say(outcome(kind, CRAFTED[name])), seconds=20)
+    assert (status, said) == (0, ["damaged"])
+
+
 def test_most_mutations_are_noticed_and_some_are_harmless():
     found = set()
     for number in range(60):
@@ -105,10 +117,6 @@ def struct(*fields):
     for field, kind, content in fields:
         data, last = data + bytes([(field - last) << 4 | kind]) + content, field
     return data + b"\0"
-
-
-def varint(number):
-    return bytes([number & 0x7F | 0x80]) + varint(number >> 7) if number > 0x7F else bytes([number])
 
 
 @pytest.mark.parametrize(

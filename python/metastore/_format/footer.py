@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from metastore._format.thrift import MalformedError, Struct, read_struct
@@ -209,3 +210,6 @@ def _check(footer: Footer, groups: list[Any], most: int) -> None:
         raise MalformedError(f"{len(footer.groups)} row groups of {len(footer.groups[0])} columns")
     if size > most:
         raise MalformedError(f"{size} bytes when decoded")
+    places = [(chunk.start, chunk.start + chunk.length) for group in footer.groups for chunk in group]
+    if any(start < end for (_, end), (start, _) in pairwise(places)):
+        raise MalformedError("its columns overlap")

@@ -1,5 +1,12 @@
 package org.metastore.spark.store
 
+/** Decoded statistics that stay in the driver's memory. */
+private[store] trait Weighed {
+
+  /** Bytes, about. */
+  def weight: Long
+}
+
 /**
  * One column of a block as stored, by data file: arrays of the block's number of files. Doubles stand as `DoubleOrder.key`,
  * long decimals with the sign bit flipped. Counts: -1 is unknown.
@@ -10,9 +17,9 @@ package org.metastore.spark.store
  */
 private[store] final class BlockColumn(
     val present: Array[Boolean], val rows: Array[Long], val nulls: Array[Long], val nans: Array[Long], val lo: Array[Long],
-    val hi: Array[Long], val loBytes: Array[Array[Byte]], val hiBytes: Array[Array[Byte]], val flags: Array[Byte]) {
+    val hi: Array[Long], val loBytes: Array[Array[Byte]], val hiBytes: Array[Array[Byte]], val flags: Array[Byte]) extends Weighed {
 
-  def weight: Long = {
+  override def weight: Long = {
     val fixed = present.length * (1L + 3 * 8 + 1) + (if (lo == null) 0 else present.length * 16L)
     fixed + size(loBytes) + size(hiBytes)
   }
@@ -28,9 +35,19 @@ private[store] final class BlockColumn(
   }
 }
 
+private[store] object BlockColumn {
+
+  /** Bytes that a data file takes at most, beside its byte arrays. */
+  val MostFixedBytes = 44L
+}
+
 /** Distinct counts and lengths of one column of a block, by data file; -1 and NaN are unknown. */
-private[store] final class BlockSizes(val distinct: Array[Long], val avgLen: Array[Double], val maxLen: Array[Long]) {
-  def weight: Long = distinct.length * 24L
+private[store] final class BlockSizes(val distinct: Array[Long], val avgLen: Array[Double], val maxLen: Array[Long]) extends Weighed {
+  override def weight: Long = distinct.length * BlockSizes.FileBytes
+}
+
+private[store] object BlockSizes {
+  val FileBytes = 24L
 }
 
 /** The data files of a block and where each path stands in it. */
@@ -40,7 +57,7 @@ private[store] final class BlockFiles(
 
   def length: Int = rows.length
 
-  def weight: Long = paths.iterator.map(path => 100L + path.length).sum
+  lazy val weight: Long = paths.iterator.map(path => 100L + path.length).sum
 
   /** Ordinal in the block of each file of the list, -1 where path, size or modification time are not known here. */
   def join(files: FileList): Array[Int] = {
@@ -75,7 +92,16 @@ private final class PathTable(paths: Array[String]) {
   private def slotOf(path: String): Int = {
     val hash = path.hashCode
     var slot = (hash ^ (hash >>> 15)) & mask
-    while (slots(slot) != 0 && paths(slots(slot) - 1) != path) slot = (slot + 1) & mask
+    var steps = 0
+    while (slots(slot) != 0 && paths(slots(slot) - 1) != path) {
+      slot = (slot + 1) & mask
+      steps += 1
+      if (steps > PathTable.MaxSteps) throw new IllegalArgumentException("its paths were made to have the same hash")
+    }
     slot
   }
+}
+
+private object PathTable {
+  private val MaxSteps = 1 << 12
 }

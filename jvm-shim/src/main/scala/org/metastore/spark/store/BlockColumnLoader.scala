@@ -16,6 +16,7 @@ private[store] final class BlockColumnLoader(block: Block, group: SummaryGroup, 
   def columns: Seq[Int] = spans.keys.filter(block.columns.indices.contains).toSeq
 
   def load(column: Int): BlockColumn = {
+    group.memory.take(files * BlockColumn.MostFixedBytes)
     val span = spans(column)
     val entry = block.columns(column)
     entry.encoding match {

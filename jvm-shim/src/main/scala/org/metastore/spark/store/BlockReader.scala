@@ -19,8 +19,7 @@ private[store] final class BlockReader(objects: ObjectReader) {
   def rowGroups(ref: ObjectRef, columns: Set[Int]): Seq[Int] = objects.footer(ref).groupsOf(columns)
 
   /** Reads one row group of a block's summary and keeps every column in it, by ordinal. */
-  def readColumns(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockColumn] = {
-    val rows = new SummaryGroup(objects, ref, group, BoundFields)
+  def readColumns(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockColumn] = read(ref, group, BoundFields) { rows =>
     val loader = new BlockColumnLoader(block, rows, filesOf(block))
     loader.columns.map { column =>
       val loaded = loader.load(column)
@@ -30,12 +29,12 @@ private[store] final class BlockReader(objects: ObjectReader) {
   }
 
   /** As `readColumns`, for distinct counts and lengths. */
-  def readSizes(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockSizes] = {
-    val rows = new SummaryGroup(objects, ref, group, SizeFields)
+  def readSizes(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockSizes] = read(ref, group, SizeFields) { rows =>
     val distinct = rows.longs("distinct", -1)
     val avgLen = rows.doubles("avg_len")
     val maxLen = rows.longs("max_len", -1)
     rows.spans(filesOf(block)).map { case (column, span) =>
+      rows.memory.take(filesOf(block) * BlockSizes.FileBytes)
       val sizes = new BlockSizes(
         span.scatter(distinct, -1), span.scatter(avgLen, Double.NaN), span.scatter(maxLen, -1))
       StatisticsCache.put(sizesKey(ref, column), sizes, sizes.weight)
@@ -47,27 +46,36 @@ private[store] final class BlockReader(objects: ObjectReader) {
   def tableDistinct(ref: ObjectRef): Map[Int, TableDistinct] =
     StatisticsCache.getOrLoad[Map[Int, TableDistinct]](s"distinct:${ref.name}:${ref.footerSha256}", _.size * 100L) {
       objects.footer(ref).rowGroups.indices.flatMap { group =>
-        val rows = new SummaryGroup(objects, ref, group, Seq("column", "distinct", "files"))
-        val (columns, distinct, files) = (rows.longs("column", -1), rows.longs("distinct", -1), rows.longs("files", 1))
-        columns.indices.filter(distinct(_) >= 0).map { i =>
-          columns(i).toInt -> TableDistinct(distinct(i).toDouble, files(i).toInt)
+        read(ref, group, Seq("column", "distinct", "files")) { rows =>
+          val (columns, distinct, files) = (rows.longs("column", -1), rows.longs("distinct", -1), rows.longs("files", 1))
+          rows.memory.take(columns.length * DistinctBytes)
+          columns.indices.filter(distinct(_) >= 0).map { i =>
+            columns(i).toInt -> TableDistinct(distinct(i).toDouble, files(i).toInt)
+          }
         }
       }.toMap
     }
 
+  private def read[T](ref: ObjectRef, group: Int, fields: Seq[String])(decode: SummaryGroup => T): T =
+    SummaryGroup.read(objects, ref, group, fields)(decode)
+
   private def filesOf(block: Block): Int = Math.toIntExact(block.files.rows)
 
-  private def readFiles(ref: ObjectRef): BlockFiles = {
+  private def readFiles(ref: ObjectRef): BlockFiles =
+    objects.guarded(ref)(RowGroupMemory.lend(ref.name)(readFiles(ref, _)))
+
+  private def readFiles(ref: ObjectRef, memory: RowGroupMemory): BlockFiles = {
     val footer = objects.footer(ref)
     val groups = footer.rowGroups.indices.map { group =>
       val rows = footer.rowGroups(group).rows.toInt
       val leaves = FileFields.map(footer.leaf)
-      val pages = objects.chunks(ref, footer, group, leaves)
+      val pages = objects.chunks(ref, footer, group, leaves, memory)
       def longs(field: String): Array[Long] = FlatDecoder.longs(pages(footer.leaf(field)), rows, -1)
       (longs("file"), FlatDecoder.bytes(pages(footer.leaf("path")), rows), longs("size"), longs("modified"), longs("rows"))
     }
     val length = groups.map(_._1.length).sum
     if (length != ref.rows) throw new DamagedObjectException(ref.name, "it has another number of rows than written")
+    memory.take(length * FileBytes + groups.map(_._2.iterator.filter(_ != null).map(_.length.toLong).sum).sum)
     val paths = new Array[String](length)
     val sizes, modified, rows = Filled.longs(length, -1)
     groups.foreach { case (ordinals, path, size, time, counts) =>
@@ -80,11 +88,14 @@ private[store] final class BlockReader(objects: ObjectReader) {
         rows(file) = counts(i)
       }
     }
+    if (paths.contains(null)) throw new DamagedObjectException(ref.name, "it has two files of one ordinal") // scalastyle:ignore
     new BlockFiles(paths, sizes, modified, rows)
   }
 }
 
 private object BlockReader {
+  private val FileBytes = 100L // of the arrays of a data file, its path's object and its places among the others
+  private val DistinctBytes = 100L
   private val FileFields = Seq("file", "path", "size", "modified", "rows")
   private val BoundFields = Seq(
     "column", "file", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_double", "hi_double", "lo_binary", "hi_binary",

@@ -1,26 +1,28 @@
 package org.metastore.spark.store
 
-import java.io.ByteArrayInputStream
-
 import com.github.luben.zstd.Zstd
 import org.apache.parquet.bytes.BytesInput
+import org.apache.parquet.column.{Encoding => ParquetEncoding}
 import org.apache.parquet.column.page.{DataPage, DataPageV1, DataPageV2, DictionaryPage, PageReader}
 import org.apache.parquet.column.statistics.Statistics
-import org.apache.parquet.format.{PageHeader, PageType, Util}
-import org.apache.parquet.format.converter.ParquetMetadataConverter
 import org.apache.parquet.hadoop.metadata.CompressionCodecName
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 import org.apache.parquet.schema.Types
 
-/** The pages of one verified column chunk that stands in memory. */
+/**
+ * The pages of one verified column chunk that stands in memory.
+ *
+ * @param memory what reading its row group may take
+ */
 private[store] final class ChunkPages(
-    obj: String, chunk: Chunk, val leaf: Leaf, bytes: Array[Byte], start: Int)
+    obj: String, chunk: Chunk, val leaf: Leaf, bytes: Array[Byte], start: Int, val memory: RowGroupMemory)
   extends PageReader {
   import ChunkPages._
 
   private val end = start + chunk.length.toInt
   private var at = start
   private var valuesLeft = chunk.values
+  private var borrowed = 0L
 
   override def getTotalValueCount: Long = chunk.values
 
@@ -30,46 +32,34 @@ private[store] final class ChunkPages(
   override def readPage(): DataPage =
     if (valuesLeft <= 0) null // parquet-mr's contract
     else {
-      val header = nextHeader()
-      val page = header.getType match {
-        case PageType.DATA_PAGE => first(header)
-        case PageType.DATA_PAGE_V2 => second(header)
-        case other => throw new DamagedObjectException(obj, s"it has a page of type $other among its data")
-      }
-      if (page.getValueCount <= 0) throw new DamagedObjectException(obj, "it has an empty page")
-      valuesLeft -= page.getValueCount
-      page
+      val thrift = new CompactThrift(bytes, at, end)
+      val head = PageHead.read(thrift)
+      at = thrift.position
+      if (head.values > valuesLeft) throw new DamagedObjectException(obj, "a page has more values than its column")
+      valuesLeft -= head.values
+      if (head.isSecond) second(head) else first(head)
     }
 
-  private def first(header: PageHeader): DataPage = {
-    val data = header.getData_page_header
-    new DataPageV1(
-      BytesInput.from(body(header)), data.getNum_values, header.getUncompressed_page_size, statistics,
-      converter.getEncoding(data.getRepetition_level_encoding), converter.getEncoding(data.getDefinition_level_encoding),
-      converter.getEncoding(data.getEncoding))
+  /** Asks for memory that one page needs; the next page uses it again. */
+  def borrow(size: Long): Unit = if (size > borrowed) {
+    memory.take(size - borrowed)
+    borrowed = size
   }
 
-  private def second(header: PageHeader): DataPage = {
-    val data = header.getData_page_header_v2
-    val repetition = take(data.getRepetition_levels_byte_length)
-    val definition = take(data.getDefinition_levels_byte_length)
+  private def first(head: PageHead): DataPage = new DataPageV1(
+    BytesInput.from(decompress(head.compressed, head.size)), head.values, head.size, statistics, ParquetEncoding.RLE, head.levels,
+    head.encoding)
+
+  private def second(head: PageHead): DataPage = {
+    val repetition = take(head.repeats)
+    val definition = take(head.defines)
     val levels = repetition.length + definition.length
-    val length = header.getCompressed_page_size - levels
-    val plain = if (data.isIs_compressed) decompress(length, header.getUncompressed_page_size - levels) else take(length)
+    val length = head.compressed - levels
+    val plain = if (head.isPacked) decompress(length, head.size - levels) else take(length)
     DataPageV2.uncompressed(
-      data.getNum_rows, data.getNum_nulls, data.getNum_values, BytesInput.from(repetition), BytesInput.from(definition),
-      converter.getEncoding(data.getEncoding), BytesInput.from(plain), statistics)
+      head.values, 0, head.values, BytesInput.from(repetition), BytesInput.from(definition), head.encoding, BytesInput.from(plain),
+      statistics)
   }
-
-  private def nextHeader(): PageHeader = {
-    val stream = new ByteArrayInputStream(bytes, at, end - at)
-    val header = Util.readPageHeader(stream)
-    at = end - stream.available()
-    header
-  }
-
-  private def body(header: PageHeader): Array[Byte] =
-    decompress(header.getCompressed_page_size, header.getUncompressed_page_size)
 
   private def take(length: Int): Array[Byte] = {
     val from = skip(length)
@@ -84,12 +74,14 @@ private[store] final class ChunkPages(
   }
 
   private def decompress(length: Int, size: Int): Array[Byte] = {
+    val from = skip(length)
     if (size < 0 || size > MaxPage) throw new DamagedObjectException(obj, s"it has a page of $size bytes")
+    borrow(math.max(size, length))
     chunk.codec match {
-      case CompressionCodecName.UNCOMPRESSED => take(length)
+      case CompressionCodecName.UNCOMPRESSED => java.util.Arrays.copyOfRange(bytes, from, from + length)
       case CompressionCodecName.ZSTD =>
         val plain = new Array[Byte](size)
-        val written = Zstd.decompressByteArray(plain, 0, size, bytes, skip(length), length)
+        val written = Zstd.decompressByteArray(plain, 0, size, bytes, from, length)
         if (written != size) throw new DamagedObjectException(obj, "a page does not decompress")
         plain
       case other => throw new DamagedObjectException(obj, s"its compression $other is not the format's")
@@ -100,5 +92,4 @@ private[store] final class ChunkPages(
 private object ChunkPages {
   private val MaxPage = 256 << 20
   private val statistics: Statistics[_] = Statistics.createStats(Types.optional(PrimitiveTypeName.INT32).named("none"))
-  private val converter = new ParquetMetadataConverter()
 }

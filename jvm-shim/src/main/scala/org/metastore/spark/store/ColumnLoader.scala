@@ -19,7 +19,7 @@ private[store] final case class Source(block: Block, ordinal: Int, served: Serve
  * @param cached the column of a summary that was read before
  * @param read   reads a row group of a block's summary: its columns by ordinal
  */
-private[store] final class ColumnLoader[T <: AnyRef](
+private[store] final class ColumnLoader[T <: Weighed](
     budget: Budget, reader: BlockReader, cached: (ObjectRef, Int) => Option[T], read: (Block, ObjectRef, Int) => Map[Int, T]) {
   private type Column = (String, DataType)
 
@@ -35,7 +35,11 @@ private[store] final class ColumnLoader[T <: AnyRef](
       () => reader.rowGroups(all.head.ref, all.map(_.ordinal).toSet).map(all.head -> _)
     }).flatten
     val reads = groups.map { case (source, group) =>
-      () => read(source.block, source.ref, group).map { case (ordinal, value) => (source.ref, ordinal) -> value }
+      () => {
+        val columns = read(source.block, source.ref, group)
+        budget.hold(columns.values.map(_.weight).sum)
+        columns.map { case (ordinal, value) => (source.ref, ordinal) -> value }
+      }
     }
     attempt(groups.map(_._1.ref), reads).foreach(loaded ++= _)
   }
@@ -65,7 +69,10 @@ private[store] final class ColumnLoader[T <: AnyRef](
 
   private def isLoaded(ref: ObjectRef, ordinal: Int): Boolean = loaded.contains((ref, ordinal)) || {
     val found = cached(ref, ordinal)
-    found.foreach(loaded((ref, ordinal)) = _)
+    found.foreach { column =>
+      budget.hold(column.weight)
+      loaded((ref, ordinal)) = column
+    }
     found.isDefined
   }
 

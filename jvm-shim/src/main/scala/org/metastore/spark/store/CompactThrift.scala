@@ -3,7 +3,7 @@ package org.metastore.spark.store
 import java.nio.charset.StandardCharsets.UTF_8
 
 /**
- * Reads Thrift's compact protocol from bytes, as far as Parquet footers need it. What is not asked for is passed over, not
+ * Reads Thrift's compact protocol from bytes, as far as Parquet footers and page headers need it. What is not asked for is passed over, not
  * made into objects: a planner reads a dozen footers of hundreds of column chunks for one query.
  *
  * Bytes that are no such structure raise an exception; nothing is allocated by a length that they claim.
@@ -23,12 +23,15 @@ private[store] final class CompactThrift(bytes: Array[Byte], private var at: Int
     }
   }
 
-  /** Calls `element` with the type, once for each element of a list. */
-  def list(element: Int => Unit): Unit = {
+  /** Where the next byte stands that was not read. */
+  def position: Int = at
+
+  /** Calls `element` with the type, once for each element of a list, of which there may be `most`. */
+  def list(most: Long)(element: Int => Unit): Unit = {
     val header = byte()
     val short = (header >> 4) & 0xf
     val size = if (short == LongList) unsigned() else short.toLong
-    if (size < 0 || size > end - at) refuse() // every element takes a byte
+    if (size < 0 || size > most || size > end - at) refuse() // every element takes a byte
     var i = 0L
     while (i < size) {
       element(header & 0xf)
@@ -61,7 +64,7 @@ private[store] final class CompactThrift(bytes: Array[Byte], private var at: Int
       case I16 | I32 | I64 => unsigned()
       case Double => advance(8)
       case Binary => skipBytes()
-      case ListType | SetType => list(skip(_, inList = true, depth + 1))
+      case ListType | SetType => list(Long.MaxValue)(skip(_, inList = true, depth + 1))
       case Struct => struct((_, field) => skip(field, inList = false, depth + 1))
       case _ => refuse() // footers have no maps
     }
@@ -100,7 +103,7 @@ private[store] final class CompactThrift(bytes: Array[Byte], private var at: Int
     (value >>> 1) ^ -(value & 1)
   }
 
-  private def refuse(): Nothing = throw new IllegalArgumentException("its footer is not as encoded")
+  private def refuse(): Nothing = throw new IllegalArgumentException("its footer or a page header is not as encoded")
 }
 
 private object CompactThrift {

@@ -13,19 +13,22 @@ import scala.collection.mutable
  */
 private[store] final class DetailFiles(
     val objects: IndexedSeq[ObjectRef], val place: Array[Int], val inside: Array[Int]) {
-  def weight: Long = objects.size * 400L + place.length * 8L
+  def weight: Long = objects.size * DetailFiles.ObjectBytes + place.length * DetailFiles.FileBytes
 }
 
 private[store] object DetailFiles {
+  private val ObjectBytes = 400L
+  private val FileBytes = 8L
 
   /** Reads where the details are. A block of an earlier version may not tell: then there are none. */
   def read(reader: ObjectReader, block: Block, kind: String): DetailFiles = {
     val footer = reader.footer(block.files)
     val files = Math.toIntExact(block.files.rows)
     val fields = Seq("name", "length", "footer_length", "footer_sha256", "file").map(field => s"${kind}_$field")
+    RowGroupMemory.lend(block.files.name)(_.take(files * FileBytes))
     val found = new Builder(files, kind)
     if (fields.forall(footer.has)) footer.rowGroups.indices.foreach { group =>
-      found.add(new SummaryGroup(reader, block.files, group, "file" +: fields))
+      SummaryGroup.read(reader, block.files, group, "file" +: fields)(found.add)
     }
     found.result()
   }
@@ -45,12 +48,13 @@ private[store] object DetailFiles {
         if (file < 0 || file >= files) throw new IllegalArgumentException(s"it has a row for file $file")
         // Only the footer's digest is asked for: it vouches for every part that is read.
         val ref = ObjectRef(text(names(i)), lengths(i), "", 0, Math.toIntExact(footers(i)), text(digests(i)))
-        place(file) = places.getOrElseUpdate(ref, register(ref))
+        place(file) = places.getOrElseUpdate(ref, register(ref, rows.memory))
         inside(file) = Math.toIntExact(insides(i))
       }
     }
 
-    private def register(ref: ObjectRef): Int = {
+    private def register(ref: ObjectRef, memory: RowGroupMemory): Int = {
+      memory.take(ObjectBytes)
       ManifestReader.refuseName(ref, kind)
       objects += ref
       places.size

@@ -15,6 +15,7 @@ private[store] object FlatDecoder {
 
   /** Integers, booleans as 0 and 1, doubles as `DoubleOrder.key`; `missing` where the value is null. */
   def longs(pages: ChunkPages, rows: Int, missing: Long): Array[Long] = {
+    pages.memory.take(rows * 8L)
     val out = new Array[Long](rows)
     if (missing != 0) Arrays.fill(out, missing)
     decode(pages, rows, new LongSink(pages.leaf.physical, out, missing), null)
@@ -23,6 +24,7 @@ private[store] object FlatDecoder {
 
   /** As `longs`, and tells for each row whether it has a value. */
   def presentLongs(pages: ChunkPages, rows: Int): (Array[Long], Array[Boolean]) = {
+    pages.memory.take(rows * 9L)
     val out = new Array[Long](rows)
     val present = new Array[Boolean](rows)
     decode(pages, rows, new LongSink(pages.leaf.physical, out, missing = 0), present)
@@ -32,13 +34,15 @@ private[store] object FlatDecoder {
   /** Doubles as they are; NaN where the value is null. */
   def doubles(pages: ChunkPages, rows: Int): Array[Double] = {
     val (keys, present) = presentLongs(pages, rows)
+    pages.memory.take(rows * 8L)
     Array.tabulate(rows)(i => if (present(i)) DoubleOrder.value(keys(i)) else Double.NaN)
   }
 
   /** Bytes; null where the value is null. */
   def bytes(pages: ChunkPages, rows: Int): Array[Array[Byte]] = {
+    pages.memory.take(rows * 8L)
     val out = new Array[Array[Byte]](rows)
-    decode(pages, rows, new BytesSink(out), null)
+    decode(pages, rows, new BytesSink(out, pages), null)
     out
   }
 
@@ -86,6 +90,7 @@ private[store] object FlatDecoder {
   private def mixed(
       levels: ByteBuffer, encoding: ParquetEncoding, values: ByteBuffer, first: Int, until: Int, sink: Sink,
       present: Array[Boolean]): Unit = {
+    LevelRuns.check(levels.duplicate(), 1, until - first)
     val decoder = new RunLengthBitPackingHybridDecoder(1, ByteBufferInputStream.wrap(levels))
     val there = Array.fill(until - first)(decoder.readInt() == 1)
     var from = first + there.count(identity)
@@ -181,6 +186,7 @@ private final class LongSink(physical: PrimitiveTypeName, out: Array[Long], miss
 
   private def runs(values: ByteBuffer, from: Int, until: Int): Unit = {
     values.getInt() // the length of what follows
+    LevelRuns.check(values.duplicate(), 1, until - from)
     val decoder = new RunLengthBitPackingHybridDecoder(1, ByteBufferInputStream.wrap(values))
     var row = from
     while (row < until) {
@@ -190,12 +196,13 @@ private final class LongSink(physical: PrimitiveTypeName, out: Array[Long], miss
   }
 }
 
-private final class BytesSink(out: Array[Array[Byte]]) extends Sink {
+private final class BytesSink(out: Array[Array[Byte]], pages: ChunkPages) extends Sink {
   override def fill(encoding: ParquetEncoding, values: ByteBuffer, from: Int, until: Int): Unit =
     if (from < until) {
       if (encoding != ParquetEncoding.DELTA_BYTE_ARRAY) refuse(encoding)
       val start = values.arrayOffset + values.position()
-      PackedBytes.read(values.array, start, start + values.remaining, until - from, out, from)
+      pages.borrow(values.array.length + (until - from) * 16L)
+      PackedBytes.read(values.array, start, start + values.remaining, until - from, out, from, pages.memory)
     }
 
   override def move(from: Int, to: Int): Unit = out(to) = out(from)

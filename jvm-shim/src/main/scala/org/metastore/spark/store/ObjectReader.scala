@@ -15,22 +15,33 @@ private[store] final class ObjectReader(fs: FileSystem, objects: Path) {
   def cachedFooter(ref: ObjectRef): Cached[VerifiedFooter] =
     Cached[VerifiedFooter](s"footer:${ref.name}:${ref.footerSha256}", _ => ref.footerLength * 3L)(guarded(ref)(readFooter(ref)))
 
-  /** Some columns of one row group, verified. Neighbouring column chunks come by one request. */
-  def chunks(ref: ObjectRef, footer: VerifiedFooter, rowGroup: Int, leaves: Seq[Int]): Map[Int, ChunkPages] = guarded(ref) {
-    val wanted = leaves.map(leaf => Range(leaf, footer.chunk(rowGroup, leaf))).sortBy(_.start)
-    wanted.foreach(range => if (range.start < 4 || range.end > ref.length) throw damaged(ref, "a column lies outside of it"))
-    val source = new Source(ref)
-    try spans(wanted).flatMap(span => readSpan(ref, footer, rowGroup, span, source)).toMap
-    finally source.close()
-  }
+  /**
+   * Some columns of one row group, verified. Neighbouring column chunks come by one request.
+   *
+   * @param memory what the columns and their pages may take
+   */
+  def chunks(
+      ref: ObjectRef, footer: VerifiedFooter, rowGroup: Int, leaves: Seq[Int], memory: RowGroupMemory): Map[Int, ChunkPages] =
+    guarded(ref) {
+      val wanted = leaves.map(leaf => Range(leaf, footer.chunk(rowGroup, leaf))).sortBy(_.start)
+      wanted.foreach { range =>
+        if (range.start < 4 || range.length > ref.length - range.start) throw damaged(ref, "a column lies outside of it")
+      }
+      val source = new Source(ref)
+      try spans(wanted).flatMap(span => readSpan(ref, footer, rowGroup, span, source, memory)).toMap
+      finally source.close()
+    }
 
-  private def readSpan(ref: ObjectRef, footer: VerifiedFooter, rowGroup: Int, span: Seq[Range], source: Source) = {
+  private def readSpan(
+      ref: ObjectRef, footer: VerifiedFooter, rowGroup: Int, span: Seq[Range], source: Source, memory: RowGroupMemory) = {
     val start = span.head.start
-    val bytes = source.read(start, (span.map(_.end).max - start).toInt)
+    val length = span.map(_.end).max - start
+    memory.take(length)
+    val bytes = source.read(start, length.toInt)
     span.map { range =>
       val offset = (range.start - start).toInt
       if (!footer.verify(rowGroup, range.leaf, bytes, offset, range.length)) throw damaged(ref, "a column's digest does not agree")
-      range.leaf -> new ChunkPages(ref.name, footer.chunk(rowGroup, range.leaf), footer.leaves(range.leaf), bytes, offset)
+      range.leaf -> new ChunkPages(ref.name, footer.chunk(rowGroup, range.leaf), footer.leaves(range.leaf), bytes, offset, memory)
     }
   }
 
@@ -45,7 +56,7 @@ private[store] final class ObjectReader(fs: FileSystem, objects: Path) {
   }
 
   /** What goes wrong below is damage of that object, except that the storage cannot be read. */
-  private def guarded[T](ref: ObjectRef)(body: => T): T =
+  def guarded[T](ref: ObjectRef)(body: => T): T =
     try body
     catch {
       case e: EOFException => throw new DamagedObjectException(ref.name, "it is shorter than written", e)
@@ -80,7 +91,7 @@ private[store] final class ObjectReader(fs: FileSystem, objects: Path) {
 private[store] object ObjectReader {
   private val MaxFooter = 16 << 20
   private val MaxLength = 1L << 40
-  private val MaxRows = 1L << 31
+  private val MaxRows = 1L << 27
   private val Gap = 32 << 10 // bytes of unwanted columns that are cheaper to read than another request
 
   private final case class Range(leaf: Int, start: Long, length: Int) {

@@ -131,8 +131,15 @@ private object PackedIntegers {
 /** DELTA_BYTE_ARRAY values, straight from bytes: each is a prefix of the one before and a suffix. */
 private[store] object PackedBytes {
 
-  /** Reads `count` values into `out` from `first` on. Equal neighbours are one array: nobody writes into it. */
-  def read(bytes: Array[Byte], start: Int, end: Int, count: Int, out: Array[Array[Byte]], first: Int): Unit = {
+  private val ArrayBytes = 24L // of the object beside its elements
+
+  /**
+   * Reads `count` values into `out` from `first` on. Equal neighbours are one array: nobody writes into it.
+   *
+   * @param memory what the values may take: each may be nearly as long as all bytes
+   */
+  def read(
+      bytes: Array[Byte], start: Int, end: Int, count: Int, out: Array[Array[Byte]], first: Int, memory: RowGroupMemory): Unit = {
     val (prefixes, suffixes) = (new Array[Long](count), new Array[Long](count))
     val lengths = new PackedIntegers(bytes, start, end)
     lengths.read(count, prefixes, 0)
@@ -146,6 +153,7 @@ private[store] object PackedBytes {
       if (shared < 0 || shared > last.length || added < 0 || added > end - at)
         throw new IllegalArgumentException("its byte strings are not as encoded")
       if (added > 0 || shared < last.length) {
+        memory.take(ArrayBytes + shared + added)
         val value = new Array[Byte]((shared + added).toInt)
         System.arraycopy(last, 0, value, 0, shared.toInt)
         System.arraycopy(bytes, at, value, shared.toInt, added.toInt)

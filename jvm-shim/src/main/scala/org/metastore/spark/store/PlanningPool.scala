@@ -11,12 +11,14 @@ import org.slf4j.LoggerFactory
 import org.metastore.spark.explain.{Reason, ReasonCode}
 
 /**
- * How long one query may wait for the statistics in one store, all reads together.
+ * How long one query may wait for the statistics in one store, all reads together, and how much of the driver's memory they may
+ * hold.
  *
  * @param store whose reads they are: a store that hangs must not stop the reads of others
  */
 private[store] final class Budget(limitMillis: Long, val store: String) {
   private val left = new AtomicLong(TimeUnit.MILLISECONDS.toNanos(math.max(limitMillis, 0)))
+  private val room = new AtomicLong(Budget.MostHeld)
 
   /** Waits for a result, at most until the budget is used up. */
   def await[T](result: CompletableFuture[T]): T = {
@@ -25,7 +27,20 @@ private[store] final class Budget(limitMillis: Long, val store: String) {
     finally left.addAndGet(started - System.nanoTime())
   }
 
+  /**
+   * Counts bytes that are kept until the query is planned.
+   *
+   * @throws DamagedObjectException if the statistics hold more than any table's
+   */
+  def hold(bytes: Long): Unit =
+    if (room.addAndGet(-bytes) < 0)
+      throw new DamagedObjectException(store, s"its statistics take more than ${Budget.MostHeld >> 20} MB of the driver's memory")
+
   def timeout: Reason = Reason(ReasonCode.PlanningTimeout, "limit" -> s"$limitMillis ms")
+}
+
+private[store] object Budget {
+  private val MostHeld = math.min(4L << 30, Runtime.getRuntime.maxMemory / 2)
 }
 
 /**

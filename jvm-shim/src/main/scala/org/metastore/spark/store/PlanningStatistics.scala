@@ -31,7 +31,7 @@ private[store] final class PlanningStatistics(
       // Of other blocks only few of the files may be known, if any: they are read once that is certain.
       columns.load(manifest.blocks.filter(_.files.rows <= 2L * files.length), wanted)
       val fresh = joining()
-      if (fresh.complete) files.keep(fresh)
+      if (fresh.failure.isEmpty) files.keep(fresh)
       fresh
     }
     new PlanningFiles(reader, values, files, joined, columns, budget)
@@ -43,12 +43,15 @@ private[store] final class PlanningStatistics(
     val reads = PlanningPool.start(
       ordered.map(block => () => {
         val known = reader.files(block)
-        new JoinedBlock(block, known.rows, known.join(files))
+        val found = new JoinedBlock(block, known.rows, known.join(files))
+        if (found.matches > 0) budget.hold(known.weight + files.length * 4L)
+        Some(found).filter(_.matches > 0)
       }), budget)
     () => {
       val read = reads()
-      val blocks = read.collect { case Right(block) if block.matches > 0 => block }
-      new JoinedFiles(fingerprint, files.length, blocks.toIndexedSeq, complete = read.forall(_.isRight))
+      val blocks = read.collect { case Right(Some(block)) => block }
+      val failure = read.collectFirst { case Left(reason) => reason }
+      new JoinedFiles(fingerprint, files.length, blocks.toIndexedSeq, failure)
     }
   }
 }
@@ -69,10 +72,10 @@ private[store] final class JoinedBlock(val block: Block, val rows: Array[Long], 
 /**
  * All blocks of one version joined with a list of files, and the columns that were aligned with it so far.
  *
- * @param complete every block could be read
+ * @param failure why a block could not be read
  */
 private[store] final class JoinedFiles(
-    val fingerprint: String, length: Int, val blocks: IndexedSeq[JoinedBlock], val complete: Boolean) {
+    val fingerprint: String, length: Int, val blocks: IndexedSeq[JoinedBlock], val failure: Option[Reason]) {
   val zones = new ConcurrentHashMap[(String, DataType), ColumnZones]()
   val sizes = new ConcurrentHashMap[(String, DataType), ColumnSizes]()
 
@@ -109,7 +112,9 @@ private[store] final class PlanningFiles(
     val missing = wanted.distinct.filterNot(column => joined.zones.containsKey(column) || partial.containsKey(column))
     columns.load(joined.blocks.map(_.block), missing)
     val parts = missing.map(column => column -> columns.parts(joined.blocks, column))
-    parts.foreach { case (column, why) => why.left.foreach(reason => partial.put(column, Left(reason))) }
+    parts.foreach { case (column, why) =>
+      why.left.foreach(reason => partial.put(column, Left(joined.failure.getOrElse(reason))))
+    }
     val found = parts.collect { case (column, Right(all)) => column -> all }
     val assembled = PlanningPool.run(found.map { case ((key, dataType), all) =>
       () => new ZoneAssembler(key, dataType, files.length).assemble(all)

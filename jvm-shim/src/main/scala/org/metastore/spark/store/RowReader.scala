@@ -11,6 +11,7 @@ import org.apache.parquet.schema.MessageType
 
 /** Reads whole rows of objects, lists and maps included: for answers to people, where a row is an object anyway. */
 private[store] final class RowReader(objects: ObjectReader) {
+  import RowReader._
 
   /**
    * The rows of some row groups.
@@ -20,19 +21,24 @@ private[store] final class RowReader(objects: ObjectReader) {
    */
   def rows[T](ref: ObjectRef, groups: VerifiedFooter => Seq[Int])(make: ObjectRow => Option[T]): IndexedSeq[T] = {
     val footer = objects.footer(ref)
-    try groups(footer).flatMap(group => readGroup(ref, footer, group, make)).toIndexedSeq
-    catch {
-      case e: StoreException => throw e
-      case e: RuntimeException => throw new DamagedObjectException(ref.name, String.valueOf(e.getMessage), e)
+    objects.guarded(ref) {
+      RowGroupMemory.lend(ref.name) { memory =>
+        groups(footer).flatMap(group => readGroup(ref, footer, group, memory, make)).toIndexedSeq
+      }
     }
   }
 
   def rows[T](ref: ObjectRef)(make: ObjectRow => T): IndexedSeq[T] =
     rows(ref, _.rowGroups.indices)(row => Some(make(row)))
 
-  private def readGroup[T](ref: ObjectRef, footer: VerifiedFooter, group: Int, make: ObjectRow => Option[T]): Seq[T] = {
+  private def readGroup[T](
+      ref: ObjectRef, footer: VerifiedFooter, group: Int, memory: RowGroupMemory, make: ObjectRow => Option[T]): Seq[T] = {
     val schema = footer.schema
-    val pages = objects.chunks(ref, footer, group, footer.leaves.indices)
+    footer.leaves.indices.foreach { leaf =>
+      val bytes = if (footer.leaves(leaf).repeated == 0) ValueBytes else ElementBytes
+      memory.take(footer.chunk(group, leaf).values * bytes)
+    }
+    val pages = objects.chunks(ref, footer, group, footer.leaves.indices, memory)
     val count = footer.rowGroups(group).rows
     val records = new ColumnIOFactory().getColumnIO(schema)
       .getRecordReader(new VerifiedRowGroup(pages.values.toSeq, count), new GroupRecordConverter(schema))
@@ -46,10 +52,16 @@ private[store] final class RowReader(objects: ObjectReader) {
   }
 }
 
+private object RowReader {
+  private val ValueBytes = 8L
+  private val ElementBytes = 48L // of a list: an object each, and all of a row at a time
+}
+
 private final class VerifiedRowGroup(chunks: Seq[ChunkPages], rows: Long) extends PageReadStore {
   private val byPath = chunks.map(chunk => chunk.leaf.path -> chunk).toMap
 
-  override def getPageReader(descriptor: ColumnDescriptor): PageReader = byPath(descriptor.getPath.toSeq)
+  override def getPageReader(descriptor: ColumnDescriptor): PageReader =
+    new LimitedPages(byPath(descriptor.getPath.toSeq), descriptor)
   override def getRowCount: Long = rows
 }
 

@@ -68,12 +68,17 @@ private[store] final class Span(val from: Int, val until: Int, ordinals: Array[L
   }
 }
 
-/** Some fields of one row group of a summary, decoded when asked. */
-private[store] final class SummaryGroup(objects: ObjectReader, ref: ObjectRef, group: Int, fields: Seq[String]) {
+/**
+ * Some fields of one row group of a summary, decoded when asked.
+ *
+ * @param memory what reading it may take
+ */
+private[store] final class SummaryGroup private (
+    objects: ObjectReader, ref: ObjectRef, group: Int, fields: Seq[String], val memory: RowGroupMemory) {
   private val footer = objects.footer(ref)
   private val leaves = fields.map(name => name -> footer.leaf(name)).toMap
   private val rows = footer.rowGroups(group).rows.toInt
-  private val pages = objects.chunks(ref, footer, group, leaves.values.toSeq)
+  private val pages = objects.chunks(ref, footer, group, leaves.values.toSeq, memory)
 
   def longs(field: String, missing: Long): Array[Long] = FlatDecoder.longs(pages(leaves(field)), rows, missing)
 
@@ -92,9 +97,22 @@ private[store] final class SummaryGroup(objects: ObjectReader, ref: ObjectRef, g
     while (from < rows) {
       var until = from + 1
       while (until < rows && columns(until) == columns(from)) until += 1
-      spans += columns(from).toInt -> new Span(from, until, ordinals, files)
+      val column = columns(from).toInt
+      if (spans.contains(column)) throw new IllegalArgumentException(s"its rows of column $column do not stand together")
+      memory.take(SummaryGroup.SpanBytes)
+      spans += column -> new Span(from, until, ordinals, files)
       from = until
     }
     spans
   }
+}
+
+private[store] object SummaryGroup {
+  private val SpanBytes = 128L // with its place in a map
+
+  /** Decodes fields of one row group within the memory that it may take; what goes wrong is damage of the object. */
+  def read[T](objects: ObjectReader, ref: ObjectRef, group: Int, fields: Seq[String])(decode: SummaryGroup => T): T =
+    objects.guarded(ref) {
+      RowGroupMemory.lend(ref.name)(memory => decode(new SummaryGroup(objects, ref, group, fields, memory)))
+    }
 }

@@ -45,9 +45,9 @@ private[store] final class ValueReader(objects: ObjectReader) {
   private def filesOf(block: Block): Int = Math.toIntExact(block.files.rows)
 
   private def readCounts(summary: ObjectRef, column: Int, files: Int): Array[Long] = {
+    RowGroupMemory.lend(summary.name)(_.take(files * 8L))
     val out = Filled.longs(files, -1)
-    for (group <- objects.footer(summary).groupsOf(Set(column))) {
-      val rows = new SummaryGroup(objects, summary, group, CountFields)
+    for (group <- objects.footer(summary).groupsOf(Set(column))) SummaryGroup.read(objects, summary, group, CountFields) { rows =>
       for (span <- rows.spans(files).get(column)) {
         val kinds = span.scatter(rows.bytes("frequencies"))
         val (counts, nulls) = (span.scatter(rows.longs("rows", -1), -1), span.scatter(rows.longs("nulls", -1), -1))
@@ -61,8 +61,8 @@ private[store] final class ValueReader(objects: ObjectReader) {
   private def readLists(ref: ObjectRef, column: Int, dataType: DataType): ValueLists = {
     val field = fieldOf(dataType)
     val found = mutable.HashMap.empty[Int, ListBuilder]
-    for (group <- objects.footer(ref).groupsOf(Set(column))) {
-      val rows = new SummaryGroup(objects, ref, group, Seq("column", "file", field, "frequency"))
+    val fields = Seq("column", "file", field, "frequency")
+    for (group <- objects.footer(ref).groupsOf(Set(column))) SummaryGroup.read(objects, ref, group, fields) { rows =>
       val (files, frequencies) = (rows.longs("file", -1), rows.longs("frequency", 0))
       val builder = (file: Long) => found.getOrElseUpdate(Math.toIntExact(file), ListBuilder(dataType))
       val add: (Int, Int) => Unit =
@@ -83,14 +83,12 @@ private[store] final class ValueReader(objects: ObjectReader) {
 
   private def readBlooms(ref: ObjectRef, column: Int): ValueLists = {
     val footer = objects.footer(ref)
-    val found = for {
-      group <- if (footer.has(Bloom)) footer.groupsOf(Set(column)) else Nil
-      rows = new SummaryGroup(objects, ref, group, Seq("column", "file", Bloom))
-      (columns, files, bits) = (rows.longs("column", -1), rows.longs("file", -1), rows.bytes(Bloom))
-      i <- columns.indices
-      if columns(i) == column && isBloom(bits(i))
-    } yield (Math.toIntExact(files(i)), new FileValues.Bloom(bits(i)), -1L)
-    ValueLists.of(found)
+    val groups = if (footer.has(Bloom)) footer.groupsOf(Set(column)) else Nil
+    ValueLists.of(groups.flatMap(SummaryGroup.read(objects, ref, _, Seq("column", "file", Bloom)) { rows =>
+      val (columns, files, bits) = (rows.longs("column", -1), rows.longs("file", -1), rows.bytes(Bloom))
+      columns.indices.filter(i => columns(i) == column && isBloom(bits(i)))
+        .map(i => (Math.toIntExact(files(i)), new FileValues.Bloom(bits(i)), -1L))
+    }))
   }
 }
 

@@ -1,6 +1,6 @@
 package org.metastore.spark.store
 
-import java.io.ByteArrayInputStream
+import java.io.{ByteArrayInputStream, IOException}
 import java.nio.{ByteBuffer, ByteOrder => Endian}
 import java.util.Base64
 
@@ -35,9 +35,11 @@ private[store] final class VerifiedFooter(
   private val byName = leaves.indices.groupBy(leaves(_).path.head)
 
   /** The whole schema, for reading rows. */
-  lazy val schema: MessageType = new ParquetMetadataConverter()
-    .readParquetMetadata(new ByteArrayInputStream(bytes, 0, bytes.length - Tail), ParquetMetadataConverter.SKIP_ROW_GROUPS)
-    .getFileMetaData.getSchema
+  lazy val schema: MessageType = {
+    val footer = new ByteArrayInputStream(bytes, 0, bytes.length - Tail)
+    try new ParquetMetadataConverter().readParquetMetadata(footer, ParquetMetadataConverter.SKIP_ROW_GROUPS).getFileMetaData.getSchema
+    catch { case e: IOException => throw new IllegalArgumentException("its footer is not as encoded", e) } // nothing was read
+  }
 
   /** The leaf of a column that is not nested; raises where there is none. */
   def leaf(name: String): Int = byName.get(name).collect { case Seq(only) => only }
@@ -63,6 +65,10 @@ private[store] object VerifiedFooter {
   private val DigestBytes = 16
   private val Tail = 8 // length of the footer, magic number
   private val MaxChunks = 1 << 16
+  private val MaxColumns = 1 << 10
+  private val MaxTexts = 1 << 10
+  private val MaxDepth = 4
+  private val MaxValues = 1 << 27 // of a column in a row group
 
   /**
    * Reads a footer that was verified.
@@ -74,14 +80,16 @@ private[store] object VerifiedFooter {
     val thrift = new CompactThrift(bytes, 0, bytes.length - Tail)
     var (schema, groups, texts) = (IndexedSeq.empty[SchemaElement], IndexedSeq.empty[RowGroupEntry], Map.empty[String, String])
     thrift.struct {
-      case (2, _) => schema = all(thrift)(SchemaElement.read)
-      case (4, _) => groups = all(thrift)(rowGroup)
-      case (5, _) => texts = all(thrift)(keyValue).toMap
+      case (2, _) => schema = all(thrift, MaxColumns)(SchemaElement.read)
+      case (4, _) => groups = all(thrift, MaxChunks)(rowGroup)
+      case (5, _) => texts = all(thrift, MaxTexts)(keyValue).toMap
       case (_, kind) => thrift.skip(kind)
     }
     val leaves = leavesOf(schema)
     if (groups.exists(_.chunks.size != leaves.size)) throw new IllegalArgumentException("its row groups lack columns")
     if (groups.size * leaves.size > MaxChunks) throw new IllegalArgumentException("it has too many row groups")
+    groups.foreach(refuseCounts(_, leaves))
+    refuseOverlaps(groups)
     val digests = Base64.getDecoder.decode(
       texts.getOrElse("metastore.digests", throw new IllegalArgumentException("it has no digests of its columns")))
     if (digests.length != groups.size * leaves.size * DigestBytes)
@@ -89,10 +97,26 @@ private[store] object VerifiedFooter {
     new VerifiedFooter(bytes, leaves, groups, digests)
   }
 
-  private def all[T](thrift: CompactThrift)(read: CompactThrift => T): IndexedSeq[T] = {
+  private def all[T](thrift: CompactThrift, most: Int)(read: CompactThrift => T): IndexedSeq[T] = {
     val found = IndexedSeq.newBuilder[T]
-    thrift.list(_ => found += read(thrift))
+    thrift.list(most)(_ => found += read(thrift))
     found.result()
+  }
+
+  /** Every row has a value or a null, in lists at least one of them. */
+  private def refuseCounts(group: RowGroupEntry, leaves: IndexedSeq[Leaf]): Unit =
+    group.chunks.zip(leaves).foreach { case (chunk, leaf) =>
+      val sound = if (leaf.repeated == 0) chunk.values == group.rows else chunk.values >= group.rows && chunk.values <= MaxValues
+      if (!sound) throw new IllegalArgumentException(s"it has ${chunk.values} values in ${group.rows} rows")
+    }
+
+  /** Columns stand one behind the other, row group by row group: bytes that are two columns are at least one of them wrongly. */
+  private def refuseOverlaps(groups: IndexedSeq[RowGroupEntry]): Unit = {
+    var free = 0L
+    for (group <- groups; chunk <- group.chunks) {
+      if (chunk.start < free || chunk.start > Long.MaxValue - chunk.length) throw new IllegalArgumentException("its columns overlap")
+      free = chunk.start + chunk.length
+    }
   }
 
   private def keyValue(thrift: CompactThrift): (String, String) = {
@@ -108,11 +132,11 @@ private[store] object VerifiedFooter {
   private def rowGroup(thrift: CompactThrift): RowGroupEntry = {
     var (chunks, rows) = (IndexedSeq.empty[Chunk], -1L)
     thrift.struct {
-      case (1, _) => chunks = all(thrift)(columnChunk)
+      case (1, _) => chunks = all(thrift, MaxColumns)(columnChunk)
       case (3, _) => rows = thrift.long()
       case (_, kind) => thrift.skip(kind)
     }
-    if (rows < 0 || rows > Int.MaxValue) throw new IllegalArgumentException(s"it has a row group of $rows rows")
+    if (rows < 0 || rows > MaxValues) throw new IllegalArgumentException(s"it has a row group of $rows rows")
     RowGroupEntry(rows, chunks)
   }
 
@@ -191,6 +215,7 @@ private[store] object VerifiedFooter {
     val leaves = IndexedSeq.newBuilder[Leaf]
     var at = 1 // behind the root
     def children(count: Int, path: Seq[String], nullable: Int, repeated: Int): Unit = (0 until count).foreach { _ =>
+      if (at >= schema.size || path.size > MaxDepth) throw new IllegalArgumentException("its columns are no tree, or nest deeply")
       val node = schema(at)
       at += 1
       val (below, absent, again) = (
@@ -200,6 +225,7 @@ private[store] object VerifiedFooter {
       else children(node.children, below, absent, again)
     }
     schema.headOption.foreach(root => children(root.children, Nil, 0, 0))
+    if (at < schema.size || schema.exists(_.children < 0)) throw new IllegalArgumentException("its columns are no tree")
     leaves.result()
   }
 }

@@ -38,9 +38,9 @@ object WarmUp {
     } finally done = true
 
   private val Classes = Seq(
-    "ManifestReader$", "ManifestLog", "ObjectReader", "VerifiedFooter$", "CompactThrift", "ChunkPages", "FlatDecoder$",
-    "PackedIntegers", "PackedBytes$", "BlockReader", "BlockColumnLoader", "SummaryGroup", "ColumnLoader", "ZoneAssembler",
-    "PlanningPool$", "org.apache.parquet.column.page.DataPageV1", "org.apache.parquet.format.PageHeader",
-    "org.apache.parquet.format.Util", "com.fasterxml.jackson.databind.ObjectMapper", "org.metastore.spark.pruning.PruningRule$",
+    "ManifestReader$", "ManifestLog", "ObjectReader", "VerifiedFooter$", "CompactThrift", "RowGroupMemory$", "ChunkPages",
+    "PageHead$", "FlatDecoder$", "LevelRuns$", "PackedIntegers", "PackedBytes$", "BlockReader", "BlockColumnLoader",
+    "SummaryGroup", "ColumnLoader", "ZoneAssembler", "PlanningPool$", "org.apache.parquet.column.page.DataPageV1",
+    "com.fasterxml.jackson.databind.ObjectMapper", "org.metastore.spark.pruning.PruningRule$",
     "org.metastore.spark.pruning.Leaves", "org.metastore.spark.pruning.Evaluation")
 }
