@@ -43,11 +43,13 @@ BY_TYPE = {
     pa.map_(pa.string(), pa.binary()): st.none() | st.dictionaries(st.text(max_size=3), BYTES, max_size=3),
     pa.map_(pa.string(), pa.string()): st.none()
     | st.dictionaries(st.text(max_size=3), st.text(max_size=3), max_size=3),
+    pa.map_(pa.int32(), pa.int64()): st.none() | st.dictionaries(st.integers(0, 2**31 - 1), LONGS, max_size=3),
 }
 REQUIRED = {
     pa.int32(): st.integers(-(2**31), 2**31 - 1),
     pa.int64(): st.integers(-(2**63), 2**63 - 1),
     pa.string(): st.text(max_size=20),
+    pa.binary(): st.binary(max_size=70),
 }
 
 
