@@ -145,7 +145,8 @@ class _Run:
         }
         uri = store_uri(self._identity, settings.get("spark.metastore.store", spark))
         self._store, place = store_at(spark, uri, writable=True)
-        self._jobs = Jobs(spark.sparkContext, place, {file.path: file for file in facts.files}, facts.local)
+        files = {file.path: file for file in facts.files}
+        self._jobs = Jobs(spark.sparkContext, place, files, facts.local, field_ids=facts.field_ids)
         destination = Destination(place, self._identity, self._settings, _BUDGET, packed)
         self._ranking = Ranking(RankJobs(spark, facts, place), request, statement.ranks, self._store)
         self._distribution = Distribution(spark, facts, request, statement.distribution, self._store)

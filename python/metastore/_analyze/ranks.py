@@ -58,6 +58,7 @@ class _Files:
     columns: Columns
     defaults: Mapping[str, Any]
     absent_is_null: bool
+    field_ids: Mapping[str, int]
 
 
 @dataclass(frozen=True)
@@ -128,7 +129,7 @@ class RankJobs:
     def _of_files(self, columns: Columns, files: Sequence[DataFile]) -> RDD[Any]:
         context, facts = self.spark.sparkContext, self.facts
         groups = list(pack(files, context.defaultParallelism))
-        tasks = [_Files(group, columns, facts.defaults, facts.absent_is_null) for group in groups]
+        tasks = [_Files(group, columns, facts.defaults, facts.absent_is_null, facts.field_ids) for group in groups]
         return _kept(context.parallelize(tasks, max(len(tasks), 1)).flatMap(_read_files))
 
     def _of_spark(self, columns: Columns, files: Sequence[DataFile]) -> RDD[Any]:
@@ -234,8 +235,8 @@ def _values(task: _Files, file: DataFile) -> Iterator[tuple[int, Ordered]]:
         if column.key in file.constants
     ]
     wanted = [(ordinal, column) for ordinal, column in task.columns if column.key not in file.constants]
-    columns = [FileColumn(column, field_id=int(column.key)) for _, column in wanted]
-    found = read_values(str(local_path(file.path)), columns, _READ_BYTES) if wanted else {}
+    columns = [FileColumn.of(column, task.field_ids) for _, column in wanted]
+    found = read_values(str(local_path(file.location)), columns, _READ_BYTES) if wanted else {}
     for place, (ordinal, column) in enumerate(wanted):
         if place not in found:
             if column.key not in task.defaults and not task.absent_is_null:

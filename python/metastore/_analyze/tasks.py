@@ -147,7 +147,7 @@ class Runner:
 
     def _task(self, work: Work, depth: str, files: tuple[DataFile, ...]) -> Task:
         facts = self.facts
-        return Task(depth, work.columns, files, facts.defaults, facts.absent_is_null)
+        return Task(depth, work.columns, files, facts.defaults, facts.absent_is_null, facts.field_ids)
 
     def _run_job(self, tasks: list[Task]) -> list[TaskResult]:
         context = self.spark.sparkContext

@@ -77,6 +77,7 @@ class Task:
         files: Of which files.
         defaults: Column key to the value in files without the column.
         absent_is_null: Whether a column absent from a file with field ids is null in all its rows.
+        field_ids: As of the table.
     """
 
     depth: str
@@ -84,6 +85,7 @@ class Task:
     files: tuple[DataFile, ...]
     defaults: Mapping[str, Any]
     absent_is_null: bool
+    field_ids: Mapping[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -236,8 +238,8 @@ def unreadable(file: DataFile, *, local: bool) -> str | None:
         return refusals.NOT_PARQUET
     if file.encrypted:
         return refusals.ENCRYPTED
-    bare = file.path.startswith("/")
-    if (bare and not local) or local_path(file.path) is None:
+    bare = file.location.startswith("/")
+    if (bare and not local) or local_path(file.location) is None:
         return refusals.REMOTE
     return None
 
@@ -277,8 +279,8 @@ def analyze_file(
             wanted.append((ordinal, column))
     if not wanted:
         return found
-    columns = [FileColumn(column, field_id=int(column.key)) for _, column in wanted]
-    path = str(local_path(file.path))
+    columns = [FileColumn.of(column, task.field_ids) for _, column in wanted]
+    path = str(local_path(file.location))
     full = task.depth == FULL
     read = analyze_parquet(path, columns, budget, statistics, detail) if full else analyze_footer(path, columns)
     if read.rows != file.rows:

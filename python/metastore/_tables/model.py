@@ -29,7 +29,7 @@ class DataFile:
     """One immutable data file of a snapshot.
 
     Attributes:
-        path: As the table's metadata spells it, byte for byte.
+        path: By which statistics know it: docs/format.md, "Identity".
         size: Bytes.
         rows: Physical rows, deleted ones included.
         format: `parquet`, `orc` or `avro`.
@@ -39,6 +39,7 @@ class DataFile:
         encrypted: Whether only the engine holds the key.
         deletes: Digest of what deletes rows of the file; None when nothing does.
         deleted_rows: How many; None when not known.
+        opened: URI by which it is opened, where `path` is not one.
     """
 
     path: str
@@ -51,6 +52,17 @@ class DataFile:
     encrypted: bool = False
     deletes: str | None = None
     deleted_rows: int | None = 0
+    opened: str = ""
+
+    @property
+    def location(self) -> str:
+        """URI or local path by which the file is opened.
+
+        Example:
+            >>> DataFile("p=1/a.parquet", 9, 1, "parquet", opened="s3://b/t/p=1/a.parquet").location
+            's3://b/t/p=1/a.parquet'
+        """
+        return self.opened or self.path
 
 
 @dataclass(frozen=True)
@@ -58,7 +70,7 @@ class TableFacts:
     """A table at one snapshot.
 
     Attributes:
-        format: `iceberg`.
+        format: `iceberg` or `delta`.
         uuid: Identity; a table dropped and created again has another one.
         location: Root of the table as its metadata spells it.
         root: The same as a URI or an absolute local path that names the file system.
@@ -73,6 +85,7 @@ class TableFacts:
         pinned: SQL of the relation at the snapshot, read under the current schema.
         refused: Columns without statistics, with the reason.
         properties: Table properties, as far as the format has them.
+        field_ids: Column key to field id, where keys are made of names and readers look for field ids.
     """
 
     format: str
@@ -90,3 +103,4 @@ class TableFacts:
     pinned: str
     refused: tuple[Refusal, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
+    field_ids: Mapping[str, int] = field(default_factory=dict)

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -12,7 +14,7 @@ from metastore._analyze.kernel.errors import CannotRead
 from metastore._format.columns import decimal_type
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterator, Mapping, Sequence
 
     import pyarrow.parquet as pq
 
@@ -32,12 +34,30 @@ class FileColumn:
     Attributes:
         column: The column of the table.
         field_id: Its field id; None where files are matched by name.
-        path: Its names in the file where they are not those of the table (Delta's physical names).
+        path: Its names in the file where they are not those of the table (Delta's physical names). With a field id,
+            both have to be those of one field, as far as the file has ids.
     """
 
     column: Column
     field_id: int | None = None
     path: tuple[str, ...] | None = None
+
+    @classmethod
+    def of(cls, column: Column, field_ids: Mapping[str, int] | None = None) -> FileColumn:
+        """The names that a table's files give to a column, by its key.
+
+        Args:
+            column: The column.
+            field_ids: By key, where a table whose keys are made of names looks for field ids too.
+
+        Example:
+            >>> from metastore._format.columns import Column
+            >>> FileColumn.of(Column('["col-1"]', ("a",), "int", "long")).path
+            ('col-1',)
+        """
+        if column.key.isdecimal():
+            return cls(column, int(column.key))
+        return cls(column, (field_ids or {}).get(column.key), tuple(json.loads(column.key)))
 
 
 @dataclass(frozen=True)
@@ -87,13 +107,29 @@ class Leaves:
         """The field that holds a column, None if the file has none.
 
         Raises:
-            CannotRead: If ids are wanted and the file has none: only Spark knows the table's name mapping.
+            CannotRead: If ids are wanted and the file has none: only Spark knows the table's name mapping. Or if a
+                name differs from the file's in its case, which Spark's reader may pass over.
         """
         if wanted.field_id is None:
-            return self._by_path.get(wanted.path or wanted.column.path)
-        if not self._by_id:
-            raise CannotRead("the file has no field ids")
-        return self._by_id.get(wanted.field_id)
+            return self._named(wanted.path or wanted.column.path)
+        if wanted.path is None:
+            if not self._by_id:
+                raise CannotRead("the file has no field ids")
+            return self._by_id.get(wanted.field_id)
+        found = self._named(wanted.path)
+        if self._by_id and self._by_id.get(wanted.field_id) is not found:
+            raise CannotRead("names and field ids of the file are those of different columns")
+        return found
+
+    def _named(self, path: tuple[str, ...]) -> Node | None:
+        found = self._by_path.get(path)
+        if found is None and tuple(map(str.casefold, path)) in self._folded:
+            raise CannotRead("a column's name differs from the file's in its case")
+        return found
+
+    @cached_property
+    def _folded(self) -> frozenset[tuple[str, ...]]:
+        return frozenset(tuple(map(str.casefold, path)) for path in self._by_path)
 
 
 def require_same_values(node: Node, column: Column, physical: str, *, uuid: bool) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -63,6 +63,7 @@ class Jobs:
         local: Whether paths without a scheme are on the local file system.
         distribution: Columns, by their place in the snapshot's schema, of which lists tell where each value lives.
         earlier: Such lists of an earlier snapshot.
+        field_ids: As of the table.
     """
 
     context: SparkContext
@@ -71,11 +72,12 @@ class Jobs:
     local: bool
     distribution: frozenset[int] = frozenset()
     earlier: tuple[Earlier, ...] = ()
+    field_ids: Mapping[str, int] = field(default_factory=dict)
 
     def can(self, lists: Lists, sources: Sequence[Source]) -> bool:
         """Whether every value of a column is in a complete list or in a file that Python opens."""
         paths = zip(_paths(sources), lists.cut.tolist(), strict=True)
-        return lists.column.key.isdecimal() and all(
+        return all(
             not cut or (path in self.files and unreadable(self.files[path], local=self.local) is None)
             for path, cut in paths
         )
@@ -88,7 +90,19 @@ class Jobs:
             targets: How each is reduced.
         """
         ship(self.context)
-        return scattered.run(self.context, self.store, list(_pieces(columns)), targets)
+        return scattered.run(self.context, self.store, list(self._pieces(columns)), targets)
+
+    def _pieces(self, columns: Mapping[int, tuple[Lists, tuple[Source, ...]]]) -> Iterator[Piece]:
+        complete = Wanted("frequencies")
+        again: dict[str, dict[int, FileColumn]] = defaultdict(dict)
+        for ordinal, (lists, sources) in columns.items():
+            complete.add(ordinal, sources, np.where(lists.cut, -1, 0))
+            for path, cut in zip(_paths(sources), lists.cut.tolist(), strict=True):
+                if cut:
+                    again[path][ordinal] = FileColumn.of(lists.column, self.field_ids)
+        yield from complete.parts()
+        for path, wanted in again.items():
+            yield FromFile(self.files[path].location, wanted)
 
     def distribute(
         self, columns: Mapping[int, tuple[Lists, tuple[Source, ...]]], targets: Mapping[int, Target]
@@ -119,14 +133,14 @@ class Jobs:
             complete.add(ordinal, sources, np.where(lists.cut, -1, at))
             for path, cut, place in zip(paths, lists.cut.tolist(), at.tolist(), strict=True):
                 if cut and place >= 0:
-                    again[path][ordinal] = FileColumn(lists.column, field_id=int(lists.column.key))
+                    again[path][ordinal] = FileColumn.of(lists.column, self.field_ids)
         for one in earlier:
             ordinals = {then: now for then, now in one.ordinals.items() if now in columns}
             if ordinals:
                 yield replace(one, ordinals=ordinals)
         yield from complete.parts()
         for path, wanted in again.items():
-            yield InFile(places[path], FromFile(path, wanted))
+            yield InFile(places[path], FromFile(self.files[path].location, wanted))
 
 
 def listed_of(target: Target, found: scattered.Reduced) -> Listed:
@@ -134,19 +148,6 @@ def listed_of(target: Target, found: scattered.Reduced) -> Listed:
     if target.algorithm == DUPLICATES_ONLY and found.singles:
         return Listed(DUPLICATES, 1, target.algorithm, found.listed + found.singles, found.singles)
     return Listed(COMPLETE, 0, target.algorithm, found.listed, found.singles)
-
-
-def _pieces(columns: Mapping[int, tuple[Lists, tuple[Source, ...]]]) -> Iterator[Piece]:
-    complete = Wanted("frequencies")
-    again: dict[str, dict[int, FileColumn]] = defaultdict(dict)
-    for ordinal, (lists, sources) in columns.items():
-        complete.add(ordinal, sources, np.where(lists.cut, -1, 0))
-        for path, cut in zip(_paths(sources), lists.cut.tolist(), strict=True):
-            if cut:
-                again[path][ordinal] = FileColumn(lists.column, field_id=int(lists.column.key))
-    yield from complete.parts()
-    for path, wanted in again.items():
-        yield FromFile(path, wanted)
 
 
 def _paths(sources: Sequence[Source]) -> Iterator[str]:

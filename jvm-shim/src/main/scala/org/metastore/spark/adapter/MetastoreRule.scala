@@ -3,7 +3,7 @@ package org.metastore.spark.adapter
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.{Expression, PredicateHelper}
+import org.apache.spark.sql.catalyst.expressions.{Expression, PredicateHelper, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{Command, Filter, LeafNode, LogicalPlan, V2WriteCommand}
 import org.apache.spark.sql.catalyst.rules.Rule
 
@@ -13,7 +13,7 @@ import org.metastore.spark.explain.Reason
 /** Decides, before joins are reordered, which data files each scan reads, and tells the optimizer how much is left. */
 final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with PredicateHelper {
 
-  private val adapters: Seq[RelationAdapter] = Seq(new IcebergAdapter, new ParquetAdapter(session))
+  private val adapters: Seq[RelationAdapter] = Seq(new IcebergAdapter, new DeltaAdapter, new ParquetAdapter(session))
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     val settings = new MetastoreConf(conf)
@@ -21,7 +21,7 @@ final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with 
     else try {
       PlanGuard.judge(plan, PlanningContext.current.write, settings.pruneInsideWrites) match {
         case PlanGuard.LeaveAlone(_) => plan
-        case scope => rewrite(plan, Nil, ScanPlanner.of(session, settings, scope))
+        case scope => rewrite(DeltaScan.prepared(plan, session), Nil, ScanPlanner.of(session, settings, scope))
       }
     } catch {
       case NonFatal(e) =>
@@ -30,7 +30,13 @@ final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with 
     }
   }
 
-  private def rewrite(plan: LogicalPlan, above: Seq[Expression], planner: ScanPlanner): LogicalPlan = plan match {
+  // Most sub-queries were prepared when they were optimized; Delta chooses their files with the main plan.
+  private def rewrite(plan: LogicalPlan, above: Seq[Expression], planner: ScanPlanner): LogicalPlan =
+    rewriteNode(plan, above, planner).transformExpressions {
+      case subquery: SubqueryExpression => subquery.withNewPlan(rewrite(subquery.plan, Nil, planner))
+    }
+
+  private def rewriteNode(plan: LogicalPlan, above: Seq[Expression], planner: ScanPlanner): LogicalPlan = plan match {
     case Filter(condition, child) =>
       plan.mapChildren(rewrite(_, above ++ splitConjunctivePredicates(condition), planner))
     case leaf: LeafNode => prepare(leaf, above, planner)

@@ -15,9 +15,9 @@ import org.metastore.spark.pruning.ColumnResolver
 import org.metastore.spark.store.Manifest
 
 /** A directory of Parquet files that Spark reads by its own file source. */
-private[adapter] final class ParquetTable(relation: HadoopFsRelation, val root: Path, label: Option[String]) {
+private[adapter] final class ParquetTable(relation: HadoopFsRelation, override val root: Path, label: Option[String]) extends FileTable {
 
-  val id: TableId = TableId("parquet", ParquetTable.digest(root), root.toString, label.getOrElse(s"parquet.`$root`"))
+  override val id: TableId = TableId("parquet", ParquetTable.digest(root), root.toString, label.getOrElse(s"parquet.`$root`"))
 
   private val partitionColumns = relation.partitionSchema.fieldNames.map(_.toLowerCase(Locale.ROOT)).toSet
 
@@ -25,7 +25,7 @@ private[adapter] final class ParquetTable(relation: HadoopFsRelation, val root: 
    * Columns by their names in the files, in any case where Spark reads them so. Unknown are partition columns, whose values
    * are not those in the files, and columns that Spark reads by field id.
    */
-  def resolver(statistics: Manifest): ColumnResolver = {
+  override def resolver(statistics: Manifest): ColumnResolver = {
     val caseSensitive = SQLConf.get.caseSensitiveAnalysis
     (root, path) => {
       val name = root.name +: path
@@ -45,8 +45,7 @@ private[adapter] final class ParquetTable(relation: HadoopFsRelation, val root: 
       c.references.forall(a => partitionColumns(a.name.toLowerCase(Locale.ROOT)))
   }
 
-  /** The data files of a listing, in its order. */
-  def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] = {
+  override def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] = {
     val base = root.toUri.getPath.stripSuffix("/") + "/"
     listed.iterator.flatMap(_.files).toIndexedSeq.map { file =>
       val path = file.getPath.toUri.getPath

@@ -34,7 +34,7 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
 
   private def pruned(scan: FileSourceScanExec, allowed: ScanMark.Allowed, planner: ScanPlanner): Option[SparkPlan] = {
     val relation = scan.relation
-    ParquetTable.at(relation, allowed.root, scan.tableIdentifier.map(_.unquotedString)).map { table =>
+    FileTable.at(relation, allowed.root, scan.tableIdentifier.map(_.unquotedString)).map { table =>
       planner.statistics(table.id, Some(allowed.fingerprint)) match {
         case Right(known) if known.fingerprint == allowed.fingerprint =>
           val index = new PrunedFileIndex(relation.location, table, table.resolver(known.manifest), allowed.fingerprint, planner)

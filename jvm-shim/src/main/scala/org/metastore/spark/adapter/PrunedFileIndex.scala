@@ -12,7 +12,7 @@ import org.metastore.spark.pruning.ColumnResolver
 
 /** The files of a physical scan without those in which no row can match. Everything else is the delegate's. */
 private[adapter] final class PrunedFileIndex(
-    val delegate: FileIndex, table: ParquetTable, resolver: ColumnResolver, val fingerprint: String, planner: ScanPlanner)
+    val delegate: FileIndex, table: FileTable, resolver: ColumnResolver, val fingerprint: String, planner: ScanPlanner)
   extends FileIndex {
 
   // A scan is listed for EXPLAIN and again when it runs, with the same filters.

@@ -6,13 +6,13 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.connector.catalog.{Table, TableCatalog}
 
 import org.metastore.spark.MetastoreConf
-import org.metastore.spark.tables.IcebergTable
+import org.metastore.spark.tables.LakeTables
 
 /** Whose ANALYZE a table gets: ours for the formats of `spark.metastore.analyze.formats`, Spark's for all others. */
 object Ownership {
 
   def ofMetastore(session: SparkSession, table: Table): Boolean =
-    format(table).exists(MetastoreConf.of(session).analyzeFormats.contains)
+    LakeTables.format(table).exists(MetastoreConf.of(session).analyzeFormats.contains)
 
   /**
    * Whose ANALYZE TABLES a namespace gets: Spark's for catalogs in which nothing is ours.
@@ -26,6 +26,4 @@ object Ownership {
 
   private def isOfFormat(session: SparkSession, catalog: TableCatalog): Boolean =
     catalog.getClass.getName == "org.apache.iceberg.spark.SparkCatalog" && MetastoreConf.of(session).analyzeFormats.contains("iceberg")
-
-  private def format(table: Table): Option[String] = if (IcebergTable.is(table)) Some("iceberg") else None
 }

@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, SubqueryAlias, 
 import org.apache.spark.sql.connector.catalog.{CatalogPlugin, TableCatalog}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
-import org.metastore.spark.tables.{IcebergTable, LakeTable}
+import org.metastore.spark.tables.{IcebergTable, LakeTable, LakeTables}
 
 /** Finds the table that a user names, as the user: through the session's catalogs, with the session's rights. */
 object ResolvedName {
@@ -25,12 +25,14 @@ object ResolvedName {
   def resolve(session: SparkSession, name: String): LakeTable = relation(session, name) match {
     case r: DataSourceV2Relation if IcebergTable.isMetadataTable(r.table) =>
       throw MetastoreException.unsupportedTable(name, "it is a metadata table")
-    case r: DataSourceV2Relation if IcebergTable.is(r.table) =>
-      ReadPermission.require(session, name, r)
-      IcebergTable(r.table)
     case _: View => throw MetastoreException.unsupportedTable(name, "it is a view", " Ask about the tables that it reads.")
     case other if other.children.nonEmpty => throw MetastoreException.hidden(name)
-    case _ => throw MetastoreException.unsupportedTable(name, "it is no Iceberg table")
+    case leaf => LakeTables.of(leaf) match {
+      case Some(table) =>
+        ReadPermission.require(session, name, leaf)
+        table
+      case None => throw MetastoreException.unsupportedTable(name, "it is neither an Iceberg nor a Delta table")
+    }
   }
 
   /** The plan of a table's name without aliases. */

@@ -19,13 +19,16 @@ object TableFunctions {
   val all: Seq[TableFunction] = Seq(SummaryFunction, FrequenciesFunction, HistogramFunction, QuantilesFunction, FilesFunction, ColumnsFunction, ExplainFunction, SnapshotsFunction,
     TablesFunction, SettingsFunction, HelpFunction, VersionFunction)
 
+  /** What our own Python asks of the session: not listed, and not called by people. */
+  private val internal: Seq[TableFunction] = Seq(FactsFunction)
+
   val names: Set[String] = all.map(_.name).toSet
 
   /**
    * Makes the functions built-ins of Spark: persistent views refuse injected ones, which count as temporary. The registry is
    * the JVM's, so this is done once however many sessions there are.
    */
-  def register(): Unit = all.foreach { function =>
+  def register(): Unit = (all ++ internal).foreach { function =>
     val identifier = FunctionIdentifier(s"metastore_${function.name}")
     val registry = TableFunctionRegistry.builtin
     if (!registry.functionExists(identifier)) {

@@ -9,7 +9,7 @@ import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog}
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.sql._
-import org.metastore.spark.tables.IcebergTable
+import org.metastore.spark.tables.LakeTables
 
 /** `metastore.tables([database])`: one row a table that has statistics. */
 object TablesFunction extends TableFunction with Logging {
@@ -31,7 +31,7 @@ object TablesFunction extends TableFunction with Logging {
   /** A table that cannot be loaded, or that this user may not read, is not a reason to hide the others. */
   private def analyzed(session: SparkSession, catalog: TableCatalog, table: Identifier): Option[AnalyzedTable] = {
     val name = QuotedName(catalog.name +: table.namespace.toSeq :+ table.name)
-    try Some(catalog.loadTable(table)).filter(IcebergTable.is).map(t => AnalyzedTable.of(session, name, IcebergTable(t)))
+    try LakeTables.of(catalog.loadTable(table)).map(AnalyzedTable.of(session, name, _))
       .filter(_.manifest.isDefined).map(_ => AnalyzedTable.of(session, name))
     catch {
       // Plug-ins refuse with exceptions of their own.

@@ -1,0 +1,77 @@
+package org.metastore.spark.adapter
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Subquery}
+import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory}
+import org.apache.spark.sql.internal.SQLConf
+
+import org.metastore.spark.pruning.ColumnResolver
+import org.metastore.spark.store.Manifest
+import org.metastore.spark.tables.DeltaTable
+
+/**
+ * A Delta table at the version that a query reads, after Delta has chosen files itself.
+ *
+ * Only relations in this state are touched: commands, streams and change feeds read Delta tables by other indexes.
+ */
+private[adapter] final class DeltaScan private (index: FileIndex, label: Option[String]) extends FileTable {
+  private val table = DeltaTable.of(index)
+
+  override val root: Path = new Path(table.location)
+  override val id: TableId = TableId("delta", table.uuid, table.location, label.getOrElse(s"delta.`$root`"))
+
+  // The relation's schema does not know the physical names, the snapshot's does.
+  private lazy val schema = table.schema(None)
+
+  override def resolver(statistics: Manifest): ColumnResolver = {
+    val same = SQLConf.get.resolver
+    (root, path) => DeltaTable.key(schema, root.name +: path, same)
+  }
+
+  override def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] =
+    listed.iterator.flatMap(_.files).toIndexedSeq.map { file =>
+      DataFile(DeltaTable.pathInTable(file.getPath, root), file.getLen, None)
+    }
+
+  /** The files that Delta has chosen for the query. */
+  def chosen: IndexedSeq[DataFile] = {
+    val scan = Reflection.call(index, "preparedScan")
+    table.files(Reflection.call(scan, "files").asInstanceOf[scala.collection.Seq[AnyRef]]).toIndexedSeq.map { file =>
+      DataFile(file.path, file.size, file.rows, file.rows.map(rows => (rows - file.deletedRows.getOrElse(0L)).toDouble))
+    }
+  }
+}
+
+private[adapter] object DeltaScan {
+  private val Prepared = "org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex"
+  private val Unprepared = "org.apache.spark.sql.delta.files.TahoeLogFileIndex"
+  private val PreparingRule = "org.apache.spark.sql.delta.stats.PrepareDeltaScan"
+  private val Transaction = "org.apache.spark.sql.delta.OptimisticTransaction"
+
+  /** The Delta table behind a relation, if Delta has chosen its files. */
+  def of(relation: HadoopFsRelation, label: Option[String]): Option[DeltaScan] =
+    if (relation.location.getClass.getName == Prepared) Some(new DeltaScan(relation.location, label)) else None
+
+  /** Whether the query is part of a write to a Delta table: MERGE, INSERT .. SELECT, CTAS. */
+  def isInsideWrite(relation: HadoopFsRelation): Boolean = {
+    val companion = Class.forName(s"$Transaction$$", true, relation.location.getClass.getClassLoader)
+    Reflection.call(companion.getField("MODULE$").get(null), "getActive").asInstanceOf[Option[_]].isDefined // scalastyle:ignore
+  }
+
+  /**
+   * Lets Delta choose files where our rule comes before its own; that one finds nothing left to do then. Sub-queries are
+   * chosen for with the main plan: in a plan of their own they stay as they are.
+   */
+  def prepared(plan: LogicalPlan, session: SparkSession): LogicalPlan =
+    if (plan.isInstanceOf[Subquery] || !plan.exists(isUnprepared)) plan
+    else session.sessionState.optimizer.preCBORules.find(_.getClass.getName == PreparingRule).fold(plan)(_.apply(plan))
+
+  private def isUnprepared(plan: LogicalPlan): Boolean = plan match {
+    case logical: LogicalRelation => logical.relation match {
+      case files: HadoopFsRelation => files.location.getClass.getName == Unprepared
+      case _ => false
+    }
+    case _ => false
+  }
+}

@@ -1,0 +1,26 @@
+package org.metastore.spark.adapter
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, PartitionDirectory}
+
+import org.metastore.spark.pruning.ColumnResolver
+import org.metastore.spark.store.Manifest
+
+/** A table that Spark reads as a file relation: its identity, and how its statistics name columns and files. */
+private[adapter] trait FileTable {
+  def id: TableId
+  def root: Path
+
+  /** Finds columns of the statistics by their names in queries. */
+  def resolver(statistics: Manifest): ColumnResolver
+
+  /** The data files of a listing, in its order. */
+  def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile]
+}
+
+private[adapter] object FileTable {
+
+  /** The table behind the relation of a physical scan that was marked with its root; None where it is none that we know. */
+  def at(relation: HadoopFsRelation, root: String, label: Option[String]): Option[FileTable] =
+    DeltaScan.of(relation, label).orElse(ParquetTable.at(relation, root, label))
+}

@@ -1,0 +1,206 @@
+package org.metastore.spark.tables
+
+import java.sql.Timestamp
+
+import scala.collection.mutable
+import scala.util.Try
+
+import com.fasterxml.jackson.databind.ObjectMapper
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation}
+import org.apache.spark.sql.types.{StructField, StructType}
+
+/**
+ * A Delta table at the version that its name stands for, by reflection on Delta's own log and snapshots: whatever Delta
+ * reads (checkpoints of any kind, coordinated commits, deletion vectors) is read by Delta.
+ */
+final class DeltaTable private (head: AnyRef) extends LakeTable {
+  import DeltaTable.MappingMode
+  private val reflected = new Reflected
+  import reflected.call
+
+  private val log = call[AnyRef](head, "deltaLog")
+  private val metadata = call[AnyRef](head, "metadata")
+
+  override val format: String = "delta"
+  override lazy val uuid: String = call[String](metadata, "id")
+
+  /** The root of the table with the scheme of its file system. */
+  override lazy val location: String = root.toString
+
+  private lazy val root = call[Path](log, "dataPath")
+
+  // A table that was never written has a log without versions: -1.
+  override lazy val current: Option[String] = Some(version(head)).filter(_ >= 0).map(_.toString)
+
+  override def lineage(snapshot: String): Iterator[String] =
+    Iterator.iterate(snapshot.toLong)(_ - 1).takeWhile(_ >= 0).map(_.toString)
+
+  override def snapshot(text: String): Option[String] =
+    Try(text.toLong).toOption.filter(v => v >= 0 && v <= version(newest)).map(_.toString)
+
+  override def snapshotAt(micros: Long): Option[String] = {
+    val commits = call[scala.collection.Seq[AnyRef]](call[AnyRef](log, "history"), "getHistory", None)
+    val before = commits.filter(commit => call[Timestamp](commit, "timestamp").getTime <= Math.floorDiv(micros, 1000L))
+    before.flatMap(call[Option[Any]](_, "version")).map(_.toString.toLong).reduceOption(_ max _).map(_.toString)
+  }
+
+  override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
+    leavesOf(Vector.empty, Vector.empty, schema(snapshot))
+
+  /** Columns by which the files are partitioned, as the log names them, to the names in the table's schema. */
+  private def partitionNames(schema: StructType): Map[String, String] =
+    schema.fields.map(field => physical(field) -> field.name).toMap
+
+  override def dataFiles(snapshot: String): Seq[LiveFile] = filesOf(snapshot).map(_.live)
+
+  /** The data files of a version with all that ANALYZE wants to know of them. */
+  def filesOf(snapshot: String): Seq[DeltaFile] = {
+    val names = partitionNames(schema(Some(snapshot)))
+    val added = call[AnyRef](call[AnyRef](at(snapshot), "allFiles"), "collect").asInstanceOf[Array[AnyRef]]
+    added.toSeq.map(file(_, names)).sortBy(_.live.path)
+  }
+
+  /** Entries of Delta's log as data files. */
+  def files(added: scala.collection.Seq[AnyRef]): Seq[LiveFile] = {
+    val names = partitionNames(schema(None))
+    added.iterator.map(file(_, names).live).toList
+  }
+
+  /** The schema of a snapshot with the physical names in its metadata. */
+  def schema(snapshot: Option[String]): StructType =
+    call[StructType](snapshot.fold(metadata)(s => call[AnyRef](at(s), "metadata")), "schema")
+
+  /** Table properties. */
+  def properties: Map[String, String] = call[Map[String, String]](metadata, "configuration")
+
+  /** Names of the columns that partition the table. */
+  def partitionColumns: Seq[String] = call[scala.collection.Seq[String]](metadata, "partitionColumns").toList
+
+  /** The field ids by which Delta's reader looks for columns, by key; none where it looks for physical names. */
+  def fieldIds: Map[String, Long] =
+    if (properties.get(MappingMode).exists(_.equalsIgnoreCase("id"))) DeltaTable.fieldIds(schema(None), Vector.empty).toMap
+    else Map.empty
+
+  private def file(added: AnyRef, names: Map[String, String]): DeltaFile = {
+    val path = new Path(call[java.net.URI](added, "pathAsUri"))
+    val vector = Option(call[AnyRef](added, "deletionVector"))
+    val partition = call[Map[String, String]](added, "partitionValues").map { case (name, value) => names.getOrElse(name, name) -> value }
+    val live = LiveFile(
+      DeltaTable.pathInTable(path, root), call[Long](added, "size"), call[Option[Any]](added, "numPhysicalRecords").map(_.toString.toLong),
+      Some(vector.fold(0L)(call[Long](_, "cardinality"))), partition)
+    DeltaFile(live, new Path(root, path).toString, vector.map(call[String](_, "uniqueId")))
+  }
+
+  private def leavesOf(above: Vector[String], keys: Vector[String], struct: StructType): IndexedSeq[Leaf] =
+    struct.fields.toVector.flatMap { field =>
+      val (path, key) = (above :+ field.name, keys :+ physical(field))
+      field.dataType match {
+        case inner: StructType => leavesOf(path, key, inner)
+        case leaf => Vector(Leaf(DeltaTable.json(key), path, leaf))
+      }
+    }
+
+  private def physical(field: StructField): String = DeltaTable.physicalName(field)
+
+  private def version(snapshot: AnyRef): Long = call[Long](snapshot, "version")
+
+  private val known = mutable.HashMap.empty[String, AnyRef]
+
+  private def at(snapshot: String): AnyRef =
+    if (current.contains(snapshot)) head else known.getOrElseUpdate(snapshot, load(snapshot.toLong))
+
+  // Its later parameters differ between releases and have defaults.
+  private def load(version: Long): AnyRef = {
+    val loader = log.getClass.getMethods.filter(_.getName == "getSnapshotAt").minBy(_.getParameterCount)
+    val more = (2 to loader.getParameterCount).map(i => call[AnyRef](log, s"getSnapshotAt$$default$$$i"))
+    call[AnyRef](log, "getSnapshotAt", Long.box(version) +: more: _*)
+  }
+
+  private lazy val newest: AnyRef = {
+    val update = log.getClass.getMethods.filter(_.getName == "update").minBy(_.getParameterCount)
+    call[AnyRef](log, "update", (1 to update.getParameterCount).map(i => call[AnyRef](log, s"update$$default$$$i")): _*)
+  }
+}
+
+/**
+ * A data file of a Delta table.
+ *
+ * @param location where it is, with scheme
+ * @param deletes  what identifies its deletion vector
+ */
+final case class DeltaFile(live: LiveFile, location: String, deletes: Option[String])
+
+object DeltaTable {
+  private val TableClass = "org.apache.spark.sql.delta.catalog.DeltaTableV2"
+  private val IndexPackage = "org.apache.spark.sql.delta."
+  private val PhysicalName = "delta.columnMapping.physicalName"
+  private val MappingMode = "delta.columnMapping.mode"
+  private val FieldId = "delta.columnMapping.id"
+  private val mapper = new ObjectMapper
+
+  /** Whether Spark's table is a Delta table. */
+  def is(table: Table): Boolean = table.getClass.getName == TableClass
+
+  def apply(table: Table): DeltaTable = new DeltaTable(new Reflected().call[AnyRef](table, "initialSnapshot"))
+
+  /** Whether a relation reads a Delta table as Delta's analysis leaves it: at one version, before any file was chosen. */
+  def is(relation: HadoopFsRelation): Boolean =
+    relation.location.getClass.getName == s"${IndexPackage}files.TahoeLogFileIndex"
+
+  def apply(relation: HadoopFsRelation): DeltaTable = of(relation.location)
+
+  /** The table of a file index at the version that the index reads. */
+  def of(index: FileIndex): DeltaTable = new DeltaTable(snapshotOf(index))
+
+  private def snapshotOf(index: FileIndex): AnyRef = {
+    val reflected = new Reflected
+    if (index.getClass.getName.endsWith(".PreparedDeltaFileIndex"))
+      reflected.call[AnyRef](reflected.call[AnyRef](index, "preparedScan"), "scannedSnapshot")
+    else reflected.call[AnyRef](index, "getSnapshot")
+  }
+
+  /** How the statistics call a data file: relative to the table if below it, else absolute; decoded. */
+  def pathInTable(file: Path, root: Path): String = {
+    val (uri, base) = (file.toUri, root.toUri)
+    val folder = base.getPath.stripSuffix("/") + "/"
+    // A shallow clone names files of its source, which may lie in another bucket under the same path.
+    def sameStore = uri.getScheme == null || (uri.getScheme == base.getScheme && uri.getAuthority == base.getAuthority)
+    if (!file.isAbsolute) uri.getPath
+    else if (sameStore && uri.getPath.startsWith(folder)) uri.getPath.substring(folder.length)
+    else file.toString
+  }
+
+  /**
+   * The key of a column or of a field inside structs, in a schema that knows the physical names; None inside lists and maps,
+   * and for unknown names.
+   *
+   * @param same whether two names mean one column
+   */
+  def key(schema: StructType, path: Seq[String], same: (String, String) => Boolean): Option[String] = {
+    def names(struct: StructType, left: Seq[String]): Option[Vector[String]] = struct.fields.filter(f => same(f.name, left.head)) match {
+      case Array(field) if left.length == 1 => Some(Vector(physicalName(field)))
+      case Array(field) => field.dataType match {
+        case inner: StructType => names(inner, left.tail).map(physicalName(field) +: _)
+        case _ => None
+      }
+      case _ => None
+    }
+    names(schema, path).map(json)
+  }
+
+  private def fieldIds(struct: StructType, above: Vector[String]): Seq[(String, Long)] = struct.fields.toSeq.flatMap { field =>
+    val key = above :+ physicalName(field)
+    field.dataType match {
+      case inner: StructType => fieldIds(inner, key)
+      case _ => Seq(json(key) -> field.metadata.getLong(FieldId))
+    }
+  }
+
+  private def physicalName(field: StructField): String =
+    if (field.metadata.contains(PhysicalName)) field.metadata.getString(PhysicalName) else field.name
+
+  private def json(path: Seq[String]): String = mapper.writeValueAsString(path.toArray)
+}

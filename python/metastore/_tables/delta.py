@@ -1,0 +1,136 @@
+"""Delta tables: what Delta's own log says, asked of the shim through SQL, for only Delta reads every kind of log."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any
+
+from metastore._format.columns import Column, encoding_of
+from metastore._format.stored import stored_value
+from metastore._tables import refusals
+from metastore._tables.arrow import arrow_table
+from metastore._tables.model import DataFile, Refusal, TableFacts
+from metastore._tables.spelling import decoded
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from metastore._tables.catalog import Entry
+
+_FACTS = "SELECT * FROM metastore_facts('{}')"
+_TIMES = ("timestamp", "timestamp_ntz")
+"""Partition values that are not read from the log: some writers wrote them in a zone of their own."""
+
+
+def load(spark: SparkSession, entry: Entry) -> TableFacts:
+    """Read the facts of a Delta table at the version that its name stands for.
+
+    Args:
+        spark: The session.
+        entry: The catalog's entry.
+
+    Returns:
+        The facts; a table that was never written has no snapshot and no files.
+
+    Raises:
+        MetastoreError: What the shim says: the user may not read the table, a row filter hides rows of it.
+
+    Example:
+        >>> load(spark, describe(spark, "db.sales")).snapshot  # doctest: +SKIP
+        '12'
+    """
+    rows = arrow_table(spark.sql(_FACTS.format(_literal(entry.identifier))))
+    described = [text for text in rows.column("facts").to_pylist() if text is not None]
+    facts = json.loads(described[0])
+    columns, refused = _columns(facts["leaves"])
+    partitions = _Partitions(facts["partition_columns"], columns)
+    listed = rows.slice(1).drop_columns(["facts"]).to_pylist()
+    files = tuple(_file(row, partitions) for row in listed)
+    return TableFacts(
+        format="delta",
+        uuid=facts["uuid"],
+        location=facts["location"],
+        root=facts["location"],
+        name=entry.name,
+        identifier=entry.identifier,
+        snapshot=facts["snapshot"],
+        columns=columns,
+        files=_with_rows(spark, files),
+        defaults={},
+        absent_is_null=True,
+        local=facts["location"].startswith("file:"),
+        pinned=entry.identifier + (f" VERSION AS OF {facts['snapshot']}" if facts["snapshot"] else ""),
+        refused=refused,
+        properties=facts["properties"],
+        field_ids=facts["field_ids"],
+    )
+
+
+def _literal(identifier: str) -> str:
+    return identifier.replace("\\", "\\\\").replace("'", "\\'")
+
+
+def _columns(leaves: Iterable[Mapping[str, Any]]) -> tuple[tuple[Column, ...], tuple[Refusal, ...]]:
+    found, refused = [], []
+    for leaf in leaves:
+        kind, reason = leaf["type"], refusals.only_counts(leaf["type"])
+        column = Column(leaf["key"], tuple(leaf["path"]), kind, None if reason else encoding_of(kind))
+        found.append(column)
+        if reason is not None:
+            refused.append(Refusal(column.name, reason))
+    return tuple(found), tuple(refused)
+
+
+class _Partitions:
+    """The columns that partition a table, and what the log's texts of their values mean."""
+
+    def __init__(self, names: Sequence[str], columns: Sequence[Column]) -> None:
+        top_level = {column.path[0]: column for column in columns if len(column.path) == 1}
+        self._columns = [top_level[name] for name in names if name in top_level]
+
+    def constants(self, texts: Mapping[str, str | None]) -> tuple[dict[str, Any], frozenset[str]]:
+        """The stored values of a file's partition columns by key, and the keys of those that are not known."""
+        found, unknown = {}, set()
+        for column in self._columns:
+            text = texts.get(column.path[0])
+            try:
+                # Delta reads an empty text as null.
+                found[column.key] = stored_value(text, column) if text else None
+            except ValueError:
+                unknown.add(column.key)
+            if text and column.type in _TIMES:
+                del found[column.key]
+                unknown.add(column.key)
+        return found, frozenset(unknown)
+
+
+def _file(row: Mapping[str, Any], partitions: _Partitions) -> DataFile:
+    texts = dict(row["partition"])
+    constants, unknown = partitions.constants(texts)
+    return DataFile(
+        path=row["path"],
+        size=row["size"],
+        rows=-1 if row["rows"] is None else row["rows"],
+        format="parquet",
+        partition=texts,
+        constants=constants,
+        unknown=unknown,
+        deletes=row["deletes"],
+        deleted_rows=row["deleted_rows"],
+        opened=row["location"],
+    )
+
+
+def _with_rows(spark: SparkSession, files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
+    """Count the rows of the files that were written without statistics."""
+    uncounted = [file.location for file in files if file.rows < 0]
+    if not uncounted:
+        return files
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the usual name, not needed to import this module
+
+    rows = spark.read.parquet(*uncounted).groupBy(F.col("_metadata.file_path").alias("path")).count()
+    counted = {decoded(row.path): row["count"] for row in rows.collect()}
+    return tuple(file if file.rows >= 0 else replace(file, rows=counted.get(file.location, 0)) for file in files)
