@@ -109,6 +109,22 @@ def fetch(name: str) -> Path:
     return kept
 
 
+def fetch_all(name: str) -> list[Path]:
+    """Returns a jar of `jars.lock` and those that it needs, whose names begin with its name and a dash.
+
+    Args:
+        name: such as `delta-4.1`.
+
+    Raises:
+        JarNotFound: as `fetch`.
+
+    Example:
+        >>> [jar.name for jar in fetch_all("delta-4.1")][:1]  # doctest: +SKIP
+        ['delta-spark_4.1_2.13-4.4.0.jar']
+    """
+    return [fetch(name), *(fetch(other) for other in locked() if other.startswith(f"{name}-"))]
+
+
 def _download(jar: LockedJar, kept: Path) -> None:
     kept.parent.mkdir(parents=True, exist_ok=True)
     with tempfile.TemporaryDirectory(dir=kept.parent) as scratch:

@@ -10,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import metastore
-from oracle import parquet, tables
+from oracle import delta, parquet, tables
 from oracle.judge import Conditions, Pruner, draw_predicates, fill, judge
 from oracle.minimise import case_of
 from oracle.report import REQUIRED, Report
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 
     from oracle.tables import Subject
 
-KINDS = (*tables.ICEBERG_KINDS, *parquet.KINDS)
+KINDS = (*tables.ICEBERG_KINDS, *delta.KINDS, *parquet.KINDS)
 SOURCES = ("stored statistics", "whole queries", "rules alone", "no statistics")
 
 
@@ -88,6 +88,8 @@ class Campaign:
         folder = self.scratch / f"round-{number}"
         if kind in parquet.KINDS:
             self._plain_parquet(kind, folder, rng)
+        elif kind in delta.KINDS:
+            self._delta(kind, folder, rng)
         else:
             self._iceberg(f"ice.oracle.r{self.seed}_{number}", kind, folder, rng)
         shutil.rmtree(folder, ignore_errors=True)
@@ -99,6 +101,10 @@ class Campaign:
         metastore.analyze(spark, name, progress=False)
         self._stored_and_whole(subject, *identity(spark, name), Conditions.draw(rng), rng)
         spark.sql(f"DROP TABLE {name}")
+
+    def _delta(self, kind: str, folder: Path, rng: Random) -> None:
+        subject = delta.create(self.spark, kind, self.size.files, folder, rng)
+        self._stored_and_whole(subject, *delta.identity(self.spark, subject), Conditions.draw(rng), rng)
 
     def _plain_parquet(self, kind: str, folder: Path, rng: Random) -> None:
         subject = parquet.create(self.spark, kind, self.size.files, folder, rng)

@@ -95,7 +95,7 @@ def iceberg(
     _create(one_file_a_task(spark, scratch / "before"), name, 3 if kind in {"vectors", "defaults"} else 2)
     _append(spark, name, scratch / "before", covered=covered)
     if before < files:
-        changed = _evolve(spark, name, kind, design, rng)
+        changed = evolve(spark, name, kind, design, rng)
         write_files(changed, files - before, scratch / "after", rng)
         _append(spark, name, scratch / "after", covered=covered)
     subject = details.analyzed(observe(spark, kind, name, "_file", without=(PADDING,)))
@@ -117,7 +117,7 @@ def _quoted(name: str) -> str:
 WIDER = {"int": "bigint", "float": "double", "decimal(9,2)": "decimal(12,2)", "decimal(18,4)": "decimal(30,4)"}
 
 
-def _evolve(spark: SparkSession, name: str, kind: str, design: Design, rng: Random) -> Design:
+def evolve(spark: SparkSession, name: str, kind: str, design: Design, rng: Random) -> Design:
     """Changes the table's schema or partitioning and returns the design of the files that follow."""
     if kind == "partitioned":
         spark.sql(f"ALTER TABLE {name} ADD PARTITION FIELD {rng.choice(['bucket(2, file_no)', 'file_no'])}")

@@ -19,6 +19,8 @@ from metastore._format.manifest import Block, Manifest, Snapshot, SummaryRef, Ta
 from metastore._format.objects import ObjectRef, encode, name_of, reference
 from metastore._format.schemas import FILES, FREQUENCIES, SKETCHES, SUMMARY, TABLE_FILES, TABLE_SUMMARY
 from metastore._format.values import cut_lower, cut_upper, decimal_to_bytes
+from metastore._store import Store
+from metastore._store.location import beside
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -235,6 +237,23 @@ def of_iceberg(spark, name: str) -> Written:
     files = spark.sql(f"SELECT file_path, file_size_in_bytes, record_count FROM {name}.data_files").collect()
     identity = TableIdentity("iceberg", table.uuid().toString(), table.location(), name)
     return Written(identity, [described(identity, DataFile(*file)) for file in sorted(files)])
+
+
+def of_store(location: str) -> Written:
+    """What ANALYZE wrote of the files of a table, as the next version."""
+    store = Store.open(beside(location))
+    manifest = store.read()
+    assert manifest is not None
+    files = []
+    for block in manifest.blocks:
+        listed = {row["file"]: row for row in store.get(block.files).to_pylist()}
+        columns: dict[int, dict[Column, Row]] = {file: {} for file in listed}
+        for ref in block.summary:
+            for row in store.get(ref.object).to_pylist():
+                place, file = row.pop("column"), row.pop("file")
+                columns[file][block.columns[place]] = row
+        files += [DataFile(row["path"], row["size"], row["rows"], None, columns[f]) for f, row in listed.items()]
+    return Written(manifest.table, files, manifest.sequence + 1)
 
 
 def of_parquet(root: Path) -> Written:

@@ -10,57 +10,19 @@ import numpy as np
 import pyarrow as pa
 
 from metastore._analyze.kernel import DETAIL, ColumnKernel, with_own
-from metastore._analyze.worker import BlockBuilder, Unread, unknown
+from metastore._analyze.worker import BlockBuilder, Unread, constant_column, unknown
 from metastore._tables import refusals
-from metastore._tables.names import quote
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
     from metastore._analyze.kernel import ColumnStatistics, Detail
     from metastore._analyze.worker import Destination, Task, TaskResult
     from metastore._format.columns import Column
-    from metastore._tables.model import DataFile, TableFacts
+    from metastore._tables.model import DataFile
     from metastore.statistics import Statistic
-
-_FILE, _DELETED = "_file", "_deleted"
-
-
-def read_rows(
-    spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile]
-) -> DataFrame:
-    """Read all physical rows of some data files as Spark sees them.
-
-    `_deleted` is asked for because Iceberg then returns deleted rows too, marked, instead of leaving them out.
-
-    Args:
-        spark: The session.
-        facts: The table.
-        columns: What to read: column i of the answer is named `c<i>`.
-        files: Of which files.
-
-    Returns:
-        Rows ordered by file, all rows of a file in one partition.
-
-    Example:
-        >>> read_rows(spark, facts, facts.columns, facts.files).columns[:2]  # doctest: +SKIP
-        ['_file', '_deleted']
-    """
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the usual name, not needed to import this module
-
-    chosen = [f"{_expression(column)} AS c{place}" for place, column in enumerate(columns)]
-    rows = spark.sql(f"SELECT {', '.join([_FILE, _DELETED, *chosen])} FROM {facts.pinned}")
-    if len(files) < len(facts.files):
-        rows = rows.where(F.col(_FILE).isin([file.path for file in files]))
-    partitions = min(len(files), 4 * spark.sparkContext.defaultParallelism)
-    return rows.repartition(partitions, _FILE).sortWithinPartitions(_FILE)
-
-
-def _expression(column: Column) -> str:
-    name = quote(column.path)
-    return name if column.encoding else f"IF({name} IS NULL, NULL, true)"
 
 
 def run_general(rows: DataFrame, destination: Destination, task: Task) -> list[TaskResult]:
@@ -101,7 +63,7 @@ def analyze_batches(batches: Iterable[pa.RecordBatch], destination: Destination,
         True
     """
     builder = BlockBuilder(destination, task.depth, task.columns)
-    expected = {file.path: file for file in task.files}
+    expected = {file.location: file for file in task.files}
     runs = ((path, rows) for batch in batches for path, rows in _by_file(batch))
     for path, group in groupby(runs, key=itemgetter(0)):
         file = expected.get(path)
@@ -110,10 +72,27 @@ def analyze_batches(batches: Iterable[pa.RecordBatch], destination: Destination,
         for _, rows in group:
             reading.add(rows)
         if file is not None and file.rows == reading.rows:
-            builder.add(file, reading.statistics(absent_is_null=task.absent_is_null))
+            found = reading.statistics(absent_is_null=task.absent_is_null)
+            builder.add(file, _with_constants(found, task, file, builder.statistics))
         elif file is not None:
-            builder.refuse(Unread(path, refusals.ROWS_DIFFER))
+            builder.refuse(Unread(file.path, refusals.ROWS_DIFFER))
     return builder.finish()
+
+
+def _with_constants(
+    found: Sequence[tuple[int, ColumnStatistics]], task: Task, file: DataFile, statistics: Sequence[Statistic]
+) -> Iterator[tuple[int, ColumnStatistics]]:
+    """Put in what the table's metadata decides: files that are read by themselves do not hold it."""
+    for ordinal, known in found:
+        column = task.columns[ordinal]
+        if column.key.isdecimal():
+            yield ordinal, known
+        elif column.key in file.constants:
+            yield ordinal, constant_column(column, file.constants[column.key], file.rows, statistics)
+        elif column.key in file.unknown or column.encoding is None:
+            yield ordinal, unknown(column, file.rows)
+        else:
+            yield ordinal, known
 
 
 def _by_file(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -18,9 +18,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._analyze.general import read_rows
 from metastore._analyze.kernel import CannotRead, FileColumn, read_values
 from metastore._analyze.kernel.ordered import Ordered, from_stored, merged, of_constant, ordered, stored_values
+from metastore._analyze.rows import read_rows
 from metastore._analyze.shipping import ship
 from metastore._analyze.tasks import pack
 from metastore._analyze.worker import unreadable
@@ -133,7 +133,7 @@ class RankJobs:
         return _kept(context.parallelize(tasks, max(len(tasks), 1)).flatMap(_read_files))
 
     def _of_spark(self, columns: Columns, files: Sequence[DataFile]) -> RDD[Any]:
-        rows = read_rows(self.spark, self.facts, [column for _, column in columns], files)
+        rows = read_rows(self.spark, self.facts, [column for _, column in columns], files, live=True)
 
         def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:

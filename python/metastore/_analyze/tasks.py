@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING
 
 from metastore._analyze.blocks import Content, write_block
 from metastore._analyze.failures import JOB_FAILURES, cause_of
-from metastore._analyze.general import read_rows, run_general
+from metastore._analyze.general import run_general
 from metastore._analyze.jobs import interruptible
 from metastore._analyze.progress import Watch
 from metastore._analyze.request import FULL
+from metastore._analyze.rows import read_rows
 from metastore._analyze.shipping import ship
 from metastore._analyze.worker import Destination, Task, TaskResult, run_task, unreadable
 from metastore._tables import refusals
@@ -119,7 +120,7 @@ class Runner:
         far = tuple(file for file in work.files if file.path in reasons)
         if not far:
             return _outcome(results)
-        if depth == FULL:
+        if depth == FULL and not self.facts.field_ids:
             return _outcome(results) + self._read_far(replace(work, files=far), reasons)
         refused = tuple(Refusal(path, reason) for path, reason in reasons.items())
         listed = () if work.listed else (self._list(far),)

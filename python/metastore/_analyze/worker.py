@@ -270,9 +270,9 @@ def analyze_file(
     wanted = []
     for ordinal, column in enumerate(task.columns):
         if file.rows == 0:
-            found.append((ordinal, _constant(column, None, 0, statistics)))
+            found.append((ordinal, constant_column(column, None, 0, statistics)))
         elif column.key in file.constants:
-            found.append((ordinal, _constant(column, file.constants[column.key], file.rows, statistics)))
+            found.append((ordinal, constant_column(column, file.constants[column.key], file.rows, statistics)))
         elif column.key in file.unknown:
             found.append((ordinal, unknown(column, file.rows)))
         else:
@@ -290,7 +290,13 @@ def analyze_file(
     return found
 
 
-def _constant(column: Column, value: Any, rows: int, statistics: Sequence[Statistic]) -> ColumnStatistics:
+def constant_column(column: Column, value: Any, rows: int, statistics: Sequence[Statistic]) -> ColumnStatistics:
+    """The statistics of a column with one value in all rows of a file.
+
+    Example:
+        >>> constant_column(column, None, 10, ()).nulls  # doctest: +SKIP
+        10
+    """
     return of_constant(constant(column, value, rows), column, value, statistics)
 
 
@@ -298,8 +304,8 @@ def _absent(task: Task, column: Column, rows: int, statistics: Sequence[Statisti
     if column.key in task.defaults:
         if len(column.path) > 1:
             raise CannotRead(refusals.NESTED_DEFAULT)
-        return _constant(column, task.defaults[column.key], rows, statistics)
-    return _constant(column, None, rows, statistics) if task.absent_is_null else unknown(column, rows)
+        return constant_column(column, task.defaults[column.key], rows, statistics)
+    return constant_column(column, None, rows, statistics) if task.absent_is_null else unknown(column, rows)
 
 
 def unknown(column: Column, rows: int) -> ColumnStatistics:

@@ -33,7 +33,7 @@ private[adapter] final class DeltaAdapter extends RelationAdapter {
     val known = planner.statistics(table.id)
     val insideWrite = !planner.settings.pruneInsideWrites && DeltaScan.isInsideWrite(files)
     val restriction = planner.restriction.orElse(if (insideWrite) Some(Reason(ReasonCode.InsideWrite)) else None)
-    val mark = restriction match {
+    val mark = restriction.orElse(ParquetAdapter.converted(files)) match {
       case Some(why) => ScanMark.refused(why)
       case None => known.fold(ScanMark.refused, s => ScanMark.Allowed(s.fingerprint, table.root.toString))
     }

@@ -75,7 +75,7 @@ private[adapter] object ParquetAdapter {
     "datetimeRebaseMode" -> SQLConf.PARQUET_REBASE_MODE_IN_READ, "int96RebaseMode" -> SQLConf.PARQUET_INT96_REBASE_MODE_IN_READ)
 
   /** Why the scan's dates or timestamps are other values than those that were analyzed. */
-  private def converted(files: HadoopFsRelation): Option[Reason] = {
+  def converted(files: HadoopFsRelation): Option[Reason] = {
     val conf = SQLConf.get
     def legacy = rebaseModes.exists { case (option, setting) =>
       // The setting itself knows its older names.

@@ -1,0 +1,104 @@
+"""Rows of data files as Spark reads them, file by file, for what Python does not open itself."""
+
+from __future__ import annotations
+
+import json
+from typing import TYPE_CHECKING
+
+from metastore._tables.names import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from metastore._format.columns import Column
+    from metastore._tables.model import DataFile, TableFacts
+
+_FILE, _DELETED = "_file", "_deleted"
+_GLOB = str.maketrans({character: f"\\{character}" for character in r"\*?[]{}"})
+# Spark spells paths as URIs, with an empty host where there is none; plus signs mean themselves.
+_LOCATION = r"regexp_replace(url_decode(replace(_metadata.file_path, '+', '%2B')), '^([A-Za-z0-9+.-]+):///', '$1:/')"
+
+
+def read_rows(
+    spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile], *, live: bool = False
+) -> DataFrame:
+    """Read the rows of some data files as Spark sees them.
+
+    Args:
+        spark: The session.
+        facts: The table.
+        columns: What to read: column i of the answer is named `c<i>`; of columns with counts only, true or null. Where
+            files are read by themselves, those are null, and so are columns that the files do not hold.
+        files: Of which files.
+        live: Whether deleted rows may be left out; otherwise they are all there. `_deleted` marks those that are.
+
+    Returns:
+        `_file` (its location), `_deleted`, the columns; by file, all rows of a file in one partition.
+
+    Example:
+        >>> read_rows(spark, facts, facts.columns, facts.files).columns[:2]  # doctest: +SKIP
+        ['_file', '_deleted']
+    """
+    if facts.format == "iceberg":
+        rows = _of_iceberg(spark, facts, columns, files)
+    elif live:
+        rows = _of_relation(spark, facts, columns, files)
+    else:
+        rows = _of_parquet(spark, columns, files)
+    partitions = min(len(files), 4 * spark.sparkContext.defaultParallelism)
+    return rows.repartition(partitions, _FILE).sortWithinPartitions(_FILE)
+
+
+def _of_iceberg(
+    spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile]
+) -> DataFrame:
+    # Where `_deleted` is asked for, Iceberg returns deleted rows too, marked, instead of leaving them out.
+    rows = spark.sql(f"SELECT {', '.join([_FILE, _DELETED, *_chosen(columns)])} FROM {facts.pinned}")
+    return rows if len(files) == len(facts.files) else _only(rows, files)
+
+
+def _of_relation(
+    spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile]
+) -> DataFrame:
+    chosen = [f"{_LOCATION} AS {_FILE}", f"false AS {_DELETED}", *_chosen(columns)]
+    rows = spark.sql(f"SELECT {', '.join(chosen)} FROM {facts.pinned}")
+    return rows if len(files) == len(facts.files) else _only(rows, files)
+
+
+def _of_parquet(spark: SparkSession, columns: Sequence[Column], files: Sequence[DataFile]) -> DataFrame:
+    """The files by themselves: no deletion vector stands between them and their rows."""
+    physical = [tuple(json.loads(column.key)) for column in columns]
+    schema = _struct([(path, column.type) for path, column in zip(physical, columns, strict=True) if column.encoding])
+    places = [file.location.translate(_GLOB) for file in files]
+    rows = spark.read.schema(schema or "`any` INT").parquet(*places)
+    chosen = [
+        f"{quote(path) if column.encoding else 'CAST(NULL AS BOOLEAN)'} AS c{place}"
+        for place, (path, column) in enumerate(zip(physical, columns, strict=True))
+    ]
+    return rows.selectExpr(f"{_LOCATION} AS {_FILE}", f"false AS {_DELETED}", *chosen)
+
+
+def _only(rows: DataFrame, files: Iterable[DataFile]) -> DataFrame:
+    return rows.where(rows[_FILE].isin([file.location for file in files]))
+
+
+def _chosen(columns: Sequence[Column]) -> list[str]:
+    return [f"{_expression(column)} AS c{place}" for place, column in enumerate(columns)]
+
+
+def _expression(column: Column) -> str:
+    name = quote(column.path)
+    return name if column.encoding else f"IF({name} IS NULL, NULL, true)"
+
+
+def _struct(leaves: Sequence[tuple[tuple[str, ...], str]]) -> str:
+    """The DDL of a schema with these leaves."""
+    names = list(dict.fromkeys(path[0] for path, _ in leaves))
+    fields = []
+    for name in names:
+        below = [(path[1:], kind) for path, kind in leaves if path[0] == name]
+        kind = below[0][1] if below[0][0] == () else f"STRUCT<{_struct(below)}>"
+        fields.append(f"{quote([name])} {kind}")
+    return ", ".join(fields)

@@ -1,0 +1,174 @@
+"""ANALYZE of Delta tables, and what the functions say of them afterwards."""
+
+from __future__ import annotations
+
+import pytest
+
+import metastore
+from delta.conftest import ROW, append, create, location
+from metastore import errors
+from metastore._analyze import ranks, tasks
+from metastore._tables import refusals
+
+pytestmark = pytest.mark.spark
+
+
+def analyze(spark, table, **more):
+    return metastore.analyze(spark, table, progress=False, **more)
+
+
+def summary(spark, table, **more):
+    return {row["column_name"]: row for row in metastore.summary(spark, table, **more)}
+
+
+def test_by_name_and_by_path_it_is_one_table(spark, filled):
+    (row,) = spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
+    assert (row.format, row.files, row.files_read, row.rows, row.committed) == ("delta", 4, 4, 400, True)
+    by_path = f"delta.`{location(spark, filled)}`"
+    (again,) = spark.sql(f"ANALYZE TABLE {by_path} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
+    assert (again.files_read, again.committed) == (0, False)
+    assert summary(spark, by_path) == summary(spark, filled)
+    found = metastore.open(location(spark, filled)).summary()
+    assert [row["column_name"] for row in found] == ["id", "v", "s", "x", "day", "st.a", "st.b"]
+
+
+def test_numbers_are_those_of_the_rows(spark, filled):
+    analyze(spark, filled)
+    found = summary(spark, filled)
+    assert found["id"]["approx_unique"] == found["id"]["count"] == 400
+    assert (found["s"]["min"], found["s"]["max"]) == ("s00000", "s00399")
+    assert (found["x"]["min"], found["x"]["max"], found["x"]["avg"]) == ("0.0", "99.75", 49.875)
+    assert (found["day"]["min"], found["day"]["max"], found["st.a"]["max"]) == ("2024-01-01", "2024-01-04", "399")
+    assert {row["exact"] for row in found.values()} == {True}
+    assert [row["frequency"] for row in metastore.frequencies(spark, filled, "v", 2)] == [58, 57]
+
+
+def test_an_append_reads_the_new_file(spark, filled):
+    analyze(spark, filled)
+    append(spark, filled, 400, 450, 1)
+    report = analyze(spark, filled)
+    assert (report.files, report.files_read, report.rows) == (5, 1, 450)
+    assert summary(spark, filled)["id"]["max"] == "449"
+    assert [row["files"] for row in metastore.snapshots(spark, filled)] == [4, 5]
+
+
+def test_deletion_vectors_leave_physical_bounds_and_live_counts(spark, filled):
+    analyze(spark, filled)
+    spark.sql(f"DELETE FROM {filled} WHERE id % 10 = 3 OR id = 399")
+    report = analyze(spark, filled)
+    assert (report.files_read, report.rows) == (0, 359)
+    row = summary(spark, filled)["id"]
+    assert (row["count"], row["max"], row["exact"], row["current"]) == (359, "399", False, True)
+    assert sorted(file["deleted_rows"] for file in metastore.files(spark, filled)) == [10, 10, 10, 11]
+
+
+def test_older_versions_answer_for_themselves(spark, filled):
+    first = analyze(spark, filled).snapshot
+    append(spark, filled, 400, 500, 1)
+    stale = summary(spark, filled)["id"]
+    assert (stale["max"], stale["current"], stale["files"]) == ("399", False, 4)
+    analyze(spark, filled)
+    assert summary(spark, filled)["id"]["max"] == "499"
+    assert summary(spark, filled, at=first)["id"]["max"] == "399"
+    spark.sql(f"RESTORE TABLE {filled} TO VERSION AS OF {first}")
+    report = analyze(spark, filled)
+    assert (report.files_read, report.rows) == (0, 400)
+
+
+def test_renamed_dropped_and_added_again(spark, filled):
+    analyze(spark, filled)
+    spark.sql(f"ALTER TABLE {filled} RENAME COLUMN id TO number")
+    spark.sql(f"ALTER TABLE {filled} DROP COLUMN v")
+    spark.sql(f"ALTER TABLE {filled} ADD COLUMN v INT")
+    report = analyze(spark, filled)
+    assert report.files_read == 4
+    found = summary(spark, filled)
+    assert found["number"]["max"] == "399"
+    assert (found["v"]["null_count"], found["v"]["max"]) == (400, None)
+
+
+def test_widened_types_keep_their_statistics(spark, filled):
+    analyze(spark, filled)
+    spark.sql(f"ALTER TABLE {filled} ALTER COLUMN v TYPE BIGINT")
+    append(spark, filled, 400, 401, 1, ROW.replace("CAST(id % 7 AS INT)", "3000000000"))
+    analyze(spark, filled)
+    assert (summary(spark, filled)["v"]["min"], summary(spark, filled)["v"]["max"]) == ("0", "3000000000")
+
+
+def test_partitions(spark, table):
+    create(spark, table, "id BIGINT, p STRING, n INT, day DATE, t TIMESTAMP", "PARTITIONED BY (p, n, day, t)")
+    values = "VALUES (1, 'a b/c%', 1, DATE '2024-02-29', TIMESTAMP '2024-02-29 01:02:03'), (2, NULL, NULL, NULL, NULL)"
+    spark.sql(f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ * FROM ({values}) AS t(id, p, n, day, t)")
+    with pytest.raises(errors.InvalidArgument, match="no data file with p = zz"):
+        analyze(spark, table, partition={"p": "zz"})
+    with pytest.raises(errors.InvalidArgument, match="id is not a partition column"):
+        analyze(spark, table, partition={"id": 1})
+    assert analyze(spark, table, partition={"n": 1}).files_read == 1
+    assert analyze(spark, table).files == 2
+    found = summary(spark, table)
+    assert (found["p"]["min"], found["p"]["null_count"]) == ("a b/c%", 1)
+    assert (found["n"]["max"], found["day"]["max"]) == ("1", "2024-02-29")
+    for condition in ("p = 'a b/c%'", "n IS NULL", "day >= DATE '2024-01-01'", "t > TIMESTAMP '2024-01-01 00:00:00'"):
+        assert spark.sql(f"SELECT id FROM {table} WHERE {condition} AND id < 9").count() == 1, condition
+
+
+def test_tables_that_were_never_written_or_are_empty(spark, table):
+    create(spark, table)
+    assert (analyze(spark, table).files, analyze(spark, table).rows) == (0, 0)
+    assert summary(spark, table)["id"]["count"] == 0
+
+
+def test_a_table_dropped_and_created_again_has_no_statistics(spark, filled):
+    place = location(spark, filled)
+    analyze(spark, filled)
+    spark.sql(f"CREATE OR REPLACE TABLE {filled} (id BIGINT) USING delta")
+    spark.sql(f"INSERT INTO {filled} VALUES (1)")
+    assert location(spark, filled) == place
+    assert analyze(spark, filled).files_read == 1
+    assert list(summary(spark, filled)) == ["id"]
+
+
+def test_unknown_columns_are_refused_with_near_names(spark, filled):
+    with pytest.raises(errors.ColumnNotFound, match="day"):
+        analyze(spark, filled, columns=["dya"])
+
+
+def test_shallow_clones_have_statistics_of_their_own(spark, filled):
+    clone = f"{filled}_clone"
+    spark.sql(f"CREATE TABLE {clone} SHALLOW CLONE {filled}")
+    try:
+        report = analyze(spark, clone)
+        assert (report.files_read, report.rows) == (4, 400)
+        assert spark.sql(f"SELECT * FROM {clone} WHERE id = 120").count() == 1
+        assert {file["path"].split("/")[0] for file in metastore.files(spark, clone)} == {"file:"}
+    finally:
+        spark.sql(f"DROP TABLE {clone}")
+
+
+def test_files_that_only_spark_reaches(spark, table, monkeypatch):
+    columns = "p INT, many ARRAY<INT>, id BIGINT, s STRING, x DOUBLE, st STRUCT<a: INT, b: STRING>"
+    create(spark, table, columns, "PARTITIONED BY (p)")
+    row = f"CAST(id DIV 100 AS INT) AS p, array(1) AS many, {ROW}"
+    named = "p, many, id, s, x, st"
+    for start in (0, 100):
+        spark.sql(
+            f"INSERT INTO {table} BY NAME SELECT {named} FROM (SELECT {row} FROM range({start}, {start + 100}, 1, 1))"
+        )
+    spark.sql(f"DELETE FROM {table} WHERE id % 10 = 3")
+    analyze(spark, table, ranks=["id"])
+    near, exact = summary(spark, table), metastore.open(location(spark, table)).quantiles("id", [0.5])
+    spark.sql(f"CREATE OR REPLACE TABLE {table}_far SHALLOW CLONE {table}")
+    for module in (tasks, ranks):
+        monkeypatch.setattr(module, "unreadable", lambda *_, **__: refusals.REMOTE)
+    try:
+        report = analyze(spark, f"{table}_far", ranks=["id"])
+        assert (report.files_read, [refusal[0] for refusal in report.refused]) == (2, ["many"])
+        far = summary(spark, f"{table}_far")
+        told = ("min", "max", "approx_unique", "avg", "count", "null_count", "max_len")
+        assert {name: [row[key] for key in told] for name, row in far.items() if name != "many"} == {
+            name: [row[key] for key in told] for name, row in near.items() if name != "many"
+        }
+        assert far["many"]["null_count"] is None
+        assert list(metastore.open(location(spark, f"{table}_far")).quantiles("id", [0.5])) == list(exact)
+    finally:
+        spark.sql(f"DROP TABLE {table}_far")

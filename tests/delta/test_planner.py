@@ -1,0 +1,151 @@
+"""Queries over Delta tables: fewer files, the same rows, true numbers; writes are never pruned by what may be wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+import metastore
+from delta.conftest import append, create, location
+from planner import written
+from planner.plans import conf, files_read, labels, rows
+
+pytestmark = pytest.mark.spark
+
+QUERIES = {
+    "SELECT * FROM {t} WHERE id BETWEEN 120 AND 130": 1,
+    "SELECT * FROM {t} WHERE s = 's00250'": 1,
+    "SELECT * FROM {t} WHERE x > 90": 1,
+    "SELECT * FROM {t} WHERE st.a IN (5, 305)": 2,
+    "SELECT count(*), max(v) FROM {t} WHERE day = DATE '2024-01-02'": 1,
+    "SELECT * FROM {t} WHERE ID < 100 OR id >= 300": 2,
+    "SELECT * FROM {t} WHERE id < -1": 0,
+    "SELECT * FROM {t} WHERE id IN (SELECT 7) AND id < 50": 1,
+    "SELECT * FROM {t} WHERE id = (SELECT max(id) FROM {t} WHERE id < 150) AND id > 100": None,
+    "SELECT id FROM {t} WHERE id < 10 UNION ALL SELECT id FROM {t} WHERE id > 390": None,
+    "WITH few AS (SELECT * FROM {t} WHERE id < 20) SELECT a.id FROM few a JOIN few b ON a.id = b.id": None,
+    "SELECT id FROM {t} WHERE id > 350 ORDER BY id LIMIT 5": None,
+    "SELECT v, count(*) FROM {t} VERSION AS OF 2 WHERE id < 300 GROUP BY v": None,
+}
+
+
+@pytest.fixture
+def analyzed(spark, filled):
+    metastore.analyze(spark, filled, progress=False)
+    return filled
+
+
+@pytest.fixture(params=["as they were", "with deletion vectors"])
+def either(request, spark, analyzed):
+    if request.param == "with deletion vectors":
+        spark.sql(f"DELETE FROM {analyzed} WHERE id % 10 = 3")
+    return analyzed
+
+
+def test_rows_are_the_same_and_files_fewer(spark, either):
+    for query, files in QUERIES.items():
+        check(spark, query.format(t=either), files)
+
+
+def test_by_path_and_without_adaptive_execution(spark, analyzed):
+    spark.sql(f"DELETE FROM {analyzed} WHERE id % 10 = 3")
+    for query, files in list(QUERIES.items())[:3]:
+        check(spark, query.format(t=f"delta.`{location(spark, analyzed)}`"), files)
+        with conf(spark, spark__sql__adaptive__enabled="false"):
+            check(spark, query.format(t=analyzed), files)
+
+
+def check(spark, query: str, files: int | None) -> None:
+    """The rows of a query are those without us; its first scan reads so many files."""
+    found = spark.sql(query)
+    mine = rows(found)
+    assert files is None or files_read(found)[0] == files, query
+    with conf(spark, spark__metastore__enabled="false"):
+        assert mine == rows(spark.sql(query)), query
+
+
+def test_explain_says_how_many(spark, analyzed):
+    query = f"SELECT * FROM {analyzed} WHERE id = 7"
+    assert labels(spark.sql(query)) == ["4 -> 1 files"]
+    kept = [row["kept"] for row in metastore.explain(spark, query)]
+    assert sorted(kept) == [False, False, False, True]
+
+
+def test_files_of_later_versions_are_read(spark, analyzed):
+    append(spark, analyzed, 400, 500, 1)
+    found = spark.sql(f"SELECT * FROM {analyzed} WHERE id = 450")
+    assert len(found.collect()) == 1
+    assert labels(found) == ["5 -> 1 files"]
+
+
+def test_the_optimizer_learns_true_numbers(spark, analyzed):
+    def estimate() -> int:
+        plan = spark.sql(f"SELECT * FROM {analyzed} WHERE id < 100")._jdf.queryExecution().optimizedPlan()
+        count = plan.stats().rowCount()
+        return int(str(count.get())) if count.isDefined() else -1
+
+    assert 90 <= estimate() <= 110
+    with conf(spark, spark__metastore__enabled="false"):
+        assert estimate() == -1
+
+
+def test_numbers_that_spark_left_in_the_catalog_are_not_used(spark, filled):
+    spark.sql("ANALYZE TABLES COMPUTE STATISTICS")
+    append(spark, filled, 400, 900, 1)
+    plan = spark.sql(f"SELECT * FROM {filled}")._jdf.queryExecution().optimizedPlan()
+    assert not plan.stats().rowCount().isDefined()
+
+
+def shifted(_file: int, row: dict) -> dict:
+    return {**row, "lo_long": row["lo_long"] + 1_000_000, "hi_long": row["hi_long"] + 1_000_000}
+
+
+@pytest.fixture
+def lied_about(spark, analyzed):
+    """A table whose statistics say of `id` what is wrong: a query that trusts them finds nothing."""
+    written.of_store(location(spark, analyzed)).change("id", shifted).write("1")
+    assert spark.sql(f"SELECT * FROM {analyzed} WHERE id = 5").count() == 0, "the statistics do not lie"
+    return analyzed
+
+
+def truth(spark, query: str) -> int:
+    with conf(spark, spark__metastore__enabled="false"):
+        return int(spark.sql(query).first()[0])
+
+
+def test_writes_reach_their_rows_whatever_the_statistics_say(spark, lied_about):
+    t = lied_about
+    spark.sql(f"DELETE FROM {t} WHERE id < 50")
+    assert truth(spark, f"SELECT count(*) FROM {t}") == 350
+    spark.sql(f"UPDATE {t} SET v = -1 WHERE id BETWEEN 90 AND 110")
+    assert truth(spark, f"SELECT count(*) FROM {t} WHERE v = -1") == 21
+    spark.sql(
+        f"MERGE INTO {t} t USING (SELECT id FROM {t} WHERE id < 80) s ON t.id = s.id AND t.id >= 60 "
+        "WHEN MATCHED THEN UPDATE SET v = -3"
+    )
+    assert truth(spark, f"SELECT count(*) FROM {t} WHERE v = -3") == 20
+    spark.sql(f"INSERT INTO {t} SELECT * FROM {t} WHERE id >= 380")
+    assert truth(spark, f"SELECT count(*) FROM {t}") == 370
+    spark.sql(f"INSERT OVERWRITE {t} SELECT * FROM {t} WHERE id < 200")
+    assert truth(spark, f"SELECT count(*) FROM {t}") == 150
+    spark.sql(f"CREATE TABLE {t}_copy USING delta AS SELECT * FROM {t} WHERE id < 100")
+    copied = truth(spark, f"SELECT count(*) FROM {t}_copy")
+    spark.sql(f"DROP TABLE {t}_copy")
+    assert copied == 50
+
+
+def test_maintenance_and_change_feeds_are_left_alone(spark, table):
+    create(spark, table, **{"delta.enableChangeDataFeed": "true"})
+    append(spark, table, 0, 200, 4)
+    metastore.analyze(spark, table, progress=False)
+    written.of_store(location(spark, table)).change("id", shifted).write("1")
+    spark.sql(f"OPTIMIZE {table}")
+    assert truth(spark, f"SELECT count(*) FROM {table}") == 200
+    spark.sql(f"DELETE FROM {table} WHERE id = 7")
+    changes = spark.sql(f"SELECT count(*) FROM table_changes('{table}', 0) WHERE id < 100").first()[0]
+    assert changes == 101
+    assert spark.sql(f"SELECT max(version) FROM (DESCRIBE HISTORY {table})").first()[0] >= 6
+
+
+def test_parameters_work_beside_delta(spark, analyzed):
+    assert spark.sql("SELECT :a + 1", args={"a": 1}).first()[0] == 2
+    assert spark.sql(f"SELECT count(*) FROM {analyzed} WHERE id < ?", args=[10]).first()[0] == 10
