@@ -19,6 +19,8 @@ os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
 QUIET_LOG = """rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = console
+logger.delta.name = org.apache.spark.sql.delta.DeltaParquetFileFormat
+logger.delta.level = off
 appender.console.type = Console
 appender.console.name = console
 appender.console.target = SYSTEM_ERR

@@ -94,7 +94,7 @@ def test_many_ranges_give_the_same(spark, warehouse, filled, monkeypatch):
     original = RankJobs.__init__
 
     def small(self, *arguments, **more):
-        original(self, *arguments, **{**more, "range_bytes": 256})
+        original(self, *arguments, **{**more, "range_bytes": 1024})
 
     monkeypatch.setattr(RankJobs, "__init__", small)
     analyze(spark, filled)

@@ -162,7 +162,7 @@ def test_files_that_only_spark_reaches(spark, table, monkeypatch):
         monkeypatch.setattr(module, "unreadable", lambda *_, **__: refusals.REMOTE)
     try:
         report = analyze(spark, f"{table}_far", ranks=["id"])
-        assert (report.files_read, [refusal[0] for refusal in report.refused]) == (2, ["many"])
+        assert (report.files_read, [refusal.subject for refusal in report.refused]) == (2, ["many"])
         far = summary(spark, f"{table}_far")
         told = ("min", "max", "approx_unique", "avg", "count", "null_count", "max_len")
         assert {name: [row[key] for key in told] for name, row in far.items() if name != "many"} == {

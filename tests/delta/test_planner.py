@@ -143,7 +143,7 @@ def test_maintenance_and_change_feeds_are_left_alone(spark, table):
     spark.sql(f"DELETE FROM {table} WHERE id = 7")
     changes = spark.sql(f"SELECT count(*) FROM table_changes('{table}', 0) WHERE id < 100").first()[0]
     assert changes == 101
-    assert spark.sql(f"SELECT max(version) FROM (DESCRIBE HISTORY {table})").first()[0] >= 6
+    assert spark.sql(f"DESCRIBE HISTORY {table}").count() >= 6
 
 
 def test_parameters_work_beside_delta(spark, analyzed):
