@@ -42,7 +42,7 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark_conf(warehouse: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Settings of a local Spark, Iceberg as catalog `ice`, Delta in its own; servers of other tests have the same."""
-    from metastore import jars  # noqa: PLC0415 - tests without Spark do not need it
+    from lakes import lakes  # noqa: PLC0415 - tests without Spark do not need it
 
     scratch = tmp_path_factory.mktemp("spark")
     log = scratch / "log4j2.properties"
@@ -51,15 +51,7 @@ def spark_conf(warehouse: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
         "spark.master": "local[2]",
         "spark.driver.memory": "2g",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log} -Dderby.system.home={scratch}",
-        "spark.jars": ",".join(map(str, [jars.fetch("iceberg-4.1"), *jars.fetch_all("delta-4.1")])),
-        "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.ice.type": "hadoop",
-        "spark.sql.catalog.ice.warehouse": str(warehouse),
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
-        "spark.databricks.delta.snapshotPartitions": "2",
-        "spark.sql.extensions": (
-            "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions,io.delta.sql.DeltaSparkSessionExtension"
-        ),
+        **lakes(warehouse),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),

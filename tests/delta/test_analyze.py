@@ -172,3 +172,16 @@ def test_files_that_only_spark_reaches(spark, table, monkeypatch):
         assert list(metastore.open(location(spark, f"{table}_far")).quantiles("id", [0.5])) == list(exact)
     finally:
         spark.sql(f"DROP TABLE {table}_far")
+
+
+def test_keys_are_located(spark, filled):
+    analyze(spark, filled)
+    spark.sql(f"DELETE FROM {filled} WHERE id = 120")
+    analyze(spark, filled)
+    keys = spark.createDataFrame([(7,), (120,), (305,), (999,)], "id bigint")
+    found = {row.id: row for row in metastore.locate(spark, filled, ["id"], keys).collect()}
+    assert sorted(found) == [7, 305]
+    assert [found[7].position, found[305].position] == [7, 5]
+    assert {row.path for row in found.values()} <= {
+        f"{location(spark, filled)}/{f['path']}" for f in metastore.files(spark, filled)
+    }

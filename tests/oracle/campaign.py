@@ -52,16 +52,12 @@ def main() -> int:
 def _session(scratch: Path):
     from pyspark.sql import SparkSession  # noqa: PLC0415
 
-    from metastore import jars  # noqa: PLC0415
+    from lakes import lakes  # noqa: PLC0415
 
     settings = {
         "spark.master": "local[2]",
         "spark.driver.memory": "4g",
-        "spark.jars": str(jars.fetch("iceberg-4.1")),
-        "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
-        "spark.sql.catalog.ice.type": "hadoop",
-        "spark.sql.catalog.ice.warehouse": str(scratch / "warehouse"),
-        "spark.sql.extensions": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+        **lakes(scratch / "warehouse"),
         "spark.sql.shuffle.partitions": "2",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",

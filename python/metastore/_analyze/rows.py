@@ -21,6 +21,16 @@ _GLOB = str.maketrans({character: f"\\{character}" for character in r"\*?[]{}"})
 _LOCATION = r"regexp_replace(url_decode(replace(_metadata.file_path, '+', '%2B')), '^([A-Za-z0-9+.-]+):///', '$1:/')"
 
 
+def row_id(facts: TableFacts) -> tuple[str, str]:
+    """SQL of a row's data file, as `DataFile.location`, and of its position in it.
+
+    Example:
+        >>> row_id(facts)  # doctest: +SKIP
+        ('_file', '_pos')
+    """
+    return ("_file", "_pos") if facts.format == "iceberg" else (_LOCATION, "_metadata.row_index")
+
+
 def read_rows(
     spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile], *, live: bool = False
 ) -> DataFrame:

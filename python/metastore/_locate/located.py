@@ -10,6 +10,7 @@ import pyarrow as pa
 
 from metastore import _tables, settings
 from metastore._analyze.hadoop import hadoop_settings, store_at
+from metastore._analyze.rows import row_id
 from metastore._analyze.shipping import ship
 from metastore._format.manifest import TableIdentity
 from metastore._locate.conversions import converted
@@ -71,7 +72,7 @@ def locate(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFr
     if is_few:
         asked = spark.createDataFrame(few, asked.schema)
     may = _candidates(spark, facts, key, few if is_few else asked)
-    return _verified(facts, key, asked, [facts.files[place].path for place in np.flatnonzero(may)], spark)
+    return _verified(facts, key, asked, [facts.files[place].location for place in np.flatnonzero(may)], spark)
 
 
 def _key_column(facts: TableFacts, name: str) -> Column:
@@ -153,9 +154,10 @@ def _verified(
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
 
     chosen = ", ".join(f"{quote(column.path)} AS c{place}" for place, column in enumerate(key))
-    rows = spark.sql(f"SELECT {chosen}, _file, _pos FROM {facts.pinned}")
+    file, position = row_id(facts)
+    rows = spark.sql(f"SELECT {chosen}, {file} AS {PATH}, {position} AS {POSITION} FROM {facts.pinned}")
     if paths is not None and len(paths) < len(facts.files):
-        rows = rows.where(F.col("_file").isin(list(paths)) if paths else F.lit(False))  # noqa: FBT003 - a literal
+        rows = rows.where(F.col(PATH).isin(list(paths)) if paths else F.lit(False))  # noqa: FBT003 - a literal
     same = [F.col(f"c{place}").eqNullSafe(F.col(f"k{place}")) for place in range(len(key))]
     names = [F.col(f"c{place}").alias(column.name) for place, column in enumerate(key)]
-    return rows.join(asked, same).select(*names, F.col("_file").alias(PATH), F.col("_pos").alias(POSITION))
+    return rows.join(asked, same).select(*names, PATH, POSITION)
