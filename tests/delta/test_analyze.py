@@ -185,3 +185,10 @@ def test_keys_are_located(spark, filled):
     assert {row.path for row in found.values()} <= {
         f"{location(spark, filled)}/{f['path']}" for f in metastore.files(spark, filled)
     }
+
+
+def test_upkeep_by_name(spark, filled):
+    analyze(spark, filled)
+    by_name, by_location = metastore.verify(spark, filled), metastore.verify(location(spark, filled))
+    assert len(by_name) > 0
+    assert by_name.to_dict()["rows"] == by_location.to_dict()["rows"]

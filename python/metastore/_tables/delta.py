@@ -7,6 +7,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 from metastore._format.columns import Column, encoding_of
+from metastore._format.manifest import TableIdentity
 from metastore._format.stored import stored_value
 from metastore._tables import refusals
 from metastore._tables.arrow import arrow_table
@@ -67,6 +68,21 @@ def load(spark: SparkSession, entry: Entry) -> TableFacts:
         properties=facts["properties"],
         field_ids=facts["field_ids"],
     )
+
+
+def identify(spark: SparkSession, entry: Entry) -> TableIdentity:
+    """Learn which Delta table a name stands for, without looking at its files.
+
+    Args:
+        spark: The session.
+        entry: The catalog's entry.
+
+    Example:
+        >>> identify(spark, describe(spark, "db.sales")).uuid  # doctest: +SKIP
+        '4e0d…'
+    """
+    (row,) = spark.sql(f"DESCRIBE DETAIL {entry.identifier}").select("id", "location").collect()
+    return TableIdentity("delta", row.id, row.location, entry.name)
 
 
 def _literal(identifier: str) -> str:
