@@ -162,10 +162,10 @@ class _Numbers:
 
     def _collapse(self) -> None:
         pending, self._pending, self._bytes = self._pending, [], 0
-        values = np.concatenate(pending) if len(pending) > 1 else pending.pop() if pending else None
-        pending.clear()
-        if values is not None and len(values):
-            fresh = runs_of(values)
+        if len(pending) > 1:
+            pending = [np.concatenate(pending)]
+        if pending and len(pending[0]):
+            fresh = runs_of(pending.pop())
             self._runs = merged(self._runs, fresh) if self._runs else fresh
 
 

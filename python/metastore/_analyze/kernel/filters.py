@@ -32,6 +32,12 @@ class Deferred:
         """
         self._values, self._distinct, self._has_nan, self._size = values, distinct, has_nan, size
 
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same filter."""
+        return isinstance(other, (bytes, Deferred)) and bytes(self) == bytes(other)
+
+    __hash__ = None  # type: ignore[assignment] # filters are not keys
+
     def __len__(self) -> int:
         """Bytes of the filter."""
         return self._size

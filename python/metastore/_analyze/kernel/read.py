@@ -37,6 +37,7 @@ _CODE_BYTES = 3
 _NUMBER_BYTES = 8
 _OFFSET_BYTES = 4  # more in memory than the lengths in the file
 _LARGE_GROUP, _STREAM_BYTES = 256 << 20, 4 << 20
+_PIECES = 64  # of the budget: what does not fit is held up to a limit, and one piece beyond it
 _HELD = 6  # the columns of a batch hold a sixth of the budget, the rest is for work on one of them
 _HEXADECIMAL = np.frombuffer(b"0123456789abcdef", dtype=np.uint8)
 _UUID_GROUPS = (4, 6, 8, 10)
@@ -143,7 +144,7 @@ def read_values(source: Any, columns: Sequence[FileColumn], budget_bytes: int) -
 
 
 def _arrays(file: pq.ParquetFile, one: _Reading, budget: int) -> Iterator[pa.Array]:
-    for table in _tables(file, [one.node.first], 8 * budget):
+    for table in _tables(file, [one.node.first], budget):
         for chunk in table.column(_place(table.schema, one.node.path[0])).chunks:
             yield _values(chunk, one)
 
@@ -239,13 +240,15 @@ def _analyze_batch(
     statistics: Sequence[Statistic],
 ) -> dict[int, ColumnStatistics]:
     budget, detail = limits
-    shares = [min(max(budget // len(batch), (HEADROOM + 1) * one.held_bytes), budget) for one in batch]
+    fits = HEADROOM * sum(one.held_bytes for one in batch) <= budget
+    most = budget if fits else budget // 2  # parts are merged beside the work on the next
+    shares = [min(max(budget // len(batch), (HEADROOM + 1) * one.held_bytes), most) for one in batch]
     kernels = [
         with_own(ColumnKernel(one.column, part, detail), one.column, statistics, part)
         for one, part in zip(batch, shares, strict=True)
     ]
     indices = [one.node.first for one in batch]
-    for table in _tables(file, indices, budget):
+    for table in _tables(file, indices, budget // (HEADROOM if fits else _PIECES)):
         for kernel, one in zip(kernels, batch, strict=True):
             for chunk in table.column(_place(table.schema, one.node.path[0])).chunks:
                 kernel.add(_values(chunk, one))
@@ -256,9 +259,8 @@ def _analyze_batch(
     return found
 
 
-def _tables(file: pq.ParquetFile, indices: list[int], budget: int) -> Iterator[Any]:
+def _tables(file: pq.ParquetFile, indices: list[int], most: int) -> Iterator[Any]:
     """Row groups, small ones together and large ones in pieces; runs of one value take more room than in the file."""
-    most = budget // 8
     small: list[int] = []
     held = 0
     for number in range(file.metadata.num_row_groups):

@@ -52,7 +52,7 @@ class Moments:
 
 
 def runs_of(values: NDArray[Any]) -> Runs:
-    """The runs of values in any order.
+    """The runs of values in any order; an array that owns its values may be sorted in place.
 
     Example:
         >>> runs_of(np.array([3, 1, 3]))
@@ -110,7 +110,10 @@ def moments(runs: Runs, column: Column) -> Moments:
 
 
 def _sorted(values: NDArray[Any]) -> Runs:
-    return _of_sorted(np.sort(values))
+    if not values.flags.owndata:  # Arrow's
+        return _of_sorted(np.sort(values))
+    values.sort()
+    return _of_sorted(values)
 
 
 def _of_sorted(values: NDArray[Any]) -> Runs:
