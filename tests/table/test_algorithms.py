@@ -144,5 +144,5 @@ def test_repeated_values_are_never_missed():
         for one in pair:
             parts[-1].see(one)
     found = parts[0].merge(parts[1])
-    assert found.repeated(places[3][:500]).all()
-    assert found.repeated(np.concatenate([places[1], places[2]])).sum() <= 5
+    assert found.repeats().hold(places[3][:500]).all()
+    assert found.repeats().hold(np.concatenate([places[1], places[2]])).sum() <= 5

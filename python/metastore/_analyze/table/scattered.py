@@ -19,7 +19,7 @@ from metastore._analyze.table.lists import LISTED, heads_first, merged
 from metastore._analyze.table.objects import ROW_GROUPS, even_groups
 from metastore._analyze.table.pieces import Unreadable, by_column, by_part, hashes, name_of, packed, unpacked, values_of
 from metastore._analyze.table.reduction import DUPLICATES_ONLY, with_errors
-from metastore._analyze.table.sightings import Sightings
+from metastore._analyze.table.sightings import Repeats, Sightings
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -131,26 +131,30 @@ def run(context: SparkContext, store: Place, pieces: Sequence[Piece], targets: M
     return gathered(found)
 
 
-def _filters(source: RDD[tuple[Piece, Content]], targets: Mapping[int, Target]) -> dict[int, Sightings]:
+def _filters(source: RDD[tuple[Piece, Content]], targets: Mapping[int, Target]) -> dict[int, Repeats]:
+    """Which values may repeat: merged in tasks, for a filter is too large to reach the driver as it is."""
     wanted = {ordinal: one for ordinal, one in targets.items() if one.algorithm == DUPLICATES_ONLY}
     if not wanted:
         return {}
 
-    def see(some: Iterable[tuple[Piece, Content]]) -> Iterator[dict[int, Sightings]]:
+    def see(some: Iterable[tuple[Piece, Content]]) -> Iterator[tuple[int, Sightings]]:
         seen: dict[int, Sightings] = {}
         for ordinal, rows in _columns(some, wanted, set()):
             if ordinal not in seen:
                 seen[ordinal] = Sightings.of(wanted[ordinal].number)
             seen[ordinal].see(hashes(rows, wanted[ordinal].column))
-        yield seen
+        yield from seen.items()
 
-    return source.mapPartitions(see).treeReduce(_merge_sightings)
+    tasks = {ordinal: task for task, ordinal in enumerate(wanted)}
+    sent = source.mapPartitions(see).partitionBy(len(tasks), lambda ordinal: tasks[ordinal])
+    return dict(sent.mapPartitions(_merge_sightings).collect())
 
 
-def _merge_sightings(one: dict[int, Sightings], other: dict[int, Sightings]) -> dict[int, Sightings]:
-    for ordinal, seen in other.items():
-        one[ordinal] = one[ordinal].merge(seen) if ordinal in one else seen
-    return one
+def _merge_sightings(sent: Iterable[tuple[int, Sightings]]) -> Iterator[tuple[int, Repeats]]:
+    merged: dict[int, Sightings] = {}
+    for ordinal, seen in sent:
+        merged[ordinal] = merged[ordinal].merge(seen) if ordinal in merged else seen
+    return ((ordinal, one.repeats()) for ordinal, one in merged.items())
 
 
 def _columns(
@@ -167,7 +171,7 @@ def _columns(
 def _scattered(
     pieces: Iterable[tuple[Piece, Content]],
     targets: Mapping[int, Target],
-    filters: Mapping[int, Sightings],
+    filters: Mapping[int, Repeats],
     edges: Mapping[int, NDArray[Any]],
     parts: int,
 ) -> Iterator[tuple[int, Any]]:
@@ -177,7 +181,7 @@ def _scattered(
     for ordinal, values in _columns(pieces, targets, unreadable):
         rows, hashed = values, hashes(values, targets[ordinal].column)
         if ordinal in filters:
-            kept = (rows["frequency"].to_numpy() > 1) | filters[ordinal].repeated(hashed)
+            kept = (rows["frequency"].to_numpy() > 1) | filters[ordinal].hold(hashed)
             singles[ordinal] += int((~kept).sum())
             rows, hashed = rows.filter(pa.array(kept)), hashed[kept]
         if len(edges[ordinal]):

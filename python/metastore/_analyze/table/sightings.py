@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING
 
 import numpy as np
+import pyarrow as pa
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -14,6 +16,7 @@ if TYPE_CHECKING:
     Bits = NDArray[np.uint8]
 
 _BITS_A_VALUE = 16
+_CODEC = "zstd"
 _LEAST, _MOST = 10, 29
 _LOW = np.uint64((1 << 32) - 1)
 
@@ -42,7 +45,7 @@ class Sightings:
         Example:
             >>> found = Sightings.of(100)
             >>> one, other = np.array([1, 2], np.uint64), np.array([2, 3], np.uint64)
-            >>> found.see(one); found.see(other); found.repeated(np.array([1, 2, 3], np.uint64))
+            >>> found.see(one); found.see(other); found.repeats().hold(np.array([1, 2, 3], np.uint64))
             array([False,  True, False])
         """
         size = min(max((max(number, 1) * _BITS_A_VALUE - 1).bit_length(), _LEAST), _MOST)
@@ -64,15 +67,42 @@ class Sightings:
         np.bitwise_or(self.once, other.once, out=self.once)
         return self
 
-    def repeated(self, hashes: Hashes) -> NDArray[np.bool_]:
-        """Which values may have been seen in several places."""
-        held = _test(self.again, self._places(hashes))
-        return np.asarray(held.reshape(self.probes, -1).all(axis=0))
+    def repeats(self) -> Repeats:
+        """What was seen in several places, to be sent."""
+        return Repeats(self.probes, len(self.again), pa.compress(self.again, _CODEC, asbytes=True))
 
     def _places(self, hashes: Hashes) -> Hashes:
-        low, high = hashes & _LOW, (hashes >> np.uint64(32)) | np.uint64(1)
-        mask = np.uint64(8 * len(self.once) - 1)
-        return np.concatenate([(low + np.uint64(probe) * high) & mask for probe in range(self.probes)])
+        return _places(hashes, len(self.once), self.probes)
+
+
+@dataclass(frozen=True)
+class Repeats:
+    """The filter of values seen in several places: few bits are set, so that it is small as it is sent.
+
+    Attributes:
+        probes: Bits that each value sets.
+        size: Bytes of the filter.
+        packed: The filter, compressed.
+    """
+
+    probes: int
+    size: int
+    packed: bytes
+
+    @cached_property
+    def _again(self) -> Bits:
+        return np.frombuffer(pa.decompress(self.packed, self.size, _CODEC), np.uint8)
+
+    def hold(self, hashes: Hashes) -> NDArray[np.bool_]:
+        """Which values may have been seen in several places."""
+        held = _test(self._again, _places(hashes, self.size, self.probes))
+        return np.asarray(held.reshape(self.probes, -1).all(axis=0))
+
+
+def _places(hashes: Hashes, size: int, probes: int) -> Hashes:
+    low, high = hashes & _LOW, (hashes >> np.uint64(32)) | np.uint64(1)
+    mask = np.uint64(8 * size - 1)
+    return np.concatenate([(low + np.uint64(probe) * high) & mask for probe in range(probes)])
 
 
 def _test(bits: Bits, places: Hashes) -> NDArray[np.bool_]:
