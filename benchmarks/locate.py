@@ -7,7 +7,6 @@ neighbours, as are those of rows that came together. Both sides read the key's c
 from __future__ import annotations
 
 import argparse
-import re
 import tempfile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -53,13 +52,6 @@ def run(frame: DataFrame) -> None:
     frame.write.format("noop").mode("overwrite").save()
 
 
-def files_read(frame: DataFrame, files: int) -> int:
-    """Data files that a query reads of that many, as its plan says."""
-    plan = frame._jdf.queryExecution().simpleString()  # noqa: SLF001 - EXPLAIN as text
-    kept = re.search(r"Metastore: \d+ -> (\d+) files", plan)
-    return int(kept[1]) if kept else files if "BatchScan" in plan else 0
-
-
 def measure(spark: SparkSession, column: str, kind: str, count: int, options: argparse.Namespace) -> dict[str, Any]:
     """One line of the result."""
     asked = keys(spark, column, kind, count, options.files * options.rows).cache()
@@ -87,7 +79,6 @@ def measure(spark: SparkSession, column: str, kind: str, count: int, options: ar
         "column": column,
         "keys": count,
         "kind": kind,
-        "files read": files_read(ours, options.files),
         "locate seconds": located,
         "scan seconds": all_read,
         "ratio": all_read / located,
@@ -99,7 +90,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--files", type=int, default=64)
     parser.add_argument("--rows", type=int, default=100_000, help="of a file")
-    parser.add_argument("--runs", type=int, default=2)
+    parser.add_argument("--runs", type=int, default=1)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch, spark_session(Path(scratch)) as spark:
         write(spark, options.files, options.rows)
@@ -108,7 +99,7 @@ def main() -> None:
             for column, kind in (("id", "present"), ("id", "absent"), ("number", "present"))
             for count in COUNTS
         ]
-    report("locate", rows, files=options.files, rows_of_a_file=options.rows)
+    report("locate", rows, files=options.files, rows_of_a_file=options.rows, runs=options.runs)
 
 
 if __name__ == "__main__":
