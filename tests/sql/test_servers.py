@@ -71,6 +71,8 @@ print("ANALYZED", spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL C
 query = "SELECT column_name, min, max, count FROM metastore.summary(:t) WHERE column_name = 'id'"
 print("SUMMARY", *spark.sql(query, args={"t": table}).collect()[0])
 print("VERIFIED", {row["state"] for row in metastore.verify(spark, table)}, len(metastore.gc(spark, table)))
+keys = spark.createDataFrame([(3,), (99,)], "id bigint")
+print("LOCATED", [row["id"] for row in metastore.locate(spark, table, "id", keys).collect()])
 print("SOURCE", spark.read.format("metastore").option("table", table).load().count())
 try:
     spark.sql("SELECT * FROM metastore.summary('ice.db.nope')").collect()
@@ -118,6 +120,7 @@ def check(said):
     assert "ANALYZED 10" in said
     assert "SUMMARY id 0 9 10" in said
     assert "VERIFIED {'ok'} 0" in said
+    assert "LOCATED [3]" in said
     assert "SOURCE 2" in said
     assert "ERROR AnalysisException [METASTORE_TABLE_NOT_FOUND] There is no table ice.db.nope." in said
 
