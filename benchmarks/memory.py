@@ -23,6 +23,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from common import report
 
+from metastore._analyze.place import Place
 from metastore._analyze.worker import Destination, Task, run_task
 from metastore._format.columns import Column
 from metastore._format.manifest import TableIdentity
@@ -64,7 +65,8 @@ def analyze(path: Path, rows: int, number: int) -> None:
     """Runs the task in this process and prints its peak memory."""
     before = _peak()
     file = DataFile(str(path), path.stat().st_size, rows, "parquet")
-    destination = Destination(str(path.parent / "store"), TableIdentity("iceberg", "u", "/", "t"), SETTINGS, 1 << 30)
+    place = Place(str(path.parent / "store"))
+    destination = Destination(place, TableIdentity("iceberg", "u", "/", "t"), SETTINGS, 1 << 30)
     start = time.perf_counter()
     run_task(destination, Task("full", tuple(columns(number)), (file,), {}, absent_is_null=True))
     print(json.dumps({"peak_mb": _peak(), "idle_mb": before, "seconds": time.perf_counter() - start}))
