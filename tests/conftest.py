@@ -55,6 +55,9 @@ def spark_conf(warehouse: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
+        # Tables are small: compiling a plan takes longer than running it.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
         "spark.ui.enabled": "false",
         "spark.ui.showConsoleProgress": "false",
     }
