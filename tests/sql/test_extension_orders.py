@@ -46,4 +46,4 @@ def test_listed_and_registered_by_itself(spark_conf, tmp_path, extensions):
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM, json.dumps(conf), "ice.db.ordered"]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert json.loads(done.stdout.splitlines()[-1]) == [30, [[25]], True, 3, 12]
+    assert json.loads(done.stdout.splitlines()[-1]) == [30, [[25]], True, 3, 13]

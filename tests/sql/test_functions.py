@@ -22,6 +22,7 @@ COLUMNS = {
     "quantiles('{t}', 'id')": "probability double, value string, exact boolean",
     "files('{t}')": "path string, size bigint, rows bigint, deleted_rows bigint, partition map<string,string>, "
     "analyzed boolean, columns_analyzed bigint",
+    "locate('{t}', 'id', 5)": "path string, frequency bigint, exact boolean",
     "columns('{t}')": "path string, column_name string, min string, max string, rows bigint, null_count bigint, "
     "nan_count bigint, distinct bigint, frequencies_kept string",
     "explain('SELECT * FROM {t}')": "scan int, table string, path string, kept boolean, reason string, "

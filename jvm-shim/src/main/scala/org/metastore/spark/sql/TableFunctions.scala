@@ -16,7 +16,7 @@ import org.metastore.spark.store.StoreException
 object TableFunctions {
 
   /** In the order in which `metastore.help()` lists them. */
-  val all: Seq[TableFunction] = Seq(SummaryFunction, FrequenciesFunction, HistogramFunction, QuantilesFunction, FilesFunction, ColumnsFunction, ExplainFunction, SnapshotsFunction,
+  val all: Seq[TableFunction] = Seq(SummaryFunction, FrequenciesFunction, HistogramFunction, QuantilesFunction, LocateFunction, FilesFunction, ColumnsFunction, ExplainFunction, SnapshotsFunction,
     TablesFunction, SettingsFunction, HelpFunction, VersionFunction)
 
   /** What our own Python asks of the session: not listed, and not called by people. */

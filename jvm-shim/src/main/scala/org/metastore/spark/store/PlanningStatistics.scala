@@ -151,6 +151,18 @@ private[store] final class PlanningFiles(
         ColumnValues.Unknown
     }
 
+  override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Boolean]): Array[Long] = {
+    val zones = column(key, dataType).toOption
+    def counted(counts: ColumnZones => Array[Long]): Array[Long] =
+      among.indices.map(i => zones.filter(_.known(i)).fold(-1L)(counts(_)(i))).toArray
+    value match {
+      case null => counted(_.nulls)
+      case number: Double if number.isNaN => counted(_.nans)
+      case number: Float if number.isNaN => counted(_.nans)
+      case _ => new FrequencyLoader(values, joined.blocks, budget).load(key, dataType, StoredValue.point(value, dataType), among)
+    }
+  }
+
   override def zone(key: String, dataType: DataType, file: Int): Option[ColumnZone] =
     column(key, dataType).toOption.filter(_.known(file)).map { zones =>
       val sizes = this.sizes(key, dataType).toOption

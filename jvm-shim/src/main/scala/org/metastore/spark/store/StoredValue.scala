@@ -50,6 +50,11 @@ object StoredValue {
     case other => throw new IllegalArgumentException(s"$other has no order by bytes")
   }
 
+  /** Catalyst's internal value as one to be looked up. */
+  def point(value: Any, dataType: DataType): Points =
+    if (ServedType.encoding(dataType).contains(Encoding.BinaryValues)) Points.Bytes(Array(orderedBytes(value)))
+    else Points.Longs(Array(orderedLong(value, dataType)))
+
   private def ofLong(value: Long, dataType: DataType): Any = dataType match {
     case BooleanType => value != 0
     case ByteType => value.toByte

@@ -80,6 +80,14 @@ trait FileStatistics {
    */
   def values(key: String, dataType: DataType, among: Array[Boolean], filters: Boolean): ColumnValues
 
+  /**
+   * How many rows of each file have a value, deleted ones included; -1: not known, perhaps none. Never throws.
+   *
+   * @param value Catalyst's internal value; null counts the rows without one
+   * @param among the files that are asked about
+   */
+  def frequencies(key: String, dataType: DataType, value: Any, among: Array[Boolean]): Array[Long]
+
   /** One column in one file as single values: for messages and for numbers of few files. */
   def zone(key: String, dataType: DataType, file: Int): Option[ColumnZone]
 }

@@ -5,7 +5,7 @@ import java.util.Arrays
 import scala.collection.mutable
 
 import org.apache.parquet.column.values.bloomfilter.BlockSplitBloomFilter
-import org.apache.spark.sql.types.DataType
+import org.apache.spark.sql.types.{DataType, DecimalType}
 
 /** Reads lists of values and bloom filters of single columns. What does not add up says nothing. */
 private[store] final class ValueReader(objects: ObjectReader) {
@@ -81,6 +81,24 @@ private[store] final class ValueReader(objects: ObjectReader) {
     ValueLists.of(found.map { case (file, list) => (file, list.result(), list.total) })
   }
 
+  /** How often a value occurs in the data files of an object whose lists have it, by their ordinals there. */
+  def frequencies(ref: ObjectRef, column: Int, dataType: DataType, point: Points): Map[Int, Long] = {
+    val field = fieldOf(dataType)
+    val fields = Seq("column", "file", field, "frequency")
+    objects.footer(ref).groupsOf(Set(column)).flatMap(SummaryGroup.read(objects, ref, _, fields) { rows =>
+      val (columns, files, counts) = (rows.longs("column", -1), rows.longs("file", -1), rows.longs("frequency", 0))
+      val isIt: Int => Boolean = point match {
+        case asked: Points.Longs =>
+          val values = rows.longs(field, 0)
+          i => asked.has(values(i))
+        case asked: Points.Bytes =>
+          val values = rows.bytes(field)
+          i => values(i) != null && asked.has(inOrder(values(i), dataType))
+      }
+      columns.indices.filter(i => columns(i) == column && isIt(i)).map(i => files(i).toInt -> counts(i))
+    }).toMap
+  }
+
   private def readBlooms(ref: ObjectRef, column: Int): ValueLists = {
     val footer = objects.footer(ref)
     val groups = if (footer.has(Bloom)) footer.groupsOf(Set(column)) else Nil
@@ -105,6 +123,10 @@ private[store] object ValueReader {
     case Some(Encoding.DoubleValues) => "value_double"
     case _ => "value_long"
   }
+
+  /** Stored bytes in the order of bounds. */
+  def inOrder(stored: Array[Byte], dataType: DataType): Array[Byte] =
+    if (dataType.isInstanceOf[DecimalType]) DecimalBytes.ordered(stored) else stored
 
   private def isBloom(bits: Array[Byte]): Boolean =
     bits != null && bits.length >= BlockSplitBloomFilter.LOWER_BOUND_BYTES && Integer.bitCount(bits.length) == 1
@@ -186,13 +208,12 @@ private object ListBuilder {
   /** Many values are kept by their hashes alone. */
   private final class OfBytes(dataType: DataType) extends ListBuilder {
     private val hash = new ValueHash(dataType)
-    private val isDecimal = dataType.isInstanceOf[org.apache.spark.sql.types.DecimalType]
     private val few = mutable.ArrayBuffer.empty[Array[Byte]]
     private val hashes = mutable.ArrayBuilder.make[Long]
     private var count = 0
 
     override def add(values: Array[Array[Byte]], from: Int, until: Int): Unit = (from until until).foreach { i =>
-      val value = if (isDecimal) DecimalBytes.ordered(values(i)) else values(i)
+      val value = ValueReader.inOrder(values(i), dataType)
       count += 1
       if (count <= Points.Most) few += value
       hashes += hash.ofBytes(value)

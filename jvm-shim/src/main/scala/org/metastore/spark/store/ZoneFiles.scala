@@ -34,6 +34,9 @@ final class ZoneFiles(override val rows: Array[Long], columns: Map[(String, Data
   override def values(key: String, dataType: DataType, among: Array[Boolean], filters: Boolean): ColumnValues =
     ColumnValues.Unknown
 
+  override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Boolean]): Array[Long] =
+    Filled.longs(length, -1)
+
   override def zone(key: String, dataType: DataType, file: Int): Option[ColumnZone] =
     columns.get((key, dataType)).flatMap(_(file))
 

@@ -1,0 +1,70 @@
+package org.metastore.spark.sql.functions
+
+import scala.util.Try
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Cast, EqualNullSafe, EqualTo, Literal}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{StringType, StructType}
+
+import org.metastore.spark.pruning.{ColumnResolver, PruningRule}
+import org.metastore.spark.sql._
+import org.metastore.spark.store.{FileList, TableFileRow}
+import org.metastore.spark.tables.Leaf
+
+/** `metastore.locate(table, column, value)`: one row a data file that may hold the value, as far as statistics tell. */
+object LocateFunction extends TableFunction {
+  private val LimitMillis = 60000L
+
+  override val name = "locate"
+  override val arguments: Seq[Argument] = Seq(
+    Argument("table", required = true), Argument("column", required = true), Argument("value", required = true))
+  override val schema: StructType = StructType.fromDDL("path STRING, frequency BIGINT, exact BOOLEAN")
+  override val meaning = "The data files that may hold a value, NULL included, and how many of their rows have it: NULL where " +
+    "that is not known"
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
+    val analyzed = AnalyzedTable.of(session, call.text("table"))
+    val current = analyzed.table.current
+    val snapshot = analyzed.analyzedColumns(current)
+    val leaf = analyzed.leaf(session, call.text("column"), analyzed.table.leaves(current))
+    if (snapshot.columns.find(_.key == leaf.key).exists(_.encoding.isEmpty))
+      throw MetastoreException.invalidArgument("column", s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
+    val value = call.value("value").fold(Literal(null, leaf.dataType))(valueOf(_, leaf))
+    val files = analyzed.store.tableFiles(snapshot)
+    located(analyzed, leaf, value, files).map { case (file, frequency) =>
+      val known = Some(frequency).filter(_ >= 0)
+      Answer.row(file.path, known, known.isDefined && file.deletes.isEmpty)
+    }
+  }
+
+  private def located(
+      analyzed: AnalyzedTable, leaf: Leaf, value: Literal, files: IndexedSeq[TableFileRow]): Seq[(TableFileRow, Long)] = {
+    val attribute = AttributeReference(leaf.name, leaf.dataType)()
+    val resolver: ColumnResolver = (_, _) => Some(leaf.key)
+    val filter = PruningRule.compile(Seq(EqualNullSafe(attribute, value)), resolver)
+    val known = analyzed.store.planning(analyzed.table.uuid, LimitMillis) match {
+      case Right(statistics) => statistics.of(new FileList(files.map(_.path).toArray, files.map(_.size).toArray), filter.needs)
+      case Left(why) => throw new java.io.IOException(why.sentence)
+    }
+    val verdicts = filter.evaluate(known)
+    val kept = files.indices.map(verdicts.kept).toArray
+    val frequencies = known.frequencies(leaf.key, leaf.dataType, value.value, kept)
+    files.indices.filter(i => kept(i) && frequencies(i) != 0).map(i => files(i) -> frequencies(i))
+  }
+
+  /** The value in the column's type, which has to hold it exactly. */
+  private def valueOf(asked: Literal, leaf: Leaf): Literal = {
+    val zone = Some(SQLConf.get.sessionLocalTimeZone)
+    val cast = Cast(asked, leaf.dataType, zone, ansiEnabled = true)
+    val found = Try(cast).filter(_.checkInputDataTypes().isSuccess).map(cast => Literal(cast.eval(), leaf.dataType)).toOption
+    found.filter(value => asked.dataType == StringType || isSame(value, asked, zone)).getOrElse(
+      throw MetastoreException.invalidArgument("value", s"${asked.sql} is no ${leaf.dataType.simpleString}"))
+  }
+
+  private def isSame(value: Literal, asked: Literal, zone: Option[String]): Boolean = {
+    val back = Cast(value, asked.dataType, zone, ansiEnabled = true)
+    back.checkInputDataTypes().isSuccess && Try(EqualTo(back, asked).eval()).toOption.contains(true)
+  }
+}

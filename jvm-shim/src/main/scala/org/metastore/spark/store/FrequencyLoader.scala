@@ -1,0 +1,31 @@
+package org.metastore.spark.store
+
+import org.apache.spark.sql.types.DataType
+
+/** Finds how often a value occurs in the files of one scan, where a list of values tells. */
+private[store] final class FrequencyLoader(reader: ValueReader, blocks: Seq[JoinedBlock], budget: Budget) {
+
+  /**
+   * @param point a single value
+   * @param among the files that are asked about
+   * @return by file; -1: no list has it
+   */
+  def load(key: String, dataType: DataType, point: Points, among: Array[Boolean]): Array[Long] = {
+    val found = Filled.longs(among.length, -1)
+    val reads = for {
+      joined <- blocks if joined.block.computed == "full"
+      (entry, ordinal) <- joined.block.columnsOf(key)
+      if ServedType.of(entry, dataType) == ServedType.Full
+      details <- Cached.all(Seq(reader.details(joined.block, "frequencies")), budget).flatMap(_.toOption)
+      place <- placesOf(details, joined, among)
+    } yield (joined, details, place, () => reader.frequencies(details.objects(place), ordinal, dataType, point))
+    for (((joined, details, place, _), Right(counts)) <- reads.zip(PlanningPool.run(reads.map(_._4), budget)); i <- among.indices) {
+      val file = joined.ordinals(i)
+      if (among(i) && file >= 0 && details.place(file) == place) counts.get(details.inside(file)).foreach(found(i) = _)
+    }
+    found
+  }
+
+  private def placesOf(details: DetailFiles, joined: JoinedBlock, among: Array[Boolean]): Seq[Int] =
+    among.indices.filter(i => among(i) && joined.ordinals(i) >= 0).map(i => details.place(joined.ordinals(i))).filter(_ >= 0).distinct
+}
