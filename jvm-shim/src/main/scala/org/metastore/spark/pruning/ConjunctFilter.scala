@@ -45,13 +45,13 @@ private[pruning] final class ConjunctFilter(
   private def lookUp(evaluation: Evaluation, files: FileStatistics, skippedBy: Array[Int], unused: Set[Int]): Unit = {
     val all = predicates.indices.filterNot(unused).map(i => predicates(i) -> i) ++
       together.indices.map(i => together(i)._1 -> (conjuncts.size + i))
-    for ((predicate, i) <- all if LookUps.asks(predicate)) {
-      val kept = skippedBy.map(_ == FileVerdicts.Kept)
-      val number = kept.count(identity)
-      if (number > 0 && number <= MostLookedUp)
-        try mark(skippedBy, new LookUps(files, evaluation).noRowMatches(predicate, kept), lookUps + i)
-        catch { case NonFatal(e) => log.warn(s"No value is looked up for ${conjuncts.map(_.sql).mkString(" AND ")}", e) }
-    }
+    val asking = all.filter { case (predicate, _) => LookUps.asks(predicate) }
+    var kept = if (asking.isEmpty) Array.emptyIntArray else skippedBy.indices.filter(skippedBy(_) == FileVerdicts.Kept).toArray
+    if (kept.length <= MostLookedUp) for ((predicate, i) <- asking if kept.nonEmpty)
+      try {
+        new LookUps(files, evaluation).noRowMatches(predicate, kept).foreach(skippedBy(_) = lookUps + i)
+        kept = kept.filter(skippedBy(_) == FileVerdicts.Kept)
+      } catch { case NonFatal(e) => log.warn(s"No value is looked up for ${conjuncts.map(_.sql).mkString(" AND ")}", e) }
   }
 
   /** Marks from here on tell of a look-up of single values; less this number they tell by what, as all marks do. */

@@ -11,6 +11,7 @@ private[pruning] final class Evaluation(files: FileStatistics) {
   private val length = files.files.length
   private val zones = mutable.Map.empty[ColumnUse, Either[Reason, ColumnZones]]
   private val none = new Array[Boolean](length)
+  private val members = new java.util.IdentityHashMap[Condition, Array[Boolean]]
 
   /** The column in all files; `Left` where nothing is known of it. */
   def zonesOf(use: ColumnUse): Either[Reason, ColumnZones] = zones.getOrElseUpdate(use, files.column(use.key, use.dataType))
@@ -26,16 +27,18 @@ private[pruning] final class Evaluation(files: FileStatistics) {
     case NullTest(use, false) => where(use)(allNull)
     case NaNTest(use, true) => where(use)((zones, i) => zones.nans(i) == 0 || allNull(zones, i))
     case NaNTest(use, false) => where(use)((zones, i) => zones.nans(i) == zones.rows(i))
-    case Member(term, set, inside) => zonesOf(term.column).fold(_ => none, { zones =>
-      val bounds = term.bounds(zones.bounds)
-      val proven = if (inside) set.disjoint(bounds) else set.covers(bounds)
-      if (zones.boundsDecide) proven else each(i => zones.known(i) && (proven(i) || allNull(zones, i)))
-    })
+    case member: Member => members.computeIfAbsent(member, _ => noMember(member))
     case Related(left, relation, right) => related(left, right)(new Pairs(_, _).never(relation)) { (a, b, proven, i) =>
       if (relation == Relation.NullSafeEqual) nullSafeNever(a, b, proven, i)
       else proven || allNull(a, i) || allNull(b, i)
     }
   }
+
+  private def noMember(member: Member): Array[Boolean] = zonesOf(member.term.column).fold(_ => none, { zones =>
+    val bounds = member.term.bounds(zones.bounds)
+    val proven = if (member.inside) member.set.disjoint(bounds) else member.set.covers(bounds)
+    if (zones.boundsDecide) proven else each(i => zones.known(i) && (proven(i) || allNull(zones, i)))
+  })
 
   /** For each file, whether it is proven that the predicate is true of every row. */
   def allRowsMatch(predicate: Condition): Array[Boolean] = predicate match {

@@ -10,29 +10,35 @@ import org.metastore.spark.store.{Bounds, BytesBounds, ColumnZones, FileStatisti
 private[pruning] final class LookUps(files: FileStatistics, bounds: Evaluation) {
   import LookUps._
 
-  /** For each of some files, whether it is proven that no row makes the predicate true; false for all others. */
-  def noRowMatches(predicate: Condition, among: Array[Boolean]): Array[Boolean] = predicate match {
+  /** Those of some files of which it is proven that no row makes the predicate true. */
+  def noRowMatches(predicate: Condition, among: Array[Int]): Array[Int] = predicate match {
     case And(left, right) =>
       val proven = noRowMatches(left, among)
-      either(proven, noRowMatches(right, less(among, proven)))
+      proven ++ noRowMatches(right, less(among, proven))
     case Or(left, right) =>
       val (first, second) = if (asks(left)) (right, left) else (left, right)
       noRowMatches(second, noRowMatches(first, among))
     case Member(term, set, inside) if asks(predicate) =>
-      val proven = both(bounds.noRowMatches(predicate), among)
+      val proven = excluded(predicate, among)
       bounds.zonesOf(term.column).fold(_ => proven, { zones =>
-        either(proven, lookedUp(term.column, zones, set.points.get, inside, less(among, proven)))
+        proven ++ lookedUp(term.column, zones, set.points.get, inside, less(among, proven))
       })
-    case other => both(bounds.noRowMatches(other), among)
+    case other => excluded(other, among)
   }
 
-  private def lookedUp(
-      use: ColumnUse, zones: ColumnZones, points: Points, inside: Boolean, among: Array[Boolean]): Array[Boolean] = {
-    val open = filtered(among)(i => zones.known(i) && isOpen(zones.bounds, points, inside, i))
-    if (!open.contains(true)) open
+  private def excluded(predicate: Condition, among: Array[Int]): Array[Int] =
+    if (among.isEmpty) among
+    else {
+      val proven = bounds.noRowMatches(predicate)
+      among.filter(i => proven(i))
+    }
+
+  private def lookedUp(use: ColumnUse, zones: ColumnZones, points: Points, inside: Boolean, among: Array[Int]): Array[Int] = {
+    val open = among.filter(i => zones.known(i) && isOpen(zones.bounds, points, inside, i))
+    if (open.isEmpty) open
     else {
       val values = files.values(use.key, use.dataType, open, filters = inside)
-      filtered(open)(if (inside) values.lack(points) else values.within(points))
+      open.filter(if (inside) values.lack(points) else values.within(points))
     }
   }
 }
@@ -56,19 +62,10 @@ private[pruning] object LookUps {
     case _ => false
   }
 
-  private def filtered(among: Array[Boolean])(test: Int => Boolean): Array[Boolean] = {
-    val out = new Array[Boolean](among.length)
-    var i = 0
-    while (i < out.length) {
-      out(i) = among(i) && test(i)
-      i += 1
+  private def less(files: Array[Int], proven: Array[Int]): Array[Int] =
+    if (proven.isEmpty) files
+    else {
+      val done = proven.toSet
+      files.filterNot(done)
     }
-    out
-  }
-
-  private def both(a: Array[Boolean], b: Array[Boolean]): Array[Boolean] = filtered(a)(b(_))
-
-  private def less(a: Array[Boolean], b: Array[Boolean]): Array[Boolean] = filtered(a)(!b(_))
-
-  private def either(a: Array[Boolean], b: Array[Boolean]): Array[Boolean] = Array.tabulate(a.length)(i => a(i) || b(i))
 }

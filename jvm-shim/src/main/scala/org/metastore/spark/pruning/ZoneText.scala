@@ -16,15 +16,12 @@ private[pruning] object ZoneText {
   }
 
   /** What is known of single values: `, all 200 values listed`. */
-  def values(files: FileStatistics, use: ColumnUse, file: Int): String = {
-    val only = new Array[Boolean](files.files.length)
-    only(file) = true
-    files.values(use.key, use.dataType, only, filters = true).known(file) match {
+  def values(files: FileStatistics, use: ColumnUse, file: Int): String =
+    files.values(use.key, use.dataType, Array(file), filters = true).known(file) match {
       case Some(KnownValues.Listed(count)) => s", all $count values listed"
       case Some(KnownValues.Filtered) => ", bloom filter"
       case None => ""
     }
-  }
 
   private def range(zones: ColumnZones, file: Int): String = {
     val (lo, hi) = (StoredValue.lo(zones, file), StoredValue.hi(zones, file))

@@ -37,17 +37,17 @@ object KnownValues {
   case object Filtered extends KnownValues
 }
 
-/** The values of the files that were asked about; null where nothing is known. */
-private[store] final class FoundValues(dataType: DataType, files: Array[FileValues]) extends ColumnValues {
+/** The values of some files. */
+private[store] final class FoundValues(dataType: DataType, files: collection.Map[Int, FileValues]) extends ColumnValues {
 
   override def lack(points: Points): Int => Boolean = {
     lazy val hashes = new ValueHash(dataType).of(points)
-    file => files(file) != null && files(file).lack(points, hashes)
+    file => files.get(file).exists(_.lack(points, hashes))
   }
 
-  override def within(points: Points): Int => Boolean = file => files(file) != null && files(file).within(points)
+  override def within(points: Points): Int => Boolean = file => files.get(file).exists(_.within(points))
 
-  override def known(file: Int): Option[KnownValues] = Option(files(file)).map(_.known)
+  override def known(file: Int): Option[KnownValues] = files.get(file).map(_.known)
 }
 
 /** The values of a column in one data file: all of them listed, or a bloom filter. */

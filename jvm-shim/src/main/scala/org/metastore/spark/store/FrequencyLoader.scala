@@ -8,9 +8,9 @@ private[store] final class FrequencyLoader(reader: ValueReader, blocks: Seq[Join
   /**
    * @param point a single value
    * @param among the files that are asked about
-   * @return by file; -1: no list has it
+   * @return in their order; -1: no list has it
    */
-  def load(key: String, dataType: DataType, point: Points, among: Array[Boolean]): Array[Long] = {
+  def load(key: String, dataType: DataType, point: Points, among: Array[Int]): Array[Long] = {
     val found = Filled.longs(among.length, -1)
     val reads = for {
       joined <- blocks if joined.block.computed == "full"
@@ -20,12 +20,12 @@ private[store] final class FrequencyLoader(reader: ValueReader, blocks: Seq[Join
       place <- placesOf(details, joined, among)
     } yield (joined, details, place, () => reader.frequencies(details.objects(place), ordinal, dataType, point))
     for (((joined, details, place, _), Right(counts)) <- reads.zip(PlanningPool.run(reads.map(_._4), budget)); i <- among.indices) {
-      val file = joined.ordinals(i)
-      if (among(i) && file >= 0 && details.place(file) == place) counts.get(details.inside(file)).foreach(found(i) = _)
+      val file = joined.ordinals(among(i))
+      if (file >= 0 && details.place(file) == place) counts.get(details.inside(file)).foreach(found(i) = _)
     }
     found
   }
 
-  private def placesOf(details: DetailFiles, joined: JoinedBlock, among: Array[Boolean]): Seq[Int] =
-    among.indices.filter(i => among(i) && joined.ordinals(i) >= 0).map(i => details.place(joined.ordinals(i))).filter(_ >= 0).distinct
+  private def placesOf(details: DetailFiles, joined: JoinedBlock, among: Array[Int]): Seq[Int] =
+    among.map(joined.ordinals(_)).filter(_ >= 0).map(details.place(_)).filter(_ >= 0).distinct.toSeq
 }

@@ -143,7 +143,7 @@ private[store] final class PlanningFiles(
     }
   }
 
-  override def values(key: String, dataType: DataType, among: Array[Boolean], filters: Boolean): ColumnValues =
+  override def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean): ColumnValues =
     try new FoundValues(dataType, new ValueLoader(values, joined.blocks, budget).load(key, dataType, among, filters))
     catch {
       case NonFatal(e) =>
@@ -151,10 +151,10 @@ private[store] final class PlanningFiles(
         ColumnValues.Unknown
     }
 
-  override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Boolean]): Array[Long] = {
+  override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long] = {
     val zones = column(key, dataType).toOption
     def counted(counts: ColumnZones => Array[Long]): Array[Long] =
-      among.indices.map(i => zones.filter(_.known(i)).fold(-1L)(counts(_)(i))).toArray
+      among.map(i => zones.filter(_.known(i)).fold(-1L)(counts(_)(i)))
     value match {
       case null => counted(_.nulls)
       case number: Double if number.isNaN => counted(_.nans)

@@ -78,15 +78,15 @@ trait FileStatistics {
    * @param among   the files that are going to be asked about: the others answer false
    * @param filters whether bloom filters are of use too
    */
-  def values(key: String, dataType: DataType, among: Array[Boolean], filters: Boolean): ColumnValues
+  def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean): ColumnValues
 
   /**
-   * How many rows of each file have a value, deleted ones included; -1: not known, perhaps none. Never throws.
+   * How many rows of each of some files have a value, deleted ones included; -1: not known, perhaps none. Never throws.
    *
    * @param value Catalyst's internal value; null counts the rows without one
-   * @param among the files that are asked about
+   * @param among the files that are asked about, in the order of the answer
    */
-  def frequencies(key: String, dataType: DataType, value: Any, among: Array[Boolean]): Array[Long]
+  def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long]
 
   /** One column in one file as single values: for messages and for numbers of few files. */
   def zone(key: String, dataType: DataType, file: Int): Option[ColumnZone]

@@ -1,5 +1,7 @@
 package org.metastore.spark.store
 
+import scala.collection.mutable
+
 import org.apache.spark.sql.types.DataType
 
 /**
@@ -12,10 +14,10 @@ private[store] final class ValueLoader(reader: ValueReader, blocks: Seq[JoinedBl
   /**
    * @param among   the files that are asked about
    * @param filters whether bloom filters are of use too
-   * @return by file; null where nothing is known
+   * @return those of which something is known
    */
-  def load(key: String, dataType: DataType, among: Array[Boolean], filters: Boolean): Array[FileValues] = {
-    val found = new Array[FileValues](among.length)
+  def load(key: String, dataType: DataType, among: Array[Int], filters: Boolean): collection.Map[Int, FileValues] = {
+    val found = mutable.HashMap.empty[Int, FileValues]
     val parts = located(key, dataType, among, filters)
     val sizes = footersOf(parts)
     val allowance = new Allowance
@@ -24,24 +26,24 @@ private[store] final class ValueLoader(reader: ValueReader, blocks: Seq[JoinedBl
     found
   }
 
-  private def located(key: String, dataType: DataType, among: Array[Boolean], filters: Boolean): Seq[Part] = {
+  /** Where the details of the files are; of files without any nothing else is read. */
+  private def located(key: String, dataType: DataType, among: Array[Int], filters: Boolean): Seq[Part] = {
     val sources = for {
       joined <- blocks
-      if joined.block.computed == "full" && among.indices.exists(i => among(i) && joined.ordinals(i) >= 0)
+      if joined.block.computed == "full"
+      files = among.filter(joined.ordinals(_) >= 0)
+      if files.nonEmpty
       (entry, ordinal) <- joined.block.columnsOf(key)
       if ServedType.of(entry, dataType) == ServedType.Full
       summary <- joined.block.summaryOf(ordinal)
-    } yield (joined, ordinal, summary)
-    val counts = Cached.all(sources.map { case (joined, ordinal, summary) => reader.counts(joined.block, ordinal, summary) }, budget)
-    def details(kind: String) = Cached.all(sources.map(source => reader.details(source._1.block, kind)), budget)
-    val (lists, blooms) = (details("frequencies"), if (filters) details("sketches") else Nil)
-    sources.indices.flatMap { i =>
-      for (listed <- counts(i).toOption) yield {
-        val (joined, ordinal, _) = sources(i)
-        new Part(
-          joined, ordinal, dataType, among, listed, lists(i).toOption, blooms.lift(i).flatMap(_.toOption))
-      }
-    }
+    } yield new Source(joined, files, ordinal, summary)
+    val kinds = if (filters) Seq("frequencies", "sketches") else Seq("frequencies")
+    val details = Cached.all(sources.flatMap(source => kinds.map(reader.details(source.joined.block, _))), budget)
+    val known = sources.zip(details.grouped(kinds.size).toSeq).map { case (source, of) =>
+      (source, of.head.toOption, of.drop(1).flatMap(_.toOption).headOption)
+    }.filter { case (source, lists, blooms) => source.hasSome(lists) || source.hasSome(blooms) }
+    val counts = Cached.all(known.map { case (source, _, _) => source.counts }, budget)
+    known.zip(counts).collect { case ((source, lists, blooms), Right(listed)) => new Part(source, dataType, listed, lists, blooms) }
   }
 
   private def footersOf(parts: Seq[Part]): Map[ObjectRef, VerifiedFooter] = {
@@ -53,12 +55,18 @@ private[store] final class ValueLoader(reader: ValueReader, blocks: Seq[JoinedBl
   private final class Read(
       val ref: ObjectRef, val isBloom: Boolean, val place: Int, val lists: Cached[ValueLists], val size: VerifiedFooter => ReadSize)
 
-  /** One column of one block. */
-  private final class Part(
-      joined: JoinedBlock, column: Int, dataType: DataType, among: Array[Boolean], listed: Array[Long],
-      lists: Option[DetailFiles], blooms: Option[DetailFiles]) {
+  /** One column of one block, and the files that are asked about in it. */
+  private final class Source(val joined: JoinedBlock, val files: Array[Int], val column: Int, summary: ObjectRef) {
+    def counts: Cached[Array[Long]] = reader.counts(joined.block, column, summary)
 
-    /** What has to be read: where all values are listed the list, else the filter. */
+    def hasSome(details: Option[DetailFiles]): Boolean = details.exists(d => files.exists(i => d.place(joined.ordinals(i)) >= 0))
+  }
+
+  /** What is read of a source: where all values are listed the list, else the filter. */
+  private final class Part(
+      source: Source, dataType: DataType, listed: Array[Long], lists: Option[DetailFiles], blooms: Option[DetailFiles]) {
+    import source.{column, files, joined}
+
     val reads: Seq[Read] =
       lists.toSeq.flatMap(details => objectsOf(details, listed(_) >= 0).map { place =>
         val ref = details.objects(place)
@@ -68,23 +76,17 @@ private[store] final class ValueLoader(reader: ValueReader, blocks: Seq[JoinedBl
         new Read(ref, true, place, reader.blooms(ref, column), reader.sizeOfBlooms(_, column))
       })
 
-    def fill(found: Array[FileValues], read: Read, values: ValueLists): Unit = {
+    def fill(found: mutable.Map[Int, FileValues], read: Read, values: ValueLists): Unit = {
       val details = if (read.isBloom) blooms.get else lists.get
-      among.indices.foreach { i =>
+      files.foreach { i =>
         val file = joined.ordinals(i)
-        if (among(i) && file >= 0 && details.place(file) == read.place && found(i) == null && (listed(file) < 0) == read.isBloom)
-          found(i) = values.of(details.inside(file), listed(file))
+        if (details.place(file) == read.place && (listed(file) < 0) == read.isBloom && !found.contains(i))
+          Option(values.of(details.inside(file), listed(file))).foreach(found(i) = _)
       }
     }
 
-    private def objectsOf(details: DetailFiles, isWanted: Int => Boolean): Seq[Int] = {
-      val needed = new java.util.BitSet()
-      among.indices.foreach { i =>
-        val file = joined.ordinals(i)
-        if (among(i) && file >= 0 && isWanted(file) && details.place(file) >= 0) needed.set(details.place(file))
-      }
-      Iterator.iterate(needed.nextSetBit(0))(place => needed.nextSetBit(place + 1)).takeWhile(_ >= 0).toSeq
-    }
+    private def objectsOf(details: DetailFiles, isWanted: Int => Boolean): Seq[Int] =
+      files.map(joined.ordinals(_)).filter(isWanted).map(details.place(_)).filter(_ >= 0).distinct.toSeq
   }
 
   /** What may still be read. */

@@ -31,11 +31,11 @@ final class ZoneFiles(override val rows: Array[Long], columns: Map[(String, Data
       new ColumnSizes(of(-1L)(_.distinct).toArray, of(Double.NaN)(_.avgLen).toArray, of(-1L)(_.maxLen).toArray)
     }.toRight(Reason(ReasonCode.UnknownColumn, "column" -> key))
 
-  override def values(key: String, dataType: DataType, among: Array[Boolean], filters: Boolean): ColumnValues =
+  override def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean): ColumnValues =
     ColumnValues.Unknown
 
-  override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Boolean]): Array[Long] =
-    Filled.longs(length, -1)
+  override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long] =
+    Filled.longs(among.length, -1)
 
   override def zone(key: String, dataType: DataType, file: Int): Option[ColumnZone] =
     columns.get((key, dataType)).flatMap(_(file))

@@ -49,9 +49,8 @@ object LocateFunction extends TableFunction {
       case Left(why) => throw new java.io.IOException(why.sentence)
     }
     val verdicts = filter.evaluate(known)
-    val kept = files.indices.map(verdicts.kept).toArray
-    val frequencies = known.frequencies(leaf.key, leaf.dataType, value.value, kept)
-    files.indices.filter(i => kept(i) && frequencies(i) != 0).map(i => files(i) -> frequencies(i))
+    val kept = files.indices.filter(verdicts.kept).toArray
+    kept.map(files).toSeq.zip(known.frequencies(leaf.key, leaf.dataType, value.value, kept)).filter(_._2 != 0)
   }
 
   /** The value in the column's type, which has to hold it exactly. */
