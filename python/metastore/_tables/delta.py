@@ -22,8 +22,8 @@ if TYPE_CHECKING:
     from metastore._tables.catalog import Entry
 
 _FACTS = "SELECT * FROM metastore_facts('{}')"
-_TIMES = ("timestamp", "timestamp_ntz")
-"""Partition values that are not read from the log: some writers wrote them in a zone of their own."""
+_NOT_READ = ("timestamp", "timestamp_ntz", "binary")
+"""Types of partition values that are not read from the log's texts: writers differ in zones and encodings."""
 
 
 def load(spark: SparkSession, entry: Entry) -> TableFacts:
@@ -109,17 +109,19 @@ class _Partitions:
 
     def constants(self, texts: Mapping[str, str | None]) -> tuple[dict[str, Any], frozenset[str]]:
         """The stored values of a file's partition columns by key, and the keys of those that are not known."""
-        found, unknown = {}, set()
+        found: dict[str, Any] = {}
+        unknown: set[str] = set()
         for column in self._columns:
             text = texts.get(column.path[0])
-            try:
-                # Delta reads an empty text as null.
-                found[column.key] = stored_value(text, column) if text else None
-            except ValueError:
+            if not text:  # Delta reads an empty text as null
+                found[column.key] = None
+            elif column.type in _NOT_READ:
                 unknown.add(column.key)
-            if text and column.type in _TIMES:
-                del found[column.key]
-                unknown.add(column.key)
+            else:
+                try:
+                    found[column.key] = stored_value(text, column)
+                except ValueError:
+                    unknown.add(column.key)
         return found, frozenset(unknown)
 
 
