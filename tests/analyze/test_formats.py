@@ -12,7 +12,7 @@ import pytest
 import metastore
 from analyze.checks import Stored, check_table
 from analyze.internals import java, loaded
-from metastore._analyze.general import read_rows
+from metastore._analyze.rows import read_rows
 from metastore._tables import load
 from metastore.errors import AnalyzeFailed
 from planner.plans import metrics, scans

@@ -32,9 +32,9 @@ SOURCES = ("stored statistics", "whole queries", "rules alone", "no statistics")
 class Size:
     """How much one round asks: of the predicates, the first `queries` also go through whole queries."""
 
-    files: int = 64
-    predicates: int = 150
-    queries: int = 6
+    files: int = 40
+    predicates: int = 130
+    queries: int = 4
 
 
 @dataclass

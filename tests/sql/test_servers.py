@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 
+from lakes import EXTENSIONS
 from sql import servers
 
 pytestmark = pytest.mark.spark
@@ -19,10 +20,11 @@ ANALYZE = "ANALYZE TABLE {t} COMPUTE STATISTICS FOR ALL COLUMNS"
 
 @pytest.fixture
 def server_conf(spark_conf, tmp_path):
-    """The settings of the tests for a server of its own, with its own embedded catalog database."""
+    """Iceberg's settings of the tests for a server of its own, with its own embedded catalog database."""
     java = spark_conf["spark.driver.extraJavaOptions"].split(" -Dderby")[0]
     return {
-        **spark_conf,
+        **{key: value for key, value in spark_conf.items() if key != "spark.sql.catalog.spark_catalog"},
+        "spark.sql.extensions": EXTENSIONS[0],
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": f"{java} -Dderby.system.home={tmp_path}",
         "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
