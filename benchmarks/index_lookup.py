@@ -32,8 +32,9 @@ from common import median, report, seconds, spark_session
 
 from metastore._format import layout
 from metastore._format.columns import Column, encoding_of
-from metastore._format.manifest import Block, Manifest, SummaryRef, TableIdentity, block_to_footer
+from metastore._format.manifest import Block, Manifest, TableIdentity, block_to_footer
 from metastore._format.objects import BLOCK_KEY, ObjectRef
+from metastore._format.references import SummaryRef
 from metastore._format.schemas import FILES, SUMMARY
 from metastore._store import Store
 

@@ -18,7 +18,8 @@ from common import median, report, seconds
 import metastore
 from metastore._analyze.table.objects import HISTOGRAM_GROUPS, even_groups, lists_layout
 from metastore._format.columns import Column
-from metastore._format.manifest import Manifest, Snapshot, SummaryRef, TableIdentity
+from metastore._format.manifest import Manifest, Snapshot, TableIdentity
+from metastore._format.references import SummaryRef
 from metastore._format.schemas import TABLE_FILES, TABLE_FREQUENCIES, TABLE_HISTOGRAMS, TABLE_SUMMARY
 from metastore._store import Store
 

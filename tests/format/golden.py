@@ -14,8 +14,9 @@ import pyarrow as pa
 
 from metastore._format import layout
 from metastore._format.columns import Column, encoding_of
-from metastore._format.manifest import Block, Manifest, Snapshot, SummaryRef, TableIdentity, block_to_footer
+from metastore._format.manifest import Block, Manifest, Snapshot, TableIdentity, block_to_footer
 from metastore._format.objects import BLOCK_KEY, ObjectRef, encode, name_of, reference
+from metastore._format.references import SummaryRef
 from metastore._format.schemas import FILES, SCHEMAS, SUMMARY, TABLE_SUMMARY
 from metastore._format.values import cut_lower, cut_upper, decimal_to_bytes
 

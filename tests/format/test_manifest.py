@@ -11,8 +11,9 @@ from hypothesis import strategies as st
 
 from format import golden
 from metastore._format.columns import Column
-from metastore._format.manifest import Block, Manifest, SummaryRef, TableIdentity, block_from_footer, block_to_footer
+from metastore._format.manifest import Block, Manifest, TableIdentity, block_from_footer, block_to_footer
 from metastore._format.objects import ObjectRef
+from metastore._format.references import SummaryRef
 from metastore.errors import DamagedObject, FormatTooNew
 
 REF = ObjectRef("files-0d61fbb2-3f3c-4b2a-9c0e-6b8f0c7b0a11.parquet", 10, "a" * 64, 1, 8, "b" * 64)

@@ -15,8 +15,9 @@ import pyarrow.parquet as pq
 from metastore._analyze.details import lists_layout
 from metastore._format.bloom import BloomBuilder, hashes_of
 from metastore._format.columns import Column, encoding_of
-from metastore._format.manifest import Block, Manifest, Snapshot, SummaryRef, TableIdentity
+from metastore._format.manifest import Block, Manifest, Snapshot, TableIdentity
 from metastore._format.objects import ObjectRef, encode, name_of, reference
+from metastore._format.references import SummaryRef
 from metastore._format.schemas import FILES, FREQUENCIES, SKETCHES, SUMMARY, TABLE_FILES, TABLE_SUMMARY
 from metastore._format.values import cut_lower, cut_upper, decimal_to_bytes
 from metastore._store import Store

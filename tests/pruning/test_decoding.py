@@ -9,8 +9,9 @@ import pyarrow as pa
 import pytest
 
 from metastore._format.columns import Column, encoding_of
-from metastore._format.manifest import Block, Manifest, SummaryRef, TableIdentity, block_to_footer
+from metastore._format.manifest import Block, Manifest, TableIdentity, block_to_footer
 from metastore._format.objects import BLOCK_KEY
+from metastore._format.references import SummaryRef
 from metastore._format.schemas import FILES, SUMMARY
 from metastore._store import Store
 from pruning.scala import module

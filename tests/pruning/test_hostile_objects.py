@@ -12,7 +12,8 @@ from py4j.protocol import Py4JJavaError
 from format import crafted, hostile
 from metastore._format.columns import Column
 from metastore._format.footer import read_footer
-from metastore._format.manifest import Block, Manifest, SummaryRef, TableIdentity
+from metastore._format.manifest import Block, Manifest, TableIdentity
+from metastore._format.references import SummaryRef
 from pruning.scala import items, module, no_limits, open_store
 
 pytestmark = pytest.mark.spark

@@ -8,7 +8,8 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from metastore._format.columns import Column
-from metastore._format.manifest import Block, Snapshot, SummaryRef
+from metastore._format.manifest import Block, Snapshot
+from metastore._format.references import SummaryRef
 from metastore._format.schemas import FILES, SUMMARY, TABLE_FILES, TABLE_SUMMARY
 
 if TYPE_CHECKING:

@@ -7,7 +7,8 @@ from dataclasses import replace
 import pytest
 
 import metastore
-from metastore._format.manifest import Manifest, RanksRef, TableIdentity
+from metastore._format.manifest import Manifest, TableIdentity
+from metastore._format.references import RanksRef
 from metastore._format.schemas import TABLE_RANKS
 from metastore._store import Store
 from metastore.errors import ColumnNotFound, InvalidArgument

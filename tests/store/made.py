@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from metastore._format import layout
 from metastore._format.columns import Column
-from metastore._format.manifest import Block, Manifest, Snapshot, SummaryRef, TableIdentity, block_to_footer
+from metastore._format.manifest import Block, Manifest, Snapshot, TableIdentity, block_to_footer
 from metastore._format.objects import BLOCK_KEY
+from metastore._format.references import SummaryRef
 from metastore._format.schemas import FILES, SUMMARY, TABLE_FILES
 
 if TYPE_CHECKING:

@@ -20,7 +20,8 @@ from metastore._analyze.kernel import ColumnKernel, sketches_table, stored, summ
 from metastore._analyze.place import Place
 from metastore._analyze.table.jobs import Jobs
 from metastore._analyze.table.written import Options
-from metastore._format.manifest import Block, Manifest, SummaryRef, TableIdentity
+from metastore._format.manifest import Block, Manifest, TableIdentity
+from metastore._format.references import SummaryRef
 from metastore._format.schemas import FILES, FREQUENCIES, HISTOGRAMS
 from metastore._store import Store
 from metastore._tables.model import DataFile, TableFacts

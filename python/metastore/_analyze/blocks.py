@@ -10,8 +10,9 @@ import pyarrow as pa
 
 from metastore._analyze.details import histograms_layout, lists_layout
 from metastore._format.layout import columns_per_object, columns_per_row_group, row_groups
-from metastore._format.manifest import Block, SummaryRef, block_to_footer
+from metastore._format.manifest import Block, block_to_footer
 from metastore._format.objects import BLOCK_KEY
+from metastore._format.references import SummaryRef
 from metastore._format.schemas import FILES
 
 if TYPE_CHECKING:

@@ -19,7 +19,8 @@ if TYPE_CHECKING:
     from metastore._analyze.ranks import RankJobs
     from metastore._analyze.request import Request
     from metastore._format.columns import Column
-    from metastore._format.manifest import Manifest, RanksRef, Snapshot
+    from metastore._format.manifest import Manifest, Snapshot
+    from metastore._format.references import RanksRef
     from metastore._store import Store
     from metastore._tables.model import DataFile
 

@@ -24,8 +24,8 @@ from metastore._analyze.rows import read_rows
 from metastore._analyze.shipping import ship
 from metastore._analyze.tasks import pack
 from metastore._analyze.worker import unreadable
-from metastore._format.manifest import RanksRef
 from metastore._format.objects import decode
+from metastore._format.references import RanksRef
 from metastore._format.schemas import TABLE_RANKS
 from metastore._store.location import local_path
 

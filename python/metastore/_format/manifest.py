@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from metastore._format.columns import Column
 from metastore._format.objects import ObjectRef
+from metastore._format.references import RanksRef, SummaryRef, of_type
 from metastore.errors import DamagedObject, FormatTooNew
 
 if TYPE_CHECKING:
@@ -40,33 +41,6 @@ class TableIdentity:
     uuid: str
     location: str
     name: str
-
-
-@dataclass(frozen=True)
-class SummaryRef:
-    """An object and the ordinals of the columns that it holds, of its block or snapshot."""
-
-    object: ObjectRef
-    columns: tuple[int, ...]
-
-
-@dataclass(frozen=True)
-class RanksRef:
-    """A part of the ranks of some columns.
-
-    Attributes:
-        object: The object.
-        columns: The columns of the snapshot that it holds, ascending.
-        before_first: For each of them, how many of its values come before this part.
-    """
-
-    object: ObjectRef
-    columns: tuple[int, ...]
-    before_first: tuple[int, ...]
-
-    def before(self, column: int) -> int:
-        """How many values of a column come before this part."""
-        return self.before_first[self.columns.index(column)]
 
 
 @dataclass(frozen=True)
@@ -230,7 +204,7 @@ def block_to_footer(
         "id": block_id,
         "computed": computed,
         "columns": [column.to_json() for column in columns],
-        "summary": [_summary_to_json(ref) for ref in summary],
+        "summary": [ref.to_json() for ref in summary],
         "table": dict(table.__dict__),
         "settings": settings,
         **_own_to_json(statistics or {}),
@@ -284,48 +258,27 @@ def _from_json(body: dict[str, Any]) -> Manifest:
     schemas = [_columns(schema, []) for schema in body.get("schemas", [])]
     return Manifest(
         table=_identity(body["table"]),
-        blocks=tuple(_block_from_json(block, schemas) for block in _typed(body["blocks"], list)),
-        snapshots=tuple(_snapshot_from_json(snapshot, schemas) for snapshot in _typed(body["snapshots"], list)),
-        settings=_typed(body.get("settings", {}), dict),
-        sequence=_typed(body["sequence"], int),
-        commit=_typed(body["commit"], str),
-        previous=_typed(body["previous"], str, type(None)),
-        written_at=_typed(body["written_at"], str),
-        writer=_typed(body["writer"], str),
+        blocks=tuple(_block_from_json(block, schemas) for block in of_type(body["blocks"], list)),
+        snapshots=tuple(_snapshot_from_json(snapshot, schemas) for snapshot in of_type(body["snapshots"], list)),
+        settings=of_type(body.get("settings", {}), dict),
+        sequence=of_type(body["sequence"], int),
+        commit=of_type(body["commit"], str),
+        previous=of_type(body["previous"], str, type(None)),
+        written_at=of_type(body["written_at"], str),
+        writer=of_type(body["writer"], str),
         requires=tuple(body.get("requires", [])),
-        nodes=tuple(ObjectRef.from_json(ref) for ref in _typed(body.get("nodes", []), list)),
+        nodes=tuple(ObjectRef.from_json(ref) for ref in of_type(body.get("nodes", []), list)),
     )
 
 
-def _typed(value: Any, *kinds: type) -> Any:
-    if type(value) not in kinds:
-        raise TypeError(f"{value!r:.80} is no {kinds[0].__name__}")
-    return value
-
-
 def _identity(value: Any) -> TableIdentity:
-    return TableIdentity(*(_typed(value[name], str) for name in TableIdentity.__dataclass_fields__))
+    return TableIdentity(*(of_type(value[name], str) for name in TableIdentity.__dataclass_fields__))
 
 
 def _columns(value: Any, schemas: list[tuple[Column, ...]]) -> tuple[Column, ...]:
     if type(value) is int and value >= 0:
         return schemas[value]
-    return tuple(Column.from_json(column) for column in _typed(value, list))
-
-
-def _summary_to_json(ref: SummaryRef) -> dict[str, Any]:
-    return {**ref.object.to_json(), "columns": list(ref.columns)}
-
-
-def _summary_from_json(value: Any) -> SummaryRef:
-    return SummaryRef(ObjectRef.from_json(value), tuple(_typed(i, int) for i in value["columns"]))
-
-
-def _ranks_from_json(value: Any) -> RanksRef:
-    columns, before = (tuple(_typed(i, int) for i in value[name]) for name in ("columns", "before"))
-    if len(columns) != len(before):
-        raise TypeError("ranks that no writer of this format makes")
-    return RanksRef(ObjectRef.from_json(value), columns, before)
+    return tuple(Column.from_json(column) for column in of_type(value, list))
 
 
 def _block_to_json(block: Block, columns: int) -> dict[str, Any]:
@@ -334,7 +287,7 @@ def _block_to_json(block: Block, columns: int) -> dict[str, Any]:
         "computed": block.computed,
         "columns": columns,
         "files": block.files.to_json(),
-        "summary": [_summary_to_json(ref) for ref in block.summary],
+        "summary": [ref.to_json() for ref in block.summary],
         **_own_to_json(block.statistics),
     }
 
@@ -345,12 +298,12 @@ def _own_to_json(statistics: dict[str, int]) -> dict[str, Any]:
 
 def _block_from_json(value: Any, schemas: list[tuple[Column, ...]]) -> Block:
     columns = _columns(value["columns"], schemas)
-    summary = tuple(_summary_from_json(ref) for ref in value["summary"])
+    summary = tuple(SummaryRef.from_json(ref) for ref in value["summary"])
     if value["computed"] not in COMPUTED or any(i not in range(len(columns)) for r in summary for i in r.columns):
         raise TypeError("a block that no writer of this format makes")
-    own = {name: _typed(version, int) for name, version in _typed(value.get("statistics", {}), dict).items()}
+    own = {name: of_type(version, int) for name, version in of_type(value.get("statistics", {}), dict).items()}
     files = ObjectRef.from_json(value["files"])
-    return Block(_typed(value["id"], str), value["computed"], columns, files, summary, own)
+    return Block(of_type(value["id"], str), value["computed"], columns, files, summary, own)
 
 
 def _snapshot_to_json(snapshot: Snapshot, columns: int) -> dict[str, Any]:
@@ -363,8 +316,8 @@ def _snapshot_to_json(snapshot: Snapshot, columns: int) -> dict[str, Any]:
             ("histograms", snapshot.histograms),
         )
     }
-    lists = [_summary_to_json(ref) for ref in snapshot.frequencies]
-    ranks = [{**ref.object.to_json(), "columns": ref.columns, "before": ref.before_first} for ref in snapshot.ranks]
+    lists = [ref.to_json() for ref in snapshot.frequencies]
+    ranks = [ref.to_json() for ref in snapshot.ranks]
     return {**snapshot.__dict__, **objects, "frequencies": lists, "ranks": ranks, "columns": columns}
 
 
@@ -373,31 +326,31 @@ def _snapshot_from_json(value: Any, schemas: list[tuple[Column, ...]]) -> Snapsh
         return None if value.get(name) is None else ObjectRef.from_json(value[name])
 
     columns = _columns(value["columns"], schemas)
-    frequencies = tuple(_summary_from_json(ref) for ref in _typed(value.get("frequencies") or [], list))
-    ranks = tuple(_ranks_from_json(ref) for ref in _typed(value.get("ranks") or [], list))
-    distribution = tuple(_typed(i, int) for i in _typed(value.get("distribution") or [], list))
+    frequencies = tuple(SummaryRef.from_json(ref) for ref in of_type(value.get("frequencies") or [], list))
+    ranks = tuple(RanksRef.from_json(ref) for ref in of_type(value.get("ranks") or [], list))
+    distribution = tuple(of_type(i, int) for i in of_type(value.get("distribution") or [], list))
     named = {i for ref in frequencies for i in ref.columns} | {i for ref in ranks for i in ref.columns}
     named |= set(distribution)
     if value["computed"] not in COMPUTED or not named <= set(range(len(columns))):
         raise TypeError("a snapshot that no writer of this format makes")
     return Snapshot(
-        id=_typed(value["id"], str),
-        analyzed_at=_typed(value["analyzed_at"], str),
+        id=of_type(value["id"], str),
+        analyzed_at=of_type(value["analyzed_at"], str),
         computed=value["computed"],
-        exact=_typed(value["exact"], bool),
+        exact=of_type(value["exact"], bool),
         columns=columns,
-        files=_typed(value["files"], int),
-        files_total=_typed(value["files_total"], int),
-        rows=_typed(value["rows"], int, type(None)),
-        physical_rows=_typed(value["physical_rows"], int, type(None)),
-        size_bytes=_typed(value["size_bytes"], int),
-        live_size_bytes=_typed(value["live_size_bytes"], int, type(None)),
+        files=of_type(value["files"], int),
+        files_total=of_type(value["files_total"], int),
+        rows=of_type(value["rows"], int, type(None)),
+        physical_rows=of_type(value["physical_rows"], int, type(None)),
+        size_bytes=of_type(value["size_bytes"], int),
+        live_size_bytes=of_type(value["live_size_bytes"], int, type(None)),
         table_files=ObjectRef.from_json(value["table_files"]),
         summary=optional("summary"),
         sketches=optional("sketches"),
         frequencies=frequencies,
         histograms=optional("histograms"),
-        frequencies_asked=_typed(value.get("frequencies_asked", "auto"), str),
+        frequencies_asked=of_type(value.get("frequencies_asked", "auto"), str),
         ranks=ranks,
         distribution=distribution,
     )

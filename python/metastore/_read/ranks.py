@@ -18,7 +18,8 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
     from metastore._format.columns import Column
-    from metastore._format.manifest import RanksRef, Snapshot
+    from metastore._format.manifest import Snapshot
+    from metastore._format.references import RanksRef
     from metastore._read.asked import Shown
     from metastore._read.rows import Row
     from metastore._store import Store

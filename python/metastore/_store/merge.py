@@ -14,8 +14,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._format import layout
-from metastore._format.manifest import Block, SummaryRef, block_to_footer
+from metastore._format.manifest import Block, block_to_footer
 from metastore._format.objects import BLOCK_KEY
+from metastore._format.references import SummaryRef
 from metastore._format.schemas import DETAILS, FILES
 from metastore.errors import DamagedObject
 

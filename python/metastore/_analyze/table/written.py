@@ -22,7 +22,7 @@ from metastore._analyze.table.reduction import REDUCE, SCATTER, THRESHOLD, Liste
 from metastore._analyze.table.scattered import Reduced, Target
 from metastore._analyze.table.wanted import Wanted
 from metastore._format.histogram import EQUI_HEIGHT
-from metastore._format.manifest import SummaryRef
+from metastore._format.references import SummaryRef
 from metastore._format.schemas import TABLE_FREQUENCIES
 from metastore.errors import DamagedObject
 
