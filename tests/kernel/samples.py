@@ -8,23 +8,14 @@ import pyarrow as pa
 
 from metastore._analyze.kernel import FileColumn
 from metastore._format.columns import Column, encoding_of
+from metastore._format.stored import ARROW_TYPES
 
 ARROW = {
-    "boolean": pa.bool_(),
-    "tinyint": pa.int8(),
-    "smallint": pa.int16(),
-    "int": pa.int32(),
-    "bigint": pa.int64(),
-    "float": pa.float32(),
-    "double": pa.float64(),
+    **ARROW_TYPES,
     "decimal(7,2)": pa.decimal128(7, 2),
     "decimal(18,4)": pa.decimal128(18, 4),
     "decimal(38,6)": pa.decimal128(38, 6),
-    "date": pa.date32(),
-    "timestamp": pa.timestamp("us", "UTC"),
-    "timestamp_ntz": pa.timestamp("us"),
     "string": pa.string(),
-    "binary": pa.binary(),
 }
 PROFILES = ("few", "many", "nulls", "constant", "empty")
 

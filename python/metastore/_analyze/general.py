@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from metastore._analyze.kernel import DETAIL, ColumnKernel, with_own
-from metastore._analyze.worker import BlockBuilder, Unread, constant_column, unknown
+from metastore._analyze.worker import BlockBuilder, Unread, decided, unknown
 from metastore._tables import refusals
 
 if TYPE_CHECKING:
@@ -87,12 +87,9 @@ def _with_constants(
         column = task.columns[ordinal]
         if column.key.isdecimal():
             yield ordinal, known
-        elif column.key in file.constants:
-            yield ordinal, constant_column(column, file.constants[column.key], file.rows, statistics)
-        elif column.key in file.unknown or column.encoding is None:
-            yield ordinal, unknown(column, file.rows)
         else:
-            yield ordinal, known
+            held = known if column.encoding else unknown(column, file.rows)
+            yield ordinal, decided(column, file, statistics) or held
 
 
 def _by_file(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:

@@ -6,6 +6,7 @@ import json
 from typing import TYPE_CHECKING
 
 from metastore._tables.names import quote
+from metastore._tables.spelling import LOCATION, literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -16,9 +17,6 @@ if TYPE_CHECKING:
     from metastore._tables.model import DataFile, TableFacts
 
 _FILE, _DELETED = "_file", "_deleted"
-_GLOB = str.maketrans({character: f"\\{character}" for character in r"\*?[]{}"})
-# Spark spells paths as URIs, with an empty host where there is none; plus signs mean themselves.
-_LOCATION = r"regexp_replace(url_decode(replace(_metadata.file_path, '+', '%2B')), '^([A-Za-z0-9+.-]+):///', '$1:/')"
 
 
 def row_id(facts: TableFacts) -> tuple[str, str]:
@@ -28,7 +26,7 @@ def row_id(facts: TableFacts) -> tuple[str, str]:
         >>> row_id(facts)  # doctest: +SKIP
         ('_file', '_pos')
     """
-    return ("_file", "_pos") if facts.format == "iceberg" else (_LOCATION, "_metadata.row_index")
+    return ("_file", "_pos") if facts.format == "iceberg" else (LOCATION, "_metadata.row_index")
 
 
 def read_rows(
@@ -72,7 +70,7 @@ def _of_iceberg(
 def _of_relation(
     spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile]
 ) -> DataFrame:
-    chosen = [f"{_LOCATION} AS {_FILE}", f"false AS {_DELETED}", *_chosen(columns)]
+    chosen = [f"{LOCATION} AS {_FILE}", f"false AS {_DELETED}", *_chosen(columns)]
     rows = spark.sql(f"SELECT {', '.join(chosen)} FROM {facts.pinned}")
     return rows if len(files) == len(facts.files) else _only(rows, files)
 
@@ -81,13 +79,13 @@ def _of_parquet(spark: SparkSession, columns: Sequence[Column], files: Sequence[
     """The files by themselves: no deletion vector stands between them and their rows."""
     physical = [tuple(json.loads(column.key)) for column in columns]
     schema = _struct([(path, column.type) for path, column in zip(physical, columns, strict=True) if column.encoding])
-    places = [file.location.translate(_GLOB) for file in files]
+    places = [literal(file.location) for file in files]
     rows = spark.read.schema(schema or "`any` INT").parquet(*places)
     chosen = [
         f"{quote(path) if column.encoding else 'CAST(NULL AS BOOLEAN)'} AS c{place}"
         for place, (path, column) in enumerate(zip(physical, columns, strict=True))
     ]
-    return rows.selectExpr(f"{_LOCATION} AS {_FILE}", f"false AS {_DELETED}", *chosen)
+    return rows.selectExpr(f"{LOCATION} AS {_FILE}", f"false AS {_DELETED}", *chosen)
 
 
 def _only(rows: DataFrame, files: Iterable[DataFile]) -> DataFrame:

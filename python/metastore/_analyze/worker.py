@@ -269,14 +269,11 @@ def analyze_file(
     found = []
     wanted = []
     for ordinal, column in enumerate(task.columns):
-        if file.rows == 0:
-            found.append((ordinal, constant_column(column, None, 0, statistics)))
-        elif column.key in file.constants:
-            found.append((ordinal, constant_column(column, file.constants[column.key], file.rows, statistics)))
-        elif column.key in file.unknown:
-            found.append((ordinal, unknown(column, file.rows)))
-        else:
+        known = decided(column, file, statistics) if file.rows else _constant(column, None, 0, statistics)
+        if known is None:
             wanted.append((ordinal, column))
+        else:
+            found.append((ordinal, known))
     if not wanted:
         return found
     columns = [FileColumn.of(column, task.field_ids) for _, column in wanted]
@@ -290,13 +287,19 @@ def analyze_file(
     return found
 
 
-def constant_column(column: Column, value: Any, rows: int, statistics: Sequence[Statistic]) -> ColumnStatistics:
-    """The statistics of a column with one value in all rows of a file.
+def decided(column: Column, file: DataFile, statistics: Sequence[Statistic]) -> ColumnStatistics | None:
+    """The statistics of a column whose values the table's metadata decides, None of one that the file holds.
 
     Example:
-        >>> constant_column(column, None, 10, ()).nulls  # doctest: +SKIP
-        10
+        >>> decided(column, file, ()) is None  # doctest: +SKIP
+        True
     """
+    if column.key in file.constants:
+        return _constant(column, file.constants[column.key], file.rows, statistics)
+    return unknown(column, file.rows) if column.key in file.unknown else None
+
+
+def _constant(column: Column, value: Any, rows: int, statistics: Sequence[Statistic]) -> ColumnStatistics:
     return of_constant(constant(column, value, rows), column, value, statistics)
 
 
@@ -304,8 +307,8 @@ def _absent(task: Task, column: Column, rows: int, statistics: Sequence[Statisti
     if column.key in task.defaults:
         if len(column.path) > 1:
             raise CannotRead(refusals.NESTED_DEFAULT)
-        return constant_column(column, task.defaults[column.key], rows, statistics)
-    return constant_column(column, None, rows, statistics) if task.absent_is_null else unknown(column, rows)
+        return _constant(column, task.defaults[column.key], rows, statistics)
+    return _constant(column, None, rows, statistics) if task.absent_is_null else unknown(column, rows)
 
 
 def unknown(column: Column, rows: int) -> ColumnStatistics:

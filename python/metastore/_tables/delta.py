@@ -12,7 +12,7 @@ from metastore._format.stored import stored_value
 from metastore._tables import refusals
 from metastore._tables.arrow import arrow_table
 from metastore._tables.model import DataFile, Refusal, TableFacts
-from metastore._tables.spelling import decoded
+from metastore._tables.spelling import LOCATION, literal
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -144,11 +144,9 @@ def _file(row: Mapping[str, Any], partitions: _Partitions) -> DataFile:
 
 def _with_rows(spark: SparkSession, files: tuple[DataFile, ...]) -> tuple[DataFile, ...]:
     """Count the rows of the files that were written without statistics."""
-    uncounted = [file.location for file in files if file.rows < 0]
+    uncounted = [literal(file.location) for file in files if file.rows < 0]
     if not uncounted:
         return files
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the usual name, not needed to import this module
-
-    rows = spark.read.parquet(*uncounted).groupBy(F.col("_metadata.file_path").alias("path")).count()
-    counted = {decoded(row.path): row["count"] for row in rows.collect()}
+    rows = spark.read.parquet(*uncounted).selectExpr(f"{LOCATION} AS path").groupBy("path").count()
+    counted = {row.path: row["count"] for row in rows.collect()}
     return tuple(file if file.rows >= 0 else replace(file, rows=counted.get(file.location, 0)) for file in files)

@@ -17,6 +17,7 @@ from metastore._tables.iceberg_partitions import Partitions
 from metastore._tables.iceberg_schema import Leaf, columns, default_value, leaves
 from metastore._tables.model import DataFile, TableFacts
 from metastore._tables.names import quote
+from metastore._tables.spelling import literal
 from metastore.errors import UnsupportedTable
 
 if TYPE_CHECKING:
@@ -30,7 +31,6 @@ if TYPE_CHECKING:
 _NAME_MAPPING = "schema.name-mapping.default"
 _DATA = 0
 _GZIP = b"\x1f\x8b"
-_GLOB = str.maketrans({character: f"\\{character}" for character in r"\*?[]{}"})
 
 
 @dataclass(frozen=True)
@@ -150,7 +150,7 @@ def _read_metadata(spark: SparkSession, entry: Entry) -> _Metadata:
     try:
         log = spark.sql(f"SELECT file FROM {entry.identifier}.metadata_log_entries").collect()
         spelled = log[-1].file
-        reader = spark.read.format("binaryFile").load(spelled.translate(_GLOB))
+        reader = spark.read.format("binaryFile").load(literal(spelled))
         (row,) = reader.select("path", "content").collect()
     except PySparkException as failure:
         reason = f"its metadata file cannot be read: {str(failure).splitlines()[0]}"

@@ -1,18 +1,21 @@
-"""Paths as Spark's `_metadata.file_path` spells them, and as Hadoop does."""
+"""Paths of data files as Spark spells them and wants them spelled."""
 
 from __future__ import annotations
 
-import re
-from urllib.parse import unquote
+_GLOB = str.maketrans({character: f"\\{character}" for character in r"\*?[]{}"})
 
-_EMPTY_HOST = re.compile(r"^([A-Za-z][A-Za-z0-9+.-]*):///")
+LOCATION = r"regexp_replace(url_decode(replace(_metadata.file_path, '+', '%2B')), '^([A-Za-z0-9+.-]+):///', '$1:/')"
+"""SQL of a row's data file as Hadoop's `Path` shows it, `DataFile.location`.
+
+Spark's column is a URI, with an empty host where there is none; plus signs mean themselves.
+"""
 
 
-def decoded(path: str) -> str:
-    """A path of `_metadata.file_path` as Hadoop's `Path` shows it: decoded once, without an empty host.
+def literal(path: str) -> str:
+    r"""A path for `spark.read`, which takes paths for patterns.
 
     Example:
-        >>> decoded("file:///t/p=a%2520b/part-0.parquet"), decoded("s3a://b/t/part%200")
-        ('file:/t/p=a%20b/part-0.parquet', 's3a://b/t/part 0')
+        >>> print(literal("/t/p={a}/part-0.parquet"))
+        /t/p=\{a\}/part-0.parquet
     """
-    return _EMPTY_HOST.sub(r"\1:/", unquote(path))
+    return path.translate(_GLOB)
