@@ -1,7 +1,7 @@
 """One column's summary, ten most frequent values and histogram of a table with 1,000 columns, from the store alone.
 
-Each look-up opens the object anew: footer and row group are read and verified; the manifest is read once, as by a
-program that keeps the table open. `--cold` opens the table for every look-up, its manifest included.
+The manifest and the objects' footers are read once, as by a program that keeps the table open; every look-up reads and
+verifies its row group. `--cold` opens the table for every look-up, manifest and footers included.
 """
 
 from __future__ import annotations

@@ -95,12 +95,25 @@ def render(value: Any, column: Column, *, exact: bool = True, zone: str = "UTC")
     """
     if value is None:
         return None
+    if not exact and _family(column) in ("text", "bytes"):
+        return _without_torn_character(bytes(value)).decode("utf-8", "replace") + ELLIPSIS
+    return renderer(column, zone)(value)
+
+
+def renderer(column: Column, zone: str = "UTC") -> Callable[[Any], str]:
+    """What renders many values of a column, as `render` does one that is exact and not null.
+
+    Example:
+        >>> from metastore._format.columns import Column
+        >>> list(map(renderer(Column("1", ("x",), "date", "long")), [0, 365]))
+        ['1970-01-01', '1971-01-01']
+    """
     family = _family(column)
     if family == "timestamp":
-        return calendar.render_timestamp(int(value), zone_of(zone))
-    if family in ("text", "bytes") and not exact:
-        return _without_torn_character(bytes(value)).decode("utf-8", "replace") + ELLIPSIS
-    return _RENDERED[family](value, column)
+        shown_in = zone_of(zone)
+        return lambda value: calendar.render_timestamp(int(value), shown_in)
+    rendered = _RENDERED[family]
+    return lambda value: rendered(value, column)
 
 
 def _family(column: Column) -> str:

@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from metastore._format.histogram import at_rank, coarser
-from metastore._format.values import render
+from metastore._format.values import render, renderer
 from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -33,10 +33,10 @@ def frequency_rows(details: Details, top: int | None, zone: str, *, exact: bool)
     """
     if top is not None and top < 1:
         raise InvalidArgument("top", f"{top} is not positive")
-    number = details.values
+    number, shown = details.values, renderer(details.column, zone)
     return [
         {
-            "value": render(row["value"], details.column, zone=zone),
+            "value": shown(row["value"]),
             "frequency": row["frequency"],
             "fraction": row["frequency"] / number if number else None,
             "exact": exact and not row.get("error"),
@@ -55,11 +55,14 @@ def histogram_rows(details: Details, histogram: Histogram, bins: int | None, zon
     if bins is not None and bins < 1:
         raise InvalidArgument("bins", f"{bins} is not positive")
     found = histogram if bins is None else coarser(histogram, bins)
-    edges = [render(_plain(edge), details.column, zone=zone) for edge in found.edges]
+    shown = renderer(details.column, zone)
+    edges = [shown(_plain(edge)) for edge in found.edges]
     distincts = [None] * len(found.counts) if found.distincts is None else found.distincts.tolist()
     return [
-        {"bin": place, "lo": edges[place], "hi": edges[place + 1], "count": count, "distinct": distincts[place]}
-        for place, count in enumerate(found.counts.tolist())
+        {"bin": place, "lo": lo, "hi": hi, "count": count, "distinct": distinct}
+        for place, (lo, hi, count, distinct) in enumerate(
+            zip(edges[:-1], edges[1:], found.counts.tolist(), distincts, strict=True)
+        )
     ]
 
 

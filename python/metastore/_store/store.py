@@ -41,6 +41,7 @@ MAX_OBJECT_BYTES = 4 << 30
 _LOG_FILE = re.compile(r"(\d{20})\.json")
 _PAUSE_SECONDS, _LONGEST_PAUSE = 0.01, 2.0
 _REQUESTS = 16
+_KEPT_FOOTERS, _SMALL_FOOTER = 64, 1 << 17
 
 
 class Store:
@@ -75,6 +76,7 @@ class Store:
         self._reading: Blobs | None = None
         self._writing: Blobs | None = None
         self._seen: set[str] = set()
+        self._parts: dict[ObjectRef, Partial] = {}
 
     @classmethod
     def open(cls, uri: str, *, access: Access = AS_FOUND, writable: bool = False) -> Store:
@@ -148,12 +150,15 @@ class Store:
         return data
 
     def part(self, ref: ObjectRef) -> Partial:
-        """An object of which only what is asked for is read.
+        """An object of which only what is asked for is read. The footers of the last few are kept.
 
         Raises:
             DamagedObject: If it is missing or not what the reference says.
             StoreNotReadable: If the store does not answer.
         """
+        kept = self._parts.get(ref)
+        if kept is not None:
+            return kept
         kind_of(ref.name)
         blobs = self._blobs()
 
@@ -163,7 +168,10 @@ class Store:
                 raise DamagedObject(ref.name, f"it is missing in {self.uri}")
             return data
 
-        return Partial(ref, fetch)
+        part = Partial(ref, fetch)
+        if ref.footer_length <= _SMALL_FOOTER:
+            self._parts = {**dict(list(self._parts.items())[1 - _KEPT_FOOTERS :]), ref: part}
+        return part
 
     def objects(self, kind: str) -> dict[str, Any]:
         """The names of all objects of a kind, referenced or not, with the times of their writing."""
