@@ -1,73 +1,30 @@
 package org.metastore.spark.adapter
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.TableIdentifier
-import org.apache.spark.sql.catalyst.catalog.{CatalogStatistics, CatalogStorageFormat, CatalogTable, CatalogTableType}
-import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression}
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, InMemoryFileIndex, LogicalRelation}
+import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, InMemoryFileIndex}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DataType, StructType, TimestampType}
 
-import org.metastore.spark.cardinality.CatalogNumbers
 import org.metastore.spark.explain.{Reason, ReasonCode}
-import org.metastore.spark.store.TableStatistics
 
-/**
- * Plain Parquet tables. Here only the decision whether files may be dropped is made, and travels with the relation; the
- * physical scan's own filters say which (PhysicalScanRule): what a plan is for can be told only here.
- */
-private[adapter] final class ParquetAdapter(session: SparkSession) extends RelationAdapter {
+/** Plain Parquet tables. */
+private[adapter] final class ParquetAdapter(session: SparkSession) extends FileRelationAdapter[ParquetTable] {
 
-  override def prepare(
-      relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan] = relation match {
-    case logical: LogicalRelation if !logical.isStreaming => logical.relation match {
-      case files: HadoopFsRelation if ScanMark.of(files).isEmpty =>
-        val label = logical.catalogTable.map(_.identifier.unquotedString)
-        ParquetTable.of(files, label, session).map(prepared(logical, files, _, conjuncts, planner))
-      case _ => None
-    }
-    case _ => None
-  }
+  override protected def tableOf(files: HadoopFsRelation, label: Option[String]): Option[ParquetTable] =
+    ParquetTable.of(files, label, session)
 
-  private def prepared(
-      logical: LogicalRelation, files: HadoopFsRelation, table: ParquetTable, conjuncts: Seq[Expression],
-      planner: ScanPlanner): LogicalPlan = {
-    val known = planner.statistics(table.id)
-    val mark = planner.restriction.orElse(ParquetAdapter.converted(files)) match {
-      case Some(why) => ScanMark.refused(why)
-      case None => known.fold(ScanMark.refused, s => ScanMark.Allowed(s.fingerprint, table.root.toString))
-    }
-    val marked = files.copy(options = files.options + mark.asOption)(files.sparkSession)
-    val numbers = known.toOption.filter(_ => planner.estimates).flatMap(estimate(files, table, conjuncts, planner, _))
-    val described = numbers.fold(logical.catalogTable) { stats =>
-      Some(logical.catalogTable.getOrElse(pathTable(table, files.schema)).copy(stats = Some(stats)))
-    }
-    val copy = logical.copy(relation = marked, catalogTable = described)
-    copy.copyTagsFrom(logical)
-    copy
-  }
+  override protected def restriction(files: HadoopFsRelation, planner: ScanPlanner): Option[Reason] = ParquetAdapter.converted(files)
 
   // Partitions in a catalog are listed by Spark later, for the filters that it pushes: not twice for an estimate.
-  private def estimate(
-      files: HadoopFsRelation, table: ParquetTable, conjuncts: Seq[Expression], planner: ScanPlanner,
-      known: TableStatistics): Option[CatalogStatistics] = files.location match {
-    case index: InMemoryFileIndex =>
-      val listed = table.files(index.listFiles(table.partitionFilters(conjuncts), Nil))
-      val resolver = table.resolver(known.manifest)
-      val planned = planner.plan(table.id, listed, conjuncts, resolver)
-      val attributes = files.schema.map(f => f.name -> AttributeReference(f.name, f.dataType, f.nullable)()).toMap
-      planned.numbers.flatMap(CatalogNumbers.of(files.schema, _, name => resolver.key(attributes(name), Nil)))
+  override protected def counted(
+      files: HadoopFsRelation, table: ParquetTable, conjuncts: Seq[Expression]): Option[IndexedSeq[DataFile]] = files.location match {
+    case index: InMemoryFileIndex => Some(table.files(index.listFiles(table.partitionFilters(conjuncts), Nil)))
     case _ => None
   }
 
-  private def pathTable(table: ParquetTable, schema: StructType): CatalogTable =
-    CatalogTable(
-      identifier = TableIdentifier(table.root.toString, Some("parquet")),
-      tableType = CatalogTableType.EXTERNAL,
-      storage = CatalogStorageFormat.empty.copy(locationUri = Some(table.root.toUri)),
-      schema = schema,
-      provider = Some("parquet"))
+  override protected def otherwise(numbers: Option[CatalogStatistics]): Option[CatalogStatistics] = numbers
 }
 
 private[adapter] object ParquetAdapter {

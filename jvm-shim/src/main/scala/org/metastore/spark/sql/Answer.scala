@@ -2,6 +2,7 @@ package org.metastore.spark.sql
 
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.expressions.GenericInternalRow
+import org.apache.spark.sql.catalyst.util.ArrayBasedMapData
 import org.apache.spark.unsafe.types.UTF8String
 
 /** Builds rows from what Scala code has at hand: texts, options and numbers. */
@@ -9,6 +10,12 @@ object Answer {
 
   /** One row; `None` is null, texts become Spark's. */
   def row(values: Any*): InternalRow = new GenericInternalRow(values.map(internal).toArray[Any])
+
+  /** A map of texts. */
+  def texts(entries: Seq[(String, String)]): ArrayBasedMapData = {
+    val (keys, values) = entries.unzip
+    ArrayBasedMapData(keys.map(UTF8String.fromString).toArray[Any], values.map(UTF8String.fromString).toArray[Any])
+  }
 
   private def internal(value: Any): Any = value match {
     case None | null => null

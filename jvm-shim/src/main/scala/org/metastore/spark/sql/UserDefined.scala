@@ -8,8 +8,6 @@ import scala.util.control.NonFatal
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.arrow.memory.RootAllocator
 import org.apache.arrow.vector.ipc.ArrowStreamReader
-import org.apache.spark.sql.catalyst.util.ArrayBasedMapData
-import org.apache.spark.unsafe.types.UTF8String
 
 /** User-defined statistics as SQL shows them: a map from name to value, as JSON. docs/format.md: `extra`. */
 object UserDefined {
@@ -19,9 +17,8 @@ object UserDefined {
 
   /** The map, as Catalyst's; null where there is none. What is damaged is left out. */
   def texts(extra: Map[String, Array[Byte]]): Any = {
-    val (names, values) = extra.toSeq.sortBy(_._1).flatMap { case (name, bytes) => text(bytes).map(name -> _) }.unzip
-    if (names.isEmpty) null
-    else ArrayBasedMapData(names.map(UTF8String.fromString).toArray[Any], values.map(UTF8String.fromString).toArray[Any])
+    val found = extra.toSeq.sortBy(_._1).flatMap { case (name, bytes) => text(bytes).map(name -> _) }
+    if (found.isEmpty) null else Answer.texts(found)
   }
 
   private def text(bytes: Array[Byte]): Option[String] =

@@ -17,7 +17,7 @@ import org.apache.spark.sql.types.{StructField, StructType}
  * reads (checkpoints of any kind, coordinated commits, deletion vectors) is read by Delta.
  */
 final class DeltaTable private (head: AnyRef) extends LakeTable {
-  import DeltaTable.MappingMode
+  import DeltaTable.{FieldId, MappingMode}
   private val reflected = new Reflected
   import reflected.call
 
@@ -48,11 +48,11 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
   }
 
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
-    leavesOf(Vector.empty, Vector.empty, schema(snapshot))
+    DeltaTable.walk(schema(snapshot)).map { case (key, path, field) => Leaf(DeltaTable.json(key), path, field.dataType) }
 
   /** Columns by which the files are partitioned, as the log names them, to the names in the table's schema. */
   private def partitionNames(schema: StructType): Map[String, String] =
-    schema.fields.map(field => physical(field) -> field.name).toMap
+    schema.fields.map(field => DeltaTable.physicalName(field) -> field.name).toMap
 
   override def dataFiles(snapshot: String): Seq[LiveFile] = filesOf(snapshot).map(_.live)
 
@@ -81,8 +81,8 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
 
   /** The field ids by which Delta's reader looks for columns, by key; none where it looks for physical names. */
   def fieldIds: Map[String, Long] =
-    if (properties.get(MappingMode).exists(_.equalsIgnoreCase("id"))) DeltaTable.fieldIds(schema(None), Vector.empty).toMap
-    else Map.empty
+    if (!properties.get(MappingMode).exists(_.equalsIgnoreCase("id"))) Map.empty
+    else DeltaTable.walk(schema(None)).map { case (key, _, field) => DeltaTable.json(key) -> field.metadata.getLong(FieldId) }.toMap
 
   private def file(added: AnyRef, names: Map[String, String]): DeltaFile = {
     val path = new Path(call[java.net.URI](added, "pathAsUri"))
@@ -93,17 +93,6 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
       Some(vector.fold(0L)(call[Long](_, "cardinality"))), partition)
     DeltaFile(live, new Path(root, path).toString, vector.map(call[String](_, "uniqueId")))
   }
-
-  private def leavesOf(above: Vector[String], keys: Vector[String], struct: StructType): IndexedSeq[Leaf] =
-    struct.fields.toVector.flatMap { field =>
-      val (path, key) = (above :+ field.name, keys :+ physical(field))
-      field.dataType match {
-        case inner: StructType => leavesOf(path, key, inner)
-        case leaf => Vector(Leaf(DeltaTable.json(key), path, leaf))
-      }
-    }
-
-  private def physical(field: StructField): String = DeltaTable.physicalName(field)
 
   private def version(snapshot: AnyRef): Long = call[Long](snapshot, "version")
 
@@ -191,11 +180,11 @@ object DeltaTable {
     names(schema, path).map(json)
   }
 
-  private def fieldIds(struct: StructType, above: Vector[String]): Seq[(String, Long)] = struct.fields.toSeq.flatMap { field =>
-    val key = above :+ physicalName(field)
+  /** The leaves of a schema: physical names from the root, names from the root, and the field. */
+  private def walk(struct: StructType): Vector[(Vector[String], Vector[String], StructField)] = struct.fields.toVector.flatMap { field =>
     field.dataType match {
-      case inner: StructType => fieldIds(inner, key)
-      case _ => Seq(json(key) -> field.metadata.getLong(FieldId))
+      case inner: StructType => walk(inner).map { case (key, path, leaf) => (physicalName(field) +: key, field.name +: path, leaf) }
+      case _ => Vector((Vector(physicalName(field)), Vector(field.name), field))
     }
   }
 

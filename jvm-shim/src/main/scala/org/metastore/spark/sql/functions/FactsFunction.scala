@@ -6,9 +6,7 @@ import com.fasterxml.jackson.databind.ObjectMapper
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.util.ArrayBasedMapData
 import org.apache.spark.sql.types.StructType
-import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.sql._
 import org.metastore.spark.tables.{DeltaFile, DeltaTable}
@@ -36,11 +34,9 @@ object FactsFunction extends TableFunction {
     }
   }
 
-  private def row(file: DeltaFile): InternalRow = {
-    val (keys, values) = file.live.partition.toSeq.unzip
-    val partition = ArrayBasedMapData(keys.map(UTF8String.fromString).toArray[Any], values.map(UTF8String.fromString).toArray[Any])
-    Answer.row(None, file.live.path, file.location, file.live.size, file.live.rows, file.live.deletedRows, file.deletes, partition)
-  }
+  private def row(file: DeltaFile): InternalRow =
+    Answer.row(None, file.live.path, file.location, file.live.size, file.live.rows, file.live.deletedRows, file.deletes,
+      Answer.texts(file.live.partition.toSeq))
 
   private def json(table: DeltaTable): String = {
     val leaves = table.leaves(None).map { leaf =>

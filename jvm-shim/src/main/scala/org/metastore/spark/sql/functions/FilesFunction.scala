@@ -2,13 +2,10 @@ package org.metastore.spark.sql.functions
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.util.ArrayBasedMapData
 import org.apache.spark.sql.types.StructType
-import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.sql._
 import org.metastore.spark.store.TableFileRow
-import org.metastore.spark.tables.LiveFile
 
 /** `metastore.files(table [, at])`: one row a live data file, analyzed or not. */
 object FilesFunction extends TableFunction {
@@ -31,13 +28,8 @@ object FilesFunction extends TableFunction {
     val deletes = if (snapshot.map(_.id) == asked) known else Map.empty[String, TableFileRow]
     live.map { file =>
       val deleted = deletes.get(file.path).flatMap(_.deletedRows).orElse(file.deletedRows)
-      Answer.row(file.path, file.size, file.rows, deleted, partition(file), known.get(file.path).exists(_.block.isDefined),
+      Answer.row(file.path, file.size, file.rows, deleted, Answer.texts(file.partition.toSeq), known.get(file.path).exists(_.block.isDefined),
         counts.getOrElse(file.path, 0).toLong)
     }
-  }
-
-  private def partition(file: LiveFile): ArrayBasedMapData = {
-    val (keys, values) = file.partition.toSeq.unzip
-    ArrayBasedMapData(keys.map(UTF8String.fromString).toArray[Any], values.map(UTF8String.fromString).toArray[Any])
   }
 }

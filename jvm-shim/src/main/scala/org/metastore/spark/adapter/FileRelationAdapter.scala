@@ -1,0 +1,81 @@
+package org.metastore.spark.adapter
+
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.catalyst.catalog.{CatalogStatistics, CatalogStorageFormat, CatalogTable, CatalogTableType}
+import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+
+import org.metastore.spark.cardinality.CatalogNumbers
+import org.metastore.spark.explain.Reason
+import org.metastore.spark.store.TableStatistics
+
+/**
+ * Tables that Spark reads as file relations. Here only the decision whether files may be dropped is made, and travels with the
+ * relation; the physical scan's own filters say which (PhysicalScanRule): what a plan is for can be told only here.
+ */
+private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends RelationAdapter {
+
+  /** The table behind a relation, if it is of this adapter's kind. */
+  protected def tableOf(files: HadoopFsRelation, label: Option[String]): Option[T]
+
+  /** Why no file of such a relation may be dropped, beside what the whole plan forbids. */
+  protected def restriction(files: HadoopFsRelation, planner: ScanPlanner): Option[Reason]
+
+  /** The data files that an estimate counts; None where there is none to be made now. */
+  protected def counted(files: HadoopFsRelation, table: T, conjuncts: Seq[Expression]): Option[IndexedSeq[DataFile]]
+
+  /** The numbers that stay where ours are not known. */
+  protected def otherwise(numbers: Option[CatalogStatistics]): Option[CatalogStatistics]
+
+  override final def prepare(
+      relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan] = relation match {
+    case logical: LogicalRelation if !logical.isStreaming => logical.relation match {
+      case files: HadoopFsRelation if ScanMark.of(files).isEmpty =>
+        tableOf(files, logical.catalogTable.map(_.identifier.unquotedString)).map(prepared(logical, files, _, conjuncts, planner))
+      case _ => None
+    }
+    case _ => None
+  }
+
+  private def prepared(
+      logical: LogicalRelation, files: HadoopFsRelation, table: T, conjuncts: Seq[Expression],
+      planner: ScanPlanner): LogicalPlan = {
+    val known = planner.statistics(table.id)
+    val mark = planner.restriction.orElse(restriction(files, planner)) match {
+      case Some(why) => ScanMark.refused(why)
+      case None => known.fold(ScanMark.refused, s => ScanMark.Allowed(s.fingerprint, table.root.toString))
+    }
+    val copy = logical.copy(
+      relation = files.copy(options = files.options + mark.asOption)(files.sparkSession),
+      catalogTable = if (planner.estimates) described(logical, files, table, numbers(files, table, conjuncts, planner, known)) else logical.catalogTable)
+    copy.copyTagsFrom(logical)
+    copy
+  }
+
+  private def numbers(
+      files: HadoopFsRelation, table: T, conjuncts: Seq[Expression], planner: ScanPlanner,
+      known: Either[Reason, TableStatistics]): Option[CatalogStatistics] =
+    for {
+      statistics <- known.toOption
+      listed <- counted(files, table, conjuncts)
+      resolver = table.resolver(statistics.manifest)
+      attributes = files.schema.map(f => f.name -> AttributeReference(f.name, f.dataType, f.nullable)()).toMap
+      planned <- planner.plan(table.id, listed, conjuncts, resolver).numbers
+      found <- CatalogNumbers.of(files.schema, planned, name => resolver.key(attributes(name), Nil))
+    } yield found
+
+  private def described(
+      logical: LogicalRelation, files: HadoopFsRelation, table: T, numbers: Option[CatalogStatistics]): Option[CatalogTable] =
+    if (numbers.isEmpty) logical.catalogTable.map(known => known.copy(stats = otherwise(known.stats)))
+    else Some(logical.catalogTable.getOrElse(pathTable(table, files)).copy(stats = numbers))
+
+  // A table read by its path has no entry in a catalog, where Spark looks for numbers.
+  private def pathTable(table: T, files: HadoopFsRelation): CatalogTable =
+    CatalogTable(
+      identifier = TableIdentifier(table.root.toString, Some(table.id.format)),
+      tableType = CatalogTableType.EXTERNAL,
+      storage = CatalogStorageFormat.empty.copy(locationUri = Some(table.root.toUri)),
+      schema = files.schema,
+      provider = Some(table.id.format))
+}
