@@ -127,7 +127,7 @@ def _files_table(files: Sequence[DataFile], details: Mapping[str, ObjectRef]) ->
         "file": range(count),
         "path": [file.path for file in files],
         "size": [file.size for file in files],
-        "modified": [None] * count,
+        "modified": [file.modified for file in files],
         "rows": [file.rows for file in files],
         "partition": partitions,
     }

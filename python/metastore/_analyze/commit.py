@@ -172,13 +172,14 @@ def _files_table(files: Sequence[DataFile], coverage: Coverage) -> pa.Table:
     best = [coverage.best(file) for file in files]
     values = {
         "block": [found and found.block.id for found in best],
-        "file": [found and found.ordinals[file.path, file.size] for file, found in zip(files, best, strict=True)],
+        "file": [found and found.ordinals[file.key] for file, found in zip(files, best, strict=True)],
         "path": [file.path for file in files],
         "size": [file.size for file in files],
         "rows": [file.rows for file in files],
         "deletes": [file.deletes for file in files],
         "deleted_rows": [file.deleted_rows for file in files],
         "log_files": [None] * len(files),
+        "modified": [file.modified for file in files],
     }
     return pa.table([pa.array(values[field.name], field.type) for field in TABLE_FILES], schema=TABLE_FILES)
 

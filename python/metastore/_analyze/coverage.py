@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from metastore._analyze.request import FILES, FOOTER, FULL
+from metastore._format.files import file_keys
 from metastore._format.manifest import COMPUTED
 from metastore._format.schemas import DETAILS
 from metastore.errors import DamagedObject
@@ -21,6 +22,7 @@ if TYPE_CHECKING:
 
     from metastore._analyze.request import Request
     from metastore._format.columns import Column
+    from metastore._format.files import FileKey
     from metastore._format.manifest import Block
     from metastore._store import Store
     from metastore._tables.model import DataFile
@@ -30,8 +32,6 @@ DEPTHS = {name: rank for rank, name in enumerate(COMPUTED)}
 
 ColumnKey = tuple[str, str]
 """Key and type of a column: statistics under another type are another thing."""
-FileKey = tuple[str, int]
-"""Path and size of a data file."""
 Holder = tuple[int, frozenset[ColumnKey], frozenset[tuple[str, int]]]
 """Depth of a block, the columns that it knows of one data file, and its user-defined statistics with versions."""
 
@@ -43,13 +43,13 @@ class IndexedBlock:
     Attributes:
         block: The manifest's entry.
         files: The rows of its `files` object.
-        ordinals: Key of a data file (path, size) to its ordinal in the block.
+        ordinals: Key of a data file to its ordinal in the block.
         absent: Ordinal of a data file to the columns that the block has no row of: merged blocks may have gaps.
     """
 
     block: Block
     files: pa.Table
-    ordinals: Mapping[tuple[str, int], int]
+    ordinals: Mapping[FileKey, int]
     absent: Mapping[int, frozenset[ColumnKey]]
 
     @property
@@ -128,7 +128,7 @@ def index(store: Store, blocks: Iterable[Block]) -> list[IndexedBlock]:
 
     Example:
         >>> index(store, store.read().blocks)[0].ordinals  # doctest: +SKIP
-        {('/warehouse/t/data/a.parquet', 1234): 0}
+        {FileKey(path='/warehouse/t/data/a.parquet', size=1234, modified=None): 0}
     """
     return [_indexed(store, block) for block in blocks]
 
@@ -177,9 +177,8 @@ def _gaps(store: Store, block: Block) -> dict[int, frozenset[ColumnKey]]:
     return {file: frozenset(columns) for file, columns in found.items()}
 
 
-def _ordinals(files: pa.Table) -> dict[tuple[str, int], int]:
-    names = (files.column(name).to_pylist() for name in ("path", "size", "file"))
-    return {(path, size): file for path, size, file in zip(*names, strict=True)}
+def _ordinals(files: pa.Table) -> dict[FileKey, int]:
+    return dict(zip(file_keys(files), files.column("file").to_pylist(), strict=True))
 
 
 class Coverage:
@@ -187,7 +186,7 @@ class Coverage:
 
     def __init__(self, blocks: Sequence[IndexedBlock], files: Sequence[DataFile]) -> None:
         self.blocks = blocks
-        self._holders: dict[FileKey, list[Holder]] = {(file.path, file.size): [] for file in files}
+        self._holders: dict[FileKey, list[Holder]] = {file.key: [] for file in files}
         for indexed in blocks:
             own = frozenset(indexed.block.statistics.items())
             for key in indexed.ordinals.keys() & self._holders.keys():
@@ -201,7 +200,7 @@ class Coverage:
             >>> Coverage([], [file]).holds(file)  # doctest: +SKIP
             False
         """
-        return bool(self._holders[file.path, file.size])
+        return bool(self._holders[file.key])
 
     def best(self, file: DataFile) -> IndexedBlock | None:
         """Return the deepest, then latest block that lists a file.
@@ -210,7 +209,7 @@ class Coverage:
             >>> Coverage([], [file]).best(file) is None  # doctest: +SKIP
             True
         """
-        return self._best.get((file.path, file.size))
+        return self._best.get(file.key)
 
     @cached_property
     def _best(self) -> dict[FileKey, IndexedBlock]:
@@ -265,7 +264,7 @@ class Coverage:
         """
         groups: dict[tuple[Holder, ...], list[DataFile]] = defaultdict(list)
         for file in request.files:
-            groups[tuple(self._holders[file.path, file.size])].append(file)
+            groups[tuple(self._holders[file.key])].append(file)
         work: dict[tuple[tuple[Column, ...], bool], list[DataFile]] = defaultdict(list)
         for holders, files in groups.items():
             columns = _uncovered(holders, request)

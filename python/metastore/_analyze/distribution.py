@@ -9,6 +9,7 @@ import numpy as np
 
 from metastore._analyze.asked import asked_for
 from metastore._analyze.table.placed import Earlier
+from metastore._format.files import FileKey, file_keys
 from metastore._tables import refusals
 from metastore.errors import DamagedObject
 
@@ -89,12 +90,11 @@ class Distribution:
         if not now:
             return ()
         try:
-            listed = self._store.get(entry.table_files, ["path", "size"])
+            listed = self._store.get(entry.table_files, FileKey._fields)
         except DamagedObject:
             return ()
-        live = {(file.path, file.size): place for place, file in enumerate(self._facts.files)}
-        keys = zip(listed["path"].to_pylist(), listed["size"].to_pylist(), strict=True)
-        files = np.array([live.get(key, -1) for key in keys], np.int64)
+        live = {file.key: place for place, file in enumerate(self._facts.files)}
+        files = np.array([live.get(key, -1) for key in file_keys(listed)], np.int64)
         if not (files >= 0).any():
             return ()
         held = [(ref.object, {i: now[i] for i in ref.columns if i in now}) for ref in entry.frequencies]

@@ -25,11 +25,12 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from metastore._analyze.coverage import FileKey, IndexedBlock
+    from metastore._analyze.coverage import IndexedBlock
     from metastore._analyze.kernel import ColumnStatistics
     from metastore._analyze.kernel.theta import Theta
     from metastore._analyze.nodes import Node, Words
     from metastore._format.columns import Column
+    from metastore._format.files import FileKey
     from metastore._store import Store
     from metastore._tables.model import DataFile
 
@@ -137,7 +138,7 @@ class Level:
         """
         self._store = store
         self._nodes = nodes or {}
-        self._live = {(file.path, file.size): place for place, file in enumerate(files)}
+        self._live = {file.key: place for place, file in enumerate(files)}
         self._ranks = np.zeros(len(files), np.int64)
         self._ranks[[self._live[key] for key in sorted(self._live)]] = np.arange(len(self._live))
         ranked = sorted(enumerate(blocks), key=lambda item: (DEPTHS[item[1].block.computed], item[0]), reverse=True)

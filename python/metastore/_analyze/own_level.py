@@ -69,7 +69,7 @@ class OwnLevel:
         """
         self._store = store
         self._blocks = [one for one in blocks if one.block.computed == FULL and one.block.statistics]
-        self._places = {(file.path, file.size): place for place, file in enumerate(files)}
+        self._places = {file.key: place for place, file in enumerate(files)}
         self._count = len(files)
         self._known = {one.name: one for one in statistics}
         self.failed: dict[str, str] = {}

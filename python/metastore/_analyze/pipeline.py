@@ -262,7 +262,7 @@ class _Run:
         used = {
             indexed.block.id: objects_of_block(indexed)
             for indexed in self._coverage.blocks
-            if any((file.path, file.size) in indexed.ordinals for file in self._facts.files)
+            if any(file.key in indexed.ordinals for file in self._facts.files)
         }
         absent = self._store.absent({name: length for objects in used.values() for name, length in objects.items()})
         return {block for block, objects in used.items() if not absent.isdisjoint(objects)}

@@ -10,6 +10,7 @@ from pyspark.errors import PySparkException
 
 from metastore._analyze.asked import asked_for
 from metastore._analyze.failures import cause_of
+from metastore._format.files import FileKey, file_keys
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -27,7 +28,7 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 NOT_ORDERED = "values of its type have no order that is kept"
 
-_File = tuple[str, int, str | None]
+_File = tuple[FileKey, str | None]
 
 
 class Ranking:
@@ -87,10 +88,10 @@ class Ranking:
             if not entry.ranks or not self._same_columns(entry):
                 continue
             try:
-                listed = self._store.get(entry.table_files, ["path", "size", "deletes"])
+                listed = self._store.get(entry.table_files, [*FileKey._fields, "deletes"])
             except DamagedObject:
                 continue
-            keys = frozenset(zip(*(listed.column(name).to_pylist() for name in listed.column_names), strict=True))
+            keys = frozenset(zip(file_keys(listed), listed.column("deletes").to_pylist(), strict=True))
             if keys <= live and not self._store.absent({ref.object.name: ref.object.length for ref in entry.ranks}):
                 return entry.ranks, keys
         return (), frozenset()
@@ -126,7 +127,7 @@ class Ranking:
 
 
 def _key(file: DataFile) -> _File:
-    return file.path, file.size, file.deletes
+    return file.key, file.deletes
 
 
 def _identity(column: Column) -> tuple[Any, ...]:

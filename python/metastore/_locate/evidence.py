@@ -9,8 +9,10 @@ import numpy as np
 import pyarrow as pa
 
 from metastore._analyze.kernel.stored import as_numbers, is_wide
+from metastore._format.files import FileKey
 from metastore._format.objects import ObjectRef
 from metastore._format.partial import ANY_ROWS
+from metastore._format.schemas import FILES
 from metastore._read.locating import UNKNOWN, parts
 from metastore._read.stored import known_files
 
@@ -105,7 +107,8 @@ def evidence(store: Store, manifest: Manifest, files: Sequence[DataFile], column
         >>> evidence(store, manifest, facts.files, facts.columns[:1])[0].known.all()  # doctest: +SKIP
         True
     """
-    listed = pa.table({"path": [file.path for file in files], "size": [file.size for file in files]})
+    names = pa.schema([FILES.field(name) for name in FileKey._fields])
+    listed = pa.Table.from_pylist([file.key._asdict() for file in files], names)
     stored = known_files(store, manifest, listed)
     rows = np.array([file.rows for file in files], np.int64)
     return [_of(store, column, list(parts(store, stored, column)), rows) for column in columns]

@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._format.columns import serves
+from metastore._format.files import file_keys
 from metastore._format.manifest import COMPUTED
 from metastore._format.schemas import SUMMARY
 
@@ -17,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from metastore._format.columns import Column
+    from metastore._format.files import FileKey
     from metastore._format.manifest import Block, Manifest, Snapshot
     from metastore._store import Store
 
@@ -64,10 +66,9 @@ def known_files(store: Store, manifest: Manifest, files: pa.Table) -> StoredFile
     Args:
         store: Where the objects are.
         manifest: The version whose blocks are asked.
-        files: At least `path` and `size`.
+        files: At least `path` and `size`, `modified` where it tells files apart.
     """
-    keys = zip(files.column("path").to_pylist(), files.column("size").to_pylist(), strict=True)
-    position = {key: i for i, key in enumerate(keys)}
+    position = {key: i for i, key in enumerate(file_keys(files))}
     partitions: list[Partition] = [None] * files.num_rows
     covered = []
     for block in _preferred(manifest.blocks):
@@ -117,12 +118,11 @@ def _preferred(blocks: Sequence[Block]) -> list[Block]:
     return [blocks[i] for i in order]
 
 
-def _live_files(files: pa.Table, position: Mapping[tuple[str, int], int], partitions: list[Partition]) -> np.ndarray:
+def _live_files(files: pa.Table, position: Mapping[FileKey, int], partitions: list[Partition]) -> np.ndarray:
     ordinals = files.column("file").to_pylist()
     live = np.full(max(ordinals, default=-1) + 1, -1, dtype=np.int64)
-    rows = (files.column(name).to_pylist() for name in ("path", "size", "partition"))
-    for ordinal, path, size, partition in zip(ordinals, *rows, strict=True):
-        at = position.get((path, size))
+    for ordinal, key, partition in zip(ordinals, file_keys(files), files.column("partition").to_pylist(), strict=True):
+        at = position.get(key)
         if at is not None:
             live[ordinal] = at
             partitions[at] = partitions[at] if partitions[at] is not None else partition

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from metastore._format.files import FileKey, file_keys
 from metastore._store.merge import compacted
 from metastore.errors import DamagedObject, NoStatistics
 
@@ -57,13 +58,12 @@ def compact(store: Store) -> Compaction:
     return Compaction(found[-1], after or found[-1])
 
 
-def _live(manifest: Manifest, store: Store) -> set[tuple[str, int]] | None:
+def _live(manifest: Manifest, store: Store) -> set[FileKey] | None:
     """The data files of all snapshots, None where that is not known."""
-    live: set[tuple[str, int]] = set()
+    live: set[FileKey] = set()
     try:
         for snapshot in manifest.snapshots:
-            listed = store.get(snapshot.table_files, ["path", "size"])
-            live.update(zip(listed["path"].to_pylist(), listed["size"].to_pylist(), strict=True))
+            live.update(file_keys(store.get(snapshot.table_files, FileKey._fields)))
     except DamagedObject as damage:
         _LOG.warning("all data files are kept: %s", damage)
         return None

@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._format import layout
+from metastore._format.files import file_keys
 from metastore._format.manifest import Block, block_to_footer
 from metastore._format.objects import BLOCK_KEY
 from metastore._format.references import SummaryRef
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from metastore._format.columns import Column
+    from metastore._format.files import FileKey
     from metastore._format.manifest import Manifest
     from metastore._format.objects import ObjectRef
     from metastore._store.store import Store
@@ -47,10 +49,9 @@ class _Source:
     files: pa.Table
     """The data files to keep, not all of the block where some left the table."""
 
-    def identities(self) -> list[tuple[str, int, int | None]]:
+    def identities(self) -> list[FileKey]:
         """What identifies each of its data files."""
-        names = ("path", "size", "modified")
-        return list(zip(*(self.files[name].to_pylist() for name in names), strict=True))
+        return file_keys(self.files)
 
     @property
     def shrunk(self) -> bool:
@@ -68,13 +69,13 @@ def merged(manifest: Manifest, store: Store, *, at_most: int) -> Manifest:
     return _around_damage(lambda damaged: _merged(manifest, store, at_most, damaged))
 
 
-def compacted(manifest: Manifest, store: Store, live: AbstractSet[tuple[str, int]] | None) -> Manifest:
+def compacted(manifest: Manifest, store: Store, live: AbstractSet[FileKey] | None) -> Manifest:
     """The manifest with as few blocks as its columns allow and without data files that nobody asks for.
 
     Args:
         manifest: The state to make smaller; returned as it is where nothing becomes smaller.
         store: Where its objects are.
-        live: Path and size of the data files to keep; None keeps all.
+        live: The data files to keep; None keeps all.
     """
     return _around_damage(lambda damaged: _compacted(manifest, store, live, damaged))
 
@@ -89,9 +90,7 @@ def _around_damage(attempt: Callable[[set[str]], Manifest]) -> Manifest:
             damaged.add(damage.block)
 
 
-def _compacted(
-    manifest: Manifest, store: Store, live: AbstractSet[tuple[str, int]] | None, damaged: set[str]
-) -> Manifest:
+def _compacted(manifest: Manifest, store: Store, live: AbstractSet[FileKey] | None, damaged: set[str]) -> Manifest:
     sources = [_living(_source(block, store), live) for block in manifest.blocks if block.id not in damaged]
     empty = {source.block.id for source in sources if source.shrunk and not source.files.num_rows}
     groups = _groups([source for source in sources if source.block.id not in empty])
@@ -102,10 +101,10 @@ def _compacted(
     return _replaced(kept, rewritten, store)
 
 
-def _living(source: _Source, live: AbstractSet[tuple[str, int]] | None) -> _Source:
+def _living(source: _Source, live: AbstractSet[FileKey] | None) -> _Source:
     if live is None:
         return source
-    keep = [(path, size) in live for path, size, _ in source.identities()]
+    keep = [key in live for key in source.identities()]
     return source if all(keep) else replace(source, files=source.files.filter(pa.array(keep, pa.bool_())))
 
 
@@ -181,9 +180,9 @@ def _share_ordinals(a: Sequence[Column], b: Sequence[Column]) -> bool:
     )
 
 
-def _details(source: _Source) -> dict[tuple[str, tuple[str, int, int | None]], str]:
+def _details(source: _Source) -> dict[tuple[str, FileKey], str]:
     """Names of the detail objects by kind and data file."""
-    found: dict[tuple[str, tuple[str, int, int | None]], str] = {}
+    found: dict[tuple[str, FileKey], str] = {}
     keys = source.identities()
     for kind in DETAILS:
         names = source.files[f"{kind}_name"].to_pylist()
@@ -205,7 +204,7 @@ def _merge(group: Sequence[_Source], manifest: Manifest, store: Store) -> Block:
 
 def _merge_files(group: Sequence[_Source]) -> tuple[pa.Table, list[np.ndarray]]:
     """All data files once, and for each block the new ordinals of its old ones."""
-    positions: dict[tuple[str, int, int | None], int] = {}
+    positions: dict[FileKey, int] = {}
     ordinals = []
     for source in group:
         new = [positions.setdefault(key, len(positions)) for key in source.identities()]

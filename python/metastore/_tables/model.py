@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from metastore._format.files import FileKey
+
 if TYPE_CHECKING:
     from collections.abc import Mapping
 
@@ -31,7 +33,7 @@ class DataFile:
     Attributes:
         path: By which statistics know it: docs/format.md, "Identity".
         size: Bytes.
-        rows: Physical rows, deleted ones included.
+        rows: Physical rows, deleted ones included; negative where the table's metadata does not tell.
         format: `parquet`, `orc` or `avro`.
         partition: Partition field to value as text, of the file's own partitioning.
         constants: Column key to stored value, where the table's metadata decides the value of all rows.
@@ -40,6 +42,7 @@ class DataFile:
         deletes: Digest of what deletes rows of the file; None when nothing does.
         deleted_rows: How many; None when not known.
         opened: URI by which it is opened, where `path` is not one.
+        modified: Modification time in milliseconds, where a file may be replaced under its path.
     """
 
     path: str
@@ -53,6 +56,17 @@ class DataFile:
     deletes: str | None = None
     deleted_rows: int | None = 0
     opened: str = ""
+    modified: int | None = None
+
+    @property
+    def key(self) -> FileKey:
+        """What tells it from all other data files of the table.
+
+        Example:
+            >>> DataFile("a.parquet", 9, 1, "parquet").key
+            FileKey(path='a.parquet', size=9, modified=None)
+        """
+        return FileKey(self.path, self.size, self.modified)
 
     @property
     def location(self) -> str:
@@ -70,7 +84,7 @@ class TableFacts:
     """A table at one snapshot.
 
     Attributes:
-        format: `iceberg` or `delta`.
+        format: `iceberg`, `delta` or `parquet`.
         uuid: Identity; a table dropped and created again has another one.
         location: Root of the table as its metadata spells it.
         root: The same as a URI or an absolute local path that names the file system.
