@@ -19,11 +19,11 @@ from metastore._analyze.ranked import Ranking
 from metastore._analyze.ranks import RankJobs
 from metastore._analyze.report import AnalyzeReport
 from metastore._analyze.request import FULL, Request, resolve
+from metastore._analyze.row_counts import counted
 from metastore._analyze.table.jobs import AUTO, Jobs
 from metastore._analyze.table.written import Options
 from metastore._analyze.tasks import Outcome, Runner
 from metastore._analyze.worker import Destination
-from metastore._format.manifest import TableIdentity
 from metastore._store.location import store_uri
 from metastore._store.protocol import require_known
 from metastore._store.unreferenced import find_unreferenced_blocks
@@ -97,7 +97,7 @@ def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress
         0
     """
     started = time.monotonic()
-    facts = _tables.load(spark, statement.table)
+    facts = counted(spark, _tables.load(spark, statement.table))
     request = resolve(
         facts,
         columns=statement.columns,
@@ -134,7 +134,7 @@ class _Run:
         self._facts = facts
         wanted = frozenset((one.name, one.version) for one in self._statistics)
         self._request = replace(request, statistics=wanted)
-        self._identity = TableIdentity(facts.format, facts.uuid, facts.root, facts.name)
+        self._identity = facts.identity
         self._keep = settings.get("spark.metastore.snapshots.keep", spark)
         self._options = _options(spark, statement.frequencies)
         self._settings = {

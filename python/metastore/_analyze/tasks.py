@@ -117,14 +117,16 @@ class Runner:
         near = tuple(file for file in work.files if file.path not in reasons)
         results = self._run_job(self._cut(replace(work, files=near), depth)) if near else []
         reasons |= {entry.path: entry.reason for result in results for entry in result.unread}
+        replaced = [path for path, reason in reasons.items() if reason == refusals.REPLACED]
+        done = _outcome(results) + Outcome(refused=tuple(Refusal(path, reasons.pop(path)) for path in replaced))
         far = tuple(file for file in work.files if file.path in reasons)
         if not far:
-            return _outcome(results)
+            return done
         if depth == FULL and not self.facts.field_ids:
-            return _outcome(results) + self._read_far(replace(work, files=far), reasons)
+            return done + self._read_far(replace(work, files=far), reasons)
         refused = tuple(Refusal(path, reason) for path, reason in reasons.items())
         listed = () if work.listed else (self._list(far),)
-        return _outcome(results) + Outcome(listed, refused=refused, objects=len(listed))
+        return done + Outcome(listed, refused=refused, objects=len(listed))
 
     def _read_far(self, work: Work, reasons: Mapping[str, str]) -> Outcome:
         ship(self.spark.sparkContext)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from functools import cached_property
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -279,12 +280,22 @@ def analyze_file(
     columns = [FileColumn.of(column, task.field_ids) for _, column in wanted]
     path = str(local_path(file.location))
     full = task.depth == FULL
+    _require_same(file, path)
     read = analyze_parquet(path, columns, budget, statistics, detail) if full else analyze_footer(path, columns)
+    _require_same(file, path)
     if read.rows != file.rows:
         raise CannotRead(refusals.ROWS_DIFFER)
     for (ordinal, column), known in zip(wanted, read.columns, strict=True):
         found.append((ordinal, known or _absent(task, column, file.rows, statistics)))
     return found
+
+
+def _require_same(file: DataFile, path: str) -> None:
+    if file.modified is None:
+        return
+    now = Path(path).stat()
+    if (now.st_size, now.st_mtime_ns // 1_000_000) != (file.size, file.modified):
+        raise CannotRead(refusals.REPLACED)
 
 
 def decided(column: Column, file: DataFile, statistics: Sequence[Statistic]) -> ColumnStatistics | None:

@@ -124,7 +124,7 @@ def _of(store: Store, column: Column, found: Sequence[Part], rows: Places) -> Ev
         at = part.places
         counted, nulls[at], nans[at] = part.counts("rows"), part.counts("nulls"), part.counts("nans")
         others = np.maximum(nulls[at], 0) + np.maximum(nans[at], 0)
-        known[at] = (counted == rows[at]) & (others <= counted)
+        known[at] = ((rows[at] < 0) | (counted == rows[at])) & (others <= counted)
         empty[at] = (nulls[at] >= 0) & (others == counted)
         for values, has, end in ((lo, has_lo, "lo"), (hi, has_hi, "hi")):
             bounds = part.rows[f"{end}_{column.encoding}"]

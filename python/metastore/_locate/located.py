@@ -12,7 +12,6 @@ from metastore import _tables, settings
 from metastore._analyze.hadoop import hadoop_settings, store_at
 from metastore._analyze.rows import row_id
 from metastore._analyze.shipping import ship
-from metastore._format.manifest import TableIdentity
 from metastore._locate.conversions import converted
 from metastore._locate.evidence import evidence
 from metastore._locate.keys import Keys
@@ -104,7 +103,7 @@ def _field(keys: DataFrame, name: str, column: Column) -> str:
 
 def _candidates(spark: SparkSession, facts: TableFacts, key: Sequence[Column], asked: pa.Table | DataFrame) -> Mask:
     """Which data files may hold one of the keys."""
-    identity = TableIdentity(facts.format, facts.uuid, facts.root, facts.name)
+    identity = facts.identity
     uri = store_uri(identity, settings.get("spark.metastore.store", spark))
     store, _ = store_at(spark, uri, writable=False)
     manifest = store.read()

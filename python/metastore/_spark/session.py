@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from metastore import jars
 from metastore._read import own
 from metastore._read.schemas import FUNCTIONS
-from metastore._spark.failures import translated
+from metastore._tables.failures import translated
 from metastore.answers import Answer
 
 if TYPE_CHECKING:

@@ -5,8 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from metastore._analyze.report import AnalyzeReport
-from metastore._spark.failures import translated
 from metastore._tables.catalog import describe
+from metastore._tables.failures import translated
 from metastore._tables.names import quote, split_name
 
 if TYPE_CHECKING:

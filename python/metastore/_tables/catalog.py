@@ -14,6 +14,8 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _DETAILS = "# Detailed Table Information"
+_READ_BY_PATH = ("parquet",)
+"""Formats of which a path is a name that no catalog knows."""
 
 
 @dataclass(frozen=True)
@@ -38,10 +40,10 @@ def describe(spark: SparkSession, table: str) -> Entry:
 
     Args:
         spark: The session whose catalogs are asked.
-        table: A name as in SQL.
+        table: A name as in SQL, or a path such as ``parquet.`/path` ``.
 
     Returns:
-        The catalog's entry.
+        The catalog's entry; of a path that no catalog knows, what the name itself says.
 
     Raises:
         TableNotFound: With names that look like it.
@@ -55,6 +57,8 @@ def describe(spark: SparkSession, table: str) -> Entry:
 
     parts = split_name(table)
     identifier = quote(parts)
+    if len(parts) == 2 and parts[0].lower() in _READ_BY_PATH and "/" in parts[1]:
+        return Entry(identifier, identifier, parts[0].lower(), parts[1])
     try:
         # Asked first, for PySpark logs the stack trace of every statement that fails.
         if not spark.catalog.tableExists(identifier):

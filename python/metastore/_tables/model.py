@@ -6,6 +6,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from metastore._format.files import FileKey
+from metastore._format.manifest import TableIdentity
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -118,3 +119,13 @@ class TableFacts:
     refused: tuple[Refusal, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     field_ids: Mapping[str, int] = field(default_factory=dict)
+
+    @property
+    def identity(self) -> TableIdentity:
+        """What tells it from all other tables, and where it is.
+
+        Example:
+            >>> facts.identity.format  # doctest: +SKIP
+            'delta'
+        """
+        return TableIdentity(self.format, self.uuid, self.root, self.name)

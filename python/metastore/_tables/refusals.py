@@ -16,10 +16,12 @@ ONLY_COUNTS = {
 COLLATION = "strings of a collation other than UTF8_BINARY have row and null counts only"
 UNKNOWN_TYPE = "Spark has no type for it: no statistics"
 NESTED_DEFAULT = "a default of a nested field applies only where its struct is present: unknown in this file"
+REPLACED = "it was replaced while it was being read"
 CHANGED_MEANWHILE = "the file left the table while it was being read"
 ROWS_DIFFER = "the rows read are not the number of rows that the table's metadata states"
 NOT_PARQUET = "it is not a Parquet file"
 ENCRYPTED = "it is encrypted"
+UNSETTLED = "it was modified less than 2 seconds ago: analyze again when it rests"
 REMOTE = "its file system is reached through Spark alone"
 """Reasons that name one data file, or one column of it."""
 

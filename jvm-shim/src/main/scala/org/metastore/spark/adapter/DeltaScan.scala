@@ -8,7 +8,7 @@ import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.pruning.ColumnResolver
 import org.metastore.spark.store.Manifest
-import org.metastore.spark.tables.DeltaTable
+import org.metastore.spark.tables.{DeltaTable, LakeTable}
 
 /**
  * A Delta table at the version that a query reads, after Delta has chosen files itself.
@@ -31,7 +31,7 @@ private[adapter] final class DeltaScan private (index: FileIndex, label: Option[
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] =
     listed.iterator.flatMap(_.files).toIndexedSeq.map { file =>
-      DataFile(DeltaTable.pathInTable(file.getPath, root), file.getLen, None)
+      DataFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None)
     }
 
   /** The files that Delta has chosen for the query. */

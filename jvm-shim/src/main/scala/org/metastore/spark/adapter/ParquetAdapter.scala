@@ -13,7 +13,7 @@ import org.metastore.spark.explain.{Reason, ReasonCode}
 private[adapter] final class ParquetAdapter(session: SparkSession) extends FileRelationAdapter[ParquetTable] {
 
   override protected def tableOf(files: HadoopFsRelation, label: Option[String]): Option[ParquetTable] =
-    ParquetTable.of(files, label, session)
+    ParquetTable.of(files, label)
 
   override protected def restriction(files: HadoopFsRelation, planner: ScanPlanner): Option[Reason] = ParquetAdapter.converted(files)
 

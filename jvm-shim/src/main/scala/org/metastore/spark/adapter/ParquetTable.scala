@@ -1,11 +1,8 @@
 package org.metastore.spark.adapter
 
-import java.nio.charset.StandardCharsets.UTF_8
-import java.security.MessageDigest
 import java.util.Locale
 
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, PartitionDirectory}
 import org.apache.spark.sql.execution.datasources.parquet.ParquetUtils
@@ -13,11 +10,12 @@ import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.pruning.ColumnResolver
 import org.metastore.spark.store.Manifest
+import org.metastore.spark.tables.{LakeTable, Leaf, ParquetDirectory}
 
 /** A directory of Parquet files that Spark reads by its own file source. */
 private[adapter] final class ParquetTable(relation: HadoopFsRelation, override val root: Path, label: Option[String]) extends FileTable {
 
-  override val id: TableId = TableId("parquet", ParquetTable.digest(root), root.toString, label.getOrElse(s"parquet.`$root`"))
+  override val id: TableId = TableId(ParquetDirectory.Format, ParquetDirectory.uuidOf(root), root.toString, label.getOrElse(s"parquet.`$root`"))
 
   private val partitionColumns = relation.partitionSchema.fieldNames.map(_.toLowerCase(Locale.ROOT)).toSet
 
@@ -31,7 +29,7 @@ private[adapter] final class ParquetTable(relation: HadoopFsRelation, override v
       val name = root.name +: path
       val alike = statistics.pathsIgnoringCase.getOrElse(name.map(_.toLowerCase(Locale.ROOT)), Nil)
       alike.filter(written => !caseSensitive || written == name) match {
-        case Seq(only) if !readsById && !partitionColumns(name.head.toLowerCase(Locale.ROOT)) => Some(ParquetTable.json(only))
+        case Seq(only) if !readsById && !partitionColumns(name.head.toLowerCase(Locale.ROOT)) => Some(Leaf.key(only))
         case _ => None // two names that differ by case alone are two columns in the files, and Spark reads either
       }
     }
@@ -45,43 +43,19 @@ private[adapter] final class ParquetTable(relation: HadoopFsRelation, override v
       c.references.forall(a => partitionColumns(a.name.toLowerCase(Locale.ROOT)))
   }
 
-  override def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] = {
-    val base = root.toUri.getPath.stripSuffix("/") + "/"
+  override def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] =
     listed.iterator.flatMap(_.files).toIndexedSeq.map { file =>
-      val path = file.getPath.toUri.getPath
-      val relative = if (path.startsWith(base)) path.substring(base.length) else file.getPath.toString
-      DataFile(relative, file.getLen, None, None, Some(file.getModificationTime))
+      DataFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None, None, Some(file.getModificationTime))
     }
-  }
 }
 
 private[adapter] object ParquetTable {
-  private val formats = Set("org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat")
-  private val indexes = Set(
-    "org.apache.spark.sql.execution.datasources.InMemoryFileIndex",
-    "org.apache.spark.sql.execution.datasources.CatalogFileIndex")
 
   /** The table behind a relation, if it is one directory that we know how to read fewer files of. */
-  def of(relation: HadoopFsRelation, label: Option[String], session: SparkSession): Option[ParquetTable] =
-    if (!isKnown(relation) || relation.location.rootPaths.length != 1) None
-    else {
-      val root = relation.location.rootPaths.head
-      val qualified = root.getFileSystem(session.sessionState.newHadoopConf()).makeQualified(root)
-      Some(new ParquetTable(relation, qualified, label))
-    }
+  def of(relation: HadoopFsRelation, label: Option[String]): Option[ParquetTable] =
+    if (ParquetDirectory.is(relation)) Some(new ParquetTable(relation, ParquetDirectory.rootOf(relation), label)) else None
 
   /** The same table later, when Spark has chosen partitions: then its paths are theirs. */
   def at(relation: HadoopFsRelation, root: String, label: Option[String]): Option[ParquetTable] =
-    if (isKnown(relation)) Some(new ParquetTable(relation, new Path(root), label)) else None
-
-  private def isKnown(relation: HadoopFsRelation): Boolean =
-    formats(relation.fileFormat.getClass.getName) && indexes(relation.location.getClass.getName)
-
-  private def digest(root: Path): String =
-    MessageDigest.getInstance("SHA-256").digest(root.toString.stripSuffix("/").getBytes(UTF_8))
-      .map(b => f"${b & 0xff}%02x").mkString
-
-  private def json(path: Seq[String]): String = mapper.writeValueAsString(path.toArray)
-
-  private val mapper = new com.fasterxml.jackson.databind.ObjectMapper
+    if (ParquetDirectory.isRead(relation)) Some(new ParquetTable(relation, new Path(root), label)) else None
 }

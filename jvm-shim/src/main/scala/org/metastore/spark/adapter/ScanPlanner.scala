@@ -13,7 +13,7 @@ import org.metastore.spark.MetastoreConf
 import org.metastore.spark.cardinality.ScanStatistics
 import org.metastore.spark.explain.{Reason, ReasonCode, ScanDecision}
 import org.metastore.spark.pruning.{ColumnResolver, CompiledFilter, PruningRule}
-import org.metastore.spark.store.{FileList, FileStatistics, StatisticsStore, TableDistinct, TableStatistics}
+import org.metastore.spark.store.{FileKey, FileList, FileStatistics, StatisticsStore, TableDistinct, TableStatistics}
 
 /** Decides which data files of the scans of one query are read. One decision is all that EXPLAIN, metrics and estimates say. */
 private[adapter] final class ScanPlanner(
@@ -121,10 +121,7 @@ private[adapter] object ScanPlanner extends Logging {
     logDebug("The cause", cause)
   }
 
-  private def listOf(files: Seq[DataFile]): FileList = {
-    val modified = if (files.exists(_.modified.isDefined)) files.map(_.modified.getOrElse(-1L)).toArray else null // scalastyle:ignore
-    new FileList(files.map(_.path).toArray, files.map(_.size).toArray, modified)
-  }
+  private def listOf(files: Seq[DataFile]): FileList = FileList.of(files.map(file => FileKey(file.path, file.size, file.modified)))
 }
 
 /** What was decided about a scan, and the numbers of the files that it reads, where there are statistics. */

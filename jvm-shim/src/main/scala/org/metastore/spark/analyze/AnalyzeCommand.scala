@@ -1,15 +1,17 @@
 package org.metastore.spark.analyze
 
 import scala.collection.JavaConverters._
+import scala.util.Try
 import scala.util.control.NonFatal
 
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.{Row, SparkSession}
+import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
-import org.apache.spark.sql.connector.catalog.TableCatalog
-import org.apache.spark.sql.execution.command.LeafRunnableCommand
+import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog}
+import org.apache.spark.sql.execution.command.{AnalyzeTableCommand, LeafRunnableCommand}
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.sql.{MetastoreException, QuotedName, ResolvedName}
@@ -31,8 +33,8 @@ object AnalyzeCommand {
 }
 
 /**
- * `ANALYZE TABLES IN db`: every table of the namespace that is ours, one row each. A table that fails, or cannot even be
- * loaded, does not stop the others: its row says why in `refused`.
+ * `ANALYZE TABLES IN db`: every table of the namespace that is ours, one row each; the others of Spark's own catalog as Spark
+ * would. A table that fails, or cannot even be loaded, does not stop the others: its row says why in `refused`.
  */
 final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[String], noScan: Boolean) extends LeafRunnableCommand {
   override val output: Seq[Attribute] = AnalyzeReport.attributes
@@ -41,11 +43,20 @@ final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[Stri
     catalog.listTables(namespace.toArray).toSeq.sortBy(_.name).flatMap { table =>
       val name = QuotedName(catalog.name +: table.namespace.toSeq :+ table.name)
       try {
-        if (Ownership.ofMetastore(session, catalog.loadTable(table))) Some(AnalyzeCommand.analyze(session, statement(name))) else None
+        if (Ownership.ofMetastore(session, catalog.loadTable(table))) Some(AnalyzeCommand.analyze(session, statement(name)))
+        else {
+          analyzedBySpark(session, table)
+          None
+        }
       } catch {
         case NonFatal(e) => Some(AnalyzeReport.failed(name, MetastoreException.firstLine(e)))
       }
     }
+
+  // Spark passes over the tables of its catalog that it cannot analyze, too.
+  private def analyzedBySpark(session: SparkSession, table: Identifier): Unit =
+    if (catalog.name == Ownership.SessionCatalog)
+      Try(AnalyzeTableCommand(TableIdentifier(table.name, table.namespace.lastOption), noScan).run(session))
 
   private def statement(table: String) = AnalyzeStatement(table, None, allColumns = false, noScan, Map.empty)
 }

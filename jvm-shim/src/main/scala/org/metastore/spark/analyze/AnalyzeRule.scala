@@ -1,42 +1,62 @@
 package org.metastore.spark.analyze
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.analysis.{ResolvedNamespace, ResolvedTable}
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.catalyst.analysis.{ResolvedNamespace, ResolvedTable, UnresolvedTableOrView}
 import org.apache.spark.sql.catalyst.plans.logical.{AnalyzeColumn, AnalyzeTable, AnalyzeTables, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.connector.catalog.TableCatalog
+import org.apache.spark.sql.connector.catalog.{CatalogPlugin, TableCatalog}
+import org.apache.spark.sql.execution.command.{AnalyzeColumnCommand, AnalyzePartitionCommand, AnalyzeTableCommand}
+import org.apache.spark.sql.execution.{command => stock}
 
 import org.metastore.spark.sql.{PartitionOfColumns, QuotedName}
+import org.metastore.spark.tables.LakeTables
 
 /**
  * Takes over ANALYZE of the tables that are ours, before Spark refuses it for them; everything else stays Spark's.
  *
  * A resolution rule, because the table must be known and Spark's final check, which refuses all tables of other catalogs,
- * must not have run yet.
+ * must not have run yet. For tables that its own catalog knows Spark has put commands of its own by then.
  */
 final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
 
-  private val SessionCatalog = "spark_catalog"
-
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
-    case AnalyzeTable(table: ResolvedTable, partition, noScan) if isOurs(table) =>
-      command(table, None, allColumns = false, noScan, partition)
-    case analyze @ AnalyzeColumn(table: ResolvedTable, columns, allColumns) if isOurs(table) =>
-      command(table, columns, allColumns, noScan = false, PartitionOfColumns.of(analyze))
-    case AnalyzeTables(namespace: ResolvedNamespace, noScan) => namespace.catalog match {
-      case catalog: TableCatalog if catalog.name != SessionCatalog && Ownership.ofMetastore(session, catalog, namespace.namespace) =>
-        AnalyzeTablesCommand(catalog, namespace.namespace, noScan)
-      case _ => plan
-    }
+    case AnalyzeTable(OurTable(name), partition, noScan) => command(name, noScan, partition)
+    case columns @ AnalyzeColumn(OurTable(name), names, all) => command(name, names, all, PartitionOfColumns.of(columns))
+    case AnalyzeTableCommand(OurName(name), noScan) => command(name, noScan, Map.empty)
+    case AnalyzePartitionCommand(OurName(name), partition, noScan) => command(name, noScan, partition)
+    case columns @ AnalyzeColumnCommand(OurName(name), names, all) => command(name, names, all, PartitionOfColumns.of(columns))
+    case AnalyzeTables(namespace: ResolvedNamespace, noScan) => all(namespace.catalog, namespace.namespace, noScan).getOrElse(plan)
+    case stock.AnalyzeTablesCommand(database, noScan) =>
+      val state = session.sessionState
+      all(state.catalogManager.catalog(Ownership.SessionCatalog), Seq(database.getOrElse(state.catalog.getCurrentDatabase)), noScan).getOrElse(plan)
     case other => other
   }
 
-  private def isOurs(table: ResolvedTable): Boolean = Ownership.ofMetastore(session, table.table)
+  /** The name of a table that is ours: found in a catalog, or a path. */
+  private object OurTable {
+    def unapply(table: LogicalPlan): Option[String] = table match {
+      case found: ResolvedTable if Ownership.ofMetastore(session, found.table) =>
+        Some(QuotedName(found.catalog.name +: found.identifier.namespace.toSeq :+ found.identifier.name))
+      case unknown: UnresolvedTableOrView => LakeTables.ofPath(unknown.multipartIdentifier).map(_ => QuotedName(unknown.multipartIdentifier))
+      case _ => None
+    }
+  }
+
+  private object OurName {
+    def unapply(table: TableIdentifier): Option[String] =
+      if (Ownership.ofMetastore(session, table)) Some(QuotedName(table.nameParts)) else None
+  }
+
+  private def command(name: String, noScan: Boolean, partition: Map[String, Option[String]]): LogicalPlan =
+    AnalyzeCommand(AnalyzeStatement(name, None, allColumns = false, noScan, partition))
 
   private def command(
-      table: ResolvedTable, columns: Option[Seq[String]], allColumns: Boolean, noScan: Boolean,
-      partition: Map[String, Option[String]]): LogicalPlan = {
-    val name = QuotedName(table.catalog.name +: table.identifier.namespace.toSeq :+ table.identifier.name)
-    AnalyzeCommand(AnalyzeStatement(name, columns.filter(_ => !allColumns), allColumns, noScan, partition))
+      name: String, columns: Option[Seq[String]], allColumns: Boolean, partition: Map[String, Option[String]]): LogicalPlan =
+    AnalyzeCommand(AnalyzeStatement(name, columns.filter(_ => !allColumns), allColumns, noScan = false, partition))
+
+  private def all(catalog: CatalogPlugin, namespace: Seq[String], noScan: Boolean): Option[LogicalPlan] = catalog match {
+    case tables: TableCatalog if Ownership.ofMetastore(session, tables, namespace) => Some(AnalyzeTablesCommand(tables, namespace, noScan))
+    case _ => None
   }
 }

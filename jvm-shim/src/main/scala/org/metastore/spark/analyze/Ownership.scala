@@ -3,6 +3,7 @@ package org.metastore.spark.analyze
 import scala.util.Try
 
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.connector.catalog.{Table, TableCatalog}
 
 import org.metastore.spark.MetastoreConf
@@ -11,13 +12,19 @@ import org.metastore.spark.tables.LakeTables
 /** Whose ANALYZE a table gets: ours for the formats of `spark.metastore.analyze.formats`, Spark's for all others. */
 object Ownership {
 
+  /** The name of Spark's own catalog, whoever implements it. */
+  val SessionCatalog = "spark_catalog"
+
   def ofMetastore(session: SparkSession, table: Table): Boolean =
     LakeTables.format(table).exists(MetastoreConf.of(session).analyzeFormats.contains)
 
+  /** Whose ANALYZE a table gets that Spark knows by what its own catalog holds. */
+  def ofMetastore(session: SparkSession, table: TableIdentifier): Boolean =
+    Try(session.sessionState.catalog.getTableMetadata(table)).toOption.flatMap(_.provider).flatMap(LakeTables.ofProvider)
+      .exists(MetastoreConf.of(session).analyzeFormats.contains)
+
   /**
-   * Whose ANALYZE TABLES a namespace gets: Spark's for catalogs in which nothing is ours.
-   *
-   * @param catalog not the session's, whose tables Spark analyzes itself
+   * Whose ANALYZE TABLES a namespace gets: Spark's where no table is ours.
    */
   def ofMetastore(session: SparkSession, catalog: TableCatalog, namespace: Seq[String]): Boolean =
     isOfFormat(session, catalog) || Try(catalog.listTables(namespace.toArray)).toOption.exists(_.exists { table =>

@@ -1,6 +1,6 @@
 package org.metastore.spark.sql
 
-import org.metastore.spark.store.{Block, ColumnEntry, DataFileRow, Snapshot, SummaryRow, TableFileRow, ValueRow}
+import org.metastore.spark.store.{Block, ColumnEntry, DataFileRow, FileKey, Snapshot, SummaryRow, TableFileRow, ValueRow}
 
 /** One column in one data file, by the deepest of the blocks that know it. */
 final case class KnownColumn(file: TableFileRow, column: ColumnEntry, row: SummaryRow)
@@ -20,7 +20,7 @@ final class FileLevel(analyzed: AnalyzedTable, snapshot: Snapshot) {
 
   /** What is known of some columns in some of the files, ordered by file, then as the keys are. */
   def columns(of: Seq[TableFileRow], keys: Seq[String]): Seq[KnownColumn] = {
-    val wanted = of.map(file => (file.path, file.size) -> file).toMap
+    val wanted = of.map(file => file.key -> file).toMap
     val position = keys.zipWithIndex.toMap
     val found = blocks.flatMap(block => inBlock(block, wanted, position.keySet))
     val deepest = found.foldLeft(Map.empty[(String, String), KnownColumn]) { (kept, known) =>
@@ -32,7 +32,7 @@ final class FileLevel(analyzed: AnalyzedTable, snapshot: Snapshot) {
 
   /** The most frequent value of each column of a data file, by the column's key. */
   def tops(of: TableFileRow): Map[String, ValueRow] = blocks.foldLeft(Map.empty[String, ValueRow]) { (found, block) =>
-    val listed = analyzed.store.dataFiles(block).find(file => file.path == of.path && file.size == of.size).flatMap(_.frequencies)
+    val listed = analyzed.store.dataFiles(block).find(file => file.key == of.key).flatMap(_.frequencies)
     found ++ listed.fold(Map.empty[String, ValueRow]) { detail =>
       analyzed.store.tops(detail.ref, Some(detail.file)).map { case (column, top) => block.columns(column).key -> top }
     }
@@ -43,14 +43,14 @@ final class FileLevel(analyzed: AnalyzedTable, snapshot: Snapshot) {
     blocks.reverseIterator.flatMap { block =>
       val ordinal = block.columns.indexWhere(_.key == key)
       if (ordinal < 0) None
-      else analyzed.store.dataFiles(block).find(file => file.path == of.path && file.size == of.size).map(_ -> ordinal)
+      else analyzed.store.dataFiles(block).find(file => file.key == of.key).map(_ -> ordinal)
     }.take(1).toList.headOption
 
   /** How many of some columns have statistics in each file, by path. */
   def columnCounts(of: Seq[TableFileRow], keys: Set[String]): Map[String, Int] = {
-    val wanted = of.map(file => (file.path, file.size) -> file).toMap
+    val wanted = of.map(file => file.key -> file).toMap
     val perBlock = blocks.flatMap { block =>
-      val files = analyzed.store.dataFiles(block).filter(file => wanted.contains((file.path, file.size)))
+      val files = analyzed.store.dataFiles(block).filter(file => wanted.contains(file.key))
       val known = keysOf(block, files.map(_.file).toSet, keys)
       files.map(file => file.path -> known(file.file))
     }
@@ -72,8 +72,8 @@ final class FileLevel(analyzed: AnalyzedTable, snapshot: Snapshot) {
     blocks.filter(_.computed != "full") ++ blocks.filter(_.computed == "full")
   }
 
-  private def inBlock(block: Block, wanted: Map[(String, Long), TableFileRow], keys: Set[String]): Seq[KnownColumn] = {
-    val files = analyzed.store.dataFiles(block).flatMap(file => wanted.get((file.path, file.size)).map(file.file -> _)).toMap
+  private def inBlock(block: Block, wanted: Map[FileKey, TableFileRow], keys: Set[String]): Seq[KnownColumn] = {
+    val files = analyzed.store.dataFiles(block).flatMap(file => wanted.get(file.key).map(file.file -> _)).toMap
     val columns = block.columns.indices.filter(i => keys.contains(block.columns(i).key)).toSet
     if (files.isEmpty || columns.isEmpty) Nil
     else analyzed.store.summary(block, Some(columns), Some(files.keySet))

@@ -2,7 +2,7 @@ package org.metastore.spark.sql
 
 import scala.util.Try
 
-import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.{AnalysisException, SparkSession}
 import org.apache.spark.sql.catalyst.analysis.{AnalysisContext, UnresolvedRelation}
 import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, SubqueryAlias, View}
@@ -31,7 +31,7 @@ object ResolvedName {
       case Some(table) =>
         ReadPermission.require(session, name, leaf)
         table
-      case None => throw MetastoreException.unsupportedTable(name, "it is neither an Iceberg nor a Delta table")
+      case None => throw MetastoreException.unsupportedTable(name, "it is neither an Iceberg nor a Delta table, nor a directory of Parquet files")
     }
   }
 
@@ -41,7 +41,12 @@ object ResolvedName {
     val parts = try state.sqlParser.parseMultipartIdentifier(name) catch {
       case _: ParseException => throw MetastoreException.invalidArgument("table", s"'$name' is not the name of a table")
     }
-    withoutAlias(state.analyzer.execute(UnresolvedRelation(fromInsideView(session, parts)))) match {
+    val analyzed = try state.analyzer.execute(UnresolvedRelation(fromInsideView(session, parts))) catch {
+      case e: AnalysisException if e.getMessage.startsWith("[PATH_NOT_FOUND]") => throw MetastoreException.tableNotFound(name, parts.last, Nil)
+      case e: AnalysisException if e.getMessage.startsWith("[UNABLE_TO_INFER_SCHEMA]") =>
+        throw MetastoreException.unsupportedTable(name, "no file of it says what its columns are")
+    }
+    withoutAlias(analyzed) match {
       case _: UnresolvedRelation => throw MetastoreException.tableNotFound(name, parts.last, beside(session, parts))
       case found => found
     }

@@ -29,3 +29,12 @@ final class FileList(val paths: Array[String], val sizes: Array[Long], val modif
 
   private[store] def keep(joined: JoinedFiles): Unit = join.set(new SoftReference(joined))
 }
+
+object FileList {
+
+  /** The list of these data files. */
+  def of(files: Seq[FileKey]): FileList = {
+    val modified = if (files.exists(_.modified.isDefined)) files.map(_.modified.getOrElse(-1L)).toArray else null // scalastyle:ignore
+    new FileList(files.map(_.path).toArray, files.map(_.size).toArray, modified)
+  }
+}

@@ -37,7 +37,7 @@ private[store] object RowsOfObjects {
 
   def tableFile(row: ObjectRow): TableFileRow = TableFileRow(
     row.text("block"), row.int("file"), row.text("path").get, row.long("size").get, row.long("rows"), row.text("deletes"),
-    row.long("deleted_rows"), row.int("log_files"))
+    row.long("deleted_rows"), row.int("log_files"), row.long("modified"))
 
   def sketch(row: ObjectRow): SketchRow = SketchRow(row.int("column").get, row.int("file").getOrElse(-1), row.bytes("theta"))
 

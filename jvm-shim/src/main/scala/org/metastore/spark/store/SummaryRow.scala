@@ -1,10 +1,20 @@
 package org.metastore.spark.store
 
+/**
+ * What tells a data file from all others of its table: docs/format.md, "Identity".
+ *
+ * @param modified modification time in milliseconds, where files may be replaced under their paths
+ */
+final case class FileKey(path: String, size: Long, modified: Option[Long])
+
 /** A row of `files`: a data file of a block. Column names as in docs/format.md. */
 final case class DataFileRow(
     file: Int, path: String, size: Long, modified: Option[Long], rows: Option[Long], partition: Map[String, String],
     sketches: Option[ObjectRef], sketchesFile: Option[Int], frequencies: Option[DetailRef] = None,
-    histograms: Option[DetailRef] = None)
+    histograms: Option[DetailRef] = None) {
+
+  def key: FileKey = FileKey(path, size, modified)
+}
 
 /** A detail object and a data file's ordinal in it. */
 final case class DetailRef(ref: ObjectRef, file: Int)
@@ -22,7 +32,10 @@ final case class HistogramRow(kind: String, edges: IndexedSeq[Any], counts: Inde
 /** A row of `table-files`: a live data file of a snapshot. `deletedRows = None`: unknown. */
 final case class TableFileRow(
     block: Option[String], file: Option[Int], path: String, size: Long, rows: Option[Long], deletes: Option[String],
-    deletedRows: Option[Long], logFiles: Option[Int])
+    deletedRows: Option[Long], logFiles: Option[Int], modified: Option[Long]) {
+
+  def key: FileKey = FileKey(path, size, modified)
+}
 
 /**
  * A row of `summary` or `table-summary`: everything known of one column in one data file, or in a table.

@@ -5,8 +5,6 @@ import java.sql.Timestamp
 import scala.collection.mutable
 import scala.util.Try
 
-import com.fasterxml.jackson.databind.ObjectMapper
-
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation}
@@ -16,7 +14,7 @@ import org.apache.spark.sql.types.{StructField, StructType}
  * A Delta table at the version that its name stands for, by reflection on Delta's own log and snapshots: whatever Delta
  * reads (checkpoints of any kind, coordinated commits, deletion vectors) is read by Delta.
  */
-final class DeltaTable private (head: AnyRef) extends LakeTable {
+final class DeltaTable private (head: AnyRef) extends ListedTable {
   import DeltaTable.{FieldId, MappingMode}
   private val reflected = new Reflected
   import reflected.call
@@ -48,7 +46,7 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
   }
 
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
-    DeltaTable.walk(schema(snapshot)).map { case (key, path, field) => Leaf(DeltaTable.json(key), path, field.dataType) }
+    DeltaTable.walk(schema(snapshot)).map { case (key, path, field) => Leaf(Leaf.key(key), path, field.dataType) }
 
   /** Columns by which the files are partitioned, as the log names them, to the names in the table's schema. */
   private def partitionNames(schema: StructType): Map[String, String] =
@@ -56,8 +54,9 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
 
   override def dataFiles(snapshot: String): Seq[LiveFile] = filesOf(snapshot).map(_.live)
 
-  /** The data files of a version with all that ANALYZE wants to know of them. */
-  def filesOf(snapshot: String): Seq[DeltaFile] = {
+  override def listing: Listing = Listing(current, current.toSeq.flatMap(filesOf))
+
+  private def filesOf(snapshot: String): Seq[ListedFile] = {
     val names = partitionNames(schema(Some(snapshot)))
     val added = call[AnyRef](call[AnyRef](at(snapshot), "allFiles"), "collect").asInstanceOf[Array[AnyRef]]
     added.toSeq.map(file(_, names)).sortBy(_.live.path)
@@ -73,25 +72,22 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
   def schema(snapshot: Option[String]): StructType =
     call[StructType](snapshot.fold(metadata)(s => call[AnyRef](at(s), "metadata")), "schema")
 
-  /** Table properties. */
-  def properties: Map[String, String] = call[Map[String, String]](metadata, "configuration")
+  override def properties: Map[String, String] = call[Map[String, String]](metadata, "configuration")
 
-  /** Names of the columns that partition the table. */
-  def partitionColumns: Seq[String] = call[scala.collection.Seq[String]](metadata, "partitionColumns").toList
+  override def partitionColumns: Seq[String] = call[scala.collection.Seq[String]](metadata, "partitionColumns").toList
 
-  /** The field ids by which Delta's reader looks for columns, by key; none where it looks for physical names. */
-  def fieldIds: Map[String, Long] =
+  override def fieldIds: Map[String, Long] =
     if (!properties.get(MappingMode).exists(_.equalsIgnoreCase("id"))) Map.empty
-    else DeltaTable.walk(schema(None)).map { case (key, _, field) => DeltaTable.json(key) -> field.metadata.getLong(FieldId) }.toMap
+    else DeltaTable.walk(schema(None)).map { case (key, _, field) => Leaf.key(key) -> field.metadata.getLong(FieldId) }.toMap
 
-  private def file(added: AnyRef, names: Map[String, String]): DeltaFile = {
+  private def file(added: AnyRef, names: Map[String, String]): ListedFile = {
     val path = new Path(call[java.net.URI](added, "pathAsUri"))
     val vector = Option(call[AnyRef](added, "deletionVector"))
     val partition = call[Map[String, String]](added, "partitionValues").map { case (name, value) => names.getOrElse(name, name) -> value }
     val live = LiveFile(
-      DeltaTable.pathInTable(path, root), call[Long](added, "size"), call[Option[Any]](added, "numPhysicalRecords").map(_.toString.toLong),
+      LakeTable.pathInTable(path, root), call[Long](added, "size"), call[Option[Any]](added, "numPhysicalRecords").map(_.toString.toLong),
       Some(vector.fold(0L)(call[Long](_, "cardinality"))), partition)
-    DeltaFile(live, new Path(root, path).toString, vector.map(call[String](_, "uniqueId")))
+    ListedFile(live, new Path(root, path).toString, vector.map(call[String](_, "uniqueId")))
   }
 
   private def version(snapshot: AnyRef): Long = call[Long](snapshot, "version")
@@ -114,21 +110,12 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
   }
 }
 
-/**
- * A data file of a Delta table.
- *
- * @param location where it is, with scheme
- * @param deletes  what identifies its deletion vector
- */
-final case class DeltaFile(live: LiveFile, location: String, deletes: Option[String])
-
 object DeltaTable {
   private val TableClass = "org.apache.spark.sql.delta.catalog.DeltaTableV2"
   private val IndexPackage = "org.apache.spark.sql.delta."
   private val PhysicalName = "delta.columnMapping.physicalName"
   private val MappingMode = "delta.columnMapping.mode"
   private val FieldId = "delta.columnMapping.id"
-  private val mapper = new ObjectMapper
 
   /** Whether Spark's table is a Delta table. */
   def is(table: Table): Boolean = table.getClass.getName == TableClass
@@ -151,17 +138,6 @@ object DeltaTable {
     else reflected.call[AnyRef](index, "getSnapshot")
   }
 
-  /** How the statistics call a data file: relative to the table if below it, else absolute; decoded. */
-  def pathInTable(file: Path, root: Path): String = {
-    val (uri, base) = (file.toUri, root.toUri)
-    val folder = base.getPath.stripSuffix("/") + "/"
-    // A shallow clone names files of its source, which may lie in another bucket under the same path.
-    def sameStore = uri.getScheme == null || (uri.getScheme == base.getScheme && uri.getAuthority == base.getAuthority)
-    if (!file.isAbsolute) uri.getPath
-    else if (sameStore && uri.getPath.startsWith(folder)) uri.getPath.substring(folder.length)
-    else file.toString
-  }
-
   /**
    * The key of a column or of a field inside structs, in a schema that knows the physical names; None inside lists and maps,
    * and for unknown names.
@@ -177,19 +153,11 @@ object DeltaTable {
       }
       case _ => None
     }
-    names(schema, path).map(json)
+    names(schema, path).map(Leaf.key)
   }
 
-  /** The leaves of a schema: physical names from the root, names from the root, and the field. */
-  private def walk(struct: StructType): Vector[(Vector[String], Vector[String], StructField)] = struct.fields.toVector.flatMap { field =>
-    field.dataType match {
-      case inner: StructType => walk(inner).map { case (key, path, leaf) => (physicalName(field) +: key, field.name +: path, leaf) }
-      case _ => Vector((Vector(physicalName(field)), Vector(field.name), field))
-    }
-  }
+  private def walk(schema: StructType) = Leaf.below(schema, physicalName)
 
   private def physicalName(field: StructField): String =
     if (field.metadata.contains(PhysicalName)) field.metadata.getString(PhysicalName) else field.name
-
-  private def json(path: Seq[String]): String = mapper.writeValueAsString(path.toArray)
 }

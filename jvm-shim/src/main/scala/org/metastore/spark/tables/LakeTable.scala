@@ -1,6 +1,11 @@
 package org.metastore.spark.tables
 
-import org.apache.spark.sql.types.DataType
+import com.fasterxml.jackson.databind.ObjectMapper
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.types.{DataType, StructField, StructType}
+
+import org.metastore.spark.store.FileKey
 
 /**
  * A leaf of a table's schema.
@@ -16,8 +21,49 @@ final case class Leaf(key: String, path: Seq[String], dataType: DataType) {
   }.mkString(".")
 }
 
-/** A live data file of a snapshot, as the table itself knows it. `deletedRows = None`: unknown. */
-final case class LiveFile(path: String, size: Long, rows: Option[Long], deletedRows: Option[Long], partition: Map[String, String])
+object Leaf {
+  private val mapper = new ObjectMapper
+
+  /** A key that is made of names. */
+  def key(names: Seq[String]): String = mapper.writeValueAsString(names.toArray)
+
+  /** The leaves of a schema, in order: physical names from the root, names from the root, and the field. */
+  def below(struct: StructType, physical: StructField => String): Vector[(Vector[String], Vector[String], StructField)] =
+    struct.fields.toVector.flatMap { field =>
+      field.dataType match {
+        case inner: StructType =>
+          below(inner, physical).map { case (key, path, leaf) => (physical(field) +: key, field.name +: path, leaf) }
+        case _ => Vector((Vector(physical(field)), Vector(field.name), field))
+      }
+    }
+}
+
+/**
+ * A live data file of a snapshot, as the table itself knows it. `deletedRows = None`: unknown.
+ *
+ * @param modified modification time in milliseconds, where files may be replaced under their paths
+ */
+final case class LiveFile(
+    path: String, size: Long, rows: Option[Long], deletedRows: Option[Long], partition: Map[String, String],
+    modified: Option[Long] = None) {
+
+  def key: FileKey = FileKey(path, size, modified)
+}
+
+/**
+ * A data file as ANALYZE wants to know it.
+ *
+ * @param location where it is, with scheme
+ * @param deletes  what identifies the rows that are deleted in it
+ */
+final case class ListedFile(live: LiveFile, location: String, deletes: Option[String] = None)
+
+/**
+ * The data files that ANALYZE is to read.
+ *
+ * @param unsettled paths of files that were written too lately to be told from a later file of the same path and size
+ */
+final case class Listing(snapshot: Option[String], files: Seq[ListedFile], unsettled: Seq[String] = Nil)
 
 /** What the statistics need to know of a table, whatever its format. Read once, for one question. */
 trait LakeTable {
@@ -50,4 +96,34 @@ trait LakeTable {
 
   /** The data files of a snapshot. Reads the table's metadata. */
   def dataFiles(snapshot: String): Seq[LiveFile]
+}
+
+/** A table of which ANALYZE is told by the shim, for only the JVM can read its metadata. */
+trait ListedTable extends LakeTable {
+
+  /** Names of the columns that partition the table. */
+  def partitionColumns: Seq[String]
+
+  /** The field ids by which readers look for columns, by key; none where they look for names. */
+  def fieldIds: Map[String, Long]
+
+  /** Table properties. */
+  def properties: Map[String, String]
+
+  /** The data files of the table as the name stands for it. Reads the table's metadata. */
+  def listing: Listing
+}
+
+object LakeTable {
+
+  /** How the statistics call a data file: relative to the table if below it, else absolute; decoded. */
+  def pathInTable(file: Path, root: Path): String = {
+    val (uri, base) = (file.toUri, root.toUri)
+    val folder = base.getPath.stripSuffix("/") + "/"
+    // A shallow clone names files of its source, which may lie in another bucket under the same path.
+    def sameStore = uri.getScheme == null || (uri.getScheme == base.getScheme && uri.getAuthority == base.getAuthority)
+    if (!file.isAbsolute) uri.getPath
+    else if (sameStore && uri.getPath.startsWith(folder)) uri.getPath.substring(folder.length)
+    else file.toString
+  }
 }

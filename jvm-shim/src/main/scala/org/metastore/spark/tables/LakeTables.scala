@@ -1,12 +1,15 @@
 package org.metastore.spark.tables
 
+import java.util.Locale
+
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.connector.catalog.{Table, TableCatalog}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 /** Finds the table format behind what Spark knows of a table. */
 object LakeTables {
+  private val V1Class = "org.apache.spark.sql.connector.catalog.V1Table"
 
   /** The table that a catalog loads. */
   def of(table: Table): Option[LakeTable] =
@@ -17,6 +20,7 @@ object LakeTables {
     case v2: DataSourceV2Relation => of(v2.table)
     case v1: LogicalRelation => v1.relation match {
       case files: HadoopFsRelation if DeltaTable.is(files) => Some(DeltaTable(files))
+      case files: HadoopFsRelation if ParquetDirectory.is(files) => Some(ParquetDirectory(files))
       case _ => None
     }
     case _ => None
@@ -24,5 +28,18 @@ object LakeTables {
 
   /** The format of a table that a catalog loads, without asking the table for anything. */
   def format(table: Table): Option[String] =
-    if (IcebergTable.is(table)) Some("iceberg") else if (DeltaTable.is(table)) Some("delta") else None
+    if (IcebergTable.is(table)) Some("iceberg") else if (DeltaTable.is(table)) Some("delta")
+    else if (table.getClass.getName == V1Class) Option(table.properties.get(TableCatalog.PROP_PROVIDER)).flatMap(ofProvider)
+    else None
+
+  /** The format of a table that the session's catalog says to be of a provider, where such tables are no plug-in's. */
+  def ofProvider(provider: String): Option[String] = Some(provider.toLowerCase(Locale.ROOT)).filter(byProvider)
+
+  /** The format whose files a name such as `` parquet.`/path` `` reads without a catalog. */
+  def ofPath(name: Seq[String]): Option[String] = name match {
+    case Seq(format, path) if path.contains('/') => ofProvider(format)
+    case _ => None
+  }
+
+  private val byProvider = Set(ParquetDirectory.Format)
 }

@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.sql._
-import org.metastore.spark.store.TableFileRow
+import org.metastore.spark.store.{FileKey, TableFileRow}
 
 /** `metastore.files(table [, at])`: one row a live data file, analyzed or not. */
 object FilesFunction extends TableFunction {
@@ -21,14 +21,14 @@ object FilesFunction extends TableFunction {
     val live = asked.toSeq.flatMap(analyzed.table.dataFiles)
     val snapshot = analyzed.analyzed(asked, _ => true)
     val files = snapshot.map(new FileLevel(analyzed, _))
-    val known = files.fold(Map.empty[String, TableFileRow])(_.files.map(file => file.path -> file).toMap)
+    val known = files.fold(Map.empty[FileKey, TableFileRow])(_.files.map(file => file.key -> file).toMap)
     val keys = analyzed.table.leaves(asked).map(_.key).toSet
-    val counts = files.fold(Map.empty[String, Int])(level => level.columnCounts(live.flatMap(file => known.get(file.path)), keys))
+    val counts = files.fold(Map.empty[String, Int])(level => level.columnCounts(live.flatMap(file => known.get(file.key)), keys))
     // Deletes belong to a snapshot: those of an ancestor say nothing about this one.
-    val deletes = if (snapshot.map(_.id) == asked) known else Map.empty[String, TableFileRow]
+    val deletes = if (snapshot.map(_.id) == asked) known else Map.empty[FileKey, TableFileRow]
     live.map { file =>
-      val deleted = deletes.get(file.path).flatMap(_.deletedRows).orElse(file.deletedRows)
-      Answer.row(file.path, file.size, file.rows, deleted, Answer.texts(file.partition.toSeq), known.get(file.path).exists(_.block.isDefined),
+      val deleted = deletes.get(file.key).flatMap(_.deletedRows).orElse(file.deletedRows)
+      Answer.row(file.path, file.size, file.rows, deleted, Answer.texts(file.partition.toSeq), known.get(file.key).exists(_.block.isDefined),
         counts.getOrElse(file.path, 0).toLong)
     }
   }

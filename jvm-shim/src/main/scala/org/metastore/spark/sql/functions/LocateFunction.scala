@@ -45,7 +45,7 @@ object LocateFunction extends TableFunction {
     val resolver: ColumnResolver = (_, _) => Some(leaf.key)
     val filter = PruningRule.compile(Seq(EqualNullSafe(attribute, value)), resolver)
     val known = analyzed.store.planning(analyzed.table.uuid, LimitMillis) match {
-      case Right(statistics) => statistics.of(new FileList(files.map(_.path).toArray, files.map(_.size).toArray), filter.needs)
+      case Right(statistics) => statistics.of(FileList.of(files.map(_.key)), filter.needs)
       case Left(why) => throw new java.io.IOException(why.sentence)
     }
     val verdicts = filter.evaluate(known)

@@ -1,0 +1,152 @@
+"""What works on which table format and Spark, and what does not: data, of which tests and docs/formats.md are made."""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Literal
+
+BEHAVIOURS = {
+    "name": "ANALYZE by a catalog's name",
+    "path": "ANALYZE by path",
+    "partition": "ANALYZE of a PARTITION",
+    "incremental": "only new data files are read",
+    "pruning": "data files skipped",
+    "numbers": "numbers to the optimizer",
+    "snapshots": "statistics of older snapshots, `at =>`",
+    "deletes": "deleted rows told from physical ones",
+    "evolution": "renamed, dropped, re-added, widened columns",
+    "functions": "table functions, `metastore.open`",
+    "source": '`spark.read.format("metastore")`',
+    "locate": "`metastore.locate` of many keys",
+}
+"""What users rely on, by the name that gaps use."""
+
+
+@dataclass(frozen=True)
+class Target:
+    """A table format on a Spark, as it is tested.
+
+    Attributes:
+        format: As in the manifest.
+        title: The format and its release, as people call them.
+        spark: Release line of Spark.
+    """
+
+    format: str
+    title: str
+    spark: str
+
+
+@dataclass(frozen=True)
+class Gap:
+    """Something that does not work.
+
+    Attributes:
+        behaviour: A key of `BEHAVIOURS`.
+        format: Of which format.
+        sparks: On which Sparks.
+        when: Whether it will ever.
+        reason: Why, as a sentence without its full stop.
+        raised: The code of the error that says so; None where nothing is raised and queries run as without us.
+    """
+
+    behaviour: str
+    format: str
+    sparks: tuple[str, ...]
+    when: Literal["never", "not yet"]
+    reason: str
+    raised: str | None = None
+
+
+TARGETS = (
+    Target("iceberg", "Iceberg 1.12", "4.1"),
+    Target("delta", "Delta 4.4", "4.1"),
+    Target("parquet", "Parquet files", "4.1"),
+)
+
+GAPS = (
+    Gap(
+        "path",
+        "iceberg",
+        ("4.1",),
+        "never",
+        "Iceberg finds tables by catalogs: a path alone does not say which metadata file is the newest",
+        "METASTORE_UNSUPPORTED_TABLE",
+    ),
+    Gap(
+        "snapshots",
+        "parquet",
+        ("4.1",),
+        "never",
+        "a directory has no snapshots: what is asked about it is answered from its newest statistics, `current` tells",
+        "METASTORE_INVALID_ARGUMENT",
+    ),
+    Gap("deletes", "parquet", ("4.1",), "never", "rows of a Parquet file are never deleted"),
+    Gap(
+        "evolution",
+        "parquet",
+        ("4.1",),
+        "never",
+        "columns have no identity but their names: a column that a file lacks, or has in other case, is unknown there",
+    ),
+)
+
+
+def gap(behaviour: str, format: str, spark: str) -> Gap | None:  # noqa: A002 - the word of the field
+    """The gap in one behaviour, if it is one.
+
+    Args:
+        behaviour: A key of `BEHAVIOURS`.
+        format: As in the manifest.
+        spark: Release line of Spark.
+
+    Example:
+        >>> gap("snapshots", "parquet", "4.1").when
+        'never'
+    """
+    return next(
+        (one for one in GAPS if (one.behaviour, one.format) == (behaviour, format) and spark in one.sparks), None
+    )
+
+
+def markdown() -> str:
+    """Returns the page `docs/formats.md`.
+
+    Example:
+        >>> markdown().startswith("# Table formats")
+        True
+    """
+    notes: list[Gap] = []
+    rows = [_row(behaviour, notes) for behaviour in BEHAVIOURS]
+    head = ["| |" + "".join(f" {one.title}, Spark {one.spark} |" for one in TARGETS), "|---" * (len(TARGETS) + 1) + "|"]
+    said = [f"{number}. {_sentence(one)}" for number, one in enumerate(notes, 1)]
+    return "\n".join([_PAGE, *head, *rows, "", *said]) + "\n"
+
+
+def _row(behaviour: str, notes: list[Gap]) -> str:
+    cells = []
+    for target in TARGETS:
+        found = gap(behaviour, target.format, target.spark)
+        if found is not None and found not in notes:
+            notes.append(found)
+        cells.append("yes" if found is None else f"{found.when} ({notes.index(found) + 1})")
+    return f"| {BEHAVIOURS[behaviour]} | {' | '.join(cells)} |"
+
+
+def _sentence(one: Gap) -> str:
+    title = next(target.title for target in TARGETS if target.format == one.format)
+    error = f" Raises `{one.raised}`." if one.raised else ""
+    return f"{title}: {one.reason}.{error}"
+
+
+_PAGE = """# Table formats
+
+Made from the declared gaps in `python/metastore/_tables/gaps.py` by `python -m metastore._tables.gaps docs/formats.md`.
+Tests go through the same list: what is said to work is tested, and what is said to raise an error raises it.
+Limits that are alike for all formats are in [limits.md](limits.md).
+"""
+
+if __name__ == "__main__":
+    Path(sys.argv[1]).write_text(markdown(), "utf-8")

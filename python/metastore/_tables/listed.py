@@ -1,0 +1,158 @@
+"""Tables of which the shim tells, asked through SQL: only the JVM reads their metadata, or lists them as Spark does."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+from metastore._format.columns import Column, encoding_of
+from metastore._format.manifest import TableIdentity
+from metastore._format.stored import stored_value
+from metastore._tables import refusals
+from metastore._tables.arrow import arrow_table
+from metastore._tables.failures import translated
+from metastore._tables.model import DataFile, Refusal, TableFacts
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from metastore._tables.catalog import Entry
+
+_NOT_READ = ("timestamp", "timestamp_ntz", "binary")
+"""Types of partition values that are not read from the metadata's texts: writers differ in zones and encodings."""
+
+
+@dataclass(frozen=True)
+class Told:
+    """What the shim tells of a table.
+
+    Attributes:
+        facts: The table itself.
+        unsettled: Data files that were left out, for they were written too lately to be told from later ones.
+    """
+
+    facts: TableFacts
+    unsettled: tuple[str, ...]
+
+
+def told(spark: SparkSession, entry: Entry, *, absent_is_null: bool) -> Told:
+    """Ask the shim about a table as its name stands for it.
+
+    Args:
+        spark: The session.
+        entry: The catalog's entry.
+        absent_is_null: As of `TableFacts`.
+
+    Returns:
+        The facts, `pinned` being the table's name.
+
+    Raises:
+        MetastoreError: What the shim says: the user may not read the table, a row filter hides rows of it.
+
+    Example:
+        >>> told(spark, describe(spark, "db.sales"), absent_is_null=True).facts.snapshot  # doctest: +SKIP
+        '12'
+    """
+    with translated(entry.name):
+        rows = arrow_table(spark.sql(f"SELECT * FROM metastore_facts('{_literal(entry.identifier)}')"))
+    (text,) = (text for text in rows.column("facts").to_pylist() if text is not None)
+    found = json.loads(text)
+    columns, refused = _columns(found["leaves"])
+    partitions = _Partitions(found["partition_columns"], columns)
+    facts = TableFacts(
+        format=entry.provider,
+        uuid=found["uuid"],
+        location=found["location"],
+        root=found["location"],
+        name=entry.name,
+        identifier=entry.identifier,
+        snapshot=found["snapshot"],
+        columns=columns,
+        files=tuple(_file(row, partitions) for row in rows.slice(1).drop_columns(["facts"]).to_pylist()),
+        defaults={},
+        absent_is_null=absent_is_null,
+        local=found["location"].startswith("file:"),
+        pinned=entry.identifier,
+        refused=refused,
+        properties=found["properties"],
+        field_ids=found["field_ids"],
+    )
+    return Told(facts, tuple(found["unsettled"]))
+
+
+def identify(spark: SparkSession, entry: Entry) -> TableIdentity:
+    """Learn which table a name stands for, without looking at its files.
+
+    Args:
+        spark: The session.
+        entry: The catalog's entry.
+
+    Example:
+        >>> identify(spark, describe(spark, "db.sales")).uuid  # doctest: +SKIP
+        '4e0d…'
+    """
+    with translated(entry.name):
+        rows = spark.sql(f"SELECT facts FROM metastore_facts('{_literal(entry.identifier)}', files => false)").collect()
+    found = json.loads(rows[0].facts)
+    return TableIdentity(entry.provider, found["uuid"], found["location"], entry.name)
+
+
+def _literal(identifier: str) -> str:
+    return identifier.replace("\\", "\\\\").replace("'", "\\'")
+
+
+def _columns(leaves: Iterable[Mapping[str, Any]]) -> tuple[tuple[Column, ...], tuple[Refusal, ...]]:
+    found, refused = [], []
+    for leaf in leaves:
+        kind, reason = leaf["type"], refusals.only_counts(leaf["type"])
+        column = Column(leaf["key"], tuple(leaf["path"]), kind, None if reason else encoding_of(kind))
+        found.append(column)
+        if reason is not None:
+            refused.append(Refusal(column.name, reason))
+    return tuple(found), tuple(refused)
+
+
+class _Partitions:
+    """The columns that partition a table, and what the log's texts of their values mean."""
+
+    def __init__(self, names: Sequence[str], columns: Sequence[Column]) -> None:
+        top_level = {column.path[0]: column for column in columns if len(column.path) == 1}
+        self._columns = [top_level[name] for name in names if name in top_level]
+
+    def constants(self, texts: Mapping[str, str | None]) -> tuple[dict[str, Any], frozenset[str]]:
+        """The stored values of a file's partition columns by key, and the keys of those that are not known."""
+        found: dict[str, Any] = {}
+        unknown: set[str] = set()
+        for column in self._columns:
+            text = texts.get(column.path[0])
+            if not text:  # an empty text is read as null, by Delta and by Spark
+                found[column.key] = None
+            elif column.type in _NOT_READ:
+                unknown.add(column.key)
+            else:
+                try:
+                    found[column.key] = stored_value(text, column)
+                except ValueError:
+                    unknown.add(column.key)
+        return found, frozenset(unknown)
+
+
+def _file(row: Mapping[str, Any], partitions: _Partitions) -> DataFile:
+    texts = dict(row["partition"])
+    constants, unknown = partitions.constants(texts)
+    return DataFile(
+        path=row["path"],
+        size=row["size"],
+        rows=-1 if row["rows"] is None else row["rows"],
+        format="parquet",
+        partition=texts,
+        constants=constants,
+        unknown=unknown,
+        deletes=row["deletes"],
+        deleted_rows=row["deleted_rows"],
+        opened=row["location"],
+        modified=row["modified"],
+    )

@@ -1,0 +1,50 @@
+"""Directories of Parquet files, by path or as tables of the session's catalog: their listing is all that is known."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from metastore._tables import refusals
+from metastore._tables.listed import identify, told
+from metastore._tables.model import Refusal
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from metastore._tables.catalog import Entry
+    from metastore._tables.model import TableFacts
+
+__all__ = ["identify", "load"]
+
+_SETTLES_IN = 2.1
+"""Seconds: a little more than the shim lets pass before it tells of a file."""
+
+
+def load(spark: SparkSession, entry: Entry) -> TableFacts:
+    """List a directory of Parquet files.
+
+    A file that was just written is waited for; one that still changes is left out, and the report says so. A column
+    that a file lacks is unknown there: Spark may find it under a name in other case.
+
+    Args:
+        spark: The session.
+        entry: The catalog's entry, or a path.
+
+    Returns:
+        The facts; the snapshot is a digest of the listing.
+
+    Raises:
+        MetastoreError: As of `told`.
+
+    Example:
+        >>> load(spark, describe(spark, "parquet.`/data/events`")).format  # doctest: +SKIP
+        'parquet'
+    """
+    found = told(spark, entry, absent_is_null=False)
+    if found.unsettled:
+        time.sleep(_SETTLES_IN)
+        found = told(spark, entry, absent_is_null=False)
+    late = tuple(Refusal(path, refusals.UNSETTLED) for path in found.unsettled)
+    return replace(found.facts, refused=found.facts.refused + late)

@@ -1,0 +1,214 @@
+"""ANALYZE of plain Parquet, by path and by name, and what queries make of it."""
+
+from __future__ import annotations
+
+import shutil
+
+import pytest
+
+import metastore
+from metastore import errors
+from metastore._analyze import tasks, worker
+from metastore._format.columns import Column
+from metastore._tables import parquet as module
+from metastore._tables import refusals
+from metastore._tables.model import DataFile
+from parquet.conftest import append, settle
+from planner.plans import check, conf
+
+ID = Column('["id"]', ("id",), "bigint", "long")
+pytestmark = pytest.mark.spark
+
+
+def by_path(folder) -> str:
+    return f"parquet.`{folder}`"
+
+
+def analyze(spark, table, **more):
+    return metastore.analyze(spark, table, progress=False, **more)
+
+
+def summary(spark, table, **more):
+    return {row["column_name"]: row for row in metastore.summary(spark, table, **more)}
+
+
+def test_by_path_and_by_name_it_is_one_table(spark, folder, table):
+    report = analyze(spark, by_path(folder))
+    assert (report.format, report.files, report.files_read, report.rows) == ("parquet", 4, 4, 400)
+    again = analyze(spark, table)
+    assert (again.files_read, again.committed) == (0, False)
+    assert summary(spark, by_path(folder)) == summary(spark, table)
+    assert list(summary(spark, table)) == ["id", "v", "s", "st.a", "st.`b.c`"]
+    assert [row["column_name"] for row in metastore.open(folder.as_uri()).summary()] == list(summary(spark, table))
+
+
+def test_numbers_are_those_of_the_rows(spark, folder):
+    analyze(spark, by_path(folder))
+    found = summary(spark, by_path(folder))
+    assert found["id"]["approx_unique"] == found["id"]["count"] == 400
+    assert (found["s"]["min"], found["s"]["max"], found["st.`b.c`"]["avg"]) == ("s00000", "s00399", 49.875)
+    assert {row["exact"] for row in found.values()} == {True}
+    assert [row["frequency"] for row in metastore.frequencies(spark, by_path(folder), "v", 2)] == [58, 57]
+
+
+def test_queries_read_fewer_files_and_get_the_same_rows(spark, folder, table):
+    analyze(spark, table)
+    for name in (table, by_path(folder)):
+        for where, files in {
+            "id = 5": 1,
+            "id BETWEEN 190 AND 210": 2,
+            "s LIKE 's0039%'": 1,
+            "st.a = 250": 1,
+            "v = 3": 4,
+        }.items():
+            check(spark, f"SELECT * FROM {name} WHERE {where}", [files])
+
+
+def test_sql_takes_over_where_it_is_told_to(spark, folder, table):
+    with conf(spark, spark__metastore__analyze__formats="iceberg,delta,hudi,parquet"):
+        (row,) = spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR COLUMNS id, s").collect()
+        assert (row.format, row.files_read, row.columns) == ("parquet", 4, 2)
+        (row,) = spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS").collect()
+        assert row.format == "parquet"
+        rows = spark.sql("ANALYZE TABLES COMPUTE STATISTICS NOSCAN").collect()
+        assert [row.table.split(".")[-1] for row in rows if row.format == "parquet"] == [table]
+    assert spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR COLUMNS id").collect() == []
+    assert (
+        "400 rows"
+        in {row.col_name: row.data_type for row in spark.sql(f"DESCRIBE EXTENDED {table}").collect()}["Statistics"]
+    )
+    (row,) = spark.sql(f"ANALYZE TABLE {by_path(folder)} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
+    assert (row.format, row.columns) == ("parquet", 5)
+
+
+def test_an_append_reads_the_new_file(spark, folder, table):
+    first = analyze(spark, table).snapshot
+    append(spark, folder, 400, 450)
+    spark.sql(f"REFRESH TABLE {table}")
+    stale = summary(spark, table)["id"]
+    assert (stale["max"], stale["current"], stale["files"]) == ("399", False, 4)
+    assert sorted(file["analyzed"] for file in metastore.files(spark, table)) == [False, True, True, True, True]
+    report = analyze(spark, table)
+    assert (report.files, report.files_read, report.rows) == (5, 1, 450)
+    assert report.snapshot != first
+    assert summary(spark, table)["id"]["max"] == "449"
+    assert [row["current"] for row in metastore.snapshots(spark, table)] == [False, True]
+
+
+def test_a_rewritten_file_is_another_file(spark, tmp_path):
+    """Of the same path and size: only the modification time tells them apart."""
+    folder = tmp_path / "equal"
+    for start in (1000, 1100, 1200, 1300):
+        append(spark, folder, start, start + 100, "id")
+    analyze(spark, by_path(folder))
+    first, second = sorted(folder.glob("*.parquet"))[:2]
+    assert first.stat().st_size == second.stat().st_size
+    first.write_bytes(second.read_bytes())
+    first.with_name(f".{first.name}.crc").unlink()
+    settle(folder, 1800)
+    low = spark.read.parquet(str(second)).selectExpr("min(id)").first()[0]
+    assert spark.sql(f"SELECT * FROM {by_path(folder)} WHERE id = {low}").count() == 2
+    assert [file["analyzed"] for file in metastore.files(spark, by_path(folder))].count(False) == 1
+    report = analyze(spark, by_path(folder))
+    assert (report.files, report.files_read, report.rows) == (4, 1, 400)
+    assert spark.sql(f"SELECT * FROM {by_path(folder)} WHERE id = {low}").count() == 2
+    assert summary(spark, by_path(folder))["id"]["approx_unique"] == 300
+
+
+def test_a_file_that_was_just_written_is_waited_for(spark, folder):
+    settle(folder, 0)
+    report = analyze(spark, by_path(folder))
+    assert (report.files, report.refused) == (4, ())
+
+
+def test_a_file_that_still_changes_is_left_out_and_named(spark, folder, monkeypatch):
+    late = min(folder.glob("*.parquet"))
+    late.touch()
+    monkeypatch.setattr(module.time, "sleep", lambda _: late.touch())
+    report = analyze(spark, by_path(folder))
+    assert report.files == 3
+    assert [(refusal.subject, refusal.reason) for refusal in report.refused] == [(late.name, refusals.UNSETTLED)]
+    assert summary(spark, by_path(folder))["id"]["current"] is False
+
+
+def test_a_file_replaced_while_it_is_read_is_refused(spark, folder):
+    file = min(folder.glob("*.parquet"))
+    stat = file.stat()
+    listed = DataFile(
+        file.name, stat.st_size, 100, "parquet", opened=file.as_uri(), modified=int(stat.st_mtime * 1000) + 1
+    )
+    with pytest.raises(worker.CannotRead, match=refusals.REPLACED):
+        worker.analyze_file(worker.Task("full", (ID,), (), {}, absent_is_null=False), listed, 1 << 20)
+
+
+def test_partitions(spark, tmp_path):
+    folder = tmp_path / "by day"
+    row = "id, DATE '2024-02-28' + CAST(id DIV 2 AS INT) AS day, IF(id = 3, NULL, 'a b/c%') AS p"
+    append(spark, folder, 0, 4, row, by=("day", "p"))
+    assert analyze(spark, by_path(folder), partition={"day": "2024-02-28"}).files_read == 1
+    with pytest.raises(errors.InvalidArgument, match="id is not a partition column"):
+        analyze(spark, by_path(folder), partition={"id": 1})
+    with pytest.raises(errors.InvalidArgument, match="no data file with p = zz"):
+        analyze(spark, by_path(folder), partition={"p": "zz"})
+    assert analyze(spark, by_path(folder)).files == 3
+    found = summary(spark, by_path(folder))
+    assert (found["day"]["min"], found["day"]["max"], found["p"]["null_count"]) == ("2024-02-28", "2024-02-29", 1)
+    for where in ("id = 3 AND p IS NULL", "day = DATE '2024-02-28' AND id = 1", "p = 'a b/c%' AND id < 2"):
+        check(spark, f"SELECT * FROM {by_path(folder)} WHERE {where}")
+
+
+def test_columns_of_other_case_are_unknown_not_null(spark, tmp_path):
+    folder = tmp_path / "cases"
+    append(spark, folder, 0, 100, "id AS n")
+    append(spark, folder, 100, 200, "id AS N")
+    analyze(spark, by_path(folder))
+    assert spark.sql(f"SELECT * FROM {by_path(folder)} WHERE n IN (50, 150)").count() == 2
+    assert spark.sql(f"SELECT * FROM {by_path(folder)} WHERE n IS NOT NULL").count() == 200
+
+
+def test_files_that_only_spark_reaches(spark, folder, tmp_path, monkeypatch):
+    analyze(spark, by_path(folder))
+    near = summary(spark, by_path(folder))
+    copy = tmp_path / "copy"
+    shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("_metastore"))
+    monkeypatch.setattr(tasks, "unreadable", lambda *_, **__: refusals.REMOTE)
+    assert analyze(spark, by_path(copy)).files_read == 4
+    far = summary(spark, by_path(copy))
+    told = ("min", "max", "approx_unique", "avg", "count", "null_count", "max_len")
+    assert {name: [row[key] for key in told] for name, row in far.items()} == {
+        name: [row[key] for key in told] for name, row in near.items()
+    }
+
+
+def test_bad_names_are_one_clear_error(spark, tmp_path, folder):
+    for verb in (analyze, metastore.summary, metastore.verify):
+        with pytest.raises(errors.TableNotFound, match="nowhere"):
+            verb(spark, by_path(tmp_path / "nowhere"))
+    (tmp_path / "nothing").mkdir()
+    with pytest.raises(errors.UnsupportedTable, match="no file of it says what its columns are"):
+        analyze(spark, by_path(tmp_path / "nothing"))
+    with pytest.raises(errors.ColumnNotFound, match="id"):
+        analyze(spark, by_path(folder), columns=["idd"])
+
+
+def test_an_empty_table(spark, tmp_path):
+    spark.sql(
+        f"CREATE TABLE parquet_empty (id BIGINT, s STRING) USING parquet LOCATION '{(tmp_path / 'empty').as_uri()}'"
+    )
+    try:
+        assert (analyze(spark, "parquet_empty").files, analyze(spark, "parquet_empty").rows) == (0, 0)
+        assert summary(spark, "parquet_empty")["id"]["count"] == 0
+    finally:
+        spark.sql("DROP TABLE parquet_empty")
+
+
+def test_keys_are_located(spark, folder):
+    analyze(spark, by_path(folder))
+    keys = spark.createDataFrame([(7,), (305,), (999,)], "id bigint")
+    found = {row.id: row for row in metastore.locate(spark, by_path(folder), ["id"], keys).collect()}
+    assert [(key, found[key].position) for key in sorted(found)] == [(7, 7), (305, 5)]
+
+
+def test_upkeep_by_name(spark, folder, table):
+    analyze(spark, table)
+    assert metastore.verify(spark, table).to_dict()["rows"] == metastore.verify(folder.as_uri()).to_dict()["rows"]
