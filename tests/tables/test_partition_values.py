@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metastore._format.columns import Column, encoding_of
-from metastore._tables.delta import _Partitions
+from metastore._tables.listed import _Partitions
 
 
 def read(kind: str, text: str | None):
