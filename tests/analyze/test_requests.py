@@ -63,9 +63,9 @@ def test_views_and_other_formats_are_not_supported(spark):
     spark.range(1).createOrReplaceTempView("a_view")
     with pytest.raises(UnsupportedTable, match="view"):
         metastore.analyze(spark, "a_view", progress=False)
-    spark.sql("CREATE TABLE IF NOT EXISTS plain_parquet (id INT) USING parquet")
-    with pytest.raises(UnsupportedTable, match="parquet"):
-        metastore.analyze(spark, "plain_parquet", progress=False)
+    spark.sql("CREATE TABLE IF NOT EXISTS plain_orc (id INT) USING orc")
+    with pytest.raises(UnsupportedTable, match="orc"):
+        metastore.analyze(spark, "plain_orc", progress=False)
 
 
 @pytest.mark.parametrize(
