@@ -24,35 +24,31 @@ private[pruning] final class ConjunctFilter(
 
   override def evaluate(files: FileStatistics): Verdicts = {
     val evaluation = loaded(files)
-    val skippedBy = new Array[Int](files.files.length)
-    java.util.Arrays.fill(skippedBy, FileVerdicts.Kept)
+    val candidates = new Candidates(evaluation)
     var unused = Map.empty[Int, Reason]
     for (i <- predicates.indices) whyUnused(i, evaluation) match {
       case Some(reason) => unused += i -> reason
       case None =>
-        try mark(skippedBy, evaluation.noRowMatches(predicates(i)), i)
+        try candidates.narrow(predicates(i), i)
         catch { case NonFatal(e) => unused += i -> failed(i, e) }
     }
     for (((condition, _), i) <- together.zipWithIndex)
-      try mark(skippedBy, evaluation.noRowMatches(condition), conjuncts.size + i)
+      try candidates.narrow(condition, conjuncts.size + i)
       catch { case NonFatal(e) => log.warn(s"No file is skipped by ${conjuncts.map(_.sql).mkString(" AND ")}", e) }
-    markEmpty(skippedBy, files.rows)
-    lookUp(evaluation, files, skippedBy, unused.keySet)
-    new FileVerdicts(this, files, skippedBy, unused)
+    candidates.excludeEmpty(files.rows)
+    lookUp(evaluation, files, candidates, unused.keySet)
+    new FileVerdicts(this, files, candidates.skippedBy, candidates.count, unused)
   }
 
   /** Looks single values up in the files that bounds keep. */
-  private def lookUp(evaluation: Evaluation, files: FileStatistics, skippedBy: Array[Int], unused: Set[Int]): Unit = {
-    val all = predicates.indices.filterNot(unused).map(i => predicates(i) -> i) ++
-      together.indices.map(i => together(i)._1 -> (conjuncts.size + i))
-    val asking = all.filter { case (predicate, _) => LookUps.asks(predicate) }
-    var kept = if (asking.isEmpty) Array.emptyIntArray else skippedBy.indices.filter(skippedBy(_) == FileVerdicts.Kept).toArray
-    if (kept.length <= MostLookedUp) for ((predicate, i) <- asking if kept.nonEmpty)
-      try {
-        new LookUps(files, evaluation).noRowMatches(predicate, kept).foreach(skippedBy(_) = lookUps + i)
-        kept = kept.filter(skippedBy(_) == FileVerdicts.Kept)
-      } catch { case NonFatal(e) => log.warn(s"No value is looked up for ${conjuncts.map(_.sql).mkString(" AND ")}", e) }
-  }
+  private def lookUp(evaluation: Evaluation, files: FileStatistics, candidates: Candidates, unused: Set[Int]): Unit =
+    if (candidates.count <= MostLookedUp) {
+      val all = predicates.indices.filterNot(unused).map(i => predicates(i) -> i) ++
+        together.indices.map(i => together(i)._1 -> (conjuncts.size + i))
+      for ((predicate, i) <- all if candidates.count > 0 && LookUps.asks(predicate))
+        try candidates.excludeAll(new LookUps(files, evaluation).noRowMatches(predicate, candidates.kept), lookUps + i)
+        catch { case NonFatal(e) => log.warn(s"No value is looked up for ${conjuncts.map(_.sql).mkString(" AND ")}", e) }
+    }
 
   /** Marks from here on tell of a look-up of single values; less this number they tell by what, as all marks do. */
   private[pruning] val lookUps: Int = conjuncts.size + together.size
@@ -72,22 +68,6 @@ private[pruning] final class ConjunctFilter(
   private def loaded(files: FileStatistics): Evaluation = {
     files.load(needs)
     new Evaluation(files)
-  }
-
-  private def mark(skippedBy: Array[Int], proven: Array[Boolean], conjunct: Int): Unit = {
-    var file = 0
-    while (file < skippedBy.length) {
-      if (proven(file) && skippedBy(file) == FileVerdicts.Kept) skippedBy(file) = conjunct
-      file += 1
-    }
-  }
-
-  private def markEmpty(skippedBy: Array[Int], rows: Array[Long]): Unit = {
-    var file = 0
-    while (file < skippedBy.length) {
-      if (rows(file) == 0 && skippedBy(file) == FileVerdicts.Kept) skippedBy(file) = FileVerdicts.Empty
-      file += 1
-    }
   }
 
   /** Why conjunct i cannot skip any file: it has no rule, or nothing is known of its columns. */
@@ -128,14 +108,13 @@ private object ConjunctFilter {
 
 /** The verdicts of one evaluation, with reasons built when asked. */
 private[pruning] final class FileVerdicts(
-    filter: ConjunctFilter, files: FileStatistics, skipped: Array[Int], override val unused: Map[Int, Reason])
-  extends Verdicts {
+    filter: ConjunctFilter, files: FileStatistics, skipped: Array[Int], override val keptCount: Int,
+    override val unused: Map[Int, Reason]) extends Verdicts {
   import FileVerdicts._
 
   override def length: Int = skipped.length
   override def kept(file: Int): Boolean = skipped(file) == Kept
   override def skippedBy(file: Int): Int = if (skipped(file) < 0) skipped(file) else filter.behind(skipped(file)).max
-  override val keptCount: Int = skipped.count(_ == Kept)
 
   override def reason(file: Int): Reason = skipped(file) match {
     case Kept => whyKept(file)

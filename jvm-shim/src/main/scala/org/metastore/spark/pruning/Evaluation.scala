@@ -6,15 +6,27 @@ import org.metastore.spark.explain.Reason
 import org.metastore.spark.pruning.Condition._
 import org.metastore.spark.store.{Bounds, BytesBounds, ByteOrder, ColumnZones, FileStatistics, LongBounds}
 
-/** Evaluates predicates over all files of a scan at once. The two questions have separate rules: neither negates the other. */
-private[pruning] final class Evaluation(files: FileStatistics) {
-  private val length = files.files.length
+/**
+ * Evaluates predicates over many files at once. The two questions have separate rules: neither negates the other.
+ *
+ * @param length number of the files
+ * @param column what is known of a column in these files
+ */
+private[pruning] final class Evaluation private (val length: Int, column: ColumnUse => Either[Reason, ColumnZones]) {
   private val zones = mutable.Map.empty[ColumnUse, Either[Reason, ColumnZones]]
-  private val none = new Array[Boolean](length)
-  private val members = new java.util.IdentityHashMap[Condition, Array[Boolean]]
+  private lazy val none = new Array[Boolean](length)
+
+  /** Over all files of a scan. */
+  def this(files: FileStatistics) = this(files.files.length, use => files.column(use.key, use.dataType))
+
+  /** Over some of the files: answers are aligned with `files`. */
+  def among(files: Array[Int]): Evaluation = new Evaluation(files.length, zonesOf(_).map(_.at(files)))
 
   /** The column in all files; `Left` where nothing is known of it. */
-  def zonesOf(use: ColumnUse): Either[Reason, ColumnZones] = zones.getOrElseUpdate(use, files.column(use.key, use.dataType))
+  def zonesOf(use: ColumnUse): Either[Reason, ColumnZones] = zones.getOrElseUpdate(use, column(use))
+
+  /** Whether an answer is the one that proves nothing of any file. */
+  def isNone(proven: Array[Boolean]): Boolean = proven eq none
 
   /** For each file, whether it is proven that no row makes the predicate true. */
   def noRowMatches(predicate: Condition): Array[Boolean] = predicate match {
@@ -27,7 +39,7 @@ private[pruning] final class Evaluation(files: FileStatistics) {
     case NullTest(use, false) => where(use)(allNull)
     case NaNTest(use, true) => where(use)((zones, i) => zones.nans(i) == 0 || allNull(zones, i))
     case NaNTest(use, false) => where(use)((zones, i) => zones.nans(i) == zones.rows(i))
-    case member: Member => members.computeIfAbsent(member, _ => noMember(member))
+    case member: Member => noMember(member)
     case Related(left, relation, right) => related(left, right)(new Pairs(_, _).never(relation)) { (a, b, proven, i) =>
       if (relation == Relation.NullSafeEqual) nullSafeNever(a, b, proven, i)
       else proven || allNull(a, i) || allNull(b, i)
@@ -37,7 +49,14 @@ private[pruning] final class Evaluation(files: FileStatistics) {
   private def noMember(member: Member): Array[Boolean] = zonesOf(member.term.column).fold(_ => none, { zones =>
     val bounds = member.term.bounds(zones.bounds)
     val proven = if (member.inside) member.set.disjoint(bounds) else member.set.covers(bounds)
-    if (zones.boundsDecide) proven else each(i => zones.known(i) && (proven(i) || allNull(zones, i)))
+    if (!zones.boundsDecide) {
+      var i = 0
+      while (i < length) {
+        proven(i) = zones.known(i) && (proven(i) || allNull(zones, i))
+        i += 1
+      }
+    }
+    proven
   })
 
   /** For each file, whether it is proven that the predicate is true of every row. */
@@ -89,9 +108,47 @@ private[pruning] final class Evaluation(files: FileStatistics) {
     out
   }
 
-  private def both(a: Array[Boolean], b: Array[Boolean]): Array[Boolean] = each(i => a(i) && b(i))
+  private def both(a: Array[Boolean], b: Array[Boolean]): Array[Boolean] =
+    if (isNone(a) || isNone(b)) none
+    else {
+      val out = new Array[Boolean](length)
+      var i = 0
+      while (i < length) {
+        out(i) = a(i) & b(i)
+        i += 1
+      }
+      out
+    }
 
-  private def either(a: Array[Boolean], b: Array[Boolean]): Array[Boolean] = each(i => a(i) || b(i))
+  private def either(a: Array[Boolean], b: Array[Boolean]): Array[Boolean] =
+    if (isNone(a)) b
+    else if (isNone(b)) a
+    else {
+      val out = new Array[Boolean](length)
+      var i = 0
+      while (i < length) {
+        out(i) = a(i) | b(i)
+        i += 1
+      }
+      out
+    }
+}
+
+private[pruning] object Evaluation {
+
+  /** Those of some files for which something is proven. */
+  def chosen(files: Array[Int], proven: Array[Boolean]): Array[Int] = {
+    val out = new Array[Int](files.length)
+    var (found, i) = (0, 0)
+    while (i < files.length) {
+      if (proven(i)) {
+        out(found) = files(i)
+        found += 1
+      }
+      i += 1
+    }
+    java.util.Arrays.copyOf(out, found)
+  }
 }
 
 /** Compares the bounds of two terms of a row. */

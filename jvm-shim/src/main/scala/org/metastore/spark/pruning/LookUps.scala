@@ -27,11 +27,7 @@ private[pruning] final class LookUps(files: FileStatistics, bounds: Evaluation) 
   }
 
   private def excluded(predicate: Condition, among: Array[Int]): Array[Int] =
-    if (among.isEmpty) among
-    else {
-      val proven = bounds.noRowMatches(predicate)
-      among.filter(i => proven(i))
-    }
+    if (among.isEmpty) among else Evaluation.chosen(among, bounds.among(among).noRowMatches(predicate))
 
   private def lookedUp(use: ColumnUse, zones: ColumnZones, points: Points, inside: Boolean, among: Array[Int]): Array[Int] = {
     val open = among.filter(i => zones.known(i) && isOpen(zones.bounds, points, inside, i))

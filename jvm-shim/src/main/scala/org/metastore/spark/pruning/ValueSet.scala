@@ -128,12 +128,17 @@ private[pruning] object ValueSet {
 
     override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
       case b: BytesBounds =>
-        val (least, most) = (if (lo == null) Long.MinValue else b.headOf(lo), if (hi == null) Long.MaxValue else b.headOf(hi))
-        val (lows, highs) = (b.loHeads, b.hiHeads)
-        each(b.lo.length) { i =>
-          lows(i) > most || highs(i) < least ||
+        val heads = b.heads
+        val (least, most) = (if (lo == null) Long.MinValue else heads.of(lo), if (hi == null) Long.MaxValue else heads.of(hi))
+        val (lows, highs) = (heads.lo, heads.hi)
+        val out = new Array[Boolean](lows.length)
+        var i = 0
+        while (i < out.length) {
+          out(i) = lows(i) > most || highs(i) < least ||
             (lows(i) == most && above(b.lo(i))) || (highs(i) == least && below(b.hi(i)))
+          i += 1
         }
+        out
       case _ => throw new IllegalArgumentException("bounds are not bytes")
     }
 

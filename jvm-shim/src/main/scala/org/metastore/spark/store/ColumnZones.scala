@@ -25,7 +25,7 @@ final case class ColumnZone(
  */
 final class ColumnZones(
     val key: String, val dataType: DataType, val known: Array[Boolean], val rows: Array[Long], val nulls: Array[Long],
-    val nans: Array[Long], val bounds: Bounds, contradictory: java.util.BitSet) {
+    val nans: Array[Long], val bounds: Bounds, contradictory: java.util.BitSet) extends Weighed {
 
   /** Every file's statistics are usable, and no file's values are all null: then bounds alone decide comparisons. */
   lazy val boundsDecide: Boolean = {
@@ -38,10 +38,23 @@ final class ColumnZones(
   def isContradictory(file: Int): Boolean = contradictory.get(file)
 
   def length: Int = known.length
+
+  override def weight: Long = length * 25L + bounds.weight
+
+  /** What is known of some of the files: aligned with `files`. */
+  def at(files: Array[Int]): ColumnZones = {
+    val set = new java.util.BitSet
+    if (!contradictory.isEmpty) files.indices.foreach(i => set.set(i, contradictory.get(files(i))))
+    new ColumnZones(
+      key, dataType, Picked.booleans(known, files), Picked.longs(rows, files), Picked.longs(nulls, files),
+      Picked.longs(nans, files), bounds.at(files), set)
+  }
 }
 
 /** Distinct counts and lengths of one column, aligned with a [[FileList]]; -1 and NaN mean unknown. */
-final class ColumnSizes(val distinct: Array[Long], val avgLen: Array[Double], val maxLen: Array[Long])
+final class ColumnSizes(val distinct: Array[Long], val avgLen: Array[Double], val maxLen: Array[Long]) extends Weighed {
+  override def weight: Long = distinct.length * BlockSizes.FileBytes
+}
 
 private[store] object ColumnSizes {
 
@@ -64,11 +77,14 @@ private[store] object ColumnSizes {
  * Bounds of non-null values, one pair a file, in one of two orders that agree with Spark's ordering of the type:
  * `LongBounds` by signed 64-bit integers, `BytesBounds` by unsigned bytes.
  */
-sealed trait Bounds {
+sealed trait Bounds extends Weighed {
   def hasLo(file: Int): Boolean
   def hasHi(file: Int): Boolean
   def loExact(file: Int): Boolean
   def hiExact(file: Int): Boolean
+
+  /** Those of some of the files, in their order. */
+  def at(files: Array[Int]): Bounds
 }
 
 /** No bounds are kept for the type: only counts are known. */
@@ -77,6 +93,8 @@ case object NoBounds extends Bounds {
   override def hasHi(file: Int): Boolean = false
   override def loExact(file: Int): Boolean = false
   override def hiExact(file: Int): Boolean = false
+  override def at(files: Array[Int]): Bounds = this
+  override def weight: Long = 0
 }
 
 /**
@@ -95,21 +113,77 @@ final class LongBounds(val lo: Array[Long], val hi: Array[Long], val flags: Arra
   override def hasHi(file: Int): Boolean = (flags(file) & Bounds.HasHi) != 0
   override def loExact(file: Int): Boolean = (flags(file) & Bounds.LoExact) != 0
   override def hiExact(file: Int): Boolean = (flags(file) & Bounds.HiExact) != 0
+
+  override def at(files: Array[Int]): Bounds = new LongBounds(
+    Picked.longs(lo, files), Picked.longs(hi, files), Picked.bytes(flags, files),
+    if (numbers == null) null else Picked.longs(numbers, files)) // scalastyle:ignore
+
+  override def weight: Long = lo.length * (if (numbers == null) 17L else 25L)
 }
 
 /**
  * Bounds as bytes: strings and binary as they are, decimals of more than 18 digits as 16 bytes big-endian with the sign bit
  * flipped. An unknown bound is null.
  */
-final class BytesBounds(val lo: Array[Array[Byte]], val hi: Array[Array[Byte]], val flags: Array[Byte]) extends Bounds {
+final class BytesBounds private (
+    val lo: Array[Array[Byte]], val hi: Array[Array[Byte]], val flags: Array[Byte], private var madeHeads: Option[BoundHeads])
+  extends Bounds {
+
+  def this(lo: Array[Array[Byte]], hi: Array[Array[Byte]], flags: Array[Byte]) = this(lo, hi, flags, None)
+
   override def hasLo(file: Int): Boolean = lo(file) != null
   override def hasHi(file: Int): Boolean = hi(file) != null
   override def loExact(file: Int): Boolean = (flags(file) & Bounds.LoExact) != 0
   override def hiExact(file: Int): Boolean = (flags(file) & Bounds.HiExact) != 0
 
-  /** What all of the bounds begin with: paths and padded numbers differ late. */
-  private lazy val shared: Array[Byte] = {
-    val known = (lo.iterator ++ hi.iterator).filter(_ != null)
+  /** Integers that most comparisons need alone. */
+  def heads: BoundHeads = {
+    if (madeHeads.isEmpty) madeHeads = Some(BoundHeads.of(lo, hi)) // threads that make them at once make equal ones
+    madeHeads.get
+  }
+
+  override def at(files: Array[Int]): Bounds = new BytesBounds(
+    files.map(lo(_)), files.map(hi(_)), Picked.bytes(flags, files), madeHeads.map(_.at(files)))
+
+  /** By the lengths of some of them. */
+  override def weight: Long = {
+    val some = Array.range(0, lo.length, math.max(1, lo.length / BytesBounds.Measured))
+    def mean(values: Array[Array[Byte]]): Long =
+      if (some.isEmpty) 0 else some.iterator.map(i => if (values(i) == null) 0L else 24L + values(i).length).sum / some.length
+    lo.length * (33L + mean(lo) + mean(hi))
+  }
+}
+
+private[store] object BytesBounds {
+  private val Measured = 64
+}
+
+/**
+ * An integer for every bound that is a byte string: where those of a value and of a bound differ, the two differ alike.
+ *
+ * @param shared what all of the bounds begin with: paths and padded numbers differ late
+ * @param lo     below every other where the bound is unknown
+ * @param hi     above every other where the bound is unknown
+ */
+final class BoundHeads private (shared: Array[Byte], val lo: Array[Long], val hi: Array[Long]) {
+
+  def of(value: Array[Byte]): Long = {
+    val order = Arrays.compareUnsigned(value, 0, math.min(value.length, shared.length), shared, 0, shared.length)
+    if (order < 0) Long.MinValue else if (order > 0) Long.MaxValue else ByteOrder.head(value, shared.length)
+  }
+
+  private[store] def at(files: Array[Int]): BoundHeads =
+    new BoundHeads(shared, Picked.longs(lo, files), Picked.longs(hi, files))
+}
+
+private[store] object BoundHeads {
+  def of(lo: Array[Array[Byte]], hi: Array[Array[Byte]]): BoundHeads = {
+    val shared = sharedBy(lo.iterator ++ hi.iterator)
+    new BoundHeads(shared, heads(lo, shared.length, Long.MinValue), heads(hi, shared.length, Long.MaxValue))
+  }
+
+  private def sharedBy(bounds: Iterator[Array[Byte]]): Array[Byte] = {
+    val known = bounds.filter(_ != null)
     if (!known.hasNext) Array.emptyByteArray
     else {
       val first = known.next()
@@ -122,18 +196,7 @@ final class BytesBounds(val lo: Array[Array[Byte]], val hi: Array[Array[Byte]], 
     }
   }
 
-  /** `headOf` each bound; below and above every other where it is unknown. Most comparisons end there. */
-  lazy val loHeads: Array[Long] = heads(lo, Long.MinValue)
-  lazy val hiHeads: Array[Long] = heads(hi, Long.MaxValue)
-
-  /** An integer for a byte string: where those of a value and of a bound differ, the two differ alike. */
-  def headOf(value: Array[Byte]): Long = {
-    val order = Arrays.compareUnsigned(value, 0, math.min(value.length, shared.length), shared, 0, shared.length)
-    if (order < 0) Long.MinValue else if (order > 0) Long.MaxValue else ByteOrder.head(value, shared.length)
-  }
-
-  private def heads(values: Array[Array[Byte]], unknown: Long): Array[Long] = {
-    val from = shared.length
+  private def heads(values: Array[Array[Byte]], from: Int, unknown: Long): Array[Long] = {
     val heads = new Array[Long](values.length)
     var i = 0
     while (i < heads.length) {
