@@ -12,7 +12,7 @@ import org.metastore.spark.store.{FileList, StatisticsCache, StatisticsStore}
  *
  * {{{
  * val timer = LookupTimer.open(spark, "a BIGINT", "/warehouse/db/t/_metastore", uuid, "a = 5", shuffled = false)
- * timer.nanos(runs = 20, cold = true)     // one number a run; `timer.kept` files are left each time
+ * timer.nanos(runs = 20, cold = true, relisted = true)     // one number a run; `timer.kept` files are left each time
  * }}}
  */
 final class LookupTimer private (
@@ -25,13 +25,12 @@ final class LookupTimer private (
   /**
    * Nanoseconds of each run.
    *
-   * @param cold nothing is cached, and the scan's paths are new to us; else all is, as for the second query on a snapshot
+   * @param cold     nothing is cached; else all is, as for the second query on a snapshot
+   * @param relisted the scan's list of files is a new one; else it is the one of the run before, joined already
    */
-  def nanos(runs: Int, cold: Boolean): Array[Long] = Array.fill(runs) {
-    if (cold) {
-      StatisticsCache.clear()
-      joined = copied()
-    }
+  def nanos(runs: Int, cold: Boolean, relisted: Boolean): Array[Long] = Array.fill(runs) {
+    if (cold) StatisticsCache.clear()
+    if (relisted) joined = copied()
     val start = System.nanoTime()
     lookUp()
     System.nanoTime() - start

@@ -56,13 +56,12 @@ private final class ManifestReader(name: String) {
   private def damaged(what: String): Nothing = throw new DamagedObjectException(name, what)
 
   private def read(bytes: Array[Byte]): Manifest = {
-    val line = checkedLine(bytes)
+    val (line, fingerprint) = checkedLine(bytes)
     val root =
       try json.readTree(bytes, 0, line)
       catch { case e: JsonProcessingException => throw new DamagedObjectException(name, "it is not JSON", e) }
     if (root == null || !root.isObject) damaged("it is not a JSON object")
     refuseNewer(root)
-    val fingerprint = hex(sha256(bytes, 0, line))
     val schemas = optional(root, "schemas").map(_ => array(root, "schemas").map(entries)).getOrElse(IndexedSeq.empty)
     val blocks = array(root, "blocks").map(block(_, schemas))
     if (blocks.size > MaxBlocks) damaged(s"it has ${blocks.size} blocks")
@@ -71,15 +70,16 @@ private final class ManifestReader(name: String) {
       settings(root.get("settings")), blocks, array(root, "snapshots").map(snapshot(_, schemas)), fingerprint)
   }
 
-  /** Verifies the second line and returns the length of the first, line feed included. */
-  private def checkedLine(bytes: Array[Byte]): Int = {
+  /** Verifies the second line and returns the length of the first, line feed included, and its digest. */
+  private def checkedLine(bytes: Array[Byte]): (Int, String) = {
     if (bytes.length > MaxBytes) damaged(s"it has ${bytes.length} bytes")
     var line = 0
     while (line < bytes.length && bytes(line) != '\n') line += 1
     line = if (line < bytes.length) line + 1 else 0
     val checksum = new String(bytes, line, bytes.length - line, UTF_8)
-    if (line == 0 || checksum != s"sha256:${hex(sha256(bytes, 0, line))}\n") damaged("its checksum does not agree")
-    line
+    val digest = hex(sha256(bytes, 0, line))
+    if (line == 0 || checksum != s"sha256:$digest\n") damaged("its checksum does not agree")
+    (line, digest)
   }
 
   private def refuseNewer(root: JsonNode): Unit = {

@@ -99,6 +99,12 @@ private[store] object PlanningPool {
       }
     }
 
+  /** As `run`, in this thread: for what reads no storage and takes no time. */
+  def here[T](tasks: Seq[() => T], budget: Budget): Seq[Either[Reason, T]] = tasks.map { task =>
+    try Right(task())
+    catch { case NonFatal(e) => Left(explained(e, budget)) }
+  }
+
   /** The reason of a failure, logged. */
   def explained(failure: Throwable, budget: Budget): Reason = logged(reason(failure, budget))
 

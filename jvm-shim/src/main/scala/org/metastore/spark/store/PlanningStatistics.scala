@@ -30,9 +30,9 @@ private[store] final class PlanningStatistics(
       val joining = join(files)
       // Of other blocks only few of the files may be known, if any: they are read once that is certain.
       columns.load(manifest.blocks.filter(_.files.rows <= 2L * files.length), wanted)
-      val fresh = joining()
-      if (fresh.failure.isEmpty) files.keep(fresh)
-      fresh
+      val known = joining().remembered
+      if (known.failure.isEmpty) files.keep(known)
+      known
     }
     new PlanningFiles(reader, values, files, joined, columns, budget)
   }
@@ -56,52 +56,13 @@ private[store] final class PlanningStatistics(
   }
 }
 
-/** A block joined with a list of files: `ordinals(i)` is the block's ordinal of the list's file i, or -1. */
-private[store] final class JoinedBlock(val block: Block, val rows: Array[Long], val ordinals: Array[Int]) {
-  val matches: Int = {
-    var found = 0
-    var i = 0
-    while (i < ordinals.length) {
-      if (ordinals(i) >= 0) found += 1
-      i += 1
-    }
-    found
-  }
-}
-
-/**
- * All blocks of one version joined with a list of files, and the columns that were aligned with it so far.
- *
- * @param failure why a block could not be read
- */
-private[store] final class JoinedFiles(
-    val fingerprint: String, length: Int, val blocks: IndexedSeq[JoinedBlock], val failure: Option[Reason]) {
-  val zones = new ConcurrentHashMap[(String, DataType), ColumnZones]()
-  val sizes = new ConcurrentHashMap[(String, DataType), ColumnSizes]()
-
-  val rows: Array[Long] = Filled.longs(length, -1)
-  val known: Array[Boolean] = new Array[Boolean](length)
-  blocks.foreach { block =>
-    var i = 0
-    while (i < length) {
-      val file = block.ordinals(i)
-      if (file >= 0) {
-        known(i) = true
-        if (block.rows(file) >= 0) rows(i) = block.rows(file)
-      }
-      i += 1
-    }
-  }
-  val knownFiles: Int = known.count(identity)
-}
-
 private[store] final class PlanningFiles(
     reader: BlockReader, values: ValueReader, override val files: FileList, joined: JoinedFiles,
     columns: ColumnLoader[BlockColumn], budget: Budget) extends FileStatistics {
   private type Column = (String, DataType)
 
   private val columnSizes = new ColumnLoader[BlockSizes](budget, reader, reader.cachedSizes, reader.readSizes)
-  private val partial = new ConcurrentHashMap[Column, Either[Reason, ColumnZones]]()
+  private val zones = new ConcurrentHashMap[Column, Either[Reason, ColumnZones]]()
 
   override def fingerprint: String = joined.fingerprint
   override def rows: Array[Long] = joined.rows
@@ -109,35 +70,42 @@ private[store] final class PlanningFiles(
   override def knownFiles: Int = joined.knownFiles
 
   override def load(wanted: Seq[Column]): Unit = {
-    val missing = wanted.distinct.filterNot(column => joined.zones.containsKey(column) || partial.containsKey(column))
+    val missing = wanted.distinct.filterNot(column => zones.containsKey(column) || isAligned(column))
     columns.load(joined.blocks.map(_.block), missing)
     val parts = missing.map(column => column -> columns.parts(joined.blocks, column))
     parts.foreach { case (column, why) =>
-      why.left.foreach(reason => partial.put(column, Left(joined.failure.getOrElse(reason))))
+      why.left.foreach(reason => zones.put(column, Left(joined.failure.getOrElse(reason))))
     }
     val found = parts.collect { case (column, Right(all)) => column -> all }
-    val assembled = PlanningPool.run(found.map { case ((key, dataType), all) =>
-      () => new ZoneAssembler(key, dataType, files.length).assemble(all)
-    }, budget)
-    found.zip(assembled).foreach {
-      case ((column, _), Right(zones)) if columns.complete(joined.blocks, column) => joined.zones.put(column, zones)
-      case ((column, _), zones) => partial.put(column, zones)
+    val assemblies = found.map { case ((key, dataType), all) => () => new ZoneAssembler(key, dataType, files.length).assemble(all) }
+    // Other threads take longer to begin than a few thousand values to be copied.
+    val inPool = found.size > 1 && found.size.toLong * files.length > PlanningFiles.Few
+    val assembled = if (inPool) PlanningPool.run(assemblies, budget) else PlanningPool.here(assemblies, budget)
+    found.zip(assembled).foreach { case ((column, _), aligned) =>
+      zones.put(column, aligned)
+      if (columns.complete(joined.blocks, column)) aligned.foreach(joined.keep(column, _))
     }
+  }
+
+  private def isAligned(column: Column): Boolean = {
+    val found = joined.kept[ColumnZones](column)
+    found.foreach(aligned => zones.put(column, Right(aligned)))
+    found.isDefined
   }
 
   override def column(key: String, dataType: DataType): Either[Reason, ColumnZones] = {
     val column = (key, dataType)
-    if (!joined.zones.containsKey(column) && !partial.containsKey(column)) load(Seq(column))
-    Option(joined.zones.get(column)).fold(partial.get(column))(Right(_))
+    if (!zones.containsKey(column)) load(Seq(column))
+    zones.get(column)
   }
 
   override def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes] = {
     val column = (key, dataType)
-    Option(joined.sizes.get(column)).map(Right(_)).getOrElse {
+    joined.kept[ColumnSizes](column).map(Right(_)).getOrElse {
       columnSizes.load(joined.blocks.map(_.block), Seq(column))
       columnSizes.parts(joined.blocks, column).map { parts =>
         val sizes = ColumnSizes.assemble(parts, files.length)
-        if (columnSizes.complete(joined.blocks, column)) joined.sizes.put(column, sizes)
+        if (columnSizes.complete(joined.blocks, column)) joined.keep(column, sizes)
         sizes
       }
     }
@@ -172,4 +140,8 @@ private[store] final class PlanningFiles(
         sizes.map(_.distinct(file)).filter(_ >= 0), sizes.map(_.avgLen(file)).filterNot(_.isNaN),
         sizes.map(_.maxLen(file)).filter(_ >= 0))
     }
+}
+
+private object PlanningFiles {
+  private val Few = 20000L
 }
