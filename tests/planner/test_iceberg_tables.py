@@ -41,6 +41,16 @@ def test_time_travel_branches_and_tags(spark, analyzed):
         spark.conf.unset("spark.wap.branch")
 
 
+def test_scans_that_are_equal_to_iceberg_are_pruned_each_by_its_own_filter(spark, analyzed):
+    first, *_ = snapshots(spark, analyzed)
+    scan = f"SELECT id, v FROM {analyzed} WHERE id + 1 ="
+    check(spark, f"{scan} 6 UNION ALL {scan} 351 UNION ALL {scan} 6", [1, 1, 1])
+    count = "SELECT count(*) FROM {} WHERE id + 1 > 0"
+    check(
+        spark, f"{count.format(analyzed)} UNION ALL {count.format(f'{analyzed} VERSION AS OF {first}')}", [4, 1]
+    )  # fmt: skip
+
+
 @pytest.mark.parametrize("version", ["2", "3"])
 def test_deleted_rows_stay_deleted(spark, new_table, version):
     table = new_table(

@@ -28,7 +28,7 @@ final class MetastoreConf(conf: SQLConf) {
   /** The text of a setting and its source. */
   def textOf(setting: Setting[_]): SettingValue =
     Option(conf.getConfString(setting.key, null)).map(SettingValue(_, "spark"))
-      .orElse(sys.env.get(setting.environment).map(SettingValue(_, "environment")))
+      .orElse(Option(System.getenv(setting.environment)).map(SettingValue(_, "environment")))
       .getOrElse(SettingValue(setting.default, "default"))
 
   /** The value of a setting. A text that is no value counts as the default, with one log line: planning never fails. */

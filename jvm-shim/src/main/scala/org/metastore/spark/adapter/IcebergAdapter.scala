@@ -91,13 +91,15 @@ private[adapter] final class IcebergRequest(
 
   private def pruned(scan: AnyRef): AnyRef =
     try {
-      val tasks = named.fold(new IcebergTasks(scan))(new IcebergTasks(scan).only)
+      val all = IcebergTasks.of(scan, table.snapshot, planner)
+      val tasks = named.fold(all)(all.only)
       val schema = table.schemaOf(scan)
       val id = TableId("iceberg", table.uuid, table.location, table.name)
       val planned = planner.plan(id, tasks.files, conjuncts, resolver(schema))
       val decision = planned.decision
-      if (decision.after < decision.before) tasks.keep(tasks.tasks.indices.filter(decision.kept.get).map(tasks.tasks))
-      val rows = Some(tasks.files.indices.filter(decision.kept.get).map(tasks.files(_).rows.getOrElse(0L).toDouble).sum)
+      val kept = tasks.files.indices.filter(decision.kept.get)
+      if (kept.size < all.tasks.size) tasks.at(kept).giveTo(scan)
+      val rows = Some(kept.iterator.map(tasks.files(_).rows.getOrElse(0L).toDouble).sum)
       IcebergScanProxy.before(scan, decision, own =>
         if (!planner.estimates) own()
         else IcebergNumbers.answer(own, readSchema(scan), rows, planned.numbers, name => keyOf(schema, Seq(name))))

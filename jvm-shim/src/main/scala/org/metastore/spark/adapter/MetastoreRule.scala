@@ -6,6 +6,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Expression, PredicateHelper, SubqueryExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{Command, Filter, LeafNode, LogicalPlan, V2WriteCommand}
 import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreePattern
 
 import org.metastore.spark.MetastoreConf
 import org.metastore.spark.explain.Reason
@@ -32,8 +33,10 @@ final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with 
 
   // Most sub-queries were prepared when they were optimized; Delta chooses their files with the main plan.
   private def rewrite(plan: LogicalPlan, above: Seq[Expression], planner: ScanPlanner): LogicalPlan =
-    rewriteNode(plan, above, planner).transformExpressions {
-      case subquery: SubqueryExpression => subquery.withNewPlan(rewrite(subquery.plan, Nil, planner))
+    rewriteNode(plan, above, planner).transformExpressionsWithPruning(_.containsPattern(TreePattern.PLAN_EXPRESSION)) {
+      case subquery: SubqueryExpression =>
+        val rewritten = rewrite(subquery.plan, Nil, planner)
+        if (rewritten.fastEquals(subquery.plan)) subquery else subquery.withNewPlan(rewritten)
     }
 
   private def rewriteNode(plan: LogicalPlan, above: Seq[Expression], planner: ScanPlanner): LogicalPlan = plan match {

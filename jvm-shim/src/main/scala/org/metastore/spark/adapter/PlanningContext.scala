@@ -1,5 +1,7 @@
 package org.metastore.spark.adapter
 
+import org.apache.hadoop.conf.Configuration
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.rules.Rule
 
@@ -13,6 +15,7 @@ import org.metastore.spark.store.WarmUp
 final class PlanningContext(val write: Option[PlanGuard.Write]) {
   private val patience = if (WarmUp.isDone) 1L else PlanningContext.ColdPatience
   private val statistics = new java.util.HashMap[AnyRef, AnyRef]()
+  private val sharedOf = new java.util.WeakHashMap[AnyRef, AnyRef]()
   private var spent = 0L
 
   /** The first answer for a key, kept: one version of the statistics for the whole query. */
@@ -25,6 +28,20 @@ final class PlanningContext(val write: Option[PlanGuard.Write]) {
       loaded
     }
   }
+
+  /** What equal objects share, made for the first of them and kept while that one is in use. */
+  def shared[A <: AnyRef](like: AnyRef)(make: => A): A = {
+    val known = sharedOf.get(like)
+    if (known != null) known.asInstanceOf[A]
+    else {
+      val made = make
+      sharedOf.put(like, made)
+      made
+    }
+  }
+
+  /** How the session reads files: a copy of all its settings, made where something is read. */
+  def hadoop(session: SparkSession): Configuration = once(session)(session.sessionState.newHadoopConf())
 
   /** What is left of a planning timeout, in milliseconds. */
   def left(timeoutMillis: Long): Long = math.max(0L, timeoutMillis * patience - spent / 1000000)

@@ -1,16 +1,29 @@
 package org.metastore.spark.adapter
 
 import java.lang.reflect.{InvocationTargetException, Method}
+import java.util.concurrent.ConcurrentHashMap
 
 /** Calls methods of table formats by name: none of their classes is known when the shim is compiled. */
 private[adapter] object Reflection {
+  private type Signature = (String, Seq[Class[_]])
+
+  // What is found goes with its class: formats may be loaded and unloaded again.
+  private val methods = new ClassValue[ConcurrentHashMap[Signature, Method]] {
+    override def computeValue(c: Class[_]): ConcurrentHashMap[Signature, Method] = new ConcurrentHashMap
+  }
+  private val interfacesOf = new ClassValue[Seq[Class[_]]] {
+    override def computeValue(c: Class[_]): Seq[Class[_]] = lineage(c).filter(_.isInterface).toSeq.distinct
+  }
 
   /**
    * The method of that name and parameters, public or not, of the class or what it inherits.
    *
    * @throws NoSuchMethodException another version of the format: the caller steps aside.
    */
-  def method(in: Class[_], name: String, parameters: Class[_]*): Method = {
+  def method(in: Class[_], name: String, parameters: Class[_]*): Method =
+    methods.get(in).computeIfAbsent((name, parameters), _ => find(in, name, parameters))
+
+  private def find(in: Class[_], name: String, parameters: Seq[Class[_]]): Method = {
     val found = lineage(in).flatMap { c =>
       try Iterator(c.getDeclaredMethod(name, parameters: _*))
       catch { case _: NoSuchMethodException => Iterator.empty }
@@ -38,7 +51,7 @@ private[adapter] object Reflection {
     Iterator.iterate[Class[_]](c)(_.getSuperclass).takeWhile(_ != null).exists(_.getName == name)
 
   /** Every interface that the class implements. */
-  def interfaces(c: Class[_]): Seq[Class[_]] = lineage(c).filter(_.isInterface).toSeq.distinct
+  def interfaces(c: Class[_]): Seq[Class[_]] = interfacesOf.get(c)
 
   private def lineage(c: Class[_]): Iterator[Class[_]] =
     if (c == null) Iterator.empty

@@ -4,7 +4,6 @@ import java.util.BitSet
 
 import scala.util.control.NonFatal
 
-import org.apache.hadoop.conf.Configuration
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Expression
@@ -17,7 +16,7 @@ import org.metastore.spark.store.{FileKey, FileList, FileStatistics, StatisticsS
 
 /** Decides which data files of the scans of one query are read. One decision is all that EXPLAIN, metrics and estimates say. */
 private[adapter] final class ScanPlanner(
-    val settings: MetastoreConf, val scope: PlanGuard.Scope, context: PlanningContext, hadoop: Configuration) {
+    session: SparkSession, val settings: MetastoreConf, val scope: PlanGuard.Scope, context: PlanningContext) {
 
   /** Why no file of this plan may be dropped, whatever the statistics say. */
   val restriction: Option[Reason] = scope match {
@@ -29,6 +28,9 @@ private[adapter] final class ScanPlanner(
 
   val estimates: Boolean = settings.cboEnabled
 
+  /** What equal scans of a query share. It must not refer to the scan: it is kept while the first of them is in use. */
+  def shared[A <: AnyRef](scan: AnyRef)(make: => A): A = context.shared(scan)(make)
+
   /**
    * The statistics of a table: the same version for every scan of the query.
    *
@@ -37,7 +39,7 @@ private[adapter] final class ScanPlanner(
   def statistics(table: TableId, version: Option[String] = None): Either[Reason, TableStatistics] =
     context.once((table.format, table.uuid, table.root(settings.store))) {
       context.timed {
-        val store = StatisticsStore.open(table.root(settings.store), hadoop)
+        val store = StatisticsStore.open(table.root(settings.store), context.hadoop(session))
         store.planning(table.uuid, context.left(settings.planningTimeoutMillis), version)
           .left.map(why => if (why.code == ReasonCode.NoStatistics) Reason(why.code, "table" -> table.name) else why)
       }
@@ -103,14 +105,14 @@ private[adapter] object ScanPlanner extends Logging {
 
   /** A planner for one optimizer run of a session. */
   def of(session: SparkSession, settings: MetastoreConf, scope: PlanGuard.Scope): ScanPlanner =
-    new ScanPlanner(settings, scope, PlanningContext.current, session.sessionState.newHadoopConf())
+    new ScanPlanner(session, settings, scope, PlanningContext.current)
 
   /**
    * A planner for scans that were decided on before, in whatever thread they are planned physically: what a thread planned
    * earlier, and how long that took, belongs to another query.
    */
   def physical(session: SparkSession, settings: MetastoreConf): ScanPlanner =
-    new ScanPlanner(settings, PlanGuard.Everything, new PlanningContext(None), session.sessionState.newHadoopConf())
+    new ScanPlanner(session, settings, PlanGuard.Everything, new PlanningContext(None))
 
   /** What was decided, for who reads the log at INFO. */
   private def tell(decision: ScanDecision): Unit = logInfo(s"${decision.table} ${decision.label}")

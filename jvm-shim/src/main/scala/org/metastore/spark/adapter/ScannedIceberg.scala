@@ -18,6 +18,9 @@ private[adapter] final class ScannedIceberg(spark: Table) {
   def location: String = table.location
   def name: String = spark.name
 
+  /** The snapshot that is read; None where there is none. */
+  def snapshot: Option[String] = table.current
+
   /**
    * The schema whose field ids a scan reads by: the scan's own where it tells it, otherwise the table's for the
    * snapshot read. A schema that does not show Spark's names and types is not the one.
@@ -64,9 +67,8 @@ private[adapter] final class IcebergSchema(schema: AnyRef) {
     Some(Reflection.call(field, "type")).filter(t => Reflection.call(t, "isStructType") == java.lang.Boolean.TRUE)
 }
 
-/** The data files that an Iceberg scan is going to read, and the way to make it read fewer. */
-private[adapter] final class IcebergTasks(scan: AnyRef) {
-  private val loader = scan.getClass.getClassLoader
+/** The tasks of an Iceberg scan: the data files that it is going to read. Equal scans share them, so that they name no scan. */
+private[adapter] final class IcebergTasks private (val tasks: IndexedSeq[AnyRef], loader: ClassLoader) {
   private val taskClass = Class.forName("org.apache.iceberg.FileScanTask", false, loader)
   private val fileOf = Class.forName("org.apache.iceberg.ContentScanTask", false, loader).getMethod("file")
   private val deletesOf = taskClass.getMethod("deletes")
@@ -76,10 +78,6 @@ private[adapter] final class IcebergTasks(scan: AnyRef) {
   private val recordsOf = content.getMethod("recordCount")
   private val contentOf = content.getMethod("content")
   private val offsetOf = Try(Class.forName("org.apache.iceberg.DeleteFile", false, loader).getMethod("contentOffset")).toOption
-  private val reset = Reflection.method(scan.getClass, "resetTasks", classOf[JavaList[_]])
-
-  val tasks: IndexedSeq[AnyRef] =
-    Reflection.call(scan, "tasks").asInstanceOf[JavaCollection[AnyRef]].asScala.toIndexedSeq
 
   /** One entry a task, in the order of the tasks. What is not one data file has no path: no statistics know it. */
   lazy val files: IndexedSeq[DataFile] = {
@@ -96,15 +94,17 @@ private[adapter] final class IcebergTasks(scan: AnyRef) {
     DataFile(locationOf.invoke(file).toString, sizeOf.invoke(file).asInstanceOf[java.lang.Long], Some(rows), live)
   }
 
-  /** Makes the scan read the files of these paths only, and what is not one data file. */
-  def only(paths: Set[String]): IcebergTasks = {
-    keep(tasks.indices.filter(i => files(i).path.isEmpty || paths(files(i).path)).map(tasks))
-    new IcebergTasks(scan)
-  }
+  /** Those of the files of these paths, and what is not one data file. */
+  def only(paths: Set[String]): IcebergTasks =
+    at(tasks.indices.filter(i => files(i).path.isEmpty || paths(files(i).path)))
 
-  /** Makes the scan read these tasks only. */
-  def keep(kept: IndexedSeq[AnyRef]): Unit =
-    Reflection.invoke(reset, scan, new java.util.ArrayList[AnyRef](kept.asJava))
+  def at(places: IndexedSeq[Int]): IcebergTasks = new IcebergTasks(places.map(tasks), loader)
+
+  /** Makes a scan read these tasks and no others. */
+  def giveTo(scan: AnyRef): Unit = {
+    val reset = Reflection.method(scan.getClass, "resetTasks", classOf[JavaList[_]])
+    Reflection.invoke(reset, scan, new java.util.ArrayList[AnyRef](tasks.asJava))
+  }
 
   // A delete file that several data files share removes an unknown part of each: an even one, for estimates.
   private def deletedShares: Map[AnyRef, Double] = {
@@ -121,4 +121,27 @@ private[adapter] final class IcebergTasks(scan: AnyRef) {
   // Several deletion vectors live in one Puffin file.
   private def keyOf(delete: AnyRef): AnyRef =
     (locationOf.invoke(delete).toString, offsetOf.map(_.invoke(delete)))
+}
+
+private[adapter] object IcebergTasks {
+
+  /**
+   * What a scan is going to read. Iceberg reads manifests to tell, which is most of a query's planning: here once for all equal
+   * scans of a query, such as those of a common table expression that it names several times.
+   *
+   * @param snapshot that is read: not every version of Iceberg compares it
+   */
+  def of(scan: AnyRef, snapshot: Option[String], planner: ScanPlanner): IcebergTasks = {
+    val known = planner.shared(scan)((snapshot, planned(scan)))
+    if (known._1 != snapshot) planned(scan)
+    else {
+      known._2.giveTo(scan)
+      known._2
+    }
+  }
+
+  private def planned(scan: AnyRef): IcebergTasks = {
+    val tasks = Reflection.call(scan, "tasks").asInstanceOf[JavaCollection[AnyRef]].asScala.toIndexedSeq
+    new IcebergTasks(tasks, scan.getClass.getClassLoader)
+  }
 }

@@ -39,7 +39,7 @@ final class ScanDecision(
   lazy val fingerprint: AnyRef = {
     // Formats plan manifests in parallel: the order of equal scans' files may differ.
     val paths = (0 until files.length).iterator.filter(kept.get(_)).map(files.paths(_)).toSet
-    (version, paths, outcome.left.toOption.map(_.code.name))
+    ScanDecision.Fingerprint(version, paths, outcome.left.toOption.map(_.code.name))
   }
 
   /** The text on the scan in EXPLAIN. */
@@ -76,6 +76,11 @@ object ScanDecision {
 
   /** The verdicts and the conjuncts that they are about. */
   final case class Verdict(verdicts: Verdicts, conjuncts: IndexedSeq[String])
+
+  /** Plans ask for the hash often, and there may be many paths. */
+  private final case class Fingerprint(version: String, kept: Set[String], refused: Option[String]) {
+    override lazy val hashCode: Int = (version, kept, refused).hashCode
+  }
 
   /** A scan that is read as without us. */
   def leftAlone(table: String, why: Reason): ScanDecision =
