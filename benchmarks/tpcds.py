@@ -5,7 +5,8 @@
     uv run python benchmarks/tpcds.py --runs 0 --queries 3 14  # compares rows only
 
 Sales and returns in stores and the inventory are ordered by date, those of catalogs and of the web are in no order;
-each is an analyzed Iceberg table of 16 data files. "Off" is a Spark without us: cost-based optimization is off too.
+each is an analyzed Iceberg table of 16 data files. "Off" is a Spark without us, and cost-based optimization is off too;
+"cbo" is without us and has the spark.sql.cbo settings that we switch on: planning that takes longer than there is ours.
 Rows are compared without the final LIMIT, which leaves open which of equal rows it takes; floats are rounded.
 """
 
@@ -34,9 +35,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 WITHOUT = {
-    "spark.metastore.enabled": "false",
-    "spark.sql.cbo.enabled": "false",
-    "spark.sql.cbo.joinReorder.enabled": "false",
+    "off": {
+        "spark.metastore.enabled": "false",
+        "spark.sql.cbo.enabled": "false",
+        "spark.sql.cbo.joinReorder.enabled": "false",
+    },
+    "cbo": {"spark.metastore.enabled": "false"},
 }
 ONE_FILE_A_TASK = {"spark.sql.files.openCostInBytes": "1g", "spark.sql.files.maxPartitionBytes": "1g"}
 SLOWER, LATER = 1.1, 0.2  # a query may be slower by this factor and these seconds
@@ -118,33 +122,35 @@ def create_tables(spark: SparkSession, source: Path) -> None:
         spark.conf.unset(key)
 
 
-def compare(number: str, query: str, on: SparkSession, off: SparkSession, runs: int) -> dict[str, Any]:
-    """Compares the rows of one query, then times it in turn with the Metastore and without it."""
-    with_it, without = Side(on), Side(off)
+def compare(number: str, query: str, sessions: dict[str, SparkSession], runs: int) -> dict[str, Any]:
+    """Compares the rows of one query with the Metastore and without it, then times all sessions in turn."""
+    sides = {name: Side(session) for name, session in sessions.items()}
     unlimited = re.sub(r"\s+LIMIT \d+\s*$", "", query)
-    rows = without.rows(unlimited)
-    different = with_it.rows(unlimited) != rows
+    rows = sides["off"].rows(unlimited)
+    different = sides["on"].rows(unlimited) != rows
     for _ in range(runs):
-        without.run(query)
-        with_it.run(query)
+        for side in sides.values():
+            side.run(query)
     row = {"query": number, "rows": rows.total(), "equal": not different}
-    row |= {"files off": without.files, "files on": with_it.files}
+    row |= {f"files {name}": sides[name].files for name in ("off", "on")}
     if runs:
-        seconds = {"off s": median(without.seconds), "on s": median(with_it.seconds)}
+        seconds = {f"{name} s": median(side.seconds) for name, side in sides.items()}
         row |= seconds
-        row |= {"planning off ms": median(without.planning), "planning on ms": median(with_it.planning)}
+        row |= {f"planning {name} ms": median(side.planning) for name, side in sides.items()}
         row["slower"] = seconds["on s"] > seconds["off s"] * SLOWER + LATER
     sys.stderr.write(f"{row}\n")
     return row
 
 
 def totals(rows: list[dict[str, Any]]) -> dict[str, Any]:
-    """Sums over all queries, and the names of those that fail a target."""
-    numbers = [
-        name for name, value in rows[0].items() if isinstance(value, float | int) and name.endswith((" s", " ms"))
-    ]
+    """Sums over all queries, the planning that we add in percent of their time, and the queries that fail a target."""
+    times = [name for name in rows[0] if name.endswith((" s", " ms"))]
+    sums = {f"total {name}": sum(row[name] for row in rows) for name in [*times, "files off", "files on"]}
+    for other in WITHOUT if times else ():
+        added = sums["total planning on ms"] - sums[f"total planning {other} ms"]
+        sums[f"planning added to {other} %"] = round(added / sums["total on s"] / 10, 1)
     return {
-        **{f"total {name}": sum(row[name] for row in rows) for name in [*numbers, "files off", "files on"]},
+        **sums,
         "different": [row["query"] for row in rows if not row["equal"]],
         "slower": [row["query"] for row in rows if row.get("slower")],
     }
@@ -165,13 +171,14 @@ def main() -> int:
     queries = json.loads((source / "queries.json").read_text())
     with spark_session(work, **{"spark.sql.ansi.doubleQuotedIdentifiers": "true"}) as on:
         create_tables(on, source)
-        off = on.newSession()
-        for key, value in WITHOUT.items():
-            off.conf.set(key, value)
-        for session in (on, off):
+        sessions = {name: on.newSession() for name in WITHOUT} | {"on": on}
+        for name, settings in WITHOUT.items():
+            for key, value in settings.items():
+                sessions[name].conf.set(key, value)
+        for session in sessions.values():
             session.sql("USE ice.tpcds")
         chosen = {n: queries[n].strip().rstrip(";") for n in given.queries or queries}
-        rows = [compare(number, query, on, off, given.runs) for number, query in chosen.items()]
+        rows = [compare(number, query, sessions, given.runs) for number, query in chosen.items()]
     sums = totals(rows)
     print(sums)
     report("tpcds", rows, scale=given.scale, runs=given.runs, **sums)
