@@ -28,8 +28,9 @@ private[pruning] final class Candidates(all: Evaluation) {
         case Some(files) => excludeAll(Evaluation.chosen(files, proven), mark)
       }
       if (left <= proven.length / Fewer) {
-        asked = Some(kept)
-        evaluation = all.among(kept)
+        val few = kept
+        asked = Some(few)
+        evaluation = all.among(few)
       }
     }
   }
