@@ -26,13 +26,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from common import median, report, spark_session
+from scans import files_read, planning
 
 import metastore
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
-
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 WITHOUT = {
     "off": {
@@ -44,7 +43,6 @@ WITHOUT = {
 }
 ONE_FILE_A_TASK = {"spark.sql.files.openCostInBytes": "1g", "spark.sql.files.maxPartitionBytes": "1g"}
 SLOWER, LATER = 1.1, 0.2  # a query may be slower by this factor and these seconds
-PHASES = ("parsing", "analysis", "optimization", "planning")
 Rows = Counter[tuple[Any, ...]]
 
 
@@ -70,32 +68,11 @@ class Side:
         frame = self.session.sql(query)
         frame.collect()
         self.seconds.append(time.perf_counter() - start)
-        phases = frame._jdf.queryExecution().tracker().phases()  # noqa: SLF001 - planning time has no public name
-        self.planning.append(sum(phases.apply(p).durationMs() for p in PHASES if phases.contains(p)))
+        self.planning.append(planning(frame))
 
 
 def _comparable(value: Any) -> Any:
     return float(f"{value:.9g}") if isinstance(value, float) else value
-
-
-def files_read(frame: DataFrame) -> int:
-    """Data files that the scans of a query opened, as Iceberg's readers counted them."""
-    plan = frame._jdf.queryExecution().executedPlan()  # noqa: SLF001
-    return sum(scan.metrics().apply("numSplits").value() for scan in _scans(plan))
-
-
-def _scans(plan: Any) -> Iterator[Any]:
-    kind = plan.getClass().getSimpleName()
-    if kind == "AdaptiveSparkPlanExec":
-        yield from _scans(plan.executedPlan())
-    elif kind.endswith("QueryStageExec"):
-        yield from _scans(plan.plan())
-    elif kind == "BatchScanExec":
-        yield plan
-    elif not kind.startswith("Reused"):
-        for below in (plan.children(), plan.subqueries()):
-            for i in range(below.size()):
-                yield from _scans(below.apply(i))
 
 
 def data(work: Path, scale: float) -> Path:

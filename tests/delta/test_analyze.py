@@ -21,37 +21,6 @@ def summary(spark, table, **more):
     return {row["column_name"]: row for row in metastore.summary(spark, table, **more)}
 
 
-def test_by_name_and_by_path_it_is_one_table(spark, filled):
-    (row,) = spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
-    assert (row.format, row.files, row.files_read, row.rows, row.committed) == ("delta", 4, 4, 400, True)
-    by_path = f"delta.`{location(spark, filled)}`"
-    (again,) = spark.sql(f"ANALYZE TABLE {by_path} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
-    assert (again.files_read, again.committed) == (0, False)
-    assert summary(spark, by_path) == summary(spark, filled)
-    found = metastore.open(location(spark, filled)).summary()
-    assert [row["column_name"] for row in found] == ["id", "v", "s", "x", "day", "st.a", "st.b"]
-
-
-def test_numbers_are_those_of_the_rows(spark, filled):
-    analyze(spark, filled)
-    found = summary(spark, filled)
-    assert found["id"]["approx_unique"] == found["id"]["count"] == 400
-    assert (found["s"]["min"], found["s"]["max"]) == ("s00000", "s00399")
-    assert (found["x"]["min"], found["x"]["max"], found["x"]["avg"]) == ("0.0", "99.75", 49.875)
-    assert (found["day"]["min"], found["day"]["max"], found["st.a"]["max"]) == ("2024-01-01", "2024-01-04", "399")
-    assert {row["exact"] for row in found.values()} == {True}
-    assert [row["frequency"] for row in metastore.frequencies(spark, filled, "v", 2)] == [58, 57]
-
-
-def test_an_append_reads_the_new_file(spark, filled):
-    analyze(spark, filled)
-    append(spark, filled, 400, 450, 1)
-    report = analyze(spark, filled)
-    assert (report.files, report.files_read, report.rows) == (5, 1, 450)
-    assert summary(spark, filled)["id"]["max"] == "449"
-    assert [row["files"] for row in metastore.snapshots(spark, filled)] == [4, 5]
-
-
 def test_deletion_vectors_leave_physical_bounds_and_live_counts(spark, filled):
     analyze(spark, filled)
     spark.sql(f"DELETE FROM {filled} WHERE id % 10 = 3 OR id = 399")
@@ -75,26 +44,6 @@ def test_older_versions_answer_for_themselves(spark, filled):
     assert (report.files_read, report.rows) == (0, 400)
 
 
-def test_renamed_dropped_and_added_again(spark, filled):
-    analyze(spark, filled)
-    spark.sql(f"ALTER TABLE {filled} RENAME COLUMN id TO number")
-    spark.sql(f"ALTER TABLE {filled} DROP COLUMN v")
-    spark.sql(f"ALTER TABLE {filled} ADD COLUMN v INT")
-    report = analyze(spark, filled)
-    assert report.files_read == 4
-    found = summary(spark, filled)
-    assert found["number"]["max"] == "399"
-    assert (found["v"]["null_count"], found["v"]["max"]) == (400, None)
-
-
-def test_widened_types_keep_their_statistics(spark, filled):
-    analyze(spark, filled)
-    spark.sql(f"ALTER TABLE {filled} ALTER COLUMN v TYPE BIGINT")
-    append(spark, filled, 400, 401, 1, ROW.replace("CAST(id % 7 AS INT)", "3000000000"))
-    analyze(spark, filled)
-    assert (summary(spark, filled)["v"]["min"], summary(spark, filled)["v"]["max"]) == ("0", "3000000000")
-
-
 def test_partitions(spark, table):
     create(spark, table, "id BIGINT, p STRING, n INT, day DATE, t TIMESTAMP", "PARTITIONED BY (p, n, day, t)")
     values = "VALUES (1, 'a b/c%', 1, DATE '2024-02-29', TIMESTAMP '2024-02-29 01:02:03'), (2, NULL, NULL, NULL, NULL)"
@@ -112,12 +61,6 @@ def test_partitions(spark, table):
         assert spark.sql(f"SELECT id FROM {table} WHERE {condition} AND id < 9").count() == 1, condition
 
 
-def test_tables_that_were_never_written_or_are_empty(spark, table):
-    create(spark, table)
-    assert (analyze(spark, table).files, analyze(spark, table).rows) == (0, 0)
-    assert summary(spark, table)["id"]["count"] == 0
-
-
 def test_a_table_dropped_and_created_again_has_no_statistics(spark, filled):
     place = location(spark, filled)
     analyze(spark, filled)
@@ -126,11 +69,6 @@ def test_a_table_dropped_and_created_again_has_no_statistics(spark, filled):
     assert location(spark, filled) == place
     assert analyze(spark, filled).files_read == 1
     assert list(summary(spark, filled)) == ["id"]
-
-
-def test_unknown_columns_are_refused_with_near_names(spark, filled):
-    with pytest.raises(errors.ColumnNotFound, match="day"):
-        analyze(spark, filled, columns=["dya"])
 
 
 def test_shallow_clones_have_statistics_of_their_own(spark, filled):
@@ -185,10 +123,3 @@ def test_keys_are_located(spark, filled):
     assert {row.path for row in found.values()} <= {
         f"{location(spark, filled)}/{f['path']}" for f in metastore.files(spark, filled)
     }
-
-
-def test_upkeep_by_name(spark, filled):
-    analyze(spark, filled)
-    by_name, by_location = metastore.verify(spark, filled), metastore.verify(location(spark, filled))
-    assert len(by_name) > 0
-    assert by_name.to_dict()["rows"] == by_location.to_dict()["rows"]

@@ -42,28 +42,6 @@ def test_by_path_and_by_name_it_is_one_table(spark, folder, table):
     assert [row["column_name"] for row in metastore.open(folder.as_uri()).summary()] == list(summary(spark, table))
 
 
-def test_numbers_are_those_of_the_rows(spark, folder):
-    analyze(spark, by_path(folder))
-    found = summary(spark, by_path(folder))
-    assert found["id"]["approx_unique"] == found["id"]["count"] == 400
-    assert (found["s"]["min"], found["s"]["max"], found["st.`b.c`"]["avg"]) == ("s00000", "s00399", 49.875)
-    assert {row["exact"] for row in found.values()} == {True}
-    assert [row["frequency"] for row in metastore.frequencies(spark, by_path(folder), "v", 2)] == [58, 57]
-
-
-def test_queries_read_fewer_files_and_get_the_same_rows(spark, folder, table):
-    analyze(spark, table)
-    for name in (table, by_path(folder)):
-        for where, files in {
-            "id = 5": 1,
-            "id BETWEEN 190 AND 210": 2,
-            "s LIKE 's0039%'": 1,
-            "st.a = 250": 1,
-            "v = 3": 4,
-        }.items():
-            check(spark, f"SELECT * FROM {name} WHERE {where}", [files])
-
-
 def test_sql_takes_over_where_it_is_told_to(spark, folder, table):
     with conf(spark, spark__metastore__analyze__formats="iceberg,delta,hudi,parquet"):
         (row,) = spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR COLUMNS id, s").collect()
@@ -79,20 +57,6 @@ def test_sql_takes_over_where_it_is_told_to(spark, folder, table):
     )
     (row,) = spark.sql(f"ANALYZE TABLE {by_path(folder)} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
     assert (row.format, row.columns) == ("parquet", 5)
-
-
-def test_an_append_reads_the_new_file(spark, folder, table):
-    first = analyze(spark, table).snapshot
-    append(spark, folder, 400, 450)
-    spark.sql(f"REFRESH TABLE {table}")
-    stale = summary(spark, table)["id"]
-    assert (stale["max"], stale["current"], stale["files"]) == ("399", False, 4)
-    assert sorted(file["analyzed"] for file in metastore.files(spark, table)) == [False, True, True, True, True]
-    report = analyze(spark, table)
-    assert (report.files, report.files_read, report.rows) == (5, 1, 450)
-    assert report.snapshot != first
-    assert summary(spark, table)["id"]["max"] == "449"
-    assert [row["current"] for row in metastore.snapshots(spark, table)] == [False, True]
 
 
 def test_a_rewritten_file_is_another_file(spark, tmp_path):
@@ -200,15 +164,3 @@ def test_an_empty_table(spark, tmp_path):
         assert summary(spark, "parquet_empty")["id"]["count"] == 0
     finally:
         spark.sql("DROP TABLE parquet_empty")
-
-
-def test_keys_are_located(spark, folder):
-    analyze(spark, by_path(folder))
-    keys = spark.createDataFrame([(7,), (305,), (999,)], "id bigint")
-    found = {row.id: row for row in metastore.locate(spark, by_path(folder), ["id"], keys).collect()}
-    assert [(key, found[key].position) for key in sorted(found)] == [(7, 7), (305, 5)]
-
-
-def test_upkeep_by_name(spark, folder, table):
-    analyze(spark, table)
-    assert metastore.verify(spark, table).to_dict()["rows"] == metastore.verify(folder.as_uri()).to_dict()["rows"]

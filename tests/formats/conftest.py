@@ -1,0 +1,111 @@
+"""One table of each format for a test; behaviours that a format does not have are asked for their error."""
+
+from __future__ import annotations
+
+import itertools
+import shutil
+
+import pytest
+
+import metastore
+from formats.kinds import KINDS
+from metastore import errors
+from metastore._tables.gaps import TARGETS, gap
+
+_NUMBERS = itertools.count()
+
+
+def pytest_generate_tests(metafunc):
+    if "kind" in metafunc.fixturenames:
+        release = ".".join(metafunc.config.stash[SPARK].split(".")[:2])
+        formats = [target.format for target in TARGETS if target.spark == release]
+        metafunc.parametrize("kind", [KINDS[name] for name in formats], ids=formats, scope="module")
+
+
+SPARK = pytest.StashKey[str]()
+
+
+def pytest_configure(config):
+    import pyspark  # noqa: PLC0415 - only here
+
+    config.stash[SPARK] = pyspark.__version__
+
+
+class Asked:
+    """A table, its format, and what tests say to both.
+
+    Attributes:
+        spark: The session.
+        kind: The format.
+        name: The table.
+        place: Where it is, if it is one that has a place of its own.
+    """
+
+    def __init__(self, spark, kind, name, place):
+        self.spark, self.kind, self.name, self.place = spark, kind, name, place
+
+    def fill(self, start: int = 0, end: int = 400, step: int = 100) -> None:
+        """Append files of `step` rows each."""
+        for first in range(start, end, step):
+            self.kind.append(self.spark, self.name, first, min(first + step, end))
+
+    def analyze(self, **more):
+        return metastore.analyze(self.spark, self.name, progress=False, **more)
+
+    def summary(self, **more):
+        return {row["column_name"]: row for row in metastore.summary(self.spark, self.name, **more)}
+
+    @property
+    def location(self) -> str:
+        return self.kind.location(self.spark, self.name)
+
+    def lacks(self, behaviour: str, ask=None) -> bool:
+        """Whether the format lacks a behaviour; `ask` has to raise the error that is declared."""
+        found = gap(behaviour, self.kind.format, ".".join(self.spark.version.split(".")[:2]))
+        if found is None:
+            return False
+        if found.raised is not None and ask is not None:
+            with pytest.raises(errors.MetastoreError) as raised:
+                ask()
+            assert raised.value.code == found.raised
+        return True
+
+
+@pytest.fixture
+def empty(spark, kind, tmp_path):
+    """A table that was never written."""
+    name = kind.name.format(next(_NUMBERS))
+    place = tmp_path / "table"
+    kind.create(spark, name, place)
+    yield Asked(spark, kind, name, place)
+    kind.drop(spark, name)
+
+
+@pytest.fixture
+def filled(empty):
+    """Four data files of a hundred rows each, sorted by all columns but `v`."""
+    empty.fill()
+    return empty
+
+
+@pytest.fixture
+def parted(spark, kind, tmp_path):
+    """A table partitioned by `day`, a data file of a hundred rows each."""
+    name = kind.name.format(next(_NUMBERS))
+    kind.create(spark, name, tmp_path / "table", by="day")
+    asked = Asked(spark, kind, name, tmp_path / "table")
+    asked.fill()
+    yield asked
+    kind.drop(spark, name)
+
+
+@pytest.fixture
+def again(spark, kind):
+    """Drops a table with its files and creates it at the same place."""
+
+    def make(asked, columns):
+        kind.drop(spark, asked.name)
+        shutil.rmtree(asked.place, ignore_errors=True)
+        kind.create(spark, asked.name, asked.place, columns)
+
+    return make

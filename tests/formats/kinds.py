@@ -1,0 +1,70 @@
+"""Tables of every format, made alike: what they can do beside is told by `metastore._tables.gaps`."""
+
+from __future__ import annotations
+
+import os
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+COLUMNS = "id BIGINT, v INT, s STRING, x DOUBLE, st STRUCT<a: INT, b: STRING>, day DATE"
+ROW = (
+    "id, CAST(id % 7 AS INT) AS v, concat('s', lpad(CAST(id AS STRING), 5, '0')) AS s, id / 4 AS x,"
+    " named_struct('a', CAST(id AS INT), 'b', CAST(id AS STRING)) AS st,"
+    " date_add(DATE '2024-01-01', CAST(id DIV 100 AS INT)) AS day"
+)
+
+
+@dataclass(frozen=True)
+class Kind:
+    """How a table format is spoken to.
+
+    Attributes:
+        format: As in the manifest.
+        name: A table's name, with a place for what is its own.
+        properties: Of every table: the format itself is to skip nothing.
+    """
+
+    format: str
+    name: str
+    properties: str = ""
+
+    def create(self, spark, table: str, place: Path, columns: str = COLUMNS, by: str = "") -> None:
+        """Create an empty table, partitioned by a column."""
+        partitioned = f"PARTITIONED BY ({by})" if by else ""
+        where = f"LOCATION '{place.as_uri()}'" if self.format == "parquet" else ""
+        spark.sql(f"CREATE TABLE {table} ({columns}) USING {self.format} {partitioned} {where} {self.properties}")
+
+    def append(self, spark, table: str, start: int, end: int, *, row: str = ROW) -> None:
+        """Write one data file a partition."""
+        spark.sql(f"INSERT INTO {table} SELECT {row} FROM range({start}, {end}, 1, 1)")
+        self.settle(spark, table)
+
+    def settle(self, spark, table: str) -> None:
+        """Date files back that were just written, where ANALYZE would wait for them."""
+        if self.format != "parquet":
+            return
+        for file in Path(self.location(spark, table).removeprefix("file:")).rglob("*.parquet"):
+            if time.time() - file.stat().st_mtime < 60:
+                os.utime(file, (time.time() - 3600,) * 2)
+        spark.sql(f"REFRESH TABLE {table}")
+
+    def location(self, spark, table: str) -> str:
+        """Where the table is."""
+        rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+        return next(row.data_type for row in reversed(rows) if row.col_name == "Location")
+
+    def drop(self, spark, table: str) -> None:
+        """Drop the table and its files."""
+        spark.sql(f"DROP TABLE IF EXISTS {table}" + (" PURGE" if self.format == "iceberg" else ""))
+
+
+ICEBERG = Kind("iceberg", "ice.db.alike_{}", "TBLPROPERTIES ('write.metadata.metrics.default' = 'none')")
+DELTA = Kind(
+    "delta",
+    "alike_delta_{}",
+    "TBLPROPERTIES ('delta.columnMapping.mode' = 'name', 'delta.dataSkippingNumIndexedCols' = '0',"
+    " 'delta.enableDeletionVectors' = 'true', 'delta.enableTypeWidening' = 'true')",
+)
+PARQUET = Kind("parquet", "alike_parquet_{}")
+KINDS = {kind.format: kind for kind in (ICEBERG, DELTA, PARQUET)}

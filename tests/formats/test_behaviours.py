@@ -1,0 +1,251 @@
+"""What every table format has to do alike."""
+
+from __future__ import annotations
+
+import pytest
+
+import metastore
+from formats.kinds import ROW
+from metastore import errors
+from planner.plans import check, conf, labels, scans
+
+pytestmark = pytest.mark.spark
+
+ALL = "iceberg,delta,hudi,parquet"
+FILES = {
+    "id = 5": 1,
+    "id <=> 399": 1,
+    "id BETWEEN 190 AND 210": 2,
+    "id IN (1, 399)": 2,
+    "s LIKE 's0039%'": 1,
+    "x >= 99.75": 1,
+    "st.a = 250 OR id < 10": 2,
+    "v = 3": 4,
+    "v = 9": 0,
+    "NOT (id < 300)": 1,
+    "day = DATE '2024-01-02'": 1,
+    "id IS NULL": 0,
+}
+
+
+def statement(asked, rest: str = "FOR ALL COLUMNS"):
+    with conf(asked.spark, spark__metastore__analyze__formats=ALL):
+        (row,) = asked.spark.sql(f"ANALYZE TABLE {asked.name} COMPUTE STATISTICS {rest}").collect()
+    return row
+
+
+def test_sql_and_python_answer_alike_and_repeating_does_nothing(filled):
+    row = statement(filled)
+    assert (row.format, row.files, row.files_read, row.rows) == (filled.kind.format, 4, 4, 400)
+    assert (row.columns, row.committed) == (7, True)
+    again = filled.analyze()
+    assert (again.files_read, again.committed, again.refused) == (0, False, ())
+    assert statement(filled, "FOR COLUMNS id, s").committed is False
+
+
+def test_numbers_are_those_of_the_rows(filled):
+    filled.analyze()
+    found = filled.summary()
+    assert list(found) == ["id", "v", "s", "x", "st.a", "st.b", "day"]
+    assert found["id"]["approx_unique"] == found["id"]["count"] == 400
+    assert (found["s"]["min"], found["s"]["max"]) == ("s00000", "s00399")
+    assert (found["x"]["min"], found["x"]["max"], found["x"]["avg"]) == ("0.0", "99.75", 49.875)
+    assert (found["day"]["min"], found["day"]["max"], found["st.a"]["max"]) == ("2024-01-01", "2024-01-04", "399")
+    assert {(row["exact"], row["current"]) for row in found.values()} == {(True, True)}
+
+
+def test_a_path_is_the_same_table(filled):
+    filled.analyze()
+    path = f"{filled.kind.format}.`{filled.location.removeprefix('file:')}`"
+    if filled.lacks("path", lambda: metastore.analyze(filled.spark, path, progress=False)):
+        return
+    again = metastore.analyze(filled.spark, path, progress=False)
+    assert (again.files_read, again.committed) == (0, False)
+    assert list(metastore.summary(filled.spark, path)) == list(filled.summary().values())
+    check(filled.spark, f"SELECT * FROM {path} WHERE id = 5", [1])
+
+
+def test_queries_read_fewer_files_and_get_the_same_rows(filled):
+    filled.analyze()
+    for where, files in FILES.items():
+        found = check(filled.spark, f"SELECT * FROM {filled.name} WHERE {where}")
+        assert labels(found) == [f"4 -> {files} files"], where
+
+
+def test_without_statistics_no_file_is_skipped(filled):
+    assert "->" not in "".join(labels(check(filled.spark, f"SELECT * FROM {filled.name} WHERE id = 5")))
+
+
+def test_the_optimizer_knows_the_rows_of_the_files_that_are_kept(filled):
+    filled.analyze()
+    plan = filled.spark.sql(f"SELECT * FROM {filled.name} WHERE id < 100")._jdf.queryExecution().optimizedPlan()
+    assert plan.collectLeaves().head().stats().rowCount().get() == 100
+
+
+def test_after_an_append_only_the_new_file_is_read(filled):
+    first = filled.analyze().snapshot
+    filled.fill(400, 450)
+    stale = filled.summary()["id"]
+    assert (stale["max"], stale["current"], stale["files"]) == ("399", False, 4)
+    assert sorted(f["analyzed"] for f in metastore.files(filled.spark, filled.name)) == [False] + [True] * 4
+    found = check(filled.spark, f"SELECT * FROM {filled.name} WHERE id IN (5, 410)")
+    assert labels(found) == ["5 -> 2 files"]
+    report = filled.analyze()
+    assert (report.files, report.files_read, report.rows) == (5, 1, 450)
+    assert [row["current"] for row in metastore.snapshots(filled.spark, filled.name)] == [False, True]
+    if not filled.lacks("snapshots", lambda: filled.summary(at=first)):
+        assert filled.summary(at=first)["id"]["max"] == "399"
+    assert filled.summary()["id"]["max"] == "449"
+
+
+def test_an_overwrite_leaves_only_what_is_there(filled):
+    filled.analyze()
+    filled.spark.sql(f"INSERT OVERWRITE {filled.name} SELECT {ROW} FROM range(1000, 1050, 1, 1)")
+    filled.kind.settle(filled.spark, filled.name)
+    check(filled.spark, f"SELECT * FROM {filled.name} WHERE id IN (5, 1005)", [1])
+    assert filled.analyze().files == 1
+    assert (filled.summary()["id"]["min"], filled.summary()["id"]["count"]) == ("1000", 50)
+
+
+def test_a_table_made_again_at_its_place_begins_anew(filled, again):
+    filled.analyze()
+    again(filled, "id STRING, s BIGINT")
+    with pytest.raises(errors.NoStatistics):
+        filled.summary()
+    filled.kind.append(filled.spark, filled.name, 0, 50, row="CAST(-id AS STRING), id")
+    check(filled.spark, f"SELECT * FROM {filled.name} WHERE id = '-7'", [1])
+    assert filled.analyze().files_read == 1
+    assert {name: row["max"] for name, row in filled.summary().items()} == {"id": "0", "s": "49"}
+
+
+def test_tables_that_were_never_written(empty):
+    report = empty.analyze()
+    assert (report.files, report.rows) == (0, 0)
+    found = empty.summary()["id"]
+    assert (found["count"], found["min"], found["current"]) == (0, None, True)
+    assert check(empty.spark, f"SELECT * FROM {empty.name} WHERE id = 5").count() == 0
+
+
+def test_a_partition_limits_the_files(parted):
+    assert parted.analyze(partition={"day": "2024-01-02"}).files_read == 1
+    assert parted.summary()["id"]["files"] == 1
+    with conf(parted.spark, spark__metastore__analyze__formats=ALL):
+        rest = "PARTITION (day = DATE '2024-01-03') COMPUTE STATISTICS FOR COLUMNS id"
+        (row,) = parted.spark.sql(f"ANALYZE TABLE {parted.name} {rest}").collect()
+    assert (row.files_read, row.columns) == (1, 7)
+    assert parted.analyze().files_read == 3
+    assert parted.summary()["day"]["max"] == "2024-01-04"
+    for where in ("day = DATE '2024-01-02' AND id = 150", "day > DATE '2024-01-02' AND id = 150"):
+        check(parted.spark, f"SELECT * FROM {parted.name} WHERE {where}")
+
+
+@pytest.mark.parametrize(
+    ("partition", "error", "says"),
+    [
+        ({"day": "1999-01-01"}, errors.InvalidArgument, "no data file with day = 1999-01-01"),
+        ({"id": 1}, errors.InvalidArgument, "id is not a partition column"),
+        ({"dya": "2024-01-01"}, errors.ColumnNotFound, "day"),
+    ],
+)
+def test_mistakes_in_a_partition_write_nothing(parted, partition, error, says):
+    with pytest.raises(error, match=says):
+        parted.analyze(partition=partition)
+    with pytest.raises(errors.NoStatistics):
+        parted.summary()
+
+
+def test_unknown_columns_are_refused_with_near_names(filled):
+    with pytest.raises(errors.ColumnNotFound, match="day"):
+        filled.analyze(columns=["dya"])
+    with pytest.raises(errors.NoStatistics):
+        filled.summary()
+
+
+def test_depths_deepen(filled):
+    assert statement(filled, "NOSCAN").files_read == 0
+    with pytest.raises(errors.NoStatistics):
+        filled.summary()
+    assert statement(filled, "").columns > 0
+    footer = filled.summary()["id"]
+    assert (footer["min"], footer["max"], footer["approx_unique"]) == ("0", "399", None)
+    check(filled.spark, f"SELECT * FROM {filled.name} WHERE id = 5", [1])
+    assert filled.analyze().files_read == 4
+    assert filled.summary()["id"]["approx_unique"] == 400
+
+
+def test_every_function_answers(filled):
+    filled.analyze()
+    spark, name = filled.spark, filled.name
+    assert [row["frequency"] for row in metastore.frequencies(spark, name, "v", 2)] == [58, 57]
+    assert sum(row["count"] for row in metastore.histogram(spark, name, "id", 10)) == 400
+    assert abs(int(metastore.quantiles(spark, name, "id", [0.5])[0]["value"]) - 199) <= 1
+    assert len(metastore.files(spark, name)) == 4
+    assert spark.sql(f"SELECT count(*) FROM metastore.columns('{name}')").first()[0] == 4 * 7
+    (found,) = spark.sql(f"SELECT * FROM metastore.locate('{name}', 'id', 250)").collect()
+    assert (found.frequency, found.exact) == (1, True)
+    query = f"SELECT * FROM {name} WHERE id = 250"
+    explained = spark.sql("SELECT kept FROM metastore.explain(:q)", args={"q": query}).collect()
+    assert sorted(row.kept for row in explained) == [False, False, False, True]
+
+
+def test_the_data_source_reads_by_name_and_by_location(filled):
+    filled.analyze()
+    for source in (filled.name, filled.location):
+        for view, rows in {"summary": 7, "columns": 28, "files": 4, "snapshots": 1}.items():
+            found = filled.spark.read.format("metastore").option("view", view).load(source)
+            assert found.count() == rows, (source, view)
+
+
+def test_keys_are_located(filled):
+    filled.analyze()
+    keys = filled.spark.createDataFrame([(7,), (305,), (999,)], "id bigint")
+    located = metastore.locate(filled.spark, filled.name, ["id"], keys).collect()
+    assert sorted((row.id, row.position) for row in located) == [(7, 7), (305, 5)]
+
+
+def test_deleted_rows_leave_physical_bounds_and_live_counts(filled):
+    if filled.lacks("deletes"):
+        return
+    filled.analyze()
+    filled.spark.sql(f"DELETE FROM {filled.name} WHERE id % 10 = 3")
+    report = filled.analyze()
+    assert report.rows == 360
+    assert filled.summary()["id"]["count"] == 360
+    for where in ("id = 13", "id = 14", "id > 390"):
+        check(filled.spark, f"SELECT * FROM {filled.name} WHERE {where}")
+
+
+def test_renamed_dropped_added_again_and_widened_columns(filled):
+    if filled.lacks("evolution"):
+        return
+    filled.analyze()
+    for change in (
+        "RENAME COLUMN id TO number",
+        "DROP COLUMN s",
+        "ADD COLUMN s STRING",
+        "ALTER COLUMN v TYPE BIGINT",
+    ):
+        filled.spark.sql(f"ALTER TABLE {filled.name} {change}")
+    row = ROW.replace("id, CAST(id % 7 AS INT) AS v", "id, 3000000000 AS v").replace(" AS s,", " AS other,")
+    moved = row.replace(" concat('s', lpad(CAST(id AS STRING), 5, '0')) AS other,", "") + ", 'new' AS s"
+    filled.kind.append(filled.spark, filled.name, 400, 401, row=moved)
+    filled.analyze()
+    found = filled.summary()
+    assert (found["number"]["max"], found["v"]["max"]) == ("400", "3000000000")
+    assert (found["s"]["min"], found["s"]["null_count"]) == ("new", 400)
+    for where in ("number = 5", "s = 's00005'", "s = 'new'", "s IS NULL", "v > 2000000000"):
+        check(filled.spark, f"SELECT * FROM {filled.name} WHERE {where}")
+
+
+def test_upkeep_by_name(filled):
+    filled.analyze()
+    by_name = metastore.verify(filled.spark, filled.name).to_dict()
+    assert by_name["rows"] == metastore.verify(filled.location).to_dict()["rows"]
+    assert len(by_name["rows"]) > 0
+
+
+def test_what_a_scan_reads_is_counted_once(filled):
+    """No second scan, no second listing: the plan has the scans of the query and no other."""
+    filled.analyze()
+    found = check(filled.spark, f"SELECT a.id FROM {filled.name} a JOIN {filled.name} b ON a.id = b.id WHERE a.id < 50")
+    assert len(scans(found)) == 2

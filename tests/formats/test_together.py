@@ -1,0 +1,59 @@
+"""Tables of all formats in one query: every side is pruned, and the answer is the one without us."""
+
+from __future__ import annotations
+
+import pytest
+
+import metastore
+from formats.conftest import Asked
+from formats.kinds import KINDS
+from metastore._tables.gaps import TARGETS
+from planner.plans import check, labels
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def side_by_side(spark, tmp_path_factory):
+    """The same rows in every format of this Spark, in four files each."""
+    release = ".".join(spark.version.split(".")[:2])
+    made = []
+    for target in TARGETS:
+        if target.spark == release:
+            kind = KINDS[target.format]
+            name, place = kind.name.format("together"), tmp_path_factory.mktemp(target.format) / "table"
+            kind.create(spark, name, place)
+            made.append(Asked(spark, kind, name, place))
+            made[-1].fill()
+            made[-1].analyze()
+    yield made
+    for asked in made:
+        asked.kind.drop(spark, asked.name)
+
+
+def test_every_side_of_a_join_is_pruned(spark, side_by_side):
+    aliases = [f"t{number}" for number in range(len(side_by_side))]
+    tables = " JOIN ".join(f"{asked.name} {alias}" for asked, alias in zip(side_by_side, aliases, strict=True))
+    equal = " AND ".join(f"t0.id = {alias}.id" for alias in aliases[1:])
+    limits = " AND ".join(f"{alias}.id < 150" for alias in aliases)
+    read = [2] * len(side_by_side)
+    found = check(spark, f"SELECT t0.id, t0.s FROM {tables} WHERE {equal} AND {limits}", read)
+    assert set(labels(found)) == {"4 -> 2 files"}
+
+
+def test_sub_queries_over_another_format(spark, side_by_side):
+    for source in side_by_side:
+        for target in side_by_side:
+            if source is not target:
+                query = f"SELECT * FROM {source.name} WHERE id < 10 AND id NOT IN (SELECT id FROM {target.name})"
+                assert check(spark, query).count() == 0
+
+
+def test_statistics_are_comparable(spark, side_by_side):
+    same = ("min", "max", "approx_unique", "avg", "count", "null_count", "q50", "max_len", "top_value", "top_count")
+    first, *others = (
+        {row["column_name"]: [row[name] for name in same] for row in metastore.summary(spark, asked.name)}
+        for asked in side_by_side
+    )
+    assert all(other == first for other in others)
+    assert len(others) >= 1
