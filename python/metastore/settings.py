@@ -28,7 +28,7 @@ from metastore._texts import near
 from metastore.errors import InvalidArgument, InvalidSetting
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -223,7 +223,7 @@ def resolve(spark: SparkSession | None = None, arguments: Mapping[str, object] |
     """
     given = {
         "argument": {_known(key, "asked for").field: value for key, value in (arguments or {}).items()},
-        "spark": _from_spark(spark),
+        "spark": _from_spark(spark, REGISTRY.values()),
         "environment": EnvSettingsSource(_Outside)(),
         "file": _from_file(Path.cwd()),
     }
@@ -248,8 +248,13 @@ def get(key: str, spark: SparkSession | None = None, argument: object = None) ->
         3
     """
     wanted = _known(key, "asked for")
-    found = resolve(spark, {key: argument} if argument is not None else None)
-    return next(one.value for one in found if one.setting == wanted)
+    given = {
+        "argument": {} if argument is None else {wanted.field: argument},
+        "spark": _from_spark(spark, [wanted]),
+        "environment": EnvSettingsSource(_Outside)(),
+        "file": _from_file(Path.cwd()),
+    }
+    return _resolved(wanted, given).value
 
 
 def markdown() -> str:
@@ -308,10 +313,10 @@ def _known(key: str, source: str) -> Setting:
     return found
 
 
-def _from_spark(spark: SparkSession | None) -> dict[str, object]:
+def _from_spark(spark: SparkSession | None, wanted: Iterable[Setting]) -> dict[str, object]:
     if spark is None:
         return {}
-    found = {one.field: spark.conf.get(one.key, None) for one in REGISTRY.values()}
+    found = {one.field: spark.conf.get(one.key, None) for one in wanted}
     return {field: value for field, value in found.items() if value is not None}
 
 
