@@ -27,7 +27,7 @@ _SEED_HASH = 0x93CC  # of seed 9001
 _EMPTY, _ORDERED, _FLAGS = 0x04, 0x10, 0x1A  # the last: compact, ordered, read-only
 _HEAD = struct.Struct("<BBBBBBH")
 _PENDING = 32 * NOMINAL
-_SHARE = 3
+_WANTED = 3 * NOMINAL // 2
 _AT_ONCE = 1_024
 
 
@@ -171,7 +171,7 @@ def union(sketches: Iterable[Theta]) -> Theta:
         return EMPTY
     threshold = min(sketch.threshold for sketch in given)
     density = sum(len(sketch.hashes) / sketch.threshold for sketch in given)
-    wanted = _SHARE * NOMINAL
+    wanted = _WANTED
     while True:
         # Hashes ascend and are spread evenly: a few of each sketch are enough, unless sketches share many.
         below = min(threshold, int(wanted / density) + 1) if density else threshold
@@ -181,7 +181,7 @@ def union(sketches: Iterable[Theta]) -> Theta:
             return Theta(hashes[:NOMINAL], int(hashes[NOMINAL]))
         if below == threshold:
             return Theta(hashes, threshold)
-        wanted *= 8
+        wanted *= max(-(-_WANTED // max(len(hashes), 1)), 2)  # as often as sketches share a hash
 
 
 def distinct(hashes: Words) -> Words:
