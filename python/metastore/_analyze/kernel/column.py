@@ -212,6 +212,7 @@ class _Strings:
             self.filter.add(values, last=last)
             return part_of_texts(values, counts, steps, self._detail)
         values = pa.concat_arrays([*(values for values, _ in pending), _ROOM])[:-1]
+        pending.clear()  # the work on the joined values takes as much again
         self.filter.add(values, last=last)
         return part_of_unique_texts(values, steps, self._detail)
 
