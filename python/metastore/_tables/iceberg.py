@@ -1,10 +1,7 @@
-"""Iceberg tables, by public Spark API alone: SQL, metadata tables, Spark's own file reader."""
+"""Iceberg tables: SQL, metadata tables, and the metadata file."""
 
 from __future__ import annotations
 
-import gzip
-import json
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -13,69 +10,27 @@ from metastore._format.manifest import TableIdentity
 from metastore._format.stored import stored_values
 from metastore._tables.arrow import arrow_table
 from metastore._tables.iceberg_deletes import Deletes, find_deletes
+from metastore._tables.iceberg_metadata import read_metadata
 from metastore._tables.iceberg_partitions import Partitions
 from metastore._tables.iceberg_schema import Leaf, columns, default_value, leaves
 from metastore._tables.model import DataFile, TableFacts
 from metastore._tables.names import quote
-from metastore._tables.spelling import literal
-from metastore.errors import UnsupportedTable
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from pyspark.sql import SparkSession
 
     from metastore._format.columns import Column
     from metastore._tables.catalog import Entry
+    from metastore._tables.iceberg_metadata import Metadata
 
 _NAME_MAPPING = "schema.name-mapping.default"
 _DATA = 0
-_GZIP = b"\x1f\x8b"
+_LISTINGS_KEPT, _MOST_FILES_KEPT = 8, 10_000
 
-
-@dataclass(frozen=True)
-class _Metadata:
-    """The table's newest metadata file."""
-
-    content: Mapping[str, Any]
-    spelled: str
-    resolved: str
-
-    @property
-    def location(self) -> str:
-        return str(self.content["location"]).rstrip("/")
-
-    @property
-    def is_local(self) -> bool:
-        """Whether paths without a scheme are on the local file system."""
-        return self.spelled.startswith("/") and self.resolved.startswith("file:")
-
-    @property
-    def snapshot(self) -> int | None:
-        current = self.content.get("current-snapshot-id")
-        return None if current in (None, -1) else int(current)
-
-    @property
-    def schema(self) -> Mapping[str, Any]:
-        wanted = self.content.get("current-schema-id")
-        for schema in self.content.get("schemas", ()):
-            if schema["schema-id"] == wanted:
-                return dict(schema)
-        return dict(self.content["schema"])
-
-    @property
-    def snapshot_has_current_schema(self) -> bool:
-        wanted = self.content.get("current-schema-id")
-        return any(
-            snapshot["snapshot-id"] == self.snapshot and snapshot.get("schema-id", wanted) == wanted
-            for snapshot in self.content.get("snapshots", ())
-        )
-
-    @property
-    def specs(self) -> Mapping[int, Sequence[Mapping[str, Any]]]:
-        if "partition-specs" in self.content:
-            return {spec["spec-id"]: spec["fields"] for spec in self.content["partition-specs"]}
-        return {0: self.content.get("partition-spec", [])}
+_listings: dict[tuple[str, bytes], tuple[DataFile, ...]] = {}
+"""Data files by the table's name and the digest of its metadata file, oldest first."""
 
 
 def load(spark: SparkSession, entry: Entry) -> TableFacts:
@@ -96,7 +51,7 @@ def load(spark: SparkSession, entry: Entry) -> TableFacts:
         '4e0d…'
     """
     spark.sql(f"REFRESH TABLE {entry.identifier}")
-    metadata = _read_metadata(spark, entry)
+    metadata = read_metadata(spark, entry)
     identity = _identity(entry, metadata)
     found = tuple(leaves(metadata.schema))
     described, refused = columns(found)
@@ -110,7 +65,7 @@ def load(spark: SparkSession, entry: Entry) -> TableFacts:
         identifier=entry.identifier,
         snapshot=None if metadata.snapshot is None else str(metadata.snapshot),
         columns=described,
-        files=() if metadata.snapshot is None else _files(spark, entry, metadata, described),
+        files=() if metadata.snapshot is None else _files_once(spark, entry, metadata, described),
         defaults=_defaults(found, described),
         absent_is_null=_NAME_MAPPING not in metadata.content.get("properties", {}),
         local=metadata.is_local,
@@ -134,33 +89,17 @@ def identify(spark: SparkSession, entry: Entry) -> TableIdentity:
         >>> identify(spark, describe(spark, "cat.db.sales")).uuid  # doctest: +SKIP
         '4e0d…'
     """
-    return _identity(entry, _read_metadata(spark, entry))
+    return _identity(entry, read_metadata(spark, entry))
 
 
-def _identity(entry: Entry, metadata: _Metadata) -> TableIdentity:
+def _identity(entry: Entry, metadata: Metadata) -> TableIdentity:
     location = metadata.location
     bare = location.startswith("/") and not metadata.is_local
     root = _qualified(location, metadata) if bare else location
     return TableIdentity("iceberg", metadata.content["table-uuid"], root, entry.name)
 
 
-def _read_metadata(spark: SparkSession, entry: Entry) -> _Metadata:
-    from pyspark.errors import PySparkException  # noqa: PLC0415 - not needed to import this module
-
-    try:
-        log = spark.sql(f"SELECT file FROM {entry.identifier}.metadata_log_entries").collect()
-        spelled = log[-1].file
-        reader = spark.read.format("binaryFile").load(literal(spelled))
-        (row,) = reader.select("path", "content").collect()
-    except PySparkException as failure:
-        reason = f"its metadata file cannot be read: {str(failure).splitlines()[0]}"
-        raise UnsupportedTable(entry.name, reason) from failure
-    raw = bytes(row.content)
-    text = gzip.decompress(raw) if raw.startswith(_GZIP) else raw
-    return _Metadata(json.loads(text), spelled, row.path)
-
-
-def _qualified(location: str, metadata: _Metadata) -> str:
+def _qualified(location: str, metadata: Metadata) -> str:
     # A bare path is Hadoop's default file system's; Spark has said which when it read the metadata file.
     return metadata.resolved.removesuffix(metadata.spelled) + location
 
@@ -180,7 +119,22 @@ def _default(leaf: Leaf, column: Column) -> Any:
     return stored_values(pa.array([default_value(leaf.kind, leaf.default)]), column)[0]
 
 
-def _files(spark: SparkSession, entry: Entry, metadata: _Metadata, described: Sequence[Column]) -> tuple[DataFile, ...]:
+def _files_once(
+    spark: SparkSession, entry: Entry, metadata: Metadata, described: Sequence[Column]
+) -> tuple[DataFile, ...]:
+    """The data files of the current snapshot, asked for once: neither a metadata file nor a snapshot ever changes."""
+    key = (entry.identifier, metadata.digest)
+    known = _listings.get(key)
+    if known is None:
+        known = _files(spark, entry, metadata, described)
+        if len(known) <= _MOST_FILES_KEPT:
+            while len(_listings) >= _LISTINGS_KEPT:
+                _listings.pop(next(iter(_listings), key), None)
+            _listings[key] = known
+    return known
+
+
+def _files(spark: SparkSession, entry: Entry, metadata: Metadata, described: Sequence[Column]) -> tuple[DataFile, ...]:
     listing = spark.sql(f"SELECT * FROM {entry.identifier}.files VERSION AS OF {metadata.snapshot}")
     wanted = [
         "content",
