@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import logging
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING
@@ -112,19 +113,21 @@ def _written(
         details.add(ordinals[known.column.key], known, reduced)
         writer.add(known.merge)
         depth = max(depth, DEPTHS[known.computed])
-    written = details.write()
-    rows = [(place, _with_list(found, written.listed.get(place)), files) for place, found, files in rows]
-    summary = _put(store, "table-summary", table_summary_table(rows))
-    sketches = _put(store, "table-sketches", table_sketches_table(rows))
-    files = store.put("table-files", *_one_group(_files_table(facts.files, coverage)))
+    store.ensure_writable()
+    with ThreadPoolExecutor() as threads:
+        sketches = threads.submit(_put, store, "table-sketches", table_sketches_table(rows))
+        files = threads.submit(store.put, "table-files", *_one_group(_files_table(facts.files, coverage)))
+        written = details.write()
+        rows = [(place, _with_list(found, written.listed.get(place)), covered) for place, found, covered in rows]
+        summary = _put(store, "table-summary", table_summary_table(rows))
     snapshot = Snapshot(
         id=snapshot_id(facts),
         analyzed_at=datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z"),
         computed=next(name for name, rank in DEPTHS.items() if rank == depth),
         columns=facts.columns,
-        table_files=files,
+        table_files=files.result(),
         summary=summary,
-        sketches=sketches,
+        sketches=sketches.result(),
         frequencies=written.frequencies,
         frequencies_asked=options.algorithm,
         distribution=written.distribution,

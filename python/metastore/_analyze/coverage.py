@@ -4,11 +4,12 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
+from metastore._analyze.ahead import ahead
 from metastore._analyze.request import FILES, FOOTER, FULL
 from metastore._format.files import file_keys
 from metastore._format.manifest import COMPUTED
@@ -130,7 +131,7 @@ def index(store: Store, blocks: Iterable[Block]) -> list[IndexedBlock]:
         >>> index(store, store.read().blocks)[0].ordinals  # doctest: +SKIP
         {FileKey(path='/warehouse/t/data/a.parquet', size=1234, modified=None): 0}
     """
-    return [_indexed(store, block) for block in blocks]
+    return list(ahead(partial(_indexed, store), blocks))
 
 
 def _indexed(store: Store, block: Block) -> IndexedBlock:

@@ -5,23 +5,24 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore._analyze.ahead import ahead
 from metastore._analyze.coverage import DEPTHS, DamagedBlock
 from metastore._analyze.kernel import parsed
 from metastore._analyze.kernel.stored import width
 from metastore._analyze.nodes import Groups, Merge, identity
 from metastore._format.columns import decimal_type, serves
-from metastore._format.objects import decode, unnamed
+from metastore._format.objects import decode_detail
 from metastore._format.schemas import SUMMARY
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Mapping, Sequence
+    from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -31,8 +32,11 @@ if TYPE_CHECKING:
     from metastore._analyze.nodes import Node, Words
     from metastore._format.columns import Column
     from metastore._format.files import FileKey
+    from metastore._format.references import SummaryRef
     from metastore._store import Store
     from metastore._tables.model import DataFile
+
+T = TypeVar("T")
 
 _ROWS_AT_ONCE = 200_000
 _FEWEST_COLUMNS = 16
@@ -189,18 +193,12 @@ class Level:
         by_key = {column.key: column for column in columns}
         found: dict[str, _Found] = {}
         taken = {key: np.zeros(len(self._live), bool) for key in by_key}
-        for indexed in self._blocks:
-            wanted = {
-                ordinal: by_key[column.key]
-                for ordinal, column in enumerate(indexed.block.columns)
-                if column.key in by_key and serves(column, by_key[column.key])
-            }
-            for ordinal, rows in self._summaries(indexed, wanted, names):
-                column = wanted[ordinal]
-                chosen, files = _fresh(rows, self._places[indexed.block.id], taken[column.key])
-                if len(files):
-                    one = found.setdefault(column.key, _Found(column, indexed.block.computed))
-                    one.add(chosen, Source(indexed, ordinal, files))
+        wanted = ((indexed, _serving(indexed.block.columns, by_key)) for indexed in self._blocks)
+        for indexed, column, ordinal, rows in self._summaries(wanted, names):
+            chosen, files = _fresh(rows, self._places[indexed.block.id], taken[column.key])
+            if len(files):
+                one = found.setdefault(column.key, _Found(column, indexed.block.computed))
+                one.add(chosen, Source(indexed, ordinal, files))
         return [found[key] for key in by_key if key in found]
 
     def _merge(self, one: _Found) -> tuple[NDArray[np.int64], Merge]:
@@ -222,42 +220,47 @@ class Level:
     def _again(self, found: Sequence[_Found], wanted: Sequence[Sequence[Source]]) -> list[pa.Table]:
         """The wanted rows of each column, with everything in them."""
         full = [_Found(one.column, one.computed) for one in found]
-        for indexed, sources in self._by_block(wanted):
-            for ordinal, rows in self._summaries(indexed, sources, _ALL):
-                at, source = sources[ordinal]
-                full[at].add(rows.filter(pa.array(np.isin(rows["file"].to_numpy(), source.files))), source)
+        for _, (at, source), _, rows in self._summaries(self._by_block(wanted), _ALL):
+            full[at].add(rows.filter(pa.array(np.isin(rows["file"].to_numpy(), source.files))), source)
         return [pa.concat_tables([_NOTHING, *one.rows]) for one in full]
 
     def _summaries(
-        self, indexed: IndexedBlock, wanted: Collection[int], names: Sequence[str]
-    ) -> Iterator[tuple[int, pa.Table]]:
-        """The rows of some columns of a block, by ordinal."""
-        for ref in indexed.block.summary:
-            held = sorted(set(wanted) & set(ref.columns))
-            if not held:
-                continue
+        self, wanted: Iterable[tuple[IndexedBlock, Mapping[int, T]]], names: Sequence[str]
+    ) -> Iterator[tuple[IndexedBlock, T, int, pa.Table]]:
+        """The rows of columns of blocks: the block, what is given for the column, its ordinal, the rows."""
+
+        def read(part: tuple[IndexedBlock, Mapping[int, T], SummaryRef]) -> pa.Table:
             try:
-                table = self._store.get(ref.object, names)
+                return self._store.get(part[2].object, names)
             except DamagedObject as damage:
-                raise DamagedBlock(indexed.block.id, str(damage)) from damage
+                raise DamagedBlock(part[0].block.id, str(damage)) from damage
+
+        parts = [
+            (indexed, columns, ref)
+            for indexed, columns in wanted
+            for ref in indexed.block.summary
+            if not columns.keys().isdisjoint(ref.columns)
+        ]
+        for (indexed, columns, ref), table in zip(parts, ahead(read, parts), strict=True):
             ordinals = table.column("column").to_numpy()
-            for ordinal in held:
+            for ordinal in sorted(columns.keys() & set(ref.columns)):
                 start, end = np.searchsorted(ordinals, [ordinal, ordinal + 1])
-                yield ordinal, table.slice(start, end - start)
+                yield indexed, columns[ordinal], ordinal, table.slice(start, end - start)
 
     def _sketches(self, wanted: Sequence[Sequence[Source]]) -> list[list[list[Theta | None]]]:
         """The sketches of the files of each column's sources."""
         found: dict[tuple[str, int, int], Theta | None] = {}
-        for indexed, sources in self._by_block(wanted):
-            files = {file for _, source in sources.values() for file in source.files.tolist()}
-            for detail, inside in _details(indexed.files, files).items():
-                table = self._detail(indexed, *detail)
-                table = table.filter(pc.is_in(table.column("column"), pa.array(sorted(sources), pa.int32())))
-                values = (table.column(name).to_pylist() for name in ("column", "file", "theta"))
-                ordinals, places, thetas = values
-                for ordinal, file, theta in zip(ordinals, places, parsed(thetas), strict=True):
-                    if file in inside:
-                        found[indexed.block.id, ordinal, inside[file]] = theta
+        parts = [
+            (indexed.block.id, detail, sorted(sources), inside)
+            for indexed, sources in self._by_block(wanted)
+            for detail, inside in _details(indexed.files, _files_of(sources)).items()
+        ]
+        for (block, _, _, inside), table in zip(parts, ahead(lambda part: self._thetas(*part[:3]), parts), strict=True):
+            values = (table.column(name).to_pylist() for name in ("column", "file", "theta"))
+            ordinals, places, thetas = values
+            for ordinal, file, theta in zip(ordinals, places, parsed(thetas), strict=True):
+                if file in inside:
+                    found[block, ordinal, inside[file]] = theta
         return [
             [
                 [found.get((source.indexed.block.id, source.ordinal, file)) for file in source.files.tolist()]
@@ -282,15 +285,27 @@ class Level:
             if indexed.block.id in of_blocks:
                 yield indexed, of_blocks[indexed.block.id]
 
-    def _detail(self, indexed: IndexedBlock, name: str, digest: str) -> pa.Table:
+    def _thetas(self, block: str, detail: tuple[str, str], columns: Sequence[int]) -> pa.Table:
+        """The sketches of some columns in one object."""
+        name, digest = detail
         try:
-            data = self._store.raw(name)
-            ref, _ = unnamed(name, data)
-            if ref.sha256 != digest:
-                raise DamagedBlock(indexed.block.id, f"{name} has another digest than its block names")
-            return decode(ref, data, ["column", "file", "theta"])
+            table = decode_detail(name, digest, self._store.raw(name), ["column", "file", "theta"])
         except DamagedObject as damage:
-            raise DamagedBlock(indexed.block.id, str(damage)) from damage
+            raise DamagedBlock(block, str(damage)) from damage
+        return table.filter(pc.is_in(table.column("column"), pa.array(columns, pa.int32())))
+
+
+def _serving(held: Sequence[Column], wanted: Mapping[str, Column]) -> dict[int, Column]:
+    """The wanted columns that a block's tell of, by their ordinals in it."""
+    return {
+        ordinal: wanted[column.key]
+        for ordinal, column in enumerate(held)
+        if column.key in wanted and serves(column, wanted[column.key])
+    }
+
+
+def _files_of(sources: Mapping[int, tuple[int, Source]]) -> set[int]:
+    return {file for _, source in sources.values() for file in source.files.tolist()}
 
 
 def _live_places(indexed: IndexedBlock, live: Mapping[FileKey, int]) -> NDArray[np.int64]:

@@ -20,7 +20,7 @@ from metastore.errors import DamagedObject
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from metastore._format.footer import Chunk
+    from metastore._format.footer import Chunk, Footer
 
 KIND_KEY = "metastore.kind"
 DIGESTS_KEY = "metastore.digests"
@@ -167,10 +167,28 @@ def decode(ref: ObjectRef, data: bytes, columns: Sequence[str] | None = None) ->
     """
     if len(data) != ref.length or _hex(data) != ref.sha256:
         raise DamagedObject(ref.name, f"{len(data)} bytes with another digest than the manifest names")
-    schema = schema_of(ref, columns)
     footer = read_footer(ref.name, data)
     if footer.rows != ref.rows:
         raise DamagedObject(ref.name, f"{footer.rows} rows where {ref.rows} were named")
+    return _decoded(ref, data, footer, columns)
+
+
+def decode_detail(name: str, sha256: str, data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
+    """The rows of an object that a block's list of files names: as `decode`.
+
+    Raises:
+        DamagedObject: If the bytes are not those that were named, or not an object of that kind.
+    """
+    if _hex(data) != sha256:
+        raise DamagedObject(name, "it has another digest than its block names")
+    footer = read_footer(name, data)
+    size = footer_length(name, data)
+    ref = ObjectRef(name, len(data), sha256, footer.rows, size, _hex(data[-size:]))
+    return _decoded(ref, data, footer, columns)
+
+
+def _decoded(ref: ObjectRef, data: bytes, footer: Footer, columns: Sequence[str] | None) -> pa.Table:
+    schema = schema_of(ref, columns)
     at_once = rows_at_once(ref, footer.groups, data, schema.names)  # before any library reads it: some end the process
     try:
         file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)

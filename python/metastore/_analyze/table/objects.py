@@ -8,9 +8,8 @@ import numpy as np
 import pyarrow as pa
 
 from metastore._analyze.table.lists import heads_first
-from metastore._format.objects import decode, unnamed
+from metastore._format.objects import decode_detail
 from metastore._format.schemas import TABLE_HISTOGRAMS
-from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -34,11 +33,7 @@ def read(part: Part, content: Content) -> pa.Table:
     Raises:
         DamagedObject: It is not what its block names.
     """
-    data = content()
-    ref, _ = unnamed(part.name, data)
-    if ref.sha256 != part.sha256:
-        raise DamagedObject(part.name, "it has another digest than its block names")
-    return decode(ref, data)
+    return decode_detail(part.name, part.sha256, content())
 
 
 def lists_layout(rows: pa.Table, others: pa.Table) -> tuple[pa.Table, list[int]]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING
@@ -10,6 +11,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore._analyze.ahead import ahead
 from metastore._analyze.coverage import DamagedBlock
 from metastore._analyze.shipping import ship
 from metastore._analyze.table import bins, objects
@@ -123,12 +125,10 @@ class TableDetails:
             DamagedBlock: A detail object is not what its block names.
         """
         histograms = self._histograms()
-        frequencies, facts, distribution = self._write_lists(histograms)
-        rows = ((ordinal, self._files[ordinal].column, one) for ordinal, one in histograms.items())
-        table = objects.histograms_table(rows)
-        groups = objects.even_groups(table.num_rows, objects.HISTOGRAM_GROUPS)
-        ref = self.store.put("table-histograms", table, groups) if table.num_rows else None
-        return Written(frequencies, ref, facts, distribution)
+        with ThreadPoolExecutor(1) as threads:
+            ref = threads.submit(self._put_histograms, histograms)
+            frequencies, facts, distribution = self._write_lists(histograms)
+        return Written(frequencies, ref.result(), facts, distribution)
 
     def _write_lists(
         self, histograms: dict[int, Histogram]
@@ -186,7 +186,7 @@ class TableDetails:
         ordered = sorted((lists for lists, _ in columns), key=lambda one: one.ordinal)
         if self.jobs is not None and sum(part.length for part in parts) > self.options.driver_bytes:
             return self._apart(parts, ordered)
-        tables = [listed(part, self._read(part)) for part in parts]
+        tables = list(ahead(lambda part: listed(part, self._read(part)), parts))
         rows = pa.concat_tables(tables) if tables else LISTED.empty_table()
         return (*reduced(rows, ordered, self.options.top), TABLE_FREQUENCIES.empty_table(), [])
 
@@ -210,14 +210,21 @@ class TableDetails:
 
     def _histograms(self) -> dict[int, Histogram]:
         by_column: dict[int, dict[int, Histogram]] = {}
-        for part in self._wanted_bins.parts():
-            for ordinal, place, one in bins.stored(part, self._read(part), self._files):
+        parts = self._wanted_bins.parts()
+        for stored in ahead(lambda part: bins.stored(part, self._read(part), self._files), parts):
+            for ordinal, place, one in stored:
                 by_column.setdefault(ordinal, {})[place] = one
         merged = {
             ordinal: bins.of_table(self._files[ordinal], by_column[ordinal], self.options.bins, self.options.kind)
             for ordinal in sorted(by_column)
         }
         return {ordinal: one for ordinal, one in merged.items() if one is not None}
+
+    def _put_histograms(self, histograms: dict[int, Histogram]) -> ObjectRef | None:
+        rows = ((ordinal, self._files[ordinal].column, one) for ordinal, one in histograms.items())
+        table = objects.histograms_table(rows)
+        groups = objects.even_groups(table.num_rows, objects.HISTOGRAM_GROUPS)
+        return self.store.put("table-histograms", table, groups) if table.num_rows else None
 
     def _read(self, part: Part) -> pa.Table:
         try:
