@@ -346,4 +346,9 @@ def order_key(column: Column) -> Any:
     """The function that maps a stored value to what compares as it does."""
     if stored.is_wide(column):
         return lambda value: int.from_bytes(value, "big", signed=True)
-    return lambda value: value
+    return itself
+
+
+def itself(value: Any) -> Any:
+    """The value as it is."""
+    return value

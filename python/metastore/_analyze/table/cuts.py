@@ -7,6 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from metastore._analyze.kernel.parts import itself
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
@@ -44,23 +46,25 @@ class Cuts:
         # A value in no list lies inside of some files' ranges: the deepest overlap begins at a lower bound.
         return int((self._reached(los, los, "right") - self._reached(his, los, "left")).max())
 
-    def beside(self, values: Sequence[Any]) -> Longs:
+    def beside(self, values: Sequence[Any] | NDArray[Any]) -> Longs:
         """How often values may occur in these files all told, listed or not; NaN may be in any of them."""
         total = int(self.floors.sum())
         if not len(self.floors) or not len(values) or not self._bounded:
             return np.full(len(values), total)
         los, his = self._ends()
-        keys = _array([self.key(value) for value in values])
+        keys = values if isinstance(values, np.ndarray) else self._keys(values)
         found: Longs = self._reached(los, keys, "right") - self._reached(his, keys, "left")
-        unordered = np.array([value != value for value in values])  # noqa: PLR0124 - NaN
-        return np.where(unordered, total, found)
+        return np.where(np.isnan(keys), total, found) if keys.dtype.kind == "f" else found
 
     @property
     def _bounded(self) -> bool:
         return all(bound is not None for bound in (*self.los, *self.his))
 
     def _ends(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        return _array([self.key(value) for value in self.los]), _array([self.key(value) for value in self.his])
+        return self._keys(self.los), self._keys(self.his)
+
+    def _keys(self, values: Sequence[Any]) -> NDArray[Any]:
+        return _array(list(values) if self.key is itself else [self.key(value) for value in values])
 
     def _reached(self, ends: NDArray[Any], keys: NDArray[Any], side: Any) -> Longs:
         """The floors of the files whose end is passed at each key."""

@@ -115,7 +115,8 @@ def _finished(rows: pa.Table, lists: Lists, top: int) -> tuple[pa.Table, Listed]
     cuts = cuts_of(lists)
     errors = None
     if len(cuts.floors):
-        possible = cuts.beside(rows[f"value_{lists.column.encoding}"].to_pylist())
+        values = rows[f"value_{lists.column.encoding}"]
+        possible = cuts.beside(values.to_pylist() if lists.column.encoding == "binary" else values.to_numpy())
         errors = np.maximum(possible - rows["listed"].to_numpy(), 0)
     table = with_errors(rows, errors)
     if errors is None:

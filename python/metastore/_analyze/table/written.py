@@ -30,6 +30,7 @@ from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
+    from concurrent.futures import Future
 
     from numpy.typing import NDArray
 
@@ -124,14 +125,14 @@ class TableDetails:
         Raises:
             DamagedBlock: A detail object is not what its block names.
         """
-        histograms = self._histograms()
-        with ThreadPoolExecutor(1) as threads:
-            ref = threads.submit(self._put_histograms, histograms)
+        with ThreadPoolExecutor(2) as threads:
+            histograms = threads.submit(self._histograms)
+            ref = threads.submit(lambda: self._put_histograms(histograms.result()))
             frequencies, facts, distribution = self._write_lists(histograms)
         return Written(frequencies, ref.result(), facts, distribution)
 
     def _write_lists(
-        self, histograms: dict[int, Histogram]
+        self, histograms: Future[dict[int, Histogram]]
     ) -> tuple[tuple[SummaryRef, ...], dict[int, Listed], tuple[int, ...]]:
         placed = self._placed_targets()
         targets = self._targets(histograms, placed.keys())
@@ -164,7 +165,7 @@ class TableDetails:
             if len(lists.kinds) == len(self.jobs.files) and (not lists.cut.any() or self.jobs.can(lists, sources))
         }
 
-    def _targets(self, histograms: dict[int, Histogram], but: Collection[int]) -> dict[int, Target]:
+    def _targets(self, histograms: Future[dict[int, Histogram]], but: Collection[int]) -> dict[int, Target]:
         """The columns that a job reduces."""
         found: dict[int, Target] = {}
         for ordinal, (lists, sources) in self._lists.items():
@@ -172,7 +173,7 @@ class TableDetails:
             if self.jobs is None or algorithm == REDUCE or not lists.values.any() or ordinal in but:
                 continue
             if self.jobs.can(lists, sources):
-                found[ordinal] = Target(lists.column, algorithm, _number(lists), histograms.get(ordinal))
+                found[ordinal] = Target(lists.column, algorithm, _number(lists), histograms.result().get(ordinal))
         return found
 
     def _reduced(self, ordinals: Collection[int]) -> tuple[pa.Table, dict[int, Listed], pa.Table, list[SummaryRef]]:
@@ -279,5 +280,6 @@ def _kind(kind: str | None, floor: int) -> str:
 
 
 def _longs(rows: pa.Table, name: str, missing: int) -> Longs:
-    found: Longs = rows[name].fill_null(missing).to_numpy().astype(np.int64)
+    known = rows[name]
+    found: Longs = (known.fill_null(missing) if known.null_count else known).to_numpy().astype(np.int64)
     return found
