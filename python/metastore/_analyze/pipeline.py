@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from metastore._analyze.asked import Asked
+    from metastore._analyze.coverage import IndexedBlock
     from metastore._format.manifest import Block, Manifest
     from metastore._tables.model import TableFacts
     from metastore.statistics import Statistic
@@ -153,6 +154,7 @@ class _Run:
         self._runner = Runner(spark, facts, self._store, destination, progress)
         self._outcome = Outcome()
         self._coverage = Coverage([], facts.files)
+        self._indexed: dict[str, IndexedBlock] = {}
         self._damaged: set[str] = set()
         self._left_damaged: set[str] = set()
         self._over: frozenset[str] | None = None
@@ -201,7 +203,9 @@ class _Run:
         return self._commit({block.id for block in base}, new, manifest)
 
     def _cover(self, blocks: Sequence[Block]) -> None:
-        self._coverage = Coverage(index(self._store, blocks), self._facts.files)
+        fresh = [block for block in blocks if block.id not in self._indexed]
+        self._indexed |= {one.block.id: one for one in index(self._store, fresh)}
+        self._coverage = Coverage([self._indexed[block.id] for block in blocks], self._facts.files)
 
     def _adopt(self, manifest: Manifest | None) -> list[Block]:
         """Find blocks that a killed ANALYZE finished and nobody has committed."""
