@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from metastore._tables.model import DataFile, TableFacts
 
 _OPEN_COST = 1 << 20
-_SMALLEST, _LARGEST = 32 << 20, 512 << 20
+_SMALLEST, _SHORT, _LARGEST = 32 << 20, 128 << 20, 512 << 20
 _MOST_FILES = 2048
 
 
@@ -171,6 +171,9 @@ class Runner:
 def pack(files: Sequence[DataFile], parallelism: int) -> Iterator[tuple[DataFile, ...]]:
     """Group files, in order, into tasks of a sensible size.
 
+    Two tasks for each that runs at once even out how long they take; where they would be short, what starting them
+    takes counts more.
+
     Args:
         files: The files.
         parallelism: How many tasks run at once.
@@ -180,12 +183,12 @@ def pack(files: Sequence[DataFile], parallelism: int) -> Iterator[tuple[DataFile
 
     Example:
         >>> from metastore._tables.model import DataFile
-        >>> files = [DataFile(str(i), 60 << 20, 1, "parquet") for i in range(4)]
-        >>> [len(group) for group in pack(files, 2)]
-        [1, 1, 1, 1]
+        >>> files = [DataFile(str(i), 60 << 20, 1, "parquet") for i in range(8)]
+        >>> [len(group) for group in pack(files, 2)], [len(group) for group in pack(files[:4], 2)]
+        ([2, 2, 2, 2], [2, 2])
     """
     total = sum(file.size + _OPEN_COST for file in files)
-    target = min(max(total // (2 * parallelism), _SMALLEST), _LARGEST)
+    target = min(max(total // (2 * parallelism), min(total // parallelism, _SHORT), _SMALLEST), _LARGEST)
     group: list[DataFile] = []
     weight = 0
     for file in files:
