@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from oracle.tables import Subject
 
 KINDS = (*tables.ICEBERG_KINDS, *delta.KINDS, *parquet.KINDS)
+DISTRIBUTED = ("unsorted", "deletes", "evolved")
 SOURCES = ("stored statistics", "whole queries", "rules alone", "no statistics")
 
 
@@ -98,7 +99,7 @@ class Campaign:
         spark = self.spark
         spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.oracle")
         subject = tables.iceberg(spark, name, kind, self.size.files, folder, rng)
-        metastore.analyze(spark, name, progress=False)
+        metastore.analyze(spark, name, progress=False, distribution=kind in DISTRIBUTED)
         self._stored_and_whole(subject, *identity(spark, name), Conditions.draw(rng), rng)
         spark.sql(f"DROP TABLE {name}")
 

@@ -19,6 +19,7 @@ private[pruning] object ZoneText {
   def values(files: FileStatistics, use: ColumnUse, file: Int): String =
     files.values(use.key, use.dataType, Array(file), filters = true).known(file) match {
       case Some(KnownValues.Listed(count)) => s", all $count values listed"
+      case Some(KnownValues.Placed) => ", where each value is listed"
       case Some(KnownValues.Filtered) => ", bloom filter"
       case None => ""
     }

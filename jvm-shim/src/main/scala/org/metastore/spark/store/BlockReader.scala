@@ -10,6 +10,10 @@ private[store] final class BlockReader(objects: ObjectReader) {
   def files(block: Block): BlockFiles =
     StatisticsCache.getOrLoad[BlockFiles](s"files:${block.files.name}:${block.files.footerSha256}", _.weight)(readFiles(block.files))
 
+  /** The data files of a snapshot, in its order. */
+  def tableFiles(ref: ObjectRef): BlockFiles =
+    StatisticsCache.getOrLoad[BlockFiles](s"table-files:${ref.name}:${ref.footerSha256}", _.weight)(readTableFiles(ref))
+
   /** A column that was read before. */
   def cached(ref: ObjectRef, column: Int): Option[BlockColumn] = StatisticsCache.get[BlockColumn](columnKey(ref, column))
 
@@ -60,6 +64,23 @@ private[store] final class BlockReader(objects: ObjectReader) {
     SummaryGroup.read(objects, ref, group, fields)(decode)
 
   private def filesOf(block: Block): Int = Math.toIntExact(block.files.rows)
+
+  private def readTableFiles(ref: ObjectRef): BlockFiles = {
+    val footer = objects.footer(ref)
+    val modified = Seq("modified").filter(footer.has) // of earlier versions there is none
+    val groups = footer.rowGroups.indices.map { group =>
+      SummaryGroup.read(objects, ref, group, Seq("path", "size") ++ modified) { rows =>
+        val paths = rows.bytes("path")
+        rows.memory.take(paths.length * FileBytes + paths.iterator.filter(_ != null).map(_.length.toLong).sum)
+        if (paths.contains(null)) throw new IllegalArgumentException("it has a file without a path") // scalastyle:ignore
+        val times = modified.headOption.fold(Filled.longs(paths.length, -1))(rows.longs(_, -1))
+        (paths.map(new String(_, UTF_8)), rows.longs("size", -1), times)
+      }
+    }
+    val (paths, sizes, times) = (groups.flatMap(_._1).toArray, groups.flatMap(_._2).toArray, groups.flatMap(_._3).toArray)
+    if (paths.length != ref.rows) throw new DamagedObjectException(ref.name, "it has another number of rows than written")
+    new BlockFiles(paths, sizes, times, Filled.longs(paths.length, -1))
+  }
 
   private def readFiles(ref: ObjectRef): BlockFiles =
     objects.guarded(ref)(RowGroupMemory.lend(ref.name)(readFiles(ref, _)))

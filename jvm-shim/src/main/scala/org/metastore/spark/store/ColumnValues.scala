@@ -33,6 +33,9 @@ object KnownValues {
   /** All of them are listed. */
   final case class Listed(count: Int) extends KnownValues
 
+  /** Lists of the table tell in which files each value is. */
+  case object Placed extends KnownValues
+
   /** A bloom filter tells of most others that they are not among them. */
   case object Filtered extends KnownValues
 }

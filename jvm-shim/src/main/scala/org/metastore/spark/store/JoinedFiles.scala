@@ -1,6 +1,7 @@
 package org.metastore.spark.store
 
 import java.util.Arrays
+import java.util.concurrent.ConcurrentHashMap
 import java.util.concurrent.atomic.AtomicLong
 
 import scala.reflect.ClassTag
@@ -32,6 +33,9 @@ private[store] final class JoinedBlock(val block: Block, val rows: Array[Long], 
 private[store] final class JoinedFiles(
     val fingerprint: String, length: Int, val blocks: IndexedSeq[JoinedBlock], val failure: Option[Reason]) extends Weighed {
   private lazy val number = JoinedFiles.counter.incrementAndGet()
+
+  /** By list of a snapshot's files: where each known file stands in it, or -1. */
+  val listed = new ConcurrentHashMap[ObjectRef, Array[Int]]()
 
   val rows: Array[Long] = Filled.longs(length, -1)
   val known: Array[Boolean] = new Array[Boolean](length)

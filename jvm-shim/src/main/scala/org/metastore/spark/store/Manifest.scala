@@ -77,12 +77,14 @@ final case class TableIdentity(format: String, uuid: String, location: String, n
  * @param analyzedAt   ISO 8601 in UTC
  * @param frequencies  objects with the columns' most frequent values; the first has the ten of every column
  * @param ranks        objects with exact ranks of some columns
+ * @param distribution ordinals of columns of which `frequencies` tell where each value lives
  */
 final case class Snapshot(
     id: String, analyzedAt: String, computed: String, exact: Boolean, columns: IndexedSeq[ColumnEntry],
     files: Long, filesTotal: Long, rows: Long, physicalRows: Long, sizeBytes: Long, liveSizeBytes: Long,
     tableFiles: ObjectRef, summary: Option[ObjectRef], sketches: Option[ObjectRef], frequencies: Seq[SummaryRef] = Nil,
-    histograms: Option[ObjectRef] = None, ranks: Seq[RanksRef] = Nil)
+    histograms: Option[ObjectRef] = None, ranks: Seq[RanksRef] = Nil,
+    distribution: Seq[Int] = Nil)
 
 /**
  * The whole state of a table's statistics (docs/format.md, "Manifest").

@@ -137,7 +137,10 @@ private final class ManifestReader(name: String) {
     val columns = columnsOf(node, schemas)
     val lists = optional(node, "frequencies").fold(IndexedSeq.empty[JsonNode])(_ => array(node, "frequencies"))
     val ranks = optional(node, "ranks").fold(IndexedSeq.empty[JsonNode])(_ => array(node, "ranks"))
-    snapshot(node, columns, lists.map(withColumns(_, "table-frequencies", columns))).copy(ranks = ranks.map(ranksRef(_, columns)))
+    val places = optional(node, "distribution").fold(IndexedSeq.empty[Int])(_ => array(node, "distribution").map(_.asInt(-1)))
+    if (!places.forall(columns.indices.contains)) damaged("a distribution names a column that is not there")
+    snapshot(node, columns, lists.map(withColumns(_, "table-frequencies", columns)))
+      .copy(ranks = ranks.map(ranksRef(_, columns)), distribution = places)
   }
 
   private def ranksRef(node: JsonNode, columns: IndexedSeq[ColumnEntry]): RanksRef = {

@@ -10,7 +10,7 @@ import org.metastore.spark.explain.Reason
 
 /** Statistics of one manifest for the planning of one query. */
 private[store] final class PlanningStatistics(
-    reader: BlockReader, values: ValueReader, override val manifest: Manifest, budget: Budget) extends TableStatistics {
+    reader: BlockReader, values: ValueReader, places: PlacesReader, override val manifest: Manifest, budget: Budget) extends TableStatistics {
 
   override def fingerprint: String = manifest.fingerprint
 
@@ -34,7 +34,8 @@ private[store] final class PlanningStatistics(
       if (known.failure.isEmpty) files.keep(known)
       known
     }
-    new PlanningFiles(reader, values, files, joined, columns, budget)
+    val distributions = new Distributions(reader, places, manifest, joined, files, budget)
+    new PlanningFiles(reader, values, distributions, files, joined, columns, budget)
   }
 
   /** Begins to look for the files in the blocks, the least preferred first. */
@@ -57,8 +58,8 @@ private[store] final class PlanningStatistics(
 }
 
 private[store] final class PlanningFiles(
-    reader: BlockReader, values: ValueReader, override val files: FileList, joined: JoinedFiles,
-    columns: ColumnLoader[BlockColumn], budget: Budget) extends FileStatistics {
+    reader: BlockReader, values: ValueReader, distributions: Distributions, override val files: FileList,
+    joined: JoinedFiles, columns: ColumnLoader[BlockColumn], budget: Budget) extends FileStatistics {
   private type Column = (String, DataType)
 
   private val columnSizes = new ColumnLoader[BlockSizes](budget, reader, reader.cachedSizes, reader.readSizes)
@@ -112,8 +113,13 @@ private[store] final class PlanningFiles(
   }
 
   override def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean): ColumnValues =
-    try new FoundValues(dataType, new ValueLoader(values, joined.blocks, budget).load(key, dataType, among, filters))
-    catch {
+    try {
+      val placed = if (filters || !isHashed(dataType)) placedOf(key, dataType, among) else None
+      val open = placed.fold(among)(known => among.filterNot(known.tells(_)))
+      def listed = new FoundValues(dataType, new ValueLoader(values, joined.blocks, budget).load(key, dataType, open, filters))
+      val others = if (open.isEmpty) ColumnValues.Unknown else listed
+      placed.fold(others)(new PlacedValues(_, others))
+    } catch {
       case NonFatal(e) =>
         PlanningPool.explained(e, budget)
         ColumnValues.Unknown
@@ -127,9 +133,24 @@ private[store] final class PlanningFiles(
       case null => counted(_.nulls)
       case number: Double if number.isNaN => counted(_.nans)
       case number: Float if number.isNaN => counted(_.nans)
-      case _ => new FrequencyLoader(values, joined.blocks, budget).load(key, dataType, StoredValue.point(value, dataType), among)
+      case _ => frequencies(key, dataType, StoredValue.point(value, dataType), among)
     }
   }
+
+  private def frequencies(key: String, dataType: DataType, point: Points, among: Array[Int]): Array[Long] = {
+    val found = placedOf(key, dataType, among)
+      .fold(Filled.longs(among.length, -1))(distributions.frequencies(_, point, dataType, among))
+    val open = among.indices.filter(found(_) < 0).toArray
+    val listed = new FrequencyLoader(values, joined.blocks, budget).load(key, dataType, point, open.map(among(_)))
+    open.indices.foreach(i => found(open(i)) = listed(i))
+    found
+  }
+
+  private def placedOf(key: String, dataType: DataType, among: Array[Int]): Option[PlacedFiles] =
+    column(key, dataType).toOption.flatMap(distributions.of(key, dataType, among, _))
+
+  /** Whether distributions know values by their hashes alone. */
+  private def isHashed(dataType: DataType): Boolean = ServedType.encoding(dataType).contains(Encoding.BinaryValues)
 
   override def zone(key: String, dataType: DataType, file: Int): Option[ColumnZone] =
     column(key, dataType).toOption.filter(_.known(file)).map { zones =>

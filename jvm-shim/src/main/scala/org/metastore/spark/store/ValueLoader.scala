@@ -1,6 +1,7 @@
 package org.metastore.spark.store
 
 import scala.collection.mutable
+import scala.util.Try
 
 import org.apache.spark.sql.types.DataType
 
@@ -95,7 +96,8 @@ private[store] final class ValueLoader(reader: ValueReader, blocks: Seq[JoinedBl
 
     def take(read: Read, footers: Map[ObjectRef, VerifiedFooter]): Boolean =
       read.lists.now.isDefined || footers.get(read.ref).exists { footer =>
-        val size = read.size(footer)
+        // What is wrong with an object is said when it is read, and costs only what is in it.
+        val size = Try(read.size(footer)).getOrElse(ReadSize(0, 0))
         val fits = size.rows <= rows && size.bytes <= bytes
         if (fits) {
           rows -= size.rows

@@ -118,7 +118,8 @@ private[store] object ValueReader {
 
   private def key(what: String, ref: ObjectRef, of: String = ""): String = s"$what:${ref.name}:${ref.footerSha256}$of"
 
-  private def fieldOf(dataType: DataType): String = ServedType.encoding(dataType) match {
+  /** The column of lists that holds values of a type. */
+  def fieldOf(dataType: DataType): String = ServedType.encoding(dataType) match {
     case Some(Encoding.BinaryValues) => Bytes
     case Some(Encoding.DoubleValues) => "value_double"
     case _ => "value_long"

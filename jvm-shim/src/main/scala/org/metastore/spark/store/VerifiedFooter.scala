@@ -45,6 +45,12 @@ private[store] final class VerifiedFooter(
   def leaf(name: String): Int = byName.get(name).collect { case Seq(only) => only }
     .getOrElse(throw new IllegalArgumentException(s"it has no column $name"))
 
+  /** The leaf of that path; raises where there is none. */
+  def leafAt(path: Seq[String]): Int = leaves.indexWhere(_.path == path) match {
+    case -1 => throw new IllegalArgumentException(s"it has no column ${path.mkString(".")}")
+    case found => found
+  }
+
   def has(name: String): Boolean = byName.contains(name)
 
   def chunk(rowGroup: Int, leaf: Int): Chunk = rowGroups(rowGroup).chunks(leaf)

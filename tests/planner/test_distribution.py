@@ -1,0 +1,141 @@
+"""Lists of where each value of a table lives: of keys in no order the files that hold one are read, and no others."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pytest
+
+import metastore
+from analyze.checks import Stored
+from metastore._format.references import SummaryRef
+from planner.plans import check, files_read
+
+pytestmark = pytest.mark.spark
+
+FILES, ROWS = 8, 3_000
+COLUMNS = "k bigint, s string, x double, n decimal(30,4), few int"
+ROW = (
+    "pmod(hash(id), 9000) k", "concat('k', pmod(hash(id), 9000)) s",
+    "IF(id % 97 = 0, double('NaN'), pmod(hash(id), 9000) / 4) x",
+    "IF(id % 13 = 0, null, cast(pmod(hash(id), 9000) AS decimal(30,4))) n", "cast(id % 5 AS int) few",
+)  # fmt: skip
+KEYED = ("k", "s", "x", "n", "few")
+
+
+def append(spark, table, file):
+    """A file with rows of the whole range; two rows mark the ends, so that bounds say nothing."""
+    part = spark.range(file * ROWS, (file + 1) * ROWS).selectExpr(*ROW)
+    marks = spark.sql("SELECT -1L k, '' s, -1.0D x, -1.0000BD n, 0 few UNION ALL SELECT 1L << 40, 'z', 1e300D, 1e20, 9")
+    part.union(marks).coalesce(1).writeTo(table).append()
+
+
+@pytest.fixture
+def distributed(spark, new_table):
+    name = new_table(COLUMNS)
+    for file in range(FILES):
+        append(spark, name, file)
+    metastore.analyze(spark, name, progress=False, distribution=True)
+    return name
+
+
+def holding(spark, table, where):
+    return spark.sql(f"SELECT count(DISTINCT _file) FROM {table} WHERE {where}").collect()[0][0]
+
+
+def statistics(spark, table, where):
+    query = f"SELECT * FROM {table} WHERE {where}"
+    rows = spark.sql("SELECT DISTINCT statistic FROM metastore.explain(:q) WHERE NOT kept", {"q": query}).collect()
+    return [row.statistic for row in rows]
+
+
+@pytest.mark.parametrize(
+    "where",
+    [
+        "k = 77", "s = 'k77'", "x = 19.25", "n = 77", "k IN (5, 77, 4242)", "s IN ('k5', 'k4242', 'none')",
+        "k = 99999", "s = 'none'", "x = double('NaN')", "n IN (1.5, 2.5)", "k <=> 8999", "few = 7 OR k = 123",
+        "few = 3 AND s = 'k123'",
+    ],
+)  # fmt: skip
+def test_the_files_that_hold_it_are_read_and_no_others(spark, distributed, where):
+    expected = holding(spark, distributed, where)
+    read = files_read(check(spark, f"SELECT k, s, n, few FROM {distributed} WHERE {where}"))[0]
+    assert read <= expected if "few = 3" not in where else read <= holding(spark, distributed, "s = 'k123'")
+    if expected < FILES:
+        assert all("where each value is listed" in found for found in statistics(spark, distributed, where))
+
+
+@pytest.mark.parametrize("where", ["k <> 77", "k NOT IN (1, 2)", "few NOT IN (0, 1, 2, 3, 4, 9)", "n IS NULL"])
+def test_negations_and_nulls(spark, distributed, where):
+    check(spark, f"SELECT k, s, n, few FROM {distributed} WHERE {where}")
+
+
+def test_all_rows_of_every_file_are_among_the_values(spark, distributed):
+    df = check(spark, f"SELECT k FROM {distributed} WHERE few NOT IN (0, 1, 2, 3, 4, 9)")
+    assert files_read(df) in ([0], [])
+
+
+def test_located_with_exact_frequencies(spark, distributed):
+    for column, value, where in (("k", "77", "k = 77"), ("s", "'k77'", "s = 'k77'"), ("n", "77", "n = 77"),
+                                 ("few", "3", "few = 3")):  # fmt: skip
+        found = spark.sql(f"SELECT * FROM metastore.locate('{distributed}', '{column}', {value})").collect()
+        rows = spark.sql(f"SELECT _file, count(*) n FROM {distributed} WHERE {where} GROUP BY 1").collect()
+        assert {row.path: (row.frequency, row.exact) for row in found} == {row[0]: (row[1], True) for row in rows}
+
+
+def test_files_that_came_later_are_read(spark, distributed):
+    append(spark, distributed, FILES)
+    where = f"k = {spark.sql(f'SELECT max(k) FROM {distributed} WHERE k < 9000').collect()[0][0]}"
+    before = holding(spark, distributed, where)
+    assert files_read(check(spark, f"SELECT * FROM {distributed} WHERE {where}"))[0] >= before
+    metastore.analyze(spark, distributed, progress=False)  # without the distribution: that of before still holds
+    check(spark, f"SELECT * FROM {distributed} WHERE {where}")
+    metastore.analyze(spark, distributed, progress=False, distribution=["k"])
+    assert files_read(check(spark, f"SELECT * FROM {distributed} WHERE {where}")) == [before]
+
+
+def rewritten(spark, table, change):
+    """Stores the lists of the newest snapshot changed, digests and all."""
+    stored = Stored.of(spark, table)
+    store, entries = stored.store.writable(), []
+    for entry in stored.snapshot.frequencies:
+        rows = change(store.get(entry.object))
+        entries.append(SummaryRef(store.put("table-frequencies", rows, [rows.num_rows]), entry.columns))
+    snapshot = replace(stored.snapshot, frequencies=tuple(entries))
+    store.commit(stored.manifest.table, lambda now: replace(now, snapshots=(*now.snapshots[:-1], snapshot)))
+
+
+def without_a_value(rows):
+    return rows.filter(pc.invert(pc.fill_null(pc.equal(rows["value_long"], 77), False)))  # noqa: FBT003
+
+
+def in_no_file(rows):
+    """Maps name data files that the snapshot does not have."""
+    return _with_maps(rows, lambda one: one and [(file + 90, count) for file, count in one])
+
+
+def nowhere(rows):
+    return _with_maps(rows, lambda _: None)
+
+
+def _with_maps(rows, change):
+    place = rows.schema.get_field_index("files_sparse")
+    field = rows.schema.field(place)
+    return rows.set_column(place, field, pa.chunked_array([pa.array(map(change, rows[place].to_pylist()), field.type)]))
+
+
+@pytest.mark.parametrize("change", [without_a_value, in_no_file, nowhere])
+def test_lists_that_do_not_add_up_skip_no_file(spark, new_table, change):
+    name = new_table("k bigint, s string")
+    for file in range(FILES):
+        spark.range(file * 10, file * 10 + 90).selectExpr("id * 7 % 101 k", "concat('k', id) s").coalesce(1).writeTo(
+            name
+        ).append()
+    metastore.analyze(spark, name, progress=False, distribution=["k"])
+    rewritten(spark, name, change)
+    check(spark, f"SELECT * FROM {name} WHERE k = 77")
+    told = statistics(spark, name, "k = 77")
+    if change is not without_a_value:  # of files that never had it the lists account for all rows
+        assert not any("where each value" in found for found in told)
