@@ -9,6 +9,7 @@ from delta.conftest import ROW, append, create, location
 from metastore import errors
 from metastore._analyze import ranks, tasks
 from metastore._tables import refusals
+from planner.plans import files_read
 
 pytestmark = pytest.mark.spark
 
@@ -117,7 +118,9 @@ def test_keys_are_located(spark, filled):
     spark.sql(f"DELETE FROM {filled} WHERE id = 120")
     analyze(spark, filled)
     keys = spark.createDataFrame([(7,), (120,), (305,), (999,)], "id bigint")
-    found = {row.id: row for row in metastore.locate(spark, filled, ["id"], keys).collect()}
+    frame = metastore.locate(spark, filled, ["id"], keys)
+    found = {row.id: row for row in frame.collect()}
+    assert files_read(frame) == [3]
     assert sorted(found) == [7, 305]
     assert [found[7].position, found[305].position] == [7, 5]
     assert {row.path for row in found.values()} <= {

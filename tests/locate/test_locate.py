@@ -8,8 +8,9 @@ import math
 import pytest
 
 import metastore
-from metastore._locate import located
-from metastore.errors import ColumnNotFound, InvalidArgument, NoStatistics
+from metastore._locate import condition, located
+from metastore._spark import session
+from metastore.errors import ColumnNotFound, InvalidArgument, JarNotFound, NoStatistics
 from planner.plans import files_read
 
 pytestmark = pytest.mark.spark
@@ -113,8 +114,11 @@ ASKED = [
 ]  # fmt: skip
 
 
+@pytest.mark.parametrize("by", ["planner", "search"])
 @pytest.mark.parametrize("columns", ASKED, ids="-".join)
-def test_all_rows_of_the_keys_are_found_and_no_others(spark, table, columns):
+def test_all_rows_of_the_keys_are_found_and_no_others(spark, table, columns, by, monkeypatch):
+    if by == "search":
+        monkeypatch.setattr(condition, "MOST_KEYS", 0)
     found = check(spark, table, columns, some(spark, table, columns))
     assert [field.name for field in found.schema][-2:] == ["path", "position"]
     assert [field.dataType.simpleString() for field in found.schema][-2:] == ["string", "bigint"]
@@ -130,7 +134,37 @@ def test_nan_null_and_both_zeros_are_keys(spark, table):
 def test_many_keys_are_looked_for_by_tasks(spark, table, columns, monkeypatch):
     for name, value in (("_FEW_KEYS", 3), ("_SLICE_FILES", 2), ("_SLICE_BYTES", 20_000)):
         monkeypatch.setattr(located, name, value)
+    monkeypatch.setattr(located, "_pays", lambda *_: True)
     check(spark, table, columns, some(spark, table, columns))
+
+
+def test_a_session_without_the_planner_searches_by_itself(spark, table, monkeypatch):
+    def unknown(*_):
+        raise JarNotFound("there is none")
+
+    monkeypatch.setattr(session, "ask", unknown)
+    check(spark, table, ["id"], some(spark, table, ["id"]))
+
+
+def test_keys_at_the_ends_of_their_types(spark):
+    name = f"ice.db.located_{next(_names)}"
+    ends = {
+        "tiny": "-128Y", "small": "32767S", "whole": "-2147483648", "big": "-9223372036854775808L", "even": "false",
+        "day": "date'0001-01-01'", "later": "date_from_unix_date(2932897)",
+        "at": "timestamp_micros(-62135596800000000L)",
+        "text": r"'it''s \\ \' or \u00e9 ☃'", "raw": "X'00FF27'", "price": "-99999999.99BD",
+        "wide": "99999999999999999999999999999999999.999BD", "none": "CAST(NULL AS INT)",
+    }  # fmt: skip
+    made = ", ".join(f"{value} AS {column}" for column, value in ends.items())
+    spark.sql(f"CREATE TABLE {name} USING iceberg AS SELECT {made}")
+    metastore.analyze(spark, name, progress=False)
+    try:
+        for columns in ([column] for column in ends):
+            keys = spark.sql(f"SELECT {made}").select(*columns)
+            assert metastore.locate(spark, name, columns, keys).count() == 1, columns
+        assert metastore.locate(spark, name, list(ends), spark.sql(f"SELECT {made}")).count() == 1
+    finally:
+        spark.sql(f"DROP TABLE {name}")
 
 
 def test_only_files_that_may_have_the_key_are_read(spark, table, monkeypatch):

@@ -6,33 +6,39 @@ from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
-import pyarrow as pa
 
 from metastore import _tables, settings
 from metastore._analyze.hadoop import hadoop_settings, store_at
 from metastore._analyze.rows import row_id
 from metastore._analyze.shipping import ship
+from metastore._locate.columns import is_padded, leaves
+from metastore._locate.condition import condition
 from metastore._locate.conversions import converted
 from metastore._locate.evidence import evidence
 from metastore._locate.keys import Keys
 from metastore._locate.search import Search
 from metastore._locate.tasks import SLICE, Place, search_slices
 from metastore._read.matching import named
+from metastore._spark import session
 from metastore._store.access import access_to
 from metastore._store.location import is_hadoops, store_uri
 from metastore._tables.arrow import arrow_table
+from metastore._tables.catalog import describe
 from metastore._tables.names import quote
-from metastore.errors import InvalidArgument, NoStatistics
+from metastore.answers import Answer
+from metastore.errors import InvalidArgument, JarNotFound, NoStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
+    import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
     from metastore._format.columns import Column
     from metastore._locate.evidence import Evidence
     from metastore._locate.keys import Mask
     from metastore._tables import TableFacts
+    from metastore._tables.catalog import Entry
 
 PATH, POSITION = "path", "position"
 _FEW_KEYS, _FEW_BYTES = 10_000, 256 << 20
@@ -61,35 +67,41 @@ def locate(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFr
         >>> locate(spark, "db.t", ["id"], keys, pruned=True).columns  # doctest: +SKIP
         ['id', 'path', 'position']
     """
-    facts = _tables.load(spark, table)
-    key = [_key_column(facts, name) for name in columns]
+    entry = describe(spark, table)
+    schema = spark.table(entry.identifier).schema
+    key = [_key_column(leaves(schema), name, entry.name) for name in columns]
     asked = _asked(keys, columns, key)
+    some, is_all = _some(asked, key)
+    if is_all:
+        asked = spark.createDataFrame(some, asked.schema)
+        where = None if is_padded(schema, key) else condition(some, key)
+        if where is not None and _is_analyzed(spark, entry):
+            return _of_planner(spark, entry, key, asked, where)
+    facts = _tables.load(spark, table)
+    key = [_key_column(facts.columns, name, facts.name) for name in columns]
+    asked = asked if is_all else asked.distinct()
     if not pruned:
         return _verified(facts, key, asked, None, spark)
-    few = arrow_table(asked.limit(_FEW_KEYS + 1))
-    is_few = few.num_rows <= _FEW_KEYS
-    if is_few:
-        asked = spark.createDataFrame(few, asked.schema)
-    may = _candidates(spark, facts, key, few if is_few else asked)
+    may = _candidates(spark, facts, key, some, None if is_all else asked)
     return _verified(facts, key, asked, [facts.files[place].location for place in np.flatnonzero(may)], spark)
 
 
-def _key_column(facts: TableFacts, name: str) -> Column:
-    column = named(facts.columns, name, facts.name)
+def _key_column(known: Sequence[Column], name: str, table: str) -> Column:
+    column = named(known, name, table)
     if column.encoding is None:
         raise InvalidArgument("columns", f"values of {name}, {column.type}, cannot be located")
     return column
 
 
 def _asked(keys: DataFrame, names: Sequence[str], columns: Sequence[Column]) -> DataFrame:
-    """The distinct keys as values of the table's columns: `k0`, `k1`, …."""
+    """The keys as values of the table's columns: `k0`, `k1`, …."""
     frame, chosen = keys, []
     for place, (name, column) in enumerate(zip(names, columns, strict=True)):
         field = _field(keys, name, column)
         value, exact = converted(quote([field]), keys.schema[field].dataType.simpleString(), column)
         frame = frame if exact == "true" else frame.where(exact)
         chosen.append(f"{value} AS k{place}")
-    return frame.selectExpr(*chosen).distinct()
+    return frame.selectExpr(*chosen)
 
 
 def _field(keys: DataFrame, name: str, column: Column) -> str:
@@ -101,8 +113,47 @@ def _field(keys: DataFrame, name: str, column: Column) -> str:
     return found[0]
 
 
-def _candidates(spark: SparkSession, facts: TableFacts, key: Sequence[Column], asked: pa.Table | DataFrame) -> Mask:
-    """Which data files may hold one of the keys."""
+def _some(asked: DataFrame, key: Sequence[Column]) -> tuple[pa.Table, bool]:
+    """Distinct keys, and whether that is all of them: no more of many than are looked for in the driver."""
+    doubles = any(column.encoding == "double" for column in key)  # Spark knows which of them are equal
+    some = arrow_table((asked.distinct() if doubles else asked).limit(_FEW_KEYS + 1))
+    distinct = some if doubles else some.group_by(some.column_names).aggregate([])
+    return distinct, some.num_rows <= _FEW_KEYS
+
+
+def _is_analyzed(spark: SparkSession, entry: Entry) -> bool:
+    """Whether the planner has statistics of a table; false also where it is not ours.
+
+    Raises:
+        NoStatistics: It was not analyzed.
+    """
+    try:
+        known = session.ask(spark, "snapshots", entry.identifier, {}, Answer)
+    except JarNotFound:
+        return False
+    if not known:
+        raise NoStatistics(entry.name)
+    return True
+
+
+def _of_planner(spark: SparkSession, entry: Entry, key: Sequence[Column], asked: DataFrame, where: str) -> DataFrame:
+    """The live rows that have one of a few keys: planning leaves files out by what each of them is known to hold."""
+    if entry.provider == "iceberg":
+        spark.sql(f"REFRESH TABLE {entry.identifier}")
+    rows = spark.sql(f"SELECT {_chosen(entry.provider, key)} FROM {entry.identifier} WHERE {where}")
+    return _joined(rows, key, asked)
+
+
+def _chosen(provider: str, key: Sequence[Column]) -> str:
+    file, position = row_id(provider)
+    chosen = ", ".join(f"{quote(column.path)} AS c{place}" for place, column in enumerate(key))
+    return f"{chosen}, {file} AS {PATH}, {position} AS {POSITION}"
+
+
+def _candidates(
+    spark: SparkSession, facts: TableFacts, key: Sequence[Column], some: pa.Table, asked: DataFrame | None
+) -> Mask:
+    """Which data files may hold one of the keys: of `some`, or, if there are more, of those that are asked for."""
     identity = facts.identity
     uri = store_uri(identity, settings.get("spark.metastore.store", spark))
     store, _ = store_at(spark, uri, writable=False)
@@ -110,15 +161,22 @@ def _candidates(spark: SparkSession, facts: TableFacts, key: Sequence[Column], a
     if manifest is None or manifest.table.uuid != facts.uuid:
         raise NoStatistics(facts.name)
     known = evidence(store, manifest, facts.files, key)
-    if isinstance(asked, pa.Table) and _bytes(known) <= _FEW_BYTES:
-        search = Search(known, store.part)
-        search.add(Keys.of(asked, key))
+    search = Search(known, store.part)
+    if asked is None and _bytes(known) <= _FEW_BYTES:
+        search.add(Keys.of(some, key))
         return search.found
-    if is_hadoops(uri):  # tasks cannot read parts of objects there
+    # Tasks cannot read parts of objects on HDFS.
+    if is_hadoops(uri) or (asked is not None and not _pays(search, Keys.of(some, key), asked, facts)):
         return np.ones(len(facts.files), bool)
     place = Place(uri, access_to(uri, hadoop_settings(spark)))
-    frame = spark.createDataFrame(asked) if isinstance(asked, pa.Table) else asked
-    return _by_tasks(spark, frame, place, known)
+    return _by_tasks(spark, spark.createDataFrame(some) if asked is None else asked, place, known)
+
+
+def _pays(search: Search, some: Keys, asked: DataFrame, facts: TableFacts) -> bool:
+    """Whether it takes fewer steps to look for every key in the files whose bounds hold it than to read all rows."""
+    if len(some.columns) > 1:  # only together they tell
+        return True
+    return search.pairs(some) / len(some) * asked.count() < sum(file.rows for file in facts.files) / 2
 
 
 def _bytes(known: Sequence[Evidence]) -> int:
@@ -152,11 +210,15 @@ def _verified(
     """The live rows of some data files, of all if None, that have one of the keys."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
 
-    chosen = ", ".join(f"{quote(column.path)} AS c{place}" for place, column in enumerate(key))
-    file, position = row_id(facts)
-    rows = spark.sql(f"SELECT {chosen}, {file} AS {PATH}, {position} AS {POSITION} FROM {facts.pinned}")
+    rows = spark.sql(f"SELECT {_chosen(facts.format, key)} FROM {facts.pinned}")
     if paths is not None and len(paths) < len(facts.files):
         rows = rows.where(F.col(PATH).isin(list(paths)) if paths else F.lit(False))  # noqa: FBT003 - a literal
+    return _joined(rows, key, asked)
+
+
+def _joined(rows: DataFrame, key: Sequence[Column], asked: DataFrame) -> DataFrame:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
+
     same = [F.col(f"c{place}").eqNullSafe(F.col(f"k{place}")) for place in range(len(key))]
     names = [F.col(f"c{place}").alias(column.name) for place, column in enumerate(key)]
     return rows.join(asked, same).select(*names, PATH, POSITION)

@@ -51,6 +51,11 @@ class Search:
         self._known = [_Known(one, open_object) for one in evidence]
         self.found = np.zeros(len(evidence[0].known), bool)
 
+    def pairs(self, keys: Keys) -> int:
+        """How many pairs of a key and a file the bounds of the first column leave."""
+        first, behind = self._known[0].reach(keys)
+        return int(np.maximum(behind - first, 0).sum())
+
     def add(self, keys: Keys) -> None:
         """Look for more keys in the files that were not found yet."""
         first, behind = self._known[0].reach(keys)

@@ -1,0 +1,82 @@
+"""A few keys as a condition in SQL, by which the planner itself leaves data files out."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from metastore._format.columns import decimal_type
+from metastore._tables.names import quote
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from metastore._format.columns import Column
+
+MOST_KEYS, MOST_BYTES = 1_000, 1 << 16
+"""Of more single values the planner asks no list and no filter; long texts take long to parse."""
+
+_NUMBERS = {"date": pa.int32(), "timestamp": pa.int64()}
+
+
+def condition(keys: pa.Table, columns: Sequence[Column]) -> str | None:
+    """What every row meets that has one of some keys, and as few others as can be said shortly.
+
+    Args:
+        keys: Distinct keys, one column for each part.
+        columns: The table's columns.
+
+    Returns:
+        None where it would be long, or of a type whose values table formats compare in other ways than Spark does.
+
+    Example:
+        >>> from metastore._format.columns import Column
+        >>> condition(pa.table({"k": [7, None]}), [Column("1", ("k",), "bigint", "long")])
+        '(`k` IN (7L) OR `k` IS NULL)'
+    """
+    most = MOST_KEYS if len(columns) == 1 else MOST_KEYS // 32
+    if not 0 < keys.num_rows <= most or keys.nbytes > MOST_BYTES or not all(map(_is_plain, columns)):
+        return None
+    values = [
+        [_literal(value, column) for value in one.cast(_NUMBERS.get(column.type, one.type)).to_pylist()]
+        for one, column in zip(keys, columns, strict=True)
+    ]
+    names = [quote(column.path) for column in columns]
+    if len(columns) == 1:
+        return _one_of(names[0], values[0])
+    rows = (
+        " AND ".join(_one_of(name, [value]) for name, value in zip(names, row, strict=True))
+        for row in zip(*values, strict=True)
+    )
+    return "(" + " OR ".join(f"({row})" for row in rows) + ")"
+
+
+def _is_plain(column: Column) -> bool:
+    return column.type in _LITERALS or decimal_type(column.type) is not None
+
+
+def _one_of(name: str, values: Sequence[str | None]) -> str:
+    present = [value for value in values if value is not None]
+    within = f"{name} IN ({', '.join(present)})"
+    if len(present) == len(values):
+        return within
+    return f"({within} OR {name} IS NULL)" if present else f"{name} IS NULL"
+
+
+def _literal(value: Any, column: Column) -> str | None:
+    write = _LITERALS.get(column.type) or (lambda value: f"CAST('{value:f}' AS {column.type})")
+    return None if value is None else write(value)
+
+
+_LITERALS: dict[str, Callable[[Any], str]] = {
+    "tinyint": "{}Y".format,
+    "smallint": "{}S".format,
+    "int": str,
+    "bigint": "{}L".format,
+    "boolean": lambda value: str(value).lower(),
+    "date": "date_from_unix_date({})".format,
+    "timestamp": "timestamp_micros({}L)".format,
+    "string": lambda value: f"CAST(X'{value.encode().hex()}' AS STRING)",  # no setting changes how that is read
+    "binary": lambda value: f"X'{value.hex()}'",
+}
