@@ -13,6 +13,7 @@ import pytest
 
 from kernel.samples import column, columns, table, wanted
 from metastore._analyze.kernel import CannotRead, FileColumn, analyze_footer, analyze_parquet
+from metastore._analyze.kernel import read as kernel_read
 from metastore._format.values import typed
 
 DAY = dt.datetime(2026, 1, 31, 12, 0, 0, 123456)  # noqa: DTZ001 - local
@@ -301,6 +302,29 @@ def test_chunks_of_large_row_groups_are_not_read_as_a_whole(write):
         return int(subprocess.run(command, check=True, capture_output=True, cwd=Path(__file__).parents[1]).stdout)
 
     assert peak(1 << 20) < 24 << 20 < peak(1 << 40)
+
+
+_OF_FOOTER = """
+import sys
+from pathlib import Path
+import pyarrow.parquet as pq
+def resident():
+    status = dict(line.split(":", 1) for line in Path("/proc/self/status").read_text().splitlines())
+    return int(status["VmRSS"].split()[0]) << 10
+before = resident()
+file = pq.ParquetFile(sys.argv[1], metadata=pq.read_metadata(sys.argv[1]))
+print(resident() - before)
+"""
+
+
+def test_a_footer_in_memory_takes_no_more_than_the_budget_is_less(write):
+    groups, number, budget = 1_500, 20, 1 << 30
+    path = write(pa.table([pa.array(range(groups))] * number, [f"c{i}" for i in range(number)]), row_group_size=1)
+    found = subprocess.run([sys.executable, "-c", _OF_FOOTER, path], check=True, capture_output=True)
+    less = budget - kernel_read._beside(pq.read_metadata(path), budget)
+    assert int(found.stdout) / 2 < less
+    assert int(found.stdout) < 1.3 * less
+    assert kernel_read._beside(pq.read_metadata(path), 4 << 20) == 1 << 20
 
 
 @pytest.mark.parametrize(

@@ -35,6 +35,7 @@ _AT_ONCE = 32 << 20  # more would not be read faster, and takes more memory
 _DICTIONARY_BYTES = 1 << 20
 _CODE_BYTES = 3
 _NUMBER_BYTES = 8
+_CHUNK_BYTES = 1_850  # of pyarrow's memory, for each column of a row group that a footer describes
 _OFFSET_BYTES = 4  # more in memory than the lengths in the file
 _LARGE_GROUP, _STREAM_BYTES = 256 << 20, 4 << 20
 _PIECES = 64  # of the budget: what does not fit is held up to a limit, and one piece beyond it
@@ -105,11 +106,11 @@ def analyze_parquet(
         if dictionaries:
             file, _ = open_file(source, metadata, dictionaries)
         found: list[ColumnStatistics | None] = [None] * len(columns)
-        held = 0
-        for batch in _batches(readings, budget_bytes):
-            done = _analyze_batch(file, batch, (budget_bytes, detail), statistics)
+        held, budget = 0, _beside(metadata, budget_bytes)
+        for batch in _batches(readings, budget):
+            done = _analyze_batch(file, batch, (budget, detail), statistics)
             waiting = sum(one.bloom.held for one in done.values() if isinstance(one.bloom, Deferred))
-            makes_now = (held + waiting) * _HELD > budget_bytes
+            makes_now = (held + waiting) * _HELD > budget
             held += 0 if makes_now else waiting
             for place, one in done.items():
                 found[place] = replace(one, bloom=one.bloom and bytes(one.bloom)) if makes_now else one
@@ -172,6 +173,12 @@ def open_file(source: Any, metadata: pq.FileMetaData, dictionaries: Sequence[str
         pre_buffer=not isinstance(source, str),
     )
     return file, Leaves(file.schema_arrow, metadata.num_columns)
+
+
+def _beside(metadata: pq.FileMetaData, budget: int) -> int:
+    """What a footer in memory leaves of a budget: a quarter of it where the footer alone takes more."""
+    footer: int = _CHUNK_BYTES * metadata.num_row_groups * metadata.num_columns
+    return max(budget - footer, budget // 4)
 
 
 def _has_large_groups(metadata: pq.FileMetaData) -> bool:
