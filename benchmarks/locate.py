@@ -1,5 +1,7 @@
 """Finds the rows of 1, 1,000 and 100,000 keys in a table of 64 data files, against joining the table with the keys.
 
+    python benchmarks/locate.py [--files 256]
+
 `id` is a random identifier: every file holds any of them. `number` ascends from file to file, and the keys are
 neighbours, as are those of rows that came together. Both sides read the key's column and give file and position.
 """
@@ -20,6 +22,7 @@ if TYPE_CHECKING:
 
 TABLE = "ice.db.rows"
 COUNTS = (1, 1_000, 100_000)
+FILES = 64
 
 
 def write(spark: SparkSession, files: int, rows: int) -> None:
@@ -88,7 +91,7 @@ def measure(spark: SparkSession, column: str, kind: str, count: int, options: ar
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--files", type=int, default=64)
+    parser.add_argument("--files", type=int, default=FILES)
     parser.add_argument("--rows", type=int, default=100_000, help="of a file")
     parser.add_argument("--runs", type=int, default=1)
     options = parser.parse_args()
@@ -99,7 +102,8 @@ def main() -> None:
             for column, kind in (("id", "present"), ("id", "absent"), ("number", "present"))
             for count in COUNTS
         ]
-    report("locate", rows, files=options.files, rows_of_a_file=options.rows, runs=options.runs)
+    name = "locate" if options.files == FILES else f"locate-{options.files}"
+    report(name, rows, files=options.files, rows_of_a_file=options.rows, runs=options.runs)
 
 
 if __name__ == "__main__":
