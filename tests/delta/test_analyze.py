@@ -8,8 +8,9 @@ import metastore
 from delta.conftest import ROW, append, create, location
 from metastore import errors
 from metastore._analyze import ranks, tasks
+from metastore._locate import condition as few_keys
 from metastore._tables import refusals
-from planner.plans import files_read
+from planner.plans import check, files_read
 
 pytestmark = pytest.mark.spark
 
@@ -113,11 +114,25 @@ def test_files_that_only_spark_reaches(spark, table, monkeypatch):
         spark.sql(f"DROP TABLE {table}_far")
 
 
-def test_keys_are_located(spark, filled):
+def test_a_file_that_a_query_names_is_read_alone(spark, filled):
+    analyze(spark, filled)
+    named = [row.path for row in spark.sql(f"SELECT DISTINCT _metadata.file_path AS path FROM {filled}").collect()]
+    for paths in (named[:1], named[1:3], ["nothing"]):
+        texts = ", ".join(f"'{path}'" for path in paths)
+        frame = check(spark, f"SELECT id FROM {filled} WHERE _metadata.file_path IN ({texts})")
+        assert files_read(frame) in ([len(paths)], [0], [])
+    frame = check(spark, f"SELECT id FROM {filled} WHERE _metadata.file_path = '{named[0]}' OR id = 5")
+    assert frame.count() in (100, 101)
+
+
+@pytest.mark.parametrize("by", ["planner", "search"])
+def test_keys_are_located(spark, filled, by, monkeypatch):
     analyze(spark, filled)
     spark.sql(f"DELETE FROM {filled} WHERE id = 120")
     analyze(spark, filled)
     keys = spark.createDataFrame([(7,), (120,), (305,), (999,)], "id bigint")
+    if by == "search":
+        monkeypatch.setattr(few_keys, "MOST_KEYS", 0)
     frame = metastore.locate(spark, filled, ["id"], keys)
     found = {row.id: row for row in frame.collect()}
     assert files_read(frame) == [3]

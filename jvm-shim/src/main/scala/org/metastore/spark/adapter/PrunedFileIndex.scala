@@ -45,7 +45,7 @@ private[adapter] final class PrunedFileIndex(
   // Every partition filter goes to the delegate: nothing above the scan repeats it.
   private def decide(partitionFilters: Seq[Expression], data: Seq[Expression]): (Seq[PartitionDirectory], ScanDecision) =
     decided.computeIfAbsent((partitionFilters, data), _ => {
-      val listed = delegate.listFiles(partitionFilters, data)
+      val listed = FilesOfPaths.by(data, delegate.listFiles(partitionFilters, data))
       (listed, planner.plan(table.id, table.files(listed), data, resolver).decision)
     })
 
