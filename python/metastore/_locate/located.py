@@ -41,6 +41,7 @@ if TYPE_CHECKING:
     from metastore._tables.catalog import Entry
 
 PATH, POSITION = "path", "position"
+_PLANNED = ("iceberg", "delta")
 _FEW_KEYS, _FEW_BYTES = 10_000, 256 << 20
 _SLICE_BYTES, _SLICE_FILES = 64 << 20, 16
 
@@ -75,7 +76,7 @@ def locate(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFr
     if is_all:
         asked = spark.createDataFrame(some, asked.schema)
         where = None if is_padded(schema, key) else condition(some, key)
-        if where is not None and _is_analyzed(spark, entry):
+        if where is not None and entry.provider in _PLANNED and _is_analyzed(spark, entry):
             return _of_planner(spark, entry, key, asked, where)
     facts = _tables.load(spark, table)
     key = [_key_column(facts.columns, name, facts.name) for name in columns]
