@@ -40,8 +40,9 @@ def in_batches(length: int) -> Iterator[slice]:
 
 def longest_first(lengths: NDArray[np.int64]) -> NDArray[np.intp]:
     """The order by decreasing length, so that the values that have an i-th block are a prefix."""
-    if len(lengths) and int(lengths.max()) <= LONG_VALUE:  # numpy sorts 16 bits by radix
-        return np.argsort((LONG_VALUE - lengths).astype(np.uint16), kind="stable")
+    longest = int(lengths.max()) if len(lengths) else 0
+    if longest <= LONG_VALUE:  # numpy sorts 8 and 16 bits by radix
+        return np.argsort((longest - lengths).astype(np.uint8 if longest < 256 else np.uint16), kind="stable")
     return np.argsort(-lengths, kind="stable")
 
 

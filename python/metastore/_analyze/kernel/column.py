@@ -12,22 +12,23 @@ import pyarrow.compute as pc
 from metastore._analyze.kernel import points, stored
 from metastore._analyze.kernel.detail import DETAIL, Detail
 from metastore._analyze.kernel.filters import ColumnFilter
+from metastore._analyze.kernel.joined import Joined
 from metastore._analyze.kernel.parts import Part, combined, part_of_numbers, part_of_texts, part_of_unique_texts
-from metastore._analyze.kernel.runs import Runs, merged, runs_of
+from metastore._analyze.kernel.runs import Runs, counts_of, merged, runs_of
 from metastore._analyze.kernel.statistics import ColumnStatistics, statistics_of
-from metastore._format.words import BLOCK
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from metastore._format.columns import Column
 
+    _Piece = tuple[pa.Array, NDArray[np.int64] | None]
+
 DEFAULT_BUDGET = 64 << 20
 HEADROOM = 12  # the work on values takes up to so many times their own memory
 _MOST_PARTS = 16
 _SAMPLE = 4096
 _FEW = 1 << 16  # so few values are sorted as a whole
-_ROOM = pa.array([bytes(BLOCK)], pa.large_binary())  # behind the last value, so that `Texts` need not copy
 
 
 class ColumnKernel:
@@ -137,7 +138,7 @@ class _Numbers:
         self.nans = 0
 
     def add(self, array: pa.Array) -> None:
-        values = stored.numbers(array, self._column)
+        values = stored.short_numbers(array, self._column)
         if self._column.encoding == "double":
             is_nan = np.isnan(values)
             if is_nan.any():
@@ -174,47 +175,53 @@ class _Strings:
 
     def __init__(self, column: Column, budget: int, detail: Detail) -> None:
         self._limit, self._detail = budget // HEADROOM, detail
-        self._pending: list[tuple[pa.Array, NDArray[np.int64] | None]] = []
+        self._counted: list[tuple[pa.Array, NDArray[np.int64]]] = []
         self._bytes = 0
+        self._plain = Joined()
         self._parts = _Parts(column, detail)
         self.filter = ColumnFilter(budget)
 
     def add(self, array: pa.Array) -> None:
         if pa.types.is_dictionary(array.type):
-            counts = np.bincount(array.indices.to_numpy(), minlength=len(array.dictionary))
+            counts = counts_of(array.indices.to_numpy(), 0, len(array.dictionary))
             present = np.flatnonzero(counts)
             values = array.dictionary if len(present) == len(counts) else array.dictionary.take(pa.array(present))
             self._keep(_binary(values), counts[present])
         else:
-            self._keep(_binary(array), None)
-        if self._bytes > self._limit:
-            values, counts = _deduplicated(self._pending)
-            self._pending, self._bytes = [], 0
+            self._plain.add(_binary(array))
+        if self._bytes + self._plain.nbytes > self._limit:
+            values, counts = _deduplicated(self._taken())
             self._keep(values, counts)
             if 2 * self._bytes > self._limit:  # else the next pieces would be joined to many old values
                 self._parts.add(self._part(points.FINE))
 
     def finish(self) -> Part | None:
         steps = points.FINE if self._parts else points.PERCENT
-        return self._parts.whole(self._part(steps, last=True) if self._pending else None)
+        return self._parts.whole(self._part(steps, last=True) if self._counted or len(self._plain) else None)
 
-    def _keep(self, values: pa.Array, counts: NDArray[np.int64] | None) -> None:
-        self._pending.append((values, counts))
-        self._bytes += values.nbytes + (0 if counts is None else counts.nbytes)
+    def _keep(self, values: pa.Array, counts: NDArray[np.int64]) -> None:
+        self._counted.append((values, counts))
+        self._bytes += values.nbytes + counts.nbytes
+
+    def _taken(self) -> list[_Piece]:
+        """What was kept, and is no longer."""
+        pieces: list[_Piece] = [*self._counted]
+        if len(self._plain):
+            pieces.append((self._plain.finish(), None))
+        self._counted, self._bytes, self._plain = [], 0, Joined()
+        return pieces
 
     def _part(self, steps: int, *, last: bool = False) -> Part:
-        pending, self._pending, self._bytes = self._pending, [], 0
-        number = sum(len(values) for values, _ in pending)
-        if number <= _FEW or any(counts is not None for _, counts in pending) or _repeats(pending[0][0]):
-            values, counts = pending[0]
-            if len(pending) > 1 or counts is None:
-                values, counts = _deduplicated(pending)
+        pieces = self._taken()
+        values, counts = pieces[0]
+        is_plain = len(pieces) == 1 and counts is None
+        if is_plain and len(values) > _FEW and not _repeats(values):
             self.filter.add(values, last=last)
-            return part_of_texts(values, counts, steps, self._detail)
-        values = pa.concat_arrays([*(values for values, _ in pending), _ROOM])[:-1]
-        pending.clear()  # the work on the joined values takes as much again
+            return part_of_unique_texts(values, steps, self._detail)
+        if len(pieces) > 1 or counts is None:
+            values, counts = _deduplicated(pieces)
         self.filter.add(values, last=last)
-        return part_of_unique_texts(values, steps, self._detail)
+        return part_of_texts(values, counts, steps, self._detail)
 
 
 def _collector(column: Column, budget: int, detail: Detail) -> _Collector | None:
@@ -256,7 +263,7 @@ def _repeats(values: pa.Array) -> bool:
 
 
 def _deduplicated(
-    pieces: list[tuple[pa.Array, NDArray[np.int64] | None]],
+    pieces: list[_Piece],
 ) -> tuple[pa.Array, NDArray[np.int64]]:
     encoded = pa.concat_arrays([values for values, _ in pieces]).dictionary_encode()
     codes = encoded.indices.to_numpy()

@@ -37,6 +37,9 @@ _FMIX1 = np.uint64(0xFF51AFD7ED558CCD)
 _FMIX2 = np.uint64(0xC4CEB9FE1A85EC53)
 _SHIFT = np.uint64(33)
 _ONE = np.uint64(1)
+# What a value with 0 to 15 bytes behind its last block has in the two words there.
+_FIRST = MASKS[np.minimum(np.arange(BLOCK), WORD)]
+_SECOND = MASKS[np.maximum(np.arange(BLOCK) - WORD, 0)]
 
 
 def hash_words(words: Words, length: int | NDArray[np.integer[Any]]) -> Words:
@@ -85,7 +88,7 @@ def hash_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDAr
 
 
 def _hash_batch(words: Words, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Words:
-    order = longest_first(lengths)
+    order = longest_first(lengths // BLOCK)
     starts, lengths = starts[order], lengths[order]
     blocks = lengths // BLOCK
     h1 = np.full(len(starts), SEED, dtype=np.uint64)
@@ -117,11 +120,11 @@ def _add_block(h1: Words, h2: Words, words: Words, starts: NDArray[np.int64]) ->
 
 def _add_tail(h1: Words, h2: Words, words: Words, starts: NDArray[np.int64], left: NDArray[np.int64]) -> None:
     k1 = words[starts]
-    k1 &= MASKS[np.minimum(left, WORD)]
+    k1 &= _FIRST[left]
     _mix_first(k1)
     h1 ^= k1
     k2 = words[starts + WORD]
-    k2 &= MASKS[np.maximum(left - WORD, 0)]
+    k2 &= _SECOND[left]
     _mix_second(k2)
     h2 ^= k2
 

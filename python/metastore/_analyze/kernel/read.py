@@ -32,8 +32,10 @@ if TYPE_CHECKING:
 BUDGET = 1 << 30
 _COLUMNS_AT_ONCE = 64
 _AT_ONCE = 32 << 20  # more would not be read faster, and takes more memory
+_TEXTS_AT_ONCE = 4 << 20  # what is longer is moved to ever larger buffers while it is read
 _DICTIONARY_BYTES = 1 << 20
 _CODE_BYTES = 3
+_MOST_KEPT = 64 << 20  # what columns of this size take stays with the process: to get it back takes as long as reading
 _NUMBER_BYTES = 8
 _CHUNK_BYTES = 1_850  # of pyarrow's memory, for each column of a row group that a footer describes
 _OFFSET_BYTES = 4  # more in memory than the lengths in the file
@@ -114,7 +116,8 @@ def analyze_parquet(
             held += 0 if makes_now else waiting
             for place, one in done.items():
                 found[place] = replace(one, bloom=one.bloom and bytes(one.bloom)) if makes_now else one
-        pa.default_memory_pool().release_unused()
+        if max((one.held_bytes for one in readings), default=0) > _MOST_KEPT:
+            pa.default_memory_pool().release_unused()
         return FileStatistics(metadata.num_rows, tuple(found), leaves.has_field_ids)
 
 
@@ -255,7 +258,10 @@ def _analyze_batch(
         for one, part in zip(batch, shares, strict=True)
     ]
     indices = [one.node.first for one in batch]
-    for table in _tables(file, indices, budget // (HEADROOM if fits else _PIECES)):
+    most = budget // (HEADROOM if fits else _PIECES)
+    if len(batch) == 1 and batch[0].column.encoding == "binary":
+        most = min(most, _TEXTS_AT_ONCE)
+    for table in _tables(file, indices, most):
         for kernel, one in zip(kernels, batch, strict=True):
             for chunk in table.column(_place(table.schema, one.node.path[0])).chunks:
                 kernel.add(_values(chunk, one))

@@ -52,14 +52,16 @@ class Moments:
 
 
 def runs_of(values: NDArray[Any]) -> Runs:
-    """The runs of values in any order; an array that owns its values may be sorted in place.
+    """The runs of values in any order, integers of four or eight bytes, doubles or texts of one length.
+
+    An array that owns its values may be sorted in place.
 
     Example:
         >>> runs_of(np.array([3, 1, 3]))
         Runs(values=array([1, 3]), counts=array([1, 2]))
     """
     if len(values) == 0:
-        return Runs(values, np.empty(0, dtype=np.int64))
+        return Runs(_long(values), np.empty(0, dtype=np.int64))
     if _is_sorted(values):
         return _of_sorted(values)
     if values.dtype.kind != "i":
@@ -120,7 +122,12 @@ def _of_sorted(values: NDArray[Any]) -> Runs:
     is_new = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=is_new[1:])
     starts = np.flatnonzero(is_new)
-    return Runs(values[starts], np.diff(starts, append=len(values)))
+    return Runs(_long(values[starts]), np.diff(starts, append=len(values)))
+
+
+def _long(values: NDArray[Any]) -> NDArray[Any]:
+    """Integers of four bytes as those of eight that runs hold."""
+    return values.astype(np.int64) if values.dtype == np.int32 else values
 
 
 def _is_sorted(values: NDArray[Any]) -> bool:
@@ -129,12 +136,24 @@ def _is_sorted(values: NDArray[Any]) -> bool:
 
 
 def _counted(values: NDArray[Any], lo: int, span: int) -> Runs:
+    counts = counts_of(values, lo, span)
+    present = np.flatnonzero(counts)
+    return Runs(present + lo, counts[present])
+
+
+def counts_of(values: NDArray[Any], lo: int, span: int) -> NDArray[np.int64]:
+    """How often each integer from `lo` on occurs; all values are less than `lo + span`.
+
+    Example:
+        >>> counts_of(np.array([7, 5, 7]), 5, 3)
+        array([1, 0, 2])
+    """
     counts = np.zeros(span, np.int64)
     step = max(_COUNTED_AT_ONCE, 4 * span)
     for start in range(0, len(values), step):
-        counts += np.bincount(values[start : start + step] - lo, minlength=span)
-    present = np.flatnonzero(counts)
-    return Runs(present + lo, counts[present])
+        batch = values[start : start + step]
+        counts += np.bincount(batch - lo if lo else batch, minlength=span)
+    return counts
 
 
 def _integers(runs: Runs, column: Column) -> tuple[int, NDArray[np.float64]]:

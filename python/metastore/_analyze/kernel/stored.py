@@ -58,6 +58,12 @@ def numbers(array: pa.Array, column: Column) -> NDArray[Any]:
         >>> numbers(pa.array([True, False]), Column("1", ("x",), "boolean", "long"))
         array([1, 0])
     """
+    values = short_numbers(array, column)
+    return values.astype(np.int64) if values.dtype == np.int32 else values
+
+
+def short_numbers(array: pa.Array, column: Column) -> NDArray[Any]:
+    """The same, but for int32 where Arrow has that."""
     if column.encoding == "double":
         doubles: NDArray[np.float64] = array.to_numpy(zero_copy_only=False).astype(np.float64) + 0.0
         return doubles
@@ -73,8 +79,8 @@ def numbers(array: pa.Array, column: Column) -> NDArray[Any]:
         array = array.cast(pa.duration("us")).view(pa.int64())
     elif not pa.types.is_integer(kind):  # dates and months
         array = array.view(pa.int32())
-    longs: NDArray[np.int64] = array.to_numpy().astype(np.int64, copy=False)
-    return longs
+    longs: NDArray[Any] = array.to_numpy()
+    return longs if longs.dtype == np.int32 else longs.astype(np.int64, copy=False)
 
 
 def hashes(values: NDArray[Any], column: Column) -> Words:
