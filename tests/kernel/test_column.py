@@ -11,6 +11,8 @@ from hypothesis import strategies as st
 from kernel.samples import ARROW, column, values
 from metastore._analyze.kernel import ColumnKernel, constant, sketches_table, summary_table
 from metastore._analyze.kernel.column import HEADROOM
+from metastore._analyze.kernel.joined import Joined
+from metastore._analyze.kernel.runs import runs_of
 from metastore._analyze.kernel.theta import Theta
 from metastore._format.schemas import SKETCHES, SUMMARY
 from metastore._format.values import CUT_BYTES, cut_lower, cut_upper, decimal_from_bytes, decimal_to_bytes
@@ -257,3 +259,35 @@ def test_wide_decimals_are_hashed_as_their_shortest_big_endian_bytes():
     short = run("decimal(18,3)", [from_unscaled(narrow).cast(pa.decimal128(18, 3))])
     assert short.theta == run("binary", [pa.array(java[: len(narrow)], pa.binary())]).theta
     assert [decimal_to_bytes(x) for x in (min(numbers), max(numbers))] == [found.lo, found.hi]
+
+
+@pytest.mark.parametrize(
+    "values",
+    [
+        [],
+        [7],
+        [-3, -3, 0, 5],
+        [5, 0, -3, 5],
+        [2**31 - 1, -(2**31), 0, 2**31 - 1],
+        np.random.default_rng(1).integers(-(2**31), 2**31, 5000),
+        np.random.default_rng(2).integers(-40_000_000, 40_000_000, 5000),
+        np.random.default_rng(3).integers(10**9, 10**9 + 300, 5000),
+    ],
+)
+def test_integers_of_four_bytes_are_counted_as_those_of_eight(values):
+    short, long = (runs_of(np.array(values, kind)) for kind in (np.int32, np.int64))
+    assert short.values.dtype == short.counts.dtype == np.int64
+    assert np.array_equal(short.values, long.values)
+    assert np.array_equal(short.counts, long.counts)
+
+
+def test_texts_of_many_arrays_are_joined():
+    texts = [b"", b"a", b"bc" * 40, b"", b"d"]
+    joined = Joined()
+    for _ in range(300):
+        joined.add(pa.array([b"before", *texts, b"after"], pa.large_binary()).slice(1, len(texts)))
+        joined.add(pa.array([], pa.large_binary()))
+    assert len(joined) == 300 * len(texts)
+    found = joined.finish()
+    assert found.to_pylist() == 300 * texts
+    assert found.buffers()[2].size >= 300 * sum(map(len, texts)) + 16
