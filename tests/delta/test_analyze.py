@@ -141,3 +141,28 @@ def test_keys_are_located(spark, filled, by, monkeypatch):
     assert {row.path for row in found.values()} <= {
         f"{location(spark, filled)}/{f['path']}" for f in metastore.files(spark, filled)
     }
+
+
+def test_generated_columns(spark, table):
+    columns = "id BIGINT, t TIMESTAMP, day DATE GENERATED ALWAYS AS (CAST(t AS DATE))"
+    create(spark, table, columns, "PARTITIONED BY (day)")
+    row = "id, TIMESTAMP '2024-01-01' + make_dt_interval(CAST(id DIV 100 AS INT), CAST(id % 24 AS INT)) AS t"
+    append(spark, table, 0, 400, 4, row)
+    assert analyze(spark, table).files == 4
+    assert summary(spark, table)["day"]["max"] == "2024-01-04"
+    for where in ("t >= TIMESTAMP '2024-01-04 12:00:00'", "id = 150", "day = DATE '2024-01-02' AND id < 120"):
+        check(spark, f"SELECT * FROM {table} WHERE {where}", [1])
+
+
+def test_liquid_clustering_and_restore(spark, table):
+    create(spark, table, "id BIGINT, s STRING", "CLUSTER BY (id)")
+    append(spark, table, 0, 400, 4, "(id * 37) % 400 AS id, CAST(id AS STRING) AS s")
+    first = analyze(spark, table)
+    check(spark, f"SELECT * FROM {table} WHERE id = 150 OR s = '151'")
+    spark.sql(f"OPTIMIZE {table}")
+    check(spark, f"SELECT * FROM {table} WHERE id = 150", [1])
+    clustered = analyze(spark, table)
+    assert (clustered.files_read, clustered.rows) == (clustered.files, 400)
+    spark.sql(f"RESTORE TABLE {table} TO VERSION AS OF {first.snapshot}")
+    assert analyze(spark, table).files_read == 0
+    check(spark, f"SELECT * FROM {table} WHERE id = 150 OR s = '151'")

@@ -249,3 +249,11 @@ def test_what_a_scan_reads_is_counted_once(filled):
     filled.analyze()
     found = check(filled.spark, f"SELECT a.id FROM {filled.name} a JOIN {filled.name} b ON a.id = b.id WHERE a.id < 50")
     assert len(scans(found)) == 2
+
+
+def test_all_tables_of_a_namespace(filled):
+    namespace = ".".join(filled.name.split(".")[:-1]) or "spark_catalog.default"
+    with conf(filled.spark, spark__metastore__analyze__formats=ALL):
+        rows = filled.spark.sql(f"ANALYZE TABLES IN {namespace} COMPUTE STATISTICS NOSCAN").collect()
+    (row,) = (row for row in rows if row.table.split(".")[-1] == filled.name.split(".")[-1])
+    assert (row.format, row.files_total, row.refused) == (filled.kind.format, 4, [])

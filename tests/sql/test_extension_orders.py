@@ -1,4 +1,4 @@
-"""The shim registers itself and may be listed too, before or after Iceberg's extensions: nothing changes."""
+"""The shim registers itself and may be listed too, before or after the formats' extensions: nothing changes."""
 
 from __future__ import annotations
 
@@ -12,38 +12,64 @@ pytestmark = pytest.mark.spark
 
 OURS = "org.metastore.spark.MetastoreExtensions"
 ICEBERG = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
+DELTA = "io.delta.sql.DeltaSparkSessionExtension"
 PROGRAM = """
 import json, sys
 from pyspark.sql import SparkSession
-conf, table = json.loads(sys.argv[1]), sys.argv[2]
 builder = SparkSession.builder
-for key, value in conf.items():
+for key, value in json.loads(sys.argv[1]).items():
     builder = builder.config(key, value)
 spark = builder.getOrCreate()
-spark.sql(f"CREATE TABLE {table} (id BIGINT, day DATE) TBLPROPERTIES ('write.metadata.metrics.default' = 'none')")
-for part in range(3):
-    rows = spark.range(part * 10, part * 10 + 10, 1, 1).selectExpr("id", "DATE'2024-01-01' AS day")
-    rows.writeTo(table).append()
-spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS")
-spark.sql(f"ALTER TABLE {table} ADD PARTITION FIELD days(day)")
-found = spark.sql("SELECT count FROM metastore.summary(table => :t)", args={"t": table}).first()[0]
-query = f"SELECT id FROM {table} WHERE id = 25"
-plan = spark.sql(f"EXPLAIN {query}").first()[0]
-calls = spark.sql(f"CALL ice.system.ancestors_of('{table}')").count()
-functions = spark.sql("SELECT count(*) FROM metastore.help()").first()[0]
-print(json.dumps([found, spark.sql(query).collect(), "3 -> 1 files" in plan, calls, functions]))
+properties = {
+    "iceberg": "'write.metadata.metrics.default' = 'none'",
+    "delta": "'delta.dataSkippingNumIndexedCols' = '0'",
+}
+found = {"functions": spark.sql("SELECT count(*) FROM metastore.help()").first()[0]}
+for form, table in {"iceberg": "ice.db.ordered", "delta": "ordered"}.items():
+    spark.sql(f"CREATE TABLE {table} (id BIGINT, day DATE) USING {form} TBLPROPERTIES ({properties[form]})")
+    for part in range(3):
+        spark.sql(f"INSERT INTO {table} SELECT id, DATE'2024-01-01' FROM range({part * 10}, {part * 10 + 10}, 1, 1)")
+    spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS")
+    query = f"SELECT id FROM {table} WHERE id = 25"
+    found[form] = [
+        spark.sql("SELECT count FROM metastore.summary(table => :t)", args={"t": table}).first()[0],
+        spark.sql(f"SELECT id FROM {table} WHERE id = :id", args={"id": 25}).collect(),
+        "3 -> 1 files" in spark.sql(f"EXPLAIN {query}").first()[0],
+        spark.sql(f"SELECT count(*) FROM {table} WHERE id IN (SELECT id FROM {table} WHERE id > 20)").first()[0],
+    ]
+    spark.sql(f"MERGE INTO {table} t USING (SELECT 25 AS id) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET id = 125")
+    found[form].append(spark.sql(f"SELECT count(*) FROM {table} WHERE id IN (25, 125)").first()[0])
+spark.sql("ALTER TABLE ice.db.ordered ADD PARTITION FIELD days(day)")
+found["call"] = spark.sql("CALL ice.system.ancestors_of('ice.db.ordered')").count()
+found["optimize"] = len(spark.sql("OPTIMIZE ordered").collect())
+found["vacuum"] = len(spark.sql("VACUUM ordered RETAIN 1000 HOURS").collect())
+both = "SELECT a.id FROM ice.db.ordered a JOIN ordered b ON a.id = b.id WHERE a.id = 5"
+found["both"] = spark.sql(both).collect()
+print(json.dumps(found))
 """
 
 
-@pytest.mark.parametrize("extensions", [f"{OURS},{ICEBERG}", f"{ICEBERG},{OURS}"], ids=["first", "last"])
+@pytest.mark.parametrize(
+    "extensions", [f"{OURS},{ICEBERG},{DELTA}", f"{DELTA},{ICEBERG},{OURS}"], ids=["first", "last"]
+)
 def test_listed_and_registered_by_itself(spark_conf, tmp_path, extensions):
     conf = {
         **spark_conf,
         "spark.sql.extensions": extensions,
-        "spark.sql.catalog.ice.warehouse": str(tmp_path),
+        "spark.sql.catalog.ice.warehouse": str(tmp_path / "ice"),
+        "spark.sql.warehouse.dir": str(tmp_path / "own"),
         "spark.driver.memory": "1g",
     }
-    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, json.dumps(conf), "ice.db.ordered"]
+    command = [sys.executable, "-W", "ignore", "-c", PROGRAM, json.dumps(conf)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path)
     assert done.returncode == 0, done.stderr[-2000:]
-    assert json.loads(done.stdout.splitlines()[-1]) == [30, [[25]], True, 3, 13]
+    found = json.loads(done.stdout.splitlines()[-1])
+    assert found == {
+        "functions": 13,
+        "iceberg": [30, [[25]], True, 9, 1],
+        "delta": [30, [[25]], True, 9, 1],
+        "call": 4,
+        "optimize": 1,
+        "vacuum": 1,
+        "both": [[5]],
+    }
