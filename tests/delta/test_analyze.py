@@ -155,7 +155,7 @@ def test_generated_columns(spark, table):
 
 
 def test_liquid_clustering_and_restore(spark, table):
-    create(spark, table, "id BIGINT, s STRING", "CLUSTER BY (id)")
+    create(spark, table, "id BIGINT, s STRING", "CLUSTER BY (id)", **{"delta.dataSkippingNumIndexedCols": "1"})
     append(spark, table, 0, 400, 4, "(id * 37) % 400 AS id, CAST(id AS STRING) AS s")
     first = analyze(spark, table)
     check(spark, f"SELECT * FROM {table} WHERE id = 150 OR s = '151'")
