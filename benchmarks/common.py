@@ -16,9 +16,10 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 RESULTS = Path(__file__).resolve().parent / "results"
+PHASES = ("parsing", "analysis", "optimization", "planning")
 QUIET = "rootLogger.level = off\n"
 
 
@@ -84,6 +85,12 @@ def alternate(actions: dict[str, Callable[[], object]], runs: int) -> dict[str, 
             if run:
                 times[name].append(took)
     return times
+
+
+def planning(frame: DataFrame) -> int:
+    """Milliseconds from the text of a query to its plan."""
+    phases = frame._jdf.queryExecution().tracker().phases()  # noqa: SLF001 - it has no public name
+    return sum(phases.apply(name).durationMs() for name in PHASES if phases.contains(name))
 
 
 def median(values: list[float]) -> float:

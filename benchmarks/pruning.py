@@ -13,11 +13,11 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common import median, report, spark_session
-from scans import files_read, planning
+from common import median, planning, report, spark_session
 
 import metastore
 from metastore import jars
+from metastore._demo.executed import files_read
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -95,7 +95,7 @@ class Measured:
         self.answer = len(frame.collect())
         self.seconds.append(time.perf_counter() - start)
         self.planning.append(planning(frame))
-        self.files = files_read(frame)
+        self.files = sum(files_read(frame))
 
 
 def measure(spark: SparkSession, form: str, condition: str, runs: int) -> dict[str, Any]:

@@ -25,10 +25,10 @@ from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from common import median, report, spark_session
-from scans import files_read, planning
+from common import median, planning, report, spark_session
 
 import metastore
+from metastore._demo.executed import files_read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -59,7 +59,7 @@ class Side:
         """All rows of a query, in no order."""
         frame = self.session.sql(query)
         found = Counter(tuple(map(_comparable, row)) for row in frame.collect())
-        self.files = files_read(frame)
+        self.files = sum(files_read(frame))
         return found
 
     def run(self, query: str) -> None:

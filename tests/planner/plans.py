@@ -6,46 +6,12 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
+from metastore._demo.executed import files_read, metrics, scans
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-
-def scans(df) -> list[Any]:
-    """The physical scans of a query, those of sub-queries included, those of reused exchanges not."""
-    return list(_scans(df._jdf.queryExecution().executedPlan()))
-
-
-def _scans(plan) -> Iterator[Any]:
-    kind = plan.getClass().getSimpleName()
-    if kind == "AdaptiveSparkPlanExec":
-        yield from _scans(plan.executedPlan())
-    elif kind.endswith("QueryStageExec"):
-        yield from _scans(plan.plan())
-    elif kind in ("BatchScanExec", "FileSourceScanExec"):
-        yield plan
-    elif kind != "ReusedExchangeExec":
-        for child in _each(plan.children()):
-            yield from _scans(child)
-        for subquery in _each(plan.subqueries()):
-            yield from _scans(subquery)
-
-
-def _each(seq) -> list[Any]:
-    return [seq.apply(i) for i in range(seq.size())]
-
-
-def metrics(scan) -> dict[str, int]:
-    """The SQL metrics of a scan that ran."""
-    found, values = scan.metrics().iterator(), {}
-    while found.hasNext():
-        entry = found.next()
-        values[entry._1()] = entry._2().value()
-    return values
-
-
-def files_read(df) -> list[int]:
-    """Data files that each scan of a query really read, as Iceberg's and Spark's own metrics count them."""
-    return [read.get("numSplits", read.get("numFiles")) for read in map(metrics, scans(df))]
+__all__ = ["check", "conf", "files_read", "labels", "metrics", "physical", "plain", "rows", "scans"]
 
 
 def physical(df) -> str:

@@ -7,9 +7,9 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-if TYPE_CHECKING:
-    from collections.abc import Iterator
+from metastore._demo.executed import kind, metrics, nodes, scans
 
+if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
     from metastore._demo.queries import Question
@@ -65,10 +65,10 @@ def measure(spark: SparkSession, question: Question, settings: dict[str, str]) -
         session.conf.set(key, value)
     expected_bytes, expected = _expectation(session, question)
     seconds, frame, rows = min((_timed(session, question.sql) for _ in range(_RUNS)), key=lambda run: run[0])
-    scans = [_metrics(scan) for scan in _scans(frame)]
+    read = [metrics(scan) for scan in scans(frame)]
     return Measured(
-        files=sum(scan["numSplits"] for scan in scans),
-        rows=sum(scan["numOutputRows"] for scan in scans),
+        files=sum(scan["numSplits"] for scan in read),
+        rows=sum(scan["numOutputRows"] for scan in read),
         expected=expected,
         expected_bytes=expected_bytes,
         join=_join(session.sql(question.sql)),
@@ -100,32 +100,4 @@ def _expectation(session: SparkSession, question: Question) -> tuple[int, int | 
 
 def _join(frame: DataFrame) -> str:
     """The join as it was planned, before anything ran."""
-    kinds = (node.getClass().getSimpleName() for node in _nodes(frame._jdf.queryExecution().executedPlan()))  # noqa: SLF001 - local and classic
-    return next((_JOINS[kind] for kind in kinds if kind in _JOINS), "")
-
-
-def _scans(frame: DataFrame) -> list[Any]:
-    plan = frame._jdf.queryExecution().executedPlan()  # noqa: SLF001 - as above
-    return [node for node in _nodes(plan) if node.getClass().getSimpleName() == "BatchScanExec"]
-
-
-def _nodes(plan: Any) -> Iterator[Any]:
-    kind = plan.getClass().getSimpleName()
-    if kind == "AdaptiveSparkPlanExec":
-        yield from _nodes(plan.executedPlan())
-    elif kind.endswith("QueryStageExec"):
-        yield from _nodes(plan.plan())
-    else:
-        yield plan
-        children = plan.children()
-        for i in range(children.size()):
-            yield from _nodes(children.apply(i))
-
-
-def _metrics(scan: Any) -> dict[str, int]:
-    """The SQL metrics of a scan that ran: what Iceberg's readers and Spark counted."""
-    found, values = scan.metrics().iterator(), {}
-    while found.hasNext():
-        entry = found.next()
-        values[entry._1()] = int(entry._2().value())  # noqa: SLF001 - the parts of a Scala tuple
-    return values
+    return next((_JOINS[kind(node)] for node in nodes(frame) if kind(node) in _JOINS), "")

@@ -1,0 +1,82 @@
+"""What a query that ran has done, from its executed plan: Spark has no public way to ask."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+    from pyspark.sql import DataFrame
+
+_SCANS = ("BatchScanExec", "FileSourceScanExec")
+
+
+def nodes(frame: DataFrame) -> Iterator[Any]:
+    """The nodes of the executed plan of a query of a classic session, as objects of its JVM.
+
+    Those of sub-queries are among them, those of exchanges that are read a second time are not.
+
+    Args:
+        frame: The query.
+
+    Yields:
+        Parents before their children.
+
+    Example:
+        >>> [node.nodeName() for node in nodes(spark.range(1))]  # doctest: +SKIP
+        ['Range']
+    """
+    yield from _nodes(frame._jdf.queryExecution().executedPlan())  # noqa: SLF001 - see the module
+
+
+def scans(frame: DataFrame) -> list[Any]:
+    """The nodes that read tables.
+
+    Example:
+        >>> len(scans(spark.table("db.sales")))  # doctest: +SKIP
+        1
+    """
+    return [node for node in nodes(frame) if kind(node) in _SCANS]
+
+
+def kind(node: Any) -> str:
+    """The class of a node, without its package."""
+    return str(node.getClass().getSimpleName())
+
+
+def metrics(scan: Any) -> dict[str, int]:
+    """The SQL metrics of a scan that ran: what the format's readers and Spark counted.
+
+    Example:
+        >>> metrics(scans(frame)[0])["numOutputRows"]  # doctest: +SKIP
+        100
+    """
+    found, values = scan.metrics().iterator(), {}
+    while found.hasNext():
+        entry = found.next()
+        values[entry._1()] = int(entry._2().value())  # noqa: SLF001 - the parts of a Scala tuple
+    return values
+
+
+def files_read(frame: DataFrame) -> list[int]:
+    """Data files that each scan of a query opened, as Iceberg's metrics and Spark's own count them.
+
+    Example:
+        >>> files_read(frame)  # doctest: +SKIP
+        [2]
+    """
+    counted = (metrics(scan) for scan in scans(frame))
+    return [found["numSplits"] if "numSplits" in found else found["numFiles"] for found in counted]
+
+
+def _nodes(plan: Any) -> Iterator[Any]:
+    if kind(plan) == "AdaptiveSparkPlanExec":
+        yield from _nodes(plan.executedPlan())
+    elif kind(plan).endswith("QueryStageExec"):
+        yield from _nodes(plan.plan())
+    elif kind(plan) != "ReusedExchangeExec":
+        yield plan
+        for below in (plan.children(), plan.subqueries()):
+            for place in range(below.size()):
+                yield from _nodes(below.apply(place))
