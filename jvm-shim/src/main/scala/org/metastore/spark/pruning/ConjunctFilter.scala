@@ -3,6 +3,7 @@ package org.metastore.spark.pruning
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.types.{BinaryType, DataType, Decimal, DecimalType, StringType}
 import org.slf4j.LoggerFactory
 
 import org.metastore.spark.explain.{Reason, ReasonCode}
@@ -22,11 +23,14 @@ private[pruning] final class ConjunctFilter(
 
   override val columns: Seq[ColumnUse] = columnsOf.flatten.distinct
 
+  /** Numbers are compared before byte strings: each of these lies somewhere else in memory, and few files may be left. */
+  private val cheapestFirst: IndexedSeq[Int] = predicates.indices.sortBy(columnsOf(_).count(use => isBytes(use.dataType)))
+
   override def evaluate(files: FileStatistics): Verdicts = {
     val evaluation = loaded(files)
     val candidates = new Candidates(evaluation)
     var unused = Map.empty[Int, Reason]
-    for (i <- predicates.indices) whyUnused(i, evaluation) match {
+    for (i <- cheapestFirst) whyUnused(i, evaluation) match {
       case Some(reason) => unused += i -> reason
       case None =>
         try candidates.narrow(predicates(i), i)
@@ -94,6 +98,12 @@ private object ConjunctFilter {
   private val log = LoggerFactory.getLogger("org.metastore.spark.pruning")
 
   private val MostLookedUp = 16384 // data files
+
+  private def isBytes(dataType: DataType): Boolean = dataType match {
+    case decimal: DecimalType => decimal.precision > Decimal.MAX_LONG_DIGITS
+    case _: StringType | BinaryType => true
+    case _ => false
+  }
 
   private def used(predicate: Condition): Seq[ColumnUse] = predicate match {
     case And(left, right) => used(left) ++ used(right)
