@@ -1,6 +1,7 @@
 package org.metastore.spark.adapter
 
 import java.util.BitSet
+import java.util.stream.IntStream
 
 import scala.util.control.NonFatal
 
@@ -54,7 +55,7 @@ private[adapter] final class ScanPlanner(
   def plan(
       table: TableId, files: IndexedSeq[DataFile], conjuncts: Seq[Expression], resolver: ColumnResolver): Planned = {
     val list = ScanPlanner.listOf(files)
-    val rows = files.map(_.rows.getOrElse(-1L)).toArray
+    val rows = IntStream.range(0, files.length).mapToLong(i => files(i).rows.getOrElse(-1L)).toArray
     try {
       statistics(table) match {
         case Left(why) => Planned(decision(table, list, rows, Left(why), new BitSet, ""), None)
@@ -62,7 +63,7 @@ private[adapter] final class ScanPlanner(
           val filter = PruningRule.compile(conjuncts, resolver)
           val joined = known.of(list, if (restriction.isDefined) Nil else filter.needs)
           val distrusted = contradicting(joined, rows)
-          val counted = rows.indices.map(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
+          val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
           val outcome = judge(joined, filter)
           val decided = decision(table, list, counted, outcome, distrusted, known.fingerprint)
           ScanPlanner.tell(decided)

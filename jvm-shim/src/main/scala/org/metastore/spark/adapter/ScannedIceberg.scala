@@ -69,15 +69,15 @@ private[adapter] final class IcebergSchema(schema: AnyRef) {
 
 /** The tasks of an Iceberg scan: the data files that it is going to read. Equal scans share them, so that they name no scan. */
 private[adapter] final class IcebergTasks private (val tasks: IndexedSeq[AnyRef], loader: ClassLoader) {
-  private val taskClass = Class.forName("org.apache.iceberg.FileScanTask", false, loader)
-  private val fileOf = Class.forName("org.apache.iceberg.ContentScanTask", false, loader).getMethod("file")
-  private val deletesOf = taskClass.getMethod("deletes")
-  private val content = Class.forName("org.apache.iceberg.ContentFile", false, loader)
-  private val locationOf = content.getMethod("location")
-  private val sizeOf = content.getMethod("fileSizeInBytes")
-  private val recordsOf = content.getMethod("recordCount")
-  private val contentOf = content.getMethod("content")
-  private val offsetOf = Try(Class.forName("org.apache.iceberg.DeleteFile", false, loader).getMethod("contentOffset")).toOption
+  private lazy val taskClass = Class.forName("org.apache.iceberg.FileScanTask", false, loader)
+  private lazy val fileOf = Class.forName("org.apache.iceberg.ContentScanTask", false, loader).getMethod("file")
+  private lazy val deletesOf = taskClass.getMethod("deletes")
+  private lazy val content = Class.forName("org.apache.iceberg.ContentFile", false, loader)
+  private lazy val locationOf = content.getMethod("location")
+  private lazy val sizeOf = content.getMethod("fileSizeInBytes")
+  private lazy val recordsOf = content.getMethod("recordCount")
+  private lazy val contentOf = content.getMethod("content")
+  private lazy val offsetOf = Try(Class.forName("org.apache.iceberg.DeleteFile", false, loader).getMethod("contentOffset")).toOption
 
   /** One entry a task, in the order of the tasks. What is not one data file has no path: no statistics know it. */
   lazy val files: IndexedSeq[DataFile] = {

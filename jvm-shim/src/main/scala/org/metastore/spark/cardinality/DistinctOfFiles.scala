@@ -1,5 +1,7 @@
 package org.metastore.spark.cardinality
 
+import java.util.Arrays.stream
+
 import org.metastore.spark.store.TableDistinct
 
 /** Distinct values of some of a table's files, from their counts and the table's. */
@@ -18,8 +20,8 @@ private[cardinality] object DistinctOfFiles {
    * @param values non-null values in the files read
    */
   def estimate(all: Array[Long], kept: Array[Long], values: Double, table: Option[TableDistinct]): Double = {
-    val largest = kept.max.toDouble
-    val sum = kept.map(_.toDouble).sum
+    val largest = stream(kept).max.getAsLong.toDouble
+    val sum = total(kept)
     val between = table match {
       case _ if kept.length == 1 => sum
       case Some(known) if known.files <= kept.length => known.distinct
@@ -33,8 +35,8 @@ private[cardinality] object DistinctOfFiles {
   private def fromTable(all: Array[Long], kept: Array[Long], table: TableDistinct): Double = {
     val sampled = sample(all)
     val share = table.files.toDouble / sampled.length
-    val largest = all.max.toDouble
-    if (sampled.map(_.toDouble).sum * share <= table.distinct * 1.01) kept.map(_.toDouble).sum
+    val largest = stream(all).max.getAsLong.toDouble
+    if (total(sampled) * share <= table.distinct * 1.01) total(kept)
     else {
       val floor = math.log(math.max(table.distinct, largest) * (1 + 1e-9))
       var (low, high) = (floor, floor + math.log(1e6))
@@ -49,7 +51,9 @@ private[cardinality] object DistinctOfFiles {
 
   /** Values of the universe that appear in any of the files. */
   private def shown(files: Array[Long], share: Double, universe: Double): Double =
-    universe * -math.expm1(share * files.map(d => math.log1p(-math.min(d / universe, 1 - 1e-12))).sum)
+    universe * -math.expm1(share * stream(files).mapToDouble(d => math.log1p(-math.min(d / universe, 1 - 1e-12))).sum)
+
+  private def total(counts: Array[Long]): Double = stream(counts).asDoubleStream.sum
 
   private def sample(counts: Array[Long]): Array[Long] =
     if (counts.length <= Sample) counts

@@ -1,10 +1,13 @@
 package org.metastore.spark.cardinality
 
+import java.util.Arrays.stream
+
 import org.apache.spark.sql.catalyst.plans.logical.ColumnStat
 import org.apache.spark.sql.types._
 
 import org.metastore.spark.explain.ScanDecision
 import org.metastore.spark.store.{BytesBounds, ColumnSizes, ColumnZones, FileStatistics, LongBounds, TableDistinct}
+import org.metastore.spark.store.ByteOrder.compare
 
 /**
  * The numbers of the files that a scan reads, not of the table: Spark applies a filter's selectivity to them once more.
@@ -15,14 +18,14 @@ final class ScanStatistics(
     files: FileStatistics, decision: ScanDecision, live: Int => Option[Double], tableDistinct: String => Option[TableDistinct]) {
   import ScanStatistics._
 
-  private val kept: Array[Int] = (0 until files.files.length).filter(decision.kept.get).toArray
+  private val kept: Array[Int] = decision.kept.stream().toArray
 
-  private val physicalRows: Double = kept.iterator.map(f => math.max(0L, decision.rows(f)).toDouble).sum
+  private val physicalRows: Double = stream(kept).mapToDouble(f => math.max(0L, decision.rows(f)).toDouble).sum
 
   /** Live rows of the files read; None if the rows of one are unknown. */
   val rowCount: Option[Double] =
-    if (kept.exists(decision.rows(_) < 0)) None
-    else Some(kept.iterator.map(f => live(f).getOrElse(decision.rows(f).toDouble)).sum)
+    if (stream(kept).anyMatch(decision.rows(_) < 0)) None
+    else Some(stream(kept).mapToDouble(f => live(f).getOrElse(decision.rows(f).toDouble)).sum)
 
   /**
    * Everything that Spark may be told of a column, or nothing at all: half of it makes Spark estimate zero rows.
@@ -34,9 +37,9 @@ final class ScanStatistics(
     else for {
       zones <- files.column(key, dataType).toOption
       sizes <- files.sizes(key, dataType).toOption
-      described = kept.filter(f => zones.known(f) && !decision.distrusted.get(f))
+      described = stream(kept).filter(f => zones.known(f) && !decision.distrusted.get(f)).toArray
       if isComplete(dataType, zones, sizes, described)
-      nonNull = described.filter(f => zones.rows(f) > zones.nulls(f))
+      nonNull = stream(described).filter(f => zones.rows(f) > zones.nulls(f)).toArray
       if nonNull.nonEmpty
       bounds <- if (isOrdered(dataType)) bounds(key, dataType, zones, nonNull) else Some((None, None))
     } yield stat(key, dataType, zones, sizes, described, nonNull, bounds)
@@ -44,40 +47,45 @@ final class ScanStatistics(
   // Where Spark estimates by minimum and maximum, they have to be those of every file that is read.
   private def isComplete(dataType: DataType, zones: ColumnZones, sizes: ColumnSizes, described: Array[Int]): Boolean =
     (!isOrdered(dataType) || described.length == kept.length) &&
-      described.map(zones.rows(_).toDouble).sum >= EnoughRows * physicalRows &&
-      described.forall(f => zones.nulls(f) >= 0 && sizes.distinct(f) >= 0)
+      total(described, zones.rows) >= EnoughRows * physicalRows &&
+      stream(described).allMatch(f => zones.nulls(f) >= 0 && sizes.distinct(f) >= 0)
 
   private def stat(
       key: String, dataType: DataType, zones: ColumnZones, sizes: ColumnSizes, described: Array[Int],
       nonNull: Array[Int], bounds: (Option[Any], Option[Any])): ColumnStat = {
-    val rows = described.map(zones.rows(_).toDouble).sum
-    val nulls = described.map(zones.nulls(_).toDouble).sum
+    val (rows, nulls) = (total(described, zones.rows), total(described, zones.nulls))
     val scale = rowCount.getOrElse(physicalRows) / rows
     val limit = math.min((rows - nulls) * scale, domain(dataType, bounds))
     val distinct = DistinctOfFiles.estimate(
-      (0 until files.files.length).iterator.map(sizes.distinct).filter(_ >= 0).toArray,
-      nonNull.map(sizes.distinct), rows - nulls, tableDistinct(key))
+      stream(sizes.distinct).filter(_ >= 0).toArray, stream(nonNull).mapToLong(sizes.distinct(_)).toArray, rows - nulls,
+      tableDistinct(key))
     ColumnStat(
       distinctCount = Some(whole(math.max(1, math.min(distinct, limit)))),
       min = bounds._1,
       max = bounds._2,
       nullCount = Some(whole(nulls * scale)),
       avgLen = Some(length(dataType, weighted(zones, sizes, nonNull))),
-      maxLen = Some(length(dataType, nonNull.map(sizes.maxLen(_).toDouble).max)))
+      maxLen = Some(length(dataType, stream(nonNull).mapToLong(sizes.maxLen(_)).max.getAsLong.toDouble)))
   }
 
+  private def total(of: Array[Int], counts: Array[Long]): Double = stream(of).mapToDouble(counts(_).toDouble).sum
+
+  private def first(of: Array[Int], before: (Int, Int) => Boolean): Int =
+    stream(of).reduce((best, f) => if (before(f, best)) f else best).getAsInt
+
   private def weighted(zones: ColumnZones, sizes: ColumnSizes, nonNull: Array[Int]): Double = {
-    val weights = nonNull.map(f => (zones.rows(f) - zones.nulls(f)).toDouble)
-    nonNull.indices.map(i => weights(i) * sizes.avgLen(nonNull(i))).sum / weights.sum
+    def values(f: Int): Double = (zones.rows(f) - zones.nulls(f)).toDouble
+    stream(nonNull).mapToDouble(f => values(f) * sizes.avgLen(f)).sum / stream(nonNull).mapToDouble(values(_)).sum
   }
 
   private def bounds(
       key: String, dataType: DataType, zones: ColumnZones, nonNull: Array[Int]): Option[(Option[Any], Option[Any])] =
-    if (!nonNull.forall(f => zones.bounds.hasLo(f) && zones.bounds.hasHi(f))) None
+    if (!stream(nonNull).allMatch(f => zones.bounds.hasLo(f) && zones.bounds.hasHi(f))) None
     else {
       val (lowest, highest) = zones.bounds match {
-        case b: LongBounds => (nonNull.minBy(b.lo(_)), nonNull.maxBy(b.hi(_)))
-        case b: BytesBounds => (nonNull.minBy(f => BigInt(1, b.lo(f))), nonNull.maxBy(f => BigInt(1, b.hi(f))))
+        case b: LongBounds => (first(nonNull, b.lo(_) < b.lo(_)), first(nonNull, b.hi(_) > b.hi(_)))
+        case b: BytesBounds =>
+          (first(nonNull, (f, g) => compare(b.lo(f), b.lo(g)) < 0), first(nonNull, (f, g) => compare(b.hi(f), b.hi(g)) > 0))
         case _ => (nonNull.head, nonNull.head)
       }
       for {
