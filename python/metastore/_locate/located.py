@@ -41,7 +41,7 @@ if TYPE_CHECKING:
     from metastore._tables.catalog import Entry
 
 PATH, POSITION = "path", "position"
-_PLANNED = ("iceberg", "delta")
+_PLANNED = ("iceberg", "delta", "parquet")
 _FEW_KEYS, _FEW_BYTES = 10_000, 256 << 20
 _SLICE_BYTES, _SLICE_FILES = 64 << 20, 16
 
