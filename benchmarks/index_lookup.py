@@ -52,6 +52,7 @@ PLANNER = ["column", "file", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_
 TABLE = TableIdentity("iceberg", "5b0e7c8a-3c1f-4f5e-8d7a-2b9c6e4f1a00", "file:/benchmark", "ice.db.benchmark")
 LOOKED_UP = 10
 WARM_UP, RUNS = 200, 25
+BATCH, LONGEST_WARM_UP = 5, 20  # runs at a time, seconds
 
 
 @dataclass(frozen=True)
@@ -261,7 +262,10 @@ def _planner(spark: SparkSession, path: Path, size: Size, wanted: Wanted) -> dic
     timers = [open_timer(shuffled) for shuffled in (False, True)]
 
     def milliseconds(timer: object, warm_up: int, runs: int, *, cold: bool, relisted: bool) -> float:
-        timer.nanos(warm_up, cold, relisted)  # type: ignore[attr-defined]
+        until = time.perf_counter() + LONGEST_WARM_UP
+        for _ in range(0, warm_up, BATCH):
+            if time.perf_counter() < until:
+                timer.nanos(BATCH, cold, relisted)  # type: ignore[attr-defined]
         return median([nanos / 1e6 for nanos in timer.nanos(runs, cold, relisted)])  # type: ignore[attr-defined]
 
     cold, any_order = (milliseconds(timer, WARM_UP, RUNS, cold=True, relisted=True) for timer in timers)
