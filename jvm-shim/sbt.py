@@ -25,7 +25,16 @@ SPARK35 = ROOT / ".venv-spark35"
 
 def spark35_folder() -> Path:
     """Installs the group `spark35`, without this project, and returns its pyspark folder."""
-    command = ["uv", "sync", "--quiet", "--no-default-groups", "--group", "spark35", "--no-install-project"]
+    command = [
+        "uv",
+        "sync",
+        "--quiet",
+        "--inexact",
+        "--no-install-project",
+        "--no-default-groups",
+        "--group",
+        "spark35",
+    ]
     environment = {**os.environ, "UV_PROJECT_ENVIRONMENT": str(SPARK35)}
     subprocess.run(command, check=True, cwd=ROOT, env=environment)
     return next(SPARK35.glob("lib/python3.*/site-packages/pyspark"))

@@ -4,20 +4,39 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyspark
+
 from metastore import jars
 
 if TYPE_CHECKING:
     from pathlib import Path
 
-EXTENSIONS = (
-    "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
-    "io.delta.sql.DeltaSparkSessionExtension",
-)
+SPARK = ".".join(pyspark.__version__.split(".")[:2])
+"""The line of Spark under test."""
+
+FORMATS = {"4.1": ("iceberg", "delta"), "3.5": ("iceberg", "delta", "hudi")}[SPARK]
+
+EXTENSIONS = {
+    "iceberg": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
+    "delta": "io.delta.sql.DeltaSparkSessionExtension",
+    "hudi": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+}
+OURS = "org.metastore.spark.MetastoreExtensions"
+CALENDAR = {
+    f"spark.sql.parquet.{kind}RebaseModeIn{way}": "CORRECTED"  # as in Spark 4
+    for kind in ("datetime", "int96")
+    for way in ("Read", "Write")
+}
+HUDI = {
+    "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+    "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+}
 
 
 def lakes(warehouse: Path) -> dict[str, str]:
-    """Settings of a session: Iceberg tables in the catalog `ice`, below `warehouse`, Delta tables in Spark's own."""
-    found = [jars.fetch("iceberg-4.1"), *jars.fetch_all("delta-4.1")]
+    """Settings of a session: Iceberg tables in the catalog `ice`, below `warehouse`, all others in Spark's own."""
+    found = [jar for name in FORMATS for jar in jars.fetch_all(f"{name}-{SPARK}")]
+    listed = [EXTENSIONS[name] for name in FORMATS]
     return {
         "spark.jars": ",".join(map(str, found)),
         "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
@@ -25,5 +44,8 @@ def lakes(warehouse: Path) -> dict[str, str]:
         "spark.sql.catalog.ice.warehouse": str(warehouse),
         "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
         "spark.databricks.delta.snapshotPartitions": "2",
-        "spark.sql.extensions": ",".join(EXTENSIONS),
+        # Spark 3.5 does not look for extensions in the jars of its own folder.
+        "spark.sql.extensions": ",".join(listed if SPARK == "4.1" else [*listed, OURS]),
+        **(CALENDAR if SPARK == "3.5" else {}),
+        **(HUDI if "hudi" in FORMATS else {}),
     }

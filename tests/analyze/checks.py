@@ -9,10 +9,10 @@ from typing import TYPE_CHECKING, Any
 from metastore._format.values import CUT_BYTES, typed
 from metastore._store import Store
 from metastore._store.location import beside
+from metastore._tables.arrow import arrow_table
 from metastore._tables.names import quote
 
 if TYPE_CHECKING:
-    import pyarrow as pa
     from pyspark.sql import SparkSession
 
     from metastore._format.columns import Column
@@ -84,7 +84,7 @@ def physical(spark: SparkSession, table: str, columns: tuple[Column, ...], *, by
     for place, column in enumerate(columns):
         parts += [f"{sql} AS {name}_{place}" for name, sql in _aggregates(column).items()]
     key = "_file" if by_file else "'all'"
-    result: pa.Table = spark.sql(f"SELECT {key} AS key, {', '.join(parts)} FROM {table} GROUP BY 1").toArrow()
+    result = arrow_table(spark.sql(f"SELECT {key} AS key, {', '.join(parts)} FROM {table} GROUP BY 1"))
     return {
         row["key"]: {
             "rows": row["rows"],

@@ -6,12 +6,14 @@ import itertools
 
 import pytest
 
+from lakes import SPARK
+
 _NUMBERS = itertools.count()
 PROPERTIES = {
     "delta.columnMapping.mode": "name",
     "delta.dataSkippingNumIndexedCols": "0",
     "delta.enableDeletionVectors": "true",
-    "delta.enableTypeWidening": "true",
+    **({} if SPARK == "3.5" else {"delta.enableTypeWidening": "true"}),
 }
 COLUMNS = "id BIGINT, v INT, s STRING, x DOUBLE, day DATE, st STRUCT<a: INT, b: STRING>"
 ROW = (

@@ -24,7 +24,7 @@ def server_conf(spark_conf, tmp_path):
     java = spark_conf["spark.driver.extraJavaOptions"].split(" -Dderby")[0]
     return {
         **{key: value for key, value in spark_conf.items() if key != "spark.sql.catalog.spark_catalog"},
-        "spark.sql.extensions": EXTENSIONS[0],
+        "spark.sql.extensions": EXTENSIONS["iceberg"],
         "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": f"{java} -Dderby.system.home={tmp_path}",
         "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),

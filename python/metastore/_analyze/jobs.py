@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeVar, cast
 
 from pyspark import inheritable_thread_target
+
+from metastore._tables.lines import spark_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -33,5 +35,11 @@ def interruptible(spark: SparkSession, job: Callable[[], T]) -> T:
         3
     """
     with ThreadPoolExecutor(1, "metastore-job") as threads:
-        answer: T = threads.submit(inheritable_thread_target(spark)(job)).result()
+        answer: T = threads.submit(_inheriting(spark, job)).result()
     return answer
+
+
+def _inheriting(spark: SparkSession, job: Callable[[], T]) -> Callable[[], T]:
+    if spark_line() >= (4, 0):
+        return cast("Callable[[], T]", inheritable_thread_target(spark)(job))
+    return cast("Callable[[], T]", inheritable_thread_target(job))  # Spark 3.5

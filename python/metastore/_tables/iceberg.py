@@ -13,6 +13,7 @@ from metastore._tables.iceberg_deletes import Deletes, find_deletes
 from metastore._tables.iceberg_metadata import read_metadata
 from metastore._tables.iceberg_partitions import Partitions
 from metastore._tables.iceberg_schema import Leaf, columns, default_value, leaves
+from metastore._tables.lines import at_snapshot, metadata_table
 from metastore._tables.model import DataFile, TableFacts
 from metastore._tables.names import quote
 
@@ -55,7 +56,6 @@ def load(spark: SparkSession, entry: Entry) -> TableFacts:
     identity = _identity(entry, metadata)
     found = tuple(leaves(metadata.schema))
     described, refused = columns(found)
-    at = f" VERSION AS OF {metadata.snapshot}"
     return TableFacts(
         format="iceberg",
         uuid=identity.uuid,
@@ -69,7 +69,9 @@ def load(spark: SparkSession, entry: Entry) -> TableFacts:
         defaults=_defaults(found, described),
         absent_is_null=_NAME_MAPPING not in metadata.content.get("properties", {}),
         local=metadata.is_local,
-        pinned=entry.identifier + (at if metadata.snapshot_has_current_schema else ""),
+        pinned=at_snapshot(entry.identifier, metadata.snapshot)
+        if metadata.snapshot_has_current_schema
+        else entry.identifier,
         refused=refused,
         properties=metadata.content.get("properties") or {},
     )
@@ -135,7 +137,7 @@ def _files_once(
 
 
 def _files(spark: SparkSession, entry: Entry, metadata: Metadata, described: Sequence[Column]) -> tuple[DataFile, ...]:
-    listing = spark.sql(f"SELECT * FROM {entry.identifier}.files VERSION AS OF {metadata.snapshot}")
+    listing = metadata_table(spark, entry.identifier, "files", metadata.snapshot)
     wanted = [
         "content",
         "file_path",

@@ -10,12 +10,13 @@ from typing import TYPE_CHECKING
 import pyarrow.compute as pc
 
 from metastore._tables.arrow import arrow_table
+from metastore._tables.lines import at_snapshot, metadata_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     import pyarrow as pa
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
 _POSITION, _EQUALITY = 1, 2
 
@@ -69,10 +70,10 @@ def find_deletes(spark: SparkSession, identifier: str, snapshot: str, files: pa.
     contents = set(removals.column("content").to_pylist())
     position_files = _deletion_vectors(removals, sources, counts)
     if position_files:
-        _position_deletes(spark, f"{identifier}.position_deletes VERSION AS OF {snapshot}", sources, counts)
+        _position_deletes(metadata_table(spark, identifier, "position_deletes", snapshot), sources, counts)
     if _EQUALITY in contents:
         equality = removals.filter(pc.equal(removals.column("content"), _EQUALITY)).column("file_path").to_pylist()
-        counts = _marked_rows(spark, f"{identifier} VERSION AS OF {snapshot}")
+        counts = _marked_rows(spark, at_snapshot(identifier, snapshot))
         for path in counts:
             sources[path].update(equality)
     return Deletes({path: _digest(sources[path]) for path, count in counts.items() if count}, counts)
@@ -93,10 +94,11 @@ def _deletion_vectors(removals: pa.Table, sources: dict[str, set[str]], counts: 
     return position_files
 
 
-def _position_deletes(spark: SparkSession, table: str, sources: dict[str, set[str]], counts: dict[str, int]) -> None:
-    rows = spark.sql(
-        "SELECT file_path, count(DISTINCT pos) AS positions, collect_set(delete_file_path) AS by "
-        f"FROM {table} GROUP BY file_path"
+def _position_deletes(deletes: DataFrame, sources: dict[str, set[str]], counts: dict[str, int]) -> None:
+    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the usual name, not needed to import this module
+
+    rows = deletes.groupBy("file_path").agg(
+        F.countDistinct("pos").alias("positions"), F.collect_set("delete_file_path").alias("by")
     )
     for row in arrow_table(rows).to_pylist():
         # A deletion vector replaces the position deletes that a file had before it.
