@@ -10,7 +10,8 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import metastore
-from oracle import delta, parquet, tables
+from lakes import SPARK
+from oracle import delta, hudi, parquet, tables
 from oracle.judge import Conditions, Pruner, draw_predicates, fill, judge
 from oracle.minimise import case_of
 from oracle.report import REQUIRED, Report
@@ -24,7 +25,7 @@ if TYPE_CHECKING:
 
     from oracle.tables import Subject
 
-KINDS = (*tables.ICEBERG_KINDS, *delta.KINDS, *parquet.KINDS)
+KINDS = hudi.KINDS if SPARK == "3.5" else (*tables.ICEBERG_KINDS, *delta.KINDS, *parquet.KINDS)
 DISTRIBUTED = ("unsorted", "deletes", "evolved")
 SOURCES = ("stored statistics", "whole queries", "rules alone", "no statistics")
 
@@ -91,6 +92,8 @@ class Campaign:
             self._plain_parquet(kind, folder, rng)
         elif kind in delta.KINDS:
             self._delta(kind, folder, rng)
+        elif kind in hudi.KINDS:
+            self._hudi(f"hudi_r{self.seed}_{number}", kind, folder, rng)
         else:
             self._iceberg(f"ice.oracle.r{self.seed}_{number}", kind, folder, rng)
         shutil.rmtree(folder, ignore_errors=True)
@@ -106,6 +109,11 @@ class Campaign:
     def _delta(self, kind: str, folder: Path, rng: Random) -> None:
         subject = delta.create(self.spark, kind, self.size.files, folder, rng)
         self._stored_and_whole(subject, *delta.identity(self.spark, subject), Conditions.draw(rng), rng)
+
+    def _hudi(self, name: str, kind: str, folder: Path, rng: Random) -> None:
+        subject = hudi.create(self.spark, name, kind, self.size.files, folder, rng)
+        self._stored_and_whole(subject, *hudi.identity(self.spark, subject), Conditions.draw(rng), rng)
+        self.spark.sql(f"DROP TABLE {name}")
 
     def _plain_parquet(self, kind: str, folder: Path, rng: Random) -> None:
         subject = parquet.create(self.spark, kind, self.size.files, folder, rng)

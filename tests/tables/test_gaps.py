@@ -5,6 +5,7 @@ from pathlib import Path
 from metastore import errors
 from metastore._tables import gaps
 
+SPARKS_OWN = "DATA_SOURCE_NOT_FOUND"
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 
 
@@ -14,7 +15,7 @@ def test_the_documentation_is_current():
 
 def test_gaps_are_about_what_is_listed():
     targets = {(target.format, target.spark) for target in gaps.TARGETS}
-    codes = {kind.code for kind in errors.MetastoreError.__subclasses__()} | {None}
+    codes = {kind.code for kind in errors.MetastoreError.__subclasses__()} | {None, SPARKS_OWN}
     for gap in gaps.GAPS:
         assert gap.behaviour in gaps.BEHAVIOURS
         assert {(gap.format, spark) for spark in gap.sparks} <= targets, gap

@@ -51,7 +51,7 @@ def read_rows(
     """
     if facts.format == "iceberg":
         rows = _of_iceberg(spark, facts, columns, files)
-    elif live:
+    elif live and facts.format != "hudi":  # Hudi shows no row's place
         rows = _of_relation(spark, facts, columns, files)
     else:
         rows = _of_parquet(spark, columns, files)

@@ -22,11 +22,11 @@ from metastore._read.matching import named
 from metastore._spark import session
 from metastore._store.access import access_to
 from metastore._store.location import is_hadoops, store_uri
-from metastore._tables.arrow import arrow_table
+from metastore._tables.arrow import arrow_table, frame_of
 from metastore._tables.catalog import describe
 from metastore._tables.names import quote
 from metastore.answers import Answer
-from metastore.errors import InvalidArgument, JarNotFound, NoStatistics
+from metastore.errors import InvalidArgument, JarNotFound, NoStatistics, UnsupportedTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -61,6 +61,7 @@ def locate(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFr
 
     Raises:
         NoStatistics: The table was not analyzed.
+        UnsupportedTable: Its format shows no positions: Hudi.
         ColumnNotFound: The table or `keys` has no such column.
         InvalidArgument: A column without comparable values, or keys of another type.
 
@@ -69,12 +70,14 @@ def locate(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFr
         ['id', 'path', 'position']
     """
     entry = describe(spark, table)
+    if entry.provider == "hudi":
+        raise UnsupportedTable(table, "Hudi shows no row's position", hint="metastore.locate in SQL names data files.")
     schema = spark.table(entry.identifier).schema
     key = [_key_column(leaves(schema), name, entry.name) for name in columns]
     asked = _asked(keys, columns, key)
     some, is_all = _some(asked, key)
     if is_all:
-        asked = spark.createDataFrame(some, asked.schema)
+        asked = frame_of(spark, some, asked.schema)
         where = None if is_padded(schema, key) else condition(some, key)
         if where is not None and entry.provider in _PLANNED and _is_analyzed(spark, entry):
             return _of_planner(spark, entry, key, asked, where)
@@ -170,7 +173,7 @@ def _candidates(
     if is_hadoops(uri) or (asked is not None and not _pays(search, Keys.of(some, key), asked, facts)):
         return np.ones(len(facts.files), bool)
     place = Place(uri, access_to(uri, hadoop_settings(spark)))
-    return _by_tasks(spark, spark.createDataFrame(some) if asked is None else asked, place, known)
+    return _by_tasks(spark, frame_of(spark, some) if asked is None else asked, place, known)
 
 
 def _pays(search: Search, some: Keys, asked: DataFrame, facts: TableFacts) -> bool:

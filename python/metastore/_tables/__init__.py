@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Protocol
 
-from metastore._tables import delta, iceberg, parquet
+from metastore._tables import delta, hudi, iceberg, parquet
 from metastore._tables.catalog import describe
 from metastore._tables.model import DataFile, Refusal, TableFacts
 from metastore.errors import UnsupportedTable
@@ -28,7 +28,7 @@ class _Format(Protocol):
     def identify(self, spark: SparkSession, entry: Entry) -> TableIdentity: ...
 
 
-_FORMATS: Mapping[str, _Format] = {"iceberg": iceberg, "delta": delta, "parquet": parquet}
+_FORMATS: Mapping[str, _Format] = {"iceberg": iceberg, "delta": delta, "hudi": hudi, "parquet": parquet}
 
 
 def load(spark: SparkSession, table: str) -> TableFacts:

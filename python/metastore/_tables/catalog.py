@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _DETAILS = "# Detailed Table Information"
-_READ_BY_PATH = ("parquet",)
+_READ_BY_PATH = ("hudi", "parquet")
 """Formats of which a path is a name that no catalog knows."""
 
 

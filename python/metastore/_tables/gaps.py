@@ -49,7 +49,7 @@ class Gap:
         sparks: On which Sparks.
         when: Whether it will ever.
         reason: Why, as a sentence without its full stop.
-        raised: The code of the error that says so; None where nothing is raised and queries run as without us.
+        raised: The code of the error that says so, ours or Spark's; None where queries run as without us.
     """
 
     behaviour: str
@@ -64,13 +64,16 @@ TARGETS = (
     Target("iceberg", "Iceberg 1.12", "4.1"),
     Target("delta", "Delta 4.4", "4.1"),
     Target("parquet", "Parquet files", "4.1"),
+    Target("iceberg", "Iceberg 1.12", "3.5"),
+    Target("delta", "Delta 3.3", "3.5"),
+    Target("hudi", "Hudi 1.2", "3.5"),
 )
 
 GAPS = (
     Gap(
         "path",
         "iceberg",
-        ("4.1",),
+        ("4.1", "3.5"),
         "never",
         "Iceberg finds tables by catalogs: a path alone does not say which metadata file is the newest",
         "METASTORE_UNSUPPORTED_TABLE",
@@ -90,6 +93,35 @@ GAPS = (
         ("4.1",),
         "never",
         "columns have no identity but their names: a column that a file lacks, or has in other case, is unknown there",
+    ),
+    *(
+        Gap("source", kind, ("3.5",), "never", "Spark has data sources in Python since 4.0", "DATA_SOURCE_NOT_FOUND")
+        for kind in ("iceberg", "delta", "hudi")
+    ),
+    Gap(
+        "locate",
+        "delta",
+        ("3.5",),
+        "not yet",
+        "beside Hudi's extension, whose parser takes VERSION AS OF of all tables for its own; without it yes",
+    ),
+    Gap("deletes", "hudi", ("3.5",), "never", "log files do not say how many rows they delete or change: unknown"),
+    Gap(
+        "evolution",
+        "hudi",
+        ("3.5",),
+        "not yet",
+        "columns may be added, and are unknown in older files; a table that schema-on-read has changed is read as "
+        "without us, for its files call columns by names that now may mean others",
+        "METASTORE_UNSUPPORTED_TABLE",
+    ),
+    Gap(
+        "locate",
+        "hudi",
+        ("3.5",),
+        "not yet",
+        "Hudi shows no row's position; `metastore.locate` in SQL names data files",
+        "METASTORE_UNSUPPORTED_TABLE",
     ),
 )
 
@@ -136,7 +168,7 @@ def _row(behaviour: str, notes: list[Gap]) -> str:
 
 
 def _sentence(one: Gap) -> str:
-    title = next(target.title for target in TARGETS if target.format == one.format)
+    title = next(target.title for target in TARGETS if target.format == one.format and target.spark in one.sparks)
     error = f" Raises `{one.raised}`." if one.raised else ""
     return f"{title}: {one.reason}.{error}"
 

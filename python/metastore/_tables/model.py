@@ -85,7 +85,7 @@ class TableFacts:
     """A table at one snapshot.
 
     Attributes:
-        format: `iceberg`, `delta` or `parquet`.
+        format: `iceberg`, `delta`, `hudi` or `parquet`.
         uuid: Identity; a table dropped and created again has another one.
         location: Root of the table as its metadata spells it.
         root: The same as a URI or an absolute local path that names the file system.

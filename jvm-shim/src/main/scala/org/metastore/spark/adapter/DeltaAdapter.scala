@@ -11,7 +11,7 @@ private[adapter] final class DeltaAdapter extends FileRelationAdapter[DeltaScan]
 
   override protected def tableOf(files: HadoopFsRelation, label: Option[String]): Option[DeltaScan] = DeltaScan.of(files, label)
 
-  override protected def restriction(files: HadoopFsRelation, planner: ScanPlanner): Option[Reason] =
+  override protected def restriction(files: HadoopFsRelation, table: DeltaScan, planner: ScanPlanner): Option[Reason] =
     if (!planner.settings.pruneInsideWrites && DeltaScan.isInsideWrite(files)) Some(Reason(ReasonCode.InsideWrite))
     else ParquetAdapter.converted(files)
 

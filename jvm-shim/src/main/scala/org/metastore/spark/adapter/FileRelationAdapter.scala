@@ -20,7 +20,7 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
   protected def tableOf(files: HadoopFsRelation, label: Option[String]): Option[T]
 
   /** Why no file of such a relation may be dropped, beside what the whole plan forbids. */
-  protected def restriction(files: HadoopFsRelation, planner: ScanPlanner): Option[Reason]
+  protected def restriction(files: HadoopFsRelation, table: T, planner: ScanPlanner): Option[Reason]
 
   /** The data files that an estimate counts; None where there is none to be made now. */
   protected def counted(files: HadoopFsRelation, table: T, conjuncts: Seq[Expression]): Option[IndexedSeq[DataFile]]
@@ -42,7 +42,7 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
       logical: LogicalRelation, files: HadoopFsRelation, table: T, conjuncts: Seq[Expression],
       planner: ScanPlanner): LogicalPlan = {
     val known = planner.statistics(table.id)
-    val mark = planner.restriction.orElse(restriction(files, planner)) match {
+    val mark = planner.restriction.orElse(restriction(files, table, planner)) match {
       case Some(why) => ScanMark.refused(why)
       case None => known.fold(ScanMark.refused, s => ScanMark.Allowed(s.fingerprint, table.root.toString))
     }

@@ -1,8 +1,10 @@
 package org.metastore.spark.adapter
 
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, PartitionDirectory}
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, PartitionDirectory}
 
+import org.metastore.spark.explain.ScanDecision
 import org.metastore.spark.pruning.ColumnResolver
 import org.metastore.spark.store.Manifest
 
@@ -16,11 +18,19 @@ private[adapter] trait FileTable {
 
   /** The data files of a listing, in its order. */
   def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile]
+
+  /**
+   * The files that the table format leaves to us.
+   *
+   * @param decide what we decide about a listing
+   */
+  def list(index: FileIndex, partitionFilters: Seq[Expression], dataFilters: Seq[Expression])(
+      decide: Seq[PartitionDirectory] => ScanDecision): Seq[PartitionDirectory] = index.listFiles(partitionFilters, dataFilters)
 }
 
 private[adapter] object FileTable {
 
   /** The table behind the relation of a physical scan that was marked with its root; None where it is none that we know. */
   def at(relation: HadoopFsRelation, root: String, label: Option[String]): Option[FileTable] =
-    DeltaScan.of(relation, label).orElse(ParquetTable.at(relation, root, label))
+    DeltaScan.of(relation, label).orElse(HudiScan.of(relation, label)).orElse(ParquetTable.at(relation, root, label))
 }

@@ -14,7 +14,7 @@ import org.metastore.spark.explain.Reason
 /** Decides, before joins are reordered, which data files each scan reads, and tells the optimizer how much is left. */
 final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with PredicateHelper {
 
-  private val adapters: Seq[RelationAdapter] = Seq(new IcebergAdapter, new DeltaAdapter, new ParquetAdapter(session))
+  private val adapters: Seq[RelationAdapter] = Seq(new IcebergAdapter, new DeltaAdapter, new HudiAdapter, new ParquetAdapter(session))
 
   override def apply(plan: LogicalPlan): LogicalPlan = {
     val settings = new MetastoreConf(conf)

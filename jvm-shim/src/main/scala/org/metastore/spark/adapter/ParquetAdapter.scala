@@ -15,7 +15,8 @@ private[adapter] final class ParquetAdapter(session: SparkSession) extends FileR
   override protected def tableOf(files: HadoopFsRelation, label: Option[String]): Option[ParquetTable] =
     ParquetTable.of(files, label)
 
-  override protected def restriction(files: HadoopFsRelation, planner: ScanPlanner): Option[Reason] = ParquetAdapter.converted(files)
+  override protected def restriction(files: HadoopFsRelation, table: ParquetTable, planner: ScanPlanner): Option[Reason] =
+    ParquetAdapter.converted(files)
 
   // Partitions in a catalog are listed by Spark later, for the filters that it pushes: not twice for an estimate.
   override protected def counted(
@@ -50,6 +51,7 @@ private[adapter] object ParquetAdapter {
     case other => other == TimestampType // what stands in lists and maps has no statistics
   }
 
-  private def refused(detail: String): Reason =
+  /** A scan that is read as without us. */
+  def refused(detail: String): Reason =
     Reason(ReasonCode.UnsupportedTable, "relation" -> "this scan", "detail" -> detail)
 }

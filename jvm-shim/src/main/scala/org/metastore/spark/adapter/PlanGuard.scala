@@ -15,8 +15,15 @@ object PlanGuard {
   /** Estimates may be corrected, no file may be dropped. */
   final case class NumbersOnly(reason: Reason) extends Scope
 
-  /** A write; `rowLevel` where it changes rows of a table that it reads itself (UPDATE, DELETE, MERGE). */
-  final case class Write(node: String, rowLevel: Boolean)
+  /**
+   * A write.
+   *
+   * @param rowLevel whether it changes rows of a table that it reads itself (UPDATE, DELETE, MERGE)
+   * @param ofHudi   whether it is a command of Hudi, which reads its target by ordinary scans
+   */
+  final case class Write(node: String, rowLevel: Boolean, ofHudi: Boolean)
+
+  private val HudiCommands = "org.apache.spark.sql.hudi.command."
 
   private val rowLevel = Set(
     "ReplaceData", "WriteDelta", "MergeRows", "UpdateTable", "DeleteFromTable", "DeleteFromTableWithFilters",
@@ -26,8 +33,8 @@ object PlanGuard {
 
   /** The first sign of a write in a plan; a row-level one if there is any. */
   def write(plan: LogicalPlan): Option[Write] = {
-    val signs = plan.collect { case node if isWrite(node) => Write(node.nodeName, rowLevel(className(node))) }
-    signs.find(_.rowLevel).orElse(signs.headOption)
+    val signs = plan.collect { case node if isWrite(node) => Write(node.nodeName, rowLevel(className(node)), isOfHudi(node)) }
+    signs.find(_.ofHudi).orElse(signs.find(_.rowLevel)).orElse(signs.headOption)
   }
 
   /**
@@ -42,7 +49,8 @@ object PlanGuard {
     else if (plan.exists(node => policies.exists(className(node).contains))) LeaveAlone(Reason(ReasonCode.RowPolicy))
     else write(plan).orElse(if (isSubquery) query else None) match {
       // A sub-query of a row-level command may be the one that looks for the files to rewrite.
-      case Some(Write(node, true)) if isSubquery => NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> node))
+      case Some(Write(node, _, true)) => NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> node))
+      case Some(Write(node, true, _)) if isSubquery => NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> node))
       case Some(_) if !insideWrites => NumbersOnly(Reason(ReasonCode.InsideWrite))
       case _ => Everything
     }
@@ -51,7 +59,9 @@ object PlanGuard {
   private def isStream(plan: LogicalPlan): Boolean =
     plan.isStreaming || plan.exists(_.getClass.getName.contains(".streaming."))
 
-  private def isWrite(node: LogicalPlan): Boolean = node.isInstanceOf[Command] || rowLevel(className(node))
+  private def isWrite(node: LogicalPlan): Boolean = node.isInstanceOf[Command] || rowLevel(className(node)) || isOfHudi(node)
+
+  private def isOfHudi(node: LogicalPlan): Boolean = node.getClass.getName.startsWith(HudiCommands)
 
   private def className(node: LogicalPlan): String = node.getClass.getSimpleName
 }

@@ -45,8 +45,9 @@ private[adapter] final class PrunedFileIndex(
   // Every partition filter goes to the delegate: nothing above the scan repeats it.
   private def decide(partitionFilters: Seq[Expression], data: Seq[Expression]): (Seq[PartitionDirectory], ScanDecision) =
     decided.computeIfAbsent((partitionFilters, data), _ => {
-      val listed = FilesOfPaths.by(data, delegate.listFiles(partitionFilters, data))
-      (listed, planner.plan(table.id, table.files(listed), data, resolver).decision)
+      def about(listed: Seq[PartitionDirectory]) = planner.plan(table.id, table.files(listed), data, resolver).decision
+      val listed = FilesOfPaths.by(data, table.list(delegate, partitionFilters, data)(about))
+      (listed, about(listed))
     })
 
   // Spark shows filters with sub-queries at one time and not at another.

@@ -58,14 +58,14 @@ private[adapter] final class ScanPlanner(
     val rows = IntStream.range(0, files.length).mapToLong(i => files(i).rows.getOrElse(-1L)).toArray
     try {
       statistics(table) match {
-        case Left(why) => Planned(decision(table, list, rows, Left(why), new BitSet, ""), None)
+        case Left(why) => Planned(decision(table, files, list, rows, Left(why), new BitSet, ""), None)
         case Right(known) => context.timed {
           val filter = PruningRule.compile(conjuncts, resolver)
           val joined = known.of(list, if (restriction.isDefined) Nil else filter.needs)
           val distrusted = contradicting(joined, rows)
           val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
           val outcome = judge(joined, filter)
-          val decided = decision(table, list, counted, outcome, distrusted, known.fingerprint)
+          val decided = decision(table, files, list, counted, outcome, distrusted, known.fingerprint)
           ScanPlanner.tell(decided)
           val numbers = new ScanStatistics(joined, decided, files(_).liveRows, key => distinctOf(known).get(key))
           Planned(decided, Some(numbers))
@@ -75,7 +75,7 @@ private[adapter] final class ScanPlanner(
       case NonFatal(e) =>
         val why = Reason.failure(e)
         ScanPlanner.warn(table.name, why, e)
-        Planned(decision(table, list, rows, Left(why), new BitSet, ""), None)
+        Planned(decision(table, files, list, rows, Left(why), new BitSet, ""), None)
     }
   }
 
@@ -84,9 +84,16 @@ private[adapter] final class ScanPlanner(
     context.timed(known.distinct.getOrElse(Map.empty))
 
   private def decision(
-      table: TableId, list: FileList, rows: Array[Long], outcome: Either[Reason, ScanDecision.Verdict],
-      distrusted: BitSet, version: String) =
-    new ScanDecision(table.name, list, rows, outcome, distrusted, version)
+      table: TableId, files: IndexedSeq[DataFile], list: FileList, rows: Array[Long],
+      outcome: Either[Reason, ScanDecision.Verdict], distrusted: BitSet, version: String) = {
+    val changed = new BitSet(files.length)
+    var i = 0
+    while (i < files.length) {
+      if (files(i).changed) changed.set(i)
+      i += 1
+    }
+    new ScanDecision(table.name, list, rows, outcome, distrusted, version, changed)
+  }
 
   private def judge(joined: FileStatistics, filter: CompiledFilter): Either[Reason, ScanDecision.Verdict] =
     if (restriction.isDefined) Left(restriction.get)

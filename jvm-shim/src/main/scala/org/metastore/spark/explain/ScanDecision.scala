@@ -14,6 +14,7 @@ import org.metastore.spark.store.FileList
  * @param outcome   the verdict on each file, or why the scan was left alone
  * @param distrusted files whose statistics contradict the table format: read whatever the verdict says
  * @param version   fingerprint of the statistics, empty where there are none
+ * @param changed   files whose rows other files change: read whatever the verdict says
  */
 final class ScanDecision(
     val table: String,
@@ -21,13 +22,14 @@ final class ScanDecision(
     val rows: Array[Long],
     val outcome: Either[Reason, ScanDecision.Verdict],
     val distrusted: BitSet,
-    val version: String) {
+    val version: String,
+    val changed: BitSet = new BitSet) {
 
   /** The files that are read. */
   val kept: BitSet = {
     val set = new BitSet(files.length)
     (0 until files.length).foreach { file =>
-      set.set(file, distrusted.get(file) || outcome.fold(_ => true, _.verdicts.kept(file)))
+      set.set(file, changed.get(file) || distrusted.get(file) || outcome.fold(_ => true, _.verdicts.kept(file)))
     }
     set
   }
@@ -56,6 +58,7 @@ final class ScanDecision(
   /** Why a file is read or not. */
   def reason(file: Int): Reason = outcome match {
     case Left(why) => why
+    case Right(_) if changed.get(file) => Reason(ReasonCode.KeptLogFiles)
     case Right(_) if distrusted.get(file) => Reason(ReasonCode.KeptContradictory, "column" -> "(row count)")
     case Right(verdict) => verdict.verdicts.reason(file)
   }

@@ -33,8 +33,8 @@ private[sql] object ReadPermission {
       .filterNot(rule => notAsked.exists(rule.getClass.getName.startsWith))
   }
 
-  // Ours, and Delta's, which would list the table's files.
-  private val notAsked = Seq("org.metastore.", "org.apache.spark.sql.delta.")
+  // Ours, and Delta's and Hudi's, which would list the table's files.
+  private val notAsked = Seq("org.metastore.", "org.apache.spark.sql.delta.", "org.apache.spark.sql.hudi.")
 
   /** Whether a plan still reads all rows and columns: nothing but columns by name above the same kind of relation. */
   private def isWhole(plan: LogicalPlan, relation: LogicalPlan): Boolean = plan match {

@@ -4,9 +4,11 @@ import scala.util.Try
 
 import org.apache.spark.sql.{AnalysisException, SparkSession}
 import org.apache.spark.sql.catalyst.analysis.{AnalysisContext, UnresolvedRelation}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, NamedExpression}
 import org.apache.spark.sql.catalyst.parser.ParseException
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, SubqueryAlias, View}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project, SubqueryAlias, View}
 import org.apache.spark.sql.connector.catalog.{CatalogPlugin, TableCatalog}
+import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 import org.metastore.spark.tables.{IcebergTable, LakeTable, LakeTables}
@@ -31,7 +33,7 @@ object ResolvedName {
       case Some(table) =>
         ReadPermission.require(session, name, leaf)
         table
-      case None => throw MetastoreException.unsupportedTable(name, "it is neither an Iceberg nor a Delta table, nor a directory of Parquet files")
+      case None => throw MetastoreException.unsupportedTable(name, "it is no Iceberg, Delta or Hudi table with data, nor a directory of Parquet files")
     }
   }
 
@@ -41,7 +43,9 @@ object ResolvedName {
     val parts = try state.sqlParser.parseMultipartIdentifier(name) catch {
       case _: ParseException => throw MetastoreException.invalidArgument("table", s"'$name' is not the name of a table")
     }
-    val analyzed = try state.analyzer.execute(UnresolvedRelation(fromInsideView(session, parts))) catch {
+    val analyzed = try LakeTables.atPath(session, parts).getOrElse(state.analyzer.execute(UnresolvedRelation(fromInsideView(session, parts)))) catch {
+      case e: Exception if e.getClass.getName == "org.apache.hudi.exception.TableNotFoundException" =>
+        throw MetastoreException.tableNotFound(name, parts.last, Nil)
       case e: AnalysisException if e.getMessage.startsWith("[PATH_NOT_FOUND]") => throw MetastoreException.tableNotFound(name, parts.last, Nil)
       case e: AnalysisException if e.getMessage.startsWith("[UNABLE_TO_INFER_SCHEMA]") =>
         throw MetastoreException.unsupportedTable(name, "no file of it says what its columns are")
@@ -71,8 +75,13 @@ object ResolvedName {
   @scala.annotation.tailrec
   private def withoutAlias(plan: LogicalPlan): LogicalPlan = plan match {
     case alias: SubqueryAlias => withoutAlias(alias.child)
+    // Hudi puts the columns of its partitioned tables in order.
+    case Project(columns, relation: LogicalRelation) if isWhole(columns, relation) => relation
     case other => other
   }
+
+  private def isWhole(columns: Seq[NamedExpression], relation: LogicalRelation): Boolean =
+    columns.forall(_.isInstanceOf[Attribute]) && relation.outputSet.subsetOf(AttributeSet(columns))
 
   /** Inside a persistent view, short names mean the catalog and namespace in which the view was made. */
   private def fromInsideView(session: SparkSession, parts: Seq[String]): Seq[String] = {

@@ -110,6 +110,9 @@ trait ListedTable extends LakeTable {
   /** Table properties. */
   def properties: Map[String, String]
 
+  /** Why it cannot be analyzed. */
+  def refusal: Option[String] = None
+
   /** The data files of the table as the name stands for it. Reads the table's metadata. */
   def listing: Listing
 }

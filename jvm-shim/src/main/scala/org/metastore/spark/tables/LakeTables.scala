@@ -2,6 +2,7 @@ package org.metastore.spark.tables
 
 import java.util.Locale
 
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.connector.catalog.{Table, TableCatalog}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
@@ -20,15 +21,16 @@ object LakeTables {
     case v2: DataSourceV2Relation => of(v2.table)
     case v1: LogicalRelation => v1.relation match {
       case files: HadoopFsRelation if DeltaTable.is(files) => Some(DeltaTable(files))
+      case files: HadoopFsRelation if HudiTable.is(files) => Some(HudiTable(files))
       case files: HadoopFsRelation if ParquetDirectory.is(files) => Some(ParquetDirectory(files))
-      case _ => None
+      case other => UnwrittenHudiTable.of(other, v1.catalogTable, v1.schema)
     }
     case _ => None
   }
 
   /** The format of a table that a catalog loads, without asking the table for anything. */
   def format(table: Table): Option[String] =
-    if (IcebergTable.is(table)) Some("iceberg") else if (DeltaTable.is(table)) Some("delta")
+    if (IcebergTable.is(table)) Some("iceberg") else if (DeltaTable.is(table)) Some("delta") else if (HudiTable.is(table)) Some("hudi")
     else if (table.getClass.getName == V1Class) Option(table.properties.get(TableCatalog.PROP_PROVIDER)).flatMap(ofProvider)
     else None
 
@@ -41,5 +43,9 @@ object LakeTables {
     case _ => None
   }
 
-  private val byProvider = Set(ParquetDirectory.Format)
+  /** The relation of such a name, where Spark resolves it for its own file formats alone. */
+  def atPath(session: SparkSession, name: Seq[String]): Option[LogicalPlan] =
+    ofPath(name).filter(_ == HudiTable.Format).map(format => session.read.format(format).load(name.last).queryExecution.analyzed)
+
+  private val byProvider = Set(ParquetDirectory.Format, HudiTable.Format)
 }

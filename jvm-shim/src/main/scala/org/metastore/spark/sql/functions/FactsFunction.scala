@@ -33,6 +33,7 @@ object FactsFunction extends TableFunction {
     ResolvedName.resolve(session, name) match {
       case table: ListedTable if call.optional("files").contains("false") => Seq(facts(identity(table)))
       case table: ListedTable =>
+        table.refusal.foreach(why => throw MetastoreException.unsupportedTable(name, why))
         val listing = table.listing
         facts(identity(table) ++ described(table, listing)) +: listing.files.map(row)
       case other => throw MetastoreException.unsupportedTable(name, s"it is of format ${other.format}")

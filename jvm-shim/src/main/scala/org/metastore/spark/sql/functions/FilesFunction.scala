@@ -28,7 +28,8 @@ object FilesFunction extends TableFunction {
     val deletes = if (snapshot.map(_.id) == asked) known else Map.empty[FileKey, TableFileRow]
     live.map { file =>
       val deleted = deletes.get(file.key).flatMap(_.deletedRows).orElse(file.deletedRows)
-      Answer.row(file.path, file.size, file.rows, deleted, Answer.texts(file.partition.toSeq), known.get(file.key).exists(_.block.isDefined),
+      val rows = file.rows.orElse(known.get(file.key).flatMap(_.rows))
+      Answer.row(file.path, file.size, rows, deleted, Answer.texts(file.partition.toSeq), known.get(file.key).exists(_.block.isDefined),
         counts.getOrElse(file.path, 0).toLong)
     }
   }

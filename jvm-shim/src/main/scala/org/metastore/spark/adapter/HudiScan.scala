@@ -1,0 +1,121 @@
+package org.metastore.spark.adapter
+
+import java.util.{BitSet, Locale}
+
+import scala.util.Try
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
+import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, PartitionDirectory}
+import org.apache.spark.sql.internal.SQLConf
+
+import org.metastore.spark.MetastoreConf
+import org.metastore.spark.explain.{ReasonCode, ScanDecision}
+import org.metastore.spark.pruning.ColumnResolver
+import org.metastore.spark.store.Manifest
+import org.metastore.spark.tables.{HudiTable, LakeTable, Leaf, ParquetDirectory}
+
+/**
+ * A Hudi table as of one instant: one data file, the base file, for each file slice.
+ *
+ * Rows of a slice with log files are not just those of its base file: such slices are always read.
+ */
+private[adapter] final class HudiScan private (relation: HadoopFsRelation, label: Option[String]) extends FileTable {
+
+  override val root: Path = HudiTable.root(relation)
+  override val id: TableId = TableId("hudi", ParquetDirectory.uuidOf(root), root.toString, label.getOrElse(s"hudi.`$root`"))
+
+  private val partitionColumns = HudiTable.partitionColumns(relation.location).map(_.toLowerCase(Locale.ROOT)).toSet
+
+  /** Why no file may be dropped, whatever the statistics say. */
+  def refusal: Option[String] = HudiTable.refusal(relation)
+
+  /** Columns by name. Unknown are those that partition the table: their values may be those of the path, not of the file. */
+  override def resolver(statistics: Manifest): ColumnResolver = {
+    val same = SQLConf.get.resolver
+    (root, path) => leaves.filter(leaf => leaf.path.length == path.length + 1 && leaf.path.zip(root.name +: path).forall { case (a, b) => same(a, b) }) match {
+      case Seq(only) if !partitionColumns(root.name.toLowerCase(Locale.ROOT)) => Some(only.key)
+      case _ => None
+    }
+  }
+
+  private lazy val leaves: Seq[Leaf] = HudiTable.leaves(relation.schema)
+
+  override def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] = listed.toIndexedSeq.flatMap { partition =>
+    val slices = HudiScan.slices(partition.values)
+    partition.files.map { file =>
+      val base = slices.flatMap(_.baseOf(file.getPath))
+      val path = base.fold(file.getPath)(_.path)
+      DataFile(LakeTable.pathInTable(path, root), base.fold(file.getLen)(_.size), None, changed = slices.isDefined)
+    }
+  }
+
+  /**
+   * Without Hudi's own skipping, which in Hudi 1.2.0 loses rows: it is asked only about data files, none of them with log
+   * files, that our statistics do not know.
+   */
+  override def list(index: FileIndex, partitionFilters: Seq[Expression], dataFilters: Seq[Expression])(
+      decide: Seq[PartitionDirectory] => ScanDecision): Seq[PartitionDirectory] =
+    if (!MetastoreConf().hudiBypassSkipping) super.list(index, partitionFilters, dataFilters)(decide)
+    else {
+      val all = index.listFiles(partitionFilters, Nil)
+      val unknown = if (dataFilters.isEmpty) new BitSet else HudiScan.unknown(decide(all))
+      if (unknown.isEmpty) all
+      else {
+        val left = index.listFiles(partitionFilters, dataFilters).flatMap(_.files).map(_.getPath).toSet
+        HudiScan.filter(all) { (file, path) => !unknown.get(file) || left(path) }
+      }
+    }
+
+  /** Conjuncts by which Hudi itself chooses partitions. */
+  def partitionFilters(conjuncts: Seq[Expression]): Seq[Expression] = conjuncts.filter { c =>
+    c.deterministic && !SubqueryExpression.hasSubquery(c) && c.references.nonEmpty &&
+      c.references.forall(a => partitionColumns(a.name.toLowerCase(Locale.ROOT)))
+  }
+}
+
+private[adapter] object HudiScan {
+  private val Mapping = "org.apache.hudi.HoodiePartitionFileSliceMapping"
+
+  /** The Hudi table behind a relation, unless it reads changes. */
+  def of(relation: HadoopFsRelation, label: Option[String]): Option[HudiScan] =
+    if (HudiTable.is(relation)) Some(new HudiScan(relation, label)) else None
+
+  /** The slices with log files, or with rows in a second place, that a partition's directory stands for; None: it has none. */
+  private def slices(values: InternalRow): Option[Slices] =
+    if (Reflection.interfaces(values.getClass).exists(_.getName == Mapping)) Some(new Slices(values)) else None
+
+  private final case class Base(path: Path, size: Long)
+
+  private final class Slices(mapping: AnyRef) {
+
+    /** The base file of the slice that a listed file stands for: what Hudi lists has a size that it estimates. */
+    def baseOf(listed: Path): Option[Base] = Try {
+      val fileId = listed.getName.stripPrefix(".").takeWhile(_ != '_')
+      val slice = Reflection.call(mapping, "getSlice", classOf[String], fileId).asInstanceOf[Option[AnyRef]]
+      slice.flatMap(HudiTable.baseFile).map { base =>
+        Base(new Path(Reflection.call(base, "getPath").toString), Reflection.call(base, "getFileSize").asInstanceOf[Long])
+      }
+    }.toOption.flatten
+  }
+
+  /** Files that are read because the statistics do not know them, or not the columns that are asked for. */
+  private def unknown(decision: ScanDecision): BitSet = {
+    val set = new BitSet(decision.before)
+    (0 until decision.before).filter(decision.kept.get).foreach { file =>
+      set.set(file, unknowns(decision.reason(file).code))
+    }
+    set
+  }
+
+  private val unknowns = Set[ReasonCode](ReasonCode.KeptFileUnknown, ReasonCode.KeptColumnUnknown)
+
+  private def filter(listed: Seq[PartitionDirectory])(keep: (Int, Path) => Boolean): Seq[PartitionDirectory] = {
+    var file = -1
+    val left = listed.map { partition =>
+      partition.copy(files = partition.files.filter { listed => file += 1; keep(file, listed.getPath) })
+    }
+    left.filter(_.files.nonEmpty)
+  }
+}

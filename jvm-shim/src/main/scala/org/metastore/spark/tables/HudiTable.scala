@@ -1,0 +1,193 @@
+package org.metastore.spark.tables
+
+import java.time.Instant
+import java.time.format.DateTimeFormatter
+
+import scala.collection.JavaConverters._
+import scala.collection.mutable
+
+import org.apache.hadoop.fs.Path
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.types.StructType
+
+/**
+ * A Hudi table at the instant that its name stands for, by reflection on Hudi's own file index: whatever Hudi reads
+ * (table versions, archived timelines, the metadata table) is read by Hudi. Its snapshots are instants.
+ */
+final class HudiTable private (relation: HadoopFsRelation) extends ListedTable {
+  private val reflected = new Reflected
+  import reflected.call
+
+  private val index = relation.location
+  private val metaClient = call[AnyRef](index, "metaClient")
+  private val config = call[AnyRef](metaClient, "getTableConfig")
+  private val root: Path = HudiTable.root(relation)
+
+  override val format: String = HudiTable.Format
+
+  /** Hudi gives tables no identity of their own, and data files names that are never given twice. */
+  override lazy val uuid: String = ParquetDirectory.uuidOf(root)
+  override lazy val location: String = root.toString
+
+  override lazy val current: Option[String] = HudiTable.asOf(index) match {
+    case Some(instant) => instants.filter(_ <= instant).lastOption.orElse(Some(instant))
+    case None => HudiTable.option(call[AnyRef](index, "getLatestCompletedInstant")).map(requested)
+  }
+
+  /** Completed instants that changed data and are not archived, oldest first. */
+  private lazy val instants: Seq[String] = {
+    val completed = call[AnyRef](call[AnyRef](metaClient, "getCommitsTimeline"), "filterCompletedInstants")
+    call[java.util.List[AnyRef]](completed, "getInstants").asScala.map(requested).sorted.toList
+  }
+
+  private def requested(instant: AnyRef): String = call[String](instant, "requestedTime")
+
+  override def lineage(snapshot: String): Iterator[String] =
+    Iterator.single(snapshot) ++ instants.reverseIterator.filter(_ < snapshot)
+
+  override def hasExpired(snapshot: String): Boolean = !instants.contains(snapshot)
+
+  override def hasExpiredAncestors(snapshot: String): Boolean =
+    HudiTable.holdsFiles(HudiTable.path(call[AnyRef](metaClient, "getArchivePath")), relation.sparkSession)
+
+  override def snapshot(text: String): Option[String] = instants.find(_ == text)
+
+  override def snapshotAt(micros: Long): Option[String] = {
+    val zone = call[java.time.ZoneId](call[AnyRef](config, "getTimelineTimezone"), "getZoneId")
+    val moment = Instant.ofEpochSecond(Math.floorDiv(micros, 1000000L), Math.floorMod(micros, 1000000L) * 1000)
+    val bound = HudiTable.InstantFormat.format(moment.atZone(zone))
+    instants.filter(_ <= bound).lastOption
+  }
+
+  override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
+    HudiTable.leaves(snapshot.fold(relation)(at).schema)
+
+  override def dataFiles(snapshot: String): Seq[LiveFile] = filesOf(snapshot).map(_.live)
+
+  override def refusal: Option[String] = HudiTable.refusal(relation)
+
+  override def listing: Listing = {
+    index.refresh() // a session keeps the file index of a table of its catalog
+    Listing(current, current.toSeq.flatMap(filesOf))
+  }
+
+  private def filesOf(snapshot: String): Seq[ListedFile] = {
+    val slices = HudiTable.slices(at(snapshot).location)
+    slices.flatMap { case (partition, slice) => HudiTable.baseFile(slice).map(file(partition, slice, _)) }.sortBy(_.live.path)
+  }
+
+  private def file(partition: Map[String, String], slice: AnyRef, base: AnyRef): ListedFile = {
+    val path = new Path(call[String](base, "getPath"))
+    val logs = call[java.util.stream.Stream[AnyRef]](slice, "getLogFiles").iterator.asScala.map(call[String](_, "getFileName")).toList
+    val deleted = if (logs.isEmpty) Some(0L) else None
+    val live = LiveFile(LakeTable.pathInTable(path, root), call[Long](base, "getFileSize"), None, deleted, partition)
+    val below = new Path(root, path)
+    ListedFile(live, below.toString, Some(logs.sorted.mkString(",")).filter(_.nonEmpty))
+  }
+
+  override def properties: Map[String, String] = call[java.util.Map[String, String]](config, "propsMap").asScala.toMap
+
+  /** Those whose values paths alone tell: of all others the data files hold them. */
+  override def partitionColumns: Seq[String] =
+    if (properties.get(HudiTable.Dropped).exists(_.equalsIgnoreCase("true"))) HudiTable.partitionColumns(index) else Nil
+
+  override def fieldIds: Map[String, Long] = Map.empty
+
+  private val known = mutable.HashMap.empty[String, HadoopFsRelation]
+
+  private def at(snapshot: String): HadoopFsRelation =
+    if (current.contains(snapshot)) relation
+    else known.getOrElseUpdate(snapshot, {
+      val read = relation.sparkSession.read.format("hudi").option(HudiTable.AsOf, snapshot).load(location)
+      read.queryExecution.analyzed.collectFirst(HudiTable.relation).get
+    })
+}
+
+object HudiTable {
+  val Format = "hudi"
+
+  private val IndexClass = "org.apache.hudi.HoodieFileIndex"
+  private val TableClass = "org.apache.spark.sql.hudi.catalog.HoodieInternalV2Table"
+  private val AsOf = "as.of.instant"
+  private val InstantFormat = DateTimeFormatter.ofPattern("yyyyMMddHHmmssSSS")
+  private val Dropped = "hoodie.datasource.write.drop.partition.columns"
+
+  private val relation: PartialFunction[LogicalPlan, HadoopFsRelation] = {
+    case logical: LogicalRelation if logical.relation.isInstanceOf[HadoopFsRelation] => logical.relation.asInstanceOf[HadoopFsRelation]
+  }
+
+  /** Whether Spark's table is a Hudi table: Hudi shows those that allow schema-on-read. */
+  def is(table: Table): Boolean = table.getClass.getName == TableClass
+
+  /** Whether a relation reads a Hudi table as of one instant; changes between instants are read by other indexes. */
+  def is(relation: HadoopFsRelation): Boolean = relation.location.getClass.getName == IndexClass
+
+  def apply(relation: HadoopFsRelation): HudiTable = new HudiTable(relation)
+
+  /** The root of the table with the scheme of its file system. */
+  def root(relation: HadoopFsRelation): Path =
+    qualified(path(new Reflected().call[AnyRef](relation.location, "getBasePath")), relation.sparkSession)
+
+  private[tables] def qualified(root: Path, session: SparkSession): Path =
+    root.getFileSystem(session.sessionState.newHadoopConf()).makeQualified(root)
+
+  /** The leaves of a schema: Hudi's reader finds columns by their names. */
+  def leaves(schema: StructType): IndexedSeq[Leaf] =
+    Leaf.below(schema, _.name).map { case (key, path, field) => Leaf(Leaf.key(key), path, field.dataType) }
+
+  /** Why nothing can be said of a table's columns, or of its files. */
+  def refusal(relation: HadoopFsRelation): Option[String] = {
+    val reflected = new Reflected
+    val metaClient = reflected.call[AnyRef](relation.location, "metaClient")
+    val properties = reflected.call[java.util.Map[String, String]](reflected.call[AnyRef](metaClient, "getTableConfig"), "propsMap").asScala
+    val schemas = new Path(reflected.call[String](metaClient, "getSchemaFolderName"))
+    if (properties.get("hoodie.bootstrap.base.path").exists(_.nonEmpty)) Some("it was bootstrapped: rows of a file lie in two places")
+    else if (holdsFiles(schemas, relation.sparkSession, _.endsWith(".schemacommit")))
+      Some("its schema was changed by schema-on-read: files call columns by names that now may mean others")
+    else if (!properties.get("hoodie.table.base.file.format").forall(_.equalsIgnoreCase("parquet")))
+      Some(s"its files are not Parquet but ${properties("hoodie.table.base.file.format")}")
+    else if (properties.get("hoodie.table.create.schema").exists(_.contains("timestamp-millis")))
+      Some("it has timestamps in milliseconds, which files of older releases call microseconds")
+    else None
+  }
+
+  /** Names of the columns that partition the table. */
+  def partitionColumns(index: FileIndex): Seq[String] =
+    HiddenMembers.call(index, "getPartitionColumns").asInstanceOf[Array[String]].toSeq
+
+  /** The base file of a slice. */
+  private[spark] def baseFile(slice: AnyRef): Option[AnyRef] = option(new Reflected().call[AnyRef](slice, "getBaseFile"))
+
+  /** The slices that an index reads, each with the values of its partition as text. */
+  private def slices(index: FileIndex): Seq[(Map[String, String], AnyRef)] = {
+    val reflected = new Reflected
+    val names = partitionColumns(index)
+    val all = HiddenMembers.call(index, "getAllInputFileSlices").asInstanceOf[java.util.Map[AnyRef, java.util.List[AnyRef]]]
+    all.asScala.toSeq.flatMap { case (partition, slices) =>
+      val values = reflected.call[Array[AnyRef]](partition, "getValues")
+      val texts = names.zip(values).collect { case (name, value) if value != null => name -> value.toString }.toMap
+      slices.asScala.map(texts -> _)
+    }
+  }
+
+  /** The instant that a query names. */
+  private def asOf(index: FileIndex): Option[String] =
+    HiddenMembers.field(index, "specifiedQueryInstant").asInstanceOf[Option[String]]
+
+  private def path(storagePath: AnyRef): Path = new Path(storagePath.toString)
+
+  private def holdsFiles(folder: Path, session: SparkSession, named: String => Boolean = _ => true): Boolean = {
+    val system = folder.getFileSystem(session.sessionState.newHadoopConf())
+    try system.listStatus(folder).exists(file => named(file.getPath.getName))
+    catch { case _: java.io.FileNotFoundException => false }
+  }
+
+  /** Hudi's own Option. */
+  private def option(value: AnyRef): Option[AnyRef] = {
+    val reflected = new Reflected
+    if (reflected.call[Boolean](value, "isPresent")) Some(reflected.call[AnyRef](value, "get")) else None
+  }
+}

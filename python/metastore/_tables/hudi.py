@@ -1,0 +1,42 @@
+"""Hudi tables: the base files of the file slices of one instant, for only Hudi reads every kind of timeline."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from metastore._tables.listed import identify, told
+
+if TYPE_CHECKING:
+    from pyspark.sql import SparkSession
+
+    from metastore._tables.catalog import Entry
+    from metastore._tables.model import TableFacts
+
+__all__ = ["identify", "load"]
+
+
+def load(spark: SparkSession, entry: Entry) -> TableFacts:
+    """Read the facts of a Hudi table at the instant that its name stands for.
+
+    A slice's log files count as deletes: its base file is described by itself. A column that a base file lacks is
+    unknown there: Spark may find it under a name in other case.
+
+    Args:
+        spark: The session.
+        entry: The catalog's entry.
+
+    Returns:
+        The facts; a table that was never written has no snapshot and no files.
+
+    Raises:
+        MetastoreError: What the shim says: the user may not read the table, its schema was changed by schema-on-read.
+
+    Example:
+        >>> load(spark, describe(spark, "db.trips")).snapshot  # doctest: +SKIP
+        '20260522123456789'
+    """
+    facts = told(spark, entry, absent_is_null=False).facts
+    if facts.snapshot is None or entry.name == entry.identifier:  # Spark takes no instant behind a path
+        return facts
+    return replace(facts, pinned=f"{facts.pinned} TIMESTAMP AS OF '{facts.snapshot}'")

@@ -1,0 +1,154 @@
+"""ANALYZE of Hudi tables, and what the functions say of them afterwards."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import pytest
+
+import metastore
+from hudi.conftest import COLUMNS, ROW, append, create, location
+from metastore import errors
+from planner.plans import files_read, physical
+
+pytestmark = pytest.mark.spark
+
+
+def analyze(spark, table, **more):
+    return metastore.analyze(spark, table, progress=False, **more)
+
+
+def summary(spark, table, **more):
+    return {row["column_name"]: row for row in metastore.summary(spark, table, **more)}
+
+
+def test_ours_comes_before_sparks_own_and_a_path_is_the_same_table(spark, filled):
+    (row,) = spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
+    assert (row.format, row.files, row.files_read, row.rows, row.committed) == ("hudi", 4, 4, 400, True)
+    by_path = f"hudi.`{location(spark, filled)}`"
+    again = analyze(spark, by_path)
+    assert (again.files_read, again.committed) == (0, False)
+    found = summary(spark, filled)
+    assert summary(spark, by_path) == found
+    assert {name for name, row in found.items() if not row["exact"]} == {"_hoodie_file_name"}  # longer than edges are
+    assert found["id"]["approx_unique"] == found["id"]["count"] == 400
+    assert (found["s"]["min"], found["s"]["max"]) == ("s00000", "s00399")
+    assert (found["x"]["max"], found["day"]["max"], found["st.a"]["max"]) == ("99.75", "2024-01-04", "399")
+    assert list(found)[:2] == ["_hoodie_commit_time", "_hoodie_commit_seqno"]
+    assert [row["frequency"] for row in metastore.frequencies(spark, filled, "v", 2)] == [58, 57]
+    located = spark.sql(f"SELECT path FROM metastore.locate('{filled}', 'id', 42)").collect()
+    assert len(located) == 1
+
+
+def test_appends_and_updates_read_new_base_files_only(spark, filled, request):
+    analyze(spark, filled)
+    append(spark, filled, 400, 450, 1)
+    report = analyze(spark, filled)
+    assert (report.files, report.files_read, report.rows) == (5, 1, 450)
+    spark.sql(f"UPDATE {filled} SET v = -1 WHERE id = 120")
+    report = analyze(spark, filled)
+    files = {file["path"]: file for file in metastore.files(spark, filled)}
+    if "mor" in request.node.name:  # the change is in a log file
+        assert (report.files, report.files_read) == (5, 0)
+        assert sum(file["deleted_rows"] is None for file in files.values()) == 1
+        assert summary(spark, filled)["v"]["exact"] is False
+    else:
+        assert (report.files, report.files_read) == (5, 1)
+        assert summary(spark, filled)["v"]["min"] == "-1"
+    assert len(metastore.snapshots(spark, filled)) == 3
+
+
+def test_instants_answer_for_themselves(spark, table):
+    create(spark, table)
+    append(spark, table, 0, 200, 2)
+    first = analyze(spark, table).snapshot
+    append(spark, table, 200, 300, 1)
+    stale = summary(spark, table)["id"]
+    assert (stale["max"], stale["current"], stale["files"]) == ("199", False, 2)
+    analyze(spark, table)
+    assert summary(spark, table)["id"]["max"] == "299"
+    assert summary(spark, table, at=first)["id"]["max"] == "199"
+    assert len(metastore.files(spark, table, at=first)) == 2
+    assert len(metastore.files(spark, table)) == 3
+
+
+def test_partitions(spark, table):
+    create(spark, table, f"{COLUMNS}, p STRING", "PARTITIONED BY (p)")
+    append(spark, table, 0, 200, 2, f"{ROW}, concat('p', id DIV 100) AS p")
+    with pytest.raises(errors.InvalidArgument, match="no data file with p = zz"):
+        analyze(spark, table, partition={"p": "zz"})
+    with pytest.raises(errors.InvalidArgument, match="id is not a partition column"):
+        analyze(spark, table, partition={"id": 1})
+    statement = f"ANALYZE TABLE {table} PARTITION (p = 'p1') COMPUTE STATISTICS"
+    (row,) = spark.sql(f"{statement} FOR COLUMNS id").collect()
+    assert (row.files_read, row.columns) == (1, 1)
+    assert spark.sql(statement).collect()[0].files_read == 1
+    assert analyze(spark, table).files == 2
+    assert (summary(spark, table)["p"]["min"], summary(spark, table)["p"]["max"]) == ("p0", "p1")
+    assert {file["partition"]["p"] for file in metastore.files(spark, table)} == {"p0", "p1"}
+    for condition, found in (("p = 'p1'", 100), ("p = 'p1' AND id = 20", 0), ("p >= 'p0' AND id = 20", 1)):
+        assert spark.sql(f"SELECT id FROM {table} WHERE {condition}").count() == found
+
+
+def test_tables_that_were_never_written(spark, table):
+    create(spark, table)
+    assert (analyze(spark, table).files, analyze(spark, table).rows) == (0, 0)
+    assert summary(spark, table)["id"]["count"] == 0
+    append(spark, table, 0, 10, 1)
+    assert analyze(spark, table).rows == 10
+
+
+def test_a_table_dropped_and_created_again_has_none_of_the_old_files(spark, table):
+    create(spark, table)
+    append(spark, table, 0, 100, 1)
+    place = location(spark, table)
+    analyze(spark, table)
+    kept = f"{place.removeprefix('file:')}_kept"
+    shutil.copytree(f"{place.removeprefix('file:')}/_metastore", kept)
+    spark.sql(f"DROP TABLE {table}")
+    create(spark, table)
+    append(spark, table, 500, 600, 1)
+    shutil.copytree(kept, f"{place.removeprefix('file:')}/_metastore")
+    assert spark.sql(f"SELECT id FROM {table} WHERE id = 550").count() == 1
+    with pytest.raises(errors.NoStatistics):
+        summary(spark, table)
+    assert analyze(spark, table).files_read == 1
+    assert summary(spark, table)["id"]["min"] == "500"
+
+
+def test_unknown_columns_and_tables_are_refused_with_near_names(spark, filled, tmp_path):
+    with pytest.raises(errors.ColumnNotFound, match="day"):
+        analyze(spark, filled, columns=["dya"])
+    with pytest.raises(errors.MetastoreError, match="nowhere"):
+        analyze(spark, f"hudi.`{tmp_path}/nowhere`")
+
+
+def test_types_that_change(spark, table):
+    create(spark, table, "id BIGINT, n INT, ts BIGINT")
+    append(spark, table, 0, 10, 1, "id, CAST(id AS INT) AS n, id AS ts")
+    analyze(spark, table)
+    spark.sql(f"ALTER TABLE {table} ADD COLUMNS (added INT)")
+    append(spark, table, 10, 20, 1, "id, CAST(id AS INT) AS n, id AS ts, 7 AS added")
+    analyze(spark, table)
+    assert summary(spark, table)["n"]["max"] == "19"
+    assert summary(spark, table)["added"]["max"] is None  # a file that lacks it may have it under a name in other case
+    assert spark.sql(f"SELECT id FROM {table} WHERE added IS NULL AND id >= 0").count() == 10
+
+
+def test_schemas_changed_by_schema_on_read_are_refused(spark, table):
+    create(spark, table)
+    append(spark, table, 0, 200, 2)
+    analyze(spark, table)
+    place = location(spark, table)
+    # As Hudi names the history of such changes; in this session no catalog lets SQL make one.
+    history = Path(place.removeprefix("file:")) / ".hoodie" / ".schema"
+    history.mkdir(exist_ok=True)
+    (history / "20261121000000000.schemacommit").touch()
+    reader = spark.read.format("hudi").option("hoodie.enable.data.skipping", "false")
+    frame = reader.load(place).where("id = 7")
+    assert "schema-on-read" in physical(frame)
+    assert len(frame.collect()) == 1
+    assert files_read(frame) == [2]
+    with pytest.raises(errors.UnsupportedTable, match="schema-on-read"):
+        analyze(spark, f"hudi.`{place}`")

@@ -1,0 +1,201 @@
+"""Queries over Hudi tables: fewer files, the same rows, true numbers; writes are never pruned by what may be wrong."""
+
+from __future__ import annotations
+
+import pytest
+
+import metastore
+from hudi.conftest import append, create, location
+from planner import written
+from planner.plans import conf, files_read, labels, physical, rows
+
+pytestmark = pytest.mark.spark
+
+QUERIES = {
+    "SELECT * FROM {t} WHERE id BETWEEN 120 AND 130": 1,
+    "SELECT * FROM {t} WHERE s = 's00250'": 1,
+    "SELECT * FROM {t} WHERE x > 90": 1,
+    "SELECT * FROM {t} WHERE st.a IN (5, 305)": 2,
+    "SELECT count(*), max(v) FROM {t} WHERE day = DATE '2024-01-02'": 1,
+    "SELECT * FROM {t} WHERE ID < 100 OR id >= 300": 2,
+    "SELECT * FROM {t} WHERE id < -1": 0,
+    "SELECT id FROM {t} WHERE s LIKE 's0012%'": 1,
+    "SELECT id FROM {t} WHERE _hoodie_record_key = '42'": None,
+    "SELECT * FROM {t} WHERE id IN (SELECT 7) AND id < 50": 1,
+    "SELECT * FROM {t} WHERE id = (SELECT max(id) FROM {t} WHERE id < 150) AND id > 100": None,
+    "SELECT id FROM {t} WHERE id < 10 UNION ALL SELECT id FROM {t} WHERE id > 390": None,
+    "WITH few AS (SELECT * FROM {t} WHERE id < 20) SELECT a.id FROM few a JOIN few b ON a.id = b.id": None,
+    "SELECT id FROM {t} WHERE id > 350 ORDER BY id LIMIT 5": None,
+}
+
+
+@pytest.fixture(scope="module", params=["cow", "mor"])
+def analyzed(request, spark):
+    """Four files, read and never written to by tests."""
+    table = f"hudi_read_{request.param}"
+    create(spark, table, kind=request.param)
+    append(spark, table, 0, 400, 4)
+    metastore.analyze(spark, table, progress=False)
+    yield table
+    spark.sql(f"DROP TABLE {table}")
+
+
+def check(spark, query: str, files: int | None) -> None:
+    """The rows of a query are those without us and without Hudi's skipping; its first scan reads so many files."""
+    found = spark.sql(query)
+    mine = rows(found)
+    assert files is None or files_read(found)[0] == files, (query, physical(found))
+    with conf(spark, spark__metastore__enabled="false"):
+        assert mine == rows(spark.sql(query)), query
+
+
+def test_rows_are_the_same_and_files_fewer(spark, analyzed):
+    for query, files in QUERIES.items():
+        check(spark, query.format(t=analyzed), files)
+    with conf(spark, spark__sql__adaptive__enabled="false"):
+        for query, files in list(QUERIES.items())[:3]:
+            check(spark, query.format(t=analyzed), files)
+
+
+def test_by_path_and_read_optimized(spark, analyzed):
+    for options in ({}, {"hoodie.datasource.query.type": "read_optimized"}):
+        found = spark.read.format("hudi").options(**options).load(location(spark, analyzed)).where("id = 42")
+        assert (found.count(), labels(found)) == (1, ["4 -> 1 files"])
+
+
+def test_explain_says_how_many(spark, analyzed):
+    query = f"SELECT * FROM {analyzed} WHERE id = 7"
+    assert labels(spark.sql(query)) == ["4 -> 1 files"]
+    kept = [row["kept"] for row in metastore.explain(spark, query)]
+    assert sorted(kept) == [False, False, False, True]
+
+
+def test_the_optimizer_learns_true_numbers(spark, analyzed):
+    def estimate(frame) -> int:
+        count = frame._jdf.queryExecution().optimizedPlan().stats().rowCount()
+        return int(str(count.get())) if count.isDefined() else -1
+
+    by_name = spark.sql(f"SELECT * FROM {analyzed} WHERE id < 100")
+    by_path = spark.read.format("hudi").load(location(spark, analyzed)).where("id < 100")
+    assert 90 <= estimate(by_name) <= 110
+    assert 90 <= estimate(by_path) <= 110
+    with conf(spark, spark__metastore__enabled="false"):
+        assert estimate(spark.sql(f"SELECT * FROM {analyzed} WHERE id < 100")) == -1
+
+
+@pytest.fixture(params=["cow", "mor"])
+def written_to(request, spark, table):
+    create(spark, table, kind=request.param)
+    append(spark, table, 0, 400, 4)
+    return table
+
+
+def test_slices_with_log_files_are_read_and_instants_are_their_own(spark, written_to):
+    t = written_to
+    first = metastore.analyze(spark, t, progress=False).snapshot
+    spark.sql(f"UPDATE {t} SET v = 9999 WHERE id = 150")
+    spark.sql(f"DELETE FROM {t} WHERE id = 250")
+    metastore.analyze(spark, t, progress=False)
+    found = spark.sql(f"SELECT id FROM {t} WHERE v = 9999")
+    assert [row.id for row in found.collect()] == [150]
+    mor = files_read(found)[0] == 2
+    assert files_read(found)[0] == (2 if mor else 1)
+    reasons = [row["reason"] for row in metastore.explain(spark, f"SELECT id FROM {t} WHERE v = 9999")]
+    assert reasons.count("KEPT_LOG_FILES") == (2 if mor else 0)
+    assert spark.sql(f"SELECT id FROM {t} WHERE id = 250").count() == 0
+    past = spark.sql(f"SELECT id FROM {t} TIMESTAMP AS OF '{first}' WHERE id IN (150, 250) AND v < 9999")
+    assert past.count() == 2
+    optimized = spark.read.format("hudi").option("hoodie.datasource.query.type", "read_optimized")
+    assert optimized.load(location(spark, t)).where("id = 150 AND v < 10").count() == (1 if mor else 0)
+    since = spark.read.format("hudi").option("hoodie.datasource.query.type", "incremental")
+    changed = since.option("hoodie.datasource.read.begin.instanttime", first).load(location(spark, t)).where("v = 9999")
+    assert changed.count() == 1
+    assert labels(changed) == []
+
+
+def test_files_of_later_instants_are_read(spark, written_to):
+    metastore.analyze(spark, written_to, progress=False)
+    append(spark, written_to, 400, 500, 1)
+    found = spark.sql(f"SELECT * FROM {written_to} WHERE id = 450")
+    assert len(found.collect()) == 1
+    assert labels(found) == ["5 -> 1 files"]
+    assert spark.sql(f"SELECT * FROM {written_to} WHERE id = 50").count() == 1
+
+
+def test_numbers_that_spark_left_in_the_catalog_are_not_used(spark, written_to):
+    with conf(spark, spark__metastore__analyze__formats="iceberg,delta"):
+        spark.sql(f"ANALYZE TABLE {written_to} COMPUTE STATISTICS")
+    append(spark, written_to, 400, 900, 1)
+    plan = spark.sql(f"SELECT * FROM {written_to}")._jdf.queryExecution().optimizedPlan()
+    assert not plan.stats().rowCount().isDefined()
+
+
+def shifted(_file: int, row: dict) -> dict:
+    return {**row, "lo_long": row["lo_long"] + 1_000_000, "hi_long": row["hi_long"] + 1_000_000}
+
+
+def truth(spark, query: str) -> int:
+    with conf(spark, spark__metastore__enabled="false"):
+        return int(spark.sql(query).first()[0])
+
+
+@pytest.fixture
+def lied_about(spark, written_to):
+    """A table whose statistics say of `id` what is wrong: a query that trusts them finds nothing."""
+    metastore.analyze(spark, written_to, progress=False)
+    written.of_store(location(spark, written_to).removeprefix("file:")).change("id", shifted).write("1")
+    assert spark.sql(f"SELECT * FROM {written_to} WHERE id = 5").count() == 0, "the statistics do not lie"
+    return written_to
+
+
+@pytest.mark.parametrize("inside_writes", ["false", "true"])
+def test_writes_reach_their_rows_whatever_the_statistics_say(spark, lied_about, inside_writes):
+    t = lied_about
+    # Hudi cannot bulk-insert into a table what it reads of it.
+    inserts = {"hoodie__spark__sql__insert__into__operation": "insert"}
+    with conf(spark, spark__metastore__pruneInsideWrites=inside_writes, **inserts):
+        spark.sql(f"INSERT INTO {t} SELECT id + 1000, v, s, x, day, st, ts FROM {t} WHERE id >= 380")
+        assert truth(spark, f"SELECT count(*) FROM {t}") == 420
+        spark.sql(f"UPDATE {t} SET v = -1 WHERE id BETWEEN 90 AND 110")
+        assert truth(spark, f"SELECT count(*) FROM {t} WHERE v = -1") == 21
+        spark.sql(f"DELETE FROM {t} WHERE id IN (SELECT id FROM {t} WHERE id < 50)")
+        assert truth(spark, f"SELECT count(*) FROM {t}") == 370
+        spark.sql(
+            f"MERGE INTO {t} t USING (SELECT id, 1000 AS newer FROM range(60, 80)) s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET t.v = -3, t.ts = s.newer"
+        )
+        assert truth(spark, f"SELECT count(*) FROM {t} WHERE v = -3") == 20
+
+
+@pytest.mark.parametrize("inside_writes", ["false", "true"])
+def test_an_overwrite_reads_all_that_it_is_to_keep(spark, lied_about, inside_writes):
+    t = lied_about
+    inserts = {"hoodie__spark__sql__insert__into__operation": "insert"}
+    with conf(spark, spark__metastore__pruneInsideWrites=inside_writes, **inserts):
+        spark.sql(f"INSERT OVERWRITE {t} SELECT id, v, s, x, day, st, ts FROM {t} WHERE id < 200")
+    assert truth(spark, f"SELECT count(*) FROM {t}") == 200
+
+
+def test_a_merge_without_a_key_and_a_copy_reach_their_rows(spark, table):
+    spark.sql(f"CREATE TABLE {table} (id BIGINT, v INT) USING hudi")
+    spark.sql(f"INSERT INTO {table} SELECT id, 0 FROM range(0, 100, 1, 2)")
+    metastore.analyze(spark, table, progress=False)
+    written.of_store(location(spark, table).removeprefix("file:")).change("id", shifted).write("1")
+    assert spark.sql(f"SELECT * FROM {table} WHERE id = 5").count() == 0, "the statistics do not lie"
+    spark.sql(
+        f"MERGE INTO {table} t USING (SELECT 5L AS id, 9 AS v) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v"
+    )
+    assert truth(spark, f"SELECT count(*) FROM {table}") == 100
+    assert truth(spark, f"SELECT count(*) FROM {table} WHERE v = 9") == 1
+    spark.sql(f"CREATE TABLE {table}_copy USING hudi AS SELECT id, v FROM {table} WHERE id < 50")
+    copied = truth(spark, f"SELECT count(*) FROM {table}_copy")
+    spark.sql(f"DROP TABLE {table}_copy")
+    assert copied == 50
+
+
+def test_streams_are_left_alone(spark, lied_about, tmp_path):
+    source = spark.readStream.format("hudi").load(location(spark, lied_about)).where("id = 5")
+    query = source.writeStream.format("memory").queryName("seen").option("checkpointLocation", str(tmp_path))
+    running = query.trigger(availableNow=True).start()
+    running.awaitTermination(60)
+    assert spark.sql("SELECT * FROM seen").count() == 1
