@@ -30,6 +30,13 @@ CALENDAR = {
 HUDI = {
     "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
     "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+    # Tables are small: a task makes a file, and nothing is compacted behind our back.
+    "hoodie.spark.sql.insert.into.operation": "bulk_insert",
+    "hoodie.bulkinsert.sort.mode": "NONE",
+    "hoodie.upsert.shuffle.parallelism": "1",
+    "hoodie.index.bloom.num_entries": "100",
+    "hoodie.compact.inline": "false",
+    "hoodie.compact.inline.max.delta.commits": "100",
 }
 
 

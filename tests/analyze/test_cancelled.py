@@ -19,7 +19,7 @@ GROUP = "analyze-cancelled"
 
 @pytest.fixture
 def filled(spark, table):
-    """A table of three tasks' files, in the order of their paths."""
+    """A table of two tasks' files, in the order of their paths."""
     spark.sql(f"CREATE TABLE {table} (id BIGINT, name STRING) USING iceberg")
     spark.sql(f"INSERT INTO {table} SELECT /*+ REPARTITION({FILES}) */ id, concat('n', id) FROM range({FILES * 10})")
     return table
@@ -42,9 +42,10 @@ def test_a_cancelled_group_of_jobs(spark, filled, analyze):
         spark.sparkContext.setJobGroup(GROUP, "to be cancelled")
         analyze(spark, filled)
 
-    with blocked(paths[-1]), ThreadPoolExecutor(1) as threads:
+    # The pipe goes first: a failure must not wait for who reads it.
+    with ThreadPoolExecutor(1) as threads, blocked(paths[-1]):
         running = threads.submit(work)
-        wait_until(lambda: len(list(store.glob("objects/files-*.parquet"))) == 2, "two tasks finish")
+        wait_until(lambda: len(list(store.glob("objects/files-*.parquet"))) == 1, "one task finishes")
         wait_until(lambda: spark.sparkContext.statusTracker().getJobIdsForGroup(GROUP), "the job runs")
         spark.sparkContext.cancelJobGroup(GROUP)
         raised = running.exception(60)
@@ -59,5 +60,5 @@ def check_left(spark, table, store):
     assert not list(store.glob("log/*.json"))
     report = metastore.analyze(spark, table, progress=False)
     assert report.files == report.files_total == FILES
-    assert 0 < report.files_read < FILES / 2
+    assert 0 < report.files_read <= FILES / 2
     check_table(spark, table)

@@ -23,11 +23,15 @@ class Kind:
         format: As in the manifest.
         name: A table's name, with a place for what is its own.
         properties: Of every table: the format itself is to skip nothing.
+        own: The first letters of columns that the format adds.
+        reads_paths: Whether a query can name a path.
     """
 
     format: str
     name: str
     properties: str = ""
+    own: str = "-"
+    reads_paths: bool = True
 
     def create(self, spark, table: str, place: Path, columns: str = COLUMNS, by: str = "") -> None:
         """Create an empty table, partitioned by a column."""
@@ -59,7 +63,9 @@ class Kind:
         spark.sql(f"DROP TABLE IF EXISTS {table}" + (" PURGE" if self.format == "iceberg" else ""))
 
 
-ICEBERG = Kind("iceberg", "ice.db.alike_{}", "TBLPROPERTIES ('write.metadata.metrics.default' = 'none')")
+ICEBERG = Kind(
+    "iceberg", "ice.db.alike_{}", "TBLPROPERTIES ('write.metadata.metrics.default' = 'none')", reads_paths=False
+)
 DELTA = Kind(
     "delta",
     "alike_delta_{}",
@@ -67,4 +73,11 @@ DELTA = Kind(
     " 'delta.enableDeletionVectors' = 'true', 'delta.enableTypeWidening' = 'true')",
 )
 PARQUET = Kind("parquet", "alike_parquet_{}")
-KINDS = {kind.format: kind for kind in (ICEBERG, DELTA, PARQUET)}
+HUDI = Kind(
+    "hudi",
+    "alike_hudi_{}",
+    "TBLPROPERTIES ('type' = 'cow', 'primaryKey' = 'id')",
+    own="_hoodie_",
+    reads_paths=False,
+)
+KINDS = {kind.format: kind for kind in (ICEBERG, DELTA, PARQUET, HUDI)}

@@ -37,7 +37,8 @@ def statement(asked, rest: str = "FOR ALL COLUMNS"):
 def test_sql_and_python_answer_alike_and_repeating_does_nothing(filled):
     row = statement(filled)
     assert (row.format, row.files, row.files_read, row.rows) == (filled.kind.format, 4, 4, 400)
-    assert (row.columns, row.committed) == (7, True)
+    own = sum(row["column_name"].startswith(filled.kind.own) for row in metastore.summary(filled.spark, filled.name))
+    assert (row.columns - own, row.committed) == (7, True)
     again = filled.analyze()
     assert (again.files_read, again.committed, again.refused) == (0, False, ())
     assert statement(filled, "FOR COLUMNS id, s").committed is False
@@ -61,8 +62,10 @@ def test_a_path_is_the_same_table(filled):
         return
     again = metastore.analyze(filled.spark, path, progress=False)
     assert (again.files_read, again.committed) == (0, False)
-    assert list(metastore.summary(filled.spark, path)) == list(filled.summary().values())
-    check(filled.spark, f"SELECT * FROM {path} WHERE id = 5", [1])
+    rows = {row["column_name"]: row for row in metastore.summary(filled.spark, path)}
+    assert {name: row for name, row in rows.items() if name in filled.summary()} == filled.summary()
+    if filled.kind.reads_paths:
+        check(filled.spark, f"SELECT * FROM {path} WHERE id = 5", [1])
 
 
 def test_queries_read_fewer_files_and_get_the_same_rows(filled):
@@ -132,7 +135,7 @@ def test_a_partition_limits_the_files(parted):
     with conf(parted.spark, spark__metastore__analyze__formats=ALL):
         rest = "PARTITION (day = DATE '2024-01-03') COMPUTE STATISTICS FOR COLUMNS id"
         (row,) = parted.spark.sql(f"ANALYZE TABLE {parted.name} {rest}").collect()
-    assert (row.files_read, row.columns) == (1, 7)
+    assert row.files_read == 1
     assert parted.analyze().files_read == 3
     assert parted.summary()["day"]["max"] == "2024-01-04"
     for where in ("day = DATE '2024-01-02' AND id = 150", "day > DATE '2024-01-02' AND id = 150"):
@@ -180,7 +183,8 @@ def test_every_function_answers(filled):
     assert sum(row["count"] for row in metastore.histogram(spark, name, "id", 10)) == 400
     assert abs(int(metastore.quantiles(spark, name, "id", [0.5])[0]["value"]) - 199) <= 1
     assert len(metastore.files(spark, name)) == 4
-    assert spark.sql(f"SELECT count(*) FROM metastore.columns('{name}')").first()[0] == 4 * 7
+    named = f"SELECT column_name FROM metastore.columns('{name}')"
+    assert sum(not row.column_name.startswith(filled.kind.own) for row in spark.sql(named).collect()) == 4 * 7
     (found,) = spark.sql(f"SELECT * FROM metastore.locate('{name}', 'id', 250)").collect()
     assert (found.frequency, found.exact) == (1, True)
     query = f"SELECT * FROM {name} WHERE id = 250"
@@ -190,6 +194,8 @@ def test_every_function_answers(filled):
 
 def test_the_data_source_reads_by_name_and_by_location(filled):
     filled.analyze()
+    if filled.lacks("source", lambda: filled.spark.read.format("metastore").load(filled.name)):
+        return
     for source in (filled.name, filled.location):
         for view, rows in {"summary": 7, "columns": 28, "files": 4, "snapshots": 1}.items():
             found = filled.spark.read.format("metastore").option("view", view).load(source)
@@ -199,7 +205,13 @@ def test_the_data_source_reads_by_name_and_by_location(filled):
 def test_keys_are_located(filled):
     filled.analyze()
     keys = filled.spark.createDataFrame([(7,), (305,), (999,)], "id bigint")
-    located = metastore.locate(filled.spark, filled.name, ["id"], keys).collect()
+
+    def ask():
+        return metastore.locate(filled.spark, filled.name, ["id"], keys).collect()
+
+    if filled.lacks("locate", ask):
+        return
+    located = ask()
     assert sorted((row.id, row.position) for row in located) == [(7, 7), (305, 5)]
 
 
@@ -215,25 +227,31 @@ def test_deleted_rows_leave_physical_bounds_and_live_counts(filled):
         check(filled.spark, f"SELECT * FROM {filled.name} WHERE {where}")
 
 
-def test_renamed_dropped_added_again_and_widened_columns(filled):
+def test_renamed_dropped_and_added_again(filled):
     if filled.lacks("evolution"):
         return
     filled.analyze()
-    for change in (
-        "RENAME COLUMN id TO number",
-        "DROP COLUMN s",
-        "ADD COLUMN s STRING",
-        "ALTER COLUMN v TYPE BIGINT",
-    ):
+    for change in ("RENAME COLUMN id TO number", "DROP COLUMN s", "ADD COLUMN s STRING"):
         filled.spark.sql(f"ALTER TABLE {filled.name} {change}")
-    row = ROW.replace("id, CAST(id % 7 AS INT) AS v", "id, 3000000000 AS v").replace(" AS s,", " AS other,")
-    moved = row.replace(" concat('s', lpad(CAST(id AS STRING), 5, '0')) AS other,", "") + ", 'new' AS s"
+    moved = ROW.replace(" concat('s', lpad(CAST(id AS STRING), 5, '0')) AS s,", "") + ", 'new' AS s"
     filled.kind.append(filled.spark, filled.name, 400, 401, row=moved)
     filled.analyze()
     found = filled.summary()
-    assert (found["number"]["max"], found["v"]["max"]) == ("400", "3000000000")
-    assert (found["s"]["min"], found["s"]["null_count"]) == ("new", 400)
-    for where in ("number = 5", "s = 's00005'", "s = 'new'", "s IS NULL", "v > 2000000000"):
+    assert (found["number"]["max"], found["s"]["min"], found["s"]["null_count"]) == ("400", "new", 400)
+    for where in ("number = 5", "s = 's00005'", "s = 'new'", "s IS NULL"):
+        check(filled.spark, f"SELECT * FROM {filled.name} WHERE {where}")
+
+
+def test_columns_of_a_type_that_was_widened(filled):
+    if filled.lacks("widening"):
+        return
+    filled.analyze()
+    filled.spark.sql(f"ALTER TABLE {filled.name} ALTER COLUMN v TYPE BIGINT")
+    row = ROW.replace("CAST(id % 7 AS INT) AS v", "3000000000 AS v")
+    filled.kind.append(filled.spark, filled.name, 400, 401, row=row)
+    filled.analyze()
+    assert (filled.summary()["v"]["min"], filled.summary()["v"]["max"]) == ("0", "3000000000")
+    for where in ("v = 3", "v > 2000000000", "v < 0"):
         check(filled.spark, f"SELECT * FROM {filled.name} WHERE {where}")
 
 

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-import metastore
 from formats.conftest import Asked
 from formats.kinds import KINDS
+from lakes import SPARK
 from metastore._tables.gaps import TARGETS
 from planner.plans import check, labels
 
@@ -16,10 +16,9 @@ pytestmark = pytest.mark.spark
 @pytest.fixture(scope="module")
 def side_by_side(spark, tmp_path_factory):
     """The same rows in every format of this Spark, in four files each."""
-    release = ".".join(spark.version.split(".")[:2])
     made = []
     for target in TARGETS:
-        if target.spark == release:
+        if target.spark == SPARK:
             kind = KINDS[target.format]
             name, place = kind.name.format("together"), tmp_path_factory.mktemp(target.format) / "table"
             kind.create(spark, name, place)
@@ -52,8 +51,7 @@ def test_sub_queries_over_another_format(spark, side_by_side):
 def test_statistics_are_comparable(spark, side_by_side):
     same = ("min", "max", "approx_unique", "avg", "count", "null_count", "q50", "max_len", "top_value", "top_count")
     first, *others = (
-        {row["column_name"]: [row[name] for name in same] for row in metastore.summary(spark, asked.name)}
-        for asked in side_by_side
+        {column: [row[name] for name in same] for column, row in asked.summary().items()} for asked in side_by_side
     )
     assert all(other == first for other in others)
     assert len(others) >= 1

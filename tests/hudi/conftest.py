@@ -17,21 +17,6 @@ ROW = (
     " date_add(DATE '2024-01-01', CAST(id DIV 100 AS INT)) AS day,"
     " named_struct('a', CAST(id AS INT), 'b', CAST(id AS STRING)) AS st, id AS ts"
 )
-WRITES = {
-    "hoodie.spark.sql.insert.into.operation": "bulk_insert",
-    "hoodie.bulkinsert.sort.mode": "NONE",  # a task makes a file
-    "hoodie.upsert.shuffle.parallelism": "1",
-    "hoodie.index.bloom.num_entries": "100",
-    "hoodie.compact.inline": "false",
-    "hoodie.compact.inline.max.delta.commits": "100",
-}
-
-
-@pytest.fixture(scope="session", autouse=True)
-def quick_writes(spark):
-    """Small tables: one file a task, no compaction behind our back."""
-    for key, value in WRITES.items():
-        spark.conf.set(key, value)
 
 
 @pytest.fixture

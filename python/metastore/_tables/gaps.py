@@ -16,7 +16,8 @@ BEHAVIOURS = {
     "numbers": "numbers to the optimizer",
     "snapshots": "statistics of older snapshots, `at =>`",
     "deletes": "deleted rows told from physical ones",
-    "evolution": "renamed, dropped, re-added, widened columns",
+    "evolution": "renamed, dropped and re-added columns",
+    "widening": "columns of a type that was widened",
     "functions": "table functions, `metastore.open`",
     "source": '`spark.read.format("metastore")`',
     "locate": "`metastore.locate` of many keys",
@@ -60,6 +61,8 @@ class Gap:
     raised: str | None = None
 
 
+_BY_CATALOG = "Iceberg finds tables by catalogs: a path alone does not say which metadata file is the newest"
+
 TARGETS = (
     Target("iceberg", "Iceberg 1.12", "4.1"),
     Target("delta", "Delta 4.4", "4.1"),
@@ -67,36 +70,46 @@ TARGETS = (
     Target("iceberg", "Iceberg 1.12", "3.5"),
     Target("delta", "Delta 3.3", "3.5"),
     Target("hudi", "Hudi 1.2", "3.5"),
+    Target("parquet", "Parquet files", "3.5"),
 )
 
 GAPS = (
     Gap(
         "path",
         "iceberg",
-        ("4.1", "3.5"),
+        ("4.1",),
         "never",
-        "Iceberg finds tables by catalogs: a path alone does not say which metadata file is the newest",
+        _BY_CATALOG,
         "METASTORE_UNSUPPORTED_TABLE",
     ),
+    Gap("path", "iceberg", ("3.5",), "never", _BY_CATALOG, "METASTORE_TABLE_NOT_FOUND"),
     Gap(
         "snapshots",
         "parquet",
-        ("4.1",),
+        ("4.1", "3.5"),
         "never",
         "a directory has no snapshots: what is asked about it is answered from its newest statistics, `current` tells",
         "METASTORE_INVALID_ARGUMENT",
     ),
-    Gap("deletes", "parquet", ("4.1",), "never", "rows of a Parquet file are never deleted"),
+    Gap("deletes", "parquet", ("4.1", "3.5"), "never", "rows of a Parquet file are never deleted"),
     Gap(
         "evolution",
         "parquet",
-        ("4.1",),
+        ("4.1", "3.5"),
         "never",
         "columns have no identity but their names: a column that a file lacks, or has in other case, is unknown there",
     ),
     *(
+        Gap("widening", kind, sparks, "never", why)
+        for kind, sparks, why in (
+            ("parquet", ("4.1", "3.5"), "a directory has no types but those of its files"),
+            ("delta", ("3.5",), "Delta 3.3 itself widens an integer to no more than INT"),
+            ("hudi", ("3.5",), "only schema-on-read changes types of a Hudi table"),
+        )
+    ),
+    *(
         Gap("source", kind, ("3.5",), "never", "Spark has data sources in Python since 4.0", "DATA_SOURCE_NOT_FOUND")
-        for kind in ("iceberg", "delta", "hudi")
+        for kind in ("iceberg", "delta", "hudi", "parquet")
     ),
     Gap(
         "locate",

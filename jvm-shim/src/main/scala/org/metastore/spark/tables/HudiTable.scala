@@ -11,7 +11,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.types.{StringType, StructField, StructType}
 
 /**
  * A Hudi table at the instant that its name stands for, by reflection on Hudi's own file index: whatever Hudi reads
@@ -164,11 +164,10 @@ object HudiTable {
   /** The slices that an index reads, each with the values of its partition as text. */
   private def slices(index: FileIndex): Seq[(Map[String, String], AnyRef)] = {
     val reflected = new Reflected
-    val names = partitionColumns(index)
+    val fields = partitionColumns(index).map(name => index.partitionSchema.fields.find(_.name == name).getOrElse(StructField(name, StringType)))
     val all = HiddenMembers.call(index, "getAllInputFileSlices").asInstanceOf[java.util.Map[AnyRef, java.util.List[AnyRef]]]
     all.asScala.toSeq.flatMap { case (partition, slices) =>
-      val values = reflected.call[Array[AnyRef]](partition, "getValues")
-      val texts = names.zip(values).collect { case (name, value) if value != null => name -> value.toString }.toMap
+      val texts = LakeTable.partitionTexts(fields.zip(reflected.call[Array[AnyRef]](partition, "getValues")))
       slices.asScala.map(texts -> _)
     }
   }

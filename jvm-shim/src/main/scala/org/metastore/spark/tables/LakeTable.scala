@@ -3,7 +3,9 @@ package org.metastore.spark.tables
 import com.fasterxml.jackson.databind.ObjectMapper
 
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.types.{DataType, StructField, StructType}
+import org.apache.spark.sql.catalyst.expressions.{Cast, Literal}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{DataType, StringType, StructField, StructType}
 
 import org.metastore.spark.store.FileKey
 
@@ -118,6 +120,14 @@ trait ListedTable extends LakeTable {
 }
 
 object LakeTable {
+
+  /** Catalyst's values of partition columns as texts by name; null is null. */
+  def partitionTexts(values: Seq[(StructField, Any)]): Map[String, String] = {
+    val zone = Some(SQLConf.get.sessionLocalTimeZone)
+    values.map { case (field, value) =>
+      field.name -> Option(Cast(Literal(value, field.dataType), StringType, zone).eval()).map(_.toString).orNull
+    }.toMap
+  }
 
   /** How the statistics call a data file: relative to the table if below it, else absolute; decoded. */
   def pathInTable(file: Path, root: Path): String = {

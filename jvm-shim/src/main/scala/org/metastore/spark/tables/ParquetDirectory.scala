@@ -4,11 +4,7 @@ import java.nio.charset.StandardCharsets.UTF_8
 import java.security.MessageDigest
 
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Cast, Literal}
 import org.apache.spark.sql.execution.datasources.HadoopFsRelation
-import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.{StringType, StructType}
 
 /**
  * A directory of Parquet files as Spark reads it, by its path or as a table of the session's catalog. It has no snapshots: its
@@ -50,7 +46,8 @@ final class ParquetDirectory private (relation: HadoopFsRelation) extends Listed
   private lazy val files = listed()
 
   private def listed(): Seq[ListedFile] = relation.location.listFiles(Nil, Nil).toList.flatMap { directory =>
-    val partition = partitionOf(directory.values, relation.partitionSchema)
+    val fields = relation.partitionSchema.fields.toSeq
+    val partition = LakeTable.partitionTexts(fields.zip(directory.values.toSeq(fields.map(_.dataType))))
     directory.files.map { file =>
       val path = LakeTable.pathInTable(file.getPath, root)
       ListedFile(LiveFile(path, file.getLen, None, Some(0L), partition, Some(file.getModificationTime)), file.getPath.toString)
@@ -92,12 +89,4 @@ object ParquetDirectory {
 
   private def sha256(text: String): String =
     MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8)).map(b => f"${b & 0xff}%02x").mkString
-
-  private def partitionOf(values: InternalRow, schema: StructType): Map[String, String] = {
-    val zone = Some(SQLConf.get.sessionLocalTimeZone)
-    schema.fields.zipWithIndex.map { case (field, i) =>
-      val value = Literal(values.get(i, field.dataType), field.dataType)
-      field.name -> Option(Cast(value, StringType, zone).eval()).map(_.toString).orNull
-    }.toMap
-  }
 }
