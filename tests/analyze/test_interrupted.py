@@ -20,7 +20,8 @@ from analyze.checks import check_table, location
 
 pytestmark = pytest.mark.spark
 
-FILES = 130
+FILES = 300
+"""So many that there are more tasks than cores: one has not begun when the first has finished."""
 ANALYZE = """
 import importlib.util, json, os, sys
 from pyspark.sql import SparkSession

@@ -5,6 +5,7 @@ import pyarrow as pa
 from metastore._analyze.coverage import Coverage, IndexedBlock
 from metastore._analyze.request import Request
 from metastore._format.columns import Column
+from metastore._format.files import FileKey
 from metastore._format.manifest import Block
 from metastore._format.schemas import FILES
 from metastore._tables.model import DataFile
@@ -20,7 +21,7 @@ def indexed(name, lists, computed="full"):
         for i, (path, counted) in enumerate(lists.items())
     ]
     block = Block(name, computed, COLUMNS, None, ())
-    return IndexedBlock(block, pa.Table.from_pylist(rows, FILES), {(p, 10): i for i, p in enumerate(lists)}, {})
+    return IndexedBlock(block, pa.Table.from_pylist(rows, FILES), {FileKey(p, 10): i for i, p in enumerate(lists)}, {})
 
 
 def missing(*blocks, depth="full"):

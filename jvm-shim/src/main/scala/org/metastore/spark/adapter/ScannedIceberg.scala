@@ -133,7 +133,8 @@ private[adapter] object IcebergTasks {
    */
   def of(scan: AnyRef, snapshot: Option[String], planner: ScanPlanner): IcebergTasks = {
     val known = planner.shared(scan)((snapshot, planned(scan)))
-    if (known._1 != snapshot) planned(scan)
+    // The scan of a table that was never written has nothing behind it that could take tasks.
+    if (known._1 != snapshot || known._2.tasks.isEmpty) planned(scan)
     else {
       known._2.giveTo(scan)
       known._2
