@@ -7,25 +7,12 @@ import pytest
 import metastore
 from delta.conftest import append, create, location
 from planner import written
-from planner.plans import conf, files_read, labels, rows
+from planner.plans import check_first, conf, labels, truth
+from planner.queries import SORTED
 
 pytestmark = pytest.mark.spark
 
-QUERIES = {
-    "SELECT * FROM {t} WHERE id BETWEEN 120 AND 130": 1,
-    "SELECT * FROM {t} WHERE s = 's00250'": 1,
-    "SELECT * FROM {t} WHERE x > 90": 1,
-    "SELECT * FROM {t} WHERE st.a IN (5, 305)": 2,
-    "SELECT count(*), max(v) FROM {t} WHERE day = DATE '2024-01-02'": 1,
-    "SELECT * FROM {t} WHERE ID < 100 OR id >= 300": 2,
-    "SELECT * FROM {t} WHERE id < -1": 0,
-    "SELECT * FROM {t} WHERE id IN (SELECT 7) AND id < 50": 1,
-    "SELECT * FROM {t} WHERE id = (SELECT max(id) FROM {t} WHERE id < 150) AND id > 100": None,
-    "SELECT id FROM {t} WHERE id < 10 UNION ALL SELECT id FROM {t} WHERE id > 390": None,
-    "WITH few AS (SELECT * FROM {t} WHERE id < 20) SELECT a.id FROM few a JOIN few b ON a.id = b.id": None,
-    "SELECT id FROM {t} WHERE id > 350 ORDER BY id LIMIT 5": None,
-    "SELECT v, count(*) FROM {t} VERSION AS OF 2 WHERE id < 300 GROUP BY v": None,
-}
+QUERIES = {**SORTED, "SELECT v, count(*) FROM {t} VERSION AS OF 2 WHERE id < 300 GROUP BY v": None}
 
 
 @pytest.fixture
@@ -43,24 +30,15 @@ def either(request, spark, analyzed):
 
 def test_rows_are_the_same_and_files_fewer(spark, either):
     for query, files in QUERIES.items():
-        check(spark, query.format(t=either), files)
+        check_first(spark, query.format(t=either), files)
 
 
 def test_by_path_and_without_adaptive_execution(spark, analyzed):
     spark.sql(f"DELETE FROM {analyzed} WHERE id % 10 = 3")
     for query, files in list(QUERIES.items())[:3]:
-        check(spark, query.format(t=f"delta.`{location(spark, analyzed)}`"), files)
+        check_first(spark, query.format(t=f"delta.`{location(spark, analyzed)}`"), files)
         with conf(spark, spark__sql__adaptive__enabled="false"):
-            check(spark, query.format(t=analyzed), files)
-
-
-def check(spark, query: str, files: int | None) -> None:
-    """The rows of a query are those without us; its first scan reads so many files."""
-    found = spark.sql(query)
-    mine = rows(found)
-    assert files is None or files_read(found)[0] == files, query
-    with conf(spark, spark__metastore__enabled="false"):
-        assert mine == rows(spark.sql(query)), query
+            check_first(spark, query.format(t=analyzed), files)
 
 
 def test_explain_says_how_many(spark, analyzed):
@@ -95,21 +73,12 @@ def test_numbers_that_spark_left_in_the_catalog_are_not_used(spark, filled):
     assert not plan.stats().rowCount().isDefined()
 
 
-def shifted(_file: int, row: dict) -> dict:
-    return {**row, "lo_long": row["lo_long"] + 1_000_000, "hi_long": row["hi_long"] + 1_000_000}
-
-
 @pytest.fixture
 def lied_about(spark, analyzed):
     """A table whose statistics say of `id` what is wrong: a query that trusts them finds nothing."""
-    written.of_store(location(spark, analyzed)).change("id", shifted).write("1")
+    written.of_store(location(spark, analyzed)).change("id", written.shifted).write("1")
     assert spark.sql(f"SELECT * FROM {analyzed} WHERE id = 5").count() == 0, "the statistics do not lie"
     return analyzed
-
-
-def truth(spark, query: str) -> int:
-    with conf(spark, spark__metastore__enabled="false"):
-        return int(spark.sql(query).first()[0])
 
 
 def test_writes_reach_their_rows_whatever_the_statistics_say(spark, lied_about):
@@ -137,7 +106,7 @@ def test_maintenance_and_change_feeds_are_left_alone(spark, table):
     create(spark, table, **{"delta.enableChangeDataFeed": "true"})
     append(spark, table, 0, 200, 4)
     metastore.analyze(spark, table, progress=False)
-    written.of_store(location(spark, table)).change("id", shifted).write("1")
+    written.of_store(location(spark, table)).change("id", written.shifted).write("1")
     spark.sql(f"OPTIMIZE {table}")
     assert truth(spark, f"SELECT count(*) FROM {table}") == 200
     spark.sql(f"DELETE FROM {table} WHERE id = 7")

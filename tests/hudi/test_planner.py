@@ -7,25 +7,15 @@ import pytest
 import metastore
 from hudi.conftest import append, create, location
 from planner import written
-from planner.plans import conf, files_read, labels, physical, rows
+from planner.plans import check_first, conf, files_read, labels, truth
+from planner.queries import SORTED
 
 pytestmark = pytest.mark.spark
 
 QUERIES = {
-    "SELECT * FROM {t} WHERE id BETWEEN 120 AND 130": 1,
-    "SELECT * FROM {t} WHERE s = 's00250'": 1,
-    "SELECT * FROM {t} WHERE x > 90": 1,
-    "SELECT * FROM {t} WHERE st.a IN (5, 305)": 2,
-    "SELECT count(*), max(v) FROM {t} WHERE day = DATE '2024-01-02'": 1,
-    "SELECT * FROM {t} WHERE ID < 100 OR id >= 300": 2,
-    "SELECT * FROM {t} WHERE id < -1": 0,
+    **SORTED,
     "SELECT id FROM {t} WHERE s LIKE 's0012%'": 1,
     "SELECT id FROM {t} WHERE _hoodie_record_key = '42'": None,
-    "SELECT * FROM {t} WHERE id IN (SELECT 7) AND id < 50": 1,
-    "SELECT * FROM {t} WHERE id = (SELECT max(id) FROM {t} WHERE id < 150) AND id > 100": None,
-    "SELECT id FROM {t} WHERE id < 10 UNION ALL SELECT id FROM {t} WHERE id > 390": None,
-    "WITH few AS (SELECT * FROM {t} WHERE id < 20) SELECT a.id FROM few a JOIN few b ON a.id = b.id": None,
-    "SELECT id FROM {t} WHERE id > 350 ORDER BY id LIMIT 5": None,
 }
 
 
@@ -40,21 +30,12 @@ def analyzed(request, spark):
     spark.sql(f"DROP TABLE {table}")
 
 
-def check(spark, query: str, files: int | None) -> None:
-    """The rows of a query are those without us and without Hudi's skipping; its first scan reads so many files."""
-    found = spark.sql(query)
-    mine = rows(found)
-    assert files is None or files_read(found)[0] == files, (query, physical(found))
-    with conf(spark, spark__metastore__enabled="false"):
-        assert mine == rows(spark.sql(query)), query
-
-
 def test_rows_are_the_same_and_files_fewer(spark, analyzed):
     for query, files in QUERIES.items():
-        check(spark, query.format(t=analyzed), files)
+        check_first(spark, query.format(t=analyzed), files)
     with conf(spark, spark__sql__adaptive__enabled="false"):
         for query, files in list(QUERIES.items())[:3]:
-            check(spark, query.format(t=analyzed), files)
+            check_first(spark, query.format(t=analyzed), files)
 
 
 def test_by_path_and_read_optimized(spark, analyzed):
@@ -130,20 +111,11 @@ def test_numbers_that_spark_left_in_the_catalog_are_not_used(spark, written_to):
     assert not plan.stats().rowCount().isDefined()
 
 
-def shifted(_file: int, row: dict) -> dict:
-    return {**row, "lo_long": row["lo_long"] + 1_000_000, "hi_long": row["hi_long"] + 1_000_000}
-
-
-def truth(spark, query: str) -> int:
-    with conf(spark, spark__metastore__enabled="false"):
-        return int(spark.sql(query).first()[0])
-
-
 @pytest.fixture
 def lied_about(spark, written_to):
     """A table whose statistics say of `id` what is wrong: a query that trusts them finds nothing."""
     metastore.analyze(spark, written_to, progress=False)
-    written.of_store(location(spark, written_to).removeprefix("file:")).change("id", shifted).write("1")
+    written.of_store(location(spark, written_to).removeprefix("file:")).change("id", written.shifted).write("1")
     assert spark.sql(f"SELECT * FROM {written_to} WHERE id = 5").count() == 0, "the statistics do not lie"
     return written_to
 
@@ -180,7 +152,7 @@ def test_a_merge_without_a_key_and_a_copy_reach_their_rows(spark, table):
     spark.sql(f"CREATE TABLE {table} (id BIGINT, v INT) USING hudi")
     spark.sql(f"INSERT INTO {table} SELECT id, 0 FROM range(0, 100, 1, 2)")
     metastore.analyze(spark, table, progress=False)
-    written.of_store(location(spark, table).removeprefix("file:")).change("id", shifted).write("1")
+    written.of_store(location(spark, table).removeprefix("file:")).change("id", written.shifted).write("1")
     assert spark.sql(f"SELECT * FROM {table} WHERE id = 5").count() == 0, "the statistics do not lie"
     spark.sql(
         f"MERGE INTO {table} t USING (SELECT 5L AS id, 9 AS v) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v"

@@ -11,7 +11,19 @@ from metastore._demo.executed import files_read, metrics, scans
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
-__all__ = ["check", "conf", "files_read", "labels", "metrics", "physical", "plain", "rows", "scans"]
+__all__ = [
+    "check",
+    "check_first",
+    "conf",
+    "files_read",
+    "labels",
+    "metrics",
+    "physical",
+    "plain",
+    "rows",
+    "scans",
+    "truth",
+]
 
 
 def physical(df) -> str:
@@ -59,3 +71,15 @@ def check(spark, query: str, files: list[int] | None = None) -> Any:
     if files is not None:
         assert files_read(df) == files, physical(df)
     return df
+
+
+def check_first(spark, query: str, files: int | None) -> None:
+    """As `check`, with the files that the first scan reads; None: any number."""
+    df = check(spark, query)
+    assert files is None or files_read(df)[0] == files, (query, physical(df))
+
+
+def truth(spark, query: str) -> int:
+    """The one number that a query answers without us."""
+    with conf(spark, spark__metastore__enabled=False):
+        return int(spark.sql(query).first()[0])

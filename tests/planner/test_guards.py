@@ -6,7 +6,7 @@ import pytest
 
 from planner import written
 from planner.conftest import append
-from planner.plans import check, conf, files_read, labels, physical, rows
+from planner.plans import check, conf, files_read, labels, physical, rows, truth
 
 pytestmark = pytest.mark.spark
 COLUMNS = "id bigint, v int, s string, x double, d date, n decimal(12,2), st struct<a: int, b: string>"
@@ -14,11 +14,7 @@ COLUMNS = "id bigint, v int, s string, x double, d date, n decimal(12,2), st str
 
 def lying(spark, table: str) -> None:
     """Statistics that look right and are wrong: no file holds the values that it holds."""
-    written.of_iceberg(spark, table).change("id", shifted).write("1")
-
-
-def shifted(_file: int, row: dict) -> dict:
-    return {**row, "lo_long": row["lo_long"] + 1_000_000, "hi_long": row["hi_long"] + 1_000_000}
+    written.of_iceberg(spark, table).change("id", written.shifted).write("1")
 
 
 @pytest.fixture(params=["copy-on-write", "merge-on-read"])
@@ -29,11 +25,6 @@ def lied_about(request, spark, new_table):
     lying(spark, table)
     assert len(spark.sql(f"SELECT * FROM {table} WHERE id = 5").collect()) == 0, "the statistics do not lie"
     return table
-
-
-def truth(spark, query: str) -> int:
-    with conf(spark, spark__metastore__enabled=False):
-        return spark.sql(query).first()[0]
 
 
 def test_delete_reaches_its_rows(spark, lied_about):

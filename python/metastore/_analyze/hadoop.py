@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # it has no types
 
+from metastore import settings
 from metastore._analyze.failures import cause_of
 from metastore._analyze.place import HadoopPlace, Place
 from metastore._analyze.shim import shim_class
 from metastore._store import Store
 from metastore._store.access import access_to
 from metastore._store.blobs import Stored
-from metastore._store.location import is_hadoops
+from metastore._store.location import is_hadoops, store_uri
 from metastore._store.replies import Reply
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
 
@@ -25,6 +26,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from metastore._format.manifest import TableIdentity
     from metastore._store.blobs import Blobs
 
 _PROVEN = frozenset({"org.apache.hadoop.fs.Hdfs"})
@@ -52,10 +54,28 @@ def store_at(spark: SparkSession, uri: str, *, writable: bool) -> tuple[Store, P
         >>> store_at(spark, "hdfs://nn/w/t/_metastore", writable=False)[0].read()  # doctest: +SKIP
     """
     if is_hadoops(uri):
-        settings = _settings(spark)
-        return Store(uri, partial(_open, spark, uri), writable=writable), HadoopPlace(uri, settings=settings)
+        hadoop = _settings(spark)
+        return Store(uri, partial(_open, spark, uri), writable=writable), HadoopPlace(uri, settings=hadoop)
     access = access_to(uri, hadoop_settings(spark))
     return Store.open(uri, access=access, writable=writable), Place(uri, access)
+
+
+def store_of(spark: SparkSession, table: TableIdentity, *, writable: bool) -> tuple[Store, Place]:
+    """The store of a table, wherever the settings put it.
+
+    Args:
+        spark: A classic session, whose settings hold the credentials.
+        table: Whose statistics.
+        writable: Whether it may be written.
+
+    Raises:
+        UnsupportedTable: The location cannot be reached.
+        JarNotFound: Only Hadoop reaches it, and the session does not have the Metastore's jar.
+
+    Example:
+        >>> store_of(spark, facts.identity, writable=False)[0].read()  # doctest: +SKIP
+    """
+    return store_at(spark, store_uri(table, settings.get("spark.metastore.store", spark)), writable=writable)
 
 
 def hadoop_settings(spark: SparkSession) -> Callable[[str], str | None]:

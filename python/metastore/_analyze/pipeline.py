@@ -12,7 +12,7 @@ from metastore._analyze.commit import Change, objects_of, snapshot_id, write_lev
 from metastore._analyze.coverage import DEPTHS, Coverage, DamagedBlock, index, objects_of_block
 from metastore._analyze.distribution import Distribution
 from metastore._analyze.failures import JOB_FAILURES, cause_of
-from metastore._analyze.hadoop import store_at
+from metastore._analyze.hadoop import store_of
 from metastore._analyze.own_level import shipped
 from metastore._analyze.progress import Progress, progress_of
 from metastore._analyze.ranked import Ranking
@@ -24,7 +24,6 @@ from metastore._analyze.table.jobs import AUTO, Jobs
 from metastore._analyze.table.written import Options
 from metastore._analyze.tasks import Outcome, Runner
 from metastore._analyze.worker import Destination
-from metastore._store.location import store_uri
 from metastore._store.protocol import require_known
 from metastore._store.unreferenced import find_unreferenced_blocks
 from metastore._tables import refusals
@@ -144,8 +143,7 @@ class _Run:
             "histogram_kind": self._options.kind,
             "frequencies_top": self._options.top,
         }
-        uri = store_uri(self._identity, settings.get("spark.metastore.store", spark))
-        self._store, place = store_at(spark, uri, writable=True)
+        self._store, place = store_of(spark, self._identity, writable=True)
         files = {file.path: file for file in facts.files}
         self._jobs = Jobs(spark.sparkContext, place, files, facts.local, field_ids=facts.field_ids)
         destination = Destination(place, self._identity, self._settings, _BUDGET, packed)

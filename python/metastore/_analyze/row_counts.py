@@ -5,10 +5,8 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from metastore import settings
-from metastore._analyze.hadoop import store_at
+from metastore._analyze.hadoop import store_of
 from metastore._format.files import FileKey, file_keys
-from metastore._store.location import store_uri
 from metastore._tables.spelling import LOCATION, literal
 from metastore.errors import DamagedObject
 
@@ -47,8 +45,7 @@ def counted(spark: SparkSession, facts: TableFacts) -> TableFacts:
 
 
 def _remembered(spark: SparkSession, facts: TableFacts) -> Mapping[FileKey, int]:
-    uri = store_uri(facts.identity, settings.get("spark.metastore.store", spark))
-    store, _ = store_at(spark, uri, writable=False)
+    store, _ = store_of(spark, facts.identity, writable=False)
     manifest = store.read()
     if manifest is None or manifest.table.uuid != facts.uuid:
         return {}

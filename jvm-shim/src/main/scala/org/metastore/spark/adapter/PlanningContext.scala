@@ -19,23 +19,18 @@ final class PlanningContext(val write: Option[PlanGuard.Write]) {
   private var spent = 0L
 
   /** The first answer for a key, kept: one version of the statistics for the whole query. */
-  def once[A <: AnyRef](key: AnyRef)(load: => A): A = {
-    val known = statistics.get(key)
-    if (known != null) known.asInstanceOf[A]
-    else {
-      val loaded = load
-      statistics.put(key, loaded)
-      loaded
-    }
-  }
+  def once[A <: AnyRef](key: AnyRef)(load: => A): A = kept(statistics, key)(load)
 
   /** What equal objects share, made for the first of them and kept while that one is in use. */
-  def shared[A <: AnyRef](like: AnyRef)(make: => A): A = {
-    val known = sharedOf.get(like)
+  def shared[A <: AnyRef](like: AnyRef)(make: => A): A = kept(sharedOf, like)(make)
+
+  // Not `computeIfAbsent`: what makes one may ask for another.
+  private def kept[A <: AnyRef](in: java.util.Map[AnyRef, AnyRef], key: AnyRef)(make: => A): A = {
+    val known = in.get(key)
     if (known != null) known.asInstanceOf[A]
     else {
       val made = make
-      sharedOf.put(like, made)
+      in.put(key, made)
       made
     }
   }
