@@ -85,3 +85,33 @@ def test_small_files_keep_the_small_filters():
     assert kept(10_000) == [False, False]
     assert kept(1 << 24) == [True, True]
     assert [False, True] in [kept(size) for size in range(50_000, 800_000, 10_000)]
+
+
+def in_order_and_not(rows):
+    random = np.random.default_rng(rows)
+    return analyzed(pa.array(np.arange(rows)), "bigint"), analyzed(
+        pa.array(random.integers(0, 1 << 62, rows)), "bigint"
+    )
+
+
+@pytest.mark.parametrize("size", [25_000, 70_000, 1 << 24])
+def test_small_files_keep_the_filter_of_keys_in_no_order_before_others(size):
+    numbers, keys = in_order_and_not(2_000)
+    assert numbers.frequencies != "complete"
+    kept = [known.bloom for _, known in fitted([(0, numbers), (1, keys)], size, DETAIL.top)]
+    assert kept[1] is not None
+    assert (kept[0] is not None) == (size > 50_000)
+    assert sum(len(bloom) for bloom in kept if bloom) <= size / 10
+    random = np.random.default_rng(2_000)
+    assert may_hold(bytes(kept[1]), hashes_of(pa.array(random.integers(0, 1 << 62, 2_000)))).all()
+    assert may_hold(bytes(kept[1]), hashes_of(pa.array(random.integers(-1 << 62, 0, 20_000)))).mean() < 0.12
+
+
+def test_filters_that_were_made_shrink_too():
+    held, others = VALUES["string"]
+    found = analyzed(held, "string", 1 << 18, 10)
+    assert isinstance(found.bloom, bytes)
+    half = fitted([(0, found)], 10 * len(found.bloom) - 10, DETAIL.top)[0][1].bloom
+    assert len(half) == len(found.bloom) // 2
+    assert may_hold(half, hashes_of(stored_values(held, "string"))).all()
+    assert may_hold(half, hashes_of(stored_values(others, "string"))).mean() < 0.2

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pyarrow as pa
 import pyarrow.compute as pc
@@ -97,13 +98,17 @@ def test_files_that_came_later_are_read(spark, distributed):
 
 
 def rewritten(spark, table, change):
-    """Stores the lists of the newest snapshot changed, digests and all."""
+    """Stores the lists of the newest snapshot changed, digests and all, as first versions did: nobody added them up."""
     stored = Stored.of(spark, table)
     store, entries = stored.store.writable(), []
     for entry in stored.snapshot.frequencies:
         rows = change(store.get(entry.object))
         entries.append(SummaryRef(store.put("table-frequencies", rows, [rows.num_rows]), entry.columns))
-    snapshot = replace(stored.snapshot, frequencies=tuple(entries))
+    _committed(stored, replace(stored.snapshot, frequencies=tuple(entries), placed=None))
+
+
+def _committed(stored, snapshot):
+    store = stored.store.writable()
     store.commit(stored.manifest.table, lambda now: replace(now, snapshots=(*now.snapshots[:-1], snapshot)))
 
 
@@ -139,3 +144,60 @@ def test_lists_that_do_not_add_up_skip_no_file(spark, new_table, change):
     told = statistics(spark, name, "k = 77")
     if change is not without_a_value:  # of files that never had it the lists account for all rows
         assert not any("where each value" in found for found in told)
+
+
+def as_they_were(rows):
+    return rows
+
+
+def test_lists_that_are_not_cut_by_hashes_are_read_still(spark, distributed):
+    rewritten(spark, distributed, as_they_were)
+    for where in ("k = 77", "s IN ('k5', 'k4242', 'none')", "x = double('NaN')", "n = 77"):
+        expected = holding(spark, distributed, where)
+        assert files_read(check(spark, f"SELECT k, s, n, few FROM {distributed} WHERE {where}"))[0] <= expected
+
+
+def told(change):
+    """The newest snapshot with another object of what its lists tell."""
+
+    def changed(stored):
+        store, rows = stored.store.writable(), stored.store.get(stored.snapshot.placed)
+        counts = [change(row["file"], row["rows"]) for row in rows.to_pylist()]
+        rows = rows.set_column(2, rows.schema.field(2), pa.array(counts))
+        return replace(stored.snapshot, placed=store.put("table-placed", rows, [rows.num_rows]))
+
+    return changed
+
+
+def nothing_is_said(stored):
+    store, rows = stored.store.writable(), stored.store.get(stored.snapshot.placed)
+    return replace(stored.snapshot, placed=store.put("table-placed", rows.slice(0, 1), [1]))
+
+
+def parts_are_gone(stored):
+    """Their objects are damaged: whether a file has a value is not known."""
+    folder = Path(stored.store.uri.removeprefix("file:")) / "objects"
+    for entry in stored.snapshot.frequencies:
+        if entry.part:
+            (folder / entry.object.name).write_bytes(b"PAR1")
+    return stored.snapshot
+
+
+@pytest.mark.parametrize(
+    "change", [told(lambda _, count: count - 1), told(lambda _, count: count + 1), nothing_is_said, parts_are_gone]
+)
+def test_of_files_of_which_not_all_is_told_nothing_is_concluded(spark, distributed, change):
+    stored = Stored.of(spark, distributed)
+    _committed(stored, change(stored))
+    for where in ("k = 77", "s = 'k77'", "k NOT IN (1, 2)"):
+        check(spark, f"SELECT k, s, n, few FROM {distributed} WHERE {where}")
+        listed = [found for found in statistics(spark, distributed, where) if "where each value" in found]
+        assert not listed or change in (nothing_is_said, parts_are_gone)
+
+
+def test_of_some_files_all_is_told(spark, distributed):
+    stored = Stored.of(spark, distributed)
+    _committed(stored, told(lambda file, count: count - file % 2)(stored))
+    for where in ("k = 77", "s = 'k77'", "k = 99999"):
+        check(spark, f"SELECT k, s, n, few FROM {distributed} WHERE {where}")
+    assert len(statistics(spark, distributed, "k = 99999")) >= 1

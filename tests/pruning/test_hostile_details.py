@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import time
 
+import numpy as np
 import pyarrow as pa
 import pytest
 from py4j.protocol import Py4JJavaError
@@ -15,6 +16,7 @@ from metastore._format.columns import Column
 from metastore._format.footer import read_footer
 from metastore._format.manifest import Block, Manifest, Snapshot, TableIdentity
 from metastore._format.objects import encode
+from metastore._format.placed import STARTS_KEY, starts_text, value_hashes
 from metastore._format.references import RanksRef, SummaryRef
 from metastore._format.schemas import DETAILS, FILES, SCHEMAS, SUMMARY
 from pruning.scala import items, module, no_limits, open_store
@@ -79,6 +81,31 @@ BASE = sound()
 ROWS = {kind: read_footer(kind, data).rows for kind, data in BASE.items()}
 
 
+def cut():
+    """The lists that tell where values live in two row groups, by hashes."""
+    rows = pa.Table.from_pylist(
+        [
+            {"column": 0, "value_long": n, "frequency": 1, "files_sparse": [(f, 1)]}
+            for f in range(3)
+            for n in values_of(f)
+        ],
+        SCHEMAS["table-frequencies"],
+    )
+    hashes = value_hashes(rows, COLUMNS[0])
+    order, half = np.argsort(hashes), len(hashes) // 2
+    starts = {STARTS_KEY: starts_text(hashes[order][[0, half]])}
+    told = [{"column": 0, "file": f, "rows": VALUES} for f in range(FILES_OF_A_BLOCK)]
+    return {
+        "table-frequencies": encode("table-frequencies", rows.take(pa.array(order)), [half, len(rows) - half], starts),
+        "table-placed": made("table-placed", told),
+        "table-files": BASE["table-files"],
+    }
+
+
+CUT = cut()
+PLACES = {"by frequency": {kind: BASE[kind] for kind in ("table-frequencies", "table-files")}, "by hash": CUT}
+
+
 def summary(columns):
     """Bounds that decide nothing."""
     rows = [
@@ -115,13 +142,13 @@ class Folder:
         return self.put("files", encode("files", pa.Table.from_pylist(rows, FILES), [len(rows)]), len(rows))
 
 
-def mutations(kinds, seed, count):
+def mutations(kinds, seed, count, base=BASE):
     """The sound object of each kind, then changed ones."""
-    yield from ((kind, BASE[kind]) for kind in kinds)
+    yield from ((kind, base[kind]) for kind in kinds)
     for number in range(seed, seed + count):
         chance = random.Random(number)
         kind = chance.choice(kinds)
-        yield kind, hostile.mutated(BASE[kind], chance)
+        yield kind, hostile.mutated(base[kind], chance)
 
 
 def outcome(ask):
@@ -199,26 +226,27 @@ def _read(spark, store, block, kind):
     return outcome(lambda: store.values(listed.ref(), 1, option.apply(listed.file()), False))  # noqa: FBT003
 
 
-def test_where_values_live(spark, tmp_path):
+@pytest.mark.parametrize("layout", PLACES)
+def test_where_values_live(spark, tmp_path, layout):
     """Each hostile list is that of a snapshot of its own, of a column of its own."""
-    objects = list(mutations(("table-frequencies", "table-files"), 0, 250))
+    base = PLACES[layout]
+    objects = list(mutations(tuple(base), 0, 250, base))
+    rows = {kind: read_footer(kind, data).rows for kind, data in base.items()}
     columns = tuple(Column(str(i), (f"c{i}",), "bigint", "long") for i in range(len(objects)))
     kept = Folder(tmp_path / "t")
     of_summary = kept.put("summary", summary(["long"] * len(columns)), len(columns) * FILES_OF_A_BLOCK)
     block = Block("b", "full", columns, kept.files(0), (SummaryRef(of_summary, tuple(range(len(columns)))),))
     snapshots = []
     for number, (kind, data) in enumerate(objects):
-        refs = {
-            each: kept.put(each, data if each == kind else BASE[each], ROWS[each])
-            for each in ("table-frequencies", "table-files")
-        }
-        lists = (SummaryRef(refs["table-frequencies"], (0,)),)
-        snapshots.append(_snapshot(number, columns[number], refs["table-files"], frequencies=lists, distribution=(0,)))
+        refs = {each: kept.put(each, data if each == kind else base[each], rows[each]) for each in base}
+        lists = (SummaryRef(refs["table-frequencies"], (0,), None if layout == "by frequency" else (0, 1)),)
+        more = {"frequencies": lists, "distribution": (0,), "placed": refs.get("table-placed")}
+        snapshots.append(_snapshot(number, columns[number], refs["table-files"], **more))
     _committed(tmp_path / "t", [block], snapshots)
     module(spark, "org.metastore.spark.store.StatisticsCache").clear()
     asked, began = probe(spark, tmp_path / "t", columns), time.monotonic()
     told = [asked.kept(f"c{number} = 7") for number in range(len(objects))]
-    assert told[:2] == ["010", "010"]
+    assert told[: len(base)] == ["010"] * len(base)
     assert told.count("111") > 50
     assert time.monotonic() - began < 120
 

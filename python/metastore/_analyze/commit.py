@@ -131,6 +131,7 @@ def _written(
         frequencies=written.frequencies,
         frequencies_asked=options.algorithm,
         distribution=written.distribution,
+        placed=written.placed,
         histograms=written.histograms,
         **_totals(facts.files, coverage),
     )

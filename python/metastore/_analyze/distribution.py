@@ -52,7 +52,7 @@ class Distribution:
 
     def is_current(self, entry: Snapshot) -> bool:
         """Tell whether a snapshot's entry has all that is wanted."""
-        return self._wanted <= set(entry.distribution)
+        return not self._wanted or (self._wanted <= set(entry.distribution) and entry.placed is not None)
 
     def asked_of(self, jobs: Jobs, manifest: Manifest | None, snapshot: str) -> Jobs:
         """Have jobs make what is wanted, and what the newest entry has of the same snapshot.

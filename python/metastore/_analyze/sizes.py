@@ -5,8 +5,11 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from metastore._analyze.kernel.filters import smaller
 from metastore._analyze.kernel.frequencies import COMPLETE
+from metastore._analyze.kernel.spread import values_between
 from metastore._analyze.kernel.theta import Theta
+from metastore._format.bloom import size_for
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -24,6 +27,7 @@ _HEADER = 24
 _HASH = 8
 _FEWEST = 64
 _FEWEST_LISTED = 10
+_WIDE_BITS = 16  # one in so many values within the bounds: bounds tell nothing
 
 
 def room_for_lists(size: int) -> int:
@@ -50,7 +54,7 @@ def fitted(statistics: Iterable[tuple[int, ColumnStatistics]], size: int, top: i
     Returns:
         The same with sketches cut to one common number of hashes (those that would keep too few are left out), the
         longest lists of values cut to the most frequent ones, and as many bins made one as is needed. Bloom filters
-        take what is left, the small ones first, where there is no complete list.
+        of columns without a complete list take what is left, and in small files some room of their own.
 
     Example:
         >>> fitted([], 1000, 10)
@@ -58,7 +62,8 @@ def fitted(statistics: Iterable[tuple[int, ColumnStatistics]], size: int, top: i
     """
     found = _with_lists(list(statistics), room_for_lists(size), top)
     found = _with_sketches(_with_histograms(found, max(size // _HISTOGRAMS, _ALWAYS)), max(size // _SKETCHES, _ALWAYS))
-    return _with_filters(found, size // _ALL - sum(_size(known) for _, known in found))
+    left = size // _ALL - sum(_size(known) for _, known in found)
+    return _with_filters(found, max(left, min(size // _ALL, _ALWAYS)))
 
 
 def _with_lists(found: Statistics, room: int, top: int) -> Statistics:
@@ -104,16 +109,21 @@ def _with_sketches(found: Statistics, left: int) -> Statistics:
 
 
 def _with_filters(found: Statistics, left: int) -> Statistics:
-    wanted = {
-        place: len(known.bloom)
-        for place, (_, known) in enumerate(found)
-        if known.bloom is not None and known.frequencies != COMPLETE
-    }
-    for place in sorted(wanted, key=lambda place: wanted[place]):
-        left -= wanted[place]
-        if left < 0:
-            del wanted[place]
-    return [(ordinal, known if i in wanted else replace(known, bloom=None)) for i, (ordinal, known) in enumerate(found)]
+    """First the filters of columns whose bounds tell least, of these the small ones; large ones are cut to fit."""
+    wanted = [place for place, (_, known) in enumerate(found) if known.bloom and known.frequencies != COMPLETE]
+    kept: dict[int, ColumnStatistics] = {}
+    for place in sorted(wanted, key=lambda place: _worth(found[place][1])):
+        known = found[place][1]
+        size = size_for(known.distinct or 0, min(left, len(known.bloom or b"")))
+        if size is not None:
+            kept[place] = replace(known, bloom=smaller(known.bloom, size)) if known.bloom else known
+            left -= size
+    return [(ordinal, kept.get(i) or replace(known, bloom=None)) for i, (ordinal, known) in enumerate(found)]
+
+
+def _worth(known: ColumnStatistics) -> tuple[int, int]:
+    between = values_between(known.lo, known.hi) // max(known.distinct or 0, 1)
+    return -min(between.bit_length(), _WIDE_BITS), len(known.bloom or b"")
 
 
 def _size(known: ColumnStatistics) -> int:

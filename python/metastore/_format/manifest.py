@@ -88,6 +88,7 @@ class Snapshot:
         frequencies_asked: How lists of values were to be made: a value of `spark.metastore.frequencies.algorithm`.
         ranks: The objects with columns' exact ranks, for each column in the order of its ranks.
         distribution: The columns of which `frequencies` tell where each value lives, ascending.
+        placed: The object that says of how many rows of each data file they tell, if any.
     """
 
     id: str
@@ -109,6 +110,7 @@ class Snapshot:
     frequencies_asked: str = "auto"
     ranks: tuple[RanksRef, ...] = ()
     distribution: tuple[int, ...] = ()
+    placed: ObjectRef | None = None
 
 
 @dataclass(frozen=True)
@@ -314,6 +316,7 @@ def _snapshot_to_json(snapshot: Snapshot, columns: int) -> dict[str, Any]:
             ("summary", snapshot.summary),
             ("sketches", snapshot.sketches),
             ("histograms", snapshot.histograms),
+            ("placed", snapshot.placed),
         )
     }
     lists = [ref.to_json() for ref in snapshot.frequencies]
@@ -353,4 +356,5 @@ def _snapshot_from_json(value: Any, schemas: list[tuple[Column, ...]]) -> Snapsh
         frequencies_asked=of_type(value.get("frequencies_asked", "auto"), str),
         ranks=ranks,
         distribution=distribution,
+        placed=optional("placed"),
     )

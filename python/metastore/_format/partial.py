@@ -63,6 +63,10 @@ class Partial:
         """How many row groups there are."""
         return len(self._footer.groups)
 
+    def text(self, key: str) -> str | None:
+        """A key-value of the footer."""
+        return self._footer.texts.get(key)
+
     def holding(self, column: int) -> list[int]:
         """The row groups that may have rows of a column."""
         return [group for group in range(self.groups) if self._may_hold(group, column)]

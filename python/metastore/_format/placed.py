@@ -1,21 +1,84 @@
-"""Where values live, as `table-frequencies` stores it: for each value a map or a list of frequencies by data file."""
+"""Where values live, as `table-frequencies` stores it: for each value a map or a list of frequencies by data file.
+
+Objects and their row groups are cut by the values' hashes: a value is looked for in one row group of one object.
+"""
 
 from __future__ import annotations
 
+import base64
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore._format.bloom import hashes_of
+
 if TYPE_CHECKING:
     from numpy.typing import NDArray
+
+    from metastore._format.columns import Column
+    from metastore._format.words import Words
 
     Longs = NDArray[np.int64]
 
 
 PLACES = ("files_sparse", "files_dense")
 """The columns that tell where a value lives."""
+
+STARTS_KEY = "metastore.hashes"
+"""The footer key that tells the least hash of each row group."""
+
+_HALF = np.uint64(32)
+_STARTS = np.dtype(">u8")
+
+
+def value_hashes(rows: pa.Table, column: Column) -> Words:
+    """The hash of each value of a column, by which its list is cut: that of bloom filters.
+
+    Example:
+        >>> from metastore._format.columns import Column
+        >>> nans = pa.table({"value_double": [float("nan"), -float("nan")]})
+        >>> len(set(value_hashes(nans, Column("1", ("x",), "double", "double"))))
+        1
+    """
+    values = rows[f"value_{column.encoding}"].combine_chunks()
+    if column.encoding != "double":
+        return hashes_of(values)
+    numbers = values.to_numpy() + 0.0
+    numbers[np.isnan(numbers)] = np.nan
+    return hashes_of(pa.array(numbers))
+
+
+def part_of(hashes: Words, parts: int) -> Longs:
+    """Which of so many parts has the values with these hashes.
+
+    Example:
+        >>> part_of(np.array([0, 1 << 63], np.uint64), 8)
+        array([0, 4])
+    """
+    found: Longs = ((hashes >> _HALF) * np.uint64(parts) >> _HALF).astype(np.int64)
+    return found
+
+
+def starts_text(starts: Words) -> str:
+    """The least hash of each row group, as the footer has it.
+
+    Example:
+        >>> starts_of_text(starts_text(np.array([7], np.uint64)))
+        array([7], dtype=uint64)
+    """
+    return base64.b64encode(starts.astype(_STARTS).tobytes()).decode()
+
+
+def starts_of_text(text: str) -> Words:
+    """What `starts_text` wrote.
+
+    Raises:
+        ValueError: It is something else.
+    """
+    found: Words = np.frombuffer(base64.b64decode(text, validate=True), _STARTS).astype(np.uint64)
+    return found
 
 
 def pairs_of(rows: pa.Table) -> tuple[Longs, Longs, Longs]:

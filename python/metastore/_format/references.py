@@ -7,6 +7,8 @@ from typing import Any
 
 from metastore._format.objects import ObjectRef
 
+_OF_HOW_MANY = 2  # numbers: which part, and the number of parts
+
 
 def of_type(value: Any, *kinds: type) -> Any:
     """A JSON value that is of one of some types exactly: a boolean is no integer.
@@ -25,14 +27,22 @@ def of_type(value: Any, *kinds: type) -> Any:
 
 @dataclass(frozen=True)
 class SummaryRef:
-    """An object and the ordinals of the columns that it holds, of its block or snapshot."""
+    """An object and the columns that it holds.
+
+    Attributes:
+        object: The object.
+        columns: Their ordinals, of its block or snapshot.
+        part: Of lists that are cut by their values' hashes, which part this is, from 0, and of how many.
+    """
 
     object: ObjectRef
     columns: tuple[int, ...]
+    part: tuple[int, int] | None = None
 
     def to_json(self) -> dict[str, Any]:
         """The reference as it stands in a manifest."""
-        return {**self.object.to_json(), "columns": list(self.columns)}
+        part = {} if self.part is None else {"part": list(self.part)}
+        return {**self.object.to_json(), "columns": list(self.columns), **part}
 
     @classmethod
     def from_json(cls, value: Any) -> SummaryRef:
@@ -41,7 +51,10 @@ class SummaryRef:
         Raises:
             DamagedObject, TypeError, KeyError: If a field is missing or of another type.
         """
-        return cls(ObjectRef.from_json(value), tuple(of_type(i, int) for i in value["columns"]))
+        part = None if value.get("part") is None else tuple(of_type(i, int) for i in value["part"])
+        if part is not None and not (len(part) == _OF_HOW_MANY and 0 <= part[0] < part[1]):
+            raise TypeError(f"a part {part}")
+        return cls(ObjectRef.from_json(value), tuple(of_type(i, int) for i in value["columns"]), part)
 
 
 @dataclass(frozen=True)

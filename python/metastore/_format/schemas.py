@@ -147,6 +147,14 @@ TABLE_RANKS = pa.schema(
     ]
 )
 
+TABLE_PLACED = pa.schema(
+    [
+        _required("column", pa.int32()),
+        _required("file", pa.int32()),
+        _required("rows", pa.int64()),
+    ]
+)
+
 _NOT_MERGED = {"distinct", "distinct_error", "frequencies", "frequencies_floor", "extra", "singles"}
 
 TABLE_NODES = pa.schema(
@@ -169,6 +177,7 @@ SCHEMAS: dict[str, pa.Schema] = {
     "table-frequencies": TABLE_FREQUENCIES,
     "table-histograms": TABLE_HISTOGRAMS,
     "table-ranks": TABLE_RANKS,
+    "table-placed": TABLE_PLACED,
     "table-nodes": TABLE_NODES,
 }
 """Schema by kind of object; the kind is the part of an object's name before its uuid."""

@@ -7,8 +7,9 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from metastore import _tables, settings
-from metastore._analyze.hadoop import hadoop_settings, store_at
+from metastore import _tables
+from metastore._analyze.hadoop import store_of
+from metastore._analyze.place import HadoopPlace
 from metastore._analyze.rows import row_id
 from metastore._analyze.shipping import ship
 from metastore._locate.columns import is_padded, leaves
@@ -17,11 +18,9 @@ from metastore._locate.conversions import converted
 from metastore._locate.evidence import evidence
 from metastore._locate.keys import Keys
 from metastore._locate.search import Search
-from metastore._locate.tasks import SLICE, Place, search_slices
+from metastore._locate.tasks import SLICE, search_slices
 from metastore._read.matching import named
 from metastore._spark import session
-from metastore._store.access import access_to
-from metastore._store.location import is_hadoops, store_uri
 from metastore._tables.arrow import arrow_table, frame_of
 from metastore._tables.catalog import describe
 from metastore._tables.names import quote
@@ -34,6 +33,7 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
+    from metastore._analyze.place import Place
     from metastore._format.columns import Column
     from metastore._locate.evidence import Evidence
     from metastore._locate.keys import Mask
@@ -158,9 +158,7 @@ def _candidates(
     spark: SparkSession, facts: TableFacts, key: Sequence[Column], some: pa.Table, asked: DataFrame | None
 ) -> Mask:
     """Which data files may hold one of the keys: of `some`, or, if there are more, of those that are asked for."""
-    identity = facts.identity
-    uri = store_uri(identity, settings.get("spark.metastore.store", spark))
-    store, _ = store_at(spark, uri, writable=False)
+    store, place = store_of(spark, facts.identity, writable=False)
     manifest = store.read()
     if manifest is None or manifest.table.uuid != facts.uuid:
         raise NoStatistics(facts.name)
@@ -170,9 +168,8 @@ def _candidates(
         search.add(Keys.of(some, key))
         return search.found
     # Tasks cannot read parts of objects on HDFS.
-    if is_hadoops(uri) or (asked is not None and not _pays(search, Keys.of(some, key), asked, facts)):
+    if isinstance(place, HadoopPlace) or (asked is not None and not _pays(search, Keys.of(some, key), asked, facts)):
         return np.ones(len(facts.files), bool)
-    place = Place(uri, access_to(uri, hadoop_settings(spark)))
     return _by_tasks(spark, frame_of(spark, some) if asked is None else asked, place, known)
 
 

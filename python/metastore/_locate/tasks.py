@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -17,30 +16,13 @@ from metastore._store.executor import object_part
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
+    from metastore._analyze.place import Place
     from metastore._locate.evidence import Evidence
-    from metastore._store.access import Access
 
 SLICE = "slice"
 """The column that names a slice of the data files."""
 
 _KEYS_AT_ONCE = 1 << 18
-
-
-@dataclass(frozen=True)
-class Place:
-    """Where statistics are.
-
-    Attributes:
-        uri: The store.
-        access: How it is reached.
-    """
-
-    uri: str
-    access: Access
-
-    def search(self, known: Sequence[Evidence]) -> Search:
-        """A search in these statistics."""
-        return Search(known, partial(object_part, self.uri, access=self.access))
 
 
 def search_slices(
@@ -65,7 +47,7 @@ def search_slices(
         numbers = keys[SLICE]
         for number in numbers.unique().to_pylist():
             if number not in searches:
-                searches[number] = place.search(slices[number])
+                searches[number] = Search(slices[number], partial(object_part, place.uri, access=place.access))
             part = keys.filter(pc.equal(numbers, number)).drop_columns([SLICE])
             searches[number].add(Keys.of(part, [one.column for one in slices[number]]))
     found = [np.packbits(search.found).tobytes() for search in searches.values()]

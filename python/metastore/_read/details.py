@@ -88,12 +88,17 @@ class Details:
         parts = [self._listed(ref, top, more) for ref in refs if ref is not None]
         if not parts:
             return pa.table({name: pa.array([], pa.int64()) for name in ("value", "frequency", "error")})
-        if len(parts) > 1:  # each has some of the values, in order
+        if len(parts) > 1 or not (few or self._is_ranked):
             whole = pa.concat_tables(parts)
             return whole.take(pc.sort_indices(whole, [("frequency", "descending"), ("value", "ascending")])).slice(
                 0, top
             )
         return parts[0].slice(0, top)
+
+    @property
+    def _is_ranked(self) -> bool:
+        """Whether values stand in the order of their frequencies: those of which it is told where they live do not."""
+        return self.table_files is None
 
     def histogram(self) -> Histogram | None:
         """The histogram, None where there is none."""
@@ -129,7 +134,7 @@ class Details:
             rows = self._own(part.rows([group], names)).rename_columns({value: "value"})
             parts.append(rows)
             found += rows.num_rows
-            if top is not None and found >= top:
+            if top is not None and found >= top and self._is_ranked:
                 break
         whole = pa.concat_tables(parts) if parts else self._own(part.rows([], names)).rename_columns({value: "value"})
         return whole.select(["value", *given])

@@ -1,8 +1,7 @@
-"""Which data files hold given values: from lists of the table that tell where each value lives."""
+"""Which data files hold a given value: from lists of the table that tell where each value lives."""
 
 from __future__ import annotations
 
-import math
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,75 +9,98 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._format.columns import serves
-from metastore._format.placed import PLACES, pairs_of
+from metastore._format.placed import PLACES, STARTS_KEY, pairs_of, part_of, starts_of_text, value_hashes
 from metastore._read.locating import Located
+from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator
 
     from metastore._format.columns import Column
     from metastore._format.manifest import Snapshot
     from metastore._format.partial import Partial
+    from metastore._format.references import SummaryRef
+    from metastore._format.words import Words
     from metastore._store import Store
 
 
 def placed(
-    store: Store, snapshot: Snapshot, column: Column, values: Sequence[Any], distinct: int | None
+    store: Store, snapshot: Snapshot, column: Column, value: Any, distinct: int | None, number: int | None
 ) -> Located | None:
-    """Find the data files that hold values, and no others.
+    """Find the data files that hold a value, and no others.
 
     Args:
         store: Where the statistics are.
         snapshot: The snapshot.
         column: The column.
-        values: As the format stores them.
-        distinct: How many distinct values the column has; lists of another number prove nothing.
+        value: As the format stores it.
+        distinct: How many distinct values the column has.
+        number: In how many rows it has one. Lists that tell of others than these prove nothing.
 
     Returns:
         None where the lists do not tell it: the column has no distribution, or null is asked for.
 
     Example:
-        >>> placed(store, snapshot, column, [42], 1000).frequencies  # doctest: +SKIP
+        >>> placed(store, snapshot, column, 42, 1000, 5000).frequencies  # doctest: +SKIP
         array([3])
     """
     ordinal = next((i for i in snapshot.distribution if snapshot.columns[i].key == column.key), None)
-    if ordinal is None or None in values or not serves(snapshot.columns[ordinal], column):
+    if ordinal is None or value is None or not serves(snapshot.columns[ordinal], column):
         return None
-    listed, found = 0, []
-    for ref in snapshot.frequencies:
-        if ordinal in ref.columns:
-            part = store.part(ref.object)
-            for group in part.holding(ordinal):
-                number, located = _of_group(part, group, ordinal, column, values)
-                listed += number
-                found.append(located)
-    if listed != distinct:
+    lists = [ref for ref in snapshot.frequencies if ordinal in ref.columns]
+    if snapshot.placed is None:
+        asked, told, expected = None, 0, distinct
+    else:
+        asked = value_hashes(pa.table({f"value_{column.encoding}": _array(value, column)}), column)
+        told, expected = _told(store.part(snapshot.placed), ordinal), number
+        lists = [ref for ref in lists if ref.part is None or part_of(asked, ref.part[1])[0] == ref.part[0]]
+    places: list[np.ndarray] = []
+    for ref in lists:
+        part = store.part(ref.object)
+        for group in _groups(part, ref, ordinal, asked):
+            listed, found = _of_group(part, group, ordinal, column, value)
+            told += listed if asked is None else 0
+            places.append(found)
+    if told != expected:
         return None
-    return Located(*(np.concatenate([one[place] for one in found] or [_NONE]) for place in range(3)))
+    files, counts = np.concatenate([np.empty((2, 0), np.int64), *places], axis=1)
+    return Located(np.zeros(len(files), np.int64), files, counts)
 
 
-_NONE = np.empty(0, np.int64)
+def _told(part: Partial, ordinal: int) -> int:
+    """Of how many rows the lists of a column tell."""
+    rows = part.rows(part.holding(ordinal), ["column", "rows"])
+    return int(pc.sum(rows["rows"].filter(pc.equal(rows["column"], ordinal))).as_py() or 0)
 
 
-def _of_group(part: Partial, group: int, ordinal: int, column: Column, values: Sequence[Any]) -> tuple[int, Any]:
-    """How many values of the column a row group lists, and those that are asked for: value, file, frequency."""
+def _groups(part: Partial, ref: SummaryRef, ordinal: int, asked: Words | None) -> Iterator[int]:
+    """The row groups that may have a value with a hash; without one all that have the column."""
+    groups, text = part.holding(ordinal), part.text(STARTS_KEY)
+    if asked is None or text is None:
+        yield from groups
+        return
+    try:
+        starts = starts_of_text(text)[groups]
+    except (ValueError, IndexError) as e:
+        raise DamagedObject(ref.object.name, f"its footer does not say which values row groups have ({e})") from e
+    behind = np.append(starts[1:], np.uint64(-1 & (1 << 64) - 1))
+    yield from np.array(groups)[(starts <= asked[0]) & (asked[0] <= behind)].tolist()
+
+
+def _of_group(part: Partial, group: int, ordinal: int, column: Column, value: Any) -> tuple[int, np.ndarray]:
+    """How many values of the column a row group lists; data files and frequencies of the one that is asked for."""
     name = f"value_{column.encoding}"
     rows = part.rows([group], ["column", name])
     mine = pc.equal(rows["column"], ordinal)
-    asked = _places(rows[name], values)
-    hits = np.flatnonzero(np.asarray(mine) & (asked >= 0))
+    is_nan = isinstance(value, float) and np.isnan(value)
+    same = pc.is_nan(rows[name]) if is_nan else pc.equal(rows[name], _array(value, column)[0])
+    hits = np.flatnonzero(np.asarray(pc.and_(mine, same.fill_null(False))))  # noqa: FBT003 - pyarrow's
     number = int(pc.sum(mine).as_py() or 0)
     if not len(hits):
-        return number, (_NONE, _NONE, _NONE)
-    row, file, frequency = pairs_of(part.rows([group], PLACES).take(pa.array(hits)))
-    keep = frequency > 0
-    return number, (asked[hits][row[keep]], file[keep], frequency[keep])
+        return number, np.empty((2, 0), np.int64)
+    _, file, frequency = pairs_of(part.rows([group], PLACES).take(pa.array(hits)))
+    return number, np.array([file, frequency])[:, frequency > 0]
 
 
-def _places(listed: pa.ChunkedArray, values: Sequence[Any]) -> Any:
-    """For each listed value its place among those that are asked for, or -1."""
-    nans = [place for place, value in enumerate(values) if isinstance(value, float) and math.isnan(value)]
-    found = pc.index_in(listed, value_set=pa.array(values, listed.type)).fill_null(-1).to_numpy()
-    if nans:
-        found = np.where(np.asarray(pc.is_nan(listed).fill_null(False)), nans[0], found)  # noqa: FBT003 - pyarrow's
-    return found.astype(np.int64)
+def _array(value: Any, column: Column) -> pa.Array:
+    return pa.array([value], {"long": pa.int64(), "double": pa.float64()}.get(str(column.encoding), pa.binary()))

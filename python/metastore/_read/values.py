@@ -155,7 +155,7 @@ class Values(Asked):
         known = details.of_table(self._store, snapshot, column)
         if known is None:
             return None
-        return placing.placed(self._store, snapshot, column, [value], known.summary.get("distinct"))
+        return placing.placed(self._store, snapshot, column, value, known.summary.get("distinct"), known.values)
 
     def _stored(self, snapshot: Snapshot) -> StoredFiles:
         assert self._place.manifest is not None  # noqa: S101 - a snapshot came from it

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from metastore._format.bloom import BloomBuilder, size_for
+from metastore._format.bloom import BloomBuilder, folded, size_for
 
 _SHARE = 8  # of the budget
 _FEW = 64  # so few values take hardly more room as a list
@@ -53,7 +53,29 @@ class Deferred:
         builder.add_values(self._values)
         if self._has_nan:
             builder.add_values(_NAN)
-        return builder.finish(self._distinct) or b""
+        return builder.finish(self._distinct, self._size) or b""
+
+    def smaller(self, size: int) -> Deferred:
+        """The filter of the same values with fewer bytes."""
+        return Deferred(self._values, self._distinct, self._has_nan, size)
+
+
+def smaller(bloom: bytes | Deferred, size: int) -> bytes | Deferred:
+    """A filter of the same values that has fewer bytes.
+
+    Args:
+        bloom: The filter.
+        size: Bytes wanted, a power of two.
+
+    Example:
+        >>> len(smaller(bytes(64), 32))
+        32
+    """
+    if len(bloom) == size:
+        return bloom
+    return (
+        bloom.smaller(size) if isinstance(bloom, Deferred) else folded(np.frombuffer(bloom, np.uint8), size).tobytes()
+    )
 
 
 class ColumnFilter:

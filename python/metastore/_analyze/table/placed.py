@@ -5,31 +5,30 @@ Tasks read the values, a shuffle by hash brings equal ones together, tasks write
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._analyze.kernel.parts import order_key
-from metastore._analyze.kernel.stored import is_wide
+from metastore._analyze.table.by_hash import by_value, laid_out, number_of_parts, told_rows
 from metastore._analyze.table.details import Part, listed
 from metastore._analyze.table.lists import heads_first, keys_of, starts_of
-from metastore._analyze.table.objects import ROW_GROUPS, even_groups, read
+from metastore._analyze.table.objects import read
 from metastore._analyze.table.pieces import (
     FromFile,
     Unreadable,
     by_column,
     by_part,
-    hashes,
     packed,
     unpacked,
     values_of,
 )
 from metastore._analyze.table.scattered import BUDGET, ROWS_OF_A_PART, Reduced, Result, gathered
 from metastore._format.objects import decode
-from metastore._format.placed import pairs_of
+from metastore._format.placed import pairs_of, part_of, value_hashes
+from metastore._format.references import SummaryRef
 from metastore._format.schemas import TABLE_FREQUENCIES
 from metastore.errors import DamagedObject
 
@@ -102,18 +101,23 @@ def run(
         1000000
     """
     whole = sum(target.number for target in targets.values())
-    parts = max(context.defaultParallelism, -(-whole // ROWS_OF_A_PART))
+    parts = number_of_parts(whole, ROWS_OF_A_PART)
     columns = {ordinal: target.column for ordinal, target in targets.items()}
 
     def scatter(some: Iterable[tuple[Piece, Content]]) -> Iterator[tuple[int, Any]]:
         return _scattered(some, columns, parts)
 
-    def reduce(part: int, sent: Iterable[tuple[int, Any]]) -> Iterator[Any]:  # noqa: ARG001 - Spark's signature
-        yield _written(store, columns, [content for _, content in sent], files)
+    def reduce(part: int, sent: Iterable[tuple[int, Any]]) -> Iterator[Any]:
+        yield _written(store, columns, [content for _, content in sent], files, (part, parts))
 
     slices = max(1, min(len(pieces), max(4 * context.defaultParallelism, parts)))
     scattered = store.with_content(context, pieces, slices, _object_of).mapPartitions(scatter).partitionBy(parts, int)
-    return gathered(store.collect(scattered.mapPartitionsWithIndex(reduce)))
+    found = store.collect(scattered.mapPartitionsWithIndex(reduce))
+    told = {ordinal: np.zeros(files, np.int64) for ordinal in targets}
+    for *_, of_part in found:
+        for ordinal, rows in of_part.items():
+            told[ordinal] += rows
+    return replace(gathered([one for *one, _ in found]), told=told)
 
 
 def _object_of(piece: Piece) -> str | None:
@@ -151,7 +155,7 @@ def placed_lists(rows: pa.Table, column: Column, files: int) -> pa.Table:
     lengths = np.diff(starts, append=len(first))
     totals = np.add.reduceat(counts, starts)
     kept = values.take(pa.array(first[starts]))
-    ranked = np.lexsort((_by_value(kept, column), -totals))
+    ranked = np.lexsort((by_value(kept, column), -totals))
     dense = 2 * lengths >= files
     filled: dict[str, pa.Array] = {
         "column": pa.array(np.full(len(starts), rows["column"][0].as_py(), np.int32)),
@@ -167,15 +171,6 @@ def placed_lists(rows: pa.Table, column: Column, files: int) -> pa.Table:
 def _changes(keys: Longs, where: NDArray[Any]) -> Longs:
     changed = (keys[1:] != keys[:-1]) | (where[1:] != where[:-1])
     return np.flatnonzero(np.concatenate([[True], changed]))
-
-
-def _by_value(values: pa.Array, column: Column) -> Longs:
-    if is_wide(column):
-        ranks = np.empty(len(values), np.int64)
-        numbers = list(map(order_key(column), values.to_pylist()))
-        ranks[sorted(range(len(numbers)), key=numbers.__getitem__)] = np.arange(len(numbers))
-        return ranks
-    return keys_of(values)[1]
 
 
 def _sparse(where: NDArray[Any], counts: Longs, lengths: Longs, of_maps: Any, absent: Any) -> pa.Array:
@@ -209,8 +204,7 @@ def _scattered(
                 unreadable |= values.columns
                 continue
             for ordinal, rows in by_column(values):
-                places = (hashes(rows, columns[ordinal]) % np.uint64(parts)).astype(np.int64)
-                yield from by_part(rows, places, parts)
+                yield from by_part(rows, part_of(value_hashes(rows, columns[ordinal]), parts), parts)
     yield 0, frozenset(unreadable)
 
 
@@ -257,17 +251,27 @@ def _of_schema(rows: pa.Table, files: pa.Array) -> pa.Table:
     return pa.table(arrays, schema=PLACED)
 
 
-def _written(store: Place, columns: Mapping[int, Column], sent: Sequence[Any], files: int) -> Any:
+def _written(
+    store: Place, columns: Mapping[int, Column], sent: Sequence[Any], files: int, part: tuple[int, int]
+) -> Any:
     tables = [unpacked(content) for content in sent if isinstance(content, bytes)]
     unreadable = frozenset[int]().union(*(content for content in sent if isinstance(content, frozenset)))
     rows = pa.concat_tables([PLACED.empty_table(), *tables])
-    kept = [placed_lists(of_column, columns[ordinal], files) for ordinal, of_column in sorted(by_column(rows))]
-    if not kept:
-        return None, (), {}, None, unreadable
-    found = {
-        one["column"][0].as_py(): Reduced(one.num_rows, int((one["frequency"].to_numpy() == 1).sum())) for one in kept
+    kept = {
+        ordinal: placed_lists(of_column, columns[ordinal], files)
+        for ordinal, of_column in sorted(by_column(rows), key=lambda one: one[0])
     }
-    table = pa.concat_tables(kept)
-    ref = store.write("table-frequencies", table, even_groups(table.num_rows, ROW_GROUPS))
-    ordered, heads = heads_first(table)
-    return ref, tuple(found), found, packed(ordered.slice(0, heads)), unreadable
+    if not kept:
+        return None, {}, None, unreadable, {}
+    found = {
+        ordinal: Reduced(one.num_rows, int((one["frequency"].to_numpy() == 1).sum())) for ordinal, one in kept.items()
+    }
+    told = {ordinal: _small(told_rows(one, files)) for ordinal, one in kept.items()}
+    ref = store.write("table-frequencies", *laid_out(list(kept.values()), [columns[ordinal] for ordinal in kept]))
+    ordered, heads = heads_first(pa.concat_tables(list(kept.values())))
+    return SummaryRef(ref, tuple(kept), part), found, packed(ordered.slice(0, heads)), unreadable, told
+
+
+def _small(counts: Longs) -> NDArray[Any]:
+    """Counts in as few bytes as they need on their way to the driver."""
+    return counts.astype(np.min_scalar_type(counts.max(initial=0)))

@@ -7,7 +7,7 @@ ten most frequent values of each part, and the filters of the first step.
 from __future__ import annotations
 
 from collections import defaultdict
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from metastore._analyze.table.objects import ROW_GROUPS, even_groups
 from metastore._analyze.table.pieces import Unreadable, by_column, by_part, hashes, name_of, packed, unpacked, values_of
 from metastore._analyze.table.reduction import DUPLICATES_ONLY, with_errors
 from metastore._analyze.table.sightings import Repeats, Sightings
+from metastore._format.references import SummaryRef
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -31,7 +32,6 @@ if TYPE_CHECKING:
     from metastore._analyze.table.pieces import Piece
     from metastore._format.columns import Column
     from metastore._format.histogram import Histogram
-    from metastore._format.objects import ObjectRef
 
 ROWS_OF_A_PART = 2_000_000
 BUDGET = 256 << 20
@@ -88,12 +88,14 @@ class Result:
         columns: By the column's place in the snapshot's schema.
         heads: The most frequent values, as rows of `table-frequencies`.
         unreadable: Columns of which some data file cannot be read again; what is said of them is void.
+        told: Of how many rows of each data file lists tell that say where values live, by the column's place.
     """
 
-    objects: tuple[tuple[ObjectRef, tuple[int, ...]], ...]
+    objects: tuple[SummaryRef, ...]
     columns: Mapping[int, Reduced]
     heads: pa.Table
     unreadable: frozenset[int]
+    told: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
 
 
 def run(context: SparkContext, store: Place, pieces: Sequence[Piece], targets: Mapping[int, Target]) -> Result:
@@ -217,10 +219,11 @@ def _reduced(store: Place, targets: Mapping[int, Target], sent: Iterable[Any]) -
         kept.append(listed)
     table = with_errors(pa.concat_tables(kept) if kept else rows, None)
     if not table.num_rows:
-        return None, (), columns, None, unreadable
+        return None, columns, None, unreadable
     ref = store.write("table-frequencies", table, even_groups(table.num_rows, ROW_GROUPS))
     ordered, heads = heads_first(table)
-    return ref, tuple(table["column"].unique().to_pylist()), columns, packed(ordered.slice(0, heads)), unreadable
+    held = SummaryRef(ref, tuple(table["column"].unique().to_pylist()))
+    return held, columns, packed(ordered.slice(0, heads)), unreadable
 
 
 def gathered(found: Sequence[Any]) -> Result:
@@ -228,12 +231,12 @@ def gathered(found: Sequence[Any]) -> Result:
     columns: dict[int, Reduced] = defaultdict(Reduced)
     unreadable: frozenset[int] = frozenset()
     heads, objects = [], []
-    for ref, held, reduced, sent, missing in found:
+    for ref, reduced, sent, missing in found:
         unreadable |= missing
         for ordinal, one in reduced.items():
             columns[ordinal] += one
         if ref is not None:
-            objects.append((ref, held))
+            objects.append(ref)
             heads.append(unpacked(sent))
     whole = pa.concat_tables(heads) if heads else with_errors(LISTED.empty_table(), None)
     return Result(tuple(objects), dict(columns), _most_frequent(whole), unreadable)

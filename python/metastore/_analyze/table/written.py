@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
 
@@ -16,6 +16,7 @@ from metastore._analyze.coverage import DamagedBlock
 from metastore._analyze.shipping import ship
 from metastore._analyze.table import bins, objects
 from metastore._analyze.table.apart import reduce_apart
+from metastore._analyze.table.by_hash import told_table
 from metastore._analyze.table.cuts import COMPLETE, NONE, Lists
 from metastore._analyze.table.details import listed
 from metastore._analyze.table.jobs import chosen, listed_of
@@ -75,12 +76,14 @@ class Written:
         histograms: That of histograms, if any.
         listed: What is known of the lists, by the column's place in the snapshot's schema.
         distribution: Columns, by their place, of which the lists tell where each value lives.
+        placed: The object that says of how many rows of each data file they tell, if any.
     """
 
     frequencies: tuple[SummaryRef, ...]
     histograms: ObjectRef | None
     listed: dict[int, Listed]
     distribution: tuple[int, ...]
+    placed: ObjectRef | None = None
 
 
 @dataclass
@@ -128,12 +131,13 @@ class TableDetails:
         with ThreadPoolExecutor(2) as threads:
             histograms = threads.submit(self._histograms)
             ref = threads.submit(lambda: self._put_histograms(histograms.result()))
-            frequencies, facts, distribution = self._write_lists(histograms)
-        return Written(frequencies, ref.result(), facts, distribution)
+            frequencies, facts, told = self._write_lists(histograms)
+        placed = self.store.put("table-placed", *told_table(told)) if told else None
+        return Written(frequencies, ref.result(), facts, tuple(sorted(told)), placed)
 
     def _write_lists(
         self, histograms: Future[dict[int, Histogram]]
-    ) -> tuple[tuple[SummaryRef, ...], dict[int, Listed], tuple[int, ...]]:
+    ) -> tuple[tuple[SummaryRef, ...], dict[int, Listed], dict[int, Longs]]:
         placed = self._placed_targets()
         targets = self._targets(histograms, placed.keys())
         results = []
@@ -146,11 +150,12 @@ class TableDetails:
         for some, result in results:
             mine = some.keys() & done
             facts |= {ordinal: listed_of(some[ordinal], result.columns.get(ordinal, Reduced())) for ordinal in mine}
-            made = [(ref, [ordinal for ordinal in held if ordinal in mine]) for ref, held in result.objects]
-            refs += [SummaryRef(ref, tuple(held)) for ref, held in made if held]
+            made = [replace(ref, columns=tuple(i for i in ref.columns if i in mine)) for ref in result.objects]
+            refs += [ref for ref in made if ref.columns]
             others = result.heads.filter(pc.is_in(result.heads["column"], pa.array(sorted(mine), pa.int32())))
             heads = pa.concat_tables([heads, others])
-        return self._put(table, heads, refs), facts, tuple(sorted(placed.keys() & done))
+        told = {ordinal: rows for _, result in results for ordinal, rows in result.told.items() if ordinal in done}
+        return self._put(table, heads, refs), facts, told
 
     def _only(self, targets: Collection[int]) -> dict[int, tuple[Lists, tuple[Source, ...]]]:
         return {ordinal: self._lists[ordinal] for ordinal in targets}

@@ -38,7 +38,8 @@ final class ColumnDetails private (
     if (!isListed) throw missing("frequencies")
     val few = top.exists(_ <= ColumnDetails.Heads)
     val found = (if (few) heads.toSeq else lists).map(analyzed.store.values(_, ordinal, file, few))
-    val ordered = if (found.size > 1) found.flatten.sortBy(-_.frequency) else found.flatten
+    val isRanked = found.size <= 1 && (few || !snapshot.exists(_.distribution.contains(ordinal)))
+    val ordered = if (isRanked) found.flatten else found.flatten.sortBy(-_.frequency)
     top.fold(ordered)(ordered.take)
   }
 

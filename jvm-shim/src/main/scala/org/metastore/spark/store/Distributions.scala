@@ -1,7 +1,5 @@
 package org.metastore.spark.store
 
-import java.util.{BitSet => JBitSet}
-
 import org.apache.spark.sql.types.DataType
 
 /**
@@ -15,21 +13,11 @@ private[store] final class Distributions(
   def of(key: String, dataType: DataType, among: Array[Int], zones: ColumnZones): Option[PlacedFiles] =
     for {
       (snapshot, column) <- source(key, dataType)
-      if among.length * Share >= snapshot.tableFiles.rows || among.length > Many || cached(snapshot, column, dataType).now.isDefined
+      lists = new Lists(snapshot, column, dataType)
+      if snapshot.placed.isDefined || among.length * Share >= snapshot.tableFiles.rows || among.length > Many
       where <- joinedWith(snapshot)
-      found <- Cached.all(Seq(cached(snapshot, column, dataType)), budget).head.toOption
-    } yield new PlacedFiles(found, dataType, where, zones)
-
-  /** How many rows of each of some files have one of some values, as `FileStatistics.frequencies`. */
-  def frequencies(found: PlacedFiles, points: Points, dataType: DataType, among: Array[Int]): Array[Long] = {
-    val listed = found.listed(points)
-    val confirmed = points match {
-      case _: Points.Longs => Right(listed)
-      case asked: Points.Bytes =>
-        PlanningPool.run(Seq(() => places.confirmed(found.places, listed, dataType, asked)), budget).head
-    }
-    confirmed.fold(_ => Filled.longs(among.length, -1), found.rows(_, among))
-  }
+      told <- lists.told
+    } yield new PlacedFiles(told, where, zones, lists.rows(_))
 
   /** The newest snapshot that tells of the column, with its place there. */
   private def source(key: String, dataType: DataType): Option[(Snapshot, Int)] = {
@@ -51,82 +39,99 @@ private[store] final class Distributions(
       }
     }
 
-  private def cached(snapshot: Snapshot, column: Int, dataType: DataType): Cached[ValuePlaces] = {
-    val refs = snapshot.frequencies.filter(_.columns.contains(column)).map(_.ref)
-    val key = s"places:${snapshot.tableFiles.name}:${refs.map(ref => s"${ref.name}:${ref.footerSha256}").mkString(",")}:$column"
-    Cached[ValuePlaces](key, _.weight) {
-      val size = places.size(refs, column, dataType)
-      if (size.rows > MostEntries || size.bytes > MostBytes) NotRead
-      else places.read(refs, column, dataType, Math.toIntExact(snapshot.tableFiles.rows))
+  /** The lists of one column. */
+  private final class Lists(snapshot: Snapshot, column: Int, dataType: DataType) {
+    private val refs = snapshot.frequencies.filter(_.columns.contains(column))
+
+    private def number: Int = Math.toIntExact(snapshot.tableFiles.rows)
+
+    /** By data file of the snapshot: of how many of its rows the lists tell. */
+    def told: Option[Array[Long]] = snapshot.placed match {
+      case Some(ref) =>
+        val key = s"told:${ref.name}:${ref.footerSha256}:$column:$number"
+        Cached.all(Seq(Cached[Array[Long]](key, _.length * 8L)(places.told(ref, column, number))), budget).head.toOption
+      case None => sum(None, _.total)
+    }
+
+    /** By data file of the snapshot: how many of its rows have one of the points. `None`: not known. */
+    def rows(points: Points): Option[Array[Long]] =
+      sum(snapshot.placed.map(_ => new ValueHash(dataType).of(points)), _.of(points))
+
+    /** @param hashes of the values that are read; `None`: all */
+    private def sum(hashes: Option[Array[Long]], counts: ValuePlaces => FileCounts): Option[Array[Long]] = {
+      val asked = refs.map(ref => ref -> hashes.map(of => ref.part.fold(of)(part => of.filter(part.has(_)))))
+        .filterNot { case (_, of) => of.exists(_.isEmpty) }
+      for {
+        found <- all(PlanningPool.run(asked.map { case (ref, of) => () => places.groups(ref.ref, column, dataType, of) }, budget))
+        groups = found.flatten.map(group => group -> places.cached(group, column, dataType, number))
+        if fits(groups.collect { case (group, values) if values.now.isEmpty => group.size })
+        read <- all(PlanningPool.run(groups.map { case (_, values) => () => counts(values.get()) }, budget))
+        sums <- PlanningPool.here(Seq(() => FileCounts.sum(read, number)), budget).head.toOption
+      } yield sums
     }
   }
 }
 
 private object Distributions {
-  private val Share = 8 // of fewer data files their own lists are read sooner
+  private val Share = 8 // of fewer data files their own lists are read sooner than lists that are not cut by hashes
   private val Many = 1024 // more lists than that are not read
   private val MostEntries = 8L << 20
   private val MostBytes = 32L << 20
 
-  /** Too much to wait for: it tells of no file. */
-  private val NotRead = new ValuePlaces(Array.empty, Array(0), Array.empty, Array.empty, Nil, 0)
+  /** Whether planning may wait for so much. */
+  private def fits(sizes: Seq[ReadSize]): Boolean = sizes.map(_.rows).sum <= MostEntries && sizes.map(_.bytes).sum <= MostBytes
+
+  private def all[T](found: Seq[Either[_, T]]): Option[Seq[T]] =
+    if (found.exists(_.isLeft)) None else Some(found.flatMap(_.toOption))
 }
 
 /**
  * Where values live, as far as it is certain for the files of a scan.
  *
+ * @param told  by data file of the snapshot: of how many of its rows the lists tell
  * @param where of each file of the scan its place in the snapshot's list, or -1
  * @param zones the column in the scan's files: lists that do not account for all of a file's rows tell nothing of it
+ * @param find  by data file of the snapshot: how many of its rows have one of some points; `None`: not known
  */
 private[store] final class PlacedFiles(
-    val places: ValuePlaces, dataType: DataType, where: Array[Int], zones: ColumnZones) {
+    told: Array[Long], where: Array[Int], zones: ColumnZones, find: Points => Option[Array[Long]]) {
 
   /** Whether it is known of a file which values it has. */
   def tells(file: Int): Boolean = {
     val place = where(file)
-    place >= 0 && place < places.totals.length && zones.known(file) && zones.nulls(file) >= 0 &&
-      places.totals(place) == zones.rows(file) - zones.nulls(file)
+    place >= 0 && place < told.length && zones.known(file) && zones.nulls(file) >= 0 &&
+      told(place) == zones.rows(file) - zones.nulls(file)
   }
 
-  /** Values among the points, and such that have their hash. */
-  def listed(points: Points): Array[Int] = points match {
-    case asked: Points.Longs => places.find(asked.has)
-    case asked: Points.Bytes =>
-      val hashes = new ValueHash(dataType).of(asked)
-      java.util.Arrays.sort(hashes)
-      places.find(java.util.Arrays.binarySearch(hashes, _) >= 0)
-  }
+  /** How many rows of a file have one of the points, asked only of files that are known. */
+  def rows(points: Points): Option[Int => Long] = find(points).map(found => file => found(where(file)))
 
-  def holding(points: Points): Int => Boolean = {
-    val found: JBitSet = places.holding(listed(points))
-    file => found.get(where(file))
-  }
-
-  /** Whether all rows of a file, but those that are null, have one of the points. */
-  def within(points: Points): Int => Boolean = points match {
-    case _: Points.Bytes => _ => false // of hashes it is not certain
-    case _ =>
-      val found = places.rows(listed(points))
-      file => found(where(file)) == places.totals(where(file))
-  }
-
-  def rows(values: Array[Int], among: Array[Int]): Array[Long] = {
-    val found = places.rows(values)
-    among.map(file => if (tells(file)) found(where(file)) else -1L)
-  }
+  /** How many rows of a file have a value, asked only of files that are known. */
+  def values(file: Int): Long = told(where(file))
 }
 
-/** Single values by where they live; of the other files what else is known. */
-private[store] final class PlacedValues(placed: PlacedFiles, others: ColumnValues) extends ColumnValues {
-  override def lack(points: Points): Int => Boolean = {
-    lazy val (holding, lacking) = (placed.holding(points), others.lack(points))
-    file => if (placed.tells(file)) !holding(file) else lacking(file)
-  }
+/**
+ * Single values by where they live; of the other files what else is known.
+ *
+ * @param among the files that are asked about
+ * @param load  finds what else is known of some files
+ */
+private[store] final class PlacedValues(placed: PlacedFiles, among: Array[Int], load: Array[Int] => ColumnValues)
+  extends ColumnValues {
+  private lazy val others = load(among.filterNot(placed.tells(_)))
 
-  override def within(points: Points): Int => Boolean = {
-    lazy val (inside, otherwise) = (placed.within(points), others.within(points))
-    file => if (placed.tells(file)) inside(file) else otherwise(file)
-  }
+  override def lack(points: Points): Int => Boolean = decided(points, _.lack(points))((rows, _) => rows == 0)
+
+  override def within(points: Points): Int => Boolean =
+    decided(points, _.within(points))((rows, file) => rows == placed.values(file))
 
   override def known(file: Int): Option[KnownValues] = if (placed.tells(file)) Some(KnownValues.Placed) else others.known(file)
+
+  private def decided(points: Points, otherwise: ColumnValues => Int => Boolean)(told: (Long, Int) => Boolean): Int => Boolean =
+    placed.rows(points) match {
+      case Some(rows) =>
+        lazy val open = otherwise(others)
+        file => if (placed.tells(file)) told(rows(file), file) else open(file)
+      case None => otherwise(load(among))
+    }
 }

@@ -42,8 +42,18 @@ object Encoding {
 final case class ColumnEntry(
     key: String, path: Seq[String], dataType: String, encoding: Option[Encoding], collation: Option[String])
 
-/** An object and the ordinals of the columns that it holds, of its block or snapshot. */
-final case class SummaryRef(ref: ObjectRef, columns: Seq[Int])
+/**
+ * An object and the columns that it holds.
+ *
+ * @param columns their ordinals, of its block or snapshot
+ * @param part    of lists that are cut by their values' hashes, which part this is
+ */
+final case class SummaryRef(ref: ObjectRef, columns: Seq[Int], part: Option[HashPart] = None)
+
+/** One of `of` equal ranges of all hashes, the `place`-th from 0. */
+final case class HashPart(place: Int, of: Int) {
+  def has(hash: Long): Boolean = (hash >>> 32) * of >>> 32 == place
+}
 
 /**
  * The statistics of some data files. Several blocks may describe one file; each of them is sound on its own.
@@ -78,13 +88,14 @@ final case class TableIdentity(format: String, uuid: String, location: String, n
  * @param frequencies  objects with the columns' most frequent values; the first has the ten of every column
  * @param ranks        objects with exact ranks of some columns
  * @param distribution ordinals of columns of which `frequencies` tell where each value lives
+ * @param placed       the object that says of how many rows of each data file they tell
  */
 final case class Snapshot(
     id: String, analyzedAt: String, computed: String, exact: Boolean, columns: IndexedSeq[ColumnEntry],
     files: Long, filesTotal: Long, rows: Long, physicalRows: Long, sizeBytes: Long, liveSizeBytes: Long,
     tableFiles: ObjectRef, summary: Option[ObjectRef], sketches: Option[ObjectRef], frequencies: Seq[SummaryRef] = Nil,
     histograms: Option[ObjectRef] = None, ranks: Seq[RanksRef] = Nil,
-    distribution: Seq[Int] = Nil)
+    distribution: Seq[Int] = Nil, placed: Option[ObjectRef] = None)
 
 /**
  * The whole state of a table's statistics (docs/format.md, "Manifest").

@@ -139,8 +139,15 @@ private final class ManifestReader(name: String) {
     val ranks = optional(node, "ranks").fold(IndexedSeq.empty[JsonNode])(_ => array(node, "ranks"))
     val places = optional(node, "distribution").fold(IndexedSeq.empty[Int])(_ => array(node, "distribution").map(_.asInt(-1)))
     if (!places.forall(columns.indices.contains)) damaged("a distribution names a column that is not there")
-    snapshot(node, columns, lists.map(withColumns(_, "table-frequencies", columns)))
-      .copy(ranks = ranks.map(ranksRef(_, columns)), distribution = places)
+    snapshot(node, columns, lists.map(list => withColumns(list, "table-frequencies", columns).copy(part = part(list)))).copy(
+      ranks = ranks.map(ranksRef(_, columns)), distribution = places,
+      placed = optional(node, "placed").map(objectRef(_, "table-placed")))
+  }
+
+  private def part(node: JsonNode): Option[HashPart] = optional(node, "part").map { _ =>
+    val numbers = array(node, "part").map(_.asInt(-1))
+    if (numbers.size != 2 || numbers.head < 0 || numbers.head >= numbers(1)) damaged("lists are a part of nothing")
+    HashPart(numbers.head, numbers(1))
   }
 
   private def ranksRef(node: JsonNode, columns: IndexedSeq[ColumnEntry]): RanksRef = {

@@ -13,6 +13,16 @@ private[store] object Picked {
     out
   }
 
+  def ints(values: Array[Int], places: Array[Int]): Array[Int] = {
+    val out = new Array[Int](places.length)
+    var i = 0
+    while (i < out.length) {
+      out(i) = values(places(i))
+      i += 1
+    }
+    out
+  }
+
   def bytes(values: Array[Byte], places: Array[Int]): Array[Byte] = {
     val out = new Array[Byte](places.length)
     var i = 0

@@ -4,64 +4,83 @@ import org.apache.parquet.column.impl.ColumnReadStoreImpl
 import org.apache.parquet.example.data.simple.convert.GroupRecordConverter
 import org.apache.spark.sql.types.DataType
 
+/**
+ * A row group of an object with lists that tell where values live.
+ *
+ * @param size what is read of it
+ */
+private[store] final case class PlacesGroup(ref: ObjectRef, group: Int, size: ReadSize)
+
 /** Reads where the values of a column live: `table-frequencies` of a column in a snapshot's distribution. */
 private[store] final class PlacesReader(objects: ObjectReader) {
   import PlacesReader._
 
+  /** By data file of a snapshot: of how many of its rows the lists of a column tell, -1 where nothing is said of it. */
+  def told(ref: ObjectRef, column: Int, files: Int): Array[Long] = {
+    RowGroupMemory.lend(ref.name)(_.take(files * 8L))
+    val out = Filled.longs(files, -1)
+    for (group <- objects.footer(ref).groupsOf(Set(column)))
+      SummaryGroup.read(objects, ref, group, Seq("column", "file", "rows")) { rows =>
+        for (span <- rows.spans(files).get(column)) {
+          val counts = span.scatter(rows.longs("rows", -1), -1)
+          out.indices.filter(counts(_) >= 0).foreach(file => out(file) = counts(file))
+        }
+      }
+    out
+  }
+
   /**
-   * The values of a column in some objects, together all that it has.
+   * The row groups of an object in which values of a column may be.
+   *
+   * @param hashes of the values; `None`: all values
+   */
+  def groups(ref: ObjectRef, column: Int, dataType: DataType, hashes: Option[Array[Long]]): Seq[PlacesGroup] = objects.guarded(ref) {
+    val footer = objects.footer(ref)
+    val of = footer.groupsOf(Set(column))
+    val chosen = (hashes, footer.leastHashes) match {
+      case (Some(asked), Some(least)) =>
+        of.indices.filter { i =>
+          val until = if (i + 1 < of.size) least(of(i + 1)) else MostHash
+          asked.exists(hash => unsigned(least(of(i)), hash) <= 0 && unsigned(hash, until) <= 0)
+        }.map(of(_))
+      case _ => of
+    }
+    chosen.map { group =>
+      val chunks = leavesOf(footer, dataType).map(footer.chunk(group, _))
+      PlacesGroup(ref, group, ReadSize(chunks.map(_.values).sum, chunks.map(_.length).sum))
+    }
+  }
+
+  /**
+   * The values of a column in a row group.
    *
    * @param files how many data files the snapshot lists
    */
-  def read(refs: Seq[ObjectRef], column: Int, dataType: DataType, files: Int): ValuePlaces = {
-    val built = new Builder(files)
-    for (ref <- refs; group <- objects.footer(ref).groupsOf(Set(column))) objects.guarded(ref) {
-      RowGroupMemory.lend(ref.name)(readGroup(ref, group, column, dataType, _, built))
-    }
-    built.result()
-  }
-
-  /** How many entries and bytes are read for that. */
-  def size(refs: Seq[ObjectRef], column: Int, dataType: DataType): ReadSize = {
-    val sizes = for (ref <- refs; footer = objects.footer(ref); group <- footer.groupsOf(Set(column))) yield {
-      val chunks = leavesOf(footer, dataType).map(footer.chunk(group, _))
-      ReadSize(chunks.map(_.values).sum, chunks.map(_.length).sum)
-    }
-    ReadSize(sizes.map(_.rows).sum, sizes.map(_.bytes).sum)
-  }
-
-  /** Those of some values that are among the points, compared as they are stored. */
-  def confirmed(places: ValuePlaces, values: Array[Int], dataType: DataType, points: Points.Bytes): Array[Int] =
-    places.parts.flatMap { part =>
-      val mine = values.filter(value => value >= part.first && value < part.first + part.length)
-      if (mine.isEmpty) Nil
-      else SummaryGroup.read(objects, part.ref, part.group, Seq(ValueReader.fieldOf(dataType))) { rows =>
-        val stored = rows.bytes(ValueReader.fieldOf(dataType))
-        mine.filter { value =>
-          val bytes = stored(part.row + value - part.first)
-          bytes != null && points.has(ValueReader.inOrder(bytes, dataType))
-        }.toSeq
+  def cached(from: PlacesGroup, column: Int, dataType: DataType, files: Int): Cached[ValuePlaces] =
+    Cached[ValuePlaces](s"places:${from.ref.name}:${from.ref.footerSha256}:${from.group}:$column:$files", _.weight) {
+      objects.guarded(from.ref) {
+        RowGroupMemory.lend(from.ref.name)(readGroup(from.ref, from.group, column, dataType, files, _))
       }
-    }.toArray
+    }
 
   private def readGroup(
-      ref: ObjectRef, group: Int, column: Int, dataType: DataType, memory: RowGroupMemory, built: Builder): Unit = {
+      ref: ObjectRef, group: Int, column: Int, dataType: DataType, files: Int, memory: RowGroupMemory): ValuePlaces = {
     val footer = objects.footer(ref)
     val rows = footer.rowGroups(group).rows.toInt
     val leaves = leavesOf(footer, dataType)
     val pages = objects.chunks(ref, footer, group, leaves, memory)
     val (from, until) = span(FlatDecoder.longs(pages(leaves.head), rows, -1), column)
-    val keys = keysOf(pages(leaves(1)), rows, dataType, memory)
+    val values = valuesOf(pages(leaves(1)), rows, from, until, dataType)
     val lists = leaves.drop(2).map(pages)
     memory.take(lists.map(_.getTotalValueCount).sum * EntryBytes)
     val store = new ColumnReadStoreImpl(
       new VerifiedRowGroup(lists, rows), new GroupRecordConverter(footer.schema).getRootConverter,
       footer.schema, "")
     val entries = lists.map(new Entries(store, footer, _))
-    built.begin(ValuePlaces.Part(ref, group, built.length, from, until - from))
+    val built = new Builder(files)
     for (row <- 0 until rows) {
       val wanted = row >= from && row < until
-      if (wanted) built.value(keys(row))
+      if (wanted) built.next()
       val (files, counts, everywhere) = (entries.head.next(), entries(1).next(), entries(2).next())
       if (files.length != counts.length) throw new IllegalArgumentException("a map has other keys than values")
       if (wanted) {
@@ -69,15 +88,19 @@ private[store] final class PlacesReader(objects: ObjectReader) {
         everywhere.indices.filter(everywhere(_) != 0).foreach(i => built.place(i, everywhere(i)))
       }
     }
+    built.result(values)
   }
 
-  private def keysOf(pages: ChunkPages, rows: Int, dataType: DataType, memory: RowGroupMemory): Array[Long] =
+  private def valuesOf(pages: ChunkPages, rows: Int, from: Int, until: Int, dataType: DataType): ListedValues =
     if (ServedType.encoding(dataType).contains(Encoding.BinaryValues)) {
-      val hash = new ValueHash(dataType)
-      val stored = FlatDecoder.bytes(pages, rows)
-      memory.take(rows * 8L)
-      stored.map(value => if (value == null) 0L else hash.ofBytes(ValueReader.inOrder(value, dataType)))
-    } else FlatDecoder.longs(pages, rows, 0)
+      val stored = FlatDecoder.bytes(pages, rows).slice(from, until)
+      if (stored.contains(null)) throw new IllegalArgumentException("a value is missing")
+      new ListedValues.Bytes(stored.map(ValueReader.inOrder(_, dataType)))
+    } else {
+      val (stored, present) = FlatDecoder.presentLongs(pages, rows)
+      if (!(from until until).forall(present(_))) throw new IllegalArgumentException("a value is missing")
+      new ListedValues.Longs(stored.slice(from, until))
+    }
 
   private def leavesOf(footer: VerifiedFooter, dataType: DataType): Seq[Int] =
     Seq(Seq("column"), Seq(ValueReader.fieldOf(dataType)), MapKey, MapValue, ListElement).map(footer.leafAt)
@@ -97,6 +120,7 @@ private[store] final class PlacesReader(objects: ObjectReader) {
 
 private object PlacesReader {
   private val EntryBytes = 48L // decoded, and in arrays that grow
+  private val MostHash = -1L // as an unsigned number
   private val MapKey = Seq("files_sparse", "key_value", "key")
   private val MapValue = Seq("files_sparse", "key_value", "value")
   private val ListElement = Seq("files_dense", "list", "element")
@@ -138,21 +162,15 @@ private object PlacesReader {
     }
   }
 
-  /** Puts the row groups together. */
+  private def unsigned(one: Long, other: Long): Int = java.lang.Long.compareUnsigned(one, other)
+
+  /** Puts the rows together. */
   private final class Builder(number: Int) {
-    private val parts = Seq.newBuilder[ValuePlaces.Part]
-    private val (keys, starts) = (Array.newBuilder[Long], Array.newBuilder[Int])
+    private val starts = Array.newBuilder[Int]
     private val (files, counts) = (Array.newBuilder[Int], Array.newBuilder[Long])
     private var entries = 0
-    var length = 0
 
-    def begin(part: ValuePlaces.Part): Unit = parts += part
-
-    def value(key: Long): Unit = {
-      keys += key
-      starts += entries
-      length += 1
-    }
+    def next(): Unit = starts += entries
 
     def place(file: Long, count: Long): Unit = {
       if (file >= number) throw new IllegalArgumentException(s"a value is in file $file of $number")
@@ -161,9 +179,9 @@ private object PlacesReader {
       entries = Math.addExact(entries, 1)
     }
 
-    def result(): ValuePlaces = {
+    def result(values: ListedValues): ValuePlaces = {
       starts += entries
-      new ValuePlaces(keys.result(), starts.result(), files.result(), counts.result(), parts.result(), number)
+      new ValuePlaces(values, starts.result(), files.result(), counts.result())
     }
   }
 }

@@ -114,11 +114,10 @@ private[store] final class PlanningFiles(
 
   override def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean): ColumnValues =
     try {
-      val placed = if (filters || !isHashed(dataType)) placedOf(key, dataType, among) else None
-      val open = placed.fold(among)(known => among.filterNot(known.tells(_)))
-      def listed = new FoundValues(dataType, new ValueLoader(values, joined.blocks, budget).load(key, dataType, open, filters))
-      val others = if (open.isEmpty) ColumnValues.Unknown else listed
-      placed.fold(others)(new PlacedValues(_, others))
+      def listed(open: Array[Int]): ColumnValues =
+        if (open.isEmpty) ColumnValues.Unknown
+        else new FoundValues(dataType, new ValueLoader(values, joined.blocks, budget).load(key, dataType, open, filters))
+      placedOf(key, dataType, among).fold(listed(among))(new PlacedValues(_, among, listed(_)))
     } catch {
       case NonFatal(e) =>
         PlanningPool.explained(e, budget)
@@ -139,7 +138,8 @@ private[store] final class PlanningFiles(
 
   private def frequencies(key: String, dataType: DataType, point: Points, among: Array[Int]): Array[Long] = {
     val found = placedOf(key, dataType, among)
-      .fold(Filled.longs(among.length, -1))(distributions.frequencies(_, point, dataType, among))
+      .flatMap(placed => placed.rows(point).map(rows => among.map(file => if (placed.tells(file)) rows(file) else -1L)))
+      .getOrElse(Filled.longs(among.length, -1))
     val open = among.indices.filter(found(_) < 0).toArray
     val listed = new FrequencyLoader(values, joined.blocks, budget).load(key, dataType, point, open.map(among(_)))
     open.indices.foreach(i => found(open(i)) = listed(i))
@@ -148,9 +148,6 @@ private[store] final class PlanningFiles(
 
   private def placedOf(key: String, dataType: DataType, among: Array[Int]): Option[PlacedFiles] =
     column(key, dataType).toOption.flatMap(distributions.of(key, dataType, among, _))
-
-  /** Whether distributions know values by their hashes alone. */
-  private def isHashed(dataType: DataType): Boolean = ServedType.encoding(dataType).contains(Encoding.BinaryValues)
 
   override def zone(key: String, dataType: DataType, file: Int): Option[ColumnZone] =
     column(key, dataType).toOption.filter(_.known(file)).map { zones =>

@@ -53,7 +53,8 @@ trait StatisticsStore {
   def summary(block: Block, columns: Option[Set[Int]], files: Option[Set[Int]]): IndexedSeq[SummaryRow]
 
   /**
-   * Values of a column in a `frequencies` or `table-frequencies` object, most frequent first.
+   * Values of a column in a `frequencies` or `table-frequencies` object, most frequent first; in the object's order those of
+   * which it tells where they live.
    *
    * @param file ordinal of a data file in the object; `None` at table level
    * @param few  only those in the first row group, which holds the ten most frequent

@@ -1,65 +1,83 @@
 package org.metastore.spark.store
 
-import java.util.{BitSet => JBitSet}
-
 /**
- * In which data files of a snapshot each value of one column lives, and in how many of their rows.
+ * In which data files of a snapshot each of some values of one column lives, and in how many of their rows: one row group.
  *
- * @param keys   of each value: itself where it is a number, `DoubleOrder.key` of doubles, else its hash
+ * @param values the values
  * @param starts where the files of each value begin in `files`, and the end of the last
  * @param files  places in the snapshot's list of data files
  * @param counts rows of these files that have the value
- * @param parts  where the values were read
- * @param number how many data files the snapshot lists
  */
-private[store] final class ValuePlaces(
-    keys: Array[Long], starts: Array[Int], files: Array[Int], counts: Array[Long], val parts: Seq[ValuePlaces.Part], number: Int) {
+private[store] final class ValuePlaces(values: ListedValues, starts: Array[Int], files: Array[Int], counts: Array[Long]) {
 
-  /** By data file: rows that values are told of. A file of which they are not all tells nothing. */
-  val totals: Array[Long] = {
-    val sums = new Array[Long](number)
-    files.indices.foreach(i => sums(files(i)) = Math.addExact(sums(files(i)), counts(i)))
-    sums
+  /** Rows with one of the points, by data file. */
+  def of(points: Points): FileCounts = {
+    val entries = values.find(points).flatMap(value => starts(value) until starts(value + 1))
+    FileCounts(Picked.ints(files, entries), Picked.longs(counts, entries))
   }
 
-  /** Places of the values with one of some keys. */
-  def find(isAsked: Long => Boolean): Array[Int] = {
+  /** Rows with any of the values, by data file. */
+  def total: FileCounts = FileCounts(files, counts)
+
+  /** Bytes in memory. */
+  def weight: Long = 100L + values.weight + starts.length * 4L + files.length * 12L
+}
+
+/** Rows by data file of a snapshot; a file may stand there more than once. */
+private[store] final case class FileCounts(files: Array[Int], counts: Array[Long])
+
+private[store] object FileCounts {
+
+  /** All of them together, by data file. */
+  def sum(found: Seq[FileCounts], number: Int): Array[Long] = {
+    val sums = new Array[Long](number)
+    for (FileCounts(files, counts) <- found; i <- files.indices) sums(files(i)) = Math.addExact(sums(files(i)), counts(i))
+    sums
+  }
+}
+
+/** The values of a row group, in its order. */
+private[store] sealed trait ListedValues {
+  def length: Int
+
+  /** Places of the values that are among the points. */
+  def find(points: Points): Array[Int]
+
+  /** Bytes in memory. */
+  def weight: Long
+}
+
+private[store] object ListedValues {
+
+  /** Integers, or doubles as their keys. */
+  final class Longs(values: Array[Long]) extends ListedValues {
+    override def length: Int = values.length
+    override def weight: Long = values.length * 8L
+
+    override def find(points: Points): Array[Int] = points match {
+      case asked: Points.Longs => places(length)(i => asked.has(values(i)))
+      case _ => Array.emptyIntArray
+    }
+  }
+
+  /** Bytes, in the order of bounds. */
+  final class Bytes(values: Array[Array[Byte]]) extends ListedValues {
+    override def length: Int = values.length
+    override def weight: Long = values.iterator.map(value => 24L + value.length).sum
+
+    override def find(points: Points): Array[Int] = points match {
+      case asked: Points.Bytes => places(length)(i => asked.has(values(i)))
+      case _ => Array.emptyIntArray
+    }
+  }
+
+  private def places(length: Int)(isAsked: Int => Boolean): Array[Int] = {
     val found = Array.newBuilder[Int]
     var i = 0
-    while (i < keys.length) {
-      if (isAsked(keys(i))) found += i
+    while (i < length) {
+      if (isAsked(i)) found += i
       i += 1
     }
     found.result()
   }
-
-  /** The data files that hold one of some values. */
-  def holding(values: Array[Int]): JBitSet = {
-    val found = new JBitSet(number)
-    foreach(values)((file, count) => if (count > 0) found.set(file))
-    found
-  }
-
-  /** How many rows of each data file have one of some values. */
-  def rows(values: Array[Int]): Array[Long] = {
-    val sums = new Array[Long](number)
-    foreach(values)((file, count) => sums(file) += count)
-    sums
-  }
-
-  private def foreach(values: Array[Int])(tell: (Int, Long) => Unit): Unit =
-    for (value <- values; i <- starts(value) until starts(value + 1)) tell(files(i), counts(i))
-
-  /** Bytes in memory. */
-  def weight: Long = 100L * parts.size + keys.length * 12L + files.length * 12L + number * 8L
-}
-
-private[store] object ValuePlaces {
-
-  /**
-   * Values of one row group.
-   *
-   * @param first place of the first one here, and `row`, its row there
-   */
-  final case class Part(ref: ObjectRef, group: Int, first: Int, row: Int, length: Int)
 }

@@ -29,7 +29,8 @@ private[store] final case class RowGroupEntry(rows: Long, chunks: IndexedSeq[Chu
 
 /** The verified footer of an object: where its column chunks lie, and the digest of each. */
 private[store] final class VerifiedFooter(
-    bytes: Array[Byte], val leaves: IndexedSeq[Leaf], val rowGroups: IndexedSeq[RowGroupEntry], digests: Array[Byte]) {
+    bytes: Array[Byte], val leaves: IndexedSeq[Leaf], val rowGroups: IndexedSeq[RowGroupEntry], digests: Array[Byte],
+    hashes: Option[String]) {
   import VerifiedFooter._
 
   private val byName = leaves.indices.groupBy(leaves(_).path.head)
@@ -58,6 +59,13 @@ private[store] final class VerifiedFooter(
   /** Row groups that may hold one of these values of `column`, by the footer's statistics. */
   def groupsOf(columns: Set[Int]): Seq[Int] = rowGroups.indices.filter { group =>
     chunk(group, leaf("column")).ints.forall { case (least, most) => columns.exists(c => least <= c && c <= most) }
+  }
+
+  /** The least hash of the values of each row group, where they are cut by it; raises where the footer's text is not that. */
+  lazy val leastHashes: Option[IndexedSeq[Long]] = hashes.map { text =>
+    val numbers = ByteBuffer.wrap(Base64.getDecoder.decode(text))
+    if (numbers.remaining != rowGroups.size * 8) throw new IllegalArgumentException("it has not one hash a row group")
+    rowGroups.indices.map(i => numbers.getLong(i * 8))
   }
 
   def verify(rowGroup: Int, leaf: Int, data: Array[Byte], offset: Int, length: Int): Boolean = {
@@ -100,7 +108,7 @@ private[store] object VerifiedFooter {
       texts.getOrElse("metastore.digests", throw new IllegalArgumentException("it has no digests of its columns")))
     if (digests.length != groups.size * leaves.size * DigestBytes)
       throw new IllegalArgumentException("it has too few digests of its columns")
-    new VerifiedFooter(bytes, leaves, groups, digests)
+    new VerifiedFooter(bytes, leaves, groups, digests, texts.get("metastore.hashes"))
   }
 
   private def all[T](thrift: CompactThrift, most: Int)(read: CompactThrift => T): IndexedSeq[T] = {
