@@ -134,6 +134,33 @@ def index(store: Store, blocks: Iterable[Block]) -> list[IndexedBlock]:
     return list(ahead(partial(_indexed, store), blocks))
 
 
+class Indexed:
+    """The lists of files of blocks, read once however often they are asked for."""
+
+    def __init__(self, store: Store) -> None:
+        """Begin with none.
+
+        Args:
+            store: Where the blocks are.
+        """
+        self._store = store
+        self._known: dict[str, IndexedBlock] = {}
+
+    def of(self, blocks: Sequence[Block]) -> list[IndexedBlock]:
+        """One entry a block, in order.
+
+        Raises:
+            DamagedBlock: A list of files is not what was written.
+
+        Example:
+            >>> Indexed(store).of(store.read().blocks)[0].block.id  # doctest: +SKIP
+            '0d61…'
+        """
+        fresh = [block for block in blocks if block.id not in self._known]
+        self._known |= {one.block.id: one for one in index(self._store, fresh)}
+        return [self._known[block.id] for block in blocks]
+
+
 def _indexed(store: Store, block: Block) -> IndexedBlock:
     try:
         files = store.get(block.files)

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from metastore import _tables, settings
 from metastore._analyze.commit import Change, objects_of, snapshot_id, write_level
-from metastore._analyze.coverage import DEPTHS, Coverage, DamagedBlock, index, objects_of_block
+from metastore._analyze.coverage import DEPTHS, Coverage, DamagedBlock, Indexed, objects_of_block
 from metastore._analyze.distribution import Distribution
 from metastore._analyze.failures import JOB_FAILURES, cause_of
 from metastore._analyze.hadoop import store_of
@@ -38,8 +38,9 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from metastore._analyze.asked import Asked
-    from metastore._analyze.coverage import IndexedBlock
+    from metastore._analyze.place import Place
     from metastore._format.manifest import Block, Manifest
+    from metastore._store import Store
     from metastore._tables.model import TableFacts
     from metastore.statistics import Statistic
 
@@ -97,7 +98,10 @@ def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress
         0
     """
     started = time.monotonic()
-    facts = counted(spark, _tables.load(spark, statement.table))
+    facts = _tables.load(spark, statement.table)
+    store, place = store_of(spark, facts.identity, writable=True)
+    indexed = Indexed(store)
+    facts = counted(spark, facts, store, indexed)
     request = resolve(
         facts,
         columns=statement.columns,
@@ -109,7 +113,7 @@ def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress
     statistics, unusable = chosen(statement.statistics) if statement.depth == FULL else ((), {})
     shown = progress_of(progress, facts.name)
     try:
-        run = _Run(spark, facts, request, shown, statistics, statement)
+        run = _Run(spark, facts, request, shown, statistics, statement, (store, place, indexed))
         run.note_failures(unusable)
         run.until_current()
     finally:
@@ -128,6 +132,7 @@ class _Run:
         progress: Progress,
         statistics: Sequence[Statistic],
         statement: Statement,
+        stored: tuple[Store, Place, Indexed],
     ) -> None:
         packed, self._failed = shipped(statistics)
         self._statistics = [one for one in statistics if one.name not in self._failed]
@@ -143,7 +148,7 @@ class _Run:
             "histogram_kind": self._options.kind,
             "frequencies_top": self._options.top,
         }
-        self._store, place = store_of(spark, self._identity, writable=True)
+        self._store, place, self._indexed = stored
         files = {file.path: file for file in facts.files}
         self._jobs = Jobs(spark.sparkContext, place, files, facts.local, field_ids=facts.field_ids)
         destination = Destination(place, self._identity, self._settings, _BUDGET, packed)
@@ -152,7 +157,6 @@ class _Run:
         self._runner = Runner(spark, facts, self._store, destination, progress)
         self._outcome = Outcome()
         self._coverage = Coverage([], facts.files)
-        self._indexed: dict[str, IndexedBlock] = {}
         self._damaged: set[str] = set()
         self._left_damaged: set[str] = set()
         self._over: frozenset[str] | None = None
@@ -201,9 +205,7 @@ class _Run:
         return self._commit({block.id for block in base}, new, manifest)
 
     def _cover(self, blocks: Sequence[Block]) -> None:
-        fresh = [block for block in blocks if block.id not in self._indexed]
-        self._indexed |= {one.block.id: one for one in index(self._store, fresh)}
-        self._coverage = Coverage([self._indexed[block.id] for block in blocks], self._facts.files)
+        self._coverage = Coverage(self._indexed.of(blocks), self._facts.files)
 
     def _adopt(self, manifest: Manifest | None) -> list[Block]:
         """Find blocks that a killed ANALYZE finished and nobody has committed."""

@@ -5,20 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from metastore._analyze.hadoop import store_of
-from metastore._format.files import FileKey, file_keys
+from metastore._analyze.coverage import DamagedBlock
 from metastore._tables.spelling import LOCATION, literal
-from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
+    from metastore._analyze.coverage import Indexed
+    from metastore._format.files import FileKey
+    from metastore._store import Store
     from metastore._tables.model import DataFile, TableFacts
 
 
-def counted(spark: SparkSession, facts: TableFacts) -> TableFacts:
+def counted(spark: SparkSession, facts: TableFacts, store: Store, indexed: Indexed) -> TableFacts:
     """Count the rows of the data files that do not have their number yet.
 
     Statistics remember it; of other files Spark reads the footers.
@@ -26,17 +27,19 @@ def counted(spark: SparkSession, facts: TableFacts) -> TableFacts:
     Args:
         spark: A classic session.
         facts: The table.
+        store: Its statistics.
+        indexed: Reads the lists of files of their blocks.
 
     Returns:
         The same with a number of rows for every file.
 
     Example:
-        >>> counted(spark, facts).files[0].rows  # doctest: +SKIP
+        >>> counted(spark, facts, store, Indexed(store)).files[0].rows  # doctest: +SKIP
         1500000
     """
     if all(file.rows >= 0 for file in facts.files):
         return facts
-    known = _remembered(spark, facts)
+    known = _remembered(facts, store, indexed)
     files = [file if file.rows >= 0 else replace(file, rows=known.get(file.key, -1)) for file in facts.files]
     read = _footers(spark, [file for file in files if file.rows < 0])
     return replace(
@@ -44,19 +47,18 @@ def counted(spark: SparkSession, facts: TableFacts) -> TableFacts:
     )
 
 
-def _remembered(spark: SparkSession, facts: TableFacts) -> Mapping[FileKey, int]:
-    store, _ = store_of(spark, facts.identity, writable=False)
+def _remembered(facts: TableFacts, store: Store, indexed: Indexed) -> Mapping[FileKey, int]:
     manifest = store.read()
     if manifest is None or manifest.table.uuid != facts.uuid:
         return {}
     found: dict[FileKey, int] = {}
     for block in manifest.blocks:
         try:
-            listed = store.get(block.files, [*FileKey._fields, "rows"])
-        except DamagedObject:
+            (one,) = indexed.of([block])
+        except DamagedBlock:
             continue
-        rows = zip(file_keys(listed), listed.column("rows").to_pylist(), strict=True)
-        found |= {key: count for key, count in rows if count is not None}
+        rows = one.files.column("rows").to_pylist()
+        found |= {key: rows[file] for key, file in one.ordinals.items() if rows[file] is not None}
     return found
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -26,6 +25,7 @@ from metastore._analyze.kernel import (
     summary_table,
     unpacked,
 )
+from metastore._analyze.memory import one_allocator
 from metastore._analyze.request import FULL
 from metastore._analyze.sizes import fitted, room_for_lists
 from metastore._format.histogram import EQUI_HEIGHT
@@ -33,7 +33,7 @@ from metastore._store.location import local_path
 from metastore._tables import refusals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterable, Mapping, Sequence
 
     from metastore._analyze.kernel import Shipped
     from metastore._analyze.place import Place
@@ -210,7 +210,7 @@ def run_task(destination: Destination, task: Task) -> TaskResult:
         ('/warehouse/t/data/a.parquet',)
     """
     builder = BlockBuilder(destination, task.depth, task.columns)
-    with _one_allocator():
+    with one_allocator():
         for file in task.files:
             try:
                 builder.add(
@@ -219,17 +219,6 @@ def run_task(destination: Destination, task: Task) -> TaskResult:
             except CannotRead as refusal:
                 builder.refuse(Unread(file.path, str(refusal)))
         return builder.finish()
-
-
-@contextmanager
-def _one_allocator() -> Iterator[None]:
-    """Let Arrow take memory from where numpy takes it: what one of them has given back serves the other."""
-    before = pa.default_memory_pool()
-    pa.set_memory_pool(pa.system_memory_pool())
-    try:
-        yield
-    finally:
-        pa.set_memory_pool(before)
 
 
 def unreadable(file: DataFile, *, local: bool) -> str | None:

@@ -16,7 +16,7 @@ from metastore._analyze.kernel.histograms import Histogram, ends, equal_heights
 from metastore._analyze.kernel.runs import moments
 from metastore._analyze.kernel.selection import select
 from metastore._analyze.kernel.text import Repeats, Texts, repeats_of
-from metastore._analyze.kernel.theta import Theta, ThetaBuilder, union
+from metastore._analyze.kernel.theta import Theta, ThetaBuilder, of_ascending, union
 from metastore._analyze.kernel.widths import Scale, equal_widths, merged_widths
 from metastore._format.columns import Column, decimal_type
 from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH
@@ -161,9 +161,9 @@ def part_of_unique_texts(values: pa.Array, steps: int, detail: Detail) -> Part:
     """
     texts, number = Texts(values), len(values)
     hashes = texts.hashes()
-    repeats = repeats_of(hashes)
-    builder = ThetaBuilder()
-    builder.add(hashes)
+    ordered = np.sort(hashes)
+    repeats, theta = repeats_of(hashes, ordered), of_ascending(ordered)
+    del hashes, ordered
     bins = min(detail.bins, number)
     wanted = np.concatenate([points.ranks(number, steps), [1], ends(number, bins)])
     ranks, place = np.unique(wanted, return_inverse=True)
@@ -176,7 +176,7 @@ def part_of_unique_texts(values: pa.Array, steps: int, detail: Detail) -> Part:
         chosen[steps],
         repeats.distinct,
         0.0,
-        builder.finish(),
+        theta,
         chosen[: steps + 1],
         int(texts.lengths.sum()),
         int(texts.lengths.max()),

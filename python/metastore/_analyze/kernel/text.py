@@ -167,15 +167,18 @@ class Repeats:
     again: Flags
 
 
-def repeats_of(hashes: Words) -> Repeats:
+def repeats_of(hashes: Words, ordered: Words) -> Repeats:
     """Find equal values.
 
+    Args:
+        hashes: Of each row.
+        ordered: The same, ascending.
+
     Example:
-        >>> found = repeats_of(np.array([7, 5, 7], np.uint64))
+        >>> found = repeats_of(np.array([7, 5, 7], np.uint64), np.array([5, 7, 7], np.uint64))
         >>> found.distinct, len(found.rows), found.counts, found.again.sum()
         (2, 1, array([2]), np.int64(1))
     """
-    ordered = np.sort(hashes)
     is_same = ordered[1:] == ordered[:-1]
     distinct = len(hashes) - int(np.count_nonzero(is_same))
     rows = _rows_among(hashes, ordered[1:][is_same])

@@ -148,12 +148,28 @@ class ThetaBuilder:
     def _reduce(self) -> None:
         hashes = np.concatenate([*self._pending, EMPTY.hashes])
         hashes = hashes[hashes < np.uint64(self._threshold)]
-        hashes = distinct(_smallest(hashes))
-        hashes = hashes[1:] if len(hashes) and hashes[0] == 0 else hashes  # 0 is "no hash" in DataSketches
+        hashes = _without_zero(distinct(_smallest(hashes)))
         if len(hashes) > NOMINAL:
             self._threshold = int(hashes[NOMINAL])
             hashes = hashes[:NOMINAL]
         self._pending, self._count = [hashes], len(hashes)
+
+
+def of_ascending(hashes: Words) -> Theta:
+    """The sketch of hashes in ascending order, not necessarily distinct.
+
+    Example:
+        >>> of_ascending(np.array([3, 7, 7], dtype=np.uint64)).estimate
+        2.0
+    """
+    share = 2 * NOMINAL
+    while True:
+        found = _without_zero(distinct(hashes[:share]))
+        if len(found) > NOMINAL:
+            return Theta(found[:NOMINAL], int(found[NOMINAL]))
+        if share >= len(hashes):
+            return Theta(found)
+        share *= 4
 
 
 def union(sketches: Iterable[Theta]) -> Theta:
@@ -191,6 +207,11 @@ def distinct(hashes: Words) -> Words:
     is_new[1:] = ordered[1:] != ordered[:-1]
     found: Words = ordered[is_new]
     return found
+
+
+def _without_zero(hashes: Words) -> Words:
+    """Ascending hashes but for 0, which is "no hash" in DataSketches."""
+    return hashes[1:] if len(hashes) and hashes[0] == 0 else hashes
 
 
 def _smallest(hashes: Words) -> Words:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -9,7 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from collections.abc import Collection
+    from collections.abc import Collection, Sequence
 
     from numpy.typing import NDArray
 
@@ -30,6 +31,7 @@ LISTED = pa.schema(
 
 _MAGNITUDE = np.int64((1 << 63) - 1)
 _PACKED_BITS = 63
+_SMALL_SPAN = 1 << 16
 _VALUES = ("value_long", "value_double", "value_binary")
 
 
@@ -49,15 +51,8 @@ def merged(rows: pa.Table, wide: Collection[int] = ()) -> pa.Table:
         >>> list(zip(found["value_long"].to_pylist(), found["frequency"].to_pylist()))
         [(7, 4), (5, 2)]
     """
-    parts = [_merged(rows, name, wide) for name in _VALUES]
-    present = [part for part in parts if part.num_rows]
-    if not present:
-        return LISTED.empty_table()
-    if len(present) == 1:
-        return present[0]
-    whole = pa.concat_tables(present)
-    order = np.argsort(whole["column"].to_numpy(), kind="stable")
-    return whole.take(pa.array(order))
+    parts = [_of_column(column, batches, column in wide) for column, batches in sorted(_by_column(rows).items())]
+    return pa.concat_tables(parts) if parts else LISTED.empty_table()
 
 
 def starts_of(columns: Longs) -> Longs:
@@ -98,50 +93,65 @@ def heads_first(rows: pa.Table) -> tuple[pa.Table, int]:
     return pa.concat_tables([rows.filter(mask), rows.filter(pc.invert(mask))]), int(heading.sum())
 
 
-def _merged(rows: pa.Table, name: str, wide: Collection[int]) -> pa.Table:
-    rows = rows.select(["column", name, "frequency", "listed"])
-    if rows[name].null_count:
-        rows = rows.filter(pc.is_valid(rows[name]))
-    if not rows.num_rows:
-        return LISTED.empty_table()
-    rows = rows.combine_chunks()
-    columns = rows["column"].to_numpy()
-    values = rows[name].combine_chunks() if isinstance(rows[name], pa.ChunkedArray) else rows[name]
-    keys, ranks = keys_of(values)
-    order, starts = _grouped(columns, keys)
-    frequencies, listed = (np.add.reduceat(rows[one].to_numpy()[order], starts) for one in ("frequency", "listed"))
-    first = order[starts]
-    columns, by_value = columns[first], ranks[first]
+def _by_column(rows: pa.Table) -> dict[int, list[pa.RecordBatch]]:
+    """The rows of each column, not copied as long as most of them stand together."""
+    found: dict[int, list[pa.RecordBatch]] = defaultdict(list)
+    for batch in rows.to_batches():
+        columns = batch["column"].to_numpy()
+        starts = starts_of(columns)
+        if len(starts) > 2 * len(np.unique(columns[starts])):
+            order = _stable(columns)
+            batch, columns = batch.take(pa.array(order)), columns[order]  # noqa: PLW2901 - the same rows
+            starts = starts_of(columns)
+        ends = [*starts[1:].tolist(), len(columns)]
+        for column, start, end in zip(columns[starts].tolist(), starts.tolist(), ends, strict=True):
+            found[column].append(batch.slice(start, end - start))
+    return found
+
+
+def _of_column(column: int, batches: Sequence[pa.RecordBatch], wide: bool) -> pa.Table:  # noqa: FBT001 - of the column
+    name = next(name for name in _VALUES if not batches[0][name].null_count)
+    given = pa.concat_arrays([batch[name] for batch in batches])
+    counts = [np.concatenate([batch[one].to_numpy() for batch in batches]) for one in ("frequency", "listed")]
+    values, (frequencies, listed) = _added_up(given, counts)
     if wide and name == "value_binary":
-        is_wide = np.isin(columns, list(wide))
-        negative = is_wide & np.isin(first, _negative(values, first[is_wide]))
-        by_value = np.where(negative, by_value - len(values) - 1, by_value)
-        final = np.lexsort((by_value, -frequencies, columns))
-    else:  # they are in the order of their values, and both sorts are stable
-        final = _stable(-frequencies)
-        final = final[_stable(columns[final])]
+        by_value = np.arange(len(values))
+        by_value[_negative(values, by_value)] -= len(values)
+        order = np.lexsort((by_value, -frequencies))
+    else:  # they are in the order of their values, and the sort is stable
+        order = _stable(-frequencies)
     filled = {
-        "column": pa.array(columns[final], pa.int32()),
-        name: values.take(pa.array(first[final])),
-        "frequency": pa.array(frequencies[final]),
-        "listed": pa.array(listed[final]),
+        "column": pa.array(np.full(len(order), column, np.int32)),
+        name: values.take(pa.array(order)),
+        "frequency": pa.array(frequencies[order]),
+        "listed": pa.array(listed[order]),
     }
-    size = len(final)
-    return pa.table([filled.get(one.name, pa.nulls(size, one.type)) for one in LISTED], schema=LISTED)
+    return pa.table([filled.get(one.name, pa.nulls(len(order), one.type)) for one in LISTED], schema=LISTED)
 
 
-def _grouped(columns: Longs, keys: Longs) -> tuple[Longs, Longs]:
-    """The order by column and key, and where in it each new pair of them begins."""
-    order = np.arange(len(columns)) if (columns == columns[0]).all() else _stable(columns)
-    firsts = starts_of(columns[order])
-    keys = keys[order]
-    is_new = np.ones(len(keys), np.bool_)
-    for start, end in zip(firsts.tolist(), [*firsts[1:].tolist(), len(keys)], strict=True):
-        by_key = _stable(keys[start:end])
-        order[start:end] = order[start:end][by_key]
-        ordered = keys[start:end][by_key]
-        np.not_equal(ordered[1:], ordered[:-1], out=is_new[start + 1 : end])
-    return order, np.flatnonzero(is_new)
+def _added_up(values: pa.Array, counts: Sequence[Longs]) -> tuple[pa.Array, list[Longs]]:
+    """Each value once, in the order of keys, and the sums of its counts."""
+    if pa.types.is_int64(values.type):
+        longs = values.to_numpy()
+        least = int(longs.min())
+        span = int(longs.max()) - least + 1
+        if span <= max(2 * len(longs), _SMALL_SPAN):
+            places = longs - least
+            present = np.zeros(span, np.bool_)
+            present[places] = True
+            found = np.flatnonzero(present)
+            return pa.array(found + least), [_sums(places, one, span)[found] for one in counts]
+    keys, _ = keys_of(values)
+    order = _stable(keys)
+    starts = starts_of(keys[order])
+    return values.take(pa.array(order[starts])), [np.add.reduceat(one[order], starts) for one in counts]
+
+
+def _sums(places: Longs, counts: Longs, span: int) -> Longs:
+    if not counts.any():
+        return np.zeros(span, np.int64)
+    found: Longs = np.bincount(places, weights=counts, minlength=span).astype(np.int64)  # exact below 2^53
+    return found
 
 
 def _stable(numbers: Longs) -> Longs:
