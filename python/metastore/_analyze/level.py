@@ -185,7 +185,8 @@ class Level:
                 for theta in some
             ]
             by_path = np.searchsorted(places[at], order[merge.wanted])
-            reduced = merge.reduced(rows, chosen.take(pa.array(by_path)), [thetas[row] for row in by_path.tolist()])
+            in_order = chosen if (by_path[1:] > by_path[:-1]).all() else chosen.take(pa.array(by_path))
+            reduced = merge.reduced(rows, in_order, [thetas[row] for row in by_path.tolist()])
             yield Known(one.column, rows, one.computed, tuple(one.sources), reduced, merge)
 
     def _found(self, columns: Sequence[Column], names: Sequence[str]) -> list[_Found]:

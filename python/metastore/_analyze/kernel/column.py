@@ -47,17 +47,24 @@ class ColumnKernel:
         (1, 3, 1, 2)
     """
 
-    def __init__(self, column: Column, budget_bytes: int = DEFAULT_BUDGET, detail: Detail = DETAIL) -> None:
+    def __init__(
+        self,
+        column: Column,
+        budget_bytes: int = DEFAULT_BUDGET,
+        detail: Detail = DETAIL,
+        expected: tuple[int, int] = (0, 0),
+    ) -> None:
         """Begin with no rows.
 
         Args:
             column: The column.
             budget_bytes: The memory that its values may take.
             detail: How much detail is kept.
+            expected: About how many values of text will come, and their bytes; 0 where not known.
         """
         self._column, self._detail = column, detail
         self._rows = self._nulls = 0
-        self._values = _collector(column, budget_bytes, detail)
+        self._values = _collector(column, budget_bytes, detail, expected)
 
     def add(self, values: pa.Array | pa.ChunkedArray) -> None:
         """Add physical rows.
@@ -173,11 +180,12 @@ class _Numbers:
 class _Strings:
     nans = 0
 
-    def __init__(self, column: Column, budget: int, detail: Detail) -> None:
+    def __init__(self, column: Column, budget: int, detail: Detail, expected: tuple[int, int]) -> None:
         self._limit, self._detail = budget // HEADROOM, detail
+        self._expected = expected if sum(expected) <= self._limit else (0, 0)
         self._counted: list[tuple[pa.Array, NDArray[np.int64]]] = []
         self._bytes = 0
-        self._plain = Joined()
+        self._plain = Joined(*self._expected)
         self._parts = _Parts(column, detail)
         self.filter = ColumnFilter(budget)
 
@@ -208,7 +216,7 @@ class _Strings:
         pieces: list[_Piece] = [*self._counted]
         if len(self._plain):
             pieces.append((self._plain.finish(), None))
-        self._counted, self._bytes, self._plain = [], 0, Joined()
+        self._counted, self._bytes, self._plain = [], 0, Joined(*self._expected)
         return pieces
 
     def _part(self, steps: int, *, last: bool = False) -> Part:
@@ -224,11 +232,11 @@ class _Strings:
         return part_of_texts(values, counts, steps, self._detail)
 
 
-def _collector(column: Column, budget: int, detail: Detail) -> _Collector | None:
+def _collector(column: Column, budget: int, detail: Detail, expected: tuple[int, int]) -> _Collector | None:
     if column.encoding is None:
         return None
     if column.encoding == "binary" and not stored.is_wide(column):
-        return _Strings(column, budget, detail)
+        return _Strings(column, budget, detail, expected)
     return _Numbers(column, budget, detail)
 
 

@@ -24,10 +24,15 @@ class Joined:
         [b'ab', b'', b'c']
     """
 
-    def __init__(self) -> None:
-        """Begin with no values."""
-        self._data = _Growing(np.uint8)
-        self._ends = _Growing(np.int64)
+    def __init__(self, values: int = 0, data: int = 0) -> None:
+        """Begin with no values.
+
+        Args:
+            values: About how many will come: room for them is taken at once.
+            data: About how many bytes they have.
+        """
+        self._data = _Growing(np.uint8, data)
+        self._ends = _Growing(np.int64, values)
         self._ends.add(np.zeros(1, np.int64))
 
     def __len__(self) -> int:
@@ -59,7 +64,8 @@ class Joined:
 class _Growing:
     """Numbers that grow in place: the system moves the pages of a large array, and copies nothing."""
 
-    def __init__(self, kind: Any) -> None:
+    def __init__(self, kind: Any, expected: int) -> None:
+        self._kind, self._expected = kind, expected
         self._room: NDArray[Any] = np.empty(0, kind)
         self._length = 0
 
@@ -76,7 +82,9 @@ class _Growing:
 
     def add(self, more: NDArray[Any]) -> None:
         end = self._length + len(more)
-        if end > len(self._room):
+        if not len(self._room):
+            self._room = np.empty(max(self._expected, end), self._kind)  # pages that nobody writes take no memory
+        elif end > len(self._room):
             self._room.resize(end + end // 8, refcheck=False)  # nobody else has seen it
         self._room[self._length : end] = more
         self._length = end

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
 
 _ROUNDING = 1 + 1e-9
+_PERCENTILES = points.PERCENT + 1
 
 
 def reduce_column(column: Column, rows: pa.Table, thetas: Sequence[bytes | None]) -> ColumnStatistics:
@@ -161,7 +162,7 @@ class _Files:
         if self._numbers is None or name not in self._names:
             return None
         lists = self._held.column(name).combine_chunks()
-        if not len(lists) or lists.null_count or set(pc.list_value_length(lists).unique().to_pylist()) != {101}:
+        if not len(lists) or lists.null_count or (np.diff(lists.offsets.to_numpy()) != _PERCENTILES).any():
             return None
         if len(lists) == 1:
             return list(lists[0].as_py())
@@ -171,10 +172,10 @@ class _Files:
         numbers = self._numbers[self._holding] if self._numbers is not None else np.empty(0, np.int64)
         if self._column.encoding == "binary" and not stored.is_wide(self._column):
             values = flat.to_pylist()
-            rows = [values[at : at + 101] for at in range(0, len(values), 101)]
+            rows = [values[at : at + _PERCENTILES] for at in range(0, len(values), _PERCENTILES)]
             return list(points.merged_texts(rows, numbers, points.PERCENT))
         raw = flat.to_pylist() if stored.is_wide(self._column) else flat.to_numpy()
-        matrix = stored.as_numbers(raw, self._column).reshape(-1, 101)
+        matrix = stored.as_numbers(raw, self._column).reshape(-1, _PERCENTILES)
         merged = points.merged_numbers(matrix, numbers, points.PERCENT)
         return [stored.stored(v, self._column) for v in merged] if stored.is_wide(self._column) else merged.tolist()
 

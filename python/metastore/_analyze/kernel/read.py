@@ -71,6 +71,7 @@ class _Reading:
     held_bytes: int
     compressed: int
     uncompressed: int
+    texts: tuple[int, int]
 
 
 def analyze_parquet(
@@ -218,7 +219,9 @@ def _reading(place: int, column: Column, node: Node, file: pq.ParquetFile) -> _R
     text = column.encoding == "binary" and leaf.physical_type == "BYTE_ARRAY"
     rows = file.metadata.num_rows
     held = plain + _OFFSET_BYTES * rows if text else _NUMBER_BYTES * rows
-    return _Reading(place, column, node, uuid, text and _has_dictionary(chunks), held, compressed, plain)
+    as_dictionary = text and _has_dictionary(chunks)
+    texts = (rows + 1, plain) if text and not as_dictionary else (0, 0)
+    return _Reading(place, column, node, uuid, as_dictionary, held, compressed, plain, texts)
 
 
 def _has_dictionary(chunks: Sequence[Any]) -> bool:
@@ -254,7 +257,7 @@ def _analyze_batch(
     most = budget if fits else budget // 2  # parts are merged beside the work on the next
     shares = [min(max(budget // len(batch), (HEADROOM + 1) * one.held_bytes), most) for one in batch]
     kernels = [
-        with_own(ColumnKernel(one.column, part, detail), one.column, statistics, part)
+        with_own(ColumnKernel(one.column, part, detail, one.texts), one.column, statistics, part)
         for one, part in zip(batch, shares, strict=True)
     ]
     indices = [one.node.first for one in batch]

@@ -53,19 +53,20 @@ def select(texts: Texts, ranks: Rows, again: Flags) -> Selected:
     """
     found, up_to = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
     left, is_close = np.arange(len(ranks)), False  # places in `ranks`
-    rows, keys, depth, step = np.arange(len(texts)), texts.beginnings(), WORD - 1, WORD - 1
+    rows: Rows | None = None  # all
+    keys, depth, step = texts.beginnings(), WORD - 1, WORD - 1
     parent, ahead, repeated_ahead = np.zeros(len(ranks), np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64)
     while len(left):
         firsts = np.arange(len(ahead), dtype=np.uint64) << np.uint64(8 * step + LEFT_BITS)
         ordered = _Ordered(keys, ahead, firsts)
-        repeated = _Ordered(keys[again[rows]], repeated_ahead, firsts)
+        repeated = _Ordered(keys[again], repeated_ahead, firsts)
         wanted, group = np.unique(ordered.at(ranks[left], parent), return_inverse=True)
         parents = np.empty(len(wanted), np.int64)
         parents[group] = parent
         starts, ends = ordered.spans(wanted, parents)
         repeated_starts, repeated_ends = repeated.spans(wanted, parents)
         chosen, places = _rows_of(keys, wanted)
-        rows = rows[chosen]
+        rows = chosen if rows is None else rows[chosen]
         is_done = ((wanted & LEFT) < np.uint64(step)) | (ends - starts == 1)
         if depth > CUT_BYTES:
             is_close |= not is_done.all()
@@ -78,7 +79,7 @@ def select(texts: Texts, ranks: Rows, again: Flags) -> Selected:
         left, parent = left[~done], numbers[group[~done]]
         ahead, repeated_ahead = starts[~is_done], repeated_starts[~is_done]
         if len(left):
-            rows, step = rows[stays], step_for(len(ahead) - 1)
+            rows, again, step = rows[stays], again[chosen][stays], step_for(len(ahead) - 1)
             keys = texts.keys(rows, numbers[places[stays]], depth, step)
             depth += step
     return Selected([texts.value(row) for row in found.tolist()], None if is_close else up_to)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -37,12 +38,12 @@ class Cuts:
     his: Sequence[Any]
     key: Callable[[Any], Any]
 
-    @property
+    @cached_property
     def most(self) -> int:
         """No value that every list leaves out is more frequent in the table."""
         if len(self.floors) < 2 or not self._bounded:
             return int(self.floors.sum())
-        los, his = self._ends()
+        los, his = self._ends
         # A value in no list lies inside of some files' ranges: the deepest overlap begins at a lower bound.
         return int((self._reached(los, los, "right") - self._reached(his, los, "left")).max())
 
@@ -51,7 +52,7 @@ class Cuts:
         total = int(self.floors.sum())
         if not len(self.floors) or not len(values) or not self._bounded:
             return np.full(len(values), total)
-        los, his = self._ends()
+        los, his = self._ends
         keys = values if isinstance(values, np.ndarray) else self._keys(values)
         found: Longs = self._reached(los, keys, "right") - self._reached(his, keys, "left")
         return np.where(np.isnan(keys), total, found) if keys.dtype.kind == "f" else found
@@ -60,6 +61,7 @@ class Cuts:
     def _bounded(self) -> bool:
         return all(bound is not None for bound in (*self.los, *self.his))
 
+    @cached_property
     def _ends(self) -> tuple[NDArray[Any], NDArray[Any]]:
         return self._keys(self.los), self._keys(self.his)
 
@@ -114,7 +116,7 @@ class Lists:
     his: tuple[Any, ...]
     width: float
 
-    @property
+    @cached_property
     def cut(self) -> NDArray[np.bool_]:
         """Which files hold values that their list leaves out."""
         is_cut: NDArray[np.bool_] = np.array([kind != COMPLETE for kind in self.kinds], np.bool_)
