@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import shutil
-from pathlib import Path
 
 import pytest
 
 import metastore
 from hudi.conftest import COLUMNS, ROW, append, create, location
 from metastore import errors
-from planner.plans import files_read, physical
+from planner.plans import conf, files_read, physical
 
 pytestmark = pytest.mark.spark
 
@@ -39,6 +38,16 @@ def test_ours_comes_before_sparks_own_and_a_path_is_the_same_table(spark, filled
     assert [row["frequency"] for row in metastore.frequencies(spark, filled, "v", 2)] == [58, 57]
     located = spark.sql(f"SELECT path FROM metastore.locate('{filled}', 'id', 42)").collect()
     assert len(located) == 1
+
+
+def test_sql_takes_paths(spark, filled):
+    path = f"hudi.`{location(spark, filled)}`"
+    (row,) = spark.sql(f"ANALYZE TABLE {path} COMPUTE STATISTICS FOR COLUMNS id, s").collect()
+    assert (row.format, row.files_read, row.columns, row.committed) == ("hudi", 4, 2, True)
+    assert spark.sql(f"ANALYZE TABLE {path} COMPUTE STATISTICS NOSCAN").collect()[0].files_read == 0
+    assert summary(spark, filled)["id"]["max"] == "399"
+    with pytest.raises(Exception, match=r"METASTORE_TABLE_NOT_FOUND.*nowhere"):
+        spark.sql("ANALYZE TABLE hudi.`/nowhere/at/all` COMPUTE STATISTICS")
 
 
 def test_appends_and_updates_read_new_base_files_only(spark, filled, request):
@@ -136,19 +145,59 @@ def test_types_that_change(spark, table):
     assert spark.sql(f"SELECT id FROM {table} WHERE added IS NULL AND id >= 0").count() == 10
 
 
-def test_schemas_changed_by_schema_on_read_are_refused(spark, table):
-    create(spark, table)
-    append(spark, table, 0, 200, 2)
+def rename(spark, table, old, new):
+    """As ALTER TABLE .. RENAME COLUMN does where Hudi's catalog is the session's: in these sessions Delta's is."""
+    jvm = spark._jvm
+    names = spark.sparkContext._gateway.new_array(jvm.java.lang.String, 1)
+    names[0] = old
+    change = jvm.org.apache.spark.sql.connector.catalog.TableChange.renameColumn(names, new)
+    changes = jvm.scala.collection.JavaConverters.asScalaBuffer(jvm.java.util.Collections.singletonList(change)).toSeq()
+    known = spark._jsparkSession.sessionState().catalog()
+    entry = known.getTableMetadata(jvm.org.apache.spark.sql.catalyst.TableIdentifier(table))
+    kinds = getattr(jvm.org.apache.hudi.internal.schema.action, "TableChange$ColumnChangeID")
+    command = jvm.org.apache.spark.sql.hudi.command.AlterTableCommand(entry, changes, kinds.UPDATE)
+    command.run(spark._jsparkSession)
+    spark.sql(f"REFRESH TABLE {table}")
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_schemas_changed_by_schema_on_read_are_refused(spark, table, kind):
+    """What the files call `v` and `x` are `x` and `y` now: their statistics are of other columns."""
+    create(spark, table, "id BIGINT, v DOUBLE, x DOUBLE, ts BIGINT", kind=kind)
+    append(spark, table, 0, 200, 2, "id, id / 1D AS v, -id / 1D AS x, id AS ts")
     analyze(spark, table)
     place = location(spark, table)
-    # As Hudi names the history of such changes; in this session no catalog lets SQL make one.
-    history = Path(place.removeprefix("file:")) / ".hoodie" / ".schema"
-    history.mkdir(exist_ok=True)
-    (history / "20261121000000000.schemacommit").touch()
-    reader = spark.read.format("hudi").option("hoodie.enable.data.skipping", "false")
-    frame = reader.load(place).where("id = 7")
-    assert "schema-on-read" in physical(frame)
-    assert len(frame.collect()) == 1
-    assert files_read(frame) == [2]
+    dropping = "hoodie.datasource.write.schema.allow.auto.evolution.column.drop"  # so Hudi sees a renamed column
+    with conf(spark, **{"hoodie.schema.on.read.enable": "true", dropping: "true"}):
+        rename(spark, table, "x", "y")
+        rename(spark, table, "v", "x")
+        reader = spark.read.format("hudi").option("hoodie.schema.on.read.enable", "true")
+        frame = reader.option("hoodie.enable.data.skipping", "false").load(place).where("x = 7")
+        assert "schema-on-read" in physical(frame)
+        assert [row.id for row in frame.collect()] == [7]
+        assert files_read(frame) == [2]
     with pytest.raises(errors.UnsupportedTable, match="schema-on-read"):
+        analyze(spark, f"hudi.`{place}`")
+
+
+@pytest.mark.parametrize("mode", ["MetadataOnly", "FullRecord"])
+def test_bootstrapped_tables_are_read_whole(spark, tmp_path, mode):
+    source, place = tmp_path / "source", tmp_path / "bootstrapped"
+    spark.range(0, 400, 1, 4).selectExpr("id", "CAST(id % 7 AS INT) AS v").write.parquet(str(source))
+    options = {
+        "hoodie.table.name": "bootstrapped",
+        "hoodie.datasource.write.operation": "bootstrap",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "id",
+        "hoodie.metadata.index.column.stats.enable": "false",
+        "hoodie.datasource.write.keygenerator.class": "org.apache.hudi.keygen.NonpartitionedKeyGenerator",
+        "hoodie.bootstrap.base.path": str(source),
+        "hoodie.bootstrap.mode.selector": f"org.apache.hudi.client.bootstrap.selector.{mode}BootstrapModeSelector",
+    }
+    nothing = spark.createDataFrame([], "id BIGINT, v INT")
+    nothing.write.format("hudi").options(**options).mode("overwrite").save(str(place))
+    found = spark.read.format("hudi").load(str(place)).where("id = 250")
+    assert [row.v for row in found.collect()] == [5]
+    assert "bootstrapped" in physical(found)
+    with pytest.raises(errors.UnsupportedTable, match="bootstrapped"):
         analyze(spark, f"hudi.`{place}`")

@@ -15,7 +15,9 @@ pytestmark = pytest.mark.spark
 QUERIES = {
     **SORTED,
     "SELECT id FROM {t} WHERE s LIKE 's0012%'": 1,
-    "SELECT id FROM {t} WHERE _hoodie_record_key = '42'": None,
+    "SELECT id FROM {t} WHERE _hoodie_record_key = '42'": 1,
+    "SELECT id FROM {t} WHERE _hoodie_record_key IN ('7', '250') AND _hoodie_commit_time > '2024'": 2,
+    "SELECT id FROM {t} WHERE _hoodie_commit_time < '2024'": 0,
 }
 
 
@@ -120,12 +122,19 @@ def lied_about(spark, written_to):
     return written_to
 
 
-@pytest.mark.parametrize("inside_writes", ["false", "true"])
-def test_writes_reach_their_rows_whatever_the_statistics_say(spark, lied_about, inside_writes):
+def permissive(adaptive: str):
+    """Settings under which as much as possible is pruned; Hudi cannot bulk-insert into a table what it reads of it."""
+    return {
+        "spark__metastore__pruneInsideWrites": "true",
+        "spark__sql__adaptive__enabled": adaptive,
+        "hoodie__spark__sql__insert__into__operation": "insert",
+    }
+
+
+@pytest.mark.parametrize("adaptive", ["false", "true"])
+def test_writes_reach_their_rows_whatever_the_statistics_say(spark, lied_about, adaptive):
     t = lied_about
-    # Hudi cannot bulk-insert into a table what it reads of it.
-    inserts = {"hoodie__spark__sql__insert__into__operation": "insert"}
-    with conf(spark, spark__metastore__pruneInsideWrites=inside_writes, **inserts):
+    with conf(spark, **permissive(adaptive)):
         spark.sql(f"INSERT INTO {t} SELECT id + 1000, v, s, x, day, st, ts FROM {t} WHERE id >= 380")
         assert truth(spark, f"SELECT count(*) FROM {t}") == 420
         spark.sql(f"UPDATE {t} SET v = -1 WHERE id BETWEEN 90 AND 110")
@@ -139,29 +148,31 @@ def test_writes_reach_their_rows_whatever_the_statistics_say(spark, lied_about, 
         assert truth(spark, f"SELECT count(*) FROM {t} WHERE v = -3") == 20
 
 
-@pytest.mark.parametrize("inside_writes", ["false", "true"])
-def test_an_overwrite_reads_all_that_it_is_to_keep(spark, lied_about, inside_writes):
+@pytest.mark.parametrize("adaptive", ["false", "true"])
+def test_an_overwrite_reads_all_that_it_is_to_keep(spark, lied_about, adaptive):
     t = lied_about
-    inserts = {"hoodie__spark__sql__insert__into__operation": "insert"}
-    with conf(spark, spark__metastore__pruneInsideWrites=inside_writes, **inserts):
+    with conf(spark, **permissive(adaptive)):
         spark.sql(f"INSERT OVERWRITE {t} SELECT id, v, s, x, day, st, ts FROM {t} WHERE id < 200")
     assert truth(spark, f"SELECT count(*) FROM {t}") == 200
 
 
-def test_a_merge_without_a_key_and_a_copy_reach_their_rows(spark, table):
+@pytest.mark.parametrize(("adaptive", "inside_writes"), [("false", "true"), ("true", "true"), ("true", "false")])
+def test_a_merge_without_a_key_and_a_copy_reach_their_rows(spark, table, adaptive, inside_writes):
     spark.sql(f"CREATE TABLE {table} (id BIGINT, v INT) USING hudi")
     spark.sql(f"INSERT INTO {table} SELECT id, 0 FROM range(0, 100, 1, 2)")
     metastore.analyze(spark, table, progress=False)
     written.of_store(location(spark, table).removeprefix("file:")).change("id", written.shifted).write("1")
     assert spark.sql(f"SELECT * FROM {table} WHERE id = 5").count() == 0, "the statistics do not lie"
-    spark.sql(
-        f"MERGE INTO {table} t USING (SELECT 5L AS id, 9 AS v) s ON t.id = s.id WHEN MATCHED THEN UPDATE SET v = s.v"
-    )
-    assert truth(spark, f"SELECT count(*) FROM {table}") == 100
-    assert truth(spark, f"SELECT count(*) FROM {table} WHERE v = 9") == 1
-    spark.sql(f"CREATE TABLE {table}_copy USING hudi AS SELECT id, v FROM {table} WHERE id < 50")
+    with conf(spark, **{**permissive(adaptive), "spark__metastore__pruneInsideWrites": inside_writes}):
+        spark.sql(
+            f"MERGE INTO {table} t USING (SELECT 5L AS id, 9 AS v) s ON t.id = s.id "
+            "WHEN MATCHED THEN UPDATE SET v = s.v WHEN NOT MATCHED THEN INSERT *"
+        )
+        spark.sql(f"CREATE TABLE {table}_copy USING hudi AS SELECT id, v FROM {table} WHERE id < 50")
     copied = truth(spark, f"SELECT count(*) FROM {table}_copy")
     spark.sql(f"DROP TABLE {table}_copy")
+    assert truth(spark, f"SELECT count(*) FROM {table}") == 100
+    assert truth(spark, f"SELECT count(*) FROM {table} WHERE v = 9") == 1
     assert copied == 50
 
 

@@ -1,18 +1,23 @@
-"""Hudi tables, copy on write and merge on read, with updates and deletes in new base files or in log files."""
+"""Hudi tables through every kind of change: upserts, deletes, log files, compaction, clustering, added columns."""
 
 from __future__ import annotations
 
 import json
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
 
 import metastore
-from oracle import tables
+from oracle import reading, tables
 from oracle.columns import SCALARS, Leaf
-from oracle.data import Design, random_design, write_files
+from oracle.data import Design, random_design, random_file
+from oracle.zones import zone_of
 from planner import plans
 
 if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
     from pathlib import Path
     from random import Random
 
@@ -20,25 +25,36 @@ if TYPE_CHECKING:
 
     from oracle.tables import Subject
 
-KINDS = ("hudi cow", "hudi mor")
+KINDS = ("hudi cow", "hudi mor", "hudi compacted", "hudi clustered", "hudi partitioned", "hudi evolved")
+MERGED_ON_READ = {"hudi mor", "hudi compacted", "hudi partitioned"}
+LOGGED = {"hudi mor", "hudi partitioned"}
 NOT_OF_AVRO = {"tinyint", "smallint", "timestamp_ntz"}
+KEY, STEP, PART = "oracle_key", "oracle_step", "oracle_part"
+PARTS = ("a b", "x.y", "1", "null", "日本", None)
+ADDED = (Leaf(("added_i",), "int"), Leaf(("added_s",), "string"))
 WRITES = {
-    "hoodie.datasource.write.operation": "bulk_insert",
     "hoodie.bulkinsert.sort.mode": "NONE",
-    "hoodie.datasource.write.recordkey.field": "oracle_key",
-    "hoodie.datasource.write.precombine.field": "oracle_key",
+    "hoodie.datasource.write.recordkey.field": KEY,
+    "hoodie.datasource.write.precombine.field": STEP,
     "hoodie.index.bloom.num_entries": "100",
     "hoodie.compact.inline": "false",
+    "hoodie.parquet.small.file.limit": "0",
 }
-META = ("commit_time", "commit_seqno", "record_key", "partition_path", "file_name")
-WITHOUT = (*(f"_hoodie_{name}" for name in META), "oracle_key")
+IN_PARTITIONS = {
+    "hoodie.datasource.write.partitionpath.field": PART,
+    "hoodie.datasource.write.hive_style_partitioning": "true",
+    "hoodie.datasource.write.partitionpath.urlencode": "true",
+}
+WITHOUT = ("_hoodie_commit_seqno", "_hoodie_file_name", STEP)
+KEYS_OF_A_FILE = 1000
 
 
 def design_of(rng: Random) -> Design:
-    """A random design with names that Avro has."""
+    """A random design with names that Avro has, and without lists, whose form Hudi's upserts change."""
     drawn = random_design(rng, tuple(kind for kind in SCALARS if kind not in NOT_OF_AVRO))
     named = {leaf: Leaf(tuple(_name(drawn, part) for part in leaf.path), leaf.type) for leaf in drawn.leaves}
-    return replace(drawn, leaves=tuple(named.values()), shapes={named[leaf]: s for leaf, s in drawn.shapes.items()})
+    shapes = {named[leaf]: shape for leaf, shape in drawn.shapes.items()}
+    return replace(drawn, leaves=tuple(named.values()), shapes=shapes, collections={"many": "map of string to int"})
 
 
 def _name(design: Design, part: str) -> str:
@@ -47,8 +63,87 @@ def _name(design: Design, part: str) -> str:
     return plain.get(part) or f"c{places.index(part)}"
 
 
+@dataclass
+class _Table:
+    """A Hudi table that is written to: `rows` are the keys of each written file, `parts` its partition."""
+
+    spark: SparkSession
+    name: str
+    kind: str
+    scratch: Path
+    rng: Random
+    rows: dict[int, list[int]] = field(default_factory=dict)
+    parts: dict[int, str | None] = field(default_factory=dict)
+    writes: int = 0
+
+    @property
+    def root(self) -> Path:
+        return self.scratch / "hudi_table"
+
+    def insert(self, design: Design, numbers: Iterable[int]) -> None:
+        """Writes a file of new rows for each number."""
+        written = []
+        for number in numbers:
+            drawn = random_file(design, number, self.rng)
+            self.rows[number] = [number * KEYS_OF_A_FILE + i for i in range(drawn.num_rows)]
+            self.parts[number] = self.rng.choice(PARTS)
+            written.append(self._keyed(drawn, number, self.rows[number]))
+        self._write(written, "bulk_insert")
+
+    def upsert(self, design: Design, keys: dict[int, list[int]]) -> None:
+        """Gives rows of some files other values."""
+        written = []
+        for number, chosen in keys.items():
+            drawn = random_file(replace(design, rows=(len(chosen),)), number + 50, self.rng)
+            written.append(self._keyed(drawn, number, chosen))
+        self._write(written, "upsert")
+
+    def _keyed(self, rows: pa.Table, number: int, keys: list[int]) -> pa.Table:
+        rows = rows.append_column(KEY, pa.array(keys, pa.int64()))
+        rows = rows.append_column(STEP, pa.array([self.writes] * len(keys), pa.int64()))
+        if self.kind != "hudi partitioned":
+            return rows
+        return rows.append_column(PART, pa.array([self.parts[number]] * len(keys), pa.string()))
+
+    def _write(self, files: Sequence[pa.Table], operation: str) -> None:
+        folder = self.scratch / f"written-{self.writes}"
+        folder.mkdir(parents=True)
+        for place, rows in enumerate(files):
+            pq.write_table(rows, folder / f"part-{place:04d}.parquet")
+        options = {
+            **WRITES,
+            **(IN_PARTITIONS if self.kind == "hudi partitioned" else {}),
+            "hoodie.table.name": self.name,
+            "hoodie.datasource.write.table.type": "MERGE_ON_READ" if self.kind in MERGED_ON_READ else "COPY_ON_WRITE",
+            "hoodie.datasource.write.operation": operation,
+        }
+        frame = tables.one_file_a_task(self.spark, folder)
+        frame.write.format("hudi").options(**options).mode("append").save(str(self.root))
+        self.writes += 1
+
+    def delete(self, keys: Iterable[int]) -> None:
+        """Deletes rows by their keys."""
+        self.spark.sql(f"DELETE FROM {self.name} WHERE {KEY} IN ({', '.join(map(str, keys))})")
+
+    def files_of(self, relation: str, keys: Iterable[int]) -> frozenset[str]:
+        """The data files that hold rows with these keys."""
+        of_key = {row.k: row.f for row in self._placed(relation)}
+        return frozenset(of_key[key] for key in keys)
+
+    def _placed(self, relation: str) -> list[Any]:
+        return list(self.spark.sql(f"SELECT {KEY} AS k, input_file_name() AS f FROM {relation}").collect())
+
+    def choose(self, share: float) -> dict[int, list[int]]:
+        """Draws about half of the files, and of each a share of its rows, at least one."""
+        files = self.rng.sample(sorted(self.rows), max(1, len(self.rows) // 2))
+        return {n: self.rng.sample(self.rows[n], max(1, int(share * len(self.rows[n])))) for n in files}
+
+
 def create(spark: SparkSession, name: str, kind: str, files: int, scratch: Path, rng: Random) -> Subject:
-    """Makes a Hudi table of about `files` data files, and analyzes it.
+    """Makes a Hudi table of about `files` data files, changes it, and analyzes it before and after.
+
+    The subject shows the rows through a second table of the catalog at the same place, without Hudi's own skipping,
+    which loses rows: a catalog keeps the settings with which it first reads a table.
 
     Args:
         spark: the session.
@@ -58,24 +153,65 @@ def create(spark: SparkSession, name: str, kind: str, files: int, scratch: Path,
         scratch: where the table is made.
         rng: decides everything random.
     """
-    root = scratch / "hudi_table"
-    write_files(design_of(rng), files, scratch / "before", rng)
-    before = tables.one_file_a_task(spark, scratch / "before")
-    properties = {
-        "hoodie.table.name": name,
-        "hoodie.datasource.write.table.type": "MERGE_ON_READ" if kind == "hudi mor" else "COPY_ON_WRITE",
-    }
-    rows = before.selectExpr("*", "monotonically_increasing_id() AS oracle_key")
-    rows.write.format("hudi").options(**WRITES, **properties).save(str(root))
-    spark.sql(f"CREATE TABLE {name} USING hudi LOCATION '{root}'")
-    # Hudi's own skipping loses rows; a catalog keeps the settings with which it first reads a table.
-    with plans.conf(spark, hoodie__enable__data__skipping="false"):
-        subject = tables.observe(spark, kind, name, "input_file_name()", root=root, without=WITHOUT)
+    design = design_of(rng)
+    table = _Table(spark, name, kind, scratch, rng)
+    before = files // 2 if kind == "hudi evolved" else files
+    table.insert(design, range(before))
+    spark.sql(f"CREATE TABLE {name} USING hudi LOCATION '{table.root}'")
     metastore.analyze(spark, name, progress=False)
-    return subject
+    if kind == "hudi evolved":
+        design = _add_columns(table, design)
+        table.insert(design, range(before, files))
+    changed = _change(table, design)
+    if kind == "hudi compacted":
+        options = "hoodie.compact.inline.max.delta.commits=1"
+        spark.sql(f"CALL run_compaction(op => 'scheduleandexecute', table => '{name}', options => '{options}')")
+    if kind == "hudi clustered":
+        options = "hoodie.clustering.plan.strategy.max.bytes.per.group=60000"
+        spark.sql(f"CALL run_clustering(table => '{name}', options => '{options}')")
+    spark.sql(f"REFRESH TABLE {name}")
+    metastore.analyze(spark, name, progress=False)
+    return _observed(table, changed)
+
+
+def _add_columns(table: _Table, design: Design) -> Design:
+    columns = ", ".join(f"{leaf.sql} {leaf.type}" for leaf in ADDED)
+    table.spark.sql(f"ALTER TABLE {table.name} ADD COLUMNS ({columns})")
+    return replace(design, leaves=design.leaves + ADDED, shapes={**design.shapes, **dict.fromkeys(ADDED, "narrow")})
+
+
+def _change(table: _Table, design: Design) -> frozenset[str]:
+    """Changes and deletes rows, all of one file too; returns the files that held them."""
+    updated, deleted = table.choose(0.4), table.choose(0.3)
+    emptied = next(iter(deleted))
+    deleted[emptied] = table.rows[emptied]
+    doomed = [key for keys in deleted.values() for key in keys]
+    touched = table.files_of(table.name, [*doomed, *(key for keys in updated.values() for key in keys)])
+    table.upsert(design, updated)
+    table.spark.sql(f"REFRESH TABLE {table.name}")
+    table.delete(doomed)
+    return touched if table.kind in LOGGED else frozenset()
+
+
+def _observed(table: _Table, changed: frozenset[str]) -> Subject:
+    spark, relation = table.spark, f"{table.name}_rows"
+    with plans.conf(spark, hoodie__enable__data__skipping="false"):
+        spark.sql(f"CREATE TABLE {relation} USING hudi LOCATION '{table.root}'")
+        (live,) = reading.files(spark.table(relation))
+        seen = tables.observe(spark, table.kind, relation, "input_file_name()", root=table.root, without=WITHOUT)
+    assert changed <= live
+    values: dict[str, dict[Leaf, list[Any]]] = {file: {leaf: [] for leaf in seen.leaves} for file in live} | seen.values
+    zones = {f: {leaf: zone_of(leaf.type, found) for leaf, found in of.items()} for f, of in values.items()}
+    return replace(seen, values=values, zones=zones, changed=changed, table=table.name)
+
+
+def drop(spark: SparkSession, subject: Subject) -> None:
+    """Forgets both tables of a subject."""
+    for relation in (subject.relation, subject.table):
+        spark.sql(f"DROP TABLE {relation}")
 
 
 def identity(spark: SparkSession, subject: Subject) -> tuple[str, str]:
     """Returns location and uuid of a Hudi table."""
-    (row,) = spark.sql(f"SELECT facts FROM metastore_facts('{subject.relation}', files => false)").collect()
+    (row,) = spark.sql(f"SELECT facts FROM metastore_facts('{subject.table}', files => false)").collect()
     return str(subject.root), json.loads(row.facts)["uuid"]

@@ -84,7 +84,8 @@ def judge(
     answered = [(p, truth) for p, truth in zip(predicates, truths, strict=True) if truth is not None]
     for source, pruner in pruners.items():
         known = subject.zones if pruner.looks_up else subject.bounds()
-        excluded = [frozenset(f for f, zones in known.items() if not p.may_be(True, zones)) for p, _ in answered]  # noqa: FBT003
+        plain = {f: zones for f, zones in known.items() if f not in subject.changed}
+        excluded = [frozenset(f for f, zones in plain.items() if not p.may_be(True, zones)) for p, _ in answered]  # noqa: FBT003
         report = reports[source]
         report.raised += len(predicates) - len(answered)
         verdicts = pruner.kept([p.sql() for p, _ in answered])

@@ -113,7 +113,7 @@ class Campaign:
     def _hudi(self, name: str, kind: str, folder: Path, rng: Random) -> None:
         subject = hudi.create(self.spark, name, kind, self.size.files, folder, rng)
         self._stored_and_whole(subject, *hudi.identity(self.spark, subject), Conditions.draw(rng), rng)
-        self.spark.sql(f"DROP TABLE {name}")
+        hudi.drop(self.spark, subject)
 
     def _plain_parquet(self, kind: str, folder: Path, rng: Random) -> None:
         subject = parquet.create(self.spark, kind, self.size.files, folder, rng)

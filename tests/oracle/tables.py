@@ -30,7 +30,8 @@ class Subject:
     `relation` is what stands behind FROM, `file` the expression that names a row's file, `zones` the bounds
     of each file as they were before rows were deleted, and the single values that its statistics know, `values` the
     values that they are bounds of. `root` is the
-    directory below which a table of plain files names them.
+    directory below which a table of plain files names them. `changed` are files whose rows are not only their own: log
+    files change them. `table` is the relation that queries ask, where `relation` shows its rows without any skipping.
     """
 
     kind: str
@@ -41,6 +42,8 @@ class Subject:
     zones: dict[str, dict[Leaf, Zone]]
     values: dict[str, dict[Leaf, list[Any]]]
     root: Path | None = None
+    changed: frozenset[str] = frozenset()
+    table: str | None = None
 
     def sample(self, leaf: Leaf) -> list[Any]:
         """All values of a column."""

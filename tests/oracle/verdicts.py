@@ -12,6 +12,7 @@ from pyspark.sql.types import StructField, StructType
 from oracle import reading
 from oracle.columns import BYTES
 from oracle.literals import literal
+from planner import plans
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,6 +24,8 @@ if TYPE_CHECKING:
     from oracle.zones import Zone
 
 T = TypeVar("T")
+GONE = ""
+"""Stands for the files of older snapshots."""
 
 
 def ddl_of(spark: SparkSession, relation: str) -> str:
@@ -82,12 +85,13 @@ class Stored:
         ddl = ddl_of(spark, subject.relation)
         self.probe = _probes(spark).open(spark._jsparkSession, ddl, f"{location}/_metastore", uuid)
         known = subject.paths()
-        self.files = [known[path] for path in self.probe.paths()]
+        self.files = [known.get(path, GONE) for path in self.probe.paths()]
         self.unknown = frozenset(subject.zones) - frozenset(self.files)
+        self.read = self.unknown | subject.changed
 
     def kept(self, predicates: Sequence[str]) -> list[frozenset[str]]:
         """Returns for every predicate the files that it would read."""
-        return [found | self.unknown for found in _kept(self.spark, self.probe, self.files, predicates)]
+        return [(found | self.read) - {GONE} for found in _kept(self.spark, self.probe, self.files, predicates)]
 
 
 def _kept(spark: SparkSession, probe: Any, files: Sequence[str], predicates: Sequence[str]) -> list[frozenset[str]]:
@@ -98,14 +102,23 @@ def _kept(spark: SparkSession, probe: Any, files: Sequence[str], predicates: Seq
     return [frozenset(f for f, bit in zip(files, answer, strict=True) if bit == "1") for answer in answers]
 
 
+def _texts(relation: str, predicate: str) -> str:
+    return f"SELECT to_json(struct(*)) FROM {relation} WHERE {predicate}"
+
+
 class Queries:
-    """Whole queries with the extension on: the files that their tasks open, which has to be what EXPLAIN says."""
+    """Whole queries with the extension on: the files that their tasks open, which has to be what EXPLAIN says.
+
+    Where the subject shows its rows without any skipping, their answers have to be those of the rows.
+    """
 
     looks_up = True
 
     def __init__(self, spark: SparkSession, subject: Subject) -> None:
         self.spark = spark
-        self.relation = subject.relation
+        self.relation = subject.table or subject.relation
+        self.rows = subject.relation if subject.table else None
+        self.changed = subject.changed
         self.files = list(subject.zones)
         self.paths = subject.paths()
 
@@ -117,8 +130,13 @@ class Queries:
         """Returns the files that a query's scan opens; none where Spark needs no scan."""
         query = f"SELECT * FROM {self.relation} WHERE {predicate}"
         opened = frozenset(itertools.chain.from_iterable(reading.files(self.spark.sql(query))))
-        told = frozenset(path for path, kept in self.told(predicate).items() if kept)
-        assert opened == told, f"{predicate} reads {sorted(opened)} and EXPLAIN says {sorted(told)}"
+        told = self.told(predicate)
+        kept = frozenset(path for path, kept in told.items() if kept)
+        assert opened == kept, f"{predicate} reads {sorted(opened)} and EXPLAIN says {sorted(kept)}"
+        assert self.changed & told.keys() <= kept, f"{predicate} skips files with log files"
+        if self.rows is not None:
+            without = plans.plain(self.spark, _texts(self.rows, predicate))
+            assert plans.rows(self.spark.sql(_texts(self.relation, predicate))) == without, predicate
         return opened
 
     def skipped(self, predicates: Sequence[str]) -> list[frozenset[str]]:

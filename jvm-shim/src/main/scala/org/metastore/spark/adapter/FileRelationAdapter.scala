@@ -62,7 +62,8 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
       resolver = table.resolver(statistics.manifest)
       attributes = files.schema.map(f => f.name -> AttributeReference(f.name, f.dataType, f.nullable)()).toMap
       planned <- planner.plan(table.id, listed, conjuncts, resolver).numbers
-      found <- CatalogNumbers.of(files.schema, planned, name => resolver.key(attributes(name), Nil))
+      estimated = table.estimated(statistics.manifest)
+      found <- CatalogNumbers.of(files.schema, planned, name => estimated.key(attributes(name), Nil))
     } yield found
 
   private def described(

@@ -16,6 +16,9 @@ private[adapter] trait FileTable {
   /** Finds columns of the statistics by their names in queries. */
   def resolver(statistics: Manifest): ColumnResolver
 
+  /** The same for estimates, which need not be of the very values that a scan returns. */
+  def estimated(statistics: Manifest): ColumnResolver = resolver(statistics)
+
   /** The data files of a listing, in its order. */
   def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile]
 

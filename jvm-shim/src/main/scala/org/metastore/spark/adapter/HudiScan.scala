@@ -6,7 +6,7 @@ import scala.util.Try
 
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, SubqueryExpression}
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, PartitionDirectory}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -31,16 +31,30 @@ private[adapter] final class HudiScan private (relation: HadoopFsRelation, label
   /** Why no file may be dropped, whatever the statistics say. */
   def refusal: Option[String] = HudiTable.refusal(relation)
 
-  /** Columns by name. Unknown are those that partition the table: their values may be those of the path, not of the file. */
-  override def resolver(statistics: Manifest): ColumnResolver = {
-    val same = SQLConf.get.resolver
-    (root, path) => leaves.filter(leaf => leaf.path.length == path.length + 1 && leaf.path.zip(root.name +: path).forall { case (a, b) => same(a, b) }) match {
-      case Seq(only) if !partitionColumns(root.name.toLowerCase(Locale.ROOT)) => Some(only.key)
-      case _ => None
+  /**
+   * Columns by name, Hudi's own among them. Unknown are those whose values Spark takes from a partition's path: they need not
+   * be those in the file.
+   */
+  override def resolver(statistics: Manifest): ColumnResolver = new StoredColumns(relation.partitionSchema.fieldNames)
+
+  override def estimated(statistics: Manifest): ColumnResolver = new StoredColumns(Array.empty)
+
+  private final class StoredColumns(unknown: Array[String]) extends ColumnResolver {
+    private val same = SQLConf.get.resolver
+
+    override def key(root: Attribute, path: Seq[String]): Option[String] = {
+      val name = root.name +: path
+      leaves.getOrElse(name.map(_.toLowerCase(Locale.ROOT)), Nil).filter(_.path.corresponds(name)(same)) match {
+        case Seq(only) if !unknown.exists(same(_, root.name)) => Some(only.key)
+        case _ => None
+      }
     }
+
+    override def isMetadata(root: Attribute): Boolean = !HudiScan.stored(root.name) && super.isMetadata(root)
   }
 
-  private lazy val leaves: Seq[Leaf] = HudiTable.leaves(relation.schema)
+  private lazy val leaves: Map[Seq[String], Seq[Leaf]] =
+    HudiTable.leaves(relation.schema).groupBy(_.path.map(_.toLowerCase(Locale.ROOT)))
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] = listed.toIndexedSeq.flatMap { partition =>
     val slices = HudiScan.slices(partition.values)
@@ -76,6 +90,10 @@ private[adapter] final class HudiScan private (relation: HadoopFsRelation, label
 }
 
 private[adapter] object HudiScan {
+
+  /** Columns that Hudi stores with each row, and lets Spark hide as if they were made when a file is read. */
+  private val stored = Set("commit_time", "commit_seqno", "record_key", "partition_path", "file_name", "operation").map("_hoodie_" + _)
+
   private val Mapping = "org.apache.hudi.HoodiePartitionFileSliceMapping"
 
   /** The Hudi table behind a relation, unless it reads changes. */

@@ -17,7 +17,7 @@ private[pruning] final class Columns(resolver: ColumnResolver) {
 
   /** The column that the expression reads, whatever its type. */
   def find(expression: Expression): Either[Reason, ColumnUse] = expression match {
-    case Leaf(root, path) if isMetadata(root) => Left(Reason(ReasonCode.MetadataColumn, "expression" -> expression.sql))
+    case Leaf(root, path) if resolver.isMetadata(root) => Left(Reason(ReasonCode.MetadataColumn, "expression" -> expression.sql))
     case Leaf(root, path) =>
       val name = (root.name +: path).map(part => if (part.contains(".")) s"`$part`" else part).mkString(".")
       resolver.key(root, path).map { key =>
@@ -65,7 +65,4 @@ private[pruning] object Columns {
   /** Values of CHAR are padded when they are read, and statistics hold them as they are stored. */
   private def isChar(root: Attribute): Boolean =
     root.metadata.contains(RawType) && Char.findFirstIn(root.metadata.getString(RawType)).isDefined
-
-  private def isMetadata(root: Attribute): Boolean =
-    root.metadata.contains("__metadata_col") || root.metadata.contains("__file_source_metadata_col")
 }

@@ -23,6 +23,15 @@ trait ColumnResolver {
    * @return the column's key; `None` where the leaf is no column of the table (metadata columns, computed columns)
    */
   def key(root: Attribute, path: Seq[String]): Option[String]
+
+  /** Whether an attribute tells of a row where it is, and is not stored with it. */
+  def isMetadata(root: Attribute): Boolean = ColumnResolver.marks.exists(root.metadata.contains)
+}
+
+object ColumnResolver {
+
+  /** How Spark marks hidden columns, and those that its file sources make. */
+  private val marks = Seq("__metadata_col", "__file_source_metadata_col")
 }
 
 /** A column that a filter asks about, with the type that it has in the query. */
