@@ -1,0 +1,113 @@
+"""Hudi's relations on Spark 4.1, told by the names of their classes: tests/hudi has Hudi itself, on Spark 3.5."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from metastore._format.manifest import TableIdentity
+from planner import written
+from planner.hudi_stand_in import Hudi
+from planner.plans import conf, files_read, labels, physical, rows
+
+pytestmark = pytest.mark.spark
+
+
+@pytest.fixture(scope="module")
+def hudi(spark):
+    return Hudi(spark)
+
+
+@pytest.fixture
+def table(tmp_path):
+    """Four base files of a hundred rows, named as Hudi names them, with true statistics."""
+    root = tmp_path / "hudi"
+    root.mkdir()
+    for n in range(4):
+        ids = list(range(n * 100, n * 100 + 100))
+        keys = pa.array([f"{i:05d}" for i in ids])
+        pq.write_table(pa.table({"_hoodie_record_key": keys, "id": ids}), root / name(n))
+    statistics(root).write("1")
+    return root
+
+
+def name(number: int) -> str:
+    return f"file{number}-0_{number}-1-1_20260101000000000.parquet"
+
+
+def statistics(root) -> written.Written:
+    plain = written.of_parquet(root)
+    identity = TableIdentity("hudi", plain.identity.uuid, plain.identity.location, plain.identity.name)
+    return written.Written(identity, [replace(file, modified=None) for file in plain.files])
+
+
+def ids(frame) -> list[int]:
+    return [row.id for row in rows(frame)]
+
+
+def test_base_files_are_skipped_and_hudi_is_not_asked_about_them(hudi, table):
+    index = hudi.index(table)
+    for condition in ("id = 250", "_hoodie_record_key = '00250'"):
+        found = hudi.read(table, index).where(condition)
+        assert ids(found) == [250]
+        assert (files_read(found), labels(found)) == ([1], ["4 -> 1 files"])
+    assert all(asked.isEmpty() for asked in index.asked())
+
+
+def test_slices_with_log_files_are_read(hudi, table):
+    found = hudi.read(table, hudi.index(table, logged=[name(0), name(3)])).where("id = 150")
+    assert ids(found) == [150]
+    assert labels(found) == ["4 -> 3 files"]
+
+
+def test_hudi_is_asked_about_files_that_the_statistics_do_not_know(spark, hudi, table):
+    known = statistics(table)
+    replace(known, files=known.files[:3], sequence=2).write("2")
+    index = hudi.index(table)
+    found = hudi.read(table, index).where("id = 150")
+    assert ids(found) == [150]
+    assert labels(found) == ["4 -> 2 files"]
+    assert not all(asked.isEmpty() for asked in index.asked())
+    with conf(spark, spark__metastore__hudi__bypassSkipping="false"):
+        index = hudi.index(table)
+        assert ids(hudi.read(table, index).where("id = 150")) == [150]
+        assert not any(asked.isEmpty() for asked in list(index.asked())[1:])
+
+
+def test_changes_between_instants_are_left_alone(hudi, table):
+    found = hudi.read(table, hudi.index(table, of="HoodieIncrementalFileIndex")).where("id = 150")
+    assert (ids(found), labels(found)) == ([150], [])
+
+
+@pytest.mark.parametrize(
+    ("properties", "why"),
+    [
+        ({"hoodie__bootstrap__base__path": "/elsewhere"}, "bootstrapped"),
+        ({"hoodie__table__base__file__format": "ORC"}, "not Parquet"),
+        ({"hoodie__table__create__schema": '{"logicalType": "timestamp-millis"}'}, "milliseconds"),
+    ],
+)
+def test_tables_of_which_nothing_can_be_said_are_read_whole(hudi, table, properties, why):
+    found = hudi.read(table, hudi.index(table, **properties)).where("id = 150")
+    assert ids(found) == [150]
+    assert why in physical(found)
+    assert "->" not in "".join(labels(found))
+
+
+def test_schema_on_read_is_refused(hudi, table):
+    (table / ".hoodie/.schema").mkdir(parents=True)
+    (table / ".hoodie/.schema/20260101000000000.schemacommit").touch()
+    found = hudi.read(table, hudi.index(table)).where("id = 150")
+    assert ids(found) == [150]
+    assert "schema-on-read" in physical(found)
+
+
+@pytest.mark.parametrize("adaptive", ["true", "false"])
+def test_what_hudis_commands_read_is_not_pruned_whatever_the_statistics_say(spark, hudi, table, adaptive):
+    replace(statistics(table).change("id", written.shifted), sequence=2).write("2")
+    with conf(spark, spark__sql__adaptive__enabled=adaptive, spark__metastore__pruneInsideWrites="true"):
+        assert hudi.read(table, hudi.index(table)).where("id = 150").count() == 0, "the statistics do not lie"
+        assert hudi.counted_by_a_command(hudi.read(table, hudi.index(table)).where("id = 150")) == 1
