@@ -35,14 +35,16 @@ from metastore._format import layout
 from metastore._format.columns import Column, encoding_of
 from metastore._format.manifest import Block, Manifest, TableIdentity, block_to_footer
 from metastore._format.objects import BLOCK_KEY, ObjectRef
-from metastore._format.references import SummaryRef
 from metastore._format.schemas import FILES, SUMMARY
+from metastore._format.summaries import Summaries, identities
 from metastore._store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import SparkSession
+
+    from metastore._format.references import SummaryRef
 
     Wanted = dict[int, tuple[Column, object]]
 
@@ -52,7 +54,7 @@ PLANNER = ["column", "file", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_
 TABLE = TableIdentity("iceberg", "5b0e7c8a-3c1f-4f5e-8d7a-2b9c6e4f1a00", "file:/benchmark", "ice.db.benchmark")
 LOOKED_UP = 10
 WARM_UP, RUNS = 200, 25
-BATCH, LONGEST_WARM_UP = 5, 20  # runs at a time, seconds
+BATCH, LONGEST = 5, 15  # runs at a time, seconds of them
 
 
 @dataclass(frozen=True)
@@ -69,7 +71,7 @@ class Size:
 STORES = {
     "A": Size(1_288, 2_078, 40, 15, 1),
     "B": Size(65_536, 100, 85, 60, 1),
-    "C": Size(1_000_000, 10, 130, 600, 6),
+    "C": Size(1_000_000, 10, 130, 40, 6),
 }
 
 
@@ -90,14 +92,15 @@ def build_store(path: str | Path, files: int, columns: int) -> Manifest:
     """
     store = Store.open(str(path), writable=True)
     schema = tuple(_schema_column(i) for i in range(columns))
-    width, per_group = layout.columns_per_object(files), layout.columns_per_row_group(files)
-    summary = []
-    for first in range(0, columns, width):
-        ordinals = range(first, min(first + width, columns))
-        rows = pa.concat_tables(_column(schema[i], i, files) for i in ordinals)
-        ref = store.put("summary", rows, layout.row_groups(rows["column"], per_group))
-        summary.append(SummaryRef(ref, tuple(ordinals)))
-    block = _with_files(store, files, schema, tuple(summary))
+    listed = _files(files)
+    summaries = Summaries(store.put, schema, listed)
+    for first in range(0, columns, summaries.width):
+        ordinals = range(first, min(first + summaries.width, columns))
+        summaries.add(pa.concat_tables(_column(schema[i], i, files) for i in ordinals), ordinals)
+    summary, zones = tuple(summaries.written), summaries.zones()
+    footer = block_to_footer("benchmark", "full", schema, (*summary, *zones), TABLE, {})
+    ref = store.put("files", listed, [files], {BLOCK_KEY: footer, **identities(listed)})
+    block = Block("benchmark", "full", schema, ref, summary, zones=zones)
     committed = store.commit(TABLE, lambda _: Manifest(TABLE, (block,)))
     assert committed is not None
     return committed
@@ -108,7 +111,8 @@ def _schema_column(ordinal: int) -> Column:
     return Column(str(ordinal + 1), (f"column_{ordinal:04}",), kind, encoding_of(kind))
 
 
-def _with_files(store: Store, files: int, schema: tuple[Column, ...], summary: tuple[SummaryRef, ...]) -> Block:
+def _files(files: int) -> pa.Table:
+    """The rows of `files`."""
     numbers = np.random.default_rng(1)
     listed = pa.table(
         {
@@ -121,9 +125,7 @@ def _with_files(store: Store, files: int, schema: tuple[Column, ...], summary: t
     missing = [field for field in FILES if field.name not in listed.column_names]
     for field in missing:
         listed = listed.append_column(field, pa.nulls(files, field.type))
-    footer = block_to_footer("benchmark", "full", schema, summary, TABLE, {})
-    ref = store.put("files", listed, [files], {BLOCK_KEY: footer})
-    return Block("benchmark", "full", schema, ref, summary)
+    return listed.select(FILES.names)
 
 
 def _paths(files: int) -> pa.Array:
@@ -258,15 +260,24 @@ def _planner(spark: SparkSession, path: Path, size: Size, wanted: Wanted) -> dic
     ddl = ", ".join(f"column_{i:04} {TYPES[i % len(TYPES)]}" for i in range(size.columns))
     query = " AND ".join(f"{column.path[0]} = {_literal(column, value)}" for column, value in wanted.values())
     java = spark._jvm.org.metastore.spark.pruning.LookupTimer  # type: ignore[union-attr] # noqa: SLF001 - times itself
-    open_timer = partial(java.open, spark._jsparkSession, ddl, str(path), TABLE.uuid, query)  # noqa: SLF001
-    timers = [open_timer(shuffled) for shuffled in (False, True)]
+    listing = path.with_suffix(".txt")
+    listed = _files(size.files)
+    lines = (
+        f"{one} {path}\n" for one, path in zip(listed["size"].to_pylist(), listed["path"].to_pylist(), strict=True)
+    )
+    listing.write_text("".join(lines))
+    in_order = java.open(spark._jsparkSession, ddl, str(path), TABLE.uuid, query, str(listing))  # noqa: SLF001
+    timers = [in_order, in_order.shuffled()]
 
     def milliseconds(timer: object, warm_up: int, runs: int, *, cold: bool, relisted: bool) -> float:
-        until = time.perf_counter() + LONGEST_WARM_UP
-        for _ in range(0, warm_up, BATCH):
-            if time.perf_counter() < until:
-                timer.nanos(BATCH, cold, relisted)  # type: ignore[attr-defined]
-        return median([nanos / 1e6 for nanos in timer.nanos(runs, cold, relisted)])  # type: ignore[attr-defined]
+        def measured(most: int) -> list[float]:
+            until, found = time.perf_counter() + LONGEST, []
+            while len(found) < most and time.perf_counter() < until:
+                found += [nanos / 1e6 for nanos in timer.nanos(BATCH, cold, relisted)]  # type: ignore[attr-defined]
+            return found
+
+        measured(warm_up)
+        return median(measured(runs))
 
     cold, any_order = (milliseconds(timer, WARM_UP, RUNS, cold=True, relisted=True) for timer in timers)
     relisted, cached = (milliseconds(timers[0], 1000, 200, cold=False, relisted=listed) for listed in (True, False))

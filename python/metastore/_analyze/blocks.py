@@ -4,16 +4,16 @@ from __future__ import annotations
 
 import uuid
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from metastore._analyze.details import histograms_layout, lists_layout
-from metastore._format.layout import columns_per_object, columns_per_row_group, row_groups
+from metastore._format.layout import ZONED_FILES, row_groups
 from metastore._format.manifest import Block, block_to_footer
 from metastore._format.objects import BLOCK_KEY
-from metastore._format.references import SummaryRef
 from metastore._format.schemas import FILES
+from metastore._format.summaries import Summaries, identities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -21,16 +21,10 @@ if TYPE_CHECKING:
     from metastore._format.columns import Column
     from metastore._format.manifest import TableIdentity
     from metastore._format.objects import ObjectRef
+    from metastore._format.summaries import Put
     from metastore._tables.model import DataFile
 
 _ROW_GROUPS = 16
-
-
-class Put(Protocol):
-    """Writes one object, in the driver or in an executor."""
-
-    def __call__(self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str]) -> ObjectRef:
-        """Write a table as an object of a kind; return its reference."""
 
 
 @dataclass(frozen=True)
@@ -58,7 +52,9 @@ class Content:
     statistics: Mapping[str, int] = field(default_factory=dict)
 
 
-def write_block(put: Put, content: Content, table: TableIdentity, settings: Mapping[str, Any]) -> Block:
+def write_block(
+    put: Put, content: Content, table: TableIdentity, settings: Mapping[str, Any], *, zoned: int = ZONED_FILES
+) -> Block:
     """Write the objects of a block.
 
     Args:
@@ -66,6 +62,7 @@ def write_block(put: Put, content: Content, table: TableIdentity, settings: Mapp
         content: What.
         table: Whose statistics these are.
         settings: What they were computed with.
+        zoned: Blocks of more data files have zones.
 
     Returns:
         The entry for the manifest.
@@ -76,12 +73,13 @@ def write_block(put: Put, content: Content, table: TableIdentity, settings: Mapp
     """
     block = str(uuid.uuid4())
     details = _write_details(put, content)
-    summary = _write_summary(put, content)
-    own = dict(content.statistics)
-    footer = block_to_footer(block, content.computed, content.columns, summary, table, dict(settings), own)
     rows = _files_table(content.files, details)
-    files = put("files", rows, [rows.num_rows], {BLOCK_KEY: footer})
-    return Block(block, content.computed, content.columns, files, summary, own)
+    summaries = Summaries(put, content.columns, rows, zoned)
+    _write_summary(summaries, content)
+    summary, zones, own = tuple(summaries.written), summaries.zones(), dict(content.statistics)
+    footer = block_to_footer(block, content.computed, content.columns, (*summary, *zones), table, dict(settings), own)
+    files = put("files", rows, [rows.num_rows], {BLOCK_KEY: footer, **identities(rows, zoned)})
+    return Block(block, content.computed, content.columns, files, summary, own, zones)
 
 
 def _write_details(put: Put, content: Content) -> dict[str, ObjectRef]:
@@ -102,22 +100,16 @@ def _write_sketches(put: Put, table: pa.Table | None) -> ObjectRef | None:
     return put("sketches", ordered, row_groups(columns, per_group), {})
 
 
-def _write_summary(put: Put, content: Content) -> tuple[SummaryRef, ...]:
+def _write_summary(summaries: Summaries, content: Content) -> None:
     if content.summary is None or content.summary.num_rows == 0:
-        return ()
+        return
     ordered = content.summary.sort_by([("column", "ascending"), ("file", "ascending")])
     ordinals = ordered.column("column").to_numpy()
-    per_object = columns_per_object(len(content.files))
-    per_group = columns_per_row_group(len(content.files))
-    written = []
-    for first in range(0, len(content.columns), per_object):
-        start, end = ordinals.searchsorted([first, first + per_object])
+    for first in range(0, len(content.columns), summaries.width):
+        start, end = ordinals.searchsorted([first, first + summaries.width])
         if start < end:
-            part = ordered.slice(start, end - start)
-            ref = put("summary", part, row_groups(part.column("column"), per_group), {})
-            held = range(first, min(first + per_object, len(content.columns)))
-            written.append(SummaryRef(ref, tuple(held)))
-    return tuple(written)
+            held = range(first, min(first + summaries.width, len(content.columns)))
+            summaries.add(ordered.slice(start, end - start), held)
 
 
 def _files_table(files: Sequence[DataFile], details: Mapping[str, ObjectRef]) -> pa.Table:

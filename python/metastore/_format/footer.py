@@ -130,17 +130,33 @@ def page_bytes(name: str, data: bytes | memoryview, chunk: Chunk) -> int:
     Raises:
         DamagedObject: If a page is of another kind than writers make, or larger than any.
     """
+    return max((size for size, *_ in _all_pages(name, data, chunk)), default=0)
+
+
+def page_places(name: str, data: bytes | memoryview, chunk: Chunk) -> Iterator[tuple[int, int, int]]:
+    """Start and end of each page of a chunk, header included, and how many values it has.
+
+    Raises:
+        DamagedObject: As `page_bytes`.
+    """
+    for _, start, end, values in _all_pages(name, data, chunk):
+        yield start, end, values
+
+
+def _all_pages(name: str, data: bytes | memoryview, chunk: Chunk) -> Iterator[tuple[int, int, int, int]]:
+    """Bytes when decompressed, start, end and number of values of each page."""
     view = memoryview(data)[chunk.start : chunk.start + chunk.length]
-    at, values, largest = 0, 0, 0
+    at, values = 0, 0
     try:
         while at < len(view) and values < chunk.values:
-            size, count, at = _page(view, at)
-            values, largest = values + count, max(largest, size)
+            start = at
+            size, count, at = _page(view, start)
+            values += count
+            yield size, chunk.start + start, chunk.start + at, count
     except (MalformedError, KeyError, IndexError, TypeError, AttributeError) as e:
         raise DamagedObject(name, f"a page of column {chunk.name} is not one of ours ({e})") from e
     if values != chunk.values:
         raise DamagedObject(name, f"{values} values in column {chunk.name} where {chunk.values} were named")
-    return largest
 
 
 def _page(view: memoryview, at: int) -> tuple[int, int, int]:

@@ -10,16 +10,52 @@ if TYPE_CHECKING:
     from collections.abc import Iterable
 
 MANY_FILES = 1_000
+ZONED_FILES = 100_000
+"""Blocks of more data files have zones, unless a writer is told otherwise."""
+ZONE_FILES = 1_024
+"""So many consecutive data files make a zone."""
+ZONED_COLUMNS = 16
+"""So many columns share an object of zones."""
+
+_MOST_PAGES = 100  # of a column: with their digests, a footer of four columns stays below 64 kB
 
 
-def columns_per_object(files: int) -> int:
-    """How many columns one summary object of a block of that many data files holds at most."""
+def columns_per_object(files: int, zoned: int = ZONED_FILES) -> int:
+    """How many columns one summary object of a block holds at most.
+
+    Args:
+        files: Data files of the block.
+        zoned: Blocks of more files have zones.
+    """
+    if files > zoned:
+        return 4
     return 16 if files > MANY_FILES else 64
 
 
-def columns_per_row_group(files: int) -> int:
-    """How many columns one row group of a summary object of a block of that many data files holds at most."""
-    return 1 if files > MANY_FILES else 16
+def columns_per_row_group(files: int, zoned: int = ZONED_FILES) -> int:
+    """How many columns one row group of a summary object of a block holds at most.
+
+    Args:
+        files: Data files of the block.
+        zoned: Blocks of more files have zones.
+    """
+    return 1 if files > min(zoned, MANY_FILES) else 16
+
+
+def page_rows(files: int, zoned: int = ZONED_FILES) -> int:
+    """How many rows a page of a summary of a block has, whole zones; 0 without zones, where pages are left to Parquet.
+
+    Args:
+        files: Data files of the block.
+        zoned: Blocks of more files have zones.
+
+    Example:
+        >>> page_rows(1_000_000), page_rows(100_000)
+        (10240, 0)
+    """
+    if files <= zoned:
+        return 0
+    return ZONE_FILES * -(-files // (_MOST_PAGES * ZONE_FILES))
 
 
 def row_groups(columns: Iterable[int], per_group: int) -> list[int]:

@@ -54,6 +54,7 @@ class Block:
         files: The object that lists the data files.
         summary: The objects with their statistics.
         statistics: User-defined statistics that were computed, or tried and failed: name to version.
+        zones: The objects with what `summary` says of consecutive data files together; none in small blocks.
     """
 
     id: str
@@ -62,6 +63,7 @@ class Block:
     files: ObjectRef
     summary: tuple[SummaryRef, ...]
     statistics: dict[str, int] = field(default_factory=dict)
+    zones: tuple[SummaryRef, ...] = ()
 
 
 @dataclass(frozen=True)
@@ -196,12 +198,17 @@ def block_to_footer(
     block_id: str,
     computed: str,
     columns: tuple[Column, ...],
-    summary: tuple[SummaryRef, ...],
+    objects: tuple[SummaryRef, ...],
     table: TableIdentity,
     settings: dict[str, Any],
     statistics: dict[str, int] | None = None,
 ) -> str:
-    """The value of a `files` object's footer key `metastore.block`: the block's JSON without `files`."""
+    """The value of a `files` object's footer key `metastore.block`: the block's JSON without `files`.
+
+    `objects` are its summaries and its zones.
+    """
+    zones = tuple(ref for ref in objects if ref.object.kind == "zones")
+    summary = tuple(ref for ref in objects if ref.object.kind != "zones")
     body = {
         "id": block_id,
         "computed": computed,
@@ -210,6 +217,7 @@ def block_to_footer(
         "table": dict(table.__dict__),
         "settings": settings,
         **_own_to_json(statistics or {}),
+        **_zones_to_json(zones),
     }
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
@@ -291,6 +299,7 @@ def _block_to_json(block: Block, columns: int) -> dict[str, Any]:
         "files": block.files.to_json(),
         "summary": [ref.to_json() for ref in block.summary],
         **_own_to_json(block.statistics),
+        **_zones_to_json(block.zones),
     }
 
 
@@ -298,14 +307,20 @@ def _own_to_json(statistics: dict[str, int]) -> dict[str, Any]:
     return {"statistics": statistics} if statistics else {}
 
 
+def _zones_to_json(zones: tuple[SummaryRef, ...]) -> dict[str, Any]:
+    return {"zones": [ref.to_json() for ref in zones]} if zones else {}
+
+
 def _block_from_json(value: Any, schemas: list[tuple[Column, ...]]) -> Block:
     columns = _columns(value["columns"], schemas)
     summary = tuple(SummaryRef.from_json(ref) for ref in value["summary"])
-    if value["computed"] not in COMPUTED or any(i not in range(len(columns)) for r in summary for i in r.columns):
+    zones = tuple(SummaryRef.from_json(ref) for ref in of_type(value.get("zones", []), list))
+    named = {i for ref in (*summary, *zones) for i in ref.columns}
+    if value["computed"] not in COMPUTED or not named <= set(range(len(columns))):
         raise TypeError("a block that no writer of this format makes")
     own = {name: of_type(version, int) for name, version in of_type(value.get("statistics", {}), dict).items()}
     files = ObjectRef.from_json(value["files"])
-    return Block(of_type(value["id"], str), value["computed"], columns, files, summary, own)
+    return Block(of_type(value["id"], str), value["computed"], columns, files, summary, own, zones)
 
 
 def _snapshot_to_json(snapshot: Snapshot, columns: int) -> dict[str, Any]:

@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from metastore._format import pages
 from metastore._format.footer import footer_length, most_bytes, page_bytes, read_footer
 from metastore._format.schemas import SCHEMAS
 from metastore.errors import DamagedObject
@@ -131,7 +132,8 @@ def encode(kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping
         kind: The kind, a key of `SCHEMAS`.
         table: Its rows, with the columns of that schema.
         row_groups: The number of rows of each row group, in order.
-        extra: Further key-values for the footer.
+        extra: Further key-values for the footer. One of `pages.PAGE_ROWS_KEY` makes pages of so many rows, which can
+            be read alone; it is left out where this pyarrow cannot.
 
     Raises:
         ValueError: If the row groups do not add up to the rows.
@@ -140,15 +142,28 @@ def encode(kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping
     table = table.select(schema.names).cast(schema)
     if sum(row_groups) != table.num_rows or not all(rows > 0 for rows in row_groups):
         raise ValueError(f"row groups {list(row_groups)} do not add up to {table.num_rows} rows")
-    placeholder = _placeholder(len(row_groups) * _leaves(schema) * _DIGEST_BYTES)
+    texts, page_rows = dict(extra or {}), pages.page_rows_of(extra or {})
+    if not page_rows or not pages.is_available():
+        texts, page_rows = {key: text for key, text in texts.items() if key != pages.PAGE_ROWS_KEY}, 0
+    texts |= {KIND_KEY: kind, DIGESTS_KEY: _placeholder(DIGESTS_KEY, len(row_groups) * _leaves(schema) * _DIGEST_BYTES)}
+    if page_rows:
+        texts[pages.PAGES_KEY] = _placeholder(pages.PAGES_KEY, pages.table_bytes(row_groups, page_rows))
+    options = _writer_options(schema) | (pages.writer_options(page_rows) if page_rows else {})
     sink = io.BytesIO()
-    with pq.ParquetWriter(sink, schema, **_writer_options(schema)) as writer:
+    with pq.ParquetWriter(sink, schema, **options) as writer:
         offset = 0
         for rows in row_groups:
             writer.write_table(table.slice(offset, rows), row_group_size=rows)
             offset += rows
-        writer.add_key_value_metadata({**(extra or {}), KIND_KEY: kind, DIGESTS_KEY: placeholder})
-    return _with_digests(sink.getbuffer(), placeholder, writer.writer.metadata)
+        writer.add_key_value_metadata(texts)
+    data = sink.getbuffer()
+    found = {DIGESTS_KEY: _digests(data, writer.writer.metadata)}
+    if page_rows:
+        of_pages = pages.page_table("object", read_footer("object", data), data, page_rows)
+        if of_pages is None:
+            raise AssertionError(f"pages do not have {page_rows} rows")
+        found[pages.PAGES_KEY] = of_pages
+    return _filled(data, [(texts[key], base64.b64encode(value).decode()) for key, value in found.items()])
 
 
 def reference(name: str, data: bytes, rows: int) -> ObjectRef:
@@ -228,31 +243,39 @@ def verify_chunks(ref: ObjectRef, data: bytes) -> None:
     footer = data[len(data) - ref.footer_length :]
     if len(footer) != footer_length(ref.name, data) or _hex(footer) != ref.footer_sha256:
         raise DamagedObject(ref.name, "its footer has another digest than the manifest names")
-    if read_footer(ref.name, data).texts.get(DIGESTS_KEY) != base64.b64encode(chunk_digests(data)).decode():
+    read = read_footer(ref.name, data)
+    if read.texts.get(DIGESTS_KEY) != base64.b64encode(chunk_digests(data)).decode():
         raise DamagedObject(ref.name, "its footer has other digests than its columns")
+    if pages.PAGES_KEY in read.texts:
+        found = pages.page_table(ref.name, read, data, max(1, pages.page_rows_of(read.texts)))
+        if found is None or read.texts[pages.PAGES_KEY] != base64.b64encode(found).decode():
+            raise DamagedObject(ref.name, "its footer has other digests than its pages")
 
 
-def _with_digests(data: memoryview, placeholder: str, written: pq.FileMetaData) -> bytes:
-    # One pass: the digests are known only when the chunks are written, and then the footer is written too.
-    row_groups = written.num_row_groups
-    groups = (written.row_group(i) for i in range(row_groups))
+def _digests(data: memoryview, written: pq.FileMetaData) -> bytes:
+    groups = (written.row_group(i) for i in range(written.num_row_groups))
     chunks = (group.column(leaf) for group in groups for leaf in range(written.num_columns))
-    found = (_digest(data, chunk.data_page_offset, chunk.total_compressed_size) for chunk in chunks)
-    digests = base64.b64encode(b"".join(found)).decode()
+    return b"".join(_digest(data, chunk.data_page_offset, chunk.total_compressed_size) for chunk in chunks)
+
+
+def _filled(data: memoryview, texts: Sequence[tuple[str, str]]) -> bytes:
+    # One pass: digests are known only when the chunks are written, and then the footer is written too.
     body = len(data) - footer_length("object", data)
     footer = bytes(data[body:])
-    places = footer.count(placeholder.encode()) if row_groups else 1
-    if len(digests) != len(placeholder) or places != 1:
-        raise AssertionError(f"the footer has {places} places for {len(digests)} bytes of digests")
-    return bytes(data[:body]) + (footer.replace(placeholder.encode(), digests.encode()) if row_groups else footer)
+    for placeholder, text in texts:
+        places = footer.count(placeholder.encode()) if placeholder else 1
+        if len(text) != len(placeholder) or places != 1:
+            raise AssertionError(f"the footer has {places} places for {len(text)} bytes of digests")
+        footer = footer.replace(placeholder.encode(), text.encode()) if placeholder else footer
+    return bytes(data[:body]) + footer
 
 
 def _digest(data: memoryview, start: int, length: int) -> bytes:
     return hashlib.sha256(data[start : start + length]).digest()[:_DIGEST_BYTES]
 
 
-def _placeholder(length: int) -> str:
-    pattern = b"".join(hashlib.sha256(b"metastore.digests %d" % i).digest() for i in range(length // 32 + 1))
+def _placeholder(key: str, length: int) -> str:
+    pattern = b"".join(hashlib.sha256(f"{key} {i}".encode()).digest() for i in range(length // 32 + 1))
     return base64.b64encode(pattern[:length]).decode()
 
 

@@ -89,6 +89,14 @@ _BINS = [
 
 SUMMARY = pa.schema([_required("column", pa.int32()), _required("file", pa.int32()), *_STATISTICS])
 
+ZONES = pa.schema(
+    [
+        _required("column", pa.int32()),
+        _required("zone", pa.int32()),
+        *_STATISTICS[: [field.name for field in _STATISTICS].index("lo_exact")],
+    ]
+)
+
 SKETCHES = pa.schema(
     [
         _required("column", pa.int32()),
@@ -168,6 +176,7 @@ TABLE_NODES = pa.schema(
 SCHEMAS: dict[str, pa.Schema] = {
     "files": FILES,
     "summary": SUMMARY,
+    "zones": ZONES,
     "sketches": SKETCHES,
     "frequencies": FREQUENCIES,
     "histograms": HISTOGRAMS,

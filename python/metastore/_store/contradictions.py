@@ -66,6 +66,13 @@ def in_file_list(files: pa.Table) -> list[str]:
     return [f"{text} ({int(np.sum(found))})" for text, found in checks.items() if np.any(found)]
 
 
+def in_zones(zones: pa.Table, expected: Sequence[pa.Table]) -> list[str]:
+    """Contradictions between the rows of `zones` and what follows from the summaries of the block."""
+    wanted = {(row["column"], row["zone"]): row for one in expected for row in one.to_pylist()}
+    wrong = sum(wanted.get((row["column"], row["zone"])) != row for row in zones.to_pylist())
+    return [f"a zone that is not that of its data files ({wrong})"] if wrong else []
+
+
 def in_snapshot(listed: pa.Table, snapshot: Snapshot) -> list[str]:
     """Contradictions between a snapshot's entry and its list of data files."""
     problems = []

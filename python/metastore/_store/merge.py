@@ -13,12 +13,12 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._format import layout
-from metastore._format.files import file_keys
+from metastore._format.files import FileKey, file_keys
+from metastore._format.layout import ZONED_FILES
 from metastore._format.manifest import Block, block_to_footer
 from metastore._format.objects import BLOCK_KEY
-from metastore._format.references import SummaryRef
 from metastore._format.schemas import DETAILS, FILES
+from metastore._format.summaries import Summaries, identities
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -26,7 +26,6 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from metastore._format.columns import Column
-    from metastore._format.files import FileKey
     from metastore._format.manifest import Manifest
     from metastore._format.objects import ObjectRef
     from metastore._store.store import Store
@@ -59,25 +58,28 @@ class _Source:
         return bool(self.files.num_rows < self.block.files.rows)
 
 
-def merged(manifest: Manifest, store: Store, *, at_most: int) -> Manifest:
+def merged(manifest: Manifest, store: Store, *, at_most: int, zoned: int = ZONED_FILES) -> Manifest:
     """The manifest with its smallest blocks merged, so that about `at_most` are left.
 
     Blocks are merged when they were computed alike and the columns of one are the first columns of the other: the
     ordinals in their detail objects stay right. Where both describe a data file, the later one is kept. Damaged blocks
-    stay as they are.
+    stay as they are. Merged blocks of more than `zoned` data files have zones.
     """
-    return _around_damage(lambda damaged: _merged(manifest, store, at_most, damaged))
+    return _around_damage(lambda damaged: _merged(manifest, store, at_most, damaged, zoned))
 
 
-def compacted(manifest: Manifest, store: Store, live: AbstractSet[FileKey] | None) -> Manifest:
+def compacted(
+    manifest: Manifest, store: Store, live: AbstractSet[FileKey] | None, *, zoned: int = ZONED_FILES
+) -> Manifest:
     """The manifest with as few blocks as its columns allow and without data files that nobody asks for.
 
     Args:
         manifest: The state to make smaller; returned as it is where nothing becomes smaller.
         store: Where its objects are.
         live: The data files to keep; None keeps all.
+        zoned: Blocks of more data files have zones.
     """
-    return _around_damage(lambda damaged: _compacted(manifest, store, live, damaged))
+    return _around_damage(lambda damaged: _compacted(manifest, store, live, damaged, zoned))
 
 
 def _around_damage(attempt: Callable[[set[str]], Manifest]) -> Manifest:
@@ -90,7 +92,9 @@ def _around_damage(attempt: Callable[[set[str]], Manifest]) -> Manifest:
             damaged.add(damage.block)
 
 
-def _compacted(manifest: Manifest, store: Store, live: AbstractSet[FileKey] | None, damaged: set[str]) -> Manifest:
+def _compacted(
+    manifest: Manifest, store: Store, live: AbstractSet[FileKey] | None, damaged: set[str], zoned: int
+) -> Manifest:
     sources = [_living(_source(block, store), live) for block in manifest.blocks if block.id not in damaged]
     empty = {source.block.id for source in sources if source.shrunk and not source.files.num_rows}
     groups = _groups([source for source in sources if source.block.id not in empty])
@@ -98,7 +102,7 @@ def _compacted(manifest: Manifest, store: Store, live: AbstractSet[FileKey] | No
     if not rewritten and not empty:
         return manifest
     kept = replace(manifest, blocks=tuple(block for block in manifest.blocks if block.id not in empty))
-    return _replaced(kept, rewritten, store)
+    return _replaced(kept, rewritten, store, zoned)
 
 
 def _living(source: _Source, live: AbstractSet[FileKey] | None) -> _Source:
@@ -108,13 +112,13 @@ def _living(source: _Source, live: AbstractSet[FileKey] | None) -> _Source:
     return source if all(keep) else replace(source, files=source.files.filter(pa.array(keep, pa.bool_())))
 
 
-def _merged(manifest: Manifest, store: Store, at_most: int, damaged: set[str]) -> Manifest:
+def _merged(manifest: Manifest, store: Store, at_most: int, damaged: set[str], zoned: int) -> Manifest:
     smallest = sorted(manifest.blocks, key=lambda block: block.files.rows)
     for victims in (smallest[: len(smallest) - at_most + 1], smallest):
         ids = {block.id for block in victims} - damaged
         groups = _groups([_source(block, store) for block in manifest.blocks if block.id in ids])
         if any(len(group) > 1 for group in groups):
-            return _replaced(manifest, [group for group in groups if len(group) > 1], store)
+            return _replaced(manifest, [group for group in groups if len(group) > 1], store, zoned)
     return manifest
 
 
@@ -139,13 +143,13 @@ def _damage_of(block: Block) -> Iterator[None]:
         raise _DamagedBlock(block.id, str(damage)) from damage
 
 
-def _replaced(manifest: Manifest, groups: Sequence[Sequence[_Source]], store: Store) -> Manifest:
+def _replaced(manifest: Manifest, groups: Sequence[Sequence[_Source]], store: Store, zoned: int) -> Manifest:
     by_last = {group[-1].block.id: group for group in groups}
     gone = {source.block.id for group in groups for source in group}
     blocks = []
     for block in manifest.blocks:
         if block.id in by_last:
-            blocks.append(_merge(by_last[block.id], manifest, store))
+            blocks.append(_merge(by_last[block.id], manifest, store, zoned))
         elif block.id not in gone:
             blocks.append(block)
     return replace(manifest, blocks=tuple(blocks))
@@ -190,16 +194,20 @@ def _details(source: _Source) -> dict[tuple[str, FileKey], str]:
     return found
 
 
-def _merge(group: Sequence[_Source], manifest: Manifest, store: Store) -> Block:
+def _merge(group: Sequence[_Source], manifest: Manifest, store: Store, zoned: int) -> Block:
     files, ordinals = _merge_files(group)
+    if files.num_rows > zoned:
+        files, ordinals = _as_listed(files, ordinals, manifest, store)
     columns = max((source.block.columns for source in reversed(group)), key=len)
-    summary = _merge_summaries(group, ordinals, files.num_rows, store)
+    summaries = Summaries(store.put, columns, files, zoned)
+    _merge_summaries(summaries, group, ordinals, store)
+    summary, zones = tuple(summaries.written), summaries.zones()
     block_id, computed = str(uuid.uuid4()), group[-1].block.computed
     settings = {name: value for name, value in manifest.settings.items() if name != "statistics"}
     own = group[0].block.statistics
-    footer = block_to_footer(block_id, computed, columns, summary, manifest.table, settings, own)
-    ref = store.put("files", files, [files.num_rows] if files.num_rows else [], {BLOCK_KEY: footer})
-    return Block(block_id, computed, columns, ref, summary, own)
+    footer = block_to_footer(block_id, computed, columns, (*summary, *zones), manifest.table, settings, own)
+    row_groups, extra = [files.num_rows] if files.num_rows else [], {BLOCK_KEY: footer, **identities(files, zoned)}
+    return Block(block_id, computed, columns, store.put("files", files, row_groups, extra), summary, own, zones)
 
 
 def _merge_files(group: Sequence[_Source]) -> tuple[pa.Table, list[np.ndarray]]:
@@ -225,6 +233,29 @@ def _merge_files(group: Sequence[_Source]) -> tuple[pa.Table, list[np.ndarray]]:
     return merged_rows, ordinals
 
 
+def _as_listed(
+    files: pa.Table, ordinals: Sequence[np.ndarray], manifest: Manifest, store: Store
+) -> tuple[pa.Table, list[np.ndarray]]:
+    """The data files in the order in which the newest snapshot lists them, and their ordinals.
+
+    Tables list them as they were written, mostly: what is clustered so stays clustered in zones, and a scan lists the
+    files of a zone one behind the other.
+    """
+    places: dict[FileKey, int] = {}
+    try:
+        for snapshot in manifest.snapshots[-1:]:
+            places = {key: i for i, key in enumerate(file_keys(store.get(snapshot.table_files, FileKey._fields)))}
+    except DamagedObject as damage:
+        _LOG.warning("data files keep their order: %s", damage)
+    order = np.argsort([places.get(key, len(places)) for key in file_keys(files)], kind="stable")
+    new = np.empty(len(order), np.int32)
+    new[order] = np.arange(len(order))
+    sorted_files = files.take(order).set_column(
+        0, files.schema.field(0), pa.array(np.arange(len(order), dtype=np.int32))
+    )
+    return sorted_files, [np.where(old < 0, -1, new[old]).astype(np.int32) for old in ordinals]
+
+
 def _latest(rows: pa.Table, wanted: np.ndarray) -> np.ndarray:
     """For each data file, in order, the last row of those wanted, else the last of all."""
     order = np.lexsort((-np.arange(rows.num_rows), ~wanted, rows["file"].to_numpy()))
@@ -234,18 +265,13 @@ def _latest(rows: pa.Table, wanted: np.ndarray) -> np.ndarray:
 
 
 def _merge_summaries(
-    group: Sequence[_Source], ordinals: Sequence[np.ndarray], files: int, store: Store
-) -> tuple[SummaryRef, ...]:
+    summaries: Summaries, group: Sequence[_Source], ordinals: Sequence[np.ndarray], store: Store
+) -> None:
     read = lru_cache(_DECODED_OBJECTS)(store.get)
     present = sorted({column for source in group for ref in source.block.summary for column in ref.columns})
-    width, per_group = layout.columns_per_object(files), layout.columns_per_row_group(files)
-    refs = []
-    for start in range(0, len(present), width):
-        columns = present[start : start + width]
-        rows = _rows_of(group, ordinals, columns, read)
-        ref = store.put("summary", rows, layout.row_groups(rows["column"], per_group))
-        refs.append(SummaryRef(ref, tuple(columns)))
-    return tuple(refs)
+    for start in range(0, len(present), summaries.width):
+        columns = present[start : start + summaries.width]
+        summaries.add(_rows_of(group, ordinals, columns, read), columns)
 
 
 def _rows_of(

@@ -73,6 +73,8 @@ def _useful(
             return None
         for summary in block.summary:
             store.get(summary.object, ["column", "file"])
+        for zones in block.zones:
+            store.get(zones.object, ["column", "zone"])
     except DamagedObject as e:
         _LOG.info("%s is passed over: %s", name, e)
         return None

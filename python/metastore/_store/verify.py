@@ -11,7 +11,8 @@ import pyarrow.parquet as pq
 from metastore._format.manifest import objects_in
 from metastore._format.objects import KIND_KEY, decode, unnamed, verify_chunks
 from metastore._format.schemas import DETAILS, SCHEMAS
-from metastore._store.contradictions import in_file_list, in_snapshot, in_statistics
+from metastore._format.zones import rows_of_files, zones_of
+from metastore._store.contradictions import in_file_list, in_snapshot, in_statistics, in_zones
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -69,10 +70,20 @@ def _block(store: Store, block: Block, details: dict[str, tuple[int, str]]) -> I
             values = (files[f"{kind}_{part}"].to_pylist() for part in ("name", "length", "sha256"))
             details.update({name: (length, digest) for name, length, digest in zip(*values, strict=True) if name})
     yield finding
+    expected: list[pa.Table] | None = []
     for ref in block.summary:
         finding, rows = _read(store, ref.object)
         if rows is not None:
             finding = _with(finding, in_statistics(rows, block.columns, ref.columns, files))
+        if not block.zones or files is None or finding.state != OK:
+            expected = None
+        elif expected is not None:
+            expected.append(zones_of(rows, block.columns, rows_of_files(files)))
+        yield finding
+    for ref in block.zones:
+        finding, rows = _read(store, ref.object)
+        if rows is not None and expected is not None:
+            finding = _with(finding, in_zones(rows, expected))
         yield finding
 
 

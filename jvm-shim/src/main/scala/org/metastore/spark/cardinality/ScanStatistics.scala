@@ -20,6 +20,14 @@ final class ScanStatistics(
 
   private val kept: Array[Int] = decision.kept.stream().toArray
 
+  /** Of a table of very many files the statistics of those that are read are enough: `places` are theirs. */
+  private val (statistics, places) =
+    if (kept.length <= files.files.length / Fewer && files.groups(Nil).nonEmpty) (files.among(kept), kept.indices.toArray)
+    else (files, kept)
+
+  private def isTrusted(place: Int): Boolean =
+    !decision.distrusted.get(if (statistics eq files) place else kept(place))
+
   private val physicalRows: Double = stream(kept).mapToDouble(f => math.max(0L, decision.rows(f)).toDouble).sum
 
   /** Live rows of the files read; None if the rows of one are unknown. */
@@ -35,9 +43,9 @@ final class ScanStatistics(
   def column(key: String, dataType: DataType): Option[ColumnStat] =
     if (kept.isEmpty || physicalRows <= 0 || !isSupported(dataType)) None
     else for {
-      zones <- files.column(key, dataType).toOption
-      sizes <- files.sizes(key, dataType).toOption
-      described = stream(kept).filter(f => zones.known(f) && !decision.distrusted.get(f)).toArray
+      zones <- statistics.column(key, dataType).toOption
+      sizes <- statistics.sizes(key, dataType).toOption
+      described = stream(places).filter(f => zones.known(f) && isTrusted(f)).toArray
       if isComplete(dataType, zones, sizes, described)
       nonNull = stream(described).filter(f => zones.rows(f) > zones.nulls(f)).toArray
       if nonNull.nonEmpty
@@ -89,8 +97,8 @@ final class ScanStatistics(
         case _ => (nonNull.head, nonNull.head)
       }
       for {
-        lo <- files.zone(key, dataType, lowest).flatMap(_.lo)
-        hi <- files.zone(key, dataType, highest).flatMap(_.hi)
+        lo <- statistics.zone(key, dataType, lowest).flatMap(_.lo)
+        hi <- statistics.zone(key, dataType, highest).flatMap(_.hi)
         if isFinite(dataType, lo, hi)
       } yield (Some(lo), Some(hi))
     }
@@ -99,6 +107,8 @@ final class ScanStatistics(
 private[cardinality] object ScanStatistics {
   /** After an append the rest of the files still describes a scan, if it is most of it. */
   val EnoughRows = 0.8
+
+  private val Fewer = 16
 
   /** TIMESTAMP_NTZ, TIME and intervals make Spark 4.1's range estimation fail: nothing is said of them. */
   def isSupported(dataType: DataType): Boolean = isOrdered(dataType) || dataType == StringType || dataType == BinaryType

@@ -8,7 +8,7 @@ import org.slf4j.LoggerFactory
 
 import org.metastore.spark.explain.{Reason, ReasonCode}
 import org.metastore.spark.pruning.Condition._
-import org.metastore.spark.store.FileStatistics
+import org.metastore.spark.store.{FileGroups, FileStatistics}
 
 private[pruning] final class ConjunctFilter(
     override val conjuncts: IndexedSeq[Expression], compiled: IndexedSeq[Condition]) extends CompiledFilter {
@@ -27,6 +27,28 @@ private[pruning] final class ConjunctFilter(
   private val cheapestFirst: IndexedSeq[Int] = predicates.indices.sortBy(columnsOf(_).count(use => isBytes(use.dataType)))
 
   override def evaluate(files: FileStatistics): Verdicts = {
+    val groups = new GroupedFiles(files, () => files.groups(needs).map(group => group -> excludedTogether(group)))
+    groups.left match {
+      case Some(few) =>
+        val (candidates, unused) = judged(files.among(few))
+        new FileVerdicts(this, files, groups.completed(few, candidates.skippedBy), candidates.count, unused)
+      case None =>
+        val (candidates, unused) = judged(files)
+        new FileVerdicts(this, files, candidates.skippedBy, candidates.count, unused)
+    }
+  }
+
+  /** For each group of files the mark of what excludes all of them, or [[FileVerdicts.Kept]]. */
+  private def excludedTogether(group: FileGroups): Array[Int] = {
+    val candidates = new Candidates(new Evaluation(group))
+    val all = cheapestFirst.map(i => predicates(i) -> i) ++ together.indices.map(i => together(i)._1 -> (conjuncts.size + i))
+    for ((predicate, mark) <- all)
+      try candidates.narrow(predicate, mark)
+      catch { case NonFatal(e) => log.debug("Files are judged one by one", e) } // which says why
+    candidates.skippedBy
+  }
+
+  private def judged(files: FileStatistics): (Candidates, Map[Int, Reason]) = {
     val evaluation = loaded(files)
     val candidates = new Candidates(evaluation)
     var unused = Map.empty[Int, Reason]
@@ -41,7 +63,7 @@ private[pruning] final class ConjunctFilter(
       catch { case NonFatal(e) => log.warn(s"No file is skipped by ${conjuncts.map(_.sql).mkString(" AND ")}", e) }
     candidates.excludeEmpty(files.rows)
     lookUp(evaluation, files, candidates, unused.keySet)
-    new FileVerdicts(this, files, candidates.skippedBy, candidates.count, unused)
+    (candidates, unused)
   }
 
   /** Looks single values up in the files that bounds keep. */

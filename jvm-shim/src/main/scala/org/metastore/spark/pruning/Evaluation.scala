@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import org.metastore.spark.explain.Reason
 import org.metastore.spark.pruning.Condition._
-import org.metastore.spark.store.{Bounds, BytesBounds, ByteOrder, ColumnZones, FileStatistics, LongBounds}
+import org.metastore.spark.store.{Bounds, BytesBounds, ByteOrder, ColumnZones, FileGroups, FileStatistics, LongBounds}
 
 /**
  * Evaluates predicates over many files at once. The two questions have separate rules: neither negates the other.
@@ -18,6 +18,9 @@ private[pruning] final class Evaluation private (val length: Int, column: Column
 
   /** Over all files of a scan. */
   def this(files: FileStatistics) = this(files.files.length, use => files.column(use.key, use.dataType))
+
+  /** Over groups of files, each as if it were one file. */
+  def this(groups: FileGroups) = this(groups.length, use => groups.column(use.key, use.dataType))
 
   /** Over some of the files: answers are aligned with `files`. */
   def among(files: Array[Int]): Evaluation = new Evaluation(files.length, zonesOf(_).map(_.at(files)))

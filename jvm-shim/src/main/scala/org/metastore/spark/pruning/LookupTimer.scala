@@ -1,5 +1,7 @@
 package org.metastore.spark.pruning
 
+import java.nio.file.{Files, Paths}
+
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.types.StructType
@@ -11,7 +13,7 @@ import org.metastore.spark.store.{FileList, StatisticsCache, StatisticsStore}
  * the filter's columns, verdicts. For benchmarks; the caller lets it warm up.
  *
  * {{{
- * val timer = LookupTimer.open(spark, "a BIGINT", "/warehouse/db/t/_metastore", uuid, "a = 5", shuffled = false)
+ * val timer = LookupTimer.open(spark, "a BIGINT", "/warehouse/db/t/_metastore", uuid, "a = 5", "/tmp/files.txt")
  * timer.nanos(runs = 20, cold = true, relisted = true)     // one number a run; `timer.kept` files are left each time
  * }}}
  */
@@ -36,12 +38,34 @@ final class LookupTimer private (
     System.nanoTime() - start
   }
 
+  /** Milliseconds for the manifest, for the join with the scan's files, and for the verdicts: medians of some runs, as above. */
+  def phases(runs: Int, cold: Boolean, relisted: Boolean): Array[Double] = {
+    val all = Array.fill(runs) {
+      nanos(1, cold, relisted)
+      ended.clone()
+    }
+    Array.tabulate(ended.length)(phase => all.map(_(phase)).sorted.apply(runs / 2) / 1e6)
+  }
+
+  private val ended = new Array[Long](3) // nanoseconds of each phase of the last run
+
   private def lookUp(): Verdicts = {
+    val begin = System.nanoTime()
     val statistics = store().planning(uuid, LookupTimer.LimitMillis).fold(why => throw new IllegalStateException(why.toString), identity)
     val filter = PruningRule.compile(conjuncts, resolver)
-    val verdicts = filter.evaluate(statistics.of(joined, filter.needs))
+    val known = System.nanoTime()
+    val files = statistics.of(joined, filter.needs)
+    val found = System.nanoTime()
+    val verdicts = filter.evaluate(files)
+    Seq(known - begin, found - known, System.nanoTime() - found).copyToArray(ended)
     if (verdicts.unused.nonEmpty) throw new IllegalStateException(verdicts.unused.values.head.toString)
     verdicts
+  }
+
+  /** The same for a scan that lists its files in random order. */
+  def shuffled: LookupTimer = {
+    val places = new scala.util.Random(0).shuffle((0 until scan.length).toVector).toArray
+    new LookupTimer(store, uuid, new FileList(places.map(scan.paths(_)), places.map(scan.sizes(_))), conjuncts, resolver)
   }
 
   // New strings: a hash that an earlier run computed would flatter the join.
@@ -54,21 +78,20 @@ object LookupTimer {
   /**
    * @param ddl    the table's columns, all of top level, as in CREATE TABLE
    * @param root   folder of the statistics
-   * @param uuid   of the table; its files are all that the statistics know
+   * @param uuid   of the table
    * @param filter as in WHERE
-   * @param shuffled the scan lists its files in random order, not in the order of the statistics
+   * @param listing text with a line for each file that the scan lists: size, blank, path
    */
-  def open(
-      spark: SparkSession, ddl: String, root: String, uuid: String, filter: String, shuffled: Boolean): LookupTimer = {
+  def open(spark: SparkSession, ddl: String, root: String, uuid: String, filter: String, listing: String): LookupTimer = {
     val conf = spark.sessionState.newHadoopConf()
     val store = StatisticsStore.open(root, conf)
     val manifest = store.manifest().getOrElse(throw new IllegalArgumentException(s"there are no statistics in $root"))
-    val stored = manifest.blocks.flatMap(store.dataFiles(_))
-    val files = if (shuffled) new scala.util.Random(0).shuffle(stored) else stored
+    val lines = Files.readAllLines(Paths.get(listing)).toArray(Array.empty[String])
+    val (sizes, paths) = lines.map(_.span(_ != ' ')).unzip
     val keys = manifest.blocks.flatMap(_.columns).map(entry => entry.path -> entry.key).toMap
     val resolver: ColumnResolver = (root: Attribute, path: Seq[String]) => keys.get(root.name +: path)
     new LookupTimer(
-      () => StatisticsStore.open(root, conf), uuid, new FileList(files.map(_.path).toArray, files.map(_.size).toArray),
+      () => StatisticsStore.open(root, conf), uuid, new FileList(paths.map(_.drop(1)), sizes.map(_.toLong)),
       new FilterReader(spark, StructType.fromDDL(ddl)).conjuncts(filter), resolver)
   }
 }

@@ -50,12 +50,32 @@ private[store] object BlockSizes {
   val FileBytes = 24L
 }
 
+/**
+ * Rows of the files of a block.
+ *
+ * @param files by ordinal; -1: unknown
+ */
+private[store] final class BlockRows(val files: Array[Long]) {
+
+  /** Rows of the files of each zone together; -1 where one of them is unknown. */
+  val zones: Array[Long] = Array.tabulate(Zone.count(files.length)) { zone =>
+    val first = zone * Zone.Files
+    val until = first + Zone.length(zone, files.length)
+    var (file, sum) = (first, 0L)
+    while (file < until && sum >= 0) {
+      sum = if (files(file) < 0) -1 else sum + files(file)
+      file += 1
+    }
+    math.max(sum, -1)
+  }
+}
+
 /** The data files of a block and where each path stands in it. */
 private[store] final class BlockFiles(
-    paths: Array[String], sizes: Array[Long], modified: Array[Long], val rows: Array[Long]) {
+    paths: Array[String], sizes: Array[Long], modified: Array[Long], val rows: BlockRows) {
   private lazy val places = new PathTable(paths)
 
-  def length: Int = rows.length
+  def length: Int = paths.length
 
   lazy val weight: Long = paths.iterator.map(path => 100L + path.length).sum
 

@@ -1,13 +1,18 @@
 package org.metastore.spark.store
 
-/** Turns the rows of a summary's row group into columns by data file. Each field is decoded once for all its columns. */
-private[store] final class BlockColumnLoader(block: Block, group: SummaryGroup, files: Int) {
-  private val spans = group.spans(files)
+/**
+ * Turns the rows of a summary's row group into columns by data file, or those of zones by zone. Each field is decoded once for
+ * all its columns.
+ *
+ * @param place the field that tells the ordinal of a row, of which there are `files`
+ */
+private[store] final class BlockColumnLoader(block: Block, group: SummaryGroup, files: Int, place: String = "file") {
+  private val spans = group.spans(files, place)
   private val rows = group.longs("rows", -1)
   private val nulls = group.longs("nulls", -1)
   private val nans = group.longs("nans", -1)
-  private val loExact = group.longs("lo_exact", 0)
-  private val hiExact = group.longs("hi_exact", 0)
+  private val loExact = exact("lo_exact")
+  private val hiExact = exact("hi_exact")
   private lazy val longBounds = new NumberBounds("lo_long", "hi_long")
   private lazy val doubleBounds = new NumberBounds("lo_double", "hi_double")
   private lazy val binaryBounds = (group.bytes("lo_binary"), group.bytes("hi_binary"))
@@ -46,6 +51,9 @@ private[store] final class BlockColumnLoader(block: Block, group: SummaryGroup, 
       flags: Array[Byte]): BlockColumn =
     new BlockColumn(
       span.present, span.scatter(rows, -1), span.scatter(nulls, -1), span.scatter(nans, -1), lo, hi, loBytes, hiBytes, flags)
+
+  /** Of many files together no bound is known to be a value of theirs. */
+  private def exact(field: String): Array[Long] = if (group.has(field)) group.longs(field, 0) else new Array[Long](rows.length)
 
   private lazy val exactness: Array[Byte] = flagsOf(loExact, hiExact)
 

@@ -32,6 +32,55 @@ private[store] final class BlockReader(objects: ObjectReader) {
     }.toMap
   }
 
+  /** As `readColumns`, of zones: by zone. */
+  def readZones(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockColumn] = read(ref, group, ZoneFields) { rows =>
+    val loader = new BlockColumnLoader(block, rows, Zone.count(filesOf(block)), "zone")
+    loader.columns.map { column =>
+      val loaded = loader.load(column)
+      StatisticsCache.put(columnKey(ref, column), loaded, loaded.weight)
+      column -> loaded
+    }.toMap
+  }
+
+  /** Where single pages of a column lie: the row group and its pages, if that is all of the column, file by file. */
+  def pages(block: Block, ref: ObjectRef, column: Int): Option[(Int, PageTable)] = {
+    val footer = objects.footer(ref)
+    footer.groupsOf(Set(column)) match {
+      case Seq(group) if footer.rowGroups(group).rows == block.files.rows => footer.pages.map(group -> _)
+      case _ => None
+    }
+  }
+
+  /** One page of a column: by file, the first of them is that of its first row. */
+  def readPage(block: Block, ref: ObjectRef, column: Int, group: Int, table: PageTable, page: Int): BlockColumn =
+    StatisticsCache.getOrLoad[BlockColumn](s"${columnKey(ref, column)}:$page", _.weight) {
+      SummaryGroup.readPage(objects, ref, table, group, page) { rows =>
+        new BlockColumnLoader(block, rows, table.rowsOf(group, page)).load(column)
+      }
+    }
+
+  /** What tells the files of each zone from others, where the list of a block's files says so. */
+  def identities(block: Block): Option[ZoneIdentities] =
+    objects.footer(block.files).identities.filter(_.zones == Zone.count(filesOf(block)))
+
+  /** How many rows each file of a block has. */
+  def rows(block: Block): BlockRows =
+    StatisticsCache.getOrLoad[BlockRows](s"rows:${block.files.name}:${block.files.footerSha256}", _.files.length * 8L) {
+      RowGroupMemory.lend(block.files.name)(_.take(filesOf(block) * 8L))
+      val counted = Filled.longs(filesOf(block), -1)
+      objects.footer(block.files).rowGroups.indices.foreach { group =>
+        read(block.files, group, Seq("file", "rows")) { part =>
+          val (ordinals, counts) = (part.longs("file", -1), part.longs("rows", -1))
+          var i = 0
+          while (i < ordinals.length) {
+            counted(ordinals(i).toInt) = counts(i)
+            i += 1
+          }
+        }
+      }
+      new BlockRows(counted)
+    }
+
   /** As `readColumns`, for distinct counts and lengths. */
   def readSizes(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockSizes] = read(ref, group, SizeFields) { rows =>
     val distinct = rows.longs("distinct", -1)
@@ -79,7 +128,7 @@ private[store] final class BlockReader(objects: ObjectReader) {
     }
     val (paths, sizes, times) = (groups.flatMap(_._1).toArray, groups.flatMap(_._2).toArray, groups.flatMap(_._3).toArray)
     if (paths.length != ref.rows) throw new DamagedObjectException(ref.name, "it has another number of rows than written")
-    new BlockFiles(paths, sizes, times, Filled.longs(paths.length, -1))
+    new BlockFiles(paths, sizes, times, new BlockRows(Filled.longs(paths.length, -1)))
   }
 
   private def readFiles(ref: ObjectRef): BlockFiles =
@@ -110,7 +159,7 @@ private[store] final class BlockReader(objects: ObjectReader) {
       }
     }
     if (paths.contains(null)) throw new DamagedObjectException(ref.name, "it has two files of one ordinal") // scalastyle:ignore
-    new BlockFiles(paths, sizes, modified, rows)
+    new BlockFiles(paths, sizes, modified, new BlockRows(rows))
   }
 }
 
@@ -121,6 +170,8 @@ private object BlockReader {
   private val BoundFields = Seq(
     "column", "file", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_double", "hi_double", "lo_binary", "hi_binary",
     "lo_exact", "hi_exact")
+  private val ZoneFields = Seq(
+    "column", "zone", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_double", "hi_double", "lo_binary", "hi_binary")
   private val SizeFields = Seq("column", "file", "distinct", "avg_len", "max_len")
 
   private def columnKey(ref: ObjectRef, column: Int): String = s"column:${ref.name}:${ref.footerSha256}:$column"

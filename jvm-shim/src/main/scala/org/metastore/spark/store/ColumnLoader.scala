@@ -12,15 +12,28 @@ private[store] final case class Part[T](block: JoinedBlock, served: ServedType, 
 /** Where a column stands in one block. */
 private[store] final case class Source(block: Block, ordinal: Int, served: ServedType, ref: ObjectRef)
 
+private[store] object Source {
+
+  /** @param holder the object that holds a column of a block */
+  def of(block: Block, column: (String, DataType), holder: (Block, Int) => Option[ObjectRef]): Seq[Source] = for {
+    (entry, ordinal) <- block.columnsOf(column._1)
+    served = ServedType.of(entry, column._2)
+    if served != ServedType.Nothing
+    ref <- holder(block, ordinal)
+  } yield Source(block, ordinal, served, ref)
+}
+
 /**
  * Loads columns of blocks for one scan: first the footers, then every row group that is needed, side by side. What was read
  * or failed once is not read again.
  *
  * @param cached the column of a summary that was read before
  * @param read   reads a row group of a block's summary: its columns by ordinal
+ * @param holder the object that holds a column of a block
  */
 private[store] final class ColumnLoader[T <: Weighed](
-    budget: Budget, reader: BlockReader, cached: (ObjectRef, Int) => Option[T], read: (Block, ObjectRef, Int) => Map[Int, T]) {
+    budget: Budget, reader: BlockReader, cached: (ObjectRef, Int) => Option[T], read: (Block, ObjectRef, Int) => Map[Int, T],
+    holder: (Block, Int) => Option[ObjectRef] = _.summaryOf(_)) {
   private type Column = (String, DataType)
 
   private val loaded = mutable.HashMap.empty[(ObjectRef, Int), T]
@@ -60,12 +73,7 @@ private[store] final class ColumnLoader[T <: Weighed](
     !blocks.exists(joined => sources(joined.block, column).exists(source => failed.contains(source.ref)))
   }
 
-  private def sources(block: Block, column: Column): Seq[Source] = for {
-    (entry, ordinal) <- block.columnsOf(column._1)
-    served = ServedType.of(entry, column._2)
-    if served != ServedType.Nothing
-    ref <- block.summaryOf(ordinal)
-  } yield Source(block, ordinal, served, ref)
+  private def sources(block: Block, column: Column): Seq[Source] = Source.of(block, column, holder)
 
   private def isLoaded(ref: ObjectRef, ordinal: Int): Boolean = loaded.contains((ref, ordinal)) || {
     val found = cached(ref, ordinal)

@@ -21,6 +21,10 @@ final class FileList(val paths: Array[String], val sizes: Array[Long], val modif
 
   def length: Int = paths.length
 
+  /** Some of the files, in their order. */
+  def at(places: Array[Int]): FileList =
+    new FileList(places.map(paths(_)), Picked.longs(sizes, places), if (modified == null) null else Picked.longs(modified, places))
+
   private val join = new AtomicReference[SoftReference[JoinedFiles]](new SoftReference(null))
 
   /** The join of this list with that version of the statistics, if it is the last one that was made. */

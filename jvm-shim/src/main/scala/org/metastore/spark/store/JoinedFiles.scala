@@ -11,7 +11,9 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.explain.Reason
 
 /** A block joined with a list of files: `ordinals(i)` is the block's ordinal of the list's file i, or -1. */
-private[store] final class JoinedBlock(val block: Block, val rows: Array[Long], val ordinals: Array[Int]) {
+private[store] final class JoinedBlock(val block: Block, val counted: BlockRows, val ordinals: Array[Int]) {
+  def rows: Array[Long] = counted.files
+
   val matches: Int = {
     var found = 0
     var i = 0
@@ -21,6 +23,9 @@ private[store] final class JoinedBlock(val block: Block, val rows: Array[Long], 
     }
     found
   }
+
+  /** The block joined with some of the list's files. */
+  def at(places: Array[Int]): JoinedBlock = new JoinedBlock(block, counted, Picked.ints(ordinals, places))
 
   def isLike(other: JoinedBlock): Boolean = block.files == other.block.files && Arrays.equals(ordinals, other.ordinals)
 }
@@ -39,18 +44,27 @@ private[store] final class JoinedFiles(
 
   val rows: Array[Long] = Filled.longs(length, -1)
   val known: Array[Boolean] = new Array[Boolean](length)
-  blocks.foreach { block =>
-    var i = 0
-    while (i < length) {
-      val file = block.ordinals(i)
+  val knownFiles: Int = blocks.map(join).sum
+
+  /** How many files the block knows that none before it does. */
+  private def join(block: JoinedBlock): Int = {
+    val (ordinals, counted) = (block.ordinals, block.rows)
+    val (rowsOf, isKnown) = (rows, known)
+    var (found, i) = (0, 0)
+    while (i < ordinals.length) {
+      val file = ordinals(i)
       if (file >= 0) {
-        known(i) = true
-        if (block.rows(file) >= 0) rows(i) = block.rows(file)
+        if (!isKnown(i)) found += 1
+        isKnown(i) = true
+        if (counted(file) >= 0) rowsOf(i) = counted(file)
       }
       i += 1
     }
+    found
   }
-  val knownFiles: Int = known.count(identity)
+
+  /** The join with some of the list's files. */
+  def at(places: Array[Int]): JoinedFiles = new JoinedFiles(fingerprint, places.length, blocks.map(_.at(places)), failure)
 
   override def weight: Long = length * (9L + 4L * blocks.length)
 

@@ -99,7 +99,10 @@ private final class ManifestReader(name: String) {
   private def block(node: JsonNode, schemas: Schemas): Block = {
     val columns = columnsOf(node, schemas)
     val summary = array(node, "summary").map(withColumns(_, "summary", columns))
-    Block(text(node, "id"), text(node, "computed"), columns, objectRef(child(node, "files"), "files"), summary)
+    val zones = optional(node, "zones").fold(IndexedSeq.empty[JsonNode])(_ => array(node, "zones"))
+    Block(
+      text(node, "id"), text(node, "computed"), columns, objectRef(child(node, "files"), "files"), summary,
+      zones.map(withColumns(_, "zones", columns)))
   }
 
   private def withColumns(node: JsonNode, kind: String, columns: IndexedSeq[ColumnEntry]): SummaryRef = {

@@ -23,26 +23,41 @@ private[store] final class ObjectReader(fs: FileSystem, objects: Path) {
   def chunks(
       ref: ObjectRef, footer: VerifiedFooter, rowGroup: Int, leaves: Seq[Int], memory: RowGroupMemory): Map[Int, ChunkPages] =
     guarded(ref) {
-      val wanted = leaves.map(leaf => Range(leaf, footer.chunk(rowGroup, leaf))).sortBy(_.start)
-      wanted.foreach { range =>
-        if (range.start < 4 || range.length > ref.length - range.start) throw damaged(ref, "a column lies outside of it")
-      }
-      val source = new Source(ref)
-      try spans(wanted).flatMap(span => readSpan(ref, footer, rowGroup, span, source, memory)).toMap
-      finally source.close()
+      read(ref, leaves.map(leaf => leaf -> footer.chunk(rowGroup, leaf)), memory).map { piece =>
+        if (!footer.verify(rowGroup, piece.leaf, piece.bytes, piece.offset, piece.chunk.length.toInt))
+          throw damaged(ref, "a column's digest does not agree")
+        piece.leaf -> piece.pages(ref, footer, memory)
+      }.toMap
     }
 
-  private def readSpan(
-      ref: ObjectRef, footer: VerifiedFooter, rowGroup: Int, span: Seq[Range], source: Source, memory: RowGroupMemory) = {
-    val start = span.head.start
-    val length = span.map(_.end).max - start
-    memory.take(length)
-    val bytes = source.read(start, length.toInt)
-    span.map { range =>
-      val offset = (range.start - start).toInt
-      if (!footer.verify(rowGroup, range.leaf, bytes, offset, range.length)) throw damaged(ref, "a column's digest does not agree")
-      range.leaf -> new ChunkPages(ref.name, footer.chunk(rowGroup, range.leaf), footer.leaves(range.leaf), bytes, offset, memory)
+  /** As `chunks`, one page of the columns that have single pages. */
+  def page(
+      ref: ObjectRef, footer: VerifiedFooter, table: PageTable, rowGroup: Int, page: Int, memory: RowGroupMemory): Map[Int, ChunkPages] =
+    guarded(ref) {
+      val wanted = table.chunks(rowGroup, page)
+      val pieces = read(ref, wanted, memory).map(piece => piece.leaf -> piece).toMap
+      val digest = MessageDigest.getInstance("SHA-256")
+      wanted.foreach { case (leaf, chunk) => digest.update(pieces(leaf).bytes, pieces(leaf).offset, chunk.length.toInt) }
+      val expected = table.digest(rowGroup, page)
+      if (!java.util.Arrays.equals(digest.digest(), 0, expected.length, expected, 0, expected.length))
+        throw damaged(ref, "a page's digest does not agree")
+      pieces.map { case (leaf, piece) => leaf -> piece.pages(ref, footer, memory) }
     }
+
+  private def read(ref: ObjectRef, chunks: Seq[(Int, Chunk)], memory: RowGroupMemory): Seq[Piece] = {
+    val wanted = chunks.map { case (leaf, chunk) => Range(leaf, chunk) }.sortBy(_.start)
+    wanted.foreach { range =>
+      if (range.start < 4 || range.length > ref.length - range.start) throw damaged(ref, "a column lies outside of it")
+    }
+    val byLeaf = chunks.toMap
+    val source = new Source(ref)
+    try spans(wanted).flatMap { span =>
+      val start = span.head.start
+      val length = span.map(_.end).max - start
+      memory.take(length)
+      val bytes = source.read(start, length.toInt)
+      span.map(range => Piece(range.leaf, byLeaf(range.leaf), bytes, (range.start - start).toInt))
+    } finally source.close()
   }
 
   private def readFooter(ref: ObjectRef): VerifiedFooter = {
@@ -96,6 +111,12 @@ private[store] object ObjectReader {
 
   private final case class Range(leaf: Int, start: Long, length: Int) {
     def end: Long = start + length
+  }
+
+  /** A column chunk, or a part of one, in bytes that were read. */
+  private final case class Piece(leaf: Int, chunk: Chunk, bytes: Array[Byte], offset: Int) {
+    def pages(ref: ObjectRef, footer: VerifiedFooter, memory: RowGroupMemory): ChunkPages =
+      new ChunkPages(ref.name, chunk, footer.leaves(leaf), bytes, offset, memory)
   }
 
   private object Range {

@@ -69,16 +69,16 @@ private[store] final class Span(val from: Int, val until: Int, ordinals: Array[L
 }
 
 /**
- * Some fields of one row group of a summary, decoded when asked.
+ * Some fields of one row group of a summary, or of some of its rows, decoded when asked.
  *
+ * @param first  the least ordinal that its rows may have: ordinals count from there
  * @param memory what reading it may take
  */
 private[store] final class SummaryGroup private (
-    objects: ObjectReader, ref: ObjectRef, group: Int, fields: Seq[String], val memory: RowGroupMemory) {
-  private val footer = objects.footer(ref)
-  private val leaves = fields.map(name => name -> footer.leaf(name)).toMap
-  private val rows = footer.rowGroups(group).rows.toInt
-  private val pages = objects.chunks(ref, footer, group, leaves.values.toSeq, memory)
+    footer: VerifiedFooter, rows: Int, pages: Map[Int, ChunkPages], first: Int, val memory: RowGroupMemory) {
+  private def leaves(field: String): Int = footer.leaf(field)
+
+  def has(field: String): Boolean = footer.has(field)
 
   def longs(field: String, missing: Long): Array[Long] = FlatDecoder.longs(pages(leaves(field)), rows, missing)
 
@@ -88,10 +88,15 @@ private[store] final class SummaryGroup private (
 
   def bytes(field: String): Array[Array[Byte]] = FlatDecoder.bytes(pages(leaves(field)), rows)
 
-  /** The rows of each column: they stand together, ordered by file. */
-  def spans(files: Int): Map[Int, Span] = {
+  /**
+   * The rows of each column: they stand together, ordered by file.
+   *
+   * @param place the field that tells the ordinal of a row
+   */
+  def spans(files: Int, place: String = "file"): Map[Int, Span] = {
     val columns = longs("column", -1)
-    val ordinals = longs("file", -1)
+    val ordinals = longs(place, -1)
+    if (first != 0) ordinals.indices.foreach(i => ordinals(i) -= first)
     var spans = Map.empty[Int, Span]
     var from = 0
     while (from < rows) {
@@ -113,6 +118,20 @@ private[store] object SummaryGroup {
   /** Decodes fields of one row group within the memory that it may take; what goes wrong is damage of the object. */
   def read[T](objects: ObjectReader, ref: ObjectRef, group: Int, fields: Seq[String])(decode: SummaryGroup => T): T =
     objects.guarded(ref) {
-      RowGroupMemory.lend(ref.name)(memory => decode(new SummaryGroup(objects, ref, group, fields, memory)))
+      RowGroupMemory.lend(ref.name) { memory =>
+        val footer = objects.footer(ref)
+        val pages = objects.chunks(ref, footer, group, fields.map(footer.leaf), memory)
+        decode(new SummaryGroup(footer, footer.rowGroups(group).rows.toInt, pages, 0, memory))
+      }
+    }
+
+  /** As `read`, the rows of one page of the columns that have single pages; row i of the row group is of ordinal i. */
+  def readPage[T](objects: ObjectReader, ref: ObjectRef, table: PageTable, group: Int, page: Int)(decode: SummaryGroup => T): T =
+    objects.guarded(ref) {
+      RowGroupMemory.lend(ref.name) { memory =>
+        val footer = objects.footer(ref)
+        val pages = objects.page(ref, footer, table, group, page, memory)
+        decode(new SummaryGroup(footer, table.rowsOf(group, page), pages, page * table.rows, memory))
+      }
     }
 }

@@ -37,6 +37,18 @@ trait TableStatistics {
 /** How many distinct values a column has in `files` files of a table. */
 final case class TableDistinct(distinct: Double, files: Int)
 
+/** Groups of files, each as if it were one file: what holds of no row of it holds of no row of its files. */
+trait FileGroups {
+
+  def length: Int
+
+  /** The group of a file of the scan; -1 where it is in none. */
+  def of(file: Int): Int
+
+  /** As `FileStatistics.column`, aligned with the groups. Bounds and counts of a group that is not wholly known are unknown. */
+  def column(key: String, dataType: DataType): Either[Reason, ColumnZones]
+}
+
 /** A table's statistics joined with the files of one scan. Arrays are aligned with `files` and never to be changed. */
 trait FileStatistics {
 
@@ -87,6 +99,17 @@ trait FileStatistics {
    * @param among the files that are asked about, in the order of the answer
    */
   def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long]
+
+  /**
+   * Files of which something is known together, to exclude them together. Never throws.
+   *
+   * @param columns keys and types of columns that are going to be asked for: they are read at once
+   * @return one entry a large block of statistics; none where there are none
+   */
+  def groups(columns: Seq[(String, DataType)]): Seq[FileGroups]
+
+  /** The same for some of the files: of their columns no more is read than they need. */
+  def among(files: Array[Int]): FileStatistics
 
   /** One column in one file as single values: for messages and for numbers of few files. */
   def zone(key: String, dataType: DataType, file: Int): Option[ColumnZone]

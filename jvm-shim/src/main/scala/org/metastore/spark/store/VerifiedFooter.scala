@@ -30,8 +30,14 @@ private[store] final case class RowGroupEntry(rows: Long, chunks: IndexedSeq[Chu
 /** The verified footer of an object: where its column chunks lie, and the digest of each. */
 private[store] final class VerifiedFooter(
     bytes: Array[Byte], val leaves: IndexedSeq[Leaf], val rowGroups: IndexedSeq[RowGroupEntry], digests: Array[Byte],
-    hashes: Option[String]) {
+    texts: Map[String, String]) {
   import VerifiedFooter._
+
+  /** Where single pages can be read, if they can. */
+  lazy val pages: Option[PageTable] = PageTable.of(this, texts)
+
+  /** What tells the files of each zone from all others, in the list of a block's files. */
+  lazy val identities: Option[ZoneIdentities] = ZoneIdentities.of(texts)
 
   private val byName = leaves.indices.groupBy(leaves(_).path.head)
 
@@ -62,7 +68,7 @@ private[store] final class VerifiedFooter(
   }
 
   /** The least hash of the values of each row group, where they are cut by it; raises where the footer's text is not that. */
-  lazy val leastHashes: Option[IndexedSeq[Long]] = hashes.map { text =>
+  lazy val leastHashes: Option[IndexedSeq[Long]] = texts.get(Hashes).map { text =>
     val numbers = ByteBuffer.wrap(Base64.getDecoder.decode(text))
     if (numbers.remaining != rowGroups.size * 8) throw new IllegalArgumentException("it has not one hash a row group")
     rowGroups.indices.map(i => numbers.getLong(i * 8))
@@ -77,6 +83,8 @@ private[store] final class VerifiedFooter(
 
 private[store] object VerifiedFooter {
   private val DigestBytes = 16
+  private val Hashes = "metastore.hashes"
+  private val Kept = Set(PageTable.RowsKey, PageTable.Key, ZoneIdentities.Key, Hashes)
   private val Tail = 8 // length of the footer, magic number
   private val MaxChunks = 1 << 16
   private val MaxColumns = 1 << 10
@@ -108,7 +116,7 @@ private[store] object VerifiedFooter {
       texts.getOrElse("metastore.digests", throw new IllegalArgumentException("it has no digests of its columns")))
     if (digests.length != groups.size * leaves.size * DigestBytes)
       throw new IllegalArgumentException("it has too few digests of its columns")
-    new VerifiedFooter(bytes, leaves, groups, digests, texts.get("metastore.hashes"))
+    new VerifiedFooter(bytes, leaves, groups, digests, texts.filter { case (key, _) => Kept(key) })
   }
 
   private def all[T](thrift: CompactThrift, most: Int)(read: CompactThrift => T): IndexedSeq[T] = {

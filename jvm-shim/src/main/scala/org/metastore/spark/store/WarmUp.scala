@@ -40,7 +40,7 @@ object WarmUp {
   private val Classes = Seq(
     "ManifestReader$", "ManifestLog", "ObjectReader", "VerifiedFooter$", "CompactThrift", "RowGroupMemory$", "ChunkPages",
     "PageHead$", "FlatDecoder$", "LevelRuns$", "PackedIntegers", "PackedBytes$", "BlockReader", "BlockColumnLoader",
-    "SummaryGroup", "ColumnLoader", "ZoneAssembler", "PlanningPool$", "org.apache.parquet.column.page.DataPageV1",
+    "SummaryGroup", "ColumnLoader", "Joining", "PlanningFiles", "ZoneAssembler", "PlanningPool$", "org.apache.parquet.column.page.DataPageV1",
     "com.fasterxml.jackson.databind.ObjectMapper", "org.metastore.spark.pruning.PruningRule$",
     "org.metastore.spark.pruning.Leaves", "org.metastore.spark.pruning.Evaluation")
 }

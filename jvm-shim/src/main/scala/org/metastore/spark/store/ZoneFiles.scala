@@ -22,6 +22,11 @@ final class ZoneFiles(override val rows: Array[Long], columns: Map[(String, Data
   override def knownFiles: Int = length
   override def load(columns: Seq[(String, DataType)]): Unit = ()
 
+  override def groups(columns: Seq[(String, DataType)]): Seq[FileGroups] = Nil
+
+  override def among(files: Array[Int]): FileStatistics =
+    new ZoneFiles(files.map(rows(_)), columns.map { case (column, zones) => column -> files.toSeq.map(zones(_)) })
+
   override def column(key: String, dataType: DataType): Either[Reason, ColumnZones] =
     columns.get((key, dataType)).map(assembled(key, dataType, _)).toRight(Reason(ReasonCode.UnknownColumn, "column" -> key))
 
@@ -42,7 +47,7 @@ final class ZoneFiles(override val rows: Array[Long], columns: Map[(String, Data
 
   private def assembled(key: String, dataType: DataType, zones: Seq[Option[ColumnZone]]): ColumnZones = {
     val block = Block("given", "full", IndexedSeq.empty, ZoneFiles.NoObject, Nil)
-    val joined = new JoinedBlock(block, rows, ordinals)
+    val joined = new JoinedBlock(block, new BlockRows(rows), ordinals)
     val served = if (ServedTypes.ordered(dataType)) ServedType.Full else ServedType.Counts
     new ZoneAssembler(key, dataType, length).assemble(Seq(Part(joined, served, stored(dataType, zones))))
   }

@@ -1,0 +1,70 @@
+package org.metastore.spark.store
+
+import java.nio.{ByteBuffer, ByteOrder => Endian}
+import java.util.Base64
+
+import scala.util.Try
+
+/**
+ * Where the pages of a summary lie that planning reads, with one digest for those of the same rows (docs/format.md,
+ * "Objects").
+ *
+ * @param rows of a page, but for the last of a row group
+ */
+private[store] final class PageTable private (footer: VerifiedFooter, val rows: Int, entries: ByteBuffer) {
+  import PageTable._
+
+  private val before = footer.rowGroups.map(group => pagesOf(group.rows, rows)).scanLeft(0)(_ + _)
+  private val leaves = Fields.map(footer.leaf)
+
+  /** How many pages a column of a row group has. */
+  def count(group: Int): Int = before(group + 1) - before(group)
+
+  /** How many rows a page has. */
+  def rowsOf(group: Int, page: Int): Int = math.min(rows, footer.rowGroups(group).rows - page.toLong * rows).toInt
+
+  /** A page as a column chunk of its own, by leaf; in the order of the digest. */
+  def chunks(group: Int, page: Int): Seq[(Int, Chunk)] = leaves.zipWithIndex.map { case (leaf, field) =>
+    val whole = footer.chunk(group, leaf)
+    var start = 0L
+    for (earlier <- 0 until page) start += length(group, earlier, field)
+    val bytes = length(group, page, field)
+    if (start + bytes > whole.length) throw new IllegalArgumentException("a page lies outside of its column")
+    leaf -> whole.copy(start = whole.start + start, length = bytes, values = rowsOf(group, page))
+  }
+
+  def digest(group: Int, page: Int): Array[Byte] = {
+    val digest = new Array[Byte](DigestBytes)
+    (0 until DigestBytes).foreach(i => digest(i) = entries.get(at(group, page) + i))
+    digest
+  }
+
+  private def at(group: Int, page: Int): Int = (before(group) + page) * EntryBytes
+
+  private def length(group: Int, page: Int, field: Int): Long =
+    entries.getInt(at(group, page) + DigestBytes + field * 4) & 0xffffffffL
+}
+
+private[store] object PageTable {
+  val RowsKey = "metastore.page_rows"
+  val Key = "metastore.pages"
+
+  /** The columns whose pages stand in the table. */
+  val Fields: IndexedSeq[String] = IndexedSeq(
+    "column", "file", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_double", "hi_double", "lo_binary", "hi_binary",
+    "lo_exact", "hi_exact")
+
+  private val DigestBytes = 16
+  private val EntryBytes = DigestBytes + Fields.size * 4
+
+  private def pagesOf(rows: Long, pageRows: Int): Int = Math.toIntExact((rows + pageRows - 1) / pageRows)
+
+  /** The table in a footer's key-values; `None` where there is none that can be used: then whole columns are read. */
+  def of(footer: VerifiedFooter, texts: Map[String, String]): Option[PageTable] = Try {
+    for (rows <- texts.get(RowsKey).map(_.toInt); text <- texts.get(Key)) yield {
+      val bytes = Base64.getDecoder.decode(text)
+      require(rows > 0 && footer.rowGroups.map(group => pagesOf(group.rows, rows).toLong).sum * EntryBytes == bytes.length)
+      new PageTable(footer, rows, ByteBuffer.wrap(bytes).order(Endian.LITTLE_ENDIAN))
+    }
+  }.toOption.flatten
+}

@@ -1,0 +1,130 @@
+package org.metastore.spark.store
+
+import java.nio.{ByteBuffer, ByteOrder => Endian}
+import java.nio.charset.StandardCharsets.UTF_8
+import java.util.{Arrays, Base64}
+import java.util.zip.CRC32
+
+import scala.util.Try
+
+import org.apache.spark.sql.catalyst.expressions.XXH64
+import org.apache.spark.unsafe.Platform
+
+/**
+ * Tells the data files of a zone from all others without reading their paths: docs/format.md, "files".
+ *
+ * @param entries by zone: hash of paths, hash of sizes, CRC-32 of the first path, CRC-32 of the last one
+ */
+private[store] final class ZoneIdentities private (entries: ByteBuffer) {
+  import ZoneIdentities._
+
+  val zones: Int = entries.limit() / EntryBytes
+
+  /**
+   * Where in a scan's list each zone of a block may stand, by its first and last path; -1: nowhere. Gives up where many
+   * files stand alone: such a list has another order.
+   *
+   * @param blockFiles files of the block
+   */
+  def places(files: FileList, blockFiles: Int): Array[Int] = {
+    val found = new Array[Int](zones)
+    Arrays.fill(found, -1)
+    lazy val byFirst = (0 until zones).groupBy(first)
+    var (at, zone, alone) = (0, 0, files.length / Alone + Zone.Files)
+    while (at < files.length && alone > 0) {
+      if (zone == zones || !fits(zone, at, files, blockFiles))
+        zone = byFirst.getOrElse(crc(files.paths(at)), Nil).find(z => found(z) < 0 && fits(z, at, files, blockFiles)).getOrElse(zones)
+      if (zone < zones && found(zone) < 0) {
+        found(zone) = at
+        at += Zone.length(zone, blockFiles)
+        zone += 1
+      } else {
+        at += 1
+        alone -= 1
+      }
+    }
+    found
+  }
+
+  /** Those of some zones whose files are the list's from their places on. */
+  def confirmed(some: Seq[Int], places: Array[Int], files: FileList, blockFiles: Int): Seq[Int] = {
+    val identity = new Identity(files)
+    some.filter { zone =>
+      identity.read(places(zone), places(zone) + Zone.length(zone, blockFiles))
+      identity.ofFacts == entries.getLong(zone * EntryBytes + 8) && identity.ofPaths == entries.getLong(zone * EntryBytes)
+    }
+  }
+
+  private def fits(zone: Int, at: Int, files: FileList, blockFiles: Int): Boolean = {
+    val end = at + Zone.length(zone, blockFiles)
+    end <= files.length && crc(files.paths(at)) == first(zone) && crc(files.paths(end - 1)) == last(zone)
+  }
+
+  private def first(zone: Int): Int = entries.getInt(zone * EntryBytes + 16)
+
+  private def last(zone: Int): Int = entries.getInt(zone * EntryBytes + 20)
+}
+
+private[store] object ZoneIdentities {
+  val Key = "metastore.identities"
+
+  private val EntryBytes = 24
+  private val Alone = 8 // one file of so many
+
+  /** What a footer's key-values say; `None` where they say nothing that can be used. */
+  def of(texts: Map[String, String]): Option[ZoneIdentities] = Try {
+    texts.get(Key).map { text =>
+      val bytes = Base64.getDecoder.decode(text)
+      require(bytes.length > 0 && bytes.length % EntryBytes == 0)
+      new ZoneIdentities(ByteBuffer.wrap(bytes).order(Endian.LITTLE_ENDIAN))
+    }
+  }.toOption.flatten
+
+  private def crc(path: String): Int = {
+    val crc = new CRC32
+    crc.update(path.getBytes(UTF_8))
+    crc.getValue.toInt
+  }
+
+  /** Hashes of consecutive files of a list. */
+  private final class Identity(files: FileList) {
+    private var chars = new Array[Char](Zone.Files * 64)
+    private val facts = new Array[Long](Zone.Files * Facts)
+    private var (used, count) = (0, 0)
+
+    def read(from: Int, until: Int): Unit = {
+      used = 0
+      count = until - from
+      var i = 0
+      while (i < count) {
+        val path = files.paths(from + i)
+        val length = path.length
+        if (length > chars.length - used) chars = Arrays.copyOf(chars, math.max(chars.length * 2, used + length))
+        path.getChars(0, length, chars, used)
+        used += length
+        facts(i * Facts) = length
+        facts(i * Facts + 1) = files.sizes(from + i)
+        facts(i * Facts + 2) = if (files.modified == null) -1L else files.modified(from + i) // scalastyle:ignore
+        i += 1
+      }
+    }
+
+    // A character takes two bytes in memory, as a short does.
+    def ofPaths: Long = XXH64.hashUnsafeBytes(chars, Platform.SHORT_ARRAY_OFFSET, used * 2, 0)
+
+    def ofFacts: Long = XXH64.hashUnsafeBytes(facts, Platform.LONG_ARRAY_OFFSET, count * Facts * 8, 0)
+  }
+
+  private val Facts = 3 // length of the path, size, modification time
+}
+
+/** Consecutive data files of a block, of which something is known together. */
+private[store] object Zone {
+  val Files = 1024
+
+  /** How many zones so many files make. */
+  def count(files: Int): Int = (files + Files - 1) / Files
+
+  /** How many files a zone of a block has. */
+  def length(zone: Int, blockFiles: Int): Int = math.min(Files, blockFiles - zone * Files)
+}

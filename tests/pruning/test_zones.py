@@ -1,0 +1,111 @@
+"""Zones change what is read, never which data files are kept."""
+
+from __future__ import annotations
+
+import random
+
+import pytest
+
+from metastore._format.layout import ZONE_FILES
+from metastore._store import Store
+from pruning import zoned
+from pruning.scala import module
+
+pytestmark = pytest.mark.spark
+FILES = 40 * ZONE_FILES + 100
+MIDDLE = 18 * ZONE_FILES
+OF_TYPE = {
+    "bigint": "{0}L", "double": "{0}D / 8", "string": "'{1:012}'", "decimal(38,2)": "{0}BD / 100",
+    "date": "date_from_unix_date({0})", "float": "CAST({0} / 8.0D AS FLOAT)", "binary": "CAST('{1:012}' AS BINARY)",
+    "decimal(9,2)": "CAST({0} / 100 AS DECIMAL(9, 2))",
+}  # fmt: skip
+
+
+def literal(ordinal: int, place: int) -> str:
+    """What a data file of that place may hold."""
+    value = place * 10 + 3
+    return OF_TYPE[zoned.TYPES[ordinal]].format(value - FILES * 5, value)
+
+
+def conditions(seed: int) -> list[str]:
+    """Of every kind that statistics decide, for few and for many data files."""
+    chance = random.Random(seed)
+    found = ["c5", "NOT c5", "c9 IS NULL", "isnan(c1)", "NOT isnan(c6)", "c2 LIKE '0000002%'", "c1 < c6", "c1 >= c6"]
+    for ordinal, kind in enumerate(zoned.TYPES):
+        found += [f"c{ordinal} IS NULL", f"c{ordinal} IS NOT NULL"]
+        if kind in OF_TYPE:
+            a, b = (literal(ordinal, chance.randrange(FILES)) for _ in range(2))
+            near = literal(ordinal, MIDDLE + chance.randrange(50))
+            found += [f"c{ordinal} = {near}", f"c{ordinal} < {a}", f"c{ordinal} >= {b}", f"c{ordinal} <> {a}"]
+            found += [f"c{ordinal} IN ({a}, {near})", f"NOT (c{ordinal} < {a} OR c{ordinal} = {b})"]
+            found += [f"c{ordinal} <=> {near} OR c0 = {literal(0, MIDDLE)}", f"c{ordinal} NOT IN ({a}, {b})"]
+            found += [f"c{ordinal} BETWEEN {near} AND {literal(ordinal, MIDDLE + 90)} AND c5"]
+            found += [f"c{ordinal} >= {near} AND c{other} <= {literal(other, MIDDLE + 60)}" for other in (0, 3, 4, 7)]
+    found.append(" AND ".join(f"c{i} = {literal(i, MIDDLE)}" for i in (0, 1, 3, 4, 8)))
+    return found
+
+
+def probe_of(spark, folder):
+    module(spark, "org.metastore.spark.store.StatisticsCache").clear()
+    probes = spark._jvm.org.metastore.spark.pruning.PruningProbe
+    return probes.open(spark._jsparkSession, zoned.DDL, str(folder), zoned.TABLE.uuid)
+
+
+@pytest.mark.parametrize("seed", [1, 2])
+def test_zones_keep_what_files_alone_keep(spark, tmp_path, seed):
+    files, summary = zoned.random_block(seed, FILES)
+    manifest = zoned.write(tmp_path / "zoned", files, summary, zoned.SMALL)
+    zoned.write(tmp_path / "plain", files, summary, zoned.NEVER)
+    assert manifest.blocks[0].zones
+    with_zones, without = probe_of(spark, tmp_path / "zoned"), probe_of(spark, tmp_path / "plain")
+    few = 0
+    for condition in conditions(seed):
+        found, expected = with_zones.kept(condition), without.kept(condition)
+        assert found == expected, condition
+        few += expected.count("1") < FILES // 16
+    assert few > 15
+
+
+def test_pages_of_other_files_are_not_read(spark, tmp_path):
+    """What is damaged there does no harm; who reads the whole column notices it."""
+    files, summary = zoned.random_block(1, FILES, few=0)
+    block = zoned.write(tmp_path, files, summary, zoned.SMALL).blocks[0]
+    condition = f"c0 = {literal(0, MIDDLE)} AND c3 = {literal(3, MIDDLE)}"
+    expected = probe_of(spark, tmp_path).kept(condition)
+    assert 0 < expected.count("1") < 10
+    damage(tmp_path, block, 0.05)
+    assert probe_of(spark, tmp_path).kept(condition) == expected
+    whole = probe_of(spark, tmp_path).kept(f"c0 < {literal(0, FILES // 2)}")
+    assert "0" not in whole
+
+
+def damage(folder, block, share: float) -> None:
+    """Changes bytes of the bounds of the first column, near their beginning."""
+    ref = block.summary[0].object
+    part = Store.open(str(folder)).part(ref)
+    path = folder / "objects" / ref.name
+    data = bytearray(path.read_bytes())
+    for chunk in part._chunks(0):
+        if chunk.name in ("lo_long", "hi_long"):
+            data[chunk.start + int(chunk.length * share)] ^= 0xFF
+    path.write_bytes(data)
+
+
+@pytest.mark.parametrize("kind", ["zones", "summary"])
+def test_what_is_damaged_keeps_its_files(spark, tmp_path, kind):
+    files, summary = zoned.random_block(1, FILES)
+    block = zoned.write(tmp_path, files, summary, zoned.SMALL).blocks[0]
+    condition = f"c0 = {literal(0, MIDDLE)}"
+    expected = probe_of(spark, tmp_path).kept(condition)
+    refs = block.zones if kind == "zones" else block.summary
+    for ref in refs:
+        path = tmp_path / "objects" / ref.object.name
+        data = bytearray(path.read_bytes())
+        data[len(data) - ref.object.footer_length + 20] ^= 0xFF
+        path.write_bytes(data)
+    found = probe_of(spark, tmp_path).kept(condition)
+    if kind == "zones":
+        assert found == expected
+    else:
+        assert all(e == "0" or f == "1" for f, e in zip(found, expected, strict=True))
+        assert found.count("1") > expected.count("1")
