@@ -60,7 +60,8 @@ class Table:
         self.words = np.stack([words(path) for path in self.paths])
         rows = [[summary_table([(0, 0, file[place])]) for file in known] for place in range(len(columns))]
         self.rows = [
-            [one.select(fields_of(column).names) for one in of] for column, of in zip(columns, rows, strict=True)
+            pa.concat_tables(of).select(fields_of(column).names).combine_chunks()
+            for column, of in zip(columns, rows, strict=True)
         ]
         self.thetas = [parsed(file[place].theta for file in known) for place in range(len(columns))]
         self.scalars = [pa.concat_tables(of).select(SCALARS).combine_chunks().take(self.which) for of in rows]
@@ -70,11 +71,11 @@ class Table:
         """The statistics of the table with one more file."""
         at = bisect.bisect(self.paths, path)
         self.paths.insert(at, path)
-        self.which = np.insert(self.which, at, len(self.rows[0]))
+        self.which = np.insert(self.which, at, self.rows[0].num_rows)
         self.words = np.insert(self.words, at, words(path), axis=0)
         for place, one in enumerate(file):
             new, scalars = summary_table([(0, 0, one)]), self.scalars[place]
-            self.rows[place].append(new.select(fields_of(self.columns[place]).names))
+            self.rows[place] = pa.concat_tables([self.rows[place], new.select(self.rows[place].column_names)])
             self.thetas[place] += parsed([one.theta])
             self.scalars[place] = pa.concat_tables([scalars.slice(0, at), new.select(SCALARS), scalars.slice(at)])
         return self.merged()
@@ -93,9 +94,8 @@ class Table:
         for place, column in enumerate(self.columns):
             merge = Merge(column, groups, self.nodes[place])
             wanted = self.which[merge.wanted]
-            none = self.rows[place][0].slice(0, 0)
-            rows, thetas = ([known[place][file] for file in wanted] for known in (self.rows, self.thetas))
-            found.append(merge.reduced(self.scalars[place], pa.concat_tables([none, *rows]).combine_chunks(), thetas))
+            rows, thetas = self.rows[place].take(pa.array(wanted)), [self.thetas[place][file] for file in wanted]
+            found.append(merge.reduced(self.scalars[place], rows, thetas))
             self.nodes[place] |= merge.made
         return found
 
@@ -104,7 +104,7 @@ class Table:
         found: list[ColumnStatistics] = []
         took = 0.0
         for column, known, thetas in zip(self.columns, self.rows, self.thetas, strict=True):
-            rows = pa.concat_tables(known).combine_chunks().take(self.which)
+            rows = known.combine_chunks().take(self.which)
             sketches = [thetas[file] for file in self.which]
             took += seconds(lambda: found.append(at_once(column, rows, sketches)))  # noqa: B023 - called at once
         return found, took

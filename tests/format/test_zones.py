@@ -17,7 +17,7 @@ from metastore._format import layout, pages
 from metastore._format.columns import Column
 from metastore._format.footer import read_footer
 from metastore._format.manifest import Manifest, block_from_footer
-from metastore._format.objects import BLOCK_KEY, encode, verify_chunks
+from metastore._format.objects import BLOCK_KEY, encode, names_in, verify_chunks
 from metastore._format.schemas import FILES, SUMMARY, TABLE_FILES
 from metastore._format.values import decimal_to_bytes
 from metastore._format.words import padded
@@ -159,7 +159,9 @@ def test_blocks_become_zoned_when_they_are_merged(tmp_path):
     texts = read_footer("files", store.raw(block.files.name)).texts
     assert block_from_footer(texts[BLOCK_KEY], block.files)[0] == block
     assert len(base64.b64decode(texts[IDENTITIES_KEY])) == 2 * 24
-    assert {f.kind for f in verify(store, Manifest(zoned.TABLE, (block,)))} == {"files", "summary", "zones"}
+    manifest = Manifest(zoned.TABLE, (block,))
+    assert {found.kind for found in verify(store, manifest)} == {"files", "summary", "zones"}
+    assert {ref.object.name for ref in block.zones} <= names_in(manifest.to_bytes())  # gc keeps what is named
 
 
 def test_verify_compares_zones_with_their_data_files(tmp_path):

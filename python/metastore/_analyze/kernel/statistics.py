@@ -25,8 +25,8 @@ if TYPE_CHECKING:
     from metastore._analyze.kernel.histograms import Histogram
     from metastore._format.columns import Column
 
-_ELSEWHERE = {"theta", "bloom", "values", "histogram", "failed"}
 _TYPED = ("lo", "hi", "percentiles")
+_ENCODINGS = ("long", "double", "binary")
 _SUM_LIMIT = 10**38
 _NO_COUNTS = np.empty(0, dtype=np.int64)
 _NOTHING = {"long": pa.array([], pa.int64()), "double": pa.array([], pa.float64()), "binary": pa.array([], pa.binary())}
@@ -208,19 +208,19 @@ def table_sketches_table(rows: Iterable[tuple[int, ColumnStatistics, int]]) -> p
 
 
 def _table(schema: pa.Schema, statistics: list[ColumnStatistics], **ordinals: list[int]) -> pa.Table:
-    values: dict[str, list[Any]] = dict(ordinals)
-    for name in ColumnStatistics.__dataclass_fields__.keys() - _ELSEWHERE:
-        found = [getattr(one, name) for one in statistics]
-        if name not in _TYPED:
-            values[name] = found
-            continue
-        for encoding in ("long", "double", "binary"):
-            values[f"{name}_{encoding}"] = [
-                value if one.encoding == encoding else None for value, one in zip(found, statistics, strict=True)
-            ]
-    values["sum_exact"] = [None if x is None or abs(x) >= _SUM_LIMIT else Decimal(x) for x in values["sum_exact"]]
-    values["extra"] = [list(extra.items()) or None for extra in values["extra"]]
-    return pa.table([pa.array(values[kind.name], kind.type) for kind in schema], schema=schema)
+    columns = (ordinals[kind.name] if kind.name in ordinals else _values(kind.name, statistics) for kind in schema)
+    return pa.table([pa.array(values, kind.type) for values, kind in zip(columns, schema, strict=True)], schema=schema)
+
+
+def _values(field: str, statistics: list[ColumnStatistics]) -> list[Any]:
+    """The values of a field of the schema `summary`."""
+    name, _, encoding = field.rpartition("_")
+    if name in _TYPED and encoding in _ENCODINGS:
+        return [getattr(one, name) if one.encoding == encoding else None for one in statistics]
+    found = [getattr(one, field) for one in statistics]
+    if field == "sum_exact":
+        return [None if x is None or abs(x) >= _SUM_LIMIT else Decimal(x) for x in found]
+    return [list(extra.items()) or None for extra in found] if field == "extra" else found
 
 
 def _of_values(part: Part, column: Column) -> dict[str, Any]:

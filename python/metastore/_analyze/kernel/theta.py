@@ -192,12 +192,22 @@ def union(sketches: Iterable[Theta]) -> Theta:
         # Hashes ascend and are spread evenly: a few of each sketch are enough, unless sketches share many.
         below = min(threshold, int(wanted / density) + 1) if density else threshold
         limit = np.uint64(below)
-        hashes = distinct(np.concatenate([one.hashes[: one.hashes.searchsorted(limit)] for one in given]))
+        lowest = np.concatenate([_least(one, below) for one in given])
+        hashes = distinct(lowest[lowest < limit])
         if len(hashes) > NOMINAL:
             return Theta(hashes[:NOMINAL], int(hashes[NOMINAL]))
         if below == threshold:
             return Theta(hashes, threshold)
         wanted *= max(-(-_WANTED // max(len(hashes), 1)), 2)  # as often as sketches share a hash
+
+
+def _least(sketch: Theta, limit: int) -> Words:
+    """The hashes below a limit, and perhaps some more: about where they end is known without looking at many."""
+    expected = len(sketch.hashes) * limit / sketch.threshold
+    end = int(expected + 4 * math.sqrt(expected)) + 4
+    if end < len(sketch.hashes) and sketch.hashes[end] < limit:
+        end = int(sketch.hashes.searchsorted(np.uint64(limit)))
+    return sketch.hashes[:end]
 
 
 def distinct(hashes: Words) -> Words:

@@ -66,20 +66,28 @@ private[store] final class BlockReader(objects: ObjectReader) {
   /** How many rows each file of a block has. */
   def rows(block: Block): BlockRows =
     StatisticsCache.getOrLoad[BlockRows](s"rows:${block.files.name}:${block.files.footerSha256}", _.files.length * 8L) {
-      RowGroupMemory.lend(block.files.name)(_.take(filesOf(block) * 8L))
-      val counted = Filled.longs(filesOf(block), -1)
-      objects.footer(block.files).rowGroups.indices.foreach { group =>
-        read(block.files, group, Seq("file", "rows")) { part =>
-          val (ordinals, counts) = (part.longs("file", -1), part.longs("rows", -1))
-          var i = 0
-          while (i < ordinals.length) {
-            counted(ordinals(i).toInt) = counts(i)
-            i += 1
-          }
-        }
+      val groups = objects.footer(block.files).rowGroups.indices.map { group =>
+        read(block.files, group, Seq("file", "rows"))(part => (part.longs("file", -1), part.longs("rows", -1)))
       }
-      new BlockRows(counted)
+      new BlockRows(groups match {
+        case Seq((ordinals, counts)) if ordinals.length == filesOf(block) && isCount(ordinals) => counts
+        case _ =>
+          RowGroupMemory.lend(block.files.name)(_.take(filesOf(block) * 8L))
+          objects.guarded(block.files)(byOrdinal(groups, filesOf(block)))
+      })
     }
+
+  private def byOrdinal(groups: Seq[(Array[Long], Array[Long])], files: Int): Array[Long] = {
+    val out = Filled.longs(files, -1)
+    for ((ordinals, counts) <- groups; i <- ordinals.indices) out(Math.toIntExact(ordinals(i))) = counts(i)
+    out
+  }
+
+  private def isCount(ordinals: Array[Long]): Boolean = {
+    var i = 0
+    while (i < ordinals.length && ordinals(i) == i) i += 1
+    i == ordinals.length
+  }
 
   /** As `readColumns`, for distinct counts and lengths. */
   def readSizes(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockSizes] = read(ref, group, SizeFields) { rows =>

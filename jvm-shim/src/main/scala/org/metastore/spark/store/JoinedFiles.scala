@@ -24,6 +24,13 @@ private[store] final class JoinedBlock(val block: Block, val counted: BlockRows,
     found
   }
 
+  /** Whether the list is that of the block's files, in their order. */
+  def isWhole(length: Int): Boolean = {
+    var i = 0
+    while (i < length && ordinals(i) == i) i += 1
+    i == length && rows.length == length
+  }
+
   /** The block joined with some of the list's files. */
   def at(places: Array[Int]): JoinedBlock = new JoinedBlock(block, counted, Picked.ints(ordinals, places))
 
@@ -42,7 +49,10 @@ private[store] final class JoinedFiles(
   /** By list of a snapshot's files: where each known file stands in it, or -1. */
   val listed = new ConcurrentHashMap[ObjectRef, Array[Int]]()
 
-  val rows: Array[Long] = Filled.longs(length, -1)
+  val rows: Array[Long] = blocks match {
+    case Seq(only) if only.isWhole(length) => only.rows
+    case _ => Filled.longs(length, -1)
+  }
   val known: Array[Boolean] = new Array[Boolean](length)
   val knownFiles: Int = blocks.map(join).sum
 
@@ -56,7 +66,7 @@ private[store] final class JoinedFiles(
       if (file >= 0) {
         if (!isKnown(i)) found += 1
         isKnown(i) = true
-        if (counted(file) >= 0) rowsOf(i) = counted(file)
+        if (counted(file) >= 0 && (counted ne rowsOf)) rowsOf(i) = counted(file)
       }
       i += 1
     }
