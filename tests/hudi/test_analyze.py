@@ -133,16 +133,20 @@ def test_unknown_columns_and_tables_are_refused_with_near_names(spark, filled, t
         analyze(spark, f"hudi.`{tmp_path}/nowhere`")
 
 
-def test_types_that_change(spark, table):
-    create(spark, table, "id BIGINT, n INT, ts BIGINT")
-    append(spark, table, 0, 10, 1, "id, CAST(id AS INT) AS n, id AS ts")
+def test_columns_that_are_added_are_null_in_older_files(spark, table):
+    create(spark, table, "id BIGINT, n INT, st STRUCT<a: INT>, ts BIGINT")
+    row = "id, CAST(id AS INT) AS n, named_struct('a', CAST(id AS INT)) AS st, id AS ts"
+    append(spark, table, 0, 10, 1, row)
     analyze(spark, table)
     spark.sql(f"ALTER TABLE {table} ADD COLUMNS (added INT)")
-    append(spark, table, 10, 20, 1, "id, CAST(id AS INT) AS n, id AS ts, 7 AS added")
-    analyze(spark, table)
-    assert summary(spark, table)["n"]["max"] == "19"
-    assert summary(spark, table)["added"]["max"] is None  # a file that lacks it may have it under a name in other case
-    assert spark.sql(f"SELECT id FROM {table} WHERE added IS NULL AND id >= 0").count() == 10
+    append(spark, table, 10, 20, 1, f"{row}, 7 AS added")
+    assert analyze(spark, table).files == 2
+    found = summary(spark, table)
+    assert (found["n"]["max"], found["added"]["max"], found["added"]["null_count"]) == ("19", "7", 10)
+    for where, files, rows in (("added IS NULL", 1, 10), ("added = 7", 1, 10), ("added = 8", 0, 0)):
+        query = spark.sql(f"SELECT id FROM {table} WHERE {where}")
+        assert len(query.collect()) == rows
+        assert files_read(query) == [files], where
 
 
 def rename(spark, table, old, new):

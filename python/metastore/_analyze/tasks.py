@@ -150,7 +150,8 @@ class Runner:
 
     def _task(self, work: Work, depth: str, files: tuple[DataFile, ...]) -> Task:
         facts = self.facts
-        return Task(depth, work.columns, files, facts.defaults, facts.absent_is_null, facts.field_ids)
+        of_absent = (facts.defaults, facts.absent_is_null, facts.field_ids, facts.nameless_is_null)
+        return Task(depth, work.columns, files, *of_absent)
 
     def _run_job(self, tasks: list[Task]) -> list[TaskResult]:
         context = self.spark.sparkContext

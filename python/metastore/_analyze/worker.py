@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
+import pyarrow.parquet as pq
 
 from metastore._analyze.blocks import Content, write_block
 from metastore._analyze.details import frequencies_table, histograms_table
@@ -80,6 +81,7 @@ class Task:
         defaults: Column key to the value in files without the column.
         absent_is_null: Whether a column absent from a file with field ids is null in all its rows.
         field_ids: As of the table.
+        nameless_is_null: As of the table.
     """
 
     depth: str
@@ -88,6 +90,7 @@ class Task:
     defaults: Mapping[str, Any]
     absent_is_null: bool
     field_ids: Mapping[str, int] = field(default_factory=dict)
+    nameless_is_null: bool = False
 
 
 @dataclass(frozen=True)
@@ -288,7 +291,7 @@ def analyze_file(
     if read.rows != file.rows:
         raise CannotRead(refusals.ROWS_DIFFER)
     for (ordinal, column), known in zip(wanted, read.columns, strict=True):
-        found.append((ordinal, known or _absent(task, column, file.rows, statistics)))
+        found.append((ordinal, known or _absent(task, column, file, statistics)))
     return found
 
 
@@ -316,12 +319,26 @@ def _constant(column: Column, value: Any, rows: int, statistics: Sequence[Statis
     return of_constant(constant(column, value, rows), column, value, statistics)
 
 
-def _absent(task: Task, column: Column, rows: int, statistics: Sequence[Statistic]) -> ColumnStatistics:
+def _absent(task: Task, column: Column, file: DataFile, statistics: Sequence[Statistic]) -> ColumnStatistics:
     if column.key in task.defaults:
         if len(column.path) > 1:
             raise CannotRead(refusals.NESTED_DEFAULT)
-        return _constant(column, task.defaults[column.key], rows, statistics)
-    return _constant(column, None, rows, statistics) if task.absent_is_null else unknown(column, rows)
+        return _constant(column, task.defaults[column.key], file.rows, statistics)
+    is_null = task.absent_is_null or (task.nameless_is_null and not _has_name(file, column.path))
+    return _constant(column, None, file.rows, statistics) if is_null else unknown(column, file.rows)
+
+
+def _has_name(file: DataFile, path: Sequence[str]) -> bool:
+    """Whether a file may have a column of that path, in any case."""
+    fields = list(pq.read_schema(local_path(file.location)))
+    for part in path:
+        alike = [field for field in fields if field.name.lower() == part.lower()]
+        if not alike:
+            return False
+        fields = [below for field in alike if pa.types.is_struct(field.type) for below in field.type]
+        if not fields:
+            return True
+    return True
 
 
 def unknown(column: Column, rows: int) -> ColumnStatistics:

@@ -124,7 +124,7 @@ GAPS = (
         "hudi",
         ("3.5",),
         "not yet",
-        "columns may be added, and are unknown in older files; a table that schema-on-read has changed is read as "
+        "columns may be added, and are null in older files; a table that schema-on-read has changed is read as "
         "without us, for its files call columns by names that now may mean others",
         "METASTORE_UNSUPPORTED_TABLE",
     ),

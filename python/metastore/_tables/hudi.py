@@ -19,8 +19,8 @@ __all__ = ["identify", "load"]
 def load(spark: SparkSession, entry: Entry) -> TableFacts:
     """Read the facts of a Hudi table at the instant that its name stands for.
 
-    A slice's log files count as deletes: its base file is described by itself. A column that a base file lacks is
-    unknown there: Spark may find it under a name in other case.
+    A slice's log files count as deletes: its base file is described by itself. A column that a base file lacks is null
+    there, if no column has its name in other case: that one Spark may find.
 
     Args:
         spark: The session.
@@ -36,7 +36,7 @@ def load(spark: SparkSession, entry: Entry) -> TableFacts:
         >>> load(spark, describe(spark, "db.trips")).snapshot  # doctest: +SKIP
         '20260522123456789'
     """
-    facts = told(spark, entry, absent_is_null=False).facts
+    facts = replace(told(spark, entry, absent_is_null=False).facts, nameless_is_null=True)
     if facts.snapshot is None or entry.name == entry.identifier:  # Spark takes no instant behind a path
         return facts
     return replace(facts, pinned=f"{facts.pinned} TIMESTAMP AS OF '{facts.snapshot}'")

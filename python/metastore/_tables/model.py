@@ -101,6 +101,7 @@ class TableFacts:
         refused: Columns without statistics, with the reason.
         properties: Table properties, as far as the format has them.
         field_ids: Column key to field id, where keys are made of names and readers look for field ids.
+        nameless_is_null: Whether a column is null in all rows of a file that has no column of that name in any case.
     """
 
     format: str
@@ -119,6 +120,7 @@ class TableFacts:
     refused: tuple[Refusal, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     field_ids: Mapping[str, int] = field(default_factory=dict)
+    nameless_is_null: bool = False
 
     @property
     def identity(self) -> TableIdentity:

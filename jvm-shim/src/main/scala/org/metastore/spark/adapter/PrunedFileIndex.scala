@@ -45,7 +45,12 @@ private[adapter] final class PrunedFileIndex(
   // Every partition filter goes to the delegate: nothing above the scan repeats it.
   private def decide(partitionFilters: Seq[Expression], data: Seq[Expression]): (Seq[PartitionDirectory], ScanDecision) =
     decided.computeIfAbsent((partitionFilters, data), _ => {
-      def about(listed: Seq[PartitionDirectory]) = planner.plan(table.id, table.files(listed), data, resolver).decision
+      var last = Option.empty[(Seq[PartitionDirectory], ScanDecision)]
+      def about(listed: Seq[PartitionDirectory]) = last.collect { case (same, known) if same eq listed => known }.getOrElse {
+        val made = planner.plan(table.id, table.files(listed), data, resolver).decision
+        last = Some(listed -> made)
+        made
+      }
       val listed = FilesOfPaths.by(data, table.list(delegate, partitionFilters, data)(about))
       (listed, about(listed))
     })
