@@ -38,7 +38,7 @@ def spark_session(work: Path, **conf: str) -> Iterator[SparkSession]:
         "spark.master": "local[*]",
         "spark.driver.memory": "4g",
         "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log} -Dderby.system.home={work}",
-        "spark.jars": str(jars.fetch("iceberg-4.1")),
+        **({} if "spark.jars" in conf else {"spark.jars": str(jars.fetch("iceberg-4.1"))}),
         "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.ice.type": "hadoop",
         "spark.sql.catalog.ice.warehouse": str(work / "ice"),

@@ -3,6 +3,10 @@
 One table of each format: `id`, `day`, `name` and `c0` to `c9` ascend from file to file (the last ten overlap), `key`
 and `number` are in no order, and ANALYZE is told to store where their values live. "Ideal" are the files that hold a
 row of the answer.
+
+On Spark 3.5 the table is Hudi's, with its column statistics index of all columns, and `results/pruning_hudi.json` is
+written. There planning includes the look-up of files, which Hudi makes when the query runs; "plain planning ms" is what
+it takes without any skipping; "own rows" tells where Hudi's skipping loses some.
 """
 
 from __future__ import annotations
@@ -14,22 +18,48 @@ import time
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import pyspark
 from common import median, planning, report, spark_session
 
 import metastore
 from metastore import jars
-from metastore._demo.executed import files_read
+from metastore._demo.executed import files_read, metrics, scans
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TABLES = {"iceberg": "ice.db.pruned", "delta": "pruned_delta", "parquet": "pruned_parquet"}
-OWN = {"iceberg": "_file", "delta": "_metadata.file_path", "parquet": "_metadata.file_path"}
+SPARK = ".".join(pyspark.__version__.split(".")[:2])
+ALL = {"iceberg": "ice.db.pruned", "delta": "pruned_delta", "parquet": "pruned_parquet", "hudi": "pruned_hudi"}
+TABLES = {form: name for form, name in ALL.items() if (form == "hudi") == (SPARK == "3.5")}
+OWN = {
+    "iceberg": "_file",
+    "delta": "_metadata.file_path",
+    "parquet": "_metadata.file_path",
+    "hudi": "_hoodie_file_name",
+}
 WIDE = 10
+HUDI = {
+    "hoodie.table.name": "pruned",
+    "hoodie.datasource.write.operation": "bulk_insert",
+    "hoodie.datasource.write.recordkey.field": "id",
+    "hoodie.bulkinsert.sort.mode": "NONE",
+    "hoodie.index.bloom.num_entries": "100",
+    "hoodie.metadata.index.column.stats.enable": "true",
+    "hoodie.metadata.index.partition.stats.enable": "false",
+}
 
 
 def conf() -> dict[str, str]:
-    """Settings of a session with Iceberg and Delta."""
+    """Settings of a session with the formats of this Spark."""
+    if SPARK == "3.5":
+        return {
+            "spark.jars": ",".join(map(str, jars.fetch_all("hudi-3.5"))),
+            "spark.serializer": "org.apache.spark.serializer.KryoSerializer",
+            "spark.kryo.registrator": "org.apache.spark.HoodieSparkKryoRegistrar",
+            "spark.sql.extensions": (
+                "org.apache.spark.sql.hudi.HoodieSparkSessionExtension,org.metastore.spark.MetastoreExtensions"
+            ),
+        }
     found = [jars.fetch("iceberg-4.1"), *jars.fetch_all("delta-4.1")]
     return {
         "spark.jars": ",".join(map(str, found)),
@@ -38,25 +68,33 @@ def conf() -> dict[str, str]:
     }
 
 
-def rows(spark: SparkSession, files: int, each: int) -> DataFrame:
+def rows(spark: SparkSession, files: int, each: int, wide: int) -> DataFrame:
     """The rows of a table, a partition a file."""
-    wide = [f"CAST(id + pmod(hash(id, {i}), {3 * each}) AS INT) AS c{i}" for i in range(WIDE)]
+    spread = [f"CAST(id + pmod(hash(id, {i}), {3 * each}) AS INT) AS c{i}" for i in range(wide)]
     return spark.range(0, files * each, 1, files).selectExpr(
         "id",
         f"date_add(DATE '2000-01-01', CAST(id DIV {each} AS INT)) AS day",
         "concat('user-', lpad(CAST(id AS STRING), 9, '0')) AS name",
         "md5(CAST(id AS STRING)) AS key",
         "xxhash64(id) AS number",
-        *wide,
+        *spread,
     )
 
 
-def write(spark: SparkSession, form: str, files: int, each: int) -> None:
-    """Writes and analyzes the table of one format."""
-    made, name = rows(spark, files, each), TABLES[form]
+def write(spark: SparkSession, form: str, made: DataFrame, place: Path) -> None:
+    """Writes and analyzes the table of one format; one of Hudi that `place` has already is taken as it is."""
+    name = TABLES[form]
     if form == "iceberg":
         spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.db")
         made.writeTo(name).using("iceberg").tableProperty("write.distribution-mode", "none").create()
+    elif form == "hudi":
+        if not place.exists():
+            indexed = {
+                "hoodie.metadata.index.column.stats.column.list": ",".join(["_hoodie_record_key", *made.columns])
+            }
+            made.write.format("hudi").options(**HUDI, **indexed).save(str(place))
+        for table in (name, f"{name}_plain"):
+            spark.sql(f"CREATE TABLE {table} USING hudi LOCATION '{place}'")
     else:
         made.write.format(form).saveAsTable(name)
     metastore.analyze(spark, name, distribution=["key", "number"], progress=False)
@@ -95,14 +133,20 @@ class Measured:
         frame = spark.sql(query)
         self.answer = len(frame.collect())
         self.seconds.append(time.perf_counter() - start)
-        self.planning.append(planning(frame))
+        self.planning.append(planning(frame) + looked_up(frame))
         self.files = sum(files_read(frame))
 
 
-def measure(spark: SparkSession, form: str, condition: str, runs: int) -> dict[str, Any]:
-    """Runs one query in turn with the Metastore and without it; the first round warms up."""
+def looked_up(frame: DataFrame) -> int:
+    """Milliseconds in which Hudi finds the files of a query that runs."""
+    return sum(metrics(scan)["metadataTime"] for scan in scans(frame)) if "hudi" in TABLES else 0
+
+
+def measure(spark: SparkSession, form: str, condition: str, true: tuple[int, int], runs: int) -> dict[str, Any]:
+    """Runs one query in turn with the Metastore and without it; the first round warms up. `true` are rows and files."""
     query = f"SELECT id FROM {TABLES[form]} WHERE {condition}"
     sides = {"true": Measured(), "false": Measured()}
+    plain = []
     for run in range(runs + 1):
         for enabled, side in sides.items():
             spark.conf.set("spark.metastore.enabled", enabled)
@@ -110,20 +154,44 @@ def measure(spark: SparkSession, form: str, condition: str, runs: int) -> dict[s
             if run == 0:
                 side.planning.clear()
                 side.seconds.clear()
-    spark.conf.set("spark.metastore.enabled", "false")
-    ideal = spark.sql(f"SELECT count(DISTINCT {OWN[form]}) FROM {TABLES[form]} WHERE {condition}").first()[0]
+        plain += [unskipped(spark, condition)] if form == "hudi" and run else []
     ours, own = sides["true"], sides["false"]
-    assert ours.answer == own.answer, (form, condition)
+    assert ours.answer == true[0], (form, condition)
+    assert form == "hudi" or own.answer == true[0], (form, condition)
     return {
-        "rows": own.answer,
-        "ideal files": ideal,
+        "rows": true[0],
+        "ideal files": true[1],
+        **({"own rows": own.answer} if form == "hudi" else {}),
         "own files": own.files,
         "our files": ours.files,
+        **({"plain planning ms": median(plain)} if form == "hudi" else {}),
         "own planning ms": median(own.planning),
         "our planning ms": median(ours.planning),
         "own seconds": median(own.seconds),
         "our seconds": median(ours.seconds),
     }
+
+
+def unskipped(spark: SparkSession, condition: str) -> float:
+    """Milliseconds to plan a query of Hudi and to list its files, of which none is skipped."""
+    spark.conf.set("spark.metastore.enabled", "false")
+    frame = spark.sql(f"SELECT id FROM {TABLES['hudi']}_plain WHERE {condition}")
+    (scan,) = scans(frame)
+    start = time.perf_counter()
+    scan.selectedPartitions()
+    return planning(frame) + 1000 * (time.perf_counter() - start)
+
+
+def truth(spark: SparkSession, form: str, conditions: dict[str, str]) -> dict[str, tuple[int, int]]:
+    """How many rows each condition has, and in how many files, by one scan of everything."""
+    spark.conf.set("spark.metastore.enabled", "false")
+    spark.conf.set("hoodie.enable.data.skipping", "false")  # a catalog keeps it with the first reading of a table
+    name = TABLES[form] + ("_plain" if form == "hudi" else "")
+    counts = ", ".join(f"count_if({condition})" for condition in conditions.values())
+    files = spark.sql(f"SELECT {counts} FROM {name} GROUP BY {OWN[form]}").collect()
+    spark.conf.unset("hoodie.enable.data.skipping")
+    of_query = zip(conditions, zip(*files, strict=True), strict=True)
+    return {query: (sum(found), sum(n > 0 for n in found)) for query, found in of_query}
 
 
 def main() -> None:
@@ -132,15 +200,21 @@ def main() -> None:
     parser.add_argument("--files", type=int, default=1000)
     parser.add_argument("--rows", type=int, default=2000, help="of a file")
     parser.add_argument("--runs", type=int, default=5)
+    parser.add_argument("--wide", type=int, default=WIDE, help="columns beside the first five")
+    parser.add_argument("--hudi", type=Path, help="folder of Hudi's table, to be used again")
     options = parser.parse_args()
     found = []
     with tempfile.TemporaryDirectory() as scratch, spark_session(Path(scratch), **conf()) as spark:
         for form in TABLES:
-            write(spark, form, options.files, options.rows)
-            for name, condition in queries(options.files, options.rows).items():
-                found.append({"format": form, "query": name, **measure(spark, form, condition, options.runs)})
+            made = rows(spark, options.files, options.rows, options.wide)
+            write(spark, form, made, options.hudi or Path(scratch) / "pruned")
+            conditions = queries(options.files, options.rows)
+            for name, true in truth(spark, form, conditions).items():
+                measured = measure(spark, form, conditions[name], true, options.runs)
+                found.append({"format": form, "query": name, **measured})
                 sys.stderr.write(f"{found[-1]}\n")
-    report("pruning", found, files=options.files, rows_of_a_file=options.rows, runs=options.runs)
+    facts = {"files": options.files, "rows_of_a_file": options.rows, "columns": 5 + options.wide, "runs": options.runs}
+    report("pruning_hudi" if "hudi" in TABLES else "pruning", found, **facts)
 
 
 if __name__ == "__main__":
