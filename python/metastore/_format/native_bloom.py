@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import inspect
+import io
+from collections import deque
 from functools import cache
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +22,8 @@ _BITS_PER_VALUE = 796
 _ERRORS = 1e-16
 """So few that a filter is not folded to half its size, unless it is nearly empty."""
 _MOST_HEADER = 64
+_BEHIND = 1 << 16
+"""Bytes that may follow the filter."""
 
 
 @cache
@@ -55,7 +59,7 @@ def filter_of(values: pa.Array, size: int) -> NDArray[np.uint8] | None:
 
 def _written(values: pa.Array, size: int) -> NDArray[np.uint8] | None:
     schema = pa.schema([pa.field("value", values.type, nullable=False)])
-    table, sink = pa.table([values], schema), pa.BufferOutputStream()
+    table, sink = pa.table([values], schema), _End(size + _BEHIND)
     options = {"value": {"ndv": 8 * size * 3 // 4 // _BITS_PER_VALUE, "fpp": _ERRORS}}
     if not options["value"]["ndv"]:
         return None
@@ -73,4 +77,29 @@ def _written(values: pa.Array, size: int) -> NDArray[np.uint8] | None:
     start, length = chunk.bloom_filter_offset, chunk.bloom_filter_length
     if start is None or not size < length <= size + _MOST_HEADER:
         return None
-    return np.frombuffer(sink.getvalue(), np.uint8)[start + length - size : start + length]
+    return sink.part(start + length - size, size)
+
+
+class _End(io.RawIOBase):
+    """A file of which only the end is kept: to keep all values would take longer than to hash them."""
+
+    def __init__(self, kept: int) -> None:
+        super().__init__()
+        self._kept, self._written = kept, 0
+        self._last: deque[bytes] = deque()
+        self._held = 0
+
+    def writable(self) -> bool:
+        return True
+
+    def write(self, data: Any) -> int:
+        self._last.append(bytes(data))
+        self._written += len(self._last[-1])
+        self._held += len(self._last[-1])
+        while self._held - len(self._last[0]) >= self._kept:
+            self._held -= len(self._last.popleft())
+        return len(data)
+
+    def part(self, start: int, length: int) -> NDArray[np.uint8] | None:
+        first = start - (self._written - self._held)
+        return np.frombuffer(b"".join(self._last), np.uint8)[first : first + length] if first >= 0 else None
