@@ -54,7 +54,7 @@ PLANNER = ["column", "file", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_
 TABLE = TableIdentity("iceberg", "5b0e7c8a-3c1f-4f5e-8d7a-2b9c6e4f1a00", "file:/benchmark", "ice.db.benchmark")
 LOOKED_UP = 10
 WARM_UP, RUNS = 200, 25
-BATCH, LONGEST = 5, 15  # runs at a time, seconds of them
+BATCH, LONGEST = 5, 10  # runs at a time, seconds of them
 
 
 @dataclass(frozen=True)
