@@ -110,6 +110,14 @@ def test_pages_have_whole_zones_and_their_digests():
         assert hashlib.sha256(body).digest()[:16] == entry[:16]
 
 
+def test_pages_that_the_writer_cuts_by_bytes_are_no_pages_of_ours(monkeypatch):
+    monkeypatch.setattr(pages, "_MOST_PAGE_BYTES", 1)
+    rows, _ = rows_of("long", {"lo_long": 1}, {"hi_long": None})
+    texts = read_footer("summary", encode("summary", rows, [COUNT], {pages.PAGE_ROWS_KEY: "2048", "a": "b"})).texts
+    assert texts["a"] == "b"
+    assert not {pages.PAGE_ROWS_KEY, pages.PAGES_KEY} & texts.keys()
+
+
 def test_wrong_digests_of_pages_are_damage(tmp_path):
     store = Store.open(str(tmp_path), writable=True)
     rows, _ = rows_of("long", {"lo_long": 1}, {"hi_long": None})
