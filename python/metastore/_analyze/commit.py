@@ -15,6 +15,7 @@ from metastore._analyze.kernel import table_sketches_table, table_summary_table
 from metastore._analyze.level import Level
 from metastore._analyze.own_level import OwnLevel, newest_versions
 from metastore._analyze.stored_nodes import NodeWriter, StoredNodes
+from metastore._analyze.table.early import Early
 from metastore._analyze.table.written import TableDetails
 from metastore._format.layout import row_groups
 from metastore._format.manifest import Manifest, Snapshot, objects_in
@@ -104,17 +105,17 @@ def _written(
     rows, depth = [], 0
     own = OwnLevel(store, coverage.blocks, facts.files, statistics)
     extra = own.reduced(facts.columns)
-    details = TableDetails(store, options, jobs)
     writer = NodeWriter(store, nodes)
     ordinals = {column.key: place for place, column in enumerate(facts.columns)}
-    for known in Level(store, coverage.blocks, facts.files, nodes).columns(facts.columns):
-        reduced = replace(known.reduced, extra=extra.get((known.column.key, known.column.type), {}))
-        rows.append((ordinals[known.column.key], reduced, known.rows.num_rows))
-        details.add(ordinals[known.column.key], known, reduced)
-        writer.add(known.merge)
-        depth = max(depth, DEPTHS[known.computed])
-    store.ensure_writable()
     with ThreadPoolExecutor() as threads:
+        details = TableDetails(store, options, threads, Early(store, coverage.used, threads), jobs)
+        for known in Level(store, coverage.blocks, facts.files, nodes).columns(facts.columns):
+            reduced = replace(known.reduced, extra=extra.get((known.column.key, known.column.type), {}))
+            rows.append((ordinals[known.column.key], reduced, known.rows.num_rows))
+            details.add(ordinals[known.column.key], known, reduced)
+            writer.add(known.merge)
+            depth = max(depth, DEPTHS[known.computed])
+        store.ensure_writable()
         sketches = threads.submit(_put, store, "table-sketches", table_sketches_table(rows))
         files = threads.submit(store.put, "table-files", *_one_group(_files_table(facts.files, coverage)))
         written = details.write()
@@ -128,11 +129,11 @@ def _written(
         table_files=files.result(),
         summary=summary,
         sketches=sketches.result(),
-        frequencies=written.frequencies,
+        frequencies=written.frequencies.result(),
         frequencies_asked=options.algorithm,
         distribution=written.distribution,
         placed=written.placed,
-        histograms=written.histograms,
+        histograms=written.histograms.result(),
         **_totals(facts.files, coverage),
     )
     kept = writer.finish()

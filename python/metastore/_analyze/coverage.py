@@ -221,6 +221,16 @@ class Coverage:
                 file = indexed.ordinals[key]
                 self._holders[key].append((indexed.depth_of(file), indexed.known(file), own))
 
+    @property
+    def used(self) -> list[IndexedBlock]:
+        """The blocks that list a file of the snapshot.
+
+        Example:
+            >>> Coverage([], []).used
+            []
+        """
+        return [indexed for indexed in self.blocks if not indexed.ordinals.keys().isdisjoint(self._holders)]
+
     def holds(self, file: DataFile) -> bool:
         """Tell whether any block lists a file.
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -31,13 +30,14 @@ from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Sequence
-    from concurrent.futures import Future
+    from concurrent.futures import Executor, Future
 
     from numpy.typing import NDArray
 
     from metastore._analyze.kernel import ColumnStatistics
     from metastore._analyze.level import Known, Source
     from metastore._analyze.table.details import Part
+    from metastore._analyze.table.early import Early
     from metastore._analyze.table.jobs import Jobs
     from metastore._format.histogram import Histogram
     from metastore._format.objects import ObjectRef
@@ -72,15 +72,15 @@ class Written:
     """What was written.
 
     Attributes:
-        frequencies: The objects of value lists.
-        histograms: That of histograms, if any.
+        frequencies: The objects of value lists, once they are written.
+        histograms: That of histograms, if any, likewise.
         listed: What is known of the lists, by the column's place in the snapshot's schema.
         distribution: Columns, by their place, of which the lists tell where each value lives.
         placed: The object that says of how many rows of each data file they tell, if any.
     """
 
-    frequencies: tuple[SummaryRef, ...]
-    histograms: ObjectRef | None
+    frequencies: Future[tuple[SummaryRef, ...]]
+    histograms: Future[ObjectRef | None]
     listed: dict[int, Listed]
     distribution: tuple[int, ...]
     placed: ObjectRef | None = None
@@ -93,11 +93,15 @@ class TableDetails:
     Attributes:
         store: Where detail objects are and the result goes.
         options: How it is made.
+        threads: Where objects are written.
+        early: Objects that are being read.
         jobs: Where lists that are too long for one place are reduced; None: all are reduced here.
     """
 
     store: Store
     options: Options
+    threads: Executor
+    early: Early
     jobs: Jobs | None = None
     _lists: dict[int, tuple[Lists, tuple[Source, ...]]] = field(default_factory=dict)
     _files: dict[int, bins.Files] = field(default_factory=dict)
@@ -128,16 +132,15 @@ class TableDetails:
         Raises:
             DamagedBlock: A detail object is not what its block names.
         """
-        with ThreadPoolExecutor(2) as threads:
-            histograms = threads.submit(self._histograms)
-            ref = threads.submit(lambda: self._put_histograms(histograms.result()))
-            frequencies, facts, told = self._write_lists(histograms)
+        histograms = self.threads.submit(self._histograms)
+        ref = self.threads.submit(lambda: self._put_histograms(histograms.result()))
+        frequencies, facts, told = self._write_lists(histograms)
         placed = self.store.put("table-placed", *told_table(told)) if told else None
-        return Written(frequencies, ref.result(), facts, tuple(sorted(told)), placed)
+        return Written(frequencies, ref, facts, tuple(sorted(told)), placed)
 
     def _write_lists(
         self, histograms: Future[dict[int, Histogram]]
-    ) -> tuple[tuple[SummaryRef, ...], dict[int, Listed], dict[int, Longs]]:
+    ) -> tuple[Future[tuple[SummaryRef, ...]], dict[int, Listed], dict[int, Longs]]:
         placed = self._placed_targets()
         targets = self._targets(histograms, placed.keys())
         results = []
@@ -155,7 +158,7 @@ class TableDetails:
             others = result.heads.filter(pc.is_in(result.heads["column"], pa.array(sorted(mine), pa.int32())))
             heads = pa.concat_tables([heads, others])
         told = {ordinal: rows for _, result in results for ordinal, rows in result.told.items() if ordinal in done}
-        return self._put(table, heads, refs), facts, told
+        return self.threads.submit(self._put, table, heads, refs), facts, told
 
     def _only(self, targets: Collection[int]) -> dict[int, tuple[Lists, tuple[Source, ...]]]:
         return {ordinal: self._lists[ordinal] for ordinal in targets}
@@ -234,7 +237,8 @@ class TableDetails:
 
     def _read(self, part: Part) -> pa.Table:
         try:
-            return objects.read(part, partial(self.store.raw, part.name))
+            early = self.early.rows(part.name)
+            return objects.read(part, partial(self.store.raw, part.name)) if early is None else early
         except DamagedObject as damage:
             raise DamagedBlock(part.block, str(damage)) from damage
 

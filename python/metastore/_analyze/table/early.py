@@ -1,0 +1,55 @@
+"""Detail objects that are decoded while it is still being found out which of their rows are wanted."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+from metastore._format.objects import decode_detail
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+    from concurrent.futures import Executor, Future
+
+    import pyarrow as pa
+
+    from metastore._analyze.coverage import IndexedBlock
+    from metastore._store import Store
+
+_MOST_BYTES = 16 << 20  # what is more is read a few objects at a time
+_KINDS = ("frequencies", "histograms")
+
+
+class Early:
+    """The lists and histograms of blocks, as far as they are small enough to be held together."""
+
+    def __init__(self, store: Store, blocks: Sequence[IndexedBlock], threads: Executor) -> None:
+        """Begin to read.
+
+        Args:
+            store: Where the blocks are.
+            blocks: Blocks of which rows are wanted.
+            threads: Where objects are decoded.
+        """
+        named = {one for indexed in blocks for kind in _KINDS for one in _objects(indexed, kind)}
+        small = sum(length for _, length, _ in named) <= _MOST_BYTES
+        self._coming: dict[str, Future[pa.Table]] = {
+            name: threads.submit(_decoded, store, name, digest) for name, _, digest in (named if small else ())
+        }
+
+    def rows(self, name: str) -> pa.Table | None:
+        """The rows of an object, once; None if it is not at hand.
+
+        Raises:
+            DamagedObject: It is not what its block names.
+        """
+        coming = self._coming.pop(name, None)
+        return None if coming is None else coming.result()
+
+
+def _decoded(store: Store, name: str, digest: str) -> pa.Table:
+    return decode_detail(name, digest, store.raw(name))
+
+
+def _objects(indexed: IndexedBlock, kind: str) -> set[tuple[str, int, str]]:
+    columns = (indexed.files[f"{kind}_{what}"].to_pylist() for what in ("name", "length", "sha256"))
+    return {named for named in zip(*columns, strict=True) if named[0] is not None}
