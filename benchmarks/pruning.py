@@ -1,8 +1,8 @@
 """Data files that queries read, and what planning them takes, with each format's own skipping and with the Metastore.
 
 One table of each format: `id`, `day`, `name` and `c0` to `c9` ascend from file to file (the last ten overlap), `key`
-and `number` are in no order, and ANALYZE is told to store where their values live. "Ideal" are the files that hold a
-row of the answer.
+and `number` are in no order, and ANALYZE is told to store where their values live, or is not. "Ideal" are the files
+that hold a row of the answer.
 
 On Spark 3.5 the table is Hudi's, with its column statistics index of all columns, and `results/pruning_hudi.json` is
 written. There planning includes the look-up of files, which Hudi makes when the query runs; "plain planning ms" is what
@@ -81,7 +81,7 @@ def rows(spark: SparkSession, files: int, each: int, wide: int) -> DataFrame:
     )
 
 
-def write(spark: SparkSession, form: str, made: DataFrame, place: Path) -> None:
+def write(spark: SparkSession, form: str, made: DataFrame, place: Path, distribution: list[str]) -> None:
     """Writes and analyzes the table of one format; one of Hudi that `place` has already is taken as it is."""
     name = TABLES[form]
     if form == "iceberg":
@@ -97,7 +97,7 @@ def write(spark: SparkSession, form: str, made: DataFrame, place: Path) -> None:
             spark.sql(f"CREATE TABLE {table} USING hudi LOCATION '{place}'")
     else:
         made.write.format(form).saveAsTable(name)
-    metastore.analyze(spark, name, distribution=["key", "number"], progress=False)
+    metastore.analyze(spark, name, distribution=distribution, progress=False)
 
 
 def queries(files: int, each: int) -> dict[str, str]:
@@ -201,20 +201,24 @@ def main() -> None:
     parser.add_argument("--rows", type=int, default=2000, help="of a file")
     parser.add_argument("--runs", type=int, default=5)
     parser.add_argument("--wide", type=int, default=WIDE, help="columns beside the first five")
+    parser.add_argument("--formats", nargs="+", default=list(TABLES), choices=list(TABLES))
+    parser.add_argument("--without-distribution", action="store_true", help="what is kept of files alone")
     parser.add_argument("--hudi", type=Path, help="folder of Hudi's table, to be used again")
     options = parser.parse_args()
     found = []
     with tempfile.TemporaryDirectory() as scratch, spark_session(Path(scratch), **conf()) as spark:
-        for form in TABLES:
+        for form in options.formats:
             made = rows(spark, options.files, options.rows, options.wide)
-            write(spark, form, made, options.hudi or Path(scratch) / "pruned")
+            distribution = [] if options.without_distribution else ["key", "number"]
+            write(spark, form, made, options.hudi or Path(scratch) / "pruned", distribution)
             conditions = queries(options.files, options.rows)
             for name, true in truth(spark, form, conditions).items():
                 measured = measure(spark, form, conditions[name], true, options.runs)
                 found.append({"format": form, "query": name, **measured})
                 sys.stderr.write(f"{found[-1]}\n")
     facts = {"files": options.files, "rows_of_a_file": options.rows, "columns": 5 + options.wide, "runs": options.runs}
-    report("pruning_hudi" if "hudi" in TABLES else "pruning", found, **facts)
+    name = "pruning_hudi" if "hudi" in TABLES else "pruning"
+    report(f"{name}_files_alone" if options.without_distribution else name, found, **facts)
 
 
 if __name__ == "__main__":

@@ -132,7 +132,8 @@ def test_nan_null_and_both_zeros_are_keys(spark, table):
 
 @pytest.mark.parametrize("columns", [["id"], ["name", "few"], ["x"]], ids="-".join)
 def test_many_keys_are_looked_for_by_tasks(spark, table, columns, monkeypatch):
-    for name, value in (("_FEW_KEYS", 3), ("_SLICE_FILES", 2), ("_SLICE_BYTES", 20_000)):
+    settings = {"_FEW_KEYS": 3, "_FEW_NUMBERS": 3, "_SLICE_FILES": 2, "_SLICE_BYTES": 20_000, "_NEARLY_ALL": 1}
+    for name, value in settings.items():
         monkeypatch.setattr(located, name, value)
     monkeypatch.setattr(located, "_pays", lambda *_: True)
     check(spark, table, columns, some(spark, table, columns))
@@ -172,7 +173,7 @@ def test_only_files_that_may_have_the_key_are_read(spark, table, monkeypatch):
     found = metastore.locate(spark, table, ["few", "id"], key)
     assert len(found.collect()) == 1
     assert files_read(found)[0] < FILES / 2
-    monkeypatch.setattr(located, "_FEW_KEYS", 0)
+    monkeypatch.setattr(located, "_FEW_NUMBERS", 0)
     assert files_read(_collected(metastore.locate(spark, table, "id", key)))[0] < FILES / 2
 
 

@@ -42,8 +42,9 @@ if TYPE_CHECKING:
 
 PATH, POSITION = "path", "position"
 _PLANNED = ("iceberg", "delta", "parquet")
-_FEW_KEYS, _FEW_BYTES = 10_000, 256 << 20
+_FEW_KEYS, _FEW_NUMBERS, _FEW_BYTES = 10_000, 250_000, 256 << 20
 _SLICE_BYTES, _SLICE_FILES = 64 << 20, 16
+_SAMPLE_KEYS, _NEARLY_ALL = 1_000, 0.9
 
 
 def locate(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFrame, *, pruned: bool) -> DataFrame:
@@ -81,13 +82,11 @@ def locate(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFr
         where = None if is_padded(schema, key) else condition(some, key)
         if where is not None and entry.provider in _PLANNED and _is_analyzed(spark, entry):
             return _of_planner(spark, entry, key, asked, where)
-    facts = _tables.load(spark, table)
+    facts = _tables.load_entry(spark, entry)
     key = [_key_column(facts.columns, name, facts.name) for name in columns]
-    asked = asked if is_all else asked.distinct()
-    if not pruned:
-        return _verified(facts, key, asked, None, spark)
-    may = _candidates(spark, facts, key, some, None if is_all else asked)
-    return _verified(facts, key, asked, [facts.files[place].location for place in np.flatnonzero(may)], spark)
+    may = _candidates(spark, facts, key, some, None if is_all else asked) if pruned else np.ones(len(facts.files), bool)
+    paths = [facts.files[place].location for place in np.flatnonzero(may)]
+    return _verified(facts, key, asked if is_all else asked.distinct(), paths, spark)
 
 
 def _key_column(known: Sequence[Column], name: str, table: str) -> Column:
@@ -120,9 +119,10 @@ def _field(keys: DataFrame, name: str, column: Column) -> str:
 def _some(asked: DataFrame, key: Sequence[Column]) -> tuple[pa.Table, bool]:
     """Distinct keys, and whether that is all of them: no more of many than are looked for in the driver."""
     doubles = any(column.encoding == "double" for column in key)  # Spark knows which of them are equal
-    some = arrow_table((asked.distinct() if doubles else asked).limit(_FEW_KEYS + 1))
+    most = _FEW_NUMBERS if all(column.encoding == "long" for column in key) else _FEW_KEYS
+    some = arrow_table((asked.distinct() if doubles else asked).limit(most + 1))
     distinct = some if doubles else some.group_by(some.column_names).aggregate([])
-    return distinct, some.num_rows <= _FEW_KEYS
+    return distinct, some.num_rows <= most
 
 
 def _is_analyzed(spark: SparkSession, entry: Entry) -> bool:
@@ -164,20 +164,37 @@ def _candidates(
         raise NoStatistics(facts.name)
     known = evidence(store, manifest, facts.files, key)
     search = Search(known, store.part)
-    if asked is None and _bytes(known) <= _FEW_BYTES:
+    is_near = _bytes(known) <= _FEW_BYTES
+    if is_near:
+        search.add(Keys.of(_sample(some), key))
+    if _finds_nearly_all(search.found, facts) or not _pays(search, Keys.of(some, key), asked, facts):
+        return np.ones(len(facts.files), bool)
+    if asked is None and is_near:
         search.add(Keys.of(some, key))
         return search.found
-    # Tasks cannot read parts of objects on HDFS.
-    if isinstance(place, HadoopPlace) or (asked is not None and not _pays(search, Keys.of(some, key), asked, facts)):
+    if isinstance(place, HadoopPlace):  # tasks cannot read parts of objects there
         return np.ones(len(facts.files), bool)
     return _by_tasks(spark, frame_of(spark, some) if asked is None else asked, place, known)
 
 
-def _pays(search: Search, some: Keys, asked: DataFrame, facts: TableFacts) -> bool:
+def _sample(keys: pa.Table) -> pa.Table:
+    """A few of them, at even distances."""
+    number = min(keys.num_rows, _SAMPLE_KEYS)
+    return keys.take(np.linspace(0, keys.num_rows - 1, number).astype(np.int64)) if number else keys
+
+
+def _finds_nearly_all(found: Mask, facts: TableFacts) -> bool:
+    """Whether there is little left that more keys could leave out."""
+    rows = np.array([file.rows for file in facts.files], np.int64)
+    return bool(rows[found].sum() > _NEARLY_ALL * rows.sum())
+
+
+def _pays(search: Search, some: Keys, asked: DataFrame | None, facts: TableFacts) -> bool:
     """Whether it takes fewer steps to look for every key in the files whose bounds hold it than to read all rows."""
-    if len(some.columns) > 1:  # only together they tell
+    if len(some.columns) > 1 or not len(some):  # only together they tell
         return True
-    return search.pairs(some) / len(some) * asked.count() < sum(file.rows for file in facts.files) / 2
+    number = len(some) if asked is None else asked.count()
+    return search.pairs(some) / len(some) * number < sum(file.rows for file in facts.files) / 2
 
 
 def _bytes(known: Sequence[Evidence]) -> int:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from metastore._format.manifest import TableIdentity
     from metastore._tables.catalog import Entry
 
-__all__ = ["DataFile", "Refusal", "TableFacts", "identify", "load"]
+__all__ = ["DataFile", "Refusal", "TableFacts", "identify", "load", "load_entry"]
 
 
 class _Format(Protocol):
@@ -49,8 +49,24 @@ def load(spark: SparkSession, table: str) -> TableFacts:
         >>> load(spark, "cat.db.sales").format  # doctest: +SKIP
         'iceberg'
     """
-    entry = describe(spark, table)
-    return _module(entry, table).load(spark, entry)
+    return load_entry(spark, describe(spark, table))
+
+
+def load_entry(spark: SparkSession, entry: Entry) -> TableFacts:
+    """As `load`, of a table that was looked up.
+
+    Args:
+        spark: The session whose catalogs were asked.
+        entry: What they said.
+
+    Raises:
+        UnsupportedTable: A format that is not handled.
+
+    Example:
+        >>> load_entry(spark, describe(spark, "cat.db.sales")).format  # doctest: +SKIP
+        'iceberg'
+    """
+    return _module(entry, entry.name).load(spark, entry)
 
 
 def identify(spark: SparkSession, table: str) -> TableIdentity:

@@ -1,0 +1,45 @@
+"""Keys in no order in small files, without lists of the table: bloom filters find the files, whatever else is kept."""
+
+from __future__ import annotations
+
+import pytest
+
+from planner.plans import check, files_read
+
+pytestmark = pytest.mark.spark
+
+FILES, ROWS = 24, 2_000
+COLUMNS = "id bigint, key string, number bigint, amount double, {more}"
+MORE = 6
+FOUND = (
+    "number = xxhash64({one}L)", "key = md5('{one}')",
+    "number IN (xxhash64({one}L), xxhash64({two}L))", "key IN (md5('{one}'), md5('{two}'), 'none')",
+    "key = md5('{one}') AND number = xxhash64({one}L)", "key = md5('{one}') OR number = xxhash64({two}L)",
+)  # fmt: skip
+NOWHERE = ("number = xxhash64(-1L)", "key = md5('none')", "key = md5('{one}') AND number = xxhash64({two}L)")
+ERRING = 2
+"""Files that a filter may keep in vain: each errs for one value in thirty at most."""
+
+
+@pytest.fixture(scope="module")
+def small(spark):
+    name = "ice.db.small_files"
+    more = ", ".join(f"c{i} int" for i in range(MORE))
+    properties = "'write.distribution-mode' = 'none', 'write.metadata.metrics.default' = 'none'"
+    spark.sql(f"CREATE TABLE {name} ({COLUMNS.format(more=more)}) USING iceberg TBLPROPERTIES ({properties})")
+    spark.range(0, FILES * ROWS, 1, FILES).selectExpr(
+        "id", "md5(CAST(id AS STRING)) AS key", "xxhash64(id) AS number", "rint(xxhash64(id, 1) / 8) AS amount",
+        *(f"CAST(id + pmod(hash(id, {i}), 5000) AS INT) AS c{i}" for i in range(MORE)),
+    ).writeTo(name).append()  # fmt: skip
+    spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
+    yield name
+    spark.sql(f"DROP TABLE {name}")
+
+
+@pytest.mark.parametrize("where", [*FOUND, *NOWHERE])
+@pytest.mark.parametrize(("one", "two"), [(7, 40_000), (25_001, 25_000), (47_999, 0)])
+def test_nearly_only_the_files_that_hold_it_are_read(spark, small, where, one, two):
+    condition = where.format(one=one, two=two)
+    holding = spark.sql(f"SELECT count(DISTINCT _file) FROM {small} WHERE {condition}").collect()[0][0]
+    read = sum(files_read(check(spark, f"SELECT id, key FROM {small} WHERE {condition}")))
+    assert holding <= read <= holding + ERRING
