@@ -14,12 +14,14 @@ import numpy as np
 import pyarrow as pa
 from common import median, report, seconds
 
-from metastore._analyze.kernel import ColumnStatistics, distinct_of, merged_column, parsed, summary_table
+from metastore._analyze.kernel import ColumnStatistics, distinct_of, merged_column, parsed, row_of, summary_table
 from metastore._analyze.kernel.theta import ALL, NOMINAL, Theta
 from metastore._analyze.nodes import FAN_OUT, Groups, Merge, Node, fields_of, identity
 from metastore._format.columns import Column
+from metastore._format.schemas import SUMMARY
 
 SCALARS = ["rows", "nulls", "nans", "lo_long", "hi_long", "distinct", "distinct_error"]
+FIELDS = pa.schema([field for field in SUMMARY if field.name not in ("column", "file", "extra")])
 ROWS, POOL, TARGET = 1_000_000, 2_048, 0.050
 
 
@@ -74,10 +76,11 @@ class Table:
         self.which = np.insert(self.which, at, self.rows[0].num_rows)
         self.words = np.insert(self.words, at, words(path), axis=0)
         for place, one in enumerate(file):
-            new, scalars = summary_table([(0, 0, one)]), self.scalars[place]
+            new, scalars = row_of(one, FIELDS), self.scalars[place]
             self.rows[place] = pa.concat_tables([self.rows[place], new.select(self.rows[place].column_names)])
             self.thetas[place] += parsed([one.theta])
-            self.scalars[place] = pa.concat_tables([scalars.slice(0, at), new.select(SCALARS), scalars.slice(at)])
+            with_it = [scalars.slice(0, at), new.select(SCALARS), scalars.slice(at)]
+            self.scalars[place] = pa.concat_tables(with_it).combine_chunks()
         return self.merged()
 
     def remove(self, path: str) -> list[ColumnStatistics]:
@@ -85,7 +88,8 @@ class Table:
         at = bisect.bisect_left(self.paths, path)
         del self.paths[at]
         self.which, self.words = np.delete(self.which, at), np.delete(self.words, at, axis=0)
-        self.scalars = [pa.concat_tables([rows.slice(0, at), rows.slice(at + 1)]) for rows in self.scalars]
+        without_it = ([rows.slice(0, at), rows.slice(at + 1)] for rows in self.scalars)
+        self.scalars = [pa.concat_tables(parts).combine_chunks() for parts in without_it]
         return self.merged()
 
     def merged(self) -> list[ColumnStatistics]:

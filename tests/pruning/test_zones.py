@@ -2,11 +2,15 @@
 
 from __future__ import annotations
 
+import json
 import random
+from dataclasses import replace
 
+import pyarrow as pa
 import pytest
 
-from metastore._format.layout import ZONE_FILES
+from metastore._format.layout import ZONE_FILES, row_groups
+from metastore._format.schemas import ZONES
 from metastore._store import Store
 from pruning import zoned
 from pruning.scala import module
@@ -14,6 +18,7 @@ from pruning.scala import module
 pytestmark = pytest.mark.spark
 FILES = 40 * ZONE_FILES + 100
 MIDDLE = 18 * ZONE_FILES
+NEVER_THERE = -(10**15)
 OF_TYPE = {
     "bigint": "{0}L", "double": "{0}D / 8", "string": "'{1:012}'", "decimal(38,2)": "{0}BD / 100",
     "date": "date_from_unix_date({0})", "float": "CAST({0} / 8.0D AS FLOAT)", "binary": "CAST('{1:012}' AS BINARY)",
@@ -79,6 +84,13 @@ def test_pages_of_other_files_are_not_read(spark, tmp_path):
     assert "0" not in whole
 
 
+def test_where_zones_exclude_all_files_every_conjunct_was_of_use(spark, tmp_path):
+    zoned.write(tmp_path, *zoned.random_block(1, FILES, few=0), zoned.SMALL)
+    answer = json.loads(probe_of(spark, tmp_path).explain(f"c0 = {NEVER_THERE}L AND c3 > 1"))
+    assert answer["unused"] == {}
+    assert {file["reason"] for file in answer["files"]} == {"SKIPPED"}
+
+
 def damage(folder, block, share: float) -> None:
     """Changes bytes of the bounds of the first column, near their beginning."""
     ref = block.summary[0].object
@@ -109,3 +121,31 @@ def test_what_is_damaged_keeps_its_files(spark, tmp_path, kind):
     else:
         assert all(e == "0" or f == "1" for f, e in zip(found, expected, strict=True))
         assert found.count("1") > expected.count("1")
+
+
+LIES = {
+    "as many rows as the files have": (lambda n: n, True),
+    "more rows than the files have": (lambda n: n + 1, False),
+    "fewer rows than the files have": (lambda n: n - 1, False),
+    "unknown rows": (lambda _: None, False),
+}
+
+
+@pytest.mark.parametrize("name", LIES)
+def test_zones_with_other_rows_than_their_files_say_nothing(spark, tmp_path, name):
+    """All zones say that the column holds one value that no file has: who believes them keeps no file."""
+    change, believed = LIES[name]
+    files, summary = zoned.random_block(1, FILES, few=0)
+    manifest = zoned.write(tmp_path, files, summary, zoned.SMALL)
+    condition = f"c0 = {literal(0, MIDDLE)}"
+    expected = probe_of(spark, tmp_path).kept(condition)
+    store = Store.open(str(tmp_path), writable=True)
+    zones = store.get(manifest.blocks[0].zones[0].object).to_pylist()
+    nowhere = {"lo_long": NEVER_THERE, "hi_long": NEVER_THERE}
+    lying = [{**row, "rows": change(row["rows"]), **nowhere} if row["column"] == 0 else row for row in zones]
+    ref = store.put("zones", pa.Table.from_pylist(lying, ZONES), row_groups([row["column"] for row in lying], 1))
+    block = replace(manifest.blocks[0], zones=(replace(manifest.blocks[0].zones[0], object=ref),))
+    store.commit(zoned.TABLE, lambda old: replace(old, blocks=(block,)))
+    found = probe_of(spark, tmp_path).kept(condition)
+    assert (found == expected) is not believed
+    assert ("1" in found) is not believed

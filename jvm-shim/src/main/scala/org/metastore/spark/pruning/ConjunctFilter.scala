@@ -29,6 +29,9 @@ private[pruning] final class ConjunctFilter(
   override def evaluate(files: FileStatistics): Verdicts = {
     val groups = new GroupedFiles(files, () => files.groups(needs).map(group => group -> excludedTogether(group)))
     groups.left match {
+      case Some(none) if none.isEmpty =>
+        val unused = predicates.zipWithIndex.collect { case (Unknown(reason), i) => i -> reason }.toMap
+        new FileVerdicts(this, files, groups.completed(none, none), 0, unused)
       case Some(few) =>
         val (candidates, unused) = judged(files.among(few))
         new FileVerdicts(this, files, groups.completed(few, candidates.skippedBy), candidates.count, unused)
