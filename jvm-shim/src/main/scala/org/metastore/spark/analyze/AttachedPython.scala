@@ -1,11 +1,13 @@
 package org.metastore.spark.analyze
 
+import java.util.{Collections, WeakHashMap}
 import java.util.concurrent.locks.ReentrantLock
 
 import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
+import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
 import org.apache.spark.sql.SparkSession
 
 import org.metastore.spark.sql.MetastoreException
@@ -14,6 +16,7 @@ import org.metastore.spark.sql.MetastoreException
 object AttachedPython extends Logging {
   private val lock = new ReentrantLock()
   @volatile private var process: Option[PythonProcess] = None
+  private val followed = Collections.newSetFromMap(new WeakHashMap[SparkContext, java.lang.Boolean])
 
   Runtime.getRuntime.addShutdownHook(new Thread(() => stop(), "metastore-python-stop"))
 
@@ -44,7 +47,18 @@ object AttachedPython extends Logging {
     gone.foreach(_.stop())
     process = None
     process = Some(usable.headOption.getOrElse(new PythonProcess(wanted, session.sparkContext)))
+    follow(session.sparkContext)
     process.get
+  }
+
+  /**
+   * The process ends with its context. The listener stays for good: to remove one takes a lock and may wait for the thread
+   * that is calling it, and at the end of a JVM its hooks and that thread would wait for each other.
+   */
+  private def follow(context: SparkContext): Unit = if (followed.add(context)) {
+    context.addSparkListener(new SparkListener {
+      override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = process.filter(_.context eq context).foreach(_.stop())
+    })
   }
 
   private def failed(statement: AnalyzeStatement, error: JsonNode): MetastoreException = {

@@ -17,7 +17,6 @@ import py4j.ClientServer
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.metastore.LocalProperties
-import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
 import org.apache.spark.sql.SparkSession
 
 /**
@@ -36,10 +35,6 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
   gateway.startServer()
   private val process = start()
   private val requests = new PrintWriter(new OutputStreamWriter(process.getOutputStream, UTF_8), true)
-  private val withContext = new SparkListener {
-    override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = stop()
-  }
-  context.addSparkListener(withContext)
   listen()
   awaitReady()
 
@@ -72,9 +67,8 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
     }
   }
 
-  /** Ends the process, as the end of its SparkContext does. */
+  /** Ends the process. */
   def stop(): Unit = {
-    context.removeSparkListener(withContext)
     process.destroyForcibly()
     gateway.shutdown()
   }
