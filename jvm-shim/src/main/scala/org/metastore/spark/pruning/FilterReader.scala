@@ -23,13 +23,18 @@ private[pruning] final class FilterReader(spark: SparkSession, schema: StructTyp
     else optimized.collect { case Filter(condition, _) => split(condition) }.flatten
   }
 
-  /** The value of a constant expression, cast to the type, as Catalyst holds it. */
-  def value(text: String, dataType: DataType): Any = {
-    val parsed = spark.sessionState.sqlParser.parseExpression(text)
+  /** The values of constant expressions, each cast to its type, as Catalyst holds them. */
+  def values(constants: Seq[(String, DataType)]): Seq[Any] =
+    constants.grouped(FilterReader.ConstantsAPlan).flatMap(inOnePlan).toSeq
+
+  private def inOnePlan(constants: Seq[(String, DataType)]): Seq[Any] = {
     val timeZone = Some(spark.sessionState.conf.sessionLocalTimeZone)
-    val plan = Project(Seq(Alias(Cast(parsed, dataType, timeZone), "value")()), OneRowRelation())
-    val row: InternalRow = spark.sessionState.executePlan(plan).executedPlan.executeCollect()(0)
-    row.copy().get(0, dataType)
+    val columns = constants.map { case (text, dataType) =>
+      Alias(Cast(spark.sessionState.sqlParser.parseExpression(text), dataType, timeZone), "value")()
+    }
+    val plan = Project(columns, OneRowRelation())
+    val row: InternalRow = spark.sessionState.executePlan(plan).executedPlan.executeCollect()(0).copy()
+    constants.zipWithIndex.map { case ((_, dataType), i) => row.get(i, dataType) }
   }
 
   private def isEmpty(plan: LogicalPlan): Boolean = plan.collectFirst { case local: LocalRelation => local.data.isEmpty }.contains(true)
@@ -38,4 +43,8 @@ private[pruning] final class FilterReader(spark: SparkSession, schema: StructTyp
     case And(left, right) => split(left) ++ split(right)
     case other => Seq(other)
   }
+}
+
+private object FilterReader {
+  private val ConstantsAPlan = 500
 }

@@ -60,6 +60,9 @@ final class PruningProbe private (
 
 object PruningProbe {
   private val LimitMillis = 60000L
+  private val Lo = "lo"
+  private val Hi = "hi"
+  private val Bounds = Seq(Lo, Hi)
 
   /**
    * Probes stored statistics; its files are all that the statistics know.
@@ -88,9 +91,15 @@ object PruningProbe {
     val files = new ObjectMapper().readTree(zones)
     val list = (0 until files.size).map(files.get)
     val rows = list.map(file => optionalLong(file, "rows").getOrElse(-1L))
+    def known(file: JsonNode, path: Seq[String]) = Option(file.path("columns").get(path.mkString(".")))
+    val bounds = constants(filters, for {
+      (path, dataType) <- leaves(schema, Nil)
+      column <- list.flatMap(known(_, path))
+      text <- Bounds.flatMap(bound => Option(column.get(bound)))
+    } yield (text.asText, dataType))
     val columns = leaves(schema, Nil).map { case (path, dataType) =>
       (key(path), dataType) -> list.map { file =>
-        Option(file.path("columns").get(path.mkString("."))).map(zone(_, optionalLong(file, "rows"), dataType, filters))
+        known(file, path).map(zone(_, optionalLong(file, "rows"), text => bounds((text, dataType))))
       }
     }.toMap
     new PruningProbe(filters, new ZoneFiles(rows.toArray, columns), byName(leaves(schema, Nil).map { case (path, _) =>
@@ -107,10 +116,15 @@ object PruningProbe {
     }
   }
 
-  private def zone(column: JsonNode, rows: Option[Long], dataType: DataType, filters: FilterReader): ColumnZone = ColumnZone(
+  private def constants(filters: FilterReader, all: Seq[(String, DataType)]): Map[(String, DataType), Any] = {
+    val distinct = all.distinct
+    distinct.zip(filters.values(distinct)).toMap
+  }
+
+  private def zone(column: JsonNode, rows: Option[Long], value: String => Any): ColumnZone = ColumnZone(
     optionalLong(column, "rows").orElse(rows).getOrElse(-1), optionalLong(column, "nulls"), optionalLong(column, "nans"),
-    Option(column.get("lo")).map(text => filters.value(text.asText, dataType)),
-    Option(column.get("hi")).map(text => filters.value(text.asText, dataType)),
+    Option(column.get(Lo)).map(text => value(text.asText)),
+    Option(column.get(Hi)).map(text => value(text.asText)),
     column.path("lo_exact").asBoolean(true), column.path("hi_exact").asBoolean(true), None, None, None)
 
   private def optionalLong(node: JsonNode, field: String): Option[Long] =
