@@ -63,6 +63,13 @@ def spark_conf(warehouse: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
     }
 
 
+@pytest.fixture
+def own_spark_conf(spark_conf: dict[str, str]) -> dict[str, str]:
+    """The same settings for a Spark of a test's own: in its short life the second compiler costs more than it gains."""
+    java = f"-XX:TieredStopAtLevel=1 {spark_conf['spark.driver.extraJavaOptions']}"
+    return {**spark_conf, "spark.driver.memory": "1g", "spark.driver.extraJavaOptions": java}
+
+
 @pytest.fixture(scope="session")
 def spark(spark_conf: dict[str, str]) -> Iterator[SparkSession]:
     """The Spark of the whole run: classic, our shim from `pyspark/jars`, Iceberg tables in `ice.db`."""

@@ -11,7 +11,7 @@ import metastore
 from analyze.blocked import blocked, is_read, wait_until
 from analyze.checks import check_table, location
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 FILES = 70
 GROUP = "analyze-cancelled"

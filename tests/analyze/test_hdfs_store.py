@@ -20,7 +20,7 @@ from metastore.errors import DamagedObject, StoreNotWritable, UnsupportedTable
 from store import hdfs
 from store.made import TABLE, adding, block, bounds
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SKETCH = pa.Table.from_pylist([{"column": 0, "file": 0, "theta": b"x"}], SKETCHES)
 _NUMBERS = itertools.count()

@@ -18,7 +18,7 @@ import pytest
 import metastore
 from analyze.checks import check_table, location
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 FILES = 300
 """So many that there are more tasks than cores: one has not begun when the first has finished."""
@@ -58,13 +58,13 @@ def bare_python(tmp_path):
     return script
 
 
-def test_finished_blocks_of_a_killed_run_are_used(spark, spark_conf, table, bare_python):
+def test_finished_blocks_of_a_killed_run_are_used(spark, own_spark_conf, table, bare_python):
     spark.sql(f"CREATE TABLE {table} (id BIGINT, name STRING) USING iceberg")
     spark.sql(f"INSERT INTO {table} SELECT /*+ REPARTITION({FILES}) */ id, concat('n', id) FROM range({FILES * 10})")
     total = spark.table(f"{table}.files").count()
     objects = Path(location(spark, table)) / "_metastore" / "objects"
     environment = {**os.environ, "PYSPARK_PYTHON": str(bare_python), "PYSPARK_DRIVER_PYTHON": sys.executable}
-    command = [sys.executable, "-c", ANALYZE, json.dumps(spark_conf), table]
+    command = [sys.executable, "-c", ANALYZE, json.dumps(own_spark_conf), table]
     with subprocess.Popen(command, env=environment, stdout=subprocess.PIPE, start_new_session=True) as process:
         assert process.stdout.readline() == b"starts\n"
         while process.poll() is None and not list(objects.glob("files-*.parquet")):

@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 DRIVER = """
 import json, sys
@@ -53,8 +53,8 @@ def ends(pid: int) -> bool:
 
 
 @pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="processes are looked up in /proc")
-def test_it_ends_with_its_context_and_with_its_jvm(spark_conf):
-    command = [sys.executable, "-c", DRIVER, json.dumps(spark_conf)]
+def test_it_ends_with_its_context_and_with_its_jvm(own_spark_conf):
+    command = [sys.executable, "-c", DRIVER, json.dumps(own_spark_conf)]
     with subprocess.Popen(command, text=True, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as driver:
 
         def go_on() -> str:

@@ -8,7 +8,7 @@ import sys
 
 import pytest
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 OURS = "org.metastore.spark.MetastoreExtensions"
 ICEBERG = "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions"
@@ -52,13 +52,12 @@ print(json.dumps(found))
 @pytest.mark.parametrize(
     "extensions", [f"{OURS},{ICEBERG},{DELTA}", f"{DELTA},{ICEBERG},{OURS}"], ids=["first", "last"]
 )
-def test_listed_and_registered_by_itself(spark_conf, tmp_path, extensions):
+def test_listed_and_registered_by_itself(own_spark_conf, tmp_path, extensions):
     conf = {
-        **spark_conf,
+        **own_spark_conf,
         "spark.sql.extensions": extensions,
         "spark.sql.catalog.ice.warehouse": str(tmp_path / "ice"),
         "spark.sql.warehouse.dir": str(tmp_path / "own"),
-        "spark.driver.memory": "1g",
     }
     command = [sys.executable, "-W", "ignore", "-c", PROGRAM, json.dumps(conf)]
     done = subprocess.run(command, capture_output=True, text=True, check=False, timeout=300, cwd=tmp_path)

@@ -11,7 +11,7 @@ import pytest
 from lakes import EXTENSIONS
 from sql import servers
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 SUMMARY = "SELECT column_name, min, max, count FROM metastore.summary('{t}') ORDER BY column_name"
 CREATE = "CREATE TABLE {t} USING iceberg AS SELECT id, 's' || id AS s FROM range(10)"
@@ -19,13 +19,12 @@ ANALYZE = "ANALYZE TABLE {t} COMPUTE STATISTICS FOR ALL COLUMNS"
 
 
 @pytest.fixture
-def server_conf(spark_conf, tmp_path):
+def server_conf(own_spark_conf, tmp_path):
     """Iceberg's settings of the tests for a server of its own, with its own embedded catalog database."""
-    java = spark_conf["spark.driver.extraJavaOptions"].split(" -Dderby")[0]
+    java = own_spark_conf["spark.driver.extraJavaOptions"].split(" -Dderby")[0]
     return {
-        **{key: value for key, value in spark_conf.items() if key != "spark.sql.catalog.spark_catalog"},
+        **{key: value for key, value in own_spark_conf.items() if key != "spark.sql.catalog.spark_catalog"},
         "spark.sql.extensions": EXTENSIONS["iceberg"],
-        "spark.driver.memory": "1g",
         "spark.driver.extraJavaOptions": f"{java} -Dderby.system.home={tmp_path}",
         "spark.sql.warehouse.dir": str(tmp_path / "warehouse"),
     }

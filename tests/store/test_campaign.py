@@ -6,6 +6,8 @@ import pytest
 
 from store import campaign
 
+pytestmark = pytest.mark.slow
+
 
 @pytest.mark.parametrize("where", ["disk", "s3"])
 def test_nothing_is_lost_and_nothing_read_is_corrupt(tmp_path, where):

@@ -11,6 +11,8 @@ import pytest
 
 from metastore import jars
 
+pytestmark = pytest.mark.slow
+
 ROOT = Path(__file__).resolve().parents[2]
 JAR = "pyspark/jars/metastore-shim.jar"
 
