@@ -17,6 +17,9 @@ if TYPE_CHECKING:
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
+ONE_COMPILER = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
+"""Little of a test's code runs often: the second compiler took a third of the JVM's time."""
+
 QUIET_LOG = """rootLogger.level = error
 rootLogger.appenderRef.stderr.ref = console
 logger.delta.name = org.apache.spark.sql.delta.DeltaParquetFileFormat
@@ -47,10 +50,11 @@ def spark_conf(warehouse: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
     scratch = tmp_path_factory.mktemp("spark")
     log = scratch / "log4j2.properties"
     log.write_text(QUIET_LOG)
+    java = [*ONE_COMPILER, f"-Dlog4j2.configurationFile={log}", f"-Dderby.system.home={scratch}"]
     return {
         "spark.master": "local[2]",
         "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": f"-Dlog4j2.configurationFile={log} -Dderby.system.home={scratch}",
+        "spark.driver.extraJavaOptions": " ".join(java),
         **lakes(warehouse),
         "spark.sql.session.timeZone": "UTC",
         "spark.sql.shuffle.partitions": "2",
@@ -65,9 +69,8 @@ def spark_conf(warehouse: Path, tmp_path_factory: pytest.TempPathFactory) -> dic
 
 @pytest.fixture
 def own_spark_conf(spark_conf: dict[str, str]) -> dict[str, str]:
-    """The same settings for a Spark of a test's own: in its short life the second compiler costs more than it gains."""
-    java = f"-XX:TieredStopAtLevel=1 {spark_conf['spark.driver.extraJavaOptions']}"
-    return {**spark_conf, "spark.driver.memory": "1g", "spark.driver.extraJavaOptions": java}
+    """The same settings for a Spark of a test's own, beside that of all."""
+    return {**spark_conf, "spark.driver.memory": "1g"}
 
 
 @pytest.fixture(scope="session")
