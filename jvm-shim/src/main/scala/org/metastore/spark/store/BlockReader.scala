@@ -66,14 +66,15 @@ private[store] final class BlockReader(objects: ObjectReader) {
   /** How many rows each file of a block has. */
   def rows(block: Block): BlockRows =
     StatisticsCache.getOrLoad[BlockRows](s"rows:${block.files.name}:${block.files.footerSha256}", _.files.length * 8L) {
-      val groups = objects.footer(block.files).rowGroups.indices.map { group =>
+      val written = objects.footer(block.files).rowGroups
+      if (written.map(_.rows).sum != block.files.rows) throw anotherNumberOfRows(block.files)
+      RowGroupMemory.lend(block.files.name)(_.take(filesOf(block) * RowsBytes))
+      val groups = written.indices.map { group =>
         read(block.files, group, Seq("file", "rows"))(part => (part.longs("file", -1), part.longs("rows", -1)))
       }
       new BlockRows(groups match {
         case Seq((ordinals, counts)) if ordinals.length == filesOf(block) && isCount(ordinals) => counts
-        case _ =>
-          RowGroupMemory.lend(block.files.name)(_.take(filesOf(block) * 8L))
-          objects.guarded(block.files)(byOrdinal(groups, filesOf(block)))
+        case _ => objects.guarded(block.files)(byOrdinal(groups, filesOf(block)))
       })
     }
 
@@ -120,6 +121,9 @@ private[store] final class BlockReader(objects: ObjectReader) {
   private def read[T](ref: ObjectRef, group: Int, fields: Seq[String])(decode: SummaryGroup => T): T =
     SummaryGroup.read(objects, ref, group, fields)(decode)
 
+  private def anotherNumberOfRows(ref: ObjectRef) =
+    new DamagedObjectException(ref.name, "it has another number of rows than written")
+
   private def filesOf(block: Block): Int = Math.toIntExact(block.files.rows)
 
   private def readTableFiles(ref: ObjectRef): BlockFiles = {
@@ -135,7 +139,7 @@ private[store] final class BlockReader(objects: ObjectReader) {
       }
     }
     val (paths, sizes, times) = (groups.flatMap(_._1).toArray, groups.flatMap(_._2).toArray, groups.flatMap(_._3).toArray)
-    if (paths.length != ref.rows) throw new DamagedObjectException(ref.name, "it has another number of rows than written")
+    if (paths.length != ref.rows) throw anotherNumberOfRows(ref)
     new BlockFiles(paths, sizes, times, new BlockRows(Filled.longs(paths.length, -1)))
   }
 
@@ -152,7 +156,7 @@ private[store] final class BlockReader(objects: ObjectReader) {
       (longs("file"), FlatDecoder.bytes(pages(footer.leaf("path")), rows), longs("size"), longs("modified"), longs("rows"))
     }
     val length = groups.map(_._1.length).sum
-    if (length != ref.rows) throw new DamagedObjectException(ref.name, "it has another number of rows than written")
+    if (length != ref.rows) throw anotherNumberOfRows(ref)
     memory.take(length * FileBytes + groups.map(_._2.iterator.filter(_ != null).map(_.length.toLong).sum).sum)
     val paths = new Array[String](length)
     val sizes, modified, rows = Filled.longs(length, -1)
@@ -174,6 +178,7 @@ private[store] final class BlockReader(objects: ObjectReader) {
 private object BlockReader {
   private val FileBytes = 100L // of the arrays of a data file, its path's object and its places among the others
   private val DistinctBytes = 100L
+  private val RowsBytes = 24L // of an ordinal and a count as they are read, and of the count in its place
   private val FileFields = Seq("file", "path", "size", "modified", "rows")
   private val BoundFields = Seq(
     "column", "file", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_double", "hi_double", "lo_binary", "hi_binary",

@@ -40,7 +40,8 @@ private[store] final class PagedColumns(
     val found = joined.indices.flatMap { place =>
       loaded.getOrElse((place, column), whole.parts(Seq(joined(place)), column).getOrElse(Nil))
     }
-    if (found.nonEmpty) Right(found)
+    val isRead = joined.indices.exists(place => loaded.contains((place, column))) && !failed.contains(column)
+    if (found.nonEmpty || isRead) Right(found) // none where none of the files that are left was analyzed
     else failed.get(column).toLeft(()).flatMap(_ => whole.parts(joined, column))
   }
 
