@@ -177,6 +177,18 @@ def test_only_files_that_may_have_the_key_are_read(spark, table, monkeypatch):
     assert files_read(_collected(metastore.locate(spark, table, "id", key)))[0] < FILES / 2
 
 
+@pytest.mark.parametrize("column", ["CAST(id AS DOUBLE)", "id"])
+@pytest.mark.parametrize("keys", [1, 1001])
+def test_a_directory_says_no_row_counts_and_its_statistics_do(spark, tmp_path, column, keys):
+    folder = tmp_path / "rows"
+    spark.range(0, 80_000, 1, 8).selectExpr(f"{column} AS k").write.parquet(str(folder))
+    name = f"parquet.`{folder}`"
+    metastore.analyze(spark, name, progress=False)
+    found = metastore.locate(spark, name, "k", spark.range(100, 100 + keys).selectExpr(f"{column} AS k"))
+    assert found.count() == keys
+    assert files_read(_collected(found))[0] == 1
+
+
 def _collected(frame):
     frame.collect()
     return frame

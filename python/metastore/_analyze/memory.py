@@ -36,7 +36,10 @@ def one_allocator() -> Iterator[None]:
 
 @cache  # it is a setting of the process
 def _keep_freed() -> None:
-    """Let glibc keep what a column has given back for the next one: the system's pages take as long as reading."""
+    """Let glibc keep what a column has given back for the next one: the system's pages take as long as reading.
+
+    It stays so after the task, for the next one: Spark ends workers that have been idle for a minute.
+    """
     try:
         mallopt = ctypes.CDLL(None).mallopt
     except (AttributeError, OSError, TypeError):  # another C library, which has its own ways

@@ -60,6 +60,7 @@ class Evidence:
     Attributes:
         column: The column.
         known: Whether anything is: elsewhere every key may be.
+        rows: Physical rows, -1 where neither the table nor its statistics tell.
         nulls: Null values, -1 where not known.
         nans: NaN values, -1 where not known.
         empty: Whether all values are null or NaN.
@@ -74,6 +75,7 @@ class Evidence:
 
     column: Column
     known: Mask
+    rows: Places
     nulls: Places
     nans: Places
     empty: Mask
@@ -116,7 +118,7 @@ def evidence(store: Store, manifest: Manifest, files: Sequence[DataFile], column
 
 def _of(store: Store, column: Column, found: Sequence[Part], rows: Places) -> Evidence:
     count = len(rows)
-    known = np.zeros(count, bool)
+    known, of_file = np.zeros(count, bool), rows.copy()
     nulls, nans, distinct = (np.full(count, UNKNOWN) for _ in range(3))
     has_lo, has_hi, empty = (np.zeros(count, bool) for _ in range(3))
     lo, hi = (np.zeros(count, _form(column)) for _ in range(2))
@@ -124,6 +126,7 @@ def _of(store: Store, column: Column, found: Sequence[Part], rows: Places) -> Ev
         at = part.places
         counted, nulls[at], nans[at] = part.counts("rows"), part.counts("nulls"), part.counts("nans")
         others = np.maximum(nulls[at], 0) + np.maximum(nans[at], 0)
+        of_file[at] = np.where(rows[at] < 0, counted, rows[at])
         known[at] = ((rows[at] < 0) | (counted == rows[at])) & (others <= counted)
         empty[at] = (nulls[at] >= 0) & (others == counted)
         for values, has, end in ((lo, has_lo, "lo"), (hi, has_hi, "hi")):
@@ -134,7 +137,7 @@ def _of(store: Store, column: Column, found: Sequence[Part], rows: Places) -> Ev
         distinct[at] = np.where(complete, part.counts("distinct"), UNKNOWN)
     known &= ~(has_lo & has_hi & (lo > hi))
     lists, filters = (_details(store, found, kind, count) for kind in ("frequencies", "sketches"))
-    return Evidence(column, known, nulls, nans, empty, lo, hi, has_lo, has_hi, distinct, lists, filters)
+    return Evidence(column, known, of_file, nulls, nans, empty, lo, hi, has_lo, has_hi, distinct, lists, filters)
 
 
 def _form(column: Column) -> str:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from metastore._analyze.place import Place
     from metastore._format.columns import Column
     from metastore._locate.evidence import Evidence
-    from metastore._locate.keys import Mask
+    from metastore._locate.keys import Mask, Places
     from metastore._tables import TableFacts
     from metastore._tables.catalog import Entry
 
@@ -84,9 +84,10 @@ def locate(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFr
             return _of_planner(spark, entry, key, asked, where)
     facts = _tables.load_entry(spark, entry)
     key = [_key_column(facts.columns, name, facts.name) for name in columns]
+    asked = asked if is_all else asked.distinct()
     may = _candidates(spark, facts, key, some, None if is_all else asked) if pruned else np.ones(len(facts.files), bool)
     paths = [facts.files[place].location for place in np.flatnonzero(may)]
-    return _verified(facts, key, asked if is_all else asked.distinct(), paths, spark)
+    return _verified(facts, key, asked, paths, spark)
 
 
 def _key_column(known: Sequence[Column], name: str, table: str) -> Column:
@@ -163,14 +164,15 @@ def _candidates(
     if manifest is None or manifest.table.uuid != facts.uuid:
         raise NoStatistics(facts.name)
     known = evidence(store, manifest, facts.files, key)
-    search = Search(known, store.part)
+    rows = np.maximum(known[0].rows, 0)  # nothing can be gained by files of which none is known
+    search, keys = Search(known, store.part), Keys.of(some, key)
     is_near = _bytes(known) <= _FEW_BYTES
     if is_near:
         search.add(Keys.of(_sample(some), key))
-    if _finds_nearly_all(search.found, facts) or not _pays(search, Keys.of(some, key), asked, facts):
+    if _finds_nearly_all(search.found, rows) or not _pays(search, keys, asked, rows):
         return np.ones(len(facts.files), bool)
     if asked is None and is_near:
-        search.add(Keys.of(some, key))
+        search.add(keys)
         return search.found
     if isinstance(place, HadoopPlace):  # tasks cannot read parts of objects there
         return np.ones(len(facts.files), bool)
@@ -183,18 +185,17 @@ def _sample(keys: pa.Table) -> pa.Table:
     return keys.take(np.linspace(0, keys.num_rows - 1, number).astype(np.int64)) if number else keys
 
 
-def _finds_nearly_all(found: Mask, facts: TableFacts) -> bool:
+def _finds_nearly_all(found: Mask, rows: Places) -> bool:
     """Whether there is little left that more keys could leave out."""
-    rows = np.array([file.rows for file in facts.files], np.int64)
     return bool(rows[found].sum() > _NEARLY_ALL * rows.sum())
 
 
-def _pays(search: Search, some: Keys, asked: DataFrame | None, facts: TableFacts) -> bool:
+def _pays(search: Search, some: Keys, asked: DataFrame | None, rows: Places) -> bool:
     """Whether it takes fewer steps to look for every key in the files whose bounds hold it than to read all rows."""
     if len(some.columns) > 1 or not len(some):  # only together they tell
         return True
     number = len(some) if asked is None else asked.count()
-    return search.pairs(some) / len(some) * number < sum(file.rows for file in facts.files) / 2
+    return bool(search.pairs(some) / len(some) * number < rows.sum() / 2)
 
 
 def _bytes(known: Sequence[Evidence]) -> int:

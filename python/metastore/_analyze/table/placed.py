@@ -116,7 +116,7 @@ def run(
     told = {ordinal: np.zeros(files, np.int64) for ordinal in targets}
     for *_, of_part in found:
         for ordinal, rows in of_part.items():
-            told[ordinal] += rows
+            told[ordinal] += rows.astype(np.int64)
     return replace(gathered([one for *one, _ in found]), told=told)
 
 
