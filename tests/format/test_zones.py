@@ -196,3 +196,13 @@ def test_verify_compares_zones_with_their_data_files(tmp_path):
     lying = replace(block, zones=(replace(block.zones[0], object=ref),))
     states = {found.kind: found.state for found in verify(store, replace(manifest, blocks=(lying,)))}
     assert states == {"files": "ok", "summary": "ok", "zones": "contradictory"}
+
+
+def test_verify_compares_identities_with_the_data_files(tmp_path):
+    manifest = zoned.write(tmp_path, *zoned.random_block(1, COUNT), zoned.SMALL)
+    store, [block] = Store.open(str(tmp_path), writable=True), manifest.blocks
+    rows = store.get(block.files)
+    others = {IDENTITIES_KEY: identities_of(rows.slice(1))}
+    lying = replace(block, files=store.put("files", rows, [rows.num_rows], others))
+    found = next(iter(verify(store, replace(manifest, blocks=(lying,)))))
+    assert (found.state, found.problem) == ("contradictory", "identities that are those of other data files")

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._format.values import decimal_from_bytes
+from metastore._format.zones import identities_of
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -64,6 +65,12 @@ def in_file_list(files: pa.Table) -> list[str]:
         "negative sizes or rows": _any(files, [pc.less(files[name], 0) for name in ("size", "rows")]),
     }
     return [f"{text} ({int(np.sum(found))})" for text, found in checks.items() if np.any(found)]
+
+
+def in_identities(written: str | None, files: pa.Table) -> list[str]:
+    """Contradictions between the rows of `files` and what its footer says to tell them by, if it does."""
+    wrong = written is not None and written != identities_of(files)
+    return ["identities that are those of other data files"] if wrong else []
 
 
 def in_zones(zones: pa.Table, expected: Sequence[pa.Table]) -> list[str]:

@@ -11,8 +11,8 @@ import pyarrow.parquet as pq
 from metastore._format.manifest import objects_in
 from metastore._format.objects import KIND_KEY, decode, unnamed, verify_chunks
 from metastore._format.schemas import DETAILS, SCHEMAS
-from metastore._format.zones import rows_of_files, zones_of
-from metastore._store.contradictions import in_file_list, in_snapshot, in_statistics, in_zones
+from metastore._format.zones import IDENTITIES_KEY, rows_of_files, zones_of
+from metastore._store.contradictions import in_file_list, in_identities, in_snapshot, in_statistics, in_zones
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -66,6 +66,8 @@ def _block(store: Store, block: Block, details: dict[str, tuple[int, str]]) -> I
     finding, files = _read(store, block.files)
     if files is not None:
         finding = _with(finding, in_file_list(files))
+        if block.zones and finding.state == OK:
+            finding = _with(finding, in_identities(_identities(store, block.files), files))
         for kind in DETAILS:
             values = (files[f"{kind}_{part}"].to_pylist() for part in ("name", "length", "sha256"))
             details.update({name: (length, digest) for name, length, digest in zip(*values, strict=True) if name})
@@ -85,6 +87,11 @@ def _block(store: Store, block: Block, details: dict[str, tuple[int, str]]) -> I
         if rows is not None and expected is not None:
             finding = _with(finding, in_zones(rows, expected))
         yield finding
+
+
+def _identities(store: Store, ref: ObjectRef) -> str | None:
+    found = pq.read_metadata(pa.BufferReader(store.raw(ref.name))).metadata.get(IDENTITIES_KEY.encode())
+    return None if found is None else found.decode()
 
 
 def _snapshot(store: Store, snapshot: Snapshot) -> Iterator[Finding]:
