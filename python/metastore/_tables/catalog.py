@@ -63,6 +63,9 @@ def describe(spark: SparkSession, table: str) -> Entry:
         # Asked first, for PySpark logs the stack trace of every statement that fails.
         if not spark.catalog.tableExists(identifier):
             raise TableNotFound(table, near=_near_tables(spark, parts))
+        loaded = _loaded(spark, identifier)
+        if loaded is not None:
+            return loaded
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {identifier}").collect()
     except AnalysisException as failure:
         if _not_found(failure):
@@ -82,6 +85,28 @@ def describe(spark: SparkSession, table: str) -> Entry:
         provider=(details.get("provider") or "").lower(),
         location=details.get("location") or "",
     )
+
+
+def _loaded(spark: SparkSession, identifier: str) -> Entry | None:
+    """The same of an Iceberg table by what the driver's JVM has loaded: DESCRIBE plans all its data files first.
+
+    None where there is no such JVM, or the name does not stand for such a table alone.
+    """
+    from py4j.protocol import Py4JError  # type: ignore[import-untyped] # noqa: PLC0415 - it has no types; as above
+
+    try:
+        plan = spark._jsparkSession.table(identifier).queryExecution().analyzed()  # noqa: SLF001 - the only way to the JVM
+        relation = plan.child()
+        kinds = [one.getClass().getSimpleName() for one in (plan, relation)]
+        if kinds != ["SubqueryAlias", "DataSourceV2Relation"]:  # a view has another plan between the two
+            return None
+        table = relation.table()
+        provider, location = (table.properties().get(name) for name in ("provider", "location"))
+        if provider != "iceberg" or not location:
+            return None
+        return Entry(table.name(), identifier, provider, location)
+    except (Py4JError, AttributeError, TypeError):
+        return None
 
 
 def _not_found(failure: AnalysisException) -> bool:
