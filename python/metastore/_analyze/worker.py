@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from functools import cached_property
+from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -34,7 +34,7 @@ from metastore._store.location import local_path
 from metastore._tables import refusals
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     from metastore._analyze.kernel import Shipped
     from metastore._analyze.place import Place
@@ -290,8 +290,9 @@ def analyze_file(
     _require_same(file, path)
     if read.rows != file.rows:
         raise CannotRead(refusals.ROWS_DIFFER)
+    schema = cache(partial(pq.read_schema, path))
     for (ordinal, column), known in zip(wanted, read.columns, strict=True):
-        found.append((ordinal, known or _absent(task, column, file, statistics)))
+        found.append((ordinal, known or _absent(task, column, file.rows, schema, statistics)))
     return found
 
 
@@ -319,18 +320,20 @@ def _constant(column: Column, value: Any, rows: int, statistics: Sequence[Statis
     return of_constant(constant(column, value, rows), column, value, statistics)
 
 
-def _absent(task: Task, column: Column, file: DataFile, statistics: Sequence[Statistic]) -> ColumnStatistics:
+def _absent(
+    task: Task, column: Column, rows: int, schema: Callable[[], pa.Schema], statistics: Sequence[Statistic]
+) -> ColumnStatistics:
     if column.key in task.defaults:
         if len(column.path) > 1:
             raise CannotRead(refusals.NESTED_DEFAULT)
-        return _constant(column, task.defaults[column.key], file.rows, statistics)
-    is_null = task.absent_is_null or (task.nameless_is_null and not _has_name(file, column.path))
-    return _constant(column, None, file.rows, statistics) if is_null else unknown(column, file.rows)
+        return _constant(column, task.defaults[column.key], rows, statistics)
+    is_null = task.absent_is_null or (task.nameless_is_null and not _has_name(schema(), column.path))
+    return _constant(column, None, rows, statistics) if is_null else unknown(column, rows)
 
 
-def _has_name(file: DataFile, path: Sequence[str]) -> bool:
+def _has_name(schema: pa.Schema, path: Sequence[str]) -> bool:
     """Whether a file may have a column of that path, in any case."""
-    fields = list(pq.read_schema(local_path(file.location)))
+    fields = list(schema)
     for part in path:
         alike = [field for field in fields if field.name.lower() == part.lower()]
         if not alike:

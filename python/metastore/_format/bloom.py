@@ -83,7 +83,7 @@ class BloomBuilder:
         hashes = np.sort(hashes)  # their upper halves choose the blocks
         for start in range(0, len(hashes), _AT_ONCE):
             batch = hashes[start : start + _AT_ONCE]
-            block = _block_of(batch, len(self._blocks))
+            block = block_of(batch, len(self._blocks))
             first = np.flatnonzero(np.concatenate([[True], block[1:] != block[:-1]]))
             self._blocks[block[first]] |= np.bitwise_or.reduceat(_ONE << _bit_of(batch), first, axis=0)
 
@@ -153,12 +153,18 @@ def may_hold(bloom: bytes | NDArray[np.uint8], hashes: Words) -> NDArray[np.bool
         array([ True, False])
     """
     words = np.frombuffer(bloom, dtype="<u4").reshape(-1, _WORDS)
-    set_bits = words[_block_of(hashes, len(words))] >> _bit_of(hashes) & _ONE
+    set_bits = words[block_of(hashes, len(words))] >> _bit_of(hashes) & _ONE
     found: NDArray[np.bool_] = set_bits.all(axis=1)
     return found
 
 
-def _block_of(hashes: Words, blocks: int) -> NDArray[np.int64]:
+def block_of(hashes: Words, blocks: int) -> NDArray[np.int64]:
+    """Which of so many equal ranges of hashes, blocks of a filter for one, each is in.
+
+    Example:
+        >>> block_of(np.array([0, 1 << 63], np.uint64), 8)
+        array([0, 4])
+    """
     block: NDArray[np.int64] = ((hashes >> np.uint64(32)) * np.uint64(blocks) >> np.uint64(32)).astype(np.int64)
     return block
 

@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._format.bloom import hashes_of
+from metastore._format.bloom import block_of, hashes_of
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -29,7 +29,6 @@ PLACES = ("files_sparse", "files_dense")
 STARTS_KEY = "metastore.hashes"
 """The footer key that tells the least hash of each row group."""
 
-_HALF = np.uint64(32)
 _STARTS = np.dtype(">u8")
 
 
@@ -57,8 +56,7 @@ def part_of(hashes: Words, parts: int) -> Longs:
         >>> part_of(np.array([0, 1 << 63], np.uint64), 8)
         array([0, 4])
     """
-    found: Longs = ((hashes >> _HALF) * np.uint64(parts) >> _HALF).astype(np.int64)
-    return found
+    return block_of(hashes, parts)
 
 
 def starts_text(starts: Words) -> str:

@@ -210,10 +210,8 @@ def _sum(counts: Longs, starts: Longs, sound: Flags) -> pa.Array:
 
 def _number_bounds(files: _Files, side: str, starts: Longs, known: Flags, _column: Column) -> pa.Array:
     values, has, reduce = (files.lo, files.has_lo, np.minimum) if side == "lo" else (files.hi, files.has_hi, np.maximum)
-    limits = np.finfo(np.float64) if values.dtype == np.float64 else np.iinfo(np.int64)
-    neutral = limits.max if side == "lo" else limits.min
-    if values.dtype == np.float64:
-        neutral = np.inf if side == "lo" else -np.inf
+    least, most = (-np.inf, np.inf) if values.dtype == np.float64 else (np.iinfo(np.int64).min, np.iinfo(np.int64).max)
+    neutral = most if side == "lo" else least
     return pa.array(reduce.reduceat(np.where(has, values, neutral), starts), mask=~known)
 
 

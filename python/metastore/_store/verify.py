@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from metastore._format.files import detail_objects
 from metastore._format.manifest import objects_in
 from metastore._format.objects import KIND_KEY, decode, unnamed, verify_chunks
 from metastore._format.schemas import DETAILS, SCHEMAS
@@ -69,8 +70,7 @@ def _block(store: Store, block: Block, details: dict[str, tuple[int, str]]) -> I
         if block.zones and finding.state == OK:
             finding = _with(finding, in_identities(_identities(store, block.files), files))
         for kind in DETAILS:
-            values = (files[f"{kind}_{part}"].to_pylist() for part in ("name", "length", "sha256"))
-            details.update({name: (length, digest) for name, length, digest in zip(*values, strict=True) if name})
+            details.update({name: (length, digest) for name, length, digest in detail_objects(files, kind)})
     yield finding
     expected: list[pa.Table] | None = []
     for ref in block.summary:

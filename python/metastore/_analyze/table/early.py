@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from metastore._format.files import detail_objects
 from metastore._format.objects import decode_detail
 
 if TYPE_CHECKING:
@@ -30,7 +31,7 @@ class Early:
             blocks: Blocks of which rows are wanted.
             threads: Where objects are decoded.
         """
-        named = {one for indexed in blocks for kind in _KINDS for one in _objects(indexed, kind)}
+        named = {one for indexed in blocks for kind in _KINDS for one in detail_objects(indexed.files, kind)}
         small = sum(length for _, length, _ in named) <= _MOST_BYTES
         self._coming: dict[str, Future[pa.Table]] = {
             name: threads.submit(_decoded, store, name, digest) for name, _, digest in (named if small else ())
@@ -48,8 +49,3 @@ class Early:
 
 def _decoded(store: Store, name: str, digest: str) -> pa.Table:
     return decode_detail(name, digest, store.raw(name))
-
-
-def _objects(indexed: IndexedBlock, kind: str) -> set[tuple[str, int, str]]:
-    columns = (indexed.files[f"{kind}_{what}"].to_pylist() for what in ("name", "length", "sha256"))
-    return {named for named in zip(*columns, strict=True) if named[0] is not None}
