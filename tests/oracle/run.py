@@ -41,7 +41,10 @@ class Size:
 
 @dataclass
 class Campaign:
-    """Rounds over one Spark session; every round is reproduced by the seed and its number."""
+    """Rounds over one Spark session; seed and number of a round give its tables and predicates.
+
+    Only what is asked to fill kinds of comparison that are missing depends on the rounds before.
+    """
 
     spark: SparkSession
     scratch: Path
@@ -138,7 +141,7 @@ class Campaign:
     ) -> None:
         predicates = draw_predicates(subject, count, conditions, rng)
         if "whole queries" not in pruners:
-            predicates += fill(subject, self.missing, conditions, rng)
+            predicates += fill(subject, self.missing, conditions, Random(rng.random()))
         judge(self.spark, subject, predicates, pruners, conditions, self.reports)
 
     def _without(self, subject: Subject, conditions: Conditions, rng: Random) -> None:

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     from oracle.zones import Zone
 
 T = TypeVar("T")
+U = TypeVar("U")
 GONE = ""
 """Stands for the files of older snapshots."""
 
@@ -119,12 +120,11 @@ class Queries:
         self.relation = subject.table or subject.relation
         self.rows = subject.relation if subject.table else None
         self.changed = subject.changed
-        self.files = list(subject.zones)
         self.paths = subject.paths()
 
-    def kept(self, predicates: Sequence[str]) -> list[frozenset[str]]:
-        """Returns for every predicate the files that a query would read."""
-        return [self._unless_unplannable(self.read, p, frozenset(self.files)) for p in predicates]
+    def kept(self, predicates: Sequence[str]) -> list[frozenset[str] | None]:
+        """Returns for every predicate the files that a query would read; None: no query with it can be planned."""
+        return [self._unless_unplannable(self.read, p, None) for p in predicates]
 
     def read(self, predicate: str) -> frozenset[str]:
         """Returns the files that a query's scan opens; none where Spark needs no scan."""
@@ -152,7 +152,7 @@ class Queries:
         found = [rows.apply(i) for i in range(rows.size())]
         return {self.paths[row.path().get()]: row.kept() for row in found if row.path().isDefined()}
 
-    def _unless_unplannable(self, ask: Callable[[str], T], predicate: str, otherwise: T) -> T:
+    def _unless_unplannable(self, ask: Callable[[str], T], predicate: str, otherwise: U) -> T | U:
         try:
             return ask(predicate)
         except Py4JJavaError:
@@ -161,7 +161,10 @@ class Queries:
             return otherwise
 
     def plans_without_us(self, predicate: str) -> bool:
-        """Tells whether Spark can plan a query: it cannot hand a null of type binary to Iceberg."""
+        """Tells whether Spark can plan a query.
+
+        It cannot hand a null of type binary to Iceberg; Hudi cannot compare its partition statistics of binary columns.
+        """
         self.spark.conf.set("spark.metastore.enabled", "false")
         try:
             query = f"SELECT * FROM {self.relation} WHERE {predicate}"
