@@ -10,10 +10,9 @@ from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # it has no types
 
-from metastore import settings
+from metastore import _jvm_session, settings
 from metastore._analyze.failures import cause_of
 from metastore._analyze.place import HadoopPlace, Place
-from metastore._analyze.shim import shim_class
 from metastore._store import Store
 from metastore._store.access import access_to
 from metastore._store.blobs import Stored
@@ -54,7 +53,7 @@ def store_at(spark: SparkSession, uri: str, *, writable: bool) -> tuple[Store, P
         >>> store_at(spark, "hdfs://nn/w/t/_metastore", writable=False)[0].read()  # doctest: +SKIP
     """
     if is_hadoops(uri):
-        hadoop = _settings(spark)
+        hadoop = _jvm_session.hadoop_configuration(spark)
         return Store(uri, partial(_open, spark, uri), writable=writable), HadoopPlace(uri, settings=hadoop)
     access = access_to(uri, hadoop_settings(spark))
     return Store.open(uri, access=access, writable=writable), Place(uri, access)
@@ -91,7 +90,7 @@ def hadoop_settings(spark: SparkSession) -> Callable[[str], str | None]:
         >>> hadoop_settings(spark)("fs.defaultFS")  # doctest: +SKIP
         'file:///'
     """
-    conf = _settings(spark)
+    conf = _jvm_session.hadoop_configuration(spark)
 
     def lookup(key: str) -> str | None:
         found = conf.getPassword(key)
@@ -100,12 +99,8 @@ def hadoop_settings(spark: SparkSession) -> Callable[[str], str | None]:
     return lookup
 
 
-def _settings(spark: SparkSession) -> Any:
-    return spark._jsparkSession.sessionState().newHadoopConf()  # noqa: SLF001 - the only way to Hadoop's settings
-
-
 def _open(spark: SparkSession, uri: str, *, writable: bool) -> Blobs:
-    folder = shim_class(spark._jvm, "HadoopFolder")(uri, _settings(spark))  # noqa: SLF001 - as above
+    folder = _jvm_session.shim_class(spark, "HadoopFolder")(uri, _jvm_session.hadoop_configuration(spark))
     if writable:
         try:
             served_by = folder.servedBy()

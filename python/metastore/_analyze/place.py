@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
-from metastore._analyze.shim import shim_class
+from metastore import _jvm_session
 from metastore._format.objects import encode, fresh, kind_of, name_of, reference
 from metastore._store.access import AS_FOUND, Access
 from metastore._store.executor import object_bytes, write_object
@@ -132,11 +132,12 @@ class HadoopPlace(Place):
     ) -> RDD[tuple[T, Content]]:
         """See `Place`."""
         asked = context.parallelize([_record(_checked(name(item)), pickle.dumps(item)) for item in items], slices)
-        return _from_jvm(self._objects(context).read(_to_jvm(asked)), context).map(_with_content)
+        found = self._objects(context).read(_jvm_session.bytes_in_jvm(asked))
+        return _jvm_session.bytes_from_jvm(found, context).map(_with_content)
 
     def collect(self, results: RDD[T]) -> list[T]:
         """See `Place`."""
-        return self._unpacked(results.ctx, _to_jvm(results.mapPartitions(self.packed)))
+        return self._unpacked(results.ctx, _jvm_session.bytes_in_jvm(results.mapPartitions(self.packed)))
 
     def packed(self, results: Iterable[Any]) -> Iterator[bytes]:
         """See `Place`: what was written comes before the result that names it."""
@@ -150,14 +151,14 @@ class HadoopPlace(Place):
 
     def collect_rows(self, rows: DataFrame) -> list[Any]:
         """See `Place`."""
-        return self._unpacked(rows.sparkSession.sparkContext, rows._jdf)  # noqa: SLF001 - the rows stay in the JVM
+        return self._unpacked(rows.sparkSession.sparkContext, _jvm_session.rows_in_jvm(rows))
 
     def _unpacked(self, context: SparkContext, records: Any) -> list[Any]:
-        passed = _from_jvm(self._objects(context).written(records), context).collect()
+        passed = _jvm_session.bytes_from_jvm(self._objects(context).written(records), context).collect()
         return [pickle.loads(record[1:]) for record in passed]  # noqa: S301 - written by our own task
 
     def _objects(self, context: SparkContext) -> Any:
-        return shim_class(context._jvm, "HadoopObjects")(self.uri, self.settings)  # noqa: SLF001 - as above
+        return _jvm_session.shim_class(context, "HadoopObjects")(self.uri, self.settings)
 
 
 def _checked(name: str | None) -> str:
@@ -172,19 +173,6 @@ def _checked(name: str | None) -> str:
 def _record(name: str, data: bytes) -> bytes:
     """A record as `HadoopObjects` of the shim reads it."""
     return bytes([len(name)]) + name.encode("ascii") + data
-
-
-def _to_jvm(records: RDD[bytes]) -> Any:
-    from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - not needed in tasks
-
-    return records._reserialize(NoOpSerializer())._jrdd  # noqa: SLF001 - bytes as they are
-
-
-def _from_jvm(records: Any, context: SparkContext) -> RDD[bytes]:
-    from pyspark import RDD  # noqa: PLC0415 - as above
-    from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - as above
-
-    return RDD(records, context, NoOpSerializer())
 
 
 def _with_content(answer: bytes) -> tuple[Any, Content]:

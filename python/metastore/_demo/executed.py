@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from metastore import _jvm_session
+
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
@@ -27,7 +29,7 @@ def nodes(frame: DataFrame) -> Iterator[Any]:
         >>> [node.nodeName() for node in nodes(spark.range(1))]  # doctest: +SKIP
         ['Range']
     """
-    yield from _nodes(frame._jdf.queryExecution().executedPlan())  # noqa: SLF001 - see the module
+    yield from _nodes(_jvm_session.executed(frame))
 
 
 def scans(frame: DataFrame) -> list[Any]:

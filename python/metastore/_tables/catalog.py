@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from metastore import _jvm_session
 from metastore._tables.names import quote, split_name
 from metastore._texts import near
 from metastore.errors import TableNotFound, UnsupportedTable
@@ -95,7 +96,7 @@ def _loaded(spark: SparkSession, identifier: str) -> Entry | None:
     from py4j.protocol import Py4JError  # type: ignore[import-untyped] # noqa: PLC0415 - it has no types; as above
 
     try:
-        plan = spark._jsparkSession.table(identifier).queryExecution().analyzed()  # noqa: SLF001 - the only way to the JVM
+        plan = _jvm_session.analyzed(spark, identifier)
         relation = plan.child()
         kinds = [one.getClass().getSimpleName() for one in (plan, relation)]
         if kinds != ["SubqueryAlias", "DataSourceV2Relation"]:  # a view has another plan between the two

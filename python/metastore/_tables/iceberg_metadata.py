@@ -9,6 +9,7 @@ import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from metastore import _jvm_session
 from metastore._tables.spelling import literal
 from metastore.errors import UnsupportedTable
 
@@ -109,21 +110,14 @@ def _from_jvm(spark: SparkSession, entry: Entry) -> tuple[str, str, bytes] | Non
     from pyspark.errors import PySparkException  # noqa: PLC0415 - not needed to import this module
 
     try:
-        session = spark._jsparkSession  # noqa: SLF001 - the only way to the JVM
-        relation = session.table(entry.identifier).queryExecution().analyzed().collectLeaves().head()
-        table = relation.table().table()
+        table = _jvm_session.analyzed(spark, entry.identifier).collectLeaves().head().table().table()
         spelled = table.operations().current().metadataFileLocation()
         stream = table.io().newInputFile(spelled).newStream()
         try:
             raw = bytes(stream.readAllBytes())
         finally:
             stream.close()
-        if not spelled.startswith("/"):
-            return spelled, spelled, raw
-        jvm: Any = spark._jvm  # noqa: SLF001 - as above
-        path = jvm.org.apache.hadoop.fs.Path(spelled)
-        files = path.getFileSystem(session.sessionState().newHadoopConf())
-        return spelled, files.makeQualified(path).toString(), raw
+        return spelled, _jvm_session.qualified(spark, spelled) if spelled.startswith("/") else spelled, raw
     except (Py4JError, PySparkException, AttributeError, TypeError) as failure:
         _LOG.debug("the metadata file of %s is looked for by SQL: %s", entry.name, failure)
         return None

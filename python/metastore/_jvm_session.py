@@ -1,0 +1,123 @@
+"""The JVM behind a classic session: PySpark's own members that are not public are used here and nowhere else.
+
+Through Connect there is no such JVM: then each function raises `AttributeError`.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from metastore.errors import JarNotFound
+
+if TYPE_CHECKING:
+    from pyspark import RDD, SparkContext
+    from pyspark.sql import DataFrame, SparkSession
+
+# ruff: noqa: SLF001
+
+
+def analyzed(spark: SparkSession, identifier: str) -> Any:
+    """The analyzed plan of reading a table: what its catalog has loaded.
+
+    Args:
+        spark: A classic session.
+        identifier: The table's name as SQL.
+
+    Raises:
+        AnalysisException: There is no such table.
+
+    Example:
+        >>> analyzed(spark, "cat.db.sales").getClass().getSimpleName()  # doctest: +SKIP
+        'SubqueryAlias'
+    """
+    return spark._jsparkSession.table(identifier).queryExecution().analyzed()
+
+
+def executed(frame: DataFrame) -> Any:
+    """The executed plan of a query.
+
+    Example:
+        >>> executed(spark.range(1)).nodeName()  # doctest: +SKIP
+        'Range'
+    """
+    return frame._jdf.queryExecution().executedPlan()
+
+
+def hadoop_configuration(spark: SparkSession) -> Any:
+    """Hadoop's settings as the session has them, credentials among them.
+
+    Example:
+        >>> hadoop_configuration(spark).get("fs.defaultFS")  # doctest: +SKIP
+        'file:///'
+    """
+    return spark._jsparkSession.sessionState().newHadoopConf()
+
+
+def qualified(spark: SparkSession, path: str) -> str:
+    """A path with the scheme of the file system that it is in.
+
+    Example:
+        >>> qualified(spark, "/w/t")  # doctest: +SKIP
+        'file:/w/t'
+    """
+    jvm: Any = spark._jvm
+    found = jvm.org.apache.hadoop.fs.Path(path)
+    return str(found.getFileSystem(hadoop_configuration(spark)).makeQualified(found).toString())
+
+
+def shim_class(spark: SparkSession | SparkContext, name: str) -> Any:
+    """A class of the shim that Python calls.
+
+    Args:
+        spark: A classic session, or its context.
+        name: The name of the class.
+
+    Raises:
+        JarNotFound: This Spark does not have the shim.
+
+    Example:
+        >>> shim_class(spark, "HadoopFolder")  # doctest: +SKIP
+    """
+    jvm: Any = spark._jvm
+    found = getattr(jvm.org.metastore.spark.analyze, name)
+    if type(found).__name__ == "JavaPackage":  # what py4j takes an unknown name for
+        raise JarNotFound(
+            "metastore-shim.jar: the Spark of this session does not have it",
+            hint='Install pyspark-metastore beside that Spark, or start it with --jars "$(metastore jar)".',
+        )
+    return found
+
+
+def rows_in_jvm(frame: DataFrame) -> Any:
+    """A DataFrame as the shim takes it.
+
+    Example:
+        >>> rows_in_jvm(spark.range(1)).count()  # doctest: +SKIP
+        1
+    """
+    return frame._jdf
+
+
+def bytes_in_jvm(records: RDD[bytes]) -> Any:
+    """Records as the shim takes them: bytes as they are.
+
+    Example:
+        >>> bytes_in_jvm(spark.sparkContext.parallelize([b"a"])).count()  # doctest: +SKIP
+        1
+    """
+    from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - not needed to import this module
+
+    return records._reserialize(NoOpSerializer())._jrdd
+
+
+def bytes_from_jvm(records: Any, context: SparkContext) -> RDD[bytes]:
+    """Records that the shim gave, back as bytes.
+
+    Example:
+        >>> bytes_from_jvm(bytes_in_jvm(records), spark.sparkContext).collect()  # doctest: +SKIP
+        [b'a']
+    """
+    from pyspark import RDD  # noqa: PLC0415 - as above
+    from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - as above
+
+    return RDD(records, context, NoOpSerializer())
