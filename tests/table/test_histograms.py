@@ -38,7 +38,7 @@ def rank_error(edges, ordered):
 
 
 @pytest.mark.parametrize("name", ["skewed", "uniform", "near unique", "all unique", "sorted", "random"])
-@pytest.mark.parametrize("files", [2, 40])
+@pytest.mark.parametrize("files", [2, 40, 300])
 def test_ranks_of_edges_are_within_a_bin(tmp_path, name, files):
     arrays = made.sets(name, files, 500)
     store, snapshot = made.level(

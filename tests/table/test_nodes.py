@@ -23,6 +23,8 @@ from table.made import IDENTITY
 
 ROWS = 40
 ACTIONS = ("append", "delete", "overwrite", "compact")
+READ = ("sketches", "histograms")
+NODES = ("table-nodes", "table-histogram-nodes")
 COLUMNS = (column("bigint", "n", "1"), column("string", "t", "2"), column("double", "d", "3"))
 
 
@@ -94,9 +96,13 @@ class Table:
 
 
 def rows_of(table, level):
-    found = table.store.get(level.snapshot.summary).to_pylist()
-    thetas = table.store.get(level.snapshot.sketches)["theta"].to_pylist()
-    return found, thetas
+    snapshot = level.snapshot
+    objects = (snapshot.summary, snapshot.sketches, snapshot.histograms, *(one.object for one in snapshot.frequencies))
+    return [repr(table.store.get(ref).to_pylist()) for ref in objects]  # NaN is not equal to itself
+
+
+def nodes_of(level, kind="table-nodes"):
+    return [ref for ref in level.nodes if ref.kind == kind]
 
 
 def test_whatever_comes_and_goes_is_as_from_scratch(tmp_path):
@@ -120,9 +126,11 @@ def test_only_what_changed_is_read_and_merged(tmp_path, monkeypatch):
     raw = Store.raw
     monkeypatch.setattr(Store, "raw", lambda self, name, *rest: names.append(name) or raw(self, name, *rest))
     level = table.commit(table.append(1))
-    assert 0 < sum(name.startswith("sketches-") for name in names) < 12  # of 13 tasks, those of one group's files
-    new = [ref.rows for ref in level.nodes if ref not in before]
-    assert 0 < sum(new) <= 2 * len(COLUMNS)
+    for kind in READ:  # of 13 tasks, those of one group's files
+        assert 0 < sum(name.startswith(f"{kind}-") for name in names) < 12, kind
+    for kind in NODES:
+        new = [ref.rows for ref in nodes_of(level, kind) if ref not in before]
+        assert 0 < sum(new) <= 2 * len(COLUMNS), kind
 
 
 def test_columns_of_a_file_in_several_blocks(tmp_path):
@@ -140,7 +148,8 @@ def test_many_nodes_are_written_in_several_objects_and_row_groups(tmp_path, monk
     monkeypatch.setattr(stored_nodes, "_GROUP_BYTES", 3_000)
     monkeypatch.setattr(stored_nodes, "_SMALL_BYTES", 1)
     table = Table(tmp_path, 13)
-    assert len(table.commit(table.append(300)).nodes) > 2
+    level = table.commit(table.append(300))
+    assert all(len(nodes_of(level, kind)) > 2 for kind in NODES)
     table.delete(40)
     changed = table.commit(table.append(20))
     _, _, scratch = table.analyze(nodes=())
@@ -153,10 +162,11 @@ def test_few_files_need_no_nodes(tmp_path):
     assert table.commit(table.append(1)).nodes
 
 
-def test_nodes_that_are_damaged_or_gone_are_made_again(tmp_path):
+@pytest.mark.parametrize("kind", NODES)
+def test_nodes_that_are_damaged_or_gone_are_made_again(tmp_path, kind):
     table = Table(tmp_path, 5)
     table.commit(table.append(200))
-    (ref,) = table.store.read().nodes
+    (ref,) = nodes_of(table.store.read(), kind)
     path = tmp_path / "objects" / ref.name
     whole = path.read_bytes()
     _, _, scratch = table.analyze(nodes=())
@@ -167,14 +177,16 @@ def test_nodes_that_are_damaged_or_gone_are_made_again(tmp_path):
         assert ref not in again.nodes
 
 
-def test_verification_reads_them_and_collection_keeps_them(tmp_path):
+@pytest.mark.parametrize("kind", NODES)
+def test_verification_reads_them_and_collection_keeps_them(tmp_path, kind):
     table = Table(tmp_path, 9)
-    (ref,) = table.commit(table.append(100)).nodes
+    nodes = table.commit(table.append(100)).nodes
+    (ref,) = [one for one in nodes if one.kind == kind]
     states = {row["object"]: row["state"] for row in metastore.verify(str(tmp_path))}
     assert set(states.values()) == {"ok"}
     metastore.compact(str(tmp_path))
     metastore.gc(str(tmp_path), delete=True)
-    assert table.store.read().nodes == (ref,)
+    assert table.store.read().nodes == nodes
     path = tmp_path / "objects" / ref.name
     path.write_bytes(path.read_bytes()[:-1] + b"?")
     states = {row["object"]: row["state"] for row in metastore.verify(str(tmp_path))}
@@ -188,9 +200,11 @@ def test_objects_of_which_little_is_left_are_written_anew(tmp_path, monkeypatch)
     for _ in range(8):
         table.delete(20)
         level = table.commit(table.append(20))
-        assert len(level.nodes) <= 4
+        assert all(len(nodes_of(level, kind)) <= 4 for kind in NODES)
     _, _, scratch = table.analyze(nodes=())
-    assert sum(ref.rows for ref in level.nodes) <= 2 * sum(ref.rows for ref in scratch.nodes)
+    for kind in NODES:
+        rows, least = (sum(ref.rows for ref in nodes_of(one, kind)) for one in (level, scratch))
+        assert 0 < rows <= 2 * least
 
 
 @pytest.mark.parametrize("count", [0, 1, 64, 65, 5000])

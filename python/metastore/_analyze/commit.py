@@ -87,10 +87,10 @@ def write_level(
         12
     """
     try:
-        return _written(store, facts, coverage, options, statistics, jobs, StoredNodes(store, nodes))
+        return _written(store, facts, coverage, options, statistics, jobs, nodes)
     except DamagedObject as damage:  # a block's are told in another way
         _LOG.warning("partial merges are made again: %s", damage)
-        return _written(store, facts, coverage, options, statistics, jobs, StoredNodes(store, ()))
+        return _written(store, facts, coverage, options, statistics, jobs, ())
 
 
 def _written(
@@ -100,15 +100,17 @@ def _written(
     options: Options,
     statistics: Sequence[Statistic],
     jobs: Jobs | None,
-    nodes: StoredNodes,
+    refs: Sequence[ObjectRef],
 ) -> TableLevel:
     rows, depth = [], 0
+    nodes = StoredNodes(store, refs)
     own = OwnLevel(store, coverage.blocks, facts.files, statistics)
     extra = own.reduced(facts.columns)
     writer = NodeWriter(store, nodes)
     ordinals = {column.key: place for place, column in enumerate(facts.columns)}
     with ThreadPoolExecutor() as threads:
-        details = TableDetails(store, options, threads, Early(store, coverage.used, threads), jobs)
+        early = Early(store, () if refs else coverage.used, threads)
+        details = TableDetails(store, options, threads, early, refs, jobs)
         for known in Level(store, coverage.blocks, facts.files, nodes).columns(facts.columns):
             reduced = replace(known.reduced, extra=extra.get((known.column.key, known.column.type), {}))
             rows.append((ordinals[known.column.key], reduced, known.rows.num_rows))
@@ -136,8 +138,8 @@ def _written(
         histograms=written.histograms.result(),
         **_totals(facts.files, coverage),
     )
-    kept = writer.finish()
-    return TableLevel(snapshot, len(objects_of(snapshot)) + len(writer.written), own.failed, kept)
+    kept = (*writer.finish(), *written.nodes)
+    return TableLevel(snapshot, len(objects_of(snapshot)) + len(set(kept).difference(refs)), own.failed, kept)
 
 
 def _with_list(known: ColumnStatistics, listed: Listed | None) -> ColumnStatistics:

@@ -18,7 +18,7 @@ from metastore._analyze.kernel.stored import width
 from metastore._analyze.nodes import Groups, Merge, identity
 from metastore._format.columns import decimal_type, serves
 from metastore._format.objects import decode_detail
-from metastore._format.schemas import SUMMARY
+from metastore._format.schemas import DETAILS, SUMMARY
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -71,6 +71,7 @@ class Known:
         sources: Where the rows come from, in their order.
         reduced: What they were merged to.
         merge: How, with the groups of files that were merged anew.
+        order: The rows as the groups have them: by the path of their files.
     """
 
     column: Column
@@ -79,6 +80,7 @@ class Known:
     sources: tuple[Source, ...]
     reduced: ColumnStatistics
     merge: Merge
+    order: NDArray[np.int64]
 
 
 @dataclass
@@ -187,7 +189,7 @@ class Level:
             by_path = np.searchsorted(places[at], order[merge.wanted])
             in_order = chosen if (by_path[1:] > by_path[:-1]).all() else chosen.take(pa.array(by_path))
             reduced = merge.reduced(rows, in_order, [thetas[row] for row in by_path.tolist()])
-            yield Known(one.column, rows, one.computed, tuple(one.sources), reduced, merge)
+            yield Known(one.column, rows, one.computed, tuple(one.sources), reduced, merge, order)
 
     def _found(self, columns: Sequence[Column], names: Sequence[str]) -> list[_Found]:
         """The rows of live files, each from the best block that has it."""
@@ -317,8 +319,9 @@ def _live_places(indexed: IndexedBlock, live: Mapping[FileKey, int]) -> NDArray[
 
 
 def _identities(indexed: IndexedBlock) -> Words:
-    """What tells each file of a block, and what is known of it, from all others; sketches tell one run from another."""
-    names = ("file", "path", "size", "sketches_sha256", "sketches_file")
+    """What tells each file of a block, and what is known of it, from all others; details tell one run from another."""
+    details = (f"{kind}_{name}" for kind in DETAILS for name in ("sha256", "file"))
+    names = ("file", "path", "size", *details)
     found = np.empty((indexed.files.num_rows, 2), np.uint64)
     for file, *facts in zip(*(indexed.files.column(name).to_pylist() for name in names), strict=True):
         found[file] = np.frombuffer(identity(indexed.block.computed, *facts), np.uint64)

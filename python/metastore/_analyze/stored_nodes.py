@@ -3,20 +3,21 @@
 from __future__ import annotations
 
 import logging
+from collections import defaultdict
 from collections.abc import Mapping
-from functools import lru_cache
-from typing import TYPE_CHECKING, Any
+from functools import cached_property, lru_cache
+from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
 from metastore._analyze.details import even_groups
 from metastore._analyze.kernel.theta import Theta
 from metastore._analyze.nodes import Node
-from metastore._format.schemas import TABLE_NODES
+from metastore._format.schemas import SCHEMAS
 from metastore.errors import DamagedObject, StoreNotReadable
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from metastore._analyze.nodes import Merge
     from metastore._format.objects import ObjectRef
@@ -27,39 +28,42 @@ _LOG = logging.getLogger(__name__)
 _GROUPS_AT_HAND = 8
 _FLUSH_BYTES, _GROUP_BYTES, _SMALL_BYTES = 64 << 20, 16 << 20, 8 << 20
 _MOST_SMALL = 8
+NODES = "table-nodes"
 
 
-class StoredNodes(Mapping[bytes, Node]):
-    """The nodes of some objects, by key; an object that is not what was written counts as absent."""
+class StoredRows(Mapping[bytes, pa.Table]):
+    """The rows of some objects, by their `node`; an object that is not what was written counts as absent."""
 
-    def __init__(self, store: Store, refs: Sequence[ObjectRef]) -> None:
+    def __init__(self, store: Store, kind: str, refs: Sequence[ObjectRef]) -> None:
         """Read the keys.
 
         Args:
             store: Where the objects are.
+            kind: Theirs; objects of other kinds are passed over.
             refs: The objects, as a manifest names them.
         """
+        self.kind = kind
         self.refs: list[ObjectRef] = []
+        self._names = [name for name in SCHEMAS[kind].names if name != "node"]
         self._parts: list[Partial] = []
         self._keys: dict[bytes, tuple[int, int, int]] = {}
         for ref in refs:
-            self._index(store, ref)
+            if ref.kind == kind:
+                self._index(store, ref)
         self._rows = lru_cache(_GROUPS_AT_HAND)(self._read)
 
-    def __getitem__(self, key: bytes) -> Node:
-        """Read a node.
+    def __getitem__(self, key: bytes) -> pa.Table:
+        """Read a row, without its key.
 
         Raises:
             KeyError: There is none.
             DamagedObject: It is not what was written.
         """
         at, group, row = self._keys[key]
-        rows = self._rows(at, group).slice(row, 1)
-        theta = rows["theta"][0].as_py()
-        return Node(rows.drop_columns(["node", "theta"]), None if theta is None else Theta.from_bytes(theta))
+        return self._rows(at, group).slice(row, 1)
 
     def __contains__(self, key: object) -> bool:
-        """Whether there is such a node; nothing is read."""
+        """Whether there is such a row; nothing is read."""
         return key in self._keys
 
     def __iter__(self) -> Iterator[bytes]:
@@ -67,13 +71,28 @@ class StoredNodes(Mapping[bytes, Node]):
         return iter(self._keys)
 
     def __len__(self) -> int:
-        """How many nodes there are."""
+        """How many rows there are."""
         return len(self._keys)
 
+    def some(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, pa.Table]]:
+        """Read rows with their keys, in an order in which nothing is read twice.
+
+        Raises:
+            KeyError, DamagedObject: As of one row.
+        """
+        for key in sorted(keys, key=self._keys.__getitem__):
+            yield key, self[key]
+
     def of(self, ref: ObjectRef) -> list[bytes]:
-        """The keys of the nodes in one of the objects."""
-        at = self.refs.index(ref)
-        return [key for key, place in self._keys.items() if place[0] == at]
+        """The keys of the rows of one of the objects."""
+        return self._by_object[self.refs.index(ref)]
+
+    @cached_property
+    def _by_object(self) -> dict[int, list[bytes]]:
+        found: dict[int, list[bytes]] = defaultdict(list)
+        for key, place in self._keys.items():
+            found[place[0]].append(key)
+        return found
 
     def _index(self, store: Store, ref: ObjectRef) -> None:
         try:
@@ -88,7 +107,104 @@ class StoredNodes(Mapping[bytes, Node]):
         self._parts.append(part)
 
     def _read(self, at: int, group: int) -> pa.Table:
-        return self._parts[at].rows([group], TABLE_NODES.names).combine_chunks()
+        return self._parts[at].rows([group], self._names).combine_chunks()
+
+
+class RowWriter:
+    """Writes rows that were made anew, and chooses what is kept of what there was."""
+
+    def __init__(self, store: Store, known: StoredRows, group_bytes: int | None = None) -> None:
+        """Begin.
+
+        Args:
+            store: Where objects go.
+            known: What is there.
+            group_bytes: How large row groups are, which are read as a whole; by default 16 MB.
+        """
+        self._store = store
+        self._known = known
+        self._group_bytes = group_bytes
+        self._pending: dict[bytes, pa.Table] = {}
+        self._bytes = 0
+        self._live: set[bytes] = set()
+        self._written: list[ObjectRef] = []
+
+    def keep(self, keys: Iterable[bytes]) -> None:
+        """Keep what is there of these."""
+        self._live.update(keys)
+
+    def put(self, key: bytes, row: pa.Table) -> None:
+        """Take a row, without its key; columns may be missing."""
+        self._pending[key] = row
+        self._bytes += row.nbytes
+        if self._bytes > _FLUSH_BYTES:
+            self._flush()
+
+    def finish(self) -> tuple[ObjectRef, ...]:
+        """Write the rest.
+
+        Returns:
+            The objects that hold what was put and kept. Those of which most rows are of no use any more are written
+            anew, and the small ones where there are many.
+        """
+        used = {ref: self._live.intersection(self._known.of(ref)) for ref in self._known.refs}
+        kept = [ref for ref in used if 2 * len(used[ref]) > ref.rows]
+        large = [ref for ref in kept if ref.length >= _SMALL_BYTES]
+        kept = large if len(kept) - len(large) > _MOST_SMALL else kept
+        for ref in used.keys() - set(kept):
+            for key, row in self._known.some(used[ref]):
+                self.put(key, row)
+        self._flush()
+        return (*kept, *self._written)
+
+    def _flush(self) -> None:
+        if not self._pending:
+            return
+        schema = SCHEMAS[self._known.kind]
+        rows = pa.concat_tables(self._pending.values(), promote_options="default")
+        columns = dict(zip(rows.column_names, rows.columns, strict=True))
+        columns["node"] = pa.array(list(self._pending), pa.binary())
+        arrays = [columns.get(field.name, pa.nulls(rows.num_rows, field.type)) for field in schema]
+        table = pa.table(arrays, schema=schema)
+        groups = even_groups(table.num_rows, -(-self._bytes // (self._group_bytes or _GROUP_BYTES)))
+        self._written.append(self._store.put(self._known.kind, table, groups))
+        self._pending, self._bytes = {}, 0
+
+
+class StoredNodes(Mapping[bytes, Node]):
+    """The nodes of some objects, by key."""
+
+    def __init__(self, store: Store, refs: Sequence[ObjectRef]) -> None:
+        """Read the keys.
+
+        Args:
+            store: Where the objects are.
+            refs: The objects, as a manifest names them.
+        """
+        self.rows = StoredRows(store, NODES, refs)
+
+    def __getitem__(self, key: bytes) -> Node:
+        """Read a node.
+
+        Raises:
+            KeyError: There is none.
+            DamagedObject: It is not what was written.
+        """
+        row = self.rows[key]
+        theta = row["theta"][0].as_py()
+        return Node(row.drop_columns(["theta"]), None if theta is None else Theta.from_bytes(theta))
+
+    def __contains__(self, key: object) -> bool:
+        """Whether there is such a node; nothing is read."""
+        return key in self.rows
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The keys."""
+        return iter(self.rows)
+
+    def __len__(self) -> int:
+        """How many nodes there are."""
+        return len(self.rows)
 
 
 class NodeWriter:
@@ -101,51 +217,19 @@ class NodeWriter:
             store: Where objects go.
             known: What is there.
         """
-        self._store = store
-        self._known = known
-        self._pending: dict[bytes, Node] = {}
-        self._bytes = 0
-        self._live: set[bytes] = set()
-        self.written: list[ObjectRef] = []
+        self._rows = RowWriter(store, known.rows)
 
     def add(self, merge: Merge) -> None:
         """Take the nodes of a column."""
-        self._live.update(merge.keys())
+        self._rows.keep(merge.keys())
         for key, node in merge.made.items():
-            self._put(key, node)
+            theta = pa.array([node.theta and node.theta.to_bytes()], pa.binary())
+            self._rows.put(key, node.row.append_column("theta", theta))
 
     def finish(self) -> tuple[ObjectRef, ...]:
         """Write the rest.
 
         Returns:
-            The objects that hold all nodes of the columns that were taken. Those of which most nodes are of no use any
-            more are written anew, and the small ones where there are many.
+            The objects that hold all nodes of the columns that were taken.
         """
-        used = {ref: self._live.intersection(self._known.of(ref)) for ref in self._known.refs}
-        kept = [ref for ref in used if 2 * len(used[ref]) > ref.rows]
-        large = [ref for ref in kept if ref.length >= _SMALL_BYTES]
-        kept = large if len(kept) - len(large) > _MOST_SMALL else kept
-        for ref in used.keys() - set(kept):
-            for key in used[ref]:
-                self._put(key, self._known[key])
-        self._flush()
-        return (*kept, *self.written)
-
-    def _put(self, key: bytes, node: Node) -> None:
-        self._pending[key] = node
-        self._bytes += node.row.nbytes + (0 if node.theta is None else node.theta.hashes.nbytes)
-        if self._bytes > _FLUSH_BYTES:
-            self._flush()
-
-    def _flush(self) -> None:
-        if not self._pending:
-            return
-        thetas = [node.theta and node.theta.to_bytes() for node in self._pending.values()]
-        rows = pa.concat_tables([node.row for node in self._pending.values()], promote_options="default")
-        columns: dict[str, Any] = {name: rows[name] for name in rows.column_names}
-        columns |= {"node": pa.array(list(self._pending), pa.binary()), "theta": pa.array(thetas, pa.binary())}
-        absent = {kind.name: pa.nulls(rows.num_rows, kind.type) for kind in TABLE_NODES if kind.name not in columns}
-        table = pa.table([{**absent, **columns}[name] for name in TABLE_NODES.names], schema=TABLE_NODES)
-        groups = even_groups(table.num_rows, -(-self._bytes // _GROUP_BYTES))
-        self.written.append(self._store.put("table-nodes", table, groups))
-        self._pending, self._bytes = {}, 0
+        return self._rows.finish()

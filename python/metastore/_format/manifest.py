@@ -24,6 +24,7 @@ COMPUTED = ("files", "footer", "full")
 """What statistics were computed from, from shallow to deep."""
 
 _DIGEST = b"sha256:"
+_NODES = "table-nodes"
 
 
 @dataclass(frozen=True)
@@ -120,7 +121,7 @@ class Manifest:
     """All that is known about one table; `docs/format.md` explains the fields.
 
     A change makes a new one with `dataclasses.replace`; the store numbers and signs it at commit. `nodes` are the
-    objects with partial merges of the newest table level.
+    objects with partial merges of the newest table level, of every kind.
     """
 
     table: TableIdentity
@@ -152,7 +153,8 @@ class Manifest:
             "settings": self.settings,
             "blocks": [_block_to_json(b, schemas.setdefault(b.columns, len(schemas))) for b in self.blocks],
             "snapshots": [_snapshot_to_json(s, schemas.setdefault(s.columns, len(schemas))) for s in self.snapshots],
-            "nodes": [ref.to_json() for ref in self.nodes],
+            "nodes": [ref.to_json() for ref in self.nodes if ref.kind == _NODES],
+            "detail_nodes": [ref.to_json() for ref in self.nodes if ref.kind != _NODES],
             "schemas": [[column.to_json() for column in columns] for columns in schemas],
         }
         line = json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False).encode() + b"\n"
@@ -277,7 +279,9 @@ def _from_json(body: dict[str, Any]) -> Manifest:
         written_at=of_type(body["written_at"], str),
         writer=of_type(body["writer"], str),
         requires=tuple(body.get("requires", [])),
-        nodes=tuple(ObjectRef.from_json(ref) for ref in of_type(body.get("nodes", []), list)),
+        nodes=tuple(
+            ObjectRef.from_json(ref) for name in ("nodes", "detail_nodes") for ref in of_type(body.get(name, []), list)
+        ),
     )
 
 

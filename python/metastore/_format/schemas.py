@@ -173,6 +173,8 @@ TABLE_NODES = pa.schema(
     ]
 )
 
+TABLE_HISTOGRAM_NODES = pa.schema([_required("node", pa.binary()), *_BINS, pa.field("single", pa.bool_())])
+
 SCHEMAS: dict[str, pa.Schema] = {
     "files": FILES,
     "summary": SUMMARY,
@@ -188,5 +190,6 @@ SCHEMAS: dict[str, pa.Schema] = {
     "table-ranks": TABLE_RANKS,
     "table-placed": TABLE_PLACED,
     "table-nodes": TABLE_NODES,
+    "table-histogram-nodes": TABLE_HISTOGRAM_NODES,
 }
 """Schema by kind of object; the kind is the part of an object's name before its uuid."""

@@ -6,18 +6,29 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
+from metastore._analyze.nodes import identity
 from metastore._analyze.table.histograms import merged, widths_of
 from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH, Histogram, equal_edges, implied_counts
+from metastore._format.schemas import TABLE_HISTOGRAM_NODES
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from collections.abc import Mapping, Sequence
+
     from numpy.typing import NDArray
 
     from metastore._analyze.table.details import Part
     from metastore._format.columns import Column
 
     Longs = NDArray[np.int64]
+
+FINER = 4
+"""Histograms of groups have so many times the bins of the table's: each level of groups adds an eighth of a bin."""
+NOTHING = Histogram(EQUI_HEIGHT, (), np.zeros(0, np.int64))
+"""That of files without values."""
+_MERGING = 1
+"""Raised whenever groups would be merged to other bins than before: what is stored is of no use then."""
 
 
 @dataclass(frozen=True)
@@ -73,15 +84,78 @@ def stored(part: Part, rows: pa.Table, columns: dict[int, Files]) -> list[tuple[
     return found
 
 
-def of_table(files: Files, found: dict[int, Histogram], bins: int, kind: str) -> Histogram | None:
-    """The histogram of a column; None where one of its files with values has none."""
-    holding = np.flatnonzero(files.values != 0).tolist()
-    if not holding or any(place not in found for place in holding):
-        return None
-    parts = [found[place] for place in holding]
-    if kind == EQUI_WIDTH and (widths := widths_of(parts, files.column, bins)) is not None:
-        return widths
-    return merged(parts, files.column, bins, files.distinct)
+class Bins:
+    """How the histograms of a column's data files become that of the table, by those of groups of files."""
+
+    def __init__(self, files: Files, bins: int, kind: str) -> None:
+        """Say what is wanted.
+
+        Args:
+            files: The data files.
+            bins: How many bins the table's has; those of groups have more, so that ranks stay within a bin.
+            kind: `equi_height` or `equi_width`.
+        """
+        self._files, self._bins, self._kind = files, bins, kind
+
+    @property
+    def what(self) -> bytes:
+        """Says what is kept of a group."""
+        return identity("histogram", _MERGING, self._files.column.key, self._files.column.type, self._bins, self._kind)
+
+    def of_file(self, found: Mapping[int, Histogram], place: int) -> Histogram | None:
+        """That of a data file; None where it holds values and has none.
+
+        Args:
+            found: Those that were read.
+            place: The file's.
+        """
+        return found.get(place) if self._files.values[place] else NOTHING
+
+    def of_group(self, parts: Sequence[Histogram | None]) -> Histogram | None:
+        """That of a group of data files, or of groups; None where it is not known of all of it."""
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        return self._whole(known, FINER * self._bins, None) or NOTHING
+
+    def of_table(self, parts: Sequence[Histogram | None]) -> Histogram | None:
+        """That of the table; None where there is none."""
+        known = [part for part in parts if part is not None]
+        return self._whole(known, self._bins, self._files.distinct) if len(known) == len(parts) else None
+
+    def _whole(self, parts: Sequence[Histogram], bins: int, distinct: int | None) -> Histogram | None:
+        if self._kind == EQUI_WIDTH and (widths := widths_of(parts, self._files.column, bins)) is not None:
+            return widths
+        return merged(parts, self._files.column, bins, distinct)
+
+
+def node_row(column: Column, histogram: Histogram) -> pa.Table:
+    """The row of `table-histogram-nodes` of a group, without its key.
+
+    Example:
+        >>> from metastore._format.columns import Column
+        >>> column = Column("1", ("x",), "int", "long")
+        >>> of_row(column, node_row(column, Histogram(EQUI_HEIGHT, [1, 4], np.array([9])))).edges
+        array([1, 4])
+    """
+    values = {
+        "kind": histogram.kind if len(histogram.counts) else None,
+        f"edges_{column.encoding}": histogram.edges,
+        "counts": histogram.counts,
+        "distincts": histogram.distincts,
+        "single": histogram.single,
+    }
+    kinds = [TABLE_HISTOGRAM_NODES.field(name) for name in values]
+    return pa.table([pa.array([values[kind.name]], kind.type) for kind in kinds], schema=pa.schema(kinds))
+
+
+def of_row(column: Column, row: pa.Table) -> Histogram:
+    """The histogram of a group as `node_row` has put it."""
+    kind = row["kind"][0].as_py()
+    if kind is None:
+        return NOTHING
+    edges, counts, distincts = (_lists(row[name])[0] for name in (f"edges_{column.encoding}", "counts", "distincts"))
+    return Histogram(kind, edges, counts, distincts, single=row["single"][0].as_py())
 
 
 def _lists(column: pa.ChunkedArray) -> list[Any]:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -13,8 +14,10 @@ import pyarrow.compute as pc
 from metastore._analyze.ahead import ahead
 from metastore._analyze.coverage import DamagedBlock
 from metastore._analyze.shipping import ship
+from metastore._analyze.stored_nodes import RowWriter, StoredRows
 from metastore._analyze.table import bins, objects
 from metastore._analyze.table.apart import reduce_apart
+from metastore._analyze.table.bins import Bins
 from metastore._analyze.table.by_hash import told_table
 from metastore._analyze.table.cuts import COMPLETE, NONE, Lists
 from metastore._analyze.table.details import listed
@@ -22,6 +25,7 @@ from metastore._analyze.table.jobs import chosen, listed_of
 from metastore._analyze.table.lists import LISTED
 from metastore._analyze.table.reduction import REDUCE, SCATTER, THRESHOLD, Listed, reduced
 from metastore._analyze.table.scattered import Reduced, Target
+from metastore._analyze.table.tree import Tree
 from metastore._analyze.table.wanted import Wanted
 from metastore._format.histogram import EQUI_HEIGHT
 from metastore._format.references import SummaryRef
@@ -44,6 +48,8 @@ if TYPE_CHECKING:
     from metastore._store import Store
 
     Longs = NDArray[np.int64]
+
+_ROW_GROUP_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -77,6 +83,7 @@ class Written:
         listed: What is known of the lists, by the column's place in the snapshot's schema.
         distribution: Columns, by their place, of which the lists tell where each value lives.
         placed: The object that says of how many rows of each data file they tell, if any.
+        nodes: The objects that keep what groups of data files were merged to.
     """
 
     frequencies: Future[tuple[SummaryRef, ...]]
@@ -84,6 +91,7 @@ class Written:
     listed: dict[int, Listed]
     distribution: tuple[int, ...]
     placed: ObjectRef | None = None
+    nodes: tuple[ObjectRef, ...] = ()
 
 
 @dataclass
@@ -95,6 +103,7 @@ class TableDetails:
         options: How it is made.
         threads: Where objects are written.
         early: Objects that are being read.
+        nodes: Objects that keep what groups of data files were merged to.
         jobs: Where lists that are too long for one place are reduced; None: all are reduced here.
     """
 
@@ -102,10 +111,16 @@ class TableDetails:
     options: Options
     threads: Executor
     early: Early
+    nodes: Sequence[ObjectRef] = ()
     jobs: Jobs | None = None
     _lists: dict[int, tuple[Lists, tuple[Source, ...]]] = field(default_factory=dict)
     _files: dict[int, bins.Files] = field(default_factory=dict)
+    _bins: dict[int, tuple[Bins, Tree]] = field(default_factory=dict)
     _wanted_bins: Wanted = field(default_factory=lambda: Wanted("histograms"))
+
+    def __post_init__(self) -> None:
+        """Read which groups are kept."""
+        self._known_bins = StoredRows(self.store, "table-histogram-nodes", self.nodes)
 
     def add(self, ordinal: int, known: Known, found: ColumnStatistics) -> None:
         """Take a column.
@@ -124,7 +139,12 @@ class TableDetails:
         distinct = None if found.distinct is None else found.distinct - (1 if found.nans else 0)
         los, his = (tuple(known.rows[f"{end}_{known.column.encoding}"].to_pylist()) for end in ("lo", "hi"))
         self._files[ordinal] = bins.Files(known.column, values, los, his, distinct)
-        self._wanted_bins.add(ordinal, known.sources, np.arange(known.rows.num_rows))
+        how = Bins(self._files[ordinal], self.options.bins, self.options.kind)
+        tree = Tree(known.merge.groups, known.order, how.what, self._known_bins)
+        self._bins[ordinal] = how, tree
+        wanted = np.full(known.rows.num_rows, -1)
+        wanted[tree.files] = tree.files
+        self._wanted_bins.add(ordinal, known.sources, wanted)
 
     def write(self) -> Written:
         """Reduce and write what was collected.
@@ -132,11 +152,13 @@ class TableDetails:
         Raises:
             DamagedBlock: A detail object is not what its block names.
         """
-        histograms = self.threads.submit(self._histograms)
+        merged = self.threads.submit(self._histograms)
+        histograms = self.threads.submit(lambda: merged.result()[0])
         ref = self.threads.submit(lambda: self._put_histograms(histograms.result()))
+        kept = self.threads.submit(lambda: self._put_bins(merged.result()[1]))
         frequencies, facts, told = self._write_lists(histograms)
         placed = self.store.put("table-placed", *told_table(told)) if told else None
-        return Written(frequencies, ref, facts, tuple(sorted(told)), placed)
+        return Written(frequencies, ref, facts, tuple(sorted(told)), placed, kept.result())
 
     def _write_lists(
         self, histograms: Future[dict[int, Histogram]]
@@ -217,23 +239,39 @@ class TableDetails:
         held = tuple(sorted(table["column"].unique().to_pylist()))
         return (SummaryRef(self.store.put("table-frequencies", ordered, groups), held), *others)
 
-    def _histograms(self) -> dict[int, Histogram]:
-        by_column: dict[int, dict[int, Histogram]] = {}
+    def _histograms(self) -> tuple[dict[int, Histogram], dict[bytes, pa.Table]]:
+        """Those of the columns, and the rows of groups that were merged anew."""
+        read: dict[int, dict[int, Histogram]] = defaultdict(dict)
         parts = self._wanted_bins.parts()
         for stored in ahead(lambda part: bins.stored(part, self._read(part), self._files), parts):
             for ordinal, place, one in stored:
-                by_column.setdefault(ordinal, {})[place] = one
-        merged = {
-            ordinal: bins.of_table(self._files[ordinal], by_column[ordinal], self.options.bins, self.options.kind)
-            for ordinal in sorted(by_column)
-        }
-        return {ordinal: one for ordinal, one in merged.items() if one is not None}
+                read[ordinal][place] = one
+        found: dict[int, Histogram] = {}
+        made: dict[bytes, pa.Table] = {}
+        for ordinal, (how, tree) in sorted(self._bins.items()):
+            column = self._files[ordinal].column
+            known: dict[bytes, Histogram | None] = {
+                key: bins.of_row(column, row) for key, row in self._known_bins.some(tree.covers)
+            }
+            merged = tree.merged(partial(how.of_file, read.pop(ordinal, {})), known, how.of_group)
+            made |= {key: bins.node_row(column, one) for key, one in merged.made.items() if one is not None}
+            if (whole := how.of_table(merged.parts)) is not None:
+                found[ordinal] = whole
+        return found, made
 
     def _put_histograms(self, histograms: dict[int, Histogram]) -> ObjectRef | None:
         rows = ((ordinal, self._files[ordinal].column, one) for ordinal, one in histograms.items())
         table = objects.histograms_table(rows)
         groups = objects.even_groups(table.num_rows, objects.HISTOGRAM_GROUPS)
         return self.store.put("table-histograms", table, groups) if table.num_rows else None
+
+    def _put_bins(self, made: dict[bytes, pa.Table]) -> tuple[ObjectRef, ...]:
+        writer = RowWriter(self.store, self._known_bins, _ROW_GROUP_BYTES)
+        for _, tree in self._bins.values():
+            writer.keep(tree.keys())
+        for key, row in made.items():
+            writer.put(key, row)
+        return writer.finish()
 
     def _read(self, part: Part) -> pa.Table:
         try:
