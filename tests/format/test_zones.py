@@ -206,3 +206,18 @@ def test_verify_compares_identities_with_the_data_files(tmp_path):
     lying = replace(block, files=store.put("files", rows, [rows.num_rows], others))
     found = next(iter(verify(store, replace(manifest, blocks=(lying,)))))
     assert (found.state, found.problem) == ("contradictory", "identities that are those of other data files")
+
+
+def test_compaction_makes_missing_zones_again(tmp_path):
+    store = Store.open(str(tmp_path), writable=True)
+    files, summary = zoned.random_block(1, COUNT)
+    manifest = zoned.write(tmp_path, files, summary, zoned.SMALL)
+    before = [store.get(ref.object) for ref in manifest.blocks[0].zones]
+    assert before
+    assert compacted(manifest, store, None, zoned=zoned.SMALL) is manifest
+    [lost] = tmp_path.rglob(manifest.blocks[0].zones[0].object.name)
+    lost.unlink()
+    assert {found.state for found in verify(store, manifest) if found.kind == "zones"} >= {"missing"}
+    again = compacted(manifest, store, None, zoned=zoned.SMALL)
+    assert [store.get(ref.object) for ref in again.blocks[0].zones] == before
+    assert {found.state for found in verify(store, again) if found.kind == "zones"} == {"ok"}

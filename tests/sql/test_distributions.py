@@ -34,9 +34,13 @@ def location(spark: SparkSession) -> Iterator[str]:
     made = ", ".join(f"{sql} AS {name}" for name, sql in COLUMNS.items())
     spark.sql(f"CREATE TABLE {TABLE} USING iceberg AS SELECT {made} FROM range(0, 3000, 1, 3)")
     spark.sql(f"ANALYZE TABLE {TABLE} COMPUTE STATISTICS FOR ALL COLUMNS")
-    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {TABLE}").collect()
-    yield next(row.data_type for row in rows if row.col_name == "Location")
+    yield location_of(spark, TABLE)
     spark.sql(f"DROP TABLE {TABLE}")
+
+
+def location_of(spark, table):
+    rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
+    return next(row.data_type for row in rows if row.col_name == "Location")
 
 
 def ask(spark, call):
@@ -125,3 +129,22 @@ def test_without_frequencies_the_command_is_named(spark, table, depth):
 def test_help_lists_them(spark):
     names = {row["function"] for row in ask(spark, "help()")}
     assert {"metastore.frequencies", "metastore.histogram", "metastore.quantiles"} <= names
+
+
+@pytest.fixture(scope="module")
+def distributed(spark: SparkSession) -> Iterator[str]:
+    name = f"{TABLE}_distributed"
+    spark.sql(f"CREATE TABLE {name} USING iceberg AS SELECT * FROM {TABLE}")
+    metastore.analyze(spark, name, progress=False, distribution=["n", "s", "f", "t"])
+    yield name
+    spark.sql(f"DROP TABLE {name}")
+
+
+@pytest.mark.parametrize("column", ["n", "s", "f", "t"])
+def test_equally_frequent_values_stand_in_order_where_lists_are_laid_out_for_finding(spark, distributed, column):
+    opened = metastore.open(location_of(spark, distributed))
+    for top in (3, 15, None):
+        found = metastore.frequencies(spark, distributed, column, top)
+        assert list(found) == list(opened.frequencies(column, top))
+    ranks = [-row["frequency"] for row in found]
+    assert ranks == sorted(ranks)

@@ -73,6 +73,8 @@ def compacted(
 ) -> Manifest:
     """The manifest with as few blocks as its columns allow and without data files that nobody asks for.
 
+    A large block whose zones are missing gets them.
+
     Args:
         manifest: The state to make smaller; returned as it is where nothing becomes smaller.
         store: Where its objects are.
@@ -98,11 +100,22 @@ def _compacted(
     sources = [_living(_source(block, store), live) for block in manifest.blocks if block.id not in damaged]
     empty = {source.block.id for source in sources if source.shrunk and not source.files.num_rows}
     groups = _groups([source for source in sources if source.block.id not in empty])
-    rewritten = [group for group in groups if len(group) > 1 or group[0].shrunk]
+    rewritten = [group for group in groups if len(group) > 1 or group[0].shrunk or _lacks_zones(group[0], store, zoned)]
     if not rewritten and not empty:
         return manifest
     kept = replace(manifest, blocks=tuple(block for block in manifest.blocks if block.id not in empty))
     return _replaced(kept, rewritten, store, zoned)
+
+
+def _lacks_zones(source: _Source, store: Store, zoned: int) -> bool:
+    """Whether a block that is to have zones has none, or not all that it names."""
+    try:
+        for ref in source.block.zones:
+            store.get(ref.object)
+    except DamagedObject as damage:
+        _LOG.warning("zones of block %s are made again: %s", source.block.id, damage)
+        return True
+    return not source.block.zones and source.files.num_rows > zoned
 
 
 def _living(source: _Source, live: AbstractSet[FileKey] | None) -> _Source:

@@ -39,7 +39,7 @@ final class ColumnDetails private (
     val few = top.exists(_ <= ColumnDetails.Heads)
     val found = (if (few) heads.toSeq else lists).map(analyzed.store.values(_, ordinal, file, few))
     val isRanked = found.size <= 1 && (few || !snapshot.exists(_.distribution.contains(ordinal)))
-    val ordered = if (isRanked) found.flatten else found.flatten.sortBy(-_.frequency)
+    val ordered = if (isRanked) found.flatten else found.flatten.sorted(ColumnDetails.Ranked)
     top.fold(ordered)(ordered.take)
   }
 
@@ -71,6 +71,16 @@ final class ColumnDetails private (
 
 object ColumnDetails {
   private val Heads = 10
+
+  /** The most frequent first, of equally frequent ones the least, NaN last: as lists are stored. */
+  private val Ranked: Ordering[ValueRow] = (one: ValueRow, other: ValueRow) =>
+    if (one.frequency != other.frequency) java.lang.Long.compare(other.frequency, one.frequency)
+    else (one.value, other.value) match {
+      case (a: Long, b: Long) => java.lang.Long.compare(a, b)
+      case (a: Double, b: Double) => java.lang.Double.compare(a, b)
+      case (a: Array[Byte], b: Array[Byte]) => java.util.Arrays.compareUnsigned(a, b)
+      case (a, b) => throw new IllegalArgumentException(s"values $a and $b of one column")
+    }
 
   /** The details of all columns of a table that have any. */
   def all(session: SparkSession, table: String): Seq[ColumnDetails] = {
