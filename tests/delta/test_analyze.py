@@ -144,8 +144,12 @@ def test_keys_are_located(spark, filled, by, monkeypatch):
 
 
 def test_generated_columns(spark, table):
-    columns = "id BIGINT, t TIMESTAMP, day DATE GENERATED ALWAYS AS (CAST(t AS DATE))"
-    create(spark, table, columns, "PARTITIONED BY (day)")
+    builder = spark._jvm.io.delta.tables.DeltaTable  # SQL of Spark 3.5 has them, but not for Delta
+    day = builder.columnBuilder(spark._jsparkSession, "day").dataType("DATE").generatedAlwaysAs("CAST(t AS DATE)")
+    made = builder.create(spark._jsparkSession).tableName(table).addColumn("id", "BIGINT").addColumn("t", "TIMESTAMP")
+    by = spark._sc._gateway.new_array(spark._jvm.java.lang.String, 1)
+    by[0] = "day"
+    made.addColumn(day.build()).partitionedBy(by).execute()
     row = "id, TIMESTAMP '2024-01-01' + make_dt_interval(CAST(id DIV 100 AS INT), CAST(id % 24 AS INT)) AS t"
     append(spark, table, 0, 400, 4, row)
     assert analyze(spark, table).files == 4

@@ -7,6 +7,7 @@ import pytest
 import metastore
 from formats.kinds import ROW
 from metastore import errors
+from metastore._locate import condition as few_keys
 from planner.plans import check, conf, labels, scans
 
 pytestmark = pytest.mark.spark
@@ -202,7 +203,10 @@ def test_the_data_source_reads_by_name_and_by_location(filled):
             assert found.count() == rows, (source, view)
 
 
-def test_keys_are_located(filled):
+@pytest.mark.parametrize("by", ["planner", "search"])
+def test_keys_are_located(filled, by, monkeypatch):
+    if by == "search":
+        monkeypatch.setattr(few_keys, "MOST_KEYS", 0)
     filled.analyze()
     keys = filled.spark.createDataFrame([(7,), (305,), (999,)], "id bigint")
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import metastore
+from lakes import SPARK
+from metastore._tables.gaps import gap
 from oracle import tables
 from oracle.columns import SCALARS
 from oracle.data import random_design, write_files
@@ -19,6 +21,7 @@ if TYPE_CHECKING:
 
 KINDS = ("delta", "delta evolved", "delta deletes", "delta partitioned")
 PARTITION = "file_no"
+WIDER = tables.WIDER if gap("widening", "delta", SPARK) is None else {}
 PROPERTIES = {
     "delta.columnMapping.mode": "name",
     "delta.dataSkippingNumIndexedCols": "0",
@@ -45,14 +48,14 @@ def create(spark: SparkSession, kind: str, files: int, scratch: Path, rng: Rando
     _create(spark, kind, name, scratch / "before", rng)
     _append(spark, name, scratch / "before")
     if before < files:
-        changed = tables.evolve(spark, name, kind, design, rng)
+        changed = tables.evolve(spark, name, kind, design, rng, WIDER)
         write_files(changed, files - before, scratch / "after", rng)
         _append(spark, name, scratch / "after")
     without = (PARTITION,) if kind == "delta partitioned" else ()
     subject = tables.observe(spark, kind, name, "_metadata.file_path", root=root, without=without)
     metastore.analyze(spark, name, progress=False)
     if kind == "delta deletes":  # a file of which every row is deleted leaves the table
-        _delete(spark, name, files, rng)
+        tables.delete(spark, name, files, rng)
     return subject
 
 
@@ -71,13 +74,6 @@ def _create(spark: SparkSession, kind: str, name: str, folder: Path, rng: Random
 def _append(spark: SparkSession, name: str, folder: Path) -> None:
     tables.one_file_a_task(spark, folder).createOrReplaceTempView("rows_to_append")
     spark.sql(f"INSERT INTO {name} BY NAME SELECT * FROM rows_to_append")
-
-
-def _delete(spark: SparkSession, name: str, files: int, rng: Random) -> None:
-    """Deletes single rows of about half of the files, and every row of one."""
-    chosen = rng.sample(range(files), max(1, files // 2))
-    spark.sql(f"DELETE FROM {name} WHERE file_no IN ({', '.join(map(str, chosen))}) AND pmod(hash(s), 3) = 1")
-    spark.sql(f"DELETE FROM {name} WHERE file_no = {chosen[0]}")
 
 
 def identity(spark: SparkSession, subject: Subject) -> tuple[str, str]:

@@ -10,7 +10,7 @@ from random import Random
 from typing import TYPE_CHECKING
 
 import metastore
-from lakes import SPARK
+from lakes import FORMATS
 from oracle import delta, hudi, parquet, tables
 from oracle.judge import Conditions, Pruner, draw_predicates, fill, judge
 from oracle.minimise import case_of
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
 
     from oracle.tables import Subject
 
-KINDS = hudi.KINDS if SPARK == "3.5" else (*tables.ICEBERG_KINDS, *delta.KINDS, *parquet.KINDS)
+KINDS = hudi.KINDS if "hudi" in FORMATS else (*tables.ICEBERG_KINDS, *delta.KINDS, *parquet.KINDS)
 DISTRIBUTED = ("unsorted", "deletes", "evolved")
 SOURCES = ("stored statistics", "whole queries", "rules alone", "no statistics")
 

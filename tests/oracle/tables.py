@@ -12,7 +12,7 @@ from oracle.data import PADDING, Design, random_design, unsorted_design, write_f
 from oracle.zones import Zone, zone_of
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
     from pathlib import Path
     from random import Random
 
@@ -104,7 +104,7 @@ def iceberg(
         _append(spark, name, scratch / "after", covered=covered)
     subject = details.analyzed(observe(spark, kind, name, "_file", without=(PADDING,)))
     if kind in {"deletes", "vectors"}:
-        _delete(spark, name, rng)
+        delete(spark, name, files, rng)
     return subject
 
 
@@ -121,7 +121,9 @@ def _quoted(name: str) -> str:
 WIDER = {"int": "bigint", "float": "double", "decimal(9,2)": "decimal(12,2)", "decimal(18,4)": "decimal(30,4)"}
 
 
-def evolve(spark: SparkSession, name: str, kind: str, design: Design, rng: Random) -> Design:
+def evolve(
+    spark: SparkSession, name: str, kind: str, design: Design, rng: Random, wider: Mapping[str, str] = WIDER
+) -> Design:
     """Changes the table's schema or partitioning and returns the design of the files that follow."""
     if kind == "partitioned":
         spark.sql(f"ALTER TABLE {name} ADD PARTITION FIELD {rng.choice(['bucket(2, file_no)', 'file_no'])}")
@@ -145,8 +147,8 @@ def evolve(spark: SparkSession, name: str, kind: str, design: Design, rng: Rando
     spark.sql(f"ALTER TABLE {name} ADD COLUMN {_quoted(swapped.path[0])} {other}")
     leaves[swapped] = Leaf(swapped.path, other)
     for old, new in list(leaves.items()):
-        if new.type in WIDER and old not in {swapped, again} and new.path[0] != "file_no":
-            spark.sql(f"ALTER TABLE {name} ALTER COLUMN {new.sql} TYPE {WIDER[new.type]}")
+        if new.type in wider and old not in {swapped, again} and new.path[0] != "file_no":
+            spark.sql(f"ALTER TABLE {name} ALTER COLUMN {new.sql} TYPE {wider[new.type]}")
     return Design(tuple(leaves.values()), {new: design.shapes[old] for old, new in leaves.items()}, design.collections)
 
 
@@ -161,20 +163,11 @@ def _add_with_defaults(spark: SparkSession, name: str) -> None:
     spark.sql(f"REFRESH TABLE {name}")
 
 
-def _delete(spark: SparkSession, name: str, rng: Random) -> None:
+def delete(spark: SparkSession, name: str, files: int, rng: Random) -> None:
     """Deletes single rows of about half of the files, and every row of one."""
-    keys = spark.sql(f"SELECT _file, _pos FROM {name}").collect()
-    by_file: dict[str, list[int]] = {}
-    for row in keys:
-        by_file.setdefault(row["_file"], []).append(row["_pos"])
-    chosen = rng.sample(sorted(by_file), max(1, len(by_file) // 2))
-    doomed = [(f, p) for f in chosen for p in by_file[f] if rng.random() < 0.4]
-    doomed += [(chosen[0], p) for p in by_file[chosen[0]]]
-    spark.createDataFrame(doomed, "f string, p bigint").createOrReplaceTempView("doomed")
-    spark.sql(
-        f"MERGE INTO {name} t USING (SELECT DISTINCT f, p FROM doomed) d ON t._file = d.f AND t._pos = d.p "
-        "WHEN MATCHED THEN DELETE"
-    )
+    chosen = rng.sample(range(files), max(1, files // 2))
+    spark.sql(f"DELETE FROM {name} WHERE file_no IN ({', '.join(map(str, chosen))}) AND pmod(hash(s), 3) = 1")
+    spark.sql(f"DELETE FROM {name} WHERE file_no = {chosen[0]}")
 
 
 def _readable(leaf: Leaf) -> str:

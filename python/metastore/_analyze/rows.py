@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from typing import TYPE_CHECKING
 
+from metastore._tables.lines import select_pinned
 from metastore._tables.names import quote
 from metastore._tables.spelling import LOCATION, literal
 
@@ -63,7 +64,7 @@ def _of_iceberg(
     spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile]
 ) -> DataFrame:
     # Where `_deleted` is asked for, Iceberg returns deleted rows too, marked, instead of leaving them out.
-    rows = spark.sql(f"SELECT {', '.join([_FILE, _DELETED, *_chosen(columns)])} FROM {facts.pinned}")
+    rows = select_pinned(spark, facts, [_FILE, _DELETED, *_chosen(columns)])
     return rows if len(files) == len(facts.files) else _only(rows, files)
 
 
@@ -71,7 +72,7 @@ def _of_relation(
     spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile]
 ) -> DataFrame:
     chosen = [f"{LOCATION} AS {_FILE}", f"false AS {_DELETED}", *_chosen(columns)]
-    rows = spark.sql(f"SELECT {', '.join(chosen)} FROM {facts.pinned}")
+    rows = select_pinned(spark, facts, chosen)
     return rows if len(files) == len(facts.files) else _only(rows, files)
 
 

@@ -23,6 +23,7 @@ from metastore._read.matching import named
 from metastore._spark import session
 from metastore._tables.arrow import arrow_table, frame_of
 from metastore._tables.catalog import describe
+from metastore._tables.lines import select_pinned
 from metastore._tables.names import quote
 from metastore.answers import Answer
 from metastore.errors import InvalidArgument, JarNotFound, NoStatistics, UnsupportedTable
@@ -145,14 +146,14 @@ def _of_planner(spark: SparkSession, entry: Entry, key: Sequence[Column], asked:
     """The live rows that have one of a few keys: planning leaves files out by what each of them is known to hold."""
     if entry.provider == "iceberg":
         spark.sql(f"REFRESH TABLE {entry.identifier}")
-    rows = spark.sql(f"SELECT {_chosen(entry.provider, key)} FROM {entry.identifier} WHERE {where}")
+    rows = spark.sql(f"SELECT {', '.join(_chosen(entry.provider, key))} FROM {entry.identifier} WHERE {where}")
     return _joined(rows, key, asked)
 
 
-def _chosen(provider: str, key: Sequence[Column]) -> str:
+def _chosen(provider: str, key: Sequence[Column]) -> list[str]:
     file, position = row_id(provider)
-    chosen = ", ".join(f"{quote(column.path)} AS c{place}" for place, column in enumerate(key))
-    return f"{chosen}, {file} AS {PATH}, {position} AS {POSITION}"
+    chosen = [f"{quote(column.path)} AS c{place}" for place, column in enumerate(key)]
+    return [*chosen, f"{file} AS {PATH}", f"{position} AS {POSITION}"]
 
 
 def _candidates(
@@ -229,7 +230,7 @@ def _verified(
     """The live rows of some data files, of all if None, that have one of the keys."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
 
-    rows = spark.sql(f"SELECT {_chosen(facts.format, key)} FROM {facts.pinned}")
+    rows = select_pinned(spark, facts, _chosen(facts.format, key))
     if paths is not None and len(paths) < len(facts.files):
         rows = rows.where(F.col(PATH).isin(list(paths)) if paths else F.lit(False))  # noqa: FBT003 - a literal
     return _joined(rows, key, asked)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from metastore._tables.lines import at_version
 from metastore._tables.listed import identify, told
 
 if TYPE_CHECKING:
@@ -34,4 +35,7 @@ def load(spark: SparkSession, entry: Entry) -> TableFacts:
         '12'
     """
     facts = told(spark, entry, absent_is_null=True).facts
-    return facts if facts.snapshot is None else replace(facts, pinned=f"{facts.pinned} VERSION AS OF {facts.snapshot}")
+    if facts.snapshot is None:
+        return facts
+    pinned, by = at_version(facts.pinned, facts.snapshot)
+    return replace(facts, pinned=pinned, pinned_by=by)

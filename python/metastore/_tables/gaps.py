@@ -111,13 +111,6 @@ GAPS = (
         for kind in ("iceberg", "delta", "hudi", "parquet")
     ),
     Gap(
-        "locate",
-        "delta",
-        ("3.5",),
-        "not yet",
-        "beside Hudi's extension, whose parser takes VERSION AS OF of all tables for its own; without it yes",
-    ),
-    Gap(
         "widening",
         "hudi",
         ("3.5",),

@@ -5,7 +5,11 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
     from pyspark.sql import DataFrame, SparkSession
+
+    from metastore._tables.model import TableFacts
 
 
 def spark_line() -> tuple[int, int]:
@@ -36,6 +40,40 @@ def at_snapshot(identifier: str, snapshot: object) -> str:
         return f"{identifier} VERSION AS OF {snapshot}"
     # Where Hudi's extension is listed, its parser takes VERSION AS OF of all tables for its own.
     return f"{identifier}.snapshot_id_{snapshot}"
+
+
+def at_version(identifier: str, version: str) -> tuple[str, Mapping[str, str]]:
+    """A Delta table at a version: SQL, and options of Spark's reader.
+
+    Args:
+        identifier: The table as quoted SQL.
+        version: Its number.
+
+    Example:
+        >>> at_version("`db`.`t`", "7")  # doctest: +SKIP
+        ('`db`.`t` VERSION AS OF 7', {})
+    """
+    if spark_line() >= (4, 0):
+        return f"{identifier} VERSION AS OF {version}", {}
+    # As above.
+    return identifier, {"versionAsOf": version}
+
+
+def select_pinned(spark: SparkSession, facts: TableFacts, chosen: Sequence[str]) -> DataFrame:
+    """What is chosen of all rows of a table at its snapshot.
+
+    Args:
+        spark: The session.
+        facts: The table.
+        chosen: Expressions in SQL.
+
+    Example:
+        >>> select_pinned(spark, facts, ["id", "_metadata.file_path"]).columns  # doctest: +SKIP
+        ['id', 'file_path']
+    """
+    if facts.pinned_by:
+        return spark.read.options(**facts.pinned_by).table(facts.pinned).selectExpr(*chosen)
+    return spark.sql(f"SELECT {', '.join(chosen)} FROM {facts.pinned}")
 
 
 def metadata_table(spark: SparkSession, identifier: str, name: str, snapshot: object) -> DataFrame:

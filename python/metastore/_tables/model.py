@@ -97,11 +97,12 @@ class TableFacts:
         defaults: Column key to the stored value of rows in files that do not have the column.
         absent_is_null: Whether a column that a file with field ids lacks is null in all its rows.
         local: Whether paths without a scheme are on the local file system.
-        pinned: SQL of the relation at the snapshot, read under the current schema.
+        pinned: SQL of the relation at the snapshot, read under the current schema; see `pinned_by`.
         refused: Columns without statistics, with the reason.
         properties: Table properties, as far as the format has them.
         field_ids: Column key to field id, where keys are made of names and readers look for field ids.
         nameless_is_null: Whether a column is null in all rows of a file that has no column of that name in any case.
+        pinned_by: Options of Spark's reader that pin the relation, where no SQL does.
     """
 
     format: str
@@ -121,6 +122,7 @@ class TableFacts:
     properties: Mapping[str, str] = field(default_factory=dict)
     field_ids: Mapping[str, int] = field(default_factory=dict)
     nameless_is_null: bool = False
+    pinned_by: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def identity(self) -> TableIdentity:
