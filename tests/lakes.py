@@ -17,7 +17,10 @@ SPARK = ".".join(pyspark.__version__.split(".")[:2])
 
 _ALL = {"4.1": ("iceberg", "delta"), "3.5": ("delta", "iceberg", "hudi")}[SPARK]
 FORMATS = tuple(os.environ.get("METASTORE_TEST_FORMATS", ",".join(_ALL)).split(","))
-"""The formats whose extensions are listed. Hudi's takes VERSION AS OF and MERGE of all tables for its own."""
+"""The formats whose extensions are listed, in this order.
+
+Hudi's takes VERSION AS OF of all tables for its own; Iceberg's, on Spark 3.5 and before Delta's, UPDATE of Delta tables.
+"""
 
 EXTENSIONS = {
     "iceberg": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",

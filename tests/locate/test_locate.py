@@ -195,7 +195,7 @@ def _collected(frame):
 
 
 def test_keys_that_are_nowhere(spark, table):
-    keys = spark.sql("SELECT -1 AS id UNION ALL SELECT 1L << 40")
+    keys = spark.sql("SELECT -1 AS id UNION ALL SELECT 1099511627776L")
     found = metastore.locate(spark, table, ["id"], keys)
     assert found.collect() == []
     assert found.columns == ["id", "path", "position"]

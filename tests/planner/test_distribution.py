@@ -29,7 +29,9 @@ KEYED = ("k", "s", "x", "n", "few")
 def append(spark, table, file):
     """A file with rows of the whole range; two rows mark the ends, so that bounds say nothing."""
     part = spark.range(file * ROWS, (file + 1) * ROWS).selectExpr(*ROW)
-    marks = spark.sql("SELECT -1L k, '' s, -1.0D x, -1.0000BD n, 0 few UNION ALL SELECT 1L << 40, 'z', 1e300D, 1e20, 9")
+    marks = spark.sql(
+        "SELECT -1L k, '' s, -1.0D x, -1.0000BD n, 0 few UNION ALL SELECT 1099511627776L, 'z', 1e300D, 1e20, 9"
+    )
     part.union(marks).coalesce(1).writeTo(table).append()
 
 

@@ -11,6 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 from pyspark.sql.types import LongType, StructField, StructType
 
+from lakes import SPARK
 from planner import written
 from planner.plans import check, conf, files_read, labels, plain, rows
 from planner.test_parquet_tables import write
@@ -73,7 +74,12 @@ def test_a_partition_column_in_the_files_too(spark, tmp_path):
     ("setting", "value", "why"),
     [
         ("spark.sql.parquet.datetimeRebaseModeInRead", "LEGACY", "legacy calendar"),
-        ("spark.sql.legacy.parquet.datetimeRebaseModeInRead", "LEGACY", "legacy calendar"),
+        pytest.param(
+            "spark.sql.legacy.parquet.datetimeRebaseModeInRead",
+            "LEGACY",
+            "legacy calendar",
+            marks=pytest.mark.skipif(SPARK == "3.5", reason="this session sets the newer name, which Spark asks first"),
+        ),
         ("spark.sql.parquet.int96RebaseModeInRead", "LEGACY", "legacy calendar"),
         ("spark.sql.parquet.int96TimestampConversion", "true", "another time zone"),
     ],

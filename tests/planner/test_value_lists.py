@@ -31,7 +31,7 @@ def written(spark, new_table, rows, spread, width):
     for file in range(FILES):
         part = spark.range(file * rows, (file + 1) * rows).selectExpr(*_fields(spread, width))
         ends = spark.sql("SELECT -1L k, '' s, -1.0D x, -1.0000BD n, 0 few, named_struct('u', '') st, '' pad UNION ALL "
-                         "SELECT 1L << 40, 'z', 1e300D, 1e20, 0, named_struct('u', 'z'), 'z'")  # fmt: skip
+                         "SELECT 1099511627776L, 'z', 1e300D, 1e20, 0, named_struct('u', 'z'), 'z'")  # fmt: skip
         part.union(ends).coalesce(1).writeTo(name).append()
     spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS").collect()
     return name
