@@ -19,7 +19,7 @@ _ALL = {"4.1": ("iceberg", "delta"), "3.5": ("delta", "iceberg", "hudi")}[SPARK]
 FORMATS = tuple(os.environ.get("METASTORE_TEST_FORMATS", ",".join(_ALL)).split(","))
 """The formats whose extensions are listed, in this order.
 
-Hudi's takes VERSION AS OF of all tables for its own. On Spark 3.5 Iceberg's before Delta's breaks UPDATE of Delta tables.
+Hudi's takes VERSION AS OF of all tables for its own. On Spark 3.5, Iceberg's before Delta's fails on UPDATE of Delta's.
 """
 
 EXTENSIONS = {
