@@ -8,6 +8,7 @@ import pyarrow as pa
 import pytest
 
 from kernel.samples import ARROW, column, values
+from metastore._analyze.table.lists import LISTED, merged
 from table import made
 from table.made import Content
 
@@ -134,3 +135,39 @@ def test_the_ten_most_frequent_of_all_columns_come_first(tmp_path):
     assert rows["column"].to_pylist()[:200] == [c for c in range(20) for _ in range(10)]
     assert rows["value_long"].to_pylist()[:10] == list(range(10))
     assert rows["value_long"].to_pylist()[200:220] == list(range(10, 30))
+
+
+def drawn(random, kind, size):
+    if kind == "value_long":
+        span = random.choice([5, 1 << 20, 1 << 63])
+        return pa.array(random.integers(-span, span, size, dtype=np.int64))
+    if kind == "value_double":
+        return pa.array(random.choice([-np.inf, -1.5, 0.0, 2.25, np.nan, 1e300, *random.normal(size=20)], size))
+    if kind == "wide":
+        return pa.array([int(v).to_bytes(16, "big", signed=True) for v in random.integers(-9, 9, size)], pa.binary())
+    return pa.array([f"v{v}".encode() for v in random.integers(0, 40, size)], pa.binary())
+
+
+@pytest.mark.parametrize("seed", range(8))
+def test_columns_added_up_together_are_those_added_up_alone(seed):
+    random = np.random.default_rng(seed)
+    kinds = random.choice(["value_long", "value_double", "value_binary", "wide"], 30).tolist()
+    parts, wide = [], [place for place, kind in enumerate(kinds) if kind == "wide"]
+    for ordinal, kind in [*enumerate(kinds), *enumerate(kinds)]:
+        size = int(random.integers(1, 300))
+        given = {
+            "column": pa.array(np.full(size, ordinal, np.int32)),
+            kind if kind != "wide" else "value_binary": drawn(random, kind, size),
+            "frequency": pa.array(random.integers(1, random.choice([3, 1 << 40]), size)),
+            "listed": pa.array(random.integers(0, 2, size)),
+        }
+        parts.append(pa.table([given.get(one.name, pa.nulls(size, one.type)) for one in LISTED], schema=LISTED))
+    alone = [merged(pa.concat_tables(parts[at :: len(kinds)]), wide) for at in range(len(kinds))]
+    together = merged(pa.concat_tables(parts[at] for at in random.permutation(len(parts))), wide)
+    shown = [str(pa.concat_tables(tables).to_pylist()) for tables in (alone, [together])]  # NaN is shown alike
+    assert shown[0] == shown[1]
+    counted = sum(pa.compute.sum(part["frequency"]).as_py() for part in parts)
+    assert pa.compute.sum(together["frequency"]).as_py() == counted
+    for of_column in alone:
+        found = of_column["frequency"].to_pylist()
+        assert found == sorted(found, reverse=True)

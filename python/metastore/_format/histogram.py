@@ -66,6 +66,9 @@ def last_ranks(number: int, bins: int) -> Longs:
         >>> last_ranks(10, 4)
         array([ 0,  2,  5,  7, 10])
     """
+    if number * bins < 1 << 63:
+        found: Longs = np.arange(bins + 1, dtype=np.int64) * number // bins
+        return found
     return np.array([i * number // bins for i in range(bins + 1)], np.int64)
 
 

@@ -43,18 +43,18 @@ class Cuts:
         """No value that every list leaves out is more frequent in the table."""
         if len(self.floors) < 2 or not self._bounded:
             return int(self.floors.sum())
-        los, his = self._ends
+        los, his = self._reached
         # A value in no list lies inside of some files' ranges: the deepest overlap begins at a lower bound.
-        return int((self._reached(los, los, "right") - self._reached(his, los, "left")).max())
+        return int((los.at(los.ends, "right") - his.at(los.ends, "left")).max())
 
     def beside(self, values: Sequence[Any] | NDArray[Any]) -> Longs:
         """How often values may occur in these files all told, listed or not; NaN may be in any of them."""
         total = int(self.floors.sum())
         if not len(self.floors) or not len(values) or not self._bounded:
             return np.full(len(values), total)
-        los, his = self._ends
+        los, his = self._reached
         keys = values if isinstance(values, np.ndarray) else self._keys(values)
-        found: Longs = self._reached(los, keys, "right") - self._reached(his, keys, "left")
+        found: Longs = los.at(keys, "right") - his.at(keys, "left")
         return np.where(np.isnan(keys), total, found) if keys.dtype.kind == "f" else found
 
     @property
@@ -62,18 +62,30 @@ class Cuts:
         return all(bound is not None for bound in (*self.los, *self.his))
 
     @cached_property
-    def _ends(self) -> tuple[NDArray[Any], NDArray[Any]]:
-        return self._keys(self.los), self._keys(self.his)
+    def _reached(self) -> tuple[_Sums, _Sums]:
+        """The floors of the files by where their values begin, and by where they end."""
+        return _Sums.of(self._keys(self.los), self.floors), _Sums.of(self._keys(self.his), self.floors)
 
     def _keys(self, values: Sequence[Any]) -> NDArray[Any]:
         return _array(list(values) if self.key is itself else [self.key(value) for value in values])
 
-    def _reached(self, ends: NDArray[Any], keys: NDArray[Any], side: Any) -> Longs:
-        """The floors of the files whose end is passed at each key."""
+
+@dataclass(frozen=True)
+class _Sums:
+    """Floors added up in the order of their files' bounds."""
+
+    ends: NDArray[Any]
+    sums: Longs
+
+    @classmethod
+    def of(cls, ends: NDArray[Any], floors: Longs) -> _Sums:
         order = np.argsort(ends, kind="stable")
-        sums = np.concatenate([[0], np.cumsum(self.floors[order])])
-        reached: Longs = sums[np.searchsorted(ends[order], keys, side=side)]
-        return reached
+        return cls(ends[order], np.concatenate([[0], np.cumsum(floors[order])]))
+
+    def at(self, keys: NDArray[Any], side: Any) -> Longs:
+        """The floors of the files whose bound is passed at each key."""
+        found: Longs = self.sums[np.searchsorted(self.ends, keys, side=side)]
+        return found
 
 
 def _array(values: list[Any]) -> NDArray[Any]:

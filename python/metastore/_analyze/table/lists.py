@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
+from collections import Counter, defaultdict
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -10,11 +11,12 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
     Longs = NDArray[np.int64]
+    Batches = Sequence[pa.RecordBatch]
 
 TOP = 10
 LISTED = pa.schema(
@@ -32,6 +34,7 @@ LISTED = pa.schema(
 _MAGNITUDE = np.int64((1 << 63) - 1)
 _PACKED_BITS = 63
 _SMALL_SPAN = 1 << 16
+_ROWS_TOGETHER = 1 << 18
 _VALUES = ("value_long", "value_double", "value_binary")
 
 
@@ -51,8 +54,10 @@ def merged(rows: pa.Table, wide: Collection[int] = ()) -> pa.Table:
         >>> list(zip(found["value_long"].to_pylist(), found["frequency"].to_pylist()))
         [(7, 4), (5, 2)]
     """
-    parts = [_of_column(column, batches, column in wide) for column, batches in sorted(_by_column(rows).items())]
-    return pa.concat_tables(parts) if parts else LISTED.empty_table()
+    parts: dict[int, pa.Table] = {}
+    for some in _together(_by_column(rows), wide):
+        parts |= _of_columns(some, wide=any(column in wide for column in some))
+    return pa.concat_tables(parts[column] for column in sorted(parts)) if parts else LISTED.empty_table()
 
 
 def starts_of(columns: Longs) -> Longs:
@@ -109,42 +114,77 @@ def _by_column(rows: pa.Table) -> dict[int, list[pa.RecordBatch]]:
     return found
 
 
-def _of_column(column: int, batches: Sequence[pa.RecordBatch], wide: bool) -> pa.Table:  # noqa: FBT001 - of the column
-    name = next(name for name in _VALUES if not batches[0][name].null_count)
-    given = pa.concat_arrays([batch[name] for batch in batches])
-    counts = [np.concatenate([batch[one].to_numpy() for batch in batches]) for one in ("frequency", "listed")]
-    values, (frequencies, listed) = _added_up(given, counts)
+def _together(by_column: Mapping[int, Batches], wide: Collection[int]) -> Iterator[dict[int, Batches]]:
+    """Columns whose values are added up at once: short ones of one kind, for a call costs more than such a column."""
+    waiting: dict[tuple[str, bool], dict[int, Batches]] = defaultdict(dict)
+    held: Counter[tuple[str, bool]] = Counter()
+    for column, batches in by_column.items():
+        kind = _kind_of(batches), column in wide
+        size = sum(batch.num_rows for batch in batches)
+        if held[kind] + size > _ROWS_TOGETHER and waiting[kind]:
+            yield waiting.pop(kind)
+            held[kind] = 0
+        waiting[kind][column] = batches
+        held[kind] += size
+    yield from waiting.values()
+
+
+def _kind_of(batches: Batches) -> str:
+    return next(name for name in _VALUES if not batches[0][name].null_count)
+
+
+def _of_columns(columns: Mapping[int, Batches], *, wide: bool) -> dict[int, pa.Table]:
+    """Each value of these columns once, ordered by decreasing frequency and value."""
+    ordinals = np.array(list(columns), np.int32)
+    lengths = [sum(batch.num_rows for batch in batches) for batches in columns.values()]
+    every = [batch for batches in columns.values() for batch in batches]
+    name = _kind_of(every)
+    given = pa.concat_arrays([batch[name] for batch in every])
+    counts = [np.concatenate([batch[one].to_numpy() for batch in every]) for one in ("frequency", "listed")]
+    lines = np.repeat(np.arange(len(lengths)), lengths)
+    lines, values, (frequencies, listed) = _added_up(lines, given, counts)
     if wide and name == "value_binary":
         by_value = np.arange(len(values))
         by_value[_negative(values, by_value)] -= len(values)
-        order = np.lexsort((by_value, -frequencies))
+        order = np.lexsort((by_value, -frequencies, lines))
     else:  # they are in the order of their values, and the sort is stable
-        order = _stable(-frequencies)
+        order = _order(lines, -frequencies)
     filled = {
-        "column": pa.array(np.full(len(order), column, np.int32)),
+        "column": pa.array(ordinals[lines]),  # lines stay in order
         name: values.take(pa.array(order)),
         "frequency": pa.array(frequencies[order]),
         "listed": pa.array(listed[order]),
     }
-    return pa.table([filled.get(one.name, pa.nulls(len(order), one.type)) for one in LISTED], schema=LISTED)
+    table = pa.table([filled.get(one.name, pa.nulls(len(order), one.type)) for one in LISTED], schema=LISTED)
+    starts = np.searchsorted(lines, np.arange(len(ordinals) + 1)).tolist()
+    spans = zip(ordinals.tolist(), pairwise(starts), strict=True)
+    return {column: table.slice(start, end - start) for column, (start, end) in spans}
 
 
-def _added_up(values: pa.Array, counts: Sequence[Longs]) -> tuple[pa.Array, list[Longs]]:
-    """Each value once, in the order of keys, and the sums of its counts."""
+def _added_up(lines: Longs, values: pa.Array, counts: Sequence[Longs]) -> tuple[Longs, pa.Array, list[Longs]]:
+    """Each value of a line once, in the order of lines and keys, and the sums of its counts.
+
+    Args:
+        lines: Which column each value is of, ascending.
+        values: The values.
+        counts: What is added up.
+    """
     if pa.types.is_int64(values.type):
         longs = values.to_numpy()
         least = int(longs.min())
         span = int(longs.max()) - least + 1
-        if span <= max(2 * len(longs), _SMALL_SPAN):
-            places = longs - least
-            present = np.zeros(span, np.bool_)
+        if span * (int(lines[-1]) + 1) <= max(2 * len(longs), _SMALL_SPAN):
+            places = lines * span + (longs - least)
+            present = np.zeros(span * (int(lines[-1]) + 1), np.bool_)
             present[places] = True
             found = np.flatnonzero(present)
-            return pa.array(found + least), [_sums(places, one, span)[found] for one in counts]
+            sums = [_sums(places, one, len(present))[found] for one in counts]
+            return found // span, pa.array(found % span + least), sums
     keys, _ = keys_of(values)
-    order = _stable(keys)
-    starts = starts_of(keys[order])
-    return values.take(pa.array(order[starts])), [np.add.reduceat(one[order], starts) for one in counts]
+    order = _order(lines, keys)
+    lines, keys = lines[order], keys[order]
+    starts = np.flatnonzero(np.concatenate([[True], (keys[1:] != keys[:-1]) | (lines[1:] != lines[:-1])]))
+    return lines[starts], values.take(pa.array(order[starts])), [np.add.reduceat(one[order], starts) for one in counts]
 
 
 def _sums(places: Longs, counts: Longs, span: int) -> Longs:
@@ -152,6 +192,18 @@ def _sums(places: Longs, counts: Longs, span: int) -> Longs:
         return np.zeros(span, np.int64)
     found: Longs = np.bincount(places, weights=counts, minlength=span).astype(np.int64)  # exact below 2^53
     return found
+
+
+def _order(lines: Longs, numbers: Longs) -> Longs:
+    """The stable order by line, ascending already, then by number."""
+    if lines[-1] == 0:
+        return _stable(numbers)
+    least = int(numbers.min())
+    span = int(numbers.max()) - least + 1
+    if span * (int(lines[-1]) + 1) < 1 << _PACKED_BITS:
+        return _stable(lines * span + (numbers - least))
+    order = _stable(numbers)
+    return order[_stable(lines[order])]
 
 
 def _stable(numbers: Longs) -> Longs:

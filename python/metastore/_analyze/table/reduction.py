@@ -7,12 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from metastore._analyze.kernel.parts import order_key
 from metastore._analyze.kernel.stored import is_wide
 from metastore._analyze.table.cuts import COMPLETE, DUPLICATES, NONE, TOP, Cuts, Lists
-from metastore._analyze.table.lists import merged, starts_of
+from metastore._analyze.table.lists import merged
 from metastore._format.schemas import TABLE_FREQUENCIES
 
 if TYPE_CHECKING:
@@ -21,6 +20,9 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from metastore._analyze.kernel import ColumnStatistics
+    from metastore._format.columns import Column
+
+    Longs = NDArray[np.int64]
 
 REDUCE, DUPLICATES_ONLY, SCATTER = "reduce", "duplicates", "scatter"
 THRESHOLD = 1_000_000
@@ -96,40 +98,73 @@ def reduced(rows: pa.Table, columns: Sequence[Lists], top: int) -> tuple[pa.Tabl
     """
     wide = [lists.ordinal for lists in columns if is_wide(lists.column)]
     rows = merged(rows, wide).combine_chunks()
-    starts = starts_of(rows["column"].to_numpy())
-    ends = starts + np.diff(starts, append=rows.num_rows)
-    ordinals = rows["column"].take(pa.array(starts)).to_pylist()
-    spans = dict(zip(ordinals, zip(starts.tolist(), ends.tolist(), strict=True), strict=True))
-    parts, found = [], {}
-    for lists in columns:
-        start, end = spans.get(lists.ordinal, (0, 0))
-        part, found[lists.ordinal] = _finished(rows.slice(start, end - start), lists, top)
-        parts.append(part)
-    kept = [part for part in parts if part.num_rows]
-    return (pa.concat_tables(kept) if kept else TABLE_FREQUENCIES.empty_table()), found
-
-
-def _finished(rows: pa.Table, lists: Lists, top: int) -> tuple[pa.Table, Listed]:
-    if not lists.is_known or lists.column.encoding is None:
-        return TABLE_FREQUENCIES.empty_table(), Listed(NONE)
-    cuts = cuts_of(lists)
-    errors = None
-    if len(cuts.floors):
-        values = rows[f"value_{lists.column.encoding}"]
-        possible = cuts.beside(values.to_pylist() if lists.column.encoding == "binary" else values.to_numpy())
-        errors = np.maximum(possible - rows["listed"].to_numpy(), 0)
+    ordinals, frequencies, listed = (rows[name].to_numpy() for name in ("column", "frequency", "listed"))
+    errors, kept = np.zeros(len(ordinals), np.int64), np.zeros(len(ordinals), np.bool_)
+    found = {}
+    columns = sorted(columns, key=lambda one: one.ordinal)
+    wanted = np.array([lists.ordinal for lists in columns], ordinals.dtype)
+    starts, ends = (ordinals.searchsorted(wanted, side).tolist() for side in ("left", "right"))
+    for lists, start, end in zip(columns, starts, ends, strict=True):
+        at = slice(start, end)
+        one = _Merged(rows.slice(start, end - start), frequencies[at], listed[at], errors[at], kept[at])
+        found[lists.ordinal] = one.finished(lists, top)
     table = with_errors(rows, errors)
-    if errors is None:
-        return table, Listed(COMPLETE, 0, REDUCE, rows.num_rows, once(rows))
-    if cuts.most <= 1 and not errors.any():
-        # All floors are 1 then, and their sums say how many of the cut lists hold a value.
-        return _duplicates(table, int(rows["listed"].to_numpy().sum()), lists)
-    return _shortened(table, lists, cuts.most, top)
+    return table if kept.all() else table.filter(pa.array(kept)), found
 
 
-def once(rows: pa.Table) -> int:
-    """How many values of a list occur once."""
-    return int((rows["frequency"].to_numpy() == 1).sum())
+@dataclass(frozen=True)
+class _Merged:
+    """The values of one column.
+
+    Attributes:
+        rows: Of the schema `LISTED`.
+        frequencies: Of the values.
+        listed: The sum of the floors of those cut lists that hold each value.
+        errors: To be filled: by how much more frequent each may be.
+        kept: To be filled: whether each belongs to the list.
+    """
+
+    rows: pa.Table
+    frequencies: Longs
+    listed: Longs
+    errors: Longs
+    kept: NDArray[np.bool_]
+
+    def finished(self, lists: Lists, top: int) -> Listed:
+        if not lists.is_known or lists.column.encoding is None:
+            return Listed(NONE)
+        cuts = cuts_of(lists)
+        if not len(cuts.floors):
+            self.kept[:] = True
+            return Listed(COMPLETE, 0, REDUCE, len(self.kept), int((self.frequencies == 1).sum()))
+        self.errors[:] = np.maximum(cuts.beside(self._values(lists.column)) - self.listed, 0)
+        if cuts.most <= 1 and not self.errors.any():
+            # All floors are 1 then, and their sums say how many of the cut lists hold a value.
+            return self._duplicates(lists)
+        return self._shortened(lists, cuts.most, top)
+
+    def _values(self, column: Column) -> Any:
+        values = self.rows[f"value_{column.encoding}"]
+        return values.to_pylist() if column.encoding == "binary" else values.to_numpy()
+
+    def _duplicates(self, lists: Lists) -> Listed:
+        """The list of a column where every value that a file's list leaves out occurs once in the table."""
+        self.kept[:] = self.frequencies > 1
+        distincts = lists.distincts[lists.cut]
+        if (distincts < 0).any():
+            return Listed(DUPLICATES, 1, REDUCE)
+        left_out = int(distincts.sum()) - int(self.listed.sum())
+        singles = int((~self.kept).sum()) + left_out
+        return Listed(DUPLICATES, 1, REDUCE, len(self.kept) + left_out, singles)
+
+    def _shortened(self, lists: Lists, floor: int, top: int) -> Listed:
+        kinds = [kind for kind, cut in zip(lists.kinds, lists.cut, strict=True) if cut]
+        if TOP not in kinds or len(self.kept) <= top:
+            self.kept[:] = True
+            return Listed(TOP, floor, REDUCE)
+        self.kept[:top] = True
+        most = int((self.frequencies[top:] + self.errors[top:]).max())
+        return Listed(TOP, max(floor, most), REDUCE)
 
 
 def with_errors(rows: pa.Table, errors: NDArray[np.int64] | None) -> pa.Table:
@@ -140,23 +175,3 @@ def with_errors(rows: pa.Table, errors: NDArray[np.int64] | None) -> pa.Table:
     size = rows.num_rows
     arrays = [values[kind.name] if kind.name in values else pa.nulls(size, kind.type) for kind in TABLE_FREQUENCIES]
     return pa.table(arrays, schema=TABLE_FREQUENCIES)
-
-
-def _duplicates(rows: pa.Table, listed: int, lists: Lists) -> tuple[pa.Table, Listed]:
-    """The list of a column where every value that a file's list leaves out occurs once in the table."""
-    distincts = lists.distincts[lists.cut]
-    frequent = rows.filter(pc.greater(rows["frequency"], 1))
-    if (distincts < 0).any():
-        return frequent, Listed(DUPLICATES, 1, REDUCE)
-    left_out = int(distincts.sum()) - listed
-    distinct, singles = rows.num_rows + left_out, rows.num_rows - frequent.num_rows + left_out
-    return frequent, Listed(DUPLICATES, 1, REDUCE, distinct, singles)
-
-
-def _shortened(rows: pa.Table, lists: Lists, floor: int, top: int) -> tuple[pa.Table, Listed]:
-    if TOP not in [kind for kind, cut in zip(lists.kinds, lists.cut, strict=True) if cut] or rows.num_rows <= top:
-        return rows, Listed(TOP, floor, REDUCE)
-    left_out = rows.slice(top)
-    errors = left_out["error"].fill_null(0).to_numpy()
-    most = int((left_out["frequency"].to_numpy() + errors).max())
-    return rows.slice(0, top), Listed(TOP, max(floor, most), REDUCE)
