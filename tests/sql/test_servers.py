@@ -143,3 +143,41 @@ def test_a_connect_server(server_conf, tmp_path):
     check(said)
     assert "CANCELLED True True" in said
     assert "AGAIN 1" in said
+
+
+BESIDE_DELTA = """
+import sys
+from pyspark.sql import SparkSession
+remote, table = sys.argv[1:]
+spark = SparkSession.builder.remote(remote).getOrCreate()
+for start in (0, 100, 200):
+    how = "CREATE TABLE {} USING delta AS" if start == 0 else "INSERT INTO {}"
+    spark.sql(f"{how.format(table)} SELECT id, 's' || id AS s FROM range({start}, {start + 100}, 1, 1)").collect()
+spark.sql("ANALYZE TABLE IDENTIFIER(:t) COMPUTE STATISTICS FOR ALL COLUMNS", args={"t": table}).collect()
+print("NAMED", spark.sql(f"SELECT s FROM {table} WHERE id = :x", args={"x": 107}).collect()[0].s)
+print("PLACED", spark.sql(f"SELECT count(*) FROM {table} WHERE id < ? OR s = ?", args=[10, "s250"]).collect()[0][0])
+query = "SELECT kept FROM metastore.explain(:q)"
+asked = {"q": f"SELECT * FROM {table} WHERE s = 's107'"}
+print("KEPT", sorted(row.kept for row in spark.sql(query, args=asked).collect()))
+query = "SELECT column_name, min, max, count FROM metastore.summary(:t) WHERE column_name = :c"
+print("SUMMARY", *spark.sql(query, args={"t": table, "c": "id"}).collect()[0])
+"""
+
+
+def test_parameters_over_a_connect_server_beside_delta(server_conf, own_spark_conf, tmp_path):
+    """Delta's parser drops them: ours gives them back to Spark."""
+    port = servers.free_port()
+    catalog = "spark.sql.catalog.spark_catalog"
+    conf = {
+        **server_conf,
+        catalog: own_spark_conf[catalog],
+        "spark.sql.extensions": EXTENSIONS["delta"],
+        "spark.connect.grpc.binding.port": str(port),
+        "spark.connect.grpc.binding.address": "127.0.0.1",
+    }
+    with servers.serving("org.apache.spark.sql.connect.service.SparkConnectServer", port, conf, tmp_path):
+        said = client(BESIDE_DELTA, f"sc://127.0.0.1:{port}", "connect_delta", tmp_path, {})
+    assert "NAMED s107" in said
+    assert "PLACED 11" in said
+    assert "KEPT [False, True]" in said  # Delta itself skips one file
+    assert "SUMMARY id 0 299 300" in said

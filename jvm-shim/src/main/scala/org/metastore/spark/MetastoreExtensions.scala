@@ -5,7 +5,7 @@ import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvi
 import org.metastore.spark.adapter.{BeginPlanning, MetastoreRule, PhysicalScanColumnarRule, PhysicalScanRule}
 import org.metastore.spark.analyze.AnalyzeRule
 import org.metastore.spark.cardinality.CboSwitch
-import org.metastore.spark.sql.{DataSourceByName, MetastoreParser, ReadNarrowed, TableFunctions}
+import org.metastore.spark.sql.{DataSourceByName, MetastoreParser, OutermostParser, ReadNarrowed, TableFunctions}
 import org.metastore.spark.store.WarmUp
 
 /**
@@ -18,6 +18,7 @@ class MetastoreExtensions extends SparkSessionExtensionsProvider {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     TableFunctions.register()
     extensions.injectParser((_, delegate) => MetastoreParser(delegate))
+    OutermostParser.list()
     extensions.injectResolutionRule(new AnalyzeRule(_))
     extensions.injectPostHocResolutionRule(new DataSourceByName(_))
     extensions.injectOptimizerRule(_ => ReadNarrowed)
