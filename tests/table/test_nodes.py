@@ -7,106 +7,24 @@ import pyarrow as pa
 import pytest
 
 import metastore
-from kernel.samples import column
-from metastore._analyze import stored_nodes
-from metastore._analyze.blocks import Content, write_block
-from metastore._analyze.commit import Change, write_level
-from metastore._analyze.coverage import Coverage, index
-from metastore._analyze.details import frequencies_table, histograms_table
-from metastore._analyze.kernel import ColumnKernel, parsed, reduce_column, sketches_table, summary_table
+from metastore._analyze import nodes, stored_nodes
+from metastore._analyze.coverage import index
+from metastore._analyze.kernel import ColumnKernel, parsed, reduce_column, summary_table
 from metastore._analyze.level import Level
 from metastore._analyze.nodes import FAN_OUT, Groups, Merge, identity, levels_of
+from metastore._analyze.table import list_nodes
 from metastore._analyze.table.written import Options
 from metastore._store import Store
-from metastore._tables.model import DataFile, TableFacts
-from table.made import IDENTITY
+from metastore._tables.model import DataFile
+from table.changing import COLUMNS, NODES, ROWS, Table, nodes_of, rows_of
 
-ROWS = 40
 ACTIONS = ("append", "delete", "overwrite", "compact")
-READ = ("sketches", "histograms")
-NODES = ("table-nodes", "table-histogram-nodes")
-COLUMNS = (column("bigint", "n", "1"), column("string", "t", "2"), column("double", "d", "3"))
+READ = ("sketches", "histograms", "frequencies")
 
 
-class Table:
-    """Data files that come and go, and what ANALYZE makes of them."""
-
-    def __init__(self, folder, seed):
-        self.store = Store.open(str(folder), writable=True)
-        self.random = np.random.default_rng(seed)
-        self.files, self.snapshots = [], 0
-        self.pool = [self._statistics() for _ in range(30)]
-
-    def append(self, count):
-        """Add data files; give the blocks that tasks of 50 files would write."""
-        folder = f"/w/t/data/{self.random.integers(1 << 40):x}"
-        paths = [f"{folder}/{i:05}.parquet" for i in range(count)]
-        new = [DataFile(path, 1 << 20, ROWS, "parquet") for path in paths]
-        self.files += new
-        return [self.block(new[start : start + 50]) for start in range(0, count, 50)]
-
-    def delete(self, count):
-        for _ in range(count):
-            del self.files[self.random.integers(len(self.files))]
-
-    def block(self, files, columns=COLUMNS):
-        statistics = [
-            (place, file, self.pool[drawn][COLUMNS.index(of)])
-            for file, drawn in enumerate(self.random.integers(len(self.pool), size=len(files)))
-            for place, of in enumerate(columns)
-        ]
-        tables = (summary_table, sketches_table, frequencies_table, histograms_table)
-        content = Content("full", columns, tuple(files), *(made(statistics) for made in tables))
-        return write_block(self.store.put, content, IDENTITY, {})
-
-    def _statistics(self):
-        numbers = self.random.integers(0, 100_000, ROWS)
-        arrays = (
-            pa.array(numbers, pa.int64(), mask=numbers % 7 == 0),
-            pa.array([f"t{n % 500:03}" for n in numbers]),
-            pa.array(np.where(numbers % 11 == 0, np.nan, numbers / 3)),
-        )
-        found = []
-        for of, array in zip(COLUMNS, arrays, strict=True):
-            kernel = ColumnKernel(of)
-            kernel.add(array)
-            found.append(kernel.finish(ROWS))
-        return found
-
-    def analyze(self, blocks=(), *, nodes=None):
-        """Make the table level, with the partial merges that are committed or with others."""
-        manifest = self.store.read()
-        base = manifest.blocks if manifest else ()
-        location = IDENTITY.location
-        facts = TableFacts(
-            *("iceberg", IDENTITY.uuid, location, location, "db.t", "db.t", str(self.snapshots), COLUMNS),
-            *(tuple(self.files), {}, True, True, "db.t"),
-        )
-        coverage = Coverage(index(self.store, [*base, *blocks]), facts.files)
-        known = (manifest.nodes if manifest else ()) if nodes is None else nodes
-        level = write_level(self.store, facts, coverage, Options(), nodes=known)
-        return facts, coverage, level
-
-    def commit(self, blocks=()):
-        self.snapshots += 1
-        level = self.analyze(blocks)[2]
-        change = Change(IDENTITY, tuple(blocks), frozenset(), level.snapshot, {}, level.nodes)
-        self.store.commit(IDENTITY, change)
-        return level
-
-
-def rows_of(table, level):
-    snapshot = level.snapshot
-    objects = (snapshot.summary, snapshot.sketches, snapshot.histograms, *(one.object for one in snapshot.frequencies))
-    return [repr(table.store.get(ref).to_pylist()) for ref in objects]  # NaN is not equal to itself
-
-
-def nodes_of(level, kind="table-nodes"):
-    return [ref for ref in level.nodes if ref.kind == kind]
-
-
-def test_whatever_comes_and_goes_is_as_from_scratch(tmp_path):
-    table = Table(tmp_path, 7)
+@pytest.mark.parametrize("options", [Options(), Options(bins=20, top=5, kind="equi_width")])
+def test_whatever_comes_and_goes_is_as_from_scratch(tmp_path, options):
+    table = Table(tmp_path, 7, cut=options.top == 5, options=options)
     table.commit(table.append(300))
     for step in range(8):
         action = ACTIONS[step % len(ACTIONS)]
@@ -131,6 +49,33 @@ def test_only_what_changed_is_read_and_merged(tmp_path, monkeypatch):
     for kind in NODES:
         new = [ref.rows for ref in nodes_of(level, kind) if ref not in before]
         assert 0 < sum(new) <= 2 * len(COLUMNS), kind
+
+
+@pytest.mark.parametrize("most", [0, 300])
+@pytest.mark.parametrize("fan_out", [4, 64])
+def test_lists_that_are_too_long_are_not_kept_and_not_tried_again(tmp_path, monkeypatch, most, fan_out):
+    monkeypatch.setattr(nodes, "FAN_OUT", fan_out)
+    monkeypatch.setattr(list_nodes, "MOST", most)
+    table = Table(tmp_path, 21, cut=True)
+    table.commit(table.append(300))
+    for _ in range(2):
+        table.delete(5)
+        changed = table.commit(table.append(5))
+        _, _, scratch = table.analyze(nodes=())
+        assert rows_of(table, changed) == rows_of(table, scratch)
+    numbers = [n for ref in nodes_of(changed, "table-list-nodes") for n in table.store.get(ref)["number"].to_pylist()]
+    assert min(numbers) == list_nodes.TOO_MANY
+    assert (max(numbers) > 0) == (most > 0)
+    assert not [ref for ref in nodes_of(table.analyze()[2], "table-list-nodes") if ref not in changed.nodes]
+
+
+def test_another_number_of_bins_takes_no_notice_of_what_is_kept(tmp_path):
+    table = Table(tmp_path, 22)
+    table.commit(table.append(100))
+    table.options = Options(bins=30)
+    changed = table.commit()
+    _, _, scratch = table.analyze(nodes=())
+    assert rows_of(table, changed) == rows_of(table, scratch)
 
 
 def test_columns_of_a_file_in_several_blocks(tmp_path):

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
+from metastore._analyze.ahead import ahead
 from metastore._analyze.details import even_groups
 from metastore._analyze.kernel.theta import Theta
 from metastore._analyze.nodes import Node
@@ -34,18 +35,22 @@ NODES = "table-nodes"
 class StoredRows(Mapping[bytes, pa.Table]):
     """The rows of some objects, by their `node`; an object that is not what was written counts as absent."""
 
-    def __init__(self, store: Store, kind: str, refs: Sequence[ObjectRef]) -> None:
+    def __init__(self, store: Store, kind: str, refs: Sequence[ObjectRef], number: str | None = None) -> None:
         """Read the keys.
 
         Args:
             store: Where the objects are.
             kind: Theirs; objects of other kinds are passed over.
             refs: The objects, as a manifest names them.
+            number: A column that is read with the keys.
         """
         self.kind = kind
+        self.numbers: dict[bytes, int] = {}
+        self._with_keys = ["node", *([number] if number else [])]
         self.refs: list[ObjectRef] = []
         self._names = [name for name in SCHEMAS[kind].names if name != "node"]
         self._parts: list[Partial] = []
+        self._sizes: list[list[int]] = []
         self._keys: dict[bytes, tuple[int, int, int]] = {}
         for ref in refs:
             if ref.kind == kind:
@@ -83,6 +88,11 @@ class StoredRows(Mapping[bytes, pa.Table]):
         for key in sorted(keys, key=self._keys.__getitem__):
             yield key, self[key]
 
+    def place(self, key: bytes) -> tuple[ObjectRef, int]:
+        """The object that has a row, and the row's place in it."""
+        at, group, row = self._keys[key]
+        return self.refs[at], sum(self._sizes[at][:group]) + row
+
     def of(self, ref: ObjectRef) -> list[bytes]:
         """The keys of the rows of one of the objects."""
         return self._by_object[self.refs.index(ref)]
@@ -97,12 +107,15 @@ class StoredRows(Mapping[bytes, pa.Table]):
     def _index(self, store: Store, ref: ObjectRef) -> None:
         try:
             part = store.part(ref)
-            groups = [part.rows([group], ["node"])["node"].to_pylist() for group in range(part.groups)]
+            groups = list(ahead(lambda group: part.rows([group], self._with_keys), range(part.groups)))
         except (DamagedObject, StoreNotReadable) as damage:  # a range beyond a torn object is no damage to some stores
             _LOG.warning("partial merges are made again: %s", damage)
             return
-        for group, keys in enumerate(groups):
+        for group, rows in enumerate(groups):
+            keys, *numbers = (column.to_pylist() for column in rows.columns)
             self._keys |= {key: (len(self.refs), group, row) for row, key in enumerate(keys)}
+            self.numbers |= dict(zip(keys, *numbers, strict=True)) if numbers else {}
+        self._sizes.append([rows.num_rows for rows in groups])
         self.refs.append(ref)
         self._parts.append(part)
 

@@ -8,6 +8,9 @@ _MAP_TEXT = pa.map_(pa.string(), pa.string())
 _MAP_BINARY = pa.map_(pa.string(), pa.binary())
 
 
+_ENCODED = {"long": pa.int64(), "double": pa.float64(), "binary": pa.binary()}
+
+
 def _required(name: str, kind: pa.DataType) -> pa.Field:
     return pa.field(name, kind, nullable=False)
 
@@ -175,6 +178,16 @@ TABLE_NODES = pa.schema(
 
 TABLE_HISTOGRAM_NODES = pa.schema([_required("node", pa.binary()), *_BINS, pa.field("single", pa.bool_())])
 
+TABLE_LIST_NODES = pa.schema(
+    [
+        _required("node", pa.binary()),
+        _required("number", pa.int64()),
+        *(pa.field(f"values_{name}", pa.list_(kind)) for name, kind in _ENCODED.items()),
+        pa.field("frequencies", pa.list_(pa.int64())),
+        pa.field("listed", pa.list_(pa.int64())),
+    ]
+)
+
 SCHEMAS: dict[str, pa.Schema] = {
     "files": FILES,
     "summary": SUMMARY,
@@ -191,5 +204,6 @@ SCHEMAS: dict[str, pa.Schema] = {
     "table-placed": TABLE_PLACED,
     "table-nodes": TABLE_NODES,
     "table-histogram-nodes": TABLE_HISTOGRAM_NODES,
+    "table-list-nodes": TABLE_LIST_NODES,
 }
 """Schema by kind of object; the kind is the part of an object's name before its uuid."""

@@ -7,10 +7,11 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from metastore._analyze.table.details import listed
+from metastore._analyze.coverage import DamagedBlock
+from metastore._analyze.table.details import Part
 from metastore._analyze.table.lists import LISTED, heads_first, merged
-from metastore._analyze.table.objects import ROW_GROUPS, even_groups, read
-from metastore._analyze.table.pieces import by_column, packed, unpacked
+from metastore._analyze.table.objects import ROW_GROUPS, even_groups
+from metastore._analyze.table.pieces import by_column, packed, stored_rows, unpacked
 from metastore._analyze.table.reduction import Listed, reduced
 from metastore._format.schemas import TABLE_FREQUENCIES
 from metastore.errors import DamagedObject
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
 
     from metastore._analyze.place import Content, Place
     from metastore._analyze.table.cuts import Lists
-    from metastore._analyze.table.details import Part
+    from metastore._analyze.table.list_nodes import FromNodes
     from metastore._format.objects import ObjectRef
 
 
@@ -34,17 +35,17 @@ class Apart:
         objects: What they wrote, each with the columns that it holds.
         listed: What is known of each list, by the column's place in the snapshot's schema.
         heads: The most frequent values, as rows of `table-frequencies`.
-        damaged: Block and reason, where a detail object is not what its block names.
+        damaged: The failure, where an object is not what is named.
     """
 
     objects: tuple[tuple[ObjectRef, tuple[int, ...]], ...]
     listed: dict[int, Listed]
     heads: pa.Table
-    damaged: tuple[str, str] | None
+    damaged: DamagedBlock | DamagedObject | None
 
 
 def reduce_apart(
-    context: SparkContext, store: Place, parts: Sequence[Part], columns: Sequence[Lists], top: int
+    context: SparkContext, store: Place, parts: Sequence[Part | FromNodes], columns: Sequence[Lists], top: int
 ) -> Apart:
     """Reduce lists, every column in one task.
 
@@ -58,12 +59,12 @@ def reduce_apart(
     tasks = min(len(columns), 4 * context.defaultParallelism)
     shared = context.broadcast({lists.ordinal: lists for lists in columns})
 
-    def send(some: Iterable[tuple[Part, Content]]) -> Iterator[tuple[int, Any]]:
+    def send(some: Iterable[tuple[Part | FromNodes, Content]]) -> Iterator[tuple[int, Any]]:
         for part, content in some:
             try:
-                rows = merged(listed(part, read(part, content)))
+                rows = merged(stored_rows(part, content))
             except DamagedObject as damage:
-                yield 0, (part.block, str(damage))
+                yield 0, (part.block if isinstance(part, Part) else None, part.name, damage.reason)
                 continue
             yield from ((ordinal % tasks, packed(of_column)) for ordinal, of_column in by_column(rows))
 
@@ -81,8 +82,13 @@ def reduce_apart(
         tuple((one[0], tuple(unpacked(one[2])["column"].unique().to_pylist())) for one in found if one[0] is not None),
         {ordinal: known for one in found for ordinal, known in one[1].items()},
         whole,
-        next((one[3] for one in found if one[3]), None),
+        next((_failure(*one[3]) for one in found if one[3]), None),
     )
+
+
+def _failure(block: str | None, name: str, reason: str) -> DamagedBlock | DamagedObject:
+    damage = DamagedObject(name, reason)
+    return damage if block is None else DamagedBlock(block, str(damage))
 
 
 def _reduced(store: Place, columns: Sequence[Lists], sent: Sequence[Any], top: int) -> Any:

@@ -102,14 +102,14 @@ class Bins:
         """Says what is kept of a group."""
         return identity("histogram", _MERGING, self._files.column.key, self._files.column.type, self._bins, self._kind)
 
-    def of_file(self, found: Mapping[int, Histogram], place: int) -> Histogram | None:
-        """That of a data file; None where it holds values and has none.
+    def of_files(self, found: Mapping[int, Histogram], places: Longs) -> list[Histogram | None]:
+        """Those of data files; None where one holds values and has none.
 
         Args:
             found: Those that were read.
-            place: The file's.
+            places: The files'.
         """
-        return found.get(place) if self._files.values[place] else NOTHING
+        return [found.get(place) if self._files.values[place] else NOTHING for place in places.tolist()]
 
     def of_group(self, parts: Sequence[Histogram | None]) -> Histogram | None:
         """That of a group of data files, or of groups; None where it is not known of all of it."""

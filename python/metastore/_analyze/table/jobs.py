@@ -11,7 +11,7 @@ import numpy as np
 from metastore._analyze.kernel import FileColumn
 from metastore._analyze.shipping import ship
 from metastore._analyze.table import placed, scattered
-from metastore._analyze.table.cuts import COMPLETE, DUPLICATES, Lists
+from metastore._analyze.table.cuts import COMPLETE, DUPLICATES
 from metastore._analyze.table.pieces import FromFile
 from metastore._analyze.table.placed import InFile
 from metastore._analyze.table.reduction import DUPLICATES_ONLY, REDUCE, SCATTER, Listed, algorithm_of
@@ -25,6 +25,9 @@ if TYPE_CHECKING:
 
     from metastore._analyze.level import Source
     from metastore._analyze.place import Place
+    from metastore._analyze.table.cuts import Lists
+    from metastore._analyze.table.kept import Listing
+    from metastore._analyze.table.list_nodes import FromNodes
     from metastore._analyze.table.pieces import Piece
     from metastore._analyze.table.placed import Earlier
     from metastore._analyze.table.scattered import Result, Target
@@ -74,39 +77,38 @@ class Jobs:
     earlier: tuple[Earlier, ...] = ()
     field_ids: Mapping[str, int] = field(default_factory=dict)
 
-    def can(self, lists: Lists, sources: Sequence[Source]) -> bool:
+    def can(self, one: Listing) -> bool:
         """Whether every value of a column is in a complete list or in a file that Python opens."""
-        paths = zip(_paths(sources), lists.cut.tolist(), strict=True)
+        paths = zip(_paths(one.sources), one.lists.cut.tolist(), strict=True)
         return all(
             not cut or (path in self.files and unreadable(self.files[path], local=self.local) is None)
             for path, cut in paths
         )
 
-    def run(self, columns: Mapping[int, tuple[Lists, tuple[Source, ...]]], targets: Mapping[int, Target]) -> Result:
+    def run(self, columns: Mapping[int, Listing], targets: Mapping[int, Target], groups: Sequence[FromNodes]) -> Result:
         """Reduce columns.
 
         Args:
             columns: By their places in the snapshot's schema.
             targets: How each is reduced.
+            groups: Where the lists of groups of data files are.
         """
         ship(self.context)
-        return scattered.run(self.context, self.store, list(self._pieces(columns)), targets)
+        return scattered.run(self.context, self.store, [*groups, *self._pieces(columns)], targets)
 
-    def _pieces(self, columns: Mapping[int, tuple[Lists, tuple[Source, ...]]]) -> Iterator[Piece]:
+    def _pieces(self, columns: Mapping[int, Listing]) -> Iterator[Piece]:
         complete = Wanted("frequencies")
         again: dict[str, dict[int, FileColumn]] = defaultdict(dict)
-        for ordinal, (lists, sources) in columns.items():
-            complete.add(ordinal, sources, np.where(lists.cut, -1, 0))
-            for path, cut in zip(_paths(sources), lists.cut.tolist(), strict=True):
+        for ordinal, one in columns.items():
+            complete.add(ordinal, one.sources, one.tree.among(np.where(one.lists.cut, -1, 0)))
+            for path, cut in zip(_paths(one.sources), one.lists.cut.tolist(), strict=True):
                 if cut:
-                    again[path][ordinal] = FileColumn.of(lists.column, self.field_ids)
+                    again[path][ordinal] = FileColumn.of(one.lists.column, self.field_ids)
         yield from complete.parts()
         for path, wanted in again.items():
             yield FromFile(self.files[path].location, wanted)
 
-    def distribute(
-        self, columns: Mapping[int, tuple[Lists, tuple[Source, ...]]], targets: Mapping[int, Target]
-    ) -> Result:
+    def distribute(self, columns: Mapping[int, Listing], targets: Mapping[int, Target]) -> Result:
         """Make lists that tell where each value lives.
 
         Args:
@@ -120,13 +122,12 @@ class Jobs:
             found = placed.run(self.context, self.store, list(self._placed(columns, ())), targets, files)
         return found
 
-    def _placed(
-        self, columns: Mapping[int, tuple[Lists, tuple[Source, ...]]], earlier: Sequence[Earlier]
-    ) -> Iterator[placed.Piece]:
+    def _placed(self, columns: Mapping[int, Listing], earlier: Sequence[Earlier]) -> Iterator[placed.Piece]:
         places = {path: place for place, path in enumerate(self.files)}
         complete = Wanted("frequencies")
         again: dict[str, dict[int, FileColumn]] = defaultdict(dict)
-        for ordinal, (lists, sources) in columns.items():
+        for ordinal, listing in columns.items():
+            lists, sources = listing.lists, listing.sources
             told = {place for one in earlier if ordinal in one.ordinals.values() for place in one.files.tolist()}
             paths = list(_paths(sources))
             at = np.array([-1 if places[path] in told else places[path] for path in paths], np.int64)

@@ -55,7 +55,7 @@ def merged(rows: pa.Table, wide: Collection[int] = ()) -> pa.Table:
         [(7, 4), (5, 2)]
     """
     parts: dict[int, pa.Table] = {}
-    for some in _together(_by_column(rows), wide):
+    for some in _together(by_column(rows), wide):
         parts |= _of_columns(some, wide=any(column in wide for column in some))
     return pa.concat_tables(parts[column] for column in sorted(parts)) if parts else LISTED.empty_table()
 
@@ -98,10 +98,10 @@ def heads_first(rows: pa.Table) -> tuple[pa.Table, int]:
     return pa.concat_tables([rows.filter(mask), rows.filter(pc.invert(mask))]), int(heading.sum())
 
 
-def _by_column(rows: pa.Table) -> dict[int, list[pa.RecordBatch]]:
+def by_column(rows: pa.Table) -> dict[int, list[pa.RecordBatch]]:
     """The rows of each column, not copied as long as most of them stand together."""
     found: dict[int, list[pa.RecordBatch]] = defaultdict(list)
-    for batch in rows.to_batches():
+    for batch in filter(len, rows.to_batches()):
         columns = batch["column"].to_numpy()
         starts = starts_of(columns)
         if len(starts) > 2 * len(np.unique(columns[starts])):

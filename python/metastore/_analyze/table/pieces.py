@@ -13,6 +13,7 @@ from metastore._analyze.kernel import CannotRead, read_values, stored
 from metastore._analyze.kernel.read import refusing
 from metastore._analyze.kernel.text import Texts
 from metastore._analyze.table.details import Part, listed
+from metastore._analyze.table.list_nodes import FromNodes
 from metastore._analyze.table.lists import LISTED, merged
 from metastore._analyze.table.objects import read
 from metastore._store.location import local_path
@@ -48,12 +49,12 @@ class Unreadable:
     columns: frozenset[int]
 
 
-Piece = Part | FromFile
+Piece = Part | FromFile | FromNodes
 
 
 def name_of(piece: Piece) -> str | None:
     """The detail object of a piece."""
-    return piece.name if isinstance(piece, Part) else None
+    return None if isinstance(piece, FromFile) else piece.name
 
 
 def values_of(piece: Piece, content: Content, budget: int) -> Iterator[pa.Table | Unreadable]:
@@ -64,11 +65,11 @@ def values_of(piece: Piece, content: Content, budget: int) -> Iterator[pa.Table 
         content: Gives the bytes of its detail object.
         budget: Bytes that reading may take.
     """
-    if isinstance(piece, Part):
+    if not isinstance(piece, FromFile):
         try:
-            yield merged(listed(piece, read(piece, content)))
-        except DamagedObject:  # the driver meets it too, and has its block computed again
-            yield Unreadable(frozenset(piece.ordinals[piece.ordinals >= 0].tolist()))
+            yield merged(stored_rows(piece, content))
+        except DamagedObject:  # the driver meets it too, and has it made again
+            yield Unreadable(_columns(piece))
         return
     for ordinal, column in piece.columns.items():
         try:
@@ -80,6 +81,25 @@ def values_of(piece: Piece, content: Content, budget: int) -> Iterator[pa.Table 
             arrays = None
         if arrays is None:
             yield Unreadable(frozenset({ordinal}))
+
+
+def stored_rows(piece: Part | FromNodes, content: Content) -> pa.Table:
+    """The wanted lists of an object, as `LISTED`.
+
+    Args:
+        piece: What is wanted.
+        content: Gives the object's bytes.
+
+    Raises:
+        DamagedObject: It is not what was written.
+    """
+    return piece.rows(content) if isinstance(piece, FromNodes) else listed(piece, read(piece, content))
+
+
+def _columns(piece: Part | FromNodes) -> frozenset[int]:
+    if isinstance(piece, FromNodes):
+        return frozenset(piece.ordinals.values())
+    return frozenset(piece.ordinals[piece.ordinals >= 0].tolist())
 
 
 def _as_listed(ordinal: int, column: Column, values: pa.Array) -> pa.Table:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from functools import cached_property
 from typing import TYPE_CHECKING, Generic, TypeVar
 
 import numpy as np
@@ -23,7 +24,7 @@ class Tree:
 
     Example:
         >>> groups = Groups(words)  # doctest: +SKIP
-        >>> Tree(groups, np.arange(1000), b"sum", {}).files  # doctest: +SKIP
+        >>> Tree(groups, np.arange(1000), b"sum", {}).outside  # doctest: +SKIP
         array([  0,   1,   2, ..., 999])
     """
 
@@ -41,8 +42,9 @@ class Tree:
         self._what = what
         self.covers: list[bytes] = []
         """The keys of the groups that are known and in no other such group."""
-        self.files = np.sort(self._order[list(self._outside(groups.top, self._top, known))])
-        """The data files in no such group, ascending."""
+        self.leaves: list[Longs] = []
+        """The data files in no such group, in the order of the groups, those of one group together."""
+        self._look(groups.top, self._top, known)
 
     def keys(self) -> Iterator[bytes]:
         """The keys of all groups."""
@@ -50,21 +52,19 @@ class Tree:
             yield from (self._key(level, group) for group in range(self._groups.number(level)))
 
     def merged(
-        self, file: Callable[[int], T], known: Mapping[bytes, T], merge: Callable[[Sequence[T]], T]
+        self, files: Callable[[Longs], Sequence[T]], known: Mapping[bytes, T], merge: Callable[[Sequence[T]], T]
     ) -> Merged[T]:
         """Merge what is not known.
 
         Args:
-            file: What there is of a data file, by its place.
+            files: What there is of data files that follow each other in the order of the groups, by their places.
             known: What there is of the groups in `covers`.
             merge: Makes one of what is in a group.
         """
         made: dict[bytes, T] = {}
 
-        def parts(level: int, places: range) -> list[T]:
-            if level:
-                return [one(level, place) for place in places]
-            return [file(place) for place in self._order[places.start : places.stop].tolist()]
+        def parts(level: int, places: range) -> Sequence[T]:
+            return [one(level, place) for place in places] if level else files(self._order[places.start : places.stop])
 
         def one(level: int, place: int) -> T:
             key = self._key(level, place)
@@ -75,6 +75,33 @@ class Tree:
 
         return Merged(parts(self._groups.top, self._top), made)
 
+    @cached_property
+    def outside(self) -> Longs:
+        """The data files in no group that is known, in the order of the groups."""
+        return np.concatenate([self._order[:0], *self.leaves])
+
+    @property
+    def is_flat(self) -> bool:
+        """Whether there are no groups."""
+        return not self._groups.top
+
+    def among(self, wanted: Longs, absent: int = -1) -> Longs:
+        """For each data file of the column what is given, and something else for those in known groups."""
+        found = np.full(len(wanted), absent)
+        found[self.outside] = wanted[self.outside]
+        return found
+
+    @cached_property
+    def ranks(self) -> Longs:
+        """The place of each data file in the order of the groups."""
+        found = np.empty(len(self._order), np.int64)
+        found[self._order] = np.arange(len(self._order))
+        return found
+
+    def knowing(self, known: Container[bytes]) -> Tree:
+        """The same groups where others are known."""
+        return Tree(self._groups, self._order, self._what, known)
+
     @property
     def _top(self) -> range:
         return range(self._groups.number(self._groups.top))
@@ -82,16 +109,16 @@ class Tree:
     def _key(self, level: int, group: int) -> bytes:
         return self._groups.key(level, group) + self._what
 
-    def _outside(self, level: int, places: range, known: Container[bytes]) -> Iterator[int]:
+    def _look(self, level: int, places: range, known: Container[bytes]) -> None:
         if not level:
-            yield from places
+            self.leaves.append(self._order[places.start : places.stop])
             return
         for place in places:
             key = self._key(level, place)
             if key in known:
                 self.covers.append(key)
             else:
-                yield from self._outside(level - 1, self._groups.members(level, place), known)
+                self._look(level - 1, self._groups.members(level, place), known)
 
 
 class Merged(Generic[T]):
@@ -102,6 +129,6 @@ class Merged(Generic[T]):
         made: What was not known, by key.
     """
 
-    def __init__(self, parts: list[T], made: dict[bytes, T]) -> None:
+    def __init__(self, parts: Sequence[T], made: dict[bytes, T]) -> None:
         self.parts = parts
         self.made = made

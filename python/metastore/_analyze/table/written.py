@@ -20,11 +20,10 @@ from metastore._analyze.table.apart import reduce_apart
 from metastore._analyze.table.bins import Bins
 from metastore._analyze.table.by_hash import told_table
 from metastore._analyze.table.cuts import COMPLETE, NONE, Lists
-from metastore._analyze.table.details import listed
 from metastore._analyze.table.jobs import chosen, listed_of
-from metastore._analyze.table.lists import LISTED
+from metastore._analyze.table.kept import KeptLists, Listing
 from metastore._analyze.table.reduction import REDUCE, SCATTER, THRESHOLD, Listed, reduced
-from metastore._analyze.table.scattered import Reduced, Target
+from metastore._analyze.table.scattered import Reduced, Result, Target
 from metastore._analyze.table.tree import Tree
 from metastore._analyze.table.wanted import Wanted
 from metastore._format.histogram import EQUI_HEIGHT
@@ -39,10 +38,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from metastore._analyze.kernel import ColumnStatistics
-    from metastore._analyze.level import Known, Source
+    from metastore._analyze.level import Known
     from metastore._analyze.table.details import Part
     from metastore._analyze.table.early import Early
     from metastore._analyze.table.jobs import Jobs
+    from metastore._analyze.table.list_nodes import FromNodes
     from metastore._format.histogram import Histogram
     from metastore._format.objects import ObjectRef
     from metastore._store import Store
@@ -113,7 +113,7 @@ class TableDetails:
     early: Early
     nodes: Sequence[ObjectRef] = ()
     jobs: Jobs | None = None
-    _lists: dict[int, tuple[Lists, tuple[Source, ...]]] = field(default_factory=dict)
+    _lists: dict[int, Listing] = field(default_factory=dict)
     _files: dict[int, bins.Files] = field(default_factory=dict)
     _bins: dict[int, tuple[Bins, Tree]] = field(default_factory=dict)
     _wanted_bins: Wanted = field(default_factory=lambda: Wanted("histograms"))
@@ -121,6 +121,7 @@ class TableDetails:
     def __post_init__(self) -> None:
         """Read which groups are kept."""
         self._known_bins = StoredRows(self.store, "table-histogram-nodes", self.nodes)
+        self._kept = KeptLists(self.store, self.nodes, self._read)
 
     def add(self, ordinal: int, known: Known, found: ColumnStatistics) -> None:
         """Take a column.
@@ -133,7 +134,7 @@ class TableDetails:
         if known.column.encoding is None:
             return
         lists = _lists_of(ordinal, known)
-        self._lists[ordinal] = (lists, known.sources)
+        self._lists[ordinal] = Listing(lists, known.sources, self._kept.tree(known))
         nans = _longs(known.rows, "nans", 0)
         values = np.where(lists.values < 0, -1, lists.values - nans)
         distinct = None if found.distinct is None else found.distinct - (1 if found.nans else 0)
@@ -142,9 +143,7 @@ class TableDetails:
         how = Bins(self._files[ordinal], self.options.bins, self.options.kind)
         tree = Tree(known.merge.groups, known.order, how.what, self._known_bins)
         self._bins[ordinal] = how, tree
-        wanted = np.full(known.rows.num_rows, -1)
-        wanted[tree.files] = tree.files
-        self._wanted_bins.add(ordinal, known.sources, wanted)
+        self._wanted_bins.add(ordinal, known.sources, tree.among(np.arange(known.rows.num_rows)))
 
     def write(self) -> Written:
         """Reduce and write what was collected.
@@ -158,7 +157,8 @@ class TableDetails:
         kept = self.threads.submit(lambda: self._put_bins(merged.result()[1]))
         frequencies, facts, told = self._write_lists(histograms)
         placed = self.store.put("table-placed", *told_table(told)) if told else None
-        return Written(frequencies, ref, facts, tuple(sorted(told)), placed, kept.result())
+        nodes = (*kept.result(), *self._kept.finish())
+        return Written(frequencies, ref, facts, tuple(sorted(told)), placed, nodes)
 
     def _write_lists(
         self, histograms: Future[dict[int, Histogram]]
@@ -167,7 +167,7 @@ class TableDetails:
         targets = self._targets(histograms, placed.keys())
         results = []
         if self.jobs is not None and targets:
-            results.append((targets, self.jobs.run(self._only(targets), targets)))
+            results.append((targets, self._by_job(self.jobs, targets)))
         if self.jobs is not None and placed:
             results.append((placed, self.jobs.distribute(self._only(placed), placed)))
         done = {ordinal for some, result in results for ordinal in some.keys() - result.unreadable}
@@ -182,7 +182,14 @@ class TableDetails:
         told = {ordinal: rows for _, result in results for ordinal, rows in result.told.items() if ordinal in done}
         return self.threads.submit(self._put, table, heads, refs), facts, told
 
-    def _only(self, targets: Collection[int]) -> dict[int, tuple[Lists, tuple[Source, ...]]]:
+    def _by_job(self, jobs: Jobs, targets: dict[int, Target]) -> Result:
+        columns = self._only(targets)
+        whole = [one for one in columns.values() if one.is_whole]
+        self._kept.make(whole, self.options.driver_bytes)
+        by_files = {ordinal: one if one.is_whole else one.by_files() for ordinal, one in columns.items()}
+        return jobs.run(by_files, targets, self._kept.groups(whole))
+
+    def _only(self, targets: Collection[int]) -> dict[int, Listing]:
         return {ordinal: self._lists[ordinal] for ordinal in targets}
 
     def _placed_targets(self) -> dict[int, Target]:
@@ -190,45 +197,44 @@ class TableDetails:
         if self.jobs is None:
             return {}
         return {
-            ordinal: Target(lists.column, SCATTER, _number(lists))
-            for ordinal, (lists, sources) in self._only(self.jobs.distribution & self._lists.keys()).items()
-            if len(lists.kinds) == len(self.jobs.files) and (not lists.cut.any() or self.jobs.can(lists, sources))
+            ordinal: Target(one.lists.column, SCATTER, _number(one.lists))
+            for ordinal, one in self._only(self.jobs.distribution & self._lists.keys()).items()
+            if len(one.lists.kinds) == len(self.jobs.files) and (one.is_whole or self.jobs.can(one))
         }
 
     def _targets(self, histograms: Future[dict[int, Histogram]], but: Collection[int]) -> dict[int, Target]:
         """The columns that a job reduces."""
         found: dict[int, Target] = {}
-        for ordinal, (lists, sources) in self._lists.items():
-            algorithm = chosen(lists, self.options.algorithm, self.options.threshold)
+        for ordinal, one in self._lists.items():
+            lists, algorithm = one.lists, chosen(one.lists, self.options.algorithm, self.options.threshold)
             if self.jobs is None or algorithm == REDUCE or not lists.values.any() or ordinal in but:
                 continue
-            if self.jobs.can(lists, sources):
+            if self.jobs.can(one):
                 found[ordinal] = Target(lists.column, algorithm, _number(lists), histograms.result().get(ordinal))
         return found
 
     def _reduced(self, ordinals: Collection[int]) -> tuple[pa.Table, dict[int, Listed], pa.Table, list[SummaryRef]]:
         """The first algorithm: lists made here, what is known of all, the heads of those made elsewhere, and these."""
-        wanted = Wanted("frequencies")
-        columns = [self._lists[ordinal] for ordinal in ordinals]
-        for lists, sources in columns:
-            if lists.is_known:
-                wanted.add(lists.ordinal, sources, lists.floors)
-        parts = list(wanted.parts())
-        ordered = sorted((lists for lists, _ in columns), key=lambda one: one.ordinal)
-        if self.jobs is not None and sum(part.length for part in parts) > self.options.driver_bytes:
-            return self._apart(parts, ordered)
-        tables = list(ahead(lambda part: listed(part, self._read(part)), parts))
-        rows = pa.concat_tables(tables) if tables else LISTED.empty_table()
-        return (*reduced(rows, ordered, self.options.top), TABLE_FREQUENCIES.empty_table(), [])
+        columns = [self._lists[ordinal] for ordinal in sorted(ordinals)]
+        known = [one for one in columns if one.lists.is_known]
+        parts = self._kept.parts(known)
+        size = sum(part.length for part in parts) + self._kept.bytes_of(known)
+        if self.jobs is not None and size > self.options.driver_bytes:
+            self._kept.make(known, self.options.driver_bytes)
+            return self._apart(columns, known)
+        rows = self._kept.merged(known, parts)
+        return (*reduced(rows, [one.lists for one in columns], self.options.top), TABLE_FREQUENCIES.empty_table(), [])
 
     def _apart(
-        self, parts: list[Part], columns: list[Lists]
+        self, columns: Sequence[Listing], known: Sequence[Listing]
     ) -> tuple[pa.Table, dict[int, Listed], pa.Table, list[SummaryRef]]:
         assert self.jobs is not None  # noqa: S101 - the caller looked
         ship(self.jobs.context)
-        found = reduce_apart(self.jobs.context, self.jobs.store, parts, columns, self.options.top)
+        pieces: list[Part | FromNodes] = [*self._kept.groups(known), *self._kept.parts(known, floors=True)]
+        lists = [one.lists for one in columns]
+        found = reduce_apart(self.jobs.context, self.jobs.store, pieces, lists, self.options.top)
         if found.damaged is not None:
-            raise DamagedBlock(*found.damaged)
+            raise found.damaged
         refs = [SummaryRef(ref, held) for ref, held in found.objects]
         return TABLE_FREQUENCIES.empty_table(), found.listed, found.heads, refs
 
@@ -253,7 +259,7 @@ class TableDetails:
             known: dict[bytes, Histogram | None] = {
                 key: bins.of_row(column, row) for key, row in self._known_bins.some(tree.covers)
             }
-            merged = tree.merged(partial(how.of_file, read.pop(ordinal, {})), known, how.of_group)
+            merged = tree.merged(partial(how.of_files, read.pop(ordinal, {})), known, how.of_group)
             made |= {key: bins.node_row(column, one) for key, one in merged.made.items() if one is not None}
             if (whole := how.of_table(merged.parts)) is not None:
                 found[ordinal] = whole

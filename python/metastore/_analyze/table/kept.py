@@ -1,0 +1,215 @@
+"""The value lists of a table's columns by those of groups of files: what is kept of these, and what is made anew."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from itertools import zip_longest
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+
+from metastore._analyze.ahead import ahead
+from metastore._analyze.kernel.stored import is_wide
+from metastore._analyze.stored_nodes import RowWriter, StoredRows
+from metastore._analyze.table import list_nodes
+from metastore._analyze.table.details import listed
+from metastore._analyze.table.lists import LISTED, by_column, merged
+from metastore._analyze.table.tree import Tree
+from metastore._analyze.table.wanted import Wanted
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Set as AbstractSet
+
+    from numpy.typing import NDArray
+
+    from metastore._analyze.level import Known, Source
+    from metastore._analyze.table.cuts import Lists
+    from metastore._analyze.table.details import Part
+    from metastore._analyze.table.list_nodes import FromNodes
+    from metastore._format.objects import ObjectRef
+    from metastore._store import Store
+
+    Longs = NDArray[np.int64]
+
+_BYTES_OF_A_VALUE = 8
+_ROW_GROUP_BYTES = 4 << 20
+NOWHERE = -1
+
+
+@dataclass(frozen=True)
+class Listing:
+    """The lists of one column's data files.
+
+    Attributes:
+        lists: What they are.
+        sources: Where they are.
+        tree: The groups of the files, and which of these have a list.
+    """
+
+    lists: Lists
+    sources: tuple[Source, ...]
+    tree: Tree
+
+    @property
+    def is_whole(self) -> bool:
+        """Whether no list is cut."""
+        return not self.lists.cut.any()
+
+    def by_files(self) -> Listing:
+        """The same without groups."""
+        return replace(self, tree=self.tree.knowing(()))
+
+
+class KeptLists:
+    """The lists of groups of data files: which are in the store, and which are made."""
+
+    def __init__(self, store: Store, refs: Sequence[ObjectRef], read: Callable[[Part], pa.Table]) -> None:
+        """Read which are kept.
+
+        Args:
+            store: Where they are.
+            refs: The objects, as a manifest names them.
+            read: Gives the rows of a detail object.
+        """
+        self._known = StoredRows(store, list_nodes.KIND, refs, "number")
+        self._short = {key for key, number in self._known.numbers.items() if number >= 0}
+        self._writer = RowWriter(store, self._known, _ROW_GROUP_BYTES)
+        self._read = read
+
+    def tree(self, known: Known) -> Tree:
+        """The groups of a column's data files."""
+        tree = Tree(known.merge.groups, known.order, list_nodes.what(known.column), self._short)
+        self._writer.keep(tree.keys())
+        return tree
+
+    def parts(self, columns: Iterable[Listing], *, floors: bool = False) -> list[Part]:
+        """The objects with lists of files that are in no list of a group.
+
+        Args:
+            columns: The columns.
+            floors: Whether the numbers of the files are the floors of their lists, as they are where there are no
+                groups, and not their places.
+        """
+        wanted = Wanted("frequencies")
+        for one in columns:
+            numbers = one.lists.floors if floors or one.tree.is_flat else np.arange(len(one.lists.kinds))
+            wanted.add(one.lists.ordinal, one.sources, one.tree.among(numbers))
+        return list(wanted.parts())
+
+    def groups(self, columns: Iterable[Listing]) -> list[FromNodes]:
+        """The objects with the lists of groups."""
+        return list(list_nodes.pieces(self._known, {one.lists.ordinal: one.tree.covers for one in columns}))
+
+    def bytes_of(self, columns: Iterable[Listing]) -> int:
+        """About how many bytes the lists of groups take."""
+        return _BYTES_OF_A_VALUE * sum(self._known.numbers[key] for one in columns for key in one.tree.covers)
+
+    def merged(self, columns: Sequence[Listing], parts: Sequence[Part]) -> pa.Table:
+        """What the lists of the table are to be made of, as `LISTED`; lists of groups are made on the way.
+
+        Args:
+            columns: The columns.
+            parts: All of `parts`.
+        """
+        if all(one.tree.is_flat for one in columns):
+            return pa.concat_tables([LISTED.empty_table(), *self._listed(parts)])
+        read = self._rows(parts)
+        found: list[pa.Table | None] = []
+        for one in columns:
+            rows = read.get(one.lists.ordinal, LISTED.empty_table())
+            found += [rows] if one.tree.is_flat else self._grouped(one, rows, frozenset())
+        return pa.concat_tables([LISTED.empty_table(), *(group for group in found if group is not None)])
+
+    def make(self, columns: Iterable[Listing], budget: int) -> None:
+        """Make lists of groups that are neither kept nor known to be too long.
+
+        Args:
+            columns: The columns.
+            budget: Bytes of stored lists that may be read. Groups for which that is not enough wait for another time.
+        """
+        tried = [replace(one, tree=one.tree.knowing(self._known)) for one in columns if not one.tree.is_flat]
+        parts = self.parts(tried)
+        of_files = _parts_of_files(tried, parts)
+        taken = _affordable(tried, parts, of_files, budget)
+        read = self._rows([part for at, part in enumerate(parts) if at in taken])
+        for one in tried if taken else ():
+            absent = np.flatnonzero(~np.isin(of_files[one.lists.ordinal], [NOWHERE, *taken]))
+            rows = read.get(one.lists.ordinal, LISTED.empty_table())
+            self._grouped(one, rows, frozenset(absent.tolist()))
+
+    def finish(self) -> tuple[ObjectRef, ...]:
+        """Write what was made.
+
+        Returns:
+            The objects that hold all that is kept.
+        """
+        return self._writer.finish()
+
+    def _listed(self, parts: Sequence[Part]) -> Iterator[pa.Table]:
+        return ahead(lambda part: listed(part, self._read(part)), parts)
+
+    def _rows(self, parts: Sequence[Part]) -> dict[int, pa.Table]:
+        """The rows of each column, as `LISTED` but with the numbers of the data files in `listed`."""
+        batches: dict[int, list[pa.RecordBatch]] = defaultdict(list)
+        for rows in self._listed(parts):
+            for ordinal, some in by_column(rows).items():
+                batches[ordinal] += some
+        return {ordinal: pa.Table.from_batches(some) for ordinal, some in batches.items()}
+
+    def _grouped(self, one: Listing, rows: pa.Table, absent: AbstractSet[int]) -> Sequence[pa.Table | None]:
+        """The lists of the uppermost groups; None where a file is absent, or a list in the tree was not kept."""
+        ordinal, wide = one.lists.ordinal, [one.lists.ordinal] if is_wide(one.lists.column) else []
+        places = rows["listed"].to_numpy()
+        rows = rows.set_column(LISTED.get_field_index("listed"), "listed", pa.array(one.lists.floors[places]))
+        order = np.argsort(one.tree.ranks[places], kind="stable")
+        rows, ranks = rows.take(pa.array(order)), one.tree.ranks[places[order]]
+
+        def of_files(some: Longs) -> list[pa.Table | None]:
+            if not absent.isdisjoint(some.tolist()):
+                return [None]
+            first = one.tree.ranks[some[0]]
+            start, end = np.searchsorted(ranks, [first, first + len(some)])
+            return [rows.slice(start, end - start)]
+
+        def merge(parts: Sequence[pa.Table | None]) -> pa.Table | None:
+            groups = [part for part in parts if part is not None]
+            return merged(pa.concat_tables(groups), wide) if len(groups) == len(parts) else None
+
+        stored: dict[bytes, pa.Table | None] = {
+            key: list_nodes.of_row(ordinal, row) for key, row in self._known.some(one.tree.covers)
+        }
+        found = one.tree.merged(of_files, stored, merge)
+        for key, group in found.made.items():
+            if group is not None and key not in self._known:
+                self._writer.put(key, list_nodes.node_row(group))
+        return found.parts
+
+
+def _parts_of_files(columns: Sequence[Listing], parts: Sequence[Part]) -> dict[int, Longs]:
+    """For each data file of each column the place of the part that holds its list."""
+    found = {one.lists.ordinal: np.full(len(one.lists.kinds), NOWHERE) for one in columns}
+    for at, part in enumerate(parts):
+        for ordinal, places in zip(part.ordinals[part.ordinals >= 0].tolist(), part.numbers, strict=True):
+            found[ordinal][places[places >= 0]] = at
+    return found
+
+
+def _affordable(
+    columns: Sequence[Listing], parts: Sequence[Part], of_files: Mapping[int, Longs], budget: int
+) -> set[int]:
+    """The parts of so many groups of files as may be read; a group that is too much alone is passed over."""
+    taken: set[int] = set()
+    left = budget
+    for together in zip_longest(*(one.tree.leaves for one in columns)):
+        for one, files in zip(columns, together, strict=True):
+            needed = set() if files is None else set(of_files[one.lists.ordinal][files].tolist()) - {NOWHERE}
+            if sum(parts[at].length for at in needed) > budget:
+                continue
+            left -= sum(parts[at].length for at in needed - taken)
+            if left < 0:
+                return taken
+            taken |= needed
+    return taken
