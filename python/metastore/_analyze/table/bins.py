@@ -14,11 +14,12 @@ from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH, Histogram, equa
 from metastore._format.schemas import TABLE_HISTOGRAM_NODES
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
     from metastore._analyze.table.details import Part
+    from metastore._analyze.table.tree import Tree
     from metastore._format.columns import Column
 
     Longs = NDArray[np.int64]
@@ -102,14 +103,10 @@ class Bins:
         """Says what is kept of a group."""
         return identity("histogram", _MERGING, self._files.column.key, self._files.column.type, self._bins, self._kind)
 
-    def of_files(self, found: Mapping[int, Histogram], places: Longs) -> list[Histogram | None]:
-        """Those of data files; None where one holds values and has none.
-
-        Args:
-            found: Those that were read.
-            places: The files'.
-        """
-        return [found.get(place) if self._files.values[place] else NOTHING for place in places.tolist()]
+    def holding(self, places: Longs) -> Longs:
+        """The data files among these that hold values."""
+        found: Longs = places[self._files.values[places] != 0]
+        return found
 
     def of_group(self, parts: Sequence[Histogram | None]) -> Histogram | None:
         """That of a group of data files, or of groups; None where it is not known of all of it."""
@@ -127,6 +124,44 @@ class Bins:
         if self._kind == EQUI_WIDTH and (widths := widths_of(parts, self._files.column, bins)) is not None:
             return widths
         return merged(parts, self._files.column, bins, distinct)
+
+
+class Gathered:
+    """The histograms of a column's data files as they are read: once a group has all of its own they become one."""
+
+    def __init__(self, how: Bins, tree: Tree) -> None:
+        """Begin with none.
+
+        Args:
+            how: How they are merged.
+            tree: The groups, and the files that are going to be read.
+        """
+        self._how = how
+        self._found: dict[int, Histogram] = {}
+        self._groups: dict[int, Histogram | None] = {}
+        leaves = () if tree.is_flat else tree.leaves
+        self._lacking = {int(leaf[0]): set(how.holding(leaf).tolist()) for leaf in leaves}
+        self._leaves = {place: leaf for leaf in leaves for place in leaf.tolist()}
+
+    def add(self, place: int, histogram: Histogram) -> None:
+        """Take that of a data file."""
+        self._found[place] = histogram
+        leaf = self._leaves.get(place)
+        if leaf is None:
+            return
+        lacking = self._lacking[int(leaf[0])]
+        lacking.discard(place)
+        if not lacking:
+            self._groups[int(leaf[0])] = self._how.of_group(self.of_files(leaf))
+            for file in leaf.tolist():
+                self._found.pop(file, None)
+
+    def of_files(self, places: Longs) -> list[Histogram | None]:
+        """Those of data files, or that of their group; None where a file holds values and has none."""
+        if len(places) and int(places[0]) in self._groups:
+            return [self._groups[int(places[0])]]
+        holding = set(self._how.holding(places).tolist())
+        return [self._found.get(place) if place in holding else NOTHING for place in places.tolist()]
 
 
 def node_row(column: Column, histogram: Histogram) -> pa.Table:

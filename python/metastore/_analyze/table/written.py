@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from functools import partial
 from typing import TYPE_CHECKING
@@ -17,7 +16,7 @@ from metastore._analyze.shipping import ship
 from metastore._analyze.stored_nodes import RowWriter, StoredRows
 from metastore._analyze.table import bins, objects
 from metastore._analyze.table.apart import reduce_apart
-from metastore._analyze.table.bins import Bins
+from metastore._analyze.table.bins import Bins, Gathered
 from metastore._analyze.table.by_hash import told_table
 from metastore._analyze.table.cuts import COMPLETE, NONE, Lists
 from metastore._analyze.table.jobs import chosen, listed_of
@@ -247,11 +246,11 @@ class TableDetails:
 
     def _histograms(self) -> tuple[dict[int, Histogram], dict[bytes, pa.Table]]:
         """Those of the columns, and the rows of groups that were merged anew."""
-        read: dict[int, dict[int, Histogram]] = defaultdict(dict)
+        read = {ordinal: Gathered(how, tree) for ordinal, (how, tree) in self._bins.items()}
         parts = self._wanted_bins.parts()
         for stored in ahead(lambda part: bins.stored(part, self._read(part), self._files), parts):
             for ordinal, place, one in stored:
-                read[ordinal][place] = one
+                read[ordinal].add(place, one)
         found: dict[int, Histogram] = {}
         made: dict[bytes, pa.Table] = {}
         for ordinal, (how, tree) in sorted(self._bins.items()):
@@ -259,7 +258,7 @@ class TableDetails:
             known: dict[bytes, Histogram | None] = {
                 key: bins.of_row(column, row) for key, row in self._known_bins.some(tree.covers)
             }
-            merged = tree.merged(partial(how.of_files, read.pop(ordinal, {})), known, how.of_group)
+            merged = tree.merged(read.pop(ordinal).of_files, known, how.of_group)
             made |= {key: bins.node_row(column, one) for key, one in merged.made.items() if one is not None}
             if (whole := how.of_table(merged.parts)) is not None:
                 found[ordinal] = whole
