@@ -16,7 +16,7 @@ from common import median, report, seconds
 
 from metastore._analyze.kernel import ColumnStatistics, distinct_of, merged_column, parsed, row_of, summary_table
 from metastore._analyze.kernel.theta import ALL, NOMINAL, Theta
-from metastore._analyze.nodes import FAN_OUT, Groups, Merge, Node, fields_of, identity
+from metastore._analyze.nodes import FAN_OUT, Groups, Inputs, Merge, Node, fields_of, identity
 from metastore._format.columns import Column
 from metastore._format.schemas import SUMMARY
 
@@ -99,7 +99,7 @@ class Table:
             merge = Merge(column, groups, self.nodes[place])
             wanted = self.which[merge.wanted]
             rows, thetas = self.rows[place].take(pa.array(wanted)), [self.thetas[place][file] for file in wanted]
-            found.append(merge.reduced(self.scalars[place], rows, thetas))
+            found.append(merge.reduced(Inputs(self.scalars[place], rows, thetas)))
             self.nodes[place] |= merge.made
         return found
 

@@ -14,7 +14,9 @@ from metastore._analyze.kernel import (
     ColumnKernel,
     ColumnStatistics,
     constant,
+    parsed,
     reduce_column,
+    reduce_columns,
     summary_table,
     table_sketches_table,
     table_summary_table,
@@ -164,3 +166,48 @@ def test_percentiles_of_very_many_alike_files_have_no_steps(kind):
     ranks = [points.index(value) for value in found.percentiles]
     assert (ranks[0], ranks[-1]) == (0, 100)
     assert max(abs(rank - percent) for percent, rank in enumerate(ranks)) <= 1
+
+
+@pytest.mark.parametrize("files", [1, 2, 3, 17, 64])
+def test_columns_reduced_together_are_those_reduced_alone(files):
+    random = np.random.default_rng(files)
+    kinds = [(spark_type, profile) for spark_type in ARROW for profile in PROFILES]
+    parts = {
+        kind: [values(*kind, 300, seed) for seed in random.choice(files + 3, files, replace=False).tolist()]
+        for kind in kinds
+    }
+    columns, rows, thetas = [], [], []
+    for change in (None, unknown, estimated):
+        for (spark_type, _), arrays in parts.items():
+            found = [analyze(spark_type, array) for array in arrays]
+            found = [change(one) if change and random.random() < 0.5 else one for one in found]
+            columns.append(column(spark_type))
+            rows.append(summary_table((0, place, one) for place, one in enumerate(found)))
+            thetas.append([one.theta for one in found])
+    together = reduce_columns(columns, rows, [parsed(some) for some in thetas])
+    for of, table, some, found in zip(columns, rows, thetas, together, strict=True):
+        alone = reduce_column(of, table, some)
+        if found is None:
+            assert of.encoding is None or not is_plain(of, table), of
+        else:
+            assert repr(found) == repr(alone), of
+
+
+def unknown(one):
+    """The same with gaps."""
+    return replace(one, lo=None, sum_exact=None, percentiles=None, theta=None, trues=None, avg_len=None)
+
+
+def estimated(one):
+    """The same with an estimate, or without counts."""
+    return replace(one, nulls=None) if one.nulls else replace(one, distinct_error=0.25)
+
+
+def is_plain(of, table):
+    """Whether a column has nothing that is reduced alone."""
+    counts = [table[name] for name in ("rows", "nulls", "nans")]
+    if any(one.null_count for one in counts) or of.type == "decimal(38,6)":
+        return False
+    number, nulls, nans = (one.to_numpy() for one in counts)
+    has_values = (number - nulls - nans > 0).all()
+    return bool(has_values) and not table["distinct_error"].fill_null(0.0).to_numpy().any()

@@ -11,7 +11,7 @@ from metastore._analyze import nodes, stored_nodes
 from metastore._analyze.coverage import index
 from metastore._analyze.kernel import ColumnKernel, parsed, reduce_column, summary_table
 from metastore._analyze.level import Level
-from metastore._analyze.nodes import FAN_OUT, Groups, Merge, identity, levels_of
+from metastore._analyze.nodes import FAN_OUT, Groups, Inputs, Merge, identity, levels_of
 from metastore._analyze.table import list_nodes
 from metastore._analyze.table.written import Options
 from metastore._store import Store
@@ -179,7 +179,7 @@ def test_percentiles_stay_near_in_rank():
     rows = summary_table((0, i, one) for i, one in enumerate(found))
     thetas = [one.theta for one in found]
     words = np.stack([np.frombuffer(identity(i), np.uint64) for i in range(len(found))])
-    merged = Merge(of, Groups(words), {}).reduced(rows, rows, parsed(thetas))
+    merged = Merge(of, Groups(words), {}).reduced(Inputs(rows, rows, parsed(thetas)))
     ordered = np.sort(np.concatenate(values))
     for percent, value in enumerate(merged.percentiles):
         low, high = np.searchsorted(ordered, [value, value + 1]) / len(ordered) * 100

@@ -15,7 +15,7 @@ from metastore._analyze.ahead import ahead
 from metastore._analyze.coverage import DEPTHS, DamagedBlock
 from metastore._analyze.kernel import parsed
 from metastore._analyze.kernel.stored import width
-from metastore._analyze.nodes import Groups, Merge, identity
+from metastore._analyze.nodes import Groups, Inputs, Merge, identity, reduce_all
 from metastore._format.columns import decimal_type, serves
 from metastore._format.objects import decode_detail
 from metastore._format.schemas import DETAILS, SUMMARY
@@ -178,6 +178,7 @@ class Level:
         wanted = [one.chosen(some) for one, some in zip(found, places, strict=True)]
         sketches = self._sketches(wanted)
         again = self._again(found, wanted) if self._nodes else None
+        given = []
         for at, (one, (order, merge)) in enumerate(zip(found, merges, strict=True)):
             rows = pa.concat_tables(one.rows)
             chosen = rows if again is None else again[at]
@@ -188,8 +189,10 @@ class Level:
             ]
             by_path = np.searchsorted(places[at], order[merge.wanted])
             in_order = chosen if (by_path[1:] > by_path[:-1]).all() else chosen.take(pa.array(by_path))
-            reduced = merge.reduced(rows, in_order, [thetas[row] for row in by_path.tolist()])
-            yield Known(one.column, rows, one.computed, tuple(one.sources), reduced, merge, order)
+            given.append(Inputs(rows, in_order, [thetas[row] for row in by_path.tolist()]))
+        reduced = reduce_all([merge for _, merge in merges], given)
+        for one, of_column, known, (order, merge) in zip(found, given, reduced, merges, strict=True):
+            yield Known(one.column, of_column.every, one.computed, tuple(one.sources), known, merge, order)
 
     def _found(self, columns: Sequence[Column], names: Sequence[str]) -> list[_Found]:
         """The rows of live files, each from the best block that has it."""

@@ -10,12 +10,13 @@ from __future__ import annotations
 
 import hashlib
 from dataclasses import dataclass, replace
+from functools import cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 
-from metastore._analyze.kernel import distinct_of, merged_column, row_of
+from metastore._analyze.kernel import distinct_of, merged_column, reduce_columns, row_of
 from metastore._analyze.kernel.theta import Theta
 from metastore._format.schemas import TABLE_NODES
 
@@ -42,6 +43,21 @@ _MERGED = [field for field in TABLE_NODES if field.name not in ("node", "theta")
 
 
 @dataclass(frozen=True)
+class Inputs:
+    """What a column's statistics are merged from.
+
+    Attributes:
+        every: A row of the schema `summary` for each file, in order or not; percentiles may be missing.
+        rows: The rows of the files that `Merge.wanted` names, in their order, with percentiles.
+        thetas: The sketch of each of these.
+    """
+
+    every: pa.Table
+    rows: pa.Table
+    thetas: Sequence[Theta | None]
+
+
+@dataclass(frozen=True)
 class Node:
     """What a group of data files was merged to.
 
@@ -62,7 +78,12 @@ def fields_of(column: Column) -> pa.Schema:
         >>> "lo_double" in fields_of(Column("1", ("x",), "int", "long")).names
         False
     """
-    others = tuple(f"_{encoding}" for encoding in _ENCODINGS if encoding != column.encoding)
+    return _fields_of(column.encoding)
+
+
+@cache
+def _fields_of(kept: str | None) -> pa.Schema:
+    others = tuple(f"_{encoding}" for encoding in _ENCODINGS if encoding != kept)
     return pa.schema([field for field in _MERGED if not field.name.endswith(others)])
 
 
@@ -147,7 +168,7 @@ class Merge:
         >>> thetas = [Theta.from_bytes(one.theta) for one in files]
         >>> words = np.random.default_rng(1).integers(0, 1 << 63, (200, 2), dtype=np.uint64)
         >>> merge = Merge(column, Groups(words), {})
-        >>> found = merge.reduced(rows, rows, thetas)
+        >>> found = merge.reduced(Inputs(rows, rows, thetas))
         >>> (found.rows, found.lo, found.hi), len(Merge(column, Groups(words), merge.made).wanted)
         ((2000, 0, 199), 0)
     """
@@ -178,18 +199,19 @@ class Merge:
         for level in range(self.groups.top, 0, -1):
             yield from (self._key(level, group) for group in range(self.groups.number(level)))
 
-    def reduced(self, every: pa.Table, rows: pa.Table, thetas: Sequence[Theta | None]) -> ColumnStatistics:
-        """Merge what is not known, and all of it to the statistics of the table.
+    @property
+    def is_flat(self) -> bool:
+        """Whether files are so few that there are no groups of them."""
+        return not self.groups.top
 
-        Args:
-            every: A row of the schema `summary` for each file, in order; percentiles may be missing.
-            rows: The rows of the wanted files, with percentiles.
-            thetas: The sketch of each of these.
-        """
+    def reduced(self, given: Inputs) -> ColumnStatistics:
+        """Merge what is not known, and all of it to the statistics of the table."""
         place = {file: at for at, file in enumerate(self._wanted)}
-        found = self._merged(self.groups.top, range(self.groups.number(self.groups.top)), (place, rows, thetas))
+        found = self._merged(
+            self.groups.top, range(self.groups.number(self.groups.top)), (place, given.rows, given.thetas)
+        )
         # Whether files lie apart shows between files alone.
-        return replace(found, **distinct_of(self.column, every, found.theta))
+        return replace(found, **distinct_of(self.column, given.every, found.theta))
 
     def _key(self, level: int, group: int) -> bytes:
         return self.groups.key(level, group) + self._identity
@@ -224,3 +246,27 @@ class Merge:
         theta = None if found.theta is None else Theta.from_bytes(found.theta)
         self.made[key] = Node(row_of(found, self._fields), theta)
         return self.made[key]
+
+
+def reduce_all(merges: Sequence[Merge], given: Sequence[Inputs]) -> list[ColumnStatistics]:
+    """Merge columns to the statistics of the table; those with few files at once.
+
+    Args:
+        merges: How each column is merged.
+        given: Of what.
+
+    Example:
+        >>> reduce_all([], [])
+        []
+    """
+    flat = [place for place, merge in enumerate(merges) if merge.is_flat]
+    together = reduce_columns(
+        [merges[place].column for place in flat],
+        [given[place].rows for place in flat],
+        [given[place].thetas for place in flat],
+    )
+    found = dict(zip(flat, together, strict=True))
+    return [
+        found.get(place) or merge.reduced(of_column)
+        for place, (merge, of_column) in enumerate(zip(merges, given, strict=True))
+    ]

@@ -17,6 +17,7 @@ from metastore._analyze.kernel.statistics import (
     table_sketches_table,
     table_summary_table,
 )
+from metastore._analyze.kernel.together import reduce_columns
 
 __all__ = [
     "DETAIL",
@@ -36,6 +37,7 @@ __all__ = [
     "parsed",
     "read_values",
     "reduce_column",
+    "reduce_columns",
     "row_of",
     "sketches_table",
     "summary_table",

@@ -71,7 +71,7 @@ def merged_column(column: Column, rows: pa.Table, thetas: Sequence[Theta | None]
     }
     if column.encoding is None:
         return ColumnStatistics(**common)
-    theta = _union(thetas) if len(thetas) == rows.num_rows else None
+    theta = union_of(thetas) if len(thetas) == rows.num_rows else None
     return ColumnStatistics(
         **common,
         **files.bounds(),
@@ -187,8 +187,8 @@ class _Files:
             return False
         los, his = map(self._held.column, ends)
         if self._column.encoding != "binary":
-            some = _are_numbers_apart(*(ends.slice(0, _SAMPLE).to_numpy() for ends in (los, his)))
-            return some and (len(los) <= _SAMPLE or _are_numbers_apart(los.to_numpy(), his.to_numpy()))
+            some = are_numbers_apart(*(ends.slice(0, _SAMPLE).to_numpy() for ends in (los, his)))
+            return some and (len(los) <= _SAMPLE or are_numbers_apart(los.to_numpy(), his.to_numpy()))
         if stored.is_wide(self._column):
             key = order_key(self._column)
             ranges = sorted((key(lo), key(hi)) for lo, hi in zip(los.to_pylist(), his.to_pylist(), strict=True))
@@ -227,7 +227,8 @@ class _Files:
         return None if values.null_count else np.asarray(values.to_numpy(), dtype=np.float64)
 
 
-def _are_numbers_apart(los: NDArray[Any], his: NDArray[Any]) -> bool:
+def are_numbers_apart(los: NDArray[Any], his: NDArray[Any]) -> bool:
+    """Whether no number can lie in two of these ranges."""
     with np.errstate(over="ignore", invalid="ignore"):  # of infinities
         widths = (his.astype(np.float64) - los).sum()
         if widths > (float(his.max()) - float(los.min())) * _ROUNDING:
@@ -243,6 +244,7 @@ def parsed(thetas: Iterable[bytes | None]) -> list[Theta | None]:
     return [None if theta is None else made[theta] for theta in thetas]
 
 
-def _union(thetas: Sequence[Theta | None]) -> Theta | None:
+def union_of(thetas: Sequence[Theta | None]) -> Theta | None:
+    """The sketch of all values; None where one is missing."""
     known = {id(theta): theta for theta in thetas if theta is not None}
     return None if any(theta is None for theta in thetas) else union(known.values())

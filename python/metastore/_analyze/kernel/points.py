@@ -52,6 +52,27 @@ def merged_numbers(points: NDArray[Any], numbers: NDArray[np.int64], steps: int)
     return flat[order][np.searchsorted(np.cumsum(weights[order]), targets, side="left")]
 
 
+def merged_lines(points: NDArray[Any], numbers: NDArray[np.int64], steps: int) -> NDArray[Any]:
+    """The points of several columns, each as `merged_numbers` makes them.
+
+    Args:
+        points: Of each column one row of points for each part.
+        numbers: Of each column how many values each part has.
+        steps: How many steps the points of the whole make.
+
+    Example:
+        >>> merged_lines(np.array([[[1, 1, 1], [5, 5, 5]]]), np.array([[1, 1]]), 2)
+        array([[1, 1, 5]])
+    """
+    lines, parts, given = points.shape
+    flat = points.reshape(lines, parts * given)
+    order = np.argsort(flat, axis=1)
+    weights = (numbers[:, :, None] * _step(given - 1)).reshape(lines, -1)
+    sums = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
+    places = [line.searchsorted(ranks(int(line[-1]), steps), side="left") for line in sums]
+    return np.take_along_axis(flat, np.take_along_axis(order, np.stack(places), axis=1), axis=1)
+
+
 def merged_texts(points: Sequence[Sequence[bytes]], numbers: NDArray[np.int64], steps: int) -> list[bytes]:
     """The points of the whole, of a column of strings or binary values (see `merged_numbers`)."""
     values = [value for part in points for value in part]
@@ -62,6 +83,10 @@ def merged_texts(points: Sequence[Sequence[bytes]], numbers: NDArray[np.int64], 
 
 
 def _weights(steps: int, numbers: NDArray[np.int64]) -> NDArray[np.int64]:
+    return np.outer(numbers, _step(steps)).reshape(-1)
+
+
+def _step(steps: int) -> NDArray[np.int64]:
     step = np.full(steps + 1, 2, dtype=np.int64)
     step[[0, -1]] = 1
-    return np.outer(numbers, step).reshape(-1)
+    return step
