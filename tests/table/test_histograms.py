@@ -10,9 +10,10 @@ import pytest
 
 from kernel.samples import ARROW, column, values
 from metastore._analyze.commit import write_level
+from metastore._analyze.table.bins import Bins, Files
 from metastore._analyze.table.histograms import merged
 from metastore._analyze.table.written import Options
-from metastore._format.histogram import EQUI_WIDTH, Histogram, coarser, equal_edges, implied_counts
+from metastore._format.histogram import EQUI_WIDTH, Histogram, coarser, equal_edges, implied_counts, last_ranks
 from table import made
 from table.made import Content
 
@@ -82,6 +83,33 @@ def test_files_of_very_different_sizes(tmp_path):
     store, snapshot = made.level(tmp_path, [Content("double", [pa.array(a) for a in arrays], ["none"] * 4)], bins=BINS)
     (row,) = store.get(snapshot.histograms).to_pylist()
     assert rank_error(row["edges_double"], np.sort(np.concatenate(arrays)).tolist()) <= 1
+
+
+def of_values(array, bins):
+    """The histogram of a data file of so many bins."""
+    ordered = np.sort(array)
+    ranks = last_ranks(len(ordered), bins)
+    edges = ordered[np.maximum(ranks, 1) - 1]
+    new = np.concatenate([[1], ordered[1:] != ordered[:-1]])
+    return Histogram("equi_height", edges, np.diff(ranks), np.add.reduceat(new, ranks[:-1]))
+
+
+@pytest.mark.parametrize("name", ["uniform", "near unique", "all unique", "sorted", "random"])
+@pytest.mark.parametrize(("files", "of_file"), [(3, 25), (40, 12), (130, 7)])
+def test_there_are_no_more_bins_than_those_of_files_tell_apart(name, files, of_file):
+    arrays = made.sets(name, files, 500)
+    ordered = np.sort(np.concatenate(arrays))
+    distinct = len(np.unique(ordered))
+    known = Files(column("bigint"), np.full(files, 500), (), (), distinct)
+    bins, found = Bins(known, BINS, "equi_height"), {i: of_values(array, of_file) for i, array in enumerate(arrays)}
+    parts = [bins.of_file(found, place) for place in range(files)]
+    groups = [bins.of_group(parts[start : start + 16]) for start in range(0, files, 16)]
+    for whole in (bins.of_table(parts), bins.of_table(groups), bins.of_table([bins.of_group(groups)])):
+        assert len(whole.counts) == of_file
+        assert rank_error(whole.edges, ordered.tolist()) <= 1
+        assert whole.counts.sum() == len(ordered)
+        assert whole.distincts.sum() == pytest.approx(distinct, abs=1)
+        assert (whole.distincts > 0).all()
 
 
 def test_a_file_with_values_and_without_a_histogram_leaves_none(tmp_path):

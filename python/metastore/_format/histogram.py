@@ -27,6 +27,7 @@ class Histogram:
         counts: Values of each bin.
         distincts: How many values have their first rank in each bin; None where not known.
         single: Whether every bin holds its upper edge alone.
+        finer: There are so many times more bins than ranks of values are known to.
     """
 
     kind: str
@@ -34,6 +35,7 @@ class Histogram:
     counts: Longs
     distincts: Longs | None = None
     single: bool = False
+    finer: int = 1
 
 
 def implied_counts(number: int, bins: int) -> Longs:

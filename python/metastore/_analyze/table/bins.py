@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -28,7 +28,7 @@ FINER = 4
 """Histograms of groups have so many times the bins of the table's: each level of groups adds an eighth of a bin."""
 NOTHING = Histogram(EQUI_HEIGHT, (), np.zeros(0, np.int64))
 """That of files without values."""
-_MERGING = 1
+_MERGING = 2
 """Raised whenever groups would be merged to other bins than before: what is stored is of no use then."""
 
 
@@ -113,17 +113,19 @@ class Bins:
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None
-        return self._whole(known, FINER * self._bins, None) or NOTHING
+        found = self._whole(known, None, FINER)
+        return NOTHING if found is None else replace(found, finer=FINER)
 
     def of_table(self, parts: Sequence[Histogram | None]) -> Histogram | None:
         """That of the table; None where there is none."""
         known = [part for part in parts if part is not None]
-        return self._whole(known, self._bins, self._files.distinct) if len(known) == len(parts) else None
+        return self._whole(known, self._files.distinct, 1) if len(known) == len(parts) else None
 
-    def _whole(self, parts: Sequence[Histogram], bins: int, distinct: int | None) -> Histogram | None:
-        if self._kind == EQUI_WIDTH and (widths := widths_of(parts, self._files.column, bins)) is not None:
+    def _whole(self, parts: Sequence[Histogram], distinct: int | None, finer: int) -> Histogram | None:
+        column = self._files.column
+        if self._kind == EQUI_WIDTH and (widths := widths_of(parts, column, self._bins * finer)) is not None:
             return widths
-        return merged(parts, self._files.column, bins, distinct)
+        return merged(parts, column, self._bins, distinct, finer=finer)
 
 
 class Gathered:
@@ -190,7 +192,7 @@ def of_row(column: Column, row: pa.Table) -> Histogram:
     if kind is None:
         return NOTHING
     edges, counts, distincts = (_lists(row[name])[0] for name in (f"edges_{column.encoding}", "counts", "distincts"))
-    return Histogram(kind, edges, counts, distincts, single=row["single"][0].as_py())
+    return Histogram(kind, edges, counts, distincts, single=row["single"][0].as_py(), finer=FINER)
 
 
 def _lists(column: pa.ChunkedArray) -> list[Any]:

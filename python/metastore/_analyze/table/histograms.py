@@ -25,20 +25,24 @@ if TYPE_CHECKING:
     Longs = NDArray[np.int64]
 
 _MOST_NUMBERS, _MOST_TEXTS = 4_000_000, 500_000
+_ROUNDS = 20
 
 
-def merged(histograms: Sequence[Histogram], column: Column, bins: int, distinct: int | None = None) -> Histogram | None:
+def merged(
+    histograms: Sequence[Histogram], column: Column, bins: int, distinct: int | None = None, *, finer: int = 1
+) -> Histogram | None:
     """The histogram of the whole.
 
     Equi-width histograms with the same edges add up. All others add their distribution functions: a value's rank in
     the whole is the sum of its ranks in the parts, each known to half a bin, so the rank of an edge is off by at most
-    half a bin of the whole.
+    half a bin of the whole, which has no more bins than that.
 
     Args:
         histograms: Of parts that have no values in common places.
         column: Their column.
-        bins: How many bins the result has.
+        bins: How many bins the result has at most.
         distinct: Distinct values of the whole, if known.
+        finer: How many times as many bins are made, to be merged again.
 
     Returns:
         The histogram, None where no part holds a value.
@@ -47,22 +51,33 @@ def merged(histograms: Sequence[Histogram], column: Column, bins: int, distinct:
     if not parts:
         return None
     first = parts[0]
-    if len(parts) == 1 and (first.kind == EQUI_WIDTH or len(first.counts) <= bins):
+    if len(parts) == 1 and (first.kind == EQUI_WIDTH or len(first.counts) <= bins // first.finer):
         return first
     if all(part.kind == EQUI_WIDTH and list(part.edges) == list(first.edges) for part in parts):
         return Histogram(EQUI_WIDTH, first.edges, sum((part.counts for part in parts[1:]), first.counts))
-    if all(part.single for part in parts) and (found := _by_value(parts, column, bins)) is not None:
+    if all(part.single for part in parts) and (found := _by_value(parts, column, bins * finer)) is not None:
         return found
     most = (_MOST_TEXTS if column.encoding == "binary" else _MOST_NUMBERS) // len(parts)
     parts = [coarser(part, max(most, 1)) for part in parts]
     number = sum(int(part.counts.sum()) for part in parts)
-    ranks = last_ranks(number, min(bins, number))
+    ranks = last_ranks(number, min(finer * _told_apart(parts, bins), number))
     points = _Points(parts, column)
     places = points.at(ranks)
     edges, counts = points.values(places), np.diff(ranks)
     if any(part.distincts is None for part in parts):
         return Histogram(EQUI_HEIGHT, edges, counts)
     return Histogram(EQUI_HEIGHT, edges, counts, _fitted(points.distincts(places), edges, counts, distinct))
+
+
+def _told_apart(parts: Sequence[Histogram], bins: int) -> int:
+    """How many bins the parts tell apart, at most so many: ranks in a part are known to half a bin of it.
+
+    Bins of equal width say nothing of ranks, and where each bin has one value they are known.
+    """
+    vague = [part for part in parts if part.kind == EQUI_HEIGHT and not part.single]
+    unknown = sum(int(part.counts.sum()) * part.finer / len(part.counts) for part in vague)
+    number = sum(int(part.counts.sum()) for part in parts)
+    return max(1, min(bins, round(number / unknown))) if unknown else bins
 
 
 def widths_of(histograms: Sequence[Histogram], column: Column, bins: int) -> Histogram | None:
@@ -156,9 +171,16 @@ def _fitted(estimates: NDArray[np.float64], edges: Sequence[Any], counts: Longs,
     """Distinct values of each bin: their sum that of the whole where that is known, none more than there are values."""
     continued = _alone(edges)  # the value of such a bin began in the one before
     continued[0] = False
-    estimates = np.where(continued, 0, estimates)
-    share = estimates.sum()
-    if distinct is not None and share > 0:
-        estimates = estimates * (distinct / share)
-    fitted = np.clip(np.rint(estimates).astype(np.int64), np.minimum(counts, 1), counts)
-    return np.where(continued, 0, fitted)
+    most = np.where(continued, 0, counts)
+    least = np.minimum(most, 1)
+    fitted = np.clip(estimates, least, most)
+    for _ in range(_ROUNDS if distinct is not None else 0):
+        short = min(max(distinct or 0, int(least.sum())), int(most.sum())) - fitted.sum()
+        room = fitted < most if short > 0 else fitted > least
+        share = fitted[room].sum()
+        if abs(short) < 0.5 or not share:
+            break
+        fitted[room] *= 1 + short / share
+        fitted = np.clip(fitted, least, most)
+    whole: Longs = np.diff(np.rint(np.cumsum(np.concatenate([[0], fitted])))).astype(np.int64)
+    return whole
