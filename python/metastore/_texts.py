@@ -3,15 +3,18 @@
 from __future__ import annotations
 
 import difflib
+from collections.abc import Iterable
 from contextlib import suppress
 from datetime import date, datetime
 from decimal import Decimal
+from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from metastore._zones import zone_of
+from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterable
+    from collections.abc import Callable
 
 _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _FLOATS = ("float", "double")
@@ -40,6 +43,25 @@ def is_location(text: str) -> bool:
         [False, True, True, True, False]
     """
     return "`" not in text and ("/" in text or text.startswith("."))
+
+
+def probabilities_of(asked: float | Iterable[float]) -> list[float]:
+    """The probabilities that a caller gave, one or several.
+
+    Raises:
+        InvalidArgument: One is no number from 0 to 1.
+
+    Example:
+        >>> probabilities_of(0.5), probabilities_of([0, 0.25])
+        ([0.5], [0.0, 0.25])
+    """
+    given = list(asked) if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]
+    for one in given:
+        if not isinstance(one, (Real, Decimal)) or not 0 <= one <= 1:
+            raise InvalidArgument("probabilities", f"{one!r} is not a number from 0 to 1")
+    if not given:
+        raise InvalidArgument("probabilities", "none is given")
+    return [float(one) for one in given]
 
 
 def _reader(spark_type: str, zone: str) -> Callable[[str], Any] | None:

@@ -8,8 +8,9 @@ so that columns of all types fit into one; `Summary.column` gives them typed.
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, fields
 from difflib import get_close_matches
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, overload
 
 from metastore._texts import typed
@@ -35,7 +36,7 @@ class Answer(Sequence[dict[str, Any]]):
         kind: The verb that was asked: `summary`, `files`, `columns`, ...
         subject: The table, location or query that it is about.
         columns: The names of its columns.
-        rows: The rows, each with all columns.
+        rows: The rows, each with all columns; read only.
         schema: The Arrow schema of its rows; None where their values tell it.
         snapshot: The snapshot that the numbers belong to, where there is one.
         current: Whether the table still is at that snapshot; None where this cannot be known.
@@ -52,6 +53,14 @@ class Answer(Sequence[dict[str, Any]]):
     current: bool | None = None
     analyzed_at: datetime | None = None
     zone: str = "UTC"
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "rows", tuple(MappingProxyType(dict(row)) for row in self.rows))
+
+    def __reduce__(self) -> tuple[type[Answer], tuple[Any, ...]]:
+        # Views of dictionaries cannot be pickled.
+        values = {field.name: getattr(self, field.name) for field in fields(self)}
+        return type(self), tuple({**values, "rows": tuple(map(dict, self.rows))}.values())
 
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table."""

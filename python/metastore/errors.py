@@ -75,19 +75,24 @@ def _near(names: Sequence[str]) -> str:
     return f"Did you mean {' or '.join(names)}?" if names else ""
 
 
+def _in_sql(table: str) -> str:
+    """How a statement names a table: not by its location."""
+    return "<its name>" if "/" in table and "`" not in table else table
+
+
 class NoStatistics(MetastoreError):
     """A table has no statistics of the kind asked for.
 
     Attributes:
         table: The table as the user named it.
-        command: The statement that makes the statistics.
+        command: The statement that makes the statistics; with `<its name>` where the user gave a location.
     """
 
     code = "METASTORE_NO_STATISTICS"
 
-    def __init__(self, table: str, command: str | None = None, detail: str = "") -> None:
+    def __init__(self, table: str, command: str | None = None, detail: str = "", columns: str = "ALL COLUMNS") -> None:
         self.table = table
-        self.command = command or f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS"
+        self.command = command or f"ANALYZE TABLE {_in_sql(table)} COMPUTE STATISTICS FOR {columns}"
         super().__init__(f"{table} has no statistics{f' {detail}' if detail else ''}.", f"Run: {self.command}")
 
 

@@ -321,14 +321,24 @@ def _from_spark(spark: SparkSession | None, wanted: Iterable[Setting]) -> dict[s
 
 
 def _from_file(folder: Path) -> dict[str, object]:
-    readers = {"metastore.toml": TomlConfigSettingsSource, "pyproject.toml": PyprojectTomlConfigSettingsSource}
+    readers: dict[str, type[TomlConfigSettingsSource]] = {
+        "metastore.toml": TomlConfigSettingsSource,
+        "pyproject.toml": PyprojectTomlConfigSettingsSource,
+    }
     for place in (folder, *folder.parents):
         for name, reader in readers.items():
             file = place / name
-            values = reader(_Outside, file).toml_data if file.is_file() else {}
+            values = _toml(reader, file) if file.is_file() else {}
             if values:
                 return {_known(key, f"in {file}").field: value for key, value in _flat(values)}
     return {}
+
+
+def _toml(reader: type[TomlConfigSettingsSource], file: Path) -> Mapping[str, Any]:
+    try:
+        return reader(_Outside, file).toml_data
+    except ValueError as error:  # that of the TOML library, or of text that is no UTF-8
+        raise InvalidArgument(str(file), f"it is no TOML: {error}".rstrip(".")) from None
 
 
 def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, object]]:

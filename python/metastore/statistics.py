@@ -61,7 +61,8 @@ def statistic(name: str, version: int = 1, *, merge: Merge | None = None) -> Cal
             where that is a single file.
 
     Raises:
-        InvalidArgument: The name cannot be one, or the version is no positive integer.
+        InvalidArgument: The name cannot be one, `summary` has a column of that name, or the version is no positive
+            integer.
 
     Example:
         >>> import metastore, pyarrow as pa, pyarrow.compute as pc
@@ -73,6 +74,10 @@ def statistic(name: str, version: int = 1, *, merge: Merge | None = None) -> Cal
     """
     if not _NAME.fullmatch(name):
         raise InvalidArgument("name", f"{name!r} is no name of a statistic", "Use a-z, 0-9 and _.")
+    from metastore._read.schemas import VIEWS  # noqa: PLC0415 - only here
+
+    if name in VIEWS["summary"].names:
+        raise InvalidArgument("name", f"summary has a column {name!r} of its own")
     if type(version) is not int or version < 1:
         raise InvalidArgument("version", f"{version!r} is no positive integer")
     return lambda function: Statistic(name, version, function, merge)

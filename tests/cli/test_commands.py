@@ -102,7 +102,7 @@ def test_no_statistics_end_with_4(run, tmp_path):
     done = run("summary", tmp_path, code=4)
     assert done.stdout == ""
     assert "error: [METASTORE_NO_STATISTICS]" in done.stderr
-    assert "Run: ANALYZE TABLE" in done.stderr
+    assert "Run: ANALYZE TABLE <its name> COMPUTE STATISTICS" in done.stderr
 
 
 def test_an_error_is_a_document_too(run, tmp_path):
@@ -148,6 +148,20 @@ def test_a_wrong_setting_ends_with_2(run, monkeypatch):
     assert "METASTORE_INVALID_SETTING" in run("config", code=2).stderr
 
 
+def test_a_broken_file_of_settings_is_one_line(run, monkeypatch, tmp_path):
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "metastore.toml").write_text("histogram.bins = = 7")
+    told = run("config", code=2).stderr
+    assert told.startswith(f"error: [METASTORE_INVALID_ARGUMENT] {tmp_path}/metastore.toml: it is no TOML: ")
+    assert len(told.splitlines()) == 1
+
+
+def test_tables_of_a_folder_that_is_no_root(run, location):
+    done = run("tables", location.parent)
+    assert "No statistics lie in" in done.stderr
+    assert run("tables", location).stderr == ""
+
+
 def test_config_tells_value_and_source(run, monkeypatch, tmp_path):
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("METASTORE_CBO_ENABLED", "false")
@@ -161,6 +175,10 @@ def test_config_tells_value_and_source(run, monkeypatch, tmp_path):
 
 def test_jar_prints_the_path_alone(run):
     assert run("jar").stdout == f"{jars.shim()}\n"
+
+
+def test_the_version_is_an_option_too(run):
+    assert run("--version").stdout == f"metastore {metastore.__version__}\n"
 
 
 def test_version(run):
@@ -283,6 +301,20 @@ def test_an_empty_list_of_columns_is_refused():
         metastore.analyze(None, "db.t", columns=[])
 
 
+@pytest.mark.parametrize(
+    "ask",
+    [
+        lambda: metastore.summary(None, "db.t"),
+        lambda: metastore.analyze(None, "db.t"),
+        lambda: metastore.locate(None, "db.t", "id", None),
+        lambda: metastore.verify(None, "db.t"),
+    ],
+)
+def test_what_is_no_session_is_told(ask):
+    with pytest.raises(InvalidArgument, match="a Spark session is expected, not NoneType"):
+        ask()
+
+
 def test_verify_of_what_is_whole(run, location):
     done = run("verify", location)
     assert done.stdout.splitlines()[0].split() == ["object", "kind", "size", "rows", "state", "problem"]
@@ -317,7 +349,19 @@ def test_compact_tells_before_and_after(run, location):
     told = json.loads(run("compact", location, "--json").stdout)
     assert (told["blocks_before"], told["files_before"], told["files_after"]) == (3, 4, 3)
     assert told["committed"] is True
-    assert "blocks_after" in run("compact", location).stdout
+    assert re.search(r"bytes_before +\d[\d.]* k?B$", run("compact", location).stdout, re.MULTILINE)
+
+
+def test_facts_read_as_in_other_verbs(capsys):
+    refused = [["a.parquet", "it is gone"], ["b.parquet", "it is empty"]]
+    with reporting(as_json=False) as output:
+        output.facts("analyze", {"seconds": 11.025488, "bytes_read": 28664, "committed": True, "refused": refused})
+    assert [line.split(None, 1) for line in capsys.readouterr().out.splitlines()] == [
+        ["seconds", "11.03"],
+        ["bytes_read", "28.7 kB"],
+        ["committed", "yes"],
+        ["refused", "a.parquet: it is gone; b.parquet: it is empty"],
+    ]
 
 
 @pytest.mark.parametrize("verb", ["verify", "gc", "compact"])

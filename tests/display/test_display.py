@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import pickle
 from io import StringIO
 from pathlib import Path
 
@@ -106,4 +107,14 @@ def test_an_answer_cannot_be_changed(location):
     with pytest.raises(AttributeError):
         answer.kind = "other"
     answer[0]["path"] = "changed"
+    with pytest.raises(TypeError):
+        answer.rows[0]["path"] = "changed"
     assert answer[0]["path"] == "t/a.parquet"
+
+
+def test_an_answer_travels(location):
+    answer = metastore.open(str(location)).summary()
+    arrived = pickle.loads(pickle.dumps(answer))  # noqa: S301 - our own bytes
+    assert type(arrived) is type(answer)
+    assert arrived.to_dict() == answer.to_dict()
+    assert repr(arrived) == repr(answer)

@@ -112,7 +112,7 @@ def test_columns_with_counts_only_have_none():
     assert computed("array<int>", [pa.array([True, None])], COUNT).extra == {}
 
 
-@pytest.mark.parametrize("name", ["Entropy", "a b", "", "1st", "x" * 64])
+@pytest.mark.parametrize("name", ["Entropy", "a b", "", "1st", "x" * 64, "min", "exact", "lo_long"])
 def test_names_are_those_of_columns(name):
     with pytest.raises(InvalidArgument):
         metastore.statistic(name)

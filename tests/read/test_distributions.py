@@ -116,10 +116,20 @@ def test_what_was_not_kept(opened):
     assert "FOR COLUMNS c3" in caught.value.hint
 
 
-@pytest.mark.parametrize("wrong", [{"top": 0}, {"file": "nope"}])
+@pytest.mark.parametrize("wrong", [{"top": 0}, {"top": 2.5}, {"file": "nope"}])
 def test_wrong_arguments(opened, wrong):
     with pytest.raises(InvalidArgument):
         opened[0].frequencies("c0", **wrong)
+
+
+def test_one_probability_needs_no_list(opened):
+    assert list(opened[0].quantiles("c0", 0.5)) == list(opened[0].quantiles("c0", [0.5]))
+
+
+@pytest.mark.parametrize("wrong", [1.5, float("nan"), "0.5", [0.5, None], []])
+def test_what_is_no_probability(opened, wrong):
+    with pytest.raises(InvalidArgument, match="probabilities"):
+        opened[0].quantiles("c0", wrong)
 
 
 def test_damage_is_found_in_what_is_read(opened, tmp_path):

@@ -194,6 +194,33 @@ def test_by_location_by_store_and_by_root(location, tmp_path):
         metastore.open(str(root), "other")
 
 
+def test_a_named_table_is_that_table_or_none(location, tmp_path):
+    assert metastore.open(str(location), "cat.db.t").summary().snapshot == "2"
+    with pytest.raises(TableNotFound, match=r"There is no table no\.such\. Did you mean cat\.db\.t"):
+        metastore.open(str(location), "no.such")
+    (tmp_path / "empty").mkdir()
+    with pytest.raises(TableNotFound, match=r"There is no table no\.such\."):
+        metastore.open(str(tmp_path / "empty"), "no.such")
+
+
+@pytest.mark.parametrize("nothing", ["", " "])
+def test_a_location_says_something(nothing):
+    with pytest.raises(InvalidArgument, match="location"):
+        metastore.open(nothing)
+
+
+def test_an_analyzed_table_without_rows(tmp_path):
+    store = Store.open(f"{tmp_path}/_metastore", writable=True)
+    identity = TableIdentity("iceberg", UUID, str(tmp_path), "db.t")
+    counts = {"files": 0, "files_total": 0, "rows": 0, "physical_rows": 0}
+    now = snapshot(store, 1, [("gone", 1, 1, {})], columns=(ID,), **counts)
+    store.commit(identity, lambda _: Manifest(identity, (), (now,)))
+    opened = metastore.open(str(tmp_path))
+    assert len(opened.frequencies("id")) == len(opened.histogram("id")) == 0
+    with pytest.raises(ColumnNotFound):
+        opened.frequencies("no")
+
+
 def test_the_setting_leads_to_the_store(location, tmp_path, monkeypatch):
     root = tmp_path / "root"
     root.mkdir()

@@ -314,7 +314,7 @@ class _Run:
         return AnalyzeReport(
             table=self._facts.name,
             format=self._facts.format,
-            snapshot=self._facts.snapshot,
+            snapshot=snapshot_id(self._facts),
             files=sum(1 for file in files if self._coverage.holds(file)),
             files_read=self._outcome.files_read,
             files_total=len(files),

@@ -21,7 +21,7 @@ class AnalyzeReport:
     Attributes:
         table: Full name of the table.
         format: Its format.
-        snapshot: The snapshot that was analyzed; None for a table that was never written.
+        snapshot: The snapshot that was analyzed; "none" for a table that was never written, as in summary.
         files: Data files that statistics cover now.
         files_read: Data files that were read by this run.
         files_total: Data files of the snapshot.
@@ -40,7 +40,7 @@ class AnalyzeReport:
 
     table: str
     format: str
-    snapshot: str | None
+    snapshot: str
     files: int
     files_read: int
     files_total: int

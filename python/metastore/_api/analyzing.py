@@ -83,6 +83,7 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
     ):
         if given and depth != "full":
             raise InvalidArgument(name, f"depth {depth!r} does not read the values that they are made of")
+    session.checked(spark)
     if statements.is_connect(spark):
         _refuse_on_connect(ranks=ranks, distribution=distribution, frequencies=frequencies, statistics=statistics)
         return statements.analyze(spark, table, columns, partition, depth)

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 from metastore._read.places import place_of
 from metastore._read.statistics import Statistics
 from metastore._spark import session, statements
+from metastore._texts import probabilities_of
 from metastore._zones import zone_of
 from metastore.answers import Answer, Summary
 from metastore.errors import InvalidArgument
@@ -30,9 +31,10 @@ def open(location: str, table: str | None = None, zone: str = "UTC") -> Statisti
         zone: The time zone in which timestamps are written.
 
     Raises:
-        TableNotFound: Nothing is there.
+        TableNotFound: There is no such location, or no such table. A location without statistics is no mistake yet:
+            `files` and `snapshots` of it are empty, the other verbs raise NoStatistics.
         FormatTooNew: A later version wrote it.
-        InvalidArgument: There is no such time zone.
+        InvalidArgument: There is no such time zone, the location is empty, or it holds several tables.
 
     Example:
         >>> metastore.open("/warehouse/db/sales").summary().column("price")["max"]  # doctest: +SKIP
@@ -129,19 +131,20 @@ def quantiles(
     spark: SparkSession,
     table: str,
     column: str,
-    probabilities: Sequence[float] | None = None,
+    probabilities: float | Sequence[float] | None = None,
     *,
     at: str | int | datetime | None = None,
 ) -> Answer:
     """One row per probability: the value that so large a share of a column's values does not exceed.
 
-    Taken from the histogram, so off by at most one of its bins in rank; `exact` where it is not.
+    Taken from the histogram, so off by at most one of its bins in rank; `exact` where it is not. A column without
+    values has null for each.
 
     Args:
         spark: A session, classic or Connect.
         table: A name, or a path such as ``delta.`/path` ``.
         column: Its name.
-        probabilities: From 0 to 1; 0, 0.05, 0.25, 0.5, 0.75, 0.95 and 1 if None.
+        probabilities: From 0 to 1, one or several; 0, 0.05, 0.25, 0.5, 0.75, 0.95 and 1 if None.
         at: A snapshot id, version or instant; the current one if None.
 
     Raises:
@@ -152,7 +155,7 @@ def quantiles(
         >>> metastore.quantiles(spark, "db.sales", "price", [0.5])[0]["value"]  # doctest: +SKIP
         '19.95'
     """
-    asked = None if probabilities is None else ",".join(map(repr, map(float, probabilities)))
+    asked = None if probabilities is None else ",".join(map(repr, probabilities_of(probabilities)))
     return session.ask(spark, "quantiles", table, {"column": column, "probabilities": asked, "at": at}, Answer)
 
 
@@ -191,6 +194,7 @@ def locate(spark: SparkSession, table: str, columns: str | Sequence[str], keys: 
     from metastore._locate.located import locate as located  # noqa: PLC0415 - nothing else needs it, and it takes a while
 
     names = [columns] if isinstance(columns, str) else list(columns)
+    session.checked(spark)
     if not names:
         raise InvalidArgument("columns", "the list of names is empty")
     if not hasattr(keys, "selectExpr"):

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from metastore._read import places, upkeep
 from metastore._spark import stores
+from metastore._spark.session import checked
 from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -86,6 +87,7 @@ def compact(where: SparkSession | str, table: str | None = None) -> dict[str, An
 def _place(where: SparkSession | str, table: str | None) -> Place:
     if isinstance(where, str):
         return places.place_of(where, table)
+    checked(where)
     if table is None:
         raise InvalidArgument("table", "no table is named", 'Say metastore.verify(spark, "db.t").')
     return stores.place_of(where, table)

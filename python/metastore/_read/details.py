@@ -168,6 +168,12 @@ def of_table(store: Store, snapshot: Snapshot, column: Column) -> Details | None
     return Details(store, column, found[0], ordinal, None, heads, lists, snapshot.histograms, files)
 
 
+def of_no_rows(store: Store, column: Column) -> Details:
+    """The details of a column of a table without rows."""
+    nothing = {"rows": 0, "nulls": 0, "nans": 0, "files": 0, "frequencies": "complete"}
+    return Details(store, column, nothing, -1, None, None, (), None)
+
+
 def of_file(store: Store, stored: StoredFiles, summary: Mapping[str, Any], file: int, column: Column) -> Details:
     """The details of a column in one data file.
 

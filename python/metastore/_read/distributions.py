@@ -29,10 +29,9 @@ def frequency_rows(details: Details, top: int | None, zone: str, *, exact: bool)
         exact: Whether the list describes all live rows and nothing else.
 
     Raises:
-        InvalidArgument: `top` is not positive.
+        InvalidArgument: `top` is no positive whole number.
     """
-    if top is not None and top < 1:
-        raise InvalidArgument("top", f"{top} is not positive")
+    _positive("top", top)
     number, shown = details.values, renderer(details.column, zone)
     return [
         {
@@ -50,10 +49,9 @@ def histogram_rows(details: Details, histogram: Histogram, bins: int | None, zon
     """One row for each bin.
 
     Raises:
-        InvalidArgument: `bins` is not positive.
+        InvalidArgument: `bins` is no positive whole number.
     """
-    if bins is not None and bins < 1:
-        raise InvalidArgument("bins", f"{bins} is not positive")
+    _positive("bins", bins)
     found = histogram if bins is None else coarser(histogram, bins)
     shown = renderer(details.column, zone)
     edges = [shown(_plain(edge)) for edge in found.edges]
@@ -67,26 +65,27 @@ def histogram_rows(details: Details, histogram: Histogram, bins: int | None, zon
 
 
 def quantile_rows(
-    details: Details, histogram: Histogram, probabilities: Sequence[float], zone: str, *, exact: bool
+    details: Details, histogram: Histogram | None, probabilities: Sequence[float], zone: str, *, exact: bool
 ) -> list[Row]:
-    """One row for each probability: the value of rank ceil(p n), exact only at the bounds.
-
-    Raises:
-        InvalidArgument: One is not between 0 and 1.
-    """
+    """One row for each probability: the value of rank ceil(p n), exact only at the bounds; null without values."""
+    if histogram is None:
+        return [{"probability": probability, "value": None, "exact": exact} for probability in probabilities]
     number = int(histogram.counts.sum())
     encoding, rows = str(details.column.encoding), []
     for probability in probabilities:
-        if not 0 <= probability <= 1:
-            raise InvalidArgument("probabilities", f"{probability} is not between 0 and 1")
         rank = max(1, math.ceil(probability * number))
         end = "lo" if rank == 1 else "hi" if rank == number else None
         known = exact and end is not None and bool(details.summary.get(f"{end}_exact"))
         bound = details.summary.get(f"{end}_{encoding}") if known else None
         value = bound if known else _plain(at_rank(histogram, rank, encoding))
         text = render(value, details.column, zone=zone)
-        rows.append({"probability": float(probability), "value": text, "exact": known})
+        rows.append({"probability": probability, "value": text, "exact": known})
     return rows
+
+
+def _positive(argument: str, value: int | None) -> None:
+    if value is not None and (type(value) is not int or value < 1):
+        raise InvalidArgument(argument, f"{value} is not a positive whole number")
 
 
 def _plain(value: Any) -> Any:

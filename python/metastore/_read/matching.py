@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+from metastore._tables.names import split_name
 from metastore._texts import near
-from metastore.errors import ColumnNotFound
+from metastore.errors import ColumnNotFound, InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -18,13 +19,32 @@ def named(columns: Sequence[Column], name: str, table: str) -> Column:
 
     Raises:
         ColumnNotFound: There is none, or only the case tells several apart.
+        InvalidArgument: It is a struct, of which only the fields have statistics.
     """
     if "." not in name and "`" not in name:  # the usual case, without writing out a thousand names
         top = next((column for column in columns if column.path == (name,)), None)
         if top is not None:
             return top
-    exact = [column for column in columns if column.name == name]
-    folded = [column for column in columns if column.name.lower() == name.lower()]
+    parts = _parts(name)
+    exact = [column for column in columns if name == column.name or parts == column.path]
+    folded = [
+        column for column in columns if name.lower() == column.name.lower() or _lower(parts) == _lower(column.path)
+    ]
     if exact or len(folded) == 1:
         return (exact or folded)[0]
+    fields = (column for column in columns if _lower(column.path[: len(parts)]) == _lower(parts) != _lower(column.path))
+    field = next(fields, None)
+    if field is not None:
+        raise InvalidArgument("column", f"{name} is a struct", f"Name a field of it, such as {field.name}.")
     raise ColumnNotFound(name, table, near=near(name, [column.name for column in columns]))
+
+
+def _parts(name: str) -> tuple[str, ...]:
+    try:
+        return split_name(name)
+    except InvalidArgument:
+        return (name,)
+
+
+def _lower(path: tuple[str, ...]) -> tuple[str, ...]:
+    return tuple(part.lower() for part in path)

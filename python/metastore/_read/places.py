@@ -42,9 +42,18 @@ def place_of(location: str, table: str | None = None) -> Place:
         table: Which table, by name, where the location is a root of many.
 
     Raises:
-        TableNotFound: Nothing is there, or no such table.
-        InvalidArgument: Several tables are there and none is named.
+        TableNotFound: There is no such location, or no such table in it.
+        InvalidArgument: Several tables are there and none is named, or the location is empty.
     """
+    if not location.strip():
+        raise InvalidArgument("location", "it is empty")
+    place = _found(location, table)
+    if table is not None and (place.manifest is None or not _is_called(table)(place.manifest.table)):
+        raise TableNotFound(table, near=[place.manifest.table.name] if place.manifest else ())
+    return place
+
+
+def _found(location: str, table: str | None) -> Place:
     folder = Folder(location)
     names = folder.names()
     if "log" in names and "objects" in names:

@@ -12,7 +12,6 @@ from metastore._format.columns import serves
 from metastore._format.values import render
 from metastore._read.matching import named
 from metastore._read.schemas import RANKS
-from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -56,19 +55,12 @@ def view(store: Store, shown: Shown, column: str | None, table: str) -> pa.Table
 def quantile_rows(
     store: Store, snapshot: Snapshot, column: Column, probabilities: Sequence[float], zone: str
 ) -> list[Row] | None:
-    """The rows of `quantiles`, None where the column has no ranks.
-
-    Raises:
-        InvalidArgument: A probability is not between 0 and 1.
-    """
-    for probability in probabilities:
-        if not 0 <= probability <= 1:
-            raise InvalidArgument("probabilities", f"{probability} is not between 0 and 1")
+    """The rows of `quantiles`, None where the column has no ranks."""
     found = exact_quantiles(store, snapshot, column, probabilities)
     if found is None:
         return None
     return [
-        {"probability": float(probability), "value": render(value, column, zone=zone), "exact": True}
+        {"probability": probability, "value": render(value, column, zone=zone), "exact": True}
         for probability, value in zip(probabilities, found, strict=True)
         if value is not None
     ]

@@ -11,6 +11,7 @@ from metastore._read import details, distributions, locating, own, placing, rank
 from metastore._read.asked import Asked
 from metastore._read.matching import named
 from metastore._read.stored import StoredFiles, statistics, stored_files
+from metastore._texts import probabilities_of
 from metastore.answers import Answer
 from metastore.errors import InvalidArgument, NoStatistics
 
@@ -45,7 +46,7 @@ class Values(Asked):
         Raises:
             NoStatistics: No values are kept of this column.
             ColumnNotFound: No such column.
-            InvalidArgument: No such file or snapshot, or `top` is not positive.
+            InvalidArgument: No such file or snapshot, or `top` is no positive whole number.
         """
         shown = self._at(at)
         found, exact = self._details(column, file, shown)
@@ -69,7 +70,7 @@ class Values(Asked):
         Raises:
             NoStatistics: There is no histogram of this column.
             ColumnNotFound: No such column.
-            InvalidArgument: No such file or snapshot, or `bins` is not positive.
+            InvalidArgument: No such file or snapshot, or `bins` is no positive whole number.
         """
         shown = self._at(at)
         found, _ = self._details(column, file, shown)
@@ -80,28 +81,31 @@ class Values(Asked):
     def quantiles(
         self,
         column: str,
-        probabilities: Sequence[float] = distributions.PROBABILITIES,
+        probabilities: float | Sequence[float] = distributions.PROBABILITIES,
         at: str | int | datetime | None = None,
     ) -> Answer:
         """One row per probability: the value that so large a share of the values does not exceed.
 
         Exact where the column has ranks, else from the histogram: off by at most a bin, that is a thousandth of the
-        values with the default of bins.
+        values with the default of bins. A column without values has null for each.
+
+        Args:
+            column: Its name.
+            probabilities: From 0 to 1: one, or several.
+            at: A snapshot id, or an instant; the table's current snapshot if None.
 
         Raises:
             NoStatistics: There is no histogram of this column.
             ColumnNotFound: No such column.
             InvalidArgument: No such snapshot, or a probability is not between 0 and 1.
         """
+        asked = probabilities_of(probabilities)
         shown = self._at(at)
         found, exact = self._details(column, None, shown)
-        known = ranks.quantile_rows(self._store, shown.snapshot, found.column, probabilities, self._zone)
-        if known is not None:
-            return self._answer(Answer, "quantiles", known, shown)
-        bars = self._bars(found, column)
-        if bars is None:
-            return self._answer(Answer, "quantiles", [], shown)
-        described = distributions.quantile_rows(found, bars, probabilities, self._zone, exact=exact)
+        described = ranks.quantile_rows(self._store, shown.snapshot, found.column, asked, self._zone)
+        if described is None:
+            bars = self._bars(found, column)
+            described = [] if bars is None else distributions.quantile_rows(found, bars, asked, self._zone, exact=exact)
         return self._answer(Answer, "quantiles", described, shown)
 
     def locate(self, column: str, value: Any, at: str | int | datetime | None = None) -> Answer:
@@ -133,7 +137,7 @@ class Values(Asked):
         try:
             asked = stored_value(value, wanted, self._zone)
         except ValueError as e:
-            raise InvalidArgument("value", str(e)) from e
+            raise InvalidArgument("value", str(e)) from None
         stored = self._stored(shown.snapshot)
         found = self._placed(shown.snapshot, wanted, asked) or locating.locate(self._store, stored, wanted, [asked])
         listed = stored.files.select(["path", "deletes"]).to_pylist()
@@ -169,6 +173,8 @@ class Values(Asked):
             raise InvalidArgument("column", f"of {column}, {wanted.type}, only counts are kept")
         if file is None:
             found = details.of_table(self._store, snapshot, wanted)
+            if found is None and snapshot.files_total == 0:
+                found = details.of_no_rows(self._store, wanted)
             if found is None:
                 raise self._without("statistics", column)
             return found, snapshot.exact and found.summary["files"] == snapshot.files_total
@@ -190,8 +196,9 @@ class Values(Asked):
         return bars
 
     def _without(self, kind: str, column: str) -> NoStatistics:
-        command = f"ANALYZE TABLE {self.table} COMPUTE STATISTICS FOR COLUMNS {column}"
-        return NoStatistics(self.table, command, f"of this kind ({kind}) for the column {column}")
+        return NoStatistics(
+            self.table, detail=f"of this kind ({kind}) for the column {column}", columns=f"COLUMNS {column}"
+        )
 
     def _place_of(self, file: str, stored: StoredFiles) -> int:
         paths: list[str] = stored.files.column("path").to_pylist()

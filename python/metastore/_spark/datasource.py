@@ -6,6 +6,8 @@ location in its place before anything is read; without the shim a name cannot be
 
 from __future__ import annotations
 
+import os
+from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
 from pyspark.sql.datasource import DataSource, DataSourceReader
@@ -41,7 +43,9 @@ class MetastoreDataSource(DataSource):
         from metastore._read.schemas import VIEWS  # noqa: PLC0415 - as above
         from metastore._texts import is_location  # noqa: PLC0415 - as above
 
-        view, given = self._view(), self.options.get("path") or self.options.get("table") or ""
+        with _told_in_one_line():
+            view = self._view()
+        given = self.options.get("path") or self.options.get("table") or ""
         try:
             return ddl(metastore.open(given).schema(view) if is_location(given) else VIEWS[view])
         except metastore.MetastoreError:
@@ -56,8 +60,9 @@ class MetastoreDataSource(DataSource):
         """
         import metastore  # noqa: PLC0415 - as above
 
-        location, view = self._location(), self._view()
-        metastore.open(location).check(view)  # here and not in the task, whose errors come with many lines of Java
+        with _told_in_one_line():
+            location, view = self._location(), self._view()
+            metastore.open(location).check(view)  # here and not in the task, whose errors come with many lines of Java
         return Reader(location, view, self.options.get("column"), self.options.get("file"))
 
     def _view(self) -> str:
@@ -100,6 +105,18 @@ class Reader(DataSourceReader):
 
         found = metastore.open(self._location).view(self._view, self._column, self._file)
         return iter(found.to_batches())
+
+
+@contextmanager
+def _told_in_one_line() -> Iterator[None]:
+    """Lets Spark show an error of ours without the trace of the worker, which ends with it."""
+    from metastore.errors import MetastoreError  # noqa: PLC0415 - as above
+
+    try:
+        yield
+    except MetastoreError:
+        os.environ["SPARK_HIDE_TRACEBACK"] = "1"  # the worker looks when it tells the driver
+        raise
 
 
 def ddl(schema: pa.Schema) -> str:

@@ -13,6 +13,7 @@ from metastore._read import own
 from metastore._read.schemas import FUNCTIONS
 from metastore._tables.failures import translated
 from metastore.answers import Answer
+from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -33,6 +34,7 @@ def ask(spark: SparkSession, function: str, subject: str | None, arguments: Mapp
     Raises:
         MetastoreError: What the function raised; JarNotFound where there is no such function.
     """
+    checked(spark)
     named = {_SUBJECT.get(function, "table"): subject, **arguments}
     given = {name: str(value) for name, value in named.items() if value is not None}
     call = ", ".join(f"{name} => :{name}" for name in given)
@@ -52,6 +54,16 @@ def ask(spark: SparkSession, function: str, subject: str | None, arguments: Mapp
         analyzed_at=first.get("analyzed_at"),
         zone=zone,
     )
+
+
+def checked(spark: object) -> None:
+    """Tells a session from anything else.
+
+    Raises:
+        InvalidArgument: It is none.
+    """
+    if not hasattr(spark, "sql"):
+        raise InvalidArgument("spark", f"a Spark session is expected, not {type(spark).__name__}")
 
 
 def settings_of(spark: SparkSession | None) -> Answer:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from importlib import metadata
 
+import typer
+
 from metastore.cli.options import Json  # noqa: TC001 - typer reads annotations at run time
 from metastore.cli.output import reporting
 
@@ -23,6 +25,19 @@ def version(*, json: Json = False) -> None:
 
         libraries = ("pyspark", "pyarrow", "obstore")
         output.facts("version", {"metastore": __version__, **{name: _version(name) for name in libraries}})
+
+
+def print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it
+    """Answers the option --version and ends.
+
+    Raises:
+        typer.Exit: It was asked for.
+    """
+    if asked:
+        from metastore import __version__  # noqa: PLC0415 - as above
+
+        typer.echo(f"metastore {__version__}")
+        raise typer.Exit
 
 
 def config(*, json: Json = False) -> None:

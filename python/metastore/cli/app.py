@@ -2,19 +2,31 @@
 
 from __future__ import annotations
 
+from typing import Annotated
+
 import typer
 
 from metastore.cli import about, analyze, demo, doctor, reading, upkeep
 
 app = typer.Typer(
     name="metastore",
-    help="Statistics of lakehouse tables on Spark: fewer files read, truer plans, answers at hand.",
     epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the answer is stale, 4 no statistics.",
     no_args_is_help=True,
     rich_markup_mode=None,  # rich takes longer to import than all the rest of --help
     add_completion=True,
     pretty_exceptions_show_locals=False,
 )
+
+
+@app.callback()
+def program(
+    *,
+    version: Annotated[
+        bool, typer.Option("--version", is_eager=True, callback=about.print_version, help="Print the version.")
+    ] = False,
+) -> None:
+    """Statistics of lakehouse tables on Spark: fewer files read, truer plans, answers at hand."""
+
 
 app.command()(demo.demo)
 app.command()(analyze.analyze)

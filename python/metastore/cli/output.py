@@ -82,7 +82,7 @@ class PlainOutput:
         """See `Output`."""
         width = max(map(len, facts), default=0)
         for name, value in facts.items():
-            typer.echo(f"{name.ljust(width)}  {_shown(value)}")
+            typer.echo(f"{name.ljust(width)}  {_shown(name, value)}".rstrip())
 
     def say(self, text: str, *, heading: bool = False) -> None:
         """See `Output`."""
@@ -264,5 +264,9 @@ def _plain(value: Any) -> Any:
     return str(value) if isinstance(value, float) and not math.isfinite(value) else value
 
 
-def _shown(value: Any) -> str:
-    return "" if value is None else ", ".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
+def _shown(name: str, value: Any) -> str:
+    from metastore.display.cells import cell, size  # noqa: PLC0415 - not needed for --help
+
+    if isinstance(value, list | tuple):  # of texts, or of pairs of a subject and a reason
+        return "; ".join(one if isinstance(one, str) else ": ".join(one) for one in value)
+    return size(value) if name.startswith("bytes_") and isinstance(value, int) else cell(name, value)

@@ -85,7 +85,13 @@ def tables(database: Database = None, *, conf: Conf = None, jars: Jars = None, j
         if database is not None and _is_location(database):
             from metastore._read.statistics import tables_at  # noqa: PLC0415 - pyarrow is slow to import
 
-            output.answer(tables_at(database))
+            found = tables_at(database)
+            output.answer(found)
+            if not found:
+                output.note(
+                    f"No statistics lie in {database} itself. Only the root of stores (spark.metastore.store) or the "
+                    "folder of one table is looked at: name a table below, or a database of a catalog."
+                )
         else:
             output.answer(_with_spark("tables", database, conf, jars))
 

@@ -1,0 +1,45 @@
+"""Which column a name stands for."""
+
+from __future__ import annotations
+
+import pytest
+
+from metastore._format.columns import Column
+from metastore._read.matching import named
+from metastore.errors import ColumnNotFound, InvalidArgument
+
+COLUMNS = [
+    Column(str(key), path, "int", "long")
+    for key, path in enumerate((("odd name",), ("a.b",), ("st", "x"), ("st", "y.z"), ("Up",), ("tick`s",)))
+]
+
+
+@pytest.mark.parametrize(
+    ("name", "path"),
+    [
+        ("odd name", ("odd name",)),
+        ("`odd name`", ("odd name",)),
+        ("`ODD name`", ("odd name",)),
+        ("`a.b`", ("a.b",)),
+        ("st.x", ("st", "x")),
+        ("`st`.`x`", ("st", "x")),
+        ("st.`y.z`", ("st", "y.z")),
+        ("`up`", ("Up",)),
+        ("tick`s", ("tick`s",)),
+        ("`tick``s`", ("tick`s",)),
+    ],
+)
+def test_names_are_quoted_as_in_sql_or_not_at_all(name, path):
+    assert named(COLUMNS, name, "db.t").path == path
+
+
+@pytest.mark.parametrize("name", ["st", "`ST`"])
+def test_a_struct_has_fields(name):
+    with pytest.raises(InvalidArgument, match=r"is a struct\. Name a field of it, such as st\.x\."):
+        named(COLUMNS, name, "db.t")
+
+
+@pytest.mark.parametrize("name", ["a.b", "`odd", "", "st.q"])
+def test_what_is_no_column(name):
+    with pytest.raises(ColumnNotFound):
+        named(COLUMNS, name, "db.t")
