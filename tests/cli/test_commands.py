@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import metastore
 from metastore import jars
+from metastore.cli import checks
 from metastore.cli.app import app
 from metastore.cli.checks import BROKEN, OK
 from metastore.cli.output import reporting
@@ -202,6 +203,18 @@ def test_doctor_finds_a_missing_java(run, healthy, monkeypatch):
     found = findings(run, code=1)["java"]
     assert found["state"] == BROKEN
     assert "Install Java 17 or 21" in found["fix"]
+
+
+@pytest.mark.parametrize(
+    ("version", "state", "told"),
+    [("4.1.9", OK, "4.1.9"), ("3.5.8", OK, "no data source"), ("4.0.1", BROKEN, "jars are for Spark 4.1 and 3.5")],
+)
+def test_doctor_knows_both_lines_of_spark(monkeypatch, version, state, told):
+    monkeypatch.setattr(checks.metadata, "version", lambda _: version)
+    found = checks.pyspark()
+    assert (found.state, bool(found.fix)) == (state, state == BROKEN)
+    assert told in found.detail
+    assert checks.discovery().state == OK
 
 
 def test_doctor_finds_a_wrong_python_for_the_workers(run, healthy, monkeypatch):

@@ -24,10 +24,13 @@ if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
 OK, WARNING, BROKEN = "ok", "warning", "broken"
-SPARK_LINE, JAVAS = "4.1", (17, 21)
+LINES = {
+    "4.1": ((17, 21), ""),
+    "3.5": ((17,), "no data source `metastore`, extensions must be listed in spark.sql.extensions"),
+}
+"""The lines of Spark that jars are built for: versions of Java that they are tested on, and what they lack."""
 _PROPERTIES = "metastore-shim.properties"
 _SECONDS = 60
-_INSTALL_JAVA = "Install Java 17 or 21 (for example openjdk-17-jdk) or set JAVA_HOME to one."
 _REINSTALL = (
     "pip install --force-reinstall pyspark-metastore (in a clone: uv sync --reinstall-package pyspark-metastore)"
 )
@@ -51,25 +54,29 @@ class Finding:
 
 
 def java() -> Finding:
-    """Java is there and of a version that Spark 4.1 runs on."""
+    """Java is there and of a version that Spark runs on."""
+    line = next((line for line in LINES if _line_of_pyspark() == line), max(LINES))
+    javas = LINES[line][0]
+    versions = " or ".join(map(str, javas))
+    install = f"Install Java {versions} (for example openjdk-17-jdk) or set JAVA_HOME to one."
     home = os.environ.get("JAVA_HOME")
     found = str(Path(home) / "bin" / "java") if home else shutil.which("java")
     if not found or not Path(found).exists():
         where = f"JAVA_HOME is {home}, which has no bin/java" if home else "there is no java on the PATH"
-        return Finding("java", BROKEN, where, _INSTALL_JAVA)
+        return Finding("java", BROKEN, where, install)
     said = _run([found, "-version"])
     match = re.search(r'version "(\d+)([^"]*)"', said)
     if match is None:
-        return Finding("java", BROKEN, f"{found} does not tell its version: {said.strip()[:80]}", _INSTALL_JAVA)
+        return Finding("java", BROKEN, f"{found} does not tell its version: {said.strip()[:80]}", install)
     version = f"{match[1]}{match[2]} ({found})"
-    if int(match[1]) in JAVAS:
+    if int(match[1]) in javas:
         return Finding("java", OK, version)
-    state = BROKEN if int(match[1]) < min(JAVAS) else WARNING
-    return Finding("java", state, f"{version}; Spark {SPARK_LINE} is tested on 17 and 21", _INSTALL_JAVA)
+    state = BROKEN if line != "3.5" and int(match[1]) < min(javas) else WARNING
+    return Finding("java", state, f"{version}; Spark {line} is tested on {versions}", install)
 
 
 def pyspark() -> Finding:
-    """Pyspark is installed and of the line that the jar was built for."""
+    """Pyspark is installed and of a line that jars are built for."""
     try:
         version = metadata.version("pyspark")
     except metadata.PackageNotFoundError:
@@ -77,11 +84,12 @@ def pyspark() -> Finding:
         if client:
             return Finding("pyspark", WARNING, "only the Connect client is installed", "Its server needs the jar.")
         return Finding("pyspark", BROKEN, "not installed", "pip install 'pyspark-metastore[spark]'")
-    if version.startswith(f"{SPARK_LINE}."):
-        return Finding("pyspark", OK, version)
-    return Finding(
-        "pyspark", BROKEN, f"{version}; the jar is for Spark {SPARK_LINE}", f"pip install 'pyspark~={SPARK_LINE}.0'"
-    )
+    line = _line_of_pyspark()
+    if line in LINES:
+        lacks = LINES[line][1]
+        return Finding("pyspark", OK, f"{version}; on this line: {lacks}" if lacks else version)
+    lines, newest = " and ".join(LINES), max(LINES)
+    return Finding("pyspark", BROKEN, f"{version}; jars are for Spark {lines}", f"pip install 'pyspark~={newest}.0'")
 
 
 def jar() -> Finding:
@@ -142,6 +150,8 @@ def workers_python() -> Finding:
 
 def discovery() -> Finding:
     """Every `pyspark_*` module can be imported: one that cannot hides all Python data sources from Spark."""
+    if _line_of_pyspark().startswith("3."):
+        return Finding("data sources", OK, "Spark has data sources in Python since 4.0")
     names = sorted(module.name for module in pkgutil.iter_modules() if module.name.startswith("pyspark_"))
     for name in names:
         said = _run([sys.executable, "-c", f"import {name}; print('imported')"])
@@ -225,7 +235,10 @@ def shim_facts(shim: Path) -> dict[str, str] | None:
 
 
 def _line_of_pyspark() -> str:
-    return metadata.version("pyspark").rsplit(".", 1)[0]
+    try:
+        return ".".join(metadata.version("pyspark").split(".")[:2])
+    except metadata.PackageNotFoundError:
+        return ""
 
 
 def _source_digest() -> str | None:
