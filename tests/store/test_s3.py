@@ -13,6 +13,7 @@ import pytest
 from metastore._format.manifest import Manifest
 from metastore._format.schemas import SKETCHES
 from metastore._read import upkeep
+from metastore._read.folder import Folder
 from metastore._read.places import Place
 from metastore._store import Store
 from metastore._store.access import Access, access_to, file_system
@@ -46,6 +47,18 @@ def test_commits_reads_and_upkeep(store):
     assert bounds(store, manifest)["b", "0"] == [1]
     assert {row["state"] for row in upkeep.verify(Place("t", store, manifest))} == {"ok"}
     assert len(upkeep.gc(Place("t", store, manifest), delete=False, grace_days=0)) == 0
+
+
+@pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
+def test_the_environment_names_an_endpoint_without_tls(address, monkeypatch, name):
+    found = {name: address, "AWS_ACCESS_KEY_ID": s3.KEY, "AWS_SECRET_ACCESS_KEY": s3.SECRET, "AWS_REGION": "us-east-1"}
+    for key, value in found.items():
+        monkeypatch.setenv(key, value)
+    monkeypatch.delenv("AWS_ALLOW_HTTP", raising=False)
+    store = Store.open(f"s3a://{s3.BUCKET}/by-environment/{name}/_metastore", writable=True)
+    store.ensure_writable()
+    assert store.read() is None
+    assert Folder(f"s3a://{s3.BUCKET}/by-environment/{name}").exists() is False
 
 
 def test_garbage_is_deleted(store):

@@ -10,6 +10,7 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, from_url
 
+from metastore._store.access import client_of_environment
 from metastore._store.location import local_path, remote_url
 from metastore.errors import StoreNotReadable
 
@@ -82,5 +83,10 @@ class Folder:
 
     def _open(self) -> ObjectStore:
         if self._store is None:
-            self._store = LocalStore(self._local) if self._local is not None else from_url(remote_url(self.uri))
+            self._store = LocalStore(self._local) if self._local is not None else _remote(remote_url(self.uri))
         return self._store
+
+
+def _remote(url: str) -> ObjectStore:
+    store: ObjectStore = from_url(url, client_options=client_of_environment(url))
+    return store

@@ -6,6 +6,7 @@ Where these say nothing, both libraries find credentials themselves: environment
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
@@ -36,6 +37,7 @@ _FOUND_BY_THE_LIBRARY = {
 _KEYS_OR_ENVIRONMENT = "Set fs.s3a.access.key and fs.s3a.secret.key, or AWS_* in the environment of driver and workers."
 _AMAZON = "s3.amazonaws.com"
 _PLAIN_HTTP = {"client_options": {"allow_http": True}}
+_ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,20 @@ def access_to(uri: str, lookup: Lookup) -> Access:
     if scheme == "gs":
         return Access(_gcs(lookup))
     return Access(_azure(host, lookup))
+
+
+def client_of_environment(url: str, options: Mapping[str, Any] | None = None) -> Any:
+    """Obstore's client options for a location whose endpoint the environment names, None where the usual ones do.
+
+    Whoever writes `http://` into `AWS_ENDPOINT_URL` means it, and should not have to say it twice (`AWS_ALLOW_HTTP`).
+
+    Example:
+        >>> client_of_environment("gs://b/t") is None
+        True
+    """
+    endpoint = next((found for name in _ENDPOINTS if (found := os.environ.get(name))), "")
+    is_named = url.startswith("s3://") and "endpoint" not in (options or {})
+    return _PLAIN_HTTP["client_options"] if is_named and endpoint.startswith("http://") else None
 
 
 def file_system(uri: str, access: Access) -> tuple[fs.FileSystem, str]:

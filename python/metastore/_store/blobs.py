@@ -18,6 +18,7 @@ from obstore.exceptions import (
 )
 from obstore.store import LocalStore, from_url
 
+from metastore._store.access import client_of_environment
 from metastore._store.location import local_path, remote_url
 from metastore._store.replies import Reply
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable, UnsupportedTable
@@ -179,8 +180,9 @@ def open_blobs(uri: str, options: Mapping[str, Any] | None, *, writable: bool) -
 def _remote(uri: str, options: Mapping[str, Any] | None) -> ObjectStore:
     try:
         config: Any = dict(options or {})
-        client = config.pop("client_options", None)
-        store: ObjectStore = from_url(remote_url(uri), config=config, client_options=client, retry_config=_RETRIES)
+        url = remote_url(uri)
+        client = config.pop("client_options", None) or client_of_environment(url, config)
+        store: ObjectStore = from_url(url, config=config, client_options=client, retry_config=_RETRIES)
     except BaseError as e:
         raise UnsupportedTable(uri, _reason(e)) from e
     return store
