@@ -118,7 +118,10 @@ def _with_filters(found: Statistics, left: int) -> Statistics:
         if size is not None:
             kept[place] = replace(known, bloom=smaller(known.bloom, size)) if known.bloom else known
             left -= size
-    return [(ordinal, kept.get(i) or replace(known, bloom=None)) for i, (ordinal, known) in enumerate(found)]
+    return [
+        (ordinal, kept.get(place) or (known if known.bloom is None else replace(known, bloom=None)))
+        for place, (ordinal, known) in enumerate(found)
+    ]
 
 
 def _worth(known: ColumnStatistics) -> tuple[int, int]:

@@ -102,7 +102,8 @@ class ColumnKernel:
             )
         part, nans = self._values.finish(), self._values.nans
         found = statistics_of(part, self._column, (rows, self._nulls, nans), self._detail, sizes)
-        return replace(found, bloom=self._values.filter.finish(part.distinct if part else 0, nans))
+        bloom = self._values.filter.finish(part.distinct if part else 0, nans)
+        return found if bloom is None else replace(found, bloom=bloom)
 
 
 class _Collector(Protocol):

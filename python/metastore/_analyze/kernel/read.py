@@ -116,7 +116,7 @@ def analyze_parquet(
             makes_now = (held + waiting) * _HELD > budget
             held += 0 if makes_now else waiting
             for place, one in done.items():
-                found[place] = replace(one, bloom=one.bloom and bytes(one.bloom)) if makes_now else one
+                found[place] = replace(one, bloom=bytes(one.bloom)) if makes_now and one.bloom else one
         if max((one.held_bytes for one in readings), default=0) > _MOST_KEPT:
             pa.default_memory_pool().release_unused()
         return FileStatistics(metadata.num_rows, tuple(found), leaves.has_field_ids)
