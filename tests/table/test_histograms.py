@@ -101,8 +101,7 @@ def test_there_are_no_more_bins_than_those_of_files_tell_apart(name, files, of_f
     ordered = np.sort(np.concatenate(arrays))
     distinct = len(np.unique(ordered))
     known = Files(column("bigint"), np.full(files, 500), (), (), distinct)
-    bins, found = Bins(known, BINS, "equi_height"), {i: of_values(array, of_file) for i, array in enumerate(arrays)}
-    parts = [bins.of_file(found, place) for place in range(files)]
+    bins, parts = Bins(known, BINS, "equi_height"), [of_values(array, of_file) for array in arrays]
     groups = [bins.of_group(parts[start : start + 16]) for start in range(0, files, 16)]
     for whole in (bins.of_table(parts), bins.of_table(groups), bins.of_table([bins.of_group(groups)])):
         assert len(whole.counts) == of_file

@@ -176,7 +176,9 @@ TABLE_NODES = pa.schema(
     ]
 )
 
-TABLE_HISTOGRAM_NODES = pa.schema([_required("node", pa.binary()), *_BINS, pa.field("single", pa.bool_())])
+TABLE_HISTOGRAM_NODES = pa.schema(
+    [_required("node", pa.binary()), *_BINS, pa.field("single", pa.bool_()), pa.field("finer", pa.int32())]
+)
 
 TABLE_LIST_NODES = pa.schema(
     [

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -113,8 +113,7 @@ class Bins:
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None
-        found = self._whole(known, None, FINER)
-        return NOTHING if found is None else replace(found, finer=FINER)
+        return self._whole(known, None, FINER) or NOTHING
 
     def of_table(self, parts: Sequence[Histogram | None]) -> Histogram | None:
         """That of the table; None where there is none."""
@@ -181,6 +180,7 @@ def node_row(column: Column, histogram: Histogram) -> pa.Table:
         "counts": histogram.counts,
         "distincts": histogram.distincts,
         "single": histogram.single,
+        "finer": histogram.finer,
     }
     kinds = [TABLE_HISTOGRAM_NODES.field(name) for name in values]
     return pa.table([pa.array([values[kind.name]], kind.type) for kind in kinds], schema=pa.schema(kinds))
@@ -192,7 +192,7 @@ def of_row(column: Column, row: pa.Table) -> Histogram:
     if kind is None:
         return NOTHING
     edges, counts, distincts = (_lists(row[name])[0] for name in (f"edges_{column.encoding}", "counts", "distincts"))
-    return Histogram(kind, edges, counts, distincts, single=row["single"][0].as_py(), finer=FINER)
+    return Histogram(kind, edges, counts, distincts, single=row["single"][0].as_py(), finer=row["finer"][0].as_py())
 
 
 def _lists(column: pa.ChunkedArray) -> list[Any]:

@@ -51,7 +51,7 @@ def merged(
     if not parts:
         return None
     first = parts[0]
-    if len(parts) == 1 and (first.kind == EQUI_WIDTH or len(first.counts) <= bins // first.finer):
+    if len(parts) == 1 and (first.kind == EQUI_WIDTH or (first.finer <= finer and len(first.counts) <= bins * finer)):
         return first
     if all(part.kind == EQUI_WIDTH and list(part.edges) == list(first.edges) for part in parts):
         return Histogram(EQUI_WIDTH, first.edges, sum((part.counts for part in parts[1:]), first.counts))
@@ -65,8 +65,9 @@ def merged(
     places = points.at(ranks)
     edges, counts = points.values(places), np.diff(ranks)
     if any(part.distincts is None for part in parts):
-        return Histogram(EQUI_HEIGHT, edges, counts)
-    return Histogram(EQUI_HEIGHT, edges, counts, _fitted(points.distincts(places), edges, counts, distinct))
+        return Histogram(EQUI_HEIGHT, edges, counts, finer=finer)
+    distincts = _fitted(points.distincts(places), edges, counts, distinct)
+    return Histogram(EQUI_HEIGHT, edges, counts, distincts, finer=finer)
 
 
 def _told_apart(parts: Sequence[Histogram], bins: int) -> int:
