@@ -1,5 +1,9 @@
 package org.metastore.spark.adapter
 
+import scala.collection.immutable
+
+import org.metastore.spark.store.{FileKey, FileList}
+
 /**
  * A data file of a scan, as the table format lists it at planning.
  *
@@ -16,3 +20,20 @@ final case class DataFile(
     liveRows: Option[Double] = None,
     modified: Option[Long] = None,
     changed: Boolean = false)
+
+/** The data files of several scans, with the list by which their join with the statistics is found again. */
+private[adapter] final class DataFiles(files: IndexedSeq[DataFile]) extends immutable.IndexedSeq[DataFile] {
+  override def length: Int = files.length
+  override def apply(place: Int): DataFile = files(place)
+
+  lazy val list: FileList = DataFiles.listOf(files)
+}
+
+private[adapter] object DataFiles {
+
+  /** The list of data files that the statistics are asked with. */
+  def listOf(files: IndexedSeq[DataFile]): FileList = files match {
+    case shared: DataFiles => shared.list
+    case own => FileList.of(own.map(file => FileKey(file.path, file.size, file.modified)))
+  }
+}

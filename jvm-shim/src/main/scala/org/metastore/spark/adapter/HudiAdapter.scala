@@ -16,7 +16,7 @@ private[adapter] final class HudiAdapter extends FileRelationAdapter[HudiScan] {
 
   override protected def counted(
       files: HadoopFsRelation, table: HudiScan, conjuncts: Seq[Expression]): Option[IndexedSeq[DataFile]] =
-    Some(table.files(files.location.listFiles(table.partitionFilters(conjuncts), Nil)))
+    Some(table.listed(files.location, table.partitionFilters(conjuncts)).files)
 
   /** Numbers of Spark's own ANALYZE are of an unknown instant, and count files that are no longer read. */
   override protected def otherwise(numbers: Option[CatalogStatistics]): Option[CatalogStatistics] = None

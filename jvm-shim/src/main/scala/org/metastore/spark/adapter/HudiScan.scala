@@ -56,7 +56,22 @@ private[adapter] final class HudiScan private (relation: HadoopFsRelation, label
   private lazy val leaves: Map[Seq[String], Seq[Leaf]] =
     HudiTable.leaves(relation.schema).groupBy(_.path.map(_.toLowerCase(Locale.ROOT)))
 
-  override def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] = listed.toIndexedSeq.flatMap { partition =>
+  @volatile private var shared = Option.empty[HudiListing]
+
+  /** What the index lists without Hudi's own skipping. */
+  def listed(index: FileIndex, partitionFilters: Seq[Expression]): HudiListing = {
+    val found = HudiListing.of(index, partitionFilters) {
+      val directories = index.listFiles(partitionFilters, Nil)
+      new HudiListing(directories, new DataFiles(filesIn(directories)))
+    }
+    shared = Some(found)
+    found
+  }
+
+  override def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] =
+    shared.filter(_.directories eq listed).fold(filesIn(listed))(_.files)
+
+  private def filesIn(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] = listed.toIndexedSeq.flatMap { partition =>
     val slices = HudiScan.slices(partition.values)
     partition.files.map { file =>
       val base = slices.flatMap(_.baseOf(file.getPath))
@@ -73,7 +88,7 @@ private[adapter] final class HudiScan private (relation: HadoopFsRelation, label
       decide: Seq[PartitionDirectory] => ScanDecision): Seq[PartitionDirectory] =
     if (!MetastoreConf().hudiBypassSkipping) super.list(index, partitionFilters, dataFilters)(decide)
     else {
-      val all = index.listFiles(partitionFilters, Nil)
+      val all = listed(index, partitionFilters).directories
       val unknown = if (dataFilters.isEmpty) new BitSet else HudiScan.unknown(decide(all))
       if (unknown.isEmpty) all
       else {

@@ -13,7 +13,7 @@ import org.metastore.spark.MetastoreConf
 import org.metastore.spark.cardinality.ScanStatistics
 import org.metastore.spark.explain.{Reason, ReasonCode, ScanDecision}
 import org.metastore.spark.pruning.{ColumnResolver, CompiledFilter, PruningRule}
-import org.metastore.spark.store.{FileKey, FileList, FileStatistics, StatisticsStore, TableDistinct, TableStatistics}
+import org.metastore.spark.store.{FileList, FileStatistics, StatisticsStore, TableDistinct, TableStatistics}
 
 /** Decides which data files of the scans of one query are read. One decision is all that EXPLAIN, metrics and estimates say. */
 private[adapter] final class ScanPlanner(
@@ -54,7 +54,7 @@ private[adapter] final class ScanPlanner(
    */
   def plan(
       table: TableId, files: IndexedSeq[DataFile], conjuncts: Seq[Expression], resolver: ColumnResolver): Planned = {
-    val list = ScanPlanner.listOf(files)
+    val list = DataFiles.listOf(files)
     val rows = IntStream.range(0, files.length).mapToLong(i => files(i).rows.getOrElse(-1L)).toArray
     try {
       statistics(table) match {
@@ -130,8 +130,6 @@ private[adapter] object ScanPlanner extends Logging {
     logWarning(s"$table is planned without the Metastore: $why")
     logDebug("The cause", cause)
   }
-
-  private def listOf(files: Seq[DataFile]): FileList = FileList.of(files.map(file => FileKey(file.path, file.size, file.modified)))
 }
 
 /** What was decided about a scan, and the numbers of the files that it reads, where there are statistics. */

@@ -5,6 +5,7 @@ import java.time.format.DateTimeFormatter
 
 import scala.collection.JavaConverters._
 import scala.collection.mutable
+import scala.util.Try
 
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
@@ -96,6 +97,18 @@ final class HudiTable private (relation: HadoopFsRelation) extends ListedTable {
 
   override def fieldIds: Map[String, Long] = Map.empty
 
+  // A catalog lets every column be null; whoever reads the path has what writers declared.
+  override lazy val required: Set[String] = {
+    def below(struct: StructType, above: Vector[String], nullable: Boolean): Seq[String] = struct.fields.toSeq.flatMap { field =>
+      val (path, mayBeNull) = (above :+ field.name, nullable && field.nullable)
+      field.dataType match {
+        case inner: StructType => below(inner, path, mayBeNull)
+        case _ => if (mayBeNull) Nil else Seq(Leaf.key(path))
+      }
+    }
+    below(relation.sparkSession.read.format("hudi").load(location).schema, Vector.empty, nullable = true).toSet
+  }
+
   private val known = mutable.HashMap.empty[String, HadoopFsRelation]
 
   private def at(snapshot: String): HadoopFsRelation =
@@ -131,8 +144,12 @@ object HudiTable {
   def root(relation: HadoopFsRelation): Path =
     qualified(path(new Reflected().call[AnyRef](relation.location, "getBasePath")), relation.sparkSession)
 
-  private[tables] def qualified(root: Path, session: SparkSession): Path =
-    root.getFileSystem(session.sessionState.newHadoopConf()).makeQualified(root)
+  private[tables] def qualified(root: Path, session: SparkSession): Path = {
+    val uri = root.toUri
+    // A file system is asked with a copy of all settings, for every scan: not where the path itself says which.
+    if (uri.getScheme != null && (uri.getAuthority != null || uri.getScheme == "file")) root
+    else root.getFileSystem(session.sessionState.newHadoopConf()).makeQualified(root)
+  }
 
   /** The leaves of a schema: Hudi's reader finds columns by their names. */
   def leaves(schema: StructType): IndexedSeq[Leaf] =
@@ -143,15 +160,35 @@ object HudiTable {
     val reflected = new Reflected
     val metaClient = reflected.call[AnyRef](relation.location, "metaClient")
     val properties = reflected.call[java.util.Map[String, String]](reflected.call[AnyRef](metaClient, "getTableConfig"), "propsMap").asScala
-    val schemas = new Path(reflected.call[String](metaClient, "getSchemaFolderName"))
     if (properties.get("hoodie.bootstrap.base.path").exists(_.nonEmpty)) Some("it was bootstrapped: rows of a file lie in two places")
-    else if (holdsFiles(schemas, relation.sparkSession, _.endsWith(".schemacommit")))
+    else if (isEvolved(relation, metaClient))
       Some("its schema was changed by schema-on-read: files call columns by names that now may mean others")
     else if (!properties.get("hoodie.table.base.file.format").forall(_.equalsIgnoreCase("parquet")))
       Some(s"its files are not Parquet but ${properties("hoodie.table.base.file.format")}")
     else if (properties.get("hoodie.table.create.schema").exists(_.contains("timestamp-millis")))
       Some("it has timestamps in milliseconds, which files of older releases call microseconds")
     else None
+  }
+
+  private val Remembered = 1000
+
+  /** The newest instants of tables that schema-on-read had not changed then: a change makes another instant. */
+  private val asWritten = java.util.Collections.synchronizedMap(new java.util.LinkedHashMap[String, String] {
+    override def removeEldestEntry(eldest: java.util.Map.Entry[String, String]): Boolean = size > Remembered
+  })
+
+  private def isEvolved(relation: HadoopFsRelation, metaClient: AnyRef): Boolean = {
+    val reflected = new Reflected
+    val schemas = reflected.call[String](metaClient, "getSchemaFolderName")
+    def latest = option(reflected.call[AnyRef](relation.location, "getLatestCompletedInstant")).map(_.toString)
+    // A query of an older instant may see names that were given later.
+    val newest = Try(if (asOf(relation.location).isEmpty) latest else None).toOption.flatten
+    if (newest.contains(asWritten.get(schemas))) false
+    else {
+      val evolved = holdsFiles(new Path(schemas), relation.sparkSession, _.endsWith(".schemacommit"))
+      if (!evolved) newest.foreach(asWritten.put(schemas, _))
+      evolved
+    }
   }
 
   /** Names of the columns that partition the table. */
@@ -171,6 +208,10 @@ object HudiTable {
       slices.asScala.map(texts -> _)
     }
   }
+
+  /** What an index holds of the slices that it has listed: another object whenever it is refreshed. */
+  private[spark] def slicesInMemory(index: FileIndex): Option[AnyRef] =
+    Try(HiddenMembers.field(index, "cachedAllInputFileSlices")).toOption.filter(_ != null) // scalastyle:ignore
 
   /** The instant that a query names. */
   private def asOf(index: FileIndex): Option[String] =

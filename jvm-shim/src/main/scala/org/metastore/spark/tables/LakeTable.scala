@@ -109,6 +109,12 @@ trait ListedTable extends LakeTable {
   /** The field ids by which readers look for columns, by key; none where they look for names. */
   def fieldIds: Map[String, Long]
 
+  /**
+   * Keys of the columns that some reader of the table takes to be never null: what it shows of a file without them may be
+   * anything.
+   */
+  def required: Set[String] = Set.empty
+
   /** Table properties. */
   def properties: Map[String, String]
 

@@ -54,6 +54,7 @@ object FactsFunction extends TableFunction {
       Map[String, Any]("key" -> leaf.key, "path" -> leaf.path.asJava, "type" -> leaf.dataType.catalogString).asJava
     }
     Map(
+      "required" -> table.required.toSeq.sorted.asJava,
       "snapshot" -> listing.snapshot.orNull, "unsettled" -> listing.unsettled.asJava, "leaves" -> leaves.asJava,
       "partition_columns" -> table.partitionColumns.asJava, "field_ids" -> table.fieldIds.asJava, "properties" -> table.properties.asJava)
   }
