@@ -176,7 +176,7 @@ def test_names():
 def test_columns_that_are_none(change):
     body = column("int").to_json() | change
     with pytest.raises(DamagedObject):
-        Column.from_json(body)
+        Column.from_json(body, "iceberg")
 
 
 @pytest.mark.parametrize(

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import time
 from dataclasses import dataclass
@@ -51,6 +52,19 @@ class Kind:
         for file in Path(self.location(spark, table).removeprefix("file:")).rglob("*.parquet"):
             if time.time() - file.stat().st_mtime < 60:
                 os.utime(file, (time.time() - 3600,) * 2)
+        spark.sql(f"REFRESH TABLE {table}")
+
+    def widen(self, spark, table: str, column: str, wider: str) -> None:
+        """Give a column a wider type; Hudi does so with the next write."""
+        if self.format != "hudi":
+            spark.sql(f"ALTER TABLE {table} ALTER COLUMN {column} TYPE {wider}")
+            return
+        types, catalog = spark._jvm.org.apache.spark.sql, spark._jsparkSession.sessionState().catalog()
+        name = types.catalyst.TableIdentifier(table)
+        schema = json.loads(catalog.getTableMetadata(name).dataSchema().json())
+        (field,) = (field for field in schema["fields"] if field["name"] == column)
+        field["type"] = spark.sql(f"SELECT CAST(NULL AS {wider}) AS wider").schema["wider"].dataType.jsonValue()
+        catalog.alterTableDataSchema(name, types.types.DataType.fromJson(json.dumps(schema)))
         spark.sql(f"REFRESH TABLE {table}")
 
     def location(self, spark, table: str) -> str:

@@ -250,7 +250,7 @@ def test_columns_of_a_type_that_was_widened(filled):
     if filled.lacks("widening"):
         return
     filled.analyze()
-    filled.spark.sql(f"ALTER TABLE {filled.name} ALTER COLUMN v TYPE BIGINT")
+    filled.kind.widen(filled.spark, filled.name, "v", "BIGINT")
     row = ROW.replace("CAST(id % 7 AS INT) AS v", "3000000000 AS v")
     filled.kind.append(filled.spark, filled.name, 400, 401, row=row)
     filled.analyze()

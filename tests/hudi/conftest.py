@@ -49,3 +49,15 @@ def append(spark, table: str, start: int, end: int, files: int, row: str = ROW) 
 def location(spark, table: str) -> str:
     rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("col_name = 'Location'").collect()
     return str(rows[0].data_type)
+
+
+def write(place: str, rows, **options) -> None:
+    """Appends rows with the key `id` to the table at a place, one data file a partition."""
+    given = {
+        "hoodie.table.name": "written",
+        "hoodie.datasource.write.operation": "bulk_insert",
+        "hoodie.datasource.write.recordkey.field": "id",
+        "hoodie.datasource.write.precombine.field": "ts",
+        **options,
+    }
+    rows.write.format("hudi").options(**given).mode("append").save(place)

@@ -1,4 +1,4 @@
-"""Hudi tables through every kind of change: upserts, deletes, log files, compaction, clustering, added columns."""
+"""Hudi tables through all changes: upserts, deletes, log files, compaction, clustering, columns added and widened."""
 
 from __future__ import annotations
 
@@ -32,6 +32,12 @@ NOT_OF_AVRO = {"tinyint", "smallint", "timestamp_ntz"}
 KEY, STEP, PART = "oracle_key", "oracle_step", "oracle_part"
 PARTS = ("a b", "x.y", "1", "null", "日本", None)
 ADDED = (Leaf(("added_i",), "int"), Leaf(("added_s",), "string"))
+WIDER = {
+    "int": ("bigint", "double", "float", "string"),
+    "bigint": ("double", "float", "string"),
+    "float": ("double", "string"),
+    "double": ("string",),
+}
 WRITES = {
     "hoodie.bulkinsert.sort.mode": "NONE",
     "hoodie.datasource.write.recordkey.field": KEY,
@@ -127,10 +133,11 @@ class _Table:
 
     def files_of(self, relation: str, keys: Iterable[int]) -> frozenset[str]:
         """The data files that hold rows with these keys."""
-        of_key = {row.k: row.f for row in self._placed(relation)}
+        of_key = {row.k: row.f for row in self.placed(relation)}
         return frozenset(of_key[key] for key in keys)
 
-    def _placed(self, relation: str) -> list[Any]:
+    def placed(self, relation: str) -> list[Any]:
+        """The key `k` of each row and its data file `f`."""
         return list(self.spark.sql(f"SELECT {KEY} AS k, input_file_name() AS f FROM {relation}").collect())
 
     def choose(self, share: float) -> dict[int, list[int]]:
@@ -156,12 +163,18 @@ def create(spark: SparkSession, name: str, kind: str, files: int, scratch: Path,
     design = design_of(rng)
     table = _Table(spark, name, kind, scratch, rng)
     before = files // 2 if kind == "hudi evolved" else files
+    obscured: frozenset[str] = frozenset()  # files with columns of which not all can be known
     table.insert(design, range(before))
     spark.sql(f"CREATE TABLE {name} USING hudi LOCATION '{table.root}'")
     metastore.analyze(spark, name, progress=False)
     if kind == "hudi evolved":
-        design = _add_columns(table, design)
+        held = frozenset(row.f for row in table.placed(name))
+        narrow, design = design, _widened(_add_columns(table, design), rng)
+        if any(leaf.type in ("float", "double") and leaf not in design.leaves for leaf in narrow.leaves):
+            obscured = held
         table.insert(design, range(before, files))
+        spark.sql(f"DROP TABLE {name}")  # a catalog keeps the narrower types
+        spark.sql(f"CREATE TABLE {name} USING hudi LOCATION '{table.root}'")
     changed = _change(table, design)
     if kind == "hudi compacted":
         options = "hoodie.compact.inline.max.delta.commits=1"
@@ -171,13 +184,23 @@ def create(spark: SparkSession, name: str, kind: str, files: int, scratch: Path,
         spark.sql(f"CALL run_clustering(table => '{name}', options => '{options}')")
     spark.sql(f"REFRESH TABLE {name}")
     metastore.analyze(spark, name, progress=False)
-    return _observed(table, changed)
+    return _observed(table, changed, obscured)
 
 
 def _add_columns(table: _Table, design: Design) -> Design:
     columns = ", ".join(f"{leaf.sql} {leaf.type}" for leaf in ADDED)
     table.spark.sql(f"ALTER TABLE {table.name} ADD COLUMNS ({columns})")
     return replace(design, leaves=design.leaves + ADDED, shapes={**design.shapes, **dict.fromkeys(ADDED, "narrow")})
+
+
+def _widened(design: Design, rng: Random) -> Design:
+    """The same columns, about half of those that can be widened of another type from the next write on."""
+    kinds = {leaf: leaf.type for leaf in design.leaves}
+    for leaf in design.leaves:
+        if leaf.type in WIDER and leaf.path != ("file_no",) and rng.random() < 0.6:
+            kinds[leaf] = rng.choice(WIDER[leaf.type])
+    shapes = {Leaf(leaf.path, kinds[leaf]): shape for leaf, shape in design.shapes.items()}
+    return replace(design, leaves=tuple(Leaf(leaf.path, kinds[leaf]) for leaf in design.leaves), shapes=shapes)
 
 
 def _change(table: _Table, design: Design) -> frozenset[str]:
@@ -193,7 +216,7 @@ def _change(table: _Table, design: Design) -> frozenset[str]:
     return touched if table.kind in LOGGED else frozenset()
 
 
-def _observed(table: _Table, changed: frozenset[str]) -> Subject:
+def _observed(table: _Table, changed: frozenset[str], obscured: frozenset[str]) -> Subject:
     spark, relation = table.spark, f"{table.name}_rows"
     with plans.conf(spark, hoodie__enable__data__skipping="false"):
         spark.sql(f"CREATE TABLE {relation} USING hudi LOCATION '{table.root}'")
@@ -202,7 +225,7 @@ def _observed(table: _Table, changed: frozenset[str]) -> Subject:
     assert changed <= live
     values: dict[str, dict[Leaf, list[Any]]] = {file: {leaf: [] for leaf in seen.leaves} for file in live} | seen.values
     zones = {f: {leaf: zone_of(leaf.type, found) for leaf, found in of.items()} for f, of in values.items()}
-    return replace(seen, values=values, zones=zones, changed=changed, table=table.name)
+    return replace(seen, values=values, zones=zones, changed=changed, obscured=obscured, table=table.name)
 
 
 def drop(spark: SparkSession, subject: Subject) -> None:

@@ -84,7 +84,7 @@ def judge(
     answered = [(p, truth) for p, truth in zip(predicates, truths, strict=True) if truth is not None]
     for source, pruner in pruners.items():
         known = subject.zones if pruner.looks_up else subject.bounds()
-        plain = {f: zones for f, zones in known.items() if f not in subject.changed}
+        plain = {f: zones for f, zones in known.items() if f not in subject.changed | subject.obscured}
         excluded = [frozenset(f for f, zones in plain.items() if not p.may_be(True, zones)) for p, _ in answered]  # noqa: FBT003
         report = reports[source]
         report.raised += len(predicates) - len(answered)

@@ -31,7 +31,8 @@ class Subject:
     of each file as they were before rows were deleted, and the single values that its statistics know, `values` the
     values that they are bounds of. `root` is the
     directory below which a table of plain files names them. `changed` are files whose rows are not only their own: log
-    files change them. `table` is the relation that queries ask, where `relation` shows its rows without any skipping.
+    files change them; `obscured` are files with columns of which statistics need not know all. `table` is the relation
+    that queries ask, where `relation` shows its rows without any skipping.
     """
 
     kind: str
@@ -43,6 +44,7 @@ class Subject:
     values: dict[str, dict[Leaf, list[Any]]]
     root: Path | None = None
     changed: frozenset[str] = frozenset()
+    obscured: frozenset[str] = frozenset()
     table: str | None = None
 
     def sample(self, leaf: Leaf) -> list[Any]:

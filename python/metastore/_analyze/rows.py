@@ -3,17 +3,21 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
+from functools import reduce
 from typing import TYPE_CHECKING
 
+from metastore._analyze.held import alike
 from metastore._tables.lines import select_pinned
 from metastore._tables.names import quote
 from metastore._tables.spelling import LOCATION, literal
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
+    from metastore._analyze.held import Alike
     from metastore._format.columns import Column
     from metastore._tables.model import DataFile, TableFacts
 
@@ -31,7 +35,13 @@ def row_id(table_format: str) -> tuple[str, str]:
 
 
 def read_rows(
-    spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile], *, live: bool = False
+    spark: SparkSession,
+    facts: TableFacts,
+    columns: Sequence[Column],
+    files: Sequence[DataFile],
+    *,
+    live: bool = False,
+    groups: Sequence[Alike] = (),
 ) -> DataFrame:
     """Read the rows of some data files as Spark sees them.
 
@@ -42,6 +52,7 @@ def read_rows(
             files are read by themselves, those are null, and so are columns that the files do not hold.
         files: Of which files.
         live: Whether deleted rows may be left out; otherwise they are all there. `_deleted` marks those that are.
+        groups: The same files, of a table whose readers cast, if it is known what they hold.
 
     Returns:
         `_file` (its location), `_deleted`, the columns; by file, all rows of a file in one partition.
@@ -52,7 +63,9 @@ def read_rows(
     """
     if facts.format == "iceberg":
         rows = _of_iceberg(spark, facts, columns, files)
-    elif live and facts.format != "hudi":  # Hudi shows no row's place
+    elif facts.casts:  # Hudi shows no row's place
+        rows = reduce(lambda some, more: some.unionAll(more), _casts(spark, columns, groups or alike(spark, files)))
+    elif live:
         rows = _of_relation(spark, facts, columns, files)
     else:
         rows = _of_parquet(spark, columns, files)
@@ -87,6 +100,13 @@ def _of_parquet(spark: SparkSession, columns: Sequence[Column], files: Sequence[
         for place, (path, column) in enumerate(zip(physical, columns, strict=True))
     ]
     return rows.selectExpr(f"{LOCATION} AS {_FILE}", f"false AS {_DELETED}", *chosen)
+
+
+def _casts(spark: SparkSession, columns: Sequence[Column], groups: Iterable[Alike]) -> Iterator[DataFrame]:
+    for group in groups:
+        rows = _of_parquet(spark, [replace(column, type=group.type_of(column)) for column in columns], group.files)
+        shown = (f"{group.shown(column, f'c{place}')} AS c{place}" for place, column in enumerate(columns))
+        yield rows.selectExpr(_FILE, _DELETED, *shown)
 
 
 def _only(rows: DataFrame, files: Iterable[DataFile]) -> DataFrame:

@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from metastore._analyze.blocks import Content, write_block
 from metastore._analyze.failures import JOB_FAILURES, cause_of
 from metastore._analyze.general import run_general
+from metastore._analyze.held import alike, obscured
 from metastore._analyze.jobs import interruptible
 from metastore._analyze.progress import Watch
 from metastore._analyze.request import FULL
@@ -25,6 +27,7 @@ if TYPE_CHECKING:
 
     from metastore._analyze.coverage import Work
     from metastore._analyze.progress import Progress
+    from metastore._format.columns import Column
     from metastore._format.manifest import Block
     from metastore._store import Store
     from metastore._tables.model import DataFile, TableFacts
@@ -130,8 +133,13 @@ class Runner:
 
     def _read_far(self, work: Work, reasons: Mapping[str, str]) -> Outcome:
         ship(self.spark.sparkContext)
-        rows = read_rows(self.spark, self.facts, work.columns, work.files)
+        held: tuple[Refusal, ...] = ()
         try:
+            groups = alike(self.spark, work.files) if self.facts.casts else []
+            if groups:
+                files, held = obscured(groups, work.columns)
+                work = replace(work, files=files)
+            rows = read_rows(self.spark, self.facts, work.columns, work.files, groups=groups)
             task = self._task(work, FULL, work.files)
             results = interruptible(self.spark, lambda: run_general(rows, self.destination, task))
         except JOB_FAILURES as failure:
@@ -142,7 +150,7 @@ class Runner:
         unread = tuple(Refusal(entry.path, entry.reason) for result in results for entry in result.unread)
         seen = {path for result in results for path in result.paths} | {refusal.subject for refusal in unread}
         gone = tuple(Refusal(file.path, refusals.CHANGED_MEANWHILE) for file in work.files if file.path not in seen)
-        return replace(outcome, refused=unread + gone)
+        return replace(outcome, refused=outcome.refused + held + unread + gone)
 
     def _cut(self, work: Work, depth: str) -> list[Task]:
         parallelism = self.spark.sparkContext.defaultParallelism
@@ -203,10 +211,17 @@ def pack(files: Sequence[DataFile], parallelism: int) -> Iterator[tuple[DataFile
 
 
 def _outcome(results: Sequence[TaskResult]) -> Outcome:
+    held: dict[tuple[Column, str, str], list[str]] = defaultdict(list)
+    for column, kind, known, path in (one for result in results for one in result.held):
+        held[column, kind, known].append(path)
     return Outcome(
         tuple(result.block for result in results if result.block is not None),
         sum(len(result.paths) for result in results),
         sum(result.bytes_read for result in results),
+        tuple(
+            Refusal(column.name, refusals.held_otherwise(kind, column.type, paths, known))
+            for (column, kind, known), paths in held.items()
+        ),
         objects=sum(result.objects for result in results),
         failed=tuple(failure for result in results for failure in result.failed),
     )

@@ -90,7 +90,7 @@ class Task:
     defaults: Mapping[str, Any]
     absent_is_null: bool
     field_ids: Mapping[str, int] = field(default_factory=dict)
-    nameless_is_null: bool = False
+    nameless_is_null: frozenset[str] = frozenset()
 
 
 @dataclass(frozen=True)
@@ -112,6 +112,7 @@ class TaskResult:
         unread: The files left out.
         objects: How many objects were written.
         failed: User-defined statistics that failed, as `name` or `name(column)`, and why.
+        held: Columns whose values do not follow from what a file holds: the type there, what is known, the file.
     """
 
     block: Block | None
@@ -120,6 +121,7 @@ class TaskResult:
     unread: tuple[Unread, ...] = ()
     objects: int = 0
     failed: tuple[tuple[str, str], ...] = ()
+    held: tuple[tuple[Column, str, str, str], ...] = ()
 
 
 @dataclass
@@ -136,6 +138,7 @@ class BlockBuilder:
     _histograms: list[pa.Table] = field(default_factory=list)
     _unread: list[Unread] = field(default_factory=list)
     _failed: dict[str, str] = field(default_factory=dict)
+    _held: list[tuple[Column, str, str, str]] = field(default_factory=list)
 
     @cached_property
     def statistics(self) -> tuple[Statistic, ...]:
@@ -153,6 +156,8 @@ class BlockBuilder:
         for column, _, found in rows:
             for name, reason in found.failed.items():
                 self._failed.setdefault(f"{name}({self.columns[column].name})", reason)
+            if found.held is not None:
+                self._held.append((self.columns[column], *found.held, file.path))
         self._files.append(file)
         self._summaries.append(summary_table(rows))
         self._sketches.append(sketches_table(rows))
@@ -195,6 +200,7 @@ class BlockBuilder:
             unread,
             objects=len(written),
             failed=tuple(self._failed.items()),
+            held=tuple(self._held),
         )
 
 
@@ -327,7 +333,7 @@ def _absent(
         if len(column.path) > 1:
             raise CannotRead(refusals.NESTED_DEFAULT)
         return _constant(column, task.defaults[column.key], rows, statistics)
-    is_null = task.absent_is_null or (task.nameless_is_null and not _has_name(schema(), column.path))
+    is_null = task.absent_is_null or (column.key in task.nameless_is_null and not _has_name(schema(), column.path))
     return _constant(column, None, rows, statistics) if is_null else unknown(column, rows)
 
 

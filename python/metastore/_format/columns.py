@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from metastore.errors import DamagedObject
@@ -14,6 +14,8 @@ _TEXT = re.compile(r"string(?: collate .+)?|(?:char|varchar)\(\d+\)")
 _INTERVAL = re.compile(r"interval (?:year|month|day|hour|minute|second)(?: to (?:month|hour|minute|second))?")
 
 LONG_DECIMAL_DIGITS = 18
+CASTING = ("hudi",)
+"""Table formats whose readers cast a float to a double through its text: 0.1 stays 0.1."""
 _WIDER = {"tinyint": ("smallint", "int", "bigint"), "smallint": ("int", "bigint"), "int": ("bigint",)}
 
 
@@ -58,6 +60,8 @@ class Column:
         type: Spark's `simpleString` at the time of writing.
         encoding: "long", "double", "binary", or None where only counts are kept.
         collation: The collation of a string column where it is not the binary one.
+        casts: Whether readers of the table cast what a file holds in another type, a float through its text, as Hudi
+            does; the table's format decides.
     """
 
     key: str
@@ -65,6 +69,7 @@ class Column:
     type: str
     encoding: str | None
     collation: str | None = None
+    casts: bool = field(default=False, compare=False)
 
     @property
     def name(self) -> str:
@@ -87,8 +92,12 @@ class Column:
         }
 
     @classmethod
-    def from_json(cls, value: Any) -> Column:
+    def from_json(cls, value: Any, table_format: str) -> Column:
         """The column of a manifest.
+
+        Args:
+            value: Its JSON.
+            table_format: Of the table.
 
         Raises:
             DamagedObject: If a field is missing or of another type.
@@ -103,7 +112,7 @@ class Column:
             raise DamagedObject("manifest", "a column has a field of another type")
         if encoding not in ("long", "double", "binary", None) or not isinstance(collation, str | None):
             raise DamagedObject("manifest", "a column has an unknown encoding")
-        return cls(key, tuple(path), spark_type, encoding, collation)
+        return cls(key, tuple(path), spark_type, encoding, collation, casts=table_format in CASTING)
 
 
 def serves(stored: Column, wanted: Column) -> bool:
@@ -118,8 +127,9 @@ def serves(stored: Column, wanted: Column) -> bool:
     old, new = decimal_type(stored.type), decimal_type(wanted.type)
     if old and new:
         return old[1] == new[1] and old[0] <= new[0]
-    widened = wanted.type in _WIDER.get(stored.type, ()) or (stored.type, wanted.type) == ("float", "double")
-    return stored.type == wanted.type or widened
+    if (stored.type, wanted.type) == ("float", "double"):
+        return not (stored.casts or wanted.casts)
+    return stored.type == wanted.type or wanted.type in _WIDER.get(stored.type, ())
 
 
 def _quoted(part: str) -> str:

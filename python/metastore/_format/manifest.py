@@ -232,8 +232,9 @@ def block_from_footer(text: str, files: ObjectRef) -> tuple[Block, TableIdentity
     """
     try:
         body = json.loads(text)
-        block = _block_from_json({**body, "files": files.to_json()}, [])
-        return block, _identity(body["table"]), dict(body["settings"])
+        table = _identity(body["table"])
+        block = _block_from_json({**body, "files": files.to_json()}, _Schemas(table.format, []))
+        return block, table, dict(body["settings"])
     except (ValueError, KeyError, TypeError, AttributeError, IndexError, RecursionError) as e:
         raise DamagedObject(files.name, f"it does not describe a block ({e})") from e
 
@@ -267,9 +268,10 @@ def _refuse_newer(body: dict[str, Any], name: str) -> None:
 
 
 def _from_json(body: dict[str, Any]) -> Manifest:
-    schemas = [_columns(schema, []) for schema in body.get("schemas", [])]
+    table = _identity(body["table"])
+    schemas = _Schemas(table.format, body.get("schemas", []))
     return Manifest(
-        table=_identity(body["table"]),
+        table=table,
         blocks=tuple(_block_from_json(block, schemas) for block in of_type(body["blocks"], list)),
         snapshots=tuple(_snapshot_from_json(snapshot, schemas) for snapshot in of_type(body["snapshots"], list)),
         settings=of_type(body.get("settings", {}), dict),
@@ -289,10 +291,18 @@ def _identity(value: Any) -> TableIdentity:
     return TableIdentity(*(of_type(value[name], str) for name in TableIdentity.__dataclass_fields__))
 
 
-def _columns(value: Any, schemas: list[tuple[Column, ...]]) -> tuple[Column, ...]:
-    if type(value) is int and value >= 0:
-        return schemas[value]
-    return tuple(Column.from_json(column) for column in of_type(value, list))
+class _Schemas:
+    """The lists of columns that blocks and snapshots share by number."""
+
+    def __init__(self, table_format: str, shared: Any) -> None:
+        self._format = table_format
+        self._shared = [self._read(one) for one in shared]
+
+    def columns(self, value: Any) -> tuple[Column, ...]:
+        return self._shared[value] if type(value) is int and value >= 0 else self._read(value)
+
+    def _read(self, value: Any) -> tuple[Column, ...]:
+        return tuple(Column.from_json(column, self._format) for column in of_type(value, list))
 
 
 def _block_to_json(block: Block, columns: int) -> dict[str, Any]:
@@ -315,8 +325,8 @@ def _zones_to_json(zones: tuple[SummaryRef, ...]) -> dict[str, Any]:
     return {"zones": [ref.to_json() for ref in zones]} if zones else {}
 
 
-def _block_from_json(value: Any, schemas: list[tuple[Column, ...]]) -> Block:
-    columns = _columns(value["columns"], schemas)
+def _block_from_json(value: Any, schemas: _Schemas) -> Block:
+    columns = schemas.columns(value["columns"])
     summary = tuple(SummaryRef.from_json(ref) for ref in value["summary"])
     zones = tuple(SummaryRef.from_json(ref) for ref in of_type(value.get("zones", []), list))
     named = {i for ref in (*summary, *zones) for i in ref.columns}
@@ -343,11 +353,11 @@ def _snapshot_to_json(snapshot: Snapshot, columns: int) -> dict[str, Any]:
     return {**snapshot.__dict__, **objects, "frequencies": lists, "ranks": ranks, "columns": columns}
 
 
-def _snapshot_from_json(value: Any, schemas: list[tuple[Column, ...]]) -> Snapshot:
+def _snapshot_from_json(value: Any, schemas: _Schemas) -> Snapshot:
     def optional(name: str) -> ObjectRef | None:
         return None if value.get(name) is None else ObjectRef.from_json(value[name])
 
-    columns = _columns(value["columns"], schemas)
+    columns = schemas.columns(value["columns"])
     frequencies = tuple(SummaryRef.from_json(ref) for ref in of_type(value.get("frequencies") or [], list))
     ranks = tuple(RanksRef.from_json(ref) for ref in of_type(value.get("ranks") or [], list))
     distribution = tuple(of_type(i, int) for i in of_type(value.get("distribution") or [], list))

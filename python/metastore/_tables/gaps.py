@@ -110,15 +110,6 @@ GAPS = (
         Gap("source", kind, ("3.5",), "never", "Spark has data sources in Python since 4.0", "DATA_SOURCE_NOT_FOUND")
         for kind in ("iceberg", "delta", "hudi", "parquet")
     ),
-    Gap(
-        "widening",
-        "hudi",
-        ("3.5",),
-        "not yet",
-        "ALTER TABLE changes types by schema-on-read alone; where a write has widened a type, Spark 3.5 does not read "
-        "the older data files as plain Parquet, and ANALYZE fails if it has to: what was analyzed before stays",
-        "METASTORE_ANALYZE_FAILED",
-    ),
     Gap("deletes", "hudi", ("3.5",), "never", "log files do not say how many rows they delete or change: unknown"),
     Gap(
         "evolution",

@@ -20,7 +20,8 @@ def load(spark: SparkSession, entry: Entry) -> TableFacts:
     """Read the facts of a Hudi table at the instant that its name stands for.
 
     A slice's log files count as deletes: its base file is described by itself. A column that a base file lacks is null
-    there, if no column has its name in other case: that one Spark may find.
+    there, if no column has its name in other case, which Spark may find, and if readers let it be null: of others they
+    show what the memory holds.
 
     Args:
         spark: The session.
@@ -36,7 +37,9 @@ def load(spark: SparkSession, entry: Entry) -> TableFacts:
         >>> load(spark, describe(spark, "db.trips")).snapshot  # doctest: +SKIP
         '20260522123456789'
     """
-    facts = replace(told(spark, entry, absent_is_null=False).facts, nameless_is_null=True)
+    read = told(spark, entry, absent_is_null=False)
+    keys = frozenset(column.key for column in read.facts.columns)
+    facts = replace(read.facts, nameless_is_null=keys - read.required)
     if facts.snapshot is None or entry.name == entry.identifier:  # Spark takes no instant behind a path
         return facts
     return replace(facts, pinned=f"{facts.pinned} TIMESTAMP AS OF '{facts.snapshot}'")

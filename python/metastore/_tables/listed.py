@@ -6,7 +6,7 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from metastore._format.columns import Column, encoding_of
+from metastore._format.columns import CASTING, Column, encoding_of
 from metastore._format.manifest import TableIdentity
 from metastore._format.stored import stored_value
 from metastore._tables import refusals
@@ -32,10 +32,12 @@ class Told:
     Attributes:
         facts: The table itself.
         unsettled: Data files that were left out, for they were written too lately to be told from later ones.
+        required: Keys of the columns that some reader takes to be never null, even in a file without them.
     """
 
     facts: TableFacts
     unsettled: tuple[str, ...]
+    required: frozenset[str] = frozenset()
 
 
 def told(spark: SparkSession, entry: Entry, *, absent_is_null: bool) -> Told:
@@ -60,7 +62,7 @@ def told(spark: SparkSession, entry: Entry, *, absent_is_null: bool) -> Told:
         rows = arrow_table(spark.sql(f"SELECT * FROM metastore_facts('{_literal(entry.identifier)}')"))
     (text,) = (text for text in rows.column("facts").to_pylist() if text is not None)
     found = json.loads(text)
-    columns, refused = _columns(found["leaves"])
+    columns, refused = _columns(found["leaves"], entry.provider)
     partitions = _Partitions(found["partition_columns"], columns)
     facts = TableFacts(
         format=entry.provider,
@@ -80,7 +82,7 @@ def told(spark: SparkSession, entry: Entry, *, absent_is_null: bool) -> Told:
         properties=found["properties"],
         field_ids=found["field_ids"],
     )
-    return Told(facts, tuple(found["unsettled"]))
+    return Told(facts, tuple(found["unsettled"]), frozenset(found["required"]))
 
 
 def identify(spark: SparkSession, entry: Entry) -> TableIdentity:
@@ -104,11 +106,12 @@ def _literal(identifier: str) -> str:
     return identifier.replace("\\", "\\\\").replace("'", "\\'")
 
 
-def _columns(leaves: Iterable[Mapping[str, Any]]) -> tuple[tuple[Column, ...], tuple[Refusal, ...]]:
+def _columns(leaves: Iterable[Mapping[str, Any]], table_format: str) -> tuple[tuple[Column, ...], tuple[Refusal, ...]]:
     found, refused = [], []
     for leaf in leaves:
         kind, reason = leaf["type"], refusals.only_counts(leaf["type"])
-        column = Column(leaf["key"], tuple(leaf["path"]), kind, None if reason else encoding_of(kind))
+        encoding = None if reason else encoding_of(kind)
+        column = Column(leaf["key"], tuple(leaf["path"]), kind, encoding, casts=table_format in CASTING)
         found.append(column)
         if reason is not None:
             refused.append(Refusal(column.name, reason))

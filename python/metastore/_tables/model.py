@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
+from metastore._format.columns import CASTING
 from metastore._format.files import FileKey
 from metastore._format.manifest import TableIdentity
 
@@ -101,7 +102,7 @@ class TableFacts:
         refused: Columns without statistics, with the reason.
         properties: Table properties, as far as the format has them.
         field_ids: Column key to field id, where keys are made of names and readers look for field ids.
-        nameless_is_null: Whether a column is null in all rows of a file that has no column of that name in any case.
+        nameless_is_null: Keys of columns that are null in all rows of a file without a column of that name in any case.
         pinned_by: Options of Spark's reader that pin the relation, where no SQL does.
     """
 
@@ -121,8 +122,18 @@ class TableFacts:
     refused: tuple[Refusal, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     field_ids: Mapping[str, int] = field(default_factory=dict)
-    nameless_is_null: bool = False
+    nameless_is_null: frozenset[str] = frozenset()
     pinned_by: Mapping[str, str] = field(default_factory=dict)
+
+    @property
+    def casts(self) -> bool:
+        """Whether readers cast what a file holds in another type: as of `Column`.
+
+        Example:
+            >>> facts.casts  # doctest: +SKIP
+            False
+        """
+        return self.format in CASTING
 
     @property
     def identity(self) -> TableIdentity:

@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
 ONLY_COUNTS = {
     "array": "lists have row and null counts only",
     "map": "maps have row and null counts only",
@@ -25,11 +30,32 @@ UNSETTLED = "it was modified less than 2 seconds ago: analyze again when it rest
 REMOTE = "its file system is reached through Spark alone"
 """Reasons that name one data file, or one column of it."""
 
+NOTHING, ONLY_BOUNDS = "nothing is known", "only counts and bounds are known"
+"""How much of values that readers cast: a float's double has the bounds of its neighbours."""
+
 NOT_DISTRIBUTED = "some data file has not been analyzed, or keeps only some of its values and only Spark can read it"
 """A reason that names a column of which it was asked where its values live."""
 
 DAMAGED = "its statistics are damaged, and only FOR ALL COLUMNS computes them again"
 """A reason that names a block of the store."""
+
+
+def held_otherwise(kind: str, wanted: str, paths: Sequence[str], known: str = NOTHING) -> str:
+    """Say that data files hold a column in a type from which readers cast.
+
+    Args:
+        kind: The type in the files.
+        wanted: The table's.
+        paths: The files.
+        known: What is known of the values that are read.
+
+    Example:
+        >>> held_otherwise("string", "date", ["a.parquet"])
+        '1 data file, such as a.parquet, holds it as string: nothing is known of the date that is read'
+    """
+    some = "1 data file" if len(paths) == 1 else f"{len(paths)} data files"
+    holding = f"{some}, such as {paths[0]}, {'holds' if len(paths) == 1 else 'hold'} it as {kind}"
+    return f"{holding}: {known} of the {wanted} that is read"
 
 
 def only_counts(spark_type: str) -> str | None:

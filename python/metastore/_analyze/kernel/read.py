@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
+from metastore._analyze.kernel.casts import Shown, cast, near, obscure, shown
 from metastore._analyze.kernel.column import HEADROOM, ColumnKernel
 from metastore._analyze.kernel.detail import DETAIL
 from metastore._analyze.kernel.errors import CannotRead
@@ -66,6 +67,7 @@ class _Reading:
     place: int
     column: Column
     node: Node
+    shown: Shown
     uuid: bool
     as_dictionary: bool
     held_bytes: int
@@ -105,10 +107,14 @@ def analyze_parquet(
             for place, wanted in enumerate(columns)
             if (node := leaves.find(wanted)) is not None
         ]
+        found: list[ColumnStatistics | None] = [None] * len(columns)
+        for reading in readings:
+            if reading.shown is Shown.UNKNOWN:
+                found[reading.place] = obscure(metadata.num_rows, reading.column, reading.node)
+        readings = [reading for reading in readings if reading.shown is not Shown.UNKNOWN]
         dictionaries = [_leaf(file, reading).path for reading in readings if reading.as_dictionary]
         if dictionaries:
             file, _ = open_file(source, metadata, dictionaries)
-        found: list[ColumnStatistics | None] = [None] * len(columns)
         held, budget = 0, _beside(metadata, budget_bytes)
         for batch in _batches(readings, budget):
             done = _analyze_batch(file, batch, (budget, detail), statistics)
@@ -145,6 +151,9 @@ def read_values(source: Any, columns: Sequence[FileColumn], budget_bytes: int) -
         file, leaves = open_file(source, metadata, ())
         found = {place: leaves.find(wanted) for place, wanted in enumerate(columns)}
         readings = [_reading(place, columns[place].column, node, file) for place, node in found.items() if node]
+    for one in readings:
+        if one.shown not in (Shown.SAME, Shown.CAST):
+            raise CannotRead(f"column {one.column.name} is {one.node.type} in the file, which readers cast")
     return {one.place: _arrays(file, one, budget_bytes) for one in readings}
 
 
@@ -210,8 +219,12 @@ def refusing() -> Iterator[None]:
 def _reading(place: int, column: Column, node: Node, file: pq.ParquetFile) -> _Reading:
     leaf = file.schema.column(node.first)
     uuid = is_uuid(leaf)
+    how = Shown.SAME
     if column.encoding is not None:
-        require_same_values(node, column, leaf.physical_type, uuid=uuid)
+        if column.casts:
+            how = shown(node, column, leaf.physical_type, uuid=uuid)
+        else:
+            require_same_values(node, column, leaf.physical_type, uuid=uuid)
         require_no_rebase(file.metadata.metadata or {}, column, leaf.physical_type)
     groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
     chunks = [group.column(node.first + i) for group in groups for i in range(node.leaves)]
@@ -221,7 +234,7 @@ def _reading(place: int, column: Column, node: Node, file: pq.ParquetFile) -> _R
     held = plain + _OFFSET_BYTES * rows if text else _NUMBER_BYTES * rows
     as_dictionary = text and _has_dictionary(chunks)
     texts = (rows + 1, plain) if text and not as_dictionary else (0, 0)
-    return _Reading(place, column, node, uuid, as_dictionary, held, compressed, plain, texts)
+    return _Reading(place, column, node, how, uuid, as_dictionary, held, compressed, plain, texts)
 
 
 def _has_dictionary(chunks: Sequence[Any]) -> bool:
@@ -257,7 +270,7 @@ def _analyze_batch(
     most = budget if fits else budget // 2  # parts are merged beside the work on the next
     shares = [min(max(budget // len(batch), (HEADROOM + 1) * one.held_bytes), most) for one in batch]
     kernels = [
-        with_own(ColumnKernel(one.column, part, detail, one.texts), one.column, statistics, part)
+        with_own(ColumnKernel(_read_as(one), part, detail, one.texts), one.column, statistics, part)
         for one, part in zip(batch, shares, strict=True)
     ]
     indices = [one.node.first for one in batch]
@@ -271,8 +284,13 @@ def _analyze_batch(
     found = {}
     while kernels:  # last first, so that what each holds is released before the next works
         kernel, one = kernels.pop(), batch.pop()
-        found[one.place] = kernel.finish(file.metadata.num_rows, one.compressed, one.uncompressed)
+        done = kernel.finish(file.metadata.num_rows, one.compressed, one.uncompressed)
+        found[one.place] = near(done, one.column) if one.shown is Shown.NEAR else done
     return found
+
+
+def _read_as(one: _Reading) -> Column:
+    return replace(one.column, type="float") if one.shown is Shown.NEAR else one.column
 
 
 def _tables(file: pq.ParquetFile, indices: list[int], most: int) -> Iterator[Any]:
@@ -299,6 +317,8 @@ def _tables(file: pq.ParquetFile, indices: list[int], most: int) -> Iterator[Any
 def _values(chunk: pa.Array, reading: _Reading) -> pa.Array:
     for name in reading.node.path[1:]:
         chunk = pc.struct_field(chunk, _place(chunk.type, name))  # null where a parent is
+    if reading.shown is Shown.CAST:
+        return cast(chunk, reading.column)
     return _uuid_texts(chunk) if reading.uuid and reading.column.type != "binary" else chunk
 
 

@@ -70,6 +70,8 @@ class ColumnStatistics:
     bloom: bytes | Deferred | None = None
     failed: Mapping[str, str] = field(default_factory=dict)
     """User-defined statistics that could not be computed, and why; not stored."""
+    held: tuple[str, str] | None = None
+    """The type in which the file holds it where its values do not follow from that, and what is known; not stored."""
     values: Frequencies | None = None
     histogram: Histogram | None = None
 

@@ -38,9 +38,11 @@ object Encoding {
  * @param dataType  Spark's `simpleString`
  * @param encoding  `None`: only counts are stored
  * @param collation `None`: UTF8_BINARY
+ * @param casts     whether readers of the table cast a float to a double through its text, as Hudi does: 0.1 stays 0.1
  */
 final case class ColumnEntry(
-    key: String, path: Seq[String], dataType: String, encoding: Option[Encoding], collation: Option[String])
+    key: String, path: Seq[String], dataType: String, encoding: Option[Encoding], collation: Option[String],
+    casts: Boolean = false)
 
 /**
  * An object and the columns that it holds.

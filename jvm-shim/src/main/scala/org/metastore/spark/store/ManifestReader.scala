@@ -16,6 +16,7 @@ private[store] object ManifestReader {
   private val ObjectName =
     Pattern.compile("[a-z]+(?:-[a-z]+)?-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\\.parquet")
   private val Sha256 = Pattern.compile("[0-9a-f]{64}")
+  private val Casting = Set("hudi") // formats whose readers cast a float to a double through its text
   private val json = new ObjectMapper()
 
   /**
@@ -51,6 +52,8 @@ private[store] object ManifestReader {
 private final class ManifestReader(name: String) {
   import ManifestReader._
 
+  private var casts = false
+
   private type Schemas = IndexedSeq[IndexedSeq[ColumnEntry]]
 
   private def damaged(what: String): Nothing = throw new DamagedObjectException(name, what)
@@ -62,11 +65,13 @@ private final class ManifestReader(name: String) {
       catch { case e: JsonProcessingException => throw new DamagedObjectException(name, "it is not JSON", e) }
     if (root == null || !root.isObject) damaged("it is not a JSON object")
     refuseNewer(root)
+    val identity = table(child(root, "table"))
+    casts = Casting(identity.format)
     val schemas = optional(root, "schemas").map(_ => array(root, "schemas").map(entries)).getOrElse(IndexedSeq.empty)
     val blocks = array(root, "blocks").map(block(_, schemas))
     if (blocks.size > MaxBlocks) damaged(s"it has ${blocks.size} blocks")
     Manifest(
-      long(root, "sequence"), text(root, "commit"), text(root, "written_at"), text(root, "writer"), table(child(root, "table")),
+      long(root, "sequence"), text(root, "commit"), text(root, "written_at"), text(root, "writer"), identity,
       settings(root.get("settings")), blocks, array(root, "snapshots").map(snapshot(_, schemas)), fingerprint)
   }
 
@@ -133,7 +138,7 @@ private final class ManifestReader(name: String) {
     }
     ColumnEntry(
       text(node, "key"), array(node, "path").map(_.asText), text(node, "type"), encoding,
-      optional(node, "collation").map(_.asText))
+      optional(node, "collation").map(_.asText), casts)
   }
 
   private def snapshot(node: JsonNode, schemas: Schemas): Snapshot = {

@@ -21,6 +21,7 @@ private[store] object ServedType {
   def of(entry: ColumnEntry, dataType: DataType): ServedType = {
     val written = entry.dataType
     if (entry.collation.exists(_ != "UTF8_BINARY") && dataType == StringType) Nothing
+    else if (entry.casts && dataType == DoubleType && written == "float") Nothing
     else if (encoding(dataType).exists(entry.encoding.contains) && sameOrPromoted(written, dataType)) Full
     else if (written == dataType.catalogString || isChar(written, dataType)) Counts
     else Nothing

@@ -1,0 +1,132 @@
+"""What Hudi's data files hold where Spark reads them by themselves: types of columns, and how Hudi casts those."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from pyspark.sql.types import StructType
+
+from metastore._analyze.failures import JOB_FAILURES
+from metastore._format.columns import Column, decimal_type
+from metastore._tables import refusals
+from metastore._tables.model import Refusal
+from metastore._tables.spelling import literal
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyspark.sql import SparkSession
+    from pyspark.sql.types import DataType
+
+    from metastore._tables.model import DataFile
+
+_INTEGERS = ("tinyint", "smallint", "int", "bigint")
+_TEXTS = ("string", "binary")
+
+
+@dataclass(frozen=True)
+class Alike:
+    """Data files that hold columns in the same types.
+
+    Attributes:
+        files: The files.
+        schema: All their columns; not every file need have each.
+    """
+
+    files: tuple[DataFile, ...]
+    schema: StructType
+
+    def type_of(self, column: Column) -> str:
+        """In which type they hold a column; the table's where none of them has it.
+
+        Example:
+            >>> Alike((), StructType.fromDDL("a STRUCT<b: INT>")).type_of(Column("k", ("a", "b"), "bigint", "long"))
+            'int'
+        """
+        kind: DataType = self.schema
+        for name in column.path:
+            if not isinstance(kind, StructType) or name not in kind.names:
+                return column.type
+            kind = kind[name].dataType
+        return kind.simpleString()
+
+    def is_clear(self, column: Column) -> bool:
+        """Whether what readers show follows from what the files hold, on every Java.
+
+        Example:
+            >>> Alike((), StructType.fromDDL("f FLOAT")).is_clear(Column("k", ("f",), "double", "double"))
+            False
+        """
+        held, wanted = self.type_of(column), column.type
+        if column.encoding is None or held == wanted or {held, wanted} == {*_TEXTS}:
+            return True
+        if held in _INTEGERS and wanted in _INTEGERS:
+            return _INTEGERS.index(held) < _INTEGERS.index(wanted)
+        if held in _INTEGERS:
+            return wanted in ("float", "double", "string")
+        narrow, wide = decimal_type(held), decimal_type(wanted)
+        return bool(narrow and wide and narrow[1] <= wide[1] and narrow[0] - narrow[1] <= wide[0] - wide[1])
+
+    def shown(self, column: Column, name: str) -> str:
+        """What Hudi's readers show of a column.
+
+        Args:
+            column: The column.
+            name: SQL of what the files hold.
+
+        Example:
+            >>> Alike((), StructType.fromDDL("f FLOAT")).shown(Column("k", ("f",), "double", "double"), "c0")
+            'TRY_CAST(CAST(c0 AS STRING) AS double)'
+        """
+        held, wanted = self.type_of(column), column.type
+        if column.encoding is None or held == wanted:
+            return name
+        if (held, wanted) == ("float", "double"):
+            name = f"CAST({name} AS STRING)"
+        return f"{'CAST' if self.is_clear(column) else 'TRY_CAST'}({name} AS {wanted})"
+
+
+def alike(spark: SparkSession, files: Sequence[DataFile]) -> list[Alike]:
+    """Group data files by the types in which they hold columns, for which their footers are read.
+
+    Args:
+        spark: The session.
+        files: The files; those that were written one after the other mostly have the same types.
+
+    Example:
+        >>> [len(group.files) for group in alike(spark, facts.files)]  # doctest: +SKIP
+        [4000, 1000]
+    """
+    return list(_groups(spark, sorted(files, key=lambda file: file.path.rpartition("_")[2])))
+
+
+def _groups(spark: SparkSession, files: Sequence[DataFile]) -> Iterator[Alike]:
+    try:
+        schema = spark.read.option("mergeSchema", "true").parquet(*(literal(file.location) for file in files)).schema
+    except JOB_FAILURES:
+        if len(files) == 1:
+            raise
+        half = len(files) // 2
+        yield from _groups(spark, files[:half])
+        yield from _groups(spark, files[half:])
+    else:
+        yield Alike(tuple(files), schema)
+
+
+def obscured(groups: Iterable[Alike], columns: Sequence[Column]) -> tuple[tuple[DataFile, ...], tuple[Refusal, ...]]:
+    """The files with the columns that do not follow from what they hold as unknown, and what is said of those."""
+    files: list[DataFile] = []
+    held: dict[tuple[Column, str], list[str]] = defaultdict(list)
+    for group in groups:
+        unknown = [column for column in columns if not group.is_clear(column)]
+        keys = frozenset(column.key for column in unknown)
+        files += [replace(file, unknown=file.unknown | keys) for file in group.files]
+        for column in unknown:
+            held[column, group.type_of(column)] += [file.path for file in group.files]
+    refused = (
+        Refusal(column.name, refusals.held_otherwise(kind, column.type, paths))
+        for (column, kind), paths in held.items()
+    )
+    return tuple(files), tuple(refused)

@@ -1,0 +1,105 @@
+"""Columns that a file holds in another type than the table has, as Hudi's readers show them: cast, row by row."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from enum import Enum
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore._analyze.kernel.errors import CannotRead
+from metastore._analyze.kernel.leaves import require_same_values
+from metastore._analyze.kernel.statistics import ColumnStatistics
+from metastore._format.columns import decimal_type
+from metastore._tables import refusals
+
+if TYPE_CHECKING:
+    from metastore._analyze.kernel.leaves import Node
+    from metastore._format.columns import Column
+
+_OF_INTEGERS = {"float": pa.float32(), "double": pa.float64(), "string": pa.string()}
+
+
+class Shown(Enum):
+    """How the values that readers show follow from those of a file."""
+
+    SAME = "same"
+    """They are the same."""
+    CAST = "cast"
+    """By a cast that has one answer everywhere."""
+    NEAR = "near"
+    """A float becomes the double of its text, which releases of Java spell differently, but never as another float."""
+    UNKNOWN = "unknown"
+    """By a cast that depends on the reader."""
+
+
+def shown(node: Node, column: Column, physical: str, *, uuid: bool) -> Shown:
+    """Tell how readers show a column that they cast to the table's type.
+
+    Args:
+        node: The field of the file.
+        column: The column of the table.
+        physical: The Parquet physical type.
+        uuid: Whether the field is annotated as a UUID.
+    """
+    kind = node.type.value_type if pa.types.is_dictionary(node.type) else node.type
+    if column.type == "double" and pa.types.is_float32(kind):
+        return Shown.NEAR
+    try:
+        require_same_values(node, column, physical, uuid=uuid)
+    except CannotRead:
+        return Shown.CAST if _is_exact(kind, column) else Shown.UNKNOWN
+    return Shown.SAME
+
+
+def _is_exact(kind: pa.DataType, column: Column) -> bool:
+    if pa.types.is_signed_integer(kind):
+        return column.type in _OF_INTEGERS
+    wanted = decimal_type(column.type)
+    if wanted is None or not pa.types.is_decimal(kind):
+        return False
+    return bool(kind.scale <= wanted[1] and kind.precision - kind.scale <= wanted[0] - wanted[1])
+
+
+def cast(values: pa.Array, column: Column) -> pa.Array:
+    """Cast values of a file whose column is `Shown.CAST`.
+
+    Example:
+        >>> from metastore._format.columns import Column
+        >>> cast(pa.array([1, None]), Column('["n"]', ("n",), "double", "double")).to_pylist()
+        [1.0, None]
+    """
+    wanted = decimal_type(column.type)
+    to = _OF_INTEGERS[column.type] if wanted is None else pa.decimal128(*wanted)
+    return pc.cast(values, to, safe=wanted is not None)  # as Java rounds: to the nearest, to even between two
+
+
+def obscure(rows: int, column: Column, node: Node) -> ColumnStatistics:
+    """What is known of a column that is `Shown.UNKNOWN`: nothing."""
+    return ColumnStatistics(rows, column.encoding, held=(str(node.type), refusals.NOTHING))
+
+
+def near(found: ColumnStatistics, column: Column) -> ColumnStatistics:
+    """What the statistics of floats say of the doubles of the same texts: counts, and bounds one float wider.
+
+    Args:
+        found: Of the column as floats.
+        column: The column of the table.
+    """
+    wider = ColumnStatistics(
+        found.rows,
+        column.encoding,
+        nulls=found.nulls,
+        nans=found.nans,
+        compressed_bytes=found.compressed_bytes,
+        uncompressed_bytes=found.uncompressed_bytes,
+        held=("float", refusals.ONLY_BOUNDS),
+    )
+    if found.lo is None or found.hi is None:
+        return wider
+    lo = float(np.nextafter(np.float32(found.lo), np.float32(-np.inf)))
+    hi = float(np.nextafter(np.float32(found.hi), np.float32(np.inf)))
+    return replace(wider, lo=lo, hi=hi, lo_exact=False, hi_exact=False)
