@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
+import json
 import shutil
+from pathlib import Path
 
 import pytest
 
 import metastore
-from hudi.conftest import COLUMNS, ROW, append, create, location
+from hudi.conftest import COLUMNS, ROW, append, create, location, write
 from metastore import errors
-from planner.plans import conf, files_read, physical
+from planner.plans import conf, files_read, physical, rows
 
 pytestmark = pytest.mark.spark
 
@@ -143,10 +145,72 @@ def test_columns_that_are_added_are_null_in_older_files(spark, table):
     assert analyze(spark, table).files == 2
     found = summary(spark, table)
     assert (found["n"]["max"], found["added"]["max"], found["added"]["null_count"]) == ("19", "7", 10)
-    for where, files, rows in (("added IS NULL", 1, 10), ("added = 7", 1, 10), ("added = 8", 0, 0)):
+    for where, files, count in (("added IS NULL", 1, 10), ("added = 7", 1, 10), ("added = 8", 0, 0)):
         query = spark.sql(f"SELECT id FROM {table} WHERE {where}")
-        assert len(query.collect()) == rows
+        assert len(query.collect()) == count
         assert files_read(query) == [files], where
+
+
+def declare(spark, place, name, kind, default):
+    """Gives a column of the newest schema a type of Avro and a default, as writers with schemas of their own do."""
+    jvm = spark._jvm
+    storage = jvm.org.apache.hudi.storage.hadoop.HadoopStorageConfiguration(spark._jsc.hadoopConfiguration())
+    builder = jvm.org.apache.hudi.common.table.HoodieTableMetaClient.builder()
+    client = builder.setConf(storage).setBasePath(place).build()
+    timeline = client.getActiveTimeline().getCommitsTimeline().filterCompletedInstants()
+    newest = timeline.lastInstant().get()
+    commit = timeline.readCommitMetadata(newest)
+    schema = json.loads(commit.getMetadata("schema"))
+    (column,) = (field for field in schema["fields"] if field["name"] == name)
+    column |= {"type": kind, "default": default}
+    commit.addMetadata("schema", json.dumps(schema))
+    written = jvm.java.io.ByteArrayOutputStream()
+    client.getCommitMetadataSerDe().getInstantWriter(commit).get().writeToStream(written)
+    (file,) = Path(place, ".hoodie", "timeline").glob(f"{newest.requestedTime()}_*commit")
+    file.with_name(f".{file.name}.crc").unlink(missing_ok=True)
+    file.write_bytes(bytes(written.toByteArray()))
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_older_files_of_columns_that_are_never_null(spark, tmp_path, kind):
+    """With a default in Avro they are no more null than that: Spark shows what its memory holds, 0."""
+    place, options = str(tmp_path / "table"), {"hoodie.datasource.write.table.type": kind}
+    write(place, spark.range(0, 20, 1, 2).selectExpr("id", "id AS ts"), **options)
+    new = "CAST(IF(id < 0, NULL, 7) AS INT) AS added"
+    write(place, spark.range(20, 30, 1, 1).selectExpr("id", new, "id AS ts"), **options)
+    declare(spark, place, "added", "int", 42)
+    named = f"declared_{kind.lower()}"
+    with conf(spark, hoodie__enable__data__skipping="false"):
+        spark.sql(f"CREATE TABLE {named} (id BIGINT, ts BIGINT, added INT) USING hudi LOCATION '{place}'")
+        for name in (named, f"hudi.`{place}`"):
+            analyze(spark, name)
+            for where in ("added = 0", "added = 42", "added IS NULL", "added < 7", "added = 7", "id = 3"):
+                for read, source in ((spark.read.format("hudi").load, place), (spark.table, named)):
+                    with conf(spark, spark__metastore__enabled="false"):
+                        true = rows(read(source).where(where).select("id"))
+                    assert rows(read(source).where(where).select("id")) == true, (where, source)
+    spark.sql(f"DROP TABLE {named}")
+
+
+@pytest.mark.parametrize("kind", ["COPY_ON_WRITE", "MERGE_ON_READ"])
+def test_tables_without_hudis_own_columns(spark, tmp_path, kind):
+    place = str(tmp_path / "table")
+    options = {"hoodie.populate.meta.fields": "false", "hoodie.datasource.write.table.type": kind}
+    columns = ("id", "id % 7 AS v", "id AS ts")
+    write(place, spark.range(0, 400, 1, 4).selectExpr(*columns), **options)
+    name = f"hudi.`{place}`"
+    assert analyze(spark, name).files_read == 4
+    assert list(summary(spark, name)) == ["id", "v", "ts"]
+    changed = spark.range(10, 20, 1, 1).selectExpr("id", "-1L AS v", "id + 1000 AS ts")
+    write(place, changed, **options, **{"hoodie.datasource.write.operation": "upsert"})
+    for _ in range(2):
+        for where, count in {"id = 42": 1, "id = 15": 1, "v = -1": 10, "ts > 1005": 10, "id >= 390": 10}.items():
+            found = spark.read.format("hudi").load(place).where(where)
+            assert len(found.collect()) == count, where
+        analyze(spark, name)
+    found = spark.read.format("hudi").load(place).where("id = 305")
+    assert [row.v for row in found.collect()] == [4]
+    assert files_read(found) == [1 if kind == "COPY_ON_WRITE" else 2]
 
 
 def rename(spark, table, old, new):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import metastore
-from hudi.conftest import append, create, location
+from hudi.conftest import COLUMNS, ROW, append, create, location
 from planner import written
 from planner.plans import check_first, conf, files_read, labels, truth
 from planner.queries import SORTED
@@ -103,6 +103,38 @@ def test_files_of_later_instants_are_read(spark, written_to):
     assert len(found.collect()) == 1
     assert labels(found) == ["5 -> 1 files"]
     assert spark.sql(f"SELECT * FROM {written_to} WHERE id = 50").count() == 1
+
+
+@pytest.mark.parametrize("kind", ["cow", "mor"])
+def test_kept_listings_are_of_the_partitions_and_the_instant_of_a_query(spark, table, kind):
+    create(spark, table, f"{COLUMNS}, p STRING", "PARTITIONED BY (p)", kind=kind)
+    row = f"{ROW}, concat('p', id DIV 100) AS p"
+    append(spark, table, 0, 300, 3, row)
+    metastore.analyze(spark, table, progress=False)
+    place = location(spark, table)
+    by_path = spark.read.format("hudi").load(place)
+
+    def found(frame, where):
+        return sorted(one.id for one in frame.where(where).select("id").collect())
+
+    for _ in range(2):
+        for where, ids in {
+            "p = 'p0' AND id IN (5, 105)": [5],
+            "p = 'p1' AND id IN (5, 105)": [105],
+            "p > 'p0' AND id IN (5, 105, 205)": [105, 205],
+            "id IN (5, 105, 205)": [5, 105, 205],
+        }.items():
+            assert found(spark.table(table), where) == found(by_path, where) == ids, where
+    append(spark, table, 300, 400, 1, row)
+    assert found(spark.table(table), "id IN (5, 305)") == [5, 305]
+    spark.sql(f"UPDATE {table} SET v = -1 WHERE id = 105")
+    assert found(spark.table(table), "p = 'p1' AND v = -1") == [105]
+    spark.catalog.refreshByPath(place)
+    assert found(spark.read.format("hudi").load(place), "id IN (5, 305)") == [5, 305]
+    spark.sql(f"DELETE FROM {table} WHERE id = 5")
+    assert found(spark.table(table), "id IN (5, 305)") == [305]
+    metastore.analyze(spark, table, progress=False)
+    assert found(spark.table(table), "id IN (5, 305)") == [305]
 
 
 def test_numbers_that_spark_left_in_the_catalog_are_not_used(spark, written_to):

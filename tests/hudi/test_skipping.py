@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import metastore
-from hudi.conftest import create, location
-from planner.plans import conf, rows
+from hudi.conftest import create, location, write
+from planner.plans import conf, files_read, rows
 
 pytestmark = pytest.mark.spark
 
@@ -72,3 +72,71 @@ def test_hudis_defaults_lose_rows(spark, demonstration):
 def test_hudis_own_skipping_can_be_had_back(spark, demonstration):
     with conf(spark, spark__metastore__hudi__bypassSkipping="false"):
         assert found(spark, demonstration, "s LIKE 'abc%'") == []
+
+
+@pytest.fixture(scope="module")
+def in_partitions(spark, tmp_path_factory):
+    """Three partitions, one with a NaN: Hudi keeps statistics of partitions too."""
+    place = str(tmp_path_factory.mktemp("partitions") / "table")
+    columns = (
+        "id",
+        "IF(id = 3, double('NaN'), double(id)) AS d",
+        "concat('abc', id) AS s",
+        "CAST(concat('k', id) AS BINARY) AS b",
+        "CAST(id AS INT) AS x",
+        "concat('p', id DIV 10) AS p",
+        "id AS ts",
+    )
+    rows_of = spark.range(0, 30, 1, 1).selectExpr(*columns)
+    write(place, rows_of, **{"hoodie.datasource.write.partitionpath.field": "p"})
+    metastore.analyze(spark, f"hudi.`{place}`", progress=False)
+    spark.sql(f"CREATE TABLE hudi_in_partitions USING hudi LOCATION '{place}'")
+    yield place
+    spark.sql("DROP TABLE hudi_in_partitions")
+
+
+LOST_IN_PARTITIONS = {
+    "d = 5D": 1,
+    "d > 8D": 22,
+    "d = double('NaN')": 1,
+    "d > 1000D": 1,
+    "x = 5 AND d >= 5D": 1,
+    "s LIKE 'abc%'": 30,
+    "p = 'p0' AND d = 5D": 1,
+}
+
+
+def test_statistics_of_partitions_lose_rows_without_us_alone(spark, in_partitions):
+    by_path = spark.read.format("hudi").load(in_partitions)
+    for where, count in LOST_IN_PARTITIONS.items():
+        with conf(spark, spark__metastore__enabled="false"):
+            assert len(spark.read.format("hudi").load(in_partitions).where(where).collect()) < count, where
+        assert len(by_path.where(where).collect()) == count, where
+        for _ in range(2):  # the catalog keeps what the first query has listed
+            assert len(spark.sql(f"SELECT id FROM hudi_in_partitions WHERE {where}").collect()) == count, where
+
+
+def test_hudi_cannot_compare_binary_columns_of_partitions(spark, in_partitions):
+    """Its rule of the optimizer fails, before anything of ours is asked."""
+    for enabled in ("true", "false"):
+        with conf(spark, spark__metastore__enabled=enabled):
+            reader = spark.read.format("hudi")
+            with pytest.raises(Exception, match="HeapByteBuffer cannot be cast"):
+                reader.load(in_partitions).where("b = X'6B35'").collect()
+            unskipped = reader.option("hoodie.enable.data.skipping", "false").load(in_partitions)
+            assert len(unskipped.where("b = X'6B35'").collect()) == 1
+
+
+def test_the_record_index_loses_keys_that_were_inserted_twice(spark, tmp_path):
+    """So it is not asked about data files that our statistics know."""
+    place = str(tmp_path / "table")
+    indexed = {"hoodie.metadata.global.record.level.index.enable": "true"}
+    write(place, spark.range(0, 40, 1, 4).selectExpr("id", "id AS v", "id AS ts"), **indexed)
+    write(place, spark.range(10, 20, 1, 1).selectExpr("id", "-id AS v", "id AS ts"), **indexed)
+    metastore.analyze(spark, f"hudi.`{place}`", progress=False)
+    query = spark.read.format("hudi").load(place).where("id = 15")
+    assert sorted(row.v for row in query.collect()) == [-15, 15]
+    assert files_read(query) == [2]
+    with conf(spark, spark__metastore__enabled="false"):
+        alone = spark.read.format("hudi").load(place).where("id = 15")
+        assert [row.v for row in alone.collect()] == [-15]
