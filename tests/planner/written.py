@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from metastore._analyze.details import lists_layout
 from metastore._format.bloom import BloomBuilder, hashes_of
 from metastore._format.columns import Column, encoding_of
+from metastore._format.detail_layout import lists_layout
 from metastore._format.manifest import Block, Manifest, Snapshot, TableIdentity
 from metastore._format.objects import ObjectRef, encode, name_of, reference
 from metastore._format.references import SummaryRef

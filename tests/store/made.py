@@ -10,10 +10,11 @@ import pyarrow as pa
 
 from metastore._format import layout
 from metastore._format.columns import Column
+from metastore._format.detail_layout import histograms_layout, lists_layout, sketches_layout
 from metastore._format.manifest import Block, Manifest, Snapshot, TableIdentity, block_to_footer
-from metastore._format.objects import BLOCK_KEY
+from metastore._format.objects import BLOCK_KEY, decode_detail
 from metastore._format.references import SummaryRef
-from metastore._format.schemas import FILES, SUMMARY, TABLE_FILES
+from metastore._format.schemas import DETAILS, FILES, SCHEMAS, SUMMARY, TABLE_FILES
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -37,8 +38,9 @@ def block(
     ordinals: Sequence[int] | None = None,
     table: TableIdentity = TABLE,
     sketches: str | None = None,
+    detailed: bool = False,
 ) -> Block:
-    """A block of data files whose lower bounds are all `value`."""
+    """A block of data files whose lower bounds are all `value`, with details that say it if they are wanted."""
     held = range(len(leaves)) if ordinals is None else ordinals
     rows = [{"column": c, "file": f, "rows": 1, "lo_long": value} for c in held for f in range(len(paths))]
     summary = []
@@ -47,10 +49,51 @@ def block(
         ref = store.put("summary", statistics, layout.row_groups(statistics["column"], 16))
         summary.append(SummaryRef(ref, tuple(held)))
     name, detail = str(uuid.uuid4()), {"sketches_name": sketches, "sketches_file": 0} if sketches else {}
-    files = pa.Table.from_pylist([{"file": i, "path": p, "size": 1, **detail} for i, p in enumerate(paths)], FILES)
+    details = _details(store, range(len(paths)), value, held) if detailed else [detail] * len(paths)
+    listed = zip(paths, details, strict=True)
+    files = pa.Table.from_pylist(
+        [{"file": i, "path": p, "size": 1, **more} for i, (p, more) in enumerate(listed)], FILES
+    )
     footer = block_to_footer(name, computed, tuple(leaves), tuple(summary), table, {})
     ref = store.put("files", files, [len(paths)], {BLOCK_KEY: footer})
     return Block(name, computed, tuple(leaves), ref, tuple(summary))
+
+
+def _details(store: Store, files: Sequence[int], value: int, held: Sequence[int]) -> list[dict[str, Any]]:
+    """The fields of data files that name their details: twelve values, a sketch and a histogram of each column."""
+    pairs = [{"column": c, "file": f} for c in held for f in files]
+    values = [{**pair, "value_long": value + i, "frequency": 100 - i} for pair in pairs for i in range(12)]
+    histograms = [{**pair, "kind": "equi_height", "edges_long": [value, value]} for pair in pairs]
+    found: list[dict[str, Any]] = [{} for _ in files]
+    for kind, rows, layout_of in (
+        ("sketches", [{**pair, "theta": b"%d" % value} for pair in pairs], sketches_layout),
+        ("frequencies", values, lists_layout),
+        ("histograms", histograms, histograms_layout),
+    ):
+        ref = store.put(kind, *layout_of(pa.Table.from_pylist(rows, SCHEMAS[kind])))
+        facts = (ref.name, ref.length, ref.sha256, ref.footer_length, ref.footer_sha256)
+        names = (f"{kind}_{what}" for what in ("name", "length", "sha256", "footer_length", "footer_sha256"))
+        shared = dict(zip(names, facts, strict=True))
+        found = [{**one, **shared, f"{kind}_file": file} for file, one in enumerate(found)]
+    return found
+
+
+def details_of(store: Store, manifest: Manifest) -> dict[tuple[str, str, str], Any]:
+    """What detail objects say, by kind, path and column key: the value, and for lists all of them in their order."""
+    found: dict[tuple[str, str, str], Any] = {}
+    for each in manifest.blocks:
+        for file in store.get(each.files).to_pylist():
+            for kind in DETAILS:
+                name = file[f"{kind}_name"]
+                rows = decode_detail(name, file[f"{kind}_sha256"], store.raw(name)).to_pylist() if name else []
+                for row in (row for row in rows if row["file"] == file[f"{kind}_file"]):
+                    key = kind, file["path"], each.columns[row["column"]].key
+                    if kind == "frequencies":
+                        found.setdefault(key, []).append(row["value_long"])
+                    else:
+                        assert key not in found
+                        found[key] = int(row["theta"]) if kind == "sketches" else row["edges_long"][0]
+    return found
 
 
 def snapshot(store: Store, name: str, leaves: Sequence[Column] = columns(2), *, exact: bool = True) -> Snapshot:

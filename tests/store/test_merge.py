@@ -8,10 +8,11 @@ import pytest
 
 from metastore._format.columns import Column
 from metastore._format.manifest import MAX_BLOCKS, MAX_MANIFEST_BYTES, Manifest
-from metastore._store import Store, limits
-from metastore._store.merge import merged
+from metastore._store import Store, limits, merge
+from metastore._store.merge import compacted, merged
+from metastore._store.verify import verify
 from metastore.errors import UnsupportedTable
-from store.made import TABLE, adding, block, bounds, columns, snapshot
+from store.made import TABLE, adding, block, bounds, columns, details_of, snapshot
 
 
 @pytest.fixture
@@ -86,12 +87,10 @@ def test_renamed_columns_share_a_block_and_have_the_later_name(store):
     "other",
     [
         (Column("0", ("c0",), "int", "long"), columns(2)[1]),
-        (columns(2)[1], columns(2)[0]),
-        (Column("9", ("c0",), "bigint", "long"),),
         (Column("0", ("c0",), "string", "binary", "UTF8_LCASE"),),
     ],
 )
-def test_blocks_whose_ordinals_mean_other_columns_stay_apart(store, other):
+def test_blocks_with_a_column_of_two_types_stay_apart(store, other):
     manifest = of(block(store, ["a"]), block(store, ["b"], 0, other))
     assert merged(manifest, store, at_most=1) is manifest
 
@@ -116,7 +115,87 @@ def test_sketches_of_a_file_are_not_lost(store):
     assert store.get(one.files)["sketches_name"].to_pylist() == [name % 1, None]
     other = block(store, ["a"], 3, sketches=name % 2)
     manifest = of(sketched, other)
-    assert merged(manifest, store, at_most=1) is manifest
+    assert merged(manifest, store, at_most=1) is manifest  # they cannot be read, so they cannot become one
+
+
+def one_by_one(store, paths, leaves, **how):
+    return [block(store, paths, i, [leaf], detailed=True, **how) for i, leaf in enumerate(leaves)]
+
+
+def said(newest):
+    """What details say of columns whose bounds are these."""
+    lists = {("frequencies", *key): list(range(value, value + 12)) for key, value in newest.items()}
+    return lists | {(kind, *key): value for kind in ("sketches", "histograms") for key, value in newest.items()}
+
+
+def test_one_column_after_the_other_keeps_few_blocks_and_all_statistics(store):
+    leaves = columns(MAX_BLOCKS + 10)
+    for one in one_by_one(store, ["a", "b"], leaves):
+        manifest = store.commit(TABLE, adding(one))
+        assert len(manifest.blocks) <= MAX_BLOCKS
+    newest = {(path, leaf.key): i for path in "ab" for i, leaf in enumerate(leaves)}
+    for _ in range(2):
+        assert only(bounds(store, manifest)) == newest
+        assert details_of(store, manifest) == said(newest)
+        assert {row.state for row in verify(store, manifest)} == {"ok"}
+        manifest = compacted(manifest, store, None)
+    assert len(manifest.blocks) == 1
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_random_columns_of_random_files_keep_their_newest_statistics_and_details(store, seed):
+    numbers = random.Random(seed)
+    blocks, newest = [], {}
+    for i in range(10):
+        paths = numbers.sample("abcdef", numbers.randint(1, 4))
+        leaves = numbers.sample(columns(6), numbers.randint(1, 4))
+        held = sorted(numbers.sample(range(len(leaves)), numbers.randint(1, len(leaves))))
+        blocks.append(block(store, paths, i, leaves, ordinals=held, detailed=True))
+        newest.update({(path, leaves[c].key): i for path in paths for c in held})
+    manifest = compacted(of(*blocks), store, None)
+    assert len(manifest.blocks) == 1
+    assert only(bounds(store, manifest)) == newest
+    assert details_of(store, manifest) == said(newest)
+    assert {row.state for row in verify(store, manifest)} == {"ok"}
+
+
+def test_details_that_stay_right_are_not_written_again(store):
+    wide, other = (
+        block(store, ["a"], 1, columns(3), detailed=True),
+        block(store, ["b"], 2, columns(3)[2:], detailed=True),
+    )
+    before = store.get(wide.files).to_pylist()[0]
+    [one] = merged(of(wide, other), store, at_most=1).blocks
+    first, second = store.get(one.files).to_pylist()
+    assert first == before
+    assert second["sketches_name"] != store.get(other.files)["sketches_name"][0].as_py()
+
+
+def test_blocks_with_much_to_write_again_stay_apart(store, monkeypatch):
+    manifest = of(*one_by_one(store, ["a"], columns(3)))
+    monkeypatch.setattr(merge, "JOINED_BYTES", sum(row.size for row in verify(store, manifest)) // 6)
+    assert compacted(manifest, store, None) is manifest
+
+
+def test_a_file_whose_values_were_not_counted_is_not_said_to_be(store):
+    counted, earlier = block(store, ["a"], 1, columns(2)[:1], detailed=True), block(store, ["a"], 2, columns(2)[1:])
+    manifest = of(counted, earlier)
+    assert compacted(manifest, store, None) is manifest
+    elsewhere = block(store, ["b"], 2, columns(2)[1:])
+    [one] = compacted(of(counted, elsewhere), store, None).blocks
+    assert [name is None for name in store.get(one.files)["frequencies_name"].to_pylist()] == [False, True]
+
+
+@pytest.mark.parametrize("kind", ["sketches", "frequencies", "histograms"])
+def test_a_block_with_damaged_details_is_left_out_of_joining(store, tmp_path, kind):
+    blocks = one_by_one(store, ["a"], columns(3))
+    name = store.get(blocks[1].files)[f"{kind}_name"][0].as_py()
+    stored = tmp_path / "_metastore/objects" / name
+    data = stored.read_bytes()
+    stored.write_bytes(data[:50] + bytes([data[50] ^ 1]) + data[51:])
+    manifest = compacted(of(*blocks), store, None)
+    assert blocks[1] in manifest.blocks
+    assert len(manifest.blocks) == 2
 
 
 @pytest.mark.parametrize("seed", range(3))
@@ -156,6 +235,16 @@ def test_schemas_beyond_all_limits_are_refused(store, monkeypatch):
     with pytest.raises(UnsupportedTable, match="schema needs a manifest"):
         store.commit(TABLE, adding(block(store, ["a"], 0, columns(100))))
     assert store.read() is None
+
+
+def test_more_blocks_than_readers_take_are_refused(store, monkeypatch):
+    monkeypatch.setattr(limits, "MAX_BLOCKS", 2)
+    monkeypatch.setattr(limits, "MAX_READ_BLOCKS", 3)
+    monkeypatch.setattr(merge, "JOINED_BYTES", 1)
+    blocks = one_by_one(store, ["a"], columns(4))
+    assert len(store.commit(TABLE, adding(*blocks[:3])).blocks) == 3
+    with pytest.raises(UnsupportedTable, match="4 blocks"):
+        store.commit(TABLE, adding(blocks[3]))
 
 
 def test_an_empty_manifest_is_small_enough(store):

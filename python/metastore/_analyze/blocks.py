@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from metastore._analyze.details import histograms_layout, lists_layout
-from metastore._format.layout import ZONED_FILES, row_groups
+from metastore._format.detail_layout import histograms_layout, lists_layout, sketches_layout
+from metastore._format.layout import ZONED_FILES
 from metastore._format.manifest import Block, block_to_footer
 from metastore._format.objects import BLOCK_KEY
 from metastore._format.schemas import FILES
@@ -23,8 +23,6 @@ if TYPE_CHECKING:
     from metastore._format.objects import ObjectRef
     from metastore._format.summaries import Put
     from metastore._tables.model import DataFile
-
-_ROW_GROUPS = 16
 
 
 @dataclass(frozen=True)
@@ -94,10 +92,7 @@ def _write_details(put: Put, content: Content) -> dict[str, ObjectRef]:
 def _write_sketches(put: Put, table: pa.Table | None) -> ObjectRef | None:
     if table is None or table.num_rows == 0:
         return None
-    ordered = table.sort_by([("column", "ascending"), ("file", "ascending")])
-    columns = ordered.column("column")
-    per_group = -(-len(columns.unique()) // _ROW_GROUPS)
-    return put("sketches", ordered, row_groups(columns, per_group), {})
+    return put("sketches", *sketches_layout(table), {})
 
 
 def _write_summary(summaries: Summaries, content: Content) -> None:

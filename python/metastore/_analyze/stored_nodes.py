@@ -11,9 +11,9 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from metastore._analyze.ahead import ahead
-from metastore._analyze.details import even_groups
 from metastore._analyze.kernel.theta import Theta
 from metastore._analyze.nodes import Node
+from metastore._format.detail_layout import even_groups
 from metastore._format.schemas import SCHEMAS
 from metastore.errors import DamagedObject, StoreNotReadable
 

@@ -19,6 +19,7 @@ FORMAT = 1
 FEATURES: frozenset[str] = frozenset()
 MAX_MANIFEST_BYTES = 1 << 20
 MAX_BLOCKS = 64
+MAX_READ_BLOCKS = 1024
 MAX_READ_BYTES = 16 << 20
 COMPUTED = ("files", "footer", "full")
 """What statistics were computed from, from shallow to deep."""

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from metastore._format.manifest import MAX_BLOCKS, MAX_MANIFEST_BYTES, MAX_READ_BYTES
+from metastore._format.manifest import MAX_BLOCKS, MAX_MANIFEST_BYTES, MAX_READ_BLOCKS, MAX_READ_BYTES
 from metastore._store.merge import merged
 from metastore.errors import UnsupportedTable
 
@@ -19,10 +19,11 @@ _FEW_BLOCKS = 8
 def within_limits(manifest: Manifest, store: Store, keep: int) -> Manifest:
     """The manifest with the last `keep` snapshots and its small blocks merged until it is small enough.
 
-    Blocks whose columns cannot share one list stay apart, whatever the limits say.
+    Blocks that cannot be merged stay apart, as many as readers take.
 
     Raises:
-        UnsupportedTable: If no reader would take it, because its schema is too wide.
+        UnsupportedTable: If no reader would take it, because its schema is too wide or its columns were analyzed one by
+            one.
     """
     manifest = _retained(manifest, keep)
     while True:
@@ -33,6 +34,9 @@ def within_limits(manifest: Manifest, store: Store, keep: int) -> Manifest:
         if smaller is manifest:
             break
         manifest = smaller
+    if len(manifest.blocks) > MAX_READ_BLOCKS:
+        told = f"its statistics are in {len(manifest.blocks)} blocks that cannot be merged"
+        raise UnsupportedTable(manifest.table.name, told, "Analyze many columns at a time.")
     if size > MAX_READ_BYTES:
         raise UnsupportedTable(manifest.table.name, f"its schema needs a manifest of {size} bytes")
     return manifest

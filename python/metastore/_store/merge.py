@@ -1,45 +1,43 @@
-"""Merging blocks: `files` and `summary` are rewritten, detail objects stay where they are."""
+"""Merging blocks: `files` and `summary` are written again; detail objects stay where they are if they can."""
 
 from __future__ import annotations
 
 import logging
 import uuid
-from contextlib import contextmanager
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._format.files import FileKey, file_keys
+from metastore._format.files import FileKey, detail_objects, file_keys
 from metastore._format.layout import ZONED_FILES
 from metastore._format.manifest import Block, block_to_footer
 from metastore._format.objects import BLOCK_KEY
 from metastore._format.schemas import DETAILS, FILES
 from metastore._format.summaries import Summaries, identities
+from metastore._store.joining import DamagedBlock, Part, damage_of, joined
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Sequence
     from collections.abc import Set as AbstractSet
 
     from metastore._format.columns import Column
     from metastore._format.manifest import Manifest
     from metastore._format.objects import ObjectRef
+    from metastore._format.references import SummaryRef
     from metastore._store.store import Store
+
+    Rule = Callable[[Sequence["_Source"], "_Source"], bool]
 
 _LOG = logging.getLogger(__name__)
 
 _DECODED_OBJECTS = 16
-
-
-class _DamagedBlock(Exception):  # noqa: N818 - caught here, never shown
-    def __init__(self, block: str, reason: str) -> None:
-        super().__init__(block, reason)
-        self.block = block
-        self.reason = reason
+JOINED_BYTES = 256 << 20
+"""Blocks with more detail objects to write again stay apart: a commit shall not take long."""
 
 
 @dataclass(frozen=True)
@@ -52,6 +50,22 @@ class _Source:
         """What identifies each of its data files."""
         return file_keys(self.files)
 
+    @cached_property
+    def details(self) -> dict[tuple[str, FileKey], str]:
+        """Names of the detail objects by kind and data file."""
+        found: dict[tuple[str, FileKey], str] = {}
+        keys = self.identities()
+        for kind in DETAILS:
+            names = self.files[f"{kind}_name"].to_pylist()
+            found |= {(kind, key): name for key, name in zip(keys, names, strict=True) if name is not None}
+        return found
+
+    @cached_property
+    def detail_bytes(self) -> int:
+        """How large its detail objects are."""
+        objects = set().union(*(detail_objects(self.files, kind) for kind in DETAILS))
+        return sum(length or 0 for _, length, _ in objects)
+
     @property
     def shrunk(self) -> bool:
         """Whether the block holds data files that are not kept."""
@@ -61,9 +75,10 @@ class _Source:
 def merged(manifest: Manifest, store: Store, *, at_most: int, zoned: int = ZONED_FILES) -> Manifest:
     """The manifest with its smallest blocks merged, so that about `at_most` are left.
 
-    Blocks are merged when they were computed alike and the columns of one are the first columns of the other: the
-    ordinals in their detail objects stay right. Where both describe a data file, the later one is kept. Damaged blocks
-    stay as they are. Merged blocks of more than `zoned` data files have zones.
+    Blocks are merged when they were computed alike. Those are merged first in which the columns of one are the first
+    columns of the other: the ordinals in their detail objects stay right. Of others these are written again. Where both
+    describe a column of a data file, the later one is kept. Damaged blocks stay as they are. Merged blocks of more than
+    `zoned` data files have zones.
     """
     return _around_damage(lambda damaged: _merged(manifest, store, at_most, damaged, zoned))
 
@@ -89,7 +104,7 @@ def _around_damage(attempt: Callable[[set[str]], Manifest]) -> Manifest:
     while True:
         try:
             return attempt(damaged)
-        except _DamagedBlock as damage:
+        except DamagedBlock as damage:
             _LOG.warning("block %s is left out of merging: %s", damage.block, damage.reason)
             damaged.add(damage.block)
 
@@ -99,7 +114,7 @@ def _compacted(
 ) -> Manifest:
     sources = [_living(_source(block, store), live) for block in manifest.blocks if block.id not in damaged]
     empty = {source.block.id for source in sources if source.shrunk and not source.files.num_rows}
-    groups = _groups([source for source in sources if source.block.id not in empty])
+    groups = _groups([source for source in sources if source.block.id not in empty], _joinable)
     rewritten = [group for group in groups if len(group) > 1 or group[0].shrunk or _lacks_zones(group[0], store, zoned)]
     if not rewritten and not empty:
         return manifest
@@ -127,16 +142,17 @@ def _living(source: _Source, live: AbstractSet[FileKey] | None) -> _Source:
 
 def _merged(manifest: Manifest, store: Store, at_most: int, damaged: set[str], zoned: int) -> Manifest:
     smallest = sorted(manifest.blocks, key=lambda block: block.files.rows)
-    for victims in (smallest[: len(smallest) - at_most + 1], smallest):
+    some = smallest[: len(smallest) - at_most + 1]
+    for victims, fits in ((some, _compatible), (smallest, _compatible), (some, _joinable), (smallest, _joinable)):
         ids = {block.id for block in victims} - damaged
-        groups = _groups([_source(block, store) for block in manifest.blocks if block.id in ids])
+        groups = _groups([_source(block, store) for block in manifest.blocks if block.id in ids], fits)
         if any(len(group) > 1 for group in groups):
             return _replaced(manifest, [group for group in groups if len(group) > 1], store, zoned)
     return manifest
 
 
 def _source(block: Block, store: Store) -> _Source:
-    with _damage_of(block):
+    with damage_of(block.id):
         files = store.get(block.files)
         if sorted(files["file"].to_pylist()) != list(range(files.num_rows)):
             raise DamagedObject(block.files.name, "its ordinals are not 0, 1, 2, …")
@@ -146,14 +162,6 @@ def _source(block: Block, store: Store) -> _Source:
 def _refuse_ordinals(ref: ObjectRef, ordinals: np.ndarray, files: int) -> None:
     if len(ordinals) and (ordinals.min() < 0 or ordinals.max() >= files):
         raise DamagedObject(ref.name, f"it has rows of data files that are not among {files}")
-
-
-@contextmanager
-def _damage_of(block: Block) -> Iterator[None]:
-    try:
-        yield
-    except DamagedObject as damage:
-        raise _DamagedBlock(block.id, str(damage)) from damage
 
 
 def _replaced(manifest: Manifest, groups: Sequence[Sequence[_Source]], store: Store, zoned: int) -> Manifest:
@@ -168,10 +176,10 @@ def _replaced(manifest: Manifest, groups: Sequence[Sequence[_Source]], store: St
     return replace(manifest, blocks=tuple(blocks))
 
 
-def _groups(sources: Sequence[_Source]) -> list[list[_Source]]:
+def _groups(sources: Sequence[_Source], fits: Rule) -> list[list[_Source]]:
     groups: list[list[_Source]] = []
     for source in sources:
-        home = next((group for group in groups if _compatible(group, source)), None)
+        home = next((group for group in groups if fits(group, source)), None)
         if home is None:
             groups.append([source])
         else:
@@ -186,34 +194,50 @@ def _compatible(group: Sequence[_Source], other: _Source) -> bool:
         return False
     if not all(_share_ordinals(source.block.columns, other.block.columns) for source in group):
         return False
-    named = _details(other)
-    return not any(named.get(key, name) != name for source in group for key, name in _details(source).items())
+    return not any(other.details.get(key, name) != name for source in group for key, name in source.details.items())
+
+
+def _joinable(group: Sequence[_Source], other: _Source) -> bool:
+    """Whether blocks can be merged by writing their detail objects again, with what they tell of other columns."""
+    if _compatible(group, other):
+        return True
+    alike = (group[0].block.computed, group[0].block.statistics) == (other.block.computed, other.block.statistics)
+    if not alike or sum(source.detail_bytes for source in (*group, other)) > JOINED_BYTES:
+        return False
+    mine = {column.key: _identity(column) for column in other.block.columns}
+    return all(
+        mine.get(column.key, _identity(column)) == _identity(column)
+        for source in group
+        for column in source.block.columns
+    ) and all(_count_alike(source, other) for source in group)
+
+
+def _count_alike(a: _Source, b: _Source) -> bool:
+    """Whether both name value lists of the data files that both describe: earlier versions counted no values."""
+    shared = set(a.identities()) & set(b.identities())
+    return all((("frequencies", key) in a.details) == (("frequencies", key) in b.details) for key in shared)
+
+
+def _identity(column: Column) -> tuple[str, str, str | None, str | None]:
+    return column.key, column.type, column.encoding, column.collation
 
 
 def _share_ordinals(a: Sequence[Column], b: Sequence[Column]) -> bool:
-    return all(
-        (x.key, x.type, x.encoding, x.collation) == (y.key, y.type, y.encoding, y.collation)
-        for x, y in zip(a, b, strict=False)
-    )
-
-
-def _details(source: _Source) -> dict[tuple[str, FileKey], str]:
-    """Names of the detail objects by kind and data file."""
-    found: dict[tuple[str, FileKey], str] = {}
-    keys = source.identities()
-    for kind in DETAILS:
-        names = source.files[f"{kind}_name"].to_pylist()
-        found |= {(kind, key): name for key, name in zip(keys, names, strict=True) if name is not None}
-    return found
+    return all(_identity(x) == _identity(y) for x, y in zip(a, b, strict=False))
 
 
 def _merge(group: Sequence[_Source], manifest: Manifest, store: Store, zoned: int) -> Block:
     files, ordinals = _merge_files(group)
     if files.num_rows > zoned:
         files, ordinals = _as_listed(files, ordinals, manifest, store)
-    columns = max((source.block.columns for source in reversed(group)), key=len)
+    columns, places = _shared_columns(group)
+    parts = [
+        Part(source.block.id, source.files, of_files, of_columns)
+        for source, of_files, of_columns in zip(group, ordinals, places, strict=True)
+    ]
+    files = joined(files, parts, lambda: _winners(group, parts, (len(columns), files.num_rows), store), store)
     summaries = Summaries(store.put, columns, files, zoned)
-    _merge_summaries(summaries, group, ordinals, store)
+    _merge_summaries(summaries, group, parts, store)
     summary, zones = tuple(summaries.written), summaries.zones()
     block_id, computed = str(uuid.uuid4()), group[-1].block.computed
     settings = {name: value for name, value in manifest.settings.items() if name != "statistics"}
@@ -277,33 +301,68 @@ def _latest(rows: pa.Table, wanted: np.ndarray) -> np.ndarray:
     return latest
 
 
-def _merge_summaries(
-    summaries: Summaries, group: Sequence[_Source], ordinals: Sequence[np.ndarray], store: Store
-) -> None:
+def _shared_columns(group: Sequence[_Source]) -> tuple[tuple[Column, ...], list[np.ndarray]]:
+    """The columns of all blocks, by their later names, and for each block the new ordinals of its own ones."""
+    longest = max((source.block.columns for source in reversed(group)), key=len)
+    places: dict[tuple[str | None, ...], int] = {}
+    named: dict[int, Column] = {}
+    for columns in (longest, *(source.block.columns for source in group)):
+        for column in columns:
+            named[places.setdefault(_identity(column), len(places))] = column
+    ordinals = [np.array([places[_identity(one)] for one in source.block.columns], np.int32) for source in group]
+    return tuple(named[place] for place in range(len(named))), ordinals
+
+
+def _winners(group: Sequence[_Source], parts: Sequence[Part], shape: tuple[int, int], store: Store) -> np.ndarray:
+    """Which block's row is kept, by column and data file; -1 where there is none."""
+    found = np.full(shape, -1, np.int16)
+    for at, (source, part) in enumerate(zip(group, parts, strict=True)):
+        for ref in source.block.summary:
+            columns, files, _ = _placed(ref.object, part, lambda ref: store.get(ref, ["column", "file"]))
+            found[columns[files >= 0], files[files >= 0]] = at
+    return found
+
+
+def _placed(
+    ref: ObjectRef, part: Part, read: Callable[[ObjectRef], pa.Table]
+) -> tuple[np.ndarray, np.ndarray, pa.Table]:
+    """The rows of a summary, with the columns and data files of the merged block that they are of."""
+    with damage_of(part.block):
+        rows = read(ref)
+        _refuse_ordinals(ref, rows["file"].to_numpy(), len(part.ordinals))
+        columns = part.of_columns(ref.name, rows["column"].to_numpy())
+    return columns, part.ordinals[rows["file"].to_numpy()], rows
+
+
+def _merge_summaries(summaries: Summaries, group: Sequence[_Source], parts: Sequence[Part], store: Store) -> None:
     read = lru_cache(_DECODED_OBJECTS)(store.get)
-    present = sorted({column for source in group for ref in source.block.summary for column in ref.columns})
+    held = [
+        (part, ref.object, _held(part, ref))
+        for source, part in zip(group, parts, strict=True)
+        for ref in source.block.summary
+    ]
+    present = sorted(set().union(*(columns for *_, columns in held)))
     for start in range(0, len(present), summaries.width):
         columns = present[start : start + summaries.width]
-        summaries.add(_rows_of(group, ordinals, columns, read), columns)
+        chosen = [(part, ref) for part, ref, has in held if not has.isdisjoint(columns)]
+        summaries.add(_rows_of(chosen, columns, read), columns)
+
+
+def _held(part: Part, ref: SummaryRef) -> set[int]:
+    with damage_of(part.block):
+        return set(part.of_columns(ref.object.name, np.array(ref.columns, np.int32)).tolist())
 
 
 def _rows_of(
-    group: Sequence[_Source],
-    ordinals: Sequence[np.ndarray],
-    columns: Sequence[int],
-    read: Callable[[ObjectRef], pa.Table],
+    chosen: Sequence[tuple[Part, ObjectRef]], wanted: Sequence[int], read: Callable[[ObjectRef], pa.Table]
 ) -> pa.Table:
-    wanted, parts = pa.array(columns, pa.int32()), []
-    for source, by_old in zip(group, ordinals, strict=True):
-        for ref in source.block.summary:
-            if not set(columns).isdisjoint(ref.columns):
-                with _damage_of(source.block):
-                    rows = read(ref.object)
-                    _refuse_ordinals(ref.object, rows["file"].to_numpy(), len(by_old))
-                rows = rows.filter(pc.is_in(rows["column"], wanted))
-                files = by_old[rows["file"].to_numpy()]
-                parts.append(rows.set_column(1, rows.schema.field(1), pa.array(files)).filter(pa.array(files >= 0)))
-    rows = pa.concat_tables(parts)
+    found = []
+    for part, ref in chosen:
+        columns, files, rows = _placed(ref, part, read)
+        rows = rows.set_column(0, rows.schema.field(0), pa.array(columns))
+        rows = rows.set_column(1, rows.schema.field(1), pa.array(files))
+        found.append(rows.filter(pa.array((files >= 0) & np.isin(columns, wanted))))
+    rows = pa.concat_tables(found)
     keys = (rows["column"].to_numpy().astype(np.int64) << 32) | rows["file"].to_numpy()
     # np.unique keeps the first of equal keys, in order of the keys: reversed, that is the latest block's row.
     last = rows.num_rows - 1 - np.unique(keys[::-1], return_index=True)[1]

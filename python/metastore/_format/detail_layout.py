@@ -1,0 +1,86 @@
+"""How the rows of detail objects are laid out: what is asked for together stands together."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+
+from metastore._format.layout import row_groups
+
+HEADS = 10
+"""So many of the most frequent values of each column stand in the first row group."""
+
+_ROW_GROUPS = 16
+
+
+def sketches_layout(rows: pa.Table) -> tuple[pa.Table, list[int]]:
+    """Lay sketches out: ordered by column, then file, whole columns a row group.
+
+    Args:
+        rows: Of the schema `sketches`.
+
+    Returns:
+        The rows as they are written, and the sizes of the row groups.
+
+    Example:
+        >>> from metastore._format.schemas import SKETCHES
+        >>> sketches_layout(SKETCHES.empty_table())[1]
+        []
+    """
+    ordered = rows.sort_by([("column", "ascending"), ("file", "ascending")])
+    columns = ordered.column("column")
+    return ordered, row_groups(columns, max(-(-len(columns.unique()) // _ROW_GROUPS), 1))
+
+
+def lists_layout(rows: pa.Table) -> tuple[pa.Table, list[int]]:
+    """Lay value lists out: the ten most frequent values of every column and file make the first row group.
+
+    Args:
+        rows: Of the schema `frequencies`, each list together and in its order.
+
+    Returns:
+        The rows as they are written, and the sizes of the row groups.
+
+    Example:
+        >>> from metastore._format.schemas import FREQUENCIES
+        >>> lists_layout(FREQUENCIES.empty_table())[1]
+        []
+    """
+    if rows.num_rows == 0:
+        return rows, []
+    columns, files = (rows.column(name).to_numpy().astype(np.int64) for name in ("column", "file"))
+    lists = (columns << 32) | files
+    starts = np.flatnonzero(np.concatenate([[True], lists[1:] != lists[:-1]]))
+    places = np.arange(len(lists)) - np.repeat(starts, np.diff(starts, append=len(lists)))
+    order = np.lexsort((places, lists, places >= HEADS))
+    heads = int(np.count_nonzero(places < HEADS))
+    return rows.take(pa.array(order)), [heads, *even_groups(len(lists) - heads, _ROW_GROUPS - 1)]
+
+
+def histograms_layout(rows: pa.Table) -> tuple[pa.Table, list[int]]:
+    """Lay histograms out: ordered by column, then file.
+
+    Args:
+        rows: Of the schema `histograms`.
+
+    Returns:
+        The rows as they are written, and the sizes of the row groups.
+
+    Example:
+        >>> from metastore._format.schemas import HISTOGRAMS
+        >>> histograms_layout(HISTOGRAMS.empty_table())[1]
+        []
+    """
+    ordered = rows.sort_by([("column", "ascending"), ("file", "ascending"), ("kind", "ascending")])
+    return ordered, even_groups(rows.num_rows, _ROW_GROUPS)
+
+
+def even_groups(rows: int, most: int) -> list[int]:
+    """Row groups of equal size: a reader chooses them by their range of columns.
+
+    Example:
+        >>> even_groups(10, 4)
+        [3, 3, 3, 1]
+    """
+    size = max(-(-rows // most), 1)
+    return [min(size, rows - at) for at in range(0, rows, size)]
