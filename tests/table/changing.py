@@ -20,6 +20,7 @@ from table.made import IDENTITY
 
 ROWS = 40
 COLUMNS = (column("bigint", "n", "1"), column("string", "t", "2"), column("double", "d", "3"))
+KEYS = [of.key for of in COLUMNS]
 NODES = ("table-nodes", "table-histogram-nodes", "table-list-nodes")
 
 
@@ -28,6 +29,7 @@ class Table:
 
     def __init__(self, folder, seed, *, cut=False, options=Options(), jobs=None):  # noqa: B008 - nothing changes it
         self.options, self.jobs, self.cut = options, jobs, cut
+        self.columns = COLUMNS
         self.store = Store.open(str(folder), writable=True)
         self.random = np.random.default_rng(seed)
         self.files, self.snapshots = [], 0
@@ -45,9 +47,10 @@ class Table:
         for _ in range(count):
             del self.files[self.random.integers(len(self.files))]
 
-    def block(self, files, columns=COLUMNS):
+    def block(self, files, columns=None):
+        columns = columns or self.columns
         statistics = [
-            (place, file, self.pool[drawn][COLUMNS.index(of)])
+            (place, file, self.pool[drawn][KEYS.index(of.key)])
             for file, drawn in enumerate(self.random.integers(len(self.pool), size=len(files)))
             for place, of in enumerate(columns)
         ]
@@ -78,7 +81,7 @@ class Table:
         base = manifest.blocks if manifest else ()
         location = IDENTITY.location
         facts = TableFacts(
-            *("iceberg", IDENTITY.uuid, location, location, "db.t", "db.t", str(self.snapshots), COLUMNS),
+            *("iceberg", IDENTITY.uuid, location, location, "db.t", "db.t", str(self.snapshots), self.columns),
             *(tuple(self.files), {}, True, True, "db.t"),
         )
         coverage = Coverage(index(self.store, [*base, *blocks]), facts.files)

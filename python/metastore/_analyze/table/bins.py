@@ -12,6 +12,7 @@ from metastore._analyze.nodes import identity
 from metastore._analyze.table.histograms import merged, widths_of
 from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH, Histogram, equal_edges, implied_counts
 from metastore._format.schemas import TABLE_HISTOGRAM_NODES
+from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -24,6 +25,7 @@ if TYPE_CHECKING:
 
     Longs = NDArray[np.int64]
 
+KIND = "table-histogram-nodes"
 FINER = 4
 """Histograms of groups have so many times the bins of the table's: each level of groups adds an eighth of a bin."""
 NOTHING = Histogram(EQUI_HEIGHT, (), np.zeros(0, np.int64))
@@ -187,12 +189,26 @@ def node_row(column: Column, histogram: Histogram) -> pa.Table:
 
 
 def of_row(column: Column, row: pa.Table) -> Histogram:
-    """The histogram of a group as `node_row` has put it."""
+    """The histogram of a group as `node_row` has put it.
+
+    Raises:
+        DamagedObject: It is none that `node_row` makes.
+    """
     kind = row["kind"][0].as_py()
     if kind is None:
         return NOTHING
-    edges, counts, distincts = (_lists(row[name])[0] for name in (f"edges_{column.encoding}", "counts", "distincts"))
-    return Histogram(kind, edges, counts, distincts, single=row["single"][0].as_py(), finer=row["finer"][0].as_py())
+    names = (f"edges_{column.encoding}", "counts", "distincts")
+    edges, counts, distincts = (_lists(row[name])[0] for name in names)
+    lengths = [None if one is None else len(one) for one in (edges, counts, distincts)]
+    bins = lengths[1] or 0
+    if (
+        kind not in (EQUI_HEIGHT, EQUI_WIDTH)
+        or lengths not in ([bins + 1, bins, bins], [bins + 1, bins, None])
+        or any(row[name].combine_chunks().flatten().null_count for name in names)
+    ):
+        raise DamagedObject(KIND, "a histogram that no writer of this format makes")
+    single, finer = (row[name][0].as_py() for name in ("single", "finer"))
+    return Histogram(kind, edges, counts, distincts, single=bool(single), finer=finer)
 
 
 def _lists(column: pa.ChunkedArray) -> list[Any]:

@@ -119,7 +119,7 @@ class TableDetails:
 
     def __post_init__(self) -> None:
         """Read which groups are kept."""
-        self._known_bins = StoredRows(self.store, "table-histogram-nodes", self.nodes)
+        self._known_bins = StoredRows(self.store, bins.KIND, self.nodes)
         self._kept = KeptLists(self.store, self.nodes, self._read)
 
     def add(self, ordinal: int, known: Known, found: ColumnStatistics) -> None:
