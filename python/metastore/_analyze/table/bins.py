@@ -199,15 +199,16 @@ def of_row(column: Column, row: pa.Table) -> Histogram:
         return NOTHING
     names = (f"edges_{column.encoding}", "counts", "distincts")
     edges, counts, distincts = (_lists(row[name])[0] for name in names)
+    single, finer = (row[name][0].as_py() for name in ("single", "finer"))
     lengths = [None if one is None else len(one) for one in (edges, counts, distincts)]
     bins = lengths[1] or 0
     if (
         kind not in (EQUI_HEIGHT, EQUI_WIDTH)
         or lengths not in ([bins + 1, bins, bins], [bins + 1, bins, None])
         or any(row[name].combine_chunks().flatten().null_count for name in names)
+        or (finer or 0) < 1
     ):
         raise DamagedObject(KIND, "a histogram that no writer of this format makes")
-    single, finer = (row[name][0].as_py() for name in ("single", "finer"))
     return Histogram(kind, edges, counts, distincts, single=bool(single), finer=finer)
 
 

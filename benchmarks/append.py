@@ -1,0 +1,141 @@
+"""Table level after a file was appended, read from the store: with the groups that are kept, against from scratch.
+
+Every data file has detail objects of its own, as large ones do. Nothing of Spark: the files have been analyzed, and all
+lists are reduced in the driver. The files' statistics are drawn from a pool.
+"""
+
+from __future__ import annotations
+
+import argparse
+import tempfile
+from collections import Counter
+
+import numpy as np
+import pyarrow as pa
+from common import median, report, seconds
+
+from metastore._analyze.blocks import Content, write_block
+from metastore._analyze.commit import Change, write_level
+from metastore._analyze.coverage import Coverage, index
+from metastore._analyze.details import frequencies_table, histograms_table
+from metastore._analyze.kernel import ColumnKernel, ColumnStatistics, sketches_table, summary_table
+from metastore._analyze.table.written import Options
+from metastore._format.columns import Column
+from metastore._format.manifest import Block, TableIdentity
+from metastore._store import Store
+from metastore._tables.model import DataFile, TableFacts
+
+IDENTITY = TableIdentity("iceberg", "7d2a3a3e-0000-4000-8000-000000000001", "/w/t", "db.t")
+KINDS = {"id": "bigint", "quantity": "int", "customer": "int", "day": "int", "price": "double", "shop": "string"}
+ENCODINGS = {"bigint": "long", "int": "long", "double": "double", "string": "binary"}
+COLUMNS = tuple(Column(str(i), (name,), kind, ENCODINGS[kind]) for i, (name, kind) in enumerate(KINDS.items()))
+DETAILS = ("frequencies", "histograms", "sketches")
+TABLES = (summary_table, sketches_table, frequencies_table, histograms_table)
+ROWS, POOL, BYTES = 20_000, 40, 50 << 20
+READ: Counter[str] = Counter()
+
+
+class Reads(Store):
+    """A store that counts the objects that are read as a whole."""
+
+    def raw(self, name: str, *rest: object) -> bytes:
+        """The bytes of an object."""
+        READ[name.rsplit("-", 5)[0]] += 1
+        return super().raw(name, *rest)
+
+
+class Table:
+    """A table that grows, and what ANALYZE makes of it."""
+
+    def __init__(self, folder: str) -> None:
+        """Begin with no files."""
+        self.random = np.random.default_rng(1)
+        self.store = Reads.open(folder, writable=True)
+        self.files: list[DataFile] = []
+        self.blocks: list[Block] = []
+        self.pool = [self._statistics() for _ in range(POOL)]
+
+    def append(self, number: int) -> None:
+        """Add files that were analyzed, each by a task of its own."""
+        for place in self.random.integers(0, 1 << 60, number):
+            file = DataFile(f"/w/t/data/{place:016x}.parquet", BYTES, ROWS, "parquet")
+            known = self.pool[self.random.integers(POOL)]
+            rows = [(ordinal, 0, one) for ordinal, one in enumerate(known)]
+            content = Content("full", COLUMNS, (file,), *(made(rows) for made in TABLES))
+            self.blocks.append(write_block(self.store.put, content, IDENTITY, {}))
+            self.files.append(file)
+
+    def analyze(self, *, keep: bool) -> None:
+        """Make the table level.
+
+        Args:
+            keep: Whether groups are taken from the store, and all is committed.
+        """
+        manifest = self.store.read()
+        facts = TableFacts(
+            *("iceberg", IDENTITY.uuid, "/w/t", "/w/t", "db.t", "db.t", str(len(self.files)), COLUMNS),
+            *(tuple(self.files), {}, True, True, "db.t"),
+        )
+        known = manifest.blocks if manifest else ()
+        coverage = Coverage(index(self.store, [*known, *self.blocks]), facts.files)
+        nodes = manifest.nodes if manifest and keep else ()
+        level = write_level(self.store, facts, coverage, Options(), nodes=nodes)
+        if keep:
+            change = Change(IDENTITY, tuple(self.blocks), frozenset(), level.snapshot, {}, level.nodes)
+            self.store.commit(IDENTITY, change)
+            self.blocks = []
+
+    def _statistics(self) -> list[ColumnStatistics]:
+        random = self.random
+        arrays = {
+            "id": pa.array(random.integers(0, 1 << 60, ROWS)),
+            "quantity": pa.array(random.integers(1, 51, ROWS), pa.int32()),
+            "customer": pa.array(random.integers(0, 10_000, ROWS), pa.int32()),
+            "day": pa.array(np.arange(ROWS) // 5_000 + random.integers(0, 3_000), pa.int32()),
+            "price": pa.array(np.round(random.gamma(2, 50, ROWS), 2)),
+            "shop": pa.array([f"shop {n:05}" for n in np.minimum(random.zipf(1.3, ROWS), 20_000)]),
+        }
+        found = []
+        for column in COLUMNS:
+            kernel = ColumnKernel(column)
+            kernel.add(arrays[column.name])
+            found.append(kernel.finish(ROWS))
+        return found
+
+
+def main() -> None:
+    """Measures and reports."""
+    arguments = argparse.ArgumentParser(description=__doc__)
+    arguments.add_argument("--files", type=int, default=1_000)
+    arguments.add_argument("--runs", type=int, default=3)
+    asked = arguments.parse_args()
+    times: dict[bool, list[float]] = {True: [], False: []}
+    reads: dict[bool, list[int]] = {True: [], False: []}
+    with tempfile.TemporaryDirectory() as folder:
+        table = Table(folder)
+        table.append(asked.files)
+        first = seconds(lambda: table.analyze(keep=True))
+        for _ in range(asked.runs):
+            table.append(1)
+            for keep in (False, True):
+                READ.clear()
+                times[keep].append(seconds(lambda keep=keep: table.analyze(keep=keep)))
+                reads[keep].append(sum(READ[kind] for kind in DETAILS))
+    rows = [
+        {"measure": "the first table level", "seconds": first, "detail objects read": 3 * asked.files},
+        {
+            "measure": "one file more, from scratch",
+            "seconds": median(times[False]),
+            "detail objects read": median(reads[False]),
+        },
+        {
+            "measure": "one file more, by groups",
+            "seconds": median(times[True]),
+            "detail objects read": median(reads[True]),
+        },
+    ]
+    report("append", rows, files=asked.files, columns=len(COLUMNS), rows_of_a_file=ROWS)
+
+
+if __name__ == "__main__":
+    main()
