@@ -9,6 +9,7 @@ import pytest
 import metastore
 from analyze.checks import Stored, check_table, location
 from metastore._tables import refusals
+from metastore.errors import NoStatistics
 
 pytestmark = pytest.mark.spark
 
@@ -75,6 +76,23 @@ def test_for_columns_adds_columns_to_files_already_analyzed(spark, filled):
     assert set(Stored.of(spark, filled).table()) == {"name", "price"}
     metastore.analyze(spark, filled, progress=False)
     check_table(spark, filled)
+
+
+def test_a_partition_columns_values_are_counted_from_footers_alone(spark, table):
+    spark.sql(f"CREATE TABLE {table} (id BIGINT, p STRING) USING iceberg PARTITIONED BY (p)")
+    spark.sql(
+        f"INSERT INTO {table} SELECT id, element_at(array('p0', 'p1', NULL), CAST(id % 3 AS INT) + 1) FROM range(30)"
+    )
+    metastore.analyze(spark, table, depth="footer", progress=False)
+    found = Stored.of(spark, table).table()["p"]
+    assert (found["lo"], found["hi"], found["nulls"], found["distinct"]) == ("p0", "p1", 10, 2)
+    with pytest.raises(NoStatistics):
+        metastore.frequencies(spark, table, "p")
+    metastore.analyze(spark, table, progress=False)
+    assert [(row["value"], row["frequency"]) for row in metastore.frequencies(spark, table, "p")] == [
+        ("p0", 10),
+        ("p1", 10),
+    ]
 
 
 def test_depths_only_deepen(spark, filled):

@@ -151,6 +151,8 @@ class BlockBuilder:
 
     def add(self, file: DataFile, statistics: Iterable[tuple[int, ColumnStatistics]]) -> None:
         """Note a file and the statistics of its columns by ordinal."""
+        if self.depth != FULL:  # lists of constants are known then, and no object holds them
+            statistics = ((column, found.listing(None)) for column, found in statistics)
         place, top = len(self._files), self.destination.detail(file).top
         rows = [(column, place, found) for column, found in fitted(statistics, file.size, top)]
         for column, _, found in rows:

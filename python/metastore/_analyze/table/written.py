@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field, replace
 from functools import partial
+from itertools import repeat
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -12,6 +13,7 @@ import pyarrow.compute as pc
 
 from metastore._analyze.ahead import ahead
 from metastore._analyze.coverage import DamagedBlock
+from metastore._analyze.request import FULL
 from metastore._analyze.shipping import ship
 from metastore._analyze.stored_nodes import RowWriter, StoredRows
 from metastore._analyze.table import bins, objects
@@ -31,7 +33,7 @@ from metastore._format.schemas import TABLE_FREQUENCIES
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Sequence
+    from collections.abc import Collection, Iterator, Sequence
     from concurrent.futures import Executor, Future
 
     from numpy.typing import NDArray
@@ -296,7 +298,8 @@ def _lists_of(ordinal: int, known: Known) -> Lists:
     nulls, nans = _longs(rows, "nulls", -1), _longs(rows, "nans", -1)
     values = np.where(nulls < 0, -1, _longs(rows, "rows", 0) - nulls)
     floors = _longs(rows, "frequencies_floor", -1)
-    kinds = [_kind(*one) for one in zip(rows["frequencies"].to_pylist(), floors.tolist(), strict=True)]
+    stored = zip(rows["frequencies"].to_pylist(), floors.tolist(), _has_lists(known), strict=True)
+    kinds = [_kind(kind, floor) if has else NONE for kind, floor, has in stored]
     is_cut = np.array([kind != COMPLETE for kind in kinds], np.bool_)
     estimates = _longs(rows, "distinct", 0)
     exact = rows["distinct_error"].fill_null(1.0).to_numpy() == 0
@@ -323,6 +326,12 @@ def _lists_of(ordinal: int, known: Known) -> Lists:
         his,
         float(lengths.max()) if len(lengths) else 0.0,
     )
+
+
+def _has_lists(known: Known) -> Iterator[bool]:
+    """Whether each row's block has lists: those of footers alone once said so of constants, and had none."""
+    for source in known.sources:
+        yield from repeat(source.indexed.block.computed == FULL, len(source.files))
 
 
 def _kind(kind: str | None, floor: int) -> str:
