@@ -149,6 +149,14 @@ def test_a_location_without_statistics_is_told(spark):
         source(spark, "summary").load("/no/where").collect()
 
 
+@pytest.mark.parametrize(("view", "where"), [("nonsense", ["/x"]), ("summary", ["/no/where"]), ("summary", [])])
+def test_mistakes_come_without_the_trace_of_a_worker(spark, view, where):
+    with pytest.raises(PySparkException, match="METASTORE_") as caught:
+        source(spark, view).load(*where).collect()
+    assert "Traceback" not in str(caught.value)
+    assert len(str(caught.value).splitlines()) <= 3
+
+
 def test_errors_of_sql_are_errors_of_python(spark, table):
     with pytest.raises(TableNotFound, match="METASTORE_TABLE_NOT_FOUND"):
         metastore.summary(spark, "ice.db.no_such_table")

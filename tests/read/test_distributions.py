@@ -69,7 +69,9 @@ def test_frequencies_of_one_file(opened, files):
 
 
 def test_a_column_of_nulls_has_no_values(opened):
-    assert len(opened[0].frequencies("c2")) == len(opened[0].histogram("c2")) == len(opened[0].quantiles("c2")) == 0
+    assert len(opened[0].frequencies("c2")) == len(opened[0].histogram("c2")) == 0
+    found = opened[0].quantiles("c2", [0, 0.5])
+    assert [(row["probability"], row["value"]) for row in found] == [(0, None), (0.5, None)]
 
 
 @pytest.mark.parametrize("bins", [None, 1, 3, 20, 500])

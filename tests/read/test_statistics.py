@@ -217,6 +217,7 @@ def test_an_analyzed_table_without_rows(tmp_path):
     store.commit(identity, lambda _: Manifest(identity, (), (now,)))
     opened = metastore.open(str(tmp_path))
     assert len(opened.frequencies("id")) == len(opened.histogram("id")) == 0
+    assert [(row["value"], row["exact"]) for row in opened.quantiles("id", 0.5)] == [(None, True)]
     with pytest.raises(ColumnNotFound):
         opened.frequencies("no")
 

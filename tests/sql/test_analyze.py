@@ -70,6 +70,12 @@ def test_columns_are_those_named(spark, filled):
             "[METASTORE_COLUMN_NOT_FOUND] {t} has no column 'q'.",
         ),
         ("ANALYZE TABLE {t}_no COMPUTE STATISTICS", "[TABLE_OR_VIEW_NOT_FOUND]"),
+        (
+            "ANALYZE TABLE {t}.files COMPUTE STATISTICS FOR ALL COLUMNS",
+            "[METASTORE_UNSUPPORTED_TABLE] {t}.files is not supported: it is a metadata table.",
+        ),
+        ("ANALYZE TABLE delta.`/no/where` COMPUTE STATISTICS", "[DELTA_MISSING_DELTA_TABLE]"),
+        ("ANALYZE TABLES IN ice.nope COMPUTE STATISTICS NOSCAN", "[SCHEMA_NOT_FOUND] The schema `ice`.`nope`"),
     ],
 )
 def test_mistakes_get_one_line_and_write_nothing(spark, filled, statement, text):

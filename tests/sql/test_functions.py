@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import pytest
+from pyspark.errors import AnalysisException
 
+import metastore
+from metastore.errors import InvalidArgument
 from metastore.settings import resolve
 
 pytestmark = pytest.mark.spark
@@ -122,6 +125,10 @@ def test_an_analyzed_empty_table_has_a_count_of_zero_and_nulls(spark, table):
     assert [(row["count"], row["min"], row["null_percentage"], row["current"]) for row in rows] == [
         (0, None, None, True)
     ] * 3
+    for function in ("frequencies", "histogram"):
+        assert spark.sql(f"SELECT * FROM metastore.{function}('{table}', 'id')").count() == 0
+    found = spark.sql(f"SELECT * FROM metastore.quantiles('{table}', 's', '0.5,1')").collect()
+    assert [tuple(row) for row in found] == [(0.5, None, True), (1.0, None, True)]
 
 
 def test_without_statistics_nothing_is_answered(spark, table):
@@ -141,12 +148,32 @@ def test_without_statistics_nothing_is_answered(spark, table):
         ("summary('ice.db.nope')", "[METASTORE_TABLE_NOT_FOUND] There is no table ice.db.nope."),
         (
             "summary('ice.db.sql_analyzd')",
-            "[METASTORE_TABLE_NOT_FOUND] There is no table ice.db.sql_analyzd. Did you mean sql_analyzed?",
+            "[METASTORE_TABLE_NOT_FOUND] There is no table ice.db.sql_analyzd. Did you mean ice.db.sql_analyzed?",
         ),
+        ("summary('nocat.db.t')", "[METASTORE_TABLE_NOT_FOUND] There is no table nocat.db.t."),
+        ("summary('a.b.c.d.e')", "[METASTORE_TABLE_NOT_FOUND] There is no table a.b.c.d.e."),
+        ("summary('delta.`/no/where`')", "[METASTORE_TABLE_NOT_FOUND] There is no table delta.`/no/where`."),
+        (
+            "tables('ice.dbb')",
+            "[METASTORE_INVALID_ARGUMENT] database: there is no database ice.dbb. Did you mean ice.db?",
+        ),
+        ("tables('nope')", "[METASTORE_INVALID_ARGUMENT] database: there is no database spark_catalog.nope."),
+        ("tables('a b')", "[METASTORE_INVALID_ARGUMENT] database: 'a b' is not the name of a database."),
         ("summary('a b')", "[METASTORE_INVALID_ARGUMENT] table: 'a b' is not the name of a table."),
         ("summary('{t}.files')", "[METASTORE_UNSUPPORTED_TABLE] {t}.files is not supported: it is a metadata table."),
         ("summary('{t}', at => 12)", "[METASTORE_INVALID_ARGUMENT] at: {t} has no snapshot 12."),
         ("columns('{t}', 'idd')", "[METASTORE_COLUMN_NOT_FOUND] {t} has no column 'idd'. Did you mean id?"),
+        ("columns('{t}', '5')", "[METASTORE_COLUMN_NOT_FOUND] {t} has no column '5'."),
+        (
+            "frequencies('{t}', 'N')",
+            "[METASTORE_INVALID_ARGUMENT] column: N is a struct. Name a field of it, such as n.a.",
+        ),
+        ("frequencies('{t}', 's', 2.5)", "[METASTORE_INVALID_ARGUMENT] top: 2.5 is not a positive whole number."),
+        ("histogram('{t}', 's', '2.5')", "[METASTORE_INVALID_ARGUMENT] bins: 2.5 is not a positive whole number."),
+        (
+            "quantiles('{t}', 's', array(0.5, 1.5))",
+            "[METASTORE_INVALID_ARGUMENT] probabilities: 1.5 is not a number from 0 to 1.",
+        ),
         ("summary()", "[METASTORE_INVALID_ARGUMENT] metastore.summary: the argument table is missing."),
         ("version(1)", "[METASTORE_INVALID_ARGUMENT] metastore.version: takes at most 0 arguments, not 1."),
         (
@@ -157,9 +184,14 @@ def test_without_statistics_nothing_is_answered(spark, table):
     ],
 )
 def test_mistakes_get_one_line(spark, analyzed, call, text):
-    with pytest.raises(Exception) as caught:  # noqa: PT011 - the line is compared in full
+    with pytest.raises(AnalysisException) as caught:
         spark.sql(f"SELECT * FROM metastore.{call.format(t=analyzed)}")
     assert str(caught.value).split("\n")[0] == text.format(t=analyzed)
+
+
+def test_a_catalog_is_no_database(spark):
+    with pytest.raises(InvalidArgument, match=r"no database ice\.nope"):
+        metastore.tables(spark, "ice.nope")
 
 
 def test_arguments_must_be_constants(spark):

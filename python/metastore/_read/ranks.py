@@ -62,7 +62,6 @@ def quantile_rows(
     return [
         {"probability": probability, "value": render(value, column, zone=zone), "exact": True}
         for probability, value in zip(probabilities, found, strict=True)
-        if value is not None
     ]
 
 

@@ -105,7 +105,7 @@ class Values(Asked):
         described = ranks.quantile_rows(self._store, shown.snapshot, found.column, asked, self._zone)
         if described is None:
             bars = self._bars(found, column)
-            described = [] if bars is None else distributions.quantile_rows(found, bars, asked, self._zone, exact=exact)
+            described = distributions.quantile_rows(found, bars, asked, self._zone, exact=exact)
         return self._answer(Answer, "quantiles", described, shown)
 
     def locate(self, column: str, value: Any, at: str | int | datetime | None = None) -> Answer:

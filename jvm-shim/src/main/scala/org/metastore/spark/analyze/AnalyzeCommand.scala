@@ -8,13 +8,14 @@ import com.fasterxml.jackson.databind.JsonNode
 
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.catalyst.analysis.NoSuchNamespaceException
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog}
 import org.apache.spark.sql.execution.command.{AnalyzeTableCommand, LeafRunnableCommand}
 import org.apache.spark.sql.types.StructType
 
-import org.metastore.spark.sql.{MetastoreException, QuotedName, ResolvedName}
+import org.metastore.spark.sql.{MetastoreException, Namespaces, QuotedName, ResolvedName}
 
 /** `ANALYZE TABLE` of a table that is ours: done in Python, its report is the answer. */
 final case class AnalyzeCommand(statement: AnalyzeStatement) extends LeafRunnableCommand {
@@ -40,7 +41,7 @@ final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[Stri
   override val output: Seq[Attribute] = AnalyzeReport.attributes
 
   override def run(session: SparkSession): Seq[Row] =
-    catalog.listTables(namespace.toArray).toSeq.sortBy(_.name).flatMap { table =>
+    tables.sortBy(_.name).flatMap { table =>
       val name = QuotedName(catalog.name +: table.namespace.toSeq :+ table.name)
       try {
         if (Ownership.ofMetastore(session, catalog.loadTable(table))) Some(AnalyzeCommand.analyze(session, statement(name)))
@@ -52,6 +53,12 @@ final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[Stri
         case NonFatal(e) => Some(AnalyzeReport.failed(name, MetastoreException.firstLine(e)))
       }
     }
+
+  /** As Spark says it of its own catalog, where there is no such namespace. */
+  private def tables: Seq[Identifier] = try catalog.listTables(namespace.toArray).toSeq catch {
+    case NonFatal(e) if Namespaces.isMissing(catalog, namespace.toArray, e) =>
+      throw new NoSuchNamespaceException((catalog.name +: namespace).toArray)
+  }
 
   // Spark passes over the tables of its catalog that it cannot analyze, too.
   private def analyzedBySpark(session: SparkSession, table: Identifier): Unit =

@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.command.{AnalyzeColumnCommand, AnalyzePart
 import org.apache.spark.sql.execution.{command => stock}
 
 import org.metastore.spark.sql.{PartitionOfColumns, QuotedName}
-import org.metastore.spark.tables.LakeTables
+import org.metastore.spark.tables.{IcebergTable, LakeTables}
 
 /**
  * Takes over ANALYZE of the tables that are ours, before Spark refuses it for them; everything else stays Spark's.
@@ -36,7 +36,7 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
   /** The name of a table that is ours: found in a catalog, or a path. */
   private object OurTable {
     def unapply(table: LogicalPlan): Option[String] = table match {
-      case found: ResolvedTable if Ownership.ofMetastore(session, found.table) =>
+      case found: ResolvedTable if Ownership.ofMetastore(session, found.table) || IcebergTable.isMetadataTable(found.table) =>
         Some(QuotedName(found.catalog.name +: found.identifier.namespace.toSeq :+ found.identifier.name))
       case unknown: UnresolvedTableOrView => LakeTables.ofPath(unknown.multipartIdentifier).map(_ => QuotedName(unknown.multipartIdentifier))
       case _ => None

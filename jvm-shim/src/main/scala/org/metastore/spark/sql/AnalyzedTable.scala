@@ -51,9 +51,11 @@ final class AnalyzedTable private (val name: String, val table: LakeTable, val s
   def leaf(session: SparkSession, column: String, among: Seq[Leaf]): Leaf = {
     val same = session.sessionState.conf.resolver
     val parts = scala.util.Try(session.sessionState.sqlParser.parseMultipartIdentifier(column)).getOrElse(Seq(column))
-    among.find(leaf => leaf.path.length == parts.length && leaf.path.zip(parts).forall { case (a, b) => same(a, b) })
-      .orElse(among.find(leaf => same(leaf.name, column)))
-      .getOrElse(throw MetastoreException.columnNotFound(column, name, among.map(_.name)))
+    val under = among.filter(leaf => leaf.path.length >= parts.length && leaf.path.zip(parts).forall { case (a, b) => same(a, b) })
+    under.find(_.path.length == parts.length).orElse(among.find(leaf => same(leaf.name, column))).getOrElse(throw under.headOption match {
+      case Some(field) => MetastoreException.invalidArgument("column", s"$column is a struct", s" Name a field of it, such as ${field.name}.")
+      case None => MetastoreException.columnNotFound(column, name, among.map(_.name))
+    })
   }
 
   private def snapshotOf(literal: Literal): Option[String] = literal.dataType match {

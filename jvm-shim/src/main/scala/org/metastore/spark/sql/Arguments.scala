@@ -2,9 +2,11 @@ package org.metastore.spark.sql
 
 import java.util.Locale
 
+import scala.util.Try
+
 import org.apache.spark.sql.catalyst.expressions.{Cast, Expression, Literal, NamedArgumentExpression, RuntimeReplaceable, TimeZoneAwareExpression}
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.{DataType, IntegerType, StringType}
+import org.apache.spark.sql.types.{DataType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 
 /** The values that one call gives to a function's arguments; an argument given as NULL counts as not given. */
@@ -20,10 +22,11 @@ final class Arguments(function: TableFunction, values: Map[String, Literal]) {
     case other => Arguments.cast(other, StringType).toString
   }
 
-  /** The number of an argument, if given, which has to be positive. */
-  def positive(name: String): Option[Int] = value(name).map { literal =>
-    Option(Arguments.cast(literal, IntegerType)).map(_.asInstanceOf[Int]).filter(_ > 0)
-      .getOrElse(throw MetastoreException.invalidArgument(name, s"${literal.toString} is not a positive number"))
+  /** The number of an argument, if given, which has to be whole and positive. */
+  def positive(name: String): Option[Int] = optional(name).map { text =>
+    // Not by CAST, which takes 2.5 for 2.
+    Try(new java.math.BigDecimal(text.trim).intValueExact).toOption.filter(_ > 0)
+      .getOrElse(throw MetastoreException.invalidArgument(name, s"$text is not a positive whole number"))
   }
 
   /** An argument as it was given. */
@@ -65,6 +68,10 @@ object Arguments {
       .transform { case aware: TimeZoneAwareExpression if aware.timeZoneId.isEmpty => aware.withTimeZone(zone) }
     Literal(evaluable.eval(), expression.dataType)
   }
+
+  /** A value as people write it: texts in quotes, numbers without the suffix of their type. */
+  private[sql] def shown(literal: Literal): String =
+    if (literal.dataType == StringType) literal.sql else Option(cast(literal, StringType)).fold("NULL")(_.toString)
 
   /** A value in another type, by Spark's CAST in the session's time zone; null where it cannot be. */
   private[sql] def cast(literal: Literal, to: DataType): Any =

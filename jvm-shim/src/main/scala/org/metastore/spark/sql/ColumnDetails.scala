@@ -113,6 +113,8 @@ object ColumnDetails {
       throw MetastoreException.invalidArgument("column", s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
     def missing = MetastoreException.noStatistics(analyzed.name, s" of the column ${leaf.name}", s"COLUMNS ${leaf.name}")
     call.optional("file") match {
+      case None if snapshot.filesTotal == 0 =>
+        new ColumnDetails(analyzed, leaf, "", SummaryRow.ofNoRows(ordinal), snapshot.exact, ordinal, None, None, Nil, None)
       case None =>
         val row = analyzed.store.tableSummary(snapshot).find(_.column == ordinal).filter(_.files > 0).getOrElse(throw missing)
         ofTable(analyzed, snapshot, leaf, row)

@@ -31,9 +31,13 @@ object MetastoreException {
       Map("table" -> table, "command" -> command))
   }
 
-  /** `name` is the last part of the table's, `names` are those of the tables beside it. */
-  def tableNotFound(table: String, name: String, names: Seq[String]): MetastoreException =
-    new MetastoreException("METASTORE_TABLE_NOT_FOUND", s"There is no table $table.${didYouMean(name, names)}", Map("table" -> table))
+  /** `parts` are those of the table's name, `names` the last parts of the names of the tables beside it. */
+  def tableNotFound(table: String, parts: Seq[String], names: Seq[String]): MetastoreException =
+    new MetastoreException("METASTORE_TABLE_NOT_FOUND", s"There is no table $table.${didYouMean(parts, names)}", Map("table" -> table))
+
+  /** `parts` are those of the database's name, `names` the last parts of the names of the databases beside it. */
+  def databaseNotFound(parts: Seq[String], names: Seq[String]): MetastoreException =
+    invalidArgument("database", s"there is no database ${QuotedName(parts)}", didYouMean(parts, names))
 
   def columnNotFound(column: String, table: String, names: Seq[String]): MetastoreException =
     new MetastoreException("METASTORE_COLUMN_NOT_FOUND", s"$table has no column '$column'.${didYouMean(column, names)}",
@@ -65,11 +69,19 @@ object MetastoreException {
       s"The statistics of $table could not be read: ${firstLine(cause)}", Map("table" -> table), Some(cause))
 
   /** Names like `name`, as the end of a sentence; empty where none is near. */
-  def didYouMean(name: String, names: Seq[String]): String = {
+  def didYouMean(name: String, names: Seq[String]): String = question(nearest(name, names))
+
+  private def didYouMean(parts: Seq[String], names: Seq[String]): String =
+    question(nearest(parts.last, names).map(name => QuotedName(parts.init :+ name)))
+
+  private def question(near: Seq[String]): String = if (near.isEmpty) "" else s" Did you mean ${near.mkString(" or ")}?"
+
+  /** At most three names that share more than half of their letters with `name`. */
+  private def nearest(name: String, names: Seq[String]): Seq[String] = {
     val wanted = UTF8String.fromString(name.toLowerCase)
-    val near = names.map(n => n -> wanted.levenshteinDistance(UTF8String.fromString(n.toLowerCase)))
-      .filter(_._2 <= math.max(2, name.length / 3)).sortBy(_._2).map(_._1).take(3)
-    if (near.isEmpty) "" else s" Did you mean ${near.mkString(" or ")}?"
+    names.map(n => n -> wanted.levenshteinDistance(UTF8String.fromString(n.toLowerCase)))
+      .filter { case (n, distance) => distance <= math.max(2, name.length / 3) && 2 * distance < math.max(name.length, n.length) }
+      .sortBy(_._2).map(_._1).take(3)
   }
 
   /** The first line of what an exception says. */

@@ -45,16 +45,21 @@ object ResolvedName {
     }
     val analyzed = try LakeTables.atPath(session, parts).getOrElse(state.analyzer.execute(UnresolvedRelation(fromInsideView(session, parts)))) catch {
       case e: Exception if e.getClass.getName == "org.apache.hudi.exception.TableNotFoundException" =>
-        throw MetastoreException.tableNotFound(name, parts.last, Nil)
-      case e: AnalysisException if e.getMessage.startsWith("[PATH_NOT_FOUND]") => throw MetastoreException.tableNotFound(name, parts.last, Nil)
+        throw MetastoreException.tableNotFound(name, parts, Nil)
+      case e: AnalysisException if NotFound.exists(code => e.getMessage.startsWith(s"[$code]")) =>
+        throw MetastoreException.tableNotFound(name, parts, Nil)
       case e: AnalysisException if e.getMessage.startsWith("[UNABLE_TO_INFER_SCHEMA]") =>
         throw MetastoreException.unsupportedTable(name, "no file of it says what its columns are")
     }
     withoutAlias(analyzed) match {
-      case _: UnresolvedRelation => throw MetastoreException.tableNotFound(name, parts.last, beside(session, parts))
+      case _: UnresolvedRelation => throw MetastoreException.tableNotFound(name, parts, beside(session, parts))
       case found => found
     }
   }
+
+  /** What Spark and Delta call a path without a table, and a name that starts with an unknown catalog. */
+  private val NotFound =
+    Seq("PATH_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_TABLE_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE")
 
   /** The catalog and namespace that the parts of a name stand for; without parts, the current ones. */
   private[sql] def namespace(session: SparkSession, parts: Seq[String]): (CatalogPlugin, Array[String]) = {

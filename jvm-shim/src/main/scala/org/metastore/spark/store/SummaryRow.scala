@@ -58,5 +58,15 @@ final case class SummaryRow(
     percentiles: IndexedSeq[Any], extra: Map[String, Array[Byte]], files: Int, singles: Option[Long] = None,
     frequenciesAlgorithm: Option[String] = None)
 
+object SummaryRow {
+
+  /** What is known of a column in a table without rows. */
+  def ofNoRows(column: Int): SummaryRow = SummaryRow(
+    column, file = -1, rows = 0, nulls = Some(0), nans = Some(0), lo = None, hi = None, loExact = true, hiExact = true,
+    distinct = Some(0), distinctError = None, sumExact = None, sum = None, mean = None, m2 = None, avgLen = None, maxLen = None,
+    trues = None, compressedBytes = None, uncompressedBytes = None, frequencies = Some("complete"), frequenciesFloor = None,
+    percentiles = IndexedSeq.empty, extra = Map.empty, files = 0)
+}
+
 /** A row of `sketches` or `table-sketches`. */
 final case class SketchRow(column: Int, file: Int, theta: Option[Array[Byte]])

@@ -59,7 +59,7 @@ object LocateFunction extends TableFunction {
     val cast = Cast(asked, leaf.dataType, zone, ansiEnabled = true)
     val found = Try(cast).filter(_.checkInputDataTypes().isSuccess).map(cast => Literal(cast.eval(), leaf.dataType)).toOption
     found.filter(value => asked.dataType == StringType || isSame(value, asked, zone)).getOrElse(
-      throw MetastoreException.invalidArgument("value", s"${asked.sql} is no ${leaf.dataType.simpleString}"))
+      throw MetastoreException.invalidArgument("value", s"${Arguments.shown(asked)} is not of the type ${leaf.dataType.simpleString}"))
   }
 
   private def isSame(value: Literal, asked: Literal, zone: Option[String]): Boolean = {

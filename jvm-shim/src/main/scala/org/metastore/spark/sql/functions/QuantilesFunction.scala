@@ -24,8 +24,11 @@ object QuantilesFunction extends TableFunction {
     val wanted = call.value("probabilities").fold(Usual)(probabilities)
     val column = ColumnDetails.of(session, call)
     column.quantiles(wanted) match {
-      case Some(exact) => wanted.zip(exact).collect { case (p, value @ Some(_)) => Answer.row(p, column.text.value(value), true) }
-      case None => column.histogram.toSeq.flatMap(bins => wanted.map(quantile(column, bins, _)))
+      case Some(exact) => wanted.zip(exact).map { case (p, value) => Answer.row(p, column.text.value(value), true) }
+      case None => column.histogram match {
+        case Some(bins) => wanted.map(quantile(column, bins, _))
+        case None => wanted.map(Answer.row(_, None, column.isWhole))
+      }
     }
   }
 
@@ -40,15 +43,12 @@ object QuantilesFunction extends TableFunction {
   }
 
   private def probabilities(asked: Literal): Seq[Double] = {
-    def number(value: Any): Option[Double] = Option(value).map(_.asInstanceOf[Double]).filter(p => p >= 0 && p <= 1)
-    val found = asked.dataType match {
-      case ArrayType(element, _) =>
-        asked.value.asInstanceOf[ArrayData].toSeq[Any](element).map(one => number(Arguments.cast(Literal(one, element), DoubleType)))
-      case _ =>
-        Arguments.cast(asked, StringType).toString.split(',').toSeq.map(one => number(Arguments.cast(Literal(one.trim), DoubleType)))
+    val values = asked.dataType match {
+      case ArrayType(element, _) => asked.value.asInstanceOf[ArrayData].toSeq[Any](element).map(Literal(_, element))
+      case _ => Arguments.cast(asked, StringType).toString.split(',').toSeq.map(one => Literal(one.trim))
     }
-    if (found.isEmpty || found.exists(_.isEmpty))
-      throw MetastoreException.invalidArgument("probabilities", s"${asked.toString} are not numbers from 0 to 1")
-    found.flatten
+    if (values.isEmpty) throw MetastoreException.invalidArgument("probabilities", "none is given")
+    values.map(one => Option(Arguments.cast(one, DoubleType)).map(_.asInstanceOf[Double]).filter(p => p >= 0 && p <= 1)
+      .getOrElse(throw MetastoreException.invalidArgument("probabilities", s"${one.toString} is not a number from 0 to 1")))
   }
 }

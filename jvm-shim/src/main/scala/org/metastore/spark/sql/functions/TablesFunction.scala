@@ -5,6 +5,7 @@ import scala.util.control.NonFatal
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog}
 import org.apache.spark.sql.types.StructType
 
@@ -20,13 +21,25 @@ object TablesFunction extends TableFunction with Logging {
   override val meaning = "The tables of a database (db, cat.db; the current one if not given) that have statistics"
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val asked = call.optional("database").map(session.sessionState.sqlParser.parseMultipartIdentifier(_))
-    val (catalog, namespace) = ResolvedName.namespace(session, asked.getOrElse(Nil))
+    val (catalog, namespace) = ResolvedName.namespace(session, call.optional("database").fold(Seq.empty[String])(parts(session, _)))
     catalog match {
-      case tables: TableCatalog => tables.listTables(namespace).toSeq.sortBy(_.name).flatMap(analyzed(session, tables, _)).flatMap(row)
+      case tables: TableCatalog => listed(tables, namespace).sortBy(_.name).flatMap(analyzed(session, tables, _)).flatMap(row)
       case other => throw MetastoreException.invalidArgument("database", s"the catalog ${other.name} has no tables")
     }
   }
+
+  private def parts(session: SparkSession, database: String): Seq[String] =
+    try session.sessionState.sqlParser.parseMultipartIdentifier(database) catch {
+      case _: ParseException => throw MetastoreException.invalidArgument("database", s"'$database' is not the name of a database")
+    }
+
+  private def listed(catalog: TableCatalog, namespace: Array[String]): Seq[Identifier] =
+    try catalog.listTables(namespace).toSeq catch {
+      case NonFatal(e) if Namespaces.isMissing(catalog, namespace, e) =>
+        throw MetastoreException.databaseNotFound(catalog.name +: namespace.toSeq, Namespaces.beside(catalog, namespace))
+      case NonFatal(e) => throw MetastoreException.invalidArgument(
+        "database", s"the tables of ${QuotedName(catalog.name +: namespace.toSeq)} cannot be listed: ${MetastoreException.firstLine(e)}")
+    }
 
   /** A table that cannot be loaded, or that this user may not read, is not a reason to hide the others. */
   private def analyzed(session: SparkSession, catalog: TableCatalog, table: Identifier): Option[AnalyzedTable] = {
