@@ -6,7 +6,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 import metastore
-from metastore.errors import InvalidArgument
+from metastore.errors import InvalidArgument, TableNotFound, UnsupportedTable
 from metastore.settings import resolve
 
 pytestmark = pytest.mark.spark
@@ -157,6 +157,10 @@ def test_without_statistics_nothing_is_answered(spark, table):
             "tables('ice.dbb')",
             "[METASTORE_INVALID_ARGUMENT] database: there is no database ice.dbb. Did you mean ice.db?",
         ),
+        (
+            "summary('hudi.`/no/at`')",
+            "[METASTORE_UNSUPPORTED_TABLE] hudi.`/no/at` is not supported: this Spark does not have the format hudi.",
+        ),
         ("tables('nope')", "[METASTORE_INVALID_ARGUMENT] database: there is no database spark_catalog.nope."),
         ("tables('a b')", "[METASTORE_INVALID_ARGUMENT] database: 'a b' is not the name of a database."),
         ("summary('a b')", "[METASTORE_INVALID_ARGUMENT] table: 'a b' is not the name of a table."),
@@ -189,9 +193,13 @@ def test_mistakes_get_one_line(spark, analyzed, call, text):
     assert str(caught.value).split("\n")[0] == text.format(t=analyzed)
 
 
-def test_a_catalog_is_no_database(spark):
+def test_mistakes_in_python_are_those_of_sql(spark, analyzed):
     with pytest.raises(InvalidArgument, match=r"no database ice\.nope"):
         metastore.tables(spark, "ice.nope")
+    with pytest.raises(UnsupportedTable, match="it is a metadata table"):
+        metastore.analyze(spark, f"{analyzed}.files")
+    with pytest.raises(TableNotFound):
+        metastore.analyze(spark, "delta.`/no/where`")
 
 
 def test_arguments_must_be_constants(spark):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from metastore import _jvm_session
 from metastore._tables.names import quote, split_name
@@ -64,7 +64,7 @@ def describe(spark: SparkSession, table: str) -> Entry:
         # Asked first, for PySpark logs the stack trace of every statement that fails.
         if not spark.catalog.tableExists(identifier):
             raise TableNotFound(table, near=_near_tables(spark, parts))
-        loaded = _loaded(spark, identifier)
+        loaded = _loaded(spark, table, identifier)
         if loaded is not None:
             return loaded
         rows = spark.sql(f"DESCRIBE TABLE EXTENDED {identifier}").collect()
@@ -88,7 +88,7 @@ def describe(spark: SparkSession, table: str) -> Entry:
     )
 
 
-def _loaded(spark: SparkSession, identifier: str) -> Entry | None:
+def _loaded(spark: SparkSession, asked: str, identifier: str) -> Entry | None:
     """The same of an Iceberg table by what the driver's JVM has loaded: DESCRIBE plans all its data files first.
 
     None where there is no such JVM, or the name does not stand for such a table alone.
@@ -105,9 +105,18 @@ def _loaded(spark: SparkSession, identifier: str) -> Entry | None:
         provider, location = (table.properties().get(name) for name in ("provider", "location"))
         if provider != "iceberg" or not location:
             return None
+        if _is_metadata_table(table.table()):
+            raise UnsupportedTable(asked, "it is a metadata table")
         return Entry(table.name(), identifier, provider, location)
     except (Py4JError, AttributeError, TypeError):
         return None
+
+
+def _is_metadata_table(table: Any) -> bool:
+    kind = table.getClass()
+    while kind is not None and kind.getName() != "org.apache.iceberg.BaseMetadataTable":
+        kind = kind.getSuperclass()
+    return kind is not None
 
 
 def _not_found(failure: AnalysisException) -> bool:
@@ -118,6 +127,7 @@ def _not_found(failure: AnalysisException) -> bool:
         "CATALOG_NOT_FOUND",
         "_LEGACY_ERROR_TEMP_1331",
         "REQUIRES_SINGLE_PART_NAMESPACE",
+        "DELTA_MISSING_DELTA_TABLE",
     }
 
 

@@ -48,6 +48,8 @@ object ResolvedName {
         throw MetastoreException.tableNotFound(name, parts, Nil)
       case e: AnalysisException if NotFound.exists(code => e.getMessage.startsWith(s"[$code]")) =>
         throw MetastoreException.tableNotFound(name, parts, Nil)
+      case e: Exception if MetastoreException.firstLine(e).startsWith("[DATA_SOURCE_NOT_FOUND]") =>
+        throw MetastoreException.unsupportedTable(name, s"this Spark does not have the format ${parts.head}")
       case e: AnalysisException if e.getMessage.startsWith("[UNABLE_TO_INFER_SCHEMA]") =>
         throw MetastoreException.unsupportedTable(name, "no file of it says what its columns are")
     }
