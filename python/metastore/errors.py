@@ -224,6 +224,11 @@ class UnsupportedTable(MetastoreError):
         super().__init__(f"{table} is not supported: {reason}.", hint)
 
 
+_REPAIR = (
+    "Repair the statistics with `metastore analyze TABLE --repair`, or metastore.analyze(spark, table, repair=True)."
+)
+
+
 class DamagedObject(MetastoreError):
     """A stored object is not what was written: truncated, altered, or not one of ours.
 
@@ -237,7 +242,7 @@ class DamagedObject(MetastoreError):
     def __init__(self, name: str, reason: str) -> None:
         self.name = name
         self.reason = reason
-        super().__init__(f"{name} is damaged: {reason}.", "Analyze the table again.")
+        super().__init__(f"{name} is damaged: {reason}.", _REPAIR)
 
 
 class CollectionRefused(MetastoreError):
@@ -251,7 +256,7 @@ class CollectionRefused(MetastoreError):
 
     def __init__(self, reason: str) -> None:
         self.reason = reason
-        super().__init__(f"Nothing was deleted: {reason}.", "Analyze the table again; gc works after the grace period.")
+        super().__init__(f"Nothing was deleted: {reason}.", f"{_REPAIR} gc works after the grace period.")
 
 
 class InvalidArgument(MetastoreError):

@@ -16,6 +16,7 @@ from metastore._format.manifest import Manifest, Snapshot
 from metastore._format.objects import ObjectRef
 from metastore._format.schemas import SUMMARY, TABLE_FILES
 from metastore._store import Store
+from metastore._store.verify import Damage, damage_of
 from metastore.errors import CollectionRefused, FormatTooNew, NoStatistics
 from store.made import TABLE, adding, block, bounds, columns
 
@@ -272,6 +273,22 @@ def test_verification_finds_damage(store, damage):
     assert problem
     assert metastore.verify(store.uri)[0]["object"] == name
     assert sum(state != "ok" for state, _ in found(store).values()) == 1
+
+
+@pytest.mark.parametrize("kind", ["files", "summary", "sketches", "frequencies", "histograms", "table-files"])
+def test_what_has_to_be_made_again(store, kind):
+    whole, hurt = (block(store, [path], detailed=True) for path in "ab")
+    earlier, newest = listed(store, "a"), listed(store, "a", "b")
+    manifest = store.commit(TABLE, adding(whole, hurt, snapshots=[earlier, newest]))
+    assert not damage_of(store, manifest)
+    files = store.get(hurt.files).to_pylist()[0]
+    named = {"files": hurt.files.name, "summary": hurt.summary[0].object.name, "table-files": earlier.table_files.name}
+    stored = folder(store) / "objects" / named.get(kind, files.get(f"{kind}_name"))
+    data = bytearray(stored.read_bytes())
+    data[len(data) // 3] ^= 1
+    stored.write_bytes(data)
+    expected = Damage(snapshots=frozenset({earlier.id})) if kind == "table-files" else Damage(frozenset({hurt.id}))
+    assert damage_of(store, manifest) == expected
 
 
 def test_verification_finds_a_lost_detail(store):

@@ -33,6 +33,7 @@ def run(  # noqa: PLR0913 - the parts of a statement
     ranks: bool | Sequence[str] = False,
     distribution: bool | Sequence[str] = False,
     frequencies: str | None = None,
+    repair: bool = False,
 ) -> AnalyzeReport:
     """Analyze a table as an `ANALYZE TABLE` statement says.
 
@@ -49,6 +50,7 @@ def run(  # noqa: PLR0913 - the parts of a statement
         ranks: Whether all columns get exact ranks, or which.
         distribution: Whether all columns get lists that tell where each value lives, or which.
         frequencies: `auto`, `exact`, `reduce`, `duplicates` or `scatter`; None as the setting says.
+        repair: Whether all stored statistics are read first, to compute again what is missing or damaged.
 
     Returns:
         What was done.
@@ -71,5 +73,6 @@ def run(  # noqa: PLR0913 - the parts of a statement
         ranks=ranks if isinstance(ranks, bool) else tuple(ranks),
         distribution=distribution if isinstance(distribution, bool) else tuple(distribution),
         frequencies=frequencies,
+        repair=repair,
     )
     return analyze(spark, statement, progress)

@@ -216,6 +216,7 @@ class Change:
         snapshot: Snapshot,
         settings: Mapping[str, Any],
         nodes: tuple[ObjectRef, ...] = (),
+        damaged: frozenset[str] = frozenset(),
     ) -> None:
         """Describe the change.
 
@@ -226,6 +227,7 @@ class Change:
             snapshot: The snapshot's entry, to add or replace.
             settings: What everything was computed with.
             nodes: The objects with partial merges of the snapshot.
+            damaged: Ids of snapshots of which the entries are left out: their objects are not what was written.
         """
         self.base: frozenset[str] = frozenset()
         self._identity = identity
@@ -234,6 +236,7 @@ class Change:
         self._snapshot = snapshot
         self._settings = dict(settings)
         self._nodes = nodes
+        self._damaged = damaged
 
     def __call__(self, old: Manifest | None) -> Manifest:
         """Apply the change."""
@@ -241,7 +244,7 @@ class Change:
         self.base = frozenset(block.id for block in start.blocks)
         kept = tuple(block for block in start.blocks if block.id not in self._dropped)
         added = tuple(block for block in self._blocks if block.id not in self.base | self._dropped)
-        others = (entry for entry in start.snapshots if entry.id != self._snapshot.id)
+        others = (entry for entry in start.snapshots if entry.id not in {self._snapshot.id, *self._damaged})
         snapshot = self._with_ranks(start)
         own = newest_versions(block.statistics for block in kept + added)
         settings = {**self._settings, "statistics": own} if own else self._settings
@@ -250,7 +253,8 @@ class Change:
     def _with_ranks(self, start: Manifest) -> Snapshot:
         """The entry with the ranks that another writer committed for the same snapshot meanwhile."""
         mine = self._snapshot
-        same = (entry for entry in start.snapshots if (entry.id, entry.columns) == (mine.id, mine.columns))
+        sound = (entry for entry in start.snapshots if entry.id not in self._damaged)
+        same = (entry for entry in sound if (entry.id, entry.columns) == (mine.id, mine.columns))
         return mine if mine.ranks else replace(mine, ranks=next((entry.ranks for entry in same), ()))
 
 

@@ -26,6 +26,7 @@ from metastore._analyze.tasks import Outcome, Runner
 from metastore._analyze.worker import Destination
 from metastore._store.protocol import require_known
 from metastore._store.unreferenced import find_unreferenced_blocks
+from metastore._store.verify import Damage, damage_of
 from metastore._tables import refusals
 from metastore._tables.model import Refusal
 from metastore.errors import AnalyzeFailed, DamagedObject
@@ -66,6 +67,7 @@ class Statement:
         distribution: Whether all columns get lists that tell where each value lives, or which.
         frequencies: How lists of the table are made; None as the setting `spark.metastore.frequencies.algorithm` says.
         partition_columns: Columns that are to be partition columns, whatever their value.
+        repair: Whether all stored statistics are read first, to compute again what is missing or damaged.
     """
 
     table: str
@@ -77,6 +79,7 @@ class Statement:
     distribution: Asked = False
     frequencies: str | None = None
     partition_columns: tuple[str, ...] = ()
+    repair: bool = False
 
 
 def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress) -> AnalyzeReport:  # noqa: FBT001 - passed on
@@ -110,7 +113,7 @@ def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress
         depth=statement.depth,
         case_sensitive=spark.conf.get("spark.sql.caseSensitive", "false") == "true",
     )
-    statistics, unusable = chosen(statement.statistics) if statement.depth == FULL else ((), {})
+    statistics, unusable = chosen(statement.statistics) if statement.depth == FULL or statement.repair else ((), {})
     shown = progress_of(progress, facts.name)
     try:
         run = _Run(spark, facts, request, shown, statistics, statement, (store, place, indexed))
@@ -159,6 +162,9 @@ class _Run:
         self._coverage = Coverage([], facts.files)
         self._damaged: set[str] = set()
         self._left_damaged: set[str] = set()
+        self._repairs = statement.repair
+        self._damage: Damage | None = None
+        self._left_out: frozenset[str] = frozenset()
         self._over: frozenset[str] | None = None
         self._level_objects = 0
         self._committed = False
@@ -186,13 +192,15 @@ class _Run:
             require_known(manifest, self._identity, self._over)
         if manifest is not None and manifest.table.uuid != self._identity.uuid:
             manifest = None
+        if self._repairs and manifest is not None:
+            manifest = self._without_damage(manifest)
         base = [block for block in manifest.blocks if block.id not in self._damaged] if manifest else []
         self._cover(base)
-        new = self._adopt(manifest)
+        new = [] if self._repairs else self._adopt(manifest)  # finished blocks may name the details that are damaged
         for request in (self._request, *self._lost(manifest)):
             self._cover([*base, *new])
             new += self._compute(request)
-        if not new and not stale and self._is_current(manifest):
+        if not new and not stale and not self._damage and self._is_current(manifest):
             broken = self._broken_blocks()
             if broken:
                 _LOG.warning("blocks %s are computed again: objects of theirs are not there", ", ".join(sorted(broken)))
@@ -203,6 +211,23 @@ class _Run:
             _LOG.warning("the table level is written again: objects of it are not there")
         self._cover([*base, *new])
         return self._commit({block.id for block in base}, new, manifest)
+
+    def _without_damage(self, manifest: Manifest) -> Manifest:
+        """What is sound of a manifest: the rest is computed again, or left out where it is of an earlier snapshot."""
+        if self._damage is None:
+            self._damage = damage_of(self._store, manifest)
+            self._damaged |= self._damage.blocks
+            for entry in manifest.snapshots[-1:]:
+                if entry.id in self._damage.snapshots:
+                    self._ranking.restore(entry)
+            self._left_out = self._damage.snapshots - {snapshot_id(self._facts)}
+        if not self._damage:
+            return manifest
+        entries = (
+            replace(entry, ranks=(), frequencies=()) if entry.id in self._damage.snapshots else entry
+            for entry in manifest.snapshots
+        )
+        return replace(manifest, snapshots=tuple(entries), nodes=())
 
     def _cover(self, blocks: Sequence[Block]) -> None:
         self._coverage = Coverage(self._indexed.of(blocks), self._facts.files)
@@ -220,6 +245,7 @@ class _Run:
         """Ask again for what damaged blocks held; those that would need deeper reading than the statement stay."""
         damaged = [block for block in manifest.blocks if block.id in self._damaged] if manifest else []
         deeper = {block.id for block in damaged if DEPTHS[block.computed] > DEPTHS[self._request.depth]}
+        deeper = set() if self._repairs else deeper
         self._left_damaged = deeper
         return [self._held(block) for block in damaged if block.id not in deeper]
 
@@ -288,8 +314,10 @@ class _Run:
         self._failed |= level.failed
         self._distribution.note(level.snapshot)
         snapshot = replace(level.snapshot, ranks=self._ranking.of(manifest))
-        change = Change(self._identity, tuple(new), frozenset(dropped), snapshot, self._settings, level.nodes)
+        gone = self._damage.snapshots if self._damage else frozenset()
+        change = Change(self._identity, tuple(new), frozenset(dropped), snapshot, self._settings, level.nodes, gone)
         self._store.commit(self._identity, change, keep=self._keep, over=self._over)
+        self._damage = self._damage and Damage()
         self._level_objects += level.objects
         self._committed = True
         return not change.base <= base | dropped | self._damaged
@@ -305,7 +333,9 @@ class _Run:
         return own + tuple(Refusal(*failure) for failure in sorted(asked.items()))
 
     def _not_restored(self) -> tuple[Refusal, ...]:
-        return tuple(Refusal(f"block {block}", refusals.DAMAGED) for block in sorted(self._left_damaged))
+        blocks = (Refusal(f"block {block}", refusals.DAMAGED) for block in sorted(self._left_damaged))
+        snapshots = (Refusal(f"snapshot {one}", refusals.SNAPSHOT_DAMAGED) for one in sorted(self._left_out))
+        return (*blocks, *snapshots)
 
     def report(self, seconds: float) -> AnalyzeReport:
         """Describe what was done."""

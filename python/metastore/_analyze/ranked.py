@@ -59,6 +59,12 @@ class Ranking:
         """Tell whether a snapshot's entry has all that is wanted."""
         return self._ordinals <= {ordinal for ref in entry.ranks for ordinal in ref.columns}
 
+    def restore(self, entry: Snapshot) -> None:
+        """Want the ranks that an entry has, too: they cannot be taken from it."""
+        lost = {_identity(entry.columns[ordinal]) for ref in entry.ranks for ordinal in ref.columns}
+        places = enumerate(self._facts.columns)
+        self._ordinals |= {place for place, column in places if _identity(column) in lost}
+
     def of(self, manifest: Manifest | None) -> tuple[RanksRef, ...]:
         """Compute what is wanted and is not there.
 

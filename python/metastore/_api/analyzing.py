@@ -35,6 +35,7 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
     ranks: bool | Sequence[str] = False,
     distribution: bool | Sequence[str] = False,
     frequencies: str | None = None,
+    repair: bool = False,
 ) -> AnalyzeReport:
     """Computes the statistics of a table, of what changed since the last time.
 
@@ -51,6 +52,9 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
         ranks: True for the exact ranks of all columns, or names of columns: their quantiles are exact then.
         distribution: True for where each value of all columns lives, or names of columns: `locate` then names the data
             files that hold a value and no others. Columns of which a file does not keep all values are read again.
+        repair: True to read all stored statistics first, and to compute again what is missing or damaged, as deep as it
+            was and of the columns that it had. With `depth="files"` nothing else is computed. Damaged statistics of
+            earlier snapshots are left out.
 
     Returns:
         What was done, and what was left out and why.
@@ -85,7 +89,9 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
             raise InvalidArgument(name, f"depth {depth!r} does not read the values that they are made of")
     session.checked(spark)
     if statements.is_connect(spark):
-        _refuse_on_connect(ranks=ranks, distribution=distribution, frequencies=frequencies, statistics=statistics)
+        _refuse_on_connect(
+            ranks=ranks, distribution=distribution, frequencies=frequencies, statistics=statistics, repair=repair
+        )
         return statements.analyze(spark, table, columns, partition, depth)
     return _analyze.run(
         spark,
@@ -99,6 +105,7 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
         ranks=ranks,
         distribution=distribution,
         frequencies=frequencies,
+        repair=repair,
     )
 
 
@@ -107,6 +114,7 @@ def _refuse_on_connect(**given: object) -> None:
         "ranks": "Name the columns in spark.metastore.ranks.columns or the table property metastore.ranks.columns.",
         "distribution": "Name the columns in spark.metastore.distribution.columns, or metastore.distribution.columns.",
         "frequencies": "Set spark.metastore.frequencies.algorithm on the server.",
+        "repair": "Run `metastore analyze TABLE --repair`, which starts a Spark of its own.",
         "statistics": "Install them on the server as an entry point.",
     }
     for name, value in given.items():

@@ -27,6 +27,25 @@ OK, MISSING, DAMAGED, CONTRADICTORY = "ok", "missing", "damaged", "contradictory
 
 
 @dataclass(frozen=True)
+class Damage:
+    """What of a manifest is not what was written, or contradicts itself.
+
+    Attributes:
+        blocks: Ids of blocks with such an object; zones, without which all is known, do not count.
+        snapshots: Ids of snapshots with one.
+        nodes: Whether partial merges are in one.
+    """
+
+    blocks: frozenset[str] = frozenset()
+    snapshots: frozenset[str] = frozenset()
+    nodes: bool = False
+
+    def __bool__(self) -> bool:
+        """Whether anything is wrong."""
+        return bool(self.blocks or self.snapshots or self.nodes)
+
+
+@dataclass(frozen=True)
 class Finding:
     """What was found about one object.
 
@@ -61,6 +80,31 @@ def verify(store: Store, manifest: Manifest) -> Iterator[Finding]:
     for snapshot in manifest.snapshots:
         yield from _snapshot(store, snapshot)
     yield from (_read(store, ref)[0] for ref in manifest.nodes)
+
+
+def damage_of(store: Store, manifest: Manifest) -> Damage:
+    """Reads every object of a manifest completely and tells what has to be made again.
+
+    Raises:
+        StoreNotReadable: If the store does not answer.
+    """
+    wrong = {found.object for found in verify(store, manifest) if found.state != OK and found.kind != "zones"}
+    if not wrong:
+        return Damage()
+    return Damage(
+        frozenset(block.id for block in manifest.blocks if not wrong.isdisjoint(_named_by(store, block, wrong))),
+        frozenset(one.id for one in manifest.snapshots if not wrong.isdisjoint(ref.name for ref in objects_in(one))),
+        not wrong.isdisjoint(ref.name for ref in manifest.nodes),
+    )
+
+
+def _named_by(store: Store, block: Block, wrong: set[str]) -> set[str]:
+    """The objects of a block; without its details where its list of files is wrong itself."""
+    named = {ref.name for ref in objects_in(block)}
+    if block.files.name in wrong:
+        return named
+    files = store.get(block.files)
+    return named.union(*({name for name, _, _ in detail_objects(files, kind)} for kind in DETAILS))
 
 
 def _block(store: Store, block: Block, details: dict[str, tuple[int, str]]) -> Iterator[Finding]:

@@ -39,6 +39,9 @@ NOT_DISTRIBUTED = "some data file has not been analyzed, or keeps only some of i
 DAMAGED = "its statistics are damaged, and only FOR ALL COLUMNS computes them again"
 """A reason that names a block of the store."""
 
+SNAPSHOT_DAMAGED = "its statistics were damaged, and its data files may be gone: they are left out"
+"""A reason that names an earlier snapshot."""
+
 
 def held_otherwise(kind: str, wanted: str, paths: Sequence[str], known: str = NOTHING) -> str:
     """Say that data files hold a column in a type from which readers cast.

@@ -17,13 +17,18 @@ Partition = Annotated[
 ]
 Depth = Annotated[str, typer.Option(help="full (reads data), footer (Parquet footers) or files (a list only).")]
 
+Repair = Annotated[
+    bool, typer.Option("--repair", help="Read all stored statistics first; compute again what is missing or damaged.")
+]
 
-def analyze(
+
+def analyze(  # noqa: PLR0913 - the parts of a statement
     table: Name,
     *,
     columns: Columns = None,
     partition: Partition = None,
     depth: Depth = "full",
+    repair: Repair = False,
     conf: Conf = None,
     jars: Jars = None,
     json: Json = False,
@@ -40,7 +45,7 @@ def analyze(
         if wanted is not None and not all(wanted):
             raise InvalidArgument("--columns", f"{columns!r} has an empty name", "Leave it out for all columns.")
         with started(spark_conf(conf, jars)) as spark:
-            report = metastore.analyze(spark, table, wanted, _partition(partition), depth=depth)
+            report = metastore.analyze(spark, table, wanted, _partition(partition), depth=depth, repair=repair)
         output.facts("analyze", report.to_dict())
 
 

@@ -42,7 +42,7 @@ def verify(where: Where, table: Table = None, *, conf: Conf = None, jars: Jars =
         total = size(sum(row["size"] for row in found))
         output.note(f"{len(found)} objects of {total}: " + (f"{wrong} with problems" if wrong else "all is well"))
         if wrong:
-            output.note("ANALYZE the table: what is missing or damaged is computed again (zones: `metastore compact`)")
+            output.note("metastore analyze TABLE --repair computes these again (zones: metastore compact)")
     if wrong:
         raise typer.Exit(FAILED)
 
