@@ -316,6 +316,10 @@ ROW = {"column": 0, "file": 0, "rows": 1, "nulls": 0, "lo_long": 1, "hi_long": 2
         ([{**ROW, "lo_double": float("nan")}], "NaN as a bound (1)"),
         ([{**ROW, "lo_binary": b"b"}], "bounds of another encoding"),
         ([{**ROW, "distinct": 2, "distinct_error": 0.0}], "more exact distinct values than rows (1)"),
+        (
+            [{**ROW, "distinct": 1, "frequencies": "complete"}],
+            "all values of a data file of which no object has any (1)",
+        ),
     ],
 )
 def test_verification_finds_contradictions(store, rows, told):

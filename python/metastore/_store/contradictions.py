@@ -106,7 +106,15 @@ def _against_files(rows: pa.Table, files: pa.Table) -> dict[str, Any]:
         "a data file that the block does not have": ~inside,
         "another number of rows than the data file": (expected >= 0) & (counted >= 0) & (expected != counted),
         "two rows for one column and data file": len(pairs) - len(np.unique(pairs)) > 0,
+        "all values of a data file of which no object has any": _unlisted(rows, files),
     }
+
+
+def _unlisted(rows: pa.Table, files: pa.Table) -> Any:
+    """Rows that say their value list is complete, of data files that name no object with lists."""
+    unnamed = files["file"].filter(pc.is_null(files["frequencies_name"])).to_numpy()
+    complete = _true(pc.and_(pc.equal(rows["frequencies"], "complete"), pc.greater(rows["distinct"], 0)))
+    return complete & np.isin(rows["file"].to_numpy(), unnamed)
 
 
 def _missing(rows: pa.Table) -> pa.ChunkedArray:
