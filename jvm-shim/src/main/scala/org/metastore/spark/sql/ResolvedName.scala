@@ -4,7 +4,6 @@ import scala.util.Try
 
 import org.apache.spark.sql.{AnalysisException, SparkSession}
 import org.apache.spark.sql.catalyst.analysis.{AnalysisContext, UnresolvedRelation}
-import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeSet, NamedExpression}
 import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project, SubqueryAlias, View}
 import org.apache.spark.sql.connector.catalog.{CatalogPlugin, TableCatalog}
@@ -79,16 +78,15 @@ object ResolvedName {
     case _ => Nil
   }
 
-  @scala.annotation.tailrec
   private def withoutAlias(plan: LogicalPlan): LogicalPlan = plan match {
     case alias: SubqueryAlias => withoutAlias(alias.child)
-    // Hudi puts the columns of its partitioned tables in order.
-    case Project(columns, relation: LogicalRelation) if isWhole(columns, relation) => relation
+    // Hudi puts the columns of its partitioned tables in order, Spark pads those that are CHAR.
+    case Project(columns, child) => withoutAlias(child) match {
+      case relation: LogicalRelation if ReadColumns.all(columns, child) => relation
+      case _ => plan
+    }
     case other => other
   }
-
-  private def isWhole(columns: Seq[NamedExpression], relation: LogicalRelation): Boolean =
-    columns.forall(_.isInstanceOf[Attribute]) && relation.outputSet.subsetOf(AttributeSet(columns))
 
   /** Inside a persistent view, short names mean the catalog and namespace in which the view was made. */
   private def fromInsideView(session: SparkSession, parts: Seq[String]): Seq[String] = {

@@ -1,0 +1,91 @@
+"""Tables with CHAR columns, which Spark pads above the scan: analyzed and pruned as others, never by a CHAR column."""
+
+from __future__ import annotations
+
+import pytest
+
+import metastore
+from parquet.conftest import settle
+from planner.plans import check
+from pruning.scala import module
+
+pytestmark = pytest.mark.spark
+NAME = "char_columns"
+COLUMNS = "id BIGINT, c CHAR(5), v VARCHAR(9), st STRUCT<k: CHAR(3), n: INT>"
+ROW = "id, concat('c', id % 10) AS c, concat('v', lpad(id, 3, '0')) AS v, named_struct('k', 'x', 'n', 1) AS st"
+ON_CHAR = ["c = 'c1'", "c = 'c1   '", "c > 'c5'", "c <> 'c1'", "c IN ('c1', 'c2 ')", "c LIKE 'c1%'", "c IS NULL"]
+
+
+@pytest.fixture(params=["delta", "parquet"])
+def table(request, spark, tmp_path):
+    """Four data files of ten rows each, sorted by `id` and `v`."""
+    spark.sql(f"CREATE TABLE {NAME} ({COLUMNS}) USING {request.param} LOCATION '{tmp_path / 'table'}'")
+    for start in range(0, 40, 10):
+        spark.sql(f"INSERT INTO {NAME} SELECT {ROW} FROM range({start}, {start + 10}, 1, 1)")
+    settle(tmp_path)
+    yield NAME
+    spark.sql(f"DROP TABLE {NAME}")
+
+
+@pytest.mark.parametrize("padding", ["true", "false"])
+def test_they_are_analyzed_and_pruned(spark, table, padding):
+    spark.conf.set("spark.sql.readSideCharPadding", padding)
+    try:
+        metastore.analyze(spark, table, progress=False)
+        summary = {row["column_name"]: row for row in metastore.summary(spark, table)}
+        assert (summary["c"]["column_type"], summary["c"]["count"], summary["id"]["max"]) == ("string", 40, "39")
+        assert len(metastore.files(spark, table)) == 4
+        check(spark, f"SELECT * FROM {table} WHERE id = 5", [1])
+        check(spark, f"SELECT c FROM {table} WHERE v = 'v025'", [1])
+        for condition in ON_CHAR:
+            is_padded = padding == "true" and "NULL" not in condition
+            check(spark, f"SELECT * FROM {table} WHERE {condition}", [4] if is_padded else None)
+            check(spark, f"SELECT * FROM {table} WHERE {condition} AND id >= 20")
+        check(spark, f"SELECT * FROM {table} WHERE st.k = 'x' AND id = 5")
+    finally:
+        spark.conf.unset("spark.sql.readSideCharPadding")
+
+
+def test_analyze_in_sql(spark, table):
+    path = spark.sql(f"DESCRIBE FORMATTED {table}").where("col_name = 'Location'").first().data_type
+    provider = spark.sql(f"DESCRIBE FORMATTED {table}").where("col_name = 'Provider'").first().data_type
+    name = table if provider == "delta" else f"{provider}.`{path}`"
+    assert spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS").first().rows == 40
+
+
+def test_iceberg_has_varchar_as_strings(spark):
+    table = "ice.db.char_columns"
+    spark.sql(f"CREATE TABLE {table} (id BIGINT, v VARCHAR(9)) USING iceberg")
+    try:
+        for start in (0, 10):
+            spark.sql(
+                f"INSERT INTO {table} SELECT id, concat('v', lpad(id, 3, '0')) FROM range({start}, {start + 10}, 1, 1)"
+            )
+        assert metastore.analyze(spark, table, progress=False).rows == 20
+        check(spark, f"SELECT * FROM {table} WHERE v = 'v013'", [1])
+    finally:
+        spark.sql(f"DROP TABLE {table}")
+
+
+@pytest.mark.parametrize(
+    ("columns", "whole"),
+    [
+        ("*", True),
+        ("id, c, v, st", True),
+        ("id, rpad(c, 5, ' ') AS c, v, st", False),
+        ("id, substring(c, 1, 1) AS c, v, st", False),
+        ("id, 'c1   ' AS c, v, st", False),
+        ("id, v AS c, v, st", False),
+        ("id, c, v", False),
+        ("id, c, v, named_struct('k', 'x  ', 'n', st.n) AS st", False),
+    ],
+)
+def test_padding_alone_is_no_mask(spark, table, columns, whole):
+    relation = spark.table(table)._jdf.queryExecution().analyzed()
+    read = module(spark, "org.metastore.spark.sql.ReadColumns")
+    while relation.nodeName() == "SubqueryAlias":
+        relation = relation.children().head()
+    assert relation.nodeName() == "Project", "Spark pads"
+    assert read.all(relation.projectList(), relation.children().head())
+    selected = spark.sql(f"SELECT {columns} FROM {table}")._jdf.queryExecution().analyzed()
+    assert read.all(selected.projectList(), selected.children().head()) == whole
