@@ -34,7 +34,7 @@ COLUMNS = {
     "columns bigint, current boolean, size_bytes bigint, live_size_bytes bigint",
     "tables('ice.db')": "table string, format string, location string, snapshot string, current boolean, "
     "analyzed_at timestamp",
-    "settings()": "name string, value string, source string, default string, meaning string",
+    "settings()": "name string, value string, source string, default string, meaning string, problem string",
     "help()": "function string, arguments string, columns string, meaning string",
     "version()": "version string, spark string, scala string, format int, jar string",
 }

@@ -63,8 +63,10 @@ def run(  # noqa: PLR0913 - the parts of a statement
         >>> run(spark, "cat.db.sales", all_columns=True).committed  # doctest: +SKIP
         True
     """
+    from metastore import settings  # noqa: PLC0415 - see above
     from metastore._analyze.pipeline import Statement, analyze  # noqa: PLC0415 - see above
 
+    settings.resolve(spark)  # one that has no value it can have is told before anything is read
     depth = "files" if noscan else "full" if all_columns or columns is not None else "footer"
     wanted = None if columns is None else tuple(columns)
     statement = Statement(

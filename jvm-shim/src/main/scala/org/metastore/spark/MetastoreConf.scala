@@ -31,6 +31,13 @@ final class MetastoreConf(conf: SQLConf) {
       .orElse(Option(System.getenv(setting.environment)).map(SettingValue(_, "environment")))
       .getOrElse(SettingValue(setting.default, "default"))
 
+  /** What stands somewhere for a setting and is no value of it. */
+  def invalid(setting: Setting[_]): Option[SettingValue] = Some(textOf(setting)).filter(found => setting.parse(found.text.trim).isEmpty)
+
+  /** Settings of this session that there are not, by their keys. */
+  def unknown: Map[String, String] =
+    conf.getAllConfs.filter { case (key, _) => key.startsWith(Prefix) && !all.exists(_.key == key) }
+
   /** The value of a setting. A text that is no value counts as the default, with one log line: planning never fails. */
   def get[T](setting: Setting[T]): T = {
     val found = textOf(setting)
@@ -43,13 +50,18 @@ final class MetastoreConf(conf: SQLConf) {
 
 /** The registry of settings. */
 object MetastoreConf extends Logging {
+  private val Prefix = "spark.metastore."
+  private val truths = Seq("true", "t", "yes", "y", "on", "1").map(_ -> true) ++ Seq("false", "f", "no", "n", "off", "0").map(_ -> false)
+  private val formats = Set("iceberg", "delta", "hudi", "parquet")
+
   private def boolean(key: String, default: Boolean, meaning: String) =
-    Setting(key, default.toString, meaning, text => Try(text.toLowerCase(Locale.ROOT).toBoolean).toOption)
+    Setting(key, default.toString, meaning, text => truths.toMap.get(text.toLowerCase(Locale.ROOT)))
 
   private def text(key: String, meaning: String) = Setting(key, "", meaning, Some(_))
 
-  private def names(key: String, default: String, meaning: String) = Setting(key, default, meaning, text =>
-    Some(text.split(",").map(_.trim).filter(_.nonEmpty).toSeq))
+  private def names(key: String, default: String, meaning: String) = Setting(key, default, meaning, text => Some(namesIn(text)))
+
+  private def namesIn(text: String): Seq[String] = text.split(",").map(_.trim).filter(_.nonEmpty).toSeq
 
   private def whole(key: String, default: Int, range: Range.Inclusive, meaning: String) =
     Setting(key, default.toString, meaning, text => Try(text.toInt).toOption.filter(range.contains(_)))
@@ -65,8 +77,9 @@ object MetastoreConf extends Logging {
   val HudiBypassSkipping: Setting[Boolean] = boolean("spark.metastore.hudi.bypassSkipping", default = true,
     "Hudi's own skipping is not asked where our statistics cover the table")
   val Store: Setting[String] = text("spark.metastore.store", "root URI for all statistics; not set: beside each table")
-  val AnalyzeFormats: Setting[Seq[String]] = names("spark.metastore.analyze.formats", "iceberg,delta,hudi",
-    "formats whose ANALYZE TABLE is ours; add parquet to take over session-catalog Parquet tables too")
+  val AnalyzeFormats: Setting[Seq[String]] = Setting("spark.metastore.analyze.formats", "iceberg,delta,hudi",
+    "formats whose ANALYZE TABLE is ours; add parquet to take over session-catalog Parquet tables too",
+    text => Some(namesIn(text).map(_.toLowerCase(Locale.ROOT))).filter(_.forall(formats)))
   val HistogramBins: Setting[Int] = whole("spark.metastore.histogram.bins", 1000, 2 to 10000, "bins of a histogram, 2..10000")
   val HistogramKind: Setting[String] = Setting("spark.metastore.histogram.kind", "equi_height",
     "bins that hold equally many values, or equi_width: bins equally wide",

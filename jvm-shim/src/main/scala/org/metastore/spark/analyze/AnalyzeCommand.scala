@@ -15,7 +15,7 @@ import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog}
 import org.apache.spark.sql.execution.command.{AnalyzeTableCommand, LeafRunnableCommand}
 import org.apache.spark.sql.types.StructType
 
-import org.metastore.spark.sql.{MetastoreException, Namespaces, QuotedName, ResolvedName}
+import org.metastore.spark.sql.{MetastoreException, Namespaces, QuotedName, ResolvedName, TableFunctions}
 
 /** `ANALYZE TABLE` of a table that is ours: done in Python, its report is the answer. */
 final case class AnalyzeCommand(statement: AnalyzeStatement) extends LeafRunnableCommand {
@@ -28,6 +28,7 @@ object AnalyzeCommand {
 
   /** Analyzes one table. Its files are read beside Spark's plans, so that whoever may not read it is refused here. */
   def analyze(session: SparkSession, statement: AnalyzeStatement): Row = {
+    TableFunctions.requireSettings(session)
     ResolvedName.resolve(session, statement.table)
     AnalyzeReport.row(AttachedPython.run(session, statement))
   }

@@ -54,6 +54,11 @@ object MetastoreException {
     new MetastoreException("METASTORE_INVALID_ARGUMENT", s"$argument: $reason.$hint",
       Map("argument" -> argument, "reason" -> reason))
 
+  def invalidSetting(setting: String, value: String, source: String): MetastoreException =
+    new MetastoreException("METASTORE_INVALID_SETTING",
+      s"$setting = '$value': it is no value of this setting (it comes from: $source). metastore.settings() shows what is in force.",
+      Map("setting" -> setting, "value" -> value, "source" -> source))
+
   def analyzeFailed(table: String, reason: String, cause: Option[Throwable] = None): MetastoreException =
     new MetastoreException("METASTORE_ANALYZE_FAILED", s"ANALYZE of $table failed: $reason",
       Map("table" -> table, "reason" -> reason), cause)

@@ -20,6 +20,9 @@ trait TableFunction {
   /** One sentence for `metastore.help()`. */
   def meaning: String
 
+  /** Whether a setting that has no value it can have stops the call. */
+  def needsSettings: Boolean = true
+
   /**
    * The answer, in Catalyst's internal values of `schema`.
    *

@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo}
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 
+import org.metastore.spark.MetastoreConf
 import org.metastore.spark.sql.functions._
 import org.metastore.spark.store.StoreException
 
@@ -39,8 +40,22 @@ object TableFunctions {
   /** The answer of a call as a plan, with fresh attributes. */
   def plan(function: TableFunction, arguments: Seq[Expression]): LogicalPlan = {
     val session = SparkSession.active
+    if (function.needsSettings) requireSettings(session)
     val rows = readable(arguments.headOption.fold("the table")(_.sql))(function.rows(session, Arguments.bind(function, arguments)))
     LocalRelation(DataTypeUtils.toAttributes(function.schema), rows)
+  }
+
+  /**
+   * Passes where every setting of the session has a value that it can have. Queries go on with defaults; who asks about
+   * statistics is told.
+   *
+   * @throws MetastoreException METASTORE_INVALID_SETTING
+   */
+  private[spark] def requireSettings(session: SparkSession): Unit = {
+    val conf = MetastoreConf.of(session)
+    MetastoreConf.all.foreach { setting =>
+      conf.invalid(setting).foreach(wrong => throw MetastoreException.invalidSetting(setting.key, wrong.text, wrong.source))
+    }
   }
 
   /** Reads, and says in one line why the statistics of `asked` cannot be read. */

@@ -12,6 +12,7 @@ object HelpFunction extends TableFunction {
   override val arguments: Seq[Argument] = Nil
   override val schema: StructType = StructType.fromDDL("function STRING, arguments STRING, columns STRING, meaning STRING")
   override val meaning = "The table functions of the Metastore"
+  override val needsSettings = false
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = TableFunctions.all.map { function =>
     val (required, optional) = function.arguments.partition(_.required)

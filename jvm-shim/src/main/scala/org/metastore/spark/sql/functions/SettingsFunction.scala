@@ -5,20 +5,31 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.MetastoreConf
-import org.metastore.spark.sql.{Answer, Argument, Arguments, TableFunction}
+import org.metastore.spark.sql.{Answer, Argument, Arguments, MetastoreException, TableFunction}
 
 /** `metastore.settings()`: one row a setting. */
 object SettingsFunction extends TableFunction {
   override val name = "settings"
   override val arguments: Seq[Argument] = Nil
-  override val schema: StructType = StructType.fromDDL("name STRING, value STRING, source STRING, default STRING, meaning STRING")
-  override val meaning = "The settings of this session, and where each value comes from"
+  override val schema: StructType = StructType.fromDDL("name STRING, value STRING, source STRING, default STRING, meaning STRING, problem STRING")
+  override val meaning = "The settings of this session: the value in force, where it comes from, and what is wrong with what is set"
+  override val needsSettings = false
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val conf = MetastoreConf.of(session)
-    MetastoreConf.all.map { setting =>
-      val found = conf.textOf(setting)
-      Answer.row(setting.key, found.text, found.source, setting.default, setting.meaning)
+    val known = MetastoreConf.all.map { setting =>
+      conf.invalid(setting) match {
+        case Some(wrong) =>
+          val problem = s"'${wrong.text}' (${wrong.source}) is no value of this setting: the default is in force"
+          Answer.row(setting.key, setting.default, "default", setting.default, setting.meaning, problem)
+        case None =>
+          val found = conf.textOf(setting)
+          Answer.row(setting.key, found.text, found.source, setting.default, setting.meaning, None)
+      }
+    }
+    known ++ conf.unknown.toSeq.sortBy(_._1).map { case (key, text) =>
+      val problem = s"there is no such setting.${MetastoreException.didYouMean(key, MetastoreConf.all.map(_.key))}"
+      Answer.row(key, text, "spark", None, None, problem)
     }
   }
 }

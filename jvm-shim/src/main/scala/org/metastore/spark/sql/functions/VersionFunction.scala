@@ -16,6 +16,7 @@ object VersionFunction extends TableFunction {
   override val arguments: Seq[Argument] = Nil
   override val schema: StructType = StructType.fromDDL("version STRING, spark STRING, scala STRING, format INT, jar STRING")
   override val meaning = "Versions of the shim, of Spark and Scala, of the statistics' format, and the jar that was loaded"
+  override val needsSettings = false
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val jar = Option(getClass.getProtectionDomain.getCodeSource).map(_.getLocation.getPath)
