@@ -94,6 +94,52 @@ def test_options_narrow_what_is_read(spark, table, by):
     assert [(row.path, row.column_name) for row in rows] == [(path, "id")]
 
 
+NARROWED = {"summary": 1, "columns": 1, "frequencies": 10, "histograms": 1, "histograms_wide": 11}
+
+
+@pytest.mark.parametrize("by", ["name", "location"])
+@pytest.mark.parametrize("view", NARROWED)
+def test_every_view_honours_both_options(spark, table, view, by):
+    path = max(row["path"] for row in metastore.open(table).files())  # the last of three files
+    where = TABLE if by == "name" else table
+    whole = source(spark, view).load(where)
+    narrow = source(spark, view, column="ID", file=path).load(where)
+    found = narrow.collect()
+    assert len(found) == NARROWED[view]
+    if view == "histograms_wide":
+        assert narrow.columns == ["edge", "id"]
+    else:
+        assert {row.column_name for row in found} == {"id"}
+        assert {row.column_name for row in source(spark, view, file=path).load(where).collect()} <= {
+            row.column_name for row in whole.collect()
+        }
+    if view == "summary":
+        of_file = next(row for row in metastore.open(table).summary(file=path) if row["column_name"] == "id")
+        assert (found[0].min, found[0].max, found[0]["count"]) == (of_file["min"], of_file["max"], 10)
+        assert [row["count"] for row in source(spark, view, column="id").load(where).collect()] == [30]
+
+
+@pytest.mark.parametrize("by", ["name", "location"])
+@pytest.mark.parametrize(
+    ("view", "option", "told"),
+    [
+        ("files", "file", "the view files cannot be narrowed by it"),
+        ("files", "column", "the view files cannot be narrowed by it"),
+        ("snapshots", "column", "the view snapshots cannot be narrowed by it"),
+        ("ranks", "file", "the view ranks cannot be narrowed by it"),
+        ("summary", "column", r"METASTORE_COLUMN_NOT_FOUND.*has no column 'idd'. Did you mean id"),
+        ("frequencies", "column", "METASTORE_COLUMN_NOT_FOUND"),
+        ("columns", "column", "METASTORE_COLUMN_NOT_FOUND"),
+        ("summary", "file", "METASTORE_INVALID_ARGUMENT.*idd is no data file of"),
+        ("columns", "file", "METASTORE_INVALID_ARGUMENT.*idd is no data file of"),
+        ("histograms", "file", "METASTORE_INVALID_ARGUMENT.*idd is no data file of"),
+    ],
+)
+def test_options_that_narrow_nothing_are_refused(spark, table, view, option, told, by):
+    with pytest.raises(PySparkException, match=told):
+        source(spark, view, **{option: "idd"}).load(TABLE if by == "name" else table).collect()
+
+
 def test_filters_on_column_and_file_are_pushed_for_each_query_alone(spark, table):
     frame = source(spark, "columns").load(TABLE)
     by_location = source(spark, "columns").load(table)
@@ -130,6 +176,20 @@ def test_every_view_by_name(spark, table, view):
 def test_as_a_table_in_sql(spark, table):
     spark.sql(f"CREATE TEMPORARY VIEW stored USING metastore OPTIONS (path '{table}', view 'files')")
     assert spark.sql("SELECT sum(rows) FROM stored").collect()[0][0] == 30
+
+
+@pytest.mark.parametrize("options", ["path '{path}'", "table '{name}'", "table '{name}', column 'id', view 'columns'"])
+def test_as_a_table_of_the_session_catalog(spark, table, options):
+    session = spark.newSession()
+    session.conf.set("spark.sql.catalog.spark_catalog", "builtin")  # what Spark refuses under Delta's, limits.md tells
+    given = options.format(path=table, name=TABLE)
+    view = "" if "view" in given else ", view 'files'"
+    session.sql(f"CREATE TABLE stored_table USING metastore OPTIONS ({given}{view})")
+    try:
+        assert session.sql("SELECT sum(rows) FROM stored_table").first()[0] == 30
+        assert session.table("stored_table").count() == 3
+    finally:
+        session.sql("DROP TABLE stored_table")
 
 
 @pytest.mark.parametrize(

@@ -126,6 +126,12 @@ FUNCTIONS = {
 }
 """Schema by SQL function."""
 
+NARROWED = {
+    **dict.fromkeys(("summary", "columns", "frequencies", "histograms", "histograms_wide"), ("column", "file")),
+    "ranks": ("column",),
+}
+"""Which options of the data source narrow a view."""
+
 VIEWS = {
     "summary": _with_statistics(SUMMARY),
     "files": FILES,

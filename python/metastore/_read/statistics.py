@@ -12,10 +12,11 @@ from metastore._read import details, own, ranks, rows, schemas, views
 from metastore._read.folder import Folder
 from metastore._read.matching import named
 from metastore._read.places import places_in
+from metastore._read.schemas import NARROWED
 from metastore._read.stored import columns_known, statistics
 from metastore._read.values import OWN, Values, shape, with_own
 from metastore.answers import Answer, Summary, arrow
-from metastore.errors import NoStatistics, TableNotFound
+from metastore.errors import InvalidArgument, NoStatistics, TableNotFound
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -100,12 +101,19 @@ class Statistics(Values):
 
         Args:
             name: A key of `schemas.VIEWS`.
-            column: Only this column, in the views `columns`, `ranks` and those of distributions.
-            file: Only this data file, in the view `columns` and those of distributions.
+            column: Only this column, in all views but `files` and `snapshots`.
+            file: Only this data file, in the same views but `ranks`.
+
+        Raises:
+            InvalidArgument: The view cannot be narrowed by what is given.
         """
+        _check_narrowing(name, column, file)
         if name == "summary":
-            described = self._summary_rows(None, self._at(None))
-            return _view(name, described, _own_fields(described))
+            shown = self._at(None)
+            described = self._summary_rows(file, shown)
+            only = named(shown.columns, column, self.table).name if column else None
+            own_fields = _own_fields(described)
+            return _view(name, [row for row in described if only in (None, row["column_name"])], own_fields)
         if name == "columns":
             return _view(name, self._column_rows(column, file, self._at(None)), [])
         if name == "ranks":
@@ -114,21 +122,36 @@ class Statistics(Values):
             return self._distribution_view(name, column, file)
         return (self.files() if name == "files" else self.snapshots()).to_arrow()
 
-    def schema(self, name: str) -> pa.Schema:
-        """The columns of a view: those of every table, and in `summary` one for each user-defined statistic."""
+    def schema(self, name: str, column: str | None = None, file: str | None = None) -> pa.Schema:
+        """The columns of a view: those of every table, and in `summary` one for each user-defined statistic.
+
+        Args:
+            name: A key of `schemas.VIEWS`.
+            column: What the view is narrowed to.
+            file: The same.
+        """
         if name == views.WIDE:
-            return views.wide_schema(self._at(None).columns)
-        own_fields = _own_fields(self._summary_rows(None, self._at(None))) if name == "summary" else []
+            columns = self._at(None).columns
+            return views.wide_schema([named(columns, column, self.table)] if column else columns)
+        own_fields = _own_fields(self._summary_rows(file, self._at(None))) if name == "summary" else []
         return pa.schema([*schemas.VIEWS[name], *own_fields])
 
-    def check(self, name: str) -> None:
+    def check(self, name: str, column: str | None = None, file: str | None = None) -> None:
         """Tells whether a view can be read.
 
         Raises:
             NoStatistics: Nothing was analyzed, or only the list of files.
+            ColumnNotFound: No such column.
+            InvalidArgument: No such file, or the view cannot be narrowed by what is given.
         """
-        if name in ("summary", "columns", "ranks", *views.NAMES):
-            self._at(None)
+        _check_narrowing(name, column, file)
+        if name in NARROWED:
+            shown = self._at(None)
+            wanted = named(shown.columns, column, self.table) if column else None
+            if wanted is not None and name in views.NAMES:
+                self._require_values(wanted)
+            if file:
+                self._place_of(file, self._stored(shown.snapshot))
 
     def as_row(self) -> rows.Row:
         """The row of this table among others, as `tables` shows them."""
@@ -153,7 +176,7 @@ class Statistics(Values):
                 found.append(self._details(one.name, file, shown))
         if name == views.FREQUENCIES:
             return views.frequencies(found, self._zone)
-        return views.histograms(found) if name == views.HISTOGRAMS else views.wide(found, columns, self._zone)
+        return views.histograms(found) if name == views.HISTOGRAMS else views.wide(found, wanted, self._zone)
 
     def _summary_rows(self, file: str | None, shown: Shown) -> list[rows.Row]:
         return self._of_file(file, shown) if file else self._of_table(shown)
@@ -164,7 +187,7 @@ class Statistics(Values):
         stored = self._stored(snapshot)
         paths = stored.files.column("path").to_pylist()
         if file is not None:
-            stored = stored.only(paths.index(file) if file in paths else -2)
+            stored = stored.only(self._place_of(file, stored))
         found = statistics(self._store, stored, shown.columns, wanted).to_pylist()
         return [self._column_row(row, paths[row["file"]], shown.columns[row["column"]]) for row in found]
 
@@ -222,6 +245,12 @@ def tables_at(location: str) -> Answer:
         raise TableNotFound(location)
     described = [Statistics(place).as_row() for place in places_in(root)]
     return Answer("tables", location, *shape("tables", described))
+
+
+def _check_narrowing(view: str, column: str | None, file: str | None) -> None:
+    for option, given in (("column", column), ("file", file)):
+        if given and option not in NARROWED.get(view, ()):
+            raise InvalidArgument(option, f"the view {view} cannot be narrowed by it")
 
 
 def _holds(written: Column | None, wanted: Column) -> bool:

@@ -169,8 +169,7 @@ class Values(Asked):
         """The details of a column, and whether they describe the live rows and nothing else."""
         snapshot = shown.snapshot
         wanted = named(shown.columns, column, self.table)
-        if wanted.encoding is None:
-            raise InvalidArgument("column", f"of {column}, {wanted.type}, only counts are kept")
+        self._require_values(wanted)
         if file is None:
             found = details.of_table(self._store, snapshot, wanted)
             if found is None and snapshot.files_total == 0:
@@ -199,6 +198,11 @@ class Values(Asked):
         return NoStatistics(
             self.table, detail=f"of this kind ({kind}) for the column {column}", columns=f"COLUMNS {column}"
         )
+
+    @staticmethod
+    def _require_values(column: Column) -> None:
+        if column.encoding is None:
+            raise InvalidArgument("column", f"of {column.name}, {column.type}, only counts are kept")
 
     def _place_of(self, file: str, stored: StoredFiles) -> int:
         paths: list[str] = stored.files.column("path").to_pylist()

@@ -25,7 +25,7 @@ class MetastoreDataSource(DataSource):
 
     Options: `table` (a name) or `path` (a location; also the argument of `load`), and `view`: `summary` (default),
     `files`, `columns`, `snapshots`, `ranks`, `frequencies`, `histograms` or `histograms_wide`. The option `column`
-    narrows `columns` and the last four to one column, `file` the same without `ranks` to one data file.
+    narrows all but `files` and `snapshots` to one column, `file` the same without `ranks` to one data file.
 
     Example:
         >>> spark.read.format("metastore").option("view", "files").load("/warehouse/db/t")  # doctest: +SKIP
@@ -47,7 +47,8 @@ class MetastoreDataSource(DataSource):
             view = self._view()
         given = self.options.get("path") or self.options.get("table") or ""
         try:
-            return ddl(metastore.open(given).schema(view) if is_location(given) else VIEWS[view])
+            narrowed = (self.options.get("column"), self.options.get("file"))
+            return ddl(metastore.open(given).schema(view, *narrowed) if is_location(given) else VIEWS[view])
         except metastore.MetastoreError:
             return ddl(VIEWS[view])  # the reader says what is wrong
 
@@ -60,10 +61,11 @@ class MetastoreDataSource(DataSource):
         """
         import metastore  # noqa: PLC0415 - as above
 
+        column, file = self.options.get("column"), self.options.get("file")
         with _told_in_one_line():
             location, view = self._location(), self._view()
-            metastore.open(location).check(view)  # here and not in the task, whose errors come with many lines of Java
-        return Reader(location, view, self.options.get("column"), self.options.get("file"))
+            metastore.open(location).check(view, column, file)  # not in the task, whose errors have many lines of Java
+        return Reader(location, view, column, file)
 
     def _view(self) -> str:
         from metastore._read.schemas import VIEWS  # noqa: PLC0415 - as above

@@ -2,7 +2,7 @@ package org.metastore.spark.sql
 
 import org.apache.spark.sql.SparkSession
 
-import org.metastore.spark.store.{DetailRef, HistogramRow, ObjectRef, RanksRef, Snapshot, SummaryRow, ValueRow}
+import org.metastore.spark.store.{DetailRef, HistogramRow, ObjectRef, RanksRef, Snapshot, SummaryRow, TableFileRow, ValueRow}
 import org.metastore.spark.tables.Leaf
 
 /**
@@ -82,14 +82,32 @@ object ColumnDetails {
       case (a, b) => throw new IllegalArgumentException(s"values $a and $b of one column")
     }
 
-  /** The details of all columns of a table that have any. */
-  def all(session: SparkSession, table: String): Seq[ColumnDetails] = {
+  /** The details of all columns that have any, or of one, in a table or in one of its data files. */
+  def all(session: SparkSession, table: String, column: Option[String], file: Option[String]): Seq[ColumnDetails] = {
     val analyzed = AnalyzedTable.of(session, table)
     val current = analyzed.table.current
     val snapshot = analyzed.analyzedColumns(current)
+    val known = analyzed.table.leaves(current)
+    val leaves = column.fold[Seq[Leaf]](known)(name => Seq(analyzed.leaf(session, name, known)))
+    val encoded = snapshot.columns.filter(_.encoding.isDefined).map(_.key).toSet
+    if (column.isDefined) leaves.foreach(requireValues(snapshot, _))
+    file match {
+      case None => ofTable(analyzed, snapshot, leaves)
+      case Some(path) =>
+        val files = new FileLevel(analyzed, snapshot)
+        val found = files.find(path)
+        leaves.filter(leaf => encoded(leaf.key)).flatMap(ofFile(analyzed, files, found, _))
+    }
+  }
+
+  private def requireValues(snapshot: Snapshot, leaf: Leaf): Unit =
+    if (snapshot.columns.find(_.key == leaf.key).exists(_.encoding.isEmpty))
+      throw MetastoreException.invalidArgument("column", s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
+
+  private def ofTable(analyzed: AnalyzedTable, snapshot: Snapshot, leaves: Seq[Leaf]): Seq[ColumnDetails] = {
     val rows = analyzed.store.tableSummary(snapshot).filter(_.files > 0).map(row => snapshot.columns(row.column).key -> row).toMap
     for {
-      leaf <- analyzed.table.leaves(current)
+      leaf <- leaves
       row <- rows.get(leaf.key)
       if snapshot.columns(row.column).encoding.isDefined
     } yield ofTable(analyzed, snapshot, leaf, row)
@@ -109,8 +127,7 @@ object ColumnDetails {
     val snapshot = analyzed.analyzedColumns(asked)
     val leaf = analyzed.leaf(session, call.text("column"), analyzed.table.leaves(asked))
     val ordinal = snapshot.columns.indexWhere(_.key == leaf.key)
-    if (snapshot.columns.lift(ordinal).exists(_.encoding.isEmpty))
-      throw MetastoreException.invalidArgument("column", s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
+    requireValues(snapshot, leaf)
     def missing = MetastoreException.noStatistics(analyzed.name, s" of the column ${leaf.name}", s"COLUMNS ${leaf.name}")
     call.optional("file") match {
       case None if snapshot.filesTotal == 0 =>
@@ -121,16 +138,22 @@ object ColumnDetails {
       case Some(path) =>
         val files = new FileLevel(analyzed, snapshot)
         val file = files.find(path)
-        val known = files.columns(Seq(file), Seq(leaf.key)).headOption.getOrElse(throw missing)
-        val (listed, at) = files.details(file, leaf.key).getOrElse(throw missing)
-        // Both kinds of one file were written together: its place is the same in both.
-        val place = listed.frequencies.orElse(listed.histograms).map(_.file)
-        def inPlace(ref: Option[DetailRef]): Option[ObjectRef] = ref.filter(r => place.contains(r.file)).map(_.ref)
-        new ColumnDetails(
-          analyzed, leaf, known.column.dataType, known.row, file.deletes.isEmpty && !file.deletedRows.exists(_ > 0), at,
-          place, inPlace(listed.frequencies), inPlace(listed.frequencies).toSeq, inPlace(listed.histograms))
+        ofFile(analyzed, files, file, leaf).getOrElse(throw missing)
     }
   }
+
+  private def ofFile(analyzed: AnalyzedTable, files: FileLevel, file: TableFileRow, leaf: Leaf): Option[ColumnDetails] =
+    for {
+      known <- files.columns(Seq(file), Seq(leaf.key)).headOption
+      (listed, at) <- files.details(file, leaf.key)
+    } yield {
+      // Both kinds of one file were written together: its place is the same in both.
+      val place = listed.frequencies.orElse(listed.histograms).map(_.file)
+      def inPlace(ref: Option[DetailRef]): Option[ObjectRef] = ref.filter(r => place.contains(r.file)).map(_.ref)
+      new ColumnDetails(
+        analyzed, leaf, known.column.dataType, known.row, file.deletes.isEmpty && !file.deletedRows.exists(_ > 0), at,
+        place, inPlace(listed.frequencies), inPlace(listed.frequencies).toSeq, inPlace(listed.histograms))
+    }
 }
 
 /**

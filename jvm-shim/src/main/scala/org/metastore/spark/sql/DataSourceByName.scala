@@ -5,11 +5,13 @@ import java.util.Locale
 import scala.collection.JavaConverters._
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.{InternalRow, TableIdentifier}
+import org.apache.spark.sql.catalyst.catalog.CatalogUtils
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Literal, NamedArgumentExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import org.metastore.spark.sql.functions.{ColumnsFunction, FilesFunction, SnapshotsFunction, SummaryFunction}
 import org.metastore.spark.store.SummaryRow
@@ -27,19 +29,44 @@ final class DataSourceByName(session: SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperators {
     case relation: DataSourceV2Relation if relation.table.getClass.getName == PythonTable && isOurs(relation) =>
-      answer(relation).getOrElse(relation)
+      val read = stored(relation)
+      answer(read).getOrElse(read)
   }
 
   private def isOurs(relation: DataSourceV2Relation): Boolean = relation.table.name.toLowerCase(Locale.ROOT) == "metastore"
+
+  /** A table of the session's catalog with the options that it was created with: Spark gives those of the query alone. */
+  private def stored(relation: DataSourceV2Relation): DataSourceV2Relation = relation.identifier match {
+    case Some(name) if !Seq("path", "table").exists(relation.options.containsKey(_)) =>
+      val made = session.sessionState.catalog.getTableMetadata(TableIdentifier(name.name, name.namespace.lastOption)).storage
+      // A table that names another one has a location, too: its own, where nothing is.
+      val location = made.locationUri.filterNot(_ => made.properties.keys.exists(_.equalsIgnoreCase("table")))
+      val options = location.map(uri => "path" -> CatalogUtils.URIToString(uri)).toMap ++ made.properties ++
+        relation.options.asCaseSensitiveMap.asScala
+      relation.copy(options = new CaseInsensitiveStringMap(options.asJava))
+    case _ => relation
+  }
 
   private def answer(relation: DataSourceV2Relation): Option[LogicalPlan] = {
     val options = relation.options.asCaseSensitiveMap.asScala.map { case (k, v) => k.toLowerCase(Locale.ROOT) -> v }
     val asked = options.getOrElse("view", SummaryFunction.name).toLowerCase(Locale.ROOT)
     options.get("path").orElse(options.get("table")).filterNot(isLocation).flatMap { name =>
+      val narrowed = DataSourceByName.narrowing.filter(options.contains)
+      if (views.contains(asked) || DistributionViews.names(asked)) {
+        TableFunctions.requireSettings(session)
+        narrowed.filterNot(DataSourceByName.narrowedBy.getOrElse(asked, Set.empty)).foreach { option =>
+          throw MetastoreException.invalidArgument(option, s"the view $asked cannot be narrowed by it")
+        }
+      }
       if (DistributionViews.names(asked))
-        Some(TableFunctions.readable(name)(DistributionViews.relation(session, asked, name, relation.output)))
+        Some(TableFunctions.readable(name)(
+          DistributionViews.relation(session, asked, name, options.get("column"), options.get("file"), relation.output)))
       else views.get(asked).map {
         case ColumnsFunction => unread(name, options.toMap, relation.output)
+        case SummaryFunction =>
+          rows(SummaryFunction, name, relation.output, options.get("file").map("file" -> _)) { (_, call) =>
+            SummaryFunction.known(session, call, options.get("column"))
+          }
         case other => rows(other, name, relation.output) {
           case (typed: TypedFunction, call) => typed.known(session, call)
           case (plain, call) => plain.rows(session, call).map(_ -> None)
@@ -74,4 +101,14 @@ final class DataSourceByName(session: SparkSession) extends Rule[LogicalPlan] {
 
   /** As the Python side tells locations from names. */
   private def isLocation(text: String): Boolean = !text.contains('`') && (text.contains('/') || text.startsWith("."))
+}
+
+private[sql] object DataSourceByName {
+
+  /** The options that narrow what is read. */
+  val narrowing: Seq[String] = Seq("column", "file")
+
+  /** Which views they narrow, as the Python side knows too. */
+  val narrowedBy: Map[String, Set[String]] =
+    Seq("summary", "columns", "frequencies", "histograms", "histograms_wide").map(_ -> narrowing.toSet).toMap + ("ranks" -> Set("column"))
 }

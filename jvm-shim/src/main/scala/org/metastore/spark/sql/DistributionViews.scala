@@ -12,8 +12,11 @@ import org.apache.spark.unsafe.types.UTF8String
 private[sql] object DistributionViews {
   val names: Set[String] = Set("frequencies", "histograms", "histograms_wide", "ranks")
 
-  def relation(session: SparkSession, view: String, table: String, output: Seq[Attribute]): LocalRelation = {
-    val columns = ColumnDetails.all(session, table)
+  /** A view of all columns or of one, of the table or of one data file. */
+  def relation(
+      session: SparkSession, view: String, table: String, column: Option[String], file: Option[String],
+      output: Seq[Attribute]): LocalRelation = {
+    val columns = ColumnDetails.all(session, table, column, file)
     view match {
       case "frequencies" => LocalRelation(output, columns.filter(_.isListed).flatMap(frequencies).map(row(_, output)))
       case "histograms" => LocalRelation(output, columns.flatMap(histogram).map(row(_, output)))

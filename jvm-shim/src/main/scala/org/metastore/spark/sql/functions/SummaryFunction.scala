@@ -21,11 +21,15 @@ object SummaryFunction extends TypedFunction {
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = known(session, call).map(_._1)
 
-  override def known(session: SparkSession, call: Arguments): Seq[(InternalRow, Option[SummaryRow])] = {
+  override def known(session: SparkSession, call: Arguments): Seq[(InternalRow, Option[SummaryRow])] = known(session, call, None)
+
+  /** The rows of all columns, or of one. */
+  def known(session: SparkSession, call: Arguments, column: Option[String]): Seq[(InternalRow, Option[SummaryRow])] = {
     val analyzed = AnalyzedTable.of(session, call.text("table"))
     val asked = analyzed.asked(call.value("at"))
     val snapshot = analyzed.analyzedColumns(asked)
-    val leaves = analyzed.table.leaves(asked)
+    val all = analyzed.table.leaves(asked)
+    val leaves = column.fold[Seq[Leaf]](all)(name => Seq(analyzed.leaf(session, name, all)))
     call.optional("file") match {
       case None => ofTable(analyzed, snapshot, leaves)
       case Some(path) => ofFile(analyzed, snapshot, leaves, path)
