@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from planner.plans import conf
+from planner.plans import conf, labels, plain, rows
 
 pytestmark = pytest.mark.spark
 
@@ -49,6 +49,49 @@ def test_commands_are_planned_and_never_run(spark, analyzed):
     found = decisions(spark, f"INSERT INTO {analyzed} SELECT * FROM {analyzed} WHERE id = 5")
     assert {d["reason"] for d in found} <= {"INSIDE_WRITE"}
     assert spark.table(analyzed).count() == 400
+
+
+@pytest.mark.parametrize(
+    "statement",
+    [
+        "CREATE TABLE ice.db.explained_as USING iceberg AS SELECT * FROM {t} WHERE id = 5",
+        "CREATE TABLE explained_as USING delta AS SELECT * FROM {t} WHERE id = 5",
+        "CREATE TABLE explained_as USING parquet AS SELECT * FROM {t} WHERE id = 5",
+        "INSERT INTO {t} SELECT * FROM {t}",
+        "INSERT OVERWRITE {t} TABLE {t}",
+    ],
+)
+def test_reads_of_writes_say_why_they_are_left_alone(spark, analyzed, statement):
+    query = statement.format(t=analyzed)
+    found = decisions(spark, query)
+    assert [(d["reason"], d["kept"]) for d in found] == [("INSIDE_WRITE", True)] * 4
+    assert spark.table(analyzed).count() == 400
+    if "SELECT" in query and "WHERE" in query:
+        with conf(spark, spark__metastore__pruneInsideWrites=True):
+            assert sorted(d["kept"] for d in decisions(spark, query)) == [False, False, False, True]
+    else:
+        assert "pruneInsideWrites is false" in spark.sql(f"EXPLAIN {query}").first()[0]
+    assert not spark.catalog.tableExists("explained_as")
+
+
+def test_an_insert_into_delta_says_why(spark, analyzed):
+    spark.sql("CREATE TABLE explained_into (id BIGINT) USING delta")
+    try:
+        found = decisions(spark, f"INSERT INTO explained_into SELECT id FROM {analyzed} WHERE id = 5")
+        assert [d["reason"] for d in found] == ["INSIDE_WRITE"] * 4
+        assert spark.table("explained_into").count() == 0
+    finally:
+        spark.sql("DROP TABLE explained_into")
+
+
+@pytest.mark.parametrize("metadata", ["files", "snapshots", "history", "partitions", "position_deletes"])
+def test_metadata_tables_say_that_they_are_left_alone(spark, analyzed, metadata):
+    query = f"SELECT * FROM {analyzed}.{metadata}"
+    assert [(d["path"], d["reason"]) for d in decisions(spark, query)] == [(None, "METADATA_TABLE")]
+    df = spark.sql(query)
+    assert labels(df) == ["metadata tables are left alone"]
+    assert rows(df) == plain(spark, query)
+    assert spark.sql(f"SELECT count(*) FROM {analyzed}.files WHERE record_count = 100").first()[0] == 4
 
 
 def test_nothing_is_said_where_we_are_switched_off(spark, analyzed):

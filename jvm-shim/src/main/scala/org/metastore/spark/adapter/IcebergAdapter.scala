@@ -15,21 +15,31 @@ import org.apache.spark.sql.types.StructType
 import org.metastore.spark.cardinality.IcebergNumbers
 import org.metastore.spark.explain.{Reason, ReasonCode, ScanDecision}
 import org.metastore.spark.pruning.ColumnResolver
+import org.metastore.spark.tables.IcebergTable
 
 /** Iceberg tables: stand-ins before table, scan builder and scan, put in place before Iceberg's own push-down. */
 private[adapter] final class IcebergAdapter extends RelationAdapter {
 
   override def prepare(
       relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan] = relation match {
-    case iceberg: DataSourceV2Relation => ScannedIceberg.of(iceberg.table).map { table =>
-      val scans =
-        if (IcebergAdapter.isIncremental(iceberg)) new IcebergShield(table.name, Reason(ReasonCode.Incremental), planner)
-        else new IcebergRequest(table, iceberg.output, conjuncts, planner)
-      val prepared = iceberg.copy(table = Forwarding.standIn(new IcebergTableProxy(iceberg.table, scans), classOf[Table]))
-      prepared.copyTagsFrom(iceberg)
-      prepared
-    }
+    case metadata: DataSourceV2Relation if IcebergTable.isMetadataTable(metadata.table) =>
+      Some(before(metadata, new IcebergLabel(metadata.table.name, Reason(ReasonCode.MetadataTable))))
+    case iceberg: DataSourceV2Relation => ScannedIceberg.of(iceberg.table).map(table => before(iceberg, scans(table, iceberg, conjuncts, planner)))
     case _ => None
+  }
+
+  private def scans(
+      table: ScannedIceberg, iceberg: DataSourceV2Relation, conjuncts: Seq[Expression], planner: ScanPlanner): IcebergScans =
+    planner.restriction match {
+      case Some(why) if planner.leavesAlone => new IcebergLabel(table.name, why)
+      case _ if IcebergAdapter.isIncremental(iceberg) => new IcebergShield(table.name, Reason(ReasonCode.Incremental), planner)
+      case _ => new IcebergRequest(table, iceberg.output, conjuncts, planner)
+    }
+
+  private def before(relation: DataSourceV2Relation, scans: IcebergScans): LogicalPlan = {
+    val prepared = relation.copy(table = Forwarding.standIn(new IcebergTableProxy(relation.table, scans), classOf[Table]))
+    prepared.copyTagsFrom(relation)
+    prepared
   }
 }
 
@@ -49,6 +59,9 @@ private[adapter] object IcebergAdapter {
   private val incremental = Seq(
     "start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp", "scan-task-set-id", "file-scan-task-set-id")
 
+  /** Whether Iceberg has answered a query from its metadata already. */
+  def readsNothing(scan: AnyRef): Boolean = !Reflection.extendsClass(scan.getClass, "org.apache.iceberg.spark.source.SparkScan")
+
   private def isIncremental(relation: DataSourceV2Relation): Boolean = incremental.exists(relation.options.containsKey(_))
 }
 
@@ -62,13 +75,22 @@ private[adapter] trait IcebergScans {
   def prepare(scan: AnyRef): AnyRef
 }
 
+/** Scans that are left as they are, and say why. */
+private[adapter] final class IcebergLabel(table: String, why: Reason) extends IcebergScans {
+
+  override val fingerprint: AnyRef = why
+
+  override def prepare(scan: AnyRef): AnyRef =
+    if (IcebergAdapter.readsNothing(scan)) scan else IcebergScanProxy.before(scan, ScanDecision.leftAlone(table, why), own => own())
+}
+
 /** Scans of which no file is dropped, for a reason, and whose numbers are kept harmless. */
 private[adapter] final class IcebergShield(table: String, why: Reason, planner: ScanPlanner) extends IcebergScans {
 
   override val fingerprint: AnyRef = (why, planner.estimates)
 
   override def prepare(scan: AnyRef): AnyRef =
-    if (!Reflection.extendsClass(scan.getClass, "org.apache.iceberg.spark.source.SparkScan")) scan // there is nothing to read
+    if (IcebergAdapter.readsNothing(scan)) scan
     else IcebergScanProxy.before(scan, ScanDecision.leftAlone(table, why), own =>
       if (planner.estimates) IcebergNumbers.withoutColumns(own, scan.asInstanceOf[Scan].readSchema, None) else own())
 }

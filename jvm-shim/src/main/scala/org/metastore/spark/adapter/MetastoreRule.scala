@@ -7,9 +7,10 @@ import org.apache.spark.sql.catalyst.expressions.{Expression, PredicateHelper, S
 import org.apache.spark.sql.catalyst.plans.logical.{Command, Filter, LeafNode, LogicalPlan, V2WriteCommand}
 import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.catalyst.trees.TreePattern
+import org.apache.spark.sql.execution.command.DataWritingCommand
 
 import org.metastore.spark.MetastoreConf
-import org.metastore.spark.explain.Reason
+import org.metastore.spark.explain.{Reason, ReasonCode}
 
 /** Decides, before joins are reordered, which data files each scan reads, and tells the optimizer how much is left. */
 final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with PredicateHelper {
@@ -21,7 +22,7 @@ final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with 
     if (!settings.pruningEnabled && !settings.cboEnabled) plan
     else try {
       PlanGuard.judge(plan, PlanningContext.current.write, settings.pruneInsideWrites) match {
-        case PlanGuard.LeaveAlone(_) => plan
+        case PlanGuard.LeaveAlone(why) if why.code == ReasonCode.Streaming => plan
         case scope => rewrite(DeltaScan.prepared(plan, session), Nil, ScanPlanner.of(session, settings, scope))
       }
     } catch {
@@ -45,7 +46,7 @@ final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with 
     case leaf: LeafNode => prepare(leaf, above, planner)
     case command: Command => shielded(command, planner).mapChildren {
       // The target of a command is not a scan, and Spark refreshes cached tables by comparing it.
-      case target: LeafNode => target
+      case target: LeafNode if !MetastoreRule.isQueryOf(command) => target
       case query => rewrite(query, Nil, planner)
     }
     case other => other.mapChildren(rewrite(_, Nil, planner))
@@ -65,4 +66,13 @@ final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with 
         ScanPlanner.warn(plan.nodeName, Reason.failure(e), e)
         plan
     }
+}
+
+private object MetastoreRule {
+
+  /** Whether the one child of a command is what it writes, not what it writes to. */
+  def isQueryOf(command: Command): Boolean = command match {
+    case _: V2WriteCommand | _: DataWritingCommand => true
+    case _ => false
+  }
 }

@@ -27,7 +27,10 @@ private[adapter] final class ScanPlanner(
     case PlanGuard.Everything => Some(Reason(ReasonCode.Disabled, "setting" -> MetastoreConf.PruningEnabled.key))
   }
 
-  val estimates: Boolean = settings.cboEnabled
+  val estimates: Boolean = settings.cboEnabled && !leavesAlone
+
+  /** Whether nothing is done to the plan's scans but to say why. */
+  def leavesAlone: Boolean = scope.isInstanceOf[PlanGuard.LeaveAlone]
 
   /** What equal scans of a query share. It must not refer to the scan: it is kept while the first of them is in use. */
   def shared[A <: AnyRef](scan: AnyRef)(make: => A): A = context.shared(scan)(make)

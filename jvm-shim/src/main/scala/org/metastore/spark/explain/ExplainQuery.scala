@@ -1,8 +1,11 @@
 package org.metastore.spark.explain
 
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.plans.logical.{AppendData, LogicalPlan, OverwriteByExpression, OverwritePartitionsDynamic, V2CreateTableAsSelectPlan}
 import org.apache.spark.sql.execution.CommandExecutionMode
+import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand
 
+import org.metastore.spark.MetastoreConf
 import org.metastore.spark.adapter.ScanDecisions
 
 /** What would be read for a query, without running it. */
@@ -11,13 +14,27 @@ object ExplainQuery {
   /**
    * Plans a query and tells, for each of its scans and data files, whether it would be read and why.
    *
-   * A scan that is left alone before its files are known has one row without a path. Commands are planned, never run.
+   * A scan that is left alone before its files are known has one row without a path. Commands are planned, never run. The
+   * query of a write that Spark plans when the command runs (CREATE TABLE .. AS SELECT) is planned by itself.
    *
    * @throws org.apache.spark.sql.AnalysisException the query itself is wrong
    */
   def decisions(session: SparkSession, query: String): Seq[FileDecision] = {
     val plan = session.sessionState.sqlParser.parsePlan(query)
     val planned = session.sessionState.executePlan(plan, CommandExecutionMode.SKIP)
-    ScanDecisions.of(planned.executedPlan).zipWithIndex.flatMap { case (decision, scan) => decision.perFile(scan) }
+    val shown = ScanDecisions.of(planned.executedPlan)
+    val decisions = shown ++ written(planned.analyzed).filter(_ => shown.isEmpty).toSeq.flatMap { written =>
+      val read = ScanDecisions.of(session.sessionState.executePlan(written).executedPlan)
+      if (MetastoreConf.of(session).pruneInsideWrites) read else read.map(_.leftAlone(Reason(ReasonCode.InsideWrite)))
+    }
+    decisions.zipWithIndex.flatMap { case (decision, scan) => decision.perFile(scan) }
+  }
+
+  /** The query whose rows a table gets. */
+  private def written(plan: LogicalPlan): Option[LogicalPlan] = plan match {
+    case create: V2CreateTableAsSelectPlan => Some(create.query)
+    case insert @ (_: AppendData | _: OverwriteByExpression | _: OverwritePartitionsDynamic) => insert.children.headOption
+    case CreateDataSourceTableAsSelectCommand(_, _, query, _) => Some(query)
+    case _ => None
   }
 }

@@ -44,6 +44,9 @@ final class ScanDecision(
     ScanDecision.Fingerprint(version, paths, outcome.left.toOption.map(_.code.name))
   }
 
+  /** The same scan if no file of it is dropped, for another reason. */
+  def leftAlone(why: Reason): ScanDecision = new ScanDecision(table, files, rows, Left(why), distrusted, version, changed)
+
   /** The text on the scan in EXPLAIN. */
   def label: String = outcome match {
     case Right(_) => s"[Metastore: $before -> $after files${trouble.fold("")(why => s", ${why.sentence}")}]"
