@@ -74,7 +74,7 @@ def test_what_a_reader_says_is_true(spark, table, location):
     damage(location, "table-summary")
     with pytest.raises(DamagedObject, match=r"repair=True"):
         metastore.open(str(location)).summary()
-    with pytest.raises(DamagedObject):
+    with pytest.raises(DamagedObject, match=rf"statistics of {table} .* metastore analyze {table} --repair"):
         metastore.summary(spark, table)
     spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS")
     assert repaired(spark, table).files_read == 0

@@ -65,8 +65,11 @@ object MetastoreException {
 
   /** The statistics themselves cannot be used. */
   def unusable(table: String, cause: StoreException): MetastoreException =
-    new MetastoreException(cause.code, s"The statistics of $table cannot be used: ${cause.reason.sentence}.",
+    new MetastoreException(cause.code, s"The statistics of $table cannot be used: ${cause.reason.sentence}.${repair(cause.code, table)}",
       cause.reason.arguments + ("table" -> table), Some(cause))
+
+  private def repair(code: String, table: String): String =
+    if (code == "METASTORE_DAMAGED_OBJECT") s" Run: metastore analyze $table --repair" else ""
 
   /** The statistics could not be reached. */
   def unreadable(table: String, cause: java.io.IOException): MetastoreException =

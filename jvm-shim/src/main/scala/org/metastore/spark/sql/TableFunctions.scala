@@ -5,9 +5,10 @@ import java.io.IOException
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry
-import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo}
+import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo, Literal, NamedArgumentExpression}
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
+import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.MetastoreConf
 import org.metastore.spark.sql.functions._
@@ -41,7 +42,7 @@ object TableFunctions {
   def plan(function: TableFunction, arguments: Seq[Expression]): LogicalPlan = {
     val session = SparkSession.active
     if (function.needsSettings) requireSettings(session)
-    val rows = readable(arguments.headOption.fold("the table")(_.sql))(function.rows(session, Arguments.bind(function, arguments)))
+    val rows = readable(subject(arguments))(function.rows(session, Arguments.bind(function, arguments)))
     LocalRelation(DataTypeUtils.toAttributes(function.schema), rows)
   }
 
@@ -57,6 +58,13 @@ object TableFunctions {
       conf.invalid(setting).foreach(wrong => throw MetastoreException.invalidSetting(setting.key, wrong.text, wrong.source))
     }
   }
+
+  /** What a call is about, as it was written: its first argument. */
+  private def subject(arguments: Seq[Expression]): String =
+    arguments.headOption.map { case NamedArgumentExpression(_, value) => value; case value => value } match {
+      case Some(Literal(text: UTF8String, _)) => text.toString
+      case other => other.fold("the table")(_.sql)
+    }
 
   /** Reads, and says in one line why the statistics of `asked` cannot be read. */
   private[sql] def readable[T](asked: => String)(read: => T): T =
