@@ -42,7 +42,9 @@ class Alike:
         """In which type they hold a column; the table's where none of them has it.
 
         Example:
-            >>> Alike((), StructType.fromDDL("a STRUCT<b: INT>")).type_of(Column("k", ("a", "b"), "bigint", "long"))
+            >>> from pyspark.sql.types import IntegerType, StructType
+            >>> schema = StructType().add("a", StructType().add("b", IntegerType()))
+            >>> Alike((), schema).type_of(Column("k", ("a", "b"), "bigint", "long"))
             'int'
         """
         kind: DataType = self.schema
@@ -56,7 +58,8 @@ class Alike:
         """Whether what readers show follows from what the files hold, on every Java.
 
         Example:
-            >>> Alike((), StructType.fromDDL("f FLOAT")).is_clear(Column("k", ("f",), "double", "double"))
+            >>> from pyspark.sql.types import FloatType, StructType
+            >>> Alike((), StructType().add("f", FloatType())).is_clear(Column("k", ("f",), "double", "double"))
             False
         """
         held, wanted = self.type_of(column), column.type
@@ -77,7 +80,8 @@ class Alike:
             name: SQL of what the files hold.
 
         Example:
-            >>> Alike((), StructType.fromDDL("f FLOAT")).shown(Column("k", ("f",), "double", "double"), "c0")
+            >>> from pyspark.sql.types import FloatType, StructType
+            >>> Alike((), StructType().add("f", FloatType())).shown(Column("k", ("f",), "double", "double"), "c0")
             'TRY_CAST(CAST(c0 AS STRING) AS double)'
         """
         held, wanted = self.type_of(column), column.type

@@ -84,7 +84,7 @@ def coarser(histogram: Histogram, bins: int) -> Histogram:
     Example:
         >>> found = coarser(Histogram("equi_height", [1, 2, 4, 9], np.array([3, 3, 3])), 2)
         >>> found.edges, found.counts
-        ([1, 2, 9], array([3, 6]))
+        ([1, 4, 9], array([6, 3]))
     """
     if bins >= len(histogram.counts):
         return histogram
@@ -98,7 +98,8 @@ def coarser(histogram: Histogram, bins: int) -> Histogram:
     edges = edges[starts] if isinstance(edges, np.ndarray) else [edges[at] for at in starts.tolist()]
     counts = np.add.reduceat(histogram.counts, starts[:-1])
     distincts = None if histogram.distincts is None else np.add.reduceat(histogram.distincts, starts[:-1])
-    return Histogram(histogram.kind, edges, counts, distincts)
+    finer = max(1, round(histogram.finer * len(counts) / len(histogram.counts)))
+    return Histogram(histogram.kind, edges, counts, distincts, finer=finer)
 
 
 def at_rank(histogram: Histogram, rank: int, encoding: str) -> Any:

@@ -20,8 +20,8 @@ def leaves(schema: StructType, above: tuple[str, ...] = ()) -> tuple[Column, ...
     """The leaves of a schema, without keys.
 
     Example:
-        >>> from pyspark.sql.types import StructType
-        >>> schema = StructType.fromDDL("a INT, s STRUCT<b: STRING>")
+        >>> from pyspark.sql.types import IntegerType, StringType, StructType
+        >>> schema = StructType().add("a", IntegerType()).add("s", StructType().add("b", StringType()))
         >>> [column.name for column in leaves(schema)]
         ['a', 's.b']
     """
@@ -40,8 +40,8 @@ def is_padded(schema: StructType, columns: Sequence[Column]) -> bool:
     """Whether a column is of CHAR or VARCHAR: in comparisons with them Spark pads.
 
     Example:
-        >>> from pyspark.sql.types import StructType
-        >>> schema = StructType.fromDDL("a STRING")
+        >>> from pyspark.sql.types import StringType, StructType
+        >>> schema = StructType().add("a", StringType())
         >>> is_padded(schema, leaves(schema))
         False
     """

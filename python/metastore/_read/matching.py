@@ -26,13 +26,14 @@ def named(columns: Sequence[Column], name: str, table: str) -> Column:
         if top is not None:
             return top
     parts = _parts(name)
-    exact = [column for column in columns if name == column.name or parts == column.path]
-    folded = [
-        column for column in columns if name.lower() == column.name.lower() or _lower(parts) == _lower(column.path)
-    ]
-    if exact or len(folded) == 1:
-        return (exact or folded)[0]
-    fields = (column for column in columns if _lower(column.path[: len(parts)]) == _lower(parts) != _lower(column.path))
+    exact = next((column for column in columns if name == column.name or parts == column.path), None)
+    if exact is not None:
+        return exact
+    written, path = name.lower(), _lower(parts)
+    folded = [column for column in columns if _lower(column.path) == path or column.name.lower() == written]
+    if len(folded) == 1:
+        return folded[0]
+    fields = (column for column in columns if _lower(column.path[: len(path)]) == path != _lower(column.path))
     field = next(fields, None)
     if field is not None:
         raise InvalidArgument("column", f"{name} is a struct", f"Name a field of it, such as {field.name}.")

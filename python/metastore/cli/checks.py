@@ -55,7 +55,8 @@ class Finding:
 
 def java() -> Finding:
     """Java is there and of a version that Spark runs on."""
-    line = next((line for line in LINES if _line_of_pyspark() == line), max(LINES))
+    installed = _line_of_pyspark()
+    line = installed if installed in LINES else next(iter(LINES))
     javas = LINES[line][0]
     versions = " or ".join(map(str, javas))
     install = f"Install Java {versions} (for example openjdk-17-jdk) or set JAVA_HOME to one."

@@ -10,9 +10,10 @@ import pyarrow as pa
 from metastore._analyze.coverage import DamagedBlock
 from metastore._analyze.table.details import Part
 from metastore._analyze.table.lists import LISTED, heads_first, merged
-from metastore._analyze.table.objects import ROW_GROUPS, even_groups
+from metastore._analyze.table.objects import ROW_GROUPS
 from metastore._analyze.table.pieces import by_column, packed, stored_rows, unpacked
 from metastore._analyze.table.reduction import Listed, reduced
+from metastore._format.detail_layout import even_groups
 from metastore._format.schemas import TABLE_FREQUENCIES
 from metastore.errors import DamagedObject
 

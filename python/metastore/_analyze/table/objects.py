@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from metastore._analyze.table.lists import heads_first
+from metastore._format.detail_layout import even_groups
 from metastore._format.objects import decode_detail
 from metastore._format.schemas import TABLE_HISTOGRAMS
 
@@ -52,17 +53,6 @@ def lists_layout(rows: pa.Table, others: pa.Table) -> tuple[pa.Table, list[int]]
     rest = ordered.slice(number)
     groups = [heads.num_rows, *even_groups(rest.num_rows, ROW_GROUPS - 1)] if heads.num_rows else []
     return pa.concat_tables([heads, rest]), groups
-
-
-def even_groups(rows: int, most: int) -> list[int]:
-    """Row groups of equal size: a reader chooses them by their range of columns.
-
-    Example:
-        >>> even_groups(10, 4)
-        [3, 3, 3, 1]
-    """
-    size = max(-(-rows // most), 1)
-    return [min(size, rows - at) for at in range(0, rows, size)]
 
 
 def histograms_table(histograms: Iterable[tuple[int, Column, Histogram]]) -> pa.Table:

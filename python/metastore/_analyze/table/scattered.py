@@ -16,10 +16,11 @@ import pyarrow.compute as pc
 
 from metastore._analyze.kernel.stored import is_wide
 from metastore._analyze.table.lists import LISTED, heads_first, merged
-from metastore._analyze.table.objects import ROW_GROUPS, even_groups
+from metastore._analyze.table.objects import ROW_GROUPS
 from metastore._analyze.table.pieces import Unreadable, by_column, by_part, hashes, name_of, packed, unpacked, values_of
 from metastore._analyze.table.reduction import DUPLICATES_ONLY, with_errors
 from metastore._analyze.table.sightings import Repeats, Sightings
+from metastore._format.detail_layout import even_groups
 from metastore._format.references import SummaryRef
 
 if TYPE_CHECKING:

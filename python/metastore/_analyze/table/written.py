@@ -27,6 +27,7 @@ from metastore._analyze.table.reduction import REDUCE, SCATTER, THRESHOLD, Liste
 from metastore._analyze.table.scattered import Reduced, Result, Target
 from metastore._analyze.table.tree import Tree
 from metastore._analyze.table.wanted import Wanted
+from metastore._format.detail_layout import even_groups
 from metastore._format.histogram import EQUI_HEIGHT
 from metastore._format.references import SummaryRef
 from metastore._format.schemas import TABLE_FREQUENCIES
@@ -269,7 +270,7 @@ class TableDetails:
     def _put_histograms(self, histograms: dict[int, Histogram]) -> ObjectRef | None:
         rows = ((ordinal, self._files[ordinal].column, one) for ordinal, one in histograms.items())
         table = objects.histograms_table(rows)
-        groups = objects.even_groups(table.num_rows, objects.HISTOGRAM_GROUPS)
+        groups = even_groups(table.num_rows, objects.HISTOGRAM_GROUPS)
         return self.store.put("table-histograms", table, groups) if table.num_rows else None
 
     def _put_bins(self, made: dict[bytes, pa.Table]) -> tuple[ObjectRef, ...]:
