@@ -7,7 +7,7 @@ import pytest
 import metastore
 from metastore._store import Store, limits
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 COLUMNS = ("id", "name", "price", "code", "day")
 

@@ -58,6 +58,7 @@ def answers(spark, table):
     )
 
 
+@pytest.mark.slow
 def test_every_kind_is_repaired_by_one_command(spark, table, location):
     whole = answers(spark, table)
     kinds = {row["kind"] for row in verified(location)}

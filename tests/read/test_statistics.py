@@ -91,7 +91,8 @@ def test_views_are_typed(location):
     opened = metastore.open(str(location))
     found = opened.view("columns", column="id", file="t/b.parquet").to_pylist()
     assert [(row["lo_long"], row["hi_long"], row["lo_exact"]) for row in found] == [(-5, 5, True)]
-    assert opened.view("columns", file="t/none.parquet").num_rows == 0
+    with pytest.raises(InvalidArgument, match=r"t/none.parquet is no data file"):
+        opened.view("columns", file="t/none.parquet")
     assert opened.view("summary").schema == schemas.VIEWS["summary"]
 
 

@@ -273,3 +273,21 @@ def test_ordinals_that_lie_leave_a_block_out_of_merging(store, kind, ordinal):
     changed = {"files": wrong} if kind == "files" else {"summary": (replace(made.summary[0], object=wrong),)}
     manifest = merged(of(replace(made, **changed), *others), store, at_most=1)
     assert sorted(one.files.rows for one in manifest.blocks) == [1, 2]
+
+
+def test_blocks_that_stay_apart_cost_no_snapshots(store, monkeypatch):
+    monkeypatch.setattr(merge, "JOINED_BYTES", 1)
+    monkeypatch.setattr(limits, "MAX_BLOCKS", 9)
+    for i, one in enumerate(one_by_one(store, ["a"], columns(12))):
+        manifest = store.commit(TABLE, adding(one, snapshots=[snapshot(store, str(i))]), keep=5)
+    assert len(manifest.blocks) == 12
+    assert [each.id for each in manifest.snapshots] == ["7", "8", "9", "10", "11"]
+
+
+def test_joined_blocks_have_one_object_of_each_kind(store):
+    apart = [block(store, [path], 0, columns(1), detailed=True) for path in "abcd"]
+    whole = block(store, list("abcd"), 1, [columns(2)[1]], detailed=True)
+    manifest = compacted(of(*apart, whole), store, None)
+    [one] = manifest.blocks
+    for kind in ("sketches", "frequencies", "histograms"):
+        assert len(set(store.get(one.files)[f"{kind}_name"].to_pylist())) == 1

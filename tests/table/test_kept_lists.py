@@ -13,7 +13,7 @@ from metastore._analyze.table.list_nodes import FromNodes
 from metastore._analyze.table.written import Options
 from table.changing import COLUMNS, Table, nodes_of
 
-pytestmark = pytest.mark.spark
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 VALUES = ("value_long", "value_double", "value_binary")
 AUTO = Options(threshold=50)

@@ -324,7 +324,7 @@ def _live_places(indexed: IndexedBlock, live: Mapping[FileKey, int]) -> NDArray[
 def _identities(indexed: IndexedBlock) -> Words:
     """What tells each file of a block, and what is known of it, from all others; details tell one run from another."""
     details = (f"{kind}_{name}" for kind in DETAILS for name in ("sha256", "file"))
-    names = ("file", "path", "size", *details)
+    names = ("file", "path", "size", "modified", *details)
     found = np.empty((indexed.files.num_rows, 2), np.uint64)
     for file, *facts in zip(*(indexed.files.column(name).to_pylist() for name in names), strict=True):
         found[file] = np.frombuffer(identity(indexed.block.computed, *facts), np.uint64)

@@ -63,6 +63,11 @@ class Partial:
         """How many row groups there are."""
         return len(self._footer.groups)
 
+    @property
+    def num_rows(self) -> int:
+        """How many rows the object has."""
+        return self._footer.rows
+
     def text(self, key: str) -> str | None:
         """A key-value of the footer."""
         return self._footer.texts.get(key)

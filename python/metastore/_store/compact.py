@@ -34,8 +34,8 @@ class Compaction:
 def compact(store: Store) -> Compaction:
     """Rewrites `files` and `summary` objects so that few blocks are left, and commits that.
 
-    Data files in no analyzed snapshot that the manifest keeps are left out. Detail objects stay as they are, and
-    nothing is deleted: `gc` does that. Analyzers may commit meanwhile; the compaction is then made again on top.
+    Data files in no analyzed snapshot that the manifest keeps are left out. Nothing is deleted: `gc` does that.
+    Analyzers may commit meanwhile; the compaction is then made again on top.
 
     Raises:
         NoStatistics: If there are none.

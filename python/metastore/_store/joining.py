@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from metastore._format.detail_layout import histograms_layout, lists_layout, sketches_layout
 from metastore._format.objects import decode_detail
@@ -24,10 +24,6 @@ if TYPE_CHECKING:
     from metastore._store.store import Store
 
 _LAYOUTS = {"sketches": sketches_layout, "frequencies": lists_layout, "histograms": histograms_layout}
-
-_Named = tuple[int, tuple[str | None, ...]]
-"""A part, and the names of its detail objects of one data file, by kind."""
-_Cell = tuple[_Named, ...]
 
 
 class DamagedBlock(Exception):  # noqa: N818 - caught by the merging, never shown
@@ -69,6 +65,15 @@ class Part:
         """Whether ordinals of columns in its detail objects are not those of the merged block."""
         return not np.array_equal(self.columns, np.arange(len(self.columns)))
 
+    def naming(self, kind: str) -> pa.Table:
+        """Its data files of which there are details of a kind."""
+        return self.files.filter(pc.is_valid(self.files[f"{kind}_name"]))
+
+    def new_files(self, rows: pa.Table) -> NDArray[np.int32]:
+        """The new ordinals of the data files in some of its rows."""
+        found: NDArray[np.int32] = self.ordinals[rows["file"].to_numpy()]
+        return found
+
     def of_columns(self, name: str, ordinals: NDArray[np.int32]) -> NDArray[np.int32]:
         """The new ordinals of columns in an object.
 
@@ -84,8 +89,8 @@ class Part:
 def joined(files: pa.Table, parts: Sequence[Part], winners: Callable[[], NDArray[np.int16]], store: Store) -> pa.Table:
     """The data files of a merged block, each with detail objects of all of its columns.
 
-    Detail objects are written again where several parts name different ones of a data file, or where the ordinals of
-    columns in them change. The others stay.
+    Detail objects are written again, to one of each kind, where several parts name different ones of a data file, or
+    where the ordinals of columns in them change. The others stay.
 
     Args:
         files: The rows of the merged `files` object; each names the latest detail objects.
@@ -96,70 +101,62 @@ def joined(files: pa.Table, parts: Sequence[Part], winners: Callable[[], NDArray
     Raises:
         DamagedBlock: A detail object is not what was written.
     """
-    cells = _cells(files.num_rows, parts)
-    if not cells:
+    again = _written_again(files.num_rows, parts)
+    if not again.any():
         return files
     kept = winners()
-    for place, kind in enumerate(DETAILS):
-        made: dict[int, Mapping[str, Any]] = {}
-        for cell, ordinals in cells.items():
-            ref = _write(kind, [(parts[at], at, names[place]) for at, names in cell], ordinals, kept, store)
-            made |= {file: _fields(kind, ref, inside) for inside, file in enumerate(ordinals)}
-        files = _naming(files, kind, made)
+    inside = np.where(again, np.cumsum(again) - 1, -1).astype(np.int32)
+    for kind in DETAILS:
+        named = np.zeros(files.num_rows, bool)
+        rows = [SCHEMAS[kind].empty_table()]
+        for at, part in enumerate(parts):
+            of_part = part.naming(kind).filter(pa.array(again[part.new_files(part.naming(kind))]))
+            named[part.new_files(of_part)] = True
+            rows += _rows(kind, part, of_part, kept == at, inside, store)
+        ref = _write(kind, pa.concat_tables(rows), store) if named.any() else None
+        chosen = np.flatnonzero(again).tolist()
+        fields = {file: _fields(kind, ref if named[file] else None, int(inside[file])) for file in chosen}
+        files = _naming(files, kind, fields)
     return files
 
 
-def _cells(count: int, parts: Sequence[Part]) -> dict[_Cell, list[int]]:
-    """The data files of which details are written again, by the objects that they are in now."""
-    named: list[list[_Named]] = [[] for _ in range(count)]
-    for at, part in enumerate(parts):
-        columns = (part.files[name].to_pylist() for name in ("file", *(f"{kind}_name" for kind in DETAILS)))
-        for file, *names in zip(*columns, strict=True):
-            if any(names):
-                named[part.ordinals[file]].append((at, tuple(names)))
-    cells: dict[_Cell, list[int]] = defaultdict(list)
-    for file, found in enumerate(named):
-        several = any(len({names[place] for _, names in found} - {None}) > 1 for place in range(len(DETAILS)))
-        if several or any(parts[at].moved for at, _ in found):
-            cells[tuple(found)].append(file)
-    return cells
+def _written_again(count: int, parts: Sequence[Part]) -> NDArray[np.bool_]:
+    """The data files of which details are written again."""
+    again = np.zeros(count, bool)
+    for kind in DETAILS:
+        names: dict[int, str] = {}
+        for part in parts:
+            named = part.naming(kind)
+            for file, name in zip(part.new_files(named).tolist(), named[f"{kind}_name"].to_pylist(), strict=True):
+                again[file] |= part.moved or names.setdefault(file, name) != name
+    return again
 
 
-def _write(
-    kind: str,
-    sources: Sequence[tuple[Part, int, str | None]],
-    ordinals: Sequence[int],
-    kept: NDArray[np.int16],
-    store: Store,
-) -> ObjectRef | None:
-    """Write the details of some data files, of each column those of the part whose statistics are kept."""
-    named = [(part, at, name) for part, at, name in sources if name is not None]
-    if not named:
-        return None
-    rows = pa.concat_tables(_rows(kind, *source, ordinals, kept, store) for source in named)
+def _rows(
+    kind: str, part: Part, named: pa.Table, wins: NDArray[np.bool_], inside: NDArray[np.int32], store: Store
+) -> Iterator[pa.Table]:
+    """What the objects of a part tell of some data files, where its statistics are kept; each object is read once."""
+    for name in named[f"{kind}_name"].unique().to_pylist():
+        of_object = named.filter(pc.equal(named[f"{kind}_name"], name))
+        with damage_of(part.block):
+            rows = decode_detail(name, of_object[f"{kind}_sha256"][0].as_py(), store.raw(name))
+            columns = part.of_columns(name, rows["column"].to_numpy())
+        held = dict(zip(of_object[f"{kind}_file"].to_pylist(), part.new_files(of_object).tolist(), strict=True))
+        numbers, places = np.unique(rows["file"].to_numpy(), return_inverse=True)
+        files = np.array([held.get(number, -1) for number in numbers.tolist()], np.int32)[places]
+        chosen = (files >= 0) & wins[columns, files]
+        rows = rows.select(SCHEMAS[kind].names).set_column(0, rows.schema.field("column"), pa.array(columns))
+        rows = rows.set_column(1, rows.schema.field("file"), pa.array(inside[files]))
+        yield rows.filter(pa.array(chosen)).cast(SCHEMAS[kind])
+
+
+def _write(kind: str, rows: pa.Table, store: Store) -> ObjectRef | None:
     # An object of value lists without rows says that values were counted.
     if not rows.num_rows and kind != "frequencies":
         return None
     lists = (rows["column"].to_numpy().astype(np.int64) << 32) | rows["file"].to_numpy()
     together = rows.take(pa.array(np.argsort(lists, kind="stable")))
     return store.put(kind, *_LAYOUTS[kind](together))
-
-
-def _rows(
-    kind: str, part: Part, at: int, name: str, ordinals: Sequence[int], kept: NDArray[np.int16], store: Store
-) -> pa.Table:
-    files = part.files
-    inside = np.full(kept.shape[1], -1, np.int32)
-    inside[list(ordinals)] = np.arange(len(ordinals))
-    wanted = files.filter(pa.array(inside[part.ordinals[files["file"].to_numpy()]] >= 0))
-    held = dict(zip(wanted[f"{kind}_file"].to_pylist(), part.ordinals[wanted["file"].to_numpy()].tolist(), strict=True))
-    with damage_of(part.block):
-        rows = decode_detail(name, wanted[f"{kind}_sha256"][0].as_py(), store.raw(name))
-        columns = part.of_columns(name, rows["column"].to_numpy())
-    new = np.array([held.get(file, -1) for file in rows["file"].to_pylist()], np.int32)
-    chosen = (new >= 0) & (kept[columns, new] == at)
-    rows = rows.select(SCHEMAS[kind].names).set_column(0, rows.schema.field("column"), pa.array(columns))
-    return rows.set_column(1, rows.schema.field("file"), pa.array(inside[new])).filter(pa.array(chosen))
 
 
 def _fields(kind: str, ref: ObjectRef | None, inside: int) -> Mapping[str, Any]:

@@ -50,9 +50,9 @@ def _retained(manifest: Manifest, keep: int) -> Manifest:
 
 def _shrunk(manifest: Manifest, store: Store) -> Manifest:
     blocks, snapshots = manifest.blocks, manifest.snapshots
-    if len(blocks) <= _FEW_BLOCKS and len(snapshots) > 1:
-        return replace(manifest, snapshots=snapshots[1:])
-    fewer = merged(manifest, store, at_most=max(1, len(blocks) // 2))
-    if len(fewer.blocks) < len(blocks):
+    too_large = len(manifest.to_bytes()) > MAX_MANIFEST_BYTES
+    fewer = replace(manifest, snapshots=snapshots[1:]) if too_large and len(snapshots) > 1 else manifest
+    if len(blocks) <= _FEW_BLOCKS and fewer is not manifest:
         return fewer
-    return replace(manifest, snapshots=snapshots[1:]) if len(snapshots) > 1 else manifest
+    together = merged(manifest, store, at_most=max(1, len(blocks) // 2))
+    return together if len(together.blocks) < len(blocks) else fewer

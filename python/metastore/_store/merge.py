@@ -15,7 +15,8 @@ import pyarrow.compute as pc
 from metastore._format.files import FileKey, detail_objects, file_keys
 from metastore._format.layout import ZONED_FILES
 from metastore._format.manifest import Block, block_to_footer
-from metastore._format.objects import BLOCK_KEY
+from metastore._format.objects import BLOCK_KEY, ObjectRef
+from metastore._format.partial import ANY_ROWS
 from metastore._format.schemas import DETAILS, FILES
 from metastore._format.summaries import Summaries, identities
 from metastore._store.joining import DamagedBlock, Part, damage_of, joined
@@ -27,7 +28,6 @@ if TYPE_CHECKING:
 
     from metastore._format.columns import Column
     from metastore._format.manifest import Manifest
-    from metastore._format.objects import ObjectRef
     from metastore._format.references import SummaryRef
     from metastore._store.store import Store
 
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 _LOG = logging.getLogger(__name__)
 
 _DECODED_OBJECTS = 16
-JOINED_BYTES = 256 << 20
-"""Blocks with more detail objects to write again stay apart: a commit shall not take long."""
+JOINED_BYTES, JOINED_VALUES = 64 << 20, 1 << 22
+"""Blocks with more details to write again stay apart: a commit shall take neither long nor much memory."""
 
 
 @dataclass(frozen=True)
@@ -45,6 +45,7 @@ class _Source:
     block: Block
     files: pa.Table
     """The data files to keep, not all of the block where some left the table."""
+    store: Store
 
     def identities(self) -> list[FileKey]:
         """What identifies each of its data files."""
@@ -65,6 +66,18 @@ class _Source:
         """How large its detail objects are."""
         objects = set().union(*(detail_objects(self.files, kind) for kind in DETAILS))
         return sum(length or 0 for _, length, _ in objects)
+
+    @cached_property
+    def detail_values(self) -> int:
+        """How many values its value lists have."""
+        fields = ("name", "length", "sha256", "footer_length", "footer_sha256")
+        named = zip(*(self.files[f"frequencies_{field}"].to_pylist() for field in fields), strict=True)
+        with damage_of(self.block.id):
+            return sum(
+                self.store.part(ObjectRef(name, length, digest, ANY_ROWS, footer, of_footer)).num_rows
+                for name, length, digest, footer, of_footer in set(named)
+                if name is not None
+            )
 
     @property
     def shrunk(self) -> bool:
@@ -156,7 +169,7 @@ def _source(block: Block, store: Store) -> _Source:
         files = store.get(block.files)
         if sorted(files["file"].to_pylist()) != list(range(files.num_rows)):
             raise DamagedObject(block.files.name, "its ordinals are not 0, 1, 2, …")
-        return _Source(block, files)
+        return _Source(block, files, store)
 
 
 def _refuse_ordinals(ref: ObjectRef, ordinals: np.ndarray, files: int) -> None:
@@ -202,7 +215,10 @@ def _joinable(group: Sequence[_Source], other: _Source) -> bool:
     if _compatible(group, other):
         return True
     alike = (group[0].block.computed, group[0].block.statistics) == (other.block.computed, other.block.statistics)
-    if not alike or sum(source.detail_bytes for source in (*group, other)) > JOINED_BYTES:
+    sources = (*group, other)
+    if not alike or sum(source.detail_bytes for source in sources) > JOINED_BYTES:
+        return False
+    if sum(source.detail_values for source in sources) > JOINED_VALUES:
         return False
     mine = {column.key: _identity(column) for column in other.block.columns}
     return all(

@@ -51,9 +51,10 @@ def merged(
     if not parts:
         return None
     first = parts[0]
-    if len(parts) == 1 and (first.kind == EQUI_WIDTH or (first.finer <= finer and len(first.counts) <= bins * finer)):
+    fits = len(first.counts) <= bins * finer
+    if len(parts) == 1 and fits and (first.kind == EQUI_WIDTH or first.finer <= finer):
         return first
-    if all(part.kind == EQUI_WIDTH and list(part.edges) == list(first.edges) for part in parts):
+    if fits and all(part.kind == EQUI_WIDTH and list(part.edges) == list(first.edges) for part in parts):
         return Histogram(EQUI_WIDTH, first.edges, sum((part.counts for part in parts[1:]), first.counts))
     if all(part.single for part in parts) and (found := _by_value(parts, column, bins * finer)) is not None:
         return found
@@ -93,7 +94,7 @@ def widths_of(histograms: Sequence[Histogram], column: Column, bins: int) -> His
         None where no part holds a value, or infinity is one.
     """
     parts = [part for part in histograms if int(part.counts.sum())]
-    if len(parts) == 1 and parts[0].kind == EQUI_WIDTH:
+    if len(parts) == 1 and parts[0].kind == EQUI_WIDTH and len(parts[0].counts) <= bins:
         return parts[0]
     found = merged_widths(parts, column, bins) if parts else None
     return None if found is None else Histogram(EQUI_WIDTH, *found)

@@ -35,6 +35,8 @@ if TYPE_CHECKING:
     Longs = NDArray[np.int64]
 
 _BYTES_OF_A_VALUE = 8
+_VALUES_AT_ONCE = 1 << 21
+"""Lists of groups are made of so many values at most: decoded and merged they take some hundred bytes each."""
 _ROW_GROUP_BYTES = 4 << 20
 NOWHERE = -1
 
@@ -200,16 +202,34 @@ def _parts_of_files(columns: Sequence[Listing], parts: Sequence[Part]) -> dict[i
 def _affordable(
     columns: Sequence[Listing], parts: Sequence[Part], of_files: Mapping[int, Longs], budget: int
 ) -> set[int]:
-    """The parts of so many groups of files as may be read; a group that is too much alone is passed over."""
+    """The parts of so many groups of files as may be read; a group that is too much alone is passed over.
+
+    So is a group of which one file has more values than are kept.
+    """
+    values = _values_of_parts(columns, parts, of_files)
     taken: set[int] = set()
-    left = budget
     for together in zip_longest(*(one.tree.leaves for one in columns)):
         for one, files in zip(columns, together, strict=True):
-            needed = set() if files is None else set(of_files[one.lists.ordinal][files].tolist()) - {NOWHERE}
-            if sum(parts[at].length for at in needed) > budget:
+            if files is None or one.lists.estimates[files].max() > list_nodes.MOST:
                 continue
-            left -= sum(parts[at].length for at in needed - taken)
-            if left < 0:
+            needed = set(of_files[one.lists.ordinal][files].tolist()) - {NOWHERE}
+            if _is_too_much(needed, parts, values, budget):
+                continue
+            if _is_too_much(taken | needed, parts, values, budget):
                 return taken
             taken |= needed
     return taken
+
+
+def _is_too_much(some: AbstractSet[int], parts: Sequence[Part], values: Longs, budget: int) -> bool:
+    return sum(parts[at].length for at in some) > budget or int(values[list(some)].sum()) > _VALUES_AT_ONCE
+
+
+def _values_of_parts(columns: Sequence[Listing], parts: Sequence[Part], of_files: Mapping[int, Longs]) -> Longs:
+    """About how many values of these columns each part has."""
+    found = np.zeros(len(parts), np.int64)
+    for one in columns:
+        places = of_files[one.lists.ordinal]
+        inside = places != NOWHERE
+        np.add.at(found, places[inside], one.lists.estimates[inside])
+    return found

@@ -156,10 +156,9 @@ class TableDetails:
         merged = self.threads.submit(self._histograms)
         histograms = self.threads.submit(lambda: merged.result()[0])
         ref = self.threads.submit(lambda: self._put_histograms(histograms.result()))
-        kept = self.threads.submit(lambda: self._put_bins(merged.result()[1]))
         frequencies, facts, told = self._write_lists(histograms)
         placed = self.store.put("table-placed", *told_table(told)) if told else None
-        nodes = (*kept.result(), *self._kept.finish())
+        nodes = (*merged.result()[1], *self._kept.finish())
         return Written(frequencies, ref, facts, tuple(sorted(told)), placed, nodes)
 
     def _write_lists(
@@ -247,39 +246,34 @@ class TableDetails:
         held = tuple(sorted(table["column"].unique().to_pylist()))
         return (SummaryRef(self.store.put("table-frequencies", ordered, groups), held), *others)
 
-    def _histograms(self) -> tuple[dict[int, Histogram], dict[bytes, pa.Table]]:
-        """Those of the columns, and the rows of groups that were merged anew."""
+    def _histograms(self) -> tuple[dict[int, Histogram], tuple[ObjectRef, ...]]:
+        """Those of the columns, and the objects with those of groups."""
         read = {ordinal: Gathered(how, tree) for ordinal, (how, tree) in self._bins.items()}
         parts = self._wanted_bins.parts()
         for stored in ahead(lambda part: bins.stored(part, self._read(part), self._files), parts):
             for ordinal, place, one in stored:
                 read[ordinal].add(place, one)
         found: dict[int, Histogram] = {}
-        made: dict[bytes, pa.Table] = {}
+        writer = RowWriter(self.store, self._known_bins, _ROW_GROUP_BYTES)
         for ordinal, (how, tree) in sorted(self._bins.items()):
             column = self._files[ordinal].column
             known: dict[bytes, Histogram | None] = {
                 key: bins.of_row(column, row) for key, row in self._known_bins.some(tree.covers)
             }
             merged = tree.merged(read.pop(ordinal).of_files, known, how.of_group)
-            made |= {key: bins.node_row(column, one) for key, one in merged.made.items() if one is not None}
+            writer.keep(tree.keys())
+            for key, group in merged.made.items():
+                if group is not None:
+                    writer.put(key, bins.node_row(column, group))
             if (whole := how.of_table(merged.parts)) is not None:
                 found[ordinal] = whole
-        return found, made
+        return found, writer.finish()
 
     def _put_histograms(self, histograms: dict[int, Histogram]) -> ObjectRef | None:
         rows = ((ordinal, self._files[ordinal].column, one) for ordinal, one in histograms.items())
         table = objects.histograms_table(rows)
         groups = even_groups(table.num_rows, objects.HISTOGRAM_GROUPS)
         return self.store.put("table-histograms", table, groups) if table.num_rows else None
-
-    def _put_bins(self, made: dict[bytes, pa.Table]) -> tuple[ObjectRef, ...]:
-        writer = RowWriter(self.store, self._known_bins, _ROW_GROUP_BYTES)
-        for _, tree in self._bins.values():
-            writer.keep(tree.keys())
-        for key, row in made.items():
-            writer.put(key, row)
-        return writer.finish()
 
     def _read(self, part: Part) -> pa.Table:
         try:

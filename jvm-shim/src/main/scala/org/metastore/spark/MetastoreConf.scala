@@ -51,11 +51,12 @@ final class MetastoreConf(conf: SQLConf) {
 /** The registry of settings. */
 object MetastoreConf extends Logging {
   private val Prefix = "spark.metastore."
-  private val truths = Seq("true", "t", "yes", "y", "on", "1").map(_ -> true) ++ Seq("false", "f", "no", "n", "off", "0").map(_ -> false)
+  private val truths =
+    (Seq("true", "t", "yes", "y", "on", "1").map(_ -> true) ++ Seq("false", "f", "no", "n", "off", "0").map(_ -> false)).toMap
   private val formats = Set("iceberg", "delta", "hudi", "parquet")
 
   private def boolean(key: String, default: Boolean, meaning: String) =
-    Setting(key, default.toString, meaning, text => truths.toMap.get(text.toLowerCase(Locale.ROOT)))
+    Setting(key, default.toString, meaning, text => truths.get(text.toLowerCase(Locale.ROOT)))
 
   private def text(key: String, meaning: String) = Setting(key, "", meaning, Some(_))
 

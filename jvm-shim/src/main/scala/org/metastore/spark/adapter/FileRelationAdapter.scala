@@ -41,7 +41,7 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
   private def prepared(
       logical: LogicalRelation, files: HadoopFsRelation, table: T, conjuncts: Seq[Expression],
       planner: ScanPlanner): LogicalPlan = {
-    val known = planner.statistics(table.id)
+    lazy val known = planner.statistics(table.id)
     val mark = planner.restriction.orElse(restriction(files, table, planner)) match {
       case Some(why) => ScanMark.refused(why)
       case None => known.fold(ScanMark.refused, s => ScanMark.Allowed(s.fingerprint, table.root.toString))
@@ -55,7 +55,7 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
 
   private def numbers(
       files: HadoopFsRelation, table: T, conjuncts: Seq[Expression], planner: ScanPlanner,
-      known: Either[Reason, TableStatistics]): Option[CatalogStatistics] =
+      known: => Either[Reason, TableStatistics]): Option[CatalogStatistics] =
     for {
       statistics <- known.toOption
       listed <- counted(files, table, conjuncts)

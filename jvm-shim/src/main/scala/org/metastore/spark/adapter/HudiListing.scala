@@ -4,6 +4,7 @@ import java.lang.ref.{SoftReference, WeakReference}
 
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression, ExprId, PlanExpression}
 import org.apache.spark.sql.execution.datasources.{FileIndex, PartitionDirectory}
+import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.tables.HudiTable
 
@@ -17,12 +18,15 @@ private[adapter] final class HudiListing(val directories: Seq[PartitionDirectory
 private[adapter] object HudiListing {
   private val Kept = 32
 
-  private final class Entry(index: FileIndex, slices: AnyRef, filters: Set[Expression], listing: HudiListing) {
+  /** What decides, beside an index, what it lists: values of partitions are read in the session's time zone. */
+  private final case class Asked(filters: Set[Expression], zone: String, caseSensitive: Boolean)
+
+  private final class Entry(index: FileIndex, slices: AnyRef, by: Asked, listing: HudiListing) {
     private val (ofIndex, ofSlices) = (new WeakReference(index), new WeakReference(slices))
     private val kept = new SoftReference(listing)
 
-    def found(index: FileIndex, slices: AnyRef, asked: Set[Expression]): Option[HudiListing] =
-      if ((ofIndex.get eq index) && (ofSlices.get eq slices) && filters == asked) Option(kept.get) else None
+    def found(index: FileIndex, slices: AnyRef, asked: Asked): Option[HudiListing] =
+      if ((ofIndex.get eq index) && (ofSlices.get eq slices) && by == asked) Option(kept.get) else None
 
     def isLost: Boolean = ofIndex.get == null || ofSlices.get == null || kept.get == null // scalastyle:ignore
   }
@@ -32,10 +36,10 @@ private[adapter] object HudiListing {
   /** The listing of the partitions that satisfy filters: the one that is kept, or that which `list` makes. */
   def of(index: FileIndex, partitionFilters: Seq[Expression])(list: => HudiListing): HudiListing =
     HudiTable.slicesInMemory(index).filter(_ => partitionFilters.forall(isFixed)).fold(list) { slices =>
-      val filters = partitionFilters.map(named).toSet
-      synchronized(entries.flatMap(_.found(index, slices, filters)).headOption).getOrElse {
+      val asked = Asked(partitionFilters.map(named).toSet, SQLConf.get.sessionLocalTimeZone, SQLConf.get.caseSensitiveAnalysis)
+      synchronized(entries.flatMap(_.found(index, slices, asked)).headOption).getOrElse {
         val made = list
-        if (HudiTable.slicesInMemory(index).exists(_ eq slices)) keep(new Entry(index, slices, filters, made))
+        if (HudiTable.slicesInMemory(index).exists(_ eq slices)) keep(new Entry(index, slices, asked, made))
         made
       }
     }
