@@ -45,6 +45,16 @@ class Kind:
         spark.sql(f"INSERT INTO {table} SELECT {row} FROM range({start}, {end}, 1, 1)")
         self.settle(spark, table)
 
+    def append_wider(self, spark, table: str, start: int, end: int, row: str) -> None:
+        """Write values of a type that was widened: Spark casts what it inserts into a table of Hudi to the older type."""
+        if self.format != "hudi":
+            self.append(spark, table, start, end, row=row)
+            return
+        options = {"hoodie.table.name": table, "hoodie.datasource.write.operation": "insert"}
+        rows = spark.sql(f"SELECT {row} FROM range({start}, {end}, 1, 1)")
+        rows.write.format("hudi").options(**options).mode("append").save(self.location(spark, table))
+        spark.sql(f"REFRESH TABLE {table}")
+
     def settle(self, spark, table: str) -> None:
         """Date files back that were just written, where ANALYZE would wait for them."""
         if self.format != "parquet":

@@ -252,7 +252,7 @@ def test_columns_of_a_type_that_was_widened(filled):
     filled.analyze()
     filled.kind.widen(filled.spark, filled.name, "v", "BIGINT")
     row = ROW.replace("CAST(id % 7 AS INT) AS v", "3000000000 AS v")
-    filled.kind.append(filled.spark, filled.name, 400, 401, row=row)
+    filled.kind.append_wider(filled.spark, filled.name, 400, 401, row)
     filled.analyze()
     assert (filled.summary()["v"]["min"], filled.summary()["v"]["max"]) == ("0", "3000000000")
     for where in ("v = 3", "v > 2000000000", "v < 0"):
