@@ -46,7 +46,7 @@ class Kind:
         self.settle(spark, table)
 
     def append_wider(self, spark, table: str, start: int, end: int, row: str) -> None:
-        """Write values of a type that was widened: Spark casts what it inserts into a table of Hudi to the older type."""
+        """Write values of a widened type: what is inserted by name Spark casts to the older type of Hudi's table."""
         if self.format != "hudi":
             self.append(spark, table, start, end, row=row)
             return
