@@ -110,7 +110,8 @@ def joined(files: pa.Table, parts: Sequence[Part], winners: Callable[[], NDArray
         named = np.zeros(files.num_rows, bool)
         rows = [SCHEMAS[kind].empty_table()]
         for at, part in enumerate(parts):
-            of_part = part.naming(kind).filter(pa.array(again[part.new_files(part.naming(kind))]))
+            of_part = part.naming(kind)
+            of_part = of_part.filter(pa.array(again[part.new_files(of_part)]))
             named[part.new_files(of_part)] = True
             rows += _rows(kind, part, of_part, kept == at, inside, store)
         ref = _write(kind, pa.concat_tables(rows), store) if named.any() else None
