@@ -67,21 +67,24 @@ def fitted(statistics: Iterable[tuple[int, ColumnStatistics]], size: int, top: i
 
 
 def _with_lists(found: Statistics, room: int, top: int) -> Statistics:
-    sizes = {place: known.values.size for place, (_, known) in enumerate(found) if known.values is not None}
+    lists = {place: known.values for place, (_, known) in enumerate(found) if known.values is not None}
+    sizes = {place: values.size for place, values in lists.items()}
     total = sum(sizes.values())
     longest = sorted(sizes, key=lambda place: sizes[place], reverse=True)
     while total > room:
         for place in longest:
-            ordinal, known = found[place]
-            if total > room and known.values is not None and len(known.values) > top:
-                found[place] = ordinal, known.listing(known.values.cut(top))
+            if total > room and len(lists[place]) > top:
+                lists[place] = lists[place].cut(top)
                 total -= sizes[place]
-                sizes[place] = found[place][1].values.size  # type: ignore[union-attr] # cut from a list
+                sizes[place] = lists[place].size
                 total += sizes[place]
         if top <= _FEWEST_LISTED:
             break
         top = max(top // 2, _FEWEST_LISTED)
-    return found
+    return [
+        (ordinal, known if lists.get(place) is known.values else known.listing(lists[place]))
+        for place, (ordinal, known) in enumerate(found)
+    ]
 
 
 def _with_histograms(found: Statistics, room: int) -> Statistics:

@@ -77,9 +77,7 @@ class ColumnStatistics:
 
     def listing(self, values: Frequencies | None) -> ColumnStatistics:
         """The same with another list of values."""
-        if values is None:
-            return replace(self, values=None, frequencies=NONE, frequencies_floor=None)
-        return replace(self, values=values, frequencies=values.kind, frequencies_floor=values.floor)
+        return replace(self, **_listing(values))
 
 
 def statistics_of(
@@ -108,7 +106,8 @@ def statistics_of(
         values["singles"] += 1
     if column.type == "boolean":
         values["trues"] = part.total if part else 0
-    found = ColumnStatistics(
+    known = part.frequencies if part else Frequencies(COMPLETE, 0, _NOTHING[column.encoding or ""], _NO_COUNTS)
+    return ColumnStatistics(
         rows,
         column.encoding,
         nulls=nulls,
@@ -118,10 +117,9 @@ def statistics_of(
         uncompressed_bytes=sizes[1],
         theta=theta.to_bytes(),
         histogram=part.histogram if part else None,
+        **_listing(None if known is None else known.with_nan(nans, detail.top)),
         **values,
     )
-    known = part.frequencies if part else Frequencies(COMPLETE, 0, _NOTHING[column.encoding or ""], _NO_COUNTS)
-    return found.listing(None if known is None else known.with_nan(nans, detail.top))
 
 
 def constant(column: Column, value: Any, rows: int) -> ColumnStatistics:
@@ -223,6 +221,12 @@ def _values(field: str, statistics: list[ColumnStatistics]) -> list[Any]:
     if field == "sum_exact":
         return [None if x is None or abs(x) >= _SUM_LIMIT else Decimal(x) for x in found]
     return [list(extra.items()) or None for extra in found] if field == "extra" else found
+
+
+def _listing(values: Frequencies | None) -> dict[str, Any]:
+    """The fields that tell of a list of values."""
+    kind, floor = (NONE, None) if values is None else (values.kind, values.floor)
+    return {"values": values, "frequencies": kind, "frequencies_floor": floor}
 
 
 def _of_values(part: Part, column: Column) -> dict[str, Any]:

@@ -27,7 +27,7 @@ _SEED_HASH = 0x93CC  # of seed 9001
 _EMPTY, _ORDERED, _FLAGS = 0x04, 0x10, 0x1A  # the last: compact, ordered, read-only
 _HEAD = struct.Struct("<BBBBBBH")
 _PENDING = 32 * NOMINAL
-_WANTED = 3 * NOMINAL // 2
+_WANTED = 9 * NOMINAL // 8  # seven standard deviations above what is needed
 _AT_ONCE = 1_024
 
 
@@ -103,8 +103,7 @@ class Theta:
         """The sketch with at most `nominal` hashes, for small files."""
         if len(self.hashes) <= nominal:
             return self
-        ordered = np.sort(self.hashes)
-        return Theta(ordered[:nominal], int(ordered[nominal]))
+        return Theta(self.hashes[:nominal], int(self.hashes[nominal]))
 
 
 EMPTY = Theta(np.empty(0, dtype=np.uint64))
@@ -147,8 +146,9 @@ class ThetaBuilder:
 
     def _reduce(self) -> None:
         hashes = np.concatenate([*self._pending, EMPTY.hashes])
-        hashes = hashes[hashes < np.uint64(self._threshold)]
-        hashes = _without_zero(distinct(_smallest(hashes)))
+        if self._threshold != ALL:
+            hashes = hashes[hashes < np.uint64(self._threshold)]
+        hashes = _smallest(hashes)
         if len(hashes) > NOMINAL:
             self._threshold = int(hashes[NOMINAL])
             hashes = hashes[:NOMINAL]
@@ -225,14 +225,14 @@ def _without_zero(hashes: Words) -> Words:
 
 
 def _smallest(hashes: Words) -> Words:
-    """What surely holds the smallest distinct hashes: those below a threshold that leaves enough of them.
+    """The smallest distinct hashes, ascending: more than a sketch holds, or all.
 
-    Hashes are spread evenly, so the threshold is known without looking for it, unless they repeat a lot.
+    Hashes are spread evenly, so about how far the wanted ones reach is known without looking, unless they repeat a lot.
     """
-    share = 2 * NOMINAL
-    while len(hashes) > 2 * share:
-        low: Words = hashes[hashes < np.uint64(ALL // len(hashes) * share)]
-        if len(low) > NOMINAL and len(distinct(low)) > NOMINAL:
-            return low
-        share *= 4
-    return hashes
+    wanted = _WANTED
+    while wanted < len(hashes):
+        found = _without_zero(distinct(hashes[hashes < np.uint64(ALL // len(hashes) * wanted)]))
+        if len(found) > NOMINAL:
+            return found
+        wanted *= 8
+    return _without_zero(distinct(hashes))
