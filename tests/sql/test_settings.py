@@ -31,6 +31,7 @@ def test_an_invalid_setting_is_told_and_fails_no_query(spark, analyzed, key, val
         told = rf"METASTORE_INVALID_SETTING\] spark.metastore.{key} = '{value}'"
         for statement in (
             f"ANALYZE TABLE {analyzed} COMPUTE STATISTICS NOSCAN",
+            f"ANALYZE TABLES IN {analyzed.rpartition('.')[0]} COMPUTE STATISTICS NOSCAN",
             f"SELECT * FROM metastore.summary('{analyzed}')",
             f"SELECT * FROM metastore_files('{analyzed}')",
         ):

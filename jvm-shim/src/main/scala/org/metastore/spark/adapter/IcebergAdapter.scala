@@ -23,7 +23,7 @@ private[adapter] final class IcebergAdapter extends RelationAdapter {
   override def prepare(
       relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan] = relation match {
     case metadata: DataSourceV2Relation if IcebergTable.isMetadataTable(metadata.table) =>
-      Some(before(metadata, new IcebergLabel(metadata.table.name, Reason(ReasonCode.MetadataTable))))
+      Some(before(metadata, new IcebergShield(metadata.table.name, Reason(ReasonCode.MetadataTable), harmless = false)))
     case iceberg: DataSourceV2Relation => ScannedIceberg.of(iceberg.table).map(table => before(iceberg, scans(table, iceberg, conjuncts, planner)))
     case _ => None
   }
@@ -31,8 +31,8 @@ private[adapter] final class IcebergAdapter extends RelationAdapter {
   private def scans(
       table: ScannedIceberg, iceberg: DataSourceV2Relation, conjuncts: Seq[Expression], planner: ScanPlanner): IcebergScans =
     planner.restriction match {
-      case Some(why) if planner.leavesAlone => new IcebergLabel(table.name, why)
-      case _ if IcebergAdapter.isIncremental(iceberg) => new IcebergShield(table.name, Reason(ReasonCode.Incremental), planner)
+      case Some(why) if planner.leavesAlone => new IcebergShield(table.name, why, harmless = false)
+      case _ if IcebergAdapter.isIncremental(iceberg) => new IcebergShield(table.name, Reason(ReasonCode.Incremental), planner.estimates)
       case _ => new IcebergRequest(table, iceberg.output, conjuncts, planner)
     }
 
@@ -51,7 +51,7 @@ private[adapter] object IcebergAdapter {
     else RowLevelTarget.replace(command) { (table, operation) =>
       ScannedIceberg.of(table).map { iceberg =>
         val why = Reason(ReasonCode.RowLevelCommand, "command" -> operation.command.toString)
-        val shield = new IcebergShield(iceberg.name, why, planner)
+        val shield = new IcebergShield(iceberg.name, why, planner.estimates)
         Forwarding.standIn(new IcebergOperationProxy(operation, shield), classOf[RowLevelOperation])
       }
     }
@@ -75,24 +75,15 @@ private[adapter] trait IcebergScans {
   def prepare(scan: AnyRef): AnyRef
 }
 
-/** Scans that are left as they are, and say why. */
-private[adapter] final class IcebergLabel(table: String, why: Reason) extends IcebergScans {
+/** Scans of which no file is dropped, for a reason; where `harmless`, the optimizer does not get the table format's numbers. */
+private[adapter] final class IcebergShield(table: String, why: Reason, harmless: Boolean) extends IcebergScans {
 
-  override val fingerprint: AnyRef = why
-
-  override def prepare(scan: AnyRef): AnyRef =
-    if (IcebergAdapter.readsNothing(scan)) scan else IcebergScanProxy.before(scan, ScanDecision.leftAlone(table, why), own => own())
-}
-
-/** Scans of which no file is dropped, for a reason, and whose numbers are kept harmless. */
-private[adapter] final class IcebergShield(table: String, why: Reason, planner: ScanPlanner) extends IcebergScans {
-
-  override val fingerprint: AnyRef = (why, planner.estimates)
+  override val fingerprint: AnyRef = (why, harmless)
 
   override def prepare(scan: AnyRef): AnyRef =
     if (IcebergAdapter.readsNothing(scan)) scan
     else IcebergScanProxy.before(scan, ScanDecision.leftAlone(table, why), own =>
-      if (planner.estimates) IcebergNumbers.withoutColumns(own, scan.asInstanceOf[Scan].readSchema, None) else own())
+      if (harmless) IcebergNumbers.withoutColumns(own, scan.asInstanceOf[Scan].readSchema, None) else own())
 }
 
 /** What the planner wants of one Iceberg relation. */
@@ -109,7 +100,7 @@ private[adapter] final class IcebergRequest(
     case name => leftAlone(scan, Reason(ReasonCode.UnsupportedTable, "relation" -> table.name, "detail" -> name.split('.').last))
   }
 
-  private def leftAlone(scan: AnyRef, why: Reason): AnyRef = new IcebergShield(table.name, why, planner).prepare(scan)
+  private def leftAlone(scan: AnyRef, why: Reason): AnyRef = new IcebergShield(table.name, why, planner.estimates).prepare(scan)
 
   private def pruned(scan: AnyRef): AnyRef =
     try {

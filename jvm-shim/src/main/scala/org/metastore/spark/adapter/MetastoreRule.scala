@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.execution.command.DataWritingCommand
 
 import org.metastore.spark.MetastoreConf
-import org.metastore.spark.explain.{Reason, ReasonCode}
+import org.metastore.spark.explain.Reason
 
 /** Decides, before joins are reordered, which data files each scan reads, and tells the optimizer how much is left. */
 final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with PredicateHelper {
@@ -21,9 +21,8 @@ final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with 
     val settings = new MetastoreConf(conf)
     if (!settings.pruningEnabled && !settings.cboEnabled) plan
     else try {
-      PlanGuard.judge(plan, PlanningContext.current.write, settings.pruneInsideWrites) match {
-        case PlanGuard.LeaveAlone(why) if why.code == ReasonCode.Streaming => plan
-        case scope => rewrite(DeltaScan.prepared(plan, session), Nil, ScanPlanner.of(session, settings, scope))
+      PlanGuard.judge(plan, PlanningContext.current.write, settings.pruneInsideWrites).fold(plan) { scope =>
+        rewrite(DeltaScan.prepared(plan, session), Nil, ScanPlanner.of(session, settings, scope))
       }
     } catch {
       case NonFatal(e) =>

@@ -10,7 +10,7 @@ object PlanGuard {
   /** What may be done to the scans of a plan. */
   sealed trait Scope
   case object Everything extends Scope
-  /** Nothing at all. */
+  /** Nothing; every scan says why. */
   final case class LeaveAlone(reason: Reason) extends Scope
   /** Estimates may be corrected, no file may be dropped. */
   final case class NumbersOnly(reason: Reason) extends Scope
@@ -38,16 +38,19 @@ object PlanGuard {
   }
 
   /**
-   * Judges a plan at the optimizer's door.
+   * Judges a plan at the optimizer's door: nothing of a stream's plan is touched, not even to say so.
    *
    * @param query        the write that the whole query is: sub-queries are optimized on their own and do not show it
    * @param insideWrites `spark.metastore.pruneInsideWrites`
    */
-  def judge(plan: LogicalPlan, query: Option[Write], insideWrites: Boolean): Scope = {
+  def judge(plan: LogicalPlan, query: Option[Write], insideWrites: Boolean): Option[Scope] =
+    if (isStream(plan)) None
+    else if (plan.exists(node => policies.exists(className(node).contains))) Some(LeaveAlone(Reason(ReasonCode.RowPolicy)))
+    else Some(ofWrite(plan, query, insideWrites))
+
+  private def ofWrite(plan: LogicalPlan, query: Option[Write], insideWrites: Boolean): Scope = {
     val isSubquery = plan.isInstanceOf[Subquery]
-    if (isStream(plan)) LeaveAlone(Reason(ReasonCode.Streaming))
-    else if (plan.exists(node => policies.exists(className(node).contains))) LeaveAlone(Reason(ReasonCode.RowPolicy))
-    else write(plan).orElse(if (isSubquery) query else None) match {
+    write(plan).orElse(if (isSubquery) query else None) match {
       // A sub-query of a row-level command may be the one that looks for the files to rewrite.
       case Some(Write(node, _, true)) => NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> node))
       case Some(Write(node, true, _)) if isSubquery => NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> node))

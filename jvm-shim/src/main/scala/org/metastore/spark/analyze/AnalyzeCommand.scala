@@ -41,7 +41,8 @@ object AnalyzeCommand {
 final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[String], noScan: Boolean) extends LeafRunnableCommand {
   override val output: Seq[Attribute] = AnalyzeReport.attributes
 
-  override def run(session: SparkSession): Seq[Row] =
+  override def run(session: SparkSession): Seq[Row] = {
+    TableFunctions.requireSettings(session)
     tables.sortBy(_.name).flatMap { table =>
       val name = QuotedName(catalog.name +: table.namespace.toSeq :+ table.name)
       try {
@@ -54,6 +55,7 @@ final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[Stri
         case NonFatal(e) => Some(AnalyzeReport.failed(name, MetastoreException.firstLine(e)))
       }
     }
+  }
 
   /** As Spark says it of its own catalog, where there is no such namespace. */
   private def tables: Seq[Identifier] = try catalog.listTables(namespace.toArray).toSeq catch {

@@ -77,7 +77,6 @@ object ReasonCode {
   case object InsideWrite
     extends ReasonCode("INSIDE_WRITE", "the scan feeds a write and spark.metastore.pruneInsideWrites is false")
   case object RowLevelCommand extends ReasonCode("ROW_LEVEL_COMMAND", "{command} reads its own target")
-  case object Streaming extends ReasonCode("STREAMING", "streaming reads are left alone")
   case object Incremental extends ReasonCode("INCREMENTAL", "incremental and change reads are left alone")
   case object MetadataTable extends ReasonCode("METADATA_TABLE", "metadata tables are left alone")
   case object RowPolicy extends ReasonCode("ROW_POLICY", "the table has a row filter or a column mask")
@@ -89,5 +88,5 @@ object ReasonCode {
     Skipped, SkippedByValues, SkippedEmpty, KeptMayMatch, KeptFileUnknown, KeptColumnUnknown, KeptContradictory, KeptLogFiles, NotDeterministic, Subquery,
     UserFunction, MetadataColumn, UnknownColumn, TypeChanged, Collation, CharPadding, UnsupportedType, UnsupportedExpression,
     NoStatistics, OtherTable, FormatTooNew, DamagedObject, PlanningTimeout, StoreUnreadable, Pruned, NothingToPrune, NoFilter,
-    Disabled, InsideWrite, RowLevelCommand, Streaming, Incremental, MetadataTable, RowPolicy, UnsupportedTable, Failed)
+    Disabled, InsideWrite, RowLevelCommand, Incremental, MetadataTable, RowPolicy, UnsupportedTable, Failed)
 }
