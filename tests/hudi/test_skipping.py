@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import re
+
 import pytest
 
 import metastore
@@ -21,6 +23,7 @@ SPECIAL = (
     " concat(repeat('k', 5000), 'x'), 1)"
 )
 OTHER = "(3, 'zzz', 'q', 'q', 100, -100D, TIMESTAMP '2024-03-20 00:00:00', 1031, DATE '2024-03-01', -7D, 'a', 1)"
+LATER = "(4, 'b', 'r', 'r', 7, 0D, TIMESTAMP '2024-04-20 00:00:00', 5000, DATE '2024-04-01', 0D, 'b', 1)"
 LOST = {  # predicate: the rows that match
     "s LIKE 'abc%'": [1, 2],
     "lower(lo) = 'a'": [2],
@@ -49,10 +52,14 @@ def demonstration(spark):
     spark.sql(f"DROP TABLE {table}")
 
 
-def found(spark, table, predicate, skipping="true") -> list[int]:
+def read(spark, place, predicate, skipping="true"):
     """By its path: a table of the catalog keeps the settings that it was first read with."""
     reader = spark.read.format("hudi").option("hoodie.enable.data.skipping", skipping)
-    return [row.id for row in rows(reader.load(location(spark, table)).where(predicate).select("id"))]
+    return reader.load(place).where(predicate).select("id")
+
+
+def found(spark, table, predicate, skipping="true") -> list[int]:
+    return [row.id for row in rows(read(spark, location(spark, table), predicate, skipping))]
 
 
 @pytest.mark.parametrize("predicate", LOST)
@@ -67,6 +74,44 @@ def test_hudis_defaults_lose_rows(spark, demonstration):
         by_default = {predicate: found(spark, demonstration, predicate) for predicate in LOST}
     assert complete == LOST
     assert [predicate for predicate in LOST if by_default[predicate] == LOST[predicate]] == []
+
+
+@pytest.fixture(scope="module")
+def partly_analyzed(spark, tmp_path_factory):
+    """The same rows, of which some columns were analyzed; then a file more, which widens the type of one of them."""
+    place = str(tmp_path_factory.mktemp("partly") / "table")
+    names = re.sub(r" [A-Z]+", "", COLUMNS)
+    for values, f in ((SPECIAL, "CAST(1.3 AS FLOAT)"), (OTHER, "CAST(1.3 AS FLOAT)"), (LATER, "2.5D")):
+        if values == LATER:
+            metastore.analyze(spark, f"hudi.`{place}`", columns=["id", "s", "lo", "n", "l", "f"], progress=False)
+        write(place, spark.sql(f"SELECT *, {f} AS f FROM VALUES {values} AS of({names})").coalesce(1))
+    return place
+
+
+BESIDE_UNKNOWN = {  # conjuncts of analyzed columns, and of columns of which the first two files are unknown
+    "s LIKE 'abc%' AND b = 50": [1],
+    "s LIKE 'abc%' AND f > 1D": [1, 2],
+    "lower(lo) = 'a' AND b = 70": [2],
+    "n = 5D AND b > 0": [1],
+    "l = repeat('k', 5000) AND ts = 1": [1],
+    "f = 1.3D": [1, 2, 3],
+}
+OF_UNKNOWN = {"b = 1031": ([3], 1), "b < 60 AND up LIKE '%e'": ([1], 1), "up = 'q' AND b > 0": ([3], 1)}
+
+
+@pytest.mark.parametrize("predicate", BESIDE_UNKNOWN)
+def test_columns_that_were_not_analyzed_bring_no_losses_back(spark, partly_analyzed, predicate):
+    assert [row.id for row in rows(read(spark, partly_analyzed, predicate))] == BESIDE_UNKNOWN[predicate]
+
+
+@pytest.mark.parametrize("predicate", OF_UNKNOWN)
+def test_a_query_of_no_analyzed_column_reads_as_without_us(spark, partly_analyzed, predicate):
+    ids, files = OF_UNKNOWN[predicate]
+    for enabled in ("true", "false"):
+        with conf(spark, spark__metastore__enabled=enabled):
+            query = read(spark, partly_analyzed, predicate)
+            assert [row.id for row in rows(query)] == ids, enabled
+            assert files_read(query) == [files], enabled
 
 
 def test_hudis_own_skipping_can_be_had_back(spark, demonstration):

@@ -1,7 +1,9 @@
 package org.metastore.spark.adapter
 
+import java.util.Locale
+
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, PartitionDirectory}
 
 import org.metastore.spark.explain.ScanDecision
@@ -27,7 +29,7 @@ private[adapter] trait FileTable {
    *
    * @param decide what we decide about a listing
    */
-  def list(index: FileIndex, partitionFilters: Seq[Expression], dataFilters: Seq[Expression])(
+  def list(index: FileIndex, statistics: Manifest, partitionFilters: Seq[Expression], dataFilters: Seq[Expression])(
       decide: Seq[PartitionDirectory] => ScanDecision): Seq[PartitionDirectory] = index.listFiles(partitionFilters, dataFilters)
 }
 
@@ -36,4 +38,19 @@ private[adapter] object FileTable {
   /** The table behind the relation of a physical scan that was marked with its root; None where it is none that we know. */
   def at(relation: HadoopFsRelation, root: String, label: Option[String]): Option[FileTable] =
     DeltaScan.of(relation, label).orElse(HudiScan.of(relation, label)).orElse(ParquetTable.at(relation, root, label))
+
+  /** Some files of a listing, by their place in it. */
+  def some(listed: Seq[PartitionDirectory])(keep: Int => Boolean): Seq[PartitionDirectory] = {
+    var file = -1
+    val left = listed.map { partition =>
+      partition.copy(files = partition.files.filter { _ => file += 1; keep(file) })
+    }
+    left.filter(_.files.nonEmpty)
+  }
+
+  /** The conjuncts that name nothing but some columns, given in lower case: by those of partitions Spark or Hudi chooses them. */
+  def over(columns: Set[String], conjuncts: Seq[Expression]): Seq[Expression] = conjuncts.filter { c =>
+    c.deterministic && !SubqueryExpression.hasSubquery(c) && c.references.nonEmpty &&
+      c.references.forall(a => columns(a.name.toLowerCase(Locale.ROOT)))
+  }
 }

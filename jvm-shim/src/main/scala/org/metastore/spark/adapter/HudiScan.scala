@@ -6,7 +6,7 @@ import scala.util.Try
 
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression, SubqueryExpression}
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, PartitionDirectory}
 import org.apache.spark.sql.internal.SQLConf
 
@@ -81,27 +81,27 @@ private[adapter] final class HudiScan private (relation: HadoopFsRelation, label
   }
 
   /**
-   * Without Hudi's own skipping, which in Hudi 1.2.0 loses rows: it is asked only about data files, none of them with log
-   * files, that our statistics do not know.
+   * Without Hudi's own skipping, which in Hudi 1.2.0 loses rows. It is asked only about data files, none of them with log
+   * files, of which our statistics tell nothing: that they do not know, or any where a filter names no column that was
+   * analyzed. Beside a column that was, none of the others is left to Hudi: what it makes of one loses the rows of all.
    */
-  override def list(index: FileIndex, partitionFilters: Seq[Expression], dataFilters: Seq[Expression])(
+  override def list(index: FileIndex, statistics: Manifest, partitionFilters: Seq[Expression], dataFilters: Seq[Expression])(
       decide: Seq[PartitionDirectory] => ScanDecision): Seq[PartitionDirectory] =
-    if (!MetastoreConf().hudiBypassSkipping) super.list(index, partitionFilters, dataFilters)(decide)
+    if (!MetastoreConf().hudiBypassSkipping) super.list(index, statistics, partitionFilters, dataFilters)(decide)
     else {
       val all = listed(index, partitionFilters).directories
-      val unknown = if (dataFilters.isEmpty) new BitSet else HudiScan.unknown(decide(all))
-      if (unknown.isEmpty) all
+      val untold = if (dataFilters.isEmpty) new BitSet else HudiScan.untold(decide(all), statistics, dataFilters)
+      if (untold.isEmpty) all
       else {
         val left = index.listFiles(partitionFilters, dataFilters).flatMap(_.files).map(_.getPath).toSet
-        HudiScan.filter(all) { (file, path) => !unknown.get(file) || left(path) }
+        val paths = all.iterator.flatMap(_.files).map(_.getPath).toIndexedSeq
+        FileTable.some(all)(file => !untold.get(file) || left(paths(file)))
       }
     }
 
   /** Conjuncts by which Hudi itself chooses partitions. */
-  def partitionFilters(conjuncts: Seq[Expression]): Seq[Expression] = conjuncts.filter { c =>
-    c.deterministic && !SubqueryExpression.hasSubquery(c) && c.references.nonEmpty &&
-      c.references.forall(a => partitionColumns(a.name.toLowerCase(Locale.ROOT)))
-  }
+  def partitionFilters(conjuncts: Seq[Expression]): Seq[Expression] =
+    FileTable.over(partitionColumns, conjuncts)
 }
 
 private[adapter] object HudiScan {
@@ -133,22 +133,19 @@ private[adapter] object HudiScan {
     }.toOption.flatten
   }
 
-  /** Files that are read because the statistics do not know them, or not the columns that are asked for. */
-  private def unknown(decision: ScanDecision): BitSet = {
+  /** Files that are read because the statistics tell nothing of them that the filters ask. */
+  private def untold(decision: ScanDecision, statistics: Manifest, filters: Seq[Expression]): BitSet = {
+    val why = if (isAnalyzed(statistics, filters)) Set[ReasonCode](ReasonCode.KeptFileUnknown) else unknowns
     val set = new BitSet(decision.before)
-    (0 until decision.before).filter(decision.kept.get).foreach { file =>
-      set.set(file, unknowns(decision.reason(file).code))
-    }
+    (0 until decision.before).filter(decision.kept.get).foreach(file => set.set(file, why(decision.reason(file).code)))
     set
   }
 
   private val unknowns = Set[ReasonCode](ReasonCode.KeptFileUnknown, ReasonCode.KeptColumnUnknown)
 
-  private def filter(listed: Seq[PartitionDirectory])(keep: (Int, Path) => Boolean): Seq[PartitionDirectory] = {
-    var file = -1
-    val left = listed.map { partition =>
-      partition.copy(files = partition.files.filter { listed => file += 1; keep(file, listed.getPath) })
-    }
-    left.filter(_.files.nonEmpty)
+  /** Whether the statistics hold something, of whatever data files, of a column that a filter names. */
+  private def isAnalyzed(statistics: Manifest, filters: Seq[Expression]): Boolean = {
+    val named = filters.flatMap(_.references).map(_.name.toLowerCase(Locale.ROOT)).toSet
+    statistics.pathsIgnoringCase.keysIterator.exists(path => named(path.head))
   }
 }

@@ -3,7 +3,7 @@ package org.metastore.spark.adapter
 import java.util.Locale
 
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, PartitionDirectory}
 import org.apache.spark.sql.execution.datasources.parquet.ParquetUtils
 import org.apache.spark.sql.internal.SQLConf
@@ -38,10 +38,8 @@ private[adapter] final class ParquetTable(relation: HadoopFsRelation, override v
   private val readsById = ParquetUtils.hasFieldIds(relation.dataSchema)
 
   /** Conjuncts by which Spark itself chooses partitions. */
-  def partitionFilters(conjuncts: Seq[Expression]): Seq[Expression] = conjuncts.filter { c =>
-    c.deterministic && !SubqueryExpression.hasSubquery(c) && c.references.nonEmpty &&
-      c.references.forall(a => partitionColumns(a.name.toLowerCase(Locale.ROOT)))
-  }
+  def partitionFilters(conjuncts: Seq[Expression]): Seq[Expression] =
+    FileTable.over(partitionColumns, conjuncts)
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] =
     listed.iterator.flatMap(_.files).toIndexedSeq.map { file =>

@@ -37,7 +37,7 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
     FileTable.at(relation, allowed.root, scan.tableIdentifier.map(_.unquotedString)).map { table =>
       planner.statistics(table.id, Some(allowed.fingerprint)) match {
         case Right(known) if known.fingerprint == allowed.fingerprint =>
-          val index = new PrunedFileIndex(relation.location, table, table.resolver(known.manifest), allowed.fingerprint, planner)
+          val index = new PrunedFileIndex(relation.location, table, known.manifest, planner)
           val decision = index.decision(scan.partitionFilters, scan.dataFilters)
           labelled(scan, relation.copy(location = index)(relation.sparkSession), decision.label)
         case Right(_) => labelled(scan, relation, "[Metastore: the statistics changed while the query was planned]")

@@ -8,12 +8,15 @@ import org.apache.spark.sql.execution.datasources.{FileIndex, PartitionDirectory
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.explain.ScanDecision
-import org.metastore.spark.pruning.ColumnResolver
+import org.metastore.spark.store.Manifest
 
 /** The files of a physical scan without those in which no row can match. Everything else is the delegate's. */
 private[adapter] final class PrunedFileIndex(
-    val delegate: FileIndex, table: FileTable, resolver: ColumnResolver, val fingerprint: String, planner: ScanPlanner)
-  extends FileIndex {
+    val delegate: FileIndex, table: FileTable, statistics: Manifest, planner: ScanPlanner) extends FileIndex {
+
+  private val resolver = table.resolver(statistics)
+
+  private def fingerprint: String = statistics.fingerprint
 
   // A scan is listed for EXPLAIN and again when it runs, with the same filters.
   private val decided = new ConcurrentHashMap[(Seq[Expression], Seq[Expression]), (Seq[PartitionDirectory], ScanDecision)]
@@ -31,11 +34,7 @@ private[adapter] final class PrunedFileIndex(
 
   override def listFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] = {
     val (listed, decision) = decide(partitionFilters, dataFilters.filter(isFixed))
-    var file = -1
-    val left = listed.map { partition =>
-      partition.copy(files = partition.files.filter { _ => file += 1; decision.kept.get(file) })
-    }
-    left.filter(_.files.nonEmpty)
+    FileTable.some(listed)(decision.kept.get)
   }
 
   /** What is decided for these filters; those that need a sub-query's answer choose among the partitions later. */
@@ -51,7 +50,7 @@ private[adapter] final class PrunedFileIndex(
         last = Some(listed -> made)
         made
       }
-      val listed = FilesOfPaths.by(data, table.list(delegate, partitionFilters, data)(about))
+      val listed = FilesOfPaths.by(data, table.list(delegate, statistics, partitionFilters, data)(about))
       (listed, about(listed))
     })
 
