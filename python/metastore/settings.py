@@ -147,7 +147,7 @@ class Settings(BaseModel):
         "python", "", "interpreter that runs ANALYZE on the driver host; not set: found; a session cannot change it"
     )
     snapshots_keep: int = _setting("snapshots.keep", "10", "analyzed snapshots kept in the manifest", ge=1)
-    cache_size: Size = _setting("cache.size", "256m", "decoded statistics kept in the driver")
+    cache_size: Size = _setting("cache.size", "256m", "decoded statistics and lists of data files kept in the driver")
     planning_timeout: Duration = _setting("planning.timeout", "2s", "past it a scan is planned without us")
 
 

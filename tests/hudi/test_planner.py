@@ -9,6 +9,7 @@ from hudi.conftest import COLUMNS, ROW, append, create, location
 from planner import written
 from planner.plans import check_first, conf, files_read, labels, truth
 from planner.queries import SORTED
+from pruning.scala import module
 
 pytestmark = pytest.mark.spark
 
@@ -135,6 +136,24 @@ def test_kept_listings_are_of_the_partitions_and_the_instant_of_a_query(spark, t
     assert found(spark.table(table), "id IN (5, 305)") == [305]
     metastore.analyze(spark, table, progress=False)
     assert found(spark.table(table), "id IN (5, 305)") == [305]
+
+
+def test_listings_are_bounded_with_the_statistics(spark, analyzed):
+    cache = module(spark, "org.metastore.spark.store.StatisticsCache")
+    held = []  # a listing goes with its file index, of which each reading of a path has its own
+
+    def grown() -> int:
+        before = cache.size()
+        held.append(spark.read.format("hudi").load(location(spark, analyzed)).where("id = 42"))
+        assert held[-1].count() == 1
+        return int(cache.size()) - int(before)
+
+    cache.clear()
+    grown()
+    assert 4 * 800 < grown() < 4 * 2000
+    with conf(spark, spark__metastore__cache__size="1b"):
+        grown()
+        assert cache.size() <= 1
 
 
 def test_numbers_that_spark_left_in_the_catalog_are_not_used(spark, written_to):

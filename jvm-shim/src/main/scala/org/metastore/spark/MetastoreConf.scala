@@ -100,7 +100,8 @@ object MetastoreConf extends Logging {
     "interpreter that runs ANALYZE on the driver host; not set: found; a session cannot change it")
   val SnapshotsKeep: Setting[Int] = whole("spark.metastore.snapshots.keep", 10, 1 to Int.MaxValue,
     "analyzed snapshots kept in the manifest")
-  val CacheSize: Setting[Long] = Setting("spark.metastore.cache.size", "256m", "decoded statistics kept in the driver",
+  val CacheSize: Setting[Long] = Setting("spark.metastore.cache.size", "256m",
+    "decoded statistics and lists of data files kept in the driver",
     text => Try(JavaUtils.byteStringAsBytes(text)).toOption.filter(_ >= 0))
   val PlanningTimeout: Setting[Long] = Setting("spark.metastore.planning.timeout", "2s", "past it a scan is planned without us",
     text => Try(JavaUtils.timeStringAsMs(text)).toOption.filter(_ >= 0))

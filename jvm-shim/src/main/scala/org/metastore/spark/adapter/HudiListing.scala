@@ -1,11 +1,13 @@
 package org.metastore.spark.adapter
 
-import java.lang.ref.{SoftReference, WeakReference}
+import java.lang.ref.WeakReference
+import java.util.concurrent.atomic.AtomicLong
 
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression, ExprId, PlanExpression}
 import org.apache.spark.sql.execution.datasources.{FileIndex, PartitionDirectory}
 import org.apache.spark.sql.internal.SQLConf
 
+import org.metastore.spark.store.StatisticsCache
 import org.metastore.spark.tables.HudiTable
 
 /** What a file index of Hudi lists, and the data files in it. */
@@ -17,18 +19,25 @@ private[adapter] final class HudiListing(val directories: Seq[PartitionDirectory
  */
 private[adapter] object HudiListing {
   private val Kept = 32
+  private val BytesOfFile = 1100L // its path alone, as Hadoop holds it, has 400
+  private val counter = new AtomicLong
 
   /** What decides, beside an index, what it lists: values of partitions are read in the session's time zone. */
   private final case class Asked(filters: Set[Expression], zone: String, caseSensitive: Boolean)
 
-  private final class Entry(index: FileIndex, slices: AnyRef, by: Asked, listing: HudiListing) {
+  /** Where in the cache a listing is. */
+  private final class Entry(index: FileIndex, slices: AnyRef, by: Asked) {
     private val (ofIndex, ofSlices) = (new WeakReference(index), new WeakReference(slices))
-    private val kept = new SoftReference(listing)
+    private val key = s"listing:${counter.incrementAndGet()}"
 
-    def found(index: FileIndex, slices: AnyRef, asked: Asked): Option[HudiListing] =
-      if ((ofIndex.get eq index) && (ofSlices.get eq slices) && by == asked) Option(kept.get) else None
+    def is(index: FileIndex, slices: AnyRef, asked: Asked): Boolean =
+      (ofIndex.get eq index) && (ofSlices.get eq slices) && by == asked
 
-    def isLost: Boolean = ofIndex.get == null || ofSlices.get == null || kept.get == null // scalastyle:ignore
+    def isLost: Boolean = ofIndex.get == null || ofSlices.get == null // scalastyle:ignore
+
+    def listing: Option[HudiListing] = StatisticsCache.get[HudiListing](key)
+    def keep(listing: HudiListing): Unit = StatisticsCache.put(key, listing, listing.files.length * BytesOfFile)
+    def forget(): Unit = StatisticsCache.remove(key)
   }
 
   private var entries = Vector.empty[Entry]
@@ -37,15 +46,22 @@ private[adapter] object HudiListing {
   def of(index: FileIndex, partitionFilters: Seq[Expression])(list: => HudiListing): HudiListing =
     HudiTable.slicesInMemory(index).filter(_ => partitionFilters.forall(isFixed)).fold(list) { slices =>
       val asked = Asked(partitionFilters.map(named).toSet, SQLConf.get.sessionLocalTimeZone, SQLConf.get.caseSensitiveAnalysis)
-      synchronized(entries.flatMap(_.found(index, slices, asked)).headOption).getOrElse {
+      val entry = entryOf(index, slices, asked)
+      entry.listing.getOrElse {
         val made = list
-        if (HudiTable.slicesInMemory(index).exists(_ eq slices)) keep(new Entry(index, slices, asked, made))
+        if (HudiTable.slicesInMemory(index).exists(_ eq slices)) entry.keep(made)
         made
       }
     }
 
-  private def keep(entry: Entry): Unit = synchronized {
-    entries = (entry +: entries.filterNot(_.isLost)).take(Kept)
+  private def entryOf(index: FileIndex, slices: AnyRef, asked: Asked): Entry = synchronized {
+    entries.find(_.is(index, slices, asked)).getOrElse {
+      val entry = new Entry(index, slices, asked)
+      val (lost, others) = entries.partition(_.isLost)
+      (lost ++ others.drop(Kept - 1)).foreach(_.forget())
+      entries = entry +: others.take(Kept - 1)
+      entry
+    }
   }
 
   private def isFixed(filter: Expression): Boolean =

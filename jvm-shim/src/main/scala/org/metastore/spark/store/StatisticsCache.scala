@@ -4,9 +4,9 @@ import java.lang.ref.SoftReference
 import java.util.{LinkedHashMap => JLinkedHashMap, Map => JMap}
 
 /**
- * Decoded statistics of the whole driver, least recently used first out. Keys name immutable content (an object and its
- * digest), so that entries never become stale. Bounded by `spark.metastore.cache.size`, and given up where the driver runs
- * short of memory.
+ * Decoded statistics of the whole driver, and listings of data files, least recently used first out. Keys name immutable
+ * content (an object and its digest), so that entries never become stale. Bounded by `spark.metastore.cache.size`, and given
+ * up where the driver runs short of memory.
  */
 object StatisticsCache {
   private final class Entry(val value: SoftReference[AnyRef], val weight: Long)
@@ -31,15 +31,21 @@ object StatisticsCache {
     used = 0
   }
 
-  private[store] def get[T <: AnyRef](key: String): Option[T] = synchronized {
+  private[spark] def get[T <: AnyRef](key: String): Option[T] = synchronized {
     Option(entries.get(key)).flatMap(entry => Option(entry.value.get)).map(_.asInstanceOf[T])
   }
 
-  private[store] def put(key: String, value: AnyRef, weight: Long): Unit = synchronized {
-    val before = entries.put(key, new Entry(new SoftReference(value), weight))
-    used += weight - Option(before).fold(0L)(_.weight)
-    shrink()
+  /** Keeps a value of so many bytes, unless everything else would have to go for it in vain. */
+  private[spark] def put(key: String, value: AnyRef, weight: Long): Unit = synchronized {
+    remove(key)
+    if (weight <= limit) {
+      entries.put(key, new Entry(new SoftReference(value), weight))
+      used += weight
+      shrink()
+    }
   }
+
+  private[spark] def remove(key: String): Unit = synchronized(Option(entries.remove(key)).foreach(used -= _.weight))
 
   /** Threads that miss at the same time each load; the values are equal. */
   private[store] def getOrLoad[T <: AnyRef](key: String, weight: T => Long)(load: => T): T =
