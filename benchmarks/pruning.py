@@ -6,7 +6,8 @@ that hold a row of the answer.
 
 On Spark 3.5 the table is Hudi's, with its column statistics index of all columns, and `results/pruning_hudi.json` is
 written. There planning includes the look-up of files, which Hudi makes when the query runs; "plain planning ms" is what
-it takes without any skipping; "own rows" tells where Hudi's skipping loses some.
+it takes without any skipping; "own rows" tells where Hudi's skipping loses some. `--indexes` adds Hudi's record index,
+and its secondary indexes of `key` and `number`; results are `pruning_hudi_indexed.json` then.
 """
 
 from __future__ import annotations
@@ -47,6 +48,7 @@ HUDI = {
     "hoodie.metadata.index.column.stats.enable": "true",
     "hoodie.metadata.index.partition.stats.enable": "false",
 }
+INDEXES = {"record_index": "id", "index_of_key": "key", "index_of_number": "number"}
 
 
 def conf() -> dict[str, str]:
@@ -59,6 +61,7 @@ def conf() -> dict[str, str]:
             "spark.sql.extensions": (
                 "org.apache.spark.sql.hudi.HoodieSparkSessionExtension,org.metastore.spark.MetastoreExtensions"
             ),
+            "hoodie.write.lock.provider": "org.apache.hudi.client.transaction.lock.InProcessLockProvider",
         }
     found = [jars.fetch("iceberg-4.1"), *jars.fetch_all("delta-4.1")]
     return {
@@ -98,6 +101,14 @@ def write(spark: SparkSession, form: str, made: DataFrame, place: Path, distribu
     else:
         made.write.format(form).saveAsTable(name)
     metastore.analyze(spark, name, distribution=distribution, progress=False)
+
+
+def index(spark: SparkSession, table: str) -> None:
+    """Has Hudi make the indexes that its table does not have yet."""
+    for name, column in INDEXES.items():
+        start = time.perf_counter()
+        spark.sql(f"CREATE INDEX IF NOT EXISTS {name} ON {table} ({column})")
+        sys.stderr.write(f"{name}: {time.perf_counter() - start:.1f} s\n")
 
 
 def queries(files: int, each: int) -> dict[str, str]:
@@ -203,6 +214,7 @@ def main() -> None:
     parser.add_argument("--wide", type=int, default=WIDE, help="columns beside the first five")
     parser.add_argument("--formats", nargs="+", default=list(TABLES), choices=list(TABLES))
     parser.add_argument("--without-distribution", action="store_true", help="what is kept of files alone")
+    parser.add_argument("--indexes", action="store_true", help="of Hudi, beside its column statistics")
     parser.add_argument("--hudi", type=Path, help="folder of Hudi's table, to be used again")
     options = parser.parse_args()
     found = []
@@ -211,14 +223,17 @@ def main() -> None:
             made = rows(spark, options.files, options.rows, options.wide)
             distribution = [] if options.without_distribution else ["key", "number"]
             write(spark, form, made, options.hudi or Path(scratch) / "pruned", distribution)
+            if options.indexes:
+                index(spark, TABLES[form])
             conditions = queries(options.files, options.rows)
             for name, true in truth(spark, form, conditions).items():
                 measured = measure(spark, form, conditions[name], true, options.runs)
                 found.append({"format": form, "query": name, **measured})
                 sys.stderr.write(f"{found[-1]}\n")
     facts = {"files": options.files, "rows_of_a_file": options.rows, "columns": 5 + options.wide, "runs": options.runs}
-    name = "pruning_hudi" if "hudi" in TABLES else "pruning"
-    report(f"{name}_files_alone" if options.without_distribution else name, found, **facts)
+    alone = "_files_alone" if options.without_distribution else ""
+    indexed = "_indexed" if options.indexes else ""
+    report(f"{'pruning_hudi' if 'hudi' in TABLES else 'pruning'}{indexed}{alone}", found, **facts)
 
 
 if __name__ == "__main__":
