@@ -1,9 +1,10 @@
-"""Finds the rows of 1, 1,000 and 100,000 keys in a table of 64 data files, against joining the table with the keys.
+"""Finds the rows of 1, 1,000 and 100,000 keys in tables of 64 and 1,000 data files, against joining table and keys.
 
     python benchmarks/locate.py [--files 256 --rows 40000 --columns 20]
 
-`id` is a random identifier: every file holds any of them. `number` ascends from file to file, and the keys are
-neighbours, as are those of rows that came together. Both sides read the key's column and count the rows in each file.
+`id` is a random identifier: every file holds any of them. `number` ascends from file to file; `together` are keys that
+are neighbours, as are those of rows that came together, `spread` are keys at even distances from all files. Both sides
+read the key's column and count the rows in each file.
 """
 
 from __future__ import annotations
@@ -20,35 +21,33 @@ import metastore
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-TABLE = "ice.db.rows"
 COUNTS = (1, 1_000, 100_000)
-FILES = 64
+KINDS = (("id", "present"), ("id", "absent"), ("number", "together"), ("number", "spread"))
 KEYS = ("id", "number")
 
 
-def write(spark: SparkSession, files: int, rows: int, columns: int = 2) -> None:
+def write(spark: SparkSession, table: str, files: int, rows: int, columns: int = 2) -> None:
     """Writes and analyzes the table, with so many columns besides the keys."""
     spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.db")
     more = [f"rand({place}) AS amount{place}" for place in range(columns - 1)]
     made = spark.range(0, files * rows, 1, files).selectExpr(
         "md5(cast(id AS string)) AS id", "id AS number", "md5(cast(-id AS string)) AS payload", *more
     )
-    made.writeTo(TABLE).using("iceberg").tableProperty("write.distribution-mode", "none").create()
-    metastore.analyze(spark, TABLE, list(KEYS), progress=False)
+    made.writeTo(table).using("iceberg").tableProperty("write.distribution-mode", "none").create()
+    metastore.analyze(spark, table, list(KEYS), progress=False)
 
 
 def keys(spark: SparkSession, column: str, kind: str, count: int, total: int) -> DataFrame:
     """So many keys, spread over the table's rows or neighbours; those that are absent are like those that are there."""
-    if column == "number":
-        return spark.range(total // 2, total // 2 + count).withColumnRenamed("id", "number")
-    step = max(total // count, 1) if kind == "present" else 1
-    first = 0 if kind == "present" else total
-    return spark.range(first, first + count * step, step).selectExpr("md5(cast(id AS string)) AS id")
+    first = {"together": total // 2, "absent": total}.get(kind, 0)
+    step = max(total // count, 1) if kind in ("present", "spread") else 1
+    numbers = spark.range(first, first + count * step, step)
+    return numbers.selectExpr("id AS number" if column == "number" else "md5(cast(id AS string)) AS id")
 
 
-def scanned(spark: SparkSession, column: str, asked: DataFrame) -> DataFrame:
+def scanned(spark: SparkSession, table: str, column: str, asked: DataFrame) -> DataFrame:
     """The alternative: all rows of the table joined with the keys."""
-    rows = spark.table(TABLE).select(column, "_file", "_pos")
+    rows = spark.table(table).select(column, "_file", "_pos")
     return rows.join(asked, column).withColumnRenamed("_file", "path")
 
 
@@ -57,12 +56,13 @@ def run(frame: DataFrame) -> int:
     return sum(row[1] for row in frame.groupBy("path").agg({"*": "count"}).collect())
 
 
-def measure(spark: SparkSession, column: str, kind: str, count: int, options: argparse.Namespace) -> dict[str, Any]:
-    """One line of the result."""
-    asked = keys(spark, column, kind, count, options.files * options.rows).cache()
+def measure(
+    spark: SparkSession, table: str, total: int, column: str, kind: str, count: int, runs: int
+) -> dict[str, Any]:
+    """What one line of the result tells of so many keys."""
+    asked = keys(spark, column, kind, count, total).cache()
     asked.count()
-    ours = metastore.locate(spark, TABLE, column, asked)
-    assert run(ours) == (count if kind == "present" else 0)
+    assert run(metastore.locate(spark, table, column, asked)) == (0 if kind == "absent" else count)
 
     def without(frame: DataFrame) -> None:
         spark.conf.set("spark.metastore.enabled", "false")
@@ -73,10 +73,10 @@ def measure(spark: SparkSession, column: str, kind: str, count: int, options: ar
 
     times = alternate(
         {
-            "locate": lambda: run(metastore.locate(spark, TABLE, column, asked)),
-            "scan": lambda: without(scanned(spark, column, asked)),
+            "locate": lambda: run(metastore.locate(spark, table, column, asked)),
+            "scan": lambda: without(scanned(spark, table, column, asked)),
         },
-        options.runs,
+        runs,
     )
     located, all_read = median(times["locate"]), median(times["scan"])
     asked.unpersist()
@@ -93,21 +93,23 @@ def measure(spark: SparkSession, column: str, kind: str, count: int, options: ar
 def main() -> None:
     """Runs the benchmark."""
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--files", type=int, default=FILES)
-    parser.add_argument("--rows", type=int, default=100_000, help="of a file")
+    parser.add_argument("--files", type=int, nargs="+", default=[64, 1_000], help="of each table")
+    parser.add_argument("--rows", type=int, nargs="+", default=[100_000, 20_000], help="of a file of each table")
     parser.add_argument("--columns", type=int, default=2, help="besides the keys")
-    parser.add_argument("--runs", type=int, default=1)
+    parser.add_argument("--runs", type=int, default=5)
     options = parser.parse_args()
     with tempfile.TemporaryDirectory() as scratch, spark_session(Path(scratch)) as spark:
-        write(spark, options.files, options.rows, options.columns)
-        rows = [
-            measure(spark, column, kind, count, options)
-            for column, kind in (("id", "present"), ("id", "absent"), ("number", "present"))
-            for count in COUNTS
-        ]
-    name = "locate" if options.files == FILES else f"locate-{options.files}"
-    facts = {"files": options.files, "rows_of_a_file": options.rows, "columns": options.columns + len(KEYS)}
-    report(name, rows, **facts, runs=options.runs)
+        rows = []
+        for files, rows_of_a_file in zip(options.files, options.rows, strict=True):
+            table = f"ice.db.rows_{files}"
+            write(spark, table, files, rows_of_a_file, options.columns)
+            rows += [
+                {"files": files, "rows": files * rows_of_a_file}
+                | measure(spark, table, files * rows_of_a_file, column, kind, count, options.runs)
+                for column, kind in KINDS
+                for count in COUNTS
+            ]
+    report("locate", rows, columns=options.columns + len(KEYS), runs=options.runs)
 
 
 if __name__ == "__main__":

@@ -43,6 +43,21 @@ def executed(frame: DataFrame) -> Any:
     return frame._jdf.queryExecution().executedPlan()
 
 
+def estimated(frame: DataFrame) -> tuple[int, int | None]:
+    """How many bytes and rows Spark expects of a query before it runs.
+
+    Returns:
+        Bytes, and rows where their number is known, as that of a cached DataFrame is.
+
+    Example:
+        >>> estimated(spark.range(3))  # doctest: +SKIP
+        (24, 3)
+    """
+    found = frame._jdf.queryExecution().optimizedPlan().stats()
+    rows = found.rowCount()
+    return int(found.sizeInBytes()), int(rows.get()) if rows.isDefined() else None
+
+
 def hadoop_configuration(spark: SparkSession) -> Any:
     """Hadoop's settings as the session has them, credentials among them.
 

@@ -135,8 +135,22 @@ def test_many_keys_are_looked_for_by_tasks(spark, table, columns, monkeypatch):
     settings = {"_FEW_KEYS": 3, "_FEW_NUMBERS": 3, "_SLICE_FILES": 2, "_SLICE_BYTES": 20_000, "_NEARLY_ALL": 1}
     for name, value in settings.items():
         monkeypatch.setattr(located, name, value)
-    monkeypatch.setattr(located, "_pays", lambda *_: True)
     check(spark, table, columns, some(spark, table, columns))
+
+
+@pytest.mark.parametrize("columns", [["id"], ["name", "few"], ["x"]], ids="-".join)
+def test_many_keys_of_a_table_that_is_quickly_read_are_joined_with_all_of_it(spark, table, columns, monkeypatch):
+    def looked_at(*_):
+        raise AssertionError
+
+    monkeypatch.setattr(located, "_some", looked_at)
+    keys = some(spark, table, columns, 5).cache()
+    assert keys.count() > condition.PLANNED_KEYS
+    check(spark, table, columns, keys)
+    monkeypatch.setattr(located, "_QUICK_BYTES", 0)
+    with pytest.raises(AssertionError):
+        metastore.locate(spark, table, columns, keys)
+    keys.unpersist()
 
 
 def test_a_session_without_the_planner_searches_by_itself(spark, table, monkeypatch):
@@ -179,7 +193,8 @@ def test_only_files_that_may_have_the_key_are_read(spark, table, monkeypatch):
 
 @pytest.mark.parametrize("column", ["CAST(id AS DOUBLE)", "id"])
 @pytest.mark.parametrize("keys", [1, 1001])
-def test_a_directory_says_no_row_counts_and_its_statistics_do(spark, tmp_path, column, keys):
+def test_a_directory_says_no_row_counts_and_its_statistics_do(spark, tmp_path, column, keys, monkeypatch):
+    monkeypatch.setattr(located, "_QUICK_BYTES", 0)
     folder = tmp_path / "rows"
     spark.range(0, 80_000, 1, 8).selectExpr(f"{column} AS k").write.parquet(str(folder))
     name = f"parquet.`{folder}`"

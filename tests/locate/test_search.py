@@ -125,6 +125,21 @@ def test_batches_add_up(store):
     assert one.found.tolist() == search(store, ["string"], keys)
 
 
+def test_more_keys_than_filters_tell_apart_are_not_looked_for(store):
+    def opened(ref):
+        raise AssertionError(ref)
+
+    evidences, columns = known(store, ["bigint"])
+    for step, found in ((1, True), (SPAN // 10, False)):
+        one = Search(evidences, opened)
+        one.crowd(Keys.of(asked(["bigint"], [(value,) for value in range(0, SPAN, step)]), columns))
+        assert one.found.tolist() == [found] * FILES
+    two, columns = known(store, ["bigint", "date"])
+    one = Search(two, opened)
+    one.crowd(Keys.of(asked(["bigint", "date"], sampled(["bigint", "date"], 1)), columns))
+    assert not one.found.any()
+
+
 def test_what_is_unknown_damaged_or_contradictory_keeps_the_file(store):
     nowhere = asked(["bigint"], [(-5,)])
     _, facts, _ = store

@@ -24,16 +24,6 @@ if TYPE_CHECKING:
 _FILE, _DELETED = "_file", "_deleted"
 
 
-def row_id(table_format: str) -> tuple[str, str]:
-    """SQL of a row's data file, as `DataFile.location`, and of its position in it.
-
-    Example:
-        >>> row_id("iceberg")
-        ('_file', '_pos')
-    """
-    return ("_file", "_pos") if table_format == "iceberg" else (LOCATION, "_metadata.row_index")
-
-
 def read_rows(
     spark: SparkSession,
     facts: TableFacts,

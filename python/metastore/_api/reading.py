@@ -181,7 +181,7 @@ def locate(spark: SparkSession, table: str, columns: str | Sequence[str], keys: 
 
     Raises:
         TableNotFound: There is no such table.
-        NoStatistics: The table was not analyzed.
+        NoStatistics: The table was not analyzed, and it is not one that is read as soon as statistics are.
         ColumnNotFound: The table has no such column.
         InvalidArgument: `keys` lacks a column or has one whose type does not compare, or values of a column cannot be
             located (lists, maps).

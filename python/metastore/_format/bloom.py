@@ -124,6 +124,19 @@ def size_for(distinct: int, most_bytes: int = _MOST_BYTES) -> int | None:
     return None if size > most_bytes or 8 * size < _FEWEST_BITS_PER_VALUE * distinct else size
 
 
+def error_rate(distinct: NDArray[np.int64]) -> NDArray[np.float64]:
+    """About which share of values that are absent the filters of so many values take for present.
+
+    Example:
+        >>> error_rate(np.array([100_000, 20_000])).round(4)
+        array([0.0066, 0.0019])
+    """
+    bits = np.maximum(distinct, 1) * BITS_PER_VALUE / (8 * BLOCK_BYTES)
+    blocks = 2.0 ** np.maximum(np.ceil(np.log2(bits)), 0)
+    errors: NDArray[np.float64] = (1 - np.exp(-_WORDS * distinct / (blocks * 8 * BLOCK_BYTES))) ** _WORDS
+    return errors
+
+
 def folded(bloom: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     """A filter of the same values with fewer bytes.
 

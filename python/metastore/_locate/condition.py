@@ -16,26 +16,29 @@ if TYPE_CHECKING:
 
 MOST_KEYS, MOST_BYTES = 1_000, 1 << 16
 """Of more single values the planner asks no list and no filter; long texts take long to parse."""
+PLANNED_KEYS = 100
+"""More take longer to compare with every row that is left than it takes to choose files without the planner."""
 
 _NUMBERS = {"date": pa.int32(), "timestamp": pa.int64()}
 
 
-def condition(keys: pa.Table, columns: Sequence[Column]) -> str | None:
+def condition(keys: pa.Table, columns: Sequence[Column], most: int) -> str | None:
     """What every row meets that has one of some keys, and as few others as can be said shortly.
 
     Args:
         keys: Distinct keys, one column for each part.
         columns: The table's columns.
+        most: Of how many keys, those of one column.
 
     Returns:
         None where it would be long, or of a type whose values table formats compare in other ways than Spark does.
 
     Example:
         >>> from metastore._format.columns import Column
-        >>> condition(pa.table({"k": [7, None]}), [Column("1", ("k",), "bigint", "long")])
+        >>> condition(pa.table({"k": [7, None]}), [Column("1", ("k",), "bigint", "long")], PLANNED_KEYS)
         '(`k` IN (7L) OR `k` IS NULL)'
     """
-    most = MOST_KEYS if len(columns) == 1 else MOST_KEYS // 32
+    most = min(most, MOST_KEYS if len(columns) == 1 else MOST_KEYS // 32)
     if not 0 < keys.num_rows <= most or keys.nbytes > MOST_BYTES or not all(map(_is_plain, columns)):
         return None
     values = [
@@ -50,6 +53,16 @@ def condition(keys: pa.Table, columns: Sequence[Column]) -> str | None:
         for row in zip(*values, strict=True)
     )
     return "(" + " OR ".join(f"({row})" for row in rows) + ")"
+
+
+def text(value: str) -> str:
+    """A text in SQL, in bytes: no setting changes how that is read.
+
+    Example:
+        >>> text("it's")
+        "CAST(X'69742773' AS STRING)"
+    """
+    return f"CAST(X'{value.encode().hex()}' AS STRING)"
 
 
 def _is_plain(column: Column) -> bool:
@@ -77,6 +90,6 @@ _LITERALS: dict[str, Callable[[Any], str]] = {
     "boolean": lambda value: str(value).lower(),
     "date": "date_from_unix_date({})".format,
     "timestamp": "timestamp_micros({}L)".format,
-    "string": lambda value: f"CAST(X'{value.encode().hex()}' AS STRING)",  # no setting changes how that is read
+    "string": text,
     "binary": lambda value: f"X'{value.hex()}'",
 }

@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cache
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from metastore._analyze.kernel.stored import as_numbers, is_wide
 from metastore._format.files import FileKey
@@ -17,7 +19,7 @@ from metastore._read.locating import UNKNOWN, parts
 from metastore._read.stored import known_files
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
@@ -68,7 +70,8 @@ class Evidence:
         hi: Upper bounds, likewise.
         has_lo: Whether there is a lower bound.
         has_hi: Whether there is an upper bound.
-        distinct: How many values a complete list has; -1 where the list is not complete.
+        distinct: How many values there are, about, or exactly where the list is complete; -1 where not known.
+        complete: Whether the list of values is complete.
         lists: Where value lists are.
         filters: Where bloom filters are.
     """
@@ -84,6 +87,7 @@ class Evidence:
     has_lo: Mask
     has_hi: Mask
     distinct: Places
+    complete: Mask
     lists: Details
     filters: Details
 
@@ -113,14 +117,15 @@ def evidence(store: Store, manifest: Manifest, files: Sequence[DataFile], column
     listed = pa.Table.from_pylist([file.key._asdict() for file in files], names)
     stored = known_files(store, manifest, listed)
     rows = np.array([file.rows for file in files], np.int64)
-    return [_of(store, column, list(parts(store, stored, column)), rows) for column in columns]
+    read = cache(store.get)  # the lists of files that have the details of all columns
+    return [_of(read, column, list(parts(store, stored, column)), rows) for column in columns]
 
 
-def _of(store: Store, column: Column, found: Sequence[Part], rows: Places) -> Evidence:
+def _of(read: Callable[[ObjectRef], pa.Table], column: Column, found: Sequence[Part], rows: Places) -> Evidence:
     count = len(rows)
     known, of_file = np.zeros(count, bool), rows.copy()
     nulls, nans, distinct = (np.full(count, UNKNOWN) for _ in range(3))
-    has_lo, has_hi, empty = (np.zeros(count, bool) for _ in range(3))
+    has_lo, has_hi, empty, complete = (np.zeros(count, bool) for _ in range(4))
     lo, hi = (np.zeros(count, _form(column)) for _ in range(2))
     for part in found:
         at = part.places
@@ -133,11 +138,13 @@ def _of(store: Store, column: Column, found: Sequence[Part], rows: Places) -> Ev
             bounds = part.rows[f"{end}_{column.encoding}"]
             has[at] = bounds.is_valid().to_numpy()
             values[at[has[at]]] = _numbers(bounds.drop_null().to_pylist(), column)
-        complete = np.array(part.rows["frequencies"].to_pylist(), object) == "complete"
-        distinct[at] = np.where(complete, part.counts("distinct"), UNKNOWN)
+        distinct[at] = part.counts("distinct")
+        complete[at] = pc.fill_null(pc.equal(part.rows["frequencies"], "complete"), False)  # noqa: FBT003 - a value
     known &= ~(has_lo & has_hi & (lo > hi))
-    lists, filters = (_details(store, found, kind, count) for kind in ("frequencies", "sketches"))
-    return Evidence(column, known, of_file, nulls, nans, empty, lo, hi, has_lo, has_hi, distinct, lists, filters)
+    lists, filters = (_details(read, found, kind, count) for kind in ("frequencies", "sketches"))
+    return Evidence(
+        column, known, of_file, nulls, nans, empty, lo, hi, has_lo, has_hi, distinct, complete, lists, filters
+    )
 
 
 def _form(column: Column) -> str:
@@ -152,13 +159,13 @@ def _numbers(bounds: list[Any], column: Column) -> NDArray[Any]:
     return as_numbers(bounds, column)
 
 
-def _details(store: Store, found: Sequence[Part], kind: str, count: int) -> Details:
+def _details(read: Callable[[ObjectRef], pa.Table], found: Sequence[Part], kind: str, count: int) -> Details:
     objects: dict[ObjectRef, int] = {}
     which, inside, ordinal = (np.full(count, _NOWHERE) for _ in range(3))
     names = [f"{kind}_{field}" for field in _REF]
     for part in found:
         place = dict(zip(part.rows["file"].to_pylist(), part.places.tolist(), strict=True))
-        files = store.get(part.block.files).select(["file", f"{kind}_file", *names]).to_pydict()
+        files = read(part.block.files).select(["file", f"{kind}_file", *names]).to_pydict()
         for row, file in enumerate(files["file"]):
             at = place.get(file)
             if at is not None and files[names[0]][row] is not None:

@@ -7,13 +7,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from metastore import _tables
+from metastore import _jvm_session, _tables
 from metastore._analyze.hadoop import store_of
 from metastore._analyze.place import HadoopPlace
-from metastore._analyze.rows import row_id
 from metastore._analyze.shipping import ship
 from metastore._locate.columns import is_padded, leaves
-from metastore._locate.condition import condition
+from metastore._locate.condition import MOST_KEYS, PLANNED_KEYS, condition, text
 from metastore._locate.conversions import converted
 from metastore._locate.evidence import evidence
 from metastore._locate.keys import Keys
@@ -25,6 +24,7 @@ from metastore._tables.arrow import arrow_table, frame_of
 from metastore._tables.catalog import describe
 from metastore._tables.lines import select_pinned
 from metastore._tables.names import quote
+from metastore._tables.spelling import location_of
 from metastore.answers import Answer
 from metastore.errors import InvalidArgument, JarNotFound, NoStatistics, UnsupportedTable
 
@@ -32,20 +32,25 @@ if TYPE_CHECKING:
     from collections.abc import Sequence
 
     import pyarrow as pa
+    from pyspark.sql import Column as SparkColumn
     from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructField, StructType
 
     from metastore._analyze.place import Place
     from metastore._format.columns import Column
     from metastore._locate.evidence import Evidence
-    from metastore._locate.keys import Mask, Places
+    from metastore._locate.keys import Mask
     from metastore._tables import TableFacts
     from metastore._tables.catalog import Entry
 
 PATH, POSITION = "path", "position"
+_FILE = "file"
 _PLANNED = ("iceberg", "delta", "parquet")
 _FEW_KEYS, _FEW_NUMBERS, _FEW_BYTES = 10_000, 250_000, 256 << 20
 _SLICE_BYTES, _SLICE_FILES = 64 << 20, 16
 _SAMPLE_KEYS, _NEARLY_ALL = 1_000, 0.9
+_QUICK_BYTES = 250 << 20
+"""What a core reads in the time that it takes to find out about files, or in little more."""
 
 
 def locate(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFrame, *, pruned: bool) -> DataFrame:
@@ -62,7 +67,7 @@ def locate(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFr
         The key, as the table has it, the data file's path and the row's position in it.
 
     Raises:
-        NoStatistics: The table was not analyzed.
+        NoStatistics: The table was not analyzed, and it is not one that is read as soon as statistics are.
         UnsupportedTable: Its format shows no positions: Hudi.
         ColumnNotFound: The table or `keys` has no such column.
         InvalidArgument: A column without comparable values, or keys of another type.
@@ -77,18 +82,21 @@ def locate(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFr
     schema = spark.table(entry.identifier).schema
     key = [_key_column(leaves(schema), name, entry.name) for name in columns]
     asked = _asked(keys, columns, key)
+    if pruned and entry.provider in _PLANNED and _are_many(keys):
+        rows = _rows(spark, entry, key)
+        if _are_quickly_read(rows):
+            return _joined(entry.provider, rows, key, asked)
     some, is_all = _some(asked, key)
     if is_all:
-        asked = frame_of(spark, some, asked.schema)
-        where = None if is_padded(schema, key) else condition(some, key)
+        asked = frame_of(spark, some, _told(asked.schema, some))
+        most = PLANNED_KEYS if pruned else MOST_KEYS
+        where = None if is_padded(schema, key) else condition(some, key, most)
         if where is not None and entry.provider in _PLANNED and _is_analyzed(spark, entry):
-            return _of_planner(spark, entry, key, asked, where)
+            return _joined(entry.provider, _rows(spark, entry, key, where), key, asked)
     facts = _tables.load_entry(spark, entry)
     key = [_key_column(facts.columns, name, facts.name) for name in columns]
-    asked = asked if is_all else asked.distinct()
-    may = _candidates(spark, facts, key, some, None if is_all else asked) if pruned else np.ones(len(facts.files), bool)
-    paths = [facts.files[place].location for place in np.flatnonzero(may)]
-    return _verified(facts, key, asked, paths, spark)
+    may = _candidates(spark, facts, key, some, None if is_all else asked) if pruned else None
+    return _verified(facts, key, asked, may, spark)
 
 
 def _key_column(known: Sequence[Column], name: str, table: str) -> Column:
@@ -127,6 +135,13 @@ def _some(asked: DataFrame, key: Sequence[Column]) -> tuple[pa.Table, bool]:
     return distinct, some.num_rows <= most
 
 
+def _told(schema: StructType, keys: pa.Table) -> StructType:
+    """The schema of some keys with what is known of their nulls."""
+    from pyspark.sql.types import StructField, StructType  # noqa: PLC0415 - not needed to import this module
+
+    return StructType([StructField(field.name, field.dataType, keys[field.name].null_count > 0) for field in schema])
+
+
 def _is_analyzed(spark: SparkSession, entry: Entry) -> bool:
     """Whether the planner has statistics of a table; false also where it is not ours.
 
@@ -142,42 +157,63 @@ def _is_analyzed(spark: SparkSession, entry: Entry) -> bool:
     return True
 
 
-def _of_planner(spark: SparkSession, entry: Entry, key: Sequence[Column], asked: DataFrame, where: str) -> DataFrame:
-    """The live rows that have one of a few keys: planning leaves files out by what each of them is known to hold."""
+def _are_many(keys: DataFrame) -> bool:
+    """Whether these are known to be more than a few, without looking at them."""
+    _, number = _jvm_session.estimated(keys.select("*"))  # its own plan might be cached later
+    return number is not None and number > PLANNED_KEYS
+
+
+def _are_quickly_read(rows: DataFrame) -> bool:
+    """Whether all rows are read as soon as statistics have said which of them need not be."""
+    size, _ = _jvm_session.estimated(rows)
+    return size < _QUICK_BYTES * rows.sparkSession.sparkContext.defaultParallelism
+
+
+def _rows(spark: SparkSession, entry: Entry, key: Sequence[Column], where: str = "true") -> DataFrame:
+    """The live rows at the newest snapshot; by what a condition says planning leaves files out."""
     if entry.provider == "iceberg":
         spark.sql(f"REFRESH TABLE {entry.identifier}")
-    rows = spark.sql(f"SELECT {', '.join(_chosen(entry.provider, key))} FROM {entry.identifier} WHERE {where}")
-    return _joined(rows, key, asked)
+    return spark.sql(f"SELECT {', '.join(_chosen(entry.provider, key))} FROM {entry.identifier} WHERE {where}")
 
 
 def _chosen(provider: str, key: Sequence[Column]) -> list[str]:
-    file, position = row_id(provider)
+    file, position = ("_file", "_pos") if provider == "iceberg" else ("_metadata.file_path", "_metadata.row_index")
     chosen = [f"{quote(column.path)} AS c{place}" for place, column in enumerate(key)]
-    return [*chosen, f"{file} AS {PATH}", f"{position} AS {POSITION}"]
+    return [*chosen, f"{file} AS {_FILE}", f"{position} AS {POSITION}"]
+
+
+def _path(provider: str) -> str:
+    """SQL of `DataFile.location`: of the rows that are found alone, for it takes longer than to look for them."""
+    return _FILE if provider == "iceberg" else location_of(_FILE)
 
 
 def _candidates(
     spark: SparkSession, facts: TableFacts, key: Sequence[Column], some: pa.Table, asked: DataFrame | None
-) -> Mask:
-    """Which data files may hold one of the keys: of `some`, or, if there are more, of those that are asked for."""
+) -> Mask | None:
+    """Which data files may hold one of the keys: of `some`, or, if there are more, of those that are asked for.
+
+    None where statistics leave out too few to gain by it.
+    """
     store, place = store_of(spark, facts.identity, writable=False)
     manifest = store.read()
     if manifest is None or manifest.table.uuid != facts.uuid:
         raise NoStatistics(facts.name)
     known = evidence(store, manifest, facts.files, key)
-    rows = np.maximum(known[0].rows, 0)  # nothing can be gained by files of which none is known
     search, keys = Search(known, store.part), Keys.of(some, key)
     is_near = _bytes(known) <= _FEW_BYTES
-    if is_near:
+    search.crowd(keys)
+    if is_near and not _are_nearly_all(search.found, known):
         search.add(Keys.of(_sample(some), key))
-    if _finds_nearly_all(search.found, rows) or not _pays(search, keys, asked, rows):
-        return np.ones(len(facts.files), bool)
+    if _are_nearly_all(search.found, known):
+        return None
     if asked is None and is_near:
         search.add(keys)
-        return search.found
-    if isinstance(place, HadoopPlace):  # tasks cannot read parts of objects there
-        return np.ones(len(facts.files), bool)
-    return _by_tasks(spark, frame_of(spark, some) if asked is None else asked, place, known)
+        found = search.found
+    elif isinstance(place, HadoopPlace):  # tasks cannot read parts of objects there
+        return None
+    else:
+        found = _by_tasks(spark, frame_of(spark, some) if asked is None else asked, place, known)
+    return None if _are_nearly_all(found, known) else found
 
 
 def _sample(keys: pa.Table) -> pa.Table:
@@ -186,17 +222,10 @@ def _sample(keys: pa.Table) -> pa.Table:
     return keys.take(np.linspace(0, keys.num_rows - 1, number).astype(np.int64)) if number else keys
 
 
-def _finds_nearly_all(found: Mask, rows: Places) -> bool:
-    """Whether there is little left that more keys could leave out."""
+def _are_nearly_all(found: Mask, known: Sequence[Evidence]) -> bool:
+    """Whether these files have nearly all rows: then the others are read sooner than left out."""
+    rows = np.maximum(known[0].rows, 0)  # nothing can be gained by files of which none is known
     return bool(rows[found].sum() > _NEARLY_ALL * rows.sum())
-
-
-def _pays(search: Search, some: Keys, asked: DataFrame | None, rows: Places) -> bool:
-    """Whether it takes fewer steps to look for every key in the files whose bounds hold it than to read all rows."""
-    if len(some.columns) > 1 or not len(some):  # only together they tell
-        return True
-    number = len(some) if asked is None else asked.count()
-    return bool(search.pairs(some) / len(some) * number < rows.sum() / 2)
 
 
 def _bytes(known: Sequence[Evidence]) -> int:
@@ -225,20 +254,24 @@ def _by_tasks(spark: SparkSession, keys: DataFrame, place: Place, known: Sequenc
 
 
 def _verified(
-    facts: TableFacts, key: Sequence[Column], asked: DataFrame, paths: Sequence[str] | None, spark: SparkSession
+    facts: TableFacts, key: Sequence[Column], asked: DataFrame, may: Mask | None, spark: SparkSession
 ) -> DataFrame:
     """The live rows of some data files, of all if None, that have one of the keys."""
-    from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
-
     rows = select_pinned(spark, facts, _chosen(facts.format, key))
-    if paths is not None and len(paths) < len(facts.files):
-        rows = rows.where(F.col(PATH).isin(list(paths)) if paths else F.lit(False))  # noqa: FBT003 - a literal
-    return _joined(rows, key, asked)
+    if may is not None:
+        paths = ", ".join(text(facts.files[place].location) for place in np.flatnonzero(may))
+        rows = rows.where(f"{_path(facts.format)} IN ({paths})" if paths else "false")
+    return _joined(facts.format, rows, key, asked)
 
 
-def _joined(rows: DataFrame, key: Sequence[Column], asked: DataFrame) -> DataFrame:
+def _joined(provider: str, rows: DataFrame, key: Sequence[Column], asked: DataFrame) -> DataFrame:
+    """Those of the rows that have one of the keys, which may come twice."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
 
-    same = [F.col(f"c{place}").eqNullSafe(F.col(f"k{place}")) for place in range(len(key))]
-    names = [F.col(f"c{place}").alias(column.name) for place, column in enumerate(key)]
-    return rows.join(asked, same).select(*names, PATH, POSITION)
+    same = [_same(F.col(f"c{place}"), F.col(field.name), field) for place, field in enumerate(asked.schema)]
+    names = [f"c{place} AS {quote([column.name])}" for place, column in enumerate(key)]
+    return rows.join(asked, same, "left_semi").selectExpr(*names, f"{_path(provider)} AS {PATH}", POSITION)
+
+
+def _same(value: SparkColumn, key: SparkColumn, field: StructField) -> SparkColumn:
+    return value.eqNullSafe(key) if field.nullable else value == key  # with nulls it takes longer

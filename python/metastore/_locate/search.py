@@ -9,11 +9,13 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from metastore._format.bloom import hashes_of, may_hold
+from metastore._format.bloom import error_rate, hashes_of, may_hold
 from metastore.errors import DamagedObject, StoreNotReadable
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator, Sequence
+
+    from numpy.typing import NDArray
 
     from metastore._format.objects import ObjectRef
     from metastore._format.partial import Partial
@@ -26,6 +28,10 @@ if TYPE_CHECKING:
 
 _LOG = logging.getLogger(__name__)
 _AT_ONCE = 1 << 14
+_ERRORS = 1
+"""So many errors of a filter are expected of as many keys as are looked for: of more it tells little."""
+_SHORT = 8
+"""A list is short if it has one value for so many rows; a longer one takes as long to read as the rows."""
 
 
 class Search:
@@ -51,13 +57,15 @@ class Search:
         self._known = [_Known(one, open_object) for one in evidence]
         self.found = np.zeros(len(evidence[0].known), bool)
 
-    def pairs(self, keys: Keys) -> int:
-        """How many pairs of a key and a file the bounds of the first column leave."""
-        first, behind = self._known[0].reach(keys)
-        return int(np.maximum(behind - first, 0).sum())
+    def crowd(self, keys: Keys) -> None:
+        """Take the files within whose bounds are so many keys that looking closer would hardly leave them out."""
+        if len(self._known) == 1:  # of several columns only together they tell
+            first, behind = self._known[0].reach(keys)
+            self.found |= behind - first > self._known[0].most
 
     def add(self, keys: Keys) -> None:
         """Look for more keys in the files that were not found yet."""
+        self.crowd(keys)
         first, behind = self._known[0].reach(keys)
         special = np.arange(keys.ordered, len(keys))
         for file in np.flatnonzero(~self.found).tolist():
@@ -69,7 +77,7 @@ class Search:
         for known, part in zip(self._known, keys.columns, strict=True):
             at = at[known.bounded(file, part, at)]
         for known, part in zip(self._known, keys.columns, strict=True):
-            if len(at):
+            if 0 < len(at) <= known.most[file]:
                 at = at[known.held(file, part, at)]
         return len(at) > 0
 
@@ -103,6 +111,16 @@ class _Filter:
         return may_hold(self.bloom, asked)
 
 
+def _most(known: Evidence) -> NDArray[np.float64]:
+    """For each file, how many keys may be looked for: of more, its filter nearly always takes one for present.
+
+    A short list of its values is right however many they are.
+    """
+    most = _ERRORS / np.maximum(error_rate(np.maximum(known.distinct, 0)), np.finfo(float).tiny)
+    short = known.complete & (known.distinct * _SHORT <= known.rows)
+    return np.where(short, np.maximum(most, known.rows), most)
+
+
 class _Known:
     """The evidence of one column, its lists and filters read when they are first asked for."""
 
@@ -111,6 +129,7 @@ class _Known:
         self._open = open_object
         self._tests: dict[int, Test | None] = {}
         self._seen: set[tuple[str, int, int]] = set()
+        self.most = _most(evidence)
 
     def reach(self, keys: Keys) -> tuple[Places, Places]:
         """For each file, which of the ordered keys lie within its bounds: the first, and the first behind them."""
@@ -155,7 +174,7 @@ class _Known:
     def _read(self, kind: str, details: Details, file: int) -> None:
         """Read an object's lists or filters of all files that are in it."""
         which, column = details.which[file], int(details.column[file])
-        if which < 0 or (kind == "list" and self._evidence.distinct[file] < 0) or (kind, which, column) in self._seen:
+        if which < 0 or (kind == "list" and not self._evidence.complete[file]) or (kind, which, column) in self._seen:
             return
         self._seen.add((kind, which, column))
         inside = np.flatnonzero((details.which == which) & (details.column == column))
