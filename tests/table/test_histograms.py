@@ -10,6 +10,7 @@ import pytest
 
 from kernel.samples import ARROW, column, values
 from metastore._analyze.commit import write_level
+from metastore._analyze.kernel import ColumnKernel
 from metastore._analyze.table.bins import Bins, Files
 from metastore._analyze.table.histograms import merged
 from metastore._analyze.table.written import Options
@@ -109,6 +110,21 @@ def test_there_are_no_more_bins_than_those_of_files_tell_apart(name, files, of_f
         assert whole.counts.sum() == len(ordered)
         assert whole.distincts.sum() == pytest.approx(distinct, abs=1)
         assert (whole.distincts > 0).all()
+
+
+@pytest.mark.parametrize("times", [2, 12, 300])
+def test_files_that_keep_no_bin_for_each_of_their_few_values_keep_equal_heights(times):
+    random, of = np.random.default_rng(7), column("bigint")
+    arrays = [np.floor(random.random(n) ** 3 * 1000).astype(np.int64) for n in (3000, 5000, 7000)]
+    parts = []
+    for array in arrays:
+        kernel = ColumnKernel(of)
+        kernel.add(pa.array(array))
+        kept = kernel.finish(len(array)).histogram.coarser(times)
+        parts.append(Histogram(kept.kind, kept.edges.to_pylist(), kept.heights(), kept.distincts))
+    whole = merged(parts, of, 1000)
+    assert rank_error(whole.edges, np.sort(np.concatenate(arrays)).tolist()) <= 1
+    assert np.ptp(whole.counts) <= 1
 
 
 def test_a_file_with_values_and_without_a_histogram_leaves_none(tmp_path):

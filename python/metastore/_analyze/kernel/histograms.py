@@ -64,6 +64,8 @@ class Histogram:
         """The same with so many bins made one."""
         if times <= 1 or self.bins <= 1:
             return self
+        if self._is_by_value():
+            return self._of_equal_height(-(-self.bins // times))
         if self.kind == EQUI_WIDTH:  # stay as wide as each other
             times = next(more for more in range(min(times, self.bins), self.bins + 1) if self.bins % more == 0)
         starts = np.arange(0, self.bins, times)
@@ -72,6 +74,18 @@ class Histogram:
         distincts = None if self.distincts is None else np.add.reduceat(self.distincts, starts)
         edges = None if self.edges is None else self.edges.take(pa.array(np.append(starts, self.bins)))
         return Histogram(self.kind, edges, self.number, counts, distincts)
+
+    def _is_by_value(self) -> bool:
+        """Whether every bin holds its upper edge alone, however often that occurs."""
+        if self.kind != EQUI_HEIGHT or self.counts is None or self.distincts is None:
+            return False
+        return bool(np.all(self.distincts == 1))
+
+    def _of_equal_height(self, bins: int) -> Histogram:
+        """Fewer bins than values: neighbours that are joined by their number would be of very unequal height."""
+        places = np.searchsorted(np.cumsum(self.heights()), ends(self.number, bins), side="left") + 1
+        edges = None if self.edges is None else self.edges.take(pa.array(np.append(0, places)))
+        return Histogram(EQUI_HEIGHT, edges, self.number, None, np.diff(places, prepend=0))
 
     def heights(self) -> Counts:
         """The values of each bin."""
