@@ -112,6 +112,7 @@ def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress
         partition_columns=statement.partition_columns,
         depth=statement.depth,
         case_sensitive=spark.conf.get("spark.sql.caseSensitive", "false") == "true",
+        zone=spark.conf.get("spark.sql.session.timeZone") or "UTC",
     )
     statistics, unusable = chosen(statement.statistics) if statement.depth == FULL or statement.repair else ((), {})
     shown = progress_of(progress, facts.name)

@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
+from metastore._analyze.partitions import holds
 from metastore._tables.names import split_name
 from metastore._texts import near
 from metastore.errors import ColumnNotFound, InvalidArgument
@@ -17,7 +17,6 @@ if TYPE_CHECKING:
     from metastore._tables.model import DataFile, TableFacts
 
 FULL, FOOTER, FILES = "full", "footer", "files"
-_NULL = "__HIVE_DEFAULT_PARTITION__"
 
 
 @dataclass(frozen=True)
@@ -45,6 +44,7 @@ def resolve(
     depth: str,
     case_sensitive: bool,
     partition_columns: Sequence[str] = (),
+    zone: str = "UTC",
 ) -> Request:
     """Check a statement against the table.
 
@@ -55,6 +55,7 @@ def resolve(
         depth: `full`, `footer` or `files`.
         case_sensitive: How the session compares names.
         partition_columns: Columns that are to be partition columns, whatever their value.
+        zone: The session's time zone.
 
     Returns:
         What to cover.
@@ -72,7 +73,7 @@ def resolve(
         wanted = ()
     for name in partition_columns:
         _require_partition_column(facts, name, fold)
-    return Request(depth, wanted, _files(facts, partition, fold) if partition else facts.files)
+    return Request(depth, wanted, _files(facts, partition, fold, zone) if partition else facts.files)
 
 
 def chosen_columns(
@@ -125,11 +126,14 @@ def _below(facts: TableFacts, path: tuple[str, ...], fold: Any) -> list[str]:
     return [column.key for column in facts.columns if tuple(map(fold, column.path[: len(wanted)])) == wanted]
 
 
-def _files(facts: TableFacts, partition: Mapping[str, Any], fold: Any) -> tuple[DataFile, ...]:
+def _files(facts: TableFacts, partition: Mapping[str, Any], fold: Any, zone: str) -> tuple[DataFile, ...]:
     chosen = facts.files
+    columns = {fold(column.path[0]): column for column in facts.columns if len(column.path) == 1}
     for name, value in partition.items():
         _require_partition_column(facts, name, fold)
-        chosen = tuple(file for file in chosen if _matches(file, name, value, fold))
+        column = columns.get(fold(name))
+        fields = (({fold(known): known for known in file.partition}.get(fold(name)), file) for file in chosen)
+        chosen = tuple(file for field, file in fields if field is not None and holds(file, field, value, column, zone))
     if facts.files and not chosen:
         text = ", ".join(f"{name} = {value}" for name, value in partition.items())
         raise InvalidArgument("PARTITION", f"{facts.name} has no data file with {text}")
@@ -143,22 +147,3 @@ def _require_partition_column(facts: TableFacts, name: str, fold: Any) -> None:
     if fold(name) in {fold(column.path[0]) for column in facts.columns}:
         raise InvalidArgument("PARTITION", f"{name} is not a partition column of {facts.name}")
     raise ColumnNotFound(name, facts.name, near=near(name, sorted(names)))
-
-
-def _matches(file: DataFile, name: str, value: Any, fold: Any) -> bool:
-    found = {fold(known): known for known in file.partition}.get(fold(name))
-    return found is not None and _same(file.partition[found], value)
-
-
-def _same(stored: str | None, asked: Any) -> bool:
-    if stored is None or asked is None or asked == _NULL:
-        return stored is None and (asked is None or asked == _NULL)
-    text = str(asked).lower() if isinstance(asked, bool) else str(asked)
-    return stored == text or _number(stored) == _number(text) is not None
-
-
-def _number(text: str) -> Decimal | None:
-    try:
-        return Decimal(text)
-    except InvalidOperation:
-        return None

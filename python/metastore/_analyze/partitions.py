@@ -1,0 +1,61 @@
+"""Which data files a PARTITION clause means."""
+
+from __future__ import annotations
+
+from decimal import Decimal, InvalidOperation
+from typing import TYPE_CHECKING, Any
+
+from metastore._format.columns import decimal_type
+from metastore._format.stored import stored_value
+
+if TYPE_CHECKING:
+    from metastore._format.columns import Column
+    from metastore._tables.model import DataFile
+
+_NULL = "__HIVE_DEFAULT_PARTITION__"
+_NUMBERS = frozenset({"tinyint", "smallint", "int", "bigint", "float", "double"})
+_TYPED = frozenset({"boolean", "date", "timestamp", "timestamp_ntz"})
+
+
+def holds(file: DataFile, field: str, value: Any, column: Column | None, zone: str) -> bool:
+    """Tell whether the rows of a data file are those of a partition.
+
+    Args:
+        file: The data file.
+        field: A field of its partitioning.
+        value: What the statement says: of the column's type or as text; None is null.
+        column: The column whose values the field has; None where it has a transform's.
+        zone: That of timestamps without one.
+
+    Example:
+        >>> from metastore._tables.model import DataFile
+        >>> holds(DataFile("a.parquet", 9, 1, "parquet", partition={"n": "7"}), "n", "07", None, "UTC")
+        True
+    """
+    text = file.partition[field]
+    if text is None or value is None or value == _NULL:
+        return text is None and (value is None or value == _NULL)
+    asked = str(value).lower() if isinstance(value, bool) else str(value)
+    if column is None or column.type in _NUMBERS or decimal_type(column.type):
+        return text == asked or _number(text) == _number(asked) is not None
+    if column.type not in _TYPED:
+        return text == asked
+    # Texts of instants depend on who wrote them, and in which zone.
+    known = file.constants.get(column.key)
+    found = _stored(text, column, zone) if known is None else known
+    return found is not None and found == _stored(value, column, zone)
+
+
+def _number(text: str) -> Decimal | None:
+    try:
+        number = Decimal(text)
+    except InvalidOperation:
+        return None
+    return number if number.is_finite() else None
+
+
+def _stored(value: Any, column: Column, zone: str) -> Any:
+    try:
+        return stored_value(value, column, zone)
+    except ValueError:
+        return None

@@ -1,0 +1,50 @@
+"""Which data files a PARTITION clause means, by the type of the column."""
+
+from __future__ import annotations
+
+from datetime import date, datetime, timezone
+from decimal import Decimal
+
+import pytest
+
+from metastore._analyze.partitions import holds
+from metastore._format.columns import Column, encoding_of
+from metastore._tables.model import DataFile
+
+ZONE = "America/New_York"
+TEN = datetime(2024, 1, 1, 10, tzinfo=timezone.utc)
+
+
+def found(kind, text, value, constant=None):
+    column = None if kind is None else Column("7", ("p",), kind, encoding_of(kind))
+    constants = {} if constant is None else {"7": constant}
+    return holds(DataFile("a", 1, 1, "parquet", {"p": text}, constants), "p", value, column, ZONE)
+
+
+@pytest.mark.parametrize(
+    ("kind", "text", "values", "others"),
+    [
+        ("string", "1", ["1"], ["01", "1.0", "1e0", 2, None, ""]),
+        ("string", "sNaN", ["sNaN"], ["1", "nan", "NaN", 1]),
+        ("string", None, [None, "__HIVE_DEFAULT_PARTITION__"], ["null", ""]),
+        ("int", "7", [7, "7", "07", "7.0", Decimal(7)], [-7, "x", "sNaN", None]),
+        ("decimal(5,2)", "1.50", [Decimal("1.5"), "1.5", 1.5], ["1.51", "Infinity"]),
+        ("double", "NaN", ["NaN"], ["sNaN", "Infinity", 0]),
+        ("boolean", "true", [True, "true", "TRUE"], [False, "yes?", None]),
+        ("date", "2024-02-29", ["2024-02-29", date(2024, 2, 29)], ["2024-03-01", "x"]),
+        ("timestamp", "2024-01-01T10:00:00.000000Z", ["2024-01-01 05:00:00", TEN], ["2024-01-01 10:00:00"]),
+        ("timestamp", "2024-01-01 05:00:00", [TEN], ["2024-01-01 06:00:00"]),
+        ("timestamp_ntz", "2024-01-01 10:00:00", ["2024-01-01T10:00:00"], ["2024-01-01 05:00:00"]),
+        (None, "3", [3, "3", "03"], [4, "sNaN"]),
+        (None, "2024-01-01", ["2024-01-01", date(2024, 1, 1)], ["2024-01-02"]),
+    ],
+)  # fmt: skip
+def test_values_compare_as_those_of_the_column_do(kind, text, values, others):
+    assert [value for value in values if not found(kind, text, value)] == []
+    assert [value for value in others if found(kind, text, value)] == []
+
+
+def test_an_instant_is_what_the_metadata_says_whatever_its_text():
+    ten = int(TEN.timestamp()) * 1_000_000
+    assert found("timestamp", "the text of another zone", "2024-01-01 05:00:00", ten)
+    assert not found("timestamp", "2024-01-01 05:00:00", "2024-01-01 05:00:00", ten + 1)
