@@ -86,6 +86,10 @@ def test_slices_with_log_files_are_read_and_instants_are_their_own(spark, writte
     assert files_read(found)[0] == (2 if mor else 1)
     reasons = [row["reason"] for row in metastore.explain(spark, f"SELECT id FROM {t} WHERE v = 9999")]
     assert reasons.count("KEPT_LOG_FILES") == (2 if mor else 0)
+    located = spark.sql(f"SELECT * FROM metastore.locate('{t}', 'v', 9999)").collect()
+    assert [row.frequency for row in located] == ([None, None] if mor else [1]), "log files may hold any value"
+    opened = metastore.open(location(spark, t)).locate("v", 9999)
+    assert [row["path"] for row in opened] == [row.path for row in located]
     assert spark.sql(f"SELECT id FROM {t} WHERE id = 250").count() == 0
     past = spark.sql(f"SELECT id FROM {t} TIMESTAMP AS OF '{first}' WHERE id IN (150, 250) AND v < 9999")
     assert past.count() == 2

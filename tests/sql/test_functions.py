@@ -8,6 +8,7 @@ from pyspark.errors import AnalysisException
 import metastore
 from metastore.errors import InvalidArgument, TableNotFound, UnsupportedTable
 from metastore.settings import resolve
+from planner.plans import conf
 
 pytestmark = pytest.mark.spark
 
@@ -86,6 +87,18 @@ def test_names_are_resolved_as_the_session_resolves_them(spark, analyzed):
         spark.sql("USE spark_catalog.default")
     with pytest.raises(Exception, match=r"^\[METASTORE_UNSUPPORTED_TABLE\] sql_view .*view"):
         spark.sql("SELECT * FROM metastore.summary('sql_view')")
+
+
+@pytest.mark.parametrize("ansi", [True, False])
+def test_values_are_shown_as_cast_shows_them(spark, ansi):
+    spark.sql("CREATE OR REPLACE TABLE ice.db.sql_shown (n DECIMAL(38, 10), m DECIMAL(9, 8)) USING iceberg")
+    spark.sql("INSERT INTO ice.db.sql_shown VALUES (0, 0.00000001)")
+    spark.sql("ANALYZE TABLE ice.db.sql_shown COMPUTE STATISTICS FOR ALL COLUMNS")
+    with conf(spark, spark__sql__ansi__enabled=ansi):
+        cast = spark.sql("SELECT CAST(n AS STRING), CAST(m AS STRING) FROM ice.db.sql_shown").first()
+        found = spark.sql("SELECT min, max, top_value FROM metastore.summary('ice.db.sql_shown')").collect()
+    spark.sql("DROP TABLE ice.db.sql_shown")
+    assert [tuple(row) for row in found] == [(text,) * 3 for text in cast]
 
 
 def test_one_file_has_its_own_summary(spark, analyzed):

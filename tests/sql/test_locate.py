@@ -52,8 +52,8 @@ def location(spark: SparkSession) -> Iterator[str]:
     spark.sql(f"DROP TABLE {TABLE}")
 
 
-def located(spark, column, value):
-    rows = spark.sql(f"SELECT * FROM metastore.locate('{TABLE}', '{column}', {value})").collect()
+def located(spark, column, value, table=TABLE):
+    rows = spark.sql(f"SELECT * FROM metastore.locate('{table}', '{column}', {value})").collect()
     return {row.path: (row.frequency, row.exact) for row in rows}
 
 
@@ -79,7 +79,26 @@ def test_as_many_rows_as_there_are_and_as_python_says(spark, location, column):
             assert found == truth, value
 
 
-def test_deleted_rows_make_it_inexact_and_new_files_may_hold_anything(spark):
+def test_files_that_were_not_analyzed_may_hold_anything(spark):
+    copy = "ice.db.sql_locate_appended"
+    spark.sql(f"CREATE TABLE {copy} USING iceberg AS SELECT n FROM {TABLE} WHERE n < 100")
+    try:
+        spark.sql(f"ANALYZE TABLE {copy} COMPUTE STATISTICS FOR ALL COLUMNS")
+        known = located(spark, "n", "5", copy)
+        assert known
+        spark.sql(f"INSERT INTO {copy} VALUES (5)")
+        found = located(spark, "n", "5", copy)
+        (added,) = found.keys() - known.keys()
+        assert found == {**known, added: (None, False)}
+        assert located(spark, "n", "-1", copy) == {added: (None, False)}
+        spark.sql(f"INSERT OVERWRITE {copy} VALUES (7)")
+        (left,) = spark.sql(f"SELECT path FROM metastore.files('{copy}')").collect()
+        assert located(spark, "n", "5", copy) == {left.path: (None, False)}
+    finally:
+        spark.sql(f"DROP TABLE {copy}")
+
+
+def test_deleted_rows_make_it_inexact_and_columns_without_statistics_may_hold_anything(spark):
     copy = "ice.db.sql_locate_deleted"
     spark.sql(f"CREATE TABLE {copy} USING iceberg TBLPROPERTIES ('write.delete.mode' = 'merge-on-read') AS "
               f"SELECT n, s FROM {TABLE}")  # fmt: skip

@@ -141,14 +141,18 @@ class Values(Asked):
         stored = self._stored(shown.snapshot)
         found = self._placed(shown.snapshot, wanted, asked) or locating.locate(self._store, stored, wanted, [asked])
         listed = stored.files.select(["path", "deletes"]).to_pylist()
-        pairs = sorted(zip(found.files.tolist(), found.frequencies.tolist(), strict=True))
+        frequencies = dict(zip(found.files.tolist(), found.frequencies.tolist(), strict=True))
+        assert self._place.manifest is not None  # noqa: S101 - a snapshot came from it
+        if self._place.manifest.table.format == "hudi":  # log files may hold any value
+            changed = (file for file, row in enumerate(listed) if row["deletes"] is not None)
+            frequencies |= dict.fromkeys(changed, locating.UNKNOWN)
         described = [
             {
                 "path": listed[file]["path"],
                 "frequency": None if frequency == locating.UNKNOWN else frequency,
                 "exact": frequency != locating.UNKNOWN and listed[file]["deletes"] is None,
             }
-            for file, frequency in pairs
+            for file, frequency in sorted(frequencies.items())
         ]
         return self._answer(Answer, "locate", described, shown)
 

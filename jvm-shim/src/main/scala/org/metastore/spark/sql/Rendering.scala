@@ -16,6 +16,7 @@ import org.metastore.spark.store.StoredValue
 /** Values of columns as text, exactly as `CAST(value AS STRING)` gives it in this session. */
 final class Rendering private (written: Option[DataType], shown: DataType) {
   private val zone = Some(SQLConf.get.sessionLocalTimeZone)
+  private val ansi = SQLConf.get.ansiEnabled // decides whether small decimals are written with an exponent
   private val isCut = shown == BinaryType || shown.isInstanceOf[StringType]
 
   /** A value as stored; null where there is none. */
@@ -30,7 +31,7 @@ final class Rendering private (written: Option[DataType], shown: DataType) {
   private def asText(value: Any, from: DataType): UTF8String = {
     val literal = Literal(StoredValue.catalyst(value, from), from)
     val typed = if (from == shown) literal else Cast(literal, shown, zone, ansiEnabled = false)
-    Cast(typed, StringType, zone, ansiEnabled = false).eval().asInstanceOf[UTF8String]
+    Cast(typed, StringType, zone, ansi).eval().asInstanceOf[UTF8String]
   }
 }
 

@@ -10,8 +10,8 @@ import org.apache.spark.sql.types.{StringType, StructType}
 
 import org.metastore.spark.pruning.{ColumnResolver, PruningRule}
 import org.metastore.spark.sql._
-import org.metastore.spark.store.{FileList, TableFileRow}
-import org.metastore.spark.tables.Leaf
+import org.metastore.spark.store.{FileKey, FileList, Snapshot}
+import org.metastore.spark.tables.{HudiTable, Leaf}
 
 /** `metastore.locate(table, column, value)`: one row a data file that may hold the value, as far as statistics tell. */
 object LocateFunction extends TableFunction {
@@ -32,15 +32,22 @@ object LocateFunction extends TableFunction {
     if (snapshot.columns.find(_.key == leaf.key).exists(_.encoding.isEmpty))
       throw MetastoreException.invalidArgument("column", s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
     val value = call.value("value").fold(Literal(null, leaf.dataType))(valueOf(_, leaf))
-    val files = analyzed.store.tableFiles(snapshot)
-    located(analyzed, leaf, value, files).map { case (file, frequency) =>
-      val known = Some(frequency).filter(_ >= 0)
-      Answer.row(file.path, known, known.isDefined && file.deletes.isEmpty)
-    }
+    val (changed, files) = filesOf(analyzed, snapshot).partition(analyzed.table.format == HudiTable.Format && !_.isWhole)
+    val found = located(analyzed, leaf, value, files.toIndexedSeq).map { case (file, frequency) => file -> Some(frequency).filter(_ >= 0) }
+    // Log files may hold any value.
+    (found ++ changed.map(_ -> None)).sortBy(_._1.path)
+      .map { case (file, frequency) => Answer.row(file.path, frequency, frequency.isDefined && file.isWhole) }
   }
 
-  private def located(
-      analyzed: AnalyzedTable, leaf: Leaf, value: Literal, files: IndexedSeq[TableFileRow]): Seq[(TableFileRow, Long)] = {
+  /** A live data file; `isWhole`: all of its rows are live, and no others. */
+  private final case class Live(path: String, key: FileKey, isWhole: Boolean)
+
+  /** Those of the table as the name stands for it: of newer ones than were analyzed nothing is known. */
+  private def filesOf(analyzed: AnalyzedTable, snapshot: Snapshot): Seq[Live] =
+    if (analyzed.isCurrent(snapshot)) analyzed.store.tableFiles(snapshot).map(file => Live(file.path, file.key, file.deletes.isEmpty))
+    else analyzed.table.current.toSeq.flatMap(analyzed.table.dataFiles).map(file => Live(file.path, file.key, file.deletedRows.contains(0L)))
+
+  private def located(analyzed: AnalyzedTable, leaf: Leaf, value: Literal, files: IndexedSeq[Live]): Seq[(Live, Long)] = {
     val attribute = AttributeReference(leaf.name, leaf.dataType)()
     val resolver: ColumnResolver = (_, _) => Some(leaf.key)
     val filter = PruningRule.compile(Seq(EqualNullSafe(attribute, value)), resolver)
