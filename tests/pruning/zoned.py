@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
+from metastore._format.block_writer import BlockWriter
 from metastore._format.columns import Column, encoding_of
 from metastore._format.layout import ZONE_FILES
-from metastore._format.manifest import Block, Manifest, TableIdentity, block_to_footer
-from metastore._format.objects import BLOCK_KEY
+from metastore._format.manifest import Manifest, TableIdentity
 from metastore._format.schemas import FILES, SUMMARY
-from metastore._format.summaries import Summaries, identities
 from metastore._format.values import cut_lower, cut_upper, decimal_to_bytes
 from metastore._store import Store
 
@@ -53,14 +52,11 @@ def random_block(seed: int, files: int, few: int = FEW) -> tuple[pa.Table, list[
 def write(folder: object, files: pa.Table, summary: list[pa.Table], zoned: int) -> Manifest:
     """A store with one block, with zones if it has more data files than `zoned`."""
     store = Store.open(str(folder), writable=True)
-    summaries = Summaries(store.put, COLUMNS, files, zoned)
-    for first in range(0, len(COLUMNS), summaries.width):
-        ordinals = range(first, min(first + summaries.width, len(COLUMNS)))
-        summaries.add(pa.concat_tables(summary[i] for i in ordinals), ordinals)
-    written, zones = tuple(summaries.written), summaries.zones()
-    footer = block_to_footer("zoned", "full", COLUMNS, (*written, *zones), TABLE, {})
-    ref = store.put("files", files, [files.num_rows], {BLOCK_KEY: footer, **identities(files, zoned)})
-    block = Block("zoned", "full", COLUMNS, ref, written, zones=zones)
+    writer = BlockWriter(store.put, COLUMNS, files, zoned)
+    for first in range(0, len(COLUMNS), writer.width):
+        ordinals = range(first, min(first + writer.width, len(COLUMNS)))
+        writer.add(pa.concat_tables(summary[i] for i in ordinals), ordinals)
+    block = writer.finish("full", {}, TABLE, {})
     committed = store.commit(TABLE, lambda _: Manifest(TABLE, (block,)))
     assert committed is not None
     return committed

@@ -2,26 +2,23 @@
 
 from __future__ import annotations
 
-import uuid
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
+from metastore._format.block_writer import BlockWriter
 from metastore._format.detail_layout import histograms_layout, lists_layout, sketches_layout
 from metastore._format.layout import ZONED_FILES
-from metastore._format.manifest import Block, block_to_footer
-from metastore._format.objects import BLOCK_KEY
 from metastore._format.schemas import FILES
-from metastore._format.summaries import Summaries, identities
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from metastore._format.block_writer import Put
     from metastore._format.columns import Column
-    from metastore._format.manifest import TableIdentity
+    from metastore._format.manifest import Block, TableIdentity
     from metastore._format.objects import ObjectRef
-    from metastore._format.summaries import Put
     from metastore._tables.model import DataFile
 
 
@@ -69,15 +66,10 @@ def write_block(
         >>> write_block(put, Content("files", (), files), identity, {}).computed  # doctest: +SKIP
         'files'
     """
-    block = str(uuid.uuid4())
     details = _write_details(put, content)
-    rows = _files_table(content.files, details)
-    summaries = Summaries(put, content.columns, rows, zoned)
-    _write_summary(summaries, content)
-    summary, zones, own = tuple(summaries.written), summaries.zones(), dict(content.statistics)
-    footer = block_to_footer(block, content.computed, content.columns, (*summary, *zones), table, dict(settings), own)
-    files = put("files", rows, [rows.num_rows], {BLOCK_KEY: footer, **identities(rows, zoned)})
-    return Block(block, content.computed, content.columns, files, summary, own, zones)
+    writer = BlockWriter(put, content.columns, _files_table(content.files, details), zoned)
+    _write_summary(writer, content)
+    return writer.finish(content.computed, content.statistics, table, settings)
 
 
 def _write_details(put: Put, content: Content) -> dict[str, ObjectRef]:
@@ -95,16 +87,16 @@ def _write_sketches(put: Put, table: pa.Table | None) -> ObjectRef | None:
     return put("sketches", *sketches_layout(table), {})
 
 
-def _write_summary(summaries: Summaries, content: Content) -> None:
+def _write_summary(writer: BlockWriter, content: Content) -> None:
     if content.summary is None or content.summary.num_rows == 0:
         return
     ordered = content.summary.sort_by([("column", "ascending"), ("file", "ascending")])
     ordinals = ordered.column("column").to_numpy()
-    for first in range(0, len(content.columns), summaries.width):
-        start, end = ordinals.searchsorted([first, first + summaries.width])
+    for first in range(0, len(content.columns), writer.width):
+        start, end = ordinals.searchsorted([first, first + writer.width])
         if start < end:
-            held = range(first, min(first + summaries.width, len(content.columns)))
-            summaries.add(ordered.slice(start, end - start), held)
+            held = range(first, min(first + writer.width, len(content.columns)))
+            writer.add(ordered.slice(start, end - start), held)
 
 
 def _files_table(files: Sequence[DataFile], details: Mapping[str, ObjectRef]) -> pa.Table:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from pyspark.sql.types import StructType
 
 from metastore._analyze.failures import JOB_FAILURES
-from metastore._format.columns import Column, decimal_type
+from metastore._format.columns import INTEGERS, Column, casts_exactly
 from metastore._tables import refusals
 from metastore._tables.model import Refusal
 from metastore._tables.spelling import literal
@@ -22,7 +22,6 @@ if TYPE_CHECKING:
 
     from metastore._tables.model import DataFile
 
-_INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _TEXTS = ("string", "binary")
 
 
@@ -65,12 +64,9 @@ class Alike:
         held, wanted = self.type_of(column), column.type
         if column.encoding is None or held == wanted or {held, wanted} == {*_TEXTS}:
             return True
-        if held in _INTEGERS and wanted in _INTEGERS:
-            return _INTEGERS.index(held) < _INTEGERS.index(wanted)
-        if held in _INTEGERS:
-            return wanted in ("float", "double", "string")
-        narrow, wide = decimal_type(held), decimal_type(wanted)
-        return bool(narrow and wide and narrow[1] <= wide[1] and narrow[0] - narrow[1] <= wide[0] - wide[1])
+        if held in INTEGERS and wanted in INTEGERS:
+            return INTEGERS.index(held) < INTEGERS.index(wanted)
+        return casts_exactly(held, wanted)
 
     def shown(self, column: Column, name: str) -> str:
         """What Hudi's readers show of a column.

@@ -12,14 +12,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._analyze.ahead import ahead
-from metastore._analyze.coverage import DEPTHS, DamagedBlock
+from metastore._analyze.coverage import DEPTHS
 from metastore._analyze.kernel import parsed
 from metastore._analyze.kernel.stored import width
 from metastore._analyze.nodes import Groups, Inputs, Merge, identity, reduce_all
 from metastore._format.columns import decimal_type, serves
 from metastore._format.objects import decode_detail
 from metastore._format.schemas import DETAILS, SUMMARY
-from metastore.errors import DamagedObject
+from metastore._store.damaged import blamed_on
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
@@ -236,10 +236,8 @@ class Level:
         """The rows of columns of blocks: the block, what is given for the column, its ordinal, the rows."""
 
         def read(part: tuple[IndexedBlock, Mapping[int, T], SummaryRef]) -> pa.Table:
-            try:
+            with blamed_on(part[0].block.id):
                 return self._store.get(part[2].object, names)
-            except DamagedObject as damage:
-                raise DamagedBlock(part[0].block.id, str(damage)) from damage
 
         parts = [
             (indexed, columns, ref)
@@ -294,10 +292,8 @@ class Level:
     def _thetas(self, block: str, detail: tuple[str, str], columns: Sequence[int]) -> pa.Table:
         """The sketches of some columns in one object."""
         name, digest = detail
-        try:
+        with blamed_on(block):
             table = decode_detail(name, digest, self._store.raw(name), ["column", "file", "theta"])
-        except DamagedObject as damage:
-            raise DamagedBlock(block, str(damage)) from damage
         return table.filter(pc.is_in(table.column("column"), pa.array(columns, pa.int32())))
 
 

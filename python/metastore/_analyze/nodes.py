@@ -18,6 +18,7 @@ import pyarrow as pa
 
 from metastore._analyze.kernel import distinct_of, merged_column, reduce_columns, row_of
 from metastore._analyze.kernel.theta import Theta
+from metastore._analyze.table.tree import Tree
 from metastore._format.schemas import TABLE_NODES
 
 if TYPE_CHECKING:
@@ -59,15 +60,15 @@ class Inputs:
 
 @dataclass(frozen=True)
 class Node:
-    """What a group of data files was merged to.
+    """What a group of data files was merged to; or some data files that follow each other.
 
     Attributes:
-        row: A row with the fields of `fields_of` its column, and perhaps those of others.
-        theta: The sketch.
+        rows: A row with the fields of `fields_of` its column, and perhaps those of others; or a row for each file.
+        thetas: The sketch of each row.
     """
 
-    row: pa.Table
-    theta: Theta | None
+    rows: pa.Table
+    thetas: Sequence[Theta | None]
 
 
 def fields_of(column: Column) -> pa.Schema:
@@ -183,69 +184,48 @@ class Merge:
         """
         self.column = column
         self.groups = groups
-        self._identity = identity(_MERGING, column.key, column.type)
-        self._fields = fields_of(column)
         self.made: dict[bytes, Node] = {}
+        self._fields = fields_of(column)
         self._known = known
-        self._wanted = sorted(self._missing(self.groups.top, range(self.groups.number(self.groups.top))))
+        places = np.arange(groups.number(0))
+        self._tree = Tree(groups, places, identity(_MERGING, column.key, column.type), known)
 
     @property
     def wanted(self) -> Longs:
         """The places of the files of which rows and sketches are needed, ascending."""
-        return np.array(self._wanted, np.int64)
+        return self._tree.outside
 
     def keys(self) -> Iterator[bytes]:
         """The keys of the column in all groups, the uppermost first."""
-        for level in range(self.groups.top, 0, -1):
-            yield from (self._key(level, group) for group in range(self.groups.number(level)))
+        return self._tree.keys()
 
     @property
     def is_flat(self) -> bool:
         """Whether files are so few that there are no groups of them."""
-        return not self.groups.top
+        return self._tree.is_flat
 
     def reduced(self, given: Inputs) -> ColumnStatistics:
         """Merge what is not known, and all of it to the statistics of the table."""
-        place = {file: at for at, file in enumerate(self._wanted)}
-        found = self._merged(
-            self.groups.top, range(self.groups.number(self.groups.top)), (place, given.rows, given.thetas)
-        )
+
+        def files(some: Longs) -> Sequence[Node]:
+            start = int(np.searchsorted(self.wanted, some[0])) if len(some) else 0
+            return [Node(given.rows.slice(start, len(some)), given.thetas[start : start + len(some)])]
+
+        def merge(parts: Sequence[Node]) -> Node:
+            found = self._merged(parts)
+            return Node(row_of(found, self._fields), [None if found.theta is None else Theta.from_bytes(found.theta)])
+
+        merged = self._tree.merged(files, self._known, merge)
+        self.made = merged.made
+        found = self._merged(merged.parts)
         # Whether files lie apart shows between files alone.
         return replace(found, **distinct_of(self.column, given.every, found.theta))
 
-    def _key(self, level: int, group: int) -> bytes:
-        return self.groups.key(level, group) + self._identity
-
-    def _missing(self, level: int, groups: range) -> Iterator[int]:
-        if not level:
-            yield from groups
-            return
-        for group in groups:
-            if self._key(level, group) not in self._known:
-                yield from self._missing(level - 1, self.groups.members(level, group))
-
-    def _merged(
-        self, level: int, groups: range, files: tuple[Mapping[int, int], pa.Table, Sequence[Theta | None]]
-    ) -> ColumnStatistics:
-        place, rows, thetas = files
-        if not level:
-            at = place[groups.start] if groups else 0
-            return merged_column(self.column, rows.slice(at, len(groups)), thetas[at : at + len(groups)])
-        nodes = [self._node(level, group, files) for group in groups]
-        return merged_column(
-            self.column, pa.concat_tables([one.row for one in nodes]).combine_chunks(), [one.theta for one in nodes]
-        )
-
-    def _node(self, level: int, group: int, files: tuple[Mapping[int, int], pa.Table, Sequence[Theta | None]]) -> Node:
-        key = self._key(level, group)
-        known = self._known.get(key)
-        if known is not None:
-            stored = known.row.num_columns > len(self._fields)
-            return replace(known, row=known.row.select(self._fields.names)) if stored else known
-        found = self._merged(level - 1, self.groups.members(level, group), files)
-        theta = None if found.theta is None else Theta.from_bytes(found.theta)
-        self.made[key] = Node(row_of(found, self._fields), theta)
-        return self.made[key]
+    def _merged(self, parts: Sequence[Node]) -> ColumnStatistics:
+        rows = parts[0].rows
+        if len(parts) > 1:  # stored ones have the fields of all columns
+            rows = pa.concat_tables(part.rows.select(self._fields.names) for part in parts).combine_chunks()
+        return merged_column(self.column, rows, [theta for part in parts for theta in part.thetas])
 
 
 def reduce_all(merges: Sequence[Merge], given: Sequence[Inputs]) -> list[ColumnStatistics]:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from metastore._analyze.coverage import DamagedBlock
 from metastore._analyze.kernel.own import Failure, Shipped, encoded, merged
 from metastore._analyze.request import FULL
 from metastore._format.extra import decode_value, encode_value
+from metastore._store.damaged import blamed_on
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -124,10 +124,8 @@ class OwnLevel:
         for ref in indexed.block.summary:
             if not any(keys[ordinal] in wanted for ordinal in ref.columns):
                 continue
-            try:
+            with blamed_on(indexed.block.id):
                 rows = self._store.get(ref.object, ["column", "file", "extra"])
-            except DamagedObject as damage:
-                raise DamagedBlock(indexed.block.id, str(damage)) from damage
             listed = (rows.column(name).to_pylist() for name in ("column", "file", "extra"))
             for ordinal, file, extra in zip(*listed, strict=True):
                 if extra and places[file] >= 0 and keys[ordinal] in wanted:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from metastore._analyze.coverage import DamagedBlock
+from metastore._store.damaged import DamagedBlock
 from metastore._tables.spelling import LOCATION, literal
 
 if TYPE_CHECKING:

@@ -166,7 +166,7 @@ class RowWriter:
         kept = large if len(kept) - len(large) > _MOST_SMALL else kept
         for ref in used.keys() - set(kept):
             for key, row in self._known.some(used[ref]):
-                self.put(key, row)
+                self.put(key, row.take(pa.array([0])))  # a slice would keep its whole row group in memory
         self._flush()
         return (*kept, *self._written)
 
@@ -205,7 +205,7 @@ class StoredNodes(Mapping[bytes, Node]):
         """
         row = self.rows[key]
         theta = row["theta"][0].as_py()
-        return Node(row.drop_columns(["theta"]), None if theta is None else Theta.from_bytes(theta))
+        return Node(row.drop_columns(["theta"]), [None if theta is None else Theta.from_bytes(theta)])
 
     def __contains__(self, key: object) -> bool:
         """Whether there is such a node; nothing is read."""
@@ -236,8 +236,8 @@ class NodeWriter:
         """Take the nodes of a column."""
         self._rows.keep(merge.keys())
         for key, node in merge.made.items():
-            theta = pa.array([node.theta and node.theta.to_bytes()], pa.binary())
-            self._rows.put(key, node.row.append_column("theta", theta))
+            thetas = pa.array([theta and theta.to_bytes() for theta in node.thetas], pa.binary())
+            self._rows.put(key, node.rows.append_column("theta", thetas))
 
     def finish(self) -> tuple[ObjectRef, ...]:
         """Write the rest.

@@ -16,6 +16,9 @@ _INTERVAL = re.compile(r"interval (?:year|month|day|hour|minute|second)(?: to (?
 LONG_DECIMAL_DIGITS = 18
 CASTING = ("hudi",)
 """Table formats whose readers cast a float to a double through its text: 0.1 stays 0.1."""
+INTEGERS = ("tinyint", "smallint", "int", "bigint")
+FROM_INTEGERS = ("float", "double", "string")
+"""To what integers are cast alike everywhere."""
 _WIDER = {"tinyint": ("smallint", "int", "bigint"), "smallint": ("int", "bigint"), "int": ("bigint",)}
 
 
@@ -104,13 +107,13 @@ class Column:
         """
         try:
             key, path, spark_type = value["key"], value["path"], value["type"]
-            encoding, collation = value["encoding"], value.get("collation")
+            encoding, collation = value.get("encoding"), value.get("collation")
         except (TypeError, KeyError, AttributeError) as e:
             raise DamagedObject("manifest", f"a column lacks {e}") from e
         texts = type(key) is type(spark_type) is str and type(path) is list and {*map(type, path)} == {str}
         if not texts:
             raise DamagedObject("manifest", "a column has a field of another type")
-        if encoding not in ("long", "double", "binary", None) or not isinstance(collation, str | None):
+        if encoding not in (None, "long", "double", "binary") or not isinstance(collation, str | None):
             raise DamagedObject("manifest", "a column has an unknown encoding")
         return cls(key, tuple(path), spark_type, encoding, collation, casts=table_format in CASTING)
 
@@ -130,6 +133,25 @@ def serves(stored: Column, wanted: Column) -> bool:
     if (stored.type, wanted.type) == ("float", "double"):
         return not (stored.casts or wanted.casts)
     return stored.type == wanted.type or wanted.type in _WIDER.get(stored.type, ())
+
+
+def casts_exactly(held: str, wanted: str) -> bool:
+    """Whether a cast to another type has one answer everywhere; spellings of numbers are none.
+
+    Args:
+        held: The type of the values.
+        wanted: The type that readers show, another one.
+
+    Example:
+        >>> casts_exactly("int", "double"), casts_exactly("float", "string")
+        (True, False)
+        >>> casts_exactly("decimal(5,2)", "decimal(7,4)"), casts_exactly("decimal(5,2)", "decimal(6,4)")
+        (True, False)
+    """
+    if held in INTEGERS:
+        return wanted in FROM_INTEGERS
+    narrow, wide = decimal_type(held), decimal_type(wanted)
+    return bool(narrow and wide and narrow[1] <= wide[1] and narrow[0] - narrow[1] <= wide[0] - wide[1])
 
 
 def _quoted(part: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import pyarrow.compute as pc
 from metastore._format.detail_layout import histograms_layout, lists_layout, sketches_layout
 from metastore._format.objects import decode_detail
 from metastore._format.schemas import DETAILS, SCHEMAS
+from metastore._store.damaged import blamed_on
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -24,24 +24,6 @@ if TYPE_CHECKING:
     from metastore._store.store import Store
 
 _LAYOUTS = {"sketches": sketches_layout, "frequencies": lists_layout, "histograms": histograms_layout}
-
-
-class DamagedBlock(Exception):  # noqa: N818 - caught by the merging, never shown
-    """A block that cannot be merged: an object of it is not what was written."""
-
-    def __init__(self, block: str, reason: str) -> None:
-        super().__init__(block, reason)
-        self.block = block
-        self.reason = reason
-
-
-@contextmanager
-def damage_of(block: str) -> Iterator[None]:
-    """Says of which block an object is that is not what was written."""
-    try:
-        yield
-    except DamagedObject as damage:
-        raise DamagedBlock(block, str(damage)) from damage
 
 
 @dataclass(frozen=True)
@@ -139,7 +121,7 @@ def _rows(
     """What the objects of a part tell of some data files, where its statistics are kept; each object is read once."""
     for name in named[f"{kind}_name"].unique().to_pylist():
         of_object = named.filter(pc.equal(named[f"{kind}_name"], name))
-        with damage_of(part.block):
+        with blamed_on(part.block):
             rows = decode_detail(name, of_object[f"{kind}_sha256"][0].as_py(), store.raw(name))
             columns = part.of_columns(name, rows["column"].to_numpy())
         held = dict(zip(of_object[f"{kind}_file"].to_pylist(), part.new_files(of_object).tolist(), strict=True))

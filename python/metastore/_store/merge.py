@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import logging
-import uuid
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -12,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore._format.block_writer import BlockWriter
 from metastore._format.files import FileKey, detail_objects, file_keys
 from metastore._format.layout import ZONED_FILES
-from metastore._format.manifest import Block, block_to_footer
-from metastore._format.objects import BLOCK_KEY, ObjectRef
+from metastore._format.objects import ObjectRef
 from metastore._format.partial import ANY_ROWS
 from metastore._format.schemas import DETAILS, FILES
-from metastore._format.summaries import Summaries, identities
-from metastore._store.joining import DamagedBlock, Part, damage_of, joined
+from metastore._store.damaged import DamagedBlock, blamed_on
+from metastore._store.joining import Part, joined
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -27,7 +26,7 @@ if TYPE_CHECKING:
     from collections.abc import Set as AbstractSet
 
     from metastore._format.columns import Column
-    from metastore._format.manifest import Manifest
+    from metastore._format.manifest import Block, Manifest
     from metastore._format.references import SummaryRef
     from metastore._store.store import Store
 
@@ -47,15 +46,21 @@ class _Source:
     """The data files to keep, not all of the block where some left the table."""
     store: Store
 
+    @cached_property
     def identities(self) -> list[FileKey]:
         """What identifies each of its data files."""
         return file_keys(self.files)
 
     @cached_property
+    def counted(self) -> dict[FileKey, bool]:
+        """Whether each of its data files names a list of values."""
+        return dict(zip(self.identities, pc.is_valid(self.files["frequencies_name"]).to_pylist(), strict=True))
+
+    @cached_property
     def details(self) -> dict[tuple[str, FileKey], str]:
         """Names of the detail objects by kind and data file."""
         found: dict[tuple[str, FileKey], str] = {}
-        keys = self.identities()
+        keys = self.identities
         for kind in DETAILS:
             names = self.files[f"{kind}_name"].to_pylist()
             found |= {(kind, key): name for key, name in zip(keys, names, strict=True) if name is not None}
@@ -72,7 +77,7 @@ class _Source:
         """How many values its value lists have."""
         fields = ("name", "length", "sha256", "footer_length", "footer_sha256")
         named = zip(*(self.files[f"frequencies_{field}"].to_pylist() for field in fields), strict=True)
-        with damage_of(self.block.id):
+        with blamed_on(self.block.id):
             return sum(
                 self.store.part(ObjectRef(name, length, digest, ANY_ROWS, footer, of_footer)).num_rows
                 for name, length, digest, footer, of_footer in set(named)
@@ -149,7 +154,7 @@ def _lacks_zones(source: _Source, store: Store, zoned: int) -> bool:
 def _living(source: _Source, live: AbstractSet[FileKey] | None) -> _Source:
     if live is None:
         return source
-    keep = [key in live for key in source.identities()]
+    keep = [key in live for key in source.identities]
     return source if all(keep) else replace(source, files=source.files.filter(pa.array(keep, pa.bool_())))
 
 
@@ -165,7 +170,7 @@ def _merged(manifest: Manifest, store: Store, at_most: int, damaged: set[str], z
 
 
 def _source(block: Block, store: Store) -> _Source:
-    with damage_of(block.id):
+    with blamed_on(block.id):
         files = store.get(block.files)
         if sorted(files["file"].to_pylist()) != list(range(files.num_rows)):
             raise DamagedObject(block.files.name, "its ordinals are not 0, 1, 2, …")
@@ -230,8 +235,7 @@ def _joinable(group: Sequence[_Source], other: _Source) -> bool:
 
 def _count_alike(a: _Source, b: _Source) -> bool:
     """Whether both name value lists of the data files that both describe: earlier versions counted no values."""
-    shared = set(a.identities()) & set(b.identities())
-    return all((("frequencies", key) in a.details) == (("frequencies", key) in b.details) for key in shared)
+    return all(a.counted[key] == b.counted[key] for key in a.counted.keys() & b.counted.keys())
 
 
 def _identity(column: Column) -> tuple[str, str, str | None, str | None]:
@@ -252,15 +256,9 @@ def _merge(group: Sequence[_Source], manifest: Manifest, store: Store, zoned: in
         for source, of_files, of_columns in zip(group, ordinals, places, strict=True)
     ]
     files = joined(files, parts, lambda: _winners(group, parts, (len(columns), files.num_rows), store), store)
-    summaries = Summaries(store.put, columns, files, zoned)
-    _merge_summaries(summaries, group, parts, store)
-    summary, zones = tuple(summaries.written), summaries.zones()
-    block_id, computed = str(uuid.uuid4()), group[-1].block.computed
-    settings = {name: value for name, value in manifest.settings.items() if name != "statistics"}
-    own = group[0].block.statistics
-    footer = block_to_footer(block_id, computed, columns, (*summary, *zones), manifest.table, settings, own)
-    row_groups, extra = [files.num_rows] if files.num_rows else [], {BLOCK_KEY: footer, **identities(files, zoned)}
-    return Block(block_id, computed, columns, store.put("files", files, row_groups, extra), summary, own, zones)
+    writer = BlockWriter(store.put, columns, files, zoned)
+    _merge_summaries(writer, group, parts, store)
+    return writer.finish(group[-1].block.computed, group[0].block.statistics, manifest.table, manifest.settings)
 
 
 def _merge_files(group: Sequence[_Source]) -> tuple[pa.Table, list[np.ndarray]]:
@@ -268,7 +266,7 @@ def _merge_files(group: Sequence[_Source]) -> tuple[pa.Table, list[np.ndarray]]:
     positions: dict[FileKey, int] = {}
     ordinals = []
     for source in group:
-        new = [positions.setdefault(key, len(positions)) for key in source.identities()]
+        new = [positions.setdefault(key, len(positions)) for key in source.identities]
         by_old = np.full(source.block.files.rows, -1, np.int32)
         by_old[source.files["file"].to_numpy()] = new
         ordinals.append(by_old)
@@ -343,14 +341,14 @@ def _placed(
     ref: ObjectRef, part: Part, read: Callable[[ObjectRef], pa.Table]
 ) -> tuple[np.ndarray, np.ndarray, pa.Table]:
     """The rows of a summary, with the columns and data files of the merged block that they are of."""
-    with damage_of(part.block):
+    with blamed_on(part.block):
         rows = read(ref)
         _refuse_ordinals(ref, rows["file"].to_numpy(), len(part.ordinals))
         columns = part.of_columns(ref.name, rows["column"].to_numpy())
     return columns, part.ordinals[rows["file"].to_numpy()], rows
 
 
-def _merge_summaries(summaries: Summaries, group: Sequence[_Source], parts: Sequence[Part], store: Store) -> None:
+def _merge_summaries(writer: BlockWriter, group: Sequence[_Source], parts: Sequence[Part], store: Store) -> None:
     read = lru_cache(_DECODED_OBJECTS)(store.get)
     held = [
         (part, ref.object, _held(part, ref))
@@ -358,14 +356,14 @@ def _merge_summaries(summaries: Summaries, group: Sequence[_Source], parts: Sequ
         for ref in source.block.summary
     ]
     present = sorted(set().union(*(columns for *_, columns in held)))
-    for start in range(0, len(present), summaries.width):
-        columns = present[start : start + summaries.width]
+    for start in range(0, len(present), writer.width):
+        columns = present[start : start + writer.width]
         chosen = [(part, ref) for part, ref, has in held if not has.isdisjoint(columns)]
-        summaries.add(_rows_of(chosen, columns, read), columns)
+        writer.add(_rows_of(chosen, columns, read), columns)
 
 
 def _held(part: Part, ref: SummaryRef) -> set[int]:
-    with damage_of(part.block):
+    with blamed_on(part.block):
         return set(part.of_columns(ref.object.name, np.array(ref.columns, np.int32)).tolist())
 
 

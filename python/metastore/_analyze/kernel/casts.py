@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 from metastore._analyze.kernel.errors import CannotRead
 from metastore._analyze.kernel.leaves import require_same_values
 from metastore._analyze.kernel.statistics import ColumnStatistics
-from metastore._format.columns import decimal_type
+from metastore._format.columns import casts_exactly, decimal_type
 from metastore._tables import refusals
 
 if TYPE_CHECKING:
@@ -51,17 +51,15 @@ def shown(node: Node, column: Column, physical: str, *, uuid: bool) -> Shown:
     try:
         require_same_values(node, column, physical, uuid=uuid)
     except CannotRead:
-        return Shown.CAST if _is_exact(kind, column) else Shown.UNKNOWN
+        return Shown.CAST if casts_exactly(_type_of(kind), column.type) else Shown.UNKNOWN
     return Shown.SAME
 
 
-def _is_exact(kind: pa.DataType, column: Column) -> bool:
-    if pa.types.is_signed_integer(kind):
-        return column.type in _OF_INTEGERS
-    wanted = decimal_type(column.type)
-    if wanted is None or not pa.types.is_decimal(kind):
-        return False
-    return bool(kind.scale <= wanted[1] and kind.precision - kind.scale <= wanted[0] - wanted[1])
+def _type_of(kind: pa.DataType) -> str:
+    """The Spark type of numbers of a file; integers of all widths are cast alike."""
+    if pa.types.is_decimal(kind):
+        return f"decimal({kind.precision},{kind.scale})"
+    return "bigint" if pa.types.is_signed_integer(kind) else str(kind)
 
 
 def cast(values: pa.Array, column: Column) -> pa.Array:

@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from metastore._analyze.coverage import DamagedBlock
 from metastore._analyze.table.details import Part
-from metastore._analyze.table.lists import LISTED, heads_first, merged
+from metastore._analyze.table.lists import LISTED, heads_first, merged, tables_by_column
 from metastore._analyze.table.objects import ROW_GROUPS
-from metastore._analyze.table.pieces import by_column, packed, stored_rows, unpacked
+from metastore._analyze.table.pieces import packed, stored_rows, unpacked
 from metastore._analyze.table.reduction import Listed, reduced
 from metastore._format.detail_layout import even_groups
 from metastore._format.schemas import TABLE_FREQUENCIES
+from metastore._store.damaged import DamagedBlock
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -67,7 +67,7 @@ def reduce_apart(
             except DamagedObject as damage:
                 yield 0, (part.block if isinstance(part, Part) else None, part.name, damage.reason)
                 continue
-            yield from ((ordinal % tasks, packed(of_column)) for ordinal, of_column in by_column(rows))
+            yield from ((ordinal % tasks, packed(of_column)) for ordinal, of_column in tables_by_column(rows))
 
     def reduce(task: int, sent: Iterable[tuple[int, Any]]) -> Iterator[Any]:
         mine = [lists for ordinal, lists in sorted(shared.value.items()) if ordinal % tasks == task]

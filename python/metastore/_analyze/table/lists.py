@@ -114,6 +114,12 @@ def by_column(rows: pa.Table) -> dict[int, list[pa.RecordBatch]]:
     return found
 
 
+def tables_by_column(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+    """The rows of each column, as `by_column`."""
+    for column, batches in by_column(rows).items():
+        yield column, pa.Table.from_batches(batches)
+
+
 def _together(by_column: Mapping[int, Batches], wide: Collection[int]) -> Iterator[dict[int, Batches]]:
     """Columns whose values are added up at once: short ones of one kind, for a call costs more than such a column."""
     waiting: dict[tuple[str, bool], dict[int, Batches]] = defaultdict(dict)

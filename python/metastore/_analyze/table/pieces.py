@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-import pyarrow.compute as pc
 
 from metastore._analyze.kernel import CannotRead, read_values, stored
 from metastore._analyze.kernel.read import refusing
@@ -129,12 +128,6 @@ def hashes(rows: pa.Table, column: Column) -> NDArray[np.uint64]:
     if column.encoding == "double":
         numbers = np.where(np.isnan(numbers), np.nan, numbers + 0.0)
     return stored.hashes(numbers, column)
-
-
-def by_column(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each column."""
-    for ordinal in rows["column"].unique().to_pylist():
-        yield ordinal, rows.filter(pc.equal(rows["column"], ordinal))
 
 
 def by_part(rows: pa.Table, places: NDArray[np.int64], parts: int) -> Iterator[tuple[int, bytes]]:

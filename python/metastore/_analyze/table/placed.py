@@ -14,12 +14,11 @@ import pyarrow.compute as pc
 
 from metastore._analyze.table.by_hash import by_value, laid_out, number_of_parts, told_rows
 from metastore._analyze.table.details import Part, listed
-from metastore._analyze.table.lists import heads_first, keys_of, starts_of
+from metastore._analyze.table.lists import heads_first, keys_of, starts_of, tables_by_column
 from metastore._analyze.table.objects import read
 from metastore._analyze.table.pieces import (
     FromFile,
     Unreadable,
-    by_column,
     by_part,
     packed,
     unpacked,
@@ -203,7 +202,7 @@ def _scattered(
             if isinstance(values, Unreadable):
                 unreadable |= values.columns
                 continue
-            for ordinal, rows in by_column(values):
+            for ordinal, rows in tables_by_column(values):
                 yield from by_part(rows, part_of(value_hashes(rows, columns[ordinal]), parts), parts)
     yield 0, frozenset(unreadable)
 
@@ -259,7 +258,7 @@ def _written(
     rows = pa.concat_tables([PLACED.empty_table(), *tables])
     kept = {
         ordinal: placed_lists(of_column, columns[ordinal], files)
-        for ordinal, of_column in sorted(by_column(rows), key=lambda one: one[0])
+        for ordinal, of_column in sorted(tables_by_column(rows), key=lambda one: one[0])
     }
     if not kept:
         return None, {}, None, unreadable, {}

@@ -15,9 +15,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._analyze.kernel.stored import is_wide
-from metastore._analyze.table.lists import LISTED, heads_first, merged
+from metastore._analyze.table.lists import LISTED, heads_first, merged, tables_by_column
 from metastore._analyze.table.objects import ROW_GROUPS
-from metastore._analyze.table.pieces import Unreadable, by_column, by_part, hashes, name_of, packed, unpacked, values_of
+from metastore._analyze.table.pieces import Unreadable, by_part, hashes, name_of, packed, unpacked, values_of
 from metastore._analyze.table.reduction import DUPLICATES_ONLY, with_errors
 from metastore._analyze.table.sightings import Repeats, Sightings
 from metastore._format.detail_layout import even_groups
@@ -168,7 +168,7 @@ def _columns(
             if isinstance(values, Unreadable):
                 unreadable |= values.columns
                 continue
-            yield from ((ordinal, rows) for ordinal, rows in by_column(values) if ordinal in targets)
+            yield from ((ordinal, rows) for ordinal, rows in tables_by_column(values) if ordinal in targets)
 
 
 def _scattered(
@@ -212,7 +212,7 @@ def _reduced(store: Place, targets: Mapping[int, Target], sent: Iterable[Any]) -
     rows = merged(rows, [ordinal for ordinal, one in targets.items() if is_wide(one.column)])
     columns = {ordinal: Reduced(singles=number) for ordinal, number in singles.items()}
     kept = []
-    for ordinal, of_column in by_column(rows):
+    for ordinal, of_column in tables_by_column(rows):
         frequent = of_column.filter(pc.greater(of_column["frequency"], 1))
         single = of_column.num_rows - frequent.num_rows
         listed = frequent if targets[ordinal].algorithm == DUPLICATES_ONLY else of_column

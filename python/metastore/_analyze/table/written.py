@@ -12,7 +12,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._analyze.ahead import ahead
-from metastore._analyze.coverage import DamagedBlock
 from metastore._analyze.request import FULL
 from metastore._analyze.shipping import ship
 from metastore._analyze.stored_nodes import RowWriter, StoredRows
@@ -31,7 +30,7 @@ from metastore._format.detail_layout import even_groups
 from metastore._format.histogram import EQUI_HEIGHT
 from metastore._format.references import SummaryRef
 from metastore._format.schemas import TABLE_FREQUENCIES
-from metastore.errors import DamagedObject
+from metastore._store.damaged import blamed_on
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -276,11 +275,9 @@ class TableDetails:
         return self.store.put("table-histograms", table, groups) if table.num_rows else None
 
     def _read(self, part: Part) -> pa.Table:
-        try:
+        with blamed_on(part.block):
             early = self.early.rows(part.name)
             return objects.read(part, partial(self.store.raw, part.name)) if early is None else early
-        except DamagedObject as damage:
-            raise DamagedBlock(part.block, str(damage)) from damage
 
 
 def _number(lists: Lists) -> int:

@@ -1,12 +1,15 @@
-"""Writing the summaries of a block, and what a block of very many data files has beside them."""
+"""Writing a block: its summaries, what a block of very many data files has beside them, and the list of its files."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Protocol
+import uuid
+from typing import TYPE_CHECKING, Any, Protocol
 
 import pyarrow as pa
 
 from metastore._format import layout
+from metastore._format.manifest import Block, block_to_footer
+from metastore._format.objects import BLOCK_KEY
 from metastore._format.pages import PAGE_ROWS_KEY
 from metastore._format.references import SummaryRef
 from metastore._format.zones import IDENTITIES_KEY, identities_of, rows_of_files, zones_of
@@ -15,6 +18,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from metastore._format.columns import Column
+    from metastore._format.manifest import TableIdentity
     from metastore._format.objects import ObjectRef
 
 
@@ -25,13 +29,13 @@ class Put(Protocol):
         """Write a table as an object of a kind; return its reference."""
 
 
-class Summaries:
-    """Writes the summaries of one block, some columns at a time.
+class BlockWriter:
+    """Writes one block: its summaries, some columns at a time, then zones, and the list of its files last.
 
     Example:
-        >>> summaries = Summaries(put, columns, files)  # doctest: +SKIP
-        >>> summaries.add(rows, range(4))  # doctest: +SKIP
-        >>> summaries.written, summaries.zones()  # doctest: +SKIP
+        >>> writer = BlockWriter(put, columns, files)  # doctest: +SKIP
+        >>> writer.add(rows, range(4))  # doctest: +SKIP
+        >>> writer.finish("full", {}, table, settings)  # doctest: +SKIP
     """
 
     def __init__(self, put: Put, columns: Sequence[Column], files: pa.Table, zoned: int = layout.ZONED_FILES) -> None:
@@ -45,8 +49,8 @@ class Summaries:
         """
         self.width = layout.columns_per_object(files.num_rows, zoned)
         """So many columns belong into one object."""
-        self.written: list[SummaryRef] = []
-        self._put, self._columns = put, columns
+        self._written: list[SummaryRef] = []
+        self._put, self._columns, self._files, self._zoned = put, tuple(columns), files, zoned
         self._per_group = layout.columns_per_row_group(files.num_rows, zoned)
         self._page_rows = layout.page_rows(files.num_rows, zoned)
         self._rows_of_files = rows_of_files(files)
@@ -61,12 +65,43 @@ class Summaries:
         """
         extra = {PAGE_ROWS_KEY: str(self._page_rows)} if self._page_rows else {}
         ref = self._put("summary", rows, layout.row_groups(rows["column"], self._per_group), extra)
-        self.written.append(SummaryRef(ref, tuple(ordinals)))
-        if self._page_rows:
-            self._zones.append((zones_of(rows, self._columns, self._rows_of_files), tuple(ordinals)))
+        self.keep(SummaryRef(ref, tuple(ordinals)), rows)
 
-    def zones(self) -> tuple[SummaryRef, ...]:
-        """Write the zones of all columns that were added; none where the block is small."""
+    def keep(self, ref: SummaryRef, rows: pa.Table) -> None:
+        """Name an object that is there, as if its rows had been added.
+
+        Args:
+            ref: The object.
+            rows: Its rows.
+        """
+        self._written.append(ref)
+        if self._page_rows:
+            self._zones.append((zones_of(rows, self._columns, self._rows_of_files), ref.columns))
+
+    def finish(
+        self, computed: str, statistics: Mapping[str, int], table: TableIdentity, settings: Mapping[str, Any]
+    ) -> Block:
+        """Write the rest.
+
+        Args:
+            computed: `full`, `footer` or `files`.
+            statistics: User-defined statistics that were computed, or tried: name to version.
+            table: Whose statistics these are.
+            settings: What they were computed with.
+
+        Returns:
+            The entry for the manifest.
+        """
+        name, own, summary, zones = str(uuid.uuid4()), dict(statistics), tuple(self._written), self._put_zones()
+        made_with = {key: value for key, value in settings.items() if key != "statistics"}
+        footer = block_to_footer(name, computed, self._columns, (*summary, *zones), table, made_with, own)
+        extra = {BLOCK_KEY: footer}
+        if self._files.num_rows > self._zoned:
+            extra[IDENTITIES_KEY] = identities_of(self._files)
+        files = self._put("files", self._files, [self._files.num_rows] if self._files.num_rows else [], extra)
+        return Block(name, computed, self._columns, files, summary, own, zones)
+
+    def _put_zones(self) -> tuple[SummaryRef, ...]:
         parts = [(rows, ordinals) for rows, ordinals in self._zones if rows.num_rows]
         step = max(1, layout.ZONED_COLUMNS // self.width)
         return tuple(self._of_zones(parts[start : start + step]) for start in range(0, len(parts), step))
@@ -75,17 +110,3 @@ class Summaries:
         rows = pa.concat_tables(rows for rows, _ in parts)
         ref = self._put("zones", rows, layout.row_groups(rows["column"], 1), {})
         return SummaryRef(ref, tuple(ordinal for _, ordinals in parts for ordinal in ordinals))
-
-
-def identities(files: pa.Table, zoned: int = layout.ZONED_FILES) -> dict[str, str]:
-    """The key-values of a `files` object that a block with zones has beside the others.
-
-    Args:
-        files: Its rows.
-        zoned: Blocks of more data files have zones.
-
-    Example:
-        >>> identities(pa.table({"file": [0]}))
-        {}
-    """
-    return {IDENTITIES_KEY: identities_of(files)} if files.num_rows > zoned else {}

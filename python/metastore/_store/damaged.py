@@ -1,0 +1,42 @@
+"""Damage that is told of a block: which one has an object that is not what was written."""
+
+from __future__ import annotations
+
+from contextlib import contextmanager
+from typing import TYPE_CHECKING
+
+from metastore.errors import DamagedObject
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+
+class DamagedBlock(Exception):  # noqa: N818 - caught by whoever can do without the block, never shown
+    """A block with an object that is not what was written.
+
+    Attributes:
+        block: Its id.
+        reason: What is wrong.
+    """
+
+    def __init__(self, block: str, reason: str) -> None:
+        super().__init__(block, reason)
+        self.block = block
+        self.reason = reason
+
+
+@contextmanager
+def blamed_on(block: str) -> Iterator[None]:
+    """Says of which block a damaged object is.
+
+    Raises:
+        DamagedBlock: For each `DamagedObject`.
+
+    Example:
+        >>> with blamed_on("0d61"):  # doctest: +SKIP
+        ...     files = store.get(block.files)
+    """
+    try:
+        yield
+    except DamagedObject as damage:
+        raise DamagedBlock(block, str(damage)) from damage
