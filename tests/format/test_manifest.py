@@ -16,7 +16,7 @@ from metastore._format.objects import ObjectRef
 from metastore._format.references import SummaryRef
 from metastore.errors import DamagedObject, FormatTooNew
 
-REF = ObjectRef("files-0d61fbb2-3f3c-4b2a-9c0e-6b8f0c7b0a11.parquet", 10, "a" * 64, 1, 8, "b" * 64)
+REF = ObjectRef("files-0d61fbb2-3f3c-4b2a-9c0e-6b8f0c7b0a11.parquet", 100, "a" * 64, 1, 50, "b" * 64)
 COLUMN = Column("5", ("a", "b.c"), "int", "long")
 BLOCK = Block(
     "b1", "full", (COLUMN,), REF, (SummaryRef(replace(REF, name=REF.name.replace("files", "summary")), (0,)),)
@@ -110,7 +110,8 @@ def test_torn_manifests(manifest):
         {"snapshots": [{"id": 1}]},
         {"schemas": [[{"key": 5, "path": ["a"], "type": "int", "encoding": "long"}]]},
         {"schemas": []},
-        {"settings": None},
+        {"settings": []},
+        {"blocks": [None] * 1025},
     ],
 )
 def test_other_json_is_damaged(manifest, change):

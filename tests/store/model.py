@@ -46,7 +46,7 @@ class ReadObjects:
 
 
 def reference(name: str) -> ObjectRef:
-    return ObjectRef(name, 1, "0" * 64, 1, 1, "0" * 64)
+    return ObjectRef(name, 100, "0" * 64, 1, 50, "0" * 64)
 
 
 def name_of(mark: str, kind: str = "files") -> str:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import lru_cache
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 from metastore._format.thrift import MalformedError, Struct, read_struct
 from metastore.errors import DamagedObject
@@ -21,10 +21,13 @@ MAX_CHUNKS = 1 << 16
 MAX_VALUES = 1 << 27
 MAX_PAGE_BYTES = 256 << 20
 MAX_COLUMNS = 1 << 10
+MAX_TEXTS = 1 << 10
+MAX_CHUNK_BYTES = (1 << 31) - 1
 
 _TAIL_BYTES = 8
 _PLAIN, _ZSTD = 0, 6
 _BINARY_TYPES = (6, 7)
+_REPEATED = 2
 _PAGE_V1, _PAGE_V2 = 0, 3
 _DATA_HEADERS = {_PAGE_V1: 5, _PAGE_V2: 8}
 _ENCODINGS = {0, 3, 5, 6, 7}
@@ -116,9 +119,9 @@ def _read(name: str, footer: bytes, end_of_data: int) -> Footer:
         body, _ = read_struct(footer)
         leaves = list(_leaves(body[2]))
         groups = tuple(_group(group, leaves, end_of_data) for group in body.get(4, []))
-        texts = {pair[1].decode(): pair.get(2, b"").decode() for pair in body.get(5, [])}
-        found = Footer(body[3], groups, texts)
-        _check(found, body.get(4, []), most_bytes(end_of_data + len(footer)))
+        texts = [(pair[1].decode(), pair.get(2, b"").decode()) for pair in body.get(5, [])]
+        found = Footer(body[3], groups, dict(texts))
+        _check(found, body.get(4, []), len(texts), most_bytes(end_of_data + len(footer)))
     except (MalformedError, KeyError, TypeError, AttributeError, IndexError, ValueError) as e:
         raise DamagedObject(name, f"its footer is not one of ours ({e or type(e).__name__})") from e
     return found
@@ -171,57 +174,75 @@ def _page(view: memoryview, at: int) -> tuple[int, int, int]:
     return size, count, start + compressed
 
 
-def _leaves(elements: list[Struct]) -> Iterator[tuple[str, bool]]:
-    """Name of the top-level field and whether values have no fixed length, by leaf."""
+class _Leaf(NamedTuple):
+    """A column of the schema.
+
+    Attributes:
+        name: Of the top-level field.
+        binary: Whether values have no fixed length.
+        repeated: Whether a row may have many.
+    """
+
+    name: str
+    binary: bool
+    repeated: bool
+
+
+def _leaves(elements: list[Struct]) -> Iterator[_Leaf]:
     if len(elements) > MAX_COLUMNS:
         raise MalformedError(f"{len(elements)} columns")
     position = 1
 
-    def walk(top: str | None, depth: int) -> Iterator[tuple[str, bool]]:
+    def walk(top: str | None, depth: int, *, repeated: bool) -> Iterator[_Leaf]:
         nonlocal position
         element = elements[position]
         position += 1
         name = element[4].decode()
-        children = element.get(5, 0)
+        children, repeated = element.get(5, 0), repeated or element.get(3) == _REPEATED
         if depth > 4 or children < 0:
             raise MalformedError("columns nest deeply")
         if not children:
-            yield top or name, element[1] in _BINARY_TYPES
+            yield _Leaf(top or name, element[1] in _BINARY_TYPES, repeated)
         for _ in range(children):
-            yield from walk(top or name, depth + 1)
+            yield from walk(top or name, depth + 1, repeated=repeated)
 
     for _ in range(elements[0][5]):
-        yield from walk(None, 0)
+        yield from walk(None, 0, repeated=False)
     if position != len(elements):
         raise MalformedError("columns that belong to nothing")
 
 
-def _group(group: Struct, leaves: list[tuple[str, bool]], end_of_data: int) -> tuple[Chunk, ...]:
+def _group(group: Struct, leaves: list[_Leaf], end_of_data: int) -> tuple[Chunk, ...]:
     columns = group[1]
     if len(columns) != len(leaves):
         raise MalformedError("a row group with other columns than the schema")
+    abouts = (column[3] for column in columns)
     return tuple(
-        _chunk(leaf, name, column[3], end_of_data, binary=binary)
-        for leaf, (column, (name, binary)) in enumerate(zip(columns, leaves, strict=True))
+        _chunk(place, leaf, about, group[3], end_of_data)
+        for place, (about, leaf) in enumerate(zip(abouts, leaves, strict=True))
     )
 
 
-def _chunk(leaf: int, name: str, about: Struct, end_of_data: int, *, binary: bool) -> Chunk:
+def _chunk(place: int, leaf: _Leaf, about: Struct, rows: int, end_of_data: int) -> Chunk:
     if 11 in about:
         raise MalformedError("it has a dictionary")
     if about[4] not in (_PLAIN, _ZSTD):
         raise MalformedError(f"compression {about[4]}")
     values, length, start = about[5], about[7], about[9]
-    if not (0 <= values <= MAX_VALUES and length >= 0 and 4 <= start <= end_of_data - length):
-        raise MalformedError(f"column {name} lies outside of it")
-    return Chunk(leaf, name, start, length, values, binary)
+    if not (0 <= values <= MAX_VALUES and 0 <= length <= MAX_CHUNK_BYTES and 4 <= start <= end_of_data - length):
+        raise MalformedError(f"column {leaf.name} lies outside of it")
+    if values < rows or (values > rows and not leaf.repeated):  # a row has a value or a null, in lists at least one
+        raise MalformedError(f"{values} values in {rows} rows")
+    return Chunk(place, leaf.name, start, length, values, leaf.binary)
 
 
-def _check(footer: Footer, groups: list[Any], most: int) -> None:
+def _check(footer: Footer, groups: list[Any], texts: int, most: int) -> None:
     rows = [group[3] for group in groups]
     size = sum(max(0, column[3][6]) for group in groups for column in group[1])
     if not 0 <= footer.rows <= MAX_ROWS or sum(rows) != footer.rows or any(count <= 0 for count in rows):
         raise MalformedError(f"{footer.rows} rows in row groups of {rows[:5]}")
+    if texts > MAX_TEXTS:
+        raise MalformedError(f"{texts} texts")
     if sum(len(group) for group in footer.groups) > MAX_CHUNKS:
         raise MalformedError(f"{len(footer.groups)} row groups of {len(footer.groups[0])} columns")
     if size > most:

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from metastore._format.columns import Column
 from metastore._format.objects import ObjectRef
-from metastore._format.references import RanksRef, SummaryRef, of_type
+from metastore._format.references import RanksRef, SummaryRef, listed, mapped, of_type
 from metastore.errors import DamagedObject, FormatTooNew
 
 if TYPE_CHECKING:
@@ -248,7 +248,7 @@ def _verified(data: bytes, name: str) -> dict[str, Any]:
     if trailer != expected:
         raise DamagedObject(name, "its digest is not that of its bytes")
     try:
-        body = json.loads(line)
+        body = json.loads(line.decode(), parse_constant=_refuse_constant)
     except (ValueError, RecursionError) as e:
         raise DamagedObject(name, f"it is no JSON ({e})") from e
     if not isinstance(body, dict):
@@ -256,11 +256,18 @@ def _verified(data: bytes, name: str) -> dict[str, Any]:
     return body
 
 
+def _refuse_constant(text: str) -> None:
+    raise ValueError(f"{text} is no number of JSON")
+
+
 def _refuse_newer(body: dict[str, Any], name: str) -> None:
-    version, requires = body.get("format"), body.get("requires", [])
-    texts = isinstance(requires, list) and all(isinstance(feature, str) for feature in requires)
-    if type(version) is not int or version < 1 or not texts:
-        raise DamagedObject(name, "it names no format")
+    try:
+        version = of_type(body.get("format"), int)
+        requires = [of_type(feature, str) for feature in listed(body, "requires")]
+    except TypeError as e:
+        raise DamagedObject(name, f"it names no format ({e})") from e
+    if version < 1:
+        raise DamagedObject(name, f"it names the format {version}")
     if version > FORMAT:
         raise FormatTooNew(name, f"format {version}")
     unknown = [feature for feature in requires if feature not in FEATURES]
@@ -270,21 +277,21 @@ def _refuse_newer(body: dict[str, Any], name: str) -> None:
 
 def _from_json(body: dict[str, Any]) -> Manifest:
     table = _identity(body["table"])
-    schemas = _Schemas(table.format, body.get("schemas", []))
+    schemas = _Schemas(table.format, listed(body, "schemas"))
+    if len(of_type(body["blocks"], list)) > MAX_READ_BLOCKS:
+        raise TypeError(f"{len(body['blocks'])} blocks")
     return Manifest(
         table=table,
-        blocks=tuple(_block_from_json(block, schemas) for block in of_type(body["blocks"], list)),
+        blocks=tuple(_block_from_json(block, schemas) for block in body["blocks"]),
         snapshots=tuple(_snapshot_from_json(snapshot, schemas) for snapshot in of_type(body["snapshots"], list)),
-        settings=of_type(body.get("settings", {}), dict),
+        settings=mapped(body, "settings"),
         sequence=of_type(body["sequence"], int),
         commit=of_type(body["commit"], str),
-        previous=of_type(body["previous"], str, type(None)),
+        previous=of_type(body.get("previous"), str, type(None)),
         written_at=of_type(body["written_at"], str),
         writer=of_type(body["writer"], str),
-        requires=tuple(body.get("requires", [])),
-        nodes=tuple(
-            ObjectRef.from_json(ref) for name in ("nodes", "detail_nodes") for ref in of_type(body.get(name, []), list)
-        ),
+        requires=tuple(listed(body, "requires")),
+        nodes=tuple(ObjectRef.from_json(ref) for name in ("nodes", "detail_nodes") for ref in listed(body, name)),
     )
 
 
@@ -328,13 +335,13 @@ def _zones_to_json(zones: tuple[SummaryRef, ...]) -> dict[str, Any]:
 
 def _block_from_json(value: Any, schemas: _Schemas) -> Block:
     columns = schemas.columns(value["columns"])
-    summary = tuple(SummaryRef.from_json(ref) for ref in value["summary"])
-    zones = tuple(SummaryRef.from_json(ref) for ref in of_type(value.get("zones", []), list))
+    summary = tuple(SummaryRef.from_json(ref, "summary") for ref in of_type(value["summary"], list))
+    zones = tuple(SummaryRef.from_json(ref, "zones") for ref in listed(value, "zones"))
     named = {i for ref in (*summary, *zones) for i in ref.columns}
     if value["computed"] not in COMPUTED or not named <= set(range(len(columns))):
         raise TypeError("a block that no writer of this format makes")
-    own = {name: of_type(version, int) for name, version in of_type(value.get("statistics", {}), dict).items()}
-    files = ObjectRef.from_json(value["files"])
+    own = {name: of_type(version, int) for name, version in mapped(value, "statistics").items()}
+    files = ObjectRef.from_json(value["files"], "files")
     return Block(of_type(value["id"], str), value["computed"], columns, files, summary, own, zones)
 
 
@@ -356,12 +363,12 @@ def _snapshot_to_json(snapshot: Snapshot, columns: int) -> dict[str, Any]:
 
 def _snapshot_from_json(value: Any, schemas: _Schemas) -> Snapshot:
     def optional(name: str) -> ObjectRef | None:
-        return None if value.get(name) is None else ObjectRef.from_json(value[name])
+        return None if value.get(name) is None else ObjectRef.from_json(value[name], f"table-{name}")
 
     columns = schemas.columns(value["columns"])
-    frequencies = tuple(SummaryRef.from_json(ref) for ref in of_type(value.get("frequencies") or [], list))
-    ranks = tuple(RanksRef.from_json(ref) for ref in of_type(value.get("ranks") or [], list))
-    distribution = tuple(of_type(i, int) for i in of_type(value.get("distribution") or [], list))
+    frequencies = tuple(SummaryRef.from_json(ref, "table-frequencies") for ref in listed(value, "frequencies"))
+    ranks = tuple(RanksRef.from_json(ref) for ref in listed(value, "ranks"))
+    distribution = tuple(of_type(i, int) for i in listed(value, "distribution"))
     named = {i for ref in frequencies for i in ref.columns} | {i for ref in ranks for i in ref.columns}
     named |= set(distribution)
     if value["computed"] not in COMPUTED or not named <= set(range(len(columns))):
@@ -374,16 +381,18 @@ def _snapshot_from_json(value: Any, schemas: _Schemas) -> Snapshot:
         columns=columns,
         files=of_type(value["files"], int),
         files_total=of_type(value["files_total"], int),
-        rows=of_type(value["rows"], int, type(None)),
-        physical_rows=of_type(value["physical_rows"], int, type(None)),
+        rows=of_type(value.get("rows"), int, type(None)),
+        physical_rows=of_type(value.get("physical_rows"), int, type(None)),
         size_bytes=of_type(value["size_bytes"], int),
-        live_size_bytes=of_type(value["live_size_bytes"], int, type(None)),
-        table_files=ObjectRef.from_json(value["table_files"]),
+        live_size_bytes=of_type(value.get("live_size_bytes"), int, type(None)),
+        table_files=ObjectRef.from_json(value["table_files"], "table-files"),
         summary=optional("summary"),
         sketches=optional("sketches"),
         frequencies=frequencies,
         histograms=optional("histograms"),
-        frequencies_asked=of_type(value.get("frequencies_asked", "auto"), str),
+        frequencies_asked="auto"
+        if value.get("frequencies_asked") is None
+        else of_type(value["frequencies_asked"], str),
         ranks=ranks,
         distribution=distribution,
         placed=optional("placed"),

@@ -14,7 +14,14 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metastore._format import pages
-from metastore._format.footer import footer_length, most_bytes, page_bytes, read_footer
+from metastore._format.footer import (
+    MAX_FOOTER_BYTES,
+    MAX_ROWS,
+    footer_length,
+    most_bytes,
+    page_bytes,
+    read_footer,
+)
 from metastore._format.schemas import SCHEMAS
 from metastore.errors import DamagedObject
 
@@ -34,6 +41,7 @@ _NAME = re.compile(_PATTERN)
 _NAME_IN_BYTES = re.compile(_PATTERN.encode())
 _SHA256 = re.compile(r"[0-9a-f]{64}")
 _DIGEST_BYTES = 16
+_LEAST_LENGTH, _LEAST_FOOTER, _MAX_LENGTH = 12, 8, 1 << 40
 _BATCH_ROWS, _BATCH_BYTES = 16_384, 512 << 20
 
 
@@ -67,24 +75,35 @@ class ObjectRef:
         return dict(self.__dict__)
 
     @classmethod
-    def from_json(cls, value: Any) -> ObjectRef:
+    def from_json(cls, value: Any, kind: str | None = None) -> ObjectRef:
         """The reference of a manifest.
 
+        Args:
+            value: Its JSON.
+            kind: The kind of object that is to stand there; None: any.
+
         Raises:
-            DamagedObject: If a field is missing, of another type, or the name is not one of ours.
+            DamagedObject: If a field is missing, of another type, of a size that no object has, or the name is not one
+                of ours.
         """
         try:
             ref = cls(*(value[field] for field in cls.__dataclass_fields__))
         except (TypeError, KeyError) as e:
             raise DamagedObject("manifest", f"an object lacks {e}") from e
-        counts = (ref.length, ref.rows, ref.footer_length)
-        if not all(type(count) is int and count >= 0 for count in counts):
-            raise DamagedObject("manifest", "an object has a length that is none")
+        if not all(type(count) is int for count in (ref.length, ref.rows, ref.footer_length)) or not _is_possible(ref):
+            raise DamagedObject("manifest", "an object has sizes that none has")
         for digest in (ref.sha256, ref.footer_sha256):
             if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
                 raise DamagedObject("manifest", "an object has a digest that is none")
-        kind_of(ref.name)
+        if kind not in (None, kind_of(ref.name)):
+            raise DamagedObject(ref.name, f"it stands where {kind} does")
         return ref
+
+
+def _is_possible(ref: ObjectRef) -> bool:
+    """Whether an object may have these sizes: they are checked before anything is allocated."""
+    footer = _LEAST_FOOTER < ref.footer_length <= MAX_FOOTER_BYTES and ref.footer_length < ref.length
+    return footer and _LEAST_LENGTH < ref.length <= _MAX_LENGTH and 0 <= ref.rows <= MAX_ROWS
 
 
 def name_of(kind: str, data: bytes) -> str:
@@ -181,12 +200,21 @@ def decode(ref: ObjectRef, data: bytes, columns: Sequence[str] | None = None) ->
     Raises:
         DamagedObject: If the bytes are not those that were named, or not an object of that kind.
     """
-    if len(data) != ref.length or _hex(data) != ref.sha256:
-        raise DamagedObject(ref.name, f"{len(data)} bytes with another digest than the manifest names")
+    check_bytes(ref, data)
     footer = read_footer(ref.name, data)
     if footer.rows != ref.rows:
         raise DamagedObject(ref.name, f"{footer.rows} rows where {ref.rows} were named")
     return _decoded(ref, data, footer, columns)
+
+
+def check_bytes(ref: ObjectRef, data: bytes) -> None:
+    """Checks that bytes are those of an object.
+
+    Raises:
+        DamagedObject: If they are not.
+    """
+    if len(data) != ref.length or _hex(data) != ref.sha256:
+        raise DamagedObject(ref.name, f"{len(data)} bytes with another digest than the manifest names")
 
 
 def decode_detail(name: str, sha256: str, data: bytes, columns: Sequence[str] | None = None) -> pa.Table:

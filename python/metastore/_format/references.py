@@ -8,10 +8,25 @@ from typing import Any
 from metastore._format.objects import ObjectRef
 
 _OF_HOW_MANY = 2  # numbers: which part, and the number of parts
+_MOST, _MOST_PARTS = 1 << 63, 1 << 31
+
+
+def listed(value: Any, name: str) -> list[Any]:
+    """A list that a document may lack, or have as null.
+
+    Raises:
+        TypeError: There is something else.
+
+    Example:
+        >>> listed({"a": [1]}, "a"), listed({"a": None}, "a"), listed({}, "a")
+        ([1], [], [])
+    """
+    found: list[Any] = [] if value.get(name) is None else of_type(value[name], list)
+    return found
 
 
 def of_type(value: Any, *kinds: type) -> Any:
-    """A JSON value that is of one of some types exactly: a boolean is no integer.
+    """A JSON value that is of one of some types exactly: a boolean is no integer, nor is what 64 bits do not hold.
 
     Raises:
         TypeError: It is of none of them.
@@ -20,9 +35,19 @@ def of_type(value: Any, *kinds: type) -> Any:
         >>> of_type(3, int)
         3
     """
-    if type(value) not in kinds:
+    if type(value) not in kinds or (type(value) is int and not -_MOST <= value < _MOST):
         raise TypeError(f"{value!r:.80} is no {kinds[0].__name__}")
     return value
+
+
+def mapped(value: Any, name: str) -> dict[str, Any]:
+    """An object that a document may lack, or have as null.
+
+    Raises:
+        TypeError: There is something else.
+    """
+    found: dict[str, Any] = {} if value.get(name) is None else of_type(value[name], dict)
+    return found
 
 
 @dataclass(frozen=True)
@@ -45,16 +70,17 @@ class SummaryRef:
         return {**self.object.to_json(), "columns": list(self.columns), **part}
 
     @classmethod
-    def from_json(cls, value: Any) -> SummaryRef:
-        """The reference of a manifest.
+    def from_json(cls, value: Any, kind: str) -> SummaryRef:
+        """The reference of a manifest to an object of a kind.
 
         Raises:
             DamagedObject, TypeError, KeyError: If a field is missing or of another type.
         """
-        part = None if value.get("part") is None else tuple(of_type(i, int) for i in value["part"])
-        if part is not None and not (len(part) == _OF_HOW_MANY and 0 <= part[0] < part[1]):
+        part = None if value.get("part") is None else tuple(of_type(i, int) for i in of_type(value["part"], list))
+        if part is not None and not (len(part) == _OF_HOW_MANY and 0 <= part[0] < part[1] < _MOST_PARTS):
             raise TypeError(f"a part {part}")
-        return cls(ObjectRef.from_json(value), tuple(of_type(i, int) for i in value["columns"]), part)
+        columns = of_type(value["columns"], list)
+        return cls(ObjectRef.from_json(value, kind), tuple(of_type(i, int) for i in columns), part)
 
 
 @dataclass(frozen=True)
@@ -86,7 +112,8 @@ class RanksRef:
         Raises:
             DamagedObject, TypeError, KeyError: If a field is missing, of another type, or not one a column.
         """
-        columns, before = (tuple(of_type(i, int) for i in value[name]) for name in ("columns", "before"))
-        if len(columns) != len(before):
+        lists = (of_type(value[name], list) for name in ("columns", "before"))
+        columns, before = (tuple(of_type(i, int) for i in one) for one in lists)
+        if len(columns) != len(before) or any(count < 0 for count in before):
             raise TypeError("ranks that no writer of this format makes")
-        return cls(ObjectRef.from_json(value), columns, before)
+        return cls(ObjectRef.from_json(value, "table-ranks"), columns, before)

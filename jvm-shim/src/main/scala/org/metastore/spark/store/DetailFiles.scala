@@ -47,7 +47,7 @@ private[store] object DetailFiles {
         val file = Math.toIntExact(ordinals(i))
         if (file < 0 || file >= files) throw new IllegalArgumentException(s"it has a row for file $file")
         // Only the footer's digest is asked for: it vouches for every part that is read.
-        val ref = ObjectRef(text(names(i)), lengths(i), "", 0, Math.toIntExact(footers(i)), text(digests(i)))
+        val ref = ObjectRef(text(names(i)), lengths(i), "", ObjectRef.AnyRows, Math.toIntExact(footers(i)), text(digests(i)))
         place(file) = places.getOrElseUpdate(ref, register(ref, rows.memory))
         inside(file) = Math.toIntExact(insides(i))
       }

@@ -14,11 +14,17 @@ import java.util.Locale
 final case class ObjectRef(name: String, length: Long, sha256: String, rows: Long, footerLength: Int, footerSha256: String) {
 
   /** What comes before the uuid: `files`, `summary`, `table-summary`, ... */
-  def kind: String = name.dropRight(ObjectRef.TailLength)
+  def kind: String = ObjectRef.kindOf(name)
 }
 
 object ObjectRef {
   private val TailLength = "-00000000-0000-0000-0000-000000000000.parquet".length
+
+  /** In the reference to an object of which nobody says how many rows it has. */
+  val AnyRows: Long = -1
+
+  /** The kind that a name says. */
+  private[store] def kindOf(name: String): String = name.dropRight(TailLength)
 }
 
 /** How values of a column are stored: which of the three typed columns holds its bounds. */

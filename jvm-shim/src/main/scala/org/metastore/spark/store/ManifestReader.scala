@@ -5,7 +5,7 @@ import java.security.MessageDigest
 import java.util.regex.Pattern
 
 import com.fasterxml.jackson.core.JsonProcessingException
-import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode, ObjectMapper}
 
 /** Reads a manifest's bytes: checksum first, then the JSON, every field checked before it is used. */
 private[store] object ManifestReader {
@@ -13,11 +13,12 @@ private[store] object ManifestReader {
   private val Format = 1
   private val MaxBlocks = 1024 // writers keep 64, more where blocks cannot share a list of columns
   private val Known = Set.empty[String] // entries of `requires` that this reader understands
+  private val Computed = Set("files", "footer", "full")
   private val ObjectName =
-    Pattern.compile("[a-z]+(?:-[a-z]+)?-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\\.parquet")
+    Pattern.compile("[a-z]+(?:-[a-z]+)*-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\\.parquet")
   private val Sha256 = Pattern.compile("[0-9a-f]{64}")
   private val Casting = Set("hudi") // formats whose readers cast a float to a double through its text
-  private val json = new ObjectMapper()
+  private val json = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
 
   /**
    * @param name of the file, for messages
@@ -67,12 +68,14 @@ private final class ManifestReader(name: String) {
     refuseNewer(root)
     val identity = table(child(root, "table"))
     casts = Casting(identity.format)
-    val schemas = optional(root, "schemas").map(_ => array(root, "schemas").map(entries)).getOrElse(IndexedSeq.empty)
-    val blocks = array(root, "blocks").map(block(_, schemas))
+    val schemas = listed(root, "schemas").map(entries)
+    val blocks = array(root, "blocks")
     if (blocks.size > MaxBlocks) damaged(s"it has ${blocks.size} blocks")
+    optional(root, "previous").foreach(_ => text(root, "previous"))
+    for (nodes <- Seq("nodes", "detail_nodes"); node <- listed(root, nodes)) objectRef(node, ObjectRef.kindOf(text(node, "name")))
     Manifest(
-      long(root, "sequence"), text(root, "commit"), text(root, "written_at"), text(root, "writer"), identity,
-      settings(root.get("settings")), blocks, array(root, "snapshots").map(snapshot(_, schemas)), fingerprint)
+      long(root, "sequence"), text(root, "commit"), text(root, "written_at"), text(root, "writer"), identity, settings(root),
+      blocks.map(block(_, schemas)), array(root, "snapshots").map(snapshot(_, schemas)), fingerprint)
   }
 
   /** Verifies the second line and returns the length of the first, line feed included, and its digest. */
@@ -89,38 +92,48 @@ private final class ManifestReader(name: String) {
 
   private def refuseNewer(root: JsonNode): Unit = {
     val format = long(root, "format")
+    val unknown = listed(root, "requires").map(textOf(_, "requires")).filterNot(Known)
+    if (format < 1) damaged(s"it names the format $format")
     if (format > Format) throw new FormatTooNewException(s"format $format")
-    val unknown = array(root, "requires").map(_.asText).filterNot(Known)
     if (unknown.nonEmpty) throw new FormatTooNewException(unknown.mkString(", "))
   }
 
   private def table(node: JsonNode): TableIdentity =
     TableIdentity(text(node, "format"), text(node, "uuid"), text(node, "location"), text(node, "name"))
 
-  private def settings(node: JsonNode): Map[String, String] =
-    if (node == null) Map.empty
-    else names(node).map(key => key -> json.writeValueAsString(node.get(key))).toMap
+  private def settings(root: JsonNode): Map[String, String] =
+    fields(root, "settings").map { case (key, value) => key -> json.writeValueAsString(value) }
 
   private def block(node: JsonNode, schemas: Schemas): Block = {
     val columns = columnsOf(node, schemas)
     val summary = array(node, "summary").map(withColumns(_, "summary", columns))
-    val zones = optional(node, "zones").fold(IndexedSeq.empty[JsonNode])(_ => array(node, "zones"))
+    fields(node, "statistics").values.foreach(wholeOf(_, "statistics"))
     Block(
-      text(node, "id"), text(node, "computed"), columns, objectRef(child(node, "files"), "files"), summary,
-      zones.map(withColumns(_, "zones", columns)))
+      text(node, "id"), computed(node), columns, objectRef(child(node, "files"), "files"), summary,
+      listed(node, "zones").map(withColumns(_, "zones", columns)))
+  }
+
+  private def computed(node: JsonNode): String = {
+    val found = text(node, "computed")
+    if (!Computed(found)) damaged(s"something was computed from $found")
+    found
   }
 
   private def withColumns(node: JsonNode, kind: String, columns: IndexedSeq[ColumnEntry]): SummaryRef = {
-    val ordinals = array(node, "columns").map(_.asInt(-1))
-    if (!ordinals.forall(columns.indices.contains)) damaged(s"a $kind names a column that is not there")
-    SummaryRef(objectRef(node, kind), ordinals)
+    SummaryRef(objectRef(node, kind), ordinals(array(node, "columns"), kind, columns))
+  }
+
+  private def ordinals(nodes: Seq[JsonNode], kind: String, columns: IndexedSeq[ColumnEntry]): Seq[Int] = {
+    val found = nodes.map(wholeOf(_, "columns"))
+    if (!found.forall(ordinal => ordinal >= 0 && ordinal < columns.size)) damaged(s"a $kind names a column that is not there")
+    found.map(_.toInt)
   }
 
   /** The columns of a block or snapshot: an index into the manifest's schemas, or the list itself. */
   private def columnsOf(node: JsonNode, schemas: Schemas): IndexedSeq[ColumnEntry] = {
     val value = child(node, "columns")
-    if (!value.isInt) entries(value)
-    else if (schemas.indices.contains(value.asInt)) schemas(value.asInt)
+    if (!value.isIntegralNumber) entries(value)
+    else if (value.isInt && schemas.indices.contains(value.asInt)) schemas(value.asInt)
     else damaged(s"it has no schema ${value.asInt}")
   }
 
@@ -130,53 +143,54 @@ private final class ManifestReader(name: String) {
   }
 
   private def column(node: JsonNode): ColumnEntry = {
-    val encoding = optional(node, "encoding").map(_.asText).map {
+    val encoding = nullableText(node, "encoding").map {
       case Encoding.LongValues.name => Encoding.LongValues
       case Encoding.DoubleValues.name => Encoding.DoubleValues
       case Encoding.BinaryValues.name => Encoding.BinaryValues
       case other => damaged(s"it has the encoding $other")
     }
-    ColumnEntry(
-      text(node, "key"), array(node, "path").map(_.asText), text(node, "type"), encoding,
-      optional(node, "collation").map(_.asText), casts)
+    val path = array(node, "path").map(textOf(_, "path"))
+    if (path.isEmpty) damaged("it has a column without a name")
+    ColumnEntry(text(node, "key"), path, text(node, "type"), encoding, nullableText(node, "collation"), casts)
   }
 
   private def snapshot(node: JsonNode, schemas: Schemas): Snapshot = {
     val columns = columnsOf(node, schemas)
-    val lists = optional(node, "frequencies").fold(IndexedSeq.empty[JsonNode])(_ => array(node, "frequencies"))
-    val ranks = optional(node, "ranks").fold(IndexedSeq.empty[JsonNode])(_ => array(node, "ranks"))
-    val places = optional(node, "distribution").fold(IndexedSeq.empty[Int])(_ => array(node, "distribution").map(_.asInt(-1)))
-    if (!places.forall(columns.indices.contains)) damaged("a distribution names a column that is not there")
-    snapshot(node, columns, lists.map(list => withColumns(list, "table-frequencies", columns).copy(part = part(list)))).copy(
-      ranks = ranks.map(ranksRef(_, columns)), distribution = places,
+    val lists = listed(node, "frequencies").map(list => withColumns(list, "table-frequencies", columns).copy(part = part(list)))
+    nullableText(node, "frequencies_asked")
+    snapshot(node, columns, lists).copy(
+      ranks = listed(node, "ranks").map(ranksRef(_, columns)),
+      distribution = ordinals(listed(node, "distribution"), "distribution", columns),
       placed = optional(node, "placed").map(objectRef(_, "table-placed")))
   }
 
   private def part(node: JsonNode): Option[HashPart] = optional(node, "part").map { _ =>
-    val numbers = array(node, "part").map(_.asInt(-1))
-    if (numbers.size != 2 || numbers.head < 0 || numbers.head >= numbers(1)) damaged("lists are a part of nothing")
-    HashPart(numbers.head, numbers(1))
+    val numbers = array(node, "part").map(wholeOf(_, "part"))
+    if (numbers.size != 2 || numbers.head < 0 || numbers.head >= numbers(1) || numbers(1) > Int.MaxValue)
+      damaged("lists are a part of nothing")
+    HashPart(numbers.head.toInt, numbers(1).toInt)
   }
 
   private def ranksRef(node: JsonNode, columns: IndexedSeq[ColumnEntry]): RanksRef = {
     val part = withColumns(node, "table-ranks", columns)
-    val before = array(node, "before").map(_.asLong(-1))
+    val before = array(node, "before").map(wholeOf(_, "before"))
     if (before.size != part.columns.size || before.exists(_ < 0)) damaged("ranks do not say what comes before them")
     RanksRef(part.ref, part.columns, before)
   }
 
   private def snapshot(node: JsonNode, columns: IndexedSeq[ColumnEntry], lists: Seq[SummaryRef]): Snapshot = Snapshot(
-    text(node, "id"), text(node, "analyzed_at"), text(node, "computed"), child(node, "exact").asBoolean(false),
-    columns, long(node, "files"), long(node, "files_total"), long(node, "rows"),
-    long(node, "physical_rows"), long(node, "size_bytes"), long(node, "live_size_bytes"),
+    text(node, "id"), text(node, "analyzed_at"), computed(node), truth(node, "exact"),
+    columns, long(node, "files"), long(node, "files_total"), known(node, "rows"),
+    known(node, "physical_rows"), long(node, "size_bytes"), known(node, "live_size_bytes"),
     objectRef(child(node, "table_files"), "table-files"), optional(node, "summary").map(objectRef(_, "table-summary")),
     optional(node, "sketches").map(objectRef(_, "table-sketches")), lists,
     optional(node, "histograms").map(objectRef(_, "table-histograms")))
 
   private def objectRef(node: JsonNode, kind: String): ObjectRef = {
+    val footer = long(node, "footer_length")
+    if (footer > Int.MaxValue || long(node, "rows") < 0) damaged("an object has sizes that none has")
     val ref = ObjectRef(
-      text(node, "name"), long(node, "length"), text(node, "sha256"), long(node, "rows"), long(node, "footer_length").toInt,
-      text(node, "footer_sha256"))
+      text(node, "name"), long(node, "length"), text(node, "sha256"), long(node, "rows"), footer.toInt, text(node, "footer_sha256"))
     refuseName(ref, kind)
     if (!Sha256.matcher(ref.sha256).matches || !Sha256.matcher(ref.footerSha256).matches) damaged(s"no digest of ${ref.name}")
     ref
@@ -187,19 +201,34 @@ private final class ManifestReader(name: String) {
   private def child(node: JsonNode, field: String): JsonNode =
     optional(node, field).getOrElse(damaged(s"it has no field $field"))
 
-  private def text(node: JsonNode, field: String): String = {
-    val value = child(node, field)
+  private def text(node: JsonNode, field: String): String = textOf(child(node, field), field)
+
+  private def textOf(value: JsonNode, field: String): String = {
     if (!value.isTextual) damaged(s"its field $field is not text")
     value.asText
   }
 
-  /** An integer that may be null in older statistics: -1 is unknown. */
-  private def long(node: JsonNode, field: String): Long = node.get(field) match {
-    case null => damaged(s"it has no field $field")
-    case value if value.isNull => -1
-    case value if value.canConvertToLong => value.asLong
-    case _ => damaged(s"its field $field is not an integer")
+  private def nullableText(node: JsonNode, field: String): Option[String] = optional(node, field).map(textOf(_, field))
+
+  private def truth(node: JsonNode, field: String): Boolean = {
+    val value = child(node, field)
+    if (!value.isBoolean) damaged(s"its field $field is not true or false")
+    value.asBoolean
   }
+
+  private def long(node: JsonNode, field: String): Long = wholeOf(child(node, field), field)
+
+  /** A number that may be null: -1 is unknown. */
+  private def known(node: JsonNode, field: String): Long = optional(node, field).fold(-1L)(wholeOf(_, field))
+
+  private def wholeOf(value: JsonNode, field: String): Long = {
+    if (!value.isIntegralNumber || !value.canConvertToLong) damaged(s"its field $field is not an integer")
+    value.asLong
+  }
+
+  /** A list that may be absent or null. */
+  private def listed(node: JsonNode, field: String): IndexedSeq[JsonNode] =
+    optional(node, field).fold(IndexedSeq.empty[JsonNode])(_ => array(node, field))
 
   private def array(node: JsonNode, field: String): IndexedSeq[JsonNode] = {
     val value = child(node, field)
@@ -207,10 +236,13 @@ private final class ManifestReader(name: String) {
     (0 until value.size).map(i => value.get(i))
   }
 
-  private def names(node: JsonNode): Seq[String] = {
-    val all = Seq.newBuilder[String]
-    val fields = node.fieldNames()
-    while (fields.hasNext) all += fields.next()
+  /** The fields of an object that may be absent or null. */
+  private def fields(node: JsonNode, field: String): Map[String, JsonNode] = {
+    val all = Map.newBuilder[String, JsonNode]
+    optional(node, field).foreach { value =>
+      if (!value.isObject) damaged(s"its field $field is not an object")
+      value.fieldNames().forEachRemaining(name => all += name -> value.get(name))
+    }
     all.result()
   }
 }

@@ -10,7 +10,12 @@ private[store] final class ObjectReader(fs: FileSystem, objects: Path) {
   import ObjectReader._
 
   /** The object's footer, from the cache or by one request. The cache goes by the digest that is checked, not by a claim. */
-  def footer(ref: ObjectRef): VerifiedFooter = cachedFooter(ref).get()
+  def footer(ref: ObjectRef): VerifiedFooter = {
+    val found = cachedFooter(ref).get()
+    if (ref.rows != ObjectRef.AnyRows && ref.rows != found.rows) throw damaged(ref, s"it has ${found.rows} rows where ${ref.rows} were named")
+    if (found.decoded > mostBytes(ref.length)) throw damaged(ref, s"it has ${found.decoded} bytes when decoded")
+    found
+  }
 
   def cachedFooter(ref: ObjectRef): Cached[VerifiedFooter] =
     Cached[VerifiedFooter](s"footer:${ref.name}:${ref.footerSha256}", _ => ref.footerLength * 3L)(guarded(ref)(readFooter(ref)))
@@ -107,6 +112,9 @@ private[store] object ObjectReader {
   private val MaxFooter = 16 << 20
   private val MaxLength = 1L << 40
   private val MaxRows = 1L << 27
+  private val MaxBytes = 4L << 30
+  private val FewBytes = 256L << 20
+  private val MostExpansion = 1000L
   private val Gap = 32 << 10 // bytes of unwanted columns that are cheaper to read than another request
 
   private final case class Range(leaf: Int, start: Long, length: Int) {
@@ -127,9 +135,12 @@ private[store] object ObjectReader {
   /** Refuses sizes that no object has, before anything is allocated. */
   def refuseSizes(ref: ObjectRef): Unit = {
     val possible = ref.length > 12 && ref.length <= MaxLength && ref.footerLength > 8 && ref.footerLength < ref.length &&
-      ref.footerLength <= MaxFooter && ref.rows >= 0 && ref.rows <= MaxRows
+      ref.footerLength <= MaxFooter && ref.rows >= ObjectRef.AnyRows && ref.rows <= MaxRows
     if (!possible) throw new DamagedObjectException(ref.name, "its sizes in the manifest are impossible")
   }
+
+  /** How many bytes an object of that length may become when decoded. */
+  private def mostBytes(length: Long): Long = math.min(MaxBytes, FewBytes + MostExpansion * length)
 
   private def damaged(ref: ObjectRef, what: String): DamagedObjectException = new DamagedObjectException(ref.name, what)
 

@@ -13,7 +13,7 @@ private[store] object RowsOfObjects {
 
   private def detail(row: ObjectRow, kind: String): Option[ObjectRef] = row.text(s"${kind}_name").map { name =>
     val ref = ObjectRef(
-      name, row.long(s"${kind}_length").get, row.text(s"${kind}_sha256").get, rows = 0,
+      name, row.long(s"${kind}_length").get, row.text(s"${kind}_sha256").get, rows = ObjectRef.AnyRows,
       row.long(s"${kind}_footer_length").orElse(row.int(s"${kind}_footer_length").map(_.toLong)).get.toInt,
       row.text(s"${kind}_footer_sha256").get)
     ManifestReader.refuseName(ref, kind)

@@ -20,10 +20,11 @@ private[store] final case class Leaf(path: Seq[String], physical: PrimitiveTypeN
 /**
  * A column chunk, where it lies and how it is packed.
  *
- * @param ints smallest and largest value of an INT32 column, where the footer tells
+ * @param decoded bytes of its pages when decompressed, as the footer says
+ * @param ints    smallest and largest value of an INT32 column, where the footer tells
  */
 private[store] final case class Chunk(
-    start: Long, length: Long, values: Long, codec: CompressionCodecName, ints: Option[(Int, Int)])
+    start: Long, length: Long, values: Long, codec: CompressionCodecName, decoded: Long, ints: Option[(Int, Int)])
 
 private[store] final case class RowGroupEntry(rows: Long, chunks: IndexedSeq[Chunk])
 
@@ -38,6 +39,12 @@ private[store] final class VerifiedFooter(
 
   /** What tells the files of each zone from all others, in the list of a block's files. */
   lazy val identities: Option[ZoneIdentities] = ZoneIdentities.of(texts)
+
+  /** All rows. */
+  val rows: Long = rowGroups.map(_.rows).sum
+
+  /** Bytes of all pages when decompressed. */
+  val decoded: Double = rowGroups.flatMap(_.chunks).map(_.decoded.toDouble).sum
 
   private val byName = leaves.indices.groupBy(leaves(_).path.head)
 
@@ -101,14 +108,17 @@ private[store] object VerifiedFooter {
   def read(bytes: Array[Byte]): VerifiedFooter = {
     val thrift = new CompactThrift(bytes, 0, bytes.length - Tail)
     var (schema, groups, texts) = (IndexedSeq.empty[SchemaElement], IndexedSeq.empty[RowGroupEntry], Map.empty[String, String])
+    var rows = -1L
     thrift.struct {
       case (2, _) => schema = all(thrift, MaxColumns)(SchemaElement.read)
+      case (3, _) => rows = thrift.long()
       case (4, _) => groups = all(thrift, MaxChunks)(rowGroup)
       case (5, _) => texts = all(thrift, MaxTexts)(keyValue).toMap
       case (_, kind) => thrift.skip(kind)
     }
     val leaves = leavesOf(schema)
     if (groups.exists(_.chunks.size != leaves.size)) throw new IllegalArgumentException("its row groups lack columns")
+    if (groups.map(_.rows).sum != rows || rows > MaxValues) throw new IllegalArgumentException(s"it has $rows rows in other row groups")
     if (groups.size * leaves.size > MaxChunks) throw new IllegalArgumentException("it has too many row groups")
     groups.foreach(refuseCounts(_, leaves))
     refuseOverlaps(groups)
@@ -158,7 +168,7 @@ private[store] object VerifiedFooter {
       case (3, _) => rows = thrift.long()
       case (_, kind) => thrift.skip(kind)
     }
-    if (rows < 0 || rows > MaxValues) throw new IllegalArgumentException(s"it has a row group of $rows rows")
+    if (rows <= 0 || rows > MaxValues) throw new IllegalArgumentException(s"it has a row group of $rows rows")
     RowGroupEntry(rows, chunks)
   }
 
@@ -172,21 +182,21 @@ private[store] object VerifiedFooter {
   }
 
   private def columnMetadata(thrift: CompactThrift): Chunk = {
-    var (physical, codec, values, length, start, dictionary) = (-1, -1, -1L, -1L, -1L, -1L)
+    var (physical, codec, values, length, start, decoded) = (-1, -1, -1L, -1L, -1L, 0L)
     var range: Option[(Int, Int)] = None
     thrift.struct {
       case (1, _) => physical = thrift.int()
       case (4, _) => codec = thrift.int()
       case (5, _) => values = thrift.long()
+      case (6, _) => decoded = math.max(0, thrift.long())
       case (7, _) => length = thrift.long()
       case (9, _) => start = thrift.long()
-      case (11, _) => dictionary = thrift.long()
+      case (11, _) => throw new IllegalArgumentException("it has a dictionary")
       case (12, _) => range = intStatistics(thrift)
       case (_, kind) => thrift.skip(kind)
     }
-    if (dictionary > 0) throw new IllegalArgumentException("it has a dictionary")
     if (length < 0 || length > Int.MaxValue) throw new IllegalArgumentException(s"it has a column of $length bytes")
-    Chunk(start, length, values, codecOf(codec), range.filter(_ => physical == Int32))
+    Chunk(start, length, values, codecOf(codec), decoded, range.filter(_ => physical == Int32))
   }
 
   private val Int32 = 1
