@@ -35,25 +35,44 @@ if TYPE_CHECKING:
 PREFIX = "spark.metastore."
 SOURCES = ("argument", "spark", "environment", "file")
 FORMATS = ("iceberg", "delta", "hudi", "parquet")
-SIZE = re.compile(r"(\d+)\s*([kmgt]?)b?", re.IGNORECASE)
-DURATION = re.compile(r"(\d+)\s*(ms|s|m|min|h|d)?", re.IGNORECASE)
-MILLISECONDS = {"ms": 1, "s": 1000, "m": 60_000, "min": 60_000, "h": 3_600_000, "d": 86_400_000}
+WHOLE = re.compile(r"[+-]?[0-9]+")
+SIZE = re.compile(r"([0-9]+)(b|([kmgtp])b?)?", re.IGNORECASE)
+DURATION = re.compile(r"([0-9]+)(us|ms|s|m|min|h|d)?", re.IGNORECASE)
+MICROSECONDS = {
+    "us": 1,
+    "ms": 1000,
+    "s": 10**6,
+    "m": 60 * 10**6,
+    "min": 60 * 10**6,
+    "h": 3600 * 10**6,
+    "d": 86400 * 10**6,
+}
+MOST, MOST_WHOLE = (1 << 63) - 1, (1 << 31) - 1
+"""The greatest numbers that the shim holds: of bytes and milliseconds, and of all else."""
+
+
+def _whole(value: object) -> int:
+    """Reads a whole number: digits alone."""
+    if isinstance(value, bool) or WHOLE.fullmatch(str(value).strip()) is None or abs(int(str(value))) > MOST_WHOLE:
+        raise ValueError("write a whole number")
+    return int(str(value))
 
 
 def _bytes(value: object) -> int:
-    """Reads a size as Spark writes it: `256m`, `1g`, `4096`."""
+    """Reads a size as Spark does: `256m`, `1g`, `4096`."""
     match = SIZE.fullmatch(str(value).strip())
-    if match is None:
+    size = -1 if match is None else int(match[1]) << (10 * "_kmgtp".index((match[3] or "_").lower()))
+    if not 0 <= size <= MOST:
         raise ValueError("write a size such as 256m or 1g")
-    return int(match[1]) << (10 * "_kmgt".index((match[2] or "_").lower()))
+    return size
 
 
 def _milliseconds(value: object) -> int:
-    """Reads a duration as Spark writes it: `2s`, `500ms`, `1min`."""
+    """Reads a duration as Spark does: `2s`, `500ms`, `1min`."""
     match = DURATION.fullmatch(str(value).strip())
-    if match is None:
+    if match is None or int(match[1]) > MOST:
         raise ValueError("write a duration such as 2s or 500ms")
-    return int(match[1]) * MILLISECONDS[(match[2] or "ms").lower()]
+    return min(int(match[1]) * MICROSECONDS[(match[2] or "ms").lower()] // 1000, MOST)
 
 
 def _names(value: object) -> tuple[str, ...]:
@@ -76,6 +95,13 @@ def _text(value: object) -> str | None:
     return str(value).strip() or None if value is not None else None
 
 
+def _word(value: object) -> object:
+    return value.strip() if isinstance(value, str) else value
+
+
+Truth = Annotated[bool, BeforeValidator(_word)]
+Whole = Annotated[int, BeforeValidator(_whole)]
+Algorithm = Annotated[Literal["auto", "exact", "reduce", "duplicates", "scatter"], BeforeValidator(_word)]
 Size = Annotated[int, BeforeValidator(_bytes)]
 Duration = Annotated[int, BeforeValidator(_milliseconds)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names), NoDecode]
@@ -93,22 +119,22 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, validate_default=True)
 
-    enabled: bool = _setting(
+    enabled: Truth = _setting(
         "enabled",
         "true",
         "false: as if not installed (no pruning, no statistics to the optimizer); table functions still read",
     )
-    pruning_enabled: bool = _setting("pruning.enabled", "true", "file pruning alone")
-    cbo_enabled: bool = _setting(
+    pruning_enabled: Truth = _setting("pruning.enabled", "true", "file pruning alone")
+    cbo_enabled: Truth = _setting(
         "cbo.enabled",
         "true",
         "statistics to the optimizer alone; also switches on `spark.sql.cbo.enabled` and "
         "`spark.sql.cbo.joinReorder.enabled` for the SparkContext where the user has set neither",
     )
-    prune_inside_writes: bool = _setting(
+    prune_inside_writes: Truth = _setting(
         "pruneInsideWrites", "false", "prune the reads of INSERT .. SELECT, MERGE sources, CTAS"
     )
-    hudi_bypass_skipping: bool = _setting(
+    hudi_bypass_skipping: Truth = _setting(
         "hudi.bypassSkipping", "true", "Hudi's own skipping is not asked where our statistics cover the table"
     )
     store: Text = _setting("store", "", "root URI for all statistics; not set: beside each table")
@@ -117,22 +143,30 @@ class Settings(BaseModel):
         "iceberg,delta,hudi",
         "formats whose `ANALYZE TABLE` is ours; add `parquet` to take over session-catalog Parquet tables too",
     )
-    histogram_bins: int = _setting("histogram.bins", "1000", "bins of a histogram, 2..10000", ge=2, le=10000)
-    histogram_kind: Literal["equi_height", "equi_width"] = _setting(
+    histogram_bins: Whole = _setting("histogram.bins", "1000", "bins of a histogram, 2..10000", ge=2, le=10000)
+    histogram_kind: Annotated[Literal["equi_height", "equi_width"], BeforeValidator(_word)] = _setting(
         "histogram.kind", "equi_height", "bins that hold equally many values, or `equi_width`: bins equally wide"
     )
-    frequencies_top: int = _setting(
-        "frequencies.top", "1000", "most frequent values kept per column and file when not complete", ge=1
+    frequencies_top: Whole = _setting(
+        "frequencies.top",
+        "1000",
+        "most frequent values kept per column and file when not complete",
+        ge=1,
+        le=MOST_WHOLE,
     )
-    frequencies_algorithm: Literal["auto", "exact", "reduce", "duplicates", "scatter"] = _setting(
+    frequencies_algorithm: Algorithm = _setting(
         "frequencies.algorithm",
         "auto",
         "how a table's frequencies are made of those of its files: `auto` and `exact` take `reduce`, `duplicates` or "
         "`scatter` by the number of values; `exact`, and `duplicates` or `scatter` where asked for, read those columns "
         "again of which some file does not keep all values",
     )
-    frequencies_threshold: int = _setting(
-        "frequencies.threshold", "1000000", "number of distinct (or repeated) values from which they are many", ge=0
+    frequencies_threshold: Whole = _setting(
+        "frequencies.threshold",
+        "1000000",
+        "number of distinct (or repeated) values from which they are many",
+        ge=0,
+        le=MOST_WHOLE - 1,
     )
     ranks_columns: Names = _setting(
         "ranks.columns", "", "columns that also get exact ranks; also as table property `metastore.ranks.columns`"
@@ -146,7 +180,7 @@ class Settings(BaseModel):
     python: Text = _setting(
         "python", "", "interpreter that runs ANALYZE on the driver host; not set: found; a session cannot change it"
     )
-    snapshots_keep: int = _setting("snapshots.keep", "10", "analyzed snapshots kept in the manifest", ge=1)
+    snapshots_keep: Whole = _setting("snapshots.keep", "10", "analyzed snapshots kept in the manifest", ge=1)
     cache_size: Size = _setting("cache.size", "256m", "decoded statistics and lists of data files kept in the driver")
     planning_timeout: Duration = _setting("planning.timeout", "2s", "past it a scan is planned without us")
 

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -7,6 +8,8 @@ import pytest
 from metastore import settings
 from metastore.errors import InvalidArgument, InvalidSetting
 
+CASES = json.loads((Path(__file__).parents[1] / "cases" / "settings.json").read_text("utf-8"))
+"""Name, text and value of settings, null where the text is none; `tests/sql/test_settings.py` asks the shim."""
 PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
 
@@ -96,14 +99,23 @@ def test_a_misspelt_name_gets_the_near_one(empty_folder):
         settings.resolve()
 
 
-@pytest.mark.parametrize(("text", "size"), [("256m", 256 << 20), ("1G", 1 << 30), ("17", 17), ("4kb", 4096), ("8b", 8)])
-def test_sizes_read_as_in_spark(text, size):
-    assert settings.get("cache.size", argument=text) == size
+@pytest.mark.parametrize(("key", "text", "value"), CASES)
+def test_texts_are_read_as_the_shim_reads_them(key, text, value):
+    try:
+        read = settings.get(key, argument=text)
+    except InvalidSetting:
+        read = None
+    assert (list(read) if isinstance(read, tuple) else read) == value
+    assert type(read) is not bool or type(value) is bool
 
 
-@pytest.mark.parametrize(("text", "milliseconds"), [("2s", 2000), ("500ms", 500), ("1min", 60_000), ("7", 7)])
-def test_durations_read_as_in_spark(text, milliseconds):
-    assert settings.get("planning.timeout", argument=text) == milliseconds
+@pytest.mark.parametrize(("value", "read"), [(12, 12), (True, None), (12.0, None), ([12], None)])
+def test_values_of_a_file_that_are_no_texts(value, read):
+    if read is None:
+        with pytest.raises(InvalidSetting):
+            settings.get("histogram.bins", argument=value)
+    else:
+        assert settings.get("histogram.bins", argument=value) == read
 
 
 def test_environment_names_are_those_of_the_shim():

@@ -2,14 +2,18 @@
 
 from __future__ import annotations
 
+import json
+from pathlib import Path
+
 import pytest
 
 import metastore
 from metastore.errors import InvalidSetting
 from planner.plans import check, conf
-from pruning.scala import module
+from pruning.scala import items, module
 
 pytestmark = pytest.mark.spark
+CASES = Path(__file__).parents[1] / "cases" / "settings.json"
 INVALID = {
     "enabled": "maybe",
     "pruning.enabled": "nein",
@@ -51,12 +55,18 @@ def test_an_invalid_setting_is_told_and_fails_no_query(spark, analyzed, key, val
     assert {row.problem for row in shown(spark).values()} == {None}
 
 
-@pytest.mark.parametrize(("text", "value"), [("off", False), ("0", False), ("No", False), ("TRUE", True), ("1", True)])
-def test_the_session_reads_booleans_as_python_does(spark, text, value):
-    with conf(spark, spark__metastore__enabled=text):
-        settings = module(spark, "org.metastore.spark.MetastoreConf").of(spark._jsparkSession)
-        assert settings.enabled() is value
-        assert shown(spark)["spark.metastore.enabled"].problem is None
+def test_the_session_reads_texts_as_python_does(spark):
+    shim = module(spark, "org.metastore.spark.MetastoreConf")
+    declared = {one.key().removeprefix("spark.metastore."): one for one in items(shim.all())}
+    other = []
+    for key, text, value in json.loads(CASES.read_text("utf-8")):
+        with conf(spark, **{f"spark.metastore.{key}".replace(".", "__"): text}):
+            session, setting = shim.of(spark._jsparkSession), declared[key]
+            read = None if session.invalid(setting).isDefined() else session.get(setting)
+        read = items(read) if isinstance(value, list) and read is not None else read
+        if (type(read), read) != (type(value), value):
+            other.append((key, text, value, read))
+    assert not other
 
 
 def test_an_unknown_setting_is_named(spark):

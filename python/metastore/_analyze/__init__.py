@@ -66,15 +66,16 @@ def run(  # noqa: PLR0913 - the parts of a statement
     from metastore import settings  # noqa: PLC0415 - see above
     from metastore._analyze.pipeline import Statement, analyze  # noqa: PLC0415 - see above
 
-    settings.resolve(spark)  # one that has no value it can have is told before anything is read
+    asked = {} if frequencies is None else {"spark.metastore.frequencies.algorithm": frequencies}
+    known = settings.resolve(spark, asked)  # one that has no value it can have is told before anything is read
     depth = "files" if noscan else "full" if all_columns or columns is not None else "footer"
     wanted = None if columns is None else tuple(columns)
     statement = Statement(
-        *(table, wanted, dict(partition or {}), depth, tuple(statistics)),
+        *(table, wanted, dict(partition or {}), depth, {one.setting.key: one.value for one in known}),
+        statistics=tuple(statistics),
         partition_columns=tuple(partition_columns),
         ranks=ranks if isinstance(ranks, bool) else tuple(ranks),
         distribution=distribution if isinstance(distribution, bool) else tuple(distribution),
-        frequencies=frequencies,
         repair=repair,
     )
     return analyze(spark, statement, progress)

@@ -53,6 +53,7 @@ object MetastoreConf extends Logging {
   private val Prefix = "spark.metastore."
   private val truths =
     (Seq("true", "t", "yes", "y", "on", "1").map(_ -> true) ++ Seq("false", "f", "no", "n", "off", "0").map(_ -> false)).toMap
+  private val Whole = java.util.regex.Pattern.compile("[+-]?[0-9]+") // Java would take the digits of all scripts
   private val formats = Set("iceberg", "delta", "hudi", "parquet")
 
   private def boolean(key: String, default: Boolean, meaning: String) =
@@ -65,7 +66,7 @@ object MetastoreConf extends Logging {
   private def namesIn(text: String): Seq[String] = text.split(",").map(_.trim).filter(_.nonEmpty).toSeq
 
   private def whole(key: String, default: Int, range: Range.Inclusive, meaning: String) =
-    Setting(key, default.toString, meaning, text => Try(text.toInt).toOption.filter(range.contains(_)))
+    Setting(key, default.toString, meaning, text => Some(text).filter(Whole.matcher(_).matches).flatMap(digits => Try(digits.toInt).toOption).filter(range.contains(_)))
 
   val Enabled: Setting[Boolean] = boolean("spark.metastore.enabled", default = true,
     "false: as if not installed (no pruning, no statistics to the optimizer); table functions still read")
