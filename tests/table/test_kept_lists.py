@@ -5,11 +5,13 @@ from __future__ import annotations
 import pytest
 
 from metastore._analyze import nodes
+from metastore._analyze.level import Level
 from metastore._analyze.place import Place
 from metastore._analyze.table import jobs, list_nodes, written
 from metastore._analyze.table.details import Part
 from metastore._analyze.table.jobs import Jobs
 from metastore._analyze.table.list_nodes import FromNodes
+from metastore._analyze.table.tree import Tree
 from metastore._analyze.table.written import Options
 from table.changing import COLUMNS, Table, nodes_of
 
@@ -22,8 +24,9 @@ APART = Options(driver_bytes=70_000)
 
 
 @pytest.fixture
-def made(spark, tmp_path):
-    """Makes tables that come with Spark."""
+def made(spark, tmp_path, monkeypatch):
+    """Makes tables that come with Spark; their objects are the same in every run, and so are groups of files."""
+    monkeypatch.setattr("metastore._store.store.fresh", lambda extra=None: dict(extra or {}))
 
     def make(options, **more):
         files = Jobs(spark.sparkContext, Place(str(tmp_path)), {}, local=True)
@@ -92,8 +95,13 @@ def test_groups_of_groups_and_lists_that_are_too_long(made, monkeypatch, most):
     for _ in range(3):
         table.delete(2)
         level = table.commit(table.append(2))
-        _, _, scratch = table.analyze(nodes=())
+        _, coverage, scratch = table.analyze(nodes=())
         assert lists(table, level) == lists(table, scratch)
+    if most:  # it is known of every group whether its list is too long, also where that of a part is
+        known = Level(table.store, coverage.blocks, table.files).columns(COLUMNS)
+        trees = [Tree(one.merge.groups, one.order, list_nodes.what(one.column), ()) for one in known]
+        stored = [n for ref in nodes_of(level, list_nodes.KIND) for n in table.store.get(ref)["node"].to_pylist()]
+        assert set().union(*(tree.keys() for tree in trees)) <= set(stored)
 
 
 def test_groups_that_are_damaged_are_made_again(made, tmp_path):

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass, replace
+from enum import Enum
 from itertools import zip_longest
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -39,6 +40,16 @@ _VALUES_AT_ONCE = 1 << 21
 """Lists of groups are made of so many values at most: decoded and merged they take some hundred bytes each."""
 _ROW_GROUP_BYTES = 4 << 20
 NOWHERE = -1
+
+
+class Unmade(Enum):
+    """Why a group has no list."""
+
+    ABSENT = "that of a data file was not read"
+    TOO_LONG = "it has too many values"
+
+
+_Group: TypeAlias = "pa.Table | Unmade"
 
 
 @dataclass(frozen=True)
@@ -119,11 +130,11 @@ class KeptLists:
         if all(one.tree.is_flat for one in columns):
             return pa.concat_tables([LISTED.empty_table(), *self._listed(parts)])
         read = self._rows(parts)
-        found: list[pa.Table | None] = []
+        found: list[_Group] = []
         for one in columns:
             rows = read.get(one.lists.ordinal, LISTED.empty_table())
             found += [rows] if one.tree.is_flat else self._grouped(one, rows, frozenset())
-        return pa.concat_tables([LISTED.empty_table(), *(group for group in found if group is not None)])
+        return pa.concat_tables([LISTED.empty_table(), *(group for group in found if isinstance(group, pa.Table))])
 
     def make(self, columns: Iterable[Listing], budget: int) -> None:
         """Make lists of groups that are neither kept nor known to be too long.
@@ -161,32 +172,34 @@ class KeptLists:
                 batches[ordinal] += some
         return {ordinal: pa.Table.from_batches(some) for ordinal, some in batches.items()}
 
-    def _grouped(self, one: Listing, rows: pa.Table, absent: AbstractSet[int]) -> Sequence[pa.Table | None]:
-        """The lists of the uppermost groups; None where a file is absent, or a list in the tree was not kept."""
+    def _grouped(self, one: Listing, rows: pa.Table, absent: AbstractSet[int]) -> Sequence[_Group]:
+        """The lists of the uppermost groups; those of which a file is absent, or a list is too long, are not kept."""
         ordinal, wide = one.lists.ordinal, [one.lists.ordinal] if is_wide(one.lists.column) else []
         places = rows["listed"].to_numpy()
         rows = rows.set_column(LISTED.get_field_index("listed"), "listed", pa.array(one.lists.floors[places]))
         order = np.argsort(one.tree.ranks[places], kind="stable")
         rows, ranks = rows.take(pa.array(order)), one.tree.ranks[places[order]]
 
-        def of_files(some: Longs) -> list[pa.Table | None]:
+        def of_files(some: Longs) -> list[_Group]:
             if not absent.isdisjoint(some.tolist()):
-                return [None]
+                return [Unmade.ABSENT]
             first = one.tree.ranks[some[0]]
             start, end = np.searchsorted(ranks, [first, first + len(some)])
             return [rows.slice(start, end - start)]
 
-        def merge(parts: Sequence[pa.Table | None]) -> pa.Table | None:
-            groups = [part for part in parts if part is not None]
-            return merged(pa.concat_tables(groups), wide) if len(groups) == len(parts) else None
+        def merge(parts: Sequence[_Group]) -> _Group:
+            unmade = {part for part in parts if isinstance(part, Unmade)}
+            if Unmade.TOO_LONG in unmade:  # so is that of the group, whatever else it has
+                return Unmade.TOO_LONG
+            return Unmade.ABSENT if unmade else merged(pa.concat_tables(parts), wide)
 
-        stored: dict[bytes, pa.Table | None] = {
-            key: list_nodes.of_row(ordinal, row) for key, row in self._known.some(one.tree.covers)
-        }
+        rows_of = self._known.some(one.tree.covers)
+        lists = {key: list_nodes.of_row(ordinal, row) for key, row in rows_of}
+        stored: dict[bytes, _Group] = {key: Unmade.TOO_LONG if of is None else of for key, of in lists.items()}
         found = one.tree.merged(of_files, stored, merge)
         for key, group in found.made.items():
-            if group is not None and key not in self._known:
-                self._writer.put(key, list_nodes.node_row(group))
+            if group is not Unmade.ABSENT and key not in self._known:
+                self._writer.put(key, list_nodes.node_row(group if isinstance(group, pa.Table) else None))
         return found.parts
 
 

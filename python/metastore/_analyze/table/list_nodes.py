@@ -38,18 +38,18 @@ def what(column: Column) -> bytes:
     return identity("list", _MERGING, column.key, column.type)
 
 
-def node_row(rows: pa.Table) -> pa.Table:
+def node_row(rows: pa.Table | None) -> pa.Table:
     """The row of `table-list-nodes` of a group, without its key; its list stays away where it is too long.
 
     Args:
-        rows: Its list, as `LISTED`.
+        rows: Its list, as `LISTED`; None where it is known to be too long.
 
     Example:
         >>> rows = pa.Table.from_pylist([{"column": 3, "value_long": 7, "frequency": 2, "listed": 0}], LISTED)
         >>> of_row(5, node_row(rows)).to_pylist()[0]["column"]
         5
     """
-    if rows.num_rows > MOST or rows.nbytes > MOST_BYTES:
+    if rows is None or rows.num_rows > MOST or rows.nbytes > MOST_BYTES:
         return pa.table({"number": pa.array([TOO_MANY], pa.int64())})
     given = {"number": pa.array([rows.num_rows], pa.int64())}
     for name in _ENCODINGS:
