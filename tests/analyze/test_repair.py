@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 
 import metastore
-from metastore._store import Store
+from metastore._store import Store, merge
 from metastore._store.verify import damage_of
 from metastore.errors import DamagedObject
+from store.made import bounds
 
 pytestmark = pytest.mark.spark
 
@@ -25,13 +29,26 @@ def insert(spark, table, start):
     spark.sql(f"INSERT INTO {table} SELECT id, CAST(id % 7 AS STRING) FROM range({start}, {start + 10}, 1, 1)")
 
 
+def stored(location):
+    return Store.open(str(location / "_metastore"))
+
+
+def flip(location, name):
+    """Flips a byte of an object."""
+    path = location / "_metastore" / "objects" / name
+    data = bytearray(path.read_bytes())
+    data[len(data) // 3] ^= 1
+    path.write_bytes(data)
+
+
+def of_kind(location, kind):
+    return [row["object"] for row in verified(location) if row["kind"] == kind]
+
+
 def damage(location, kind):
     """Flips a byte of the newest object of a kind that is named; returns its name."""
-    name = [row["object"] for row in verified(location) if row["kind"] == kind][-1]
-    stored = location / "_metastore" / "objects" / name
-    data = bytearray(stored.read_bytes())
-    data[len(data) // 3] ^= 1
-    stored.write_bytes(data)
+    name = of_kind(location, kind)[-1]
+    flip(location, name)
     return name
 
 
@@ -100,13 +117,108 @@ def test_repair_keeps_the_depth_and_columns_that_there_were(spark, table, locati
     assert metastore.columns(spark, table).to_dict()["rows"] == known
 
 
-def test_damaged_statistics_of_an_earlier_snapshot_are_left_out(spark, table, location):
-    store = Store.open(str(location / "_metastore"))
+@pytest.mark.parametrize("part", ["table_files", "summary", "histograms"])
+def test_an_earlier_snapshot_does_without_what_is_damaged(spark, table, location, part):
+    store = stored(location)
     earlier, newest = store.read().snapshots
-    stored = location / "_metastore" / "objects" / earlier.summary.name
-    stored.write_bytes(b"\0" + stored.read_bytes()[1:])
-    assert damage_of(store, store.read()).snapshots == {earlier.id}
+    flip(location, getattr(earlier, part).name)
+    assert damage_of(store, store.read()).objects == {getattr(earlier, part).name}
     report = repaired(spark, table, depth="files")
     assert [refusal.subject for refusal in report.refused] == [f"snapshot {earlier.id}"]
-    assert [entry.id for entry in store.read().snapshots] == [newest.id]
+    kept, [*_, last] = store.read().snapshots[:-1], store.read().snapshots
+    assert last.id == newest.id
+    assert kept == (() if part == "table_files" else (replace(earlier, **{part: None}),))
+    assert wrong(location) == []
+
+
+def test_lists_of_an_earlier_snapshot_stay_together(spark, table, location):
+    earlier = stored(location).read().snapshots[0]
+    flip(location, earlier.frequencies[-1].object.name)
+    repaired(spark, table, depth="files")
+    kept = stored(location).read().snapshots[0]
+    assert kept == replace(earlier, frequencies=(), distribution=(), placed=None)
+    assert wrong(location) == []
+
+
+@pytest.fixture
+def rewritten(spark, table, location):
+    """The table after all its data files were replaced: only earlier snapshots list those that were analyzed."""
+    spark.sql(f"INSERT OVERWRITE {table} SELECT 77, 'new'")
+    metastore.analyze(spark, table, progress=False)
+    metastore.compact(str(location))
+    return location
+
+
+@pytest.mark.parametrize(
+    ("kind", "told"),
+    [
+        ("sketches", "2 data files, such as .*: sketches were damaged"),
+        ("frequencies", "such as .*: lists of values were damaged"),
+        ("histograms", "such as .*: histograms were damaged"),
+        ("summary", "the statistics of id, name were damaged"),
+        ("files", "a list of data files was damaged"),
+    ],
+)
+def test_what_is_left_of_files_that_left_the_table_stays(spark, table, rewritten, kind, told):
+    version = stored(rewritten).read().snapshots[1].id
+    query = f"SELECT count(*) FROM {table} VERSION AS OF {version} WHERE id = 5"
+    known = bounds(stored(rewritten), stored(rewritten).read())
+    assert len(known) == 6
+    for name in of_kind(rewritten, kind):
+        flip(rewritten, name)
+    report = repaired(spark, table, depth="files")
+    [refusal] = report.refused
+    assert refusal.subject == "earlier snapshots"
+    assert re.search(told, refusal.reason)
+    assert wrong(rewritten) == []
+    kept = bounds(stored(rewritten), stored(rewritten).read())
+    [live] = [path for (path, _), values in known.items() if values == [77]]
+    assert {path for path, _ in kept} == ({live} if kind in ("summary", "files") else {path for path, _ in known})
+    assert spark.sql(query).first()[0] == 1
+    assert not repaired(spark, table).refused
+    assert metastore.analyze(spark, table, progress=False).committed is False
+
+
+def test_columns_whose_type_changed_are_computed_again(spark, table, location):
+    spark.sql(f"ALTER TABLE {table} ADD COLUMN more INT")
+    spark.sql(f"INSERT INTO {table} VALUES (99, 'x', 1)")
+    metastore.analyze(spark, table, progress=False)
+    spark.sql(f"ALTER TABLE {table} ALTER COLUMN more TYPE BIGINT")
+    known = metastore.columns(spark, table).to_dict()["rows"]
+    for name in of_kind(location, "frequencies"):
+        flip(location, name)
+    assert repaired(spark, table, depth="files").refused == ()
+    assert metastore.columns(spark, table).to_dict()["rows"] == known
+    assert wrong(location) == []
+
+
+def test_zones_that_are_damaged_are_made_again(spark, table, location, monkeypatch):
+    monkeypatch.setattr("metastore._format.layout.ZONED_FILES", 1)
+    monkeypatch.setattr(merge.compacted, "__kwdefaults__", {"zoned": 1})
+    metastore.compact(str(location))
+    [name] = of_kind(location, "zones")
+    flip(location, name)
+    assert wrong(location) == [name]
+    report = repaired(spark, table, depth="files")
+    assert (report.committed, report.files_read, report.refused, wrong(location)) == (True, 0, (), [])
+
+
+def test_a_block_of_another_writer_stays(spark, table, location, monkeypatch):
+    """Another analyzer commits while the repair computes: what it wrote is not what was damaged."""
+    store = stored(location).writable()
+    newest = store.read().snapshots[-1]
+    flip(location, newest.summary.name)
+    earlier = store.read().snapshots[0]
+    flip(location, earlier.summary.name)
+    made = replace(earlier, summary=None, analyzed_at="2026-01-31T12:00:00Z")
+    commit = Store.commit
+
+    def overtaken(self, identity, change, **how):
+        monkeypatch.setattr(Store, "commit", commit)
+        store.commit(identity, lambda old: replace(old, snapshots=(made, *old.snapshots[1:])))
+        return commit(self, identity, change, **how)
+
+    monkeypatch.setattr(Store, "commit", overtaken)
+    repaired(spark, table, depth="files")
+    assert stored(location).read().snapshots[0] == made
     assert wrong(location) == []

@@ -14,7 +14,7 @@ import pytest
 import metastore
 from metastore._format.manifest import Manifest, Snapshot
 from metastore._format.objects import ObjectRef
-from metastore._format.schemas import SUMMARY, TABLE_FILES
+from metastore._format.schemas import SCHEMAS, SUMMARY, TABLE_FILES
 from metastore._store import Store
 from metastore._store.verify import Damage, damage_of
 from metastore.errors import CollectionRefused, FormatTooNew, NoStatistics
@@ -287,8 +287,25 @@ def test_what_has_to_be_made_again(store, kind):
     data = bytearray(stored.read_bytes())
     data[len(data) // 3] ^= 1
     stored.write_bytes(data)
-    expected = Damage(snapshots=frozenset({earlier.id})) if kind == "table-files" else Damage(frozenset({hurt.id}))
-    assert damage_of(store, manifest) == expected
+    blocks = frozenset() if kind == "table-files" else frozenset({hurt.id})
+    assert damage_of(store, manifest) == Damage(frozenset({stored.name}), blocks)
+
+
+@pytest.mark.parametrize("damage", [None, "missing", "flipped"])
+def test_objects_of_a_later_kind_are_unknown_and_not_damaged(store, damage):
+    later = store.put("sketches", pa.Table.from_pylist([{"column": 0, "file": 0}], SCHEMAS["sketches"]), [1])
+    renamed = replace(later, name=later.name.replace("sketches", "table-later-nodes"))
+    path = folder(store) / "objects" / renamed.name
+    path.write_bytes((folder(store) / "objects" / later.name).read_bytes())
+    manifest = store.commit(TABLE, lambda old: replace(adding()(old), nodes=(renamed,)))
+    if damage == "missing":
+        path.unlink()
+    elif damage == "flipped":
+        path.write_bytes(path.read_bytes()[:-1] + b"?")
+    state, problem = found(store)[renamed.name]
+    assert state == {None: "unknown", "missing": "missing", "flipped": "damaged"}[damage]
+    assert problem
+    assert damage_of(store, manifest) == (Damage(frozenset({renamed.name})) if damage else Damage())
 
 
 def test_verification_finds_a_lost_detail(store):

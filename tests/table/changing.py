@@ -93,7 +93,7 @@ class Table:
     def commit(self, blocks=()):
         self.snapshots += 1
         level = self.analyze(blocks)[2]
-        change = Change(IDENTITY, tuple(blocks), frozenset(), level.snapshot, {}, level.nodes)
+        change = Change(IDENTITY, tuple(blocks), {}, level.snapshot, {}, level.nodes)
         self.store.commit(IDENTITY, change)
         return level
 

@@ -20,6 +20,7 @@ from metastore._analyze.table.written import TableDetails
 from metastore._format.layout import row_groups
 from metastore._format.manifest import Manifest, Snapshot, objects_in
 from metastore._format.schemas import TABLE_FILES
+from metastore._store.salvage import mended
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -212,7 +213,7 @@ class Change:
         self,
         identity: TableIdentity,
         blocks: tuple[Block, ...],
-        dropped: frozenset[str],
+        instead: Mapping[str, Block | None],
         snapshot: Snapshot,
         settings: Mapping[str, Any],
         nodes: tuple[ObjectRef, ...] = (),
@@ -223,16 +224,16 @@ class Change:
         Args:
             identity: The table.
             blocks: Blocks to add, where they are not there yet.
-            dropped: Ids of blocks to leave out.
+            instead: What takes the place of blocks, by their ids; None leaves them out.
             snapshot: The snapshot's entry, to add or replace.
             settings: What everything was computed with.
             nodes: The objects with partial merges of the snapshot.
-            damaged: Ids of snapshots of which the entries are left out: their objects are not what was written.
+            damaged: The names of objects that are not what was written: entries of snapshots do without them.
         """
         self.base: frozenset[str] = frozenset()
         self._identity = identity
         self._blocks = blocks
-        self._dropped = dropped
+        self._instead = instead
         self._snapshot = snapshot
         self._settings = dict(settings)
         self._nodes = nodes
@@ -242,19 +243,20 @@ class Change:
         """Apply the change."""
         start = old or Manifest(table=self._identity)
         self.base = frozenset(block.id for block in start.blocks)
-        kept = tuple(block for block in start.blocks if block.id not in self._dropped)
-        added = tuple(block for block in self._blocks if block.id not in self.base | self._dropped)
-        others = (entry for entry in start.snapshots if entry.id not in {self._snapshot.id, *self._damaged})
-        snapshot = self._with_ranks(start)
+        found = (self._instead.get(block.id, block) for block in start.blocks)
+        kept = tuple(block for block in found if block is not None)
+        added = tuple(block for block in self._blocks if block.id not in self.base | self._instead.keys())
+        entries = [entry for one in start.snapshots if (entry := mended(one, self._damaged)) is not None]
+        others = (entry for entry in entries if entry.id != self._snapshot.id)
+        snapshot = self._with_ranks(entries)
         own = newest_versions(block.statistics for block in kept + added)
         settings = {**self._settings, "statistics": own} if own else self._settings
         return replace(start, blocks=kept + added, snapshots=(*others, snapshot), settings=settings, nodes=self._nodes)
 
-    def _with_ranks(self, start: Manifest) -> Snapshot:
+    def _with_ranks(self, entries: Sequence[Snapshot]) -> Snapshot:
         """The entry with the ranks that another writer committed for the same snapshot meanwhile."""
         mine = self._snapshot
-        sound = (entry for entry in start.snapshots if entry.id not in self._damaged)
-        same = (entry for entry in sound if (entry.id, entry.columns) == (mine.id, mine.columns))
+        same = (entry for entry in entries if (entry.id, entry.columns) == (mine.id, mine.columns))
         return mine if mine.ranks else replace(mine, ranks=next((entry.ranks for entry in same), ()))
 
 

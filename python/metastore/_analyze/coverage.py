@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from functools import cached_property, partial
+from functools import cache, cached_property, partial
 from typing import TYPE_CHECKING
 
 import numpy as np
@@ -14,10 +14,11 @@ from metastore._analyze.request import FILES, FOOTER, FULL
 from metastore._format.files import file_keys
 from metastore._format.manifest import COMPUTED
 from metastore._format.schemas import DETAILS
+from metastore._store.damaged import blamed_on
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Callable, Iterable, Mapping, Sequence
 
     import pyarrow as pa
 
@@ -100,20 +101,6 @@ class Work:
     listed: bool
 
 
-class DamagedBlock(Exception):  # noqa: N818 - caught by the pipeline, never shown
-    """A block whose objects are not what was written.
-
-    Attributes:
-        block: Its id.
-        reason: What is wrong.
-    """
-
-    def __init__(self, block: str, reason: str) -> None:
-        super().__init__(block, reason)
-        self.block = block
-        self.reason = reason
-
-
 def index(store: Store, blocks: Iterable[Block]) -> list[IndexedBlock]:
     """Read the lists of files of blocks.
 
@@ -162,11 +149,9 @@ class Indexed:
 
 
 def _indexed(store: Store, block: Block) -> IndexedBlock:
-    try:
+    with blamed_on(block.id):
         files = store.get(block.files)
         absent = _gaps(store, block)
-    except DamagedObject as damage:
-        raise DamagedBlock(block.id, str(damage)) from damage
     return IndexedBlock(block, files, _ordinals(files), absent)
 
 
@@ -197,7 +182,11 @@ def _gaps(store: Store, block: Block) -> dict[int, frozenset[ColumnKey]]:
     present = np.zeros((len(block.columns), block.files.rows), np.bool_)
     for ref in block.summary:
         rows = store.get(ref.object, ["column", "file"])
-        present[rows.column("column").to_numpy(), rows.column("file").to_numpy()] = True
+        places = [rows.column(name).to_numpy() for name in ("column", "file")]
+        limits = zip(places, present.shape, strict=True)
+        if any(len(some) and not 0 <= some.min() <= some.max() < most for some, most in limits):
+            raise DamagedObject(ref.object.name, "it has rows of columns or data files that its block does not have")
+        present[tuple(places)] = True
     keys = [(column.key, column.type) for column in block.columns]
     found: dict[int, list[ColumnKey]] = defaultdict(list)
     for column, file in np.argwhere(~present).tolist():
@@ -256,19 +245,26 @@ class Coverage:
             found |= dict.fromkeys(indexed.ordinals.keys() & self._holders.keys(), indexed)
         return found
 
-    def gains(self, block: Block, files: pa.Table, statistics: frozenset[tuple[str, int]] = frozenset()) -> bool:
+    def gains(
+        self,
+        block: Block,
+        files: pa.Table,
+        columns: Sequence[Column],
+        statistics: frozenset[tuple[str, int]] = frozenset(),
+    ) -> bool:
         """Tell whether a block knows something of a live file that the others do not.
 
         Args:
             block: The block.
             files: Its list of files.
+            columns: The columns that the table has now.
             statistics: User-defined statistics that are wanted, with versions.
 
         Example:
-            >>> Coverage([], files).gains(block, rows)  # doctest: +SKIP
+            >>> Coverage([], files).gains(block, rows, columns)  # doctest: +SKIP
             True
         """
-        offered = _keys(block.columns)
+        offered = _keys(block.columns) & _keys(columns)
         own = statistics & frozenset(block.statistics.items())
         for key in _ordinals(files).keys() & self._holders.keys():
             holders = self._holders[key]
@@ -277,6 +273,31 @@ class Coverage:
             if any(offered - _known((h for h in holders if one in h[2]), DEPTHS[FULL]) for one in own):
                 return True
         return False
+
+    def told(self, block: Block) -> Callable[[FileKey], frozenset[ColumnKey] | None]:
+        """What is known of the live files as deep as in a block, with all of its user-defined statistics.
+
+        Args:
+            block: The block.
+
+        Returns:
+            Gives for a data file the columns; None where it is not live, or in no block.
+
+        Example:
+            >>> Coverage([], []).told(block)(file.key) is None  # doctest: +SKIP
+            True
+        """
+        own, least = frozenset(block.statistics.items()), DEPTHS[block.computed]
+
+        @cache
+        def known(holders: tuple[Holder, ...]) -> frozenset[ColumnKey]:
+            return _known((holder for holder in holders if own <= holder[2]), least)
+
+        def told(key: FileKey) -> frozenset[ColumnKey] | None:
+            holders = self._holders.get(key)
+            return known(tuple(holders)) if holders else None
+
+        return told
 
     def columns(self, columns: Sequence[Column]) -> int:
         """Count the columns with statistics of some live file.

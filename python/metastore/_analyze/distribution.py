@@ -54,6 +54,11 @@ class Distribution:
         """Tell whether a snapshot's entry has all that is wanted."""
         return not self._wanted or (self._wanted <= set(entry.distribution) and entry.placed is not None)
 
+    def restore(self, entry: Snapshot) -> None:
+        """Want what an entry has, too: it cannot be taken from it."""
+        lost = {_identity(entry.columns[ordinal]) for ordinal in entry.distribution}
+        self._wanted |= {place for place, column in enumerate(self._facts.columns) if _identity(column) in lost}
+
     def asked_of(self, jobs: Jobs, manifest: Manifest | None, snapshot: str) -> Jobs:
         """Have jobs make what is wanted, and what the newest entry has of the same snapshot.
 

@@ -7,9 +7,9 @@ import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
-from metastore import _tables, settings
+from metastore import _tables
 from metastore._analyze.commit import Change, objects_of, snapshot_id, write_level
-from metastore._analyze.coverage import DEPTHS, Coverage, DamagedBlock, Indexed, objects_of_block
+from metastore._analyze.coverage import Coverage, Indexed, objects_of_block
 from metastore._analyze.distribution import Distribution
 from metastore._analyze.failures import JOB_FAILURES, cause_of
 from metastore._analyze.hadoop import store_of
@@ -17,6 +17,7 @@ from metastore._analyze.own_level import shipped
 from metastore._analyze.progress import Progress, progress_of
 from metastore._analyze.ranked import Ranking
 from metastore._analyze.ranks import RankJobs
+from metastore._analyze.repair import Repair
 from metastore._analyze.report import AnalyzeReport
 from metastore._analyze.request import FULL, Request, resolve
 from metastore._analyze.row_counts import counted
@@ -24,12 +25,11 @@ from metastore._analyze.table.jobs import AUTO, Jobs
 from metastore._analyze.table.written import Options
 from metastore._analyze.tasks import Outcome, Runner
 from metastore._analyze.worker import Destination
+from metastore._store.damaged import DamagedBlock
 from metastore._store.protocol import require_known
 from metastore._store.unreferenced import find_unreferenced_blocks
-from metastore._store.verify import Damage, damage_of
-from metastore._tables import refusals
 from metastore._tables.model import Refusal
-from metastore.errors import AnalyzeFailed, DamagedObject
+from metastore.errors import AnalyzeFailed
 from metastore.statistics import chosen
 
 if TYPE_CHECKING:
@@ -62,10 +62,10 @@ class Statement:
         columns: Names of columns; None means all.
         partition: Partition column to value.
         depth: `full`, `footer` or `files`.
+        settings: The value of every setting, by its key.
         statistics: User-defined statistics passed by the caller.
         ranks: Whether all columns get exact ranks, or which.
         distribution: Whether all columns get lists that tell where each value lives, or which.
-        frequencies: How lists of the table are made; None as the setting `spark.metastore.frequencies.algorithm` says.
         partition_columns: Columns that are to be partition columns, whatever their value.
         repair: Whether all stored statistics are read first, to compute again what is missing or damaged.
     """
@@ -74,10 +74,10 @@ class Statement:
     columns: tuple[str, ...] | None
     partition: Mapping[str, Any]
     depth: str
+    settings: Mapping[str, Any]
     statistics: tuple[Statistic, ...] = ()
     ranks: Asked = False
     distribution: Asked = False
-    frequencies: str | None = None
     partition_columns: tuple[str, ...] = ()
     repair: bool = False
 
@@ -97,7 +97,7 @@ def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress
         MetastoreError: See `metastore._analyze.run`.
 
     Example:
-        >>> analyze(spark, Statement("db.sales", None, {}, "files"), False).files_read  # doctest: +SKIP
+        >>> analyze(spark, Statement("db.sales", None, {}, "files", settings), False).files_read  # doctest: +SKIP
         0
     """
     started = time.monotonic()
@@ -144,8 +144,8 @@ class _Run:
         wanted = frozenset((one.name, one.version) for one in self._statistics)
         self._request = replace(request, statistics=wanted)
         self._identity = facts.identity
-        self._keep = settings.get("spark.metastore.snapshots.keep", spark)
-        self._options = _options(spark, statement.frequencies)
+        self._keep = statement.settings["spark.metastore.snapshots.keep"]
+        self._options = _options(statement.settings)
         self._settings = {
             **SETTINGS,
             "histogram_bins": self._options.bins,
@@ -161,11 +161,7 @@ class _Run:
         self._runner = Runner(spark, facts, self._store, destination, progress)
         self._outcome = Outcome()
         self._coverage = Coverage([], facts.files)
-        self._damaged: set[str] = set()
-        self._left_damaged: set[str] = set()
-        self._repairs = statement.repair
-        self._damage: Damage | None = None
-        self._left_out: frozenset[str] = frozenset()
+        self._repair = Repair(self._store, facts, asked=statement.repair)
         self._over: frozenset[str] | None = None
         self._level_objects = 0
         self._committed = False
@@ -178,7 +174,7 @@ class _Run:
                 stale = self._round(stale=stale)
             except DamagedBlock as damage:
                 _LOG.warning("block %s is computed again: %s", damage.block, damage.reason)
-                self._damaged.add(damage.block)
+                self._repair.add([damage.block])
                 stale = True
             if not stale:
                 return
@@ -193,42 +189,35 @@ class _Run:
             require_known(manifest, self._identity, self._over)
         if manifest is not None and manifest.table.uuid != self._identity.uuid:
             manifest = None
-        if self._repairs and manifest is not None:
-            manifest = self._without_damage(manifest)
-        base = [block for block in manifest.blocks if block.id not in self._damaged] if manifest else []
+        if manifest is not None:
+            manifest = self._examined(manifest)
+        base = self._repair.sound(manifest) if manifest else []
         self._cover(base)
-        new = [] if self._repairs else self._adopt(manifest)  # finished blocks may name the details that are damaged
-        for request in (self._request, *self._lost(manifest)):
+        new = [] if self._repair.asked else self._adopt(manifest)  # they may name the details that are damaged
+        for request in (self._request, *self._repair.requests(manifest, self._request)):
             self._cover([*base, *new])
             new += self._compute(request)
-        if not new and not stale and not self._damage and self._is_current(manifest):
+        if not new and not stale and not self._repair.damage and self._is_current(manifest):
             broken = self._broken_blocks()
             if broken:
                 _LOG.warning("blocks %s are computed again: objects of theirs are not there", ", ".join(sorted(broken)))
-                self._damaged |= broken
+                self._repair.add(broken)
                 return True
             if manifest is None or not self._store.absent(objects_of(manifest.snapshots[-1])):
                 return False
             _LOG.warning("the table level is written again: objects of it are not there")
         self._cover([*base, *new])
-        return self._commit({block.id for block in base}, new, manifest)
+        return self._commit(frozenset(block.id for block in base), new, manifest)
 
-    def _without_damage(self, manifest: Manifest) -> Manifest:
-        """What is sound of a manifest: the rest is computed again, or left out where it is of an earlier snapshot."""
-        if self._damage is None:
-            self._damage = damage_of(self._store, manifest)
-            self._damaged |= self._damage.blocks
-            for entry in manifest.snapshots[-1:]:
-                if entry.id in self._damage.snapshots:
-                    self._ranking.restore(entry)
-            self._left_out = self._damage.snapshots - {snapshot_id(self._facts)}
-        if not self._damage:
-            return manifest
-        entries = (
-            replace(entry, ranks=(), frequencies=()) if entry.id in self._damage.snapshots else entry
-            for entry in manifest.snapshots
-        )
-        return replace(manifest, snapshots=tuple(entries), nodes=())
+    def _examined(self, manifest: Manifest) -> Manifest:
+        """What is sound of a manifest, where damage is looked for; what this snapshot's entry lost is wanted again."""
+        snapshot = snapshot_id(self._facts)
+        sound = self._repair.examined(manifest, snapshot)
+        lost = self._repair.damaged_entry(manifest, snapshot)
+        if lost is not None:
+            self._ranking.restore(lost)
+            self._distribution.restore(lost)
+        return sound
 
     def _cover(self, blocks: Sequence[Block]) -> None:
         self._coverage = Coverage(self._indexed.of(blocks), self._facts.files)
@@ -238,28 +227,10 @@ class _Run:
         coverage = self._coverage
 
         def wanted(block: Block, files: pa.Table) -> bool:
-            return block.id not in self._damaged and coverage.gains(block, files, self._request.statistics)
+            gains = coverage.gains(block, files, self._facts.columns, self._request.statistics)
+            return gains and not self._repair.is_damaged(block)
 
         return find_unreferenced_blocks(self._store, self._identity, manifest, settings=self._settings, wanted=wanted)
-
-    def _lost(self, manifest: Manifest | None) -> list[Request]:
-        """Ask again for what damaged blocks held; those that would need deeper reading than the statement stay."""
-        damaged = [block for block in manifest.blocks if block.id in self._damaged] if manifest else []
-        deeper = {block.id for block in damaged if DEPTHS[block.computed] > DEPTHS[self._request.depth]}
-        deeper = set() if self._repairs else deeper
-        self._left_damaged = deeper
-        return [self._held(block) for block in damaged if block.id not in deeper]
-
-    def _held(self, block: Block) -> Request:
-        known = {(column.key, column.type) for column in block.columns}
-        columns = tuple(column for column in self._facts.columns if (column.key, column.type) in known)
-        files = self._facts.files
-        try:
-            paths = set(self._store.get(block.files, ["path"]).column("path").to_pylist())
-            files = tuple(file for file in files if file.path in paths)
-        except DamagedObject:
-            _LOG.warning("the list of files of block %s is damaged: it may have held any", block.id)
-        return replace(self._request, depth=block.computed, columns=columns, files=files)
 
     def _compute(self, request: Request) -> list[Block]:
         work = self._coverage.missing(request)
@@ -298,8 +269,8 @@ class _Run:
         absent = self._store.absent({name: length for objects in used.values() for name, length in objects.items()})
         return {block for block, objects in used.items() if not absent.isdisjoint(objects)}
 
-    def _commit(self, base: set[str], new: Sequence[Block], manifest: Manifest | None) -> bool:
-        dropped = (self._damaged - self._left_damaged) | self._coverage.redundant()
+    def _commit(self, base: frozenset[str], new: Sequence[Block], manifest: Manifest | None) -> bool:
+        instead = self._repair.instead(manifest, self._coverage)
         try:
             level = write_level(
                 self._store,
@@ -315,13 +286,12 @@ class _Run:
         self._failed |= level.failed
         self._distribution.note(level.snapshot)
         snapshot = replace(level.snapshot, ranks=self._ranking.of(manifest))
-        gone = self._damage.snapshots if self._damage else frozenset()
-        change = Change(self._identity, tuple(new), frozenset(dropped), snapshot, self._settings, level.nodes, gone)
+        wrong = self._repair.damage.objects
+        change = Change(self._identity, tuple(new), instead, snapshot, self._settings, level.nodes, wrong)
         self._store.commit(self._identity, change, keep=self._keep, over=self._over)
-        self._damage = self._damage and Damage()
         self._level_objects += level.objects
         self._committed = True
-        return not change.base <= base | dropped | self._damaged
+        return not change.base <= base | instead.keys() | self._repair.left
 
     def note_failures(self, failed: Mapping[str, str]) -> None:
         """Note user-defined statistics that failed, and why."""
@@ -332,11 +302,6 @@ class _Run:
         own = tuple(Refusal(f"statistic {subject}", reason) for subject, reason in sorted(found.items()))
         asked = {**self._ranking.failed, **self._distribution.failed}
         return own + tuple(Refusal(*failure) for failure in sorted(asked.items()))
-
-    def _not_restored(self) -> tuple[Refusal, ...]:
-        blocks = (Refusal(f"block {block}", refusals.DAMAGED) for block in sorted(self._left_damaged))
-        snapshots = (Refusal(f"snapshot {one}", refusals.SNAPSHOT_DAMAGED) for one in sorted(self._left_out))
-        return (*blocks, *snapshots)
 
     def report(self, seconds: float) -> AnalyzeReport:
         """Describe what was done."""
@@ -354,16 +319,16 @@ class _Run:
             bytes_read=self._outcome.bytes_read,
             objects=self._outcome.objects + self._level_objects,
             committed=self._committed,
-            refused=self._facts.refused + self._outcome.refused + self._failures() + self._not_restored(),
+            refused=self._facts.refused + self._outcome.refused + self._failures() + self._repair.refusals(),
             seconds=seconds,
         )
 
 
-def _options(spark: SparkSession, algorithm: str | None) -> Options:
+def _options(settings: Mapping[str, Any]) -> Options:
     return Options(
-        bins=settings.get("spark.metastore.histogram.bins", spark),
-        kind=settings.get("spark.metastore.histogram.kind", spark),
-        top=settings.get("spark.metastore.frequencies.top", spark),
-        algorithm=settings.get("spark.metastore.frequencies.algorithm", spark, algorithm),
-        threshold=settings.get("spark.metastore.frequencies.threshold", spark),
+        bins=settings["spark.metastore.histogram.bins"],
+        kind=settings["spark.metastore.histogram.kind"],
+        top=settings["spark.metastore.frequencies.top"],
+        algorithm=settings["spark.metastore.frequencies.algorithm"],
+        threshold=settings["spark.metastore.frequencies.threshold"],
     )

@@ -20,7 +20,9 @@ def verify(where: SparkSession | str, table: str | None = None) -> Answer:
     """Reads all statistics of a table and checks them: one row per object, what is wrong first.
 
     An object is `missing`, `damaged` (its bytes are not those that were written) or `contradictory` (it says what
-    cannot be true of any data file). Whatever is wrong, queries keep their answers: such statistics are not used.
+    cannot be true of any data file): `metastore analyze TABLE --repair`, or `metastore.analyze(spark, table,
+    repair=True)`, mends all of that. It is `unknown` where a later version wrote something that this one passes over.
+    Whatever is wrong, queries keep their answers: such statistics are not used.
 
     Args:
         where: A session; or a table's location, its store, or the root of many stores, without Spark.

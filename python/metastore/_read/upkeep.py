@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING, Any
 
 from metastore._store import collect
 from metastore._store.compact import compact as compact_store
-from metastore._store.verify import OK
 from metastore._store.verify import verify as verify_store
 from metastore.answers import Answer
 from metastore.errors import NoStatistics
@@ -28,8 +27,8 @@ def verify(place: Place) -> Answer:
         NoStatistics: There are none.
     """
     store, manifest = _found(place)
-    rows = [vars(finding) for finding in verify_store(store, manifest)]
-    rows.sort(key=lambda row: row["state"] == OK)
+    found = sorted(verify_store(store, manifest), key=lambda finding: not finding.is_wrong)
+    rows = [vars(finding) for finding in found]
     return Answer("verify", place.asked, _VERIFIED, tuple(rows))
 
 

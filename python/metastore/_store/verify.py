@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
@@ -10,20 +10,23 @@ import pyarrow.parquet as pq
 
 from metastore._format.files import detail_objects
 from metastore._format.manifest import objects_in
-from metastore._format.objects import KIND_KEY, decode, unnamed, verify_chunks
+from metastore._format.objects import KIND_KEY, check_bytes, decode, unnamed, verify_chunks
 from metastore._format.schemas import DETAILS, SCHEMAS
 from metastore._format.zones import IDENTITIES_KEY, rows_of_files, zones_of
 from metastore._store.contradictions import in_file_list, in_identities, in_snapshot, in_statistics, in_zones
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator
+    from collections.abc import Collection, Iterator, Mapping
 
     from metastore._format.manifest import Block, Manifest, Snapshot
     from metastore._format.objects import ObjectRef
     from metastore._store.store import Store
 
 OK, MISSING, DAMAGED, CONTRADICTORY = "ok", "missing", "damaged", "contradictory"
+UNKNOWN = "unknown"
+"""Of a kind that a later version writes and readers pass over: nothing is wrong with it."""
+_LATER = "a later version writes objects of this kind; this one passes over it"
 
 
 @dataclass(frozen=True)
@@ -31,18 +34,18 @@ class Damage:
     """What of a manifest is not what was written, or contradicts itself.
 
     Attributes:
-        blocks: Ids of blocks with such an object; zones, without which all is known, do not count.
-        snapshots: Ids of snapshots with one.
-        nodes: Whether partial merges are in one.
+        objects: The names of such objects.
+        blocks: Ids of blocks with such an object other than zones.
+        zones: Ids of blocks of which only zones, without which all is known, are such objects.
     """
 
+    objects: frozenset[str] = frozenset()
     blocks: frozenset[str] = frozenset()
-    snapshots: frozenset[str] = frozenset()
-    nodes: bool = False
+    zones: frozenset[str] = frozenset()
 
     def __bool__(self) -> bool:
         """Whether anything is wrong."""
-        return bool(self.blocks or self.snapshots or self.nodes)
+        return bool(self.objects)
 
 
 @dataclass(frozen=True)
@@ -54,7 +57,7 @@ class Finding:
         kind: Its kind.
         size: Its bytes.
         rows: Its rows, None where they are not known.
-        state: `ok`, `missing`, `damaged` or `contradictory`.
+        state: `ok`, `missing`, `damaged`, `contradictory` or `unknown`.
         problem: What is wrong; empty where nothing is.
     """
 
@@ -64,6 +67,11 @@ class Finding:
     rows: int | None
     state: str
     problem: str = ""
+
+    @property
+    def is_wrong(self) -> bool:
+        """Whether it is to be repaired."""
+        return self.state not in (OK, UNKNOWN)
 
 
 def verify(store: Store, manifest: Manifest) -> Iterator[Finding]:
@@ -75,11 +83,21 @@ def verify(store: Store, manifest: Manifest) -> Iterator[Finding]:
     details: dict[str, tuple[int, str]] = {}
     for block in manifest.blocks:
         yield from _block(store, block, details)
-    for name, (length, digest) in sorted(details.items()):
-        yield _detail(store, name, length, digest)
+    yield from _details(store, details)
     for snapshot in manifest.snapshots:
         yield from _snapshot(store, snapshot)
     yield from (_read(store, ref)[0] for ref in manifest.nodes)
+
+
+def verify_block(store: Store, block: Block) -> Iterator[Finding]:
+    """Reads every object of a block completely and checks it.
+
+    Raises:
+        StoreNotReadable: If the store does not answer.
+    """
+    details: dict[str, tuple[int, str]] = {}
+    yield from _block(store, block, details)
+    yield from _details(store, details)
 
 
 def damage_of(store: Store, manifest: Manifest) -> Damage:
@@ -88,23 +106,29 @@ def damage_of(store: Store, manifest: Manifest) -> Damage:
     Raises:
         StoreNotReadable: If the store does not answer.
     """
-    wrong = {found.object for found in verify(store, manifest) if found.state != OK and found.kind != "zones"}
+    wrong = {found.object: found.kind for found in verify(store, manifest) if found.is_wrong}
     if not wrong:
         return Damage()
+    kinds = {block.id: {wrong[name] for name in _named_by(store, block, wrong)} for block in manifest.blocks}
     return Damage(
-        frozenset(block.id for block in manifest.blocks if not wrong.isdisjoint(_named_by(store, block, wrong))),
-        frozenset(one.id for one in manifest.snapshots if not wrong.isdisjoint(ref.name for ref in objects_in(one))),
-        not wrong.isdisjoint(ref.name for ref in manifest.nodes),
+        frozenset(wrong),
+        frozenset(block for block, found in kinds.items() if found - {"zones"}),
+        frozenset(block for block, found in kinds.items() if found == {"zones"}),
     )
 
 
-def _named_by(store: Store, block: Block, wrong: set[str]) -> set[str]:
-    """The objects of a block; without its details where its list of files is wrong itself."""
+def _named_by(store: Store, block: Block, wrong: Collection[str]) -> set[str]:
+    """Those of some objects that are a block's; without its details where its list of files is wrong itself."""
     named = {ref.name for ref in objects_in(block)}
-    if block.files.name in wrong:
-        return named
-    files = store.get(block.files)
-    return named.union(*({name for name, _, _ in detail_objects(files, kind)} for kind in DETAILS))
+    if block.files.name not in wrong:
+        files = store.get(block.files)
+        named.update(*({name for name, _, _ in detail_objects(files, kind)} for kind in DETAILS))
+    return named.intersection(wrong)
+
+
+def _details(store: Store, details: Mapping[str, tuple[int, str]]) -> Iterator[Finding]:
+    for name, (length, digest) in sorted(details.items()):
+        yield _detail(store, name, length, digest)
 
 
 def _block(store: Store, block: Block, details: dict[str, tuple[int, str]]) -> Iterator[Finding]:
@@ -156,6 +180,9 @@ def _read(store: Store, ref: ObjectRef) -> tuple[Finding, pa.Table | None]:
     except DamagedObject as damage:
         return _failed(whole, MISSING, damage), None
     try:
+        if ref.kind not in SCHEMAS:
+            check_bytes(ref, data)
+            return replace(whole, state=UNKNOWN, problem=_LATER), None
         rows = decode(ref, data)
         _check_footer(ref, data)
     except DamagedObject as damage:
@@ -194,10 +221,10 @@ def _check_footer(ref: ObjectRef, data: bytes) -> None:
 
 
 def _failed(whole: Finding, state: str, damage: DamagedObject) -> Finding:
-    return Finding(whole.object, whole.kind, whole.size, whole.rows, state, damage.reason)
+    return replace(whole, state=state, problem=damage.reason)
 
 
 def _with(finding: Finding, problems: list[str]) -> Finding:
     if not problems:
         return finding
-    return Finding(finding.object, finding.kind, finding.size, finding.rows, CONTRADICTORY, "; ".join(problems))
+    return replace(finding, state=CONTRADICTORY, problem="; ".join(problems))

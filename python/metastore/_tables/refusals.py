@@ -39,8 +39,58 @@ NOT_DISTRIBUTED = "some data file has not been analyzed, or keeps only some of i
 DAMAGED = "its statistics are damaged, and only FOR ALL COLUMNS computes them again"
 """A reason that names a block of the store."""
 
-SNAPSHOT_DAMAGED = "its statistics were damaged, and its data files may be gone: they are left out"
+SNAPSHOT_DAMAGED = "its list of data files was damaged: it is left out"
 """A reason that names an earlier snapshot."""
+
+EARLIER = "earlier snapshots"
+"""What names data files that the table does not have now, or columns as they were: these are not read again."""
+
+_PARTS = {
+    "summary": "summary",
+    "sketches": "sketches",
+    "frequencies": "lists of values",
+    "histograms": "histograms",
+    "placed": "numbers of listed rows",
+    "ranks": "ranks of some columns",
+}
+
+
+def parts_lost(parts: Sequence[str]) -> str:
+    """Say what of an earlier snapshot's statistics is left out.
+
+    Args:
+        parts: As a manifest names them.
+
+    Example:
+        >>> parts_lost(["summary", "frequencies"])
+        'its summary, lists of values were damaged, and its data files may be gone: these are left out'
+    """
+    return f"its {_listed(parts)} were damaged, and its data files may be gone: these are left out"
+
+
+def files_lost(paths: Sequence[str] | None, columns: Sequence[str], kinds: Sequence[str]) -> str:
+    """Say what of the statistics of data files is left out.
+
+    Args:
+        paths: The files; None where it is not known which.
+        columns: Columns of which all is lost.
+        kinds: Kinds of details that are lost.
+
+    Example:
+        >>> files_lost(["a.parquet"], ["x"], ["sketches"])
+        '1 data file, such as a.parquet: the statistics of x, sketches were damaged and are left out'
+        >>> files_lost(None, [], [])
+        'a list of data files was damaged: what was known of those of earlier snapshots alone is left out'
+    """
+    if paths is None:
+        return "a list of data files was damaged: what was known of those of earlier snapshots alone is left out"
+    some = "1 data file" if len(paths) == 1 else f"{len(paths)} data files"
+    told = [*([f"the statistics of {', '.join(columns)}"] if columns else []), *([_listed(kinds)] if kinds else [])]
+    return f"{some}, such as {paths[0]}: {', '.join(told)} were damaged and are left out"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return ", ".join(_PARTS[part] for part in parts)
 
 
 def held_otherwise(kind: str, wanted: str, paths: Sequence[str], known: str = NOTHING) -> str:

@@ -33,16 +33,18 @@ def verify(where: Where, table: Table = None, *, conf: Conf = None, jars: Jars =
     """Read all statistics of a table and check them; ends with 1 where something is wrong."""
     with reporting(as_json=json) as output:
         import metastore  # noqa: PLC0415 - pyarrow is slow to import
+        from metastore._texts import is_location  # noqa: PLC0415 - as above
         from metastore.display.cells import size  # noqa: PLC0415 - as above
 
         with _reached(where, table, conf, jars) as place:
             found = metastore.verify(*place)
         output.answer(found)
-        wrong = sum(1 for row in found if row["state"] != "ok")
+        wrong = sum(1 for row in found if row["state"] not in ("ok", "unknown"))
         total = size(sum(row["size"] for row in found))
         output.note(f"{len(found)} objects of {total}: " + (f"{wrong} with problems" if wrong else "all is well"))
         if wrong:
-            output.note("metastore analyze TABLE --repair computes these again (zones: metastore compact)")
+            name = "TABLE" if is_location(where) else where
+            output.note(f"metastore analyze {name} --repair mends them")
     if wrong:
         raise typer.Exit(FAILED)
 
