@@ -66,7 +66,9 @@ object MetastoreConf extends Logging {
   private def namesIn(text: String): Seq[String] = text.split(",").map(_.trim).filter(_.nonEmpty).toSeq
 
   private def whole(key: String, default: Int, range: Range.Inclusive, meaning: String) =
-    Setting(key, default.toString, meaning, text => Some(text).filter(Whole.matcher(_).matches).flatMap(digits => Try(digits.toInt).toOption).filter(range.contains(_)))
+    Setting(
+      key, default.toString, meaning,
+      text => Some(text).filter(Whole.matcher(_).matches).flatMap(digits => Try(digits.toInt).toOption).filter(range.contains(_)))
 
   val Enabled: Setting[Boolean] = boolean("spark.metastore.enabled", default = true,
     "false: as if not installed (no pruning, no statistics to the optimizer); table functions still read")
