@@ -32,11 +32,10 @@ import pyarrow.parquet as pq
 from common import median, report, seconds, spark_session
 
 from metastore._format import layout
+from metastore._format.block_writer import BlockWriter
 from metastore._format.columns import Column, encoding_of
-from metastore._format.manifest import Block, Manifest, TableIdentity, block_to_footer
-from metastore._format.objects import BLOCK_KEY, ObjectRef
+from metastore._format.manifest import Manifest, TableIdentity
 from metastore._format.schemas import FILES, SUMMARY
-from metastore._format.summaries import Summaries, identities
 from metastore._store import Store
 
 if TYPE_CHECKING:
@@ -44,6 +43,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
+    from metastore._format.objects import ObjectRef
     from metastore._format.references import SummaryRef
 
     Wanted = dict[int, tuple[Column, object]]
@@ -93,14 +93,11 @@ def build_store(path: str | Path, files: int, columns: int) -> Manifest:
     store = Store.open(str(path), writable=True)
     schema = tuple(_schema_column(i) for i in range(columns))
     listed = _files(files)
-    summaries = Summaries(store.put, schema, listed)
-    for first in range(0, columns, summaries.width):
-        ordinals = range(first, min(first + summaries.width, columns))
-        summaries.add(pa.concat_tables(_column(schema[i], i, files) for i in ordinals), ordinals)
-    summary, zones = tuple(summaries.written), summaries.zones()
-    footer = block_to_footer("benchmark", "full", schema, (*summary, *zones), TABLE, {})
-    ref = store.put("files", listed, [files], {BLOCK_KEY: footer, **identities(listed)})
-    block = Block("benchmark", "full", schema, ref, summary, zones=zones)
+    writer = BlockWriter(store.put, schema, listed)
+    for first in range(0, columns, writer.width):
+        ordinals = range(first, min(first + writer.width, columns))
+        writer.add(pa.concat_tables(_column(schema[i], i, files) for i in ordinals), ordinals)
+    block = writer.finish("full", {}, TABLE, {})
     committed = store.commit(TABLE, lambda _: Manifest(TABLE, (block,)))
     assert committed is not None
     return committed
