@@ -24,9 +24,8 @@ APART = Options(driver_bytes=70_000)
 
 
 @pytest.fixture
-def made(spark, tmp_path, monkeypatch):
-    """Makes tables that come with Spark; their objects are the same in every run, and so are groups of files."""
-    monkeypatch.setattr("metastore._store.store.fresh", lambda extra=None: dict(extra or {}))
+def made(spark, tmp_path, same_groups):
+    """Makes tables that come with Spark."""
 
     def make(options, **more):
         files = Jobs(spark.sparkContext, Place(str(tmp_path)), {}, local=True)

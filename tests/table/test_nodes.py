@@ -40,6 +40,7 @@ def test_whatever_comes_and_goes_is_as_from_scratch(tmp_path, options):
         assert bool(changed.nodes) == (len(table.files) > FAN_OUT), step
 
 
+@pytest.mark.usefixtures("same_groups")
 def test_only_what_changed_is_read_and_merged(tmp_path, monkeypatch):
     table = Table(tmp_path, 3)
     table.commit(table.append(600))

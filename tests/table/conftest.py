@@ -1,0 +1,11 @@
+"""What tests of the table level share."""
+
+from __future__ import annotations
+
+import pytest
+
+
+@pytest.fixture
+def same_groups(monkeypatch):
+    """Objects are the same in every run, and so are groups of data files: how large these are follows from digests."""
+    monkeypatch.setattr("metastore._store.store.fresh", lambda extra=None: dict(extra or {}))
