@@ -223,9 +223,13 @@ class Merge:
 
     def _merged(self, parts: Sequence[Node]) -> ColumnStatistics:
         rows = parts[0].rows
-        if len(parts) > 1:  # stored ones have the fields of all columns
-            rows = pa.concat_tables(part.rows.select(self._fields.names) for part in parts).combine_chunks()
+        if len(parts) > 1:
+            rows = pa.concat_tables(self._own(part.rows) for part in parts).combine_chunks()
         return merged_column(self.column, rows, [theta for part in parts for theta in part.thetas])
+
+    def _own(self, rows: pa.Table) -> pa.Table:
+        """Rows with the fields of the column alone: stored ones have those of all."""
+        return rows if rows.num_columns == len(self._fields) else rows.select(self._fields.names)
 
 
 def reduce_all(merges: Sequence[Merge], given: Sequence[Inputs]) -> list[ColumnStatistics]:
