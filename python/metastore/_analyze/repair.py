@@ -124,9 +124,9 @@ class Repair:
         redundant = coverage.redundant()
         found: dict[str, Block | None] = dict.fromkeys(redundant)
         found |= {old: None if new.id in redundant else new for old, new in self._rewritten.items()}
-        for block in manifest.blocks if manifest else ():
-            if self.is_damaged(block) and block.id not in self._left:
-                found[block.id] = self._left_of(manifest, block, coverage)
+        if manifest is not None:
+            damaged = (block for block in manifest.blocks if self.is_damaged(block) and block.id not in self._left)
+            found |= {block.id: self._left_of(manifest, block, coverage) for block in damaged}
         return found
 
     def refusals(self) -> tuple[Refusal, ...]:
@@ -149,9 +149,7 @@ class Repair:
             self._rewritten |= {} if whole is None else {block.id: whole}
         return self._rewritten.get(block.id, block)
 
-    def _left_of(self, manifest: Manifest | None, block: Block, coverage: Coverage) -> Block | None:
-        if manifest is None:
-            return None
+    def _left_of(self, manifest: Manifest, block: Block, coverage: Coverage) -> Block | None:
         if block.id not in self._salvaged:
             self._salvaged[block.id] = salvaged(self._store, manifest, block, coverage.told(block))
         return self._salvaged[block.id].block
