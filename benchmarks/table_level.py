@@ -80,7 +80,7 @@ class Table:
             self.rows[place] = pa.concat_tables([self.rows[place], new.select(self.rows[place].column_names)])
             self.thetas[place] += parsed([one.theta])
             with_it = [scalars.slice(0, at), new.select(SCALARS), scalars.slice(at)]
-            self.scalars[place] = pa.concat_tables(with_it).combine_chunks()
+            self.scalars[place] = pa.concat_tables(with_it)
         return self.merged()
 
     def remove(self, path: str) -> list[ColumnStatistics]:
@@ -89,7 +89,7 @@ class Table:
         del self.paths[at]
         self.which, self.words = np.delete(self.which, at), np.delete(self.words, at, axis=0)
         without_it = ([rows.slice(0, at), rows.slice(at + 1)] for rows in self.scalars)
-        self.scalars = [pa.concat_tables(parts).combine_chunks() for parts in without_it]
+        self.scalars = [pa.concat_tables(parts) for parts in without_it]
         return self.merged()
 
     def merged(self) -> list[ColumnStatistics]:

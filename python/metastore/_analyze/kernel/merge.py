@@ -246,5 +246,5 @@ def parsed(thetas: Iterable[bytes | None]) -> list[Theta | None]:
 
 def union_of(thetas: Sequence[Theta | None]) -> Theta | None:
     """The sketch of all values; None where one is missing."""
-    known = {id(theta): theta for theta in thetas if theta is not None}
-    return None if any(theta is None for theta in thetas) else union(known.values())
+    known = [theta for theta in thetas if theta is not None]
+    return union(known) if len(known) == len(thetas) else None

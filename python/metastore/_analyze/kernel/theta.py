@@ -15,6 +15,7 @@ import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
+    from typing import Literal
 
     from metastore._format.words import Words
 
@@ -164,7 +165,7 @@ def of_ascending(hashes: Words) -> Theta:
     """
     share = 2 * NOMINAL
     while True:
-        found = _without_zero(distinct(hashes[:share]))
+        found = _without_zero(distinct(hashes[:share], kind="stable"))
         if len(found) > NOMINAL:
             return Theta(found[:NOMINAL], int(found[NOMINAL]))
         if share >= len(hashes):
@@ -180,7 +181,7 @@ def union(sketches: Iterable[Theta]) -> Theta:
         >>> union([one, two, one]).estimate
         2.0
     """
-    given = list(sketches)
+    given = _different(sketches)
     if len(given) > _AT_ONCE:
         given = [union(given[start : start + _AT_ONCE]) for start in range(0, len(given), _AT_ONCE)]
     if not given:
@@ -193,12 +194,23 @@ def union(sketches: Iterable[Theta]) -> Theta:
         below = min(threshold, int(wanted / density) + 1) if density else threshold
         limit = np.uint64(below)
         lowest = np.concatenate([_least(one, below) for one in given])
-        hashes = distinct(lowest[lowest < limit])
+        hashes = distinct(lowest[lowest < limit], kind="stable")  # of ascending runs: they are merged
         if len(hashes) > NOMINAL:
             return Theta(hashes[:NOMINAL], int(hashes[NOMINAL]))
         if below == threshold:
             return Theta(hashes, threshold)
         wanted *= max(-(-_WANTED // max(len(hashes), 1)), 2)  # as often as sketches share a hash
+
+
+def _different(sketches: Iterable[Theta]) -> list[Theta]:
+    """Each sketch once: many files with the same few values have the same, and so have groups of files."""
+    found: dict[tuple[int, int, bytes], Theta] = {}
+    others = []
+    for one in sketches:
+        first = found.setdefault((one.threshold, len(one.hashes), one.hashes[:4].tobytes()), one)
+        if first is not one and not np.array_equal(first.hashes, one.hashes):
+            others.append(one)
+    return [*found.values(), *others]
 
 
 def _least(sketch: Theta, limit: int) -> Words:
@@ -210,9 +222,9 @@ def _least(sketch: Theta, limit: int) -> Words:
     return sketch.hashes[:end]
 
 
-def distinct(hashes: Words) -> Words:
+def distinct(hashes: Words, kind: Literal["stable"] | None = None) -> Words:
     """The distinct hashes, ascending (as `numpy.unique`, which is slower)."""
-    ordered: Words = np.sort(hashes)
+    ordered: Words = np.sort(hashes, kind=kind)
     is_new = np.ones(len(ordered), dtype=np.bool_)
     is_new[1:] = ordered[1:] != ordered[:-1]
     found: Words = ordered[is_new]
