@@ -195,6 +195,10 @@ def test_groups_cover_all_in_order_and_change_little(count):
         assert (np.diff(ends) > 0).all()
         below = len(ends)
     assert below <= FAN_OUT
+    for ends in levels:
+        sizes = np.diff(ends[:-1], prepend=0)  # the last group ends where all do
+        assert (sizes[1:] > FAN_OUT // 2).all()
+        assert not len(sizes) or (sizes**2).sum() < 1.5 * FAN_OUT * sizes.sum()
     if levels:
         more = levels_of(np.insert(words, 17, np.uint64(12345)))
         assert len(set(levels[0].tolist()) ^ {end - (end > 17) for end in more[0].tolist()}) <= 2

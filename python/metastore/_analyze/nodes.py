@@ -1,9 +1,12 @@
 """Partial merges: the statistics of groups of data files, found again by what they merge.
 
 The data files of a column are grouped as they follow each other by path, about `FAN_OUT` to a group, groups to larger
-ones, and so on. A hash of each file alone decides whether a group ends with it. So the groups follow from the set of
-files, in whatever order these came: a file that comes or goes changes the groups that it is in, one a level, and
-merging what changed gives the same numbers as merging from scratch.
+ones, and so on. A group ends with the file whose hash is the largest among its neighbours'. So the groups follow from
+the set of files, in whatever order these came: a file that comes or goes changes the group that it is in, seldom those
+beside it, on each level, and merging what changed gives the same numbers as merging from scratch. Ends at local maxima
+give groups of much the same size, where a rule that looks at one file alone would make every second file's group twice
+as large (N. Bjorner, A. Blass, Y. Gurevich: Content-dependent chunking for differential compression, the local maximum
+approach, 2010).
 """
 
 from __future__ import annotations
@@ -108,19 +111,31 @@ def levels_of(words: Words) -> list[Longs]:
         From the lowest level up, where each group ends among what is below.
 
     Example:
-        >>> [len(ends) for ends in levels_of(np.arange(1, 4097, dtype=np.uint64))]
-        [64]
+        >>> words = np.random.default_rng(1).integers(0, 1 << 63, 4096, dtype=np.uint64)
+        >>> [len(ends) for ends in levels_of(words)]
+        [63]
     """
     found = []
     while len(words) > FAN_OUT:
-        last = words % np.uint64(FAN_OUT) == 0
+        last = words == _largest_near(words, FAN_OUT // 2)
         last[-1] = True
         ends = np.flatnonzero(last) + 1
-        if len(ends) == len(words):
+        if len(ends) == len(words):  # of one hash
             break
         found.append(ends)
-        words = words[ends - 1] // np.uint64(FAN_OUT)
+        words = words[ends - 1]
     return found
+
+
+def _largest_near(words: Words, reach: int) -> Words:
+    """The largest of each word and of so many before and after it, in a few passes whatever the reach."""
+    width, span = 2 * reach + 1, 1
+    found = np.pad(words, reach)
+    while 2 * span <= width:
+        found = np.maximum(found[:-span], found[span:])
+        span *= 2
+    rest = width - span
+    return np.maximum(found[: len(words)], found[rest : rest + len(words)])
 
 
 class Groups:

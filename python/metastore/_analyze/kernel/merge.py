@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import itertools
 from dataclasses import replace
+from functools import cached_property
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -101,13 +102,21 @@ class _Files:
     def __init__(self, column: Column, rows: pa.Table) -> None:
         self._column = column
         self._table, self._names = rows, frozenset(rows.column_names)
-        self._length = rows.num_rows
+
+    @cached_property
+    def _numbers(self) -> NDArray[np.int64] | None:
+        """How many values each file holds, null and NaN excluded."""
         count, nulls, nans = (self._known(name) for name in ("rows", "nulls", "nans"))
-        unknown = count is None or nulls is None or nans is None
-        self._numbers: NDArray[np.int64] | None = None if unknown else count - nulls - nans  # type: ignore[operator] # checked
-        # Files that surely hold no value say nothing of values.
-        self._holding = np.ones(self._length, np.bool_) if self._numbers is None else self._numbers > 0
-        self._held = self._table if self._holding.all() else self._table.filter(pa.array(self._holding))
+        return None if count is None or nulls is None or nans is None else count - nulls - nans
+
+    @cached_property
+    def _holding(self) -> NDArray[np.bool_]:
+        """Which files may hold a value: others say nothing of values."""
+        return np.ones(self._table.num_rows, np.bool_) if self._numbers is None else self._numbers > 0
+
+    @cached_property
+    def _held(self) -> pa.Table:
+        return self._table if self._holding.all() else self._table.filter(pa.array(self._holding))
 
     def total(self, name: str) -> int | None:
         values = self._known(name)
@@ -127,18 +136,35 @@ class _Files:
         return found
 
     def distinct(self, theta: Theta | None) -> dict[str, Any]:
-        counts, errors = self._longs("distinct"), self._held_errors()
-        nans = self._known("nans")
-        if nans is not None and counts is not None and (len(counts) <= 1 or self._are_apart()):
-            alone = int(counts.sum()) - int((nans[self._holding] > 0).sum()) + bool((nans > 0).any())
-            spread = float(np.linalg.norm(counts * errors))
-            return {"distinct": alone, "distinct_error": spread / alone if spread else 0.0}
-        if theta is None:
-            return {}
+        alone = self._apart()
+        if alone or theta is None:
+            return alone
         estimate = theta.estimate
-        if not theta.is_exact and counts is not None and not errors.any():
-            estimate = min(max(estimate, int(counts.max())), int(counts.sum()))
+        counts = None if theta.is_exact else self._exact_counts()
+        if counts is not None:
+            estimate = min(max(estimate, pc.max(counts).as_py()), pc.sum(counts).as_py())
         return {"distinct": round(estimate), "distinct_error": theta.error}
+
+    def _apart(self) -> dict[str, Any]:
+        """What follows if no value can lie in two files; seen in a few of many where it is not so."""
+        if self._table.num_rows > _SAMPLE and not _Files(self._column, self._table.slice(0, _SAMPLE)).are_apart():
+            return {}
+        counts, nans = self._longs("distinct"), self._known("nans")
+        if nans is None or counts is None or not self.are_apart():
+            return {}
+        errors = self._held_errors()
+        alone = int(counts.sum()) - int((nans[self._holding] > 0).sum()) + bool((nans > 0).any())
+        spread = float(np.linalg.norm(counts * errors))
+        return {"distinct": alone, "distinct_error": spread / alone if spread else 0.0}
+
+    def _exact_counts(self) -> pa.ChunkedArray | None:
+        """The distinct values of each file, if all are counted; those of files without values do no harm."""
+        if not {"distinct", "distinct_error"} <= self._names or pc.max(self._table.column("distinct_error")).as_py():
+            return None
+        counts = self._table.column("distinct")
+        if counts.null_count:
+            counts = self._held.column("distinct")
+        return None if counts.null_count else counts
 
     def moments(self) -> dict[str, Any]:
         exact = self._of_holding("sum_exact")
@@ -180,15 +206,16 @@ class _Files:
         merged = points.merged_numbers(matrix, numbers, points.PERCENT)
         return [stored.stored(v, self._column) for v in merged] if stored.is_wide(self._column) else merged.tolist()
 
-    def _are_apart(self) -> bool:
+    def are_apart(self) -> bool:
         """Whether no value can lie in two files."""
+        if self._held.num_rows <= 1:
+            return True
         ends = [f"{name}_{self._column.encoding}" for name in ("lo", "hi")]
         if not set(ends) <= set(self._names) or any(self._held.column(end).null_count for end in ends):
             return False
         los, his = map(self._held.column, ends)
         if self._column.encoding != "binary":
-            some = are_numbers_apart(*(ends.slice(0, _SAMPLE).to_numpy() for ends in (los, his)))
-            return some and (len(los) <= _SAMPLE or are_numbers_apart(los.to_numpy(), his.to_numpy()))
+            return are_numbers_apart(los.to_numpy(), his.to_numpy())
         if stored.is_wide(self._column):
             key = order_key(self._column)
             ranges = sorted((key(lo), key(hi)) for lo, hi in zip(los.to_pylist(), his.to_pylist(), strict=True))

@@ -46,7 +46,7 @@ def merged_numbers(points: NDArray[Any], numbers: NDArray[np.int64], steps: int)
         array([1, 1, 5])
     """
     flat = points.reshape(-1)
-    order = np.argsort(flat, kind="stable")  # of ascending runs: they are merged
+    order = np.argsort(flat)
     weights = _weights(points.shape[1] - 1, numbers)
     targets = ranks(int(weights.sum()), steps)
     return flat[order][np.searchsorted(np.cumsum(weights[order]), targets, side="left")]
@@ -66,7 +66,7 @@ def merged_lines(points: NDArray[Any], numbers: NDArray[np.int64], steps: int) -
     """
     lines, parts, given = points.shape
     flat = points.reshape(lines, parts * given)
-    order = np.argsort(flat, axis=1, kind="stable")
+    order = np.argsort(flat, axis=1)
     weights = (numbers[:, :, None] * _step(given - 1)).reshape(lines, -1)
     sums = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
     places = [line.searchsorted(ranks(int(line[-1]), steps), side="left") for line in sums]

@@ -15,7 +15,6 @@ import numpy as np
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
-    from typing import Literal
 
     from metastore._format.words import Words
 
@@ -165,7 +164,7 @@ def of_ascending(hashes: Words) -> Theta:
     """
     share = 2 * NOMINAL
     while True:
-        found = _without_zero(distinct(hashes[:share], kind="stable"))
+        found = _without_zero(_once(hashes[:share]))
         if len(found) > NOMINAL:
             return Theta(found[:NOMINAL], int(found[NOMINAL]))
         if share >= len(hashes):
@@ -194,7 +193,7 @@ def union(sketches: Iterable[Theta]) -> Theta:
         below = min(threshold, int(wanted / density) + 1) if density else threshold
         limit = np.uint64(below)
         lowest = np.concatenate([_least(one, below) for one in given])
-        hashes = distinct(lowest[lowest < limit], kind="stable")  # of ascending runs: they are merged
+        hashes = distinct(lowest[lowest < limit])
         if len(hashes) > NOMINAL:
             return Theta(hashes[:NOMINAL], int(hashes[NOMINAL]))
         if below == threshold:
@@ -203,11 +202,14 @@ def union(sketches: Iterable[Theta]) -> Theta:
 
 
 def _different(sketches: Iterable[Theta]) -> list[Theta]:
-    """Each sketch once: many files with the same few values have the same, and so have groups of files."""
-    found: dict[tuple[int, int, bytes], Theta] = {}
+    """Sketches of all values once: many files with the same few values have the same, and so have groups of files."""
+    found: dict[tuple[int, bytes], Theta] = {}
     others = []
     for one in sketches:
-        first = found.setdefault((one.threshold, len(one.hashes), one.hashes[:4].tobytes()), one)
+        if not one.is_exact:
+            others.append(one)
+            continue
+        first = found.setdefault((len(one.hashes), one.hashes[:4].tobytes()), one)
         if first is not one and not np.array_equal(first.hashes, one.hashes):
             others.append(one)
     return [*found.values(), *others]
@@ -222,12 +224,15 @@ def _least(sketch: Theta, limit: int) -> Words:
     return sketch.hashes[:end]
 
 
-def distinct(hashes: Words, kind: Literal["stable"] | None = None) -> Words:
+def distinct(hashes: Words) -> Words:
     """The distinct hashes, ascending (as `numpy.unique`, which is slower)."""
-    ordered: Words = np.sort(hashes, kind=kind)
-    is_new = np.ones(len(ordered), dtype=np.bool_)
-    is_new[1:] = ordered[1:] != ordered[:-1]
-    found: Words = ordered[is_new]
+    return _once(np.sort(hashes))
+
+
+def _once(ascending: Words) -> Words:
+    is_new = np.ones(len(ascending), dtype=np.bool_)
+    is_new[1:] = ascending[1:] != ascending[:-1]
+    found: Words = ascending[is_new]
     return found
 
 
