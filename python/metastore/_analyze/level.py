@@ -200,8 +200,8 @@ class Level:
         found: dict[str, _Found] = {}
         taken = {key: np.zeros(len(self._live), bool) for key in by_key}
         wanted = ((indexed, _serving(indexed.block.columns, by_key)) for indexed in self._blocks)
-        for indexed, column, ordinal, rows in self._summaries(wanted, names):
-            chosen, files = _fresh(rows, self._places[indexed.block.id], taken[column.key])
+        for indexed, column, ordinal, given, rows in self._summaries(wanted, names):
+            chosen, files = _fresh(rows, given, self._places[indexed.block.id], taken[column.key])
             if len(files):
                 one = found.setdefault(column.key, _Found(column, indexed.block.computed))
                 one.add(chosen, Source(indexed, ordinal, files))
@@ -226,14 +226,14 @@ class Level:
     def _again(self, found: Sequence[_Found], wanted: Sequence[Sequence[Source]]) -> list[pa.Table]:
         """The wanted rows of each column, with everything in them."""
         full = [_Found(one.column, one.computed) for one in found]
-        for _, (at, source), _, rows in self._summaries(self._by_block(wanted), _ALL):
-            full[at].add(rows.filter(pa.array(np.isin(rows["file"].to_numpy(), source.files))), source)
+        for _, (at, source), _, files, rows in self._summaries(self._by_block(wanted), _ALL):
+            full[at].add(rows.filter(pa.array(np.isin(files, source.files))), source)
         return [pa.concat_tables([_NOTHING, *one.rows]) for one in full]
 
     def _summaries(
         self, wanted: Iterable[tuple[IndexedBlock, Mapping[int, T]]], names: Sequence[str]
-    ) -> Iterator[tuple[IndexedBlock, T, int, pa.Table]]:
-        """The rows of columns of blocks: the block, what is given for the column, its ordinal, the rows."""
+    ) -> Iterator[tuple[IndexedBlock, T, int, NDArray[np.int64], pa.Table]]:
+        """The rows of columns of blocks: the block, what is given for the column, its ordinal, the files, the rows."""
 
         def read(part: tuple[IndexedBlock, Mapping[int, T], SummaryRef]) -> pa.Table:
             with blamed_on(part[0].block.id):
@@ -246,10 +246,11 @@ class Level:
             if not columns.keys().isdisjoint(ref.columns)
         ]
         for (indexed, columns, ref), table in zip(parts, ahead(read, parts), strict=True):
-            ordinals = table.column("column").to_numpy()
-            for ordinal in sorted(columns.keys() & set(ref.columns)):
-                start, end = np.searchsorted(ordinals, [ordinal, ordinal + 1])
-                yield indexed, columns[ordinal], ordinal, table.slice(start, end - start)
+            ordinals, files = (table.column(name).to_numpy().astype(np.int64) for name in ("column", "file"))
+            held = sorted(columns.keys() & set(ref.columns))
+            starts, ends = (ordinals.searchsorted(held, side).tolist() for side in ("left", "right"))
+            for ordinal, start, end in zip(held, starts, ends, strict=True):
+                yield indexed, columns[ordinal], ordinal, files[start:end], table.slice(start, end - start)
 
     def _sketches(self, wanted: Sequence[Sequence[Source]]) -> list[list[list[Theta | None]]]:
         """The sketches of the files of each column's sources."""
@@ -327,15 +328,16 @@ def _identities(indexed: IndexedBlock) -> Words:
     return found
 
 
-def _fresh(rows: pa.Table, places: NDArray[np.int64], taken: NDArray[np.bool_]) -> tuple[pa.Table, NDArray[np.int64]]:
+def _fresh(
+    rows: pa.Table, files: NDArray[np.int64], places: NDArray[np.int64], taken: NDArray[np.bool_]
+) -> tuple[pa.Table, NDArray[np.int64]]:
     """Keep the rows of live files that no better block has given, and mark them as given."""
-    files = rows.column("file").to_numpy()
     live = places[files]
     keep = (live >= 0) & ~taken[live]
     taken[live[keep]] = True
     if keep.all():
-        return rows, files.astype(np.int64)
-    return rows.filter(pa.array(keep)), files[keep].astype(np.int64)
+        return rows, files
+    return rows.filter(pa.array(keep)), files[keep]
 
 
 def _widened(rows: pa.Table, column: Column) -> pa.Table:

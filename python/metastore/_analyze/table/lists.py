@@ -145,10 +145,10 @@ def _of_columns(columns: Mapping[int, Batches], *, wide: bool) -> dict[int, pa.T
     lengths = [sum(batch.num_rows for batch in batches) for batches in columns.values()]
     every = [batch for batches in columns.values() for batch in batches]
     name = _kind_of(every)
-    given = pa.concat_arrays([batch[name] for batch in every])
-    counts = [np.concatenate([batch[one].to_numpy() for batch in every]) for one in ("frequency", "listed")]
+    given = pa.Table.from_batches(every).select([name, "frequency", "listed"]).combine_chunks()
+    values, *counts = (chunked.combine_chunks() for chunked in given.columns)
     lines = np.repeat(np.arange(len(lengths)), lengths)
-    lines, values, (frequencies, listed) = _added_up(lines, given, counts)
+    lines, values, (frequencies, listed) = _added_up(lines, values, [one.to_numpy() for one in counts])
     if wide and name == "value_binary":
         by_value = np.arange(len(values))
         by_value[_negative(values, by_value)] -= len(values)
