@@ -82,7 +82,7 @@ class Table:
         nodes = manifest.nodes if manifest and keep else ()
         level = write_level(self.store, facts, coverage, Options(), nodes=nodes)
         if keep:
-            change = Change(IDENTITY, tuple(self.blocks), frozenset(), level.snapshot, {}, level.nodes)
+            change = Change(IDENTITY, tuple(self.blocks), {}, level.snapshot, {}, level.nodes)
             self.store.commit(IDENTITY, change)
             self.blocks = []
 
