@@ -80,10 +80,12 @@ def files_lost(paths: Sequence[str] | None, columns: Sequence[str], kinds: Seque
         >>> files_lost(["a.parquet"], ["x"], ["sketches"])
         '1 data file, such as a.parquet: the statistics of x, sketches were damaged and are left out'
         >>> files_lost(None, [], [])
-        'a list of data files was damaged: what was known of those of earlier snapshots alone is left out'
+        'a list of data files was damaged: of those of earlier snapshots alone is left out what no other list tells'
     """
     if paths is None:
-        return "a list of data files was damaged: what was known of those of earlier snapshots alone is left out"
+        return (
+            "a list of data files was damaged: of those of earlier snapshots alone is left out what no other list tells"
+        )
     some = "1 data file" if len(paths) == 1 else f"{len(paths)} data files"
     told = [*([f"the statistics of {', '.join(columns)}"] if columns else []), *([_listed(kinds)] if kinds else [])]
     return f"{some}, such as {paths[0]}: {', '.join(told)} were damaged and are left out"
