@@ -194,6 +194,22 @@ def test_a_list_of_files_that_earlier_snapshots_tell_is_made_again(spark, table,
     assert not repaired(spark, table).refused
 
 
+def test_damaged_blocks_are_read_once(spark, table, rewritten, monkeypatch):
+    for name in of_kind(rewritten, "frequencies"):
+        flip(rewritten, name)
+    read, raw = [], Store.raw
+    monkeypatch.setattr(Store, "raw", lambda self, name, *more: read.append(name) or raw(self, name, *more))
+    names = set(of_kind(rewritten, "sketches"))
+    live = metastore.files(spark, table)[0]["path"].rpartition("/")[2]
+    block = stored(rewritten).read().blocks[0]
+    rows = stored(rewritten).get(block.files).to_pylist()
+    earlier = names - {row["sketches_name"] for row in rows if row["path"].endswith(live)}
+    assert earlier
+    read.clear()
+    repaired(spark, table, depth="files")
+    assert {name: read.count(name) for name in earlier} == dict.fromkeys(earlier, 1)
+
+
 def test_columns_whose_type_changed_are_computed_again(spark, table, location):
     spark.sql(f"ALTER TABLE {table} ADD COLUMN more INT")
     spark.sql(f"INSERT INTO {table} VALUES (99, 'x', 1)")

@@ -15,13 +15,13 @@ from metastore._tables.model import Refusal
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping
+    from collections.abc import Callable, Iterable, Mapping
 
     from metastore._analyze.coverage import Coverage
     from metastore._analyze.request import Request
     from metastore._format.manifest import Block, Manifest, Snapshot
     from metastore._store import Store
-    from metastore._store.salvage import Salvage
+    from metastore._store.salvage import ColumnKeys, Salvage
     from metastore._tables.model import TableFacts
 
 _LOG = logging.getLogger(__name__)
@@ -145,14 +145,20 @@ class Repair:
         if block.id not in self.damage.zones:
             return block
         if block.id not in self._rewritten:
-            whole = salvaged(self._store, manifest, block, lambda _: None).block
+            whole = self._salvage(manifest, block, lambda _: None).block
             self._rewritten |= {} if whole is None else {block.id: whole}
         return self._rewritten.get(block.id, block)
 
     def _left_of(self, manifest: Manifest, block: Block, coverage: Coverage) -> Block | None:
         if block.id not in self._salvaged:
-            self._salvaged[block.id] = salvaged(self._store, manifest, block, coverage.told(block))
+            self._salvaged[block.id] = self._salvage(manifest, block, coverage.told(block))
         return self._salvaged[block.id].block
+
+    def _salvage(self, manifest: Manifest, block: Block, elsewhere: Callable[[FileKey], ColumnKeys | None]) -> Salvage:
+        """What is left of a block, which is not verified again where damage was looked for."""
+        is_known = block.id in self.damage.blocks | self.damage.zones
+        wrong = self.damage.objects if is_known else None
+        return salvaged(self._store, manifest, block, elsewhere, wrong=wrong)
 
     def _held(self, block: Block, request: Request) -> Request:
         """The columns of a block as the table has them now, of those of its data files that are live."""
