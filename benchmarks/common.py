@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-RESULTS = Path(__file__).resolve().parent / "results"
+RESULTS = Path(os.environ.get("METASTORE_BENCHMARK_RESULTS", Path(__file__).resolve().parent / "results"))
 PHASES = ("parsing", "analysis", "optimization", "planning")
 QUIET = "rootLogger.level = off\n"
 
@@ -115,7 +115,7 @@ def machine() -> dict[str, Any]:
 
 
 def report(name: str, rows: list[dict[str, Any]], **facts: Any) -> None:
-    """Prints the rows as a table and writes `results/<name>.json`."""
+    """Prints the rows as a table and writes `results/<name>.json`, in METASTORE_BENCHMARK_RESULTS if set."""
     columns = list(rows[0])
     texts = [[f"{row[c]:.3g}" if isinstance(row[c], float) else str(row[c]) for c in columns] for row in rows]
     widths = [max(len(c), *(len(t[i]) for t in texts)) for i, c in enumerate(columns)]

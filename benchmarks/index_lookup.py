@@ -1,6 +1,6 @@
 """Size of the index of many data files, and the time to find a query's files by ten of its columns.
 
-    python benchmarks/index_lookup.py [--store A] [--store B] [--store C] [--work FOLDER]
+    python benchmarks/index_lookup.py [--store A] [--store B] [--store C] [--share 1] [--work FOLDER]
 
 Store A is 1,288 data files of 2,078 columns, store B is 65,536 of 100, store C is 1,000,000 of 10. Their summaries hold
 what the planner reads (row, null and NaN counts, bounds); all is written by the writer that ANALYZE uses. The driver's
@@ -19,7 +19,7 @@ import hashlib
 import os
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -66,6 +66,10 @@ class Size:
     megabytes: float
     milliseconds: float
     cached: float
+
+    def of(self, share: float) -> Size:
+        """The same with a share of its files."""
+        return replace(self, files=int(self.files * share))
 
 
 STORES = {
@@ -289,8 +293,7 @@ def _planner(spark: SparkSession, path: Path, size: Size, wanted: Wanted) -> dic
     }
 
 
-def _alternatives(spark: SparkSession, work: Path, name: str, wanted: Wanted) -> dict[str, object]:
-    size, path = STORES[name], work / f"{name}.parquet"
+def _alternatives(spark: SparkSession, path: Path, size: Size, wanted: Wanted) -> dict[str, object]:
     paths = _paths(size.files)
     if not path.exists():
         columns = [_schema_column(i) for i in range(size.columns)]
@@ -300,7 +303,7 @@ def _alternatives(spark: SparkSession, work: Path, name: str, wanted: Wanted) ->
     by_spark = partial(one_table.kept_by_spark, spark, path, asked)
     by_spark()
     return {
-        "same index by pyarrow ms": round(_timed(lambda: look_up(str(work / name), list(wanted))), 1),
+        "same index by pyarrow ms": round(_timed(lambda: look_up(str(path.with_suffix("")), list(wanted))), 1),
         "one table MB": round(path.stat().st_size / 1e6, 1),
         "one table by pyarrow ms": round(_timed(lambda: one_table.kept_by_pyarrow(path, asked, paths), 3), 1),
         "one table by Spark ms": round(_timed(by_spark, 3), 1),
@@ -311,9 +314,9 @@ def _timed(function: Callable[[], object], runs: int = 7) -> float:
     return 1000 * median([seconds(function) for _ in range(runs)])
 
 
-def measure(spark: SparkSession, name: str, work: Path) -> dict[str, object]:
+def measure(spark: SparkSession, name: str, size: Size, work: Path) -> dict[str, object]:
     """Builds a store, unless it is there, and measures it."""
-    size, path = STORES[name], work / name
+    path = work / name
     start = time.perf_counter()
     if not path.exists():
         build_store(path, size.files, size.columns)
@@ -329,7 +332,7 @@ def measure(spark: SparkSession, name: str, work: Path) -> dict[str, object]:
         "MB": round(sum(path.stat().st_size for path in objects) / 1e6, 1),
         "target MB": size.megabytes,
         **_planner(spark, path, size, wanted),
-        **_alternatives(spark, work, name, wanted),
+        **_alternatives(spark, path.with_suffix(".parquet"), size, wanted),
     }
 
 
@@ -337,12 +340,14 @@ def main() -> None:
     """Measures the stores asked for, all by default."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--store", action="append", choices=sorted(STORES))
+    parser.add_argument("--share", type=float, default=1, help="of each store's files (default 1: all)")
     parser.add_argument("--work", type=Path)
     arguments = parser.parse_args()
     with tempfile.TemporaryDirectory() as folder:
         work = arguments.work or Path(folder)
         with spark_session(work) as spark:
-            rows = [measure(spark, name, work) for name in arguments.store or sorted(STORES)]
+            sizes = {name: STORES[name].of(arguments.share) for name in arguments.store or sorted(STORES)}
+            rows = [measure(spark, name, size, work) for name, size in sizes.items()]
             report("index_lookup", rows, load=[round(minutes, 1) for minutes in os.getloadavg()])
 
 

@@ -1,0 +1,42 @@
+"""The benchmarks run, on as little as they take: what they measure changes, and nobody runs all of them often."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+pytestmark = pytest.mark.slow
+
+BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
+SMALL = {
+    "analyze": "--wide --columns 6 --runs 1",
+    "append": "--files 80 --runs 1",
+    "frequencies": "--rows 500000 --files 2",
+    "index_lookup": "--store C --share 0.001",
+    "locate": "--files 2 --rows 100000 --runs 1",
+    "lookup": "",
+    "memory": "--gigabytes 0.01",
+    "pruning": "--files 4 --rows 50 --runs 1 --wide 10",
+    "table_level": "--files 300 --columns 2 --runs 1",
+}
+
+
+@pytest.mark.parametrize("name", SMALL)
+def test_it_runs_and_reports(tmp_path, name):
+    environment = {**os.environ, "METASTORE_BENCHMARK_RESULTS": str(tmp_path), "TMPDIR": str(tmp_path)}
+    command = [sys.executable, str(BENCHMARKS / f"{name}.py"), *SMALL[name].split()]
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr[-3000:]
+    (report,) = tmp_path.glob("*.json")
+    rows = json.loads(report.read_text())["rows"]
+    assert len(done.stdout.splitlines()) == len(rows) + 1
+
+
+def test_all_are_run_but_those_that_need_packages_of_their_own():
+    scripts = {path.stem for path in BENCHMARKS.glob("*.py") if "argparse" in path.read_text()}
+    assert scripts - SMALL.keys() == {"tpcds", "tpcds_data"}
