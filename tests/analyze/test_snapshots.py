@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 import pytest
 
 import metastore
-from metastore.errors import NoStatistics
+from metastore.errors import InvalidArgument, NoStatistics
 
 pytestmark = pytest.mark.spark
 
@@ -105,6 +105,62 @@ def test_branches_and_tags(spark, warehouse, filled):
     for at in ("first", "audit"):
         assert seen(both(spark, warehouse, filled, at=at)["id"]) == ("9", 10, 1, 1, False)
     assert seen(both(spark, warehouse, filled, at="main")["id"]) == ("19", 20, 2, 2, True)
+
+
+def test_the_ancestor_of_a_branch_is_not_current_though_the_table_is_there(spark, warehouse, filled):
+    analyze(spark, filled)
+    spark.sql(f"ALTER TABLE {filled} CREATE BRANCH audit")
+    assert seen(both(spark, warehouse, filled, at="audit")["id"]) == ("9", 10, 1, 1, True)
+    append(spark, f"{filled}.branch_audit", 500)
+    assert seen(both(spark, warehouse, filled, at="audit")["id"]) == ("9", 10, 1, 1, False)
+    assert seen(both(spark, warehouse, filled, at="main")["id"]) == ("9", 10, 1, 1, True)
+
+
+def test_nothing_of_an_ancestor_is_exact(spark, warehouse, filled):
+    analyze(spark, filled, ranks=["id"])
+    first, location = head(spark, filled), f"{warehouse}/{filled.removeprefix('ice.').replace('.', '/')}"
+    path = metastore.files(spark, filled)[0]["path"]
+    append(spark, filled, 5)
+    stored = metastore.open(location)
+
+    def exact(**arguments):
+        answers = [
+            metastore.frequencies(spark, filled, "id", **arguments),
+            metastore.quantiles(spark, filled, "id", **arguments),
+            metastore.quantiles(spark, filled, "name", [0.0, 1.0], **arguments),
+            metastore.frequencies(spark, filled, "id", file=path, **arguments),
+            stored.frequencies("id", **arguments),
+            stored.quantiles("id", **arguments),
+            stored.quantiles("name", [0.0, 1.0], **arguments),
+            stored.frequencies("id", file=path, **arguments),
+            stored.locate("id", 7, **arguments),
+        ]
+        return {row["exact"] for answer in answers for row in answer}
+
+    assert exact() == {False}
+    assert exact(at=first) == {True}
+    for source in (filled, location):
+        view = spark.read.format("metastore").option("view", "frequencies").load(source)
+        assert {row.exact for row in view.select("exact").distinct().collect()} == {False}
+
+
+def test_an_analyzed_snapshot_that_expired_is_refused_as_such(spark, warehouse, filled):
+    analyze(spark, filled)
+    first = head(spark, filled)
+    append(spark, filled, 10)
+    call(spark, "expire_snapshots", filled, "older_than => TIMESTAMP'2100-01-01', retain_last => 1")
+    for verb in ("summary", "files"):
+        with pytest.raises(InvalidArgument, match=f"no longer has snapshot {first}, which was analyzed: it has exp"):
+            getattr(metastore, verb)(spark, filled, at=first)
+    location = f"{warehouse}/{filled.removeprefix('ice.').replace('.', '/')}"
+    assert metastore.open(location).summary(at=first)[0]["count"] == 10
+
+
+@pytest.mark.parametrize("at", ["99999999999999999999999", "4102444800.5", "4102444800e0"])
+def test_a_number_that_is_no_snapshot_is_no_instant(spark, filled, at):
+    analyze(spark, filled)
+    with pytest.raises(Exception, match=r"METASTORE_INVALID_ARGUMENT.*has no snapshot"):
+        spark.sql(f"SELECT * FROM metastore.summary('{filled}', at => {at})")
 
 
 def test_ancestors_that_expired_still_answer(spark, warehouse, filled):

@@ -32,11 +32,13 @@ class Shown:
         snapshot: The analyzed snapshot that answers.
         current: Whether the table is still there; None where that is not known.
         columns: The columns of the snapshot asked for, which may have another schema.
+        is_asked: Whether it is the snapshot asked for: an ancestor's numbers are near those of that one, no more.
     """
 
     snapshot: Snapshot
     current: bool | None
     columns: tuple[Column, ...]
+    is_asked: bool
 
     def scope(self, count: int | None, files_total: int, *, exact: bool) -> rows.Scope:
         """What the rows of a summary of this snapshot share."""
@@ -109,7 +111,9 @@ class Asked:
         if snapshot is None:
             return None
         columns = found.columns(wanted) if found else ()
-        return Shown(snapshot, self._is_current(snapshot), columns or snapshot.columns)
+        is_asked = snapshot.id == (wanted or _NEVER_WRITTEN)
+        current = self._is_current(snapshot)
+        return Shown(snapshot, current and is_asked, columns or snapshot.columns, is_asked)
 
     def _id_at(self, at: str | int | datetime) -> str | None:
         if self._lineage is not None and str(at) in self._lineage.references:

@@ -53,14 +53,14 @@ def view(store: Store, shown: Shown, column: str | None, table: str) -> pa.Table
 
 
 def quantile_rows(
-    store: Store, snapshot: Snapshot, column: Column, probabilities: Sequence[float], zone: str
+    store: Store, shown: Shown, column: Column, probabilities: Sequence[float], zone: str
 ) -> list[Row] | None:
     """The rows of `quantiles`, None where the column has no ranks."""
-    found = exact_quantiles(store, snapshot, column, probabilities)
+    found = exact_quantiles(store, shown.snapshot, column, probabilities)
     if found is None:
         return None
     return [
-        {"probability": probability, "value": render(value, column, zone=zone), "exact": True}
+        {"probability": probability, "value": render(value, column, zone=zone), "exact": shown.is_asked}
         for probability, value in zip(probabilities, found, strict=True)
     ]
 

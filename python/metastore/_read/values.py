@@ -102,7 +102,7 @@ class Values(Asked):
         asked = probabilities_of(probabilities)
         shown = self._at(at)
         found, exact = self._details(column, None, shown)
-        described = ranks.quantile_rows(self._store, shown.snapshot, found.column, asked, self._zone)
+        described = ranks.quantile_rows(self._store, shown, found.column, asked, self._zone)
         if described is None:
             bars = self._bars(found, column)
             described = distributions.quantile_rows(found, bars, asked, self._zone, exact=exact)
@@ -150,7 +150,7 @@ class Values(Asked):
             {
                 "path": listed[file]["path"],
                 "frequency": None if frequency == locating.UNKNOWN else frequency,
-                "exact": frequency != locating.UNKNOWN and listed[file]["deletes"] is None,
+                "exact": shown.is_asked and frequency != locating.UNKNOWN and listed[file]["deletes"] is None,
             }
             for file, frequency in sorted(frequencies.items())
         ]
@@ -170,7 +170,7 @@ class Values(Asked):
         return stored_files(self._store, self._place.manifest, snapshot)
 
     def _details(self, column: str, file: str | None, shown: Shown) -> tuple[details.Details, bool]:
-        """The details of a column, and whether they describe the live rows and nothing else."""
+        """The details of a column, and whether they describe the live rows of the snapshot asked for, no others."""
         snapshot = shown.snapshot
         wanted = named(shown.columns, column, self.table)
         self._require_values(wanted)
@@ -180,15 +180,14 @@ class Values(Asked):
                 found = details.of_no_rows(self._store, wanted)
             if found is None:
                 raise self._without("statistics", column)
-            return found, snapshot.exact and found.summary["files"] == snapshot.files_total
+            return found, shown.is_asked and snapshot.exact and found.summary["files"] == snapshot.files_total
         stored = self._stored(snapshot)
         place = self._place_of(file, stored)
         known = statistics(self._store, stored.only(place), shown.columns, [wanted]).to_pylist()
         if not known:
             raise self._without("statistics", column)
-        return details.of_file(self._store, stored, known[0], place, wanted), stored.files["deletes"][
-            place
-        ].as_py() is None
+        is_whole = shown.is_asked and stored.files["deletes"][place].as_py() is None
+        return details.of_file(self._store, stored, known[0], place, wanted), is_whole
 
     def _bars(self, found: details.Details, column: str) -> Histogram | None:
         """The histogram of a column, None where the column has no value."""

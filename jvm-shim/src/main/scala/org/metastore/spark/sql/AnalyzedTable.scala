@@ -21,8 +21,7 @@ final class AnalyzedTable private (val name: String, val table: LakeTable, val s
   /** The snapshot asked for; without `at`, the one that the name points to. `None`: the table was never written. */
   def asked(at: Option[Literal]): Option[String] = at match {
     case None => table.current
-    case Some(literal) => Some(snapshotOf(literal).getOrElse(
-      throw MetastoreException.invalidArgument("at", s"$name has no snapshot ${literal.toString}")))
+    case Some(literal) => Some(snapshotOf(literal).getOrElse(throw unknownSnapshot(literal.toString)))
   }
 
   /**
@@ -45,7 +44,10 @@ final class AnalyzedTable private (val name: String, val table: LakeTable, val s
       if (manifest.exists(_.snapshots.nonEmpty)) " of columns for this snapshot or one that it was made from" else ""))
 
   /** Whether an analyzed snapshot is the one that the name now points to. */
-  def isCurrent(snapshot: Snapshot): Boolean = snapshot.id == table.current.getOrElse(AnalyzedTable.NeverWritten)
+  def isCurrent(snapshot: Snapshot): Boolean = isAsked(snapshot, table.current)
+
+  /** Whether an analyzed snapshot is the very one that was asked for, not an ancestor. */
+  def isAsked(snapshot: Snapshot, asked: Option[String]): Boolean = snapshot.id == asked.getOrElse(AnalyzedTable.NeverWritten)
 
   /** The leaf that a user calls `column`, names compared as the session compares them. */
   def leaf(session: SparkSession, column: String, among: Seq[Leaf]): Leaf = {
@@ -58,8 +60,15 @@ final class AnalyzedTable private (val name: String, val table: LakeTable, val s
     })
   }
 
+  private def unknownSnapshot(text: String): MetastoreException =
+    if (manifest.exists(_.snapshots.exists(_.id == text))) MetastoreException.invalidArgument("at",
+      s"$name no longer has snapshot $text, which was analyzed: it has expired", " Its statistics are shown by metastore.open of the location.")
+    else MetastoreException.invalidArgument("at", s"$name has no snapshot $text")
+
   private def snapshotOf(literal: Literal): Option[String] = literal.dataType match {
     case ByteType | ShortType | IntegerType | LongType => table.snapshot(literal.toString)
+    // Spark would take other numbers for seconds.
+    case _: NumericType => None
     case TimestampType | TimestampNTZType | DateType => table.snapshotAt(instant(literal).get)
     case _ =>
       val text = Arguments.cast(literal, StringType).toString

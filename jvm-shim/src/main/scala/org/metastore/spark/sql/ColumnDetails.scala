@@ -11,7 +11,8 @@ import org.metastore.spark.tables.Leaf
  * @param leaf    the column
  * @param written the type under which its statistics were written
  * @param row     its summary
- * @param isWhole whether it describes the live rows and nothing else
+ * @param describesLive whether it describes the live rows of its own snapshot and nothing else
+ * @param isAsked whether its snapshot is the one asked for: an ancestor's numbers are near those of that one, no more
  * @param ordinal the column in the objects
  * @param file    the data file in them; `None` at table level
  * @param heads   the object with its ten most frequent values in front
@@ -19,11 +20,14 @@ import org.metastore.spark.tables.Leaf
  * @param snapshot the snapshot, at table level
  */
 final class ColumnDetails private (
-    analyzed: AnalyzedTable, val leaf: Leaf, written: String, val row: SummaryRow, val isWhole: Boolean, ordinal: Int,
-    file: Option[Int], heads: Option[ObjectRef], lists: Seq[ObjectRef], bars: Option[ObjectRef],
+    analyzed: AnalyzedTable, val leaf: Leaf, written: String, val row: SummaryRow, describesLive: Boolean, val isAsked: Boolean,
+    ordinal: Int, file: Option[Int], heads: Option[ObjectRef], lists: Seq[ObjectRef], bars: Option[ObjectRef],
     snapshot: Option[Snapshot] = None) {
 
   private def ranks: Seq[RanksRef] = snapshot.fold(Seq.empty[RanksRef])(_.ranks)
+
+  /** Whether it describes the live rows of the snapshot asked for and nothing else. */
+  def isWhole: Boolean = describesLive && isAsked
 
   val text: Rendering = Rendering.of(written, leaf.dataType)
 
@@ -89,14 +93,15 @@ object ColumnDetails {
     val snapshot = analyzed.analyzedColumns(current)
     val known = analyzed.table.leaves(current)
     val leaves = column.fold[Seq[Leaf]](known)(name => Seq(analyzed.leaf(session, name, known)))
+    val isAsked = analyzed.isAsked(snapshot, current)
     val encoded = snapshot.columns.filter(_.encoding.isDefined).map(_.key).toSet
     if (column.isDefined) leaves.foreach(requireValues(snapshot, _))
     file match {
-      case None => ofTable(analyzed, snapshot, leaves)
+      case None => ofTable(analyzed, snapshot, isAsked, leaves)
       case Some(path) =>
         val files = new FileLevel(analyzed, snapshot)
         val found = files.find(path)
-        leaves.filter(leaf => encoded(leaf.key)).flatMap(ofFile(analyzed, files, found, _))
+        leaves.filter(leaf => encoded(leaf.key)).flatMap(ofFile(analyzed, files, found, isAsked, _))
     }
   }
 
@@ -104,19 +109,21 @@ object ColumnDetails {
     if (snapshot.columns.find(_.key == leaf.key).exists(_.encoding.isEmpty))
       throw MetastoreException.invalidArgument("column", s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
 
-  private def ofTable(analyzed: AnalyzedTable, snapshot: Snapshot, leaves: Seq[Leaf]): Seq[ColumnDetails] = {
+  private def ofTable(analyzed: AnalyzedTable, snapshot: Snapshot, isAsked: Boolean, leaves: Seq[Leaf]): Seq[ColumnDetails] = {
     val rows = analyzed.store.tableSummary(snapshot).filter(_.files > 0).map(row => snapshot.columns(row.column).key -> row).toMap
     for {
       leaf <- leaves
       row <- rows.get(leaf.key)
       if snapshot.columns(row.column).encoding.isDefined
-    } yield ofTable(analyzed, snapshot, leaf, row)
+    } yield ofTable(analyzed, snapshot, isAsked, leaf, row)
   }
 
-  private def ofTable(analyzed: AnalyzedTable, snapshot: Snapshot, leaf: Leaf, row: SummaryRow): ColumnDetails = {
+  private def ofTable(
+      analyzed: AnalyzedTable, snapshot: Snapshot, isAsked: Boolean, leaf: Leaf, row: SummaryRow): ColumnDetails = {
     val lists = snapshot.frequencies.filter(_.columns.contains(row.column)).map(_.ref)
     new ColumnDetails(
-      analyzed, leaf, snapshot.columns(row.column).dataType, row, snapshot.exact && row.files == snapshot.filesTotal, row.column, None,
+      analyzed, leaf, snapshot.columns(row.column).dataType, row, snapshot.exact && row.files == snapshot.filesTotal, isAsked,
+      row.column, None,
       snapshot.frequencies.headOption.map(_.ref), lists, snapshot.histograms, Some(snapshot))
   }
 
@@ -126,23 +133,25 @@ object ColumnDetails {
     val asked = analyzed.asked(call.value("at"))
     val snapshot = analyzed.analyzedColumns(asked)
     val leaf = analyzed.leaf(session, call.text("column"), analyzed.table.leaves(asked))
+    val isAsked = analyzed.isAsked(snapshot, asked)
     val ordinal = snapshot.columns.indexWhere(_.key == leaf.key)
     requireValues(snapshot, leaf)
     def missing = MetastoreException.noStatistics(analyzed.name, s" of the column ${leaf.name}", s"COLUMNS ${leaf.name}")
     call.optional("file") match {
       case None if snapshot.filesTotal == 0 =>
-        new ColumnDetails(analyzed, leaf, "", SummaryRow.ofNoRows(ordinal), snapshot.exact, ordinal, None, None, Nil, None)
+        new ColumnDetails(analyzed, leaf, "", SummaryRow.ofNoRows(ordinal), snapshot.exact, isAsked, ordinal, None, None, Nil, None)
       case None =>
         val row = analyzed.store.tableSummary(snapshot).find(_.column == ordinal).filter(_.files > 0).getOrElse(throw missing)
-        ofTable(analyzed, snapshot, leaf, row)
+        ofTable(analyzed, snapshot, isAsked, leaf, row)
       case Some(path) =>
         val files = new FileLevel(analyzed, snapshot)
         val file = files.find(path)
-        ofFile(analyzed, files, file, leaf).getOrElse(throw missing)
+        ofFile(analyzed, files, file, isAsked, leaf).getOrElse(throw missing)
     }
   }
 
-  private def ofFile(analyzed: AnalyzedTable, files: FileLevel, file: TableFileRow, leaf: Leaf): Option[ColumnDetails] =
+  private def ofFile(
+      analyzed: AnalyzedTable, files: FileLevel, file: TableFileRow, isAsked: Boolean, leaf: Leaf): Option[ColumnDetails] =
     for {
       known <- files.columns(Seq(file), Seq(leaf.key)).headOption
       (listed, at) <- files.details(file, leaf.key)
@@ -151,7 +160,7 @@ object ColumnDetails {
       val place = listed.frequencies.orElse(listed.histograms).map(_.file)
       def inPlace(ref: Option[DetailRef]): Option[ObjectRef] = ref.filter(r => place.contains(r.file)).map(_.ref)
       new ColumnDetails(
-        analyzed, leaf, known.column.dataType, known.row, file.deletes.isEmpty && !file.deletedRows.exists(_ > 0), at,
+        analyzed, leaf, known.column.dataType, known.row, file.deletes.isEmpty && !file.deletedRows.exists(_ > 0), isAsked, at,
         place, inPlace(listed.frequencies), inPlace(listed.frequencies).toSeq, inPlace(listed.histograms))
     }
 }

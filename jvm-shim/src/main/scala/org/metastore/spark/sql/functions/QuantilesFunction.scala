@@ -24,7 +24,7 @@ object QuantilesFunction extends TableFunction {
     val wanted = call.value("probabilities").fold(Usual)(probabilities)
     val column = ColumnDetails.of(session, call)
     column.quantiles(wanted) match {
-      case Some(exact) => wanted.zip(exact).map { case (p, value) => Answer.row(p, column.text.value(value), true) }
+      case Some(exact) => wanted.zip(exact).map { case (p, value) => Answer.row(p, column.text.value(value), column.isAsked) }
       case None => column.histogram match {
         case Some(bins) => wanted.map(quantile(column, bins, _))
         case None => wanted.map(Answer.row(_, None, column.isWhole))

@@ -31,12 +31,13 @@ object SummaryFunction extends TypedFunction {
     val all = analyzed.table.leaves(asked)
     val leaves = column.fold[Seq[Leaf]](all)(name => Seq(analyzed.leaf(session, name, all)))
     call.optional("file") match {
-      case None => ofTable(analyzed, snapshot, leaves)
-      case Some(path) => ofFile(analyzed, snapshot, leaves, path)
+      case None => ofTable(analyzed, snapshot, leaves, asked)
+      case Some(path) => ofFile(analyzed, snapshot, leaves, path, asked)
     }
   }
 
-  private def ofTable(analyzed: AnalyzedTable, snapshot: Snapshot, leaves: Seq[Leaf]): Seq[(InternalRow, Option[SummaryRow])] = {
+  private def ofTable(
+      analyzed: AnalyzedTable, snapshot: Snapshot, leaves: Seq[Leaf], asked: Option[String]): Seq[(InternalRow, Option[SummaryRow])] = {
     val byKey = analyzed.store.tableSummary(snapshot).map(row => snapshot.columns(row.column).key -> row).toMap
     val written = snapshot.columns.map(column => column.key -> column.dataType).toMap
     val tops = snapshot.frequencies.headOption.fold(Map.empty[Int, ValueRow])(lists => analyzed.store.tops(lists.ref, None))
@@ -44,12 +45,13 @@ object SummaryFunction extends TypedFunction {
     leaves.map { leaf =>
       val row = byKey.get(leaf.key).filter(_.files > 0)
       val isWhole = snapshot.exact && row.fold(snapshot.filesTotal == 0)(_.files == snapshot.filesTotal)
-      val origins = Seq(row.fold(0L)(_.files.toLong), snapshot.filesTotal) ++ origin(analyzed, snapshot)
+      val origins = Seq(row.fold(0L)(_.files.toLong), snapshot.filesTotal) ++ origin(analyzed, snapshot, asked)
       answer(leaf, row, written.getOrElse(leaf.key, ""), snapshot.rows, isWhole, origins, tops.get(leaf.key)) -> row
     }
   }
 
-  private def ofFile(analyzed: AnalyzedTable, snapshot: Snapshot, leaves: Seq[Leaf], path: String): Seq[(InternalRow, Option[SummaryRow])] = {
+  private def ofFile(analyzed: AnalyzedTable, snapshot: Snapshot, leaves: Seq[Leaf], path: String,
+      asked: Option[String]): Seq[(InternalRow, Option[SummaryRow])] = {
     val files = new FileLevel(analyzed, snapshot)
     val file = files.find(path)
     val known = files.columns(Seq(file), leaves.map(_.key)).map(known => known.column.key -> known).toMap
@@ -59,14 +61,14 @@ object SummaryFunction extends TypedFunction {
       val found = known.get(leaf.key)
       val deleted = file.deletedRows.filter(_ > 0).isDefined || file.deletes.isDefined
       val live = file.rows.map(_ - file.deletedRows.getOrElse(0L))
-      val origins = Seq(found.fold(0L)(_ => 1L), 1L) ++ origin(analyzed, snapshot)
+      val origins = Seq(found.fold(0L)(_ => 1L), 1L) ++ origin(analyzed, snapshot, asked)
       answer(leaf, found.map(_.row), found.fold("")(_.column.dataType), live, !deleted && found.isDefined, origins,
         tops.get(leaf.key)) -> found.map(_.row)
     }
   }
 
-  private def origin(analyzed: AnalyzedTable, snapshot: Snapshot): Seq[Any] =
-    Seq(snapshot.id, analyzed.isCurrent(snapshot), Rendering.timestamp(snapshot.analyzedAt))
+  private def origin(analyzed: AnalyzedTable, snapshot: Snapshot, asked: Option[String]): Seq[Any] =
+    Seq(snapshot.id, analyzed.isCurrent(snapshot) && analyzed.isAsked(snapshot, asked), Rendering.timestamp(snapshot.analyzedAt))
 
   private def answer(leaf: Leaf, known: Option[SummaryRow], written: String, count: Any, exact: Boolean, origin: Seq[Any],
       top: Option[ValueRow]): InternalRow = {
