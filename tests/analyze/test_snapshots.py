@@ -8,7 +8,7 @@ from datetime import datetime, timezone
 import pytest
 
 import metastore
-from metastore.errors import InvalidArgument, NoStatistics
+from metastore.errors import InvalidArgument, NoStatistics, UnsupportedTable
 
 pytestmark = pytest.mark.spark
 
@@ -142,6 +142,32 @@ def test_nothing_of_an_ancestor_is_exact(spark, warehouse, filled):
     for source in (filled, location):
         view = spark.read.format("metastore").option("view", "frequencies").load(source)
         assert {row.exact for row in view.select("exact").distinct().collect()} == {False}
+
+
+@pytest.mark.parametrize("name", ["branch_audit", "tag_kept", "branch_none"])
+def test_analyze_of_what_is_no_table_of_its_own_is_refused_in_one_line(spark, filled, name):
+    spark.sql(f"ALTER TABLE {filled} CREATE BRANCH audit")
+    spark.sql(f"ALTER TABLE {filled} CREATE TAG kept")
+    with pytest.raises(UnsupportedTable, match=name) as raised:
+        analyze(spark, f"{filled}.{name}")
+    assert "\n" not in str(raised.value)
+    if name != "branch_none":  # Spark does not get as far as to ask us
+        with pytest.raises(Exception, match=r"METASTORE_UNSUPPORTED_TABLE.*it is a branch, a tag or a snapshot"):
+            spark.sql(f"ANALYZE TABLE {filled}.{name} COMPUTE STATISTICS FOR ALL COLUMNS")
+
+
+def test_a_table_may_be_called_as_a_branch_is(spark):
+    spark.sql("CREATE TABLE ice.db.branch_office AS SELECT 1 AS id")
+    try:
+        assert analyze(spark, "ice.db.branch_office").files == 1
+    finally:
+        spark.sql("DROP TABLE ice.db.branch_office")
+
+
+def test_a_branch_that_there_is_not_is_told_of_in_one_line(spark, filled):
+    with pytest.raises(UnsupportedTable, match=r"it cannot be loaded: .*none") as raised:
+        metastore.summary(spark, f"{filled}.branch_none")
+    assert "\n" not in str(raised.value)
 
 
 def test_an_analyzed_snapshot_that_expired_is_refused_as_such(spark, warehouse, filled):

@@ -54,6 +54,7 @@ def describe(spark: SparkSession, table: str) -> Entry:
         >>> describe(spark, "cat.db.sales").provider  # doctest: +SKIP
         'iceberg'
     """
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # noqa: PLC0415 - no types
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - not needed to import this module
 
     parts = split_name(table)
@@ -72,6 +73,9 @@ def describe(spark: SparkSession, table: str) -> Entry:
         if _not_found(failure):
             raise TableNotFound(table) from None
         raise UnsupportedTable(table, _first_line(failure)) from failure
+    except Py4JJavaError as failure:  # what a catalog raises is no error of Spark's
+        told = failure.java_exception.getMessage()
+        raise UnsupportedTable(table, f"it cannot be loaded: {_first_line(told or failure)}") from None
     names = [row.col_name for row in rows]
     if _DETAILS not in names:
         raise UnsupportedTable(table, "it is a temporary view")
@@ -93,7 +97,7 @@ def _loaded(spark: SparkSession, asked: str, identifier: str) -> Entry | None:
 
     None where there is no such JVM, or the name does not stand for such a table alone.
     """
-    from py4j.protocol import Py4JError  # type: ignore[import-untyped] # noqa: PLC0415 - it has no types; as above
+    from py4j.protocol import Py4JError  # noqa: PLC0415 - as above
 
     try:
         plan = _jvm_session.analyzed(spark, identifier)
@@ -131,7 +135,7 @@ def _not_found(failure: AnalysisException) -> bool:
     }
 
 
-def _first_line(failure: Exception) -> str:
+def _first_line(failure: object) -> str:
     return str(failure).strip().split("\n", 1)[0].rstrip(".")
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -15,7 +16,8 @@ from metastore._tables.iceberg_partitions import Partitions
 from metastore._tables.iceberg_schema import Leaf, columns, default_value, leaves
 from metastore._tables.lines import at_snapshot, metadata_table
 from metastore._tables.model import DataFile, TableFacts
-from metastore._tables.names import quote
+from metastore._tables.names import quote, split_name
+from metastore.errors import UnsupportedTable
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,6 +30,8 @@ if TYPE_CHECKING:
 
 _NAME_MAPPING = "schema.name-mapping.default"
 _DATA = 0
+_SELECTED = re.compile("(branch|tag|snapshot_id|at_timestamp)_.+", re.IGNORECASE)
+"""Last parts of names that stand for a table as it is elsewhere in its history, where no table is called so."""
 _LISTINGS_KEPT, _MOST_FILES_KEPT = 8, 10_000
 
 _listings: dict[tuple[str, bytes], tuple[DataFile, ...]] = {}
@@ -45,12 +49,13 @@ def load(spark: SparkSession, entry: Entry) -> TableFacts:
         The facts; a table that was never written has no snapshot and no files.
 
     Raises:
-        UnsupportedTable: Its metadata file cannot be read.
+        UnsupportedTable: Its metadata file cannot be read, or the name stands for a branch, a tag or a snapshot.
 
     Example:
         >>> load(spark, describe(spark, "cat.db.sales")).uuid  # doctest: +SKIP
         '4e0d…'
     """
+    _require_whole_name(entry)
     spark.sql(f"REFRESH TABLE {entry.identifier}")
     metadata = read_metadata(spark, entry)
     identity = _identity(entry, metadata)
@@ -92,6 +97,13 @@ def identify(spark: SparkSession, entry: Entry) -> TableIdentity:
         '4e0d…'
     """
     return _identity(entry, read_metadata(spark, entry))
+
+
+def _require_whole_name(entry: Entry) -> None:
+    *table, last = split_name(entry.identifier)
+    if _SELECTED.fullmatch(last) and not entry.name.lower().endswith(f".{last.lower()}"):
+        reason = "it is a branch, a tag or a snapshot, and ANALYZE reads a table where its main branch is"
+        raise UnsupportedTable(entry.identifier, reason, f"The table is {quote(table)}.")
 
 
 def _identity(entry: Entry, metadata: Metadata) -> TableIdentity:

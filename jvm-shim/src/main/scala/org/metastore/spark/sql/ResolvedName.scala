@@ -49,6 +49,9 @@ object ResolvedName {
         throw MetastoreException.tableNotFound(name, parts, Nil)
       case e: Exception if MetastoreException.firstLine(e).startsWith("[DATA_SOURCE_NOT_FOUND]") =>
         throw MetastoreException.unsupportedTable(name, s"this Spark does not have the format ${parts.head}")
+      // A branch that there is not, a metadata file that is gone.
+      case e: Exception if e.getClass.getName.startsWith("org.apache.iceberg.exceptions.") =>
+        throw MetastoreException.unsupportedTable(name, s"it cannot be loaded: ${MetastoreException.firstLine(e)}")
       case e: AnalysisException if e.getMessage.startsWith("[UNABLE_TO_INFER_SCHEMA]") =>
         throw MetastoreException.unsupportedTable(name, "no file of it says what its columns are")
     }
