@@ -166,3 +166,14 @@ def test_coarser_bins_hold_the_same_values(bins):
     assert np.abs(found.counts - 997 / len(found.counts)).max() <= 997 / 50 + 1
     sums = np.cumsum(found.counts)
     assert all(ordered[rank - 1] == edge for rank, edge in zip(sums, found.edges[1:], strict=True))
+
+
+def test_a_bin_of_one_value_has_one_distinct_value_though_estimates_say_more():
+    first = Histogram("equi_height", np.array([0, 4, 8]), np.array([10, 10]), np.array([4, 4]))
+    second = Histogram("equi_height", np.array([0, 0, 8]), np.array([10, 10]), np.array([1, 8]))
+    found = merged([first, second, second, second], column("bigint"), 8, 9)
+    alone = np.asarray(found.edges[1:]) == np.asarray(found.edges[:-1])
+    assert alone[0]
+    assert found.distincts[0] == 1
+    assert found.distincts[alone].max() <= 1
+    assert found.distincts.sum() == 9

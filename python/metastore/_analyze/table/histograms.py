@@ -171,9 +171,9 @@ def _alone(edges: Sequence[Any]) -> NDArray[np.bool_]:
 
 def _fitted(estimates: NDArray[np.float64], edges: Sequence[Any], counts: Longs, distinct: int | None) -> Longs:
     """Distinct values of each bin: their sum that of the whole where that is known, none more than there are values."""
-    continued = _alone(edges)  # the value of such a bin began in the one before
-    continued[0] = False
-    most = np.where(continued, 0, counts)
+    alone = _alone(edges)
+    most = np.where(alone, 0, counts)  # the value of such a bin began in the one before
+    most[0] = 1 if alone[0] else counts[0]
     least = np.minimum(most, 1)
     fitted = np.clip(estimates, least, most)
     for _ in range(_ROUNDS if distinct is not None else 0):
