@@ -133,6 +133,8 @@ def test_every_view_honours_both_options(spark, table, view, by):
         ("summary", "file", "METASTORE_INVALID_ARGUMENT.*idd is no data file of"),
         ("columns", "file", "METASTORE_INVALID_ARGUMENT.*idd is no data file of"),
         ("histograms", "file", "METASTORE_INVALID_ARGUMENT.*idd is no data file of"),
+        ("summary", "at", "METASTORE_INVALID_ARGUMENT.*at: it is no option of the data source"),
+        ("ranks", "AT", "METASTORE_INVALID_ARGUMENT.*at: it is no option of the data source"),
     ],
 )
 def test_options_that_narrow_nothing_are_refused(spark, table, view, option, told, by):

@@ -71,6 +71,8 @@ class MetastoreDataSource(DataSource):
         from metastore._read.schemas import VIEWS  # noqa: PLC0415 - as above
         from metastore.errors import InvalidArgument  # noqa: PLC0415 - as above
 
+        if self.options.get("at") is not None:  # Spark says nothing of options that a source does not know
+            raise InvalidArgument("at", "it is no option of the data source", "Ask metastore.summary(t, at => ...).")
         view = (self.options.get("view") or "summary").lower()
         if view in VIEWS:
             return view
