@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 
 import metastore
+from metastore._locate import located
 from parquet.conftest import settle
 from planner.plans import check
 from pruning.scala import module
@@ -51,6 +54,66 @@ def test_analyze_in_sql(spark, table):
     provider = spark.sql(f"DESCRIBE FORMATTED {table}").where("col_name = 'Provider'").first().data_type
     name = table if provider == "delta" else f"{provider}.`{path}`"
     assert spark.sql(f"ANALYZE TABLE {name} COMPUTE STATISTICS FOR ALL COLUMNS").first().rows == 40
+
+
+@pytest.fixture(params=["delta", "parquet"])
+def mixed(request, spark, tmp_path):
+    """Data files with values that are padded, and one whose writer knew nothing of CHAR."""
+    folder = tmp_path / "table"
+    spark.sql(f"CREATE TABLE {NAME} ({COLUMNS}) USING {request.param} LOCATION '{folder}'")
+    for start in (0, 20):
+        spark.sql(f"INSERT INTO {NAME} SELECT {ROW} FROM range({start}, {start + 10}, 1, 1)")
+    spark.conf.set("spark.sql.legacy.charVarcharAsString", "true")
+    bare = "struct<k: string, n: int>"
+    rows = spark.range(40, 50, 1, 1).selectExpr("id", "concat('c', id % 10) c", "'v' v", f"CAST(('x', 1) AS {bare}) st")
+    if request.param == "delta":
+        spark.conf.unset("spark.sql.legacy.charVarcharAsString")
+    rows.write.format(request.param).mode("append").save(str(folder))
+    spark.conf.unset("spark.sql.legacy.charVarcharAsString")
+    spark.sql(f"REFRESH TABLE {NAME}")
+    settle(tmp_path)
+    metastore.analyze(spark, NAME, progress=False)
+    yield NAME
+    spark.sql(f"DROP TABLE {NAME}")
+
+
+def _of_files(table, text):
+    return f"SELECT substring_index(_metadata.file_path, '/', -1) AS file FROM {table} WHERE c = '{text}'"
+
+
+CHARS = ["c1", "c1 ", "c1   ", "c1       ", "c", "", "c1x", " c1"]
+
+
+@pytest.mark.parametrize("padding", ["true", "false"])
+def test_values_are_found_whatever_blanks_are_behind_them(spark, mixed, padding, monkeypatch):
+    monkeypatch.setattr(located, "_NEARLY_ALL", 2)
+    spark.conf.set("spark.sql.readSideCharPadding", padding)
+    try:
+        for text in CHARS:
+            truth = Counter(row.file for row in spark.sql(_of_files(mixed, text)).collect())
+            found = spark.sql(f"SELECT * FROM metastore.locate('{mixed}', 'c', '{text}')").collect()
+            assert {row.path: row.frequency for row in found} == truth, text
+        sql = spark.sql(f"SELECT sum(frequency) AS n FROM metastore.locate('{mixed}', 'st.k', 'x ')")
+        assert sql.first().n == 30
+    finally:
+        spark.conf.unset("spark.sql.readSideCharPadding")
+
+
+@pytest.mark.parametrize("padding", ["true", "false"])
+@pytest.mark.parametrize("mixed", ["parquet"], indirect=True)
+def test_keys_are_found_whatever_blanks_are_behind_them(spark, mixed, padding, monkeypatch):
+    monkeypatch.setattr(located, "_NEARLY_ALL", 2)
+    spark.conf.set("spark.sql.readSideCharPadding", padding)
+    try:
+        for text in CHARS:
+            keys = spark.createDataFrame([(text, "x ", 1)], "c string, `st.k` string, `st.n` int")
+            truth = Counter(row.file for row in spark.sql(_of_files(mixed, text)).collect())
+            for columns in (["c"], ["c", "st.n"], ["c", "st.k"]):
+                rows = metastore.locate(spark, mixed, columns, keys).collect()
+                assert Counter(row.path.rpartition("/")[2] for row in rows) == truth, (text, columns)
+        assert metastore.locate(spark, mixed, "st.k", keys).count() == 30
+    finally:
+        spark.conf.unset("spark.sql.readSideCharPadding")
 
 
 def test_iceberg_has_varchar_as_strings(spark):

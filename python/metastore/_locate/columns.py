@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Any
 
 from metastore._format.columns import Column, encoding_of
@@ -47,6 +48,31 @@ def is_padded(schema: StructType, columns: Sequence[Column]) -> bool:
     """
     names = {column.path[0] for column in columns}
     return any(_PADDED in str(field.jsonValue()) for field in schema.fields if field.name in names)
+
+
+def char_length(schema: StructType, column: Column) -> int | None:
+    """The length of CHAR, to which Spark pads values of a column where it reads and compares them; None of others.
+
+    Example:
+        >>> from pyspark.sql.types import StringType, StructType
+        >>> schema = StructType().add("a", StringType(), metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(5)"})
+        >>> char_length(schema, leaves(schema)[0])
+        5
+    """
+    field = next((one for one in schema.fields if one.name == column.path[0]), None)
+    raw = field.metadata.get(_PADDED) if field is not None else None
+    kind = _declared(raw) if raw else None
+    for name in column.path[1:]:
+        kind = next((one.dataType for one in getattr(kind, "fields", ()) if one.name == name), None)
+    return kind.length if kind is not None and kind.typeName() == "char" else None
+
+
+def _declared(raw: str) -> Any:
+    """The type that a mark names, which only Spark reads where it is not CHAR itself."""
+    from pyspark.sql.types import CharType, DataType  # noqa: PLC0415 - not needed to import this module
+
+    char = re.fullmatch(r"char\((\d+)\)", raw)
+    return CharType(int(char[1])) if char else DataType.fromDDL(raw)
 
 
 def _struct(kind: Any) -> StructType | None:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
+import pyarrow as pa
+
 from metastore._format.columns import decimal_type
 from metastore.errors import InvalidArgument
 
@@ -46,6 +48,35 @@ def converted(name: str, given: str, column: Column) -> tuple[str, str]:
     if given == NOTHING or _family(wanted) in ("text", wanted):
         return value, "true"
     return value, f"{name} <=> try_cast({value} AS {given})"
+
+
+def padded(value: str, length: int) -> str:
+    """SQL of a text with blanks up to the length of CHAR; one that is longer stays.
+
+    Example:
+        >>> padded("c", 5)
+        "rpad(c, greatest(5, length(c)), ' ')"
+    """
+    return f"rpad({value}, greatest({length}, length({value})), ' ')"
+
+
+def stored_forms(keys: pa.Table, length: int) -> pa.Table:
+    """All that data files may hold where a column of CHAR shows one of some keys: writers pad it or do not.
+
+    Args:
+        keys: Keys of one column.
+        length: That of CHAR.
+
+    Example:
+        >>> stored_forms(pa.table({"k": ["ab ", None]}), 4)["k"].to_pylist()
+        ['ab', 'ab ', 'ab  ', None]
+    """
+    shortest = {None if key is None else key.rstrip(" ") for key in keys[0].to_pylist()}
+    texts = sorted(text for text in shortest if text is not None)
+    forms: list[str | None] = [
+        text.ljust(size) for text in texts for size in range(len(text), max(length, len(text)) + 1)
+    ]
+    return pa.table({keys.column_names[0]: pa.array(forms + [None] * (None in shortest), keys.schema.field(0).type)})
 
 
 def _family(spark_type: str) -> str:

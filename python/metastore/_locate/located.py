@@ -11,9 +11,9 @@ from metastore import _jvm_session, _tables
 from metastore._analyze.hadoop import store_of
 from metastore._analyze.place import HadoopPlace
 from metastore._analyze.shipping import ship
-from metastore._locate.columns import is_padded, leaves
+from metastore._locate.columns import char_length, is_padded, leaves
 from metastore._locate.condition import MOST_KEYS, PLANNED_KEYS, condition, text
-from metastore._locate.conversions import converted
+from metastore._locate.conversions import converted, padded, stored_forms
 from metastore._locate.evidence import evidence
 from metastore._locate.keys import Keys
 from metastore._locate.search import Search
@@ -42,6 +42,9 @@ if TYPE_CHECKING:
     from metastore._locate.keys import Mask
     from metastore._tables import TableFacts
     from metastore._tables.catalog import Entry
+
+    Lengths = Sequence[int | None]
+    """For each of the key's columns the length of CHAR, to which values are padded; None of others."""
 
 PATH, POSITION = "path", "position"
 _FILE = "file"
@@ -81,22 +84,24 @@ def locate(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFr
         raise UnsupportedTable(table, "Hudi shows no row's position", hint="metastore.locate in SQL names data files.")
     schema = spark.table(entry.identifier).schema
     key = [_key_column(leaves(schema), name, entry.name) for name in columns]
-    asked = _asked(keys, columns, key)
+    lengths = [char_length(schema, column) for column in key]
+    asked = _asked(keys, columns, key, lengths)
     if pruned and entry.provider in _PLANNED and _are_many(keys):
         rows = _rows(spark, entry, key)
         if _are_quickly_read(rows):
-            return _joined(entry.provider, rows, key, asked)
+            return _joined(entry.provider, rows, key, lengths, asked)
     some, is_all = _some(asked, key)
     if is_all:
         asked = frame_of(spark, some, _told(asked.schema, some))
         most = PLANNED_KEYS if pruned else MOST_KEYS
         where = None if is_padded(schema, key) else condition(some, key, most)
         if where is not None and entry.provider in _PLANNED and _is_analyzed(spark, entry):
-            return _joined(entry.provider, _rows(spark, entry, key, where), key, asked)
+            return _joined(entry.provider, _rows(spark, entry, key, where), key, lengths, asked)
     facts = _tables.load_entry(spark, entry)
     key = [_key_column(facts.columns, name, facts.name) for name in columns]
-    may = _candidates(spark, facts, key, some, None if is_all else asked) if pruned else None
-    return _verified(facts, key, asked, may, spark)
+    may = _candidates(spark, facts, key, lengths, some, None if is_all else asked) if pruned else None
+    rows = _live(facts, key, may, spark)
+    return _joined(facts.format, rows, key, lengths, asked)
 
 
 def _key_column(known: Sequence[Column], name: str, table: str) -> Column:
@@ -106,14 +111,15 @@ def _key_column(known: Sequence[Column], name: str, table: str) -> Column:
     return column
 
 
-def _asked(keys: DataFrame, names: Sequence[str], columns: Sequence[Column]) -> DataFrame:
-    """The keys as values of the table's columns: `k0`, `k1`, …."""
+def _asked(keys: DataFrame, names: Sequence[str], columns: Sequence[Column], lengths: Lengths) -> DataFrame:
+    """The keys as values of the table's columns, those of CHAR padded: `k0`, `k1`, …."""
     frame, chosen = keys, []
-    for place, (name, column) in enumerate(zip(names, columns, strict=True)):
+    for place, (name, column, length) in enumerate(zip(names, columns, lengths, strict=True)):
         field = _field(keys, name, column)
         value, exact = converted(quote([field]), keys.schema[field].dataType.simpleString(), column)
         frame = frame if exact == "true" else frame.where(exact)
-        chosen.append(f"{value} AS k{place}")
+        whole = value if length is None else padded(f"rtrim({value})", length)
+        chosen.append(f"{whole} AS k{place}")
     return frame.selectExpr(*chosen)
 
 
@@ -188,7 +194,12 @@ def _path(provider: str) -> str:
 
 
 def _candidates(
-    spark: SparkSession, facts: TableFacts, key: Sequence[Column], some: pa.Table, asked: DataFrame | None
+    spark: SparkSession,
+    facts: TableFacts,
+    key: Sequence[Column],
+    lengths: Lengths,
+    some: pa.Table,
+    asked: DataFrame | None,
 ) -> Mask | None:
     """Which data files may hold one of the keys: of `some`, or, if there are more, of those that are asked for.
 
@@ -198,6 +209,16 @@ def _candidates(
     manifest = store.read()
     if manifest is None or manifest.table.uuid != facts.uuid:
         raise NoStatistics(facts.name)
+    if lengths[0] is not None and len(key) == 1 and asked is None:
+        some = stored_forms(some, lengths[0])
+        if some.num_rows > _FEW_KEYS:
+            return None
+    else:  # of several columns those of CHAR are compared where rows are read
+        told = [place for place, length in enumerate(lengths) if length is None]
+        if not told:
+            return None
+        key, some = [key[place] for place in told], some.select(told)
+        asked = None if asked is None else asked.select(some.column_names)
     known = evidence(store, manifest, facts.files, key)
     search, keys = Search(known, store.part), Keys.of(some, key)
     is_near = _bytes(known) <= _FEW_BYTES
@@ -253,22 +274,21 @@ def _by_tasks(spark: SparkSession, keys: DataFrame, place: Place, known: Sequenc
     return may
 
 
-def _verified(
-    facts: TableFacts, key: Sequence[Column], asked: DataFrame, may: Mask | None, spark: SparkSession
-) -> DataFrame:
-    """The live rows of some data files, of all if None, that have one of the keys."""
+def _live(facts: TableFacts, key: Sequence[Column], may: Mask | None, spark: SparkSession) -> DataFrame:
+    """The live rows of some data files, of all if None."""
     rows = select_pinned(spark, facts, _chosen(facts.format, key))
-    if may is not None:
-        paths = ", ".join(text(facts.files[place].location) for place in np.flatnonzero(may))
-        rows = rows.where(f"{_path(facts.format)} IN ({paths})" if paths else "false")
-    return _joined(facts.format, rows, key, asked)
+    if may is None:
+        return rows
+    paths = ", ".join(text(facts.files[place].location) for place in np.flatnonzero(may))
+    return rows.where(f"{_path(facts.format)} IN ({paths})" if paths else "false")
 
 
-def _joined(provider: str, rows: DataFrame, key: Sequence[Column], asked: DataFrame) -> DataFrame:
+def _joined(provider: str, rows: DataFrame, key: Sequence[Column], lengths: Lengths, asked: DataFrame) -> DataFrame:
     """Those of the rows that have one of the keys, which may come twice."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
 
-    same = [_same(F.col(f"c{place}"), F.col(field.name), field) for place, field in enumerate(asked.schema)]
+    values = [f"c{place}" if length is None else padded(f"c{place}", length) for place, length in enumerate(lengths)]
+    same = [_same(F.expr(value), F.col(field.name), field) for value, field in zip(values, asked.schema, strict=True)]
     names = [f"c{place} AS {quote([column.name])}" for place, column in enumerate(key)]
     return rows.join(asked, same, "left_semi").selectExpr(*names, f"{_path(provider)} AS {PATH}", POSITION)
 

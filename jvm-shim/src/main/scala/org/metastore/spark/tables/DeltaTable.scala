@@ -46,7 +46,7 @@ final class DeltaTable private (head: AnyRef) extends ListedTable {
   }
 
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
-    DeltaTable.walk(schema(snapshot)).map { case (key, path, field) => Leaf(Leaf.key(key), path, field.dataType) }
+    DeltaTable.walk(schema(snapshot)).map((Leaf.of _).tupled)
 
   /** Columns by which the files are partitioned, as the log names them, to the names in the table's schema. */
   private def partitionNames(schema: StructType): Map[String, String] =

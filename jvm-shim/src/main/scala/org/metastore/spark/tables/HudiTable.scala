@@ -153,7 +153,7 @@ object HudiTable {
 
   /** The leaves of a schema: Hudi's reader finds columns by their names. */
   def leaves(schema: StructType): IndexedSeq[Leaf] =
-    Leaf.below(schema, _.name).map { case (key, path, field) => Leaf(Leaf.key(key), path, field.dataType) }
+    Leaf.below(schema, _.name).map((Leaf.of _).tupled)
 
   /** Why nothing can be said of a table's columns, or of its files. */
   def refusal(relation: HadoopFsRelation): Option[String] = {

@@ -4,18 +4,20 @@ import com.fasterxml.jackson.databind.ObjectMapper
 
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.expressions.{Cast, Literal}
+import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.internal.SQLConf
-import org.apache.spark.sql.types.{DataType, StringType, StructField, StructType}
+import org.apache.spark.sql.types.{CharType, DataType, MetadataBuilder, StringType, StructField, StructType}
 
 import org.metastore.spark.store.FileKey
 
 /**
  * A leaf of a table's schema.
  *
- * @param key  as docs/format.md, "Identity"
- * @param path names from the root of the schema
+ * @param key        as docs/format.md, "Identity"
+ * @param path       names from the root of the schema
+ * @param charLength of CHAR: so many characters its values are padded to where they are read and compared
  */
-final case class Leaf(key: String, path: Seq[String], dataType: DataType) {
+final case class Leaf(key: String, path: Seq[String], dataType: DataType, charLength: Option[Int] = None) {
 
   /** The dotted name; parts that hold a dot or a back-quote are back-quoted. */
   def name: String = path.map { part =>
@@ -29,15 +31,35 @@ object Leaf {
   /** A key that is made of names. */
   def key(names: Seq[String]): String = mapper.writeValueAsString(names.toArray)
 
+  /** The leaf that `below` found. */
+  def of(key: Seq[String], path: Seq[String], field: StructField): Leaf =
+    Leaf(Leaf.key(key), path, field.dataType, CharVarcharUtils.getRawType(field.metadata).collect { case char: CharType => char.length })
+
   /** The leaves of a schema, in order: physical names from the root, names from the root, and the field. */
   def below(struct: StructType, physical: StructField => String): Vector[(Vector[String], Vector[String], StructField)] =
     struct.fields.toVector.flatMap { field =>
       field.dataType match {
         case inner: StructType =>
-          below(inner, physical).map { case (key, path, leaf) => (physical(field) +: key, field.name +: path, leaf) }
+          below(marked(inner, field), physical).map { case (key, path, leaf) => (physical(field) +: key, field.name +: path, leaf) }
         case _ => Vector((Vector(physical(field)), Vector(field.name), field))
       }
     }
+
+  /** The fields of a struct with Spark's marks of CHAR, which stand at the struct. */
+  private def marked(inner: StructType, field: StructField): StructType = CharVarcharUtils.getRawType(field.metadata) match {
+    case Some(raw: StructType) if raw.length == inner.length =>
+      val told = CharVarcharUtils.replaceCharVarcharWithStringInSchema(raw)
+      StructType(inner.fields.zip(told.fields).map { case (one, same) =>
+        if (!same.metadata.contains(RawType)) one
+        else {
+          val text = same.metadata.getString(RawType)
+          one.copy(metadata = new MetadataBuilder().withMetadata(one.metadata).putString(RawType, text).build())
+        }
+      })
+    case _ => inner
+  }
+
+  private val RawType = "__CHAR_VARCHAR_TYPE_STRING"
 }
 
 /**

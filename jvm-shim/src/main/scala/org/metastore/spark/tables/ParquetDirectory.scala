@@ -26,9 +26,7 @@ final class ParquetDirectory private (relation: HadoopFsRelation) extends Listed
   override def snapshot(text: String): Option[String] = current.filter(_ == text)
   override def snapshotAt(micros: Long): Option[String] = None
 
-  override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] = Leaf.below(relation.schema, _.name).map {
-    case (key, path, field) => Leaf(Leaf.key(key), path, field.dataType)
-  }
+  override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] = Leaf.below(relation.schema, _.name).map((Leaf.of _).tupled)
 
   override def dataFiles(snapshot: String): Seq[LiveFile] = if (current.contains(snapshot)) files.map(_.live) else Nil
 

@@ -4,9 +4,12 @@ import scala.util.Try
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
-import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Cast, EqualNullSafe, EqualTo, Literal}
+import org.apache.spark.sql.catalyst.expressions.{
+  AttributeReference, Cast, EqualNullSafe, EqualTo, Expression, GreaterThanOrEqual, LessThanOrEqual, Literal
+}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{StringType, StructType}
+import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.pruning.{ColumnResolver, PruningRule}
 import org.metastore.spark.sql._
@@ -16,6 +19,8 @@ import org.metastore.spark.tables.{HudiTable, Leaf}
 /** `metastore.locate(table, column, value)`: one row a data file that may hold the value, as far as statistics tell. */
 object LocateFunction extends TableFunction {
   private val LimitMillis = 60000L
+  private val MostForms = 1000
+  private val Space = UTF8String.fromString(" ")
 
   override val name = "locate"
   override val arguments: Seq[Argument] = Seq(
@@ -50,14 +55,32 @@ object LocateFunction extends TableFunction {
   private def located(analyzed: AnalyzedTable, leaf: Leaf, value: Literal, files: IndexedSeq[Live]): Seq[(Live, Long)] = {
     val attribute = AttributeReference(leaf.name, leaf.dataType)()
     val resolver: ColumnResolver = (_, _) => Some(leaf.key)
-    val filter = PruningRule.compile(Seq(EqualNullSafe(attribute, value)), resolver)
+    val forms = leaf.charLength.filter(_ => value.value != null).fold(Seq(value))(storedForms(value, _))
+    val areFew = forms.size <= MostForms
+    val conditions: Seq[Seq[Expression]] =
+      if (areFew) forms.map(form => Seq(EqualNullSafe(attribute, form)))
+      else Seq(Seq(GreaterThanOrEqual(attribute, forms.head), LessThanOrEqual(attribute, forms.last)))
+    val filters = conditions.map(PruningRule.compile(_, resolver))
     val known = analyzed.store.planning(analyzed.table.uuid, LimitMillis) match {
-      case Right(statistics) => statistics.of(FileList.of(files.map(_.key)), filter.needs)
+      case Right(statistics) => statistics.of(FileList.of(files.map(_.key)), filters.head.needs)
       case Left(why) => throw new java.io.IOException(why.sentence)
     }
-    val verdicts = filter.evaluate(known)
-    val kept = files.indices.filter(verdicts.kept).toArray
-    kept.map(files).toSeq.zip(known.frequencies(leaf.key, leaf.dataType, value.value, kept)).filter(_._2 != 0)
+    val counts = filters.zip(forms).map { case (filter, form) =>
+      val verdicts = filter.evaluate(known)
+      val kept = files.indices.filter(verdicts.kept).toArray
+      kept.zip(if (areFew) known.frequencies(leaf.key, leaf.dataType, form.value, kept) else kept.map(_ => -1L)).toMap
+    }
+    files.indices.map(i => files(i) -> sum(counts.flatMap(_.get(i)))).filter(_._2 != 0)
+  }
+
+  /** -1 where one is not known. */
+  private def sum(counts: Seq[Long]): Long = if (counts.exists(_ < 0)) -1 else counts.sum
+
+  /** Values of CHAR that Spark takes for equal to one: it pads both sides, and files hold them padded or not. */
+  private def storedForms(value: Literal, length: Int): Seq[Literal] = {
+    val text = value.value.asInstanceOf[UTF8String]
+    val short = text.trimRight()
+    (short.numChars to math.max(length, text.numChars)).map(size => Literal(short.rpad(size, Space), value.dataType))
   }
 
   /** The value in the column's type, which has to hold it exactly. */
