@@ -95,6 +95,20 @@ def test_a_file_that_still_changes_is_left_out_and_named(spark, folder, monkeypa
     assert summary(spark, by_path(folder))["id"]["current"] is False
 
 
+def test_a_directory_that_is_made_again_shows_the_former_numbers_as_such(spark, folder, tmp_path):
+    with conf(spark, spark__metastore__store=(tmp_path / "central").as_uri()):
+        analyze(spark, by_path(folder))
+        shutil.rmtree(folder)
+        append(spark, folder, 1000, 1100)
+        known = summary(spark, by_path(folder))["id"]
+        assert (known["current"], known["max"]) == (False, "399")
+        assert [row["current"] for row in metastore.snapshots(spark, by_path(folder))] == [False]
+        check(spark, f"SELECT * FROM {by_path(folder)} WHERE id = 1005", [1])
+        analyze(spark, by_path(folder))
+        known = summary(spark, by_path(folder))["id"]
+        assert (known["current"], known["min"]) == (True, "1000")
+
+
 def test_a_file_replaced_while_it_is_read_is_refused(spark, folder):
     file = min(folder.glob("*.parquet"))
     stat = file.stat()
