@@ -10,12 +10,21 @@ from metastore.cli.options import At, Conf, Jars, Json, Table, spark_conf
 from metastore.cli.output import reporting, show
 
 if TYPE_CHECKING:
+    from collections.abc import Sequence
+
     from metastore.answers import Answer
 
 File = Annotated[str | None, typer.Option(help="Path of one data file, as `files` lists it.", show_default=False)]
 OfColumn = Annotated[str, typer.Argument(help="The column.", show_default=False)]
 Top = Annotated[int, typer.Option(help="How many values.")]
 Bins = Annotated[int, typer.Option(help="How many bins, at most as many as there are.")]
+Probabilities = Annotated[
+    list[float] | None,
+    typer.Option("--probability", "-p", help="From 0 to 1; as often as needed.", show_default=False),
+]
+Value = Annotated[
+    str, typer.Argument(help="The value, as text; after -- if it starts with a dash.", show_default=False)
+]
 Column = Annotated[str | None, typer.Argument(help="Only this column.", show_default=False)]
 Database = Annotated[str | None, typer.Argument(help="A database, or the root of stores.", show_default=False)]
 Query = Annotated[str, typer.Argument(help="The query to explain.", show_default=False)]
@@ -61,6 +70,38 @@ def histogram(  # noqa: PLR0913 - as above
         show(output, _ask("histogram", table, conf, jars, column=column, bins=bins, file=file, at=at))
 
 
+def quantiles(
+    table: Table,
+    column: OfColumn,
+    probability: Probabilities = None,
+    at: At = None,
+    *,
+    conf: Conf = None,
+    jars: Jars = None,
+    json: Json = False,
+) -> None:
+    """The values that so large shares of a column's values do not exceed."""
+    asked = {"probabilities": probability} if probability else {}
+    with reporting(as_json=json) as output:
+        show(output, _ask("quantiles", table, conf, jars, column=column, at=at, **asked))
+
+
+def locate(
+    table: Table, column: OfColumn, value: Value, *, conf: Conf = None, jars: Jars = None, json: Json = False
+) -> None:
+    """The data files that may hold a value, and how many of their rows have it."""
+    with reporting(as_json=json) as output:
+        if _is_location(table):
+            show(output, _ask("locate", table, conf, jars, column=column, value=value))
+        else:
+            from metastore._spark.local import started  # noqa: PLC0415 - pyarrow is slow to import
+            from metastore._spark.session import ask  # noqa: PLC0415 - as above
+            from metastore.answers import Answer  # noqa: PLC0415 - as above
+
+            with started(spark_conf(conf, jars)) as spark:
+                output.answer(ask(spark, "locate", table, {"column": column, "value": value}, Answer))
+
+
 def files(table: Table, at: At = None, *, conf: Conf = None, jars: Jars = None, json: Json = False) -> None:
     """One line per data file: size, rows, partition, whether it is analyzed."""
     with reporting(as_json=json) as output:
@@ -102,7 +143,13 @@ def explain(query: Query, *, conf: Conf = None, jars: Jars = None, json: Json = 
         output.answer(_with_spark("explain", query, conf, jars))
 
 
-def _ask(verb: str, table: str, conf: list[str] | None, jars: str | None, **arguments: str | int | None) -> Answer:
+def _ask(
+    verb: str,
+    table: str,
+    conf: list[str] | None,
+    jars: str | None,
+    **arguments: str | int | Sequence[float] | None,
+) -> Answer:
     if not _is_location(table):
         return _with_spark(verb, table, conf, jars, **arguments)
     import metastore  # noqa: PLC0415 - pyarrow is slow to import
@@ -112,7 +159,11 @@ def _ask(verb: str, table: str, conf: list[str] | None, jars: str | None, **argu
 
 
 def _with_spark(
-    verb: str, subject: str | None, conf: list[str] | None, jars: str | None, **arguments: str | int | None
+    verb: str,
+    subject: str | None,
+    conf: list[str] | None,
+    jars: str | None,
+    **arguments: str | int | Sequence[float] | None,
 ) -> Answer:
     import metastore  # noqa: PLC0415 - as above
     from metastore._spark.local import started  # noqa: PLC0415 - as above
