@@ -17,6 +17,7 @@ from metastore._format.bloom import hashes_of, may_hold
 from metastore._format.columns import decimal_type, serves
 from metastore._format.objects import ObjectRef
 from metastore._format.partial import ANY_ROWS
+from metastore._store.contradictions import rows_to_set_aside
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -197,8 +198,11 @@ class Part:
             part = store.part(ref)
             table = part.rows(part.holding(self.ordinal), ["column", "file", *columns])
             table = table.filter(pc.equal(table["column"], self.ordinal))
-            inside = np.full(max(pc.max(table["file"]).as_py() or 0, *rows) + 1, -1, np.int64)
+            inside = np.full(max(rows) + 1, -1, np.int64)
             inside[list(rows)] = list(rows.values())
+            # Rows of other data files may say any ordinal: none is as many as memory holds.
+            known = table["file"].to_numpy()
+            table = table.filter(pa.array((known >= 0) & (known < len(inside))))
             yield table, inside
 
     def counts(self, name: str) -> Places:
@@ -215,6 +219,7 @@ def parts(store: Store, stored: StoredFiles, column: Column) -> Iterator[Part]:
             for ordinal in ordinals & set(ref.columns):
                 rows = store.get(ref.object)
                 rows = rows.filter(pc.equal(rows["column"], ordinal))
+                rows = rows.filter(pa.array(~rows_to_set_aside(rows, block.columns, len(live))))
                 places = live[rows["file"].to_numpy()]
                 keep = (places >= 0) & ~taken[places]
                 taken[places[keep]] = True

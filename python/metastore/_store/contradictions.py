@@ -14,6 +14,8 @@ from metastore._format.zones import identities_of
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
 
+    from numpy.typing import NDArray
+
     from metastore._format.columns import Column
     from metastore._format.manifest import Snapshot
 
@@ -55,6 +57,30 @@ def in_statistics(rows: pa.Table, columns: Sequence[Column], held: Iterable[int]
     if files is not None:
         checks |= _against_files(rows, files)
     return [f"{text} ({int(np.sum(found))})" for text, found in checks.items() if np.any(found)]
+
+
+def rows_to_set_aside(rows: pa.Table, columns: Sequence[Column], files: int) -> NDArray[np.bool_]:
+    """Rows of a `summary` of which nothing may be believed: who looks for values takes their data files for unknown.
+
+    Args:
+        rows: The rows.
+        columns: The block's columns.
+        files: How many data files the block has.
+
+    Example:
+        >>> from metastore._format.schemas import SUMMARY
+        >>> row = {"column": 0, "file": 0, "rows": 1, "lo_long": 2, "hi_long": 1}
+        >>> rows_to_set_aside(pa.Table.from_pylist([row], SUMMARY), [], 1)
+        array([ True])
+    """
+    places, missing = rows["file"].to_numpy(), _missing(rows)
+    wrong: NDArray[np.bool_] = (places < 0) | (places >= files)
+    wrong |= _any(rows, [pc.less(rows[name], 0) for name in ("rows", "nulls", "nans")])
+    wrong |= _true(pc.greater(missing, rows["rows"]))
+    wrong |= _true(pc.and_(_has_bounds(rows), pc.equal(missing, rows["rows"])))
+    wrong |= _any(rows, [pc.is_nan(rows[name]) for name in ("lo_double", "hi_double")])
+    wrong |= _inverted(rows, columns)
+    return wrong
 
 
 def in_file_list(files: pa.Table) -> list[str]:
