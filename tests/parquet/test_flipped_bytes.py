@@ -1,0 +1,83 @@
+"""Statistics of which some bytes are not those that were written: queries and located keys are as without them."""
+
+from __future__ import annotations
+
+import random
+from collections import defaultdict
+
+import pytest
+
+import metastore
+from parquet.conftest import append
+from planner.plans import conf, rows
+
+pytestmark = [pytest.mark.spark, pytest.mark.slow]
+QUERIES = [
+    "SELECT * FROM {} WHERE id BETWEEN 120 AND 130",
+    "SELECT * FROM {} WHERE v = 5 AND s >= 's00310'",
+    "SELECT * FROM {} WHERE s IN ('s00007', 's00399', 'nothing')",
+    "SELECT count(*) AS n FROM {} WHERE st.a = 250 OR st.`b.c` > 99",
+]
+
+
+def flipped(data: bytes, chance: random.Random) -> bytes:
+    changed = bytearray(data)
+    for _ in range(chance.choice([1, 1, 4, 64])):
+        changed[chance.randrange(len(changed))] ^= 1 << chance.randrange(8)
+    return bytes(changed)
+
+
+def cut(data: bytes, chance: random.Random) -> bytes:
+    at = chance.randrange(len(data))
+    return data[:at] + (data[-chance.randrange(1, 200) :] if chance.random() < 0.5 else b"")
+
+
+def shifted(data: bytes, chance: random.Random) -> bytes:
+    at = chance.randrange(len(data))
+    return data[:at] + chance.randbytes(8) + data[at + 8 : len(data)]
+
+
+CHANGES = [flipped, cut, shifted]
+
+
+@pytest.fixture(params=["footer", "full"])
+def statistics(request, spark, folder):
+    """Objects of statistics of some depth, two of each kind, and manifests."""
+    table, deep = f"parquet.`{folder}`", request.param == "full"
+    metastore.analyze(spark, table, progress=False, depth=request.param, distribution=["v", "s"] if deep else ())
+    append(spark, folder, 400, 500)
+    metastore.analyze(spark, table, progress=False, depth=request.param)
+    kinds = defaultdict(list)
+    for path in sorted((folder / "_metastore").rglob("*-*.parquet")):
+        kinds[path.name.rsplit("-", 5)[0]].append(path)
+    return [*sorted((folder / "_metastore").rglob("*.json")), *(one for found in kinds.values() for one in found[:2])]
+
+
+def answers(spark, folder, keys):
+    found = [rows(spark.sql(query.format(f"parquet.`{folder}`"))) for query in QUERIES]
+    return [*found, located(spark, folder, keys)]
+
+
+def located(spark, folder, keys):
+    try:
+        return rows(metastore.locate(spark, f"parquet.`{folder}`", ["s"], keys))
+    except metastore.MetastoreError:
+        return None
+
+
+def test_what_is_found_is_the_same(spark, folder, statistics):
+    chance = random.Random(7)
+    keys = spark.createDataFrame([("s00007",), ("s00250",), ("nothing",)], "s string")
+    with conf(spark, spark__metastore__pruning__enabled="false"):
+        *truth, places = answers(spark, folder, keys)
+    assert len(places) == 2
+    for path in statistics:
+        sound = path.read_bytes()
+        others = [one for one in statistics if one.suffix == path.suffix and one != path]
+        for change in [*CHANGES, None]:
+            path.write_bytes(change(sound, chance) if change else chance.choice(others).read_bytes())
+            spark._jvm.org.metastore.spark.store.StatisticsCache.clear()
+            *found, where = answers(spark, folder, keys)
+            assert found == truth, (path.name, change)
+            assert where in (places, None), (path.name, change)
+        path.write_bytes(sound)
