@@ -143,6 +143,23 @@ def test_keys_are_located(spark, filled, by, monkeypatch):
     }
 
 
+@pytest.mark.parametrize("by", ["planner", "search"])
+@pytest.mark.parametrize("mapping", ["none", "name"])
+def test_keys_are_located_without_positions(spark, table, by, mapping, monkeypatch):
+    properties = {"delta.enableDeletionVectors": "false", "delta.columnMapping.mode": mapping}
+    create(spark, table, **properties)
+    append(spark, table, 0, 400, 4)
+    analyze(spark, table)
+    if by == "search":
+        monkeypatch.setattr(few_keys, "MOST_KEYS", 0)
+    frame = metastore.locate(spark, table, ["id"], spark.createDataFrame([(7,), (305,), (999,)], "id bigint"))
+    found = {row.id: row for row in frame.collect()}
+    assert files_read(frame) == [2]
+    assert sorted(found) == [7, 305]
+    assert {row.position for row in found.values()} == {None}
+    assert len({row.path for row in found.values()}) == 2
+
+
 def test_generated_columns(spark, table):
     builder = spark._jvm.io.delta.tables.DeltaTable  # SQL of Spark 3.5 has them, but not for Delta
     day = builder.columnBuilder(spark._jsparkSession, "day").dataType("DATE").generatedAlwaysAs("CAST(t AS DATE)")

@@ -47,7 +47,7 @@ if TYPE_CHECKING:
     """For each of the key's columns the length of CHAR, to which values are padded; None of others."""
 
 PATH, POSITION = "path", "position"
-_FILE = "file"
+_FILE, _ROW_INDEX = "file", "_metadata.row_index"
 _PLANNED = ("iceberg", "delta", "parquet")
 _FEW_KEYS, _FEW_NUMBERS, _FEW_BYTES = 10_000, 250_000, 256 << 20
 _SLICE_BYTES, _SLICE_FILES = 64 << 20, 16
@@ -67,7 +67,7 @@ def locate(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFr
         pruned: Whether statistics are asked; else all data files are read.
 
     Returns:
-        The key, as the table has it, the data file's path and the row's position in it.
+        The key, as the table has it, the data file's path and the row's position in it, null where Delta hides it.
 
     Raises:
         NoStatistics: The table was not analyzed, and it is not one that is read as soon as statistics are.
@@ -86,8 +86,9 @@ def locate(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFr
     key = [_key_column(leaves(schema), name, entry.name) for name in columns]
     lengths = [char_length(schema, column) for column in key]
     asked = _asked(keys, columns, key, lengths)
+    rest = _file_and_position(spark, entry)
     if pruned and entry.provider in _PLANNED and _are_many(keys):
-        rows = _rows(spark, entry, key)
+        rows = _rows(spark, entry, _chosen(key, rest))
         if _are_quickly_read(rows):
             return _joined(entry.provider, rows, key, lengths, asked)
     some, is_all = _some(asked, key)
@@ -96,11 +97,11 @@ def locate(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFr
         most = PLANNED_KEYS if pruned else MOST_KEYS
         where = None if is_padded(schema, key) else condition(some, key, most)
         if where is not None and entry.provider in _PLANNED and _is_analyzed(spark, entry):
-            return _joined(entry.provider, _rows(spark, entry, key, where), key, lengths, asked)
+            return _joined(entry.provider, _rows(spark, entry, _chosen(key, rest), where), key, lengths, asked)
     facts = _tables.load_entry(spark, entry)
     key = [_key_column(facts.columns, name, facts.name) for name in columns]
     may = _candidates(spark, facts, key, lengths, some, None if is_all else asked) if pruned else None
-    rows = _live(facts, key, may, spark)
+    rows = _live(facts, _chosen(key, rest), may, spark)
     return _joined(facts.format, rows, key, lengths, asked)
 
 
@@ -175,17 +176,32 @@ def _are_quickly_read(rows: DataFrame) -> bool:
     return size < _QUICK_BYTES * rows.sparkSession.sparkContext.defaultParallelism
 
 
-def _rows(spark: SparkSession, entry: Entry, key: Sequence[Column], where: str = "true") -> DataFrame:
+def _rows(spark: SparkSession, entry: Entry, chosen: Sequence[str], where: str = "true") -> DataFrame:
     """The live rows at the newest snapshot; by what a condition says planning leaves files out."""
     if entry.provider == "iceberg":
         spark.sql(f"REFRESH TABLE {entry.identifier}")
-    return spark.sql(f"SELECT {', '.join(_chosen(entry.provider, key))} FROM {entry.identifier} WHERE {where}")
+    return spark.sql(f"SELECT {', '.join(chosen)} FROM {entry.identifier} WHERE {where}")
 
 
-def _chosen(provider: str, key: Sequence[Column]) -> list[str]:
-    file, position = ("_file", "_pos") if provider == "iceberg" else ("_metadata.file_path", "_metadata.row_index")
-    chosen = [f"{quote(column.path)} AS c{place}" for place, column in enumerate(key)]
-    return [*chosen, f"{file} AS {_FILE}", f"{position} AS {POSITION}"]
+def _chosen(key: Sequence[Column], rest: Sequence[str]) -> list[str]:
+    return [*(f"{quote(column.path)} AS c{place}" for place, column in enumerate(key)), *rest]
+
+
+def _file_and_position(spark: SparkSession, entry: Entry) -> list[str]:
+    """Where a row is; its position is null where Delta hides it."""
+    file, position = ("_file", "_pos") if entry.provider == "iceberg" else ("_metadata.file_path", _ROW_INDEX)
+    shown = entry.provider != "delta" or _has_positions(spark, entry)
+    return [f"{file} AS {_FILE}", f"{position if shown else 'CAST(NULL AS BIGINT)'} AS {POSITION}"]
+
+
+def _has_positions(spark: SparkSession, entry: Entry) -> bool:
+    """Whether Delta shows them: it does so for deletion vectors and row tracking alone (delta-io, SPARK-47731)."""
+    from pyspark.errors import AnalysisException  # noqa: PLC0415 - not needed to import this module
+
+    try:
+        return bool(spark.table(entry.identifier).select(_ROW_INDEX).columns)
+    except AnalysisException:
+        return False
 
 
 def _path(provider: str) -> str:
@@ -274,9 +290,9 @@ def _by_tasks(spark: SparkSession, keys: DataFrame, place: Place, known: Sequenc
     return may
 
 
-def _live(facts: TableFacts, key: Sequence[Column], may: Mask | None, spark: SparkSession) -> DataFrame:
+def _live(facts: TableFacts, chosen: Sequence[str], may: Mask | None, spark: SparkSession) -> DataFrame:
     """The live rows of some data files, of all if None."""
-    rows = select_pinned(spark, facts, _chosen(facts.format, key))
+    rows = select_pinned(spark, facts, chosen)
     if may is None:
         return rows
     paths = ", ".join(text(facts.files[place].location) for place in np.flatnonzero(may))
