@@ -123,6 +123,18 @@ def test_an_older_analyzed_snapshot_answers_for_its_descendants(spark, table):
     assert sorted(analyzed) == [False, True]
 
 
+def test_a_value_is_the_most_frequent_only_where_none_left_out_is_more_so(spark, table):
+    long = "IF(id % 100 < 81, repeat(cast(id DIV 100 AS STRING), 5000), 'short')"  # 81 times each, and 'short' 38
+    spark.sql(f"INSERT INTO {table} SELECT id, {long}, 'x' FROM range(1, 201, 1, 1)")
+    spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS")
+    location = spark.sql(f"SELECT location FROM metastore.tables('ice.db') WHERE table = '{table}'").first()[0]
+    by_sql = spark.sql(f"SELECT * FROM metastore.summary('{table}')").collect()
+    for rows in (by_sql, metastore.open(location).summary()):
+        found = {row["column_name"]: (row["top_value"], row["top_count"]) for row in rows}
+        assert found["s"] == (None, None)
+        assert found["p"] == ("x", 200)
+
+
 def test_columns_analyzed_counts_columns_that_the_table_has(spark, table):
     spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 'x')")
     spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR COLUMNS id, s")

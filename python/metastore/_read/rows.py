@@ -44,7 +44,7 @@ def summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scope, zon
     """The row of one column; what its statistics do not tell is null."""
     known: Mapping[str, Any] = row or {}
     files = known.get("files", 1) if row is not None else 0
-    top = known.get(TOP) or (None, None)
+    top_value, top_count = _top(known)
     return {
         "column_name": column.name,
         "column_type": column.type,
@@ -59,8 +59,8 @@ def summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scope, zon
         "nan_count": known.get("nans"),
         "avg_len": known.get("avg_len"),
         "max_len": known.get("max_len"),
-        "top_value": render(top[0], column, zone=zone),
-        "top_count": top[1],
+        "top_value": render(top_value, column, zone=zone),
+        "top_count": top_count,
         "size_bytes": known.get("compressed_bytes"),
         "exact": scope.exact and files == scope.files_total and (not files or _is_exact(column, known)),
         "distinct_error": known.get("distinct_error"),
@@ -70,6 +70,12 @@ def summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scope, zon
         "current": scope.current,
         "analyzed_at": scope.analyzed_at,
     }
+
+
+def _top(known: Mapping[str, Any]) -> tuple[Any, int | None]:
+    """The most frequent value and how often it occurs; nothing where one left out of its list may be more frequent."""
+    value, count = known.get(TOP) or (None, 0)
+    return (value, count) if count and count >= (known.get("frequencies_floor") or 0) else (None, None)
 
 
 def bounds(column: Column, row: Mapping[str, Any], zone: str) -> Row:

@@ -77,11 +77,13 @@ object SummaryFunction extends TypedFunction {
     val bounds = Seq(
       known.fold(null: Any)(row => text.bound(row.lo, row.loExact)), known.fold(null: Any)(row => text.bound(row.hi, row.hiExact)))
     val nullShare = known.filter(_.rows > 0).flatMap(row => row.nulls.map(_ * 100.0 / row.rows))
+    // Nothing where a value that its list leaves out may be more frequent.
+    val sureTop = top.filter(_.frequency >= known.flatMap(_.frequenciesFloor).getOrElse(0L))
     val isExact = exact && known.forall(row => row.nulls.isDefined && (row.lo.isEmpty || row.loExact) && (row.hi.isEmpty || row.hiExact))
     Answer.row(Seq(leaf.name, leaf.dataType.simpleString) ++ bounds ++ Seq(
       known.flatMap(_.distinct), known.flatMap(_.mean), known.flatMap(deviation), percentile(25), percentile(50), percentile(75),
       count, nullShare, known.flatMap(_.nulls), known.flatMap(_.nans), known.flatMap(_.avgLen), known.flatMap(_.maxLen),
-      text.value(top.map(_.value)), top.map(_.frequency),
+      text.value(sureTop.map(_.value)), sureTop.map(_.frequency),
       known.flatMap(_.compressedBytes), isExact, known.flatMap(_.distinctError)) ++ origin ++
       Seq(known.map(row => UserDefined.texts(row.extra))): _*)
   }
