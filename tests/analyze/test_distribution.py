@@ -62,6 +62,7 @@ def check(spark, table):
         assert values == truth(spark, table, column), column
 
 
+@pytest.mark.slow
 def test_all_columns_and_what_is_carried_over(spark, filled):
     report = metastore.analyze(spark, filled, progress=False, distribution=True)
     assert report.refused == ()

@@ -90,6 +90,7 @@ def test_every_type_is_sorted_exactly(spark, warehouse, filled):
     assert not analyze(spark, filled).committed
 
 
+@pytest.mark.slow
 def test_many_ranges_give_the_same(spark, warehouse, filled, monkeypatch):
     original = RankJobs.__init__
 

@@ -98,6 +98,7 @@ def test_rows_are_those_in_memory_with_and_without_the_metastore(spark, asked):
             assert without == true, f"Iceberg itself answers otherwise: {predicate}"
 
 
+@pytest.mark.slow
 def test_scans_that_were_pruned_differently_are_not_taken_for_each_other(spark, asked):
     for subject in asked:
         for one, other in itertools.pairwise(subject.predicates):

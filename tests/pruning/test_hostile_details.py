@@ -187,7 +187,7 @@ def described(folder, objects):
 ASKED = ("c0 = 7", "c1 IN ('k7', 'k8')", "c2 = 'k7'", "c0 NOT IN (1, 2)", "c0 = 7 OR c1 = 'nothing'")
 
 
-@pytest.mark.parametrize("seed", [0, 300])
+@pytest.mark.parametrize("seed", [0, pytest.param(300, marks=pytest.mark.slow)])
 def test_lists_filters_and_histograms_of_data_files(spark, tmp_path, seed):
     objects = list(mutations(DETAILS, seed, 300))
     blocks = list(described(tmp_path / "t", objects))

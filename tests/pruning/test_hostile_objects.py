@@ -94,7 +94,7 @@ def plan(spark, store):
         files.sizes(column.key, kind)
 
 
-@pytest.mark.parametrize("seed", [0, 600])
+@pytest.mark.parametrize("seed", [0, pytest.param(600, marks=pytest.mark.slow)])
 def test_mutated_objects(spark, tmp_path, seed):
     objects = list(mutations(seed, 600))
     written(tmp_path, objects)
@@ -131,6 +131,7 @@ def test_crafted_objects(spark, tmp_path, name):
     assert time.monotonic() - began < 20
 
 
+@pytest.mark.slow
 def test_mutated_manifests(spark):
     reader, damaged = module(spark, "org.metastore.spark.store.ManifestReader"), 0
     assert reader.read("m", hostile.manifest(hostile.MANIFEST)).blocks().size() == 1

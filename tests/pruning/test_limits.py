@@ -44,6 +44,7 @@ def test_manifests(spark):
     assert found == {name: expected for name, (_, expected) in cases.items()}
 
 
+@pytest.mark.slow
 def test_both_readers_agree_on_manifests_that_no_writer_makes(spark):
     reader = module(spark, "org.metastore.spark.store.ManifestReader")
     cases = limits.mutated(1_500)
