@@ -69,10 +69,12 @@ def char_length(schema: StructType, column: Column) -> int | None:
 
 def _declared(raw: str) -> Any:
     """The type that a mark names, which only Spark reads where it is not CHAR itself."""
-    from pyspark.sql.types import CharType, DataType  # noqa: PLC0415 - not needed to import this module
+    from pyspark.sql.types import CharType, DataType, _parse_datatype_string  # noqa: PLC0415 - not needed to import this
 
-    char = re.fullmatch(r"char\((\d+)\)", raw)
-    return CharType(int(char[1])) if char else DataType.fromDDL(raw)
+    if char := re.fullmatch(r"char\((\d+)\)", raw):
+        return CharType(int(char[1]))
+    parse = getattr(DataType, "fromDDL", _parse_datatype_string)  # Spark 3.5 has no public one
+    return parse(raw)
 
 
 def _struct(kind: Any) -> StructType | None:
