@@ -293,8 +293,8 @@ def _planner(spark: SparkSession, path: Path, size: Size, wanted: Wanted) -> dic
     }
 
 
-def _alternatives(spark: SparkSession, path: Path, size: Size, wanted: Wanted) -> dict[str, object]:
-    paths = _paths(size.files)
+def _alternatives(spark: SparkSession, store: Path, size: Size, wanted: Wanted) -> dict[str, object]:
+    path, paths = store.with_suffix(".parquet"), _paths(size.files)
     if not path.exists():
         columns = [_schema_column(i) for i in range(size.columns)]
         rows = ((column.path[0], _column(column, i, size.files)) for i, column in enumerate(columns))
@@ -303,7 +303,7 @@ def _alternatives(spark: SparkSession, path: Path, size: Size, wanted: Wanted) -
     by_spark = partial(one_table.kept_by_spark, spark, path, asked)
     by_spark()
     return {
-        "same index by pyarrow ms": round(_timed(lambda: look_up(str(path.with_suffix("")), list(wanted))), 1),
+        "same index by pyarrow ms": round(_timed(lambda: look_up(str(store), list(wanted))), 1),
         "one table MB": round(path.stat().st_size / 1e6, 1),
         "one table by pyarrow ms": round(_timed(lambda: one_table.kept_by_pyarrow(path, asked, paths), 3), 1),
         "one table by Spark ms": round(_timed(by_spark, 3), 1),
@@ -332,7 +332,7 @@ def measure(spark: SparkSession, name: str, size: Size, work: Path) -> dict[str,
         "MB": round(sum(path.stat().st_size for path in objects) / 1e6, 1),
         "target MB": size.megabytes,
         **_planner(spark, path, size, wanted),
-        **_alternatives(spark, path.with_suffix(".parquet"), size, wanted),
+        **_alternatives(spark, path, size, wanted),
     }
 
 

@@ -8,38 +8,19 @@ import os
 import re
 import sys
 
-import pyarrow as pa
 import pytest
 import typer
 from py4j.protocol import Py4JError
 from pyspark.errors import AnalysisException
-from typer.testing import CliRunner
 
 import metastore
 from metastore import jars
 from metastore.cli import checks
-from metastore.cli.app import app
 from metastore.cli.checks import BROKEN, OK
 from metastore.cli.output import reporting
 from metastore.errors import InvalidArgument
 from read.stores import metadata
 from store import s3
-from table import made
-from table.made import Content
-
-pytest_plugins = ["read.conftest"]
-
-
-@pytest.fixture
-def run():
-    runner = CliRunner()
-
-    def call(*arguments, code=0):
-        done = runner.invoke(app, [str(argument) for argument in arguments])
-        assert done.exit_code == code, (done.stdout, done.stderr, done.exception)
-        return done
-
-    return call
 
 
 def test_help_names_every_verb(run):
@@ -86,22 +67,6 @@ def test_json_is_one_document(run, location):
 def test_every_reading_verb(run, location, verb, rows):
     assert len(json.loads(run(verb, location, "--json").stdout)["rows"]) == rows
     assert len(run(verb, location).stdout.splitlines()) == rows + 1
-
-
-def test_quantiles_of_the_probabilities_asked_for(run, tmp_path):
-    made.level(tmp_path, [Content("bigint", [pa.array(range(100))], ["complete"])])
-    rows = json.loads(run("quantiles", tmp_path, "c0", "-p", "0", "-p", "1", "--json").stdout)["rows"]
-    assert [(row["probability"], row["value"], row["exact"]) for row in rows] == [(0, "0", True), (1, "99", True)]
-    assert len(json.loads(run("quantiles", tmp_path, "c0", "--json").stdout)["rows"]) == 7
-    assert "2.0 is not a number from 0 to 1" in run("quantiles", tmp_path, "c0", "-p", "2", code=2).stderr
-
-
-def test_the_files_that_may_hold_a_value(run, location):
-    low = json.loads(run("columns", location, "id", "--json").stdout)["rows"][0]
-    rows = json.loads(run("locate", location, "id", "--json", "--", low["min"]).stdout)["rows"]
-    assert low["path"] in {row["path"] for row in rows}
-    assert json.loads(run("locate", location, "id", "--json", "--", "-99999").stdout)["rows"] == []
-    assert "is no" in run("locate", location, "id", "x", code=2).stderr
 
 
 def test_columns_of_one_column(run, location):

@@ -9,8 +9,6 @@ import subprocess
 import sys
 from pathlib import Path
 
-pytest_plugins = ["read.conftest"]
-
 PROGRAM = Path(sys.executable).parent / "metastore"
 
 

@@ -45,10 +45,7 @@ def in_statistics(rows: pa.Table, columns: Sequence[Column], held: Iterable[int]
     checks: dict[str, Any] = {
         "a column that the object does not hold": ~known,
         "negative counts": _any(rows, [pc.less(rows[name], 0) for name in ("rows", "nulls", "nans", "distinct")]),
-        "more nulls and NaN than rows": _true(pc.greater(_missing(rows), rows["rows"])),
-        "bounds where there is no value": _true(pc.and_(_has_bounds(rows), pc.equal(_missing(rows), rows["rows"]))),
-        "an upper bound below the lower": _inverted(rows, columns),
-        "NaN as a bound": _any(rows, [pc.is_nan(rows[name]) for name in ("lo_double", "hi_double")]),
+        **_among_counts_and_bounds(rows, columns),
         "bounds of another encoding than the column's": _misplaced(rows, columns, known),
         "more exact distinct values than rows": _true(
             pc.and_(pc.equal(rows["distinct_error"], 0.0), pc.greater(rows["distinct"], rows["rows"]))
@@ -73,13 +70,11 @@ def rows_to_set_aside(rows: pa.Table, columns: Sequence[Column], files: int) -> 
         >>> rows_to_set_aside(pa.Table.from_pylist([row], SUMMARY), [], 1)
         array([ True])
     """
-    places, missing = rows["file"].to_numpy(), _missing(rows)
+    places = rows["file"].to_numpy()
     wrong: NDArray[np.bool_] = (places < 0) | (places >= files)
     wrong |= _any(rows, [pc.less(rows[name], 0) for name in ("rows", "nulls", "nans")])
-    wrong |= _true(pc.greater(missing, rows["rows"]))
-    wrong |= _true(pc.and_(_has_bounds(rows), pc.equal(missing, rows["rows"])))
-    wrong |= _any(rows, [pc.is_nan(rows[name]) for name in ("lo_double", "hi_double")])
-    wrong |= _inverted(rows, columns)
+    for found in _among_counts_and_bounds(rows, columns).values():
+        wrong |= found
     return wrong
 
 
@@ -115,6 +110,16 @@ def in_snapshot(listed: pa.Table, snapshot: Snapshot) -> list[str]:
     if np.any(_true(pc.greater(deleted, listed["rows"]))):
         problems.append("more deleted rows than rows")
     return problems
+
+
+def _among_counts_and_bounds(rows: pa.Table, columns: Sequence[Column]) -> dict[str, NDArray[np.bool_]]:
+    missing = _missing(rows)
+    return {
+        "more nulls and NaN than rows": _true(pc.greater(missing, rows["rows"])),
+        "bounds where there is no value": _true(pc.and_(_has_bounds(rows), pc.equal(missing, rows["rows"]))),
+        "an upper bound below the lower": _inverted(rows, columns),
+        "NaN as a bound": _any(rows, [pc.is_nan(rows[name]) for name in ("lo_double", "hi_double")]),
+    }
 
 
 def _against_files(rows: pa.Table, files: pa.Table) -> dict[str, Any]:
