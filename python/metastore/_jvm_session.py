@@ -5,15 +5,18 @@ Through Connect there is no such JVM: then each function raises `AttributeError`
 
 from __future__ import annotations
 
+from subprocess import TimeoutExpired
 from typing import TYPE_CHECKING, Any
 
-from metastore.errors import JarNotFound
+from metastore import jars
 
 if TYPE_CHECKING:
     from pyspark import RDD, SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
 # ruff: noqa: SLF001
+
+_LAST_SECONDS = 10.0
 
 
 def analyzed(spark: SparkSession, identifier: str) -> Any:
@@ -93,14 +96,20 @@ def shim_class(spark: SparkSession | SparkContext, name: str) -> Any:
     Example:
         >>> shim_class(spark, "HadoopFolder")  # doctest: +SKIP
     """
-    jvm: Any = spark._jvm
-    found = getattr(jvm.org.metastore.spark.analyze, name)
+    found = getattr(shim_package(spark).analyze, name)
     if type(found).__name__ == "JavaPackage":  # what py4j takes an unknown name for
-        raise JarNotFound(
-            "metastore-shim.jar: the Spark of this session does not have it",
-            hint='Install pyspark-metastore beside that Spark, or start it with --jars "$(metastore jar)".',
-        )
+        raise jars.not_in(spark.version)
     return found
+
+
+def shim_package(spark: SparkSession | SparkContext) -> Any:
+    """The package of the shim's build for the line of a Spark: classes of two lines never meet.
+
+    Example:
+        >>> shim_package(spark).store.StatisticsCache.clear()  # doctest: +SKIP
+    """
+    jvm: Any = spark._jvm
+    return getattr(jvm.org.metastore.spark, f"v{jars.line_of(spark.version).replace('.', '')}")
 
 
 def rows_in_jvm(frame: DataFrame) -> Any:
@@ -136,3 +145,18 @@ def bytes_from_jvm(records: Any, context: SparkContext) -> RDD[bytes]:
     from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - as above
 
     return RDD(records, context, NoOpSerializer())
+
+
+def end_jvm(spark: SparkSession) -> None:
+    """End the JVM that a session's Python started, with the jobs in it: by the pipe that it reads, over no connection.
+
+    Example:
+        >>> end_jvm(spark)  # doctest: +SKIP
+    """
+    gateway: Any = spark.sparkContext._gateway
+    process = gateway.proc
+    process.stdin.close()
+    try:
+        process.wait(_LAST_SECONDS)
+    except TimeoutExpired:
+        process.kill()

@@ -1,4 +1,4 @@
-"""Jars: ours, which the wheel carries, and those of table formats, which the demo and the tests fetch.
+"""Jars: ours, which the wheel carries, and those of others, which the demo, the tests and the build of a wheel fetch.
 
 Foreign jars are named in `jars.lock` with their SHA-256 and come through Apache Ivy, which every pyspark carries, from
 the repository that Ivy itself has as default. `METASTORE_IVY_SETTINGS` may name an Ivy settings file for a mirror.
@@ -13,12 +13,15 @@ import shutil
 import subprocess
 import tempfile
 from dataclasses import dataclass
-from importlib import resources
+from importlib import metadata, resources
 from pathlib import Path
 
+from metastore._texts import did_you_mean
 from metastore.errors import JarNotFound
 
 SHIM = "metastore-shim.jar"
+LINES = ("3.5", "4.0", "4.1")
+"""The lines of Spark that a released shim has a build for, oldest first."""
 IVY_SETTINGS = """<ivysettings>
   <settings defaultResolver="default"/>
   <resolvers><ibiblio name="default" m2compatible="true"/></resolvers>
@@ -43,20 +46,80 @@ class LockedJar:
 
 
 def shim() -> Path:
-    """Returns the path of the Spark shim, for `spark-submit --jars`.
+    """Returns the path of the Spark shim, for `spark-submit --jars`: one jar serves every line of Spark.
+
+    It is the one beside Spark's own jars, or else the one that was installed with this package: pip installs the two in
+    different places where pyspark is in another environment, or nowhere.
 
     Raises:
-        JarNotFound: pyspark is not installed for this Python, or its `jars` folder has no shim.
+        JarNotFound: There is none.
 
     Example:
         >>> import metastore.jars
         >>> metastore.jars.shim().name
         'metastore-shim.jar'
     """
-    jar = pyspark_jars() / SHIM
-    if not jar.exists():
-        raise JarNotFound(f"{jar} does not exist", hint="pip install --force-reinstall pyspark-metastore")
+    beside = _installed_pyspark()
+    places = [*([beside / "jars" / SHIM] if beside else []), *_installed_shims()]
+    jar = next((place for place in places if place.exists()), None)
+    if jar is None:
+        missing = places[0] if places else f"pyspark/jars/{SHIM}"
+        raise JarNotFound(f"{missing} does not exist", hint="pip install --force-reinstall pyspark-metastore")
     return jar
+
+
+def not_in(spark: str) -> JarNotFound:
+    """Returns the error of a session that does not have the shim's functions.
+
+    Args:
+        spark: The session's version of Spark.
+
+    Example:
+        >>> not_in("4.2.0").message
+        'this is Spark 4.2.0; the Metastore is built for Spark 3.5, 4.0 and 4.1 and adds nothing to others.'
+    """
+    if line_of(spark) not in LINES:
+        return JarNotFound(
+            f"this is Spark {spark}; the Metastore is built for Spark {spoken(LINES)} and adds nothing to others",
+            hint=f"pip install 'pyspark~={LINES[-1]}.0'",
+        )
+    return JarNotFound(
+        f"{SHIM}: the Spark of this session does not have it",
+        hint='Install pyspark-metastore beside that Spark, or start it with --jars "$(metastore jar)".',
+    )
+
+
+def line_of(spark: str) -> str:
+    """Returns the line that a version of Spark belongs to.
+
+    Example:
+        >>> line_of("4.1.4")
+        '4.1'
+    """
+    return ".".join(spark.split(".")[:2])
+
+
+def spoken(names: tuple[str, ...]) -> str:
+    """Returns names as a sentence has them.
+
+    Example:
+        >>> spoken(("3.5", "4.0", "4.1"))
+        '3.5, 4.0 and 4.1'
+    """
+    return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
+
+
+def _installed_shims() -> list[Path]:
+    try:
+        files = metadata.files("pyspark-metastore") or []
+    except metadata.PackageNotFoundError:
+        return []
+    return [Path(str(file.locate())) for file in files if file.name == SHIM]
+
+
+def _installed_pyspark() -> Path | None:
+    spec = importlib.util.find_spec("pyspark")
+    return None if spec is None or spec.origin is None else Path(spec.origin).parent
 
 
 def pyspark_jars() -> Path:
@@ -65,10 +128,10 @@ def pyspark_jars() -> Path:
     Raises:
         JarNotFound: pyspark is not installed for this Python.
     """
-    spec = importlib.util.find_spec("pyspark")
-    if spec is None or spec.origin is None:
+    folder = _installed_pyspark()
+    if folder is None:
         raise JarNotFound("pyspark is not installed for this Python", hint="pip install 'pyspark-metastore[spark]'")
-    return Path(spec.origin).parent / "jars"
+    return folder / "jars"
 
 
 def locked() -> dict[str, LockedJar]:
@@ -101,7 +164,8 @@ def fetch(name: str) -> Path:
     """
     jars = locked()
     if name not in jars:
-        raise JarNotFound(f"jars.lock has no jar {name!r}; it has {', '.join(sorted(jars))}", hint="check the name")
+        hint = did_you_mean(name, jars) or f"It has {', '.join(sorted(jars))}."
+        raise JarNotFound(f"jars.lock has no jar {name!r}", hint=hint)
     jar = jars[name]
     kept = cache() / jar.file_name
     if not kept.exists() or _sha256(kept) != jar.sha256:

@@ -1,24 +1,46 @@
-"""The wheel that users install holds every module and exactly one jar, made from the sources as they are."""
+"""The wheel that users install holds every module and one jar, with which a first use works on every line of Spark.
+
+All in one file: it is built once, by one process.
+"""
 
 from __future__ import annotations
 
 import importlib.util
+import json
+import os
+import re
 import subprocess
+import sys
 import zipfile
+from importlib import metadata
 from pathlib import Path
 
 import pytest
 
 from metastore import jars
+from metastore.cli import checks
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
 ROOT = Path(__file__).resolve().parents[2]
 JAR = "pyspark/jars/metastore-shim.jar"
+ENTRY = "org/metastore/spark/MetastoreExtensions"
+JAVA_8 = 52
+STORY = Path(__file__).parent / "story.py"
+SPARKS = ("4.1.4", "4.0.1", "3.5.8")
+SHARED = {
+    b"scala/reflect/ScalaSignature",
+    b"scala/runtime/AbstractFunction1",
+    b"scala/runtime/BoxedUnit",
+    b"org/apache/spark/package$",
+    b"org/apache/spark/sql/SparkSessionExtensions",
+    b"org/apache/spark/sql/SparkSessionExtensionsProvider",
+}
+"""What Scala 2.12 and 2.13, and Spark from 3.2 on, have alike."""
 
 
 @pytest.fixture(scope="module")
-def wheel(tmp_path_factory: pytest.TempPathFactory) -> zipfile.ZipFile:
+def wheel(tmp_path_factory) -> zipfile.ZipFile:
     out = tmp_path_factory.mktemp("dist")
     done = subprocess.run(
         ["uv", "build", "--quiet", "--wheel", "--out-dir", str(out)],  # noqa: S607 - uv is how the project is run
@@ -43,19 +65,119 @@ def test_every_file_of_the_packages(wheel):
     assert found == expected
 
 
-def test_jar_registers_itself_and_holds_its_extension(wheel, tmp_path):
+def test_jar_registers_itself_and_holds_a_build_for_every_line(wheel, tmp_path):
     wheel.extract(JAR, tmp_path)
     jar = zipfile.ZipFile(tmp_path / JAR)
     service = "META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider"
-    assert jar.read(service).decode().split() == ["org.metastore.spark.MetastoreExtensions"]
-    assert "org/metastore/spark/MetastoreExtensions.class" in jar.namelist()
+    assert jar.read(service).decode().split() == [f"{ENTRY.replace('/', '.')}"]
+    assert build().lines() == list(jars.LINES) == sorted(checks.LINES)
+    facts = checks.shim_facts(tmp_path / JAR)
+    assert facts["lines"].split() == list(jars.LINES)
+    for line in jars.LINES:
+        assert facts[f"spark-{line}"].startswith(f"{line}.")
+        assert f"org/metastore/spark/v{line.replace('.', '')}/SessionExtensions.class" in jar.namelist()
+    neutral = {name for name in jar.namelist() if not re.search(r"/v(35|40|41)/", name)}
+    classes = {f"{ENTRY}.class", f"{ENTRY}$.class"}
+    assert neutral == {*classes, service, "metastore-shim.properties"}
+    assert {jar.read(name)[7] for name in classes} == {JAVA_8}
+
+
+def test_entry_names_nothing_that_differs_between_versions_of_scala():
+    jar = zipfile.ZipFile(jars.shim())
+    for name in (f"{ENTRY}.class", f"{ENTRY}$.class"):
+        named = set(re.findall(rb"(?:scala|org/apache/spark)/[\w/$]+", jar.read(name)))
+        assert named <= SHARED, name
 
 
 def test_installed_jar_is_made_from_the_sources_as_they_are():
-    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "jvm-shim/hatch_build.py")
-    hatch_build = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(hatch_build)
-    properties = zipfile.ZipFile(jars.shim()).read("metastore-shim.properties").decode()
-    assert f"source={hatch_build.source_digest('4.1')}" in properties.split(), (
+    facts, line = checks.shim_facts(jars.shim()), jars.line_of(metadata.version("pyspark"))
+    assert facts[f"source-{line}"] == build().source_digest(line), (
         "the installed shim is stale: uv sync --reinstall-package pyspark-metastore"
     )
+
+
+def build():
+    spec = importlib.util.spec_from_file_location("hatch_build", ROOT / "jvm-shim/hatch_build.py")
+    found = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(found)
+    return found
+
+
+class Environment:
+    """A virtual environment of its own, made with uv."""
+
+    def __init__(self, folder: Path) -> None:
+        self.folder = folder
+        uv("venv", "--quiet", "--python", sys.executable, str(folder / "venv"))
+        self.python = folder / "venv/bin/python"
+
+    @property
+    def packages(self) -> Path:
+        return next((self.folder / "venv/lib").glob("python3.*/site-packages"))
+
+    def pip(self, verb: str, *arguments: str) -> None:
+        uv("pip", verb, "--quiet", "--python", str(self.python), *arguments)
+
+    def story(self, version: str) -> tuple[dict, str]:
+        """What the story tells, and what was logged."""
+        folder = self.folder / f"spark-{version}"
+        folder.mkdir(exist_ok=True)
+        listed = ["listed"] if version.startswith("3.") else []
+        ours = ("SPARK", "PYTHON", "PYSPARK", "METASTORE", "VIRTUAL_ENV")
+        environment = {name: value for name, value in os.environ.items() if not name.startswith(ours)}
+        done = subprocess.run(
+            [str(self.python), str(STORY), str(folder), *listed],
+            cwd=folder,
+            env={**environment, "PYSPARK_PYTHON": str(self.python)},
+            check=False,
+            capture_output=True,
+            text=True,
+        )
+        assert done.returncode == 0, done.stderr
+        return json.loads(done.stdout.splitlines()[-1]), done.stderr
+
+
+def uv(*arguments: str) -> None:
+    done = subprocess.run(["uv", *arguments], check=False, capture_output=True, text=True)  # noqa: S607
+    assert done.returncode == 0, done.stderr
+
+
+@pytest.fixture(scope="module")
+def environment(wheel, tmp_path_factory) -> Environment:
+    made = Environment(tmp_path_factory.mktemp("lines"))
+    made.pip("install", "setuptools", wheel.filename)  # pyspark 3.5 needs its distutils
+    assert (made.packages / JAR).is_file(), "installed where pyspark will be, though it is not there yet"
+    return made
+
+
+@pytest.mark.parametrize("version", SPARKS)
+def test_any_spark_put_over_an_installation(environment, version):
+    environment.pip("install", f"pyspark=={version}")
+    told, _ = environment.story(version)
+    assert (told["spark"], told["range"], told["rows"]) == (version, 5, [[1234, "2"]])
+    assert told["pruned"] == [False, False, False, True]
+    assert told["summary"] == {"id": [4000, "0", "3999"], "s": [4000, "0", "6"]}
+    assert told["version"]["jar"].endswith(JAR)
+
+
+def test_a_spark_without_a_build_runs_as_if_we_were_not_there(environment):
+    version = SPARKS[-1]
+    jar = environment.packages / JAR
+    with zipfile.ZipFile(jar) as opened:
+        entries = {name: opened.read(name) for name in opened.namelist()}
+    properties = "metastore-shim.properties"
+    entries[properties] = entries[properties].replace(b"lines=3.5 4.0 4.1", b"lines=4.0 4.1")
+    jar.unlink()  # uv links the files of its cache
+    with zipfile.ZipFile(jar, "w") as written:
+        for name, content in entries.items():
+            written.writestr(name, content)
+    told, logged = environment.story(version)
+    assert (told["spark"], told["range"], told["rows"]) == (version, 5, [[1234, "2"]])
+    assert "does not have it" in told["error"]
+    assert logged.count(f"The Metastore is built for Spark 4.0, 4.1, this is {version}: it adds nothing") == 1
+
+
+def test_uninstalling_leaves_nothing(environment):
+    environment.pip("uninstall", "pyspark-metastore")
+    left = [path for path in environment.packages.rglob("*metastore*") if path.is_file()]
+    assert left == []

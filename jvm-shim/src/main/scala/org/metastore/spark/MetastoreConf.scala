@@ -24,6 +24,7 @@ final class MetastoreConf(conf: SQLConf) {
   def snapshotsKeep: Int = get(SnapshotsKeep)
   def cacheBytes: Long = get(CacheSize)
   def planningTimeoutMillis: Long = get(PlanningTimeout)
+  def readTimeoutMillis: Long = get(ReadTimeout)
 
   /** The text of a setting and its source. */
   def textOf(setting: Setting[_]): SettingValue =
@@ -64,6 +65,9 @@ object MetastoreConf extends Logging {
   private def names(key: String, default: String, meaning: String) = Setting(key, default, meaning, text => Some(namesIn(text)))
 
   private def namesIn(text: String): Seq[String] = text.split(",").map(_.trim).filter(_.nonEmpty).toSeq
+
+  private def duration(key: String, default: String, meaning: String) =
+    Setting(key, default, meaning, text => Try(JavaUtils.timeStringAsMs(text).longValue).toOption.filter(_ >= 0))
 
   private def whole(key: String, default: Int, range: Range.Inclusive, meaning: String) =
     Setting(
@@ -106,13 +110,30 @@ object MetastoreConf extends Logging {
   val CacheSize: Setting[Long] = Setting("spark.metastore.cache.size", "256m",
     "decoded statistics and lists of data files kept in the driver",
     text => Try(JavaUtils.byteStringAsBytes(text)).toOption.filter(_ >= 0))
-  val PlanningTimeout: Setting[Long] = Setting("spark.metastore.planning.timeout", "2s", "past it a scan is planned without us",
-    text => Try(JavaUtils.timeStringAsMs(text)).toOption.filter(_ >= 0))
+  val PlanningTimeout: Setting[Long] = duration("spark.metastore.planning.timeout", "2s", "past it a scan is planned without us")
+  val ReadTimeout: Setting[Long] = duration("spark.metastore.read.timeout", "30s",
+    "past it a table function, or the data source asked for a table's name, ends with an error")
 
   /** All settings, in the order in which they are shown. */
   val all: Seq[Setting[_]] = Seq(Enabled, PruningEnabled, CboEnabled, PruneInsideWrites, HudiBypassSkipping, Store,
     AnalyzeFormats, HistogramBins, HistogramKind, FrequenciesTop, FrequenciesAlgorithm, FrequenciesThreshold, RanksColumns, DistributionColumns, Python, SnapshotsKeep, CacheSize,
-    PlanningTimeout)
+    PlanningTimeout, ReadTimeout)
+
+  /**
+   * The variables of an environment that look like settings and are none: name, value, "environment", and the hint that names
+   * what is near. Other software has variables that begin as ours do.
+   */
+  def misspelt(environment: Map[String, String]): Seq[(String, String, String, String)] = {
+    val (begin, known) = ("METASTORE_", all.map(_.environment))
+    environment.toSeq.sorted.collect { case (name, text) if name.startsWith(begin) && !known.contains(name) =>
+      (name, text, "environment", NearNames.question(name, known, begin))
+    }.filter(_._4.nonEmpty)
+  }
+
+  /** One log line for each variable of this process that is near to a setting. */
+  def warnOfMisspelt(): Unit = misspelt(sys.env).foreach { case (name, _, _, hint) =>
+    if (warned.add(name)) logWarning(s"[METASTORE_INVALID_SETTING] the environment variable $name is no setting.$hint")
+  }
 
   /** The settings of the session that runs the current thread's query. */
   def apply(): MetastoreConf = new MetastoreConf(SQLConf.get)
@@ -124,7 +145,7 @@ object MetastoreConf extends Logging {
 
   private def warnOnce(setting: Setting[_], found: SettingValue): Unit =
     if (warned.add(s"${setting.key}=${found.text}")) {
-      logWarning(s"[METASTORE_INVALID_SETTING] '${found.text}' is no value for ${setting.key} (from ${found.source}): " +
-        s"'${setting.default}' is used.")
+      logWarning(VisibleText(s"[METASTORE_INVALID_SETTING] '${found.text}' is no value for ${setting.key} (from ${found.source}): " +
+        s"'${setting.default}' is used."))
     }
 }

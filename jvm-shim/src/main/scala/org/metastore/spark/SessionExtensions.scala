@@ -5,27 +5,29 @@ import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvi
 import org.metastore.spark.adapter.{BeginPlanning, MetastoreRule, PhysicalScanColumnarRule, PhysicalScanRule}
 import org.metastore.spark.analyze.AnalyzeRule
 import org.metastore.spark.cardinality.CboSwitch
-import org.metastore.spark.sql.{DataSourceByName, MetastoreParser, OutermostParser, ReadNarrowed, TableFunctions}
+import org.metastore.spark.sql.{AnswerCalls, DataSourceByName, MetastoreParser, OutermostParser, ReadNarrowed, TableFunctions}
 import org.metastore.spark.store.WarmUp
 
 /**
- * Everything that the shim adds to a session, one line each.
+ * Everything that the shim adds to a session of one line of Spark, one line each.
  *
- * It registers itself and may be listed in `spark.sql.extensions` too, so `apply` can run twice for one session: each line
- * must be harmless when repeated.
+ * `MetastoreExtensions` registers itself and may be listed in `spark.sql.extensions` too, so `apply` can run twice for one
+ * session: each line must be harmless when repeated.
  */
-class MetastoreExtensions extends SparkSessionExtensionsProvider {
+class SessionExtensions extends SparkSessionExtensionsProvider {
   override def apply(extensions: SparkSessionExtensions): Unit = {
     TableFunctions.register()
     extensions.injectParser((_, delegate) => MetastoreParser(delegate))
     OutermostParser.list()
     extensions.injectResolutionRule(new AnalyzeRule(_))
+    extensions.injectPostHocResolutionRule(_ => AnswerCalls)
     extensions.injectPostHocResolutionRule(new DataSourceByName(_))
     extensions.injectOptimizerRule(_ => ReadNarrowed)
     extensions.injectPlanNormalizationRule(_ => BeginPlanning)
     extensions.injectPreCBORule(new MetastoreRule(_))
     extensions.injectQueryStagePrepRule(new PhysicalScanRule(_))
     extensions.injectColumnar(new PhysicalScanColumnarRule(_))
+    MetastoreConf.warnOfMisspelt()
     CboSwitch()
     WarmUp.begin()
   }
