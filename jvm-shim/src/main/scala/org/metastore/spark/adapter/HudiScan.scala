@@ -11,10 +11,10 @@ import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, 
 import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.MetastoreConf
-import org.metastore.spark.explain.{ReasonCode, ScanDecision}
+import org.metastore.spark.explain.{LiveFiles, ReasonCode, ScanDecision}
 import org.metastore.spark.pruning.ColumnResolver
 import org.metastore.spark.store.Manifest
-import org.metastore.spark.tables.{HudiTable, LakeTable, Leaf, ParquetDirectory}
+import org.metastore.spark.tables.{HudiTable, LakeTable, Leaf, ParquetDirectory, Reflected, Releases}
 
 /**
  * A Hudi table as of one instant: one data file, the base file, for each file slice.
@@ -68,15 +68,18 @@ private[adapter] final class HudiScan private (relation: HadoopFsRelation, label
     found
   }
 
+  override def live(index: FileIndex): LiveFiles =
+    new LiveFiles("Hudi", HudiTable.filesInMemory(index), () => files(index.listFiles(Nil, Nil)).map(file => file.path -> file.rows))
+
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] =
     shared.filter(_.directories eq listed).fold(filesIn(listed))(_.files)
 
   private def filesIn(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] = listed.toIndexedSeq.flatMap { partition =>
-    val slices = HudiScan.slices(partition.values)
     partition.files.map { file =>
-      val base = slices.flatMap(_.baseOf(file.getPath))
-      val path = base.fold(file.getPath)(_.path)
-      DataFile(LakeTable.pathInTable(path, root), base.fold(file.getLen)(_.size), None, changed = slices.isDefined)
+      val slice = HudiScan.slice(partition.values, file.getPath)
+      val base = slice.map(_.base).getOrElse(Some(HudiScan.Base(file.getPath, file.getLen)))
+      val (path, size) = base.fold(file.getPath -> file.getLen)(known => known.path -> known.size)
+      DataFile(LakeTable.pathInTable(path, root), size, None, changed = slice.isDefined)
     }
   }
 
@@ -109,28 +112,39 @@ private[adapter] object HudiScan {
   /** Columns that Hudi stores with each row, and lets Spark hide as if they were made when a file is read. */
   private val stored = Set("commit_time", "commit_seqno", "record_key", "partition_path", "file_name", "operation").map("_hoodie_" + _)
 
-  private val Mapping = "org.apache.hudi.HoodiePartitionFileSliceMapping"
+  private val PlainRows = "org.apache.spark.sql.catalyst.expressions."
+  private val FileNames = "org.apache.hudi.common.fs.FSUtils"
 
   /** The Hudi table behind a relation, unless it reads changes. */
   def of(relation: HadoopFsRelation, label: Option[String]): Option[HudiScan] =
-    if (HudiTable.is(relation)) Some(new HudiScan(relation, label)) else None
+    if (HudiTable.is(relation)) {
+      Releases.require(relation.location)
+      Some(new HudiScan(relation, label))
+    } else None
 
-  /** The slices with log files, or with rows in a second place, that a partition's directory stands for; None: it has none. */
-  private def slices(values: InternalRow): Option[Slices] =
-    if (Reflection.interfaces(values.getClass).exists(_.getName == Mapping)) Some(new Slices(values)) else None
-
+  /** A base file as its slice knows it: what Hudi lists of a slice with log files has a size that it estimates. */
   private final case class Base(path: Path, size: Long)
 
-  private final class Slices(mapping: AnyRef) {
+  /** A slice whose rows are not just those of its base file; `base` where it is known. */
+  private final case class Slice(base: Option[Base])
 
-    /** The base file of the slice that a listed file stands for: what Hudi lists has a size that it estimates. */
-    def baseOf(listed: Path): Option[Base] = Try {
-      val fileId = listed.getName.stripPrefix(".").takeWhile(_ != '_')
-      val slice = Reflection.call(mapping, "getSlice", classOf[String], fileId).asInstanceOf[Option[AnyRef]]
-      slice.flatMap(HudiTable.baseFile).map { base =>
-        Base(new Path(Reflection.call(base, "getPath").toString), Reflection.call(base, "getFileSize").asInstanceOf[Long])
-      }
-    }.toOption.flatten
+  /**
+   * The slice with log files, or with rows in a second place, that a listed file stands for; None where the file is all that is
+   * read. Hudi tells by what it puts where a partition's values are: of its own class, one for each slice or, before 1.1, one
+   * for a partition, which its reader asks for the slices. Of whatever is not understood the file is read.
+   */
+  private def slice(values: InternalRow, listed: Path): Option[Slice] =
+    if (listed.getName.startsWith(".")) Some(Slice(None))
+    else if (values.getClass.getName.startsWith(PlainRows)) None
+    else Try(sliceOf(values, listed)).getOrElse(Some(Slice(None)))
+
+  private def sliceOf(mapping: AnyRef, listed: Path): Option[Slice] = {
+    val fileId = Reflected.load(FileNames, mapping.getClass.getClassLoader).getMethod("getFileId", classOf[String]).invoke(null, listed.getName)
+    Reflected.option[AnyRef](Reflected.call[AnyRef](mapping, "getSlice", fileId)).map { slice =>
+      Slice(HudiTable.baseFile(slice).map { base =>
+        Base(new Path(Reflected.call[String](base, "getPath")), Reflected.call[Long](base, "getFileSize"))
+      })
+    }
   }
 
   /** Files that are read because the statistics tell nothing of them that the filters ask. */

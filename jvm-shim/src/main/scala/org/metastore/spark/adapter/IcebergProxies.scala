@@ -40,7 +40,8 @@ private[adapter] final class IcebergBuilderProxy(builder: AnyRef, scans: Iceberg
 private[adapter] final class IcebergScanProxy(
     scan: AnyRef,
     val decision: ScanDecision,
-    statistics: (() => Statistics) => Statistics) extends Forwarding(scan) {
+    statistics: (() => Statistics) => Statistics,
+    planned: Option[IcebergTasks]) extends Forwarding(scan) {
 
   override protected def fingerprint: AnyRef = decision.fingerprint
 
@@ -54,21 +55,17 @@ private[adapter] final class IcebergScanProxy(
       Some(Forwarding.standIn(batch, classOf[Batch]))
     case "supportedCustomMetrics" if decision.outcome.isRight =>
       Some(forward(method, arguments).asInstanceOf[Array[CustomMetric]] ++
-        Array[CustomMetric](new FilesBeforeMetric, new FilesAfterMetric))
+        Array[CustomMetric](new FilesBeforeMetric, new FilesAfterMetric, new FilesByFormatMetric))
     case "reportDriverMetrics" =>
-      Some(forward(method, arguments).asInstanceOf[Array[CustomTaskMetric]] ++ counts)
+      // A scan whose planning was another one's reports none, and no scan knows what was taken from it.
+      val own = planned.filter(_.report.nonEmpty).map(FileMetrics.left(_, IcebergTasks.left(delegate).size))
+      Some(own.getOrElse(forward(method, arguments).asInstanceOf[Array[CustomTaskMetric]]) ++ FileMetrics.of(decision))
     case _ => None
   }
 
   private def estimate(own: () => Statistics): Statistics = synchronized {
     if (estimated.isEmpty) estimated = Some(statistics(own))
     estimated.get
-  }
-
-  private def counts: Array[CustomTaskMetric] = decision.outcome match {
-    case Right(_) =>
-      Array(FileCount(FileMetrics.Before, decision.before.toLong), FileCount(FileMetrics.After, decision.after.toLong))
-    case Left(_) => Array.empty
   }
 }
 
@@ -79,8 +76,9 @@ private[adapter] final class IcebergBatchProxy(batch: AnyRef, kept: AnyRef) exte
 }
 
 private[adapter] object IcebergScanProxy {
-  def before(scan: AnyRef, decision: ScanDecision, statistics: (() => Statistics) => Statistics): Scan =
-    Forwarding.standIn(new IcebergScanProxy(scan, decision, statistics), classOf[Scan])
+  def before(
+      scan: AnyRef, decision: ScanDecision, statistics: (() => Statistics) => Statistics, planned: Option[IcebergTasks] = None): Scan =
+    Forwarding.standIn(new IcebergScanProxy(scan, decision, statistics, planned), classOf[Scan])
 
   /** The decision behind a scan, if it passed through us. */
   def decisionOf(scan: Scan): Option[ScanDecision] = Forwarding.of(scan).collect {

@@ -16,8 +16,7 @@ import org.apache.spark.sql.types.{StructField, StructType}
  */
 final class DeltaTable private (head: AnyRef) extends ListedTable {
   import DeltaTable.{FieldId, MappingMode}
-  private val reflected = new Reflected
-  import reflected.call
+  import Reflected.call
 
   private val log = call[AnyRef](head, "deltaLog")
   private val metadata = call[AnyRef](head, "metadata")
@@ -120,7 +119,11 @@ object DeltaTable {
   /** Whether Spark's table is a Delta table. */
   def is(table: Table): Boolean = table.getClass.getName == TableClass
 
-  def apply(table: Table): DeltaTable = new DeltaTable(new Reflected().call[AnyRef](table, "initialSnapshot"))
+  /** @throws MissingMember this release of Delta is not known */
+  def apply(table: Table): DeltaTable = {
+    Releases.require(table)
+    new DeltaTable(Reflected.call[AnyRef](table, "initialSnapshot"))
+  }
 
   /** Whether a relation reads a Delta table as Delta's analysis leaves it: at one version, before any file was chosen. */
   def is(relation: HadoopFsRelation): Boolean =
@@ -132,10 +135,10 @@ object DeltaTable {
   def of(index: FileIndex): DeltaTable = new DeltaTable(snapshotOf(index))
 
   private def snapshotOf(index: FileIndex): AnyRef = {
-    val reflected = new Reflected
+    Releases.require(index)
     if (index.getClass.getName.endsWith(".PreparedDeltaFileIndex"))
-      reflected.call[AnyRef](reflected.call[AnyRef](index, "preparedScan"), "scannedSnapshot")
-    else reflected.call[AnyRef](index, "getSnapshot")
+      Reflected.call[AnyRef](Reflected.call[AnyRef](index, "preparedScan"), "scannedSnapshot")
+    else Reflected.call[AnyRef](index, "getSnapshot")
   }
 
   /**

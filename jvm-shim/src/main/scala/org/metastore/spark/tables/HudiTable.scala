@@ -14,13 +14,14 @@ import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.types.{StringType, StructField, StructType}
 
+import org.metastore.spark.explain.{Reason, ReasonCode}
+
 /**
  * A Hudi table at the instant that its name stands for, by reflection on Hudi's own file index: whatever Hudi reads
  * (table versions, archived timelines, the metadata table) is read by Hudi. Its snapshots are instants.
  */
 final class HudiTable private (relation: HadoopFsRelation) extends ListedTable {
-  private val reflected = new Reflected
-  import reflected.call
+  import Reflected.call
 
   private val index = relation.location
   private val metaClient = call[AnyRef](index, "metaClient")
@@ -35,7 +36,7 @@ final class HudiTable private (relation: HadoopFsRelation) extends ListedTable {
 
   override lazy val current: Option[String] = HudiTable.asOf(index) match {
     case Some(instant) => instants.filter(_ <= instant).lastOption.orElse(Some(instant))
-    case None => HudiTable.option(call[AnyRef](index, "getLatestCompletedInstant")).map(requested)
+    case None => Reflected.option[AnyRef](call[AnyRef](index, "getLatestCompletedInstant")).map(requested)
   }
 
   /** Completed instants that changed data and are not archived, oldest first. */
@@ -44,7 +45,7 @@ final class HudiTable private (relation: HadoopFsRelation) extends ListedTable {
     call[java.util.List[AnyRef]](completed, "getInstants").asScala.map(requested).sorted.toList
   }
 
-  private def requested(instant: AnyRef): String = call[String](instant, "requestedTime")
+  private def requested(instant: AnyRef): String = Reflected.value[String](instant, "requestedTime", "getTimestamp")
 
   override def lineage(snapshot: String): Iterator[String] =
     Iterator.single(snapshot) ++ instants.reverseIterator.filter(_ < snapshot)
@@ -66,19 +67,20 @@ final class HudiTable private (relation: HadoopFsRelation) extends ListedTable {
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
     HudiTable.leaves(snapshot.fold(relation)(at).schema)
 
-  override def dataFiles(snapshot: String): Seq[LiveFile] = filesOf(snapshot).map(_.live)
+  override def dataFiles(snapshot: String): Seq[LiveFile] = filesOf(slicesOf(snapshot)).map(_.live)
 
   override def refusal: Option[String] = HudiTable.refusal(relation)
 
   override def listing: Listing = {
     index.refresh() // a session keeps the file index of a table of its catalog
-    Listing(current, current.toSeq.flatMap(filesOf))
+    val slices = current.toSeq.flatMap(slicesOf)
+    Listing(current, filesOf(slices), hasOtherRows = slices.exists { case (_, slice) => HudiTable.baseFile(slice).isEmpty })
   }
 
-  private def filesOf(snapshot: String): Seq[ListedFile] = {
-    val slices = HudiTable.slices(at(snapshot).location)
+  private def slicesOf(snapshot: String): Seq[(Map[String, String], AnyRef)] = HudiTable.slices(at(snapshot).location)
+
+  private def filesOf(slices: Seq[(Map[String, String], AnyRef)]): Seq[ListedFile] =
     slices.flatMap { case (partition, slice) => HudiTable.baseFile(slice).map(file(partition, slice, _)) }.sortBy(_.live.path)
-  }
 
   private def file(partition: Map[String, String], slice: AnyRef, base: AnyRef): ListedFile = {
     val path = new Path(call[String](base, "getPath"))
@@ -124,6 +126,8 @@ object HudiTable {
 
   private val IndexClass = "org.apache.hudi.HoodieFileIndex"
   private val TableClass = "org.apache.spark.sql.hudi.catalog.HoodieInternalV2Table"
+  private val RelationsWithoutIndex =
+    Set("MergeOnReadSnapshotRelation", "HoodieBootstrapMORRelation").map(name => s"org.apache.hudi.$name")
   private val AsOf = "as.of.instant"
   private val InstantFormat = DateTimeFormatter.ofPattern("yyyyMMddHHmmssSSS")
   private val Dropped = "hoodie.datasource.write.drop.partition.columns"
@@ -138,11 +142,26 @@ object HudiTable {
   /** Whether a relation reads a Hudi table as of one instant; changes between instants are read by other indexes. */
   def is(relation: HadoopFsRelation): Boolean = relation.location.getClass.getName == IndexClass
 
-  def apply(relation: HadoopFsRelation): HudiTable = new HudiTable(relation)
+  /** @throws MissingMember this release of Hudi is not known */
+  def apply(relation: HadoopFsRelation): HudiTable = {
+    Releases.require(relation.location)
+    new HudiTable(relation)
+  }
+
+  /**
+   * Passes a relation that does not read a Hudi table by relations of its own kind, which show no file index.
+   *
+   * @throws MissingMember it does: releases before 1.0 read so what merges on read
+   */
+  private[tables] def requireIndex(relation: AnyRef): Unit =
+    if (RelationsWithoutIndex(relation.getClass.getName)) {
+      val found = Releases.of(relation.getClass).flatMap(_.version).getOrElse("an older one")
+      throw new MissingMember(Reason(ReasonCode.NeedsRelease, "needed" -> "Hudi 1.0 for a merge-on-read table", "found" -> found))
+    }
 
   /** The root of the table with the scheme of its file system. */
   def root(relation: HadoopFsRelation): Path =
-    qualified(path(new Reflected().call[AnyRef](relation.location, "getBasePath")), relation.sparkSession)
+    qualified(path(Reflected.call[AnyRef](relation.location, "getBasePath")), relation.sparkSession)
 
   private[tables] def qualified(root: Path, session: SparkSession): Path = {
     val uri = root.toUri
@@ -157,9 +176,8 @@ object HudiTable {
 
   /** Why nothing can be said of a table's columns, or of its files. */
   def refusal(relation: HadoopFsRelation): Option[String] = {
-    val reflected = new Reflected
-    val metaClient = reflected.call[AnyRef](relation.location, "metaClient")
-    val properties = reflected.call[java.util.Map[String, String]](reflected.call[AnyRef](metaClient, "getTableConfig"), "propsMap").asScala
+    val metaClient = Reflected.call[AnyRef](relation.location, "metaClient")
+    val properties = Reflected.call[java.util.Map[String, String]](Reflected.call[AnyRef](metaClient, "getTableConfig"), "propsMap").asScala
     if (properties.get("hoodie.bootstrap.base.path").exists(_.nonEmpty)) Some("it was bootstrapped: rows of a file lie in two places")
     else if (isEvolved(relation, metaClient))
       Some("its schema was changed by schema-on-read: files call columns by names that now may mean others")
@@ -178,9 +196,8 @@ object HudiTable {
   })
 
   private def isEvolved(relation: HadoopFsRelation, metaClient: AnyRef): Boolean = {
-    val reflected = new Reflected
-    val schemas = reflected.call[String](metaClient, "getSchemaFolderName")
-    def latest = option(reflected.call[AnyRef](relation.location, "getLatestCompletedInstant")).map(_.toString)
+    val schemas = Reflected.call[String](metaClient, "getSchemaFolderName")
+    def latest = Reflected.option[AnyRef](Reflected.call[AnyRef](relation.location, "getLatestCompletedInstant")).map(_.toString)
     // A query of an older instant may see names that were given later.
     val newest = Try(if (asOf(relation.location).isEmpty) latest else None).toOption.flatten
     if (newest.contains(asWritten.get(schemas))) false
@@ -193,29 +210,34 @@ object HudiTable {
 
   /** Names of the columns that partition the table. */
   def partitionColumns(index: FileIndex): Seq[String] =
-    HiddenMembers.call(index, "getPartitionColumns").asInstanceOf[Array[String]].toSeq
+    Reflected.call[Array[String]](index, "getPartitionColumns").toSeq
 
   /** The base file of a slice. */
-  private[spark] def baseFile(slice: AnyRef): Option[AnyRef] = option(new Reflected().call[AnyRef](slice, "getBaseFile"))
+  private[spark] def baseFile(slice: AnyRef): Option[AnyRef] = Reflected.option[AnyRef](Reflected.call[AnyRef](slice, "getBaseFile"))
 
   /** The slices that an index reads, each with the values of its partition as text. */
   private def slices(index: FileIndex): Seq[(Map[String, String], AnyRef)] = {
-    val reflected = new Reflected
     val fields = partitionColumns(index).map(name => index.partitionSchema.fields.find(_.name == name).getOrElse(StructField(name, StringType)))
-    val all = HiddenMembers.call(index, "getAllInputFileSlices").asInstanceOf[java.util.Map[AnyRef, java.util.List[AnyRef]]]
+    val all = Reflected.call[java.util.Map[AnyRef, java.util.List[AnyRef]]](index, "getAllInputFileSlices")
     all.asScala.toSeq.flatMap { case (partition, slices) =>
-      val texts = LakeTable.partitionTexts(fields.zip(reflected.call[Array[AnyRef]](partition, "getValues")))
+      val texts = LakeTable.partitionTexts(fields.zip(Reflected.value[Array[AnyRef]](partition, "getValues", "values")))
       slices.asScala.map(texts -> _)
     }
   }
 
   /** What an index holds of the slices that it has listed: another object whenever it is refreshed. */
   private[spark] def slicesInMemory(index: FileIndex): Option[AnyRef] =
-    Try(HiddenMembers.field(index, "cachedAllInputFileSlices")).toOption.filter(_ != null) // scalastyle:ignore
+    Try(Reflected.value[AnyRef](index, "cachedAllInputFileSlices")).toOption.filter(_ != null) // scalastyle:ignore
+
+  /** How many slices an index reads; `None` where it has not listed them all. */
+  private[spark] def filesInMemory(index: FileIndex): Option[Long] = Try {
+    if (!Reflected.call[Boolean](index, "areAllFileSlicesCached")) None
+    else slicesInMemory(index).map(_.asInstanceOf[java.util.Map[_, java.util.List[_]]].values.asScala.map(_.size.toLong).sum)
+  }.toOption.flatten
 
   /** The instant that a query names. */
   private def asOf(index: FileIndex): Option[String] =
-    HiddenMembers.field(index, "specifiedQueryInstant").asInstanceOf[Option[String]]
+    Reflected.option[String](Reflected.value[AnyRef](index, "specifiedQueryInstant"))
 
   private def path(storagePath: AnyRef): Path = new Path(storagePath.toString)
 
@@ -223,11 +245,5 @@ object HudiTable {
     val system = folder.getFileSystem(session.sessionState.newHadoopConf())
     try system.listStatus(folder).exists(file => named(file.getPath.getName))
     catch { case _: java.io.FileNotFoundException => false }
-  }
-
-  /** Hudi's own Option. */
-  private def option(value: AnyRef): Option[AnyRef] = {
-    val reflected = new Reflected
-    if (reflected.call[Boolean](value, "isPresent")) Some(reflected.call[AnyRef](value, "get")) else None
   }
 }

@@ -9,8 +9,7 @@ import org.apache.spark.sql.types.StructType
 
 /** An Iceberg table behind Spark's `SparkTable`, by reflection. */
 final class IcebergTable private (sparkTable: Table, table: AnyRef) extends LakeTable {
-  private val reflected = new Reflected
-  import reflected.{call, list}
+  import Reflected.{call, list}
 
   override val format: String = "iceberg"
   override lazy val uuid: String = call[java.util.UUID](table, "uuid").toString
@@ -55,15 +54,19 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
 
   private def liveFile(task: AnyRef): LiveFile = {
     val file = call[AnyRef](task, "file")
-    LiveFile(call[CharSequence](file, "path").toString, call[Long](file, "fileSizeInBytes"), Some(call[Long](file, "recordCount")),
+    LiveFile(Reflected.value[CharSequence](file, "location", "path").toString, call[Long](file, "fileSizeInBytes"), Some(call[Long](file, "recordCount")),
       deletedRows(list(task, "deletes")), partition(call[AnyRef](task, "spec"), call[AnyRef](file, "partition")))
   }
 
   /** Known without reading where nothing deletes, or where a deletion vector of this file says how many. */
   private def deletedRows(deletes: Seq[AnyRef]): Option[Long] =
     if (deletes.isEmpty) Some(0L)
-    else if (deletes.forall(delete => call[AnyRef](delete, "contentOffset") != null)) Some(deletes.map(call[Long](_, "recordCount")).sum)
+    else if (deletes.forall(isVector)) Some(deletes.map(call[Long](_, "recordCount")).sum)
     else None
+
+  // Releases without the member know no deletion vectors.
+  private def isVector(delete: AnyRef) =
+    Reflected.has(delete, "contentOffset") && call[AnyRef](delete, "contentOffset") != null // scalastyle:ignore
 
   private def partition(spec: AnyRef, value: AnyRef): Map[String, String] = {
     val parts = call[String](spec, "partitionToPath", value).split('/').filter(_.contains('='))
@@ -115,7 +118,11 @@ object IcebergTable {
     table.getClass.getName == SparkTableClass && Iterator.iterate[Class[_]](inner(table).getClass)(_.getSuperclass)
       .takeWhile(_ != null).exists(_.getName == kind)
 
-  def apply(table: Table): IcebergTable = new IcebergTable(table, inner(table))
+  /** @throws MissingMember this release of Iceberg is not known */
+  def apply(table: Table): IcebergTable = {
+    Releases.require(table)
+    new IcebergTable(table, inner(table))
+  }
 
-  private def inner(table: Table): AnyRef = new Reflected().call[AnyRef](table, "table")
+  private def inner(table: Table): AnyRef = Reflected.call[AnyRef](table, "table")
 }

@@ -85,9 +85,11 @@ final case class ListedFile(live: LiveFile, location: String, deletes: Option[St
 /**
  * The data files that ANALYZE is to read.
  *
- * @param unsettled paths of files that were written too lately to be told from a later file of the same path and size
+ * @param unsettled    paths of files that were written too lately to be told from a later file of the same path and size
+ * @param hasOtherRows whether there are rows in other files than these, such as Hudi's log files without a base file
  */
-final case class Listing(snapshot: Option[String], files: Seq[ListedFile], unsettled: Seq[String] = Nil)
+final case class Listing(
+    snapshot: Option[String], files: Seq[ListedFile], unsettled: Seq[String] = Nil, hasOtherRows: Boolean = false)
 
 /** What the statistics need to know of a table, whatever its format. Read once, for one question. */
 trait LakeTable {

@@ -23,7 +23,9 @@ object LakeTables {
       case files: HadoopFsRelation if DeltaTable.is(files) => Some(DeltaTable(files))
       case files: HadoopFsRelation if HudiTable.is(files) => Some(HudiTable(files))
       case files: HadoopFsRelation if ParquetDirectory.is(files) => Some(ParquetDirectory(files))
-      case other => UnwrittenHudiTable.of(other, v1.catalogTable, v1.schema)
+      case other =>
+        HudiTable.requireIndex(other)
+        UnwrittenHudiTable.of(other, v1.catalogTable, v1.schema)
     }
     case _ => None
   }

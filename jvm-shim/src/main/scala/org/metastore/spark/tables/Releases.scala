@@ -1,0 +1,89 @@
+package org.metastore.spark.tables
+
+import scala.util.Try
+
+import org.metastore.spark.explain.{KnownCause, Reason, ReasonCode}
+
+/** A table format as it is on the class path; `version` is None where its jar does not tell. */
+final case class Release(format: Format, version: Option[String]) {
+
+  /** Why its tables are left alone: it is older than any release whose members and meaning we know. */
+  def refusal: Option[Reason] =
+    version.filter(Releases.isBefore(_, format.oldest)).map(found => needs(format.oldest, found))
+
+  /** Why, where something that it should have is missing. */
+  def lacks(member: String): Reason =
+    refusal.getOrElse(needs(s"${format.oldest} to ${format.newest}", s"${version.getOrElse("another")} without $member"))
+
+  private def needs(releases: String, found: String) =
+    Reason(ReasonCode.NeedsRelease, "needed" -> s"${format.name} $releases", "found" -> found)
+}
+
+/**
+ * A table format that comes in jars of its own.
+ *
+ * @param packages  beginnings of the names of its classes
+ * @param shown     a class that is there wherever the format is
+ * @param oldest    the oldest release that is tested on any Spark, docs/formats.md
+ * @param newest    the newest one
+ */
+final case class Format(name: String, packages: Seq[String], shown: String, oldest: String, newest: String)
+
+/** The releases of table formats that are found, and which of them are known. */
+object Releases {
+  private val formats = Seq(
+    Format("Iceberg", Seq("org.apache.iceberg."), "org.apache.iceberg.spark.source.SparkTable", "1.6", "1.12"),
+    Format("Delta", Seq("org.apache.spark.sql.delta.", "io.delta."), "org.apache.spark.sql.delta.catalog.DeltaTableV2", "3.2", "4.4"),
+    Format("Hudi", Seq("org.apache.hudi.", "org.apache.spark.sql.hudi."), "org.apache.hudi.HoodieFileIndex", "0.15", "1.2"))
+
+  // What is found goes with its class: formats may be loaded and unloaded again.
+  private val ofClass = new ClassValue[Option[Release]] {
+    override def computeValue(c: Class[_]): Option[Release] =
+      formats.find(_.packages.exists(c.getName.startsWith)).map(format => Release(format, version(c)))
+  }
+
+  /** The release that a class belongs to, if it is a table format's. */
+  def of(c: Class[_]): Option[Release] = ofClass.get(c)
+
+  /** The release that a class of this name would belong to. */
+  def named(name: String, loader: ClassLoader): Option[Release] =
+    formats.find(_.packages.exists(name.startsWith)).flatMap(in(loader, _))
+
+  private def in(loader: ClassLoader, format: Format): Option[Release] =
+    Try(Class.forName(format.shown, false, loader)).toOption.flatMap(of)
+
+  /** The releases that a class loader finds. */
+  def all(loader: ClassLoader): Seq[Release] =
+    formats.flatMap(in(loader, _))
+
+  /** Why nothing is done with an object of a release that is too old. */
+  def refusal(on: AnyRef): Option[Reason] = of(on.getClass).flatMap(_.refusal)
+
+  /** @throws MissingMember where there is such a reason */
+  def require(on: AnyRef): Unit = refusal(on).foreach(why => throw new MissingMember(why))
+
+  // Iceberg's jars have it in a class, the others' in the manifest.
+  private def version(c: Class[_]): Option[String] = {
+    def built = Try(Class.forName("org.apache.iceberg.IcebergBuild", true, c.getClassLoader).getMethod("version").invoke(null))
+    def packaged = Option(c.getPackage).flatMap(p => Option(p.getImplementationVersion))
+    (if (c.getName.startsWith("org.apache.iceberg.")) built.toOption.map(_.toString) else packaged).filter(numbers(_).nonEmpty)
+  }
+
+  private[tables] def isBefore(version: String, oldest: String): Boolean = {
+    val pairs = numbers(version).zipAll(numbers(oldest), 0, 0)
+    pairs.find { case (found, needed) => found != needed }.exists { case (found, needed) => found < needed }
+  }
+
+  private def numbers(version: String): Seq[Int] =
+    version.split("[.-]").toSeq.map(part => Try(part.toInt)).takeWhile(_.isSuccess).map(_.get)
+}
+
+/** This release of a table format cannot be used: `reason` says which one is needed. */
+final class MissingMember(override val reason: Reason) extends RuntimeException(reason.sentence) with KnownCause
+
+object MissingMember {
+
+  /** What to throw where something is not there that a release should have. */
+  def apply(release: Option[Release], member: String): MissingMember =
+    new MissingMember(release.fold(Reason(ReasonCode.Failed, "error" -> s"there is no $member"))(_.lacks(member)))
+}

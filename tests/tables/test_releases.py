@@ -1,0 +1,38 @@
+"""Releases of table formats that are declared: their jars are locked, and the shim knows the same ones."""
+
+from __future__ import annotations
+
+import pytest
+
+from lakes import FORMATS, SPARK
+from metastore import jars
+from metastore._tables.gaps import TARGETS
+from metastore._tables.releases import RELEASES
+
+
+def numbers(version: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in version.split(".")[:2])
+
+
+@pytest.mark.parametrize("release", RELEASES, ids=lambda one: one.jar)
+def test_the_jar_of_a_release_is_locked(release):
+    jar = jars.locked()[release.jar]
+    assert (jar.version, release.format in jar.artifact) == (release.version, True)
+
+
+def test_what_every_test_runs_on_is_among_them():
+    released = {(one.spark, one.jar): ".".join(one.version.split(".")[:2]) for one in RELEASES}
+    for target in TARGETS:
+        if target.format != "parquet":
+            assert target.title.split()[-1] == released[target.spark, f"{target.format}-{target.spark}"]
+
+
+@pytest.mark.spark
+def test_the_shim_knows_the_oldest_and_the_newest(spark):
+    found = {row.format.lower(): row for row in spark.sql("SELECT * FROM metastore_formats()").collect()}
+    assert set(found) == set(FORMATS)
+    for name, row in found.items():
+        tested = [numbers(one.version) for one in RELEASES if one.format == name and not one.refused]
+        assert (numbers(row.oldest), numbers(row.newest)) == (min(tested), max(tested))
+        used = next(one for one in RELEASES if one.jar == f"{name}-{SPARK}")
+        assert (row.found, row.refusal) == (used.version, None)
