@@ -1,64 +1,52 @@
-"""A plug-in that hides rows or refuses to read, as those for Ranger do: in a rule of Spark's optimizer."""
+"""A plug-in that hides rows, masks a column or refuses to read, as those for Ranger do: in rules of Spark's session."""
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+from lakes import SPARK
+
 if TYPE_CHECKING:
+    from collections.abc import Iterator
+
     from pyspark.sql import SparkSession
 
 SETTING = "tests.policy"
-_RULE = """
-import org.apache.spark.sql.SparkSession;
-import org.apache.spark.sql.catalyst.expressions.Literal;
-import org.apache.spark.sql.catalyst.plans.logical.Filter;
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
-import org.apache.spark.sql.catalyst.plans.logical.Project;
+POINTS = ("resolution", "posthoc", "check", "optimizer", "precbo", "strategy", "columnar")
+EFFECTS = ("refuse", "filter", "mask")
+POLICIES = [f"{point} {effect}" for point in POINTS for effect in EFFECTS if point != "check" or effect == "refuse"]
+DIAGONAL = ["resolution mask", "posthoc filter", "check refuse", "optimizer mask", "precbo filter", "strategy mask"]
+"""Of each point one."""
 
-public class PolicyRule extends org.apache.spark.sql.catalyst.rules.Rule {
-  public org.apache.spark.sql.catalyst.trees.TreeNode apply(org.apache.spark.sql.catalyst.trees.TreeNode plan) {
-    String policy = ((SparkSession) SparkSession.active()).conf().get("tests.policy", "none");
-    if (!plan.toString().contains("RelationV2")) return plan;
-    if (policy.equals("mark") && plan instanceof Filter && !(plan instanceof MarkedRowFilter)) {
-      return new MarkedRowFilter(((Filter) plan).condition(), ((Filter) plan).child());
-    }
-    if (policy.equals("refuse")) throw new SecurityException("Permission denied: no SELECT on the table");
-    if (policy.equals("filter") && plan instanceof Project) {
-      Project project = (Project) plan;
-      return new Project(project.projectList(), new Filter(Literal.create(Boolean.FALSE,
-        org.apache.spark.sql.types.BooleanType$.MODULE$), project.child()));
-    }
-    return plan;
-  }
-}
-"""
-_MARKED = """
-class MarkedRowFilter extends org.apache.spark.sql.catalyst.plans.logical.Filter {
-  MarkedRowFilter(org.apache.spark.sql.catalyst.expressions.Expression condition,
-      org.apache.spark.sql.catalyst.plans.logical.LogicalPlan child) {
-    super(condition, child);
-  }
-}
-"""
-_BUILDER = """
-public class PolicyBuilder extends scala.runtime.AbstractFunction1 {
-  public Object apply(Object session) { return new PolicyRule(); }
-}
-"""
+_sessions: dict[int, SparkSession] = {}
 
 
 def session_with_rule(spark: SparkSession) -> SparkSession:
-    """A new session with the rule, which does nothing until the session's `tests.policy` says what.
+    """A session with the rules, which do nothing until the session's `tests.policy` says where and what.
 
-    `refuse` and `filter` are for everybody, `mark` leaves the rows and the name of a row filter in the plan.
+    `optimizer mark` leaves the rows and the name of a row filter in the plan.
     """
-    jvm: Any = spark._jvm
-    compiler = jvm.org.codehaus.janino.SimpleCompiler()
-    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-    compiler.cook(_RULE + _MARKED + _BUILDER.replace("public class", "class"))
-    builder = compiler.getClassLoader().loadClass("PolicyBuilder").getDeclaredConstructors()[0]
-    builder.setAccessible(True)
-    spark._jsparkSession.extensions().injectOptimizerRule(
-        builder.newInstance(spark.sparkContext._gateway.new_array(jvm.Object, 0))
-    )
-    return spark.newSession()
+    if id(spark) not in _sessions:
+        jvm: Any = spark._jvm
+        compiler = jvm.org.codehaus.janino.SimpleCompiler()
+        compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+        seq = "scala.collection.immutable.Seq" if SPARK.startswith("4") else "scala.collection.Seq"
+        compiler.cook(Path(__file__).with_name("policies.java").read_text().replace("SEQ ", f"{seq} "))
+        extension = compiler.getClassLoader().loadClass("PolicyExtension").getDeclaredConstructors()[0]
+        extension.newInstance(spark.sparkContext._gateway.new_array(jvm.Object, 0)).apply(
+            spark._jsparkSession.extensions()
+        )
+        _sessions[id(spark)] = spark.newSession()
+    return _sessions[id(spark)]
+
+
+@contextmanager
+def under(session: SparkSession, policy: str) -> Iterator[SparkSession]:
+    """The session while a policy is in force."""
+    session.conf.set(SETTING, policy)
+    try:
+        yield session
+    finally:
+        session.conf.unset(SETTING)

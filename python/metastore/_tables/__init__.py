@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Protocol
 from metastore._tables import delta, hudi, iceberg, parquet
 from metastore._tables.catalog import describe
 from metastore._tables.model import DataFile, Refusal, TableFacts
-from metastore.errors import UnsupportedTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -66,7 +65,7 @@ def load_entry(spark: SparkSession, entry: Entry) -> TableFacts:
         >>> load_entry(spark, describe(spark, "cat.db.sales")).format  # doctest: +SKIP
         'iceberg'
     """
-    return _module(entry, entry.name).load(spark, entry)
+    return _FORMATS[entry.provider].load(spark, entry)
 
 
 def identify(spark: SparkSession, table: str) -> TableIdentity:
@@ -85,12 +84,4 @@ def identify(spark: SparkSession, table: str) -> TableIdentity:
         'iceberg'
     """
     entry = describe(spark, table)
-    return _module(entry, table).identify(spark, entry)
-
-
-def _module(entry: Entry, table: str) -> _Format:
-    found = _FORMATS.get(entry.provider)
-    if found is None:
-        known = ", ".join(sorted(_FORMATS))
-        raise UnsupportedTable(table, f"its format is {entry.provider or 'not known'}", hint=f"Formats: {known}.")
-    return found
+    return _FORMATS[entry.provider].identify(spark, entry)

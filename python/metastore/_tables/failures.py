@@ -6,21 +6,24 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING
 
-from metastore import errors
+from metastore import errors, jars
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
+
+    from pyspark.sql import SparkSession
 
 _CODE = re.compile(r"\[(METASTORE_[A-Z_]+)\]\s*(.*?)(?:\s*SQLSTATE: \w+)?(?:;\s*line \d+.*)?$", re.MULTILINE)
 _NO_FUNCTION = ("UNRESOLVABLE_TABLE_VALUED_FUNCTION", "UNRESOLVED_ROUTINE")
 
 
 @contextmanager
-def translated(subject: str) -> Iterator[None]:
+def translated(subject: str, spark: SparkSession | None = None) -> Iterator[None]:
     """Turns what Spark raises for a function of ours into the error it stands for; other errors pass.
 
     Args:
         subject: The table or query, for errors that name it.
+        spark: The session that is asked a function of the shim.
 
     Raises:
         MetastoreError: The error that the shim reported.
@@ -31,23 +34,20 @@ def translated(subject: str) -> Iterator[None]:
     try:
         yield
     except PySparkException as error:
-        found = _translate(error, subject)
+        found = _translate(error, subject, spark)
         if found is None:
             raise
         # The Java side of the trace says nothing about a mistake in an argument.
         raise found from None
 
 
-def _translate(error: Exception, subject: str) -> errors.MetastoreError | None:
+def _translate(error: Exception, subject: str, spark: SparkSession | None) -> errors.MetastoreError | None:
     text = str(error)
     match = _CODE.search(text)
     if match:
         return _rebuilt(match[1], match[2], subject)
-    if any(condition in text for condition in _NO_FUNCTION) and "metastore_" in text.lower():
-        return errors.JarNotFound(
-            "metastore-shim.jar: the Spark of this session does not have it",
-            hint='Install pyspark-metastore beside that Spark, or start it with --jars "$(metastore jar)".',
-        )
+    if spark is not None and any(one in text for one in _NO_FUNCTION) and "metastore_" in text.lower():
+        return jars.not_in(spark.version)
     return None
 
 

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Literal
 
+from metastore._tables.releases import RELEASES, Release
+
 BEHAVIOURS = {
     "name": "ANALYZE by a catalog's name",
     "path": "ANALYZE by path",
@@ -159,7 +161,20 @@ def markdown() -> str:
     rows = [_row(behaviour, notes) for behaviour in BEHAVIOURS]
     head = ["| |" + "".join(f" {one.title}, Spark {one.spark} |" for one in TARGETS), "|---" * (len(TARGETS) + 1) + "|"]
     said = [f"{number}. {_sentence(one)}" for number, one in enumerate(notes, 1)]
-    return "\n".join([_PAGE, *head, *rows, "", *said]) + "\n"
+    return "\n".join([_PAGE, *head, *rows, "", *said, "", _RELEASES, *_releases()]) + "\n"
+
+
+def _verdict(one: Release) -> str:
+    return one.refused or "; ".join(("yes", *(said for _, said in one.kinds_refused)))
+
+
+def _releases() -> list[str]:
+    sparks = sorted({one.spark for one in RELEASES})
+    verdicts = {(one.title, one.spark): _verdict(one) for one in RELEASES}
+    head = ["| |" + "".join(f" Spark {spark} |" for spark in sparks), "|---" * (len(sparks) + 1) + "|"]
+    titles = dict.fromkeys(one.title for one in sorted(RELEASES, key=lambda one: one.format))
+    cells = {title: " | ".join(verdicts.get((title, spark), "") for spark in sparks) for title in titles}
+    return [*head, *(f"| {title} | {of_title} |" for title, of_title in cells.items())]
 
 
 def _row(behaviour: str, notes: list[Gap]) -> str:
@@ -183,6 +198,15 @@ _PAGE = """# Table formats
 Made from the declared gaps in `python/metastore/_tables/gaps.py` by `python -m metastore._tables.gaps docs/formats.md`.
 Tests go through the same list: what is said to work is tested, and what is said to raise an error raises it.
 Limits that are alike for all formats are in [limits.md](limits.md).
+"""
+
+_RELEASES = """## Releases
+
+Each of these goes through one story, in a Spark of its own, by `tests/versions/matrix.py`: analyze, read fewer files,
+delete, update, merge, analyze again, look back, and compare random queries with the answers without us. A release
+older than the oldest of them is read as without us; ANALYZE, table functions, EXPLAIN and `metastore doctor --spark`
+say which one is needed. An empty cell was not run: releases between those that were are taken to be like them; newer
+ones are tried, and where they lack what we ask of them it is named.
 """
 
 if __name__ == "__main__":

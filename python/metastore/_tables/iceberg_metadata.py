@@ -5,12 +5,12 @@ from __future__ import annotations
 import gzip
 import hashlib
 import json
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from metastore import _jvm_session
 from metastore._tables.spelling import literal
+from metastore._visible import logger
 from metastore.errors import UnsupportedTable
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
     from metastore._tables.catalog import Entry
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger(__name__)
 _GZIP = b"\x1f\x8b"
 
 

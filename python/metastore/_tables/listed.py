@@ -11,6 +11,7 @@ from metastore._format.manifest import TableIdentity
 from metastore._format.stored import stored_value
 from metastore._tables import refusals
 from metastore._tables.arrow import arrow_table
+from metastore._tables.catalog import literal
 from metastore._tables.failures import translated
 from metastore._tables.model import DataFile, Refusal, TableFacts
 
@@ -59,7 +60,7 @@ def told(spark: SparkSession, entry: Entry, *, absent_is_null: bool) -> Told:
         '12'
     """
     with translated(entry.name):
-        rows = arrow_table(spark.sql(f"SELECT * FROM metastore_facts('{_literal(entry.identifier)}')"))
+        rows = arrow_table(spark.sql(f"SELECT * FROM metastore_facts('{literal(entry.identifier)}')"))
     (text,) = (text for text in rows.column("facts").to_pylist() if text is not None)
     found = json.loads(text)
     columns, refused = _columns(found["leaves"], entry.provider)
@@ -81,11 +82,12 @@ def told(spark: SparkSession, entry: Entry, *, absent_is_null: bool) -> Told:
         refused=refused,
         properties=found["properties"],
         field_ids=found["field_ids"],
+        has_other_rows=found["has_other_rows"],
     )
     return Told(facts, tuple(found["unsettled"]), frozenset(found["required"]))
 
 
-def identify(spark: SparkSession, entry: Entry) -> TableIdentity:
+def identify(spark: SparkSession, entry: Entry) -> TableIdentity:  # noqa: ARG001 - formats are asked alike
     """Learn which table a name stands for, without looking at its files.
 
     Args:
@@ -96,14 +98,7 @@ def identify(spark: SparkSession, entry: Entry) -> TableIdentity:
         >>> identify(spark, describe(spark, "db.sales")).uuid  # doctest: +SKIP
         '4e0d…'
     """
-    with translated(entry.name):
-        rows = spark.sql(f"SELECT facts FROM metastore_facts('{_literal(entry.identifier)}', files => false)").collect()
-    found = json.loads(rows[0].facts)
-    return TableIdentity(entry.provider, found["uuid"], found["location"], entry.name)
-
-
-def _literal(identifier: str) -> str:
-    return identifier.replace("\\", "\\\\").replace("'", "\\'")
+    return TableIdentity(entry.provider, entry.uuid, entry.location, entry.name)
 
 
 def _columns(leaves: Iterable[Mapping[str, Any]], table_format: str) -> tuple[tuple[Column, ...], tuple[Refusal, ...]]:
@@ -149,7 +144,7 @@ def _file(row: Mapping[str, Any], partitions: _Partitions) -> DataFile:
     return DataFile(
         path=row["path"],
         size=row["size"],
-        rows=-1 if row["rows"] is None else row["rows"],
+        rows=row["rows"],
         format="parquet",
         partition=texts,
         constants=constants,

@@ -35,7 +35,7 @@ class DataFile:
     Attributes:
         path: By which statistics know it: docs/format.md, "Identity".
         size: Bytes.
-        rows: Physical rows, deleted ones included; negative where the table's metadata does not tell.
+        rows: Physical rows, deleted ones included; None where the table's metadata does not tell.
         format: `parquet`, `orc` or `avro`.
         partition: Partition field to value as text, of the file's own partitioning.
         constants: Column key to stored value, where the table's metadata decides the value of all rows.
@@ -49,7 +49,7 @@ class DataFile:
 
     path: str
     size: int
-    rows: int
+    rows: int | None
     format: str
     partition: Mapping[str, str | None] = field(default_factory=dict)
     constants: Mapping[str, Any] = field(default_factory=dict)
@@ -69,6 +69,31 @@ class DataFile:
             FileKey(path='a.parquet', size=9, modified=None)
         """
         return FileKey(self.path, self.size, self.modified)
+
+    @property
+    def live_rows(self) -> int | None:
+        """Rows that nothing deletes; None where not known.
+
+        Example:
+            >>> DataFile("a.parquet", 9, 5, "parquet", deletes="1f", deleted_rows=2).live_rows
+            3
+        """
+        return None if self.rows is None or self.deleted_rows is None else self.rows - self.deleted_rows
+
+    @property
+    def physical_rows(self) -> int:
+        """`rows`, of a file whose rows were counted: of others ANALYZE counts them first.
+
+        Raises:
+            ValueError: They were not.
+
+        Example:
+            >>> DataFile("a.parquet", 9, 5, "parquet").physical_rows
+            5
+        """
+        if self.rows is None:
+            raise ValueError(f"the rows of {self.path} were not counted")
+        return self.rows
 
     @property
     def location(self) -> str:
@@ -104,6 +129,7 @@ class TableFacts:
         field_ids: Column key to field id, where keys are made of names and readers look for field ids.
         nameless_is_null: Keys of columns that are null in all rows of a file without a column of that name in any case.
         pinned_by: Options of Spark's reader that pin the relation, where no SQL does.
+        has_other_rows: Whether there are rows in other files, such as Hudi's log files without a base file.
     """
 
     format: str
@@ -124,6 +150,28 @@ class TableFacts:
     field_ids: Mapping[str, int] = field(default_factory=dict)
     nameless_is_null: frozenset[str] = frozenset()
     pinned_by: Mapping[str, str] = field(default_factory=dict)
+    has_other_rows: bool = False
+
+    @property
+    def live_rows(self) -> int | None:
+        """How many rows the table has; None where not known.
+
+        Example:
+            >>> facts.live_rows  # doctest: +SKIP
+            1500000
+        """
+        found = [file.live_rows for file in self.files]
+        return None if self.has_other_rows or None in found else sum(rows for rows in found if rows is not None)
+
+    @property
+    def is_physical(self) -> bool:
+        """Whether the rows of the data files are those of the table: none is deleted or changed by other files.
+
+        Example:
+            >>> facts.is_physical  # doctest: +SKIP
+            True
+        """
+        return not self.has_other_rows and all(file.deletes is None for file in self.files)
 
     @property
     def casts(self) -> bool:

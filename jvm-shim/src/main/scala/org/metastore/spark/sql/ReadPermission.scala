@@ -1,44 +1,106 @@
 package org.metastore.spark.sql
 
-import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.Attribute
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project}
+import java.io.IOException
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.{AnalysisException, SparkSession}
+import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, Project}
+import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution}
+import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation}
+
+import org.metastore.spark.tables.LakeTables
 
 /**
- * Asks whether the session's user may see every value of a table, before statistics tell of them.
+ * Asks whether the session's user may see every value of a table, before its statistics are read or made.
  *
- * Catalogs check privileges when a table is loaded, but plug-ins such as Ranger's and Kyuubi's do it in rules of the
- * analyzer and the optimizer, which no table function passes through: they are shown the query that reads all columns.
+ * Catalogs check privileges when a table is loaded, but plug-ins do it in rules, at any point of Spark's
+ * `SparkSessionExtensions`, which no table function passes through. They are shown the query that reads all columns, and it
+ * must stay that query until it would run: what hides rows or changes values anywhere on the way leaves a trace in its plan.
  */
-private[sql] object ReadPermission {
+private[spark] object ReadPermission {
 
   /**
-   * Passes where the query would be allowed and left as it is; what a rule throws is thrown.
+   * Passes where a query is allowed and left as it is.
    *
    * @param name     as the user wrote it
-   * @param relation the resolved table without aliases
-   * @throws MetastoreException a rule hides rows or values
+   * @param query    analyzed: all columns of one relation
+   * @param relation that relation
+   * @throws MetastoreException METASTORE_ACCESS_DENIED: a rule refuses; METASTORE_UNSUPPORTED_TABLE: one hides rows or values
    */
-  def require(session: SparkSession, name: String, relation: LogicalPlan): Unit = {
-    val query = Project(relation.output, relation)
+  def require(session: SparkSession, name: String, query: LogicalPlan, relation: LogicalPlan): Unit = refusing(name) {
     session.sessionState.analyzer.checkAnalysis(query)
-    // Not the whole optimizer: it would plan the table's files.
-    val seen = rulesOfOthers(session).foldLeft[LogicalPlan](query)((plan, rule) => rule(plan))
-    if (!isWhole(seen, relation)) throw MetastoreException.hidden(name)
+    val rules = new RulesOfOthers(session)
+    def physical = session.sessionState.executePlan(query, CommandExecutionMode.SKIP).sparkPlan
+    // Of the columns in their order no projection is left, which is all that some rules look at.
+    val turned = Project(query.output.reverse, query)
+    showsAll(rules.rewritten(Project(relation.output, relation)), relation) && Seq(query, turned).forall { one =>
+      val optimized = rules.optimized(one)
+      optimized.forall(showsAll(_, relation)) && rules.leavePlanning(optimized.head)
+    } && rules.leave(physical)
   }
 
-  private def rulesOfOthers(session: SparkSession) = {
-    val state = session.sessionState
-    (state.optimizer.extendedOperatorOptimizationRules ++ state.optimizer.preCBORules ++ state.experimentalMethods.extraOptimizations)
-      .filterNot(rule => notAsked.exists(rule.getClass.getName.startsWith))
+  /**
+   * Passes where a query that is about to run is what Spark alone would make of its analyzed plan.
+   *
+   * @throws MetastoreException as `require`
+   */
+  def requireUnchanged(name: String, query: QueryExecution): Unit = refusing(name)(asActive(query.sparkSession) {
+    val rules = new RulesOfOthers(query.sparkSession)
+    val (optimized, alone) = (rules.optimized(query.analyzed), rules.optimizedWithout(query.analyzed))
+    optimized.zip(alone).forall { case (one, other) => one.sameResult(other) } && rules.leavePlanning(optimized.head) &&
+      rules.leave(query.sparkPlan)
+  })
+
+  /** Rules ask the active session who its user is: it must be the one that will run the query. */
+  private def asActive[T](session: SparkSession)(ask: => T): T = {
+    val before = SparkSession.getActiveSession
+    SparkSession.setActiveSession(session)
+    try ask finally before.fold(SparkSession.clearActiveSession())(SparkSession.setActiveSession(_))
   }
 
-  // Ours, and Delta's and Hudi's, which would list the table's files.
-  private val notAsked = Seq("org.metastore.", "org.apache.spark.sql.delta.", "org.apache.spark.sql.hudi.")
+  /**
+   * As `require`, of every table that an analyzed query reads, by its name where it has one: below what a policy has made of
+   * the query already stands the bare table.
+   */
+  def requireOfAll(session: SparkSession, query: LogicalPlan): Unit = relations(query).foreach { relation =>
+    ResolvedName.sqlName(relation).filter(_ => LakeTables.of(relation).isDefined) match {
+      case Some(name) => ResolvedName.resolve(session, name)
+      case None => require(session, relation.nodeName, Project(relation.output, relation), relation)
+    }
+  }
 
-  /** Whether a plan still reads all rows and columns: nothing but columns by name above the same kind of relation. */
-  private def isWhole(plan: LogicalPlan, relation: LogicalPlan): Boolean = plan match {
-    case Project(columns, child) => columns.forall(_.isInstanceOf[Attribute]) && isWhole(child, relation)
-    case leaf => leaf.getClass == relation.getClass && relation.outputSet.subsetOf(leaf.outputSet)
+  /** Those of its views and sub-queries too, each once. */
+  private def relations(query: LogicalPlan): Seq[LogicalPlan] =
+    query.collectWithSubqueries { case relation @ (_: DataSourceV2Relation | _: LogicalRelation) => relation }
+      .groupBy(source).values.map(_.head).toSeq
+
+  private def refusing(name: String)(isAllowed: => Boolean): Unit = if (!asked(name)(isAllowed)) throw MetastoreException.hidden(name)
+
+  /** Says in one line whatever a plug-in throws to refuse; errors of Spark's own are those of every query. */
+  def asked[T](name: String)(ask: => T): T = try ask catch {
+    case e @ (_: AnalysisException | _: IOException) => throw e
+    // A metadata file that is gone; what a catalog forbids is not among these.
+    case e: Exception if isUnreadable(e) => throw MetastoreException.unsupportedTable(name, s"it cannot be loaded: ${MetastoreException.firstLine(e)}")
+    case NonFatal(e) => throw MetastoreException.accessDenied(name, e)
+  }
+
+  private def isUnreadable(e: Exception): Boolean =
+    e.getClass.getName.startsWith("org.apache.iceberg.exceptions.") &&
+      !Seq("ForbiddenException", "NotAuthorizedException").contains(e.getClass.getSimpleName)
+
+  /** Whether a plan reads all rows and columns of a relation as they are. */
+  private def showsAll(plan: LogicalPlan, relation: LogicalPlan): Boolean = plan match {
+    case Project(columns, child) => ReadColumns.all(columns, child) && showsAll(child, relation)
+    case leaf: LeafNode => source(leaf).exists(source(relation).contains) && relation.outputSet.subsetOf(leaf.outputSet)
+    case _ => false
+  }
+
+  private def source(leaf: LogicalPlan): Option[Any] = leaf match {
+    case scan: DataSourceV2ScanRelation => Some(scan.relation.table)
+    case v2: DataSourceV2Relation => Some(v2.table)
+    case v1: LogicalRelation => Some(v1.relation)
+    case _ => None
   }
 }

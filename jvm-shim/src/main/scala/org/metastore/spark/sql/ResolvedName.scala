@@ -3,14 +3,21 @@ package org.metastore.spark.sql
 import scala.util.Try
 
 import org.apache.spark.sql.{AnalysisException, SparkSession}
-import org.apache.spark.sql.catalyst.analysis.{AnalysisContext, UnresolvedRelation}
+import org.apache.spark.sql.catalyst.analysis.{UnresolvedRelation, UnresolvedStar}
 import org.apache.spark.sql.catalyst.parser.ParseException
-import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project, SubqueryAlias, View}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project, SubqueryAlias, UnaryNode, View}
 import org.apache.spark.sql.connector.catalog.{CatalogPlugin, TableCatalog}
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 import org.metastore.spark.tables.{IcebergTable, LakeTable, LakeTables}
+
+/**
+ * A table that this user may read in full.
+ *
+ * @param name full name in its catalog, where it has one
+ */
+final case class FoundTable(table: LakeTable, name: Option[String])
 
 /** Finds the table that a user names, as the user: through the session's catalogs, with the session's rights. */
 object ResolvedName {
@@ -18,48 +25,71 @@ object ResolvedName {
   /**
    * Resolves `t`, `db.t`, `cat.db.t` or a path such as `` delta.`/path` ``.
    *
-   * Spark's analyzer does it, with whatever other extensions add: where it makes more of the name than the table itself (a
-   * view, a row filter, a column mask), nothing is told about the rows behind it, nor where a plug-in refuses to read it.
+   * Spark does it as for a query of all columns, with whatever other extensions add: where they make more of the name than
+   * the table itself (a view, a row filter, a column mask), nothing is told about the rows behind it, nor where a plug-in
+   * refuses to read it. Whatever takes the name of a table comes through here first, whichever way it came.
    *
-   * @throws MetastoreException no such table, or not one that has statistics
+   * @throws MetastoreException no such table, not one that has statistics, or not one that this user may read in full
    */
-  def resolve(session: SparkSession, name: String): LakeTable = relation(session, name) match {
-    case r: DataSourceV2Relation if IcebergTable.isMetadataTable(r.table) =>
-      throw MetastoreException.unsupportedTable(name, "it is a metadata table")
-    case _: View => throw MetastoreException.unsupportedTable(name, "it is a view", " Ask about the tables that it reads.")
-    case other if other.children.nonEmpty => throw MetastoreException.hidden(name)
-    case leaf => LakeTables.of(leaf) match {
-      case Some(table) =>
-        ReadPermission.require(session, name, leaf)
-        table
-      case None => throw MetastoreException.unsupportedTable(name, "it is no Iceberg, Delta or Hudi table with data, nor a directory of Parquet files")
+  def resolve(session: SparkSession, name: String): LakeTable = find(session, name).table
+
+  /** As `resolve`, with the table's name in its catalog. */
+  def find(session: SparkSession, name: String): FoundTable = {
+    val query = ReadPermission.asked(name)(selectAll(session, name))
+    relation(query) match {
+      case r: DataSourceV2Relation if IcebergTable.isMetadataTable(r.table) =>
+        throw MetastoreException.unsupportedTable(name, "it is a metadata table")
+      case _: View => throw MetastoreException.unsupportedTable(name, "it is a view", " Ask about the tables that it reads.")
+      case other if other.children.nonEmpty => throw MetastoreException.hidden(name)
+      case leaf =>
+        val table = LakeTables.of(leaf).getOrElse(throw MetastoreException.unsupportedTable(
+          name, "it is no Iceberg, Delta or Hudi table with data, nor a directory of Parquet files"))
+        ReadPermission.require(session, name, query, leaf)
+        FoundTable(table, ownName(leaf))
     }
   }
 
-  /** The plan of a table's name without aliases. */
-  private def relation(session: SparkSession, name: String): LogicalPlan = {
+  /** The name in its catalog of what a relation reads; none of what was named by its path. */
+  private def ownName(relation: LogicalPlan): Option[String] = relation match {
+    case v2: DataSourceV2Relation => Some(v2.table.name)
+    case v1: LogicalRelation => v1.catalogTable.map(_.identifier.unquotedString)
+    case _ => None
+  }
+
+  /** The name by which SQL finds what a relation reads again, if it has one. */
+  private[sql] def sqlName(relation: LogicalPlan): Option[String] = relation match {
+    case v2: DataSourceV2Relation => for {
+      catalog <- v2.catalog
+      identifier <- v2.identifier if !identifier.getClass.getName.endsWith("PathIdentifier")
+    } yield QuotedName(catalog.name +: identifier.namespace.toSeq :+ identifier.name)
+    case v1: LogicalRelation => v1.catalogTable.map(table => QuotedName(table.identifier.nameParts))
+    case _ => None
+  }
+
+  /** The analyzed query of all columns of what a name stands for. */
+  private def selectAll(session: SparkSession, name: String): LogicalPlan = {
     val state = session.sessionState
     val parts = try state.sqlParser.parseMultipartIdentifier(name) catch {
       case _: ParseException => throw MetastoreException.invalidArgument("table", s"'$name' is not the name of a table")
     }
-    val analyzed = try LakeTables.atPath(session, parts).getOrElse(state.analyzer.execute(UnresolvedRelation(fromInsideView(session, parts)))) catch {
+    // What a parser or an analyzer of others makes of a name, it may make of a whole query alone.
+    def parsed = state.sqlParser.parsePlan(s"SELECT * FROM ${quoted(fromInsideView(session, parts))}")
+    def atPath = LakeTables.atPath(session, parts).map(Project(Seq(UnresolvedStar(None)), _))
+    val analyzed = try state.analyzer.execute(atPath.getOrElse(parsed)) catch {
       case e: Exception if e.getClass.getName == "org.apache.hudi.exception.TableNotFoundException" =>
         throw MetastoreException.tableNotFound(name, parts, Nil)
       case e: AnalysisException if NotFound.exists(code => e.getMessage.startsWith(s"[$code]")) =>
         throw MetastoreException.tableNotFound(name, parts, Nil)
       case e: Exception if MetastoreException.firstLine(e).startsWith("[DATA_SOURCE_NOT_FOUND]") =>
         throw MetastoreException.unsupportedTable(name, s"this Spark does not have the format ${parts.head}")
-      // A branch that there is not, a metadata file that is gone.
-      case e: Exception if e.getClass.getName.startsWith("org.apache.iceberg.exceptions.") =>
-        throw MetastoreException.unsupportedTable(name, s"it cannot be loaded: ${MetastoreException.firstLine(e)}")
       case e: AnalysisException if e.getMessage.startsWith("[UNABLE_TO_INFER_SCHEMA]") =>
         throw MetastoreException.unsupportedTable(name, "no file of it says what its columns are")
     }
-    withoutAlias(analyzed) match {
-      case _: UnresolvedRelation => throw MetastoreException.tableNotFound(name, parts, beside(session, parts))
-      case found => found
-    }
+    if (analyzed.exists(_.isInstanceOf[UnresolvedRelation])) throw MetastoreException.tableNotFound(name, parts, beside(session, parts))
+    analyzed
   }
+
+  private def quoted(parts: Seq[String]): String = parts.map(part => s"`${part.replace("`", "``")}`").mkString(".")
 
   /** What Spark and Delta call a path without a table, and a name that starts with an unknown catalog. */
   private val NotFound =
@@ -81,19 +111,22 @@ object ResolvedName {
     case _ => Nil
   }
 
-  private def withoutAlias(plan: LogicalPlan): LogicalPlan = plan match {
-    case alias: SubqueryAlias => withoutAlias(alias.child)
+  /** What a query of all columns reads, without the names and the order that it gives to the columns. */
+  private[spark] def relation(plan: LogicalPlan): LogicalPlan = plan match {
+    case alias: SubqueryAlias => relation(alias.child)
     // Hudi puts the columns of its partitioned tables in order, Spark pads those that are CHAR.
-    case Project(columns, child) => withoutAlias(child) match {
-      case relation: LogicalRelation if ReadColumns.all(columns, child) => relation
-      case _ => plan
-    }
+    case Project(columns, child) if ReadColumns.all(columns, child) => relation(child)
+    case marker: UnaryNode if isMarker(marker) => relation(marker.child)
     case other => other
   }
 
+  /** Plug-ins mark what they have seen; their mark alone changes nothing, and what it becomes is seen later. */
+  private def isMarker(node: UnaryNode): Boolean =
+    !node.getClass.getName.startsWith("org.apache.spark.") && node.expressions.isEmpty && node.output == node.child.output
+
   /** Inside a persistent view, short names mean the catalog and namespace in which the view was made. */
   private def fromInsideView(session: SparkSession, parts: Seq[String]): Seq[String] = {
-    val ofView = AnalysisContext.get.catalogAndNamespace
+    val ofView = ReadThread.viewNamespace
     def startsWithCatalog = parts.length > 1 && session.sessionState.catalogManager.isCatalogRegistered(parts.head)
     if (ofView.isEmpty || startsWithCatalog) parts else if (parts.length == 1) ofView ++ parts else ofView.head +: parts
   }
