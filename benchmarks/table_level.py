@@ -19,6 +19,7 @@ import pyarrow as pa
 from common import median, report, seconds
 
 from metastore._analyze.kernel import ColumnStatistics, distinct_of, merged_column, parsed, row_of, summary_table
+from metastore._analyze.kernel.sketch import Sketch
 from metastore._analyze.kernel.theta import ALL, NOMINAL, Theta
 from metastore._analyze.nodes import FAN_OUT, Groups, Inputs, Merge, Node, fields_of, identity
 from metastore._format.columns import Column
@@ -56,23 +57,25 @@ def file_statistics(random: np.random.Generator) -> ColumnStatistics:
     )
 
 
-class Sketches(Sequence[Theta]):
+class Sketches(Sequence[Sketch]):
     """The sketches of some files, made when they are asked for."""
 
     seconds = 0.0
     """How long making them took so far."""
 
-    def __init__(self, pool: list[Theta], which: np.ndarray, turns: np.ndarray) -> None:
+    def __init__(self, pool: list[Sketch], which: np.ndarray, turns: np.ndarray) -> None:
         """Of each file, which of the pool its sketch is made from, and how often that was taken before."""
         self._pool, self._which, self._turns = pool, which.tolist(), turns.tolist()
 
     def __len__(self) -> int:
         return len(self._which)
 
-    def __getitem__(self, places: slice) -> list[Theta]:
+    def __getitem__(self, places: slice) -> list[Sketch]:
         start = time.perf_counter()
-        drawn = [(self._pool[of], turn) for of, turn in zip(self._which[places], self._turns[places], strict=True)]
-        found = [Theta(one.hashes + np.uint64(turn), one.threshold) for one, turn in drawn]
+        drawn = [
+            (self._pool[of].theta, turn) for of, turn in zip(self._which[places], self._turns[places], strict=True)
+        ]
+        found = [Sketch(Theta(one.hashes + np.uint64(turn), one.threshold)) for one, turn in drawn]
         Sketches.seconds += time.perf_counter() - start
         return found
 
@@ -145,10 +148,10 @@ class Table:
         return found, took
 
 
-def at_once(column: Column, rows: pa.Table, every: pa.Table, thetas: list[Theta]) -> ColumnStatistics:
+def at_once(column: Column, rows: pa.Table, every: pa.Table, sketches: list[Sketch]) -> ColumnStatistics:
     """The statistics of a column without groups."""
-    found = merged_column(column, rows, thetas)
-    return replace(found, **distinct_of(column, every, found.theta))
+    found = merged_column(column, rows, sketches)
+    return replace(found, **distinct_of(column, every, found.sketch))
 
 
 def words(path: str) -> np.ndarray:

@@ -15,6 +15,7 @@ ALL = [
     errors.StoreNotWritable("file:/x", "read-only"),
     errors.CommitUnknown("file:/x", 7, "no answer"),
     errors.UnsupportedTable("db.v", "it is a view"),
+    errors.AccessDenied("db.t", "Permission denied"),
     errors.DamagedObject("x.parquet", "it is short"),
     errors.InvalidArgument("columns", "it is empty"),
     errors.InvalidSetting("spark.metastore.cache.size", "x", "it is no size"),

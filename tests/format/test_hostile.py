@@ -102,8 +102,8 @@ def test_most_mutations_are_noticed_and_some_are_harmless():
 
 
 def test_few_rows_of_large_values_are_decoded_at_once():
-    table = pa.table({"column": [0] * 40, "file": range(40), "theta": [b"x" * (4 << 20)] * 40, "bloom": [None] * 40})
-    table = table.cast(SKETCHES)
+    table = pa.table({"column": [0] * 40, "file": range(40), "theta": [b"x" * (4 << 20)] * 40})
+    table = table.append_column("bloom", [[None] * 40]).append_column("registers", [[None] * 40]).cast(SKETCHES)
     data = encode("sketches", table, [40])
     ref = reference(name_of("sketches", data), data, 40)
     groups = read_footer(ref.name, data).groups

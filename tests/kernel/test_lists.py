@@ -11,6 +11,7 @@ import pytest
 from kernel.samples import ARROW, PROFILES, column, columns, table, values
 from metastore._analyze.kernel import ColumnKernel, Detail, analyze_parquet, constant
 from metastore._analyze.kernel.frequencies import Frequencies, merged
+from metastore._format.histogram import target_ranks
 from metastore._format.values import CUT_BYTES, typed
 
 ROWS = 4_000
@@ -68,30 +69,16 @@ def test_bins_of_equal_height_hold_their_ranks(written):
         number, histogram = len(each), ours.histogram
         edges = [edge(value, of) for value in histogram.edges.to_pylist()]
         bins = len(edges) - 1
-        assert bins == min(len(truth), detail.bins), of
-        if histogram.counts is None:
-            ends = [(i + 1) * number // bins for i in range(bins)]
-        else:
-            assert histogram.distincts.tolist() == [1] * len(truth)
-            ends = np.cumsum(histogram.counts).tolist()
-        assert edges == [cut(each[0]), *(cut(each[end - 1]) for end in ends)], of
+        assert bins == len(truth) if len(truth) <= detail.bins else bins <= 2 * detail.bins, of
         firsts = np.cumsum([0, *(frequency for _, frequency in ordered)])[:-1] + 1
-        assert histogram.distincts.tolist() == np.bincount(np.searchsorted(ends, firsts), minlength=bins).tolist()
-        for times in (2, 3):
-            coarse = histogram.coarser(times)
-            assert coarse.heights().sum() == number
-            assert coarse.distincts.sum() == len(truth)
-            if histogram.counts is not None and bins > 1:
-                fewer = -(-bins // times)
-                last = [(i + 1) * number // fewer for i in range(fewer)]
-                assert [edge(value, of) for value in coarse.edges.to_pylist()[1:]] == [
-                    cut(each[end - 1]) for end in last
-                ]
-                assert coarse.heights().tolist() == np.diff([0, *last]).tolist()
-                continue
-            assert coarse.edges.to_pylist()[1:] == histogram.edges.to_pylist()[:: min(times, bins)][1:] + (
-                [] if bins % min(times, bins) == 0 else histogram.edges.to_pylist()[-1:]
-            )
+        for kept in (histogram, histogram.coarser(2), histogram.coarser(120)):
+            ends = np.cumsum(kept.heights())
+            edges = [edge(value, of) for value in kept.edges.to_pylist()]
+            assert ends[-1] == number, of
+            assert edges == [cut(each[0]), *(cut(each[end - 1]) for end in ends)], of
+            assert all(end == number or each[end - 1] != each[end] for end in ends.tolist()), of
+            begun = np.bincount(np.searchsorted(ends, firsts), minlength=len(ends)).tolist()
+            assert kept.distincts.tolist() == begun, of
 
 
 @pytest.mark.parametrize("shape", ["unique", "some twice", "prefixes", "zeros", "short"])
@@ -120,8 +107,8 @@ def test_many_strings_that_are_mostly_unique(shape, detail):
         assert len(listed) == len(truth) - found.singles
     ordered = sorted(texts)
     bins = len(found.histogram.edges) - 1
-    assert bins == detail.bins
-    ends = [(i + 1) * len(ordered) // bins for i in range(bins)]
+    ends = target_ranks(len(ordered), detail.bins).tolist()
+    assert np.cumsum(found.histogram.heights()).tolist() == ends
     assert found.histogram.edges.to_pylist() == [ordered[0], *(ordered[end - 1] for end in ends)]
     firsts = [place + 1 for place, text in enumerate(ordered) if place == 0 or ordered[place - 1] != text]
     assert found.histogram.distincts.tolist() == np.bincount(np.searchsorted(ends, firsts), minlength=bins).tolist()

@@ -85,7 +85,7 @@ def test_bounds_hold_every_string_of_every_file(parts):
 def test_one_file_is_the_table():
     whole = analyze("bigint", pa.array(np.arange(20_000) * 7 % 10_007))
     of_files = {"frequencies": "none", "frequencies_floor": None, "singles": None, "values": None, "histogram": None}
-    of_files["bloom"] = None
+    of_files |= {"bloom": None, "registers": None}
     assert reduced("bigint", [whole]) == replace(whole, **of_files)
 
 

@@ -1,4 +1,4 @@
-"""Histograms of data files added up: within half a bin of the ranks of all rows."""
+"""Histograms of data files added up: as near the ranks of all rows as they say."""
 
 from __future__ import annotations
 
@@ -10,11 +10,11 @@ import pytest
 
 from kernel.samples import ARROW, column, values
 from metastore._analyze.commit import write_level
-from metastore._analyze.kernel import ColumnKernel
+from metastore._analyze.kernel.histograms import equal_heights
 from metastore._analyze.table.bins import Bins, Files
 from metastore._analyze.table.histograms import merged
 from metastore._analyze.table.written import Options
-from metastore._format.histogram import EQUI_WIDTH, Histogram, coarser, equal_edges, implied_counts, last_ranks
+from metastore._format.histogram import EQUI_WIDTH, Histogram, at_ranks, coarser, equal_edges, implied_counts
 from table import made
 from table.made import Content
 
@@ -27,21 +27,15 @@ def sorted_values(arrays, of):
     return sorted((int.from_bytes(v, "big", signed=True) for v in found) if wide else found)
 
 
-def rank_error(edges, ordered):
-    """How far the rank of each edge is from where the edge stands, in bins."""
-    n, b = len(ordered), len(edges) - 1
-    keys = np.array(ordered, object)
-    worst = 0
-    for i, edge in enumerate(edges):
-        target = max(i * n // b, 1)
-        first, last = np.searchsorted(keys, edge, "left") + 1, np.searchsorted(keys, edge, "right")
-        worst = max(worst, first - target, target - last)
-    return worst * b / n
+def rank_errors(edges, counts, ordered):
+    """By how many values the sums of counts are off at each upper edge: how many values are not greater."""
+    truth = np.searchsorted(np.array(ordered, object), list(edges[1:]), "right")
+    return np.abs(np.cumsum(counts) - truth)
 
 
 @pytest.mark.parametrize("name", ["skewed", "uniform", "near unique", "all unique", "sorted", "random"])
 @pytest.mark.parametrize("files", [2, 40, 300])
-def test_ranks_of_edges_are_within_a_bin(tmp_path, name, files):
+def test_ranks_of_edges_are_as_near_as_they_say(tmp_path, name, files):
     arrays = made.sets(name, files, 500)
     store, snapshot = made.level(
         tmp_path, [Content("bigint", [pa.array(a) for a in arrays], ["none"] * files)], bins=BINS
@@ -49,10 +43,12 @@ def test_ranks_of_edges_are_within_a_bin(tmp_path, name, files):
     (row,) = store.get(snapshot.histograms).to_pylist()
     ordered = np.sort(np.concatenate(arrays))
     assert row["kind"] == "equi_height"
-    assert len(row["edges_long"]) == BINS + 1
-    assert rank_error(row["edges_long"], ordered.tolist()) <= 1
+    assert len(row["edges_long"]) == len(row["errors"]) == len(row["counts"]) + 1 <= BINS + 1
+    errors = rank_errors(row["edges_long"], row["counts"], ordered.tolist())
+    assert (errors <= row["errors"][1:]).all()
+    assert errors.max() <= len(ordered) / BINS
     assert (row["edges_long"][0], row["edges_long"][-1]) == (ordered[0], ordered[-1])
-    assert row["counts"] == implied_counts(len(ordered), BINS).tolist()
+    assert sum(row["counts"]) == len(ordered)
     assert all(0 <= d <= c for d, c in zip(row["distincts"], row["counts"], strict=True))
     assert abs(sum(row["distincts"]) - len(np.unique(ordered))) <= max(BINS, 0.2 * len(np.unique(ordered)))
 
@@ -66,8 +62,10 @@ def test_every_type(tmp_path, spark_type):
     edges = row[f"edges_{of.encoding}"]
     if spark_type == "decimal(38,6)":
         edges = [int.from_bytes(edge, "big", signed=True) for edge in edges]
+    ordered = sorted_values(arrays, of)
     assert edges == sorted(edges)
-    assert rank_error(edges, sorted_values(arrays, of)) <= 1
+    assert (rank_errors(edges, row["counts"], ordered) <= row["errors"][1:]).all()
+    assert max(row["errors"]) <= 3 * len(ordered) / BINS
 
 
 def test_few_values_get_a_bin_each(tmp_path):
@@ -83,48 +81,54 @@ def test_files_of_very_different_sizes(tmp_path):
     arrays = [random.normal(size=n) for n in (20_000, 3, 700, 1)]
     store, snapshot = made.level(tmp_path, [Content("double", [pa.array(a) for a in arrays], ["none"] * 4)], bins=BINS)
     (row,) = store.get(snapshot.histograms).to_pylist()
-    assert rank_error(row["edges_double"], np.sort(np.concatenate(arrays)).tolist()) <= 1
+    errors = rank_errors(row["edges_double"], row["counts"], np.sort(np.concatenate(arrays)).tolist())
+    assert (errors <= row["errors"][1:]).all()
+    assert max(row["errors"]) <= 2 * 20_704 / BINS
 
 
 def of_values(array, bins):
     """The histogram of a data file of so many bins."""
-    ordered = np.sort(array)
-    ranks = last_ranks(len(ordered), bins)
-    edges = ordered[np.maximum(ranks, 1) - 1]
-    new = np.concatenate([[1], ordered[1:] != ordered[:-1]])
-    return Histogram("equi_height", edges, np.diff(ranks), np.add.reduceat(new, ranks[:-1]))
+    values, counts = np.unique(array, return_counts=True)
+    kept = equal_heights(counts, np.cumsum(counts), bins, lambda at: pa.array(values[at]))
+    return Histogram(kept.kind, kept.edges.to_pylist(), kept.heights(), kept.distincts)
 
 
-@pytest.mark.parametrize("name", ["uniform", "near unique", "all unique", "sorted", "random"])
-@pytest.mark.parametrize(("files", "of_file"), [(3, 25), (40, 12), (130, 7)])
-def test_there_are_no_more_bins_than_those_of_files_tell_apart(name, files, of_file):
+@pytest.mark.parametrize("name", ["skewed", "uniform", "near unique", "all unique", "sorted", "random", "twice"])
+@pytest.mark.parametrize(("files", "of_file"), [(3, 25), (40, 12), (130, 7), (20, 120)])
+def test_groups_say_what_their_files_leave_open(name, files, of_file):
     arrays = made.sets(name, files, 500)
     ordered = np.sort(np.concatenate(arrays))
     distinct = len(np.unique(ordered))
-    known = Files(column("bigint"), np.full(files, 500), (), (), distinct)
+    nothing = np.zeros(files, np.bool_)
+    known = Files(column("bigint"), np.full(files, 500), (), (), distinct, nothing)
     bins, parts = Bins(known, BINS, "equi_height"), [of_values(array, of_file) for array in arrays]
     groups = [bins.of_group(parts[start : start + 16]) for start in range(0, files, 16)]
     for whole in (bins.of_table(parts), bins.of_table(groups), bins.of_table([bins.of_group(groups)])):
-        assert len(whole.counts) == of_file
-        assert rank_error(whole.edges, ordered.tolist()) <= 1
+        errors = rank_errors(whole.edges, whole.counts, ordered.tolist())
+        assert (errors <= whole.errors[1:]).all()
         assert whole.counts.sum() == len(ordered)
-        assert whole.distincts.sum() == pytest.approx(distinct, abs=1)
+        assert whole.distincts.sum() == pytest.approx(distinct, abs=BINS)
         assert (whole.distincts > 0).all()
 
 
-@pytest.mark.parametrize("times", [2, 12, 300])
-def test_files_that_keep_no_bin_for_each_of_their_few_values_keep_equal_heights(times):
-    random, of = np.random.default_rng(7), column("bigint")
-    arrays = [np.floor(random.random(n) ** 3 * 1000).astype(np.int64) for n in (3000, 5000, 7000)]
-    parts = []
-    for array in arrays:
-        kernel = ColumnKernel(of)
-        kernel.add(pa.array(array))
-        kept = kernel.finish(len(array)).histogram.coarser(times)
-        parts.append(Histogram(kept.kind, kept.edges.to_pylist(), kept.heights(), kept.distincts))
-    whole = merged(parts, of, 1000)
-    assert rank_error(whole.edges, np.sort(np.concatenate(arrays)).tolist()) <= 1
-    assert np.ptp(whole.counts) <= 1
+def test_files_of_the_same_values_tell_their_own_edges_and_no_others():
+    part = of_values(np.arange(1000), 128)
+    whole = merged([part] * 20, column("bigint"), 1000)
+    assert list(whole.edges) == part.edges
+    assert whole.counts.tolist() == (20 * part.counts).tolist()
+    assert not whole.errors.any()
+
+
+def test_a_value_that_is_frequent_stays_alone_though_others_straddle_it():
+    """One file has a bin from 0 to 9 of a hundred values; where in it they are nobody knows."""
+    frequent = Histogram("equi_height", [5.0, 5.0, 9.0], np.array([900, 1]), np.array([1, 1]))
+    vague = Histogram("equi_height", [0.0, 9.0], np.array([100]), np.array([90]))
+    whole = merged([frequent] * 9 + [vague], column("double"), 100)
+    place = list(whole.edges).index(5.0)
+    assert (whole.counts[place - 1], whole.distincts[place - 1]) == (8100, 1)
+    (middle,) = at_ranks(whole, [4000], "double")
+    assert (middle.value, middle.error) == (5.0, 0)
+    assert whole.errors[place] >= 50
 
 
 def test_a_file_with_values_and_without_a_histogram_leaves_none(tmp_path):
@@ -146,7 +150,7 @@ def test_unequal_widths_become_equal_heights():
         Histogram(EQUI_WIDTH, equal_edges(0.0, hi, 4, "double"), np.array([25, 25, 25, 25])) for hi in (100.0, 200.0)
     ]
     found = merged(parts, of, 2)
-    assert (found.kind, found.counts.tolist()) == ("equi_height", [100, 100])
+    assert (found.kind, found.counts.sum()) == ("equi_height", 200)
     assert found.edges[1] in (50.0, 75.0, 100.0)
 
 
@@ -174,6 +178,6 @@ def test_a_bin_of_one_value_has_one_distinct_value_though_estimates_say_more():
     found = merged([first, second, second, second], column("bigint"), 8, 9)
     alone = np.asarray(found.edges[1:]) == np.asarray(found.edges[:-1])
     assert alone[0]
-    assert found.distincts[0] == 1
-    assert found.distincts[alone].max() <= 1
+    assert (found.distincts[alone] == 1).all()
+    assert (found.distincts[~alone] > 1).all()
     assert found.distincts.sum() == 9

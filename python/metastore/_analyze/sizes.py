@@ -3,29 +3,36 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from itertools import accumulate
 from typing import TYPE_CHECKING
 
 from metastore._analyze.kernel.filters import smaller
 from metastore._analyze.kernel.frequencies import COMPLETE
+from metastore._analyze.kernel.registers import Registers
 from metastore._analyze.kernel.spread import values_between
 from metastore._analyze.kernel.theta import Theta
 from metastore._format.bloom import size_for
+from metastore._format.histogram import EQUI_HEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from metastore._analyze.kernel import ColumnStatistics
+    from metastore._analyze.kernel.frequencies import Frequencies
+    from metastore._analyze.kernel.histograms import Histogram
 
     Statistics = list[tuple[int, ColumnStatistics]]
 
 _SKETCHES = 25
 _LISTS = _HISTOGRAMS = 40  # so that all of them and the summaries stay below a tenth of the file
 _ALL = 10
-_SUMMARY = 1 << 10  # about
+_COLUMN = 1 << 10  # what a column may take of a file, though that is more than a tenth of it
+_SUMMARY, _PERCENTILES = 200, 800  # about
 _ALWAYS = 8 << 10
-_HEADER = 24
-_HASH = 8
-_FEWEST = 64
+_SPARE = 6  # sizes are estimates
+_SMALL = 256
+"""Lists of so many values, and histograms with one bin for each of them, are kept whole."""
+_FEWEST_BINS = 64
 _FEWEST_LISTED = 10
 _WIDE_BITS = 16  # one in so many values within the bounds: bounds tell nothing
 
@@ -52,23 +59,28 @@ def fitted(statistics: Iterable[tuple[int, ColumnStatistics]], size: int, top: i
         top: How many values are kept of a column of which not all are.
 
     Returns:
-        The same with sketches cut to one common number of hashes (those that would keep too few are left out), the
-        longest lists of values cut to the most frequent ones, and as many bins made one as is needed. Bloom filters
-        of columns without a complete list take what is left, and in small files some room of their own.
+        The same with theta sketches only where they fit (registers take the place of the others), the longest lists of
+        values cut to the most frequent ones, and as many bins made one as is needed, but never so that the table's
+        answers suffer: lists and histograms of few values stay as they are, and others keep the bins that ranks need.
+        Bloom filters of columns without a complete list take what is left, and in small files some room of their own.
 
     Example:
         >>> fitted([], 1000, 10)
         []
     """
     found = _with_lists(list(statistics), room_for_lists(size), top)
-    found = _with_sketches(_with_histograms(found, max(size // _HISTOGRAMS, _ALWAYS)), max(size // _SKETCHES, _ALWAYS))
-    left = size // _ALL - sum(_size(known) for _, known in found)
+    found = [(ordinal, _with_bins(known)) for ordinal, known in _with_histograms(found, size // _HISTOGRAMS)]
+    room = max(size // _ALL, _COLUMN * len(found))
+    room -= room // _SPARE
+    others = sum(_size(known) - len(known.theta or b"") for _, known in found)
+    found = _with_sketches(found, min(max(size // _SKETCHES, room // 4), room - others))
+    left = room - sum(_size(known) for _, known in found)
     return _with_filters(found, max(left, min(size // _ALL, _ALWAYS)))
 
 
 def _with_lists(found: Statistics, room: int, top: int) -> Statistics:
     lists = {place: known.values for place, (_, known) in enumerate(found) if known.values is not None}
-    sizes = {place: values.size for place, values in lists.items()}
+    sizes = {place: values.size for place, values in lists.items() if not _is_small(values)}
     total = sum(sizes.values())
     longest = sorted(sizes, key=lambda place: sizes[place], reverse=True)
     while total > room:
@@ -87,28 +99,41 @@ def _with_lists(found: Statistics, room: int, top: int) -> Statistics:
     ]
 
 
+def _is_small(values: Frequencies) -> bool:
+    return values.kind == COMPLETE and len(values) <= _SMALL and values.size <= _ALWAYS
+
+
 def _with_histograms(found: Statistics, room: int) -> Statistics:
-    total = sum(known.histogram.size for _, known in found if known.histogram is not None)
-    times = -(-total // room)
+    """The columns with as many bins as there is room for."""
+    large = [known.histogram for _, known in found if known.histogram is not None and known.histogram.bins > _SMALL]
+    times = -(-sum(one.size for one in large) // max(room, 1))
     if times <= 1:
         return found
     return [
-        (ordinal, replace(known, histogram=known.histogram.coarser(times)) if known.histogram else known)
+        (ordinal, replace(known, histogram=_coarser(known.histogram, times)) if known.histogram else known)
         for ordinal, known in found
     ]
 
 
+def _coarser(histogram: Histogram, times: int) -> Histogram:
+    """So many bins made one, as far as ranks of the table remain known to half a hundredth."""
+    is_by_value = histogram.bins <= _SMALL and histogram.distincts is not None and (histogram.distincts == 1).all()
+    rows = histogram.number
+    fewest = max(_FEWEST_BINS, min(rows // 8, 2 * _FEWEST_BINS), min(rows // 32, 4 * _FEWEST_BINS))
+    return histogram if is_by_value else histogram.coarser(max(histogram.bins // times, fewest))
+
+
+def _with_bins(known: ColumnStatistics) -> ColumnStatistics:
+    """Without percentiles where a histogram tells them: there are no two answers to one question."""
+    has_ranks = known.histogram is not None and known.histogram.kind == EQUI_HEIGHT
+    return replace(known, percentiles=None) if has_ranks else known
+
+
 def _with_sketches(found: Statistics, left: int) -> Statistics:
+    """The columns with the theta sketches that fit, the small ones first, and with registers of the others."""
     lengths = sorted(len(known.theta) for _, known in found if known.theta is not None)
-    if sum(lengths) <= left:
-        return found
-    share = 0
-    for place, length in enumerate(lengths):
-        share = left // (len(lengths) - place)
-        if length > share:
-            break
-        left -= length
-    return [(ordinal, _cut(known, share)) for ordinal, known in found]
+    largest = next((length for length, sums in zip(lengths, accumulate(lengths), strict=True) if sums > left), None)
+    return [(ordinal, known if largest is None else _cut(known, largest)) for ordinal, known in found]
 
 
 def _with_filters(found: Statistics, left: int) -> Statistics:
@@ -133,19 +158,14 @@ def _worth(known: ColumnStatistics) -> tuple[int, int]:
 
 
 def _size(known: ColumnStatistics) -> int:
-    return _SUMMARY + sum(
-        (
-            0 if known.theta is None else len(known.theta),
-            0 if known.values is None else known.values.size,
-            0 if known.histogram is None else known.histogram.size,
-        )
-    )
+    summary = _SUMMARY + (0 if known.percentiles is None else _PERCENTILES)
+    sketches = sum(len(one) for one in (known.theta, known.registers) if one is not None)
+    return summary + sketches + sum(one.size for one in (known.values, known.histogram) if one is not None)
 
 
-def _cut(known: ColumnStatistics, share: int) -> ColumnStatistics:
-    if known.theta is None or len(known.theta) <= share:
+def _cut(known: ColumnStatistics, largest: int) -> ColumnStatistics:
+    """A column with registers in the place of a sketch that is as large."""
+    if known.theta is None or len(known.theta) < largest or len(known.theta) <= _COLUMN // 2:
         return known
-    hashes = (share - _HEADER) // _HASH
-    if hashes < _FEWEST:
-        return replace(known, theta=None)
-    return replace(known, theta=Theta.from_bytes(known.theta).trimmed(hashes).to_bytes())
+    registers = known.registers or Registers.of(Theta.from_bytes(known.theta).hashes).to_bytes()
+    return replace(known, theta=None, registers=registers)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,9 @@ if TYPE_CHECKING:
     Longs = NDArray[np.int64]
 
 EQUI_HEIGHT, EQUI_WIDTH = "equi_height", "equi_width"
+FINE = 100
+"""From so many bins on the ends of the distribution have finer ones, and a heavy value has one for itself."""
+_TAILS = (1, 5, 10, 15, 30)  # ten-thousandths
 
 
 @dataclass(frozen=True)
@@ -26,16 +30,25 @@ class Histogram:
         edges: One more than there are bins, ascending, as the format stores them.
         counts: Values of each bin.
         distincts: How many values have their first rank in each bin; None where not known.
-        single: Whether every bin holds its upper edge alone.
-        finer: There are so many times more bins than ranks of values are known to.
+        errors: By how many values the rank of each edge may be off; None where that is not known.
     """
 
     kind: str
     edges: Sequence[Any]
     counts: Longs
     distincts: Longs | None = None
-    single: bool = False
-    finer: int = 1
+    errors: Longs | None = None
+
+    @property
+    def are_lone(self) -> NDArray[np.bool_]:
+        """Which bins hold their upper edge alone."""
+        if self.kind != EQUI_HEIGHT:
+            return np.zeros(len(self.counts), np.bool_)
+        if isinstance(self.edges, np.ndarray):
+            found: NDArray[np.bool_] = self.edges[1:] == self.edges[:-1]
+        else:
+            found = np.array([lo == hi for lo, hi in pairwise(self.edges)], np.bool_)
+        return found if self.distincts is None else found | (self.distincts == 1)
 
 
 def implied_counts(number: int, bins: int) -> Longs:
@@ -74,6 +87,45 @@ def last_ranks(number: int, bins: int) -> Longs:
     return np.array([i * number // bins for i in range(bins + 1)], np.int64)
 
 
+def target_ranks(number: int, bins: int) -> Longs:
+    """The ranks at which bins of equal height end; the first and last of many are divided further.
+
+    Args:
+        number: How many values there are.
+        bins: How many bins are wanted.
+
+    Example:
+        >>> target_ranks(10, 4).tolist(), len(target_ranks(100_000, 1000))
+        ([2, 5, 7, 10], 1007)
+    """
+    found = last_ranks(number, bins)[1:]
+    if bins >= FINE:
+        tails = np.array(_TAILS, np.int64)
+        lower, upper = -(-number * tails // 10_000), number - number * tails // 10_000
+        found = np.concatenate([[1], lower, found, upper])
+    return np.unique(found)
+
+
+def bin_ends(sums: Longs, lone: Longs, bins: int) -> Longs:
+    """The places of values that are the upper edges of bins.
+
+    Args:
+        sums: How many values are not greater than each of some ascending ones.
+        lone: How many are surely equal to it.
+        bins: How many bins are wanted. A value at which two of them would end has one for itself; from `FINE` on one
+            that would fill a bin has, too, be they more then.
+
+    Example:
+        >>> bin_ends(np.array([1, 2, 9, 10]), np.array([1, 1, 7, 1]), 5)
+        array([1, 2, 3])
+    """
+    number = int(sums[-1])
+    places, ended = np.unique(np.searchsorted(sums, target_ranks(number, bins), side="left"), return_counts=True)
+    is_heavy = (ended > 1) | (lone[places] * bins >= number) if bins >= FINE else ended > 1
+    before = places[is_heavy & (lone[places] > 0)] - 1
+    return np.unique(np.concatenate([places, before[before >= 0]]))
+
+
 def coarser(histogram: Histogram, bins: int) -> Histogram:
     """The same with fewer bins, each made of neighbours.
 
@@ -94,33 +146,107 @@ def coarser(histogram: Histogram, bins: int) -> Histogram:
         starts = np.searchsorted(sums, last_ranks(int(sums[-1]), bins), side="left")
         starts[-1] = len(histogram.counts)
         starts = np.unique(starts)
+    return joined(histogram, starts)
+
+
+def joined(histogram: Histogram, places: Longs) -> Histogram:
+    """The same with the edges at some places alone, the first and the last among them.
+
+    Example:
+        >>> joined(Histogram("equi_height", [1, 2, 4], np.array([3, 3])), np.array([0, 2])).counts
+        array([6])
+    """
     edges = histogram.edges
-    edges = edges[starts] if isinstance(edges, np.ndarray) else [edges[at] for at in starts.tolist()]
-    counts = np.add.reduceat(histogram.counts, starts[:-1])
-    distincts = None if histogram.distincts is None else np.add.reduceat(histogram.distincts, starts[:-1])
-    finer = max(1, round(histogram.finer * len(counts) / len(histogram.counts)))
-    return Histogram(histogram.kind, edges, counts, distincts, finer=finer)
+    edges = edges[places] if isinstance(edges, np.ndarray) else [edges[at] for at in places.tolist()]
+    counts = np.add.reduceat(histogram.counts, places[:-1])
+    distincts = None if histogram.distincts is None else np.add.reduceat(histogram.distincts, places[:-1])
+    errors = None if histogram.errors is None else histogram.errors[places]
+    return Histogram(histogram.kind, edges, counts, distincts, errors)
 
 
-def at_rank(histogram: Histogram, rank: int, encoding: str) -> Any:
-    """The value at a rank, about: numbers are taken to be spread evenly over their bin.
+@dataclass(frozen=True)
+class Quantile:
+    """The value at a rank.
+
+    Attributes:
+        value: As the format stores it.
+        error: By how many values its rank may be off; None where that is not known.
+    """
+
+    value: Any
+    error: int | None
+
+
+def at_ranks(histogram: Histogram, ranks: Sequence[int], encoding: str) -> list[Quantile]:
+    """The values at ranks: numbers are taken to be spread evenly over their bin, of others the nearer edge is taken.
 
     Args:
         histogram: A histogram of at least one value.
-        rank: From 1 to the number of values.
+        ranks: From 1 to the number of values.
         encoding: How the values are stored.
 
     Example:
-        >>> at_rank(Histogram("equi_height", [0, 10, 30], np.array([5, 5])), 6, "long")
-        14
+        >>> at_ranks(Histogram("equi_height", [0, 10, 30], np.array([5, 5]), errors=np.array([0, 1, 0])), [6], "long")
+        [Quantile(value=14, error=4)]
     """
-    sums = np.cumsum(histogram.counts)
-    place = int(np.searchsorted(sums, rank, side="left"))
-    lo, hi = histogram.edges[place], histogram.edges[place + 1]
-    before = int(sums[place] - histogram.counts[place])
-    if histogram.single or encoding == "binary" or rank == int(sums[place]):
-        return hi
-    share = (rank - before) / int(histogram.counts[place])
+    sums, lone = np.cumsum(histogram.counts), histogram.are_lone
+    found = []
+    for rank, place in zip(ranks, np.searchsorted(sums, ranks, side="left").tolist(), strict=True):
+        after, count = int(sums[place]), int(histogram.counts[place])
+        ends = (_plain(histogram.edges[place]), _plain(histogram.edges[place + 1]))
+        inside = rank - after + count
+        if rank == 1:
+            found.append(Quantile(ends[0], None if histogram.errors is None else int(histogram.errors[0])))
+            continue
+        alone = bool(lone[place])
+        value = ends[1] if alone or inside == count else _within(*ends, inside, count, encoding)
+        errors = None if histogram.errors is None else histogram.errors[place : place + 2].tolist()
+        error = None if errors is None else _error(inside, count, *errors, alone=alone, between=encoding != "binary")
+        found.append(Quantile(value, error))
+    return found
+
+
+def _error(inside: int, count: int, below: int, above: int, *, alone: bool, between: bool) -> int:
+    """By how much the rank `inside` of a bin may be off, where those of its edges are by `below` and `above`."""
+    if alone:
+        return max(below - inside + 1, above - (count - inside), 0)
+    if inside == count:
+        return above
+    of_lower, of_upper = inside + below, count - inside + above
+    if between:
+        return max(of_lower, of_upper)
+    return of_upper if 2 * inside > count else of_lower
+
+
+def percentiles_of(histogram: Histogram, encoding: str) -> list[Any]:
+    """The values at each hundredth of a histogram's ranks: of n values those of rank max(1, ceil(i n / 100)).
+
+    Example:
+        >>> percentiles_of(Histogram("equi_height", [0, 10], np.array([200])), "long")[50]
+        5
+    """
+    ranks = percentile_ranks(int(histogram.counts.sum()))
+    return [found.value for found in at_ranks(histogram, ranks, encoding)]
+
+
+def percentile_ranks(number: int) -> list[int]:
+    """The ranks of the 101 percentiles of so many values.
+
+    Example:
+        >>> percentile_ranks(1000)[:3]
+        [1, 10, 20]
+    """
+    return [max(-(-i * number // 100), 1) for i in range(101)]
+
+
+def _within(lo: Any, hi: Any, inside: int, count: int, encoding: str) -> Any:
+    """The value of the rank `inside` among the `count` values of a bin."""
+    if encoding == "binary":
+        return hi if 2 * inside > count else lo
     if encoding == "long":
-        return int(lo) + round((int(hi) - int(lo)) * share)
-    return float(lo) + (float(hi) - float(lo)) * share if np.isfinite(float(hi) - float(lo)) else float(hi)
+        return lo - (lo - hi) * inside // count
+    return lo + (hi - lo) * (inside / count) if np.isfinite(hi - lo) else hi
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

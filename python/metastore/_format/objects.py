@@ -36,6 +36,9 @@ BLOCK_KEY = "metastore.block"
 WRITE_KEY = "metastore.write"
 """A footer key with a fresh uuid: equal rows written twice are two objects, so that one may be deleted for good."""
 
+MAX_OBJECT_BYTES = 4 << 30
+"""The most bytes that are read of an object at once."""
+
 _PATTERN = r"([a-z]+(?:-[a-z]+)*)-[0-9a-f]{8}(?:-[0-9a-f]{4}){3}-[0-9a-f]{12}\.parquet"
 _NAME = re.compile(_PATTERN)
 _NAME_IN_BYTES = re.compile(_PATTERN.encode())

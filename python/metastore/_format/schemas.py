@@ -106,6 +106,7 @@ SKETCHES = pa.schema(
         _required("file", pa.int32()),
         pa.field("theta", pa.binary()),
         pa.field("bloom", pa.binary()),
+        pa.field("registers", pa.binary()),
     ]
 )
 
@@ -148,7 +149,9 @@ TABLE_FREQUENCIES = pa.schema(
     ]
 )
 
-TABLE_HISTOGRAMS = pa.schema([_required("column", pa.int32()), *_BINS])
+_EDGE_ERRORS = pa.field("errors", pa.list_(pa.int64()))
+
+TABLE_HISTOGRAMS = pa.schema([_required("column", pa.int32()), *_BINS, _EDGE_ERRORS])
 
 TABLE_RANKS = pa.schema(
     [
@@ -173,12 +176,11 @@ TABLE_NODES = pa.schema(
         _required("node", pa.binary()),
         *(field for field in _STATISTICS if field.name not in _NOT_MERGED),
         pa.field("theta", pa.binary()),
+        pa.field("registers", pa.binary()),
     ]
 )
 
-TABLE_HISTOGRAM_NODES = pa.schema(
-    [_required("node", pa.binary()), *_BINS, pa.field("single", pa.bool_()), pa.field("finer", pa.int32())]
-)
+TABLE_HISTOGRAM_NODES = pa.schema([_required("node", pa.binary()), *_BINS, _EDGE_ERRORS])
 
 TABLE_LIST_NODES = pa.schema(
     [

@@ -13,7 +13,8 @@ from metastore._read.lineage import lineage
 from metastore.errors import InvalidArgument, NoStatistics
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
+    from typing import Any
 
     from metastore._format.columns import Column
     from metastore._format.manifest import Snapshot
@@ -33,17 +34,28 @@ class Shown:
         current: Whether the table is still there; None where that is not known.
         columns: The columns of the snapshot asked for, which may have another schema.
         is_asked: Whether it is the snapshot asked for: an ancestor's numbers are near those of that one, no more.
+        files: Its data files, and those of the snapshot asked for.
     """
 
     snapshot: Snapshot
     current: bool | None
     columns: tuple[Column, ...]
     is_asked: bool
+    files: rows.Files
 
-    def scope(self, count: int | None, files_total: int, *, exact: bool) -> rows.Scope:
-        """What the rows of a summary of this snapshot share."""
+    @property
+    def of_table(self) -> rows.Scope:
+        """What the rows of a summary of the table share."""
+        one = self.snapshot
+        return self._scope(one.physical_rows, one.rows, self.files, exact=one.exact)
+
+    def of_file(self, file: Mapping[str, Any]) -> rows.Scope:
+        """What those of a data file share, a row of `table-files`."""
+        return self._scope(file["rows"], rows.live(file), rows.Files(1, 1, 1), exact=file["deletes"] is None)
+
+    def _scope(self, physical: int | None, live: int | None, files: rows.Files, *, exact: bool) -> rows.Scope:
         moment = rows.moment(self.snapshot.analyzed_at)
-        return rows.Scope(count, exact, files_total, self.snapshot.id, self.current, moment)
+        return rows.Scope(physical, live, exact and self.is_asked, files, self.snapshot.id, self.current, moment)
 
 
 class Asked:
@@ -112,8 +124,9 @@ class Asked:
             return None
         columns = found.columns(wanted) if found else ()
         is_asked = snapshot.id == (wanted or _NEVER_WRITTEN)
+        files = _files(snapshot, None if is_asked else found, wanted)
         current = self._is_current(snapshot)
-        return Shown(snapshot, current and is_asked, columns or snapshot.columns, is_asked)
+        return Shown(snapshot, current and is_asked, columns or snapshot.columns, is_asked, files)
 
     def _id_at(self, at: str | int | datetime) -> str | None:
         if self._lineage is not None and str(at) in self._lineage.references:
@@ -132,3 +145,11 @@ class Asked:
 
     def _is_current(self, snapshot: Snapshot) -> bool | None:
         return None if self._lineage is None else snapshot.id == self._lineage.current
+
+
+def _files(snapshot: Snapshot, found: Lineage | None, wanted: str | None) -> rows.Files:
+    """The data files of an analyzed snapshot; with a lineage, as one of its descendants has them."""
+    number = snapshot.files_total
+    if found is None or wanted is None:
+        return rows.Files(number, number, number)
+    return rows.Files(number, found.files_left(wanted, snapshot.id, number), found.files.get(wanted))

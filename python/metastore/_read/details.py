@@ -10,10 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._format.columns import serves
-from metastore._format.histogram import Histogram, equal_edges, implied_counts
+from metastore._format.histogram import (
+    EQUI_HEIGHT,
+    Histogram,
+    equal_edges,
+    implied_counts,
+    percentile_ranks,
+    percentiles_of,
+)
 from metastore._format.objects import ObjectRef
 from metastore._format.partial import ANY_ROWS, Partial
 from metastore._format.placed import PLACES, pairs_of
+from metastore._format.schemas import HISTOGRAMS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -106,23 +114,17 @@ class Details:
             return None
         part = self.store.part(self.histograms)
         edges = f"edges_{self.column.encoding}"
-        names = self._names(["kind", edges, "counts", "distincts"])
+        names = self._names(["kind", edges, "counts", "distincts", *(["errors"] if self.file is None else [])])
         rows = self._own(part.rows(part.holding(self.ordinal), names)).to_pylist()
-        return self._histogram(rows[0], edges) if rows else None
+        return _histogram(self.column, self.summary, rows[0]) if rows else None
 
-    def _histogram(self, row: Mapping[str, Any], name: str) -> Histogram | None:
-        edges, counts, distincts = row[name], row["counts"], row["distincts"]
-        if edges is None and counts is not None:
-            lo, hi = (self.summary.get(f"{end}_{self.column.encoding}") for end in ("lo", "hi"))
-            edges = None if lo is None or hi is None else equal_edges(lo, hi, len(counts), str(self.column.encoding))
-        if edges is None:
-            return None
-        single = counts is not None and distincts is not None and set(distincts) == {1} and row["kind"] == "equi_height"
-        number = (self.values or 0) - (self.summary.get("nans") or 0)
-        heights = implied_counts(number, len(edges) - 1) if counts is None else np.array(counts, np.int64)
-        return Histogram(
-            row["kind"], edges, heights, None if distincts is None else np.array(distincts, np.int64), single=single
-        )
+    def by_rank(self, bars: Histogram) -> Histogram:
+        """What tells ranks: bins of equal width do not where percentiles were kept."""
+        name = f"percentiles_{self.column.encoding}"
+        if bars.kind == EQUI_HEIGHT or not self.summary.get(name):
+            return bars
+        ends = np.array(percentile_ranks(int(bars.counts.sum())))
+        return Histogram(EQUI_HEIGHT, self.summary[name], np.diff(ends[1:], prepend=0))
 
     def _listed(self, ref: ObjectRef, top: int | None, more: Sequence[str]) -> pa.Table:
         value = f"value_{self.column.encoding}"
@@ -151,12 +153,26 @@ class Details:
         return rows.filter(mask if self.file is None else pc.and_(mask, pc.equal(rows["file"], self.file)))
 
 
+def _histogram(column: Column, summary: Mapping[str, Any], row: Mapping[str, Any]) -> Histogram | None:
+    """The histogram of a column, with what the format leaves out, from its rows of two objects."""
+    edges, counts, distincts = row[f"edges_{column.encoding}"], row["counts"], row["distincts"]
+    if edges is None and counts is not None:
+        lo, hi = (summary.get(f"{end}_{column.encoding}") for end in ("lo", "hi"))
+        edges = None if lo is None or hi is None else equal_edges(lo, hi, len(counts), str(column.encoding))
+    if edges is None:
+        return None
+    number = (summary.get("rows") or 0) - (summary.get("nulls") or 0) - (summary.get("nans") or 0)
+    heights = implied_counts(number, len(edges) - 1) if counts is None else np.array(counts, np.int64)
+    others = (None if one is None else np.array(one, np.int64) for one in (distincts, row.get("errors")))
+    return Histogram(row["kind"], edges, heights, *others)
+
+
 def of_table(store: Store, snapshot: Snapshot, column: Column) -> Details | None:
     """The details of a column at table level, None where it has no statistics at all."""
     ordinal = next((i for i, known in enumerate(snapshot.columns) if serves(known, column)), -1)
     part = store.part(snapshot.summary) if snapshot.summary else None
     names = ["column", "rows", "nulls", "nans", "distinct", "files", "lo_exact", "hi_exact", "frequencies"]
-    ends = [] if column.encoding is None else [f"{end}_{column.encoding}" for end in ("lo", "hi")]
+    ends = [] if column.encoding is None else [f"{end}_{column.encoding}" for end in ("lo", "hi", "percentiles")]
     rows = part.rows(part.holding(ordinal), names + ends) if part else None
     found = [] if rows is None else rows.filter(pc.equal(rows["column"], ordinal)).to_pylist()
     if not found:
@@ -219,16 +235,48 @@ def tops_of_file(store: Store, stored: StoredFiles, file: int) -> dict[str, tupl
         file: The file's place in them.
     """
     found: dict[str, tuple[Any, int]] = {}
+    for columns, ref, place in _details_of(store, stored, file, "frequencies"):
+        tops = _tops(store.part(ref), place)
+        found = {**{columns[ordinal].key: top for ordinal, top in tops.items()}, **found}
+    return found
+
+
+def percentiles_of_file(
+    store: Store, stored: StoredFiles, file: int, known: Mapping[str, tuple[Column, Mapping[str, Any]]]
+) -> dict[str, list[Any]]:
+    """The percentiles of columns of a data file, taken from their histograms, by the key of the column.
+
+    Args:
+        store: Where histograms are.
+        stored: The files of a snapshot.
+        file: The file's place in them.
+        known: By the same key each column with what the summary says of it in the file.
+    """
+    found: dict[str, list[Any]] = {}
+    for columns, ref, place in _details_of(store, stored, file, "histograms"):
+        part = store.part(ref)
+        rows = part.rows(range(part.groups), HISTOGRAMS.names)
+        for row in rows.filter(pc.equal(rows["file"], place)).to_pylist():
+            key = columns[row["column"]].key
+            if key in found or key not in known:
+                continue
+            bars = _histogram(*known[key], row)
+            if bars is not None and bars.kind == EQUI_HEIGHT:
+                found[key] = percentiles_of(bars, str(known[key][0].encoding))
+    return found
+
+
+def _details_of(
+    store: Store, stored: StoredFiles, file: int, kind: str
+) -> Iterator[tuple[Sequence[Column], ObjectRef, int]]:
+    """The objects with details of a data file: the columns that they tell of, and the file's place in them."""
     for block, live in stored.covered:
         inside = np.flatnonzero(live == file)
         if len(inside):
             files = store.get(block.files)
             refs = dict(_refs(files.filter(pc.equal(files["file"], int(inside[0]))).to_pylist()[0]))
-            if "frequencies" in refs:
-                ref, place = refs["frequencies"]
-                tops = _tops(store.part(ref), place)
-                found = {**{block.columns[ordinal].key: top for ordinal, top in tops.items()}, **found}
-    return found
+            if kind in refs:
+                yield block.columns, *refs[kind]
 
 
 def _tops(part: Partial, file: int | None) -> dict[int, tuple[Any, int]]:

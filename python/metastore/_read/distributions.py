@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from metastore._format.histogram import at_rank, coarser
+from metastore._format.histogram import at_ranks, coarser
 from metastore._format.values import render, renderer
 from metastore.errors import InvalidArgument
 
@@ -67,20 +67,33 @@ def histogram_rows(details: Details, histogram: Histogram, bins: int | None, zon
 def quantile_rows(
     details: Details, histogram: Histogram | None, probabilities: Sequence[float], zone: str, *, exact: bool
 ) -> list[Row]:
-    """One row for each probability: the value of rank ceil(p n), exact only at the bounds; null without values."""
+    """One row for each probability: the value of rank ceil(p n), and by what share of all its rank may be off.
+
+    That is null where deleted rows or later changes make it unknown; null is the value without values.
+    """
     if histogram is None:
-        return [{"probability": probability, "value": None, "exact": exact} for probability in probabilities]
+        error = 0.0 if exact else None
+        return [{"probability": p, "value": None, "exact": exact, "error": error} for p in probabilities]
     number = int(histogram.counts.sum())
-    encoding, rows = str(details.column.encoding), []
-    for probability in probabilities:
-        rank = max(1, math.ceil(probability * number))
-        end = "lo" if rank == 1 else "hi" if rank == number else None
-        known = exact and end is not None and bool(details.summary.get(f"{end}_exact"))
-        bound = details.summary.get(f"{end}_{encoding}") if known else None
-        value = bound if known else _plain(at_rank(histogram, rank, encoding))
+    ranks = [max(1, math.ceil(probability * number)) for probability in probabilities]
+    rows = []
+    for probability, rank, found in zip(
+        probabilities, ranks, at_ranks(histogram, ranks, str(details.column.encoding)), strict=True
+    ):
+        value, error = found.value, found.error
+        if exact and (bound := _bound(details, rank, number)) is not None:
+            value, error = bound, 0
+        share = error / number if exact and error is not None else None
         text = render(value, details.column, zone=zone)
-        rows.append({"probability": probability, "value": text, "exact": known})
+        rows.append({"probability": probability, "value": text, "exact": share == 0, "error": share})
     return rows
+
+
+def _bound(details: Details, rank: int, number: int) -> Any:
+    """The bound that has a rank, where it is exact."""
+    end = "lo" if rank == 1 else "hi" if rank == number else None
+    is_known = end is not None and details.summary.get(f"{end}_exact")
+    return details.summary.get(f"{end}_{details.column.encoding}") if is_known else None
 
 
 def _positive(argument: str, value: int | None) -> None:

@@ -9,12 +9,12 @@ from __future__ import annotations
 
 import gzip
 import json
-import logging
 import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from metastore._tables.iceberg_schema import columns, leaves
+from metastore._visible import logger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from metastore._format.columns import Column
     from metastore._read.folder import Folder
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger(__name__)
 _VERSION = re.compile(r"v(\d+)(\.gz)?\.metadata\.json(\.gz)?")
 _OF_A_CATALOG = re.compile(r"\d+-[0-9a-f-]{36}(\.gz)?\.metadata\.json(\.gz)?")
 
@@ -40,6 +40,8 @@ class Lineage:
         references: Branches and tags, by name.
         schema: The leaves of the table's schema; none where they cannot be read.
         schemas: The leaves of each snapshot's own schema, as far as they can be read.
+        files: How many data files each snapshot has, as far as it says so.
+        removed: How many data files each snapshot took away from its parent, as far as it says so.
     """
 
     uuid: str
@@ -49,6 +51,19 @@ class Lineage:
     references: Mapping[str, str] = field(default_factory=dict)
     schema: tuple[Column, ...] = ()
     schemas: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
+    files: Mapping[str, int] = field(default_factory=dict)
+    removed: Mapping[str, int] = field(default_factory=dict)
+
+    def files_left(self, snapshot: str, since: str, files: int) -> int | None:
+        """How many of an ancestor's data files a snapshot still has; None where their numbers do not tell.
+
+        What the ancestor's child takes away is of the ancestor; what later ones take away may have been added between.
+        """
+        found = self.ancestors(snapshot)
+        if since not in found:
+            return None
+        *later, first = (self.removed.get(step) for step in found[: found.index(since)])
+        return files - first if first is not None and later.count(0) == len(later) else None
 
     def ancestors(self, snapshot: str | None) -> tuple[str, ...]:
         """A snapshot and those it came from, newest first."""
@@ -105,6 +120,7 @@ def _parse(metadata: dict[str, Any]) -> Lineage:
     current = metadata.get("current-snapshot-id")
     snapshots = metadata.get("snapshots") or []
     schemas = {one.get("schema-id", 0): _leaves(one) for one in metadata.get("schemas") or []}
+    summaries = {str(one["snapshot-id"]): one.get("summary") or {} for one in snapshots}
     return Lineage(
         uuid=metadata["table-uuid"],
         current=None if current in (None, -1) else str(current),
@@ -113,6 +129,8 @@ def _parse(metadata: dict[str, Any]) -> Lineage:
         references={name: str(one["snapshot-id"]) for name, one in (metadata.get("refs") or {}).items()},
         schema=schemas.get(metadata.get("current-schema-id"), ()),
         schemas={str(one["snapshot-id"]): schemas.get(one.get("schema-id"), ()) for one in snapshots},
+        files={id_: int(one["total-data-files"]) for id_, one in summaries.items() if "total-data-files" in one},
+        removed={id_: int(one.get("deleted-data-files", 0)) for id_, one in summaries.items() if "operation" in one},
     )
 
 

@@ -3,18 +3,18 @@
 from __future__ import annotations
 
 import json
-import logging
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from metastore._format.extra import decode_value
+from metastore._visible import logger
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger(__name__)
 
 COLUMN = "user_defined"
 """The column of the SQL function: a map from name to the value as JSON."""

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING
 from metastore._read.folder import Folder
 from metastore._store import Store
 from metastore._store.location import FOLDER, local_path
+from metastore._texts import is_location, near
 from metastore.errors import InvalidArgument, TableNotFound
 
 if TYPE_CHECKING:
@@ -66,7 +67,8 @@ def _found(location: str, table: str | None) -> Place:
     if found is not None:
         return found
     if not folder.exists():
-        raise TableNotFound(location)
+        name = "" if is_location(location) else f"With Spark, by name: metastore.summary(spark, {location!r})."
+        raise TableNotFound(location, hint=name and f"A location is expected here. {name}")
     return Place(location, None, None)
 
 
@@ -91,7 +93,7 @@ def _one_of(location: str, places: list[Place], table: str | None) -> Place:
     names = sorted(identity.name or identity.location for _, identity in identities)
     chosen = [place for place, identity in identities if table is None or _is_called(table)(identity)]
     if not chosen:
-        raise TableNotFound(table or location, near=names[:3])
+        raise TableNotFound(table or location, near=near(table or location, names) or names[:3])
     if len(chosen) > 1:
         raise InvalidArgument("table", f"{location} has statistics of {', '.join(names)}", "Name one of them.")
     return chosen[0]

@@ -60,7 +60,12 @@ def quantile_rows(
     if found is None:
         return None
     return [
-        {"probability": probability, "value": render(value, column, zone=zone), "exact": shown.is_asked}
+        {
+            "probability": probability,
+            "value": render(value, column, zone=zone),
+            "exact": shown.is_asked,
+            "error": 0.0 if shown.is_asked else None,
+        }
         for probability, value in zip(probabilities, found, strict=True)
     ]
 

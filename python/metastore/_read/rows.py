@@ -15,8 +15,24 @@ if TYPE_CHECKING:
     from metastore._format.columns import Column
 
 Row = dict[str, Any]
+QUARTILES = (25, 50, 75)
 TOP = "top"
 """In a row of statistics: the most frequent value and how often it occurs."""
+
+
+@dataclass(frozen=True)
+class Files:
+    """How many data files a summary is about.
+
+    Attributes:
+        described: Those of the snapshot described.
+        left: How many of them the snapshot asked for still has; None where not known.
+        total: Those of the snapshot asked for; None where not known.
+    """
+
+    described: int
+    left: int | None
+    total: int | None
 
 
 @dataclass(frozen=True)
@@ -24,52 +40,81 @@ class Scope:
     """What the rows of a summary have in common: the files they describe and when.
 
     Attributes:
-        count: Live rows.
-        exact: Whether nothing is estimated because of deleted rows.
-        files_total: How many files there are.
-        snapshot: The snapshot's id.
+        rows: Physical rows of the files described; None where not known.
+        live: How many of them nothing deletes; None where not known, or where other files change them.
+        exact: Whether nothing was deleted or changed since.
+        files: The data files.
+        snapshot: The id of the snapshot described.
         current: Whether the table is still there.
         analyzed_at: When it was analyzed.
     """
 
-    count: int | None
+    rows: int | None
+    live: int | None
     exact: bool
-    files_total: int
+    files: Files
     snapshot: str
     current: bool | None
     analyzed_at: datetime | None
 
 
+def live_share(part: int | None, whole: int, live: int | None) -> int | None:
+    """How many of `part` of `whole` things are among the `live` ones of them; None where that cannot be told.
+
+    Example:
+        >>> live_share(0, 100, 90), live_share(100, 100, 90), live_share(7, 100, 100), live_share(7, 100, 90)
+        (0, 90, 7, None)
+    """
+    if part is None or live is None:
+        return None
+    return min(part, live) if live == whole or part in (0, whole) or live == 0 else None
+
+
 def summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scope, zone: str) -> Row:
-    """The row of one column; what its statistics do not tell is null."""
+    """The row of one column; what its statistics do not tell is null.
+
+    Counts are those of live rows or null; bounds and all that tells of a distribution describe physical rows.
+    """
     known: Mapping[str, Any] = row or {}
-    files = known.get("files", 1) if row is not None else 0
+    covered = known.get("files", 1) if row is not None else 0
+    files = live_share(covered, scope.files.described, scope.files.left)
+    is_whole = row is not None and scope.rows is not None and known["rows"] == scope.rows  # all rows, of all files
+
+    def live(part: int | None) -> int | None:
+        return live_share(part, scope.rows or 0, scope.live) if is_whole else None
+
+    nulls = live(known.get("nulls"))
     top_value, top_count = _top(known)
     return {
         "column_name": column.name,
         "column_type": column.type,
         **bounds(column, known, zone),
-        "approx_unique": known.get("distinct"),
+        "approx_unique": _distinct(known.get("distinct"), scope.live, nulls),
         "avg": known.get("mean"),
         "std": _deviation(known),
-        **{f"q{p}": _percentile(column, known, p, zone) for p in (25, 50, 75)},
-        "count": scope.count,
-        "null_percentage": _percentage(known.get("nulls"), known.get("rows")),
-        "null_count": known.get("nulls"),
-        "nan_count": known.get("nans"),
+        **{f"q{p}": _percentile(column, known, p, zone) for p in QUARTILES},
+        "count": scope.live,
+        "null_percentage": _percentage(nulls, scope.live),
+        "null_count": nulls,
+        "nan_count": live(known.get("nans")),
         "avg_len": known.get("avg_len"),
         "max_len": known.get("max_len"),
         "top_value": render(top_value, column, zone=zone),
-        "top_count": top_count,
+        "top_count": live(top_count),
         "size_bytes": known.get("compressed_bytes"),
-        "exact": scope.exact and files == scope.files_total and (not files or _is_exact(column, known)),
-        "distinct_error": known.get("distinct_error"),
+        "exact": scope.exact and files == scope.files.total and (not files or _is_exact(column, known)),
+        "distinct_error": known.get("distinct_error") if is_whole and scope.live == scope.rows else None,
         "files": files,
-        "files_total": scope.files_total,
+        "files_total": scope.files.total,
         "snapshot": scope.snapshot,
         "current": scope.current,
         "analyzed_at": scope.analyzed_at,
     }
+
+
+def _distinct(distinct: int | None, live: int | None, nulls: int | None) -> int | None:
+    """Distinct values, no more than live rows can have."""
+    return distinct if distinct is None or live is None else min(distinct, live - (nulls or 0))
 
 
 def _top(known: Mapping[str, Any]) -> tuple[Any, int | None]:

@@ -98,7 +98,7 @@ FREQUENCIES = pa.schema(
 
 HISTOGRAM = pa.schema([("bin", _LONG), ("lo", _TEXT), ("hi", _TEXT), ("count", _LONG), ("distinct", _LONG)])
 
-QUANTILES = pa.schema([("probability", _DOUBLE), ("value", _TEXT), ("exact", _YES)])
+QUANTILES = pa.schema([("probability", _DOUBLE), ("value", _TEXT), ("exact", _YES), ("error", _DOUBLE)])
 
 LOCATE = pa.schema([("path", _TEXT), ("frequency", _LONG), ("exact", _YES)])
 

@@ -197,8 +197,14 @@ class Statistics(Values):
         tops = details.tops_of_table(self._store, snapshot)
         keys = [column.key for column in snapshot.columns]
         found = {keys[row["column"]]: {**row, rows.TOP: tops.get(row["column"])} for row in stored}
+        for column in ranks.ranked_columns(snapshot):
+            name = f"percentiles_{column.encoding}"
+            quartiles = ranks.exact_quantiles(self._store, snapshot, column, [p / 100 for p in rows.QUARTILES])
+            if column.key in found and found[column.key][name] and quartiles:
+                exact = dict(zip(rows.QUARTILES, quartiles, strict=True))
+                found[column.key][name] = [exact.get(p, near) for p, near in enumerate(found[column.key][name])]
         written = {column.key: column for column in snapshot.columns}
-        scope = shown.scope(snapshot.rows, snapshot.files_total, exact=snapshot.exact)
+        scope = shown.of_table
         return [
             self._summary_row(column, found.get(column.key) if _holds(written.get(column.key), column) else None, scope)
             for column in shown.columns
@@ -214,7 +220,12 @@ class Statistics(Values):
             raise NoStatistics(self.table, detail=f"of the data file {file}")
         tops = details.tops_of_file(self._store, stored, place)
         found = {row["column"]: {**row, rows.TOP: tops.get(columns[row["column"]].key)} for row in known}
-        scope = shown.scope(rows.live(of_file), 1, exact=of_file["deletes"] is None)
+        lacking = {columns[at].key: (columns[at], row) for at, row in found.items() if not _has_percentiles(row)}
+        percentiles = details.percentiles_of_file(self._store, stored, place, lacking) if lacking else {}
+        for at, row in found.items():
+            if (values := percentiles.get(columns[at].key)) is not None:
+                row[f"percentiles_{columns[at].encoding}"] = values
+        scope = shown.of_file(of_file)
         return [self._summary_row(column, found.get(i), scope) for i, column in enumerate(columns)]
 
     def _summary_row(self, column: Column, row: Mapping[str, Any] | None, scope: rows.Scope) -> rows.Row:
@@ -255,6 +266,10 @@ def _check_narrowing(view: str, column: str | None, file: str | None) -> None:
 
 def _holds(written: Column | None, wanted: Column) -> bool:
     return written is not None and serves(written, wanted)
+
+
+def _has_percentiles(row: Mapping[str, Any]) -> bool:
+    return any(row[f"percentiles_{encoding}"] for encoding in ("long", "double", "binary"))
 
 
 def _own_fields(described: Sequence[rows.Row]) -> list[pa.Field]:

@@ -11,7 +11,7 @@ from metastore._read import details, distributions, locating, own, placing, rank
 from metastore._read.asked import Asked
 from metastore._read.matching import named
 from metastore._read.stored import StoredFiles, statistics, stored_files
-from metastore._texts import probabilities_of
+from metastore._texts import did_you_mean, probabilities_of
 from metastore.answers import Answer
 from metastore.errors import InvalidArgument, NoStatistics
 
@@ -25,6 +25,7 @@ if TYPE_CHECKING:
     from metastore._read.asked import Shown
 
 A = TypeVar("A", bound=Answer)
+_FEW = 1000
 OWN = "own"
 """Where a row keeps its user-defined statistics."""
 
@@ -52,9 +53,8 @@ class Values(Asked):
         found, exact = self._details(column, file, shown)
         if not found.is_listed:
             raise self._without("frequencies", column)
-        return self._answer(
-            Answer, "frequencies", distributions.frequency_rows(found, top, self._zone, exact=exact), shown
-        )
+        described = distributions.frequency_rows(found, top, self._zone, exact=exact)
+        return self._answer(Answer, "frequencies", described, shown, column=found.column.name)
 
     def histogram(
         self, column: str, bins: int | None = None, file: str | None = None, at: str | int | datetime | None = None
@@ -76,7 +76,7 @@ class Values(Asked):
         found, _ = self._details(column, file, shown)
         bars = self._bars(found, column)
         described = [] if bars is None else distributions.histogram_rows(found, bars, bins, self._zone)
-        return self._answer(Answer, "histogram", described, shown)
+        return self._answer(Answer, "histogram", described, shown, column=found.column.name)
 
     def quantiles(
         self,
@@ -86,8 +86,8 @@ class Values(Asked):
     ) -> Answer:
         """One row per probability: the value that so large a share of the values does not exceed.
 
-        Exact where the column has ranks, else from the histogram: off by at most a bin, that is a thousandth of the
-        values with the default of bins. A column without values has null for each.
+        Exact where the column has ranks, else from the histogram, as the quartiles of `summary` are: `error` says by
+        what share of the values its rank may be off at most. A column without values has null for each.
 
         Args:
             column: Its name.
@@ -105,8 +105,9 @@ class Values(Asked):
         described = ranks.quantile_rows(self._store, shown, found.column, asked, self._zone)
         if described is None:
             bars = self._bars(found, column)
-            described = distributions.quantile_rows(found, bars, asked, self._zone, exact=exact)
-        return self._answer(Answer, "quantiles", described, shown)
+            by_rank = None if bars is None else found.by_rank(bars)
+            described = distributions.quantile_rows(found, by_rank, asked, self._zone, exact=exact)
+        return self._answer(Answer, "quantiles", described, shown, column=found.column.name)
 
     def locate(self, column: str, value: Any, at: str | int | datetime | None = None) -> Answer:
         """One row per data file that may hold a value: found by bounds, lists of values and bloom filters.
@@ -154,7 +155,7 @@ class Values(Asked):
             }
             for file, frequency in sorted(frequencies.items())
         ]
-        return self._answer(Answer, "locate", described, shown)
+        return self._answer(Answer, "locate", described, shown, column=wanted.name)
 
     def _placed(self, snapshot: Snapshot, column: Column, value: Any) -> locating.Located | None:
         """What the lists of the table tell, where they tell where each value lives."""
@@ -210,7 +211,8 @@ class Values(Asked):
     def _place_of(self, file: str, stored: StoredFiles) -> int:
         paths: list[str] = stored.files.column("path").to_pylist()
         if file not in paths:
-            raise InvalidArgument("file", f"{file} is no data file of {self.table}", "files() lists them.")
+            hint = did_you_mean(file, paths) if len(paths) <= _FEW else ""
+            raise InvalidArgument("file", f"{file} is no data file of {self.table}", hint or "files() lists them.")
         return paths.index(file)
 
     def _answer(
@@ -220,6 +222,7 @@ class Values(Asked):
         described: Sequence[rows.Row],
         shown: Shown | None = None,
         own_fields: Sequence[pa.Field] = (),
+        column: str | None = None,
     ) -> A:
         return kind(
             verb,
@@ -229,6 +232,7 @@ class Values(Asked):
             current=shown.current if shown else None,
             analyzed_at=rows.moment(shown.snapshot.analyzed_at) if shown else None,
             zone=self._zone,
+            column_name=column,
         )
 
 

@@ -5,9 +5,10 @@ from metastore._analyze.kernel.detail import DETAIL, Detail
 from metastore._analyze.kernel.errors import CannotRead
 from metastore._analyze.kernel.footer import analyze_footer
 from metastore._analyze.kernel.leaves import FileColumn
-from metastore._analyze.kernel.merge import distinct_of, merged_column, parsed, reduce_column
+from metastore._analyze.kernel.merge import distinct_of, merged_column, reduce_column
 from metastore._analyze.kernel.own import Shipped, of_constant, unpacked, with_own
 from metastore._analyze.kernel.read import FileStatistics, analyze_parquet, read_values
+from metastore._analyze.kernel.sketch import parsed
 from metastore._analyze.kernel.statistics import (
     ColumnStatistics,
     constant,

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH
+from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH, bin_ends, implied_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -28,7 +28,8 @@ class Histogram:
         number: How many values there are.
         counts: The values of each bin; None where bin i of b holds the ranks from floor(i n / b) + 1 to
             floor((i + 1) n / b).
-        distincts: How many values have their first rank in each bin, so that they add up; None where not known.
+        distincts: How many values have their first rank in each bin, so that they add up; None where not known. A bin
+            of equal height with one holds its upper edge alone.
     """
 
     kind: str
@@ -60,47 +61,25 @@ class Histogram:
         edges = 0 if self.edges is None else self.edges.nbytes
         return edges + 2 * sum(len(one) for one in (self.counts, self.distincts) if one is not None)
 
-    def coarser(self, times: int) -> Histogram:
-        """The same with so many bins made one."""
-        if times <= 1 or self.bins <= 1:
+    def coarser(self, bins: int) -> Histogram:
+        """The same with about so many bins, or fewer of equal width: each made of neighbours."""
+        if self.bins <= bins:
             return self
-        if self._is_by_value():
-            return self._of_equal_height(-(-self.bins // times))
         if self.kind == EQUI_WIDTH:  # stay as wide as each other
-            times = next(more for more in range(min(times, self.bins), self.bins + 1) if self.bins % more == 0)
-        starts = np.arange(0, self.bins, times)
-        is_implied = self.counts is None and self.bins % times == 0
-        counts = None if is_implied else np.add.reduceat(self.heights(), starts)
-        distincts = None if self.distincts is None else np.add.reduceat(self.distincts, starts)
-        edges = None if self.edges is None else self.edges.take(pa.array(np.append(starts, self.bins)))
+            times = next(more for more in range(-(-self.bins // bins), self.bins + 1) if self.bins % more == 0)
+            places = np.arange(0, self.bins + 1, times)
+        else:
+            heights = self.heights()
+            lone = np.zeros_like(heights) if self.distincts is None else np.where(self.distincts == 1, heights, 0)
+            places = np.append(0, bin_ends(np.cumsum(heights), lone, bins) + 1)
+        counts = np.add.reduceat(self.heights(), places[:-1])
+        distincts = None if self.distincts is None else np.add.reduceat(self.distincts, places[:-1])
+        edges = None if self.edges is None else self.edges.take(pa.array(places))
         return Histogram(self.kind, edges, self.number, counts, distincts)
-
-    def _is_by_value(self) -> bool:
-        """Whether every bin holds its upper edge alone, however often that occurs."""
-        if self.kind != EQUI_HEIGHT or self.counts is None or self.distincts is None:
-            return False
-        return bool(np.all(self.distincts == 1))
-
-    def _of_equal_height(self, bins: int) -> Histogram:
-        """Fewer bins than values: neighbours that are joined by their number would be of very unequal height."""
-        places = np.searchsorted(np.cumsum(self.heights()), ends(self.number, bins), side="left") + 1
-        edges = None if self.edges is None else self.edges.take(pa.array(np.append(0, places)))
-        return Histogram(EQUI_HEIGHT, edges, self.number, None, np.diff(places, prepend=0))
 
     def heights(self) -> Counts:
         """The values of each bin."""
-        return np.diff(ends(self.number, self.bins), prepend=0) if self.counts is None else self.counts
-
-
-def ends(number: int, bins: int) -> Counts:
-    """The last rank of each bin of equal height.
-
-    Example:
-        >>> ends(10, 4)
-        array([ 2,  5,  7, 10])
-    """
-    found: Counts = np.arange(1, bins + 1, dtype=np.int64) * number // bins
-    return found
+        return implied_counts(self.number, self.bins) if self.counts is None else self.counts
 
 
 def equal_heights(counts: Counts, last_ranks: Counts, bins: int, values: Callable[[Counts], pa.Array]) -> Histogram:
@@ -118,8 +97,6 @@ def equal_heights(counts: Counts, last_ranks: Counts, bins: int, values: Callabl
         ([0, 0, 1], array([2, 1]), array([1, 1]))
     """
     distinct, number = len(counts), int(last_ranks[-1])
-    if distinct <= bins:
-        edges = values(np.append(0, np.arange(distinct)))
-        return Histogram(EQUI_HEIGHT, edges, number, counts, np.ones(distinct, np.int64))
-    places = np.searchsorted(last_ranks, ends(number, bins), side="left")
-    return Histogram(EQUI_HEIGHT, values(np.append(0, places)), number, None, np.diff(places + 1, prepend=0))
+    places = np.arange(distinct) if distinct <= bins else bin_ends(last_ranks, counts, bins)
+    heights, distincts = np.diff(last_ranks[places], prepend=0), np.diff(places, prepend=-1)
+    return Histogram(EQUI_HEIGHT, values(np.append(0, places)), number, heights, distincts)

@@ -13,11 +13,11 @@ import pyarrow.compute as pc
 
 from metastore._analyze.kernel import points, stored
 from metastore._analyze.kernel.parts import added, order_key, pooled
-from metastore._analyze.kernel.statistics import ColumnStatistics
-from metastore._analyze.kernel.theta import Theta, union
+from metastore._analyze.kernel.sketch import Sketch, parsed, union_of
+from metastore._analyze.kernel.statistics import ColumnStatistics, sketched
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
@@ -53,16 +53,16 @@ def reduce_column(column: Column, rows: pa.Table, thetas: Sequence[bytes | None]
         (3, 4, 20, 2, 3.5)
     """
     found = merged_column(column, rows, parsed(thetas))
-    return replace(found, **distinct_of(column, rows, found.theta))
+    return replace(found, **distinct_of(column, rows, found.sketch))
 
 
-def merged_column(column: Column, rows: pa.Table, thetas: Sequence[Theta | None]) -> ColumnStatistics:
+def merged_column(column: Column, rows: pa.Table, sketches: Sequence[Sketch | None]) -> ColumnStatistics:
     """Reduce the statistics of a column's files, or of groups of them, but for the number of distinct values.
 
     Args:
         column: The column.
         rows: Rows of the schema `summary`; other columns may be absent.
-        thetas: The sketch of each of these rows, or None.
+        sketches: That of each of these rows, or None.
     """
     files = _Files(column, rows)
     common: dict[str, Any] = {
@@ -72,28 +72,28 @@ def merged_column(column: Column, rows: pa.Table, thetas: Sequence[Theta | None]
     }
     if column.encoding is None:
         return ColumnStatistics(**common)
-    theta = union_of(thetas) if len(thetas) == rows.num_rows else None
+    sketch = union_of(sketches) if len(sketches) == rows.num_rows else None
     return ColumnStatistics(
         **common,
         **files.bounds(),
         **files.moments(),
         **files.lengths(),
         percentiles=files.percentiles(),
-        theta=None if theta is None else theta.to_bytes(),
+        **sketched(sketch),
     )
 
 
-def distinct_of(column: Column, rows: pa.Table, theta: bytes | None) -> dict[str, Any]:
+def distinct_of(column: Column, rows: pa.Table, sketch: Sketch | None) -> dict[str, Any]:
     """The number of distinct values, and its error: exact when no sketch estimates, or the files lie apart.
 
     Args:
         column: The column.
         rows: Rows of the schema `summary`, one for each data file; other columns may be absent.
-        theta: The sketch of all files, or None.
+        sketch: That of all files, or None.
     """
     if column.encoding is None:
         return {}
-    return _Files(column, rows).distinct(None if theta is None else Theta.from_bytes(theta))
+    return _Files(column, rows).distinct(sketch)
 
 
 class _Files:
@@ -135,15 +135,15 @@ class _Files:
             found[f"{name}_exact"] = any(e for v, e in zip(values, exact, strict=True) if v == best)
         return found
 
-    def distinct(self, theta: Theta | None) -> dict[str, Any]:
+    def distinct(self, sketch: Sketch | None) -> dict[str, Any]:
         alone = self._apart()
-        if alone or theta is None:
+        if alone or sketch is None:
             return alone
-        estimate = theta.estimate
-        counts = None if theta.is_exact else self._exact_counts()
+        estimate = sketch.estimate
+        counts = None if sketch.is_exact else self._exact_counts()
         if counts is not None:
             estimate = min(max(estimate, pc.max(counts).as_py()), pc.sum(counts).as_py())
-        return {"distinct": round(estimate), "distinct_error": theta.error}
+        return {"distinct": round(estimate), "distinct_error": sketch.error}
 
     def _apart(self) -> dict[str, Any]:
         """What follows if no value can lie in two files; seen in a few of many where it is not so."""
@@ -262,16 +262,3 @@ def are_numbers_apart(los: NDArray[Any], his: NDArray[Any]) -> bool:
             return False
     order = np.argsort(los, kind="stable")
     return bool((his[order][:-1] < los[order][1:]).all())
-
-
-def parsed(thetas: Iterable[bytes | None]) -> list[Theta | None]:
-    """Sketches as they are merged; equal ones are one: files with the same few values have the same."""
-    thetas = list(thetas)
-    made = {theta: Theta.from_bytes(theta) for theta in set(thetas) if theta is not None}
-    return [None if theta is None else made[theta] for theta in thetas]
-
-
-def union_of(thetas: Sequence[Theta | None]) -> Theta | None:
-    """The sketch of all values; None where one is missing."""
-    known = [theta for theta in thetas if theta is not None]
-    return union(known) if len(known) == len(thetas) else None

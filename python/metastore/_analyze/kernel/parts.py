@@ -12,14 +12,15 @@ import pyarrow.compute as pc
 
 from metastore._analyze.kernel import points, stored
 from metastore._analyze.kernel.frequencies import DUPLICATES, TOP, Frequencies, kept, listed, merged
-from metastore._analyze.kernel.histograms import Histogram, ends, equal_heights
+from metastore._analyze.kernel.histograms import Histogram, equal_heights
 from metastore._analyze.kernel.runs import moments
 from metastore._analyze.kernel.selection import select
+from metastore._analyze.kernel.sketch import Sketch, sketch_of, union_of
 from metastore._analyze.kernel.text import Repeats, Texts, repeats_of
-from metastore._analyze.kernel.theta import Theta, ThetaBuilder, of_ascending, union
+from metastore._analyze.kernel.theta import of_ascending
 from metastore._analyze.kernel.widths import Scale, equal_widths, merged_widths
 from metastore._format.columns import Column, decimal_type
-from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH
+from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH, implied_counts, target_ranks
 from metastore._format.histogram import Histogram as Bars
 from metastore._format.values import CUT_BYTES
 
@@ -45,7 +46,7 @@ class Part:
         hi: The greatest.
         distinct: How many distinct values.
         error: The relative standard error of `distinct`; 0 when it is exact.
-        theta: Their sketch.
+        sketch: That of their hashes.
         points: Quantile points: a numpy array, or a list of bytes for text.
         length: Bytes of all values.
         max_length: Bytes of the longest.
@@ -63,7 +64,7 @@ class Part:
     hi: Any
     distinct: int
     error: float
-    theta: Theta
+    sketch: Sketch
     points: NDArray[Any] | list[bytes]
     length: int
     max_length: int
@@ -87,8 +88,6 @@ def part_of_numbers(runs: Runs, column: Column, steps: int, detail: Detail) -> P
     """
     last_ranks = np.cumsum(runs.counts)
     number, wide = int(last_ranks[-1]), stored.width(column)
-    builder = ThetaBuilder()
-    builder.add(stored.hashes(runs.values, column))
     found = moments(runs, column)
     kind, floor, places = kept(runs.counts, detail)
     part = Part(
@@ -97,7 +96,7 @@ def part_of_numbers(runs: Runs, column: Column, steps: int, detail: Detail) -> P
         stored.stored(runs.values[-1], column),
         len(runs.values),
         0.0,
-        builder.finish(),
+        sketch_of(stored.hashes(runs.values, column)),
         runs.values[np.searchsorted(last_ranks, points.ranks(number, steps), side="left")],
         number * wide,
         wide,
@@ -126,8 +125,6 @@ def part_of_texts(values: pa.Array, counts: NDArray[np.int64], steps: int, detai
     given, counts = counts, counts[order]
     last_ranks = np.cumsum(counts)
     number = int(last_ranks[-1])
-    builder = ThetaBuilder()
-    builder.add(texts.hashes())
     rows = order[np.searchsorted(last_ranks, points.ranks(number, steps), side="left")]
     chosen = [texts.value(row) for row in rows.tolist()]
     kind, floor, places = kept(counts, detail)
@@ -138,7 +135,7 @@ def part_of_texts(values: pa.Array, counts: NDArray[np.int64], steps: int, detai
         chosen[-1],
         len(values),
         0.0,
-        builder.finish(),
+        sketch_of(texts.hashes()),
         chosen,
         int(np.dot(texts.lengths[order], counts)),
         int(texts.lengths.max()),
@@ -162,10 +159,10 @@ def part_of_unique_texts(values: pa.Array, steps: int, detail: Detail) -> Part:
     texts, number = Texts(values), len(values)
     hashes = texts.hashes()
     ordered = np.sort(hashes)
-    repeats, theta = repeats_of(hashes, ordered), of_ascending(ordered)
+    repeats, sketch = repeats_of(hashes, ordered), sketch_of(ordered, of_ascending(ordered))
     del hashes, ordered
-    bins = min(detail.bins, number)
-    wanted = np.concatenate([points.ranks(number, steps), [1], ends(number, bins)])
+    ends = target_ranks(number, min(detail.bins, number))
+    wanted = np.concatenate([points.ranks(number, steps), [1], ends])
     ranks, place = np.unique(wanted, return_inverse=True)
     selected = select(texts, ranks, repeats.again)
     chosen = [selected.values[at] for at in place.tolist()]
@@ -176,7 +173,7 @@ def part_of_unique_texts(values: pa.Array, steps: int, detail: Detail) -> Part:
         chosen[steps],
         repeats.distinct,
         0.0,
-        theta,
+        sketch,
         chosen[: steps + 1],
         int(texts.lengths.sum()),
         int(texts.lengths.max()),
@@ -186,7 +183,7 @@ def part_of_unique_texts(values: pa.Array, steps: int, detail: Detail) -> Part:
             EQUI_HEIGHT,
             _cut(chosen[steps + 1 :]),
             number,
-            None,
+            np.diff(ends, prepend=0),
             None if distinct is None else np.diff(distinct[place[steps + 2 :]], prepend=0),
         ),
     )
@@ -250,7 +247,8 @@ def combined(parts: Sequence[Part], column: Column, detail: Detail) -> Part:
     if len(parts) == 1:
         return parts[0]
     numbers = np.array([part.number for part in parts])
-    theta = union(part.theta for part in parts)
+    sketch = union_of([part.sketch for part in parts])
+    assert sketch is not None  # noqa: S101 - every part has one
     key = order_key(column)
     totals = None if parts[0].total is None else [part.total or 0 for part in parts]
     mean = m2 = None
@@ -262,9 +260,9 @@ def combined(parts: Sequence[Part], column: Column, detail: Detail) -> Part:
         int(numbers.sum()),
         min((part.lo for part in parts), key=key),
         max((part.hi for part in parts), key=key),
-        _between(parts, theta),
-        theta.error,
-        theta,
+        _between(parts, sketch),
+        sketch.error,
+        sketch,
         steps,
         sum(part.length for part in parts),
         max(part.max_length for part in parts),
@@ -280,21 +278,20 @@ def combined(parts: Sequence[Part], column: Column, detail: Detail) -> Part:
 def _of_points(steps: Any, number: int, column: Column, detail: Detail) -> Histogram:
     """The histogram of merged points, whose counts are no more than near."""
     edges = _cut(steps) if isinstance(steps, list) else stored.array(steps, column)
-    heights = np.diff(ends(number, len(edges) - 1), prepend=0)
+    heights = implied_counts(number, len(edges) - 1)
     if detail.kind == EQUI_WIDTH:
         widths = merged_widths([Bars(EQUI_HEIGHT, edges.to_pylist(), heights)], column, detail.bins)
         if widths is not None:
             kept_edges = pa.array(widths[0], pa.binary()) if column.encoding == "binary" else None
             return Histogram(EQUI_WIDTH, kept_edges, number, widths[1])
-    found = Histogram(EQUI_HEIGHT, edges, number, heights)
-    return found.coarser(-(-found.bins // detail.bins))
+    return Histogram(EQUI_HEIGHT, edges, number, heights).coarser(detail.bins)
 
 
-def _between(parts: Sequence[Part], theta: Theta) -> int:
+def _between(parts: Sequence[Part], sketch: Sketch) -> int:
     """The estimate, within what the parts' own counts leave possible."""
     counts = [part.distinct for part in parts if part.error == 0]
     most = sum(counts) if len(counts) == len(parts) else sum(part.number for part in parts)
-    return min(max(round(theta.estimate), *counts, 0), most)
+    return min(max(round(sketch.estimate), *counts, 0), most)
 
 
 def _merged_points(rows: Sequence[Any], numbers: NDArray[np.int64]) -> Any:

@@ -14,7 +14,8 @@ from metastore._analyze.kernel.detail import DETAIL, Detail
 from metastore._analyze.kernel.frequencies import COMPLETE, NONE, Frequencies
 from metastore._analyze.kernel.parts import Part, part_of_numbers, part_of_texts
 from metastore._analyze.kernel.runs import Runs
-from metastore._analyze.kernel.theta import EMPTY, Theta, union
+from metastore._analyze.kernel.sketch import Sketch, parsed, union_of
+from metastore._analyze.kernel.theta import EMPTY, Theta
 from metastore._format.schemas import SKETCHES, SUMMARY, TABLE_SKETCHES, TABLE_SUMMARY
 from metastore._format.values import CUT_BYTES, cut_lower, cut_upper
 
@@ -37,8 +38,8 @@ class ColumnStatistics:
     """What is known of one column of one data file, or of a table; None is unknown.
 
     Attributes are the fields of `summary` in docs/format.md. `lo`, `hi` and `percentiles` are values as they are
-    stored (int, float, bytes) and go into the fields of the column's encoding; `theta` is a serialised sketch,
-    `bloom` a filter of the values. `values` and `histogram` are what the objects of these kinds hold.
+    stored (int, float, bytes) and go into the fields of the column's encoding; `theta` and `registers` are serialised
+    sketches, `bloom` a filter of the values. `values` and `histogram` are what the objects of these kinds hold.
     """
 
     rows: int | None
@@ -67,6 +68,7 @@ class ColumnStatistics:
     percentiles: Sequence[Any] | None = None
     extra: Mapping[str, bytes] = field(default_factory=dict)
     theta: bytes | None = None
+    registers: bytes | None = None
     bloom: bytes | Deferred | None = None
     failed: Mapping[str, str] = field(default_factory=dict)
     """User-defined statistics that could not be computed, and why; not stored."""
@@ -74,6 +76,11 @@ class ColumnStatistics:
     """The type in which the file holds it where its values do not follow from that, and what is known; not stored."""
     values: Frequencies | None = None
     histogram: Histogram | None = None
+
+    @property
+    def sketch(self) -> Sketch | None:
+        """What counts its distinct values with those of other files."""
+        return parsed([self.theta], [self.registers])[0]
 
     def listing(self, values: Frequencies | None) -> ColumnStatistics:
         """The same with another list of values."""
@@ -97,9 +104,9 @@ def statistics_of(
         sizes: Compressed and uncompressed bytes.
     """
     rows, nulls, nans = counts
-    theta = part.theta if part else EMPTY
+    sketch: Sketch | None = part.sketch if part else Sketch(EMPTY)
     if nans:
-        theta = union([theta, Theta(stored.hashes(np.array([np.nan]), column))])
+        sketch = union_of([sketch, Sketch(Theta(stored.hashes(np.array([np.nan]), column)))])
     distinct = (part.distinct if part else 0) + (1 if nans else 0)
     values: dict[str, Any] = _of_values(part, column) if part else {"distinct_error": 0.0, "singles": 0}
     if values["singles"] is not None and nans == 1:
@@ -115,11 +122,22 @@ def statistics_of(
         distinct=distinct,
         compressed_bytes=sizes[0],
         uncompressed_bytes=sizes[1],
-        theta=theta.to_bytes(),
+        **sketched(sketch),
         histogram=part.histogram if part else None,
         **_listing(None if known is None else known.with_nan(nans, detail.top)),
         **values,
     )
+
+
+def sketched(sketch: Sketch | None) -> dict[str, Any]:
+    """The fields of a sketch; registers stand only where no theta sketch has all hashes.
+
+    Example:
+        >>> sketched(None), list(sketched(Sketch(EMPTY)))
+        ({}, ['theta'])
+    """
+    found = {} if sketch is None else {"theta": sketch.theta, "registers": sketch.registers}
+    return {name: one.to_bytes() for name, one in found.items() if one is not None}
 
 
 def constant(column: Column, value: Any, rows: int) -> ColumnStatistics:
@@ -173,10 +191,13 @@ def row_of(known: ColumnStatistics, schema: pa.Schema) -> pa.Table:
 
 def sketches_table(rows: Iterable[tuple[int, int, ColumnStatistics]]) -> pa.Table:
     """A table of the schema `sketches`: of the same rows, those that have a sketch or a filter."""
-    kept = (row for row in rows if row[2].theta is not None or row[2].bloom is not None)
+    kept = (row for row in rows if (row[2].theta, row[2].registers, row[2].bloom) != (None, None, None))
     ordered = sorted(kept, key=lambda row: row[:2])
     values = zip(
-        *((column, file, known.theta, known.bloom and bytes(known.bloom)) for column, file, known in ordered),
+        *(
+            (column, file, known.theta, known.bloom and bytes(known.bloom), known.registers)
+            for column, file, known in ordered
+        ),
         strict=True,
     )
     columns = list(values) or [()] * len(SKETCHES)

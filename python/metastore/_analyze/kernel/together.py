@@ -13,14 +13,15 @@ import pyarrow.compute as pc
 
 from metastore._analyze.kernel import merge, points, stored
 from metastore._analyze.kernel.parts import added, pooled
-from metastore._analyze.kernel.statistics import ColumnStatistics
+from metastore._analyze.kernel.sketch import union_of
+from metastore._analyze.kernel.statistics import ColumnStatistics, sketched
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from metastore._analyze.kernel.theta import Theta
+    from metastore._analyze.kernel.sketch import Sketch
     from metastore._format.columns import Column
 
     Longs = NDArray[np.int64]
@@ -32,14 +33,14 @@ _POINTS_AT_ONCE = 1 << 20
 
 
 def reduce_columns(
-    columns: Sequence[Column], rows: Sequence[pa.Table], thetas: Sequence[Sequence[Theta | None]]
+    columns: Sequence[Column], rows: Sequence[pa.Table], sketches: Sequence[Sequence[Sketch | None]]
 ) -> list[ColumnStatistics | None]:
     """Reduce the statistics of columns' files to those of the table: the same as `reduce_column` of each.
 
     Args:
         columns: The columns.
         rows: Of each column rows of the schema `summary`, one for each data file.
-        thetas: Of each column the sketches of these rows.
+        sketches: Of each column those of these rows.
 
     Returns:
         Of each column its statistics; None where files without values, unknown or estimated counts or wide decimals
@@ -51,7 +52,7 @@ def reduce_columns(
         >>> column = Column("1", ("x",), "int", "long")
         >>> files = [constant(column, value, 10) for value in (3, 4)]
         >>> rows = summary_table((0, i, one) for i, one in enumerate(files))
-        >>> (found,) = reduce_columns([column], [rows], [merge.parsed(one.theta for one in files)])
+        >>> (found,) = reduce_columns([column], [rows], [[one.sketch for one in files]])
         >>> found.lo, found.hi, found.rows, found.distinct, found.mean
         (3, 4, 20, 2, 3.5)
     """
@@ -68,7 +69,7 @@ def reduce_columns(
             chosen = [places[start + line] for line in lines]
             plain = some if len(lines) == some.number else some.only(some.are_plain)
             for line, place in enumerate(chosen):
-                found[place] = plain.reduced(line, columns[place], thetas[place])
+                found[place] = plain.reduced(line, columns[place], sketches[place])
     return found
 
 
@@ -94,9 +95,9 @@ class _Lines:
                 plain &= ~np.isnan(self._array(f"{end}_double", 0.0)[0]).any(axis=1)
         return plain
 
-    def reduced(self, line: int, column: Column, thetas: Sequence[Theta | None]) -> ColumnStatistics:
+    def reduced(self, line: int, column: Column, sketches: Sequence[Sketch | None]) -> ColumnStatistics:
         """The statistics of a column of which all files hold values."""
-        theta = merge.union_of(thetas) if len(thetas) == self._files else None
+        sketch = union_of(sketches) if len(sketches) == self._files else None
         totals: dict[str, Any] = {name: sums[line] for name, sums in self._totals.items()}
         return ColumnStatistics(
             encoding=column.encoding,
@@ -105,8 +106,8 @@ class _Lines:
             **self._moments(line, column),
             **self._lengths[line],
             percentiles=self._percentiles[line],
-            theta=None if theta is None else theta.to_bytes(),
-            **self._distinct(line, theta),
+            **sketched(sketch),
+            **self._distinct(line, sketch),
         )
 
     @cached_property
@@ -209,17 +210,17 @@ class _Lines:
         texts = encoded.dictionary.take(pa.array(order)).to_pylist()
         return [[texts[code] for code in line] for line in points.merged_lines(codes, numbers, points.PERCENT).tolist()]
 
-    def _distinct(self, line: int, theta: Theta | None) -> dict[str, Any]:
+    def _distinct(self, line: int, sketch: Sketch | None) -> dict[str, Any]:
         counts, known = self._longs("distinct")
         has_nan = self._longs("nans")[0][line] > 0
         if known[line] and (self._files == 1 or self._are_apart(line)):
             return {"distinct": int(counts[line].sum() - has_nan.sum() + has_nan.any()), "distinct_error": 0.0}
-        if theta is None:
+        if sketch is None:
             return {}
-        estimate = theta.estimate
-        if not theta.is_exact and known[line]:
+        estimate = sketch.estimate
+        if not sketch.is_exact and known[line]:
             estimate = min(max(estimate, int(counts[line].max())), int(counts[line].sum()))
-        return {"distinct": round(estimate), "distinct_error": theta.error}
+        return {"distinct": round(estimate), "distinct_error": sketch.error}
 
     def _are_apart(self, line: int) -> bool:
         """Whether no value can lie in two files."""

@@ -146,31 +146,30 @@ def merged_widths(parts: Sequence[Bars], column: Column, bins: int) -> tuple[lis
         return None
     at, sums = scale.places(edges), np.zeros(len(edges))
     for part in parts:
-        sums += below(at, scale.places(part.edges), part.counts, single=part.single)
+        sums += below(at, scale.places(part.edges), part.counts, part.are_lone)
     ranks = np.maximum.accumulate(np.rint(sums).astype(np.int64))
     ranks[0], ranks[-1] = 0, sum(int(part.counts.sum()) for part in parts)
     return edges, np.diff(ranks)
 
 
-def below(at: Numbers, edges: Numbers, counts: Counts, *, single: bool) -> Numbers:
+def below(at: Numbers, edges: Numbers, counts: Counts, lone: NDArray[np.bool_]) -> Numbers:
     """How many values of a histogram are not greater than each of some places; those of a bin lie evenly in it.
 
     Args:
         at: The places.
         edges: Those of the histogram's edges.
         counts: Its counts.
-        single: Whether its bins hold their upper edges alone.
+        lone: Which of its bins hold their upper edge alone.
 
     Example:
-        >>> below(np.array([5.0, 30.0]), np.array([0.0, 10.0, 20.0]), np.array([4, 6]), single=False)
+        >>> below(np.array([5.0, 30.0]), np.array([0.0, 10.0, 20.0]), np.array([4, 6]), np.array([False, False]))
         array([ 2., 10.])
     """
     sums = np.concatenate([[0], np.cumsum(counts)])
     passed = np.searchsorted(edges, at, side="right") - 1
     inside = np.clip(passed, 0, len(counts) - 1)
     widths, shares = edges[inside + 1] - edges[inside], np.zeros(len(at))
-    if not single:
-        np.divide(at - edges[inside], widths, out=shares, where=widths > 0)
+    np.divide(at - edges[inside], widths, out=shares, where=(widths > 0) & ~lone[inside])
     found = sums[inside] + shares * counts[inside]
     return np.where(passed < 0, 0.0, np.where(passed >= len(counts), float(sums[-1]), found))
 

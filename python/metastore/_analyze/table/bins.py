@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
+from metastore._analyze.kernel.points import FINE
 from metastore._analyze.nodes import identity
 from metastore._analyze.table.histograms import merged, widths_of
 from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH, Histogram, equal_edges, implied_counts
@@ -27,10 +28,10 @@ if TYPE_CHECKING:
 
 KIND = "table-histogram-nodes"
 FINER = 4
-"""Histograms of groups have so many times the bins of the table's: each level of groups adds an eighth of a bin."""
+"""Histograms of groups have so many times the bins of the table's, so that each level of groups adds little."""
 NOTHING = Histogram(EQUI_HEIGHT, (), np.zeros(0, np.int64))
 """That of files without values."""
-_MERGING = 2
+_MERGING = 3
 """Raised whenever groups would be merged to other bins than before: what is stored is of no use then."""
 
 
@@ -44,6 +45,7 @@ class Files:
         los: Their lower bounds.
         his: Their upper bounds.
         distinct: Distinct values of the table, NaN excluded; None if not known.
+        estimated: Which of them were analyzed in parts, so that the ranks of their edges are near.
     """
 
     column: Column
@@ -51,6 +53,7 @@ class Files:
     los: tuple[Any, ...]
     his: tuple[Any, ...]
     distinct: int | None
+    estimated: NDArray[np.bool_]
 
 
 def stored(part: Part, rows: pa.Table, columns: dict[int, Files]) -> list[tuple[int, int, Histogram]]:
@@ -79,11 +82,12 @@ def stored(part: Part, rows: pa.Table, columns: dict[int, Files]) -> list[tuple[
             edges = equal_edges(*bounds, len(counts), str(files.column.encoding)) if None not in bounds else None
         if edges is None:
             continue
-        single = (
-            kinds[row] == EQUI_HEIGHT and counts is not None and distincts is not None and bool((distincts == 1).all())
-        )
-        counts = implied_counts(int(files.values[place]), len(edges) - 1) if counts is None else counts
-        found.append((ordinal, place, Histogram(kinds[row], edges, counts, distincts, single=single)))
+        number, bins = int(files.values[place]), len(edges) - 1
+        # Where counts are implied, as earlier versions wrote, the values equal to an edge may go on behind it.
+        near = bins if counts is None else FINE if files.estimated[place] else 0
+        errors = np.full(bins + 1, -(-number // near)) if near else None
+        counts = implied_counts(number, bins) if counts is None else counts
+        found.append((ordinal, place, Histogram(kinds[row], edges, counts, distincts, errors)))
     return found
 
 
@@ -115,18 +119,18 @@ class Bins:
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None
-        return self._whole(known, None, FINER) or NOTHING
+        return self._whole(known, None, self._bins * FINER) or NOTHING
 
     def of_table(self, parts: Sequence[Histogram | None]) -> Histogram | None:
         """That of the table; None where there is none."""
         known = [part for part in parts if part is not None]
-        return self._whole(known, self._files.distinct, 1) if len(known) == len(parts) else None
+        return self._whole(known, self._files.distinct, self._bins) if len(known) == len(parts) else None
 
-    def _whole(self, parts: Sequence[Histogram], distinct: int | None, finer: int) -> Histogram | None:
+    def _whole(self, parts: Sequence[Histogram], distinct: int | None, bins: int) -> Histogram | None:
         column = self._files.column
-        if self._kind == EQUI_WIDTH and (widths := widths_of(parts, column, self._bins * finer)) is not None:
+        if self._kind == EQUI_WIDTH and (widths := widths_of(parts, column, bins)) is not None:
             return widths
-        return merged(parts, column, self._bins, distinct, finer=finer)
+        return merged(parts, column, bins, distinct)
 
 
 class Gathered:
@@ -181,8 +185,7 @@ def node_row(column: Column, histogram: Histogram) -> pa.Table:
         f"edges_{column.encoding}": histogram.edges,
         "counts": histogram.counts,
         "distincts": histogram.distincts,
-        "single": histogram.single,
-        "finer": histogram.finer,
+        "errors": histogram.errors,
     }
     kinds = [TABLE_HISTOGRAM_NODES.field(name) for name in values]
     return pa.table([pa.array([values[kind.name]], kind.type) for kind in kinds], schema=pa.schema(kinds))
@@ -197,19 +200,20 @@ def of_row(column: Column, row: pa.Table) -> Histogram:
     kind = row["kind"][0].as_py()
     if kind is None:
         return NOTHING
-    names = (f"edges_{column.encoding}", "counts", "distincts")
-    edges, counts, distincts = (_lists(row[name])[0] for name in names)
-    single, finer = (row[name][0].as_py() for name in ("single", "finer"))
-    lengths = [None if one is None else len(one) for one in (edges, counts, distincts)]
-    bins = lengths[1] or 0
+    names = (f"edges_{column.encoding}", "counts", "distincts", "errors")
+    lists = [_lists(row[name])[0] for name in names]
+    edges, counts, distincts, errors = lists
+    bins = 0 if counts is None else len(counts)
+    lengths = [expected if one is None else len(one) for one, expected in zip(lists[2:], (bins, bins + 1), strict=True)]
     if (
         kind not in (EQUI_HEIGHT, EQUI_WIDTH)
-        or lengths not in ([bins + 1, bins, bins], [bins + 1, bins, None])
+        or counts is None
+        or edges is None
+        or [len(edges), *lengths] != [bins + 1, bins, bins + 1]
         or any(row[name].combine_chunks().flatten().null_count for name in names)
-        or (finer or 0) < 1
     ):
         raise DamagedObject(KIND, "a histogram that no writer of this format makes")
-    return Histogram(kind, edges, counts, distincts, single=bool(single), finer=finer)
+    return Histogram(kind, edges, counts, distincts, errors)
 
 
 def _lists(column: pa.ChunkedArray) -> list[Any]:

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import itertools
-from collections import Counter
+from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,9 +10,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._analyze.kernel import stored
-from metastore._analyze.kernel.parts import order_key
+from metastore._analyze.kernel.histograms import equal_heights
 from metastore._analyze.kernel.widths import merged_widths
-from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH, Histogram, coarser, last_ranks
+from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH, Histogram, bin_ends, coarser
+from metastore._format.values import CUT_BYTES
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -28,21 +28,18 @@ _MOST_NUMBERS, _MOST_TEXTS = 4_000_000, 500_000
 _ROUNDS = 20
 
 
-def merged(
-    histograms: Sequence[Histogram], column: Column, bins: int, distinct: int | None = None, *, finer: int = 1
-) -> Histogram | None:
+def merged(histograms: Sequence[Histogram], column: Column, bins: int, distinct: int | None = None) -> Histogram | None:
     """The histogram of the whole.
 
-    Equi-width histograms with the same edges add up. All others add their distribution functions: a value's rank in
-    the whole is the sum of its ranks in the parts, each known to half a bin, so the rank of an edge is off by at most
-    half a bin of the whole, which has no more bins than that.
+    Equi-width histograms with the same edges add up. All others add their distribution functions at each other's edges:
+    how many values of a part are not greater than one of its own edges is known, of a value inside one of its bins to
+    half of the bin. What that leaves open is added up for each edge.
 
     Args:
         histograms: Of parts that have no values in common places.
         column: Their column.
-        bins: How many bins the result has at most.
+        bins: How many bins are wanted; a value that fills one alone is in none with others.
         distinct: Distinct values of the whole, if known.
-        finer: How many times as many bins are made, to be merged again.
 
     Returns:
         The histogram, None where no part holds a value.
@@ -51,35 +48,21 @@ def merged(
     if not parts:
         return None
     first = parts[0]
-    fits = len(first.counts) <= bins * finer
-    if len(parts) == 1 and fits and (first.kind == EQUI_WIDTH or first.finer <= finer):
-        return first
-    if fits and all(part.kind == EQUI_WIDTH and list(part.edges) == list(first.edges) for part in parts):
-        return Histogram(EQUI_WIDTH, first.edges, sum((part.counts for part in parts[1:]), first.counts))
-    if all(part.single for part in parts) and (found := _by_value(parts, column, bins * finer)) is not None:
-        return found
+    if len(parts) == 1 and len(first.counts) <= bins and _has(first, distinct):
+        return first if first.errors is not None else replace(first, errors=np.zeros(len(first.edges), np.int64))
+    if len(first.counts) <= bins and all(
+        part.kind == EQUI_WIDTH and list(part.edges) == list(first.edges) for part in parts
+    ):
+        counts = sum((part.counts for part in parts[1:]), first.counts)
+        return Histogram(EQUI_WIDTH, first.edges, counts, errors=np.zeros(len(first.edges), np.int64))
     most = (_MOST_TEXTS if column.encoding == "binary" else _MOST_NUMBERS) // len(parts)
-    parts = [coarser(part, max(most, 1)) for part in parts]
-    number = sum(int(part.counts.sum()) for part in parts)
-    ranks = last_ranks(number, min(finer * _told_apart(parts, bins), number))
-    points = _Points(parts, column)
-    places = points.at(ranks)
-    edges, counts = points.values(places), np.diff(ranks)
-    if any(part.distincts is None for part in parts):
-        return Histogram(EQUI_HEIGHT, edges, counts, finer=finer)
-    distincts = _fitted(points.distincts(places), edges, counts, distinct)
-    return Histogram(EQUI_HEIGHT, edges, counts, distincts, finer=finer)
+    edges = _Edges([coarser(part, max(most, 1)) for part in parts], column)
+    return edges.histogram(bins, distinct)
 
 
-def _told_apart(parts: Sequence[Histogram], bins: int) -> int:
-    """How many bins the parts tell apart, at most so many: ranks in a part are known to half a bin of it.
-
-    Bins of equal width say nothing of ranks, and where each bin has one value they are known.
-    """
-    vague = [part for part in parts if part.kind == EQUI_HEIGHT and not part.single]
-    unknown = sum(int(part.counts.sum()) * part.finer / len(part.counts) for part in vague)
-    number = sum(int(part.counts.sum()) for part in parts)
-    return max(1, min(bins, round(number / unknown))) if unknown else bins
+def _has(histogram: Histogram, distinct: int | None) -> bool:
+    """Whether its bins have so many distinct values: those of groups are estimates."""
+    return distinct is None or histogram.distincts is None or int(histogram.distincts.sum()) == distinct
 
 
 def widths_of(histograms: Sequence[Histogram], column: Column, bins: int) -> Histogram | None:
@@ -100,81 +83,128 @@ def widths_of(histograms: Sequence[Histogram], column: Column, bins: int) -> His
     return None if found is None else Histogram(EQUI_WIDTH, *found)
 
 
-def _by_value(parts: Sequence[Histogram], column: Column, bins: int) -> Histogram | None:
-    """One bin for each value, None where there are more values than bins."""
-    counts: Counter[Any] = Counter()
-    for part in parts:
-        counts.update(dict(zip(list(part.edges)[1:], part.counts.tolist(), strict=True)))
-    if len(counts) > bins:
-        return None
-    values = sorted(counts, key=order_key(column))
-    sums = np.array([counts[value] for value in values], np.int64)
-    return Histogram(EQUI_HEIGHT, [values[0], *values], sums, np.ones(len(values), np.int64), single=True)
+def of_list(rows: pa.Table, column: Column, bins: int) -> Histogram:
+    """The histogram of a column of which all values are listed: nothing in it is near.
+
+    Args:
+        rows: Of `table-frequencies`, at least one with a number: all values of the column, in any order.
+        column: The column.
+        bins: How many bins are wanted.
+    """
+    values, counts = rows[f"value_{column.encoding}"].combine_chunks(), rows["frequency"].to_numpy()
+    if column.encoding == "binary" and not stored.is_wide(column):
+        order = pc.sort_indices(values).to_numpy()
+        ordered = pc.binary_slice(values.take(pa.array(order)), 0, CUT_BYTES)
+    else:
+        numbers = stored.as_numbers(values.to_pylist(), column)
+        order = np.argsort(numbers, kind="stable")
+        order = order[: len(order) - int(np.isnan(numbers).sum())] if column.encoding == "double" else order
+        ordered = stored.array(numbers[order], column)
+    counts = counts[order]
+    found = equal_heights(counts, np.cumsum(counts), bins, lambda at: ordered.take(pa.array(at)))
+    edges = [] if found.edges is None else found.edges.to_pylist()
+    return Histogram(found.kind, edges, found.heights(), found.distincts, np.zeros(len(edges), np.int64))
 
 
-class _Points:
-    """The edges of all parts in order, each with half of the values of the bins at its sides.
+class _Edges:
+    """The edges of all parts, each distinct value once and in order, and what the parts tell of it.
 
-    Where every bin holds its upper edge alone, that has them all.
+    Half of the values of a bin are taken to follow its lower edge (in the first bin, which has it, to be at it), half
+    to be at its upper one; in a bin that holds its upper edge alone all are there. Sums are doubled: halves are whole.
     """
 
     def __init__(self, parts: Sequence[Histogram], column: Column) -> None:
-        self._parts = parts
-        self._column = column
-        if column.encoding == "binary" and not stored.is_wide(column):
-            self._flat: Any = pa.array([edge for part in parts for edge in part.edges], pa.large_binary())
-            self._order = pc.sort_indices(self._flat).to_numpy()
-        else:
-            self._flat = np.concatenate([stored.as_numbers(part.edges, column) for part in parts])
-            self._order = np.argsort(self._flat, kind="stable")
-        self._sums = np.cumsum(self._doubled([part.counts for part in parts])[self._order])
+        self._parts, self._column = parts, column
+        self._values, places = _values_of(parts, column)
+        firsts = np.cumsum([0, *(len(part.edges) for part in parts)])
+        self._lo, self._hi = np.delete(places, firsts[1:] - 1), np.delete(places, firsts[:-1])
+        self._is_first = np.zeros(len(self._lo), np.bool_)
+        self._is_first[firsts[:-1] - np.arange(len(parts))] = True
+        self._lone = np.concatenate([part.are_lone for part in parts]) | (self._lo == self._hi)
+        counts = np.concatenate([part.counts for part in parts])
+        errors = [np.zeros(len(part.edges), np.int64) if part.errors is None else part.errors for part in parts]
+        inside = np.where(self._lone, 0, counts) + 2 * np.concatenate([np.maximum(e[1:], e[:-1]) for e in errors])
+        inside[self._lo == self._hi] = 0
+        self._exact = _at(self._hi, np.where(self._lone, 2 * counts, 0), len(self._values))
+        self._sums = self._spread(counts)
+        self._errors = self._up_to(inside, -inside) + _at(places, 2 * np.concatenate(errors), len(self._values))
 
-    def at(self, ranks: Longs) -> Longs:
-        """The places of the edges with these ranks in the whole."""
-        found: Longs = np.searchsorted(self._sums, np.maximum(2 * ranks, 1), side="left")
-        return found
+    def histogram(self, bins: int, distinct: int | None) -> Histogram:
+        """The histogram of about so many bins."""
+        is_short = len(self._values) <= bins
+        chosen = np.arange(len(self._values)) if is_short else bin_ends(self._sums, self._exact, bins)
+        ranks, errors, exact = self._sums[chosen], self._errors[chosen], self._exact[chosen]
+        # What little may lie between a frequent value and its neighbour goes to the bin before: the value stays alone.
+        others = np.diff(ranks, prepend=0) - exact
+        lone = (np.diff(chosen, prepend=-1) == 1) & (exact > others)
+        moved = np.where(lone[1:], others[1:], 0)
+        ranks[:-1] += moved
+        errors[:-1] += moved
+        holds = np.diff(ranks, append=ranks[-1] + 1) > 0  # of edges of one rank the last
+        holds &= ranks > 0
+        chosen, ranks, errors, lone = chosen[holds], ranks[holds], errors[holds], lone[holds]
+        counts = np.diff(ranks // 2, prepend=0)
+        places = np.append(0, chosen)
+        kept = [0, *(-(-errors // 2) + ranks % 2).tolist()]
+        distincts = self._distincts(places, counts, lone, distinct)
+        return Histogram(EQUI_HEIGHT, self._edges(places), counts, distincts, np.array(kept, np.int64))
 
-    def values(self, places: Longs) -> Sequence[Any]:
-        chosen = self._order[places]
-        if isinstance(self._flat, pa.Array):
-            return list(self._flat.take(pa.array(chosen)).to_pylist())
+    def _edges(self, places: Longs) -> Sequence[Any]:
+        if isinstance(self._values, pa.Array):
+            return list(self._values.take(pa.array(places)).to_pylist())
         if stored.is_wide(self._column):
-            return [stored.stored(value, self._column) for value in self._flat[chosen]]
-        numbers: Sequence[Any] = self._flat[chosen]
+            return [stored.stored(value, self._column) for value in self._values[places]]
+        numbers: Sequence[Any] = self._values[places]
         return numbers
 
-    def distincts(self, places: Longs) -> NDArray[np.float64]:
-        """The distinct values of the parts between these places, those of several parts counted several times."""
-        doubled = self._doubled([part.distincts for part in self._parts if part.distincts is not None])
-        sums = np.cumsum(doubled[self._order])[places]
-        sums[0] = 0
-        return np.asarray(np.diff(sums) / 2)
+    def _distincts(self, places: Longs, counts: Longs, lone: NDArray[np.bool_], distinct: int | None) -> Longs | None:
+        """The distinct values of bins; those of several parts are counted several times before they are fitted."""
+        if all(part.distincts is None for part in self._parts):
+            return None
+        of_parts = [part.counts if part.distincts is None else part.distincts for part in self._parts]
+        estimates = np.diff(self._spread(np.concatenate(of_parts))[places[1:]], prepend=0) / 2
+        return _fitted(estimates, lone, counts, distinct)
 
-    def _doubled(self, bins: Sequence[Longs]) -> Longs:
-        """Twice the share of each edge of each part."""
-        lone = [part.single for part in self._parts]
-        zero = np.zeros(1, np.int64)
-        return np.concatenate(
-            [
-                np.concatenate([zero, 2 * one]) if single else np.concatenate([one, zero]) + np.concatenate([zero, one])
-                for one, single in zip(bins, lone, strict=True)
-            ]
-        )
+    def _spread(self, of_bins: Longs) -> Longs:
+        """Twice how much of what is counted in bins lies up to each value."""
+        return self._up_to(np.where(self._lone, 0, of_bins), np.where(self._lone, 2 * of_bins, of_bins))
 
-
-def _alone(edges: Sequence[Any]) -> NDArray[np.bool_]:
-    """Which bins hold a single value."""
-    if isinstance(edges, np.ndarray):
-        return np.asarray(edges[1:] == edges[:-1])
-    return np.array([lo == hi for lo, hi in itertools.pairwise(edges)], np.bool_)
+    def _up_to(self, after: Longs, at: Longs) -> Longs:
+        """The sums of what follows the lower edges of bins before each value, and of what is at their upper edges."""
+        number = len(self._values)
+        begun = _at(self._lo, np.where(self._is_first, 0, after), number)
+        inclusive = _at(self._hi, at, number) + _at(self._lo, np.where(self._is_first, after, 0), number)
+        found: Longs = np.cumsum(begun) - begun + np.cumsum(inclusive)
+        return found
 
 
-def _fitted(estimates: NDArray[np.float64], edges: Sequence[Any], counts: Longs, distinct: int | None) -> Longs:
-    """Distinct values of each bin: their sum that of the whole where that is known, none more than there are values."""
-    alone = _alone(edges)
-    most = np.where(alone, 0, counts)  # the value of such a bin began in the one before
-    most[0] = 1 if alone[0] else counts[0]
-    least = np.minimum(most, 1)
+def _values_of(parts: Sequence[Histogram], column: Column) -> tuple[Any, Longs]:
+    """The distinct edges of all parts in order, and the place of each edge of each part among them."""
+    if column.encoding == "binary" and not stored.is_wide(column):
+        encoded = pa.array([edge for part in parts for edge in part.edges], pa.large_binary()).dictionary_encode()
+        order = pc.sort_indices(encoded.dictionary).to_numpy()
+        places = np.empty(len(order), np.int64)
+        places[order] = np.arange(len(order))
+        return encoded.dictionary.take(pa.array(order)), places[encoded.indices.to_numpy()]
+    flat = np.concatenate([stored.as_numbers(part.edges, column) for part in parts])
+    values, codes = np.unique(flat, return_inverse=True)
+    return values, codes.astype(np.int64)
+
+
+def _at(places: Longs, amounts: Longs, number: int) -> Longs:
+    """What is added at each of so many places."""
+    found = np.zeros(number, np.int64)
+    np.add.at(found, places, amounts)
+    return found
+
+
+def _fitted(estimates: NDArray[np.float64], lone: NDArray[np.bool_], counts: Longs, distinct: int | None) -> Longs:
+    """Distinct values of each bin: their sum that of the whole where that is known, none more than there are values.
+
+    One is said of bins that hold a single value and of no others that can hold two.
+    """
+    most = np.where(lone, 1, counts)
+    least = np.minimum(most, 2)
     fitted = np.clip(estimates, least, most)
     for _ in range(_ROUNDS if distinct is not None else 0):
         short = min(max(distinct or 0, int(least.sum())), int(most.sum())) - fitted.sum()

@@ -68,6 +68,7 @@ def histograms_table(histograms: Iterable[tuple[int, Column, Histogram]]) -> pa.
             f"edges_{column.encoding}": one.edges,
             "counts": one.counts,
             "distincts": one.distincts,
+            "errors": one.errors,
         }
         for ordinal, column, one in histograms
     ]

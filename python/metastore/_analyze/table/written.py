@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
@@ -20,6 +20,7 @@ from metastore._analyze.table.apart import reduce_apart
 from metastore._analyze.table.bins import Bins, Gathered
 from metastore._analyze.table.by_hash import told_table
 from metastore._analyze.table.cuts import COMPLETE, NONE, Lists
+from metastore._analyze.table.histograms import of_list
 from metastore._analyze.table.jobs import chosen, listed_of
 from metastore._analyze.table.kept import KeptLists, Listing
 from metastore._analyze.table.reduction import REDUCE, SCATTER, THRESHOLD, Listed, reduced
@@ -27,7 +28,7 @@ from metastore._analyze.table.scattered import Reduced, Result, Target
 from metastore._analyze.table.tree import Tree
 from metastore._analyze.table.wanted import Wanted
 from metastore._format.detail_layout import even_groups
-from metastore._format.histogram import EQUI_HEIGHT
+from metastore._format.histogram import EQUI_HEIGHT, percentiles_of
 from metastore._format.references import SummaryRef
 from metastore._format.schemas import TABLE_FREQUENCIES
 from metastore._store.damaged import blamed_on
@@ -82,6 +83,7 @@ class Written:
         frequencies: The objects of value lists, once they are written.
         histograms: That of histograms, if any, likewise.
         listed: What is known of the lists, by the column's place in the snapshot's schema.
+        percentiles: Those of the columns that have a histogram of equal height: they are taken from it.
         distribution: Columns, by their place, of which the lists tell where each value lives.
         placed: The object that says of how many rows of each data file they tell, if any.
         nodes: The objects that keep what groups of data files were merged to.
@@ -90,6 +92,7 @@ class Written:
     frequencies: Future[tuple[SummaryRef, ...]]
     histograms: Future[ObjectRef | None]
     listed: dict[int, Listed]
+    percentiles: dict[int, list[Any]]
     distribution: tuple[int, ...]
     placed: ObjectRef | None = None
     nodes: tuple[ObjectRef, ...] = ()
@@ -140,7 +143,8 @@ class TableDetails:
         values = np.where(lists.values < 0, -1, lists.values - nans)
         distinct = None if found.distinct is None else found.distinct - (1 if found.nans else 0)
         los, his = (tuple(known.rows[f"{end}_{known.column.encoding}"].to_pylist()) for end in ("lo", "hi"))
-        self._files[ordinal] = bins.Files(known.column, values, los, his, distinct)
+        estimated = known.rows["distinct_error"].fill_null(0.0).to_numpy() > 0
+        self._files[ordinal] = bins.Files(known.column, values, los, his, distinct, estimated)
         how = Bins(self._files[ordinal], self.options.bins, self.options.kind)
         tree = Tree(known.merge.groups, known.order, how.what, self._known_bins)
         self._bins[ordinal] = how, tree
@@ -153,16 +157,17 @@ class TableDetails:
             DamagedBlock: A detail object is not what its block names.
         """
         merged = self.threads.submit(self._histograms)
-        histograms = self.threads.submit(lambda: merged.result()[0])
-        ref = self.threads.submit(lambda: self._put_histograms(histograms.result()))
-        frequencies, facts, told = self._write_lists(histograms)
+        table, frequencies, facts, told = self._write_lists(self.threads.submit(lambda: merged.result()[0]))
+        histograms = self._with_lists(merged.result()[0], table, facts)
+        ref = self.threads.submit(self._put_histograms, histograms)
         placed = self.store.put("table-placed", *told_table(told)) if told else None
         nodes = (*merged.result()[1], *self._kept.finish())
-        return Written(frequencies, ref, facts, tuple(sorted(told)), placed, nodes)
+        percentiles = self._percentiles(histograms)
+        return Written(frequencies, ref, facts, percentiles, tuple(sorted(told)), placed, nodes)
 
     def _write_lists(
         self, histograms: Future[dict[int, Histogram]]
-    ) -> tuple[Future[tuple[SummaryRef, ...]], dict[int, Listed], dict[int, Longs]]:
+    ) -> tuple[pa.Table, Future[tuple[SummaryRef, ...]], dict[int, Listed], dict[int, Longs]]:
         placed = self._placed_targets()
         targets = self._targets(histograms, placed.keys())
         results = []
@@ -180,7 +185,7 @@ class TableDetails:
             others = result.heads.filter(pc.is_in(result.heads["column"], pa.array(sorted(mine), pa.int32())))
             heads = pa.concat_tables([heads, others])
         told = {ordinal: rows for _, result in results for ordinal, rows in result.told.items() if ordinal in done}
-        return self.threads.submit(self._put, table, heads, refs), facts, told
+        return table, self.threads.submit(self._put, table, heads, refs), facts, told
 
     def _by_job(self, jobs: Jobs, targets: dict[int, Target]) -> Result:
         columns = self._only(targets)
@@ -267,6 +272,28 @@ class TableDetails:
             if (whole := how.of_table(merged.parts)) is not None:
                 found[ordinal] = whole
         return found, writer.finish()
+
+    def _with_lists(
+        self, histograms: dict[int, Histogram], table: pa.Table, facts: dict[int, Listed]
+    ) -> dict[int, Histogram]:
+        """The histograms, but for columns of which all values are listed: theirs say what the lists say."""
+        found = dict(histograms)
+        ordinals = table["column"].to_numpy()
+        for ordinal, one in histograms.items():
+            start, end = ordinals.searchsorted([ordinal, ordinal + 1]).tolist()
+            known = facts.get(ordinal)
+            if known and known.kind == COMPLETE and one.kind == EQUI_HEIGHT and end > start:
+                listed = of_list(table.slice(start, end - start), self._files[ordinal].column, self.options.bins)
+                if int(listed.counts.sum()) == int(one.counts.sum()):
+                    found[ordinal] = listed
+        return found
+
+    def _percentiles(self, histograms: dict[int, Histogram]) -> dict[int, list[Any]]:
+        return {
+            ordinal: percentiles_of(one, str(self._files[ordinal].column.encoding))
+            for ordinal, one in histograms.items()
+            if one.kind == EQUI_HEIGHT
+        }
 
     def _put_histograms(self, histograms: dict[int, Histogram]) -> ObjectRef | None:
         rows = ((ordinal, self._files[ordinal].column, one) for ordinal, one in histograms.items())

@@ -14,9 +14,9 @@ object QuantilesFunction extends TableFunction {
   override val arguments: Seq[Argument] = Seq(
     Argument("table", required = true), Argument("column", required = true), Argument("probabilities", required = false),
     Argument("at", required = false))
-  override val schema: StructType = StructType.fromDDL("probability DOUBLE, value STRING, exact BOOLEAN")
+  override val schema: StructType = StructType.fromDDL("probability DOUBLE, value STRING, exact BOOLEAN, error DOUBLE")
   override val meaning = "The values that these shares of a column's values do not exceed ('0.25,0.5' or array(0.25, 0.5)), " +
-    "exact where it has ranks, else from its histogram"
+    "exact where it has ranks, else from its histogram; error is the share of the values by which its rank may be off"
 
   private val Usual = Seq(0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
@@ -24,10 +24,10 @@ object QuantilesFunction extends TableFunction {
     val wanted = call.value("probabilities").fold(Usual)(probabilities)
     val column = ColumnDetails.of(session, call)
     column.quantiles(wanted) match {
-      case Some(exact) => wanted.zip(exact).map { case (p, value) => Answer.row(p, column.text.value(value), column.isAsked) }
-      case None => column.histogram match {
+      case Some(exact) => wanted.zip(exact).map { case (p, value) => Answer.row(p, column.text.value(value), column.isAsked, noErrorIf(column.isAsked)) }
+      case None => column.byRank match {
         case Some(bins) => wanted.map(quantile(column, bins, _))
-        case None => wanted.map(Answer.row(_, None, column.isWhole))
+        case None => wanted.map(Answer.row(_, None, column.isWhole, noErrorIf(column.isWhole)))
       }
     }
   }
@@ -39,8 +39,12 @@ object QuantilesFunction extends TableFunction {
       else if (rank == 1) column.row.lo.filter(_ => column.row.loExact)
       else if (rank == bins.number) column.row.hi.filter(_ => column.row.hiExact)
       else None
-    Answer.row(probability, column.text.value(bound.orElse(Some(bins.at(rank)))), bound.isDefined)
+    val found = bound.fold(bins.at(rank))(Quantile(_, Some(0)))
+    val share = found.error.filter(_ => column.isWhole).map(_.toDouble / bins.number)
+    Answer.row(probability, column.text.value(Some(found.value)), share.contains(0.0), share)
   }
+
+  private def noErrorIf(isKnown: Boolean): Option[Double] = if (isKnown) Some(0) else None
 
   private def probabilities(asked: Literal): Seq[Double] = {
     val values = asked.dataType match {

@@ -1,0 +1,123 @@
+"""What counts the distinct values of many data files together: their smallest hashes where kept, or registers."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import repeat
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from metastore._analyze.kernel import registers as hyperloglog
+from metastore._analyze.kernel.registers import Registers
+from metastore._analyze.kernel.theta import Theta, ThetaBuilder, union
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from metastore._format.words import Words
+
+
+@dataclass(frozen=True)
+class Sketch:
+    """The sketch of a column's values: at least one of both.
+
+    Attributes:
+        theta: Their smallest hashes, or all.
+        registers: Their registers; None where the theta sketch has all hashes, or they are not known.
+    """
+
+    theta: Theta | None
+    registers: Registers | None = None
+
+    @property
+    def is_exact(self) -> bool:
+        """Whether it counts rather than estimates."""
+        return self.theta is not None and self.theta.is_exact
+
+    @property
+    def error(self) -> float:
+        """The relative standard error of the estimate; 0 when it is exact."""
+        return hyperloglog.ERROR if self._best is None else self._best.error
+
+    @property
+    def estimate(self) -> float:
+        """The number of distinct values."""
+        if self._best is not None:
+            return self._best.estimate
+        return 0.0 if self.registers is None else float(self.registers.estimate())
+
+    @property
+    def _best(self) -> Theta | None:
+        """The theta sketch, unless the registers are nearer."""
+        if self.theta is None or (self.registers is not None and self.theta.error > hyperloglog.ERROR):
+            return None
+        return self.theta
+
+
+def sketch_of(hashes: Words, theta: Theta | None = None) -> Sketch:
+    """The sketch of values.
+
+    Args:
+        hashes: Their theta hashes, in any order and not necessarily distinct.
+        theta: Their theta sketch, where it is at hand.
+
+    Example:
+        >>> sketch_of(np.array([7, 7, 3], dtype=np.uint64)).estimate
+        2.0
+    """
+    if theta is None:
+        builder = ThetaBuilder()
+        builder.add(hashes)
+        theta = builder.finish()
+    return Sketch(theta, None if theta.is_exact else Registers.of(hashes))
+
+
+def parsed(thetas: Iterable[bytes | None], registers: Iterable[bytes | None] = repeat(None)) -> list[Sketch | None]:
+    """Sketches as they are merged; equal ones are one: files with the same few values have the same.
+
+    Args:
+        thetas: Of each the theta sketch, if any.
+        registers: Of each the registers, if any; where there are fewer, none of the others has any.
+
+    Raises:
+        ValueError: They are damaged.
+    """
+    found: dict[tuple[bytes | None, bytes | None], Sketch | None] = {(None, None): None}
+    rows = list(zip(thetas, registers, strict=False))
+    for theta, more in rows:
+        if (theta, more) not in found:
+            found[theta, more] = Sketch(
+                None if theta is None else Theta.from_bytes(theta), None if more is None else Registers.from_bytes(more)
+            )
+    return [found[row] for row in rows]
+
+
+def union_of(sketches: Sequence[Sketch | None]) -> Sketch | None:
+    """The sketch of the values of all; None where one is missing.
+
+    Example:
+        >>> one, two = (Sketch(Theta(np.array([n], dtype=np.uint64))) for n in (1, 2))
+        >>> union_of([one, two, one]).estimate
+        2.0
+    """
+    known = [one for one in sketches if one is not None]
+    if len(known) < len(sketches):
+        return None
+    thetas = [one.theta for one in known if one.theta is not None]
+    theta = union(thetas) if len(thetas) == len(known) else None
+    if theta is not None and theta.is_exact:
+        return Sketch(theta)
+    registers = _registers_of(known)
+    return None if theta is None and registers is None else Sketch(theta, registers)
+
+
+def _registers_of(sketches: Sequence[Sketch]) -> Registers | None:
+    """The registers of all; None where one has neither registers nor all hashes."""
+    whole = [one.theta.hashes for one in sketches if one.theta is not None and one.theta.is_exact]
+    others = [one.registers for one in sketches if not one.is_exact]
+    known = [one for one in others if one is not None]
+    if len(known) < len(others):
+        return None
+    of_hashes = [Registers.of(np.concatenate(whole))] if whole else []
+    return hyperloglog.union([*of_hashes, *known])

@@ -1,0 +1,59 @@
+"""Who mistypes a name, or forgets a session, is told what to type."""
+
+from __future__ import annotations
+
+import pytest
+
+import metastore
+from metastore import errors, jars, settings
+from metastore.answers import Summary
+
+
+class Session:
+    """As much of a session as is looked at before anything is asked."""
+
+    def sql(self) -> None: ...
+
+
+CALLS = {
+    "metastore.open('db.t')": r"There is no table db\.t\. .* metastore\.summary\(spark, 'db\.t'\)\.",
+    "metastore.verify('db.t')": r"There is no table db\.t\. .* metastore\.summary\(spark, 'db\.t'\)\.",
+    "metastore.summary('/w/t')": r"not '/w/t'\. Say metastore\.open\('/w/t'\)\.summary\(\), without Spark\.",
+    "metastore.summary(table='s3://b/t')": r"Say metastore\.open\('s3://b/t'\)\.summary\(\), without Spark\.",
+    "metastore.frequencies('/w/t', 'c', top=3)": r"Say metastore\.open\('/w/t'\)\.frequencies\('c', top=3\)",
+    "metastore.summary('db.t')": r"not 'db\.t'\. Say metastore\.summary\(spark, 'db\.t'\)\.",
+    "metastore.analyze('db.t', columns=['a'])": r"Say metastore\.analyze\(spark, 'db\.t', columns=\['a'\]\)\.",
+    "metastore.explain('SELECT 1')": r"Say metastore\.explain\(spark, 'SELECT 1'\)\.",
+    "metastore.summary(None, 'db.t')": r"a Spark session is expected, not NoneType\.",
+    "metastore.locate(Session(), 'db.t', 'c', 'v')": r"not str\. Say metastore\.locate\(spark, 'db\.t', \['c'\], "
+    r"spark\.createDataFrame\(\[\('v',\)\], \['c'\]\)\) for rows, or spark\.sql\(",
+    "metastore.locate(Session(), 'db.t', ['c', 'd'], (1, 2))": r"spark\.createDataFrame\(\[\(1, 2\)\], \['c', 'd'\]\)",
+    "metastore.sumary": r"no attribute 'sumary'\. Did you mean summary\?",
+    "metastore.nothing_alike": r"no attribute 'nothing_alike'$",
+    "jars.fetch('iceberg-4.2')": r"no jar 'iceberg-4\.2'\. Did you mean iceberg-4\.1",
+    "settings.get('spark.metastore.histogram.bin')": r"no such setting .* mean spark\.metastore\.histogram\.bins",
+    "settings.get('spark.metastore.zzz')": r"no such setting .* lists every setting",
+    "Summary('summary', 't', ('column_name',), ({'column_name': 'price'},)).column('pirce')": "Did you mean price",
+}
+
+
+@pytest.mark.parametrize("call", CALLS)
+def test_what_to_type_is_said(call):
+    names = {"metastore": metastore, "Session": Session, "jars": jars, "settings": settings, "Summary": Summary}
+    with pytest.raises((errors.MetastoreError, AttributeError), match=CALLS[call]):
+        eval(call, names)  # noqa: S307 - a line of the table above
+
+
+def test_misspelt_variables_are_named_where_settings_are_shown(monkeypatch, caplog):
+    from metastore.cli import checks  # noqa: PLC0415 - the command line is slow to import
+
+    monkeypatch.setenv("METASTORE_CBO_ENABLE", "false")
+    monkeypatch.setenv("METASTORE_PORT", "9083")  # of Hive
+    (shown,) = (row for row in metastore.config() if row["name"].startswith("METASTORE_"))
+    assert (shown["name"], shown["value"], shown["source"]) == ("METASTORE_CBO_ENABLE", "false", "environment")
+    assert shown["meaning"] == "There is no such setting. Did you mean METASTORE_CBO_ENABLED?"
+    found = checks.settings()
+    assert (found.state, "METASTORE_CBO_ENABLE is no setting" in found.detail) == (checks.WARNING, True)
+    assert found.fix == "Did you mean METASTORE_CBO_ENABLED?"
+    said = "the environment variable METASTORE_CBO_ENABLE is no setting. Did you mean METASTORE_CBO_ENABLED?"
+    assert [record.getMessage() for record in caplog.records] == [said]  # once
