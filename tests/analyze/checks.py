@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+import metastore
 from metastore._format.values import CUT_BYTES, typed
 from metastore._store import Store
 from metastore._store.location import beside
@@ -13,6 +14,8 @@ from metastore._tables.arrow import arrow_table
 from metastore._tables.names import quote
 
 if TYPE_CHECKING:
+    from pathlib import Path
+
     from pyspark.sql import SparkSession
 
     from metastore._format.columns import Column
@@ -22,6 +25,19 @@ if TYPE_CHECKING:
 def location(spark: SparkSession, table: str) -> str:
     rows = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").collect()
     return next(row.data_type for row in rows if row.col_name == "Location")
+
+
+def both(spark: SparkSession, warehouse: Path, table: str, **arguments: Any) -> dict[str, dict[str, Any]]:
+    """The rows of `summary` by column, asserted to be the same from SQL and from the location.
+
+    Which data files are left after some commits a location does not tell.
+    """
+    by_sql = metastore.summary(spark, table, **arguments)
+    by_location = metastore.open(f"{warehouse}/{table.removeprefix('ice.').replace('.', '/')}").summary(**arguments)
+    assert len(by_sql) == len(by_location)
+    for here, there in zip(by_sql, by_location, strict=True):
+        assert here == (there if there["files"] is not None else {**there, "files": here["files"]})
+    return {row["column_name"]: row for row in by_sql}
 
 
 @dataclass(frozen=True)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 import metastore
-from analyze.checks import check_table
+from analyze.checks import both, check_table
 from analyze.internals import delete_where_equal
 
 pytestmark = pytest.mark.spark
@@ -68,3 +68,35 @@ def test_merged_and_updated_rows(spark, table):
     )
     assert metastore.analyze(spark, table, progress=False).rows == 210
     check_table(spark, table)
+
+
+def test_counts_are_those_of_live_rows_or_unknown(spark, warehouse, table):
+    spark.sql(
+        f"CREATE TABLE {table} (id INT, few INT, some INT, none INT) USING iceberg TBLPROPERTIES ("
+        "'format-version' = '3', 'write.delete.mode' = 'merge-on-read')"
+    )
+    spark.sql(
+        f"INSERT INTO {table} SELECT /*+ COALESCE(1) */ CAST(id AS INT), 1, IF(id % 4 = 0, NULL, 1), NULL "
+        "FROM range(100)"
+    )
+
+    def counted(**arguments):
+        names = ("count", "null_count", "null_percentage", "approx_unique", "top_count", "distinct_error", "exact")
+        found = both(spark, warehouse, table, **arguments)
+        return {name: tuple(row[one] for one in names) for name, row in found.items()}
+
+    def check(live, *, some, exact, error):
+        path = metastore.files(spark, table)[0]["path"]
+        expected = {
+            "id": (live, 0, 0.0, live, 1 if exact else None, error, exact),
+            "few": (live, 0, 0.0, 1, live, error, exact),
+            "some": (live, *some, error, exact),
+            "none": (live, live, 100.0, 0, None, error, exact),
+        }
+        assert counted() == counted(file=path) == expected
+
+    metastore.analyze(spark, table, progress=False)
+    check(100, some=(25, 25.0, 1, 75), exact=True, error=0.0)
+    spark.sql(f"DELETE FROM {table} WHERE id < 90")
+    metastore.analyze(spark, table, progress=False)
+    check(10, some=(None, None, 1, None), exact=False, error=None)

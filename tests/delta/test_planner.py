@@ -66,6 +66,24 @@ def test_the_optimizer_learns_true_numbers(spark, analyzed):
         assert estimate() == -1
 
 
+@pytest.mark.parametrize("kind", ["STRING", "INT", "DATE"])
+def test_a_partition_of_few_rows_in_several_files_is_estimated_right(spark, table, kind):
+    days = {"STRING": ("'a'", "'b'"), "INT": ("1", "100"), "DATE": ("DATE '2024-01-01'", "DATE '2024-03-01'")}[kind]
+    create(spark, table, f"id BIGINT, day {kind}", "PARTITIONED BY (day)")
+    for start, end, day in ((0, 1, days[0]), (1, 2, days[0]), (2, 50, days[1]), (50, 100, days[1])):
+        append(spark, table, start, end, 1, f"id, {day} AS day")
+
+    def estimate(where: str) -> int:
+        stats = spark.sql(f"SELECT * FROM {table} WHERE {where}")._jdf.queryExecution().optimizedPlan().stats()
+        return int(str(stats.rowCount().get()))
+
+    for day in days:
+        spark.sql(f"ANALYZE TABLE {table} PARTITION (day = {day}) COMPUTE STATISTICS FOR ALL COLUMNS")
+        assert estimate(f"day = {days[0]}") == 2
+    assert estimate(f"day = {days[1]}") == 98
+    assert estimate(f"day IN ({days[0]}, {days[1]})") == 100
+
+
 def test_numbers_that_spark_left_in_the_catalog_are_not_used(spark, filled):
     spark.sql("ANALYZE TABLES COMPUTE STATISTICS")
     append(spark, filled, 400, 900, 1)

@@ -70,13 +70,35 @@ def test_appends_and_updates_read_new_base_files_only(spark, filled, request):
     assert len(metastore.snapshots(spark, filled)) == 3
 
 
+def test_of_rows_that_log_files_change_no_count_is_known(spark, table):
+    create(spark, table, kind="mor")
+    append(spark, table, 0, 200, 2)
+    analyze(spark, table)
+    assert (summary(spark, table)["id"]["count"], summary(spark, table)["id"]["null_count"]) == (200, 0)
+    spark.sql(f"UPDATE {table} SET v = NULL WHERE id = 120")
+    assert analyze(spark, table).rows is None
+    counts = "count, null_count, null_percentage, nan_count, top_count, distinct_error"
+    for source in (f"metastore.summary('{table}')", f"metastore.summary('{table}', file => :changed)"):
+        (changed,) = (file["path"] for file in metastore.files(spark, table) if file["deleted_rows"] is None)
+        args = {"changed": changed} if "changed" in source else {}
+        assert {tuple(row) for row in spark.sql(f"SELECT {counts}, exact FROM {source}", args=args).collect()} == {
+            (*[None] * 6, False)
+        }
+    (untouched,) = (file["path"] for file in metastore.files(spark, table) if file["deleted_rows"] == 0)
+    assert summary(spark, table, file=untouched)["id"]["count"] == 100
+    by_location = metastore.open(location(spark, table)).summary()
+    assert [{**row, "current": None} for row in metastore.summary(spark, table)] == list(by_location)
+    newest = metastore.snapshots(spark, table)[-1]
+    assert (newest["rows"], newest["live_size_bytes"]) == (None, None)
+
+
 def test_instants_answer_for_themselves(spark, table):
     create(spark, table)
     append(spark, table, 0, 200, 2)
     first = analyze(spark, table).snapshot
     append(spark, table, 200, 300, 1)
     stale = summary(spark, table)["id"]
-    assert (stale["max"], stale["current"], stale["files"]) == ("199", False, 2)
+    assert (stale["max"], stale["current"], stale["files"], stale["files_total"]) == ("199", False, 2, 3)
     analyze(spark, table)
     assert summary(spark, table)["id"]["max"] == "299"
     assert summary(spark, table, at=first)["id"]["max"] == "199"

@@ -37,14 +37,13 @@ def counted(spark: SparkSession, facts: TableFacts, store: Store, indexed: Index
         >>> counted(spark, facts, store, Indexed(store)).files[0].rows  # doctest: +SKIP
         1500000
     """
-    if all(file.rows >= 0 for file in facts.files):
+    if all(file.rows is not None for file in facts.files):
         return facts
     known = _remembered(facts, store, indexed)
-    files = [file if file.rows >= 0 else replace(file, rows=known.get(file.key, -1)) for file in facts.files]
-    read = _footers(spark, [file for file in files if file.rows < 0])
-    return replace(
-        facts, files=tuple(file if file.rows >= 0 else replace(file, rows=read.get(file.location, 0)) for file in files)
-    )
+    files = [file if file.rows is not None else replace(file, rows=known.get(file.key)) for file in facts.files]
+    read = _footers(spark, [file for file in files if file.rows is None])
+    rows = (read.get(file.location, 0) if file.rows is None else file.rows for file in files)
+    return replace(facts, files=tuple(replace(file, rows=one) for file, one in zip(files, rows, strict=True)))
 
 
 def _remembered(facts: TableFacts, store: Store, indexed: Indexed) -> Mapping[FileKey, int]:

@@ -1,5 +1,6 @@
 package org.metastore.spark.cardinality
 
+import java.nio.ByteBuffer
 import java.util.Arrays.stream
 
 import org.apache.spark.sql.catalyst.plans.logical.ColumnStat
@@ -64,9 +65,9 @@ final class ScanStatistics(
     val (rows, nulls) = (total(described, zones.rows), total(described, zones.nulls))
     val scale = rowCount.getOrElse(physicalRows) / rows
     val limit = math.min((rows - nulls) * scale, domain(dataType, bounds))
-    val distinct = DistinctOfFiles.estimate(
+    val distinct = singles(zones, sizes, nonNull).getOrElse(DistinctOfFiles.estimate(
       stream(sizes.distinct).filter(_ >= 0).toArray, stream(nonNull).mapToLong(sizes.distinct(_)).toArray, rows - nulls,
-      tableDistinct(key))
+      tableDistinct(key)))
     ColumnStat(
       distinctCount = Some(whole(math.max(1, math.min(distinct, limit)))),
       min = bounds._1,
@@ -75,6 +76,15 @@ final class ScanStatistics(
       avgLen = Some(length(dataType, weighted(zones, sizes, nonNull))),
       maxLen = Some(length(dataType, stream(nonNull).mapToLong(sizes.maxLen(_)).max.getAsLong.toDouble)))
   }
+
+  /** Of files that hold one value each, such as those of a partition, the values themselves tell how many there are. */
+  private def singles(zones: ColumnZones, sizes: ColumnSizes, nonNull: Array[Int]): Option[Double] =
+    if (!stream(nonNull).allMatch(f => sizes.distinct(f) == 1 && zones.bounds.hasLo(f))) None
+    else zones.bounds match {
+      case b: LongBounds => Some(stream(nonNull).mapToLong(b.lo(_)).distinct.count.toDouble)
+      case b: BytesBounds => Some(stream(nonNull).mapToObj[ByteBuffer](f => ByteBuffer.wrap(b.lo(f))).distinct.count.toDouble)
+      case _ => None
+    }
 
   private def total(of: Array[Int], counts: Array[Long]): Double = stream(of).mapToDouble(counts(_).toDouble).sum
 

@@ -1,6 +1,6 @@
 package org.metastore.spark.sql
 
-import org.metastore.spark.store.{Block, ColumnEntry, DataFileRow, FileKey, Snapshot, SummaryRow, TableFileRow, ValueRow}
+import org.metastore.spark.store.{Block, ColumnEntry, DataFileRow, DetailRef, FileKey, HistogramRow, Snapshot, SummaryRow, TableFileRow, ValueRow}
 
 /** One column in one data file, by the deepest of the blocks that know it. */
 final case class KnownColumn(file: TableFileRow, column: ColumnEntry, row: SummaryRow)
@@ -31,12 +31,19 @@ final class FileLevel(analyzed: AnalyzedTable, snapshot: Snapshot) {
   }
 
   /** The most frequent value of each column of a data file, by the column's key. */
-  def tops(of: TableFileRow): Map[String, ValueRow] = blocks.foldLeft(Map.empty[String, ValueRow]) { (found, block) =>
-    val listed = analyzed.store.dataFiles(block).find(file => file.key == of.key).flatMap(_.frequencies)
-    found ++ listed.fold(Map.empty[String, ValueRow]) { detail =>
-      analyzed.store.tops(detail.ref, Some(detail.file)).map { case (column, top) => block.columns(column).key -> top }
+  def tops(of: TableFileRow): Map[String, ValueRow] =
+    ofDetails(of, _.frequencies)(detail => analyzed.store.tops(detail.ref, Some(detail.file)))
+
+  /** The histogram of each column of a data file, by the column's key. */
+  def histograms(of: TableFileRow): Map[String, HistogramRow] =
+    ofDetails(of, _.histograms)(detail => analyzed.store.histograms(detail.ref, detail.file))
+
+  /** What detail objects tell of the columns of a data file. */
+  private def ofDetails[T](of: TableFileRow, kind: DataFileRow => Option[DetailRef])(read: DetailRef => Map[Int, T]): Map[String, T] =
+    blocks.foldLeft(Map.empty[String, T]) { (found, block) =>
+      val detail = analyzed.store.dataFiles(block).find(file => file.key == of.key).flatMap(kind)
+      found ++ detail.fold(Map.empty[Int, T])(read).map { case (column, known) => block.columns(column).key -> known }
     }
-  }
 
   /** The row of `files` of the deepest block that knows a column of a data file, and the column's ordinal there. */
   def details(of: TableFileRow, key: String): Option[(DataFileRow, Int)] =
@@ -62,7 +69,7 @@ final class FileLevel(analyzed: AnalyzedTable, snapshot: Snapshot) {
     val columns = block.columns.indices.filter(i => keys.contains(block.columns(i).key)).toSet
     if (block.summary.map(_.ref.rows).sum == block.files.rows * block.columns.length) _ => columns.map(block.columns(_).key)
     else if (files.isEmpty || columns.isEmpty) _ => Set.empty
-    else analyzed.store.summary(block, Some(columns), Some(files)).groupBy(_.file)
+    else analyzed.store.summary(block, Some(columns), Some(files)).groupBy(_.file.get)
       .map { case (file, rows) => file -> rows.map(row => block.columns(row.column).key).toSet }.withDefaultValue(Set.empty)
   }
 
@@ -77,6 +84,6 @@ final class FileLevel(analyzed: AnalyzedTable, snapshot: Snapshot) {
     val columns = block.columns.indices.filter(i => keys.contains(block.columns(i).key)).toSet
     if (files.isEmpty || columns.isEmpty) Nil
     else analyzed.store.summary(block, Some(columns), Some(files.keySet))
-      .map(row => KnownColumn(files(row.file), block.columns(row.column), row))
+      .map(row => KnownColumn(files(row.file.get), block.columns(row.column), row))
   }
 }

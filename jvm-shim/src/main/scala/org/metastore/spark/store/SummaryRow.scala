@@ -27,7 +27,9 @@ final case class DetailRef(ref: ObjectRef, file: Int)
 final case class ValueRow(value: Any, frequency: Long, error: Long, files: Map[Int, Long])
 
 /** A histogram as it is stored. Lists are empty where null. */
-final case class HistogramRow(kind: String, edges: IndexedSeq[Any], counts: IndexedSeq[Long], distincts: IndexedSeq[Long])
+final case class HistogramRow(
+    kind: String, edges: IndexedSeq[Any], counts: IndexedSeq[Long], distincts: IndexedSeq[Long],
+    errors: IndexedSeq[Long] = IndexedSeq.empty)
 
 /** A row of `table-files`: a live data file of a snapshot. `deletedRows = None`: unknown. */
 final case class TableFileRow(
@@ -35,6 +37,9 @@ final case class TableFileRow(
     deletedRows: Option[Long], logFiles: Option[Int], modified: Option[Long]) {
 
   def key: FileKey = FileKey(path, size, modified)
+
+  /** Rows that nothing deletes; `None` where not known. */
+  def liveRows: Option[Long] = if (deletes.isEmpty) rows else for (all <- rows; deleted <- deletedRows) yield all - deleted
 }
 
 /**
@@ -44,13 +49,13 @@ final case class TableFileRow(
  * converts them to Catalyst's.
  *
  * @param column     ordinal in the block's or snapshot's columns
- * @param file       data file in the block; -1 at table level
+ * @param file       data file in the block; `None` at table level
  * @param files      data files that a table-level row covers; 1 at file level
  * @param sumExact   unscaled
  * @param singles    values that occur once
  */
 final case class SummaryRow(
-    column: Int, file: Int, rows: Long, nulls: Option[Long], nans: Option[Long], lo: Option[Any], hi: Option[Any],
+    column: Int, file: Option[Int], rows: Option[Long], nulls: Option[Long], nans: Option[Long], lo: Option[Any], hi: Option[Any],
     loExact: Boolean, hiExact: Boolean, distinct: Option[Long], distinctError: Option[Double],
     sumExact: Option[java.math.BigDecimal], sum: Option[Double], mean: Option[Double], m2: Option[Double],
     avgLen: Option[Double], maxLen: Option[Long], trues: Option[Long], compressedBytes: Option[Long],
@@ -62,11 +67,11 @@ object SummaryRow {
 
   /** What is known of a column in a table without rows. */
   def ofNoRows(column: Int): SummaryRow = SummaryRow(
-    column, file = -1, rows = 0, nulls = Some(0), nans = Some(0), lo = None, hi = None, loExact = true, hiExact = true,
+    column, file = None, rows = Some(0), nulls = Some(0), nans = Some(0), lo = None, hi = None, loExact = true, hiExact = true,
     distinct = Some(0), distinctError = None, sumExact = None, sum = None, mean = None, m2 = None, avgLen = None, maxLen = None,
     trues = None, compressedBytes = None, uncompressedBytes = None, frequencies = Some("complete"), frequenciesFloor = None,
     percentiles = IndexedSeq.empty, extra = Map.empty, files = 0)
 }
 
 /** A row of `sketches` or `table-sketches`. */
-final case class SketchRow(column: Int, file: Int, theta: Option[Array[Byte]])
+final case class SketchRow(column: Int, file: Option[Int], theta: Option[Array[Byte]])

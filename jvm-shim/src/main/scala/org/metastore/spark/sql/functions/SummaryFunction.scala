@@ -38,61 +38,107 @@ object SummaryFunction extends TypedFunction {
 
   private def ofTable(
       analyzed: AnalyzedTable, snapshot: Snapshot, leaves: Seq[Leaf], asked: Option[String]): Seq[(InternalRow, Option[SummaryRow])] = {
-    val byKey = analyzed.store.tableSummary(snapshot).map(row => snapshot.columns(row.column).key -> row).toMap
+    val byKey = analyzed.store.tableSummary(snapshot).map(row => snapshot.columns(row.column).key -> withRanks(analyzed, snapshot, row)).toMap
     val written = snapshot.columns.map(column => column.key -> column.dataType).toMap
     val tops = snapshot.frequencies.headOption.fold(Map.empty[Int, ValueRow])(lists => analyzed.store.tops(lists.ref, None))
       .map { case (column, top) => snapshot.columns(column).key -> top }
+    val (left, total) = filesLeft(analyzed, snapshot, asked)
+    val scope = Scope(
+      snapshot.physicalRows, snapshot.rows, snapshot.exact && analyzed.isAsked(snapshot, asked), snapshot.filesTotal, left, total,
+      origin(analyzed, snapshot, asked))
     leaves.map { leaf =>
       val row = byKey.get(leaf.key).filter(_.files > 0)
-      val isWhole = snapshot.exact && row.fold(snapshot.filesTotal == 0)(_.files == snapshot.filesTotal)
-      val origins = Seq(row.fold(0L)(_.files.toLong), snapshot.filesTotal) ++ origin(analyzed, snapshot, asked)
-      answer(leaf, row, written.getOrElse(leaf.key, ""), snapshot.rows, isWhole, origins, tops.get(leaf.key)) -> row
+      answer(leaf, row, written.getOrElse(leaf.key, ""), scope, tops.get(leaf.key)) -> row
     }
   }
+
+  /** How many data files of an analyzed snapshot the one asked for still has, and how many that has. */
+  private def filesLeft(analyzed: AnalyzedTable, snapshot: Snapshot, asked: Option[String]): (Long, Long) =
+    if (analyzed.isAsked(snapshot, asked)) (snapshot.filesTotal, snapshot.filesTotal)
+    else {
+      val live = asked.toSeq.flatMap(analyzed.table.dataFiles).map(_.key).toSet
+      (analyzed.store.tableFiles(snapshot).count(file => live(file.key)).toLong, live.size.toLong)
+    }
+
+  /** A column's row with the exact quartiles, where it has ranks: `quantiles` has them from there. */
+  private def withRanks(analyzed: AnalyzedTable, snapshot: Snapshot, row: SummaryRow): SummaryRow =
+    analyzed.store.quantiles(snapshot.ranks, row.column, Quartiles.map(_ / 100.0)) match {
+      case Some(exact) if row.percentiles.nonEmpty =>
+        row.copy(percentiles = Quartiles.zip(exact).foldLeft(row.percentiles) {
+          case (found, (place, value)) => value.fold(found)(found.updated(place, _))
+        })
+      case _ => row
+    }
+
+  private val Quartiles = Seq(25, 50, 75)
 
   private def ofFile(analyzed: AnalyzedTable, snapshot: Snapshot, leaves: Seq[Leaf], path: String,
       asked: Option[String]): Seq[(InternalRow, Option[SummaryRow])] = {
     val files = new FileLevel(analyzed, snapshot)
     val file = files.find(path)
-    val known = files.columns(Seq(file), leaves.map(_.key)).map(known => known.column.key -> known).toMap
+    lazy val histograms = files.histograms(file)
+    def withPercentiles(row: SummaryRow, key: String): SummaryRow =
+      if (row.percentiles.nonEmpty) row
+      else histograms.get(key).flatMap(Bins.of(_, row)).fold(row)(bins => row.copy(percentiles = bins.percentiles))
+    val known = files.columns(Seq(file), leaves.map(_.key))
+      .map(known => known.column.key -> known.copy(row = withPercentiles(known.row, known.column.key))).toMap
     if (known.isEmpty) throw MetastoreException.noStatistics(analyzed.name, s" of the data file $path")
     val tops = files.tops(file)
+    val isWhole = file.deletes.isEmpty && analyzed.isAsked(snapshot, asked)
+    val scope = Scope(file.rows, file.liveRows, isWhole, files = 1, filesLeft = 1, filesTotal = 1, origin(analyzed, snapshot, asked))
     leaves.map { leaf =>
       val found = known.get(leaf.key)
-      val deleted = file.deletedRows.filter(_ > 0).isDefined || file.deletes.isDefined
-      val live = file.rows.map(_ - file.deletedRows.getOrElse(0L))
-      val origins = Seq(found.fold(0L)(_ => 1L), 1L) ++ origin(analyzed, snapshot, asked)
-      answer(leaf, found.map(_.row), found.fold("")(_.column.dataType), live, !deleted && found.isDefined, origins,
-        tops.get(leaf.key)) -> found.map(_.row)
+      answer(leaf, found.map(_.row), found.fold("")(_.column.dataType), scope, tops.get(leaf.key)) -> found.map(_.row)
     }
   }
 
   private def origin(analyzed: AnalyzedTable, snapshot: Snapshot, asked: Option[String]): Seq[Any] =
     Seq(snapshot.id, analyzed.isCurrent(snapshot) && analyzed.isAsked(snapshot, asked), Rendering.timestamp(snapshot.analyzedAt))
 
-  private def answer(leaf: Leaf, known: Option[SummaryRow], written: String, count: Any, exact: Boolean, origin: Seq[Any],
-      top: Option[ValueRow]): InternalRow = {
+  /**
+   * What the rows of a summary share.
+   *
+   * @param rows       physical rows of the files described; `live` are left of them
+   * @param exact      whether nothing was deleted or changed since
+   * @param files      data files of the snapshot described, of which the one asked for still has `filesLeft`
+   * @param filesTotal data files of the snapshot asked for
+   */
+  private final case class Scope(
+      rows: Option[Long], live: Option[Long], exact: Boolean, files: Long, filesLeft: Long, filesTotal: Long, origin: Seq[Any])
+
+  /** Counts are those of live rows or NULL; bounds and all that tells of a distribution describe physical rows. */
+  private def answer(leaf: Leaf, known: Option[SummaryRow], written: String, scope: Scope, top: Option[ValueRow]): InternalRow = {
     val text = Rendering.of(written, leaf.dataType)
     def percentile(p: Int) = text.value(known.flatMap(_.percentiles.lift(p)))
     val bounds = Seq(
       known.fold(null: Any)(row => text.bound(row.lo, row.loExact)), known.fold(null: Any)(row => text.bound(row.hi, row.hiExact)))
-    val nullShare = known.filter(_.rows > 0).flatMap(row => row.nulls.map(_ * 100.0 / row.rows))
     // Nothing where a value that its list leaves out may be more frequent.
     val sureTop = top.filter(_.frequency >= known.flatMap(_.frequenciesFloor).getOrElse(0L))
-    val isExact = exact && known.forall(row => row.nulls.isDefined && (row.lo.isEmpty || row.loExact) && (row.hi.isEmpty || row.hiExact))
-    Answer.row(Seq(leaf.name, leaf.dataType.simpleString) ++ bounds ++ Seq(
-      known.flatMap(_.distinct), known.flatMap(_.mean), known.flatMap(deviation), percentile(25), percentile(50), percentile(75),
-      count, nullShare, known.flatMap(_.nulls), known.flatMap(_.nans), known.flatMap(_.avgLen), known.flatMap(_.maxLen),
-      text.value(sureTop.map(_.value)), sureTop.map(_.frequency),
-      known.flatMap(_.compressedBytes), isExact, known.flatMap(_.distinctError)) ++ origin ++
+    // All rows, not those of some of the files.
+    val described = known.flatMap(_.rows).filter(scope.rows.contains(_))
+    def live(part: Option[Long]): Option[Long] = for (p <- part; all <- described; found <- LiveShare.of(p, all, scope.live)) yield found
+    val nulls = live(known.flatMap(_.nulls))
+    val nullShare = for (n <- nulls; rows <- scope.live if rows > 0) yield n * 100.0 / rows
+    val most = scope.live.map(_ - nulls.getOrElse(0L))
+    val distinct = known.flatMap(_.distinct).map(n => most.fold(n)(math.min(n, _)))
+    val distinctError = known.flatMap(_.distinctError).filter(_ => described.isDefined && scope.live == described)
+    val files = LiveShare.of(known.fold(0L)(_.files.toLong), scope.files, Some(scope.filesLeft))
+    val isExact = scope.exact && files.contains(scope.filesTotal) &&
+      known.forall(row => row.nulls.isDefined && (row.lo.isEmpty || row.loExact) && (row.hi.isEmpty || row.hiExact))
+    Answer.row(Seq(leaf.name, leaf.dataType.simpleString) ++ bounds ++ Seq[Any](
+      distinct, known.flatMap(_.mean), known.flatMap(deviation), percentile(25), percentile(50), percentile(75),
+      scope.live, nullShare, nulls, live(known.flatMap(_.nans)), known.flatMap(_.avgLen), known.flatMap(_.maxLen),
+      text.value(sureTop.map(_.value)), live(sureTop.map(_.frequency)),
+      known.flatMap(_.compressedBytes), isExact, distinctError, files, scope.filesTotal) ++ scope.origin ++
       Seq(known.map(row => UserDefined.texts(row.extra))): _*)
   }
 
   /** Of a sample: of fewer than two values there is none. */
   private def deviation(row: SummaryRow): Option[Double] = for {
     m2 <- row.m2
+    rows <- row.rows
     nulls <- row.nulls
-    n = row.rows - nulls - row.nans.getOrElse(0L)
+    n = rows - nulls - row.nans.getOrElse(0L)
     if n > 1
   } yield math.sqrt(m2 / (n - 1))
 }
