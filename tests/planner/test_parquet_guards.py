@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import os
-import time
 from concurrent.futures import ThreadPoolExecutor
 
 import pyarrow as pa
@@ -114,38 +112,3 @@ def test_a_query_keeps_its_statistics_in_every_thread(spark, folder):
             newer.write(str(sequence))
             assert other.submit(rows, df).result() == expected
             assert files_read(df) == [1, 1]
-
-
-def test_a_store_that_hangs_stops_its_own_queries_alone(spark, folder, tmp_path):
-    healthy = tmp_path / "healthy"
-    write(spark, healthy)
-    written.of_parquet(healthy).write("1")
-    pipe = folder / "_metastore" / "log" / f"{2:020}.json"
-    os.mkfifo(pipe)  # whoever opens it to read waits for a writer
-    query = f"SELECT * FROM parquet.`{folder}` WHERE id = 5"
-    try:
-        with conf(spark, spark__metastore__planning__timeout="8s"):
-            took = []
-            for _ in range(4):
-                start = time.monotonic()
-                df = spark.sql(query)
-                assert len(rows(df)) == 1
-                took.append(time.monotonic() - start)
-                assert files_read(df) == [4]
-                assert "longer than" in labels(df)[0]
-            assert took[0] >= 8
-            assert max(took[1:]) < 8, "a store that is known to hang is not waited for"
-        check(spark, f"SELECT * FROM parquet.`{healthy}` WHERE id = 5", [1])
-    finally:
-        os.close(os.open(pipe, os.O_WRONLY | os.O_NONBLOCK))
-        pipe.unlink()
-    deadline = time.monotonic() + 20
-    while files_read_of(spark, query) != [1] and time.monotonic() < deadline:
-        time.sleep(0.2)
-    check(spark, query, [1])
-
-
-def files_read_of(spark, query: str) -> list[int]:
-    df = spark.sql(query)
-    df.collect()
-    return files_read(df)

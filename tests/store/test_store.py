@@ -255,12 +255,12 @@ def test_damaged_blocks_are_not_found(store, kind, how):
 
 
 def test_an_executor_leaves_nothing_half_written(tmp_path, monkeypatch):
-    def fails(self, data):
-        with self.open("wb") as file:
-            file.write(data[:7])
+    def fails(number, mode):
+        os.write(number, b"PAR1")
+        os.close(number)
         raise OSError("No space left on device")
 
-    monkeypatch.setattr(Path, "write_bytes", fails)
+    monkeypatch.setattr(os, "fdopen", fails)
     with pytest.raises(StoreNotWritable, match="No space left"):
         write_object(str(tmp_path), "sketches", SKETCH, [1])
     assert list((tmp_path / "objects").iterdir()) == []

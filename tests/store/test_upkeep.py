@@ -6,6 +6,7 @@ import os
 import time
 import uuid
 from dataclasses import replace
+from datetime import timedelta
 from pathlib import Path
 
 import pyarrow as pa
@@ -16,8 +17,10 @@ from metastore._format.manifest import Manifest, Snapshot
 from metastore._format.objects import ObjectRef
 from metastore._format.schemas import SCHEMAS, SUMMARY, TABLE_FILES
 from metastore._store import Store
+from metastore._store.disk import LocalBlobs
+from metastore._store.unreferenced import find_unreferenced_blocks
 from metastore._store.verify import Damage, damage_of
-from metastore.errors import CollectionRefused, FormatTooNew, NoStatistics
+from metastore.errors import CollectionRefused, FormatTooNew, NoStatistics, StoreNotWritable
 from store.made import TABLE, adding, block, bounds, columns
 
 DAY = 86_400
@@ -85,6 +88,41 @@ def test_asking_changes_nothing_and_deleting_deletes_only_garbage(store):
     assert garbage(store) == set()
     assert store.read() == manifest
     assert {row["state"] for row in metastore.verify(store.uri)} == {"ok"}
+
+
+@pytest.fixture
+def slow_clock(monkeypatch):
+    """The store's clock is thirty days behind that of this machine."""
+    names = LocalBlobs.names
+
+    def late(self, folder):
+        found = names(self, folder)
+        return {name: replace(one, modified=one.modified - timedelta(days=30)) for name, one in found.items()}
+
+    monkeypatch.setattr(LocalBlobs, "names", late)
+
+
+def test_ages_are_by_the_clock_of_the_store(store, slow_clock):
+    store.commit(TABLE, adding(block(store, ["a"])))
+    lost = block(store, ["b"])
+    assert garbage(store) == set()
+    assert garbage(store, delete=True) == set()
+    assert find_unreferenced_blocks(store, TABLE, store.read()) == [lost]
+
+
+def test_who_may_not_write_is_told_of_garbage_too(store, monkeypatch, caplog):
+    store.commit(TABLE, adding(block(store, ["a"])))
+    lost = block(store, ["b"])
+    age(store, 8)
+
+    def refuse(*_):
+        raise StoreNotWritable(store.uri, "read-only")
+
+    monkeypatch.setattr(LocalBlobs, "create", refuse)
+    assert f"objects/{lost.files.name}" in garbage(store)
+    assert "ages are by the clock of this machine" in caplog.text
+    with pytest.raises(StoreNotWritable):
+        garbage(store, delete=True)
 
 
 def test_a_manifest_is_needed_until_it_was_replaced_for_the_grace_period(store):

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from datetime import timedelta
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -16,29 +15,21 @@ from obstore.exceptions import (
     PermissionDeniedError,
     UnauthenticatedError,
 )
-from obstore.store import LocalStore, from_url
+from obstore.store import from_url
 
 from metastore._store.access import client_of_environment
+from metastore._store.disk import LocalBlobs, Stored
 from metastore._store.location import local_path, remote_url
 from metastore._store.replies import Reply
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable, UnsupportedTable
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
-    from datetime import datetime
 
     from obstore.store import ObjectStore, RetryConfig
 
 _RETRIES: RetryConfig = {"max_retries": 4, "retry_timeout": timedelta(seconds=60)}
 _ERRORS = (BaseError, OSError)
-
-
-@dataclass(frozen=True)
-class Stored:
-    """What a listing tells of a blob: its bytes, and when it was last written by the store's clock."""
-
-    size: int
-    modified: datetime
 
 
 class Blobs(Protocol):
@@ -80,7 +71,7 @@ class Blobs(Protocol):
 
 
 class ObstoreBlobs:
-    """Blobs on whatever obstore reaches: local disks, S3, GCS, Azure."""
+    """Blobs on what obstore reaches: S3, GCS, Azure."""
 
     def __init__(self, uri: str, store: ObjectStore) -> None:
         self._uri = uri
@@ -160,21 +151,18 @@ def open_blobs(uri: str, options: Mapping[str, Any] | None, *, writable: bool) -
     """The blobs under a URI, None where a folder does not exist that only shall be read.
 
     Raises:
-        StoreNotWritable: If a folder that shall be written does not exist and cannot be made.
+        StoreNotReadable: If something that is no folder is at the place of one, or it cannot be opened.
+        StoreNotWritable: The same of a folder that shall be written, or if it cannot be made.
         UnsupportedTable: If the location is of a kind that cannot be reached.
     """
     path = local_path(uri)
     if path is None:
         return ObstoreBlobs(uri, _remote(uri, options))
-    folder = Path(path)
-    try:
-        if writable:
-            folder.mkdir(parents=True, exist_ok=True)
-        elif not folder.is_dir():
-            return None
-        return ObstoreBlobs(uri, LocalStore(prefix=folder))
-    except _ERRORS as e:
-        raise StoreNotWritable(uri, _reason(e)) if writable else StoreNotReadable(uri, _reason(e)) from e
+    blobs = LocalBlobs(uri, Path(path))
+    if writable:
+        blobs.make()
+        return blobs
+    return blobs if blobs.exists() else None
 
 
 def _remote(uri: str, options: Mapping[str, Any] | None) -> ObjectStore:

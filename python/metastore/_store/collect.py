@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 from metastore._format.manifest import Manifest
 from metastore._format.objects import kind_of, names_in
 from metastore._format.schemas import SCHEMAS
-from metastore._store.protocol import ReadLog, log_name
+from metastore._store.protocol import ReadLog, log_name, numbers_of
 from metastore.errors import CollectionRefused, DamagedObject
 
 if TYPE_CHECKING:
@@ -34,7 +34,6 @@ _LEFT_BEHIND = (
     re.compile(r"log/\d{20}\.json#\d+"),
     re.compile(r"log/probe-[0-9a-f-]{36}"),
 )
-_LOG_FILE = re.compile(r"log/(\d{20})\.json")
 
 
 @dataclass(frozen=True)
@@ -97,7 +96,8 @@ def find(grace: float) -> Generator[Any, Any, Garbage]:
         FormatTooNew: If a later version of the Metastore wrote the statistics.
     """
     stored: Sequence[Blob] = yield ListStore()
-    log = {int(match[1]): blob for blob in stored if (match := _LOG_FILE.fullmatch(blob.path))}
+    logged = {blob.path.removeprefix("log/"): blob for blob in stored if blob.path.startswith("log/")}
+    log = {number: logged[name] for number, name in numbers_of(logged).items()}
     kept = _kept({number: blob.age for number, blob in log.items()}, grace)
     named: set[str] = set()
     followed: set[str] = set()

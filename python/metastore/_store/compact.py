@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import logging
 import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from metastore._format.files import FileKey, file_keys
 from metastore._store.merge import compacted
+from metastore._visible import logger
 from metastore.errors import DamagedObject, NoStatistics
 
 if TYPE_CHECKING:
     from metastore._format.manifest import Manifest
     from metastore._store.store import Store
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger(__name__)
 
 
 @dataclass(frozen=True)

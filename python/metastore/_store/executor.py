@@ -2,17 +2,15 @@
 
 from __future__ import annotations
 
-import os
-import uuid
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyarrow as pa
-from pyarrow import fs
 
-from metastore._format.objects import encode, fresh, kind_of, name_of, reference
+from metastore._format.objects import MAX_OBJECT_BYTES, encode, fresh, kind_of, name_of, reference
 from metastore._format.partial import Partial
 from metastore._store.access import AS_FOUND, Access, file_system
+from metastore._store.disk import LocalBlobs
 from metastore._store.location import local_path
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
 
@@ -52,7 +50,9 @@ def write_object(
         if folder is None:
             _write_remote(uri, access, name, data)
         else:
-            _write_local(Path(folder) / "objects", name, data)
+            local = LocalBlobs(uri, Path(folder))
+            local.make()
+            local.put(f"objects/{name}", data)
     except (OSError, pa.ArrowException) as e:
         raise StoreNotWritable(uri, str(e).partition("\n")[0]) from e
     return reference(name, data, table.num_rows)
@@ -74,7 +74,7 @@ def object_bytes(uri: str, name: str, *, access: Access = AS_FOUND) -> bytes:
     folder = local_path(uri)
     try:
         if folder is not None:
-            return (Path(folder) / "objects" / name).read_bytes()
+            return _there(LocalBlobs(uri, Path(folder)).get(f"objects/{name}", MAX_OBJECT_BYTES), uri, name)
         system, below = file_system(uri, access)
         with system.open_input_file(f"{below}/objects/{name}") as stream:
             return bytes(stream.readall())
@@ -97,7 +97,11 @@ def object_part(uri: str, ref: ObjectRef, *, access: Access = AS_FOUND) -> Parti
         StoreNotReadable: If the store does not answer.
     """
     kind_of(ref.name)
-    system, folder = (fs.LocalFileSystem(), local_path(uri)) if local_path(uri) else file_system(uri, access)
+    local = local_path(uri)
+    if local is not None:
+        blobs, path = LocalBlobs(uri, Path(local)), f"objects/{ref.name}"
+        return Partial(ref, lambda start, length: _there(blobs.part(path, start, length), uri, ref.name))
+    system, folder = file_system(uri, access)
 
     def fetch(start: int, length: int) -> bytes:
         try:
@@ -111,14 +115,10 @@ def object_part(uri: str, ref: ObjectRef, *, access: Access = AS_FOUND) -> Parti
     return Partial(ref, fetch)
 
 
-def _write_local(folder: Path, name: str, data: bytes) -> None:
-    folder.mkdir(parents=True, exist_ok=True)
-    unfinished = folder / f".{uuid.uuid4()}.tmp"
-    try:
-        unfinished.write_bytes(data)
-        os.replace(unfinished, folder / name)  # noqa: PTH105 - as atomic as the system call it names
-    finally:
-        unfinished.unlink(missing_ok=True)
+def _there(data: bytes | None, uri: str, name: str) -> bytes:
+    if data is None:
+        raise DamagedObject(name, f"it is missing in {uri}")
+    return data
 
 
 def _write_remote(uri: str, access: Access, name: str, data: bytes) -> None:

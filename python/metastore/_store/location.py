@@ -27,6 +27,7 @@ _REMOTE_SCHEMES = {
     "wasbs": "abfss",
 }
 _SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(.*)", re.DOTALL)
+_UUID = re.compile(r"[A-Za-z0-9._-]{1,128}")
 _HINT = "Set spark.metastore.store to a local folder or to an s3, gs or abfss location."
 _ASK_SPARK = "Ask with Spark, by the name of the table, or set spark.metastore.store to an s3, gs or abfss location."
 
@@ -38,13 +39,20 @@ def store_uri(identity: TableIdentity, root: str | None = None) -> str:
         identity: The table.
         root: The setting `spark.metastore.store`; None keeps statistics beside the table.
 
+    Raises:
+        UnsupportedTable: If the table's uuid, which its own metadata says, would lead out of the root.
+
     Example:
         >>> from metastore._format.manifest import TableIdentity
         >>> table = TableIdentity("iceberg", "9f", "file:/w/t", "db.t")
         >>> store_uri(table), store_uri(table, "s3://b/stats/")
         ('file:/w/t/_metastore', 's3://b/stats/iceberg-9f')
     """
-    return f"{root.rstrip('/')}/{identity.format}-{identity.uuid}" if root else beside(identity.location)
+    if not root:
+        return beside(identity.location)
+    if not _UUID.fullmatch(identity.uuid):
+        raise UnsupportedTable(identity.name, f"its uuid {identity.uuid!r} is no name of a folder")
+    return f"{root.rstrip('/')}/{identity.format}-{identity.uuid}"
 
 
 def beside(location: str) -> str:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, replace
 from functools import cached_property, lru_cache
 from typing import TYPE_CHECKING
@@ -19,6 +18,7 @@ from metastore._format.partial import ANY_ROWS
 from metastore._format.schemas import DETAILS, FILES
 from metastore._store.damaged import DamagedBlock, blamed_on
 from metastore._store.joining import Part, joined
+from metastore._visible import logger
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Rule = Callable[[Sequence["_Source"], "_Source"], bool]
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger(__name__)
 
 _DECODED_OBJECTS = 16
 JOINED_BYTES, JOINED_VALUES = 64 << 20, 1 << 22

@@ -6,16 +6,18 @@ stands at n+1 afterwards that counts: our own bytes, another writer's, or none.
 
 from __future__ import annotations
 
-import logging
+import re
 import uuid
-from collections.abc import Callable, Generator
+from collections.abc import Callable, Generator, Iterable
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
+from itertools import pairwise, takewhile
 from typing import Any, TypeVar
 
 import metastore
 from metastore._format.manifest import Manifest, TableIdentity
 from metastore._store.replies import Reply
+from metastore._visible import logger
 from metastore.errors import (
     AnalyzeFailed,
     CommitUnknown,
@@ -25,10 +27,14 @@ from metastore.errors import (
     StoreNotWritable,
 )
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger(__name__)
 
 CONFLICTS = 64
 RESENDS = 5
+FARTHEST = 10**12
+"""How far a manifest's number may be ahead of the one before it, which it follows by one wherever nothing was lost."""
+
+_LOG_FILE = re.compile(r"(\d{20})\.json", re.ASCII)
 
 
 @dataclass(frozen=True)
@@ -81,6 +87,21 @@ class Head:
 def log_name(sequence: int) -> str:
     """The name of a manifest's file."""
     return f"{sequence:020}.json"
+
+
+def numbers_of(names: Iterable[str]) -> dict[int, str]:
+    """The numbers of the manifests among some names, ascending.
+
+    A number beyond all that a log can have come to is none of it: a single odd name must not end the numbers.
+
+    Example:
+        >>> numbers_of(f"{n:020}.json" for n in (2, 10**20 - 1, 1))
+        {1: '00000000000000000001.json', 2: '00000000000000000002.json'}
+    """
+    found = sorted((int(match[1]), name) for name in names if (match := _LOG_FILE.fullmatch(name)) and int(match[1]))
+    steps = pairwise([0, *(number for number, _ in found)])
+    chain = len(list(takewhile(lambda step: step[1] - step[0] <= FARTHEST, steps)))
+    return dict(found[:chain])
 
 
 def head() -> Steps[Head]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
@@ -17,6 +16,7 @@ from metastore._format.manifest import COMPUTED
 from metastore._format.schemas import DETAILS, FILES, SUMMARY
 from metastore._store.contradictions import in_file_list, in_statistics
 from metastore._store.verify import verify_block
+from metastore._visible import logger
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     ColumnKeys = frozenset[tuple[str, str]]
     """Keys and types of columns."""
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger(__name__)
 _LISTS = "frequencies"
 _TOLD = ["file", "path", "size", "modified"]
 """Place and identity of a data file, which the lists of snapshots tell too."""

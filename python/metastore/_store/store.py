@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 import re
 import time
@@ -13,7 +12,7 @@ from functools import partial
 from typing import TYPE_CHECKING, Any
 
 from metastore._format.manifest import MAX_READ_BYTES, objects_in
-from metastore._format.objects import decode, encode, fresh, kind_of, name_of, reference
+from metastore._format.objects import MAX_OBJECT_BYTES, decode, encode, fresh, kind_of, name_of, reference
 from metastore._format.partial import Partial
 from metastore._format.schemas import DETAILS
 from metastore._store import collect, protocol
@@ -22,6 +21,7 @@ from metastore._store.blobs import open_blobs
 from metastore._store.limits import within_limits
 from metastore._store.location import local_path
 from metastore._store.replies import Reply
+from metastore._visible import logger
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
 
 if TYPE_CHECKING:
@@ -33,12 +33,10 @@ if TYPE_CHECKING:
     from metastore._format.objects import ObjectRef
     from metastore._store.blobs import Blobs
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger(__name__)
 
 KEEP_SNAPSHOTS = 10
-MAX_OBJECT_BYTES = 4 << 30
 
-_LOG_FILE = re.compile(r"(\d{20})\.json")
 _PAUSE_SECONDS, _LONGEST_PAUSE = 0.01, 2.0
 _REQUESTS = 16
 _KEPT_FOOTERS, _SMALL_FOOTER = 64, 1 << 17
@@ -278,18 +276,31 @@ class Store:
         except DamagedObject:
             return b""  # no manifest: as damaged as one without an end, and its number is in use
 
+    def now(self) -> datetime:
+        """What the store's clock says, which decides how old something in it is.
+
+        Raises:
+            StoreNotWritable: If the store refuses the mark that is written and removed to read its clock.
+        """
+        blobs, mark = self.ensure_writable(), f"probe-{uuid.uuid4()}"
+        blobs.put(f"log/{mark}", b"")
+        found = blobs.names("log")[mark].modified
+        blobs.delete(f"log/{mark}")
+        return found
+
     def _listing(self) -> list[collect.Blob]:
-        """All that is stored, with ages by the store's clock where that can be asked."""
-        blobs, now = self._blobs(), datetime.now(timezone.utc)
+        """All that is stored, with ages by the store's clock; only where nothing can be deleted, by this machine's."""
+        blobs = self._blobs()
         if blobs is None:
             return []
-        mark = f"probe-{uuid.uuid4()}"
-        if self._writable:
-            self.ensure_writable().put(f"log/{mark}", b"")
+        try:
+            now = self.now() if self._writable else self.writable().now()
+        except StoreNotWritable as e:
+            if self._writable:
+                raise
+            _LOG.warning("ages are by the clock of this machine, for that of the store cannot be read: %s", e)
+            now = datetime.now(timezone.utc)
         found = {f"{folder}/{name}": one for folder in ("log", "objects") for name, one in blobs.names(folder).items()}
-        if self._writable:
-            now = found.pop(f"log/{mark}").modified
-            blobs.delete(f"log/{mark}")
         return [collect.Blob(path, one.size, (now - one.modified).total_seconds()) for path, one in found.items()]
 
     def _blobs(self) -> Blobs | None:
@@ -340,7 +351,7 @@ class Store:
         match request:
             case protocol.ListLog():
                 names = blobs.names("log") if blobs else {}
-                return [int(match[1]) for match in map(_LOG_FILE.fullmatch, names) if match]
+                return list(protocol.numbers_of(names))
             case protocol.ReadLog(sequence):
                 return self._manifest(blobs, sequence) if blobs else None
             case protocol.CreateLog(sequence, data):

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-import logging
-from datetime import datetime, timedelta, timezone
+from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
 from metastore._format.manifest import block_from_footer
 from metastore._format.objects import BLOCK_KEY, decode, unnamed
-from metastore.errors import DamagedObject
+from metastore._visible import logger
+from metastore.errors import DamagedObject, StoreNotWritable
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from metastore._format.manifest import Block, Manifest, TableIdentity
     from metastore._store.store import Store
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger(__name__)
 
 NEWEST = 256
 OLDEST = timedelta(days=1)
@@ -46,13 +46,20 @@ def find_unreferenced_blocks(
         wanted: Asked for every block with the rows of its `files` object, before its summaries are verified.
 
     Returns:
-        Blocks whose objects are all there and whole, from the newest 256 candidates of the last day.
+        Blocks whose objects are all there and whole, from the newest 256 candidates of the last day of the store's
+        clock, which garbage collection goes by. None where the store cannot be written.
     """
     named = {block.files.name for block in manifest.blocks} if manifest else set()
-    recent = datetime.now(timezone.utc) - OLDEST
-    found = store.objects("files").items()
-    candidates = sorted((at, name) for name, at in found if name not in named and at > recent)
-    blocks = (_useful(store, name, identity, settings, wanted) for _, name in candidates[-NEWEST:])
+    candidates = sorted((at, name) for name, at in store.objects("files").items() if name not in named)
+    if not candidates:
+        return []
+    try:
+        recent = store.now() - OLDEST
+    except StoreNotWritable as e:
+        _LOG.info("unfinished work is passed over: %s", e)
+        return []
+    newest = (name for at, name in candidates[-NEWEST:] if at > recent)
+    blocks = (_useful(store, name, identity, settings, wanted) for name in newest)
     return [block for block in blocks if block is not None]
 
 

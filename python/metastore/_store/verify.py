@@ -10,7 +10,7 @@ import pyarrow.parquet as pq
 
 from metastore._format.files import detail_objects
 from metastore._format.manifest import objects_in
-from metastore._format.objects import KIND_KEY, check_bytes, decode, unnamed, verify_chunks
+from metastore._format.objects import KIND_KEY, MAX_OBJECT_BYTES, check_bytes, decode, unnamed, verify_chunks
 from metastore._format.schemas import DETAILS, SCHEMAS
 from metastore._format.zones import IDENTITIES_KEY, rows_of_files, zones_of
 from metastore._store.contradictions import in_file_list, in_identities, in_snapshot, in_statistics, in_zones
@@ -176,9 +176,9 @@ def _read(store: Store, ref: ObjectRef) -> tuple[Finding, pa.Table | None]:
     """The finding about an object that is named with all its digests, and its rows where they are sound."""
     whole = Finding(ref.name, ref.kind, ref.length, ref.rows, OK)
     try:
-        data = store.raw(ref.name)
+        data = store.raw(ref.name, ref.length)
     except DamagedObject as damage:
-        return _failed(whole, MISSING, damage), None
+        return _unread(whole, damage), None
     try:
         if ref.kind not in SCHEMAS:
             check_bytes(ref, data)
@@ -194,9 +194,9 @@ def _detail(store: Store, name: str, length: int, digest: str) -> Finding:
     """The finding about an object that rows of `files` name: its name vouches for its bytes, and so do they."""
     kind = name.rsplit("-", 5)[0]
     try:
-        data = store.raw(name)
+        data = store.raw(name, length or MAX_OBJECT_BYTES)  # rows of damaged lists may not say it
     except DamagedObject as damage:
-        return _failed(Finding(name, kind, length, None, OK), MISSING, damage)
+        return _unread(Finding(name, kind, length, None, OK), damage)
     try:
         ref, _ = unnamed(name, data)
         decode(ref, data)
@@ -218,6 +218,10 @@ def _check_footer(ref: ObjectRef, data: bytes) -> None:
     required = [name for name in missing if not SCHEMAS[ref.kind].field(name).nullable]
     if required:
         raise DamagedObject(ref.name, f"it has no column {required[0]}")
+
+
+def _unread(whole: Finding, damage: DamagedObject) -> Finding:
+    return _failed(whole, MISSING if damage.reason.startswith("it is missing") else DAMAGED, damage)
 
 
 def _failed(whole: Finding, state: str, damage: DamagedObject) -> Finding:

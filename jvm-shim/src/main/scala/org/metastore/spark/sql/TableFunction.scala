@@ -10,7 +10,8 @@ final case class Argument(name: String, required: Boolean)
 /**
  * A table function `metastore.<name>`: reads, never writes, never starts a job.
  *
- * The rows are made when the query is analyzed, so the answer of a view is as new as the query that reads it.
+ * The rows are made when the query is analyzed, so the answer of a view is as new as the query that reads it; by a thread of
+ * their own, while no lock of Spark is held.
  */
 trait TableFunction {
   def name: String
@@ -22,6 +23,9 @@ trait TableFunction {
 
   /** Whether a setting that has no value it can have stops the call. */
   def needsSettings: Boolean = true
+
+  /** Whether `spark.metastore.read.timeout` ends a call. */
+  def isLimited: Boolean = true
 
   /**
    * The answer, in Catalyst's internal values of `schema`.

@@ -1,18 +1,20 @@
 package org.metastore.spark.sql
 
 import java.io.IOException
+import java.util.concurrent.TimeoutException
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry
 import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo, Literal, NamedArgumentExpression}
-import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.MetastoreConf
 import org.metastore.spark.sql.functions._
 import org.metastore.spark.store.StoreException
+import org.metastore.spark.tables.MissingMember
 
 /** Every table function there is, and how Spark gets to know them. */
 object TableFunctions {
@@ -22,7 +24,7 @@ object TableFunctions {
     TablesFunction, SettingsFunction, HelpFunction, VersionFunction)
 
   /** What our own Python asks of the session: not listed, and not called by people. */
-  private val internal: Seq[TableFunction] = Seq(FactsFunction)
+  private val internal: Seq[TableFunction] = Seq(FactsFunction, FormatsFunction)
 
   val names: Set[String] = all.map(_.name).toSet
 
@@ -38,12 +40,15 @@ object TableFunctions {
     }
   }
 
-  /** The answer of a call as a plan, with fresh attributes. */
-  def plan(function: TableFunction, arguments: Seq[Expression]): LogicalPlan = {
+  /** A call as a plan, with fresh attributes. Nothing is read yet. */
+  private def plan(function: TableFunction, arguments: Seq[Expression]): LogicalPlan = {
     val session = SparkSession.active
     if (function.needsSettings) requireSettings(session)
-    val rows = readable(subject(arguments))(function.rows(session, Arguments.bind(function, arguments)))
-    LocalRelation(DataTypeUtils.toAttributes(function.schema), rows)
+    val call = Arguments.bind(function, arguments)
+    val limit = if (function.isLimited) Some(MetastoreConf.of(session).readTimeoutMillis) else None
+    UnreadAnswer(DataTypeUtils.toAttributes(function.schema), function.name) { () =>
+      readable(subject(arguments), limit)(function.rows(session, call))
+    }
   }
 
   /**
@@ -66,11 +71,16 @@ object TableFunctions {
       case other => other.fold("the table")(_.sql)
     }
 
-  /** Reads, and says in one line why the statistics of `asked` cannot be read. */
-  private[sql] def readable[T](asked: => String)(read: => T): T =
-    try read catch {
+  /** Reads within `spark.metastore.read.timeout`, and says in one line why the statistics of `asked` cannot be read. */
+  private[sql] def readable[T](session: SparkSession, asked: => String)(read: => T): T =
+    readable(asked, Some(MetastoreConf.of(session).readTimeoutMillis))(read)
+
+  private def readable[T](asked: => String, limitMillis: Option[Long])(read: => T): T =
+    try ReadThread.run(limitMillis)(read) catch {
+      case _: TimeoutException => throw MetastoreException.unanswered(asked, limitMillis.getOrElse(0L))
       case e: StoreException => throw MetastoreException.unusable(asked, e)
       case e: IOException => throw MetastoreException.unreadable(asked, e)
+      case e: MissingMember => throw MetastoreException.unsupportedTable(asked, s"it ${e.reason.sentence}")
     }
 
   private def info(function: TableFunction): ExpressionInfo = {

@@ -11,13 +11,13 @@ import org.metastore.spark.explain.{Reason, ReasonCode}
 /** The statistics of a table on any file system that Hadoop reads. */
 private[store] final class HadoopStatisticsStore(folder: Path, conf: Configuration) extends StatisticsStore {
   private lazy val fs = folder.getFileSystem(conf)
-  private lazy val objects = new ObjectReader(fs, new Path(folder, "objects"))
+  private lazy val objects = new ObjectReader(new StoreFolder(fs, folder, "objects"))
   private lazy val rowReader = new RowReader(objects)
   private lazy val rankReader = new RankReader(objects, rowReader)
 
   override def root: String = folder.toString
 
-  override def manifest(): Option[Manifest] = new ManifestLog(fs, new Path(folder, "log")).newest()
+  override def manifest(): Option[Manifest] = new ManifestLog(new StoreFolder(fs, folder, "log")).newest()
 
   override def planning(
       tableUuid: String, limitMillis: Long, version: Option[String]): Either[Reason, TableStatistics] = {
@@ -80,6 +80,11 @@ private[store] final class HadoopStatisticsStore(folder: Path, conf: Configurati
     rowReader.rows(ref, groupsOf(Some(Set(column)))) { row =>
       if (isOf(row, column, file)) Some(RowsOfObjects.histogram(row)) else None
     }.headOption
+
+  override def histograms(ref: ObjectRef, file: Int): Map[Int, HistogramRow] =
+    rowReader.rows(ref, groupsOf(None)) { row =>
+      if (row.int("file").contains(file)) Some(row.int("column").get -> RowsOfObjects.histogram(row)) else None
+    }.toMap
 
   override def quantiles(ranks: Seq[RanksRef], column: Int, probabilities: Seq[Double]): Option[Seq[Option[Any]]] =
     rankReader.quantiles(ranks, column, probabilities)

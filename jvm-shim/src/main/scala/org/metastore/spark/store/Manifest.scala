@@ -102,7 +102,7 @@ final case class TableIdentity(format: String, uuid: String, location: String, n
  *
  * @param columns      all leaves of the snapshot's schema, in order; `table-summary` refers to them by ordinal
  * @param files        data files of the snapshot that blocks cover, of `filesTotal`
- * @param rows         live rows; `physicalRows` counts deleted rows too
+ * @param rows         live rows, `None` where other files change rows; `physicalRows` counts deleted rows too
  * @param analyzedAt   ISO 8601 in UTC
  * @param frequencies  objects with the columns' most frequent values; the first has the ten of every column
  * @param ranks        objects with exact ranks of some columns
@@ -111,7 +111,7 @@ final case class TableIdentity(format: String, uuid: String, location: String, n
  */
 final case class Snapshot(
     id: String, analyzedAt: String, computed: String, exact: Boolean, columns: IndexedSeq[ColumnEntry],
-    files: Long, filesTotal: Long, rows: Long, physicalRows: Long, sizeBytes: Long, liveSizeBytes: Long,
+    files: Long, filesTotal: Long, rows: Option[Long], physicalRows: Option[Long], sizeBytes: Long, liveSizeBytes: Option[Long],
     tableFiles: ObjectRef, summary: Option[ObjectRef], sketches: Option[ObjectRef], frequencies: Seq[SummaryRef] = Nil,
     histograms: Option[ObjectRef] = None, ranks: Seq[RanksRef] = Nil,
     distribution: Seq[Int] = Nil, placed: Option[ObjectRef] = None)

@@ -1,12 +1,10 @@
 package org.metastore.spark.store
 
-import java.io.FileNotFoundException
-
-import org.apache.hadoop.fs.{FileStatus, FileSystem, Path}
+import org.apache.hadoop.fs.FileStatus
 import org.slf4j.LoggerFactory
 
 /** Finds and reads the newest manifest below `log/`. */
-private[store] final class ManifestLog(fs: FileSystem, folder: Path) {
+private[store] final class ManifestLog(folder: StoreFolder) {
   import ManifestLog._
 
   /**
@@ -38,29 +36,24 @@ private[store] final class ManifestLog(fs: FileSystem, folder: Path) {
     StatisticsCache.getOrLoad[Manifest](key, _ => status.getLen * 4)(read(status))
   }
 
-  /** All manifests, the newest first. */
+  /** All manifests, the newest first. A number beyond all that a log can have come to is none of it. */
   private def listed(): Seq[FileStatus] = {
-    val entries =
-      try fs.listStatus(folder)
-      catch { case _: FileNotFoundException => Array.empty[FileStatus] }
-    entries.filter(entry => Name.matcher(entry.getPath.getName).matches).sortBy(_.getPath.getName).reverse.toSeq
+    val found = folder.files().filter(file => Name.matcher(file.getPath.getName).matches && numberOf(file) > 0).sortBy(numberOf)
+    val before = BigInt(0) +: found.map(numberOf)
+    found.zip(before).takeWhile { case (file, last) => numberOf(file) - last <= Farthest }.map(_._1).reverse
   }
 
   /** Manifests of higher numbers, the newest first: a listing may lag behind on some storages. */
   private def beyond(status: FileStatus): Seq[FileStatus] = {
-    val number = status.getPath.getName.stripSuffix(".json").toLong
-    val next = new Path(folder, f"${number + 1}%020d.json")
-    try {
-      val found = fs.getFileStatus(next)
-      beyond(found) :+ found
-    } catch { case _: FileNotFoundException => Nil }
+    val next = f"${(numberOf(status) + 1).bigInteger}%020d.json"
+    folder.file(next).fold(Seq.empty[FileStatus])(found => beyond(found) :+ found)
   }
 
   private def read(status: FileStatus): Manifest = {
     val name = s"manifest ${status.getPath.getName}"
     if (status.getLen > ManifestReader.MaxBytes) throw new DamagedObjectException(name, s"it has ${status.getLen} bytes")
     val bytes = new Array[Byte](status.getLen.toInt)
-    val stream = fs.open(status.getPath)
+    val stream = folder.open(status.getPath.getName, status.getLen)
     try stream.readFully(0, bytes)
     finally stream.close()
     ManifestReader.read(name, bytes)
@@ -69,5 +62,11 @@ private[store] final class ManifestLog(fs: FileSystem, folder: Path) {
 
 private object ManifestLog {
   private val Name = java.util.regex.Pattern.compile("\\d{20}\\.json")
+
+  /** As in Python's `protocol`: how far a manifest's number may be ahead of the one before it. */
+  private val Farthest = BigInt(10).pow(12)
+
+  private def numberOf(file: FileStatus): BigInt = BigInt(file.getPath.getName.stripSuffix(".json"))
+
   private val log = LoggerFactory.getLogger("org.metastore.spark.store")
 }

@@ -218,8 +218,8 @@ private final class ManifestReader(name: String) {
 
   private def long(node: JsonNode, field: String): Long = wholeOf(child(node, field), field)
 
-  /** A number that may be null: -1 is unknown. */
-  private def known(node: JsonNode, field: String): Long = optional(node, field).fold(-1L)(wholeOf(_, field))
+  /** A number that may be null. */
+  private def known(node: JsonNode, field: String): Option[Long] = optional(node, field).map(wholeOf(_, field))
 
   private def wholeOf(value: JsonNode, field: String): Long = {
     if (!value.isIntegralNumber || !value.canConvertToLong) damaged(s"its field $field is not an integer")

@@ -3,10 +3,10 @@ package org.metastore.spark.store
 import java.io.{EOFException, IOException}
 import java.security.MessageDigest
 
-import org.apache.hadoop.fs.{FSDataInputStream, FileSystem, Path}
+import org.apache.hadoop.fs.FSDataInputStream
 
 /** Reads objects by ranges; hands out only bytes that agree with the digests. */
-private[store] final class ObjectReader(fs: FileSystem, objects: Path) {
+private[store] final class ObjectReader(objects: StoreFolder) {
   import ObjectReader._
 
   /** The object's footer, from the cache or by one request. The cache goes by the digest that is checked, not by a claim. */
@@ -92,19 +92,12 @@ private[store] final class ObjectReader(fs: FileSystem, objects: Path) {
 
     def read(start: Long, length: Int): Array[Byte] = {
       val bytes = new Array[Byte](length)
-      stream = stream.orElse(Some(open()))
+      stream = stream.orElse(Some(objects.open(ref.name, ref.length)))
       stream.get.readFully(start, bytes)
       bytes
     }
 
     def close(): Unit = stream.foreach(_.close())
-
-    private def open(): FSDataInputStream =
-      try fs.openFile(new Path(objects, ref.name))
-        .opt("fs.option.openfile.length", ref.length.toString)
-        .opt("fs.option.openfile.read.policy", "random")
-        .build().get()
-      catch { case e: java.util.concurrent.ExecutionException => throw unwrapped(e) }
   }
 }
 
@@ -143,11 +136,6 @@ private[store] object ObjectReader {
   private def mostBytes(length: Long): Long = math.min(MaxBytes, FewBytes + MostExpansion * length)
 
   private def damaged(ref: ObjectRef, what: String): DamagedObjectException = new DamagedObjectException(ref.name, what)
-
-  private def unwrapped(e: java.util.concurrent.ExecutionException): Throwable = e.getCause match {
-    case cause: IOException => cause
-    case cause => new IOException(cause)
-  }
 
   private def spans(wanted: Seq[Range]): Seq[Seq[Range]] =
     wanted.foldLeft(List.empty[List[Range]]) {

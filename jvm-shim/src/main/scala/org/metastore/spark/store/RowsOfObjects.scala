@@ -33,18 +33,19 @@ private[store] object RowsOfObjects {
   }
 
   def histogram(row: ObjectRow): HistogramRow = HistogramRow(
-    row.text("kind").getOrElse(""), typed(row, "edges"), row.list("counts")(_.getLong(0, 0)), row.list("distincts")(_.getLong(0, 0)))
+    row.text("kind").getOrElse(""), typed(row, "edges"), row.list("counts")(_.getLong(0, 0)), row.list("distincts")(_.getLong(0, 0)),
+    row.list("errors")(_.getLong(0, 0)))
 
   def tableFile(row: ObjectRow): TableFileRow = TableFileRow(
     row.text("block"), row.int("file"), row.text("path").get, row.long("size").get, row.long("rows"), row.text("deletes"),
     row.long("deleted_rows"), row.int("log_files"), row.long("modified"))
 
-  def sketch(row: ObjectRow): SketchRow = SketchRow(row.int("column").get, row.int("file").getOrElse(-1), row.bytes("theta"))
+  def sketch(row: ObjectRow): SketchRow = SketchRow(row.int("column").get, row.int("file"), row.bytes("theta"))
 
   def summary(row: ObjectRow): SummaryRow = SummaryRow(
     column = row.int("column").get,
-    file = row.int("file").getOrElse(-1),
-    rows = row.long("rows").getOrElse(-1),
+    file = row.int("file"),
+    rows = row.long("rows"),
     nulls = row.long("nulls"),
     nans = row.long("nans"),
     lo = bound(row, "lo"),

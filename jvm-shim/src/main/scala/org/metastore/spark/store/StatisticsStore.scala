@@ -79,6 +79,9 @@ trait StatisticsStore {
   /** The histogram of a column in a `histograms` or `table-histograms` object. */
   def histogram(ref: ObjectRef, column: Int, file: Option[Int]): Option[HistogramRow]
 
+  /** The histograms of all columns of a data file in a `histograms` object, by the column's ordinal. */
+  def histograms(ref: ObjectRef, file: Int): Map[Int, HistogramRow]
+
   /** Sketches in a detail object of data files. */
   def sketches(ref: ObjectRef): IndexedSeq[SketchRow]
 }

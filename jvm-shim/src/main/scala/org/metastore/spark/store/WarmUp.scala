@@ -31,7 +31,8 @@ object WarmUp {
       ManifestReader.sha256(Array.emptyByteArray, 0, 0)
       Zstd.compress(Array.emptyByteArray)
       val here = getClass.getName.stripSuffix("WarmUp$")
-      Classes.foreach(name => Class.forName(if (name.contains('.')) name else here + name, true, getClass.getClassLoader))
+      val beside = here.stripSuffix("store.") + "pruning."
+      (Classes.map(here + _) ++ Pruning.map(beside + _) ++ Others).foreach(Class.forName(_, true, getClass.getClassLoader))
     } catch {
       case e @ (NonFatal(_) | _: LinkageError) =>
         log.debug("The classes that read statistics are loaded when they are needed", e)
@@ -40,7 +41,7 @@ object WarmUp {
   private val Classes = Seq(
     "ManifestReader$", "ManifestLog", "ObjectReader", "VerifiedFooter$", "CompactThrift", "RowGroupMemory$", "ChunkPages",
     "PageHead$", "FlatDecoder$", "LevelRuns$", "PackedIntegers", "PackedBytes$", "BlockReader", "BlockColumnLoader",
-    "SummaryGroup", "ColumnLoader", "Joining", "PlanningFiles", "ZoneAssembler", "PlanningPool$", "org.apache.parquet.column.page.DataPageV1",
-    "com.fasterxml.jackson.databind.ObjectMapper", "org.metastore.spark.pruning.PruningRule$",
-    "org.metastore.spark.pruning.Leaves", "org.metastore.spark.pruning.Evaluation")
+    "SummaryGroup", "ColumnLoader", "Joining", "PlanningFiles", "ZoneAssembler", "PlanningPool$")
+  private val Pruning = Seq("PruningRule$", "Leaves", "Evaluation")
+  private val Others = Seq("org.apache.parquet.column.page.DataPageV1", "com.fasterxml.jackson.databind.ObjectMapper")
 }

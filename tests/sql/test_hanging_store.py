@@ -1,0 +1,110 @@
+"""Storage that never answers: what asks it ends in time, and nothing else of the session waits for it."""
+
+from __future__ import annotations
+
+import socket
+import threading
+from typing import TYPE_CHECKING, Any
+
+import pytest
+
+from planner.plans import conf, labels
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+pytestmark = pytest.mark.spark
+PATIENCE = 60
+"""Seconds: more than anything takes that does not hang."""
+ASKED = {
+    "a function": "SELECT * FROM metastore.summary('{t}')",
+    "in a sub-query": "SELECT (SELECT count(*) FROM metastore.files('{t}')) AS n",
+    "explain": "SELECT * FROM metastore.explain('SELECT * FROM metastore.columns(\"{t}\")')",
+    "a view": "CREATE OR REPLACE TEMPORARY VIEW hanging AS SELECT * FROM metastore.snapshots('{t}')",
+}
+
+
+class Task:
+    """A call in a thread of its own."""
+
+    def __init__(self, call: Callable[[], Any]) -> None:
+        self.error: BaseException | None = None
+        self.thread = threading.Thread(target=self._run, args=(call,), daemon=True)
+        self.thread.start()
+
+    def _run(self, call: Callable[[], Any]) -> None:
+        try:
+            call()
+        except Exception as error:  # noqa: BLE001 - who waits looks at it
+            self.error = error
+
+    def ends(self) -> bool:
+        self.thread.join(PATIENCE)
+        return not self.thread.is_alive()
+
+
+@pytest.fixture
+def hanging(spark) -> Iterator[str]:
+    """A store that takes connections and never says a word, for the statistics of all tables."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        store = f"webhdfs://127.0.0.1:{server.getsockname()[1]}/statistics"
+        with conf(spark, spark__metastore__store=store, spark__metastore__read__timeout="1h"):
+            yield store
+
+
+def found(spark, name: str) -> Any:
+    """The JVM's thread of a name, once there is one."""
+    while True:
+        for thread in spark._jvm.java.lang.Thread.getAllStackTraces().keySet().toArray():
+            if thread.getName() == name and thread.isAlive():
+                return thread
+
+
+@pytest.mark.parametrize("query", ASKED.values(), ids=ASKED)
+def test_no_other_statement_waits_and_an_interrupt_ends_the_call(spark, table, hanging, query):
+    threads = spark._jvm.java.lang.Thread
+
+    def ask() -> None:
+        threads.currentThread().setName(f"asks: {query}")
+        spark.sql(query.format(t=table)).collect()
+
+    call = Task(ask)
+    found(spark, "metastore-read")
+    for statement in ("SHOW TABLES", "SELECT * FROM metastore.help()", "CREATE OR REPLACE TEMP VIEW one AS SELECT 1"):
+        assert Task(lambda statement=statement: spark.sql(statement).collect()).ends(), statement
+    assert call.thread.is_alive()
+    found(spark, f"asks: {query}").interrupt()
+    assert call.ends()
+    assert "InterruptedException" in str(call.error)
+
+
+@pytest.mark.parametrize("query", ASKED.values(), ids=ASKED)
+def test_a_call_ends_in_time(spark, table, hanging, query):
+    with conf(spark, spark__metastore__read__timeout="1s"):
+        call = Task(lambda: spark.sql(query.format(t=table)).collect())
+        assert call.ends()
+    check(call)
+
+
+@pytest.mark.parametrize("view", ["summary", "columns", "histograms"])
+def test_the_data_source_ends_in_time(spark, table, hanging, view):
+    with conf(spark, spark__metastore__read__timeout="1s"):
+        call = Task(lambda: spark.read.format("metastore").option("view", view).load(table).collect())
+        assert call.ends()
+    check(call)
+
+
+def check(call: Task) -> None:
+    told = str(call.error)
+    assert told.startswith("[METASTORE_STORE_NOT_READABLE]")
+    assert "no answer within 1000 ms" in told
+    assert "spark.metastore.read.timeout" in told
+    assert len(told.splitlines()) == 1
+
+
+def test_a_query_is_planned_without_the_statistics(spark, table, hanging):
+    spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 'p')")
+    with conf(spark, spark__metastore__planning__timeout="1s"):
+        df = spark.sql(f"SELECT * FROM {table} WHERE id = 1")
+        assert Task(df.collect).ends()
+    assert "took longer than 1000 ms to read" in labels(df)[0]

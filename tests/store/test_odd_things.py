@@ -1,0 +1,196 @@
+"""Every odd thing in a store x every verb without Spark: nothing hangs, nothing outside is touched, ANALYZE goes on."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import signal
+from contextlib import suppress
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+import metastore
+from metastore._store import Store
+from metastore._store.executor import object_bytes, object_part, write_object
+from metastore._store.protocol import FARTHEST, numbers_of
+from metastore._store.unreferenced import find_unreferenced_blocks
+from metastore.cli import checks
+from metastore.errors import (
+    CollectionRefused,
+    DamagedObject,
+    MetastoreError,
+    NoStatistics,
+    StoreNotReadable,
+    StoreNotWritable,
+    TableNotFound,
+)
+from store.made import TABLE, adding, block
+from store.odd import KINDS, ODD, tree
+
+
+@pytest.fixture(autouse=True)
+def impatient():
+    """What waits for ever ends as a failure."""
+
+    def alarm(*_):
+        raise TimeoutError("it hangs")
+
+    before = signal.signal(signal.SIGALRM, alarm)
+    signal.alarm(60)
+    yield
+    signal.alarm(0)
+    signal.signal(signal.SIGALRM, before)
+
+
+def made(folder: Path) -> Path:
+    store = Store.open(str(folder / "_metastore"), writable=True)
+    for i in range(3):
+        store.commit(TABLE, adding(block(store, [f"{i}.parquet"])))
+    return Path(store.uri)
+
+
+@pytest.fixture
+def places(tmp_path):
+    """A store, and the one of another table."""
+    return made(tmp_path / "t"), made(tmp_path / "other")
+
+
+def commit(folder: Path) -> None:
+    """What ANALYZE does at its end."""
+    store = Store.open(str(folder), writable=True)
+    found = block(store, [f"{os.urandom(4).hex()}.parquet"])
+    store.commit(TABLE, adding(found))
+
+
+def write(folder: Path) -> None:
+    """What a task of ANALYZE does."""
+    store = Store.open(str(folder))
+    manifest = store.read()
+    rows = store.get(manifest.blocks[0].files)
+    ref = write_object(str(folder), "files", rows, [rows.num_rows])
+    assert object_bytes(str(folder), ref.name)
+    object_part(str(folder), ref)
+
+
+VERBS = {
+    "open": lambda folder: metastore.open(str(folder)),
+    "of its table": lambda folder: metastore.open(str(folder.parent)),
+    "files": lambda folder: metastore.open(str(folder)).files(),
+    "columns": lambda folder: metastore.open(str(folder)).columns(),
+    "snapshots": lambda folder: metastore.open(str(folder)).snapshots(),
+    "verify": lambda folder: metastore.verify(str(folder)),
+    "gc": lambda folder: metastore.gc(str(folder), grace_days=0),
+    "gc --delete": lambda folder: metastore.gc(str(folder), grace_days=0, delete=True),
+    "compact": lambda folder: metastore.compact(str(folder)),
+    "unreferenced": lambda folder: find_unreferenced_blocks(Store.open(str(folder)), TABLE, None),
+    "is empty": lambda folder: Store.open(str(folder)).is_empty(),
+    "commit": commit,
+    "write": write,
+    "doctor": lambda folder: checks.store(str(folder.parent)),
+}
+
+
+NEEDED = dict.fromkeys(VERBS, ("", "log", "objects")) | {
+    **dict.fromkeys(("open", "of its table", "files", "columns", "snapshots", "is empty"), ("", "log")),
+    "unreferenced": ("", "objects"),
+    "doctor": (),  # which says it instead
+}
+"""Which folders a verb cannot do without."""
+
+
+@pytest.mark.parametrize("verb", VERBS)
+@pytest.mark.parametrize("odd", ODD, ids=lambda odd: odd.name)
+def test_it_is_refused_by_name_or_passed_over(places, odd, verb):
+    folder, other = places
+    odd.make(folder, other)
+    before = tree(other)
+    if odd.refused in NEEDED[verb]:
+        refusals = (StoreNotReadable, StoreNotWritable, *([TableNotFound] if odd.refused == "" else []))
+        with pytest.raises(refusals, match=r"is a (symbolic link|FIFO|socket|device)|There is no table"):
+            VERBS[verb](folder)
+    else:
+        with suppress(CollectionRefused, NoStatistics):  # of a manifest whose number may be in use; of columns
+            VERBS[verb](folder)
+    assert tree(other) == before
+
+
+@pytest.mark.parametrize("odd", [one for one in ODD if one.refused is None], ids=lambda odd: odd.name)
+def test_statistics_go_on(places, odd):
+    folder, other = places
+    odd.make(folder, other)
+    before = Store.open(str(folder)).read()
+    assert len(before.blocks) == 3
+    for _ in range(3):
+        commit(folder)
+    after = Store.open(str(folder)).read()
+    assert len(after.blocks) == 6
+    assert before.sequence + 3 <= after.sequence <= before.sequence + 2000
+    assert numbers_of(path.name for path in (folder / "log").iterdir())[after.sequence]
+    assert not list((folder / "log").glob("[0-9]" * 21 + ".json"))
+    assert {row["state"] for row in metastore.verify(str(folder))} == {"ok"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_object_that_is_none_is_named(places, kind):
+    folder, _ = places
+    gone = folder / "objects" / Store.open(str(folder)).read().blocks[0].files.name
+    gone.unlink()
+    KINDS[kind](gone)
+    assert [row["object"] for row in metastore.verify(str(folder)) if row["state"] == "damaged"] == [gone.name]
+    with pytest.raises(DamagedObject, match=gone.name):
+        object_bytes(str(folder), gone.name)
+    with pytest.raises(DamagedObject, match=gone.name):
+        Store.open(str(folder)).raw(gone.name)
+    commit(folder)
+    assert gone.name in {row["object"] for row in metastore.verify(str(folder))}
+
+
+@pytest.mark.skipif(os.getuid() == 0, reason="root reads everything")
+def test_what_may_not_be_read_is_named(places):
+    (folder, _) = places
+    newest = max((folder / "log").iterdir())
+    newest.chmod(0)
+    with pytest.raises(MetastoreError, match=newest.name):
+        metastore.open(str(folder))
+
+
+def test_the_way_to_a_store_may_be_a_link(places, tmp_path):
+    folder, _ = places
+    (tmp_path / "data").symlink_to(folder.parent)
+    (tmp_path / "disk").symlink_to(tmp_path)
+    for location in (tmp_path / "data", tmp_path / "disk" / "data"):
+        assert len(metastore.open(str(location)).files()) == len(metastore.open(str(folder.parent)).files())
+        commit(location / "_metastore")
+        assert metastore.gc(str(location), grace_days=0, delete=True) is not None
+    assert len(Store.open(str(folder)).read().blocks) == 5
+
+
+def test_numbers_are_those_of_one_log():
+    def of(*numbers):
+        return list(numbers_of(f"{number:020}.json" for number in numbers))
+
+    assert of(1, 2, 3) == of(3, 2, 1) == [1, 2, 3]
+    assert of(7, 9) == [7, 9]  # collected before, lost between
+    assert of(1, 2, FARTHEST + 2) == [1, 2, FARTHEST + 2]
+    assert of(1, 2, FARTHEST + 3) == [1, 2]
+    assert of(0, 10**20 - 1) == []
+    assert numbers_of(["\u0660" * 19 + "\u0661.json", "1.json", "000000000000000000001.json", "x"]) == {}
+
+
+def test_a_manifest_that_says_another_number_is_none(places):
+    folder, _ = places
+    last = max((folder / "log").iterdir())
+    shutil.copy(last, folder / "log" / f"{9:020}.json")
+    store = Store.open(str(folder))
+    assert store.read().sequence == 3
+    commit(folder)
+    assert (store.read().sequence, len(store.read().blocks)) == (10, 4)
+
+
+def test_a_store_is_not_of_another_tables_name(places):
+    folder, _ = places
+    store = Store.open(str(folder), writable=True)
+    with pytest.raises(DamagedObject):
+        store.get(replace(store.read().blocks[0].files, name="../log/00000000000000000001.json"))
