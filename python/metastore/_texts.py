@@ -11,7 +11,7 @@ from numbers import Real
 from typing import TYPE_CHECKING, Any
 
 from metastore._zones import zone_of
-from metastore.errors import InvalidArgument
+from metastore.errors import InvalidArgument, question
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -86,7 +86,7 @@ def _datetime(text: str) -> datetime:
     return moment.replace(microsecond=int(fraction.ljust(6, "0"))) if fraction else moment
 
 
-def near(name: str, names: Iterable[str], limit: int = 3) -> tuple[str, ...]:
+def near(name: str, names: Iterable[str], limit: int = 3, cutoff: float = 0.6) -> tuple[str, ...]:
     """The names that look most like one that does not exist, whatever their case.
 
     Example:
@@ -96,5 +96,15 @@ def near(name: str, names: Iterable[str], limit: int = 3) -> tuple[str, ...]:
     known: dict[str, list[str]] = {}
     for candidate in names:
         known.setdefault(candidate.casefold(), []).append(candidate)
-    matches = difflib.get_close_matches(name.casefold(), known, limit)
+    matches = difflib.get_close_matches(name.casefold(), known, limit, cutoff)
     return tuple(candidate for match in matches for candidate in known[match])
+
+
+def did_you_mean(name: str, names: Iterable[str]) -> str:
+    """The hint for a name that was mistyped; empty where none is near.
+
+    Example:
+        >>> did_you_mean("sumary", ["summary", "files"])
+        'Did you mean summary?'
+    """
+    return question(near(name, names))

@@ -9,11 +9,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass, fields
-from difflib import get_close_matches
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, overload
 
-from metastore._texts import typed
+from metastore._texts import near, typed
 from metastore.errors import ColumnNotFound
 
 if TYPE_CHECKING:
@@ -42,6 +41,7 @@ class Answer(Sequence[dict[str, Any]]):
         current: Whether the table still is at that snapshot; None where this cannot be known.
         analyzed_at: When the numbers were computed.
         zone: The time zone in which timestamps are written.
+        column_name: The column that all rows are about, where it is one.
     """
 
     kind: str
@@ -53,6 +53,7 @@ class Answer(Sequence[dict[str, Any]]):
     current: bool | None = None
     analyzed_at: datetime | None = None
     zone: str = "UTC"
+    column_name: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rows", tuple(MappingProxyType(dict(row)) for row in self.rows))
@@ -76,6 +77,8 @@ class Answer(Sequence[dict[str, Any]]):
         Its `version` grows when fields change their meaning, not when fields are added.
         """
         head = {"version": VERSION_OF_DOCUMENT, "kind": self.kind, "subject": self.subject}
+        if self.column_name is not None:
+            head["column"] = self.column_name
         if self.snapshot is not None:
             head |= {"snapshot": self.snapshot, "current": self.current, "analyzed_at": self.analyzed_at}
         return {**head, "rows": list(self)}
@@ -122,7 +125,7 @@ class Summary(Answer):
         """
         names = [row["column_name"] for row in self.rows]
         if name not in names:
-            raise ColumnNotFound(name, self.subject, near=get_close_matches(name, names, n=2))
+            raise ColumnNotFound(name, self.subject, near=near(name, names))
         row = self[names.index(name)]
         values = {key: typed(row[key], row["column_type"], self.zone) for key in TYPED if key in row}
         return {**row, **values}

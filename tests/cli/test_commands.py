@@ -121,6 +121,9 @@ def test_a_newer_format_is_one_clear_line(run, location):
         (["gc", "db.t", "--table", "db.t"], "is the name of a table itself"),
         (["analyze", "db.t", "--columns", ""], "has an empty name"),
         (["analyze", "db.t", "--columns", "a,"], "has an empty name"),
+        (["analyze", "db.t", "--ranks", ",a"], "has an empty name"),
+        (["analyze", "db.t", "--distribution", ""], "has an empty name"),
+        (["analyze", "db.t", "--frequencies", "all"], "spark.metastore.frequencies.algorithm"),
         (["demo", "--scale", "0"], "--scale: 0 is not between"),
     ],
 )
@@ -191,9 +194,14 @@ def test_doctor_finds_a_missing_java(run, healthy, monkeypatch):
 
 @pytest.mark.parametrize(
     ("version", "state", "told"),
-    [("4.1.9", OK, "4.1.9"), ("3.5.8", OK, "no data source"), ("4.0.1", BROKEN, "jars are for Spark 4.1 and 3.5")],
+    [
+        ("4.1.9", OK, "4.1.9"),
+        ("3.5.8", OK, "no data source"),
+        ("4.0.1", OK, "4.0.1"),
+        ("4.2.0", BROKEN, "built for Spark 3.5, 4.0 and 4.1"),
+    ],
 )
-def test_doctor_knows_both_lines_of_spark(monkeypatch, version, state, told):
+def test_doctor_knows_the_lines_of_spark(monkeypatch, version, state, told):
     monkeypatch.setattr(checks.metadata, "version", lambda _: version)
     found = checks.pyspark()
     assert (found.state, bool(found.fix)) == (state, state == BROKEN)
@@ -232,7 +240,7 @@ def test_doctor_finds_a_misspelt_setting(run, healthy, monkeypatch, tmp_path):
     (tmp_path / "metastore.toml").write_text("[cbo]\nenabeld = false\n")
     found = findings(run, code=1)["settings"]
     assert found["state"] == BROKEN
-    assert "spark.metastore.cbo.enabled" in found["detail"]
+    assert "spark.metastore.cbo.enabled" in found["fix"]
 
 
 def test_doctor_finds_a_store_that_is_no_folder(run, healthy, monkeypatch, tmp_path):

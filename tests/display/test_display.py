@@ -7,10 +7,13 @@ import pickle
 from io import StringIO
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
 from rich.console import Console
 
 import metastore
+from metastore._read.schemas import FUNCTIONS
+from metastore.answers import Summary
 from metastore.display import cells, html, text
 
 pytest_plugins = ["read.conftest"]
@@ -57,6 +60,54 @@ def test_values_cannot_become_markup():
     assert "[red]x[" in on_terminal(metastore.Answer("x", "", ("a",), ({"a": "[red]x[/red]"},)), 80)
 
 
+def histogram(*bins: tuple[str, str, int]) -> metastore.Answer:
+    names = ("bin", "lo", "hi", "count", "distinct")
+    rows = tuple(dict(zip(names, (i, *one, 1), strict=True)) for i, one in enumerate(bins))
+    return metastore.Answer("histogram", "db.t", names, rows, column_name="price")
+
+
+def test_bars_show_the_numbers_beside_them():
+    check("densities.txt", on_terminal(histogram(("0", "1", 50), ("1", "3", 50), ("3", "13", 50)), 80))
+    check("counts.txt", on_terminal(histogram(("a", "b", 10), ("b", "b", 40)), 80))
+    days = histogram(("2026-01-01", "2026-01-11", 50), ("2026-01-11", "2026-01-13", 50))
+    assert "per day" in on_terminal(days, 80)
+    shown = on_terminal(histogram(("0", "1", 5), ("1", "3", 5)), 44)
+    assert "per unit" in shown
+    assert "\u2588" in shown
+
+
+def test_an_answer_about_a_column_names_it():
+    answer = histogram(("0", "1", 5))
+    assert text.render(answer).splitlines()[0] == "db.t, column price"
+    assert "column price" in answer._repr_html_()
+    assert answer.to_dict()["column"] == "price"
+
+
+@pytest.mark.parametrize("kind", sorted(FUNCTIONS))
+@pytest.mark.parametrize("width", [80, 60, 40])
+def test_nothing_is_left_out_silently(kind, width):
+    names = tuple(FUNCTIONS[kind].names)
+    values = dict.fromkeys(names, "12345678-90ab-cdef-1234-567890abcdef")
+    values |= {field.name: 123456789 for field in FUNCTIONS[kind] if pa.types.is_integer(field.type)}
+    values |= {field.name: 0.123456789 for field in FUNCTIONS[kind] if pa.types.is_floating(field.type)}
+    shown = on_terminal(metastore.Answer(kind, "db.t", names, (values,)), width)
+    assert max(map(len, shown.splitlines())) <= width
+    told = " ".join(shown.split())
+    unsaid = cells.SAID_ELSEWHERE.get(kind, ())
+    assert [name for name in names if cells.head(name) not in told and name not in unsaid] == []
+
+
+def test_a_summary_shows_what_is_approximate(location):
+    exact = metastore.open(str(location)).summary()[0]
+    rows = ({**exact, "distinct_error": 0.016}, {**exact, "exact": False, "max": "9"}, {**exact, "max": "zz\u2026"})
+    lines = on_terminal(Summary("summary", "db.t", tuple(exact), rows), 120).splitlines()
+    assert "~20" in lines[2]
+    assert "~-5" in lines[3]
+    assert "~9" in lines[3]
+    assert "~" not in lines[4]
+    assert lines[5].startswith("~ approximate: distinct values have a standard error of at most 1.6 %; bounds hold for")
+
+
 def test_an_empty_answer_has_its_heads():
     answer = metastore.Answer("files", "db.t", ("path", "rows"), ())
     assert text.render(answer) == "db.t\npath  rows"
@@ -66,7 +117,7 @@ def test_an_empty_answer_has_its_heads():
 def test_long_answers_are_cut_and_say_so():
     rows = tuple({"path": f"/w/{i}", "rows": i} for i in range(500))
     answer = metastore.Answer("files", "db.t", ("path", "rows"), rows)
-    assert text.render(answer).splitlines()[-1] == "... 450 more rows"
+    assert text.render(answer).splitlines()[-1].startswith("450 more rows")
     assert "300 more rows" in answer._repr_html_()
     assert len(text.complete(answer).splitlines()) == 501
 

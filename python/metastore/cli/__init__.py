@@ -2,9 +2,18 @@
 
 from __future__ import annotations
 
+import sys
+
 
 def main() -> None:
     """Runs the command line; the entry point of the installed program."""
-    from metastore.cli.app import app  # noqa: PLC0415 - an import of the package alone costs nothing
+    from metastore.cli import interruption  # noqa: PLC0415 - an import of the package alone costs nothing
 
-    app()
+    interruption.listen()
+    try:
+        from metastore.cli.app import app  # noqa: PLC0415 - as above
+
+        app()
+    except KeyboardInterrupt as stop:  # before a command has begun
+        sys.stderr.write(f"{interruption.line_of(stop)}\n")
+        sys.exit(interruption.code_of(stop))

@@ -45,7 +45,10 @@ def config(*, json: Json = False) -> None:
     with reporting(as_json=json) as output:
         import metastore  # noqa: PLC0415 - as above
 
-        output.answer(metastore.config())
+        found = metastore.config()
+        output.answer(found)
+        for file in sorted({row["file"] for row in found} - {None}):
+            output.note(f"Settings are taken from {file}.")
 
 
 def _version(package: str) -> str | None:

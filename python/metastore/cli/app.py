@@ -10,7 +10,8 @@ from metastore.cli import about, analyze, demo, doctor, reading, upkeep
 
 app = typer.Typer(
     name="metastore",
-    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the answer is stale, 4 no statistics.",
+    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the answer is stale, 4 no statistics, 130 interrupted, "
+    "143 terminated.",
     no_args_is_help=True,
     rich_markup_mode=None,  # rich takes longer to import than all the rest of --help
     add_completion=True,

@@ -21,19 +21,23 @@ from metastore._spark.session import spark_defaults
 from metastore.errors import MetastoreError
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping
+    from collections.abc import Callable, Mapping, Sequence
+
+    from pyspark.sql import Row
 
 OK, WARNING, BROKEN = "ok", "warning", "broken"
 LINES = {
     "4.1": ((17, 21), ""),
+    "4.0": ((17, 21), ""),
     "3.5": ((17,), "no data source `metastore`, extensions must be listed in spark.sql.extensions"),
 }
-"""The lines of Spark that jars are built for: versions of Java that they are tested on, and what they lack."""
+"""The lines of Spark that the jar serves: versions of Java that they are tested on, and what they lack."""
 _PROPERTIES = "metastore-shim.properties"
 _SECONDS = 60
 _REINSTALL = (
     "pip install --force-reinstall pyspark-metastore (in a clone: uv sync --reinstall-package pyspark-metastore)"
 )
+_LIST = 'spark-submit --jars "$(metastore jar)", or metastore.configure(builder) in Python'
 
 
 @dataclass(frozen=True)
@@ -89,38 +93,42 @@ def pyspark() -> Finding:
     if line in LINES:
         lacks = LINES[line][1]
         return Finding("pyspark", OK, f"{version}; on this line: {lacks}" if lacks else version)
-    lines, newest = " and ".join(LINES), max(LINES)
-    return Finding("pyspark", BROKEN, f"{version}; jars are for Spark {lines}", f"pip install 'pyspark~={newest}.0'")
+    told = jars.not_in(version)
+    return Finding("pyspark", BROKEN, told.message, told.hint)
 
 
 def jar() -> Finding:
-    """The jar lies beside Spark's own, alone, and is the one that belongs to this package."""
+    """The jar lies beside Spark's own, alone, belongs to this package and has a build for this Spark."""
     try:
         shim = jars.shim()
+        beside = jars.pyspark_jars()
     except MetastoreError as error:
         return Finding("jar", BROKEN, error.message, error.hint)
-    others = [one for one in shim.parent.glob("metastore-shim*.jar") if one != shim]
+    others = [one for one in beside.glob("metastore-shim*.jar") if one != shim]
     if others:
         return Finding("jar", BROKEN, f"there is a second one: {others[0]}", f"rm {others[0]}")
     facts = shim_facts(shim)
     problem = _jar_problem(facts) if facts else f"{shim} is no jar of ours"
     if facts is None or problem:
         return Finding("jar", BROKEN, problem, _REINSTALL)
+    if shim.parent != beside:
+        return Finding("jar", WARNING, f"{shim} is not beside the jars of pyspark, {beside}", _LIST)
     return Finding("jar", OK, _told(facts))
 
 
 def _jar_problem(facts: Mapping[str, str]) -> str:
+    line = _line_of_pyspark()
     if facts["version"] != __version__:
         return f"the jar is {facts['version']}, the package {__version__}"
-    if facts["spark"].rsplit(".", 1)[0] != _line_of_pyspark():
-        return f"{_told(facts)}, but pyspark is {metadata.version('pyspark')}"
-    if facts["source"] != (_source_digest() or facts["source"]):
+    if line in LINES and line not in facts["lines"].split():
+        return f"{_told(facts)} only, and pyspark is {metadata.version('pyspark')}"
+    if line in LINES and facts[f"source-{line}"] != (_source_digest() or facts[f"source-{line}"]):
         return "the jar is older than its sources in this clone"
     return ""
 
 
 def _told(facts: Mapping[str, str]) -> str:
-    return f"{facts['version']} for Spark {facts['spark']} and Scala {facts['scala']}"
+    return f"{facts['version']} for Spark {jars.spoken(tuple(facts['lines'].split()))}"
 
 
 def spark_home() -> Finding:
@@ -130,8 +138,7 @@ def spark_home() -> Finding:
         return Finding("SPARK_HOME", OK, home or "not set: Spark is the one of this Python")
     if (Path(home) / "jars" / jars.SHIM).exists():
         return Finding("SPARK_HOME", OK, home)
-    fix = 'spark-submit --jars "$(metastore jar)", or metastore.configure(builder) in Python'
-    return Finding("SPARK_HOME", WARNING, f"{home} does not have the jar", fix)
+    return Finding("SPARK_HOME", WARNING, f"{home} does not have the jar", _LIST)
 
 
 def workers_python() -> Finding:
@@ -168,21 +175,28 @@ def discovery() -> Finding:
 def settings() -> Finding:
     """Settings have values that they can have, and names that exist."""
     from metastore import settings as registry  # noqa: PLC0415 - slow to import
+    from metastore._misspelt import misspelt  # noqa: PLC0415 - as above
 
     defaults = {key: text for key, text in spark_defaults().items() if key.startswith(registry.PREFIX)}
     try:
         found = registry.resolve(arguments=defaults)
     except MetastoreError as error:
         return Finding("settings", BROKEN, error.message, error.hint or "metastore config lists every setting.")
-    changed = [f"{one.setting.key}={one.text} ({one.source})" for one in found if one.source != "default"]
+    left_out = [f"{one.setting.key} is left out: {one.left_out}" for one in found if one.left_out]
+    if left_out:
+        fix = "Own the file and its folders, and let nobody else write them (chmod go-w), or use the environment."
+        return Finding("settings", WARNING, "; ".join(left_out), fix)
+    changed = [f"{one.setting.key}={one.text} ({one.file or one.source})" for one in found if one.source != "default"]
     values = {one.setting.key: one.value for one in found}
+    for name, hint in misspelt(os.environ).items():
+        return Finding("settings", WARNING, f"the environment variable {name} is no setting", hint)
     if not values["spark.metastore.enabled"]:
         return Finding("settings", WARNING, "spark.metastore.enabled is false", "Unset it to have files pruned.")
     return Finding("settings", OK, ", ".join(changed) or "all at their defaults")
 
 
 def store(location: str | None) -> Finding:
-    """The place of statistics can be read and written."""
+    """The place of statistics can be read and written; nothing is made to find that out."""
     from metastore import settings as registry  # noqa: PLC0415 - as above
     from metastore._read.folder import Folder  # noqa: PLC0415 - as above
     from metastore._store import Store  # noqa: PLC0415 - as above
@@ -199,25 +213,46 @@ def store(location: str | None) -> Finding:
         if location is not None and not Folder(location).exists():
             return Finding("store", BROKEN, f"there is nothing at {location}", "Check the address.")
         hadoop = {key.removeprefix("spark.hadoop."): value for key, value in spark_defaults().items()}
-        opened = Store.open(where, access=access_to(where, hadoop.get), writable=True)
-        opened.read()
-        opened.ensure_writable()
+        Store.open(where, access=access_to(where, hadoop.get)).read()
     except MetastoreError as error:
         return Finding("store", BROKEN, error.message, error.hint or "Check the address and the permissions.")
+    return _writable(where)
+
+
+def _writable(where: str) -> Finding:
+    from metastore._store.location import local_path  # noqa: PLC0415 - as above
+
+    path = local_path(where)
+    if path is None:
+        return Finding("store", OK, f"{where} can be read; ANALYZE tries, before all else, whether it can be written")
+    place = next(one for one in (Path(path), *Path(path).absolute().parents) if one.exists())
+    if not os.access(place, os.W_OK | os.X_OK):
+        return Finding("store", BROKEN, f"{where} cannot be written: {place} is not writable", f"chmod u+w {place}")
     return Finding("store", OK, f"{where} can be read and written")
 
 
-def spark() -> Finding:
-    """A Spark starts and has the extension."""
+def spark() -> list[Finding]:
+    """A Spark starts and has the extension, and table formats that it can be used with."""
     import metastore  # noqa: PLC0415 - as above
     from metastore._spark.local import started  # noqa: PLC0415 - as above
 
     try:
         with started({}) as session:
             facts = metastore.version(session)
+            formats = session.sql("SELECT * FROM metastore_formats()").collect()
     except MetastoreError as error:
-        return Finding("spark", BROKEN, error.message, error.hint)
-    return Finding("spark", OK, f"Spark {facts['spark']} has the extension {facts['version']} from {facts['jar']}")
+        return [Finding("spark", BROKEN, error.message, error.hint)]
+    told = f"Spark {facts['spark']} has the extension {facts['version']} from {facts['jar']}"
+    return [Finding("spark", OK, told), _formats(formats)]
+
+
+def _formats(found: Sequence[Row]) -> Finding:
+    told = ", ".join(one.refusal or f"{one.format} {one.found or 'of an unknown release'}" for one in found)
+    refused = [f"{one.format} {one.oldest}" for one in found if one.refusal]
+    if refused:
+        fix = f"Use {' and '.join(refused)} or newer; until then queries on such tables run as without us."
+        return Finding("table formats", WARNING, told, fix)
+    return Finding("table formats", OK, told or "none in spark.jars or Spark's own folder")
 
 
 QUICK: tuple[Callable[[], Finding], ...] = (java, pyspark, jar, spark_home, workers_python, discovery, settings)
@@ -225,19 +260,19 @@ QUICK: tuple[Callable[[], Finding], ...] = (java, pyspark, jar, spark_home, work
 
 
 def shim_facts(shim: Path) -> dict[str, str] | None:
-    """What the build noted inside a jar of ours: version, spark, scala, source; None for another jar."""
+    """What the build noted inside a jar of ours: version, lines, and each line's source; None for another jar."""
     try:
         with zipfile.ZipFile(shim) as opened:
             lines = opened.read(_PROPERTIES).decode().splitlines()
     except (zipfile.BadZipFile, KeyError, OSError):
         return None
     facts = dict(line.split("=", 1) for line in lines if "=" in line)
-    return facts if {"version", "spark", "scala", "source"} <= facts.keys() else None
+    return facts if {"version", "lines"} <= facts.keys() else None
 
 
 def _line_of_pyspark() -> str:
     try:
-        return ".".join(metadata.version("pyspark").split(".")[:2])
+        return jars.line_of(metadata.version("pyspark"))
     except metadata.PackageNotFoundError:
         return ""
 
@@ -256,7 +291,12 @@ def _source_digest() -> str | None:
 
 
 def _run(command: list[str]) -> str:
-    """What a program says on both channels; its failure is part of that."""
+    """What a program says on both channels; its failure is part of that.
+
+    Python is told not to look for modules in the working folder, which may be anybody's, nor to write any.
+    """
+    if command[1:2] == ["-c"]:
+        command = [command[0], "-B", "-c", f"import sys; sys.path[:] = filter(None, sys.path); {command[2]}"]
     try:
         done = subprocess.run(  # noqa: S603 - programs named by the user's own settings
             command, check=False, capture_output=True, text=True, timeout=_SECONDS

@@ -23,7 +23,7 @@ def doctor(location: Location = None, *, spark: Spark = False, json: Json = Fals
         found = [check() for check in checks.QUICK]
         found.append(checks.store(location))
         if spark:
-            found.append(checks.spark())
+            found += checks.spark()
         output.findings(found)
     if any(one.state == checks.BROKEN for one in found):
         raise typer.Exit(FAILED)

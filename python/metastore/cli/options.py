@@ -6,11 +6,18 @@ from typing import Annotated
 
 import typer
 
+from metastore.cli.completion import complete_column, complete_table
 from metastore.errors import InvalidArgument
 
 Table = Annotated[
-    str, typer.Argument(help="A table's location (read without Spark), or its name in a catalog.", show_default=False)
+    str,
+    typer.Argument(
+        help="A table's location (read without Spark), or its name in a catalog.",
+        show_default=False,
+        autocompletion=complete_table,
+    ),
 ]
+OfColumn = Annotated[str, typer.Argument(help="The column.", show_default=False, autocompletion=complete_column)]
 Json = Annotated[bool, typer.Option("--json", help="Print one JSON document.")]
 At = Annotated[str | None, typer.Option(help="A snapshot id, version or instant.", show_default=False)]
 Conf = Annotated[

@@ -15,10 +15,14 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
+from metastore._visible import visible, visible_json, visible_lines
+from metastore.cli.interruption import code_of, line_of
 from metastore.errors import InvalidArgument, InvalidSetting, MetastoreError, NoStatistics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
+
+    from rich.console import Console
 
     from metastore.answers import Answer
     from metastore.cli.checks import Finding
@@ -70,23 +74,23 @@ class PlainOutput:
         """See `Output`."""
         from metastore.display.text import complete  # noqa: PLC0415 - pyarrow is slow to import
 
-        typer.echo(complete(answer))
+        _write(complete(answer))
 
     def glance(self, answer: Answer) -> None:
         """See `Output`."""
         from metastore.display.text import render  # noqa: PLC0415 - as above
 
-        typer.echo(render(answer, TEXT_WIDTH))
+        _write(render(answer, TEXT_WIDTH))
 
     def facts(self, kind: str, facts: Mapping[str, Any]) -> None:  # noqa: ARG002 - text needs no kind
         """See `Output`."""
         width = max(map(len, facts), default=0)
         for name, value in facts.items():
-            typer.echo(f"{name.ljust(width)}  {_shown(name, value)}".rstrip())
+            _write(visible(f"{name.ljust(width)}  {_shown(name, value)}".rstrip()))
 
     def say(self, text: str, *, heading: bool = False) -> None:
         """See `Output`."""
-        typer.echo(f"\n{text}" if heading else textwrap.fill(text, TEXT_WIDTH))
+        _write(f"\n{text}" if heading else textwrap.fill(text, TEXT_WIDTH))
 
     def comparison(
         self, number: int, title: str, sql: str, lines: Sequence[tuple[str, str, str]], remarks: Sequence[str]
@@ -94,34 +98,34 @@ class PlainOutput:
         """See `Output`."""
         from metastore.display.text import aligned  # noqa: PLC0415 - not needed for --help
 
-        typer.echo(f"\nQuery {number}: {title}\n")
-        typer.echo(textwrap.indent(sql, "    ") + "\n")
+        _write(f"\nQuery {number}: {title}\n")
+        _write(textwrap.indent(sql, "    ") + "\n")
         table = aligned([("", "without", "with the Metastore"), *lines], [False, True, True])
-        typer.echo(textwrap.indent("\n".join(table), "  ") + "\n")
+        _write(textwrap.indent("\n".join(table), "  ") + "\n")
         for remark in remarks:
-            typer.echo(textwrap.fill(remark, TEXT_WIDTH, initial_indent="  ", subsequent_indent="  "))
+            _write(textwrap.fill(remark, TEXT_WIDTH, initial_indent="  ", subsequent_indent="  "))
 
     def findings(self, findings: Sequence[Finding]) -> None:
         """See `Output`."""
         width = max(len(one.check) for one in findings)
         for one in findings:
-            typer.echo(f"{one.state.ljust(7)}  {one.check.ljust(width)}  {one.detail}")
+            _write(visible(f"{one.state.ljust(7)}  {one.check.ljust(width)}  {one.detail}"))
             if one.fix and one.state != "ok":
-                typer.echo(f"{'':7}  {'':{width}}  fix: {one.fix}")
+                _write(f"{'':7}  {'':{width}}  fix: {one.fix}")
 
     def text(self, kind: str, text: str) -> None:  # noqa: ARG002 - as above
         """See `Output`."""
-        typer.echo(text)
+        _write(visible(text))
 
     def note(self, text: str) -> None:
         """See `Output`."""
-        typer.echo(text, err=True)
+        _write(visible(text), err=True)
 
     def error(self, error: MetastoreError) -> None:
         """See `Output`."""
-        typer.echo(f"error: [{error.code}] {error.message}", err=True)
+        _write(f"error: [{error.code}] {error.message}", err=True)
         if error.hint:
-            typer.echo(f"  {error.hint}", err=True)
+            _write(f"  {error.hint}", err=True)
 
 
 class ConsoleOutput(PlainOutput):
@@ -129,9 +133,7 @@ class ConsoleOutput(PlainOutput):
 
     def answer(self, answer: Answer) -> None:
         """See `Output`."""
-        from rich.console import Console  # noqa: PLC0415 - as above
-
-        Console().print(answer)
+        _console().print(answer)
 
     def glance(self, answer: Answer) -> None:
         """See `Output`."""
@@ -139,19 +141,15 @@ class ConsoleOutput(PlainOutput):
 
     def say(self, text: str, *, heading: bool = False) -> None:
         """See `Output`."""
-        from rich.console import Console  # noqa: PLC0415 - as above
-
-        Console(highlight=False).print(f"\n{text}" if heading else text, style="bold" if heading else "", markup=False)
+        _console().print(visible_lines(f"\n{text}" if heading else text), style="bold" if heading else "")
 
     def comparison(
         self, number: int, title: str, sql: str, lines: Sequence[tuple[str, str, str]], remarks: Sequence[str]
     ) -> None:
         """See `Output`."""
-        from rich.console import Console  # noqa: PLC0415 - as above
-
         from metastore.display.terminal import comparison  # noqa: PLC0415 - as above
 
-        Console(highlight=False).print(comparison(number, title, sql, lines, remarks))
+        _console().print(comparison(number, title, sql, lines, remarks))
 
 
 class JsonOutput:
@@ -195,7 +193,7 @@ class JsonOutput:
 
 @contextmanager
 def reporting(*, as_json: bool) -> Iterator[Output]:
-    """The output of one command; an error of ours or of Spark is shown and becomes the exit code.
+    """The output of one command; an error of ours or of Spark, or a Ctrl-C, is shown and becomes the exit code.
 
     Raises:
         typer.Exit: With the code that stands for the error.
@@ -203,6 +201,9 @@ def reporting(*, as_json: bool) -> Iterator[Output]:
     output: Output = JsonOutput() if as_json else ConsoleOutput() if sys.stdout.isatty() else PlainOutput()
     try:
         yield output
+    except KeyboardInterrupt as stop:
+        _write(line_of(stop), err=True)
+        raise typer.Exit(code_of(stop)) from stop
     except MetastoreError as error:
         output.error(error)
         raise typer.Exit(exit_code(error)) from error
@@ -250,7 +251,18 @@ def show(output: Output, answer: Answer) -> None:
 
 
 def _dump(document: Mapping[str, Any]) -> None:
-    typer.echo(json.dumps(_plain(document), ensure_ascii=False, allow_nan=False, default=str))
+    typer.echo(visible_json(json.dumps(_plain(document), ensure_ascii=False, allow_nan=False, default=str)))
+
+
+def _write(text: str, *, err: bool = False) -> None:
+    """Writes lines for people; whatever they quote was written by others."""
+    typer.echo(visible_lines(text), err=err)
+
+
+def _console() -> Console:
+    from rich.console import Console  # noqa: PLC0415 - not needed for --help
+
+    return Console(highlight=False, markup=False, emoji=False)
 
 
 def _plain(value: Any) -> Any:

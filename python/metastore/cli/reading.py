@@ -6,7 +6,8 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from metastore.cli.options import At, Conf, Jars, Json, Table, spark_conf
+from metastore.cli.completion import complete_column
+from metastore.cli.options import At, Conf, Jars, Json, OfColumn, Table, spark_conf
 from metastore.cli.output import reporting, show
 
 if TYPE_CHECKING:
@@ -15,7 +16,6 @@ if TYPE_CHECKING:
     from metastore.answers import Answer
 
 File = Annotated[str | None, typer.Option(help="Path of one data file, as `files` lists it.", show_default=False)]
-OfColumn = Annotated[str, typer.Argument(help="The column.", show_default=False)]
 Top = Annotated[int, typer.Option(help="How many values.")]
 Bins = Annotated[int, typer.Option(help="How many bins, at most as many as there are.")]
 Probabilities = Annotated[
@@ -25,7 +25,9 @@ Probabilities = Annotated[
 Value = Annotated[
     str, typer.Argument(help="The value, as text; after -- if it starts with a dash.", show_default=False)
 ]
-Column = Annotated[str | None, typer.Argument(help="Only this column.", show_default=False)]
+Column = Annotated[
+    str | None, typer.Argument(help="Only this column.", show_default=False, autocompletion=complete_column)
+]
 Database = Annotated[str | None, typer.Argument(help="A database, or the root of stores.", show_default=False)]
 Query = Annotated[str, typer.Argument(help="The query to explain.", show_default=False)]
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from metastore.cli.completion import complete_table
 from metastore.cli.options import Conf, Jars, Json, spark_conf
 from metastore.cli.output import FAILED, reporting
 from metastore.errors import InvalidArgument
@@ -22,6 +23,7 @@ Where = Annotated[
         help="A table's location, its store or a root of stores (without Spark), or its name in a catalog.",
         show_default=False,
         metavar="TABLE",
+        autocompletion=complete_table,
     ),
 ]
 Table = Annotated[str | None, typer.Option(help="Which table, in a root of stores.", show_default=False)]

@@ -2,11 +2,14 @@
 
 from __future__ import annotations
 
+import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
+from metastore._visible import visible
+
 if TYPE_CHECKING:
-    from collections.abc import Callable, Mapping, Sequence
+    from collections.abc import Callable, Mapping
 
     from metastore.answers import Answer
 
@@ -32,12 +35,18 @@ _HEADS = {
     "files_total": "of files",
 }
 _LAST_OF_SUMMARY = "analyzed_at"
-_LESS_WANTED = ("std", "q25", "q75", "avg", "q50", "nan_count", "deleted_rows")
 _SIZES = ("size", "size_bytes", "live_size_bytes")
 _LONGEST = 40
-_SHORTEST, _ENOUGH = 8, 20
-GAP = 2
+SAID_ELSEWHERE = {
+    "summary": ("count", "exact", "distinct_error", "files", "files_total", "snapshot", "current", "analyzed_at"),
+}
+"""What caption and remarks tell, so that no column needs to."""
 ELLIPSIS = "…"
+APPROXIMATE = "~"
+"""What stands before a number that may be off."""
+_OF_VALUES = ("min", "max", "q25", "q50", "q75")
+_DIGITS = 12
+_MICROSECONDS = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.\d+$")
 
 
 def shown_columns(answer: Answer) -> list[str]:
@@ -50,38 +59,9 @@ def shown_columns(answer: Answer) -> list[str]:
     return [name for name in wanted if any(row[name] is not None for row in answer.rows) or name in ("min", "max")]
 
 
-def fitting(answer: Answer, rows: int, width: int | None) -> list[str]:
-    """Those of the shown columns that fit a width; what is told less often goes first."""
-    names = shown_columns(answer)
-    sizes = widths(answer, names, rows, None)
-    sizes |= {name: min(size, _ENOUGH) for name, size in sizes.items() if not is_number(answer, name)}
-    for name in _LESS_WANTED:
-        if width is None or _total(sizes, names) <= width:
-            break
-        names = [one for one in names if one != name]
-    return names
-
-
-def widths(answer: Answer, names: Sequence[str], rows: int, limit: int | None) -> dict[str, int]:
-    """The width of each column; where all do not fit, texts become shorter, numbers never."""
-    shown = answer.rows[:rows]
-    sizes = {name: max([len(head(name)), *(len(brief(name, value_of(row, name))) for row in shown)]) for name in names}
-    least = {name: max(len(head(name)), _SHORTEST) for name in names if not is_number(answer, name)}
-    while limit is not None and _total(sizes, names) > limit:
-        longest = max((name for name in least if sizes[name] > least[name]), key=lambda one: sizes[one], default=None)
-        if longest is None:
-            break
-        sizes[longest] -= 1
-    return sizes
-
-
-def _total(sizes: Mapping[str, int], names: Sequence[str]) -> int:
-    return sum(sizes[name] + GAP for name in names)
-
-
 def head(name: str) -> str:
     """The heading of a column."""
-    return _HEADS.get(name, name.replace("_", " "))
+    return _HEADS.get(name) or visible(name.replace("_", " "))
 
 
 def is_number(answer: Answer, name: str) -> bool:
@@ -93,21 +73,47 @@ def is_number(answer: Answer, name: str) -> bool:
 def cell(name: str, value: Any) -> str:
     """A value as people read it: digits in groups of three, sizes in kB and MB, no more digits than tell something."""
     write = next((write for kind, write in _WRITERS if isinstance(value, kind)), str)
-    return size(value) if name in _SIZES and isinstance(value, int) else write(value)
+    return size(value) if name in _SIZES and isinstance(value, int) else visible(write(value))
 
 
 def value_of(row: Mapping[str, Any], name: str) -> Any:
     """A value to be shown; the mean of dates, a number of days, tells people nothing."""
-    of_dates = str(row.get("column_type")).startswith(("date", "timestamp"))
-    return None if of_dates and name in ("avg", "std") else row[name]
+    kind = str(row.get("column_type"))
+    if kind.startswith(("date", "timestamp")) and name in ("avg", "std"):
+        return None
+    return _rounded(row[name]) if kind in ("float", "double") and name in _OF_VALUES else row[name]
+
+
+def _rounded(text: str | None) -> str | None:
+    """A floating-point number of many digits, short enough to be read."""
+    return f"{float(text):.6g}" if text and len(text) > _DIGITS else text
+
+
+def text_of(row: Mapping[str, Any], name: str) -> str:
+    """The text of a cell, marked where the number may be off.
+
+    Example:
+        >>> text_of({"approx_unique": 1204, "distinct_error": 0.016}, "approx_unique")
+        '~1,204'
+    """
+    return f"{APPROXIMATE if is_approximate(row, name) else ''}{brief(name, value_of(row, name))}"
+
+
+def is_approximate(row: Mapping[str, Any], name: str) -> bool:
+    """Whether a number of a summary may be off; a bound that was cut ends in an ellipsis and needs no other mark."""
+    if name == "approx_unique":
+        return bool(row.get("distinct_error")) and row[name] is not None
+    if name not in ("min", "max") or row.get("exact") is not False or row[name] is None:
+        return False
+    return not any(str(row[end]).endswith(ELLIPSIS) for end in ("min", "max"))
 
 
 def brief(name: str, value: Any) -> str:
     """A cell of limited length: of a path its end tells more, of a text its beginning."""
-    text = cell(name, value).replace("\n", "\\n").replace("\t", "\\t")
+    text = cell(name, value)
     if name == "path":
         return text.rsplit("/", 1)[-1]
-    return cut(text, _LONGEST)
+    return cut(_MICROSECONDS.sub(r"\1", text), _LONGEST)
 
 
 def cut(text: str, length: int) -> str:
@@ -159,7 +165,13 @@ _WRITERS: tuple[tuple[type, Callable[[Any], str]], ...] = (
 
 def caption(answer: Answer) -> str:
     """One line about the whole: what it is about, how much it covers, whether it is still true."""
+    return ", ".join(caption_parts(answer))
+
+
+def caption_parts(answer: Answer) -> list[str]:
+    """The parts of the caption, each of one source: a name may be written from right to left."""
     parts = [answer.subject] if answer.subject else []
+    parts += [f"column {answer.column_name}"] if answer.column_name else []
     if answer.kind == "summary" and len(answer):
         first = answer[0]
         parts += [f"{first['count']:,} rows"] if first["count"] is not None else []
@@ -169,7 +181,7 @@ def caption(answer: Answer) -> str:
         parts.append(f"snapshot {answer.snapshot} ({state[answer.current]})")
     if answer.analyzed_at is not None:
         parts.append(f"analyzed {answer.analyzed_at:%Y-%m-%d %H:%M} UTC")
-    return ", ".join(parts)
+    return [visible(part) for part in parts]
 
 
 def _coverage(files: int | None, total: int | None) -> str:

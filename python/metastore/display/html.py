@@ -7,11 +7,12 @@ from typing import TYPE_CHECKING
 
 from jinja2 import Environment, Template
 
-from metastore.display import bars
-from metastore.display.cells import brief, caption, head, is_number, shown_columns, value_of
+from metastore.display.cells import caption_parts
+from metastore.display.layout import fit
 
 if TYPE_CHECKING:
     from metastore.answers import Answer
+    from metastore.display.layout import Column
 
 _ROWS = 200
 
@@ -23,34 +24,28 @@ _TEMPLATE = """\
 .metastore .n { text-align: right; font-variant-numeric: tabular-nums; }
 .metastore .bar { background: linear-gradient(to right, rgba(66, 133, 244, 0.3) var(--p), transparent var(--p)); }
 </style>
-{% if caption %}<p>{{ caption }}</p>
-{% endif %}<table><thead><tr>{% for c in columns %}<th{% if c.number %} class="n"{% endif %}>{{ c.head }}</th>\
+{% if caption %}<p>{% for part in caption %}{% if not loop.first %}, {% endif %}<bdi>{{ part }}</bdi>{% endfor %}</p>
+{% endif %}<table><thead><tr>{% for c in columns %}<th{% if c.is_number %} class="n"{% endif %}>\
+<bdi>{{ c.head }}</bdi></th>\
 {% endfor %}</tr></thead><tbody>
 {% for row in rows %}<tr>{% for c in row %}<td{% if c.kind %} class="{{ c.kind }}"{% endif %}\
-{% if c.percent is not none %} style="--p: {{ c.percent }}%"{% endif %}>{{ c.text }}</td>{% endfor %}</tr>
-{% endfor %}</tbody></table>{% if more %}
-<p>{{ more }} more rows</p>{% endif %}</div>"""
+{% if c.percent is not none %} style="--p: {{ c.percent }}%"{% endif %}><bdi>{{ c.text }}</bdi></td>{% endfor %}</tr>
+{% endfor %}</tbody></table>{% for remark in remarks %}
+<p><bdi>{{ remark }}</bdi></p>{% endfor %}</div>"""
 
 
 def render(answer: Answer) -> str:
     """The answer as HTML; shares of nulls, frequencies and bins get a bar behind them."""
-    names = shown_columns(answer)
-    columns = [{"head": head(name), "number": is_number(answer, name)} for name in names]
-    lengths = bars.shares(answer)
-    rows = [
-        [_cell(answer, name, value_of(row, name), lengths[place] if lengths else None) for name in names]
-        for place, row in enumerate(answer[:_ROWS])
-    ]
-    more = max(0, len(answer) - _ROWS)
-    return _template().render(caption=caption(answer), columns=columns, rows=rows, more=more)
+    layout = fit(answer, _ROWS)
+    columns = [column for column in layout.columns if not column.is_bar]
+    rows = [[_cell(column, place) for column in columns] for place in range(len(answer[:_ROWS]))]
+    return _template().render(caption=caption_parts(answer), columns=columns, rows=rows, remarks=layout.remarks)
 
 
-def _cell(answer: Answer, name: str, value: object, share: float | None) -> dict[str, object]:
-    percent = value if name == "null_percentage" else None
-    if share is not None and name == bars.counted(answer):
-        percent = round(100 * share, 1)
-    kind = " ".join(["n"] * is_number(answer, name) + ["bar"] * (percent is not None))
-    return {"text": brief(name, value), "kind": kind, "percent": percent}
+def _cell(column: Column, place: int) -> dict[str, object]:
+    share = column.shares[place] if column.shares else None
+    kind = " ".join(["n"] * column.is_number + ["bar"] * (share is not None))
+    return {"text": column.cells[place], "kind": kind, "percent": None if share is None else round(100 * share, 1)}
 
 
 @lru_cache(maxsize=1)

@@ -1,4 +1,4 @@
-"""Answers in a terminal, through rich."""
+"""Answers in a terminal, through rich. All that is shown is `Text`: what stands in a table is no markup."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from metastore.display import bars
-from metastore.display.cells import brief, caption, fitting, head, is_number, value_of, widths
+from metastore.display.cells import caption
+from metastore.display.layout import GAP, Column, fit
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -19,28 +19,26 @@ if TYPE_CHECKING:
     from metastore.answers import Answer
 
 _ROWS = 200
-_KEYS = ("column_name", "path", "name", "snapshot", "table")
 
 
-def render(answer: Answer, width: int) -> Table:
+def render(answer: Answer, width: int) -> Group:
     """The answer as a table that fits the width of the terminal."""
-    names = fitting(answer, _ROWS, width)
-    sizes = widths(answer, names, _ROWS, width)
-    table = Table(title=caption(answer), title_justify="left", title_style="bold", header_style="bold", box=None)
-    for name in names:
-        justify: Literal["left", "right"] = "right" if is_number(answer, name) else "left"
-        style = "cyan" if name == next((key for key in _KEYS if key in names), None) else None
-        table.add_column(head(name), justify=justify, style=style, no_wrap=True, overflow="ellipsis", width=sizes[name])
-    drawn = [bars.text(share) for share in bars.shares(answer)]
-    if drawn:
-        table.add_column("", style="blue", no_wrap=True)
-    for place, row in enumerate(answer[:_ROWS]):
-        # Text: what stands in a table's values is no markup.
-        cells = [Text(brief(name, value_of(row, name)), overflow="ellipsis") for name in names]
-        table.add_row(*cells, *drawn[place : place + 1])
-    if len(answer) > _ROWS:
-        table.caption = f"{len(answer) - _ROWS:,} more rows: --json shows all"
-    return table
+    layout = fit(answer, _ROWS, width)
+    table = Table(header_style="bold", box=None, padding=(0, GAP, 0, 0), pad_edge=False)
+    for column in layout.columns:
+        side: Literal["left", "right"] = "right" if column.is_number else "left"
+        style = _style(column)
+        table.add_column(
+            Text(column.head), justify=side, style=style, no_wrap=True, overflow="ellipsis", width=column.width
+        )
+    for cells in zip(*(column.cells for column in layout.columns), strict=True):
+        table.add_row(*map(Text, cells))
+    above = [Text(line, style="bold") for line in [caption(answer)] if line]
+    return Group(*above, table, *(Text(remark, style="dim") for remark in layout.remarks))
+
+
+def _style(column: Column) -> str | None:
+    return "blue" if column.is_bar else "cyan" if column.is_key else None
 
 
 def comparison(

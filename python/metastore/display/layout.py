@@ -1,0 +1,190 @@
+"""Which columns of an answer fit a width, how wide each is, and which ones are left out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from metastore.display import bars
+from metastore.display.cells import (
+    APPROXIMATE,
+    SAID_ELSEWHERE,
+    cut,
+    head,
+    is_approximate,
+    is_number,
+    number,
+    shown_columns,
+    text_of,
+)
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from metastore.answers import Answer
+
+GAP = 2
+_READABLE, _READABLE_KEY, _READABLE_BAR = 19, 24, 8
+_KEYS = ("column_name", "path", "name", "value", "table")
+_FIRST_TO_GO = {
+    "summary": ("std", "q25", "q75", "avg", "q50", "column_type"),
+    "files": ("deleted_rows", "partition", "columns_analyzed"),
+    "columns": ("nan_count", "distinct", "null_count"),
+    "snapshots": ("live_size_bytes", "size_bytes", "columns"),
+    "frequencies": ("error", "exact", "fraction"),
+    "histogram": ("distinct", bars.BARS, "bin"),
+    "explain": ("scan", "rows", "statistic", "table", "conjunct"),
+}
+
+
+@dataclass(frozen=True)
+class Column:
+    """A column as it is drawn.
+
+    Attributes:
+        head: Its heading.
+        cells: Its texts, one a row, cut to `width`.
+        width: In characters.
+        is_number: Whether it is set to the right.
+        is_key: Whether it names what the row is about.
+        is_bar: Whether it is drawn of blocks, for what cannot draw bars behind the numbers to its left.
+        shares: How long the bar of each row is, from 0 to 1: drawn of blocks, or behind the cell; empty for no bars.
+    """
+
+    head: str
+    cells: tuple[str, ...]
+    width: int
+    is_number: bool = False
+    is_key: bool = False
+    is_bar: bool = False
+    shares: tuple[float | None, ...] = ()
+
+
+@dataclass(frozen=True)
+class Layout:
+    """An answer laid out for a width.
+
+    Attributes:
+        columns: What is drawn, from left to right.
+        remarks: What the reader should know: what marks mean, which columns and how many rows are not there.
+    """
+
+    columns: tuple[Column, ...]
+    remarks: tuple[str, ...]
+
+
+def fit(answer: Answer, rows: int, width: int | None = None) -> Layout:
+    """Lays out the first rows of an answer.
+
+    Numbers and headings are never cut. Where not all columns fit, those that are asked for least are left out, and a
+    remark names them.
+
+    Args:
+        answer: What is shown.
+        rows: How many rows at most.
+        width: In characters; None for as wide as it takes.
+
+    Example:
+        >>> from metastore.answers import Answer
+        >>> row = {"path": "/w/part-00000-of-00001.parquet", "rows": 1200, "partition": {"day": "2026-01-01"}}
+        >>> fit(Answer("files", "t", tuple(row), (row,)), 10, 30).remarks
+        ('not shown: rows, partition (--json and to_dict() have all)',)
+    """
+    drawn = {name: _column(answer, name, rows) for name in shown_columns(answer)}
+    measure = bars.measure(answer)
+    if measure is not None:
+        drawn = _with_bars(drawn, measure, rows)
+    kept = _those_that_fit(answer, drawn, width)
+    columns = _narrowed([drawn[name] for name in kept], width)
+    return Layout(tuple(columns), tuple(_remarks(answer, kept, rows)))
+
+
+def _column(answer: Answer, name: str, rows: int) -> Column:
+    cells = tuple(text_of(row, name) for row in answer.rows[:rows])
+    width = max(len(head(name)), *map(len, cells), 0)
+    shares = tuple(_share(row[name]) for row in answer.rows[:rows]) if name == "null_percentage" else ()
+    return Column(head(name), cells, width, is_number(answer, name), name in _KEYS, shares=shares)
+
+
+def _share(percentage: float | None) -> float | None:
+    return None if percentage is None else percentage / 100
+
+
+def _with_bars(drawn: dict[str, Column], measure: bars.Measure, rows: int) -> dict[str, Column]:
+    """Bars stand to the right of the numbers that they show."""
+    found: dict[str, Column] = {}
+    shares, cells = measure.shares[:rows], measure.cells[:rows]
+    for name, column in drawn.items():
+        found[name] = column
+        if name == measure.beside:
+            if cells:
+                width = max(len(measure.head), *map(len, cells))
+                found[bars.DENSITY] = Column(measure.head, cells, width, is_number=True, shares=shares)
+            else:
+                found[name] = replace(column, shares=shares)
+            found[bars.BARS] = Column("", tuple(map(bars.text, shares)), bars.WIDTH, is_bar=True, shares=shares)
+    return found
+
+
+def _those_that_fit(answer: Answer, drawn: dict[str, Column], width: int | None) -> list[str]:
+    kept = list(drawn)
+    order = [name for name in _FIRST_TO_GO.get(answer.kind, ()) if name in kept]
+    order += [name for name in reversed(kept) if name not in order and not drawn[name].is_key and name != kept[0]]
+    for name in order:
+        if width is None or _total([_narrowest(drawn[one]) for one in kept]) <= width:
+            break
+        kept.remove(name)
+    return kept
+
+
+def _narrowest(column: Column) -> int:
+    if column.is_bar:
+        return _READABLE_BAR
+    if column.is_number:
+        return column.width
+    return max(len(column.head), min(column.width, _READABLE_KEY if column.is_key else _READABLE))
+
+
+def _narrowed(columns: Sequence[Column], width: int | None) -> list[Column]:
+    """Texts become shorter, the longest first, until all columns fit."""
+    sizes = [column.width for column in columns]
+    least = [_narrowest(column) for column in columns]
+    while width is not None and _total(sizes) > width:
+        longest = max(range(len(sizes)), key=lambda i: (sizes[i] > least[i], sizes[i]))
+        if sizes[longest] <= least[longest]:
+            break
+        sizes[longest] -= 1
+    return [_cut(column, size) for column, size in zip(columns, sizes, strict=True)]
+
+
+def _cut(column: Column, width: int) -> Column:
+    if column.is_bar:
+        cells = tuple(bars.text(share or 0.0, width) for share in column.shares)
+    else:
+        cells = tuple(cut(cell, width) for cell in column.cells)
+    return replace(column, cells=cells, width=width)
+
+
+def _total(sizes: Sequence[int]) -> int:
+    return sum(sizes) + GAP * (len(sizes) - 1)
+
+
+def _remarks(answer: Answer, drawn: Sequence[str], rows: int) -> list[str]:
+    remarks = [_approximation(answer)] if answer.kind == "summary" else []
+    elsewhere = SAID_ELSEWHERE.get(answer.kind, ())
+    unseen = [name for name in answer.columns if name not in drawn and name not in elsewhere]
+    missing = [head(name) for name in unseen if any(row[name] is not None for row in answer.rows)]
+    if missing:
+        remarks.append(f"not shown: {', '.join(missing)} (--json and to_dict() have all)")
+    if len(answer) > rows:
+        remarks.append(f"{len(answer) - rows:,} more rows (--json and to_dict() have all)")
+    return [remark for remark in remarks if remark]
+
+
+def _approximation(answer: Answer) -> str:
+    """What the mark of approximate numbers means here; empty where there are none."""
+    error = max((row["distinct_error"] or 0.0 for row in answer.rows), default=0.0)
+    parts = [f"distinct values have a standard error of at most {number(100 * error)} %"] if error else []
+    if any(is_approximate(row, "min") or is_approximate(row, "max") for row in answer.rows):
+        parts.append("bounds hold for more than the live rows of this snapshot")
+    return f"{APPROXIMATE} approximate: {'; '.join(parts)}" if parts else ""

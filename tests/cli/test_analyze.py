@@ -1,0 +1,28 @@
+"""How the options of `metastore analyze` reach the function."""
+
+from __future__ import annotations
+
+from contextlib import nullcontext
+
+import pytest
+
+import metastore
+from metastore._analyze.report import AnalyzeReport
+from metastore._spark import local
+
+
+@pytest.mark.parametrize(
+    ("typed", "given"),
+    [
+        ([], {"ranks": False, "distribution": False, "frequencies": None}),
+        (["--ranks", "a, `b,c`.d"], {"ranks": ["a", "`b,c`.d"]}),
+        (["--ranks", "*", "--distribution", "k", "--frequencies", "exact"], {"ranks": True, "distribution": ["k"]}),
+    ],
+)
+def test_analyze_hands_its_options_on(run, monkeypatch, typed, given):
+    seen = {}
+    report = AnalyzeReport("db.t", "parquet", "1", 1, 1, 1, 10, 3, 100, 5, committed=True, refused=(), seconds=1.0)
+    monkeypatch.setattr(local, "started", lambda _: nullcontext("spark"))
+    monkeypatch.setattr(metastore, "analyze", lambda *_, **options: seen.update(options) or report)
+    run("analyze", "db.t", *typed)
+    assert {name: seen[name] for name in given} == given
