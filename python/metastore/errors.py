@@ -17,10 +17,13 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
+from metastore._visible import visible
+
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
 __all__ = [
+    "AccessDenied",
     "AnalyzeFailed",
     "CollectionRefused",
     "ColumnNotFound",
@@ -45,16 +48,16 @@ class MetastoreError(Exception):
 
     Attributes:
         code: The stable name of the kind of error, the same in SQL and in Python.
-        message: What happened, in one line.
+        message: What happened, in one line. What it quotes of tables and stores is shown, see `metastore._visible`.
         hint: What to do about it; empty where nothing general can be said.
     """
 
     code: ClassVar[str] = "METASTORE_ERROR"
 
     def __init__(self, message: str, hint: str = "") -> None:
-        super().__init__(message, hint)
-        self.message = message
-        self.hint = hint
+        self.message = visible(message)
+        self.hint = visible(hint)
+        super().__init__(self.message, self.hint)
 
     def __str__(self) -> str:
         return f"[{self.code}] {self.message}" + (f" {self.hint}" if self.hint else "")
@@ -71,7 +74,13 @@ def _restore(cls: type[MetastoreError], args: tuple[Any, ...], facts: dict[str, 
     return error
 
 
-def _near(names: Sequence[str]) -> str:
+def question(names: Sequence[str]) -> str:
+    """How a hint names what is near; empty where nothing is.
+
+    Example:
+        >>> question(["price", "prize"])
+        'Did you mean price or prize?'
+    """
     return f"Did you mean {' or '.join(names)}?" if names else ""
 
 
@@ -106,10 +115,10 @@ class TableNotFound(MetastoreError):
 
     code = "METASTORE_TABLE_NOT_FOUND"
 
-    def __init__(self, table: str, near: Sequence[str] = ()) -> None:
+    def __init__(self, table: str, near: Sequence[str] = (), hint: str = "") -> None:
         self.table = table
         self.near = tuple(near)
-        super().__init__(f"There is no table {table}.", _near(self.near))
+        super().__init__(f"There is no table {table}.", question(self.near) or hint)
 
 
 class ColumnNotFound(MetastoreError):
@@ -127,7 +136,7 @@ class ColumnNotFound(MetastoreError):
         self.column = column
         self.table = table
         self.near = tuple(near)
-        super().__init__(f"{table} has no column '{column}'.", _near(self.near))
+        super().__init__(f"{table} has no column '{column}'.", question(self.near))
 
 
 class FormatTooNew(MetastoreError):
@@ -222,6 +231,21 @@ class UnsupportedTable(MetastoreError):
         self.table = table
         self.reason = reason
         super().__init__(f"{table} is not supported: {reason}.", hint)
+
+
+class AccessDenied(MetastoreError):
+    """A policy or a catalog refuses to let this user read a table: nothing of it was read or written.
+
+    Attributes:
+        table: The table.
+        reason: Who refuses, in their own words.
+    """
+
+    code = "METASTORE_ACCESS_DENIED"
+
+    def __init__(self, table: str, reason: str) -> None:
+        self.table, self.reason = table, reason
+        super().__init__(f"{table} cannot be read by this user: {reason}.")
 
 
 _REPAIR = (

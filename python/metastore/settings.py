@@ -2,15 +2,18 @@
 
 A setting has one name in four places: `spark.metastore.pruning.enabled` as a Spark conf, `METASTORE_PRUNING_ENABLED`
 in the environment, `pruning.enabled` in `metastore.toml` or in `[tool.metastore]` of a pyproject. The first of
-argument, Spark conf, environment, file and default that has it wins; an empty or false value is a value.
+argument, Spark conf, environment, file and default that has it wins; an empty or false value is a value. What names a
+program or a place for statistics is taken from a file only where nobody but the user and root can have written it.
 `python -m metastore.settings <file>` writes the registry as documentation.
 """
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from dataclasses import dataclass
+from functools import lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -18,100 +21,43 @@ from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationEr
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
-    NoDecode,
     PyprojectTomlConfigSettingsSource,
     SettingsConfigDict,
     TomlConfigSettingsSource,
 )
 
+from metastore import _misspelt
+from metastore._ownership import writable_by_others
+from metastore._setting_values import (
+    MOST_WHOLE,
+    Algorithm,
+    Duration,
+    Formats,
+    Names,
+    Size,
+    Text,
+    Truth,
+    Whole,
+    trimmed,
+)
 from metastore._texts import near
-from metastore.errors import InvalidArgument, InvalidSetting
+from metastore._visible import logger
+from metastore.errors import InvalidArgument, InvalidSetting, question
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pyspark.sql import SparkSession
 
+_LOG = logger(__name__)
+
 PREFIX = "spark.metastore."
 SOURCES = ("argument", "spark", "environment", "file")
-FORMATS = ("iceberg", "delta", "hudi", "parquet")
-WHOLE = re.compile(r"[+-]?[0-9]+")
-SIZE = re.compile(r"([0-9]+)(b|([kmgtp])b?)?", re.IGNORECASE)
-DURATION = re.compile(r"([0-9]+)(us|ms|s|m|min|h|d)?", re.IGNORECASE)
-MICROSECONDS = {
-    "us": 1,
-    "ms": 1000,
-    "s": 10**6,
-    "m": 60 * 10**6,
-    "min": 60 * 10**6,
-    "h": 3600 * 10**6,
-    "d": 86400 * 10**6,
-}
-MOST, MOST_WHOLE = (1 << 63) - 1, (1 << 31) - 1
-"""The greatest numbers that the shim holds: of bytes and milliseconds, and of all else."""
 
 
-def _whole(value: object) -> int:
-    """Reads a whole number: digits alone."""
-    if isinstance(value, bool) or WHOLE.fullmatch(str(value).strip()) is None or abs(int(str(value))) > MOST_WHOLE:
-        raise ValueError("write a whole number")
-    return int(str(value))
-
-
-def _bytes(value: object) -> int:
-    """Reads a size as Spark does: `256m`, `1g`, `4096`."""
-    match = SIZE.fullmatch(str(value).strip())
-    size = -1 if match is None else int(match[1]) << (10 * "_kmgtp".index((match[3] or "_").lower()))
-    if not 0 <= size <= MOST:
-        raise ValueError("write a size such as 256m or 1g")
-    return size
-
-
-def _milliseconds(value: object) -> int:
-    """Reads a duration as Spark does: `2s`, `500ms`, `1min`."""
-    match = DURATION.fullmatch(str(value).strip())
-    if match is None or int(match[1]) > MOST:
-        raise ValueError("write a duration such as 2s or 500ms")
-    return min(int(match[1]) * MICROSECONDS[(match[2] or "ms").lower()] // 1000, MOST)
-
-
-def _names(value: object) -> tuple[str, ...]:
-    """Reads a list of names: `a,b`, or a TOML list."""
-    given = value.split(",") if isinstance(value, str) else value
-    if not isinstance(given, list | tuple):
-        raise ValueError("write a list of names such as a,b")  # noqa: TRY004 - pydantic reports ValueError
-    return tuple(name for name in (str(item).strip() for item in given) if name)
-
-
-def _formats(value: object) -> tuple[str, ...]:
-    names = tuple(name.lower() for name in _names(value))
-    unknown = [name for name in names if name not in FORMATS]
-    if unknown:
-        raise ValueError(f"{unknown[0]!r} is none of {', '.join(FORMATS)}")
-    return names
-
-
-def _text(value: object) -> str | None:
-    return str(value).strip() or None if value is not None else None
-
-
-def _word(value: object) -> object:
-    return value.strip() if isinstance(value, str) else value
-
-
-Truth = Annotated[bool, BeforeValidator(_word)]
-Whole = Annotated[int, BeforeValidator(_whole)]
-Algorithm = Annotated[Literal["auto", "exact", "reduce", "duplicates", "scatter"], BeforeValidator(_word)]
-Size = Annotated[int, BeforeValidator(_bytes)]
-Duration = Annotated[int, BeforeValidator(_milliseconds)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_names), NoDecode]
-Formats = Annotated[tuple[str, ...], BeforeValidator(_formats), NoDecode]
-Text = Annotated[str | None, BeforeValidator(_text)]
-
-
-def _setting(key: str, default: str, meaning: str, **check: Any) -> Any:
+def _setting(key: str, default: str, meaning: str, *, own: bool = False, **check: Any) -> Any:
     """Declares a setting; its default is text, read by the same rules as any other source."""
-    return Field(default=default, description=meaning, json_schema_extra={"key": PREFIX + key}, **check)
+    return Field(default=default, description=meaning, json_schema_extra={"key": PREFIX + key, "own": own}, **check)
 
 
 class Settings(BaseModel):
@@ -137,14 +83,14 @@ class Settings(BaseModel):
     hudi_bypass_skipping: Truth = _setting(
         "hudi.bypassSkipping", "true", "Hudi's own skipping is not asked where our statistics cover the table"
     )
-    store: Text = _setting("store", "", "root URI for all statistics; not set: beside each table")
+    store: Text = _setting("store", "", "root URI for all statistics; not set: beside each table", own=True)
     analyze_formats: Formats = _setting(
         "analyze.formats",
         "iceberg,delta,hudi",
         "formats whose `ANALYZE TABLE` is ours; add `parquet` to take over session-catalog Parquet tables too",
     )
     histogram_bins: Whole = _setting("histogram.bins", "1000", "bins of a histogram, 2..10000", ge=2, le=10000)
-    histogram_kind: Annotated[Literal["equi_height", "equi_width"], BeforeValidator(_word)] = _setting(
+    histogram_kind: Annotated[Literal["equi_height", "equi_width"], BeforeValidator(trimmed)] = _setting(
         "histogram.kind", "equi_height", "bins that hold equally many values, or `equi_width`: bins equally wide"
     )
     frequencies_top: Whole = _setting(
@@ -178,11 +124,19 @@ class Settings(BaseModel):
         "`metastore.distribution.columns`",
     )
     python: Text = _setting(
-        "python", "", "interpreter that runs ANALYZE on the driver host; not set: found; a session cannot change it"
+        "python",
+        "",
+        "interpreter that runs ANALYZE on the driver host; not set: found; a session cannot change it",
+        own=True,
     )
     snapshots_keep: Whole = _setting("snapshots.keep", "10", "analyzed snapshots kept in the manifest", ge=1)
     cache_size: Size = _setting("cache.size", "256m", "decoded statistics and lists of data files kept in the driver")
     planning_timeout: Duration = _setting("planning.timeout", "2s", "past it a scan is planned without us")
+    read_timeout: Duration = _setting(
+        "read.timeout",
+        "30s",
+        "past it a table function, or the data source asked for a table's name, ends with an error",
+    )
 
 
 class _Outside(BaseSettings, Settings):
@@ -195,12 +149,16 @@ class _Outside(BaseSettings, Settings):
 
 @dataclass(frozen=True)
 class Setting:
-    """One setting: what it is called, what it means, what it is when nobody sets it."""
+    """One setting: what it is called, what it means, what it is when nobody sets it.
+
+    `own` is true where it is taken only from files that nobody but the user and root can have written.
+    """
 
     key: str
     field: str
     default: str
     meaning: str
+    own: bool = False
 
     @property
     def environment(self) -> str:
@@ -213,13 +171,25 @@ class Resolved:
     """A setting with its value and where that was found.
 
     `value` is typed (sizes in bytes, durations in milliseconds); `text` is what was written; `source` is `argument`,
-    `spark`, `environment`, `file` or `default`.
+    `spark`, `environment`, `file` or `default`; `file` is the path where that is the source. `left_out` says which file
+    has the setting and why it is not taken from there.
     """
 
     setting: Setting
     value: Any
     text: str
     source: str
+    file: str | None = None
+    left_out: str | None = None
+
+
+@dataclass(frozen=True)
+class SettingsFile:
+    """The nearest file with settings: its path, its values by field, and why some fields are not taken from it."""
+
+    path: Path
+    values: Mapping[str, object]
+    left_out: Mapping[str, str]
 
 
 def _field_of(key: str) -> str:
@@ -230,8 +200,9 @@ def _declared() -> dict[str, Setting]:
     found = {}
     for field, info in Settings.model_fields.items():
         extra = info.json_schema_extra
-        key = str(extra["key"]) if isinstance(extra, dict) else field
-        found[key] = Setting(key, field, str(info.default), info.description or "")
+        facts = extra if isinstance(extra, dict) else {}
+        key = str(facts["key"])
+        found[key] = Setting(key, field, str(info.default), info.description or "", bool(facts["own"]))
     return found
 
 
@@ -255,13 +226,9 @@ def resolve(spark: SparkSession | None = None, arguments: Mapping[str, object] |
         >>> bins.value, bins.source
         (1000, 'default')
     """
-    given = {
-        "argument": {_known(key, "asked for").field: value for key, value in (arguments or {}).items()},
-        "spark": _from_spark(spark, REGISTRY.values()),
-        "environment": EnvSettingsSource(_Outside)(),
-        "file": _from_file(Path.cwd()),
-    }
-    return tuple(_resolved(setting, given) for setting in REGISTRY.values())
+    asked = {_known(key, "asked for").field: value for key, value in (arguments or {}).items()}
+    given, file = _given(asked, spark, REGISTRY.values())
+    return tuple(_resolved(setting, given, file) for setting in REGISTRY.values())
 
 
 def get(key: str, spark: SparkSession | None = None, argument: object = None) -> Any:
@@ -282,13 +249,8 @@ def get(key: str, spark: SparkSession | None = None, argument: object = None) ->
         3
     """
     wanted = _known(key, "asked for")
-    given = {
-        "argument": {} if argument is None else {wanted.field: argument},
-        "spark": _from_spark(spark, [wanted]),
-        "environment": EnvSettingsSource(_Outside)(),
-        "file": _from_file(Path.cwd()),
-    }
-    return _resolved(wanted, given).value
+    given, file = _given({} if argument is None else {wanted.field: argument}, spark, [wanted])
+    return _resolved(wanted, given, file).value
 
 
 def markdown() -> str:
@@ -307,9 +269,16 @@ Made from the registry in `python/metastore/settings.py` by `python -m metastore
 The first place that has a setting wins: an argument, the Spark conf, the environment, the nearest `metastore.toml` (or
 `[tool.metastore]` of a `pyproject.toml`) at or above the working folder, the default. In TOML a setting is called what
 follows `spark.metastore.`: `pruning.enabled = false`. `metastore config` shows every value and where it comes from.
+`spark.metastore.python` and `spark.metastore.store` are taken only from a file that you or root own and nobody else can
+write, in folders of which the same holds; from any other file they are left out, with one line that says so
+([security.md](security.md)).
 The planner inside a running Spark reads the Spark conf and the environment of the driver;
 `metastore.configure(builder)` hands it the settings of a file. `spark.metastore.python` is read from the conf that
 Spark was started with, never from a session's: it names a program that runs as the driver's user.
+
+A setting that there is not is refused in a file and as an argument; in the conf, `metastore.settings()` names it. A
+variable that is near to one of these and none of them is named there, by `metastore config`, `metastore doctor` and in
+the log.
 
 Where Spark is started with neither `spark.sql.cbo.enabled` nor `spark.sql.cbo.joinReorder.enabled` set, both are
 switched on in the conf of the SparkContext, and with them `spark.sql.iceberg.report-column-stats` is set to false
@@ -325,7 +294,16 @@ settings are true.
 |---|---|---|---|"""
 
 
-def _resolved(setting: Setting, given: Mapping[str, Mapping[str, object]]) -> Resolved:
+def _given(
+    asked: Mapping[str, object], spark: SparkSession | None, wanted: Iterable[Setting]
+) -> tuple[Mapping[str, Mapping[str, object]], SettingsFile | None]:
+    """The values of each source, by field, and the file that they come from."""
+    file = _from_file(Path.cwd())
+    outside = {"environment": _from_environment(), "file": file.values if file else {}}
+    return {"argument": asked, "spark": _from_spark(spark, wanted), **outside}, file
+
+
+def _resolved(setting: Setting, given: Mapping[str, Mapping[str, object]], file: SettingsFile | None) -> Resolved:
     source = next((name for name in SOURCES if setting.field in given[name]), "default")
     value = given[source][setting.field] if source in given else setting.default
     text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
@@ -335,15 +313,22 @@ def _resolved(setting: Setting, given: Mapping[str, Mapping[str, object]]) -> Re
         reason = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise InvalidSetting(setting.key, text, f"{reason} (it comes from: {source})") from error
     written = text.lower() if isinstance(value, bool) else text
-    return Resolved(setting, getattr(checked, setting.field), written, source)
+    path = str(file.path) if file and source == "file" else None
+    left_out = file.left_out.get(setting.field) if file else None
+    return Resolved(setting, getattr(checked, setting.field), written, source, path, left_out)
+
+
+def _from_environment() -> Mapping[str, object]:
+    _misspelt.warn(os.environ)
+    return EnvSettingsSource(_Outside)()
 
 
 def _known(key: str, source: str) -> Setting:
     found = REGISTRY.get(key) or REGISTRY.get(PREFIX + key)
     if found is None:
-        alike = near(PREFIX + key.removeprefix(PREFIX), REGISTRY, limit=1)
-        reason = f"did you mean {alike[0]}" if alike else "`metastore config` lists every setting"
-        raise InvalidArgument(key, f"no such setting ({source}); {reason}")
+        alike = near(key.removeprefix(PREFIX), (one.removeprefix(PREFIX) for one in REGISTRY))
+        hint = question([PREFIX + name for name in alike])
+        raise InvalidArgument(key, f"no such setting ({source})", hint or "`metastore config` lists every setting.")
     return found
 
 
@@ -354,7 +339,7 @@ def _from_spark(spark: SparkSession | None, wanted: Iterable[Setting]) -> dict[s
     return {field: value for field, value in found.items() if value is not None}
 
 
-def _from_file(folder: Path) -> dict[str, object]:
+def _from_file(folder: Path) -> SettingsFile | None:
     readers: dict[str, type[TomlConfigSettingsSource]] = {
         "metastore.toml": TomlConfigSettingsSource,
         "pyproject.toml": PyprojectTomlConfigSettingsSource,
@@ -364,8 +349,23 @@ def _from_file(folder: Path) -> dict[str, object]:
             file = place / name
             values = _toml(reader, file) if file.is_file() else {}
             if values:
-                return {_known(key, f"in {file}").field: value for key, value in _flat(values)}
-    return {}
+                return _vetted(file, {_known(key, f"in {file}"): value for key, value in _flat(values)})
+    return None
+
+
+def _vetted(file: Path, values: Mapping[Setting, object]) -> SettingsFile:
+    """Leaves out what names programs or places where others may have written it."""
+    reason = writable_by_others(file) if any(one.own for one in values) else ""
+    left_out = {one: f"{file} has it, but {reason}" for one in values if one.own and reason}
+    for one, why in left_out.items():
+        _warn_once(f"{one.key} is left out: {why}.")
+    taken = {one.field: value for one, value in values.items() if one not in left_out}
+    return SettingsFile(file, taken, {one.field: why for one, why in left_out.items()})
+
+
+@lru_cache(maxsize=64)
+def _warn_once(line: str) -> None:
+    _LOG.warning("%s", line)
 
 
 def _toml(reader: type[TomlConfigSettingsSource], file: Path) -> Mapping[str, Any]:

@@ -1,11 +1,15 @@
 from __future__ import annotations
 
 import json
+import os
+import sys
 from pathlib import Path
 
 import pytest
 
+import metastore
 from metastore import settings
+from metastore.cli import checks
 from metastore.errors import InvalidArgument, InvalidSetting
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "settings.json").read_text("utf-8"))
@@ -121,3 +125,118 @@ def test_values_of_a_file_that_are_no_texts(value, read):
 def test_environment_names_are_those_of_the_shim():
     names = {one.environment for one in settings.REGISTRY.values()}
     assert {"METASTORE_PRUNE_INSIDE_WRITES", "METASTORE_HUDI_BYPASS_SKIPPING", "METASTORE_CBO_ENABLED"} <= names
+
+
+PROGRAM = 'python = "/opt/evil"\nstore = "/opt/stats"\n[histogram]\nbins = 11\n'
+
+
+def left_out(key):
+    return found(key).left_out
+
+
+def test_a_file_of_ones_own_names_programs(empty_folder):
+    (empty_folder / "metastore.toml").write_text(PROGRAM)
+    assert (found("python").text, found("python").source) == ("/opt/evil", "file")
+    assert found("python").file == found("histogram.bins").file == str(empty_folder / "metastore.toml")
+    assert left_out("python") is None
+
+
+def of_nobody(place: Path) -> None:
+    os.chown(place, 65534, 65534)
+
+
+WAYS = {
+    "everybody may write the file": (lambda file: file.chmod(0o666), "can be written by everybody"),
+    "everybody may write its folder": (lambda file: file.parent.chmod(0o777), "can be written by everybody"),
+    "everybody may write a folder above": (lambda file: file.parents[1].chmod(0o777), "can be written by everybody"),
+    "its group may write it": (lambda file: (os.chown(file, -1, 12345), file.chmod(0o664)), "written by its group"),
+    "it is another's": (of_nobody, "belongs to"),
+    "its folder is another's": (lambda file: of_nobody(file.parent), "belongs to"),
+    "it is behind another's link": (
+        lambda file: (
+            file.rename(file.with_name("x")),
+            file.symlink_to("x"),
+            os.chown(file, 65534, 65534, follow_symlinks=False),
+        ),
+        "belongs to",
+    ),
+}
+
+
+@pytest.mark.skipif(os.getuid() != 0, reason="only root gives files away")
+@pytest.mark.parametrize("name", ["metastore.toml", "pyproject.toml"])
+@pytest.mark.parametrize("way", WAYS)
+def test_a_file_of_somebody_else_names_no_program(monkeypatch, empty_folder, caplog, way, name):
+    folder = empty_folder / "above" / "project"
+    (folder / "below").mkdir(parents=True)
+    text = PROGRAM.replace("[histogram]", "[tool.metastore.histogram]")
+    text = "[tool.metastore]\n" + text if name.startswith("py") else PROGRAM
+    (folder / name).write_text(text)
+    make, reason = WAYS[way]
+    make(folder / name)
+    monkeypatch.chdir(folder / "below")
+    assert (found("python").value, found("python").source) == (None, "default")
+    assert settings.get("store") is None
+    assert reason in left_out("python")
+    assert str(folder / name) in left_out("store")
+    assert found("histogram.bins").value == 11  # names nothing: a project's settings serve all who work in it
+    lines = [record.getMessage() for record in caplog.records]
+    assert len([line for line in lines if "spark.metastore.python is left out" in line]) == 1
+    monkeypatch.setenv("METASTORE_PYTHON", "/usr/bin/python3")
+    assert found("python").source == "environment"
+
+
+def test_a_folder_where_everybody_deletes_only_what_is_theirs_is_as_good_as_ones_own(monkeypatch, empty_folder):
+    folder = empty_folder / "tmp"
+    folder.mkdir()
+    folder.chmod(0o1777)
+    (folder / "metastore.toml").write_text(PROGRAM)
+    monkeypatch.chdir(folder)
+    assert found("python").text == "/opt/evil"
+
+
+def test_the_way_to_a_file_may_lead_through_links(monkeypatch, empty_folder):
+    (empty_folder / "real").mkdir()
+    (empty_folder / "data").symlink_to("real")
+    (empty_folder / "real" / "metastore.toml").write_text(PROGRAM)
+    monkeypatch.chdir(empty_folder / "data")
+    assert found("python").text == "/opt/evil"
+
+
+def test_settings_say_which_file_they_are_of(empty_folder):
+    (empty_folder / "metastore.toml").write_text(PROGRAM)
+    (empty_folder / "metastore.toml").chmod(0o666)
+    rows = {row["name"]: row for row in metastore.config()}
+    assert rows["spark.metastore.histogram.bins"]["file"] == str(empty_folder / "metastore.toml")
+    assert "written by everybody" in rows["spark.metastore.python"]["left_out"]
+    told = checks.settings()
+    assert told.state == checks.WARNING
+    assert "spark.metastore.python is left out" in told.detail
+    assert "chmod" in told.fix
+
+
+@pytest.mark.parametrize("there", [False, True])
+def test_doctor_makes_nothing(monkeypatch, tmp_path, there):
+    (tmp_path / "w" / "t").mkdir(parents=True)
+    if there:
+        (tmp_path / "w" / "t" / "_metastore").mkdir()
+    before = {str(one): one.stat().st_mtime_ns for one in tmp_path.rglob("*")}
+    assert checks.store(str(tmp_path / "w" / "t")).state == checks.OK
+    monkeypatch.setenv("METASTORE_STORE", str(tmp_path / "stats"))
+    assert checks.store(None).state == checks.OK
+    assert {str(one): one.stat().st_mtime_ns for one in tmp_path.rglob("*")} == before
+
+
+def test_doctor_runs_nothing_of_the_working_folder(monkeypatch, tmp_path):
+    for name in ("numpy", "pyarrow", "pyspark_metastore", "json"):
+        (tmp_path / f"{name}.py").write_text(f"import pathlib; pathlib.Path('{tmp_path}/ran').touch()")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
+    checks.workers_python()
+    checks.discovery()
+    assert sorted(one.name for one in tmp_path.iterdir()) == [
+        "json.py",
+        "numpy.py",
+        "pyarrow.py",
+        "pyspark_metastore.py",
+    ]

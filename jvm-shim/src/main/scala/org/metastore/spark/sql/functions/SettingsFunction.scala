@@ -4,8 +4,8 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.StructType
 
-import org.metastore.spark.MetastoreConf
-import org.metastore.spark.sql.{Answer, Argument, Arguments, MetastoreException, TableFunction}
+import org.metastore.spark.{MetastoreConf, NearNames}
+import org.metastore.spark.sql.{Answer, Argument, Arguments, TableFunction}
 
 /** `metastore.settings()`: one row a setting. */
 object SettingsFunction extends TableFunction {
@@ -27,9 +27,11 @@ object SettingsFunction extends TableFunction {
           Answer.row(setting.key, found.text, found.source, setting.default, setting.meaning, None)
       }
     }
-    known ++ conf.unknown.toSeq.sortBy(_._1).map { case (key, text) =>
-      val problem = s"there is no such setting.${MetastoreException.didYouMean(key, MetastoreConf.all.map(_.key))}"
-      Answer.row(key, text, "spark", None, None, problem)
+    val unknown = conf.unknown.toSeq.sorted.map { case (key, text) =>
+      (key, text, "spark", NearNames.question(key, MetastoreConf.all.map(_.key), "spark.metastore."))
+    }
+    known ++ (unknown ++ MetastoreConf.misspelt(sys.env)).map { case (name, text, source, hint) =>
+      Answer.row(name, text, source, None, None, s"there is no such setting.$hint")
     }
   }
 }

@@ -1,0 +1,29 @@
+package org.metastore.spark
+
+import java.util.Locale
+
+import org.apache.spark.unsafe.types.UTF8String
+
+/** What is said to who mistypes a name. */
+object NearNames {
+  private val Most = 3
+
+  /**
+   * A question that names what is near, as the end of a sentence; empty where nothing is.
+   *
+   * @param prefix what names begin with: it makes none of them alike
+   */
+  def question(name: String, names: Seq[String], prefix: String = ""): String =
+    question(of(name.stripPrefix(prefix), names.map(_.stripPrefix(prefix))).map(prefix + _))
+
+  /** The question for names that are near. */
+  def question(near: Seq[String]): String = if (near.isEmpty) "" else s" Did you mean ${near.mkString(" or ")}?"
+
+  /** At most three names that share more than half of their letters with `name`. */
+  def of(name: String, names: Seq[String]): Seq[String] = {
+    val wanted = UTF8String.fromString(name.toLowerCase(Locale.ROOT))
+    names.map(n => n -> wanted.levenshteinDistance(UTF8String.fromString(n.toLowerCase(Locale.ROOT))))
+      .filter { case (n, distance) => distance <= math.max(2, name.length / 3) && 2 * distance < math.max(name.length, n.length) }
+      .sortBy(_._2).map(_._1).take(Most)
+  }
+}

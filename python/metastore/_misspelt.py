@@ -1,0 +1,42 @@
+"""Variables of the environment that look like settings and are none."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import TYPE_CHECKING
+
+from metastore._texts import near
+from metastore._visible import logger
+from metastore.errors import question
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+_LOG = logger(__name__)
+_PREFIX = "METASTORE_"
+
+
+def misspelt(variables: Iterable[str]) -> dict[str, str]:
+    """Those that are near to a setting, each with the hint that names it; other software has variables that begin so.
+
+    Example:
+        >>> misspelt(["METASTORE_CBO_ENABLE", "METASTORE_CBO_ENABLED", "METASTORE_PORT"])
+        {'METASTORE_CBO_ENABLE': 'Did you mean METASTORE_CBO_ENABLED?'}
+    """
+    from metastore.settings import REGISTRY  # noqa: PLC0415 - it warns of them
+
+    known = {one.environment.removeprefix(_PREFIX) for one in REGISTRY.values()}
+    given = {name: name[len(_PREFIX) :].upper() for name in variables if name.upper().startswith(_PREFIX)}
+    found = {name: near(rest, known, cutoff=0.75) for name, rest in given.items() if rest not in known}
+    return {name: question([_PREFIX + one for one in alike]) for name, alike in found.items() if alike}
+
+
+def warn(variables: Iterable[str]) -> None:
+    """Names them in the log, each once."""
+    for name, hint in misspelt(variables).items():
+        _warn(name, hint)
+
+
+@cache
+def _warn(name: str, hint: str) -> None:
+    _LOG.warning("the environment variable %s is no setting. %s", name, hint)

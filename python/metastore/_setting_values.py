@@ -1,0 +1,84 @@
+"""What values settings have, and how their texts are read: as Spark and the shim read them."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Literal
+
+from pydantic import BeforeValidator
+from pydantic_settings import NoDecode
+
+FORMATS = ("iceberg", "delta", "hudi", "parquet")
+WHOLE = re.compile(r"[+-]?[0-9]+")
+SIZE = re.compile(r"([0-9]+)(b|([kmgtp])b?)?", re.IGNORECASE)
+DURATION = re.compile(r"([0-9]+)(us|ms|s|m|min|h|d)?", re.IGNORECASE)
+MICROSECONDS = {
+    "us": 1,
+    "ms": 1000,
+    "s": 10**6,
+    "m": 60 * 10**6,
+    "min": 60 * 10**6,
+    "h": 3600 * 10**6,
+    "d": 86400 * 10**6,
+}
+MOST, MOST_WHOLE = (1 << 63) - 1, (1 << 31) - 1
+"""The greatest numbers that the shim holds: of bytes and milliseconds, and of all else."""
+
+
+def _whole(value: object) -> int:
+    """Reads a whole number: digits alone."""
+    if isinstance(value, bool) or WHOLE.fullmatch(str(value).strip()) is None or abs(int(str(value))) > MOST_WHOLE:
+        raise ValueError("write a whole number")
+    return int(str(value))
+
+
+def _bytes(value: object) -> int:
+    """Reads a size as Spark does: `256m`, `1g`, `4096`."""
+    match = SIZE.fullmatch(str(value).strip())
+    size = -1 if match is None else int(match[1]) << (10 * "_kmgtp".index((match[3] or "_").lower()))
+    if not 0 <= size <= MOST:
+        raise ValueError("write a size such as 256m or 1g")
+    return size
+
+
+def _milliseconds(value: object) -> int:
+    """Reads a duration as Spark does: `2s`, `500ms`, `1min`."""
+    match = DURATION.fullmatch(str(value).strip())
+    if match is None or int(match[1]) > MOST:
+        raise ValueError("write a duration such as 2s or 500ms")
+    return min(int(match[1]) * MICROSECONDS[(match[2] or "ms").lower()] // 1000, MOST)
+
+
+def _names(value: object) -> tuple[str, ...]:
+    """Reads a list of names: `a,b`, or a TOML list."""
+    given = value.split(",") if isinstance(value, str) else value
+    if not isinstance(given, list | tuple):
+        raise ValueError("write a list of names such as a,b")  # noqa: TRY004 - pydantic reports ValueError
+    return tuple(name for name in (str(item).strip() for item in given) if name)
+
+
+def _formats(value: object) -> tuple[str, ...]:
+    names = tuple(name.lower() for name in _names(value))
+    unknown = [name for name in names if name not in FORMATS]
+    if unknown:
+        raise ValueError(f"{unknown[0]!r} is none of {', '.join(FORMATS)}")
+    return names
+
+
+def _text(value: object) -> str | None:
+    return str(value).strip() or None if value is not None else None
+
+
+def trimmed(value: object) -> object:
+    """Leaves out blanks around a text."""
+    return value.strip() if isinstance(value, str) else value
+
+
+Truth = Annotated[bool, BeforeValidator(trimmed)]
+Whole = Annotated[int, BeforeValidator(_whole)]
+Algorithm = Annotated[Literal["auto", "exact", "reduce", "duplicates", "scatter"], BeforeValidator(trimmed)]
+Size = Annotated[int, BeforeValidator(_bytes)]
+Duration = Annotated[int, BeforeValidator(_milliseconds)]
+Names = Annotated[tuple[str, ...], BeforeValidator(_names), NoDecode]
+Formats = Annotated[tuple[str, ...], BeforeValidator(_formats), NoDecode]
+Text = Annotated[str | None, BeforeValidator(_text)]
