@@ -17,20 +17,6 @@ if TYPE_CHECKING:
 os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
 os.environ.setdefault("SPARK_LOCAL_IP", "127.0.0.1")
 
-ONE_COMPILER = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
-"""Little of a test's code runs often: the second compiler took a third of the JVM's time."""
-
-QUIET_LOG = """rootLogger.level = error
-rootLogger.appenderRef.stderr.ref = console
-logger.delta.name = org.apache.spark.sql.delta.DeltaParquetFileFormat
-logger.delta.level = off
-appender.console.type = Console
-appender.console.name = console
-appender.console.target = SYSTEM_ERR
-appender.console.layout.type = PatternLayout
-appender.console.layout.pattern = %p %c{1}: %m%n%throwable{1}
-"""
-
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--oracle-seed", type=int, default=20, help="seed of the oracle's random tables and predicates")
@@ -45,26 +31,9 @@ def warehouse(tmp_path_factory: pytest.TempPathFactory) -> Path:
 @pytest.fixture(scope="session")
 def spark_conf(warehouse: Path, tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     """Settings of a local Spark, Iceberg as catalog `ice`, Delta in its own; servers of other tests have the same."""
-    from lakes import lakes  # noqa: PLC0415 - tests without Spark do not need it
+    from lakes import session_conf  # noqa: PLC0415 - tests without Spark do not need it
 
-    scratch = tmp_path_factory.mktemp("spark")
-    log = scratch / "log4j2.properties"
-    log.write_text(QUIET_LOG)
-    java = [*ONE_COMPILER, f"-Dlog4j2.configurationFile={log}", f"-Dderby.system.home={scratch}"]
-    return {
-        "spark.master": "local[2]",
-        "spark.driver.memory": "2g",
-        "spark.driver.extraJavaOptions": " ".join(java),
-        **lakes(warehouse),
-        "spark.sql.session.timeZone": "UTC",
-        "spark.sql.shuffle.partitions": "2",
-        "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
-        # Tables are small: compiling a plan takes longer than running it.
-        "spark.sql.codegen.wholeStage": "false",
-        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
-        "spark.ui.enabled": "false",
-        "spark.ui.showConsoleProgress": "false",
-    }
+    return session_conf(tmp_path_factory.mktemp("spark"), warehouse)
 
 
 @pytest.fixture

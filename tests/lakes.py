@@ -10,12 +10,13 @@ import pyspark
 from metastore import jars
 
 if TYPE_CHECKING:
+    from collections.abc import Collection, Mapping
     from pathlib import Path
 
 SPARK = ".".join(pyspark.__version__.split(".")[:2])
 """The line of Spark under test."""
 
-_ALL = {"4.1": ("iceberg", "delta"), "3.5": ("delta", "iceberg", "hudi")}[SPARK]
+_ALL = ("delta", "iceberg", "hudi") if SPARK == "3.5" else ("iceberg", "delta")
 FORMATS = tuple(os.environ.get("METASTORE_TEST_FORMATS", ",".join(_ALL)).split(","))
 """The formats whose extensions are listed, in this order.
 
@@ -26,6 +27,10 @@ EXTENSIONS = {
     "iceberg": "org.apache.iceberg.spark.extensions.IcebergSparkSessionExtensions",
     "delta": "io.delta.sql.DeltaSparkSessionExtension",
     "hudi": "org.apache.spark.sql.hudi.HoodieSparkSessionExtension",
+}
+SESSION_CATALOGS = {
+    "hudi": "org.apache.spark.sql.hudi.catalog.HoodieCatalog",
+    "delta": "org.apache.spark.sql.delta.catalog.DeltaCatalog",  # serves Hudi's tables too
 }
 OURS = "org.metastore.spark.MetastoreExtensions"
 CALENDAR = {
@@ -46,19 +51,66 @@ HUDI = {
 }
 
 
-def lakes(warehouse: Path) -> dict[str, str]:
-    """Settings of a session: Iceberg tables in the catalog `ice`, below `warehouse`, all others in Spark's own."""
-    found = [jar for name in FORMATS for jar in jars.fetch_all(f"{name}-{SPARK}")]
-    listed = [EXTENSIONS[name] for name in FORMATS]
+ONE_COMPILER = ("-XX:TieredStopAtLevel=1", "-XX:ReservedCodeCacheSize=256m")
+"""Little of a test's code runs often: the second compiler took a third of the JVM's time."""
+
+QUIET_LOG = """rootLogger.level = error
+rootLogger.appenderRef.stderr.ref = console
+logger.delta.name = org.apache.spark.sql.delta.DeltaParquetFileFormat
+logger.delta.level = off
+appender.console.type = Console
+appender.console.name = console
+appender.console.target = SYSTEM_ERR
+appender.console.layout.type = PatternLayout
+appender.console.layout.pattern = %p %c{1}: %m%n%throwable{1}
+"""
+
+
+def _session_catalog(formats: Collection[str]) -> dict[str, str]:
+    serving = [name for name in SESSION_CATALOGS if name in formats]
+    return {"spark.sql.catalog.spark_catalog": SESSION_CATALOGS[serving[-1]]} if serving else {}
+
+
+def lakes(warehouse: Path, releases: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Settings of a session: Iceberg tables in the catalog `ice`, below `warehouse`, all others in Spark's own.
+
+    Args:
+        warehouse: folder of the catalog `ice`.
+        releases: the formats, each with the name of its jar in `jars.lock`; those of FORMATS as we usually test them.
+    """
+    of_format = releases or {name: f"{name}-{SPARK}" for name in FORMATS}
+    found = [jar for name in of_format.values() for jar in jars.fetch_all(name)]
+    listed = [EXTENSIONS[name] for name in of_format]
     return {
         "spark.jars": ",".join(map(str, found)),
         "spark.sql.catalog.ice": "org.apache.iceberg.spark.SparkCatalog",
         "spark.sql.catalog.ice.type": "hadoop",
         "spark.sql.catalog.ice.warehouse": str(warehouse),
-        "spark.sql.catalog.spark_catalog": "org.apache.spark.sql.delta.catalog.DeltaCatalog",
+        **_session_catalog(of_format),
         "spark.databricks.delta.snapshotPartitions": "2",
         # Spark 3.5 does not look for extensions in the jars of its own folder.
-        "spark.sql.extensions": ",".join(listed if SPARK == "4.1" else [*listed, OURS]),
+        "spark.sql.extensions": ",".join([*listed, OURS] if SPARK == "3.5" else listed),
         **(CALENDAR if SPARK == "3.5" else {}),
-        **(HUDI if "hudi" in FORMATS else {}),
+        **(HUDI if "hudi" in of_format else {}),
+    }
+
+
+def session_conf(scratch: Path, warehouse: Path, releases: Mapping[str, str] | None = None) -> dict[str, str]:
+    """Settings of a local Spark for small tables, whose own things are in `scratch`; the others as of `lakes`."""
+    log = scratch / "log4j2.properties"
+    log.write_text(QUIET_LOG)
+    java = [*ONE_COMPILER, f"-Dlog4j2.configurationFile={log}", f"-Dderby.system.home={scratch}"]
+    return {
+        "spark.master": "local[2]",
+        "spark.driver.memory": "2g",
+        "spark.driver.extraJavaOptions": " ".join(java),
+        **lakes(warehouse, releases),
+        "spark.sql.session.timeZone": "UTC",
+        "spark.sql.shuffle.partitions": "2",
+        "spark.sql.warehouse.dir": str(scratch / "spark-warehouse"),
+        # Tables are small: compiling a plan takes longer than running it.
+        "spark.sql.codegen.wholeStage": "false",
+        "spark.sql.codegen.factoryMode": "NO_CODEGEN",
+        "spark.ui.enabled": "false",
+        "spark.ui.showConsoleProgress": "false",
     }

@@ -2,7 +2,10 @@
 
 The driver's JVM runs `python -m metastore._attached`, lends it the session of each statement over py4j and sends one
 line a statement on standard input: a key, a blank, the statement as JSON. The answer goes back over py4j; what is
-printed is only ever quoted when the process dies. It ends with its standard input.
+printed is only ever quoted when the process dies.
+
+It ends with its standard input, which ends with the JVM whatever ended that: at once, with a job, a merge or a store
+that hangs under way. What is written appears as a whole or not at all, so that nothing is left half done.
 """
 
 from __future__ import annotations
@@ -12,9 +15,13 @@ import logging
 import os
 import signal
 import sys
+from queue import SimpleQueue
+from threading import Thread
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
+from metastore._analyze.progress import Silent, Ticker
+from metastore._visible import VisibleFormatter
 from metastore.errors import AnalyzeFailed, MetastoreError
 
 if TYPE_CHECKING:
@@ -22,6 +29,8 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
     from pyspark.sql import SparkSession
+
+    from metastore._analyze.progress import Progress
 
 log = logging.getLogger("metastore")
 
@@ -53,7 +62,7 @@ class Attached:
     def _answer(self, key: str, statement: str) -> dict[str, Any]:
         wanted = json.loads(statement)
         try:
-            return {"report": _run(self._session(key), wanted)}
+            return {"report": _run(self._session(key), wanted, self._progress(wanted))}
         except MetastoreError as error:
             return {"error": {"code": error.code, "message": str(error)}}
         except Exception as error:
@@ -61,6 +70,9 @@ class Attached:
             log.exception("ANALYZE of %s failed", wanted["table"])
             failed = AnalyzeFailed(wanted["table"], _first_line(error))
             return {"error": {"code": failed.code, "message": str(failed)}}
+
+    def _progress(self, wanted: dict[str, Any]) -> Progress:
+        return Ticker(wanted["table"], _DriverStderr(self._entry)) if wanted["progress"] else Silent()
 
     def _session(self, key: str) -> SparkSession:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - the driver's Spark, found by the environment
@@ -81,8 +93,6 @@ class Attached:
             jsc = self._gateway.jvm.org.apache.spark.api.java.JavaSparkContext(jsession.sparkContext())
             conf = SparkConf(_jvm=self._gateway.jvm, _jconf=jsc.getConf())
             self._context = SparkContext(gateway=self._gateway, jsc=jsc, conf=conf)
-            # The shell that a Ctrl-C is meant for cancels the jobs; the context's handler would end this process too.
-            signal.signal(signal.SIGINT, signal.SIG_IGN)
         return self._context
 
     def _take_properties(self, context: Any, properties: dict[str, str]) -> None:
@@ -93,7 +103,23 @@ class Attached:
         self._properties = properties
 
 
-def _run(spark: SparkSession, statement: dict[str, Any]) -> dict[str, Any]:
+class _DriverStderr:
+    """Standard error of the driver's JVM, for lines that a person reads there."""
+
+    def __init__(self, entry: Any) -> None:
+        self._entry = entry
+
+    def isatty(self) -> bool:
+        return False  # Spark's own progress overwrites itself there
+
+    def write(self, text: str) -> None:
+        self._entry.say(text)
+
+    def flush(self) -> None:
+        pass
+
+
+def _run(spark: SparkSession, statement: dict[str, Any], progress: Progress) -> dict[str, Any]:
     from metastore import _analyze  # noqa: PLC0415 - slow to import, and the JVM waits for the first sign of life
 
     report = _analyze.run(
@@ -104,7 +130,7 @@ def _run(spark: SparkSession, statement: dict[str, Any]) -> dict[str, Any]:
         noscan=statement["noscan"],
         partition=statement["partition"],
         partition_columns=statement["partition_columns"],
-        progress=False,
+        progress=progress,
     )
     return report.to_dict()
 
@@ -124,14 +150,38 @@ def _requests() -> TextIO:
     return channel
 
 
-def main() -> None:
-    """Attaches to the JVM named in the environment and serves it."""
+def _serve(requests: SimpleQueue[str]) -> None:
+    """Serves until the process ends; what ends the service ends the process."""
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - see above
 
-    logging.basicConfig(level=logging.INFO, stream=sys.stderr, format="%(levelname)s %(name)s: %(message)s")
+    try:
+        Attached(launch_gateway()).serve(iter(requests.get, None))  # type: ignore[no-untyped-call]
+    except BaseException:
+        log.exception("the service ends")
+        _end(1)
+
+
+def _end(code: int) -> None:
+    """Ends the process whatever its threads do, the one that waits for a job among them."""
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def main() -> None:
+    """Attaches to the JVM named in the environment and serves it."""
+    # The shell that a Ctrl-C is meant for cancels the jobs. It stays ignored: a context that is made beside the main
+    # thread leaves signals alone.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    log_to_errors = logging.StreamHandler(sys.stderr)
+    log_to_errors.setFormatter(VisibleFormatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[log_to_errors])
     logging.getLogger("py4j").setLevel(logging.WARNING)
-    requests = _requests()
-    Attached(launch_gateway()).serve(requests)  # type: ignore[no-untyped-call]
+    lines = _requests()
+    requests: SimpleQueue[str] = SimpleQueue()
+    Thread(target=_serve, args=(requests,), name="metastore-statements", daemon=True).start()
+    for line in lines:
+        requests.put(line)
+    _end(0)
 
 
 if __name__ == "__main__":

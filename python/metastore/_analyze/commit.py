@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
@@ -21,6 +20,7 @@ from metastore._format.layout import row_groups
 from metastore._format.manifest import Manifest, Snapshot, objects_in
 from metastore._format.schemas import TABLE_FILES
 from metastore._store.salvage import mended
+from metastore._visible import logger
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -30,15 +30,14 @@ if TYPE_CHECKING:
     from metastore._analyze.coverage import Coverage
     from metastore._analyze.kernel import ColumnStatistics
     from metastore._analyze.table.jobs import Jobs
-    from metastore._analyze.table.reduction import Listed
-    from metastore._analyze.table.written import Options
+    from metastore._analyze.table.written import Options, Written
     from metastore._format.manifest import Block, TableIdentity
     from metastore._format.objects import ObjectRef
     from metastore._store import Store
     from metastore._tables.model import DataFile, TableFacts
     from metastore.statistics import Statistic
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger(__name__)
 _ROW_GROUPS = 16
 NEVER_WRITTEN = "none"
 
@@ -122,7 +121,7 @@ def _written(
         sketches = threads.submit(_put, store, "table-sketches", table_sketches_table(rows))
         files = threads.submit(store.put, "table-files", *_one_group(_files_table(facts.files, coverage)))
         written = details.write()
-        rows = [(place, _with_list(found, written.listed.get(place)), covered) for place, found, covered in rows]
+        rows = [(place, _with_details(found, place, written), covered) for place, found, covered in rows]
         summary = _put(store, "table-summary", table_summary_table(rows))
     snapshot = Snapshot(
         id=snapshot_id(facts),
@@ -137,32 +136,35 @@ def _written(
         distribution=written.distribution,
         placed=written.placed,
         histograms=written.histograms.result(),
-        **_totals(facts.files, coverage),
+        **_totals(facts, coverage),
     )
     kept = (*writer.finish(), *written.nodes)
     return TableLevel(snapshot, len(objects_of(snapshot)) + len(set(kept).difference(refs)), own.failed, kept)
 
 
-def _with_list(known: ColumnStatistics, listed: Listed | None) -> ColumnStatistics:
-    return known if listed is None else listed.applied(known)
+def _with_details(known: ColumnStatistics, place: int, written: Written) -> ColumnStatistics:
+    """A column with what its list and its histogram say of it: summaries and details are of one source."""
+    listed = written.listed.get(place)
+    found = known if listed is None else listed.applied(known)
+    return replace(found, percentiles=written.percentiles.get(place, found.percentiles))
 
 
-def _totals(files: Sequence[DataFile], coverage: Coverage) -> Mapping[str, Any]:
-    known = all(file.deleted_rows is not None for file in files)
+def _totals(facts: TableFacts, coverage: Coverage) -> Mapping[str, Any]:
+    files, live = facts.files, facts.live_rows
     return {
-        "exact": all(file.deletes is None for file in files),
+        "exact": facts.is_physical,
         "files": sum(1 for file in files if coverage.holds(file)),
         "files_total": len(files),
-        "rows": sum(file.rows - (file.deleted_rows or 0) for file in files) if known else None,
-        "physical_rows": sum(file.rows for file in files),
+        "rows": live,
+        "physical_rows": sum(file.physical_rows for file in files),
         "size_bytes": sum(file.size for file in files),
-        "live_size_bytes": sum(map(_live_size, files)) if known else None,
+        "live_size_bytes": None if live is None else sum(map(_live_size, files)),
     }
 
 
 def _live_size(file: DataFile) -> int:
-    live = file.rows - (file.deleted_rows or 0)
-    return file.size * live // file.rows if file.rows else file.size
+    live = file.live_rows
+    return file.size * live // file.rows if file.rows and live is not None else file.size
 
 
 def _put(store: Store, kind: str, table: pa.Table) -> ObjectRef | None:

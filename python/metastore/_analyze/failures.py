@@ -11,6 +11,13 @@ JOB_FAILURES = (PySparkException, Py4JError)
 """What PySpark raises when a job fails or is cancelled: RDDs and DataFrames differ."""
 
 
+_LOST = re.compile(
+    r"Python worker exited unexpectedly|ExecutorLostFailure|[Ee]xit (?:code|status):? ?137|exceeding \w+ memory limits"
+)
+_MEMORY = (
+    "Python or an executor was lost in the middle of a task, as where memory runs out: give executors more "
+    "(spark.executor.memoryOverhead), or run fewer tasks at a time (spark.executor.cores, or the N of local[N])"
+)
 _OURS = re.compile(r"\[METASTORE_[A-Z_]+\] [^\n]+")
 _JAVA = re.compile(r"^: [\w.$]+: ([^\n]+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 _PYTHON = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Refused|Exit)(?:: [^\n]+)?)$", re.MULTILINE)
@@ -23,7 +30,8 @@ def cause_of(failure: Exception) -> str:
         failure: What PySpark raised.
 
     Returns:
-        Our own error, else the last Python exception of the task, else the Java one, else the first line.
+        Our own error, else that a worker was lost, else the last Python exception of the task, else the Java one, else
+        the first line.
 
     Example:
         >>> cause_of(ValueError("job aborted\nTraceback\nOSError: disk full"))
@@ -35,6 +43,8 @@ def cause_of(failure: Exception) -> str:
     ours = _OURS.search(text)
     if ours is not None:
         return ours.group().rstrip(".")
+    if _LOST.search(text):
+        return _MEMORY
     raised = _PYTHON.findall(text)
     thrown = _JAVA.search(text)
     if not raised and thrown is not None:

@@ -12,6 +12,7 @@ import pyarrow as pa
 from metastore._analyze.kernel import DETAIL, ColumnKernel, with_own
 from metastore._analyze.worker import BlockBuilder, Unread, decided, unknown
 from metastore._tables import refusals
+from metastore._tables.permission import require_unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -36,6 +37,9 @@ def run_general(rows: DataFrame, destination: Destination, task: Task) -> list[T
     Returns:
         The results of the partitions; a file whose rows do not add up is refused.
 
+    Raises:
+        UnsupportedTable: A policy of this session would change the rows on their way.
+
     Example:
         >>> run_general(rows, destination, task)[0].block  # doctest: +SKIP
     """
@@ -44,7 +48,8 @@ def run_general(rows: DataFrame, destination: Destination, task: Task) -> list[T
         for record in destination.place.packed(analyze_batches(batches, destination, task) for _ in range(1)):
             yield pa.record_batch([pa.array([record], pa.binary())], names=["record"])
 
-    return destination.place.collect_rows(rows.mapInArrow(work, "record binary"))
+    done = require_unchanged(rows.mapInArrow(work, "record binary"), destination.table.name)
+    return destination.place.collect_rows(done)
 
 
 def analyze_batches(batches: Iterable[pa.RecordBatch], destination: Destination, task: Task) -> TaskResult:
@@ -88,7 +93,7 @@ def _with_constants(
         if column.key.isdecimal():
             yield ordinal, known
         else:
-            held = known if column.encoding else unknown(column, file.rows)
+            held = known if column.encoding else unknown(column, file.physical_rows)
             yield ordinal, decided(column, file, statistics) or held
 
 

@@ -15,7 +15,7 @@ from metastore._analyze.failures import cause_of
 from metastore._analyze.place import HadoopPlace, Place
 from metastore._store import Store
 from metastore._store.access import access_to
-from metastore._store.blobs import Stored
+from metastore._store.disk import Stored
 from metastore._store.location import is_hadoops, store_uri
 from metastore._store.replies import Reply
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable

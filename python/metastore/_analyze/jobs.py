@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from concurrent.futures import ThreadPoolExecutor
+import uuid
+from concurrent.futures import ThreadPoolExecutor, wait
 from typing import TYPE_CHECKING, TypeVar, cast
 
 from pyspark import inheritable_thread_target
@@ -16,12 +17,15 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
+_AGAIN_SECONDS = 0.5
+
 
 def interruptible(spark: SparkSession, job: Callable[[], T]) -> T:
     """Run a job so that Ctrl-C cancels it, with the job group, tags and pool of this thread.
 
     PySpark cancels in the thread that the signal meets, over that thread's connection to the JVM. Where the thread
-    waits for a job's answer on the same connection, cancelling fails: so it waits for another thread instead.
+    waits for a job's answer on the same connection, cancelling fails: so it waits for another thread instead. In a
+    notebook, whose kernel takes the signal from PySpark, nobody cancels: so this does, also a job that starts late.
 
     Args:
         spark: The session.
@@ -34,9 +38,19 @@ def interruptible(spark: SparkSession, job: Callable[[], T]) -> T:
         >>> interruptible(spark, lambda: spark.range(3).count())  # doctest: +SKIP
         3
     """
+    context, tag = spark.sparkContext, f"metastore-job-{uuid.uuid4()}"
     with ThreadPoolExecutor(1, "metastore-job") as threads:
-        answer: T = threads.submit(_inheriting(spark, job)).result()
-    return answer
+        context.addJobTag(tag)
+        answer = threads.submit(_inheriting(spark, job))
+        try:
+            return answer.result()
+        except KeyboardInterrupt:
+            while not answer.done():
+                context.cancelJobsWithTag(tag)
+                wait([answer], _AGAIN_SECONDS)
+            raise
+        finally:
+            context.removeJobTag(tag)
 
 
 def _inheriting(spark: SparkSession, job: Callable[[], T]) -> Callable[[], T]:

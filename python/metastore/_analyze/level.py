@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from metastore._analyze.ahead import ahead
 from metastore._analyze.coverage import DEPTHS
-from metastore._analyze.kernel import parsed
+from metastore._analyze.kernel.sketch import parsed
 from metastore._analyze.kernel.stored import width
 from metastore._analyze.nodes import Groups, Inputs, Merge, identity, reduce_all
 from metastore._format.columns import decimal_type, serves
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from metastore._analyze.coverage import IndexedBlock
     from metastore._analyze.kernel import ColumnStatistics
-    from metastore._analyze.kernel.theta import Theta
+    from metastore._analyze.kernel.sketch import Sketch
     from metastore._analyze.nodes import Node, Words
     from metastore._format.columns import Column
     from metastore._format.files import FileKey
@@ -40,6 +40,7 @@ T = TypeVar("T")
 
 _ROWS_AT_ONCE = 200_000
 _FEWEST_COLUMNS = 16
+_SKETCHES = ["column", "file", "theta", "registers"]
 _ALL = [name for name in SUMMARY.names if name != "extra"]
 _SOME = [name for name in _ALL if not name.startswith("percentiles_")]
 _NOTHING = pa.schema([SUMMARY.field(name) for name in _ALL]).empty_table()
@@ -182,14 +183,14 @@ class Level:
         for at, (one, (order, merge)) in enumerate(zip(found, merges, strict=True)):
             rows = pa.concat_tables(one.rows)
             chosen = rows if again is None else again[at]
-            thetas = [
-                None if one.is_narrow(source) else theta  # sketches of a narrower type hold other hashes
+            of_rows = [
+                None if one.is_narrow(source) else sketch  # sketches of a narrower type hold other hashes
                 for source, some in zip(wanted[at], sketches[at], strict=True)
-                for theta in some
+                for sketch in some
             ]
             by_path = np.searchsorted(places[at], order[merge.wanted])
             in_order = chosen if (by_path[1:] > by_path[:-1]).all() else chosen.take(pa.array(by_path))
-            given.append(Inputs(rows, in_order, [thetas[row] for row in by_path.tolist()]))
+            given.append(Inputs(rows, in_order, [of_rows[row] for row in by_path.tolist()]))
         reduced = reduce_all([merge for _, merge in merges], given)
         for one, of_column, known, (order, merge) in zip(found, given, reduced, merges, strict=True):
             yield Known(one.column, of_column.every, one.computed, tuple(one.sources), known, merge, order)
@@ -252,20 +253,19 @@ class Level:
             for ordinal, start, end in zip(held, starts, ends, strict=True):
                 yield indexed, columns[ordinal], ordinal, files[start:end], table.slice(start, end - start)
 
-    def _sketches(self, wanted: Sequence[Sequence[Source]]) -> list[list[list[Theta | None]]]:
+    def _sketches(self, wanted: Sequence[Sequence[Source]]) -> list[list[list[Sketch | None]]]:
         """The sketches of the files of each column's sources."""
-        found: dict[tuple[str, int, int], Theta | None] = {}
+        found: dict[tuple[str, int, int], Sketch | None] = {}
         parts = [
             (indexed.block.id, detail, sorted(sources), inside)
             for indexed, sources in self._by_block(wanted)
             for detail, inside in _details(indexed.files, _files_of(sources)).items()
         ]
-        for (block, _, _, inside), table in zip(parts, ahead(lambda part: self._thetas(*part[:3]), parts), strict=True):
-            values = (table.column(name).to_pylist() for name in ("column", "file", "theta"))
-            ordinals, places, thetas = values
-            for ordinal, file, theta in zip(ordinals, places, parsed(thetas), strict=True):
+        for (block, _, _, inside), table in zip(parts, ahead(lambda part: self._stored(*part[:3]), parts), strict=True):
+            ordinals, places, *stored = (table.column(name).to_pylist() for name in _SKETCHES)
+            for ordinal, file, sketch in zip(ordinals, places, parsed(*stored), strict=True):
                 if file in inside:
-                    found[block, ordinal, inside[file]] = theta
+                    found[block, ordinal, inside[file]] = sketch
         return [
             [
                 [found.get((source.indexed.block.id, source.ordinal, file)) for file in source.files.tolist()]
@@ -290,11 +290,11 @@ class Level:
             if indexed.block.id in of_blocks:
                 yield indexed, of_blocks[indexed.block.id]
 
-    def _thetas(self, block: str, detail: tuple[str, str], columns: Sequence[int]) -> pa.Table:
+    def _stored(self, block: str, detail: tuple[str, str], columns: Sequence[int]) -> pa.Table:
         """The sketches of some columns in one object."""
         name, digest = detail
         with blamed_on(block):
-            table = decode_detail(name, digest, self._store.raw(name), ["column", "file", "theta"])
+            table = decode_detail(name, digest, self._store.raw(name), _SKETCHES)
         return table.filter(pc.is_in(table.column("column"), pa.array(columns, pa.int32())))
 
 

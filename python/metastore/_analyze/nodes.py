@@ -20,7 +20,6 @@ import numpy as np
 import pyarrow as pa
 
 from metastore._analyze.kernel import distinct_of, merged_column, reduce_columns, row_of
-from metastore._analyze.kernel.theta import Theta
 from metastore._analyze.table.tree import Tree
 from metastore._format.schemas import TABLE_NODES
 
@@ -30,6 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from metastore._analyze.kernel import ColumnStatistics
+    from metastore._analyze.kernel.sketch import Sketch
     from metastore._format.columns import Column
 
     Longs = NDArray[np.int64]
@@ -39,11 +39,11 @@ FAN_OUT = 64
 """So many files, or groups of them, make a group on average."""
 
 _BYTES = 16
-_MERGING = 1
+_MERGING = 2
 """Raised whenever groups would be merged to other numbers than before: what is stored is of no use then."""
 
 _ENCODINGS = ("long", "double", "binary")
-_MERGED = [field for field in TABLE_NODES if field.name not in ("node", "theta")]
+_MERGED = [field for field in TABLE_NODES if field.name not in ("node", "theta", "registers")]
 
 
 @dataclass(frozen=True)
@@ -53,12 +53,12 @@ class Inputs:
     Attributes:
         every: A row of the schema `summary` for each file, in order or not; percentiles may be missing.
         rows: The rows of the files that `Merge.wanted` names, in their order, with percentiles.
-        thetas: The sketch of each of these.
+        sketches: That of each of these.
     """
 
     every: pa.Table
     rows: pa.Table
-    thetas: Sequence[Theta | None]
+    sketches: Sequence[Sketch | None]
 
 
 @dataclass(frozen=True)
@@ -67,11 +67,11 @@ class Node:
 
     Attributes:
         rows: A row with the fields of `fields_of` its column, and perhaps those of others; or a row for each file.
-        thetas: The sketch of each row.
+        sketches: That of each row.
     """
 
     rows: pa.Table
-    thetas: Sequence[Theta | None]
+    sketches: Sequence[Sketch | None]
 
 
 def fields_of(column: Column) -> pa.Schema:
@@ -181,10 +181,10 @@ class Merge:
         >>> column = Column("1", ("x",), "int", "long")
         >>> files = [constant(column, i, 10) for i in range(200)]
         >>> rows = summary_table((0, i, one) for i, one in enumerate(files))
-        >>> thetas = [Theta.from_bytes(one.theta) for one in files]
+        >>> sketches = [one.sketch for one in files]
         >>> words = np.random.default_rng(1).integers(0, 1 << 63, (200, 2), dtype=np.uint64)
         >>> merge = Merge(column, Groups(words), {})
-        >>> found = merge.reduced(Inputs(rows, rows, thetas))
+        >>> found = merge.reduced(Inputs(rows, rows, sketches))
         >>> (found.rows, found.lo, found.hi), len(Merge(column, Groups(words), merge.made).wanted)
         ((2000, 0, 199), 0)
     """
@@ -224,23 +224,23 @@ class Merge:
 
         def files(some: Longs) -> Sequence[Node]:
             start = int(np.searchsorted(self.wanted, some[0])) if len(some) else 0
-            return [Node(given.rows.slice(start, len(some)), given.thetas[start : start + len(some)])]
+            return [Node(given.rows.slice(start, len(some)), given.sketches[start : start + len(some)])]
 
         def merge(parts: Sequence[Node]) -> Node:
             found = self._merged(parts)
-            return Node(row_of(found, self._fields), [None if found.theta is None else Theta.from_bytes(found.theta)])
+            return Node(row_of(found, self._fields), [found.sketch])
 
         merged = self._tree.merged(files, self._known, merge)
         self.made = merged.made
         found = self._merged(merged.parts)
         # Whether files lie apart shows between files alone.
-        return replace(found, **distinct_of(self.column, given.every, found.theta))
+        return replace(found, **distinct_of(self.column, given.every, found.sketch))
 
     def _merged(self, parts: Sequence[Node]) -> ColumnStatistics:
         rows = parts[0].rows
         if len(parts) > 1:
             rows = pa.concat_tables(self._own(part.rows) for part in parts).combine_chunks()
-        return merged_column(self.column, rows, [theta for part in parts for theta in part.thetas])
+        return merged_column(self.column, rows, [sketch for part in parts for sketch in part.sketches])
 
     def _own(self, rows: pa.Table) -> pa.Table:
         """Rows with the fields of the column alone: stored ones have those of all."""
@@ -262,7 +262,7 @@ def reduce_all(merges: Sequence[Merge], given: Sequence[Inputs]) -> list[ColumnS
     together = reduce_columns(
         [merges[place].column for place in flat],
         [given[place].rows for place in flat],
-        [given[place].thetas for place in flat],
+        [given[place].sketches for place in flat],
     )
     found = dict(zip(flat, together, strict=True))
     return [

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import time
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
@@ -29,6 +28,7 @@ from metastore._store.damaged import DamagedBlock
 from metastore._store.protocol import require_known
 from metastore._store.unreferenced import find_unreferenced_blocks
 from metastore._tables.model import Refusal
+from metastore._visible import logger
 from metastore.errors import AnalyzeFailed
 from metastore.statistics import chosen
 
@@ -50,7 +50,7 @@ _BUDGET = 1 << 30
 _ROUNDS = 5
 _NO_MODULE = "Executors need Python with numpy and pyarrow: set spark.pyspark.python to one."
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -101,6 +101,17 @@ def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress
         0
     """
     started = time.monotonic()
+    shown = progress_of(progress, statement.table)
+    shown.begin("looking up what changed")
+    try:
+        run = _prepare(spark, statement, shown)
+        run.until_current()
+    finally:
+        shown.close()
+    return run.report(time.monotonic() - started)
+
+
+def _prepare(spark: SparkSession, statement: Statement, progress: Progress) -> _Run:
     facts = _tables.load(spark, statement.table)
     store, place = store_of(spark, facts.identity, writable=True)
     indexed = Indexed(store)
@@ -115,14 +126,9 @@ def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress
         zone=spark.conf.get("spark.sql.session.timeZone") or "UTC",
     )
     statistics, unusable = chosen(statement.statistics) if statement.depth == FULL or statement.repair else ((), {})
-    shown = progress_of(progress, facts.name)
-    try:
-        run = _Run(spark, facts, request, shown, statistics, statement, (store, place, indexed))
-        run.note_failures(unusable)
-        run.until_current()
-    finally:
-        shown.close()
-    return run.report(time.monotonic() - started)
+    run = _Run(spark, facts, request, progress, statistics, statement, (store, place, indexed))
+    run.note_failures(unusable)
+    return run
 
 
 class _Run:
@@ -158,6 +164,7 @@ class _Run:
         destination = Destination(place, self._identity, self._settings, _BUDGET, packed)
         self._ranking = Ranking(RankJobs(spark, facts, place), request, statement.ranks, self._store)
         self._distribution = Distribution(spark, facts, request, statement.distribution, self._store)
+        self._progress = progress
         self._runner = Runner(spark, facts, self._store, destination, progress)
         self._outcome = Outcome()
         self._coverage = Coverage([], facts.files)
@@ -271,6 +278,7 @@ class _Run:
 
     def _commit(self, base: frozenset[str], new: Sequence[Block], manifest: Manifest | None) -> bool:
         instead = self._repair.instead(manifest, self._coverage)
+        self._progress.begin("merging")
         try:
             level = write_level(
                 self._store,
@@ -285,6 +293,7 @@ class _Run:
             raise AnalyzeFailed(self._facts.name, cause_of(failure)) from failure
         self._failed |= level.failed
         self._distribution.note(level.snapshot)
+        self._progress.begin("writing")
         snapshot = replace(level.snapshot, ranks=self._ranking.of(manifest))
         wrong = self._repair.damage.objects
         change = Change(self._identity, tuple(new), instead, snapshot, self._settings, level.nodes, wrong)
@@ -306,7 +315,6 @@ class _Run:
     def report(self, seconds: float) -> AnalyzeReport:
         """Describe what was done."""
         files = self._facts.files
-        known = all(file.deleted_rows is not None for file in files)
         return AnalyzeReport(
             table=self._facts.name,
             format=self._facts.format,
@@ -314,7 +322,7 @@ class _Run:
             files=sum(1 for file in files if self._coverage.holds(file)),
             files_read=self._outcome.files_read,
             files_total=len(files),
-            rows=sum(file.rows - (file.deleted_rows or 0) for file in files) if known else None,
+            rows=self._facts.live_rows,
             columns=self._coverage.columns(self._facts.columns),
             bytes_read=self._outcome.bytes_read,
             objects=self._outcome.objects + self._level_objects,

@@ -1,70 +1,152 @@
-"""Progress of a job, on stderr."""
+"""How far a job is, on stderr."""
 
 from __future__ import annotations
 
+import shutil
 import sys
 import threading
 import time
-from typing import TYPE_CHECKING, Protocol, TextIO
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Protocol
+
+from metastore._visible import visible
 
 if TYPE_CHECKING:
-    from collections.abc import Callable
-    from types import TracebackType
+    from collections.abc import Callable, Iterator
 
 _TICK = 0.2
+_FIRST_LINE = 0.5
 _LINE_EVERY = 10.0
-_BAR = 30
+_BAR = 20
+_NARROWEST_BAR = 5
+_SCALES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
+
+
+@dataclass(frozen=True)
+class Done:
+    """What is done of a stage.
+
+    Attributes:
+        files: Data files that are finished.
+        total: All data files.
+        rows: Rows in those that are finished.
+        share: How much of the work that is, 0 to 1.
+    """
+
+    files: int
+    total: int
+    rows: int
+    share: float
 
 
 class Progress(Protocol):
-    """Told how far a job is."""
+    """Told what a job does."""
 
-    def update(self, done: int, total: int) -> None:
-        """Note that `done` of `total` data files are finished."""
+    def begin(self, stage: str, done: Callable[[], Done] | None = None) -> None:
+        """Note that a stage begins, and how to ask what is done of it: in any thread, at any time."""
 
     def close(self) -> None:
         """Note that there is nothing more to come."""
 
 
+class Stream(Protocol):
+    """What of a text stream is needed here."""
+
+    def isatty(self) -> bool:
+        """Whether it is a terminal."""
+
+    def write(self, text: str, /) -> object:
+        """Take a text."""
+
+    def flush(self) -> object:
+        """Hand on what was taken."""
+
+
 class Silent:
     """Says nothing."""
 
-    def update(self, done: int, total: int) -> None:
-        """Ignore the numbers."""
+    def begin(self, stage: str, done: Callable[[], Done] | None = None) -> None:
+        """Ignore the stage."""
 
     def close(self) -> None:
         """Do nothing."""
 
 
-class Lines:
-    """A bar on a terminal, a line now and then anywhere else.
+@dataclass(frozen=True)
+class _Stage:
+    name: str
+    began: float
+    done: Callable[[], Done] | None
+
+
+class Ticker:
+    """Says what a job does, from its first second on: a line that is overwritten on a terminal, else a line at times.
+
+    What takes less than half a second is not worth a line.
 
     Example:
-        >>> Lines("db.sales").update(3, 12)
+        >>> ticker = Ticker("db.sales")
+        >>> ticker.begin("reading", lambda: Done(3, 12, 3_000_000, 0.25))
+        >>> ticker.close()
     """
 
-    def __init__(self, label: str, stream: TextIO | None = None) -> None:
-        self._label = label
-        self._stream = stream or sys.stderr
-        self._bar = self._stream.isatty()
-        self._started = self._said = time.monotonic()
+    def __init__(self, label: str, stream: Stream | None = None) -> None:
+        self._label = visible(label)
+        self._stream: Stream = stream or sys.stderr
+        self._overwrites = self._stream.isatty()
+        self._written = 0
+        self._over = threading.Event()
+        self._stage = _Stage("", time.monotonic(), None)
+        self._thread = threading.Thread(target=self._run, name="metastore-progress", daemon=True)
 
-    def update(self, done: int, total: int) -> None:
-        """Show the numbers, where they are not shown too often."""
-        if self._bar:
-            filled = _BAR * done // max(total, 1)
-            bar = "#" * filled + "-" * (_BAR - filled)
-            self._stream.write(f"\r{self._label} [{bar}] {done}/{total} files")
-        elif time.monotonic() - self._said >= _LINE_EVERY:
-            self._said = time.monotonic()
-            self._stream.write(f"{self._label}: {done} of {total} files, {self._said - self._started:.0f} s\n")
-        self._stream.flush()
+    def begin(self, stage: str, done: Callable[[], Done] | None = None) -> None:
+        """See `Progress`."""
+        self._stage = _Stage(stage, time.monotonic(), done)
+        if not self._thread.is_alive():
+            self._thread.start()
 
     def close(self) -> None:
-        """End the line of the bar."""
-        if self._bar:
-            self._stream.write("\r\x1b[K")
+        """See `Progress`; a line of a terminal is empty then."""
+        self._over.set()
+        if self._thread.is_alive():
+            self._thread.join()
+        if self._written:
+            self._write("\r" + " " * self._written + "\r")
+
+    def _run(self) -> None:
+        due = time.monotonic() + _FIRST_LINE
+        while not self._over.wait(_TICK):
+            stage, now = self._stage, time.monotonic()
+            if self._overwrites:
+                self._overwrite(_fitted(self._label, stage, now - stage.began))
+            elif now >= due:
+                due = now + _LINE_EVERY
+                self._write(f"{self._label}: {_told(stage, now - stage.began)}\n")
+
+    def _overwrite(self, line: str) -> None:
+        self._write("\r" + line.ljust(self._written))
+        self._written = len(line)
+
+    def _write(self, text: str) -> None:
+        with suppress(Exception):  # nobody listens any more: the job goes on
+            self._stream.write(text)
             self._stream.flush()
+
+
+@contextmanager
+def speaking(progress: Progress, stage: str) -> Iterator[None]:
+    """Let a job of one stage be told of while it lasts.
+
+    Example:
+        >>> with speaking(Silent(), "starting Spark"):
+        ...     pass
+    """
+    progress.begin(stage)
+    try:
+        yield
+    finally:
+        progress.close()
 
 
 def progress_of(asked: bool | Progress, label: str) -> Progress:  # noqa: FBT001 - the public parameter's type
@@ -75,38 +157,46 @@ def progress_of(asked: bool | Progress, label: str) -> Progress:  # noqa: FBT001
         True
     """
     if isinstance(asked, bool):
-        return Lines(label) if asked else Silent()
+        return Ticker(label) if asked else Silent()
     return asked
 
 
-class Watch:
-    """Reports a counter regularly while a job blocks the thread that started it.
+def _fitted(label: str, stage: _Stage, seconds: float) -> str:
+    """One line of a terminal, whose last column stays free: some go to the next line with it."""
+    width = shutil.get_terminal_size().columns - 1
+    told = _told(stage, seconds)
+    share = stage.done().share if stage.done else None
+    bar = min(_BAR, width - len(label) - len(told) - len(": [] "))
+    if share is not None and bar >= _NARROWEST_BAR:
+        filled = int(bar * share)
+        told = f"[{'#' * filled}{'-' * (bar - filled)}] {told}"
+    room = max(width - len(told) - len(": "), 0)
+    name = label if len(label) <= room else "…" + label[len(label) - room + 1 :]
+    return f"{name}: {told}"[:width]
 
-    Example:
-        >>> with Watch(Silent(), lambda: 1, 2):
-        ...     pass
-    """
 
-    def __init__(self, progress: Progress, done: Callable[[], int], total: int) -> None:
-        self._progress = progress
-        self._done = done
-        self._total = total
-        self._over = threading.Event()
-        self._thread = threading.Thread(target=self._run, name="metastore-progress", daemon=True)
+def _told(stage: _Stage, seconds: float) -> str:
+    done = stage.done() if stage.done else None
+    if done is None:
+        return f"{stage.name}, {seconds:.0f} s"
+    told = f"{stage.name} {done.files}/{done.total} files"
+    if not done.share:
+        return f"{told}, {seconds:.0f} s"
+    rate = f", {_short(done.rows / seconds)} rows/s" if seconds and done.rows else ""
+    return f"{told}{rate}, {_duration(seconds / done.share - seconds)} left"
 
-    def __enter__(self) -> None:
-        self._thread.start()
 
-    def __exit__(
-        self,
-        kind: type[BaseException] | None,
-        failure: BaseException | None,
-        trace: TracebackType | None,
-    ) -> None:
-        self._over.set()
-        self._thread.join()
+def _short(number: float) -> str:
+    """A number in three digits at most: 1.2M."""
+    for scale, letter in _SCALES:
+        if number >= scale:
+            scaled = number / scale
+            return f"{scaled:.1f}{letter}" if scaled < 10 else f"{scaled:.0f}{letter}"
+    return f"{number:.0f}"
 
-    def _run(self) -> None:
-        while not self._over.wait(_TICK):
-            self._progress.update(self._done(), self._total)
-        self._progress.update(self._done(), self._total)
+
+def _duration(seconds: float) -> str:
+    """A time in one or two digits."""
+    if seconds < 90:
+        return f"{seconds:.0f} s"
+    return f"{seconds / 60:.0f} min" if seconds < 5400 else f"{seconds / 3600:.1f} h"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from typing import TYPE_CHECKING, Any
 
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it has no types
@@ -11,6 +10,7 @@ from pyspark.errors import PySparkException
 from metastore._analyze.asked import asked_for
 from metastore._analyze.failures import cause_of
 from metastore._format.files import FileKey, file_keys
+from metastore._visible import logger
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from metastore._store import Store
     from metastore._tables.model import DataFile
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger(__name__)
 NOT_ORDERED = "values of its type have no order that is kept"
 
 _File = tuple[FileKey, str | None]

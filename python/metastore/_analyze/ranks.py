@@ -28,6 +28,7 @@ from metastore._format.objects import decode
 from metastore._format.references import RanksRef
 from metastore._format.schemas import TABLE_RANKS
 from metastore._store.location import local_path
+from metastore._tables.permission import require_unchanged
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -145,7 +146,7 @@ class RankJobs:
                     names=["ordinal", "run"],
                 )
 
-        runs = rows.mapInArrow(work, "ordinal int, run binary").rdd
+        runs = require_unchanged(rows.mapInArrow(work, "ordinal int, run binary"), self.facts.name).rdd
         return _kept(runs.map(lambda row: (row.ordinal, bytes(row.run))))
 
     def _of_store(self, columns: Columns, known: Sequence[RanksRef]) -> RDD[Any]:
@@ -243,7 +244,9 @@ def _values(task: _Files, file: DataFile) -> Iterator[tuple[int, Ordered]]:
                 raise CannotRead("a column is absent")
             constants.append((ordinal, column, task.defaults.get(column.key)))
     of_constants = (
-        (ordinal, of_constant(value, file.rows, column)) for ordinal, column, value in constants if value is not None
+        (ordinal, of_constant(value, file.physical_rows, column))
+        for ordinal, column, value in constants
+        if value is not None
     )
     of_arrays = ((*wanted[place], array) for place, arrays in found.items() for array in arrays)
     return chain(of_constants, ((ordinal, ordered(array, column)) for ordinal, column, array in of_arrays))

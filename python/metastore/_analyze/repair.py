@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
@@ -12,6 +11,7 @@ from metastore._store.salvage import mended, parts_lost, salvaged
 from metastore._store.verify import Damage, damage_of
 from metastore._tables import refusals
 from metastore._tables.model import Refusal
+from metastore._visible import logger
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     from metastore._store.salvage import ColumnKeys, Salvage
     from metastore._tables.model import TableFacts
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger(__name__)
 
 
 class Repair:

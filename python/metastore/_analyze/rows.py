@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 from metastore._analyze.held import alike
 from metastore._tables.lines import select_pinned
 from metastore._tables.names import quote
+from metastore._tables.permission import require_columns
 from metastore._tables.spelling import LOCATION, literal
 
 if TYPE_CHECKING:
@@ -47,6 +48,10 @@ def read_rows(
     Returns:
         `_file` (its location), `_deleted`, the columns; by file, all rows of a file in one partition.
 
+    Raises:
+        UnsupportedTable: A policy of this session changes what Spark reads. Whoever runs what is made of these rows has
+            to ask for that again with `require_unchanged`: rules of the optimizer see the whole query.
+
     Example:
         >>> read_rows(spark, facts, facts.columns, facts.files).columns[:2]  # doctest: +SKIP
         ['_file', '_deleted']
@@ -54,11 +59,13 @@ def read_rows(
     if facts.format == "iceberg":
         rows = _of_iceberg(spark, facts, columns, files)
     elif facts.casts:  # Hudi shows no row's place
-        rows = reduce(lambda some, more: some.unionAll(more), _casts(spark, columns, groups or alike(spark, files)))
+        rows = reduce(
+            lambda some, more: some.unionAll(more), _casts(spark, facts.name, columns, groups or alike(spark, files))
+        )
     elif live:
         rows = _of_relation(spark, facts, columns, files)
     else:
-        rows = _of_parquet(spark, columns, files)
+        rows = _of_parquet(spark, facts.name, columns, files)
     partitions = min(len(files), 4 * spark.sparkContext.defaultParallelism)
     return rows.repartition(partitions, _FILE).sortWithinPartitions(_FILE)
 
@@ -67,7 +74,7 @@ def _of_iceberg(
     spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile]
 ) -> DataFrame:
     # Where `_deleted` is asked for, Iceberg returns deleted rows too, marked, instead of leaving them out.
-    rows = select_pinned(spark, facts, [_FILE, _DELETED, *_chosen(columns)])
+    rows = require_columns(select_pinned(spark, facts, [_FILE, _DELETED, *_chosen(columns)]), facts.name)
     return rows if len(files) == len(facts.files) else _only(rows, files)
 
 
@@ -75,11 +82,11 @@ def _of_relation(
     spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile]
 ) -> DataFrame:
     chosen = [f"{LOCATION} AS {_FILE}", f"false AS {_DELETED}", *_chosen(columns)]
-    rows = select_pinned(spark, facts, chosen)
+    rows = require_columns(select_pinned(spark, facts, chosen), facts.name)
     return rows if len(files) == len(facts.files) else _only(rows, files)
 
 
-def _of_parquet(spark: SparkSession, columns: Sequence[Column], files: Sequence[DataFile]) -> DataFrame:
+def _of_parquet(spark: SparkSession, table: str, columns: Sequence[Column], files: Sequence[DataFile]) -> DataFrame:
     """The files by themselves: no deletion vector stands between them and their rows."""
     physical = [tuple(json.loads(column.key)) for column in columns]
     schema = _struct([(path, column.type) for path, column in zip(physical, columns, strict=True) if column.encoding])
@@ -89,12 +96,13 @@ def _of_parquet(spark: SparkSession, columns: Sequence[Column], files: Sequence[
         f"{quote(path) if column.encoding else 'CAST(NULL AS BOOLEAN)'} AS c{place}"
         for place, (path, column) in enumerate(zip(physical, columns, strict=True))
     ]
-    return rows.selectExpr(f"{LOCATION} AS {_FILE}", f"false AS {_DELETED}", *chosen)
+    return require_columns(rows.selectExpr(f"{LOCATION} AS {_FILE}", f"false AS {_DELETED}", *chosen), table)
 
 
-def _casts(spark: SparkSession, columns: Sequence[Column], groups: Iterable[Alike]) -> Iterator[DataFrame]:
+def _casts(spark: SparkSession, table: str, columns: Sequence[Column], groups: Iterable[Alike]) -> Iterator[DataFrame]:
     for group in groups:
-        rows = _of_parquet(spark, [replace(column, type=group.type_of(column)) for column in columns], group.files)
+        found = [replace(column, type=group.type_of(column)) for column in columns]
+        rows = _of_parquet(spark, table, found, group.files)
         shown = (f"{group.shown(column, f'c{place}')} AS c{place}" for place, column in enumerate(columns))
         yield rows.selectExpr(_FILE, _DELETED, *shown)
 

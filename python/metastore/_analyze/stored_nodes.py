@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from collections import defaultdict
 from collections.abc import Mapping
 from functools import cached_property, lru_cache
@@ -11,10 +10,12 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from metastore._analyze.ahead import ahead
-from metastore._analyze.kernel.theta import Theta
+from metastore._analyze.kernel.sketch import parsed
+from metastore._analyze.kernel.statistics import sketched
 from metastore._analyze.nodes import Node
 from metastore._format.detail_layout import even_groups
 from metastore._format.schemas import SCHEMAS
+from metastore._visible import logger
 from metastore.errors import DamagedObject, StoreNotReadable
 
 if TYPE_CHECKING:
@@ -25,11 +26,12 @@ if TYPE_CHECKING:
     from metastore._format.partial import Partial
     from metastore._store import Store
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger(__name__)
 _GROUPS_AT_HAND = 8
 _FLUSH_BYTES, _GROUP_BYTES, _SMALL_BYTES = 64 << 20, 16 << 20, 8 << 20
 _MOST_SMALL = 8
 NODES = "table-nodes"
+_SKETCHES = ["theta", "registers"]
 
 
 class StoredRows(Mapping[bytes, pa.Table]):
@@ -204,8 +206,7 @@ class StoredNodes(Mapping[bytes, Node]):
             DamagedObject: It is not what was written.
         """
         row = self.rows[key]
-        theta = row["theta"][0].as_py()
-        return Node(row.drop_columns(["theta"]), [None if theta is None else Theta.from_bytes(theta)])
+        return Node(row.drop_columns(_SKETCHES), parsed(*(row[name].to_pylist() for name in _SKETCHES)))
 
     def __contains__(self, key: object) -> bool:
         """Whether there is such a node; nothing is read."""
@@ -236,8 +237,10 @@ class NodeWriter:
         """Take the nodes of a column."""
         self._rows.keep(merge.keys())
         for key, node in merge.made.items():
-            thetas = pa.array([theta and theta.to_bytes() for theta in node.thetas], pa.binary())
-            self._rows.put(key, node.rows.append_column("theta", thetas))
+            rows, stored = node.rows, [sketched(one) for one in node.sketches]
+            for name in _SKETCHES:
+                rows = rows.append_column(name, pa.array([one.get(name) for one in stored], pa.binary()))
+            self._rows.put(key, rows)
 
     def finish(self) -> tuple[ObjectRef, ...]:
         """Write the rest.

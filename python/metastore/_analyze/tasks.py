@@ -11,7 +11,7 @@ from metastore._analyze.failures import JOB_FAILURES, cause_of
 from metastore._analyze.general import run_general
 from metastore._analyze.held import alike, obscured
 from metastore._analyze.jobs import interruptible
-from metastore._analyze.progress import Watch
+from metastore._analyze.progress import Done
 from metastore._analyze.request import FULL
 from metastore._analyze.rows import read_rows
 from metastore._analyze.shipping import ship
@@ -133,6 +133,7 @@ class Runner:
 
     def _read_far(self, work: Work, reasons: Mapping[str, str]) -> Outcome:
         ship(self.spark.sparkContext)
+        self.progress.begin(f"reading {len(work.files)} files")
         held: tuple[Refusal, ...] = ()
         try:
             groups = alike(self.spark, work.files) if self.facts.casts else []
@@ -164,17 +165,26 @@ class Runner:
     def _run_job(self, tasks: list[Task]) -> list[TaskResult]:
         context = self.spark.sparkContext
         ship(context)
-        destination, finished = self.destination, context.accumulator(0)
+        destination = self.destination
+        files, rows, weight = (context.accumulator(0) for _ in range(3))
 
         def run(task: Task) -> TaskResult:
             result = run_task(destination, task)
-            finished.add(len(task.files))
+            files.add(len(task.files))
+            rows.add(sum(file.rows or 0 for file in task.files))
+            weight.add(_weight(task.files))
             return result
 
-        total = sum(len(task.files) for task in tasks)
-        with Watch(self.progress, lambda: finished.value, total):
-            jobs = context.parallelize(tasks, len(tasks)).map(run)
-            return interruptible(self.spark, lambda: destination.place.collect(jobs))
+        everything = [file for task in tasks for file in task.files]
+        total, whole = len(everything), _weight(everything)
+        self.progress.begin("reading", lambda: Done(files.value, total, rows.value, weight.value / whole))
+        jobs = context.parallelize(tasks, len(tasks)).map(run)
+        return interruptible(self.spark, lambda: destination.place.collect(jobs))
+
+
+def _weight(files: Sequence[DataFile]) -> int:
+    """How much work files are."""
+    return sum(file.size + _OPEN_COST for file in files)
 
 
 def pack(files: Sequence[DataFile], parallelism: int) -> Iterator[tuple[DataFile, ...]]:
@@ -196,7 +206,7 @@ def pack(files: Sequence[DataFile], parallelism: int) -> Iterator[tuple[DataFile
         >>> [len(group) for group in pack(files, 2)], [len(group) for group in pack(files[:4], 2)]
         ([2, 2, 2, 2], [2, 2])
     """
-    total = sum(file.size + _OPEN_COST for file in files)
+    total = _weight(files)
     target = min(max(total // (2 * parallelism), min(total // parallelism, _SHORT), _SMALLEST), _LARGEST)
     group: list[DataFile] = []
     weight = 0

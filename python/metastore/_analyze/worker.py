@@ -300,7 +300,7 @@ def analyze_file(
         raise CannotRead(refusals.ROWS_DIFFER)
     schema = cache(partial(pq.read_schema, path))
     for (ordinal, column), known in zip(wanted, read.columns, strict=True):
-        found.append((ordinal, known or _absent(task, column, file.rows, schema, statistics)))
+        found.append((ordinal, known or _absent(task, column, file.physical_rows, schema, statistics)))
     return found
 
 
@@ -320,8 +320,8 @@ def decided(column: Column, file: DataFile, statistics: Sequence[Statistic]) -> 
         True
     """
     if column.key in file.constants:
-        return _constant(column, file.constants[column.key], file.rows, statistics)
-    return unknown(column, file.rows) if column.key in file.unknown else None
+        return _constant(column, file.constants[column.key], file.physical_rows, statistics)
+    return unknown(column, file.physical_rows) if column.key in file.unknown else None
 
 
 def _constant(column: Column, value: Any, rows: int, statistics: Sequence[Statistic]) -> ColumnStatistics:

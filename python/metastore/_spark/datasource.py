@@ -20,6 +20,11 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
+_OPTIONS = frozenset({"table", "path", "view", "column", "file"})
+_SPARKS = frozenset({"comment", "provider", "location", "owner", "external", "paths"})
+"""What Spark adds to the options of a table of its catalog, and of a read of several paths."""
+
+
 class MetastoreDataSource(DataSource):
     """The data source `metastore`.
 
@@ -69,14 +74,27 @@ class MetastoreDataSource(DataSource):
 
     def _view(self) -> str:
         from metastore._read.schemas import VIEWS  # noqa: PLC0415 - as above
+        from metastore._texts import did_you_mean  # noqa: PLC0415 - as above
         from metastore.errors import InvalidArgument  # noqa: PLC0415 - as above
 
-        if self.options.get("at") is not None:  # Spark says nothing of options that a source does not know
-            raise InvalidArgument("at", "it is no option of the data source", "Ask metastore.summary(t, at => ...).")
+        self._refuse_unknown()
         view = (self.options.get("view") or "summary").lower()
         if view in VIEWS:
             return view
-        raise InvalidArgument("view", f"there is no view {view}", f"Views: {', '.join(VIEWS)}.")
+        raise InvalidArgument(
+            "view", f"there is no view {view}", did_you_mean(view, VIEWS) or f"Views: {', '.join(VIEWS)}."
+        )
+
+    def _refuse_unknown(self) -> None:
+        """Refuses what looks like an option: of those that a source does not know Spark itself says nothing."""
+        from metastore._texts import did_you_mean  # noqa: PLC0415 - as above
+        from metastore.errors import InvalidArgument  # noqa: PLC0415 - as above
+
+        for option in {name.lower() for name in self.options} - _OPTIONS - _SPARKS:
+            at = "Ask metastore.summary(t, at => ...)." if option == "at" else ""
+            hint = at or ("" if "." in option else did_you_mean(option, _OPTIONS))
+            if hint:
+                raise InvalidArgument(option, "it is no option of the data source", hint)
 
     def _location(self) -> str:
         from metastore._texts import is_location  # noqa: PLC0415 - as above

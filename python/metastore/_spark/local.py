@@ -5,15 +5,20 @@ from __future__ import annotations
 import os
 import sys
 import tempfile
+from concurrent.futures import Future
 from contextlib import contextmanager
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING
+from threading import Thread
+from typing import TYPE_CHECKING, TextIO
 
+from metastore import _jvm_session
+from metastore._analyze.progress import Ticker, speaking
 from metastore._spark.session import configure, spark_defaults
 from metastore.errors import NoSpark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Callable, Iterator, Mapping
 
     from pyspark.sql import SparkSession
 
@@ -32,7 +37,7 @@ def started(conf: Mapping[str, str]) -> Iterator[SparkSession]:
     """A Spark with the user's spark-defaults.conf and these settings; stopped at the end.
 
     What its JVM writes to stderr goes to a file, which is named when the start fails: at every start Java and Spark
-    print warnings that are nobody's mistake.
+    print warnings that are nobody's mistake. A Ctrl-C is raised as in any Python, at once, and ends that JVM.
 
     Args:
         conf: Settings that win over spark-defaults.conf.
@@ -44,10 +49,15 @@ def started(conf: Mapping[str, str]) -> Iterator[SparkSession]:
     with tempfile.TemporaryDirectory(prefix="metastore-") as scratch:
         log = Path(scratch) / "spark.log"
         spark = _start({**_quiet(Path(scratch)), **spark_defaults(), **conf}, log)
+        stop = spark.stop
         try:
             yield spark
+        except KeyboardInterrupt:
+            # Who was interrupted while it waited for the JVM has an answer under way: nothing else can be asked.
+            stop = partial(_jvm_session.end_jvm, spark)
+            raise
         finally:
-            spark.stop()
+            stop()
 
 
 def _quiet(scratch: Path) -> dict[str, str]:
@@ -69,22 +79,37 @@ def _start(conf: Mapping[str, str], log: Path) -> SparkSession:
         raise NoSpark("pyspark is not installed", "Run: pip install 'pyspark-metastore[spark]'") from error
     builder = configure(SparkSession.builder.appName("metastore").config(map=dict(conf)))
     try:
-        with _stderr_in(log):
-            return builder.getOrCreate()
+        with _stderr_in(log) as stderr, speaking(Ticker("metastore", stderr), "starting Spark"):
+            return _aside(builder.getOrCreate)
     except Exception as error:  # whatever it is, the user needs Spark's own words
         said = log.read_text("utf-8", "replace").strip().splitlines() or [str(error)]
         raise NoSpark(f"Spark does not start: {said[-1].strip()}") from error
 
 
+def _aside(start: Callable[[], SparkSession]) -> SparkSession:
+    """Starts Spark beside the main thread: its signals stay as they are, and it can be left at any moment.
+
+    A JVM that is starting then ends with this process, whose pipe it reads.
+    """
+    answer: Future[SparkSession] = Future()
+
+    def run() -> None:
+        try:
+            answer.set_result(start())
+        except BaseException as error:  # noqa: BLE001 - it is raised where it is waited for
+            answer.set_exception(error)
+
+    Thread(target=run, name="metastore-spark-start", daemon=True).start()
+    return answer.result()
+
+
 @contextmanager
-def _stderr_in(log: Path) -> Iterator[None]:
-    """Lets processes that start now write their stderr to a file."""
+def _stderr_in(log: Path) -> Iterator[TextIO]:
+    """Lets processes that start now write their stderr to a file; yields the real one."""
     sys.stderr.flush()
-    kept = os.dup(2)
-    with log.open("wb") as file:
+    with os.fdopen(os.dup(2), "w", encoding="utf-8", errors="backslashreplace") as kept, log.open("wb") as file:
         os.dup2(file.fileno(), 2)
-    try:
-        yield
-    finally:
-        os.dup2(kept, 2)
-        os.close(kept)
+        try:
+            yield kept
+        finally:
+            os.dup2(kept.fileno(), 2)

@@ -4,25 +4,30 @@ from __future__ import annotations
 
 import os
 from datetime import datetime, timezone
+from functools import wraps
 from importlib import metadata
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, TypeVar
+from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 
 from metastore import jars
 from metastore._read import own
 from metastore._read.schemas import FUNCTIONS
 from metastore._tables.failures import translated
+from metastore._texts import is_location
 from metastore.answers import Answer
 from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Callable, Mapping, Sequence
 
     import pyarrow as pa
     from pyspark.sql import Row, SparkSession
 
 A = TypeVar("A", bound=Answer)
 B = TypeVar("B")
+P = ParamSpec("P")
+R = TypeVar("R")
 
 EXTENSION = "org.metastore.spark.MetastoreExtensions"
 _SUBJECT = {"explain": "query", "tables": "database"}
@@ -38,7 +43,7 @@ def ask(spark: SparkSession, function: str, subject: str | None, arguments: Mapp
     named = {_SUBJECT.get(function, "table"): subject, **arguments}
     given = {name: str(value) for name, value in named.items() if value is not None}
     call = ", ".join(f"{name} => :{name}" for name in given)
-    with translated(subject or function):
+    with translated(subject or function, spark):
         frame = spark.sql(f"SELECT * FROM metastore_{function}({call})", args=given)
         names, collected = frame.columns, frame.collect()
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
@@ -53,7 +58,41 @@ def ask(spark: SparkSession, function: str, subject: str | None, arguments: Mapp
         current=first.get("current"),
         analyzed_at=first.get("analyzed_at"),
         zone=zone,
+        column_name=None if "column_name" in names else given.get("column"),
     )
+
+
+def of_session(verb: Callable[P, R]) -> Callable[P, R]:
+    """Makes a verb that takes a session first tell those who leave it out what to type.
+
+    Example:
+        >>> @of_session
+        ... def summary(spark, table): ...
+        >>> summary("/w/t")
+        Traceback (most recent call last):
+        metastore.errors.InvalidArgument: [METASTORE_INVALID_ARGUMENT] spark: a Spark session is expected, not '/w/t'. \
+Say metastore.open('/w/t').summary(), without Spark.
+    """
+
+    @wraps(verb)
+    def checking(*args: P.args, **kwargs: P.kwargs) -> R:
+        first = args[0] if args else kwargs.get("table")
+        if isinstance(first, str | PathLike) and "spark" not in kwargs:
+            _refuse(verb.__name__, str(first), args[1:], kwargs)
+        return verb(*args, **kwargs)
+
+    return checking
+
+
+def _refuse(verb: str, subject: str, args: Sequence[object], kwargs: Mapping[str, object]) -> None:
+    from metastore._read.statistics import Statistics  # noqa: PLC0415 - slow to import
+
+    more = [*map(repr, args), *(f"{name}={value!r}" for name, value in kwargs.items() if name != "table")]
+    if is_location(subject) and hasattr(Statistics, verb):
+        hint = f"Say metastore.open({subject!r}).{verb}({', '.join(more)}), without Spark."
+    else:
+        hint = f"Say metastore.{verb}({', '.join(['spark', repr(subject), *more])})."
+    raise InvalidArgument("spark", f"a Spark session is expected, not {subject!r}", hint)
 
 
 def checked(spark: object) -> None:
@@ -69,6 +108,7 @@ def checked(spark: object) -> None:
 def settings_of(spark: SparkSession | None) -> Answer:
     """Every setting as the session and this process see it."""
     from metastore import settings  # noqa: PLC0415 - slow to import
+    from metastore._misspelt import misspelt  # noqa: PLC0415 - as above
 
     described = tuple(
         {
@@ -77,18 +117,31 @@ def settings_of(spark: SparkSession | None) -> Answer:
             "source": one.source,
             "default": one.setting.default,
             "meaning": one.setting.meaning,
+            "file": one.file,
+            "left_out": one.left_out,
         }
         for one in settings.resolve(spark)
     )
-    return Answer("config", "settings", tuple(described[0]), described)
+    wrong = tuple(
+        {
+            "name": name,
+            "value": os.environ[name],
+            "source": "environment",
+            "default": None,
+            "meaning": f"There is no such setting. {near}",
+        }
+        for name, near in misspelt(os.environ).items()
+    )
+    return Answer("config", "settings", tuple(described[0]), described + wrong)
 
 
 def configure(builder: B) -> B:
     """Prepares a `SparkSession.builder` for the Metastore: appends, never overwrites.
 
-    With Spark 4.1 from `pip` there is nothing to prepare but the settings of `metastore.toml`: the wheel put the jar
-    beside Spark's own and it registers itself. With a Spark elsewhere (SPARK_HOME) the jar is added to `spark.jars`.
-    A Connect builder is returned as it is: its server has jar and settings.
+    With Spark 4 from `pip` there is nothing to prepare but the settings of `metastore.toml`: the wheel put the jar
+    beside Spark's own and it registers itself. With a Spark elsewhere (SPARK_HOME) the jar is added to `spark.jars`, on
+    Spark 3.5 the extension to `spark.sql.extensions`. A Connect builder is returned as it is: its server has jar and
+    settings.
 
     Args:
         builder: A `SparkSession.builder`, or anything with `config(key, value)`.
@@ -111,7 +164,8 @@ def configure(builder: B) -> B:
     wanted = {one.setting.key: one.text for one in settings.resolve() if one.source == "file"}
     added = {key: text for key, text in wanted.items() if key not in options}
     jar = jars.shim()
-    if "SPARK_HOME" in os.environ and not (Path(os.environ["SPARK_HOME"]) / "jars" / jar.name).exists():
+    home = Path(os.environ.get("SPARK_HOME") or jars.pyspark_jars().parent)
+    if not (home / "jars" / jar.name).exists():
         added["spark.jars"] = appended(options.get("spark.jars"), str(jar))
     if metadata.version("pyspark").startswith("3."):  # its sessions do not register extensions by themselves
         added["spark.sql.extensions"] = appended(options.get("spark.sql.extensions"), EXTENSION)

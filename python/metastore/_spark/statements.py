@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+from metastore._analyze.progress import progress_of, speaking
 from metastore._analyze.report import AnalyzeReport
 from metastore._tables.catalog import describe
 from metastore._tables.failures import translated
@@ -13,6 +14,8 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import SparkSession
+
+    from metastore._analyze.progress import Progress
 
 
 def is_connect(spark: SparkSession) -> bool:
@@ -31,6 +34,7 @@ def analyze(
     columns: Sequence[str] | None,
     partition: Mapping[str, Any] | None,
     depth: str,
+    progress: bool | Progress,  # noqa: FBT001 - the public parameter's type
 ) -> AnalyzeReport:
     """Sends the statement and reads its one row.
 
@@ -39,7 +43,7 @@ def analyze(
         MetastoreError: What the statement raised.
     """
     describe(spark, table)
-    with translated(table):
+    with translated(table, spark), speaking(progress_of(progress, table), "analyzing on the server"):
         (row,) = spark.sql(statement(table, columns, partition, depth)).collect()
     return AnalyzeReport.from_row(row.asDict())
 

@@ -17,11 +17,11 @@ final case class AnalyzeStatement(
     table: String, columns: Option[Seq[String]], allColumns: Boolean, noScan: Boolean,
     partition: Map[String, Option[String]]) {
 
-  /** One line of JSON. */
-  def json: String = {
+  /** One line of JSON; `progress`: whether somebody wants to hear how far it is. */
+  def json(progress: Boolean): String = {
     val mapper = AnalyzeStatement.mapper
     val node: ObjectNode = mapper.createObjectNode()
-    node.put("table", table).put("all_columns", allColumns).put("noscan", noScan)
+    node.put("table", table).put("all_columns", allColumns).put("noscan", noScan).put("progress", progress)
     columns.foreach(names => names.foldLeft(node.putArray("columns"))((array, name) => array.add(name)))
     partition.keys.foldLeft(node.putArray("partition_columns"))((array, name) => array.add(name))
     partition.foldLeft(node.putObject("partition")) {

@@ -36,6 +36,7 @@ object AttachedPython extends Logging {
     lock.lockInterruptibly()
     val answer = try of(session).ask(session, statement) catch {
       case e: PythonUnavailable => throw unavailable(session.sparkContext, statement, e)
+      case e: PythonLost => throw MetastoreException.analyzeFailed(statement.table, e.getMessage, Some(e))
     } finally lock.unlock()
     val json = AnalyzeStatement.mapper.readTree(answer)
     if (json.has("report")) json.get("report") else throw failed(statement, json.path("error"))
@@ -46,6 +47,7 @@ object AttachedPython extends Logging {
     val (usable, gone) = process.partition(p => p.isAlive && p.interpreter == wanted && (p.context eq session.sparkContext))
     gone.foreach(_.stop())
     process = None
+    if (usable.isEmpty && Onlooker.isThere(session.sparkContext)) Onlooker.tell("ANALYZE: starting Python\n")
     process = Some(usable.headOption.getOrElse(new PythonProcess(wanted, session.sparkContext)))
     follow(session.sparkContext)
     process.get

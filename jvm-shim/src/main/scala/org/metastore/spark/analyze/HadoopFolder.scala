@@ -46,15 +46,17 @@ final class HadoopFolder(uri: String, conf: Configuration) {
     try files.getFileStatus(new Path(folder, path)).getLen
     catch { case _: FileNotFoundException => -1L }
 
-  /** At most `length` bytes of a file, fewer where it ends before; null where there is none. */
-  def part(path: String, start: Long, length: Int): Array[Byte] =
+  /** At most `length` bytes of a file, fewer where it ends before or is a folder; null where there is none. */
+  def part(path: String, start: Long, length: Int): Array[Byte] = {
+    val place = new Path(folder, path)
     try {
-      val stream = files.open(new Path(folder, path))
+      val stream = files.open(place)
       try {
         stream.seek(start)
         stream.readNBytes(length)
       } finally stream.close()
-    } catch { case _: FileNotFoundException => null }
+    } catch { case _: FileNotFoundException => if (files.exists(place)) Array.emptyByteArray else null }
+  }
 
   /** Writes a file that is there as a whole or not at all; one of the same name gives way. */
   def put(path: String, data: Array[Byte]): Unit = write(path, data, Rename.OVERWRITE)

@@ -46,9 +46,10 @@ object Interpreter {
       (if (path.isEmpty) None else Some("PYTHONPATH" -> path.mkString(File.pathSeparator)))
   }
 
-  /** `pip` puts Spark into `<environment>/lib/pythonX/site-packages/pyspark`. */
+  /** `pip` puts Spark into `<environment>/lib/pythonX/site-packages/pyspark`; of a Spark elsewhere nothing is beside it. */
   private def besideSpark: Option[String] =
-    sparkHome.flatMap(home => Try(home.resolve("../../../../bin/python").normalize).toOption)
+    sparkHome.filter(home => Try(home.getParent.getFileName.toString).toOption.exists(_.endsWith("-packages")))
+      .flatMap(home => Try(home.resolve("../../../../bin/python").normalize).toOption)
       .filter(Files.isExecutable(_)).map(_.toString)
 
   private def sparkHome: Option[Path] = sys.env.get("SPARK_HOME").map(Paths.get(_)).orElse(Try {

@@ -40,6 +40,9 @@ final class PythonEntry(ready: CountDownLatch) {
   /** The local properties of the statement's thread, for the jobs that Python starts. */
   def properties(key: String): JavaMap[String, String] = lent.get(key).properties.asJava
 
+  /** What there is to tell who waits for a statement. */
+  def say(lines: String): Unit = Onlooker.tell(lines)
+
   /** The answer to a statement, as JSON. */
   def answer(key: String, json: String): Unit = Option(lent.get(key)).foreach(_.answer.trySuccess(json))
 }

@@ -11,6 +11,7 @@ import scala.collection.JavaConverters._
 import scala.collection.mutable
 import scala.concurrent.{Await, Promise}
 import scala.concurrent.duration.Duration
+import scala.util.Try
 
 import py4j.ClientServer
 
@@ -19,9 +20,13 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.metastore.LocalProperties
 import org.apache.spark.sql.SparkSession
 
+import org.metastore.spark.VisibleText
+
 /**
  * One Python process attached to this JVM: it gets statements on its standard input and borrows the session of each over
  * py4j, on the loopback address, with a token that only its environment holds. Serves one statement at a time.
+ *
+ * Its threads do not keep the JVM from ending, and it ends with its standard input, whatever ended the JVM.
  *
  * @throws PythonUnavailable it could not be started, or lacks a package
  */
@@ -29,10 +34,9 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
   private val ready = new CountDownLatch(1)
   private val entry = new PythonEntry(ready)
   private val secret = PythonProcess.newSecret()
-  private val gateway = new ClientServer.ClientServerBuilder(entry).authToken(secret)
-    .javaPort(0).javaAddress(InetAddress.getLoopbackAddress).build()
+  private val gateway = PythonProcess.gateway(entry, secret)
   private val said = mutable.Queue.empty[String]
-  gateway.startServer()
+  @volatile private var stopped = false
   private val process = start()
   private val requests = new PrintWriter(new OutputStreamWriter(process.getOutputStream, UTF_8), true)
   listen()
@@ -44,7 +48,7 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
    * Hands a statement over and waits for the answer. Interrupting the waiting thread ends process and jobs.
    *
    * @return the answer, as JSON
-   * @throws PythonUnavailable the process died
+   * @throws PythonLost the process died
    */
   def ask(session: SparkSession, statement: AnalyzeStatement): String = {
     val key = UUID.randomUUID().toString
@@ -53,7 +57,7 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
     context.addJobTag(tag)
     try {
       entry.lend(key, session, LocalProperties.of(context), answer)
-      requests.println(s"$key ${statement.json}")
+      requests.println(s"$key ${statement.json(Onlooker.isThere(context))}")
       watch(answer)
       Await.result(answer.future, Duration.Inf)
     } catch {
@@ -69,12 +73,13 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
 
   /** Ends the process. */
   def stop(): Unit = {
+    stopped = true
     process.destroyForcibly()
     gateway.shutdown()
   }
 
   private def start(): Process = {
-    val builder = new ProcessBuilder(interpreter.command, "-m", "metastore._attached")
+    val builder = new ProcessBuilder(interpreter.command, "-c", PythonProcess.Program)
     builder.environment.putAll(Interpreter.environment(interpreter, gateway.getJavaServer.getListeningPort, secret).asJava)
     Interpreter.forgotten.foreach(builder.environment.remove(_))
     builder.redirectErrorStream(true)
@@ -86,9 +91,9 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
   }
 
   /** Output of the process is no channel: its last lines are kept for the message about its death. */
-  private def listen(): Unit = daemon("metastore-python-output") {
+  private def listen(): Unit = PythonProcess.daemon("metastore-python-output") {
     val lines = new BufferedReader(new InputStreamReader(process.getInputStream, UTF_8))
-    Iterator.continually(lines.readLine()).takeWhile(_ != null).foreach { line =>
+    Iterator.continually(lines.readLine()).takeWhile(_ != null).map(VisibleText(_)).foreach { line =>
       logInfo(s"metastore._attached: $line")
       said.synchronized {
         said.enqueue(line)
@@ -111,20 +116,50 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
     } finally if (!isReady) stop()
   }
 
-  private def watch(answer: Promise[String]): Unit = daemon("metastore-python-watch") {
+  private def watch(answer: Promise[String]): Unit = PythonProcess.daemon("metastore-python-watch") {
     while (!answer.isCompleted && !process.waitFor(PythonProcess.PollMillis, TimeUnit.MILLISECONDS)) {}
     if (!answer.isCompleted) answer.tryFailure(died())
   }
 
-  private def died(): PythonUnavailable = {
+  private def died(): Exception = {
     TimeUnit.MILLISECONDS.sleep(PythonProcess.PollMillis) // its last words may still be on their way
     val lines = said.synchronized(said.toList).map(_.trim).filter(_.nonEmpty)
     val missing = lines.flatMap(PythonProcess.Missing.findFirstMatchIn(_)).map(_.group(1)).lastOption
-    missing match {
-      case Some(name) => new PythonUnavailable(s"${interpreter.command} has no package $name")
-      case None => new PythonUnavailable(
-        s"the Python process ${interpreter.command} ended with ${process.exitValue}${lines.lastOption.fold("")(" after: " + _)}")
-    }
+    val ended = s"${interpreter.command} ended with ${process.exitValue}${lines.lastOption.fold("")(" after: " + _)}"
+    if (stopped) new PythonLost("its Spark was stopped meanwhile")
+    else PythonProcess.signal(process.exitValue).map(PythonLost.killed)
+      .orElse(missing.map(name => new PythonUnavailable(s"${interpreter.command} has no package $name")))
+      .getOrElse(if (ready.getCount == 0) PythonLost.ended(ended) else new PythonUnavailable(s"the Python process $ended"))
+  }
+}
+
+object PythonProcess {
+
+  /** As `-m metastore._attached`, but nothing is imported from the working folder, where anybody may have put a module. */
+  private val Program =
+    "import sys; sys.path[:] = filter(None, sys.path); import runpy; runpy.run_module('metastore._attached', run_name='__main__')"
+
+  private val StartLimit = Duration(5, TimeUnit.MINUTES)
+  private val LinesKept = 50
+  private val PollMillis = 100L
+  private val Missing = "No module named '?([A-Za-z0-9_]+)".r
+  private val SecretBytes = 32
+
+  private val SignalsFrom = 128 // as shells, Java adds the signal that killed a process to it
+  private val LastSignal = 64
+
+  private def signal(exit: Int): Option[Int] = Some(exit - SignalsFrom).filter(number => number > 0 && number <= LastSignal)
+
+  /** py4j leaves it to the thread that builds a gateway whether its own keep the JVM from ending: they inherit that. */
+  private def gateway(entry: PythonEntry, secret: String): ClientServer = {
+    val built = Promise[ClientServer]()
+    daemon("metastore-python-gateway")(built.complete(Try {
+      val server = new ClientServer.ClientServerBuilder(entry).authToken(secret)
+        .javaPort(0).javaAddress(InetAddress.getLoopbackAddress).build()
+      server.startServer()
+      server
+    }))
+    Await.result(built.future, Duration.Inf)
   }
 
   private def daemon(name: String)(body: => Unit): Unit = {
@@ -132,14 +167,6 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
     thread.setDaemon(true)
     thread.start()
   }
-}
-
-object PythonProcess {
-  private val StartLimit = Duration(5, TimeUnit.MINUTES)
-  private val LinesKept = 50
-  private val PollMillis = 100L
-  private val Missing = "No module named '?([A-Za-z0-9_]+)".r
-  private val SecretBytes = 32
 
   private def newSecret(): String = {
     val bytes = new Array[Byte](SecretBytes)
@@ -150,3 +177,23 @@ object PythonProcess {
 
 /** There is no Python that can analyze. */
 final class PythonUnavailable(message: String, cause: Throwable = None.orNull) extends Exception(message, cause)
+
+/** The Python that analyzes was there and is gone; `what` it was, and what to do about it, in one line. */
+final class PythonLost(what: String) extends Exception(what)
+
+object PythonLost {
+  private val Kill = 9
+  private val Names = Map(4 -> "SIGILL", 6 -> "SIGABRT", 7 -> "SIGBUS", Kill -> "SIGKILL", 11 -> "SIGSEGV", 15 -> "SIGTERM")
+  private val NextOne = "The next ANALYZE starts another one and uses what this one finished"
+
+  /** A signal ended it: SIGKILL is what the system's want of memory looks like. */
+  def killed(signal: Int): PythonLost = {
+    val memory = if (signal != Kill) "" else
+      ", as a host or container does that runs out of memory: give the driver's more (spark.driver.memoryOverhead), or " +
+        "analyze fewer columns at a time (FOR COLUMNS)"
+    new PythonLost(s"its Python process was killed by ${Names.getOrElse(signal, s"signal $signal")} (exit ${128 + signal})$memory. $NextOne")
+  }
+
+  /** It ended by itself. */
+  def ended(how: String): PythonLost = new PythonLost(s"its Python process $how. $NextOne")
+}

@@ -1,0 +1,105 @@
+"""Real drivers, each with a mark in its environment by which whatever it leaves behind is found."""
+
+from __future__ import annotations
+
+import os
+import signal
+import subprocess
+import sys
+import time
+import uuid
+from contextlib import contextmanager, suppress
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+import pytest
+
+from sql import servers
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+LIMIT = 240
+"""Seconds in which what takes a few must have happened."""
+MARK = "METASTORE_TEST_DRIVER"
+
+needs_proc = pytest.mark.skipif(not Path("/proc/self").is_dir(), reason="processes are looked up in /proc")
+
+
+class Driver:
+    """A driver that runs, its JVM and its Pythons.
+
+    Attributes:
+        process: The process that was started.
+    """
+
+    def __init__(self, process: subprocess.Popen[str], mark: str) -> None:
+        self.process, self._mark = process, mark
+
+    def processes(self) -> dict[int, str]:
+        """Command lines of the processes that are alive."""
+        found = (int(entry.name) for entry in Path("/proc").iterdir() if entry.name.isdigit())
+        return {pid: words for pid in found if (words := self._words(pid))}
+
+    def pids(self, word: str) -> list[int]:
+        return [pid for pid, words in self.processes().items() if word in words]
+
+    def _words(self, pid: int) -> str:
+        try:
+            if self._mark.encode() not in Path(f"/proc/{pid}/environ").read_bytes():
+                return ""
+            state = Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0]
+            return "" if state == "Z" else Path(f"/proc/{pid}/cmdline").read_text().replace("\0", " ")
+        except OSError:  # it has ended meanwhile
+            return ""
+
+    def ends(self) -> str:
+        """Waits until it has ended and nothing is left of it; its output."""
+        said = self.process.communicate(timeout=LIMIT)[0]
+        deadline = time.monotonic() + LIMIT
+        while self.processes() and time.monotonic() < deadline:
+            time.sleep(0.1)
+        assert not self.processes(), said
+        return said
+
+    def says(self, word: str) -> str:
+        """Waits for a line with this word."""
+        lines = iter(self.process.stdout.readline, "")
+        said = []
+        for line in lines:
+            said.append(line)
+            if word in line:
+                return line
+        raise AssertionError("".join(said))
+
+
+@contextmanager
+def driver(
+    command: Sequence[str], folder: Path, *, start_new_session: bool = False, **environment: str
+) -> Iterator[Driver]:
+    """Starts a driver; it is killed at the end with all that it has started."""
+    mark = str(uuid.uuid4())
+    process = subprocess.Popen(
+        list(command),
+        env={**servers.environment(), "PYSPARK_PYTHON": sys.executable, MARK: mark, **environment},
+        cwd=folder,
+        text=True,
+        stdin=subprocess.PIPE,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.STDOUT,
+        start_new_session=start_new_session,
+    )
+    started = Driver(process, mark)
+    try:
+        yield started
+    finally:
+        process.kill()
+        for pid in started.processes():
+            with suppress(ProcessLookupError):
+                os.kill(pid, signal.SIGKILL)
+        process.wait()
+
+
+def submit(script: Path, conf: Mapping[str, str]) -> list[str]:
+    """`spark-submit` of a script."""
+    return [str(servers.HOME / "bin/spark-submit"), *servers.options(conf), str(script)]
