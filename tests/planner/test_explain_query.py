@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import pytest
 
+from metastore._jvm_session import shim_package
 from planner.plans import conf, labels, plain, rows
 
 pytestmark = pytest.mark.spark
 
 
 def decisions(spark, query: str) -> list[dict[str, object]]:
-    found = spark._jvm.org.metastore.spark.explain.ExplainQuery.decisions(spark._jsparkSession, query)
+    found = shim_package(spark).explain.ExplainQuery.decisions(spark._jsparkSession, query)
     names = ("scan", "table", "path", "kept", "reason", "conjunct", "statistic", "rows")
     return [{n: _plain(getattr(found.apply(i), n)()) for n in names} for i in range(found.size())]
 
@@ -32,6 +33,26 @@ def test_every_file_has_a_reason(spark, analyzed):
     assert skipped["rows"] == 100
     assert skipped["path"].endswith(".parquet")
     assert skipped["table"] == analyzed
+
+
+def test_the_table_is_a_name_and_nothing_else(spark, analyzed, tmp_path):
+    spark.range(10).write.parquet(f"{tmp_path}/p")
+    spark.range(10).write.format("delta").save(f"{tmp_path}/d")
+    spark.sql("CREATE TABLE named USING parquet AS SELECT id FROM range(10)")
+    try:
+        for table, shown in {
+            analyzed: analyzed,
+            f"{analyzed}.files": f"{analyzed}.files",
+            "named": "spark_catalog.default.named",
+            f"parquet.`{tmp_path}/p`": f"parquet.`file:{tmp_path}/p`",
+            f"delta.`{tmp_path}/d`": f"delta.`file:{tmp_path}/d`",
+        }.items():
+            for setting in ("true", "false"):
+                with conf(spark, spark__metastore__pruning__enabled=setting):
+                    found = decisions(spark, f"SELECT * FROM {table}")
+                assert {d["table"] for d in found} == {shown}
+    finally:
+        spark.sql("DROP TABLE named")
 
 
 def test_each_scan_has_its_own_rows(spark, analyzed):

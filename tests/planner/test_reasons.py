@@ -73,11 +73,11 @@ def test_what_fails_is_told_and_the_query_goes_on(spark, analyzed):
 def test_a_row_policy_is_told_without_telling_of_files(spark, analyzed):
     session = policies.session_with_rule(spark)
     query = f"SELECT * FROM {analyzed} WHERE id = 5"
-    session.conf.set(policies.SETTING, "mark")
-    assert "row filter or a column mask" in labels(session.sql(query))[0]
-    (row,) = metastore.explain(session, query)
-    assert (row["reason"], row["path"], row["rows"]) == ("ROW_POLICY", None, None)
-    assert len(session.sql(query).collect()) == 1
+    with policies.under(session, "optimizer mark"):
+        assert "row filter or a column mask" in labels(session.sql(query))[0]
+        (row,) = metastore.explain(session, query)
+        assert (row["reason"], row["path"], row["rows"]) == ("ROW_POLICY", None, None)
+        assert len(session.sql(query).collect()) == 1
 
 
 def codes() -> dict[str, str]:

@@ -1,14 +1,17 @@
 package org.metastore.spark.adapter
 
+import scala.util.Try
+
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Subquery}
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory}
 import org.apache.spark.sql.internal.SQLConf
 
+import org.metastore.spark.explain.LiveFiles
 import org.metastore.spark.pruning.ColumnResolver
 import org.metastore.spark.store.Manifest
-import org.metastore.spark.tables.{DeltaTable, LakeTable}
+import org.metastore.spark.tables.{DeltaTable, LakeTable, Reflected}
 
 /**
  * A Delta table at the version that a query reads, after Delta has chosen files itself.
@@ -29,15 +32,21 @@ private[adapter] final class DeltaScan private (index: FileIndex, label: Option[
     (root, path) => DeltaTable.key(schema, root.name +: path, same)
   }
 
+  override def live(index: FileIndex): LiveFiles = {
+    val number = Try(Reflected.call[Option[Any]](Reflected.call[AnyRef](scan, "total"), "files").map(_.toString.toLong)).toOption.flatten
+    new LiveFiles("Delta", number, () => table.current.toSeq.flatMap(table.dataFiles).map(file => file.path -> file.rows))
+  }
+
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] =
     listed.iterator.flatMap(_.files).toIndexedSeq.map { file =>
       DataFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None)
     }
 
+  private def scan: AnyRef = Reflected.call[AnyRef](index, "preparedScan")
+
   /** The files that Delta has chosen for the query. */
   def chosen: IndexedSeq[DataFile] = {
-    val scan = Reflection.call(index, "preparedScan")
-    table.files(Reflection.call(scan, "files").asInstanceOf[scala.collection.Seq[AnyRef]]).toIndexedSeq.map { file =>
+    table.files(Reflected.call[scala.collection.Seq[AnyRef]](scan, "files")).toIndexedSeq.map { file =>
       DataFile(file.path, file.size, file.rows, file.rows.map(rows => (rows - file.deletedRows.getOrElse(0L)).toDouble))
     }
   }
@@ -55,8 +64,8 @@ private[adapter] object DeltaScan {
 
   /** Whether the query is part of a write to a Delta table: MERGE, INSERT .. SELECT, CTAS. */
   def isInsideWrite(relation: HadoopFsRelation): Boolean = {
-    val companion = Class.forName(s"$Transaction$$", true, relation.location.getClass.getClassLoader)
-    Reflection.call(companion.getField("MODULE$").get(null), "getActive").asInstanceOf[Option[_]].isDefined // scalastyle:ignore
+    val companion = Reflected.load(s"$Transaction$$", relation.location.getClass.getClassLoader).getField("MODULE$").get(null) // scalastyle:ignore
+    Reflected.call[Option[_]](companion, "getActive").isDefined
   }
 
   /**

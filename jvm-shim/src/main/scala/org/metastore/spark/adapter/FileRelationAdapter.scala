@@ -7,8 +7,9 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
 import org.metastore.spark.cardinality.CatalogNumbers
-import org.metastore.spark.explain.Reason
+import org.metastore.spark.explain.{LiveFiles, Reason}
 import org.metastore.spark.store.TableStatistics
+import org.metastore.spark.tables.MissingMember
 
 /**
  * Tables that Spark reads as file relations. Here only the decision whether files may be dropped is made, and travels with the
@@ -32,7 +33,8 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
       relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan] = relation match {
     case logical: LogicalRelation if !logical.isStreaming => logical.relation match {
       case files: HadoopFsRelation if ScanMark.of(files).isEmpty =>
-        tableOf(files, logical.catalogTable.map(_.identifier.unquotedString)).map(prepared(logical, files, _, conjuncts, planner))
+        try tableOf(files, logical.catalogTable.map(_.identifier.unquotedString)).map(prepared(logical, files, _, conjuncts, planner))
+        catch { case unknown: MissingMember => Some(marked(logical, files, ScanMark.refused(unknown.reason), logical.catalogTable)) }
       case _ => None
     }
     case _ => None
@@ -46,9 +48,13 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
       case Some(why) => ScanMark.refused(why)
       case None => known.fold(ScanMark.refused, s => ScanMark.Allowed(s.fingerprint, table.root.toString))
     }
-    val copy = logical.copy(
-      relation = files.copy(options = files.options + mark.asOption)(files.sparkSession),
-      catalogTable = if (planner.estimates) described(logical, files, table, numbers(files, table, conjuncts, planner, known)) else logical.catalogTable)
+    marked(logical, files, mark,
+      if (planner.estimates) described(logical, files, table, numbers(files, table, conjuncts, planner, known)) else logical.catalogTable)
+  }
+
+  private def marked(
+      logical: LogicalRelation, files: HadoopFsRelation, mark: ScanMark, entry: Option[CatalogTable]): LogicalPlan = {
+    val copy = logical.copy(relation = files.copy(options = files.options + mark.asOption)(files.sparkSession), catalogTable = entry)
     copy.copyTagsFrom(logical)
     copy
   }
@@ -61,7 +67,7 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
       listed <- counted(files, table, conjuncts)
       resolver = table.resolver(statistics.manifest)
       attributes = files.schema.map(f => f.name -> AttributeReference(f.name, f.dataType, f.nullable)()).toMap
-      planned <- planner.plan(table.id, listed, conjuncts, resolver).numbers
+      planned <- planner.plan(table.id, listed, conjuncts, resolver, LiveFiles.Unknown).numbers
       estimated = table.estimated(statistics.manifest)
       found <- CatalogNumbers.of(files.schema, planned, name => estimated.key(attributes(name), Nil))
     } yield found

@@ -6,7 +6,7 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.expressions.{Expression, SubqueryExpression}
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, PartitionDirectory}
 
-import org.metastore.spark.explain.ScanDecision
+import org.metastore.spark.explain.{LiveFiles, ScanDecision}
 import org.metastore.spark.pruning.ColumnResolver
 import org.metastore.spark.store.Manifest
 
@@ -20,6 +20,9 @@ private[adapter] trait FileTable {
 
   /** The same for estimates, which need not be of the very values that a scan returns. */
   def estimated(statistics: Manifest): ColumnResolver = resolver(statistics)
+
+  /** All data files of the snapshot that an index reads. */
+  def live(index: FileIndex): LiveFiles
 
   /** The data files of a listing, in its order. */
   def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile]

@@ -15,7 +15,7 @@ import org.apache.spark.sql.types.StructType
 import org.metastore.spark.cardinality.IcebergNumbers
 import org.metastore.spark.explain.{Reason, ReasonCode, ScanDecision}
 import org.metastore.spark.pruning.ColumnResolver
-import org.metastore.spark.tables.IcebergTable
+import org.metastore.spark.tables.{IcebergTable, Releases}
 
 /** Iceberg tables: stand-ins before table, scan builder and scan, put in place before Iceberg's own push-down. */
 private[adapter] final class IcebergAdapter extends RelationAdapter {
@@ -24,11 +24,13 @@ private[adapter] final class IcebergAdapter extends RelationAdapter {
       relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan] = relation match {
     case metadata: DataSourceV2Relation if IcebergTable.isMetadataTable(metadata.table) =>
       Some(before(metadata, new IcebergShield(metadata.table.name, Reason(ReasonCode.MetadataTable), harmless = false)))
-    case iceberg: DataSourceV2Relation => ScannedIceberg.of(iceberg.table).map(table => before(iceberg, scans(table, iceberg, conjuncts, planner)))
+    case iceberg: DataSourceV2Relation if IcebergTable.is(iceberg.table) =>
+      val scans = Releases.refusal(iceberg.table).map(new IcebergShield(iceberg.table.name, _, harmless = false))
+      Some(before(iceberg, scans.getOrElse(scansOf(new ScannedIceberg(iceberg.table), iceberg, conjuncts, planner))))
     case _ => None
   }
 
-  private def scans(
+  private def scansOf(
       table: ScannedIceberg, iceberg: DataSourceV2Relation, conjuncts: Seq[Expression], planner: ScanPlanner): IcebergScans =
     planner.restriction match {
       case Some(why) if planner.leavesAlone => new IcebergShield(table.name, why, harmless = false)
@@ -108,14 +110,16 @@ private[adapter] final class IcebergRequest(
       val tasks = named.fold(all)(all.only)
       val schema = table.schemaOf(scan)
       val id = TableId("iceberg", table.uuid, table.location, table.name)
-      val planned = planner.plan(id, tasks.files, conjuncts, resolver(schema))
+      val live = table.live(if (named.isEmpty) "Iceberg" else "the query", scan, all.live)
+      val planned = planner.plan(id, tasks.files, conjuncts, resolver(schema), live)
       val decision = planned.decision
       val kept = tasks.files.indices.filter(decision.kept.get)
       if (kept.size < all.tasks.size) tasks.at(kept).giveTo(scan)
-      val rows = Some(kept.iterator.map(tasks.files(_).rows.getOrElse(0L).toDouble).sum)
+      val counted = kept.map(tasks.files(_).rows)
+      val rows = if (counted.forall(_.isDefined)) Some(counted.flatten.map(_.toDouble).sum) else None
       IcebergScanProxy.before(scan, decision, own =>
         if (!planner.estimates) own()
-        else IcebergNumbers.answer(own, readSchema(scan), rows, planned.numbers, name => keyOf(schema, Seq(name))))
+        else IcebergNumbers.answer(own, readSchema(scan), rows, planned.numbers, name => keyOf(schema, Seq(name))), Some(all))
     } catch {
       case NonFatal(e) =>
         val why = Reason.failure(e)

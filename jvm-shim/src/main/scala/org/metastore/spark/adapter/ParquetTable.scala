@@ -4,10 +4,11 @@ import java.util.Locale
 
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, PartitionDirectory}
+import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, InMemoryFileIndex, PartitionDirectory}
 import org.apache.spark.sql.execution.datasources.parquet.ParquetUtils
 import org.apache.spark.sql.internal.SQLConf
 
+import org.metastore.spark.explain.LiveFiles
 import org.metastore.spark.pruning.ColumnResolver
 import org.metastore.spark.store.Manifest
 import org.metastore.spark.tables.{LakeTable, Leaf, ParquetDirectory}
@@ -40,6 +41,14 @@ private[adapter] final class ParquetTable(relation: HadoopFsRelation, override v
   /** Conjuncts by which Spark itself chooses partitions. */
   def partitionFilters(conjuncts: Seq[Expression]): Seq[Expression] =
     FileTable.over(partitionColumns, conjuncts)
+
+  // Of a table in a catalog Spark lists the partitions that it has chosen, and no others.
+  override def live(index: FileIndex): LiveFiles = index match {
+    case all: InMemoryFileIndex if all.rootPaths.map(_.toUri.getPath) == Seq(root.toUri.getPath) =>
+      val listed = all.listFiles(Nil, Nil) // it is in memory
+      new LiveFiles("Spark", Some(listed.map(_.files.length.toLong).sum), () => files(listed).map(file => file.path -> file.rows))
+    case _ => LiveFiles.Unknown
+  }
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] =
     listed.iterator.flatMap(_.files).toIndexedSeq.map { file =>

@@ -47,14 +47,30 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
   }
 
   private def labelled(scan: FileSourceScanExec, relation: HadoopFsRelation, label: String): SparkPlan = {
-    val named = scan.tableIdentifier.getOrElse(TableIdentifier(relation.location.rootPaths.head.toString, Some("parquet")))
+    val named = scan.tableIdentifier.getOrElse(TableIdentifier(relation.location.rootPaths.head.toString, Some(formatOf(scan.relation))))
     val copy = scan.copy(relation = relation, tableIdentifier = Some(named.copy(table = s"${named.table} $label")))
     copy.copyTagsFrom(scan)
     copy
   }
 
+  private def formatOf(relation: HadoopFsRelation): String =
+    DeltaScan.of(relation, None).orElse(HudiScan.of(relation, None)).fold("parquet")(_.id.format)
+
   private def isDone(scan: FileSourceScanExec): Boolean =
-    scan.relation.location.isInstanceOf[PrunedFileIndex] || scan.tableIdentifier.exists(_.table.contains(" [Metastore: "))
+    scan.relation.location.isInstanceOf[PrunedFileIndex] || scan.tableIdentifier.exists(_.table.contains(PhysicalScanRule.Label))
+}
+
+private[adapter] object PhysicalScanRule {
+  private val Label = " [Metastore: "
+
+  /** The name of a scan's table, without what was written behind it. */
+  def tableOf(scan: FileSourceScanExec): String = scan.tableIdentifier match {
+    case Some(TableIdentifier(name, format, _)) if name.contains('/') => s"${format.fold("")(_ + ".")}`${unlabelled(name)}`"
+    case Some(named) => named.copy(table = unlabelled(named.table)).unquotedString
+    case None => scan.relation.location.rootPaths.mkString(", ")
+  }
+
+  private def unlabelled(name: String): String = if (name.contains(Label)) name.substring(0, name.indexOf(Label)) else name
 }
 
 /** The same rule for plans that adaptive execution does not touch. */

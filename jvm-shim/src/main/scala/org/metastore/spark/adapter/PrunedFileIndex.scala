@@ -46,7 +46,7 @@ private[adapter] final class PrunedFileIndex(
     decided.computeIfAbsent((partitionFilters, data), _ => {
       var last = Option.empty[(Seq[PartitionDirectory], ScanDecision)]
       def about(listed: Seq[PartitionDirectory]) = last.collect { case (same, known) if same eq listed => known }.getOrElse {
-        val made = planner.plan(table.id, table.files(listed), data, resolver).decision
+        val made = planner.plan(table.id, table.files(listed), data, resolver, table.live(delegate)).decision
         last = Some(listed -> made)
         made
       }

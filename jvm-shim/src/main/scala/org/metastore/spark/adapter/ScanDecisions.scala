@@ -27,8 +27,8 @@ object ScanDecisions {
 
   private def fileScan(scan: FileSourceScanExec): Option[ScanDecision] = scan.relation.location match {
     case index: PrunedFileIndex => Some(index.decision(scan.partitionFilters, scan.dataFilters))
-    case index => ScanMark.of(scan.relation).map { mark =>
-      val table = scan.tableIdentifier.fold(index.rootPaths.mkString(", "))(_.unquotedString)
+    case _ => ScanMark.of(scan.relation).map { mark =>
+      val table = PhysicalScanRule.tableOf(scan)
       ScanDecision.leftAlone(table, mark match {
         case ScanMark.Refused(code, _) => Reason(code)
         case ScanMark.Allowed(_, _) => Reason(ReasonCode.UnsupportedTable, "relation" -> table, "detail" -> "physical scan")

@@ -9,11 +9,11 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Expression
 
-import org.metastore.spark.MetastoreConf
+import org.metastore.spark.{MetastoreConf, VisibleText}
 import org.metastore.spark.cardinality.ScanStatistics
-import org.metastore.spark.explain.{Reason, ReasonCode, ScanDecision}
+import org.metastore.spark.explain.{LiveFiles, Reason, ReasonCode, ScanDecision}
 import org.metastore.spark.pruning.{ColumnResolver, CompiledFilter, PruningRule}
-import org.metastore.spark.store.{FileList, FileStatistics, StatisticsStore, TableDistinct, TableStatistics}
+import org.metastore.spark.store.{FileStatistics, StatisticsStore, TableDistinct, TableStatistics}
 
 /** Decides which data files of the scans of one query are read. One decision is all that EXPLAIN, metrics and estimates say. */
 private[adapter] final class ScanPlanner(
@@ -54,21 +54,26 @@ private[adapter] final class ScanPlanner(
    *
    * @param files     the scan's files before us, in its order
    * @param conjuncts what every row of the scan must satisfy
+   * @param live      all data files of the snapshot
    */
   def plan(
-      table: TableId, files: IndexedSeq[DataFile], conjuncts: Seq[Expression], resolver: ColumnResolver): Planned = {
+      table: TableId, files: IndexedSeq[DataFile], conjuncts: Seq[Expression], resolver: ColumnResolver,
+      live: LiveFiles): Planned = {
     val list = DataFiles.listOf(files)
     val rows = IntStream.range(0, files.length).mapToLong(i => files(i).rows.getOrElse(-1L)).toArray
+    def refused(why: Reason) =
+      Planned(new ScanDecision(table.name, list, rows, Left(why), new BitSet, "", ScanPlanner.changed(files), live), None)
     try {
       statistics(table) match {
-        case Left(why) => Planned(decision(table, files, list, rows, Left(why), new BitSet, ""), None)
+        case Left(why) => refused(why)
         case Right(known) => context.timed {
           val filter = PruningRule.compile(conjuncts, resolver)
           val joined = known.of(list, if (restriction.isDefined) Nil else filter.needs)
           val distrusted = contradicting(joined, rows)
           val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
           val outcome = judge(joined, filter)
-          val decided = decision(table, files, list, counted, outcome, distrusted, known.fingerprint)
+          val decided = new ScanDecision(
+            table.name, list, counted, outcome, distrusted, known.fingerprint, ScanPlanner.changed(files), live)
           ScanPlanner.tell(decided)
           val numbers = new ScanStatistics(joined, decided, files(_).liveRows, key => distinctOf(known).get(key))
           Planned(decided, Some(numbers))
@@ -78,25 +83,13 @@ private[adapter] final class ScanPlanner(
       case NonFatal(e) =>
         val why = Reason.failure(e)
         ScanPlanner.warn(table.name, why, e)
-        Planned(decision(table, files, list, rows, Left(why), new BitSet, ""), None)
+        refused(why)
     }
   }
 
   // Of the newest analyzed snapshot: for an estimate it need not be the one that is read.
   private def distinctOf(known: TableStatistics): Map[String, TableDistinct] =
     context.timed(known.distinct.getOrElse(Map.empty))
-
-  private def decision(
-      table: TableId, files: IndexedSeq[DataFile], list: FileList, rows: Array[Long],
-      outcome: Either[Reason, ScanDecision.Verdict], distrusted: BitSet, version: String) = {
-    val changed = new BitSet(files.length)
-    var i = 0
-    while (i < files.length) {
-      if (files(i).changed) changed.set(i)
-      i += 1
-    }
-    new ScanDecision(table.name, list, rows, outcome, distrusted, version, changed)
-  }
 
   private def judge(joined: FileStatistics, filter: CompiledFilter): Either[Reason, ScanDecision.Verdict] =
     if (restriction.isDefined) Left(restriction.get)
@@ -126,11 +119,22 @@ private[adapter] object ScanPlanner extends Logging {
     new ScanPlanner(session, settings, PlanGuard.Everything, new PlanningContext(None))
 
   /** What was decided, for who reads the log at INFO. */
-  private def tell(decision: ScanDecision): Unit = logInfo(s"${decision.table} ${decision.label}")
+  private def tell(decision: ScanDecision): Unit = logInfo(VisibleText(s"${decision.table} ${decision.label}"))
+
+  /** The files whose rows other files change. */
+  private def changed(files: IndexedSeq[DataFile]): BitSet = {
+    val set = new BitSet(files.length)
+    var i = 0
+    while (i < files.length) {
+      if (files(i).changed) set.set(i)
+      i += 1
+    }
+    set
+  }
 
   /** Planning goes on without us: one line says why. */
   def warn(table: String, why: Reason, cause: Throwable): Unit = {
-    logWarning(s"$table is planned without the Metastore: $why")
+    logWarning(VisibleText(s"$table is planned without the Metastore: $why"))
     logDebug("The cause", cause)
   }
 }

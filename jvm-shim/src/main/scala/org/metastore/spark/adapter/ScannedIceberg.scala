@@ -6,9 +6,11 @@ import scala.collection.JavaConverters._
 import scala.util.Try
 
 import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.types.StructType
 
-import org.metastore.spark.tables.IcebergTable
+import org.metastore.spark.explain.LiveFiles
+import org.metastore.spark.tables.{IcebergTable, Reflected}
 
 /** What the planner asks of an Iceberg table whose data are scanned. */
 private[adapter] final class ScannedIceberg(spark: Table) {
@@ -17,6 +19,12 @@ private[adapter] final class ScannedIceberg(spark: Table) {
   def uuid: String = table.uuid
   def location: String = table.location
   def name: String = spark.name
+
+  /** The files of the snapshot that a scan reads. */
+  def live(by: String, scan: AnyRef, number: Option[Long]): LiveFiles = new LiveFiles(by, number, () => {
+    val snapshot = Reflected.call[AnyRef](IcebergTasks.snapshot(scan), "snapshotId").toString
+    table.dataFiles(snapshot).map(file => file.path -> file.rows)
+  })
 
   /** The snapshot that is read; None where there is none. */
   def snapshot: Option[String] = table.current
@@ -32,13 +40,13 @@ private[adapter] final class ScannedIceberg(spark: Table) {
   }
 
   private def schemaFrom(on: AnyRef, method: String): AnyRef = {
-    val schema = Reflection.call(on, method)
+    val schema = Reflected.call[AnyRef](on, method)
     require(schema.getClass.getName == "org.apache.iceberg.Schema")
     schema
   }
 
   private def showsSparkSchema(schema: AnyRef): Boolean =
-    shape(table.sparkSchema(schema)) == shape(Reflection.call(spark, "schema").asInstanceOf[StructType])
+    shape(table.sparkSchema(schema)) == shape(Reflected.call[StructType](spark, "schema"))
 
   private def shape(schema: StructType) = schema.fields.toSeq.map(f => (f.name, f.dataType.catalogString))
 }
@@ -49,41 +57,58 @@ private[adapter] object ScannedIceberg {
   def of(table: Table): Option[ScannedIceberg] = if (IcebergTable.is(table)) Some(new ScannedIceberg(table)) else None
 }
 
+/** What tasks read: data files and their bytes, delete files and theirs. */
+private[adapter] final case class TasksSize(files: Long, bytes: Long, deletes: Long, deletesBytes: Long)
+
 /** Field ids by the path of a column. */
 private[adapter] final class IcebergSchema(schema: AnyRef) {
 
   /** The field id of a column or of a field inside structs; None inside lists and maps, and for unknown names. */
   def fieldId(path: Seq[String]): Option[Int] = {
-    val root = Reflection.call(schema, "asStruct")
+    val root = Reflected.call[AnyRef](schema, "asStruct")
     path.init.foldLeft(Option(root))((struct, name) => struct.flatMap(field(_, name)).flatMap(structOf))
       .flatMap(field(_, path.last))
-      .map(f => Reflection.call(f, "fieldId").asInstanceOf[Integer].intValue)
+      .map(f => Reflected.call[Int](f, "fieldId"))
   }
 
   private def field(struct: AnyRef, name: String): Option[AnyRef] =
-    Option(Reflection.call(struct, "field", classOf[String], name))
+    Option(Reflected.call[AnyRef](struct, "field", name))
 
   private def structOf(field: AnyRef): Option[AnyRef] =
-    Some(Reflection.call(field, "type")).filter(t => Reflection.call(t, "isStructType") == java.lang.Boolean.TRUE)
+    Some(Reflected.call[AnyRef](field, "type")).filter(Reflected.call[Boolean](_, "isStructType"))
 }
 
-/** The tasks of an Iceberg scan: the data files that it is going to read. Equal scans share them, so that they name no scan. */
-private[adapter] final class IcebergTasks private (val tasks: IndexedSeq[AnyRef], loader: ClassLoader) {
-  private lazy val taskClass = Class.forName("org.apache.iceberg.FileScanTask", false, loader)
-  private lazy val fileOf = Class.forName("org.apache.iceberg.ContentScanTask", false, loader).getMethod("file")
-  private lazy val deletesOf = taskClass.getMethod("deletes")
-  private lazy val content = Class.forName("org.apache.iceberg.ContentFile", false, loader)
-  private lazy val locationOf = content.getMethod("location")
-  private lazy val sizeOf = content.getMethod("fileSizeInBytes")
-  private lazy val recordsOf = content.getMethod("recordCount")
-  private lazy val contentOf = content.getMethod("content")
-  private lazy val offsetOf = Try(Class.forName("org.apache.iceberg.DeleteFile", false, loader).getMethod("contentOffset")).toOption
+/**
+ * The tasks of an Iceberg scan: the data files that it is going to read. Equal scans share them, so that they name no scan.
+ *
+ * @param report what Iceberg says of the planning that found them
+ * @param live   how many data files their snapshot has
+ */
+private[adapter] final class IcebergTasks private (
+    val tasks: IndexedSeq[AnyRef], loader: ClassLoader, val report: Seq[CustomTaskMetric], val live: Option[Long]) {
+  private lazy val taskClass = Reflected.load("org.apache.iceberg.FileScanTask", loader)
+  private lazy val fileOf = Reflected.method(Reflected.load("org.apache.iceberg.ContentScanTask", loader), "file")
+  private lazy val deletesOf = Reflected.method(taskClass, "deletes")
+  private lazy val content = Reflected.load("org.apache.iceberg.ContentFile", loader)
+  private lazy val locationOf = Reflected.method(content, "location", "path")
+  private lazy val sizeOf = Reflected.method(content, "fileSizeInBytes")
+  private lazy val recordsOf = Reflected.method(content, "recordCount")
+  private lazy val contentOf = Reflected.method(content, "content")
+  private lazy val offsetOf = Try(Reflected.method(Reflected.load("org.apache.iceberg.DeleteFile", loader), "contentOffset")).toOption
 
   /** One entry a task, in the order of the tasks. What is not one data file has no path: no statistics know it. */
   lazy val files: IndexedSeq[DataFile] = {
     val shares = deletedShares
     tasks.map(task => if (taskClass.isInstance(task)) dataFile(task, shares) else DataFile("", -1L, None))
   }
+
+  /** What Iceberg counts of tasks as it plans them. */
+  lazy val size: TasksSize = {
+    val (sizes, lengths) = (tasks.map(number(_, "sizeBytes")), tasks.map(number(_, "length")))
+    TasksSize(tasks.size.toLong, lengths.sum, tasks.filter(taskClass.isInstance).map(deletes(_).size.toLong).sum, sizes.sum - lengths.sum)
+  }
+
+  private def number(task: AnyRef, of: String): Long = if (taskClass.isInstance(task)) Reflected.call[Long](task, of) else 0L
 
   private def dataFile(task: AnyRef, shares: Map[AnyRef, Double]): DataFile = {
     val file = fileOf.invoke(task)
@@ -98,13 +123,10 @@ private[adapter] final class IcebergTasks private (val tasks: IndexedSeq[AnyRef]
   def only(paths: Set[String]): IcebergTasks =
     at(tasks.indices.filter(i => files(i).path.isEmpty || paths(files(i).path)))
 
-  def at(places: IndexedSeq[Int]): IcebergTasks = new IcebergTasks(places.map(tasks), loader)
+  def at(places: IndexedSeq[Int]): IcebergTasks = new IcebergTasks(places.map(tasks), loader, report, live)
 
   /** Makes a scan read these tasks and no others. */
-  def giveTo(scan: AnyRef): Unit = {
-    val reset = Reflection.method(scan.getClass, "resetTasks", classOf[JavaList[_]])
-    Reflection.invoke(reset, scan, new java.util.ArrayList[AnyRef](tasks.asJava))
-  }
+  def giveTo(scan: AnyRef): Unit = Reflected.call[AnyRef](scan, "resetTasks", new java.util.ArrayList[AnyRef](tasks.asJava))
 
   // A delete file that several data files share removes an unknown part of each: an even one, for estimates.
   private def deletedShares: Map[AnyRef, Double] = {
@@ -142,7 +164,25 @@ private[adapter] object IcebergTasks {
   }
 
   private def planned(scan: AnyRef): IcebergTasks = {
-    val tasks = Reflection.call(scan, "tasks").asInstanceOf[JavaCollection[AnyRef]].asScala.toIndexedSeq
-    new IcebergTasks(tasks, scan.getClass.getClassLoader)
+    val tasks = left(scan)
+    val report = Reflected.call[Array[CustomTaskMetric]](scan, "reportDriverMetrics").toSeq
+    new IcebergTasks(tasks.tasks, scan.getClass.getClassLoader, report, Try(filesOf(scan)).toOption.flatten)
+  }
+
+  /** Those that a scan has now: when a query runs, Spark may leave out some. */
+  def left(scan: AnyRef): IcebergTasks = {
+    val tasks = Reflected.call[JavaCollection[AnyRef]](scan, "tasks").asScala.toIndexedSeq
+    new IcebergTasks(tasks, scan.getClass.getClassLoader, Nil, None)
+  }
+
+  /** The snapshot that a scan reads. */
+  def snapshot(scan: AnyRef): AnyRef = Reflected.call[AnyRef](Reflected.call[AnyRef](scan, "scan"), "snapshot")
+
+  /** How many data files it has, by the list of its manifests, which planning has read. */
+  private def filesOf(scan: AnyRef): Option[Long] = {
+    val io = Reflected.call[AnyRef](Reflected.call[AnyRef](scan, "table"), "io")
+    val manifests = Reflected.call[JavaList[AnyRef]](snapshot(scan), "dataManifests", io).asScala
+    val counts = manifests.flatMap(m => Seq("addedFilesCount", "existingFilesCount").map(Reflected.call[Integer](m, _)))
+    if (counts.contains(null)) None else Some(counts.map(_.longValue).sum) // scalastyle:ignore
   }
 }

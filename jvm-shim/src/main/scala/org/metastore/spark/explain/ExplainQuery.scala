@@ -7,6 +7,7 @@ import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectComma
 
 import org.metastore.spark.MetastoreConf
 import org.metastore.spark.adapter.ScanDecisions
+import org.metastore.spark.sql.ReadPermission
 
 /** What would be read for a query, without running it. */
 object ExplainQuery {
@@ -17,11 +18,13 @@ object ExplainQuery {
    * A scan that is left alone before its files are known has one row without a path. Commands are planned, never run. The
    * query of a write that Spark plans when the command runs (CREATE TABLE .. AS SELECT) is planned by itself.
    *
-   * @throws org.apache.spark.sql.AnalysisException the query itself is wrong
+   * @throws org.apache.spark.sql.AnalysisException the query itself is wrong, or reads a table that is not shown to this
+   *                                               user as it is: reasons quote values
    */
   def decisions(session: SparkSession, query: String): Seq[FileDecision] = {
     val plan = session.sessionState.sqlParser.parsePlan(query)
     val planned = session.sessionState.executePlan(plan, CommandExecutionMode.SKIP)
+    ReadPermission.requireOfAll(session, planned.analyzed)
     val shown = ScanDecisions.of(planned.executedPlan)
     val decisions = shown ++ written(planned.analyzed).filter(_ => shown.isEmpty).toSeq.flatMap { written =>
       val read = ScanDecisions.of(session.sessionState.executePlan(written).executedPlan)

@@ -1,5 +1,7 @@
 package org.metastore.spark.explain
 
+import org.metastore.spark.VisibleText
+
 /**
  * Why something was or was not done about one scan, one conjunct or one data file.
  *
@@ -12,7 +14,8 @@ package org.metastore.spark.explain
 final case class Reason(code: ReasonCode, arguments: Map[String, String] = Map.empty) {
 
   /** The code's sentence with the facts filled in. */
-  def sentence: String = arguments.foldLeft(code.template) { case (text, (name, value)) => text.replace(s"{$name}", value) }
+  def sentence: String =
+    VisibleText(arguments.foldLeft(code.template) { case (text, (name, value)) => text.replace(s"{$name}", value) })
 
   override def toString: String = s"[${code.name}] $sentence"
 }
@@ -24,8 +27,18 @@ object Reason {
     Reason(code, (first +: more).toMap)
 
   /** Describes an exception that was caught where the user's query must go on. */
-  def failure(cause: Throwable): Reason =
+  def failure(cause: Throwable): Reason = cause match {
+    case known: KnownCause => known.reason
+    case other => unknown(other)
+  }
+
+  private def unknown(cause: Throwable): Reason =
     Reason(ReasonCode.Failed, "error" -> Option(cause.getMessage).fold(cause.getClass.getName)(m => s"${cause.getClass.getName}: $m"))
+}
+
+/** An exception that is itself a reason. */
+trait KnownCause extends Throwable {
+  def reason: Reason
 }
 
 /** One kind of reason: a stable name, and a sentence whose facts stand in braces. */
@@ -39,6 +52,8 @@ object ReasonCode {
   case object SkippedByValues extends ReasonCode(
     "SKIPPED_BY_VALUES", "no row can match {conjunct} because of single values in {statistic}")
   case object SkippedEmpty extends ReasonCode("SKIPPED_EMPTY", "the data file has no rows")
+  case object SkippedByFormat extends ReasonCode(
+    "SKIPPED_BY_FORMAT", "the table format, or the partitions and files that the query names, exclude the data file")
   case object KeptMayMatch extends ReasonCode("KEPT_MAY_MATCH", "rows may match")
   case object KeptFileUnknown extends ReasonCode("KEPT_FILE_UNKNOWN", "the statistics do not know this data file")
   case object KeptColumnUnknown
@@ -81,12 +96,13 @@ object ReasonCode {
   case object MetadataTable extends ReasonCode("METADATA_TABLE", "metadata tables are left alone")
   case object RowPolicy extends ReasonCode("ROW_POLICY", "the table has a row filter or a column mask")
   case object UnsupportedTable extends ReasonCode("UNSUPPORTED_TABLE", "{relation} is not a relation that is understood: {detail}")
+  case object NeedsRelease extends ReasonCode("NEEDS_RELEASE", "needs {needed}, found {found}")
   case object Failed extends ReasonCode("FAILED", "{error}")
 
   /** Every code, for `metastore.help()` and the documentation. */
   val all: Seq[ReasonCode] = Seq(
-    Skipped, SkippedByValues, SkippedEmpty, KeptMayMatch, KeptFileUnknown, KeptColumnUnknown, KeptContradictory, KeptLogFiles, NotDeterministic, Subquery,
+    Skipped, SkippedByValues, SkippedEmpty, SkippedByFormat, KeptMayMatch, KeptFileUnknown, KeptColumnUnknown, KeptContradictory, KeptLogFiles, NotDeterministic, Subquery,
     UserFunction, MetadataColumn, UnknownColumn, TypeChanged, Collation, CharPadding, UnsupportedType, UnsupportedExpression,
     NoStatistics, OtherTable, FormatTooNew, DamagedObject, PlanningTimeout, StoreUnreadable, Pruned, NothingToPrune, NoFilter,
-    Disabled, InsideWrite, RowLevelCommand, Incremental, MetadataTable, RowPolicy, UnsupportedTable, Failed)
+    Disabled, InsideWrite, RowLevelCommand, Incremental, MetadataTable, RowPolicy, UnsupportedTable, NeedsRelease, Failed)
 }

@@ -15,6 +15,7 @@ import org.metastore.spark.store.FileList
  * @param distrusted files whose statistics contradict the table format: read whatever the verdict says
  * @param version   fingerprint of the statistics, empty where there are none
  * @param changed   files whose rows other files change: read whatever the verdict says
+ * @param live      all data files of the snapshot
  */
 final class ScanDecision(
     val table: String,
@@ -23,7 +24,8 @@ final class ScanDecision(
     val outcome: Either[Reason, ScanDecision.Verdict],
     val distrusted: BitSet,
     val version: String,
-    val changed: BitSet = new BitSet) {
+    val changed: BitSet = new BitSet,
+    live: LiveFiles = LiveFiles.Unknown) {
 
   /** The files that are read. */
   val kept: BitSet = {
@@ -37,6 +39,12 @@ final class ScanDecision(
   def before: Int = files.length
   def after: Int = kept.cardinality
 
+  /** Files of the snapshot that were not left to us, as far as they can be counted. */
+  val skippedByFormat: Long = math.max(0L, live.number.fold(0L)(_ - before))
+
+  /** Live data files of the snapshot. */
+  def total: Long = before + skippedByFormat
+
   /** Equal only for equal statistics and equal files kept: belongs into equality of the scan. */
   lazy val fingerprint: AnyRef = {
     // Formats plan manifests in parallel: the order of equal scans' files may differ.
@@ -45,11 +53,13 @@ final class ScanDecision(
   }
 
   /** The same scan if no file of it is dropped, for another reason. */
-  def leftAlone(why: Reason): ScanDecision = new ScanDecision(table, files, rows, Left(why), distrusted, version, changed)
+  def leftAlone(why: Reason): ScanDecision = new ScanDecision(table, files, rows, Left(why), distrusted, version, changed, live)
 
   /** The text on the scan in EXPLAIN. */
   def label: String = outcome match {
-    case Right(_) => s"[Metastore: $before -> $after files${trouble.fold("")(why => s", ${why.sentence}")}]"
+    case Right(_) =>
+      val byFormat = if (skippedByFormat > 0) s", $skippedByFormat by ${live.by}" else ""
+      s"[Metastore: $total -> $after files$byFormat${trouble.fold("")(why => s", ${why.sentence}")}]"
     case Left(reason) if reason.code == ReasonCode.Failed => "[Metastore: failed, the log says why]"
     case Left(reason) => s"[Metastore: ${reason.sentence}]"
   }
@@ -66,12 +76,17 @@ final class ScanDecision(
     case Right(verdict) => verdict.verdicts.reason(file)
   }
 
-  /** One row a data file, as `metastore.explain` shows them; one without a path where no files are known. */
-  def perFile(scan: Int): Seq[FileDecision] =
-    if (files.length == 0) outcome.left.toOption.toSeq.map(row(scan, None, isKept = true, _, None))
-    else (0 until files.length).map { file =>
+  /** One row a live data file, as `metastore.explain` shows them; one without a path where no files are known. */
+  def perFile(scan: Int): Seq[FileDecision] = {
+    val left = (0 until files.length).map { file =>
       row(scan, Some(files.paths(file)), kept.get(file), reason(file), Some(rows(file)).filter(_ >= 0))
     }
+    val paths = files.paths.toSet
+    val all = left ++ live.list().collect { case (path, number) if !paths(path) =>
+      row(scan, Some(path), isKept = false, Reason(ReasonCode.SkippedByFormat), number)
+    }
+    if (all.isEmpty) outcome.left.toOption.toSeq.map(row(scan, None, isKept = true, _, None)) else all
+  }
 
   private def row(scan: Int, path: Option[String], isKept: Boolean, why: Reason, rows: Option[Long]) =
     FileDecision(scan, table, path, isKept, why.code.name, why.arguments.get("conjunct"), why.arguments.get("statistic"), rows)

@@ -6,6 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.types.{BinaryType, DataType, Decimal, DecimalType, StringType}
 import org.slf4j.LoggerFactory
 
+import org.metastore.spark.VisibleText
 import org.metastore.spark.explain.{Reason, ReasonCode}
 import org.metastore.spark.pruning.Condition._
 import org.metastore.spark.store.{FileGroups, FileStatistics}
@@ -63,7 +64,7 @@ private[pruning] final class ConjunctFilter(
     }
     for (((condition, _), i) <- together.zipWithIndex)
       try candidates.narrow(condition, conjuncts.size + i)
-      catch { case NonFatal(e) => log.warn(s"No file is skipped by ${conjuncts.map(_.sql).mkString(" AND ")}", e) }
+      catch { case NonFatal(e) => log.warn(VisibleText(s"No file is skipped by ${conjuncts.map(_.sql).mkString(" AND ")}"), e) }
     candidates.excludeEmpty(files.rows)
     lookUp(evaluation, files, candidates, unused.keySet)
     (candidates, unused)
@@ -76,7 +77,7 @@ private[pruning] final class ConjunctFilter(
         together.indices.map(i => together(i)._1 -> (conjuncts.size + i))
       for ((predicate, i) <- all if candidates.count > 0 && LookUps.asks(predicate))
         try candidates.excludeAll(new LookUps(files, evaluation).noRowMatches(predicate, candidates.kept), lookUps + i)
-        catch { case NonFatal(e) => log.warn(s"No value is looked up for ${conjuncts.map(_.sql).mkString(" AND ")}", e) }
+        catch { case NonFatal(e) => log.warn(VisibleText(s"No value is looked up for ${conjuncts.map(_.sql).mkString(" AND ")}"), e) }
     }
 
   /** Marks from here on tell of a look-up of single values; less this number they tell by what, as all marks do. */
@@ -114,7 +115,7 @@ private[pruning] final class ConjunctFilter(
     else behind(mark - lookUps)
 
   private def failed(i: Int, cause: Throwable): Reason = {
-    log.warn(s"No file is skipped by ${conjuncts(i).sql}", cause)
+    log.warn(VisibleText(s"No file is skipped by ${conjuncts(i).sql}"), cause)
     Reason.failure(cause)
   }
 }
