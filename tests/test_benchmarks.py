@@ -22,6 +22,7 @@ SMALL = {
     "lookup": "",
     "memory": "--gigabytes 0.01",
     "pruning": "--files 4 --rows 50 --runs 1 --wide 10",
+    "small_files": "--scale 0.004",
     "table_level": "--files 300 --columns 2 --runs 1",
 }
 

@@ -135,6 +135,9 @@ def test_every_view_honours_both_options(spark, table, view, by):
         ("histograms", "file", "METASTORE_INVALID_ARGUMENT.*idd is no data file of"),
         ("summary", "at", "METASTORE_INVALID_ARGUMENT.*at: it is no option of the data source"),
         ("ranks", "AT", "METASTORE_INVALID_ARGUMENT.*at: it is no option of the data source"),
+        ("summary", "colum", "colum: it is no option of the data source. Did you mean column"),
+        ("files", "veiw", "veiw: it is no option of the data source. Did you mean view"),
+        ("sumary", "column", "view: there is no view sumary. Did you mean summary"),
     ],
 )
 def test_options_that_narrow_nothing_are_refused(spark, table, view, option, told, by):

@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from py4j.protocol import Py4JJavaError
 from pyspark.sql.types import StructField, StructType
 
+from metastore._jvm_session import shim_package
 from oracle import reading
 from oracle.columns import BYTES
 from oracle.literals import literal
@@ -48,8 +49,7 @@ def _zone(leaf: Leaf, zone: Zone) -> dict[str, Any]:
 
 
 def _probes(spark: SparkSession) -> Any:
-    jvm: Any = spark._jvm
-    return jvm.org.metastore.spark.pruning.PruningProbe
+    return shim_package(spark).pruning.PruningProbe
 
 
 class Rules:
@@ -146,9 +146,8 @@ class Queries:
 
     def told(self, predicate: str) -> dict[str, bool]:
         """Returns what `metastore.explain` says of every file of a query's scan: whether it is read."""
-        jvm: Any = self.spark._jvm
         query = f"SELECT * FROM {self.relation} WHERE {predicate}"
-        rows = jvm.org.metastore.spark.explain.ExplainQuery.decisions(self.spark._jsparkSession, query)
+        rows = shim_package(self.spark).explain.ExplainQuery.decisions(self.spark._jsparkSession, query)
         found = [rows.apply(i) for i in range(rows.size())]
         return {self.paths[row.path().get()]: row.kept() for row in found if row.path().isDefined()}
 

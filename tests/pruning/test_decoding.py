@@ -13,6 +13,7 @@ from metastore._format.manifest import Block, Manifest, TableIdentity, block_to_
 from metastore._format.objects import BLOCK_KEY
 from metastore._format.references import SummaryRef
 from metastore._format.schemas import FILES, SUMMARY
+from metastore._jvm_session import shim_package
 from metastore._store import Store
 from pruning.scala import module
 
@@ -69,7 +70,7 @@ def test_bounds_come_back_as_they_were_written(spark, tmp_path, kind):
     columns = columns_of(kind)
     build(tmp_path, kind, columns)
     ddl = ", ".join(f"c{i} {kind}" for i in range(len(columns)))
-    probes = spark._jvm.org.metastore.spark.pruning.PruningProbe
+    probes = shim_package(spark).pruning.PruningProbe
     probe = probes.open(spark._jsparkSession, ddl, str(tmp_path), TABLE.uuid)
     order = [int(path[1:]) for path in probe.paths()]
     arrays = spark._jvm.java.util.Arrays

@@ -6,6 +6,8 @@ import json
 
 import pytest
 
+from metastore._jvm_session import shim_package
+
 pytestmark = pytest.mark.spark
 
 SCHEMA = "a BIGINT, d DOUBLE, s STRING, n DECIMAL(38, 2), b BOOLEAN"
@@ -40,7 +42,7 @@ def file(number: int) -> dict:
 
 @pytest.fixture(scope="module")
 def probe(spark):
-    probes = spark._jvm.org.metastore.spark.pruning.PruningProbe
+    probes = shim_package(spark).pruning.PruningProbe
     return lambda files: probes.ofZones(spark._jsparkSession, SCHEMA, json.dumps(files))
 
 

@@ -11,6 +11,7 @@ import pytest
 
 from metastore._format.layout import ZONE_FILES, row_groups
 from metastore._format.schemas import ZONES
+from metastore._jvm_session import shim_package
 from metastore._store import Store
 from pruning import zoned
 from pruning.scala import module
@@ -52,7 +53,7 @@ def conditions(seed: int) -> list[str]:
 
 def probe_of(spark, folder):
     module(spark, "org.metastore.spark.store.StatisticsCache").clear()
-    probes = spark._jvm.org.metastore.spark.pruning.PruningProbe
+    probes = shim_package(spark).pruning.PruningProbe
     return probes.open(spark._jsparkSession, zoned.DDL, str(folder), zoned.TABLE.uuid)
 
 

@@ -9,6 +9,7 @@ import metastore
 from metastore.errors import InvalidArgument, TableNotFound, UnsupportedTable
 from metastore.settings import resolve
 from planner.plans import conf
+from pruning.scala import items, module
 
 pytestmark = pytest.mark.spark
 
@@ -23,7 +24,7 @@ COLUMNS = {
     "summary('{t}')": SUMMARY,
     "frequencies('{t}', 'id')": "value string, frequency bigint, fraction double, exact boolean, error bigint",
     "histogram('{t}', 'id')": "bin bigint, lo string, hi string, count bigint, distinct bigint",
-    "quantiles('{t}', 'id')": "probability double, value string, exact boolean",
+    "quantiles('{t}', 'id')": "probability double, value string, exact boolean, error double",
     "files('{t}')": "path string, size bigint, rows bigint, deleted_rows bigint, partition map<string,string>, "
     "analyzed boolean, columns_analyzed bigint",
     "locate('{t}', 'id', 5)": "path string, frequency bigint, exact boolean",
@@ -153,7 +154,7 @@ def test_an_analyzed_empty_table_has_a_count_of_zero_and_nulls(spark, table):
     for function in ("frequencies", "histogram"):
         assert spark.sql(f"SELECT * FROM metastore.{function}('{table}', 'id')").count() == 0
     found = spark.sql(f"SELECT * FROM metastore.quantiles('{table}', 's', '0.5,1')").collect()
-    assert [tuple(row) for row in found] == [(0.5, None, True), (1.0, None, True)]
+    assert [tuple(row) for row in found] == [(0.5, None, True, 0.0), (1.0, None, True, 0.0)]
 
 
 def test_without_statistics_nothing_is_answered(spark, table):
@@ -210,12 +211,37 @@ def test_without_statistics_nothing_is_answered(spark, table):
             "[METASTORE_INVALID_ARGUMENT] metastore.summary: there is no argument tabel. Did you mean table?",
         ),
         ("summary('x', table => 'y')", "[METASTORE_INVALID_ARGUMENT] metastore.summary: table is given twice."),
+        (
+            "sumary('{t}')",
+            (
+                "[METASTORE_INVALID_ARGUMENT] metastore.sumary: there is no such table function. "
+                "Did you mean metastore.summary?"
+            ),
+        ),
     ],
 )
 def test_mistakes_get_one_line(spark, analyzed, call, text):
     with pytest.raises(AnalysisException) as caught:
         spark.sql(f"SELECT * FROM metastore.{call.format(t=analyzed)}")
     assert str(caught.value).split("\n")[0] == text.format(t=analyzed)
+
+
+def test_misspelt_functions_of_one_part_are_named_and_those_of_users_are_theirs(spark, analyzed):
+    for call in ("metastore_sumary('{t}')", "Metastore_Histogramm('{t}', 'id')"):
+        with pytest.raises(AnalysisException, match=r"there is no such table function\. Did you mean metastore\."):
+            spark.sql(f"SELECT * FROM {call.format(t=analyzed)}")
+    with pytest.raises(AnalysisException, match="metastore_backup"):
+        spark.sql("SELECT * FROM metastore_backup(1)")
+    spark.sql("CREATE OR REPLACE TEMPORARY VIEW metastore_file AS SELECT 1 AS metastore_sumary")
+    assert spark.sql("SELECT metastore_sumary FROM metastore_file").first()[0] == 1
+
+
+def test_variables_that_are_near_to_settings_are_named(spark):
+    given = {"METASTORE_CBO_ENABLE": "1", "METASTORE_CBO_ENABLED": "1", "METASTORE_PORT": "9083", "CBO_ENABLE": "1"}
+    environment = spark._jvm.PythonUtils.toScalaMap(given)
+    (found,) = items(module(spark, "org.metastore.spark.MetastoreConf").misspelt(environment))
+    assert (found._1(), found._2(), found._3()) == ("METASTORE_CBO_ENABLE", "1", "environment")
+    assert found._4() == " Did you mean METASTORE_CBO_ENABLED?"
 
 
 def test_mistakes_in_python_are_those_of_sql(spark, analyzed):

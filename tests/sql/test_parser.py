@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+from metastore._jvm_session import shim_package
+
 CASES = json.loads((Path(__file__).parents[1] / "cases/dot_names.json").read_text("utf-8"))
 VERSION = "SELECT * FROM metastore.version()"
 
@@ -15,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.mark.parametrize("case", CASES, ids=[case["sql"] for case in CASES])
 def test_only_table_functions_are_rewritten(spark, case):
-    rewrite = spark._jvm.org.metastore.spark.sql.DotNames.rewrite
+    rewrite = shim_package(spark).sql.DotNames.rewrite
     found = rewrite(case["sql"])
     assert found == (case["rewritten"] or case["sql"])
     assert len(found) == len(case["sql"])

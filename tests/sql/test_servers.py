@@ -75,10 +75,11 @@ print("VERIFIED", {row["state"] for row in metastore.verify(spark, table)}, len(
 keys = spark.createDataFrame([(3,), (99,)], "id bigint")
 print("LOCATED", [row["id"] for row in metastore.locate(spark, table, "id", keys).collect()])
 print("SOURCE", spark.read.format("metastore").option("table", table).load().count())
-try:
-    spark.sql("SELECT * FROM metastore.summary('ice.db.nope')").collect()
-except Exception as error:
-    print("ERROR", type(error).__name__, str(error).splitlines()[0])
+for mistake in ("summary('ice.db.nope')", "sumary('{}')", "summary(tabel => '{}')", "histogram('{}', 'idd')"):
+    try:
+        spark.sql(f"SELECT * FROM metastore.{mistake.format(table)}").collect()
+    except Exception as error:
+        print("ERROR", type(error).__name__, error)
 """
 CANCEL = """
 before = {row[0] for row in spark.sql(f"SELECT file_path FROM {table}.files").collect()}
@@ -123,7 +124,14 @@ def check(said):
     assert "VERIFIED {'ok'} 0" in said
     assert "LOCATED [3]" in said
     assert "SOURCE 2" in said
-    assert "ERROR AnalysisException [METASTORE_TABLE_NOT_FOUND] There is no table ice.db.nope." in said
+    for line in (
+        "[METASTORE_TABLE_NOT_FOUND] There is no table ice.db.nope.",
+        "[METASTORE_INVALID_ARGUMENT] metastore.sumary: there is no such table function. Did you mean",
+        "[METASTORE_INVALID_ARGUMENT] metastore.summary: there is no argument tabel. Did you mean table?",
+        "[METASTORE_COLUMN_NOT_FOUND] ice.db.connect",
+    ):
+        assert f"ERROR AnalysisException {line}" in said
+    assert "\tat " not in said  # no stack of the server's
 
 
 def test_a_local_connect_session(server_conf, tmp_path):
