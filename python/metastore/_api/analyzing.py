@@ -23,6 +23,7 @@ _DEPTHS = ("full", "footer", "files")
 configure = session.configure
 
 
+@session.of_session
 def analyze(  # noqa: PLR0913 - the parts of a statement
     spark: SparkSession,
     table: str,
@@ -92,7 +93,7 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
         _refuse_on_connect(
             ranks=ranks, distribution=distribution, frequencies=frequencies, statistics=statistics, repair=repair
         )
-        return statements.analyze(spark, table, columns, partition, depth)
+        return statements.analyze(spark, table, columns, partition, depth, progress)
     return _analyze.run(
         spark,
         table,

@@ -44,6 +44,7 @@ def open(location: str, table: str | None = None, zone: str = "UTC") -> Statisti
     return Statistics(place_of(location, table), zone)
 
 
+@session.of_session
 def summary(
     spark: SparkSession, table: str, *, file: str | None = None, at: str | int | datetime | None = None
 ) -> Summary:
@@ -67,6 +68,7 @@ def summary(
     return session.ask(spark, "summary", table, {"file": file, "at": at}, Summary)
 
 
+@session.of_session
 def frequencies(
     spark: SparkSession,
     table: str,
@@ -97,6 +99,7 @@ def frequencies(
     return session.ask(spark, "frequencies", table, {"column": column, "top": top, "file": file, "at": at}, Answer)
 
 
+@session.of_session
 def histogram(
     spark: SparkSession,
     table: str,
@@ -127,6 +130,7 @@ def histogram(
     return session.ask(spark, "histogram", table, {"column": column, "bins": bins, "file": file, "at": at}, Answer)
 
 
+@session.of_session
 def quantiles(
     spark: SparkSession,
     table: str,
@@ -137,8 +141,8 @@ def quantiles(
 ) -> Answer:
     """One row per probability: the value that so large a share of a column's values does not exceed.
 
-    Taken from the histogram, so off by at most one of its bins in rank; `exact` where it is not. A column without
-    values has null for each.
+    Taken from the histogram, as the quartiles of `summary` are; `error` says by what share of the values its rank may
+    be off at most, and `exact` whether that is 0. A column without values has null for each.
 
     Args:
         spark: A session, classic or Connect.
@@ -159,6 +163,7 @@ def quantiles(
     return session.ask(spark, "quantiles", table, {"column": column, "probabilities": asked, "at": at}, Answer)
 
 
+@session.of_session
 def locate(spark: SparkSession, table: str, columns: str | Sequence[str], keys: DataFrame) -> DataFrame:
     """Where the rows of a table are that have one of some keys: any number of keys, of one column or of several.
 
@@ -198,10 +203,23 @@ def locate(spark: SparkSession, table: str, columns: str | Sequence[str], keys: 
     if not names:
         raise InvalidArgument("columns", "the list of names is empty")
     if not hasattr(keys, "selectExpr"):
-        raise InvalidArgument("keys", f"a DataFrame is expected, not {type(keys).__name__}")
+        raise InvalidArgument(
+            "keys", f"a DataFrame is expected, not {type(keys).__name__}", _frame_of(table, names, keys)
+        )
     return located(spark, table, names, keys, pruned=not statements.is_connect(spark))
 
 
+def _frame_of(table: str, columns: Sequence[str], key: object) -> str:
+    """What to type for a single key."""
+    one = key if isinstance(key, tuple) else (key,)
+    frame = f"metastore.locate(spark, {table!r}, {columns!r}, spark.createDataFrame([{one!r}], {columns!r}))"
+    if len(columns) != 1:
+        return f"Say {frame}."
+    sql = f"SELECT * FROM metastore.locate({table!r}, {columns[0]!r}, {one[0]!r})"
+    return f'Say {frame} for rows, or spark.sql("{sql}") for the files that may hold it.'
+
+
+@session.of_session
 def files(spark: SparkSession, table: str, *, at: str | int | datetime | None = None) -> Answer:
     """One row per data file of a table: size, rows, partition, how much of it is analyzed.
 
@@ -212,6 +230,7 @@ def files(spark: SparkSession, table: str, *, at: str | int | datetime | None = 
     return session.ask(spark, "files", table, {"at": at}, Answer)
 
 
+@session.of_session
 def columns(spark: SparkSession, table: str, column: str | None = None) -> Answer:
     """One row per data file and column: what pruning knows.
 
@@ -222,6 +241,7 @@ def columns(spark: SparkSession, table: str, column: str | None = None) -> Answe
     return session.ask(spark, "columns", table, {"column": column}, Answer)
 
 
+@session.of_session
 def snapshots(spark: SparkSession, table: str) -> Answer:
     """One row per analyzed snapshot of a table.
 
@@ -232,6 +252,7 @@ def snapshots(spark: SparkSession, table: str) -> Answer:
     return session.ask(spark, "snapshots", table, {}, Answer)
 
 
+@session.of_session
 def tables(spark: SparkSession, database: str | None = None) -> Answer:
     """One row per table with statistics, of a database or of the current one.
 
@@ -242,6 +263,7 @@ def tables(spark: SparkSession, database: str | None = None) -> Answer:
     return session.ask(spark, "tables", database, {}, Answer)
 
 
+@session.of_session
 def explain(spark: SparkSession, query: str) -> Answer:
     """One row per scan and data file of a query: whether it is read, and by which statistic it is not.
 
@@ -253,6 +275,7 @@ def explain(spark: SparkSession, query: str) -> Answer:
     return session.ask(spark, "explain", query, {}, Answer)
 
 
+@session.of_session
 def version(spark: SparkSession) -> dict[str, Any]:
     """The version of the Metastore inside a Spark, with that of Spark, Scala and the store's format.
 

@@ -48,7 +48,8 @@ def gc(where: SparkSession | str, table: str | None = None, *, delete: bool = Fa
     Args:
         where: A session; or a table's location, its store, or the root of many stores, without Spark.
         table: Its name in the session's catalogs; or which table, where the location is a root of several.
-        delete: Whether to delete; otherwise nothing is changed.
+        delete: Whether to delete; otherwise nothing is changed, but for a mark that is written and removed to read the
+            store's clock. Who may not write is told ages by the clock of this machine.
         grace_days: How long something must have been out of use: longer than any ANALYZE or query takes.
 
     Raises:

@@ -115,8 +115,8 @@ def _compared(spark: SparkSession, number: int, question: Question) -> Compared:
     if without.answer != with_us.answer:
         raise MetastoreError("A query gave two answers.", f"Please report this: {question.sql}")
     explained = metastore.explain(spark, question.sql)
-    reasons = [row for row in explained if row["path"] and not row["kept"]]
-    said = str(reasons[0]["statistic"] or "") if reasons else ""
+    reasons = [row for row in explained if row["statistic"] and not row["kept"]]
+    said = str(reasons[0]["statistic"]) if reasons else ""
     tables = sum(name in question.rows for name in (data.LINEITEM, data.ORDERS))
     return Compared(number, question, tables * data.FILES, found(spark, question), without, with_us, said)
 

@@ -116,7 +116,7 @@ def evidence(store: Store, manifest: Manifest, files: Sequence[DataFile], column
     names = pa.schema([FILES.field(name) for name in FileKey._fields])
     listed = pa.Table.from_pylist([file.key._asdict() for file in files], names)
     stored = known_files(store, manifest, listed)
-    rows = np.array([file.rows for file in files], np.int64)
+    rows = np.array([UNKNOWN if file.rows is None else file.rows for file in files], np.int64)
     read = cache(store.get)  # the lists of files that have the details of all columns
     return [_of(read, column, list(parts(store, stored, column)), rows) for column in columns]
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
@@ -10,6 +9,7 @@ import numpy as np
 import pyarrow.compute as pc
 
 from metastore._format.bloom import error_rate, hashes_of, may_hold
+from metastore._visible import logger
 from metastore.errors import DamagedObject, StoreNotReadable
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     Open = Callable[[ObjectRef], Partial]
     Test = Callable[[Words], Mask]
 
-_LOG = logging.getLogger(__name__)
+_LOG = logger(__name__)
 _AT_ONCE = 1 << 14
 _ERRORS = 1
 """So many errors of a filter are expected of as many keys as are looked for: of more it tells little."""

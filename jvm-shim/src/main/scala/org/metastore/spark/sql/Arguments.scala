@@ -9,6 +9,8 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DataType, StringType}
 import org.apache.spark.unsafe.types.UTF8String
 
+import org.metastore.spark.NearNames
+
 /** The values that one call gives to a function's arguments; an argument given as NULL counts as not given. */
 final class Arguments(function: TableFunction, values: Map[String, Literal]) {
 
@@ -54,7 +56,7 @@ object Arguments {
     case NamedArgumentExpression(key, value) =>
       val name = key.toLowerCase(Locale.ROOT)
       val known = function.arguments.map(_.name)
-      if (!known.contains(name)) throw wrong(function, s"there is no argument $key", MetastoreException.didYouMean(key, known))
+      if (!known.contains(name)) throw wrong(function, s"there is no argument $key", NearNames.question(key, known))
       name -> value
     case _ => throw wrong(function, "an argument by position follows one by name")
   }

@@ -59,7 +59,7 @@ final class DataSourceByName(session: SparkSession) extends Rule[LogicalPlan] {
         }
       }
       if (DistributionViews.names(asked))
-        Some(TableFunctions.readable(name)(
+        Some(TableFunctions.readable(session, name)(
           DistributionViews.relation(session, asked, name, options.get("column"), options.get("file"), relation.output)))
       else views.get(asked).map {
         case ColumnsFunction => unread(name, options.toMap, relation.output)
@@ -76,7 +76,7 @@ final class DataSourceByName(session: SparkSession) extends Rule[LogicalPlan] {
   }
 
   private def unread(name: String, options: Map[String, String], output: Seq[Attribute]): UnreadColumns = {
-    ResolvedName.resolve(session, name)
+    TableFunctions.readable(session, name)(ResolvedName.resolve(session, name))
     UnreadColumns(output, name, options) { (columns, files) =>
       rows(ColumnsFunction, name, output, options.get("column").map("column" -> _)) { (_, call) =>
         ColumnsFunction.known(session, call, options.get("file"), columns, files)
@@ -87,7 +87,7 @@ final class DataSourceByName(session: SparkSession) extends Rule[LogicalPlan] {
   private def rows(view: TableFunction, name: String, output: Seq[Attribute], more: Option[(String, String)] = None)(
       read: (TableFunction, Arguments) => Seq[(InternalRow, Option[SummaryRow])]): LocalRelation = {
     val arguments = (Seq("table" -> name) ++ more).map { case (key, text) => NamedArgumentExpression(key, Literal(text)) }
-    val known = TableFunctions.readable(name)(read(view, Arguments.bind(view, arguments)))
+    val known = TableFunctions.readable(session, name)(read(view, Arguments.bind(view, arguments)))
     LocalRelation(output, known.map { case (row, statistics) =>
       Answer.row(output.map(attribute => value(view, row, statistics, attribute)): _*)
     })

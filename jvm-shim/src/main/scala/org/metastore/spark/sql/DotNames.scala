@@ -6,7 +6,11 @@ import scala.collection.JavaConverters._
 
 import org.antlr.v4.runtime.{CharStreams, CommonTokenStream, Token}
 
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.parser.SqlBaseLexer
+
+import org.metastore.spark.NearNames
 
 /**
  * Lets people write `metastore.summary(...)`: Spark's grammar has no table functions of two name parts, so the two parts
@@ -17,10 +21,16 @@ import org.apache.spark.sql.catalyst.parser.SqlBaseLexer
  */
 object DotNames {
   private val Schema = "metastore"
+  private val Prefix = s"${Schema}_"
 
   /** Returns the text with our table functions written in one part; most texts are returned unread. */
   def rewrite(sql: String): String =
     if (sql.toLowerCase(Locale.ROOT).contains(Schema)) new DotNames(sql).rewritten else sql
+
+  /** Whether the session has a function `metastore_<name>`, be it ours or the user's. */
+  private def isRegistered(name: String): Boolean = SparkSession.getActiveSession.exists { session =>
+    session.sessionState.catalog.isRegisteredFunction(FunctionIdentifier(s"$Prefix$name"))
+  }
 
   /** The tokens of a text that Spark's parser would see, without blanks and comments. */
   private[sql] def tokens(sql: String): IndexedSeq[Token] = {
@@ -38,6 +48,7 @@ private final class DotNames(sql: String) {
   private val tokens = DotNames.tokens(sql)
 
   def rewritten: String = {
+    tokens.indices.foreach(refuseMisspelt)
     val names = tokens.indices.filter(isFunctionName)
     names.foldRight(sql) { (i, text) =>
       val (from, until) = (offset(tokens(i).getStartIndex), offset(tokens(i + 2).getStopIndex + 1))
@@ -46,9 +57,23 @@ private final class DotNames(sql: String) {
     }
   }
 
-  private def isFunctionName(i: Int): Boolean =
-    word(i).equalsIgnoreCase(DotNames.Schema) && word(i + 1) == "." && word(i + 3) == "(" &&
-      TableFunctions.names.contains(word(i + 2).toLowerCase(Locale.ROOT)) && isTablePosition(i)
+  private def isFunctionName(i: Int): Boolean = dotted(i).exists(TableFunctions.names) && isTablePosition(i)
+
+  /** The name that is called as a function of ours, whether there is one of that name or not. */
+  private def dotted(i: Int): Option[String] =
+    if (word(i).equalsIgnoreCase(DotNames.Schema) && word(i + 1) == "." && word(i + 3) == "(") Some(word(i + 2).toLowerCase(Locale.ROOT))
+    else None
+
+  /** Spark would only say that it knows no such function. */
+  private def refuseMisspelt(i: Int): Unit = {
+    val plain = word(i).toLowerCase(Locale.ROOT)
+    val single = if (plain.startsWith(DotNames.Prefix) && word(i + 1) == "(") Some(plain.stripPrefix(DotNames.Prefix)) else None
+    dotted(i).orElse(single.filterNot(DotNames.isRegistered)).foreach { name =>
+      val known = TableFunctions.all.map(_.name)
+      if (!known.contains(name) && isTablePosition(i) && NearNames.of(name, known).nonEmpty)
+        throw MetastoreException.functionNotFound(name, known)
+    }
+  }
 
   /** Whether a table may stand at token `i`: after FROM, JOIN, LATERAL, or in a list or parenthesis that follows them. */
   private def isTablePosition(i: Int): Boolean = word(i - 1) match {

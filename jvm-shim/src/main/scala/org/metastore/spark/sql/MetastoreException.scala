@@ -2,8 +2,8 @@ package org.metastore.spark.sql
 
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.trees.Origin
-import org.apache.spark.unsafe.types.UTF8String
 
+import org.metastore.spark.{MetastoreConf, NearNames, VisibleText}
 import org.metastore.spark.store.StoreException
 
 /**
@@ -12,11 +12,15 @@ import org.metastore.spark.store.StoreException
  *
  * @param code  stable name, such as METASTORE_NO_STATISTICS
  * @param text  the line without the code
- * @param facts what the line was built from
+ * @param facts what the line was built from; shown, as the line, so that everything in them can be seen
  */
 final class MetastoreException(val code: String, text: String, facts: Map[String, String], origin: Option[Throwable] = None)
   extends AnalysisException(
-    message = s"[$code] $text", cause = origin, errorClass = Some(code), messageParameters = facts) {
+    message = VisibleText(s"[$code] $text"), cause = origin, errorClass = Some(code),
+    messageParameters = facts.map { case (name, fact) => name -> VisibleText(fact) }) {
+
+  /** A client of Spark Connect shows the stack of whatever has one: what is worth a look has its cause. */
+  override def fillInStackTrace(): Throwable = this
 
   /** The line stays one line: positions in the query say nothing about a table's statistics. */
   override def withPosition(origin: Origin): AnalysisException = this
@@ -33,22 +37,32 @@ object MetastoreException {
 
   /** `parts` are those of the table's name, `names` the last parts of the names of the tables beside it. */
   def tableNotFound(table: String, parts: Seq[String], names: Seq[String]): MetastoreException =
-    new MetastoreException("METASTORE_TABLE_NOT_FOUND", s"There is no table $table.${didYouMean(parts, names)}", Map("table" -> table))
+    new MetastoreException("METASTORE_TABLE_NOT_FOUND", s"There is no table $table.${near(parts, names)}", Map("table" -> table))
 
   /** `parts` are those of the database's name, `names` the last parts of the names of the databases beside it. */
   def databaseNotFound(parts: Seq[String], names: Seq[String]): MetastoreException =
-    invalidArgument("database", s"there is no database ${QuotedName(parts)}", didYouMean(parts, names))
+    invalidArgument("database", s"there is no database ${QuotedName(parts)}", near(parts, names))
 
   def columnNotFound(column: String, table: String, names: Seq[String]): MetastoreException =
-    new MetastoreException("METASTORE_COLUMN_NOT_FOUND", s"$table has no column '$column'.${didYouMean(column, names)}",
+    new MetastoreException("METASTORE_COLUMN_NOT_FOUND", s"$table has no column '$column'.${NearNames.question(column, names)}",
       Map("column" -> column, "table" -> table))
+
+  /** `names` are those of the functions that there are. */
+  def functionNotFound(name: String, names: Seq[String]): MetastoreException =
+    invalidArgument(
+      s"metastore.$name", "there is no such table function", NearNames.question(s"metastore.$name", names.map("metastore." + _), "metastore."))
 
   def unsupportedTable(table: String, reason: String, hint: String = ""): MetastoreException =
     new MetastoreException("METASTORE_UNSUPPORTED_TABLE", s"$table is not supported: $reason.$hint",
       Map("table" -> table, "reason" -> reason))
 
   /** A policy hides rows or values of the table from this user. */
-  def hidden(table: String): MetastoreException = unsupportedTable(table, "it is a view, or it has a row filter or a column mask")
+  def hidden(table: String): MetastoreException = unsupportedTable(
+    table, "this user does not see it as it is: it is a view, or it has a row filter or a column mask")
+
+  /** A policy or a catalog refuses to let this user read the table. */
+  def accessDenied(table: String, cause: Throwable): MetastoreException = new MetastoreException(
+    "METASTORE_ACCESS_DENIED", s"$table cannot be read by this user: ${firstLine(cause).stripSuffix(".")}.", Map("table" -> table), Some(cause))
 
   def invalidArgument(argument: String, reason: String, hint: String = ""): MetastoreException =
     new MetastoreException("METASTORE_INVALID_ARGUMENT", s"$argument: $reason.$hint",
@@ -76,21 +90,15 @@ object MetastoreException {
     new MetastoreException("METASTORE_STORE_NOT_READABLE",
       s"The statistics of $table could not be read: ${firstLine(cause)}", Map("table" -> table), Some(cause))
 
-  /** Names like `name`, as the end of a sentence; empty where none is near. */
-  def didYouMean(name: String, names: Seq[String]): String = question(nearest(name, names))
+  /** There was no answer in time: storage or a catalog hangs. */
+  def unanswered(asked: String, limitMillis: Long): MetastoreException =
+    new MetastoreException("METASTORE_STORE_NOT_READABLE",
+      s"The statistics of $asked could not be read: there was no answer within $limitMillis ms. " +
+        s"Where it only takes longer, set ${MetastoreConf.ReadTimeout.key}.",
+      Map("table" -> asked, "limit" -> s"$limitMillis ms"))
 
-  private def didYouMean(parts: Seq[String], names: Seq[String]): String =
-    question(nearest(parts.last, names).map(name => QuotedName(parts.init :+ name)))
-
-  private def question(near: Seq[String]): String = if (near.isEmpty) "" else s" Did you mean ${near.mkString(" or ")}?"
-
-  /** At most three names that share more than half of their letters with `name`. */
-  private def nearest(name: String, names: Seq[String]): Seq[String] = {
-    val wanted = UTF8String.fromString(name.toLowerCase)
-    names.map(n => n -> wanted.levenshteinDistance(UTF8String.fromString(n.toLowerCase)))
-      .filter { case (n, distance) => distance <= math.max(2, name.length / 3) && 2 * distance < math.max(name.length, n.length) }
-      .sortBy(_._2).map(_._1).take(3)
-  }
+  private def near(parts: Seq[String], names: Seq[String]): String =
+    NearNames.question(NearNames.of(parts.last, names).map(name => QuotedName(parts.init :+ name)))
 
   /** The first line of what an exception says. */
   def firstLine(cause: Throwable): String =

@@ -3,8 +3,6 @@ package org.metastore.spark.sql
 import org.apache.spark.metastore.ContextConf
 import org.apache.spark.sql.SparkSessionExtensions
 
-import org.metastore.spark.MetastoreExtensions
-
 /**
  * Our parser around those of all extensions that are listed: Delta's drops parameter markers, and only who comes before it
  * can save them.
@@ -19,7 +17,7 @@ final class OutermostParser extends (SparkSessionExtensions => Unit) {
 
 object OutermostParser {
   private val Extensions = "spark.sql.extensions"
-  private val Last = Seq(classOf[OutermostParser], classOf[MetastoreExtensions]).map(_.getName)
+  private val Last = Seq(classOf[OutermostParser].getName, "org.metastore.spark.MetastoreExtensions")
 
   /** Lists it, where others are listed and we are not the last of them already. */
   def list(): Unit =

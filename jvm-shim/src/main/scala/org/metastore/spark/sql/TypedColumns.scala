@@ -11,7 +11,7 @@ object TypedColumns {
 
   /** The value of a column, as Catalyst's; null where there is none, or no such column. */
   def value(row: SummaryRow, column: String): Any = column match {
-    case "rows" => row.rows
+    case "rows" => opt(row.rows)
     case "nulls" => opt(row.nulls)
     case "nans" => opt(row.nans)
     case "lo_long" | "lo_double" | "lo_binary" => encoded(row.lo, column)

@@ -16,7 +16,7 @@ import org.metastore.spark.tables.{ListedFile, ListedTable, Listing}
  * that from its metadata. Python asks it through SQL.
  *
  * The first row has `facts`, JSON; each other row is one data file. With `files => false` there is the first row alone, with
- * what identifies the table.
+ * what identifies the table: of whatever format it is, that is how Python asks whether this user may read it.
  */
 object FactsFunction extends TableFunction {
   override val name = "facts"
@@ -26,16 +26,20 @@ object FactsFunction extends TableFunction {
       "partition MAP<STRING, STRING>, modified BIGINT")
   override val meaning = "What ANALYZE knows of a table and its data files"
 
+  /** ANALYZE of a large table waits for its list of files. */
+  override val isLimited = false
+
   private val mapper = new ObjectMapper
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val name = call.text("table")
-    ResolvedName.resolve(session, name) match {
-      case table: ListedTable if call.optional("files").contains("false") => Seq(facts(identity(table)))
+    val found = ResolvedName.find(session, name)
+    found.table match {
+      case _ if call.optional("files").contains("false") => Seq(facts(identity(found)))
       case table: ListedTable =>
         table.refusal.foreach(why => throw MetastoreException.unsupportedTable(name, why))
         val listing = table.listing
-        facts(identity(table) ++ described(table, listing)) +: listing.files.map(row)
+        facts(identity(found) ++ described(table, listing)) +: listing.files.map(row)
       case other => throw MetastoreException.unsupportedTable(name, s"it is of format ${other.format}")
     }
   }
@@ -47,7 +51,8 @@ object FactsFunction extends TableFunction {
     Answer.row(None, file.live.path, file.location, file.live.size, file.live.rows, file.live.deletedRows, file.deletes,
       Answer.texts(file.live.partition.toSeq), file.live.modified)
 
-  private def identity(table: ListedTable): Map[String, Any] = Map("uuid" -> table.uuid, "location" -> table.location)
+  private def identity(found: FoundTable): Map[String, Any] = Map(
+    "format" -> found.table.format, "name" -> found.name.orNull, "uuid" -> found.table.uuid, "location" -> found.table.location)
 
   private def described(table: ListedTable, listing: Listing): Map[String, Any] = {
     val leaves = table.leaves(None).map { leaf =>
@@ -55,7 +60,8 @@ object FactsFunction extends TableFunction {
     }
     Map(
       "required" -> table.required.toSeq.sorted.asJava,
-      "snapshot" -> listing.snapshot.orNull, "unsettled" -> listing.unsettled.asJava, "leaves" -> leaves.asJava,
+      "snapshot" -> listing.snapshot.orNull, "unsettled" -> listing.unsettled.asJava,
+      "has_other_rows" -> listing.hasOtherRows, "leaves" -> leaves.asJava,
       "partition_columns" -> table.partitionColumns.asJava, "field_ids" -> table.fieldIds.asJava, "properties" -> table.properties.asJava)
   }
 }

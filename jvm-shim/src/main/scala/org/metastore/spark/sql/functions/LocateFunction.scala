@@ -11,6 +11,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{StringType, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
+import org.metastore.spark.MetastoreConf
 import org.metastore.spark.pruning.{ColumnResolver, PruningRule}
 import org.metastore.spark.sql._
 import org.metastore.spark.store.{FileKey, FileList, Snapshot}
@@ -18,7 +19,6 @@ import org.metastore.spark.tables.{HudiTable, Leaf}
 
 /** `metastore.locate(table, column, value)`: one row a data file that may hold the value, as far as statistics tell. */
 object LocateFunction extends TableFunction {
-  private val LimitMillis = 60000L
   private val MostForms = 1000
   private val Space = UTF8String.fromString(" ")
 
@@ -38,7 +38,7 @@ object LocateFunction extends TableFunction {
       throw MetastoreException.invalidArgument("column", s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
     val value = call.value("value").fold(Literal(null, leaf.dataType))(valueOf(_, leaf))
     val (changed, files) = filesOf(analyzed, snapshot).partition(analyzed.table.format == HudiTable.Format && !_.isWhole)
-    val found = located(analyzed, leaf, value, files.toIndexedSeq).map { case (file, frequency) => file -> Some(frequency).filter(_ >= 0) }
+    val found = located(analyzed, leaf, value, files.toIndexedSeq)
     // Log files may hold any value.
     (found ++ changed.map(_ -> None)).sortBy(_._1.path)
       .map { case (file, frequency) => Answer.row(file.path, frequency, frequency.isDefined && file.isWhole) }
@@ -52,7 +52,7 @@ object LocateFunction extends TableFunction {
     if (analyzed.isCurrent(snapshot)) analyzed.store.tableFiles(snapshot).map(file => Live(file.path, file.key, file.deletes.isEmpty))
     else analyzed.table.current.toSeq.flatMap(analyzed.table.dataFiles).map(file => Live(file.path, file.key, file.deletedRows.contains(0L)))
 
-  private def located(analyzed: AnalyzedTable, leaf: Leaf, value: Literal, files: IndexedSeq[Live]): Seq[(Live, Long)] = {
+  private def located(analyzed: AnalyzedTable, leaf: Leaf, value: Literal, files: IndexedSeq[Live]): Seq[(Live, Option[Long])] = {
     val attribute = AttributeReference(leaf.name, leaf.dataType)()
     val resolver: ColumnResolver = (_, _) => Some(leaf.key)
     val forms = leaf.charLength.filter(_ => value.value != null).fold(Seq(value))(storedForms(value, _))
@@ -61,7 +61,7 @@ object LocateFunction extends TableFunction {
       if (areFew) forms.map(form => Seq(EqualNullSafe(attribute, form)))
       else Seq(Seq(GreaterThanOrEqual(attribute, forms.head), LessThanOrEqual(attribute, forms.last)))
     val filters = conditions.map(PruningRule.compile(_, resolver))
-    val known = analyzed.store.planning(analyzed.table.uuid, LimitMillis) match {
+    val known = analyzed.store.planning(analyzed.table.uuid, MetastoreConf().readTimeoutMillis) match {
       case Right(statistics) => statistics.of(FileList.of(files.map(_.key)), filters.head.needs)
       case Left(why) => throw new java.io.IOException(why.sentence)
     }
@@ -70,11 +70,11 @@ object LocateFunction extends TableFunction {
       val kept = files.indices.filter(verdicts.kept).toArray
       kept.zip(if (areFew) known.frequencies(leaf.key, leaf.dataType, form.value, kept) else kept.map(_ => -1L)).toMap
     }
-    files.indices.map(i => files(i) -> sum(counts.flatMap(_.get(i)))).filter(_._2 != 0)
+    files.indices.map(i => files(i) -> sum(counts.flatMap(_.get(i)))).filterNot(_._2.contains(0L))
   }
 
-  /** -1 where one is not known. */
-  private def sum(counts: Seq[Long]): Long = if (counts.exists(_ < 0)) -1 else counts.sum
+  /** None where one is not known. */
+  private def sum(counts: Seq[Long]): Option[Long] = if (counts.exists(_ < 0)) None else Some(counts.sum)
 
   /** Values of CHAR that Spark takes for equal to one: it pads both sides, and files hold them padded or not. */
   private def storedForms(value: Literal, length: Int): Seq[Literal] = {

@@ -9,6 +9,7 @@ import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog}
 import org.apache.spark.sql.types.StructType
 
+import org.metastore.spark.VisibleText
 import org.metastore.spark.sql._
 import org.metastore.spark.tables.LakeTables
 
@@ -49,7 +50,7 @@ object TablesFunction extends TableFunction with Logging {
     catch {
       // Plug-ins refuse with exceptions of their own.
       case NonFatal(e) =>
-        logWarning(s"metastore.tables leaves out $name: ${MetastoreException.firstLine(e)}")
+        logWarning(VisibleText(s"metastore.tables leaves out $name: ${MetastoreException.firstLine(e)}"))
         None
     }
   }
