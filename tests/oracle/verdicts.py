@@ -141,15 +141,21 @@ class Queries:
 
     def skipped(self, predicates: Sequence[str]) -> list[frozenset[str]]:
         """Returns for every predicate the files that the Metastore, not Spark or the format, would skip."""
-        told = [self._unless_unplannable(self.told, p, {}) for p in predicates]
-        return [frozenset(path for path, kept in of_files.items() if not kept) for of_files in told]
+        return [self._unless_unplannable(self._left_out, p, frozenset()) for p in predicates]
+
+    def _left_out(self, predicate: str) -> frozenset[str]:
+        ours = (row for row in self._decisions(predicate) if not row.kept() and row.reason() != "SKIPPED_BY_FORMAT")
+        return frozenset(self.paths[row.path().get()] for row in ours)
 
     def told(self, predicate: str) -> dict[str, bool]:
         """Returns what `metastore.explain` says of every file of a query's scan: whether it is read."""
+        return {self.paths[row.path().get()]: row.kept() for row in self._decisions(predicate)}
+
+    def _decisions(self, predicate: str) -> list[Any]:
         query = f"SELECT * FROM {self.relation} WHERE {predicate}"
         rows = shim_package(self.spark).explain.ExplainQuery.decisions(self.spark._jsparkSession, query)
-        found = [rows.apply(i) for i in range(rows.size())]
-        return {self.paths[row.path().get()]: row.kept() for row in found if row.path().isDefined()}
+        found = (rows.apply(i) for i in range(rows.size()))
+        return [row for row in found if row.path().isDefined()]
 
     def _unless_unplannable(self, ask: Callable[[str], T], predicate: str, otherwise: U) -> T | U:
         try:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import json
 import math
+import shutil
 import sys
 import textwrap
 from contextlib import contextmanager
@@ -262,7 +263,8 @@ def _write(text: str, *, err: bool = False) -> None:
 def _console() -> Console:
     from rich.console import Console  # noqa: PLC0415 - not needed for --help
 
-    return Console(highlight=False, markup=False, emoji=False)
+    size = shutil.get_terminal_size()  # rich takes a terminal without escape sequences for 80 wide, whatever it is
+    return Console(width=size.columns, height=size.lines, highlight=False, markup=False, emoji=False)
 
 
 def _plain(value: Any) -> Any:
