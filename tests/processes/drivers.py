@@ -98,6 +98,10 @@ def driver(
             with suppress(ProcessLookupError):
                 os.kill(pid, signal.SIGKILL)
         process.wait()
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with suppress(BrokenPipeError):
+                    pipe.close()
 
 
 def submit(script: Path, conf: Mapping[str, str]) -> list[str]:

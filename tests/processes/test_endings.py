@@ -38,8 +38,12 @@ threads = [Thread(target=analyze, args=(spark.newSession(),)) for _ in range(2)]
 [thread.join() for thread in threads]
 """
 SCRIPT = """
-import sys
+import time
+from pathlib import Path
 from pyspark.sql import SparkSession
+def wait(word):
+    while not Path(word).exists():
+        time.sleep(0.05)
 spark = SparkSession.builder.getOrCreate()
 spark.sql("CREATE NAMESPACE IF NOT EXISTS ice.db")
 spark.range(100).selectExpr("id", "'s' || id AS s").writeTo("ice.db.ended").using("iceberg").createOrReplace()
@@ -47,11 +51,8 @@ print("FILE", spark.table("ice.db.ended.files").collect()[0].file_path, flush=Tr
 {}
 print("LAST", flush=True)
 """
-WAIT = "sys.stdin.readline()\n"
-BESIDE = (
-    WAIT + f"from threading import Thread\nThread(target=lambda: {SQL}, daemon=True).start()\n"
-    "print('BESIDE', flush=True)\nsys.stdin.readline()"
-)
+WAIT = "wait('begin')\n"
+BESIDE = f"{WAIT}from threading import Thread\nThread(target=lambda: {SQL}, daemon=True).start()\nwait('end')"
 
 
 def of_script(how, conf, folder, body):
@@ -98,10 +99,9 @@ def test_a_shell_ends_with_its_input(own_spark_conf, tmp_path):
         assert "LAST" in running.ends()
 
 
-def analyzing(running, path):
-    """Lets the script go on, and waits until the job of its ANALYZE has a Python that reads."""
-    running.process.stdin.write("\n")
-    running.process.stdin.flush()
+def analyzing(running, folder):
+    """Lets the script in a folder go on, and waits until the job of its ANALYZE has a Python that reads."""
+    (folder / "begin").touch()
     deadline = time.monotonic() + LIMIT
     while not running.pids("pyspark.daemon") or not running.pids("metastore._attached"):
         assert running.process.poll() is None
@@ -120,7 +120,7 @@ def test_nothing_is_left_of_a_driver_that_is_killed_while_it_analyzes(own_spark_
     with driver(command, tmp_path, **environment) as running:
         path = running.says("FILE").split()[-1]
         with blocked(path):
-            analyzing(running, path)
+            analyzing(running, tmp_path)
             (jvm,) = running.pids("org.apache.spark.deploy.SparkSubmit")
             os.kill(jvm if victim == "jvm" else running.process.pid, number)
             running.ends()
@@ -133,6 +133,6 @@ def test_a_script_ends_while_another_thread_of_it_analyzes(own_spark_conf, tmp_p
     with driver(command, tmp_path, **environment) as running:
         path = running.says("FILE").split()[-1]
         with blocked(path):
-            analyzing(running, path)
-            running.process.stdin.write("\n")
+            analyzing(running, tmp_path)
+            (tmp_path / "end").touch()
             assert "LAST" in running.ends()

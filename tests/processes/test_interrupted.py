@@ -54,10 +54,10 @@ def test_while_spark_starts(own_spark_conf, tmp_path, number, code, line):
 @pytest.mark.slow
 def test_while_it_analyzes(spark, own_spark_conf, tmp_path, number, code, line):
     name = f"ice.db.interrupted_{code}"
-    spark.range(100).writeTo(name).using("iceberg").createOrReplace()
+    spark.range(0, 100, 1, 2).writeTo(name).using("iceberg").createOrReplace()
     path = spark.table(f"{name}.files").collect()[0].file_path
     with blocked(path), command(tmp_path, "analyze", name, *servers.options(own_spark_conf)) as running:
-        assert "reading 0/1 files" in running.says("reading")
+        assert "reading 0/2 files" in running.says("reading")
         deadline = time.monotonic() + LIMIT
         while not running.pids("pyspark.daemon"):
             assert time.monotonic() < deadline

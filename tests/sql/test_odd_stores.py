@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shutil
-import signal
 from typing import TYPE_CHECKING
 
 import pytest
@@ -11,6 +10,7 @@ from pyspark.errors import PySparkException
 
 import metastore
 from metastore.errors import MetastoreError
+from patience import ends_within
 from store.odd import KINDS, ODD, tree
 
 if TYPE_CHECKING:
@@ -31,14 +31,8 @@ NAMED = r"is a (symbolic link|FIFO|socket|device)"
 
 @pytest.fixture(autouse=True)
 def impatient():
-    def alarm(*_):
-        raise TimeoutError("it hangs")
-
-    before = signal.signal(signal.SIGALRM, alarm)
-    signal.alarm(120)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    with ends_within(120):
+        yield
 
 
 @pytest.fixture(scope="module")

@@ -187,5 +187,5 @@ def test_parameters_over_a_connect_server_beside_delta(server_conf, own_spark_co
         said = client(BESIDE_DELTA, f"sc://127.0.0.1:{port}", "connect_delta", tmp_path, {})
     assert "NAMED s107" in said
     assert "PLACED 11" in said
-    assert "KEPT [False, True]" in said  # Delta itself skips one file
+    assert "KEPT [False, False, True]" in said
     assert "SUMMARY id 0 299 300" in said

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import shutil
-import signal
 from contextlib import suppress
 from dataclasses import replace
 from pathlib import Path
@@ -26,22 +25,15 @@ from metastore.errors import (
     StoreNotWritable,
     TableNotFound,
 )
+from patience import ends_within
 from store.made import TABLE, adding, block
 from store.odd import KINDS, ODD, tree
 
 
 @pytest.fixture(autouse=True)
 def impatient():
-    """What waits for ever ends as a failure."""
-
-    def alarm(*_):
-        raise TimeoutError("it hangs")
-
-    before = signal.signal(signal.SIGALRM, alarm)
-    signal.alarm(60)
-    yield
-    signal.alarm(0)
-    signal.signal(signal.SIGALRM, before)
+    with ends_within(60):
+        yield
 
 
 def made(folder: Path) -> Path:

@@ -129,7 +129,7 @@ class HadoopBlobs:
 
     def names(self, folder: str) -> dict[str, Stored]:
         """See `metastore._store.blobs.Blobs`."""
-        with self._reading():
+        with self._telling(StoreNotReadable):
             found = json.loads(self._folder.names(folder))
         return {name: Stored(size, datetime.fromtimestamp(ms / 1000, timezone.utc)) for name, size, ms in found}
 
@@ -144,19 +144,19 @@ class HadoopBlobs:
 
     def part(self, path: str, start: int, length: int) -> bytes | None:
         """See `metastore._store.blobs.Blobs`."""
-        with self._reading():
+        with self._telling(StoreNotReadable):
             found: bytes | None = self._folder.part(path, start, length)
         return found
 
     def size(self, path: str) -> int | None:
         """See `metastore._store.blobs.Blobs`."""
-        with self._reading():
+        with self._telling(StoreNotReadable):
             size = int(self._folder.size(path))
         return None if size < 0 else size
 
     def put(self, path: str, data: bytes) -> None:
         """See `metastore._store.blobs.Blobs`."""
-        with self._writing():
+        with self._telling(StoreNotWritable):
             self._folder.put(path, data)
 
     def create(self, path: str, data: bytes) -> tuple[Reply, str]:
@@ -170,19 +170,13 @@ class HadoopBlobs:
 
     def delete(self, path: str) -> None:
         """See `metastore._store.blobs.Blobs`."""
-        with self._writing():
+        with self._telling(StoreNotWritable):
             self._folder.delete(path)
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _telling(self, kind: type[StoreNotReadable | StoreNotWritable]) -> Iterator[None]:
+        """What Hadoop refuses becomes an error of this kind."""
         try:
             yield
         except Py4JJavaError as error:
-            raise StoreNotReadable(self._uri, cause_of(error)) from error
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except Py4JJavaError as error:
-            raise StoreNotWritable(self._uri, cause_of(error)) from error
+            raise kind(self._uri, cause_of(error)) from error

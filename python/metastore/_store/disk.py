@@ -75,7 +75,7 @@ class LocalBlobs:
         Raises:
             StoreNotReadable: If something else is at its place, or it cannot be opened.
         """
-        with self._reading(), self._open_root() as root:
+        with self._telling(StoreNotReadable), self._open_root() as root:
             return root is not None
 
     def make(self) -> None:
@@ -84,7 +84,7 @@ class LocalBlobs:
         Raises:
             StoreNotWritable: If it cannot be made, or something else is at its place.
         """
-        with self._writing():
+        with self._telling(StoreNotWritable):
             if not os.path.lexists(self._root):
                 self._root.mkdir(parents=True, exist_ok=True)
             with self._open_root():
@@ -92,17 +92,17 @@ class LocalBlobs:
 
     def names(self, folder: str) -> dict[str, Stored]:
         """See `Blobs`; what is not a plain file is left out."""
-        with self._reading():
+        with self._telling(StoreNotReadable):
             return {name: found for name, found in self._entries(folder) if isinstance(found, Stored)}
 
     def odd(self, folder: str) -> dict[str, str]:
         """What in a folder is not a plain file, by name: what it is."""
-        with self._reading():
+        with self._telling(StoreNotReadable):
             return {name: found for name, found in self._entries(folder) if isinstance(found, str)}
 
     def get(self, path: str, most: int) -> bytes | None:
         """See `Blobs`; `DamagedObject` where it is not a plain file."""
-        with self._reading(), self._open(path) as (file, size):
+        with self._telling(StoreNotReadable), self._open(path) as (file, size):
             if file is None:
                 return None
             if size > most:
@@ -111,18 +111,18 @@ class LocalBlobs:
 
     def part(self, path: str, start: int, length: int) -> bytes | None:
         """See `Blobs`; `DamagedObject` where it is not a plain file."""
-        with self._reading(), self._open(path) as (file, size):
+        with self._telling(StoreNotReadable), self._open(path) as (file, size):
             return None if file is None else _bytes(file, start, min(length, size - start))
 
     def size(self, path: str) -> int | None:
         """See `Blobs`; None where it is not a plain file."""
-        with self._reading(), self._open_folder(path) as (folder, name):
+        with self._telling(StoreNotReadable), self._open_folder(path) as (folder, name):
             found = None if folder is None else _status(name, folder)
             return found.st_size if found is not None and stat.S_ISREG(found.st_mode) else None
 
     def put(self, path: str, data: bytes) -> None:
         """See `Blobs`."""
-        with self._writing(), self._written(path, data) as (folder, unfinished, name):
+        with self._telling(StoreNotWritable), self._written(path, data) as (folder, unfinished, name):
             os.replace(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
 
     def create(self, path: str, data: bytes) -> tuple[Reply, str]:
@@ -142,7 +142,7 @@ class LocalBlobs:
 
     def delete(self, path: str) -> None:
         """See `Blobs`."""
-        with self._writing(), self._open_folder(path) as (folder, name), suppress(FileNotFoundError):
+        with self._telling(StoreNotWritable), self._open_folder(path) as (folder, name), suppress(FileNotFoundError):
             if folder is not None:
                 os.unlink(name, dir_fd=folder)
 
@@ -214,22 +214,14 @@ class LocalBlobs:
             yield root
 
     @contextmanager
-    def _reading(self) -> Iterator[None]:
+    def _telling(self, kind: type[StoreNotReadable | StoreNotWritable]) -> Iterator[None]:
+        """What the disk refuses becomes an error of this kind."""
         try:
             yield
         except _OddFolderError as error:
-            raise StoreNotReadable(self._uri, str(error), _REMOVE) from None
+            raise kind(self._uri, str(error), _REMOVE) from None
         except OSError as error:
-            raise StoreNotReadable(self._uri, _reason(error)) from error
-
-    @contextmanager
-    def _writing(self) -> Iterator[None]:
-        try:
-            yield
-        except _OddFolderError as error:
-            raise StoreNotWritable(self._uri, str(error), _REMOVE) from None
-        except OSError as error:
-            raise StoreNotWritable(self._uri, _reason(error)) from error
+            raise kind(self._uri, _reason(error)) from error
 
 
 class _OddFolderError(Exception):

@@ -71,7 +71,7 @@ private[adapter] final class ScanPlanner(
           val joined = known.of(list, if (restriction.isDefined) Nil else filter.needs)
           val distrusted = contradicting(joined, rows)
           val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
-          val outcome = judge(joined, filter)
+          val outcome = judge(joined, filter, live.number.forall(_ <= files.length))
           val decided = new ScanDecision(
             table.name, list, counted, outcome, distrusted, known.fingerprint, ScanPlanner.changed(files), live)
           ScanPlanner.tell(decided)
@@ -91,10 +91,11 @@ private[adapter] final class ScanPlanner(
   private def distinctOf(known: TableStatistics): Map[String, TableDistinct] =
     context.timed(known.distinct.getOrElse(Map.empty))
 
-  private def judge(joined: FileStatistics, filter: CompiledFilter): Either[Reason, ScanDecision.Verdict] =
+  // Where the format was asked for a part of the files, the scan has a filter, though none is left to us.
+  private def judge(joined: FileStatistics, filter: CompiledFilter, isWhole: Boolean): Either[Reason, ScanDecision.Verdict] =
     if (restriction.isDefined) Left(restriction.get)
-    else if (filter.conjuncts.isEmpty) Left(Reason(ReasonCode.NoFilter))
-    else if (filter.columns.isEmpty) Left(Reason(ReasonCode.NothingToPrune))
+    else if (filter.conjuncts.isEmpty && isWhole) Left(Reason(ReasonCode.NoFilter))
+    else if (filter.conjuncts.nonEmpty && filter.columns.isEmpty) Left(Reason(ReasonCode.NothingToPrune))
     else Right(ScanDecision.Verdict(filter.evaluate(joined), filter.conjuncts.map(_.sql)))
 
   // Other rows than the table format counts: the statistics are not of this file.

@@ -1,5 +1,6 @@
 package org.metastore.spark.adapter
 
+import java.lang.reflect.Method
 import java.util.{Collection => JavaCollection, List => JavaList}
 
 import scala.collection.JavaConverters._
@@ -104,11 +105,11 @@ private[adapter] final class IcebergTasks private (
 
   /** What Iceberg counts of tasks as it plans them. */
   lazy val size: TasksSize = {
-    val (sizes, lengths) = (tasks.map(number(_, "sizeBytes")), tasks.map(number(_, "length")))
-    TasksSize(tasks.size.toLong, lengths.sum, tasks.filter(taskClass.isInstance).map(deletes(_).size.toLong).sum, sizes.sum - lengths.sum)
+    val ofFiles = tasks.filter(taskClass.isInstance)
+    def sum(method: Method): Long = ofFiles.map(method.invoke(_).asInstanceOf[java.lang.Long].longValue).sum
+    val bytes = sum(Reflected.method(taskClass, "length"))
+    TasksSize(tasks.size.toLong, bytes, ofFiles.map(deletes(_).size.toLong).sum, sum(Reflected.method(taskClass, "sizeBytes")) - bytes)
   }
-
-  private def number(task: AnyRef, of: String): Long = if (taskClass.isInstance(task)) Reflected.call[Long](task, of) else 0L
 
   private def dataFile(task: AnyRef, shares: Map[AnyRef, Double]): DataFile = {
     val file = fileOf.invoke(task)

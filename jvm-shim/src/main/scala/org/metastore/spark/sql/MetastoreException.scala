@@ -22,6 +22,9 @@ final class MetastoreException(val code: String, text: String, facts: Map[String
   /** A client of Spark Connect shows the stack of whatever has one: what is worth a look has its cause. */
   override def fillInStackTrace(): Throwable = this
 
+  // Spark gives what it throws again the stack of whoever asks.
+  override def setStackTrace(stack: Array[StackTraceElement]): Unit = ()
+
   /** The line stays one line: positions in the query say nothing about a table's statistics. */
   override def withPosition(origin: Origin): AnalysisException = this
 }

@@ -73,7 +73,7 @@ object ResolvedName {
       case _: ParseException => throw MetastoreException.invalidArgument("table", s"'$name' is not the name of a table")
     }
     // What a parser or an analyzer of others makes of a name, it may make of a whole query alone.
-    def parsed = state.sqlParser.parsePlan(s"SELECT * FROM ${quoted(fromInsideView(session, parts))}")
+    def parsed = state.sqlParser.parsePlan(s"SELECT * FROM ${QuotedName.everyPart(fromInsideView(session, parts))}")
     def atPath = LakeTables.atPath(session, parts).map(Project(Seq(UnresolvedStar(None)), _))
     val analyzed = try state.analyzer.execute(atPath.getOrElse(parsed)) catch {
       case e: Exception if e.getClass.getName == "org.apache.hudi.exception.TableNotFoundException" =>
@@ -88,8 +88,6 @@ object ResolvedName {
     if (analyzed.exists(_.isInstanceOf[UnresolvedRelation])) throw MetastoreException.tableNotFound(name, parts, beside(session, parts))
     analyzed
   }
-
-  private def quoted(parts: Seq[String]): String = parts.map(part => s"`${part.replace("`", "``")}`").mkString(".")
 
   /** What Spark and Delta call a path without a table, and a name that starts with an unknown catalog. */
   private val NotFound =
