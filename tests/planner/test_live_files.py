@@ -116,6 +116,7 @@ def test_files_that_delta_skips(spark):
         found = explained(spark, query)
         assert len(found) == 8
         assert sum(kept for kept, _ in found) == 1
+        assert_partition_alone(spark, "live_delta", "Delta")
     finally:
         spark.sql("DROP TABLE live_delta")
 
@@ -130,3 +131,13 @@ def test_partitions_that_spark_does_not_list(spark, tmp_path):
     assert len(df.collect()) == 1
     found = explained(spark, query)
     assert [found.count((False, reason)) for reason in ("SKIPPED_BY_FORMAT", "SKIPPED")] == [6, 1]
+    assert_partition_alone(spark, f"parquet.`{folder}`", "Spark")
+
+
+def assert_partition_alone(spark, relation, by):
+    """A filter of the partition is the format's: it is said how many files are left all the same."""
+    query = f"SELECT * FROM {relation} WHERE p = 'p3'"
+    assert labels(spark.sql(query)) == [f"8 -> 1 files, 7 by {by}"]
+    found = explained(spark, query)
+    assert (found.count((False, "SKIPPED_BY_FORMAT")), found.count((True, "KEPT_MAY_MATCH"))) == (7, 1)
+    assert labels(spark.sql(f"SELECT * FROM {relation}")) == ["the scan has no filter"]

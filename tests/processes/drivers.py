@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import os
 import signal
+import socket
 import subprocess
 import sys
 import time
 import uuid
 from contextlib import contextmanager, suppress
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import IO, TYPE_CHECKING
 
 import pytest
 
@@ -75,7 +76,12 @@ class Driver:
 
 @contextmanager
 def driver(
-    command: Sequence[str], folder: Path, *, start_new_session: bool = False, **environment: str
+    command: Sequence[str],
+    folder: Path,
+    *,
+    start_new_session: bool = False,
+    output: int | IO[str] = subprocess.PIPE,
+    **environment: str,
 ) -> Iterator[Driver]:
     """Starts a driver; it is killed at the end with all that it has started."""
     mark = str(uuid.uuid4())
@@ -85,7 +91,7 @@ def driver(
         cwd=folder,
         text=True,
         stdin=subprocess.PIPE,
-        stdout=subprocess.PIPE,
+        stdout=output,
         stderr=subprocess.STDOUT,
         start_new_session=start_new_session,
     )
@@ -107,3 +113,26 @@ def driver(
 def submit(script: Path, conf: Mapping[str, str]) -> list[str]:
     """`spark-submit` of a script."""
     return [str(servers.HOME / "bin/spark-submit"), *servers.options(conf), str(script)]
+
+
+@contextmanager
+def serving(main: str, port: int, conf: Mapping[str, str], folder: Path) -> Iterator[None]:
+    """A server of Spark's, listening on a port; stopped at the end, when nothing may be left of it."""
+    log = folder / "server.log"
+    command = [str(servers.HOME / "bin/spark-submit"), *servers.options(conf), "--class", main, "spark-internal"]
+    with log.open("w") as output, driver(command, folder, output=output) as server:
+        _listens(server.process, port, log)
+        yield
+        server.process.terminate()
+        server.ends()
+
+
+def _listens(server: subprocess.Popen[str], port: int, log: Path) -> None:
+    deadline = time.monotonic() + LIMIT
+    while time.monotonic() < deadline:
+        assert server.poll() is None, log.read_text()
+        with socket.socket() as probe:
+            if probe.connect_ex(("127.0.0.1", port)) == 0:
+                return
+        time.sleep(0.2)
+    raise AssertionError(f"nothing listens on {port}: {log.read_text()}")

@@ -14,6 +14,7 @@ def test_what_the_system_refuses_is_said(tmp_path, monkeypatch, ask):
         raise PermissionError(13, "Permission denied")
 
     monkeypatch.setattr(Path, "is_dir", refuse)
+    monkeypatch.setattr(Path, "is_file", refuse)
     with pytest.raises(StoreNotReadable, match="Permission denied"):
         ask(Folder(str(tmp_path)))
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zipfile
 from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -14,6 +15,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 SETTING = "tests.policy"
+EXTENSION = "PolicyExtension"
 POINTS = ("resolution", "posthoc", "check", "optimizer", "precbo", "strategy", "columnar")
 EFFECTS = ("refuse", "filter", "mask")
 POLICIES = [f"{point} {effect}" for point in POINTS for effect in EFFECTS if point != "check" or effect == "refuse"]
@@ -29,17 +31,30 @@ def session_with_rule(spark: SparkSession) -> SparkSession:
     `optimizer mark` leaves the rows and the name of a row filter in the plan.
     """
     if id(spark) not in _sessions:
-        jvm: Any = spark._jvm
-        compiler = jvm.org.codehaus.janino.SimpleCompiler()
-        compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
-        seq = "scala.collection.immutable.Seq" if SPARK.startswith("4") else "scala.collection.Seq"
-        compiler.cook(Path(__file__).with_name("policies.java").read_text().replace("SEQ ", f"{seq} "))
-        extension = compiler.getClassLoader().loadClass("PolicyExtension").getDeclaredConstructors()[0]
-        extension.newInstance(spark.sparkContext._gateway.new_array(jvm.Object, 0)).apply(
+        extension = _compiled(spark).getClassLoader().loadClass(EXTENSION).getDeclaredConstructors()[0]
+        extension.newInstance(spark.sparkContext._gateway.new_array(spark._jvm.Object, 0)).apply(
             spark._jsparkSession.extensions()
         )
         _sessions[id(spark)] = spark.newSession()
     return _sessions[id(spark)]
+
+
+def jar_with_rule(spark: SparkSession, folder: Path) -> Path:
+    """A jar with the same rules, for the class path of a Spark that lists `EXTENSION`."""
+    path = folder / "policies.jar"
+    with zipfile.ZipFile(path, "w") as jar:
+        for name, code in _compiled(spark).getBytecodes().items():
+            jar.writestr(f"{name}.class", bytes(code))
+    return path
+
+
+def _compiled(spark: SparkSession) -> Any:
+    jvm: Any = spark._jvm
+    compiler = jvm.org.codehaus.janino.SimpleCompiler()
+    compiler.setParentClassLoader(jvm.java.lang.Thread.currentThread().getContextClassLoader())
+    seq = "scala.collection.immutable.Seq" if SPARK.startswith("4") else "scala.collection.Seq"
+    compiler.cook(Path(__file__).with_name("policies.java").read_text().replace("SEQ ", f"{seq} "))
+    return compiler
 
 
 @contextmanager

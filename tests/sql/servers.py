@@ -6,15 +6,13 @@ import os
 import socket
 import subprocess
 import sys
-import time
-from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import pyspark
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Mapping
 
 HOME = Path(pyspark.__file__).parent
 LIMIT = 240
@@ -46,29 +44,3 @@ def free_port() -> int:
     with socket.socket() as probe:
         probe.bind(("127.0.0.1", 0))
         return int(probe.getsockname()[1])
-
-
-@contextmanager
-def serving(main: str, port: int, conf: Mapping[str, str], folder: Path) -> Iterator[None]:
-    """A server of Spark's, listening on a port."""
-    log = folder / "server.log"
-    command = [str(HOME / "bin/spark-submit"), *options(conf), "--class", main, "spark-internal"]
-    with log.open("w") as output:
-        server = subprocess.Popen(command, env=environment(), cwd=folder, stdout=output, stderr=output)
-        try:
-            _wait(server, port, log)
-            yield
-        finally:
-            server.terminate()
-            server.wait(LIMIT)
-
-
-def _wait(server: subprocess.Popen[bytes], port: int, log: Path) -> None:
-    deadline = time.monotonic() + LIMIT
-    while time.monotonic() < deadline:
-        assert server.poll() is None, log.read_text()
-        with socket.socket() as probe:
-            if probe.connect_ex(("127.0.0.1", port)) == 0:
-                return
-        time.sleep(0.2)
-    raise AssertionError(f"nothing listens on {port}: {log.read_text()}")

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
 
 from lakes import EXTENSIONS
-from sql import servers
+from processes.drivers import needs_proc, serving
+from sql import policies, servers
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.slow, needs_proc]
 
 SUMMARY = "SELECT column_name, min, max, count FROM metastore.summary('{t}') ORDER BY column_name"
 CREATE = "CREATE TABLE {t} USING iceberg AS SELECT id, 's' || id AS s FROM range(10)"
@@ -47,7 +49,7 @@ def test_the_thrift_server(server_conf, tmp_path):
         "spark.hive.server2.thrift.bind.host": "127.0.0.1",
     }
     statements = [text.format(t="ice.db.thrift") for text in (CREATE, ANALYZE, SUMMARY, "DROP TABLE {t}")]
-    with servers.serving("org.apache.spark.sql.hive.thriftserver.HiveThriftServer2", port, conf, tmp_path):
+    with serving("org.apache.spark.sql.hive.thriftserver.HiveThriftServer2", port, conf, tmp_path):
         script = tmp_path / "script.sql"
         script.write_text("CREATE NAMESPACE IF NOT EXISTS ice.db;\n" + ";\n".join(statements) + ";\n")
         address = f"jdbc:hive2://127.0.0.1:{port}/"
@@ -57,7 +59,7 @@ def test_the_thrift_server(server_conf, tmp_path):
 
 
 CLIENT = """
-import sys, threading, time
+import socket, sys, threading, time
 import metastore
 from pyspark.sql import SparkSession
 from analyze.blocked import blocked, is_read
@@ -95,6 +97,17 @@ with blocked(new):
         print("CANCELLED", "OPERATION_CANCELED" in str(error), time.monotonic() - start < 60)
     timer.join()
     assert not is_read(new)
+with socket.create_server(("127.0.0.1", 0)) as silent:
+    spark.conf.set("spark.metastore.store", f"webhdfs://127.0.0.1:{silent.getsockname()[1]}/statistics")
+    spark.conf.set("spark.metastore.read.timeout", "1h")
+    timer = threading.Timer(5, spark.interruptAll)
+    timer.start()
+    try:
+        spark.sql(f"SELECT * FROM metastore.summary('{table}')").collect()
+    except Exception as error:
+        print("READ CANCELLED", "OPERATION_CANCELED" in str(error))
+    timer.join()
+    spark.conf.unset("spark.metastore.store")
 print("AGAIN", spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS").collect()[0]["files_read"])
 """
 END = """
@@ -116,6 +129,15 @@ def client(script, remote, table, folder, conf):
     )
     assert done.returncode == 0, done.stdout + done.stderr
     return done.stdout
+
+
+@contextmanager
+def connect_server(conf, folder):
+    """The address of a Connect server."""
+    port = servers.free_port()
+    bound = {"spark.connect.grpc.binding.port": str(port), "spark.connect.grpc.binding.address": "127.0.0.1"}
+    with serving("org.apache.spark.sql.connect.service.SparkConnectServer", port, {**conf, **bound}, folder):
+        yield f"sc://127.0.0.1:{port}"
 
 
 def check(said):
@@ -140,17 +162,48 @@ def test_a_local_connect_session(server_conf, tmp_path):
 
 
 def test_a_connect_server(server_conf, tmp_path):
-    port = servers.free_port()
+    with connect_server(server_conf, tmp_path) as remote:
+        said = client(CLIENT + CANCEL + END, remote, "ice.db.connect", tmp_path, {})
+    check(said)
+    assert "\nCANCELLED True True" in said
+    assert "READ CANCELLED True" in said
+    assert "AGAIN 1" in said
+
+
+GUARDED = """
+import re, sys
+from pyspark.sql import SparkSession
+from sql.test_permissions import COLUMNS, ENTRIES, ROW, TOLD
+remote, table = sys.argv[1:]
+spark = SparkSession.builder.remote(remote).getOrCreate()
+spark.sql(f"CREATE TABLE {table} ({COLUMNS}) USING iceberg").collect()
+spark.sql(f"INSERT INTO {table} SELECT {ROW} FROM range(100)").collect()
+for policy in (None, "optimizer mask", "resolution mask", "strategy filter", "check refuse"):
+    if policy:
+        spark.conf.set("tests.policy", policy)
+    for name, ask in ENTRIES.items():
+        if name.endswith("TABLE"):  # the command line starts a Spark of its own
+            continue
+        try:
+            ask(spark, table)
+            print("LET IN", policy, name)
+        except Exception as error:
+            print("REFUSED" if re.search(TOLD, str(error)) else f"FAILED {error}", policy, name)
+"""
+
+
+def test_policies_hold_for_the_clients_of_a_connect_server(spark, server_conf, tmp_path):
+    jar = policies.jar_with_rule(spark, tmp_path)
     conf = {
         **server_conf,
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.connect.grpc.binding.address": "127.0.0.1",
+        "spark.sql.extensions": f"{EXTENSIONS['iceberg']},{policies.EXTENSION}",
+        "spark.driver.extraClassPath": str(jar),
     }
-    with servers.serving("org.apache.spark.sql.connect.service.SparkConnectServer", port, conf, tmp_path):
-        said = client(CLIENT + CANCEL + END, f"sc://127.0.0.1:{port}", "ice.db.connect", tmp_path, {})
-    check(said)
-    assert "CANCELLED True True" in said
-    assert "AGAIN 1" in said
+    with connect_server(conf, tmp_path) as remote:
+        said = client(GUARDED, remote, "ice.secrets", tmp_path, {})
+    lines = said.splitlines()
+    assert lines
+    assert [line for line in lines if not line.startswith("LET IN None" if " None " in line else "REFUSED")] == []
 
 
 BESIDE_DELTA = """
@@ -174,17 +227,14 @@ print("SUMMARY", *spark.sql(query, args={"t": table, "c": "id"}).collect()[0])
 
 def test_parameters_over_a_connect_server_beside_delta(server_conf, own_spark_conf, tmp_path):
     """Delta's parser drops them: ours gives them back to Spark."""
-    port = servers.free_port()
     catalog = "spark.sql.catalog.spark_catalog"
     conf = {
         **server_conf,
         catalog: own_spark_conf[catalog],
         "spark.sql.extensions": EXTENSIONS["delta"],
-        "spark.connect.grpc.binding.port": str(port),
-        "spark.connect.grpc.binding.address": "127.0.0.1",
     }
-    with servers.serving("org.apache.spark.sql.connect.service.SparkConnectServer", port, conf, tmp_path):
-        said = client(BESIDE_DELTA, f"sc://127.0.0.1:{port}", "connect_delta", tmp_path, {})
+    with connect_server(conf, tmp_path) as remote:
+        said = client(BESIDE_DELTA, remote, "connect_delta", tmp_path, {})
     assert "NAMED s107" in said
     assert "PLACED 11" in said
     assert "KEPT [False, False, True]" in said

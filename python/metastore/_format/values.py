@@ -47,6 +47,20 @@ def cut_upper(value: bytes) -> tuple[bytes | None, bool]:
     return (prefix[:-1] + bytes([prefix[-1] + 1]) if prefix else None), False
 
 
+def may_be_cut(value: Any, *, are_bounds_exact: bool) -> bool:
+    """Whether a text or byte string within a column's values may be the beginning of longer ones.
+
+    Args:
+        value: As it is stored.
+        are_bounds_exact: Whether both bounds of the column are values of it.
+
+    Example:
+        >>> may_be_cut(b"x" * 64, are_bounds_exact=False), may_be_cut(b"x", are_bounds_exact=False)
+        (True, False)
+    """
+    return not are_bounds_exact and isinstance(value, bytes) and len(value) >= CUT_BYTES
+
+
 def decimal_to_bytes(unscaled: int) -> bytes:
     """A wide decimal's unscaled value as 16 bytes, big-endian two's complement.
 

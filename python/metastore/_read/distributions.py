@@ -6,7 +6,7 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from metastore._format.histogram import at_ranks, coarser
-from metastore._format.values import render, renderer
+from metastore._format.values import may_be_cut, render, renderer
 from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -53,8 +53,7 @@ def histogram_rows(details: Details, histogram: Histogram, bins: int | None, zon
     """
     _positive("bins", bins)
     found = histogram if bins is None else coarser(histogram, bins)
-    shown = renderer(details.column, zone)
-    edges = [shown(_plain(edge)) for edge in found.edges]
+    edges = [edge_text(details, _plain(edge), zone) for edge in found.edges]
     distincts = [None] * len(found.counts) if found.distincts is None else found.distincts.tolist()
     return [
         {"bin": place, "lo": lo, "hi": hi, "count": count, "distinct": distinct}
@@ -80,20 +79,28 @@ def quantile_rows(
     for probability, rank, found in zip(
         probabilities, ranks, at_ranks(histogram, ranks, str(details.column.encoding)), strict=True
     ):
-        value, error = found.value, found.error
-        if exact and (bound := _bound(details, rank, number)) is not None:
-            value, error = bound, 0
+        error, text = found.error, edge_text(details, found.value, zone)
+        if exact and (bound := _bound(details, rank, number, zone)) is not None:
+            error, text = 0, bound
         share = error / number if exact and error is not None else None
-        text = render(value, details.column, zone=zone)
         rows.append({"probability": probability, "value": text, "exact": share == 0, "error": share})
     return rows
 
 
-def _bound(details: Details, rank: int, number: int) -> Any:
-    """The bound that has a rank, where it is exact."""
-    end = "lo" if rank == 1 else "hi" if rank == number else None
-    is_known = end is not None and details.summary.get(f"{end}_exact")
-    return details.summary.get(f"{end}_{details.column.encoding}") if is_known else None
+def edge_text(details: Details, value: Any, zone: str) -> str | None:
+    """An edge of a bin or a quantile; a text that may be the beginning of longer ones ends in an ellipsis."""
+    are_bounds_exact = all(details.summary.get(f"{end}_exact") for end in ("lo", "hi"))
+    is_cut = may_be_cut(value, are_bounds_exact=are_bounds_exact)
+    return render(value, details.column, exact=not is_cut, zone=zone)
+
+
+def _bound(details: Details, rank: int, number: int, zone: str) -> str | None:
+    """The bound that has a rank, as `summary` shows it."""
+    end = "lo" if rank == 1 else "hi"
+    if rank not in (1, number):
+        return None
+    value, is_exact = (details.summary.get(f"{end}_{of}") for of in (details.column.encoding, "exact"))
+    return render(value, details.column, exact=bool(is_exact), zone=zone)
 
 
 def _positive(argument: str, value: int | None) -> None:

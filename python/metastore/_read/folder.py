@@ -61,7 +61,8 @@ class Folder:
             StoreNotReadable: The store does not answer.
         """
         with self._reading():
-            if self._local is not None and not self._local.is_dir():
+            # Whoever opens a pipe waits for a writer.
+            if self._local is not None and not (self._local / name).is_file():
                 return None
             try:
                 return bytes(obstore.get(self._open(), name).bytes())

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from metastore._format.values import render
+from metastore._format.values import may_be_cut, render
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -148,7 +148,11 @@ def live(file: Mapping[str, Any]) -> int | None:
 
 def _percentile(column: Column, row: Mapping[str, Any], percent: int, zone: str) -> str | None:
     values = row.get(f"percentiles_{column.encoding}")
-    return render(values[percent], column, zone=zone) if values else None
+    if not values:
+        return None
+    are_bounds_exact = all(row.get(f"{end}_exact") for end in ("lo", "hi"))
+    is_cut = may_be_cut(values[percent], are_bounds_exact=are_bounds_exact)
+    return render(values[percent], column, exact=not is_cut, zone=zone)
 
 
 def _deviation(row: Mapping[str, Any]) -> float | None:

@@ -6,7 +6,6 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from metastore._format.values import render
 from metastore._read import distributions, schemas
 from metastore.answers import arrow
 
@@ -71,7 +70,7 @@ def wide(found: Iterable[tuple[Details, bool]], columns: Iterable[Column], zone:
     edges = {}
     for details, _ in found:
         bars = details.histogram()
-        texts = [] if bars is None else [render(edge, details.column, zone=zone) for edge in bars.edges]
+        texts = [] if bars is None else [distributions.edge_text(details, edge, zone) for edge in bars.edges]
         edges[details.column.name] = texts
     longest = max(map(len, edges.values()), default=0)
     schema = wide_schema(columns)

@@ -50,7 +50,7 @@ private[sql] object DistributionViews {
 
   /** A row for each edge, a column for each column of the table. */
   private def wide(columns: Seq[ColumnDetails], output: Seq[Attribute]): LocalRelation = {
-    val edges = columns.map(column => column.bins.fold(IndexedSeq.empty[Any])(_.edges.map(edge => column.text.value(Some(edge)))))
+    val edges = columns.map(column => column.bins.fold(IndexedSeq.empty[Any])(_.edges.map(column.text.edge(_, column.row))))
     val attributes = columns.map(column => AttributeReference(column.leaf.name, StringType)())
     val longest = if (edges.isEmpty) 0 else edges.map(_.length).max
     LocalRelation(output ++ attributes, (0 until longest).map(i => Answer.row(Seq[Any](i.toLong) ++ edges.map(_.lift(i)): _*)))

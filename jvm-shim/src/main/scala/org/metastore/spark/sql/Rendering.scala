@@ -11,7 +11,7 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{BinaryType, CharType, DataType, StringType, VarcharType}
 import org.apache.spark.unsafe.types.UTF8String
 
-import org.metastore.spark.store.StoredValue
+import org.metastore.spark.store.{StoredValue, SummaryRow}
 
 /** Values of columns as text, exactly as `CAST(value AS STRING)` gives it in this session. */
 final class Rendering private (written: Option[DataType], shown: DataType) {
@@ -28,6 +28,12 @@ final class Rendering private (written: Option[DataType], shown: DataType) {
     case text => text
   }
 
+  /** An edge of a bin or a quantile: a string that may be the beginning of longer ones ends in an ellipsis. */
+  def edge(edge: Any, column: SummaryRow): UTF8String = bound(Some(edge), edge match {
+    case cut: Array[Byte] => cut.length < Rendering.CutBytes || (column.loExact && column.hiExact)
+    case _ => true
+  })
+
   private def asText(value: Any, from: DataType): UTF8String = {
     val literal = Literal(StoredValue.catalyst(value, from), from)
     val typed = if (from == shown) literal else Cast(literal, shown, zone, ansiEnabled = false)
@@ -36,6 +42,7 @@ final class Rendering private (written: Option[DataType], shown: DataType) {
 }
 
 object Rendering {
+  private val CutBytes = 64
 
   /**
    * Renders values that were written under one type for a column that may have another one by now.

@@ -19,7 +19,7 @@ object HistogramFunction extends TableFunction {
     val wanted = call.positive("bins")
     val column = ColumnDetails.of(session, call)
     column.histogram.toSeq.map(bins => wanted.fold(bins)(bins.coarser)).flatMap { bins =>
-      val edges = bins.edges.map(edge => column.text.value(Some(edge)))
+      val edges = bins.edges.map(column.text.edge(_, column.row))
       bins.counts.indices.map(i => Answer.row(i.toLong, edges(i), edges(i + 1), bins.counts(i), bins.distincts.lift(i)))
     }
   }

@@ -34,14 +34,15 @@ object QuantilesFunction extends TableFunction {
 
   private def quantile(column: ColumnDetails, bins: Bins, probability: Double): InternalRow = {
     val rank = math.max(1L, math.ceil(probability * bins.number).toLong)
-    val bound =
+    val found = bins.at(rank)
+    val bound = // as summary shows it
       if (!column.isWhole) None
-      else if (rank == 1) column.row.lo.filter(_ => column.row.loExact)
-      else if (rank == bins.number) column.row.hi.filter(_ => column.row.hiExact)
+      else if (rank == 1) column.row.lo.map(lo => column.text.bound(Some(lo), column.row.loExact))
+      else if (rank == bins.number) column.row.hi.map(hi => column.text.bound(Some(hi), column.row.hiExact))
       else None
-    val found = bound.fold(bins.at(rank))(Quantile(_, Some(0)))
-    val share = found.error.filter(_ => column.isWhole).map(_.toDouble / bins.number)
-    Answer.row(probability, column.text.value(Some(found.value)), share.contains(0.0), share)
+    val error = if (bound.isDefined) Some(0L) else found.error.filter(_ => column.isWhole)
+    val share = error.map(_.toDouble / bins.number)
+    Answer.row(probability, bound.getOrElse(column.text.edge(found.value, column.row)), share.contains(0.0), share)
   }
 
   private def noErrorIf(isKnown: Boolean): Option[Double] = if (isKnown) Some(0) else None

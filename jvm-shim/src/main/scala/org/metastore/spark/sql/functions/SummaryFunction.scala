@@ -109,7 +109,7 @@ object SummaryFunction extends TypedFunction {
   /** Counts are those of live rows or NULL; bounds and all that tells of a distribution describe physical rows. */
   private def answer(leaf: Leaf, known: Option[SummaryRow], written: String, scope: Scope, top: Option[ValueRow]): InternalRow = {
     val text = Rendering.of(written, leaf.dataType)
-    def percentile(p: Int) = text.value(known.flatMap(_.percentiles.lift(p)))
+    def percentile(p: Int) = known.flatMap(row => row.percentiles.lift(p).map(text.edge(_, row))).orNull
     val bounds = Seq(
       known.fold(null: Any)(row => text.bound(row.lo, row.loExact)), known.fold(null: Any)(row => text.bound(row.hi, row.hiExact)))
     // Nothing where a value that its list leaves out may be more frequent.
