@@ -41,7 +41,7 @@ def shifted(data: bytes, chance: random.Random) -> bytes:
 CHANGES = [flipped, cut, shifted]
 
 
-@pytest.fixture(params=["footer", "full"])
+@pytest.fixture(params=["footer", pytest.param("full", marks=pytest.mark.campaign)])
 def statistics(request, spark, folder):
     """Objects of statistics of some depth, two of each kind, and manifests."""
     table, deep = f"parquet.`{folder}`", request.param == "full"

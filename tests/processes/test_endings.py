@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import os
 import shlex
 import signal
@@ -54,6 +55,14 @@ print("LAST", flush=True)
 WAIT = "wait('begin')\n"
 BESIDE = f"{WAIT}from threading import Thread\nThread(target=lambda: {SQL}, daemon=True).start()\nwait('end')"
 
+HOW, BODIES = ("spark-submit", "python"), {"sql": SQL, "python": PYTHON, "two sessions": TWO_SESSIONS}
+VICTIMS, SIGNALS = ("driver", "jvm"), (signal.SIGTERM, signal.SIGKILL)
+
+
+def among(cases, few):
+    """All cases, of which only these few are run without `-m campaign`."""
+    return [pytest.param(*case, marks=() if at in few else pytest.mark.campaign) for at, case in enumerate(cases)]
+
 
 def of_script(how, conf, folder, body):
     """A command that runs a script, and its environment."""
@@ -79,10 +88,9 @@ def test_a_submitted_script_ends_after_its_last_line(own_spark_conf, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["spark-submit", "python"])
-@pytest.mark.parametrize("body", [SQL, PYTHON, TWO_SESSIONS], ids=["sql", "python", "two sessions"])
+@pytest.mark.parametrize(("how", "body"), among(itertools.product(HOW, BODIES), [0, 4, 2]))
 def test_every_script_ends(own_spark_conf, tmp_path, how, body):
-    run(how, own_spark_conf, tmp_path, body)
+    run(how, own_spark_conf, tmp_path, BODIES[body])
 
 
 @pytest.mark.slow
@@ -112,10 +120,8 @@ def analyzing(running, folder):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("how", ["spark-submit", "python"])
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-@pytest.mark.parametrize("victim", ["driver", "jvm"])
-def test_nothing_is_left_of_a_driver_that_is_killed_while_it_analyzes(own_spark_conf, tmp_path, how, number, victim):
+@pytest.mark.parametrize(("how", "victim", "number"), among(itertools.product(HOW, VICTIMS, SIGNALS), [0, 3, 5, 6]))
+def test_nothing_is_left_of_a_driver_that_is_killed_while_it_analyzes(own_spark_conf, tmp_path, how, victim, number):
     command, environment = of_script(how, own_spark_conf, tmp_path, WAIT + SQL)
     with driver(command, tmp_path, **environment) as running:
         path = running.says("FILE").split()[-1]

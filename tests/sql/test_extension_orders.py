@@ -50,7 +50,11 @@ print(json.dumps(found))
 
 
 @pytest.mark.parametrize(
-    "extensions", [f"{OURS},{ICEBERG},{DELTA}", f"{DELTA},{ICEBERG},{OURS}"], ids=["first", "last"]
+    "extensions",
+    [
+        pytest.param(f"{OURS},{ICEBERG},{DELTA}", id="first", marks=pytest.mark.campaign),
+        pytest.param(f"{DELTA},{ICEBERG},{OURS}", id="last"),
+    ],
 )
 def test_listed_and_registered_by_itself(own_spark_conf, tmp_path, extensions):
     conf = {

@@ -29,7 +29,6 @@ _ALL = 10
 _COLUMN = 1 << 10  # what a column may take of a file, though that is more than a tenth of it
 _SUMMARY, _PERCENTILES = 200, 800  # about
 _ALWAYS = 8 << 10
-_FILTERS = 4 << 10  # the filters of two columns without order in a file of a thousand rows
 _SPARE = 6  # sizes are estimates
 _SMALL = 256
 """Lists of so many values, and histograms with one bin for each of them, are kept whole."""
@@ -74,10 +73,9 @@ def fitted(statistics: Iterable[tuple[int, ColumnStatistics]], size: int, top: i
     room = max(size // _ALL, _COLUMN * len(found))
     room -= room // _SPARE
     others = sum(_size(known) - len(known.theta or b"") for _, known in found)
-    for_filters = min(size // _ALL, _FILTERS) if any(map(_wants_filter, (known for _, known in found))) else 0
-    found = _with_sketches(found, min(max(size // _SKETCHES, room // 4), room - others - for_filters))
+    found = _with_sketches(found, min(max(size // _SKETCHES, room // 4), room - others))
     left = room - sum(_size(known) for _, known in found)
-    return _with_filters(found, max(left, for_filters))
+    return _with_filters(found, max(left, min(size // _ALL, _ALWAYS)))
 
 
 def _with_lists(found: Statistics, room: int, top: int) -> Statistics:
@@ -140,7 +138,7 @@ def _with_sketches(found: Statistics, left: int) -> Statistics:
 
 def _with_filters(found: Statistics, left: int) -> Statistics:
     """First the filters of columns whose bounds tell least, of these the small ones; large ones are cut to fit."""
-    wanted = [place for place, (_, known) in enumerate(found) if _wants_filter(known)]
+    wanted = [place for place, (_, known) in enumerate(found) if known.bloom and known.frequencies != COMPLETE]
     kept: dict[int, ColumnStatistics] = {}
     for place in sorted(wanted, key=lambda place: _worth(found[place][1])):
         known = found[place][1]
@@ -152,10 +150,6 @@ def _with_filters(found: Statistics, left: int) -> Statistics:
         (ordinal, kept.get(place) or (known if known.bloom is None else replace(known, bloom=None)))
         for place, (ordinal, known) in enumerate(found)
     ]
-
-
-def _wants_filter(known: ColumnStatistics) -> bool:
-    return known.bloom is not None and known.frequencies != COMPLETE
 
 
 def _worth(known: ColumnStatistics) -> tuple[int, int]:
