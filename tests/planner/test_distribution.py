@@ -12,6 +12,7 @@ import pytest
 import metastore
 from analyze.checks import Stored
 from metastore._format.references import SummaryRef
+from planner.conftest import NO_METRICS
 from planner.plans import check, files_read
 
 pytestmark = pytest.mark.spark
@@ -35,13 +36,26 @@ def append(spark, table, file):
     part.union(marks).coalesce(1).writeTo(table).append()
 
 
-@pytest.fixture
-def distributed(spark, new_table):
-    name = new_table(COLUMNS)
+def filled(spark, name):
     for file in range(FILES):
         append(spark, name, file)
     metastore.analyze(spark, name, progress=False, distribution=True)
     return name
+
+
+@pytest.fixture(scope="module")
+def distributed(spark):
+    """A table that no test changes."""
+    name = "ice.db.distributed"
+    spark.sql(f"CREATE TABLE {name} ({COLUMNS}) USING iceberg TBLPROPERTIES ({NO_METRICS})")
+    yield filled(spark, name)
+    spark.sql(f"DROP TABLE {name}")
+
+
+@pytest.fixture
+def own(spark, new_table):
+    """A table that the test may change."""
+    return filled(spark, new_table(COLUMNS))
 
 
 def holding(spark, table, where):
@@ -88,15 +102,15 @@ def test_located_with_exact_frequencies(spark, distributed):
         assert {row.path: (row.frequency, row.exact) for row in found} == {row[0]: (row[1], True) for row in rows}
 
 
-def test_files_that_came_later_are_read(spark, distributed):
-    append(spark, distributed, FILES)
-    where = f"k = {spark.sql(f'SELECT max(k) FROM {distributed} WHERE k < 9000').collect()[0][0]}"
-    before = holding(spark, distributed, where)
-    assert files_read(check(spark, f"SELECT * FROM {distributed} WHERE {where}"))[0] >= before
-    metastore.analyze(spark, distributed, progress=False)  # without the distribution: that of before still holds
-    check(spark, f"SELECT * FROM {distributed} WHERE {where}")
-    metastore.analyze(spark, distributed, progress=False, distribution=["k"])
-    assert files_read(check(spark, f"SELECT * FROM {distributed} WHERE {where}")) == [before]
+def test_files_that_came_later_are_read(spark, own):
+    append(spark, own, FILES)
+    where = f"k = {spark.sql(f'SELECT max(k) FROM {own} WHERE k < 9000').collect()[0][0]}"
+    before = holding(spark, own, where)
+    assert files_read(check(spark, f"SELECT * FROM {own} WHERE {where}"))[0] >= before
+    metastore.analyze(spark, own, progress=False)  # without the distribution: that of before still holds
+    check(spark, f"SELECT * FROM {own} WHERE {where}")
+    metastore.analyze(spark, own, progress=False, distribution=["k"])
+    assert files_read(check(spark, f"SELECT * FROM {own} WHERE {where}")) == [before]
 
 
 def rewritten(spark, table, change):
@@ -152,11 +166,11 @@ def as_they_were(rows):
     return rows
 
 
-def test_lists_that_are_not_cut_by_hashes_are_read_still(spark, distributed):
-    rewritten(spark, distributed, as_they_were)
+def test_lists_that_are_not_cut_by_hashes_are_read_still(spark, own):
+    rewritten(spark, own, as_they_were)
     for where in ("k = 77", "s IN ('k5', 'k4242', 'none')", "x = double('NaN')", "n = 77"):
-        expected = holding(spark, distributed, where)
-        assert files_read(check(spark, f"SELECT k, s, n, few FROM {distributed} WHERE {where}"))[0] <= expected
+        expected = holding(spark, own, where)
+        assert files_read(check(spark, f"SELECT k, s, n, few FROM {own} WHERE {where}"))[0] <= expected
 
 
 def told(change):
@@ -188,18 +202,18 @@ def parts_are_gone(stored):
 @pytest.mark.parametrize(
     "change", [told(lambda _, count: count - 1), told(lambda _, count: count + 1), nothing_is_said, parts_are_gone]
 )
-def test_of_files_of_which_not_all_is_told_nothing_is_concluded(spark, distributed, change):
-    stored = Stored.of(spark, distributed)
+def test_of_files_of_which_not_all_is_told_nothing_is_concluded(spark, own, change):
+    stored = Stored.of(spark, own)
     _committed(stored, change(stored))
     for where in ("k = 77", "s = 'k77'", "k NOT IN (1, 2)"):
-        check(spark, f"SELECT k, s, n, few FROM {distributed} WHERE {where}")
-        listed = [found for found in statistics(spark, distributed, where) if "where each value" in found]
+        check(spark, f"SELECT k, s, n, few FROM {own} WHERE {where}")
+        listed = [found for found in statistics(spark, own, where) if "where each value" in found]
         assert not listed or change in (nothing_is_said, parts_are_gone)
 
 
-def test_of_some_files_all_is_told(spark, distributed):
-    stored = Stored.of(spark, distributed)
+def test_of_some_files_all_is_told(spark, own):
+    stored = Stored.of(spark, own)
     _committed(stored, told(lambda file, count: count - file % 2)(stored))
     for where in ("k = 77", "s = 'k77'", "k = 99999"):
-        check(spark, f"SELECT k, s, n, few FROM {distributed} WHERE {where}")
-    assert len(statistics(spark, distributed, "k = 99999")) >= 1
+        check(spark, f"SELECT k, s, n, few FROM {own} WHERE {where}")
+    assert len(statistics(spark, own, "k = 99999")) >= 1
