@@ -189,6 +189,14 @@ def test_without_statistics_nothing_is_answered(spark, table):
         ),
         ("tables('nope')", "[METASTORE_INVALID_ARGUMENT] database: there is no database spark_catalog.nope."),
         ("tables('a b')", "[METASTORE_INVALID_ARGUMENT] database: 'a b' is not the name of a database."),
+        (
+            "summary('/w/t')",
+            (
+                "[METASTORE_INVALID_ARGUMENT] table: '/w/t' is not the name of a table. A path is asked about as "
+                "delta.`/w/t`, hudi.`/w/t` or parquet.`/w/t`, an Iceberg table by the name in its catalog; "
+                "without Spark: metastore.open('/w/t') in Python, metastore summary /w/t in a shell."
+            ),
+        ),
         ("summary('a b')", "[METASTORE_INVALID_ARGUMENT] table: 'a b' is not the name of a table."),
         ("summary('{t}.files')", "[METASTORE_UNSUPPORTED_TABLE] {t}.files is not supported: it is a metadata table."),
         ("summary('{t}', at => 12)", "[METASTORE_INVALID_ARGUMENT] at: {t} has no snapshot 12."),

@@ -50,7 +50,7 @@ final class DataSourceByName(session: SparkSession) extends Rule[LogicalPlan] {
   private def answer(relation: DataSourceV2Relation): Option[LogicalPlan] = {
     val options = relation.options.asCaseSensitiveMap.asScala.map { case (k, v) => k.toLowerCase(Locale.ROOT) -> v }
     val asked = options.getOrElse("view", SummaryFunction.name).toLowerCase(Locale.ROOT)
-    options.get("path").orElse(options.get("table")).filterNot(isLocation).flatMap { name =>
+    options.get("path").orElse(options.get("table")).filterNot(DataSourceByName.isLocation).flatMap { name =>
       val narrowed = DataSourceByName.narrowing.filter(options.contains)
       if (views.contains(asked) || DistributionViews.names(asked)) {
         TableFunctions.requireSettings(session)
@@ -98,12 +98,12 @@ final class DataSourceByName(session: SparkSession) extends Rule[LogicalPlan] {
       case -1 => statistics.map(TypedColumns.value(_, attribute.name))
       case i => row.get(i, view.schema(i).dataType)
     }
-
-  /** As the Python side tells locations from names. */
-  private def isLocation(text: String): Boolean = !text.contains('`') && (text.contains('/') || text.startsWith("."))
 }
 
 private[sql] object DataSourceByName {
+
+  /** As the Python side tells locations from names. */
+  def isLocation(text: String): Boolean = !text.contains('`') && (text.contains('/') || text.startsWith("."))
 
   /** The options that narrow what is read. */
   val narrowing: Seq[String] = Seq("column", "file")

@@ -70,7 +70,7 @@ object ResolvedName {
   private def selectAll(session: SparkSession, name: String): LogicalPlan = {
     val state = session.sessionState
     val parts = try state.sqlParser.parseMultipartIdentifier(name) catch {
-      case _: ParseException => throw MetastoreException.invalidArgument("table", s"'$name' is not the name of a table")
+      case _: ParseException => throw MetastoreException.invalidArgument("table", s"'$name' is not the name of a table", ofPath(name))
     }
     // What a parser or an analyzer of others makes of a name, it may make of a whole query alone.
     def parsed = state.sqlParser.parsePlan(s"SELECT * FROM ${QuotedName.everyPart(fromInsideView(session, parts))}")
@@ -88,6 +88,11 @@ object ResolvedName {
     if (analyzed.exists(_.isInstanceOf[UnresolvedRelation])) throw MetastoreException.tableNotFound(name, parts, beside(session, parts))
     analyzed
   }
+
+  private def ofPath(name: String): String =
+    if (!DataSourceByName.isLocation(name)) ""
+    else s" A path is asked about as delta.`$name`, hudi.`$name` or parquet.`$name`, an Iceberg table by the name in its catalog;" +
+      s" without Spark: metastore.open('$name') in Python, metastore summary $name in a shell."
 
   /** What Spark and Delta call a path without a table, and a name that starts with an unknown catalog. */
   private val NotFound =
