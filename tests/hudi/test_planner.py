@@ -67,6 +67,20 @@ def test_the_optimizer_learns_true_numbers(spark, analyzed):
         assert estimate(spark.sql(f"SELECT * FROM {analyzed} WHERE id < 100")) == -1
 
 
+def test_files_that_hudi_leaves_out_are_counted_and_listed(spark, table):
+    create(spark, table, "id BIGINT, v INT, ts BIGINT, p STRING", "PARTITIONED BY (p)")
+    spark.sql(
+        f"INSERT INTO {table} SELECT id, CAST(id % 10 AS INT) AS v, id AS ts, 'p' || id DIV 100 AS p FROM range(400)"
+    )
+    metastore.analyze(spark, table, progress=False)
+    files = spark.sql(f"SELECT count(DISTINCT _hoodie_file_name) FROM {table}").first()[0]
+    for where in ("p = 'p1' AND id = 110", "p = 'p1'"):
+        query = f"SELECT * FROM {table} WHERE {where}"
+        assert labels(spark.sql(query)) == [f"{files} -> 1 files, {files - 1} by Hudi"]
+        reasons = [row["reason"] for row in metastore.explain(spark, query)]
+        assert (len(reasons), reasons.count("SKIPPED_BY_FORMAT")) == (files, files - 1)
+
+
 @pytest.fixture(params=["cow", "mor"])
 def written_to(request, spark, table):
     create(spark, table, kind=request.param)
