@@ -14,6 +14,7 @@ import os
 import subprocess
 import sys
 import time
+from importlib import metadata
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -108,7 +109,7 @@ def _failed(said: Sequence[str]) -> dict[str, Any]:
 
 def interpreter(line: str) -> str:
     """Returns a Python that has PySpark of a line and our jar beside it: this one, or one that is made for it."""
-    if jars.pyspark_jars().parent.joinpath("version.py").read_text("utf-8").split('"')[1].startswith(f"{line}."):
+    if metadata.version("pyspark").startswith(f"{line}."):
         return sys.executable
     folder, version = ROOT / f".venv-spark{line.replace('.', '')}", PYSPARKS[line]
     python = folder / "bin" / "python"
