@@ -27,7 +27,10 @@ SMALL = {
 }
 
 
-@pytest.mark.parametrize("name", SMALL)
+LONG = ("frequencies", "locate", "pruning")
+
+
+@pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.campaign] * (one in LONG)) for one in SMALL])
 def test_it_runs_and_reports(tmp_path, name):
     environment = {**os.environ, "METASTORE_BENCHMARK_RESULTS": str(tmp_path), "TMPDIR": str(tmp_path)}
     command = [sys.executable, str(BENCHMARKS / f"{name}.py"), *SMALL[name].split()]

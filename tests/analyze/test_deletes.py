@@ -24,7 +24,9 @@ def _create(spark, table, version, granularity="partition"):
         )
 
 
-@pytest.mark.parametrize(("version", "granularity"), [(2, "partition"), (2, "file"), (3, "file")])
+@pytest.mark.parametrize(
+    ("version", "granularity"), [pytest.param(2, "partition", marks=pytest.mark.campaign), (2, "file"), (3, "file")]
+)
 def test_deletes_by_position(spark, table, version, granularity):
     _create(spark, table, version, granularity)
     metastore.analyze(spark, table, progress=False)

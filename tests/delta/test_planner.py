@@ -21,7 +21,7 @@ def analyzed(spark, filled):
     return filled
 
 
-@pytest.fixture(params=["as they were", "with deletion vectors"])
+@pytest.fixture(params=[pytest.param("as they were", marks=pytest.mark.campaign), "with deletion vectors"])
 def either(request, spark, analyzed):
     if request.param == "with deletion vectors":
         spark.sql(f"DELETE FROM {analyzed} WHERE id % 10 = 3")

@@ -12,7 +12,7 @@ from metastore._jvm_session import shim_package
 from parquet.conftest import append
 from planner.plans import conf, rows
 
-pytestmark = [pytest.mark.spark, pytest.mark.slow]
+pytestmark = [pytest.mark.spark, pytest.mark.campaign]
 QUERIES = [
     "SELECT * FROM {} WHERE id BETWEEN 120 AND 130",
     "SELECT * FROM {} WHERE v = 5 AND s >= 's00310'",
@@ -41,7 +41,7 @@ def shifted(data: bytes, chance: random.Random) -> bytes:
 CHANGES = [flipped, cut, shifted]
 
 
-@pytest.fixture(params=["footer", pytest.param("full", marks=pytest.mark.campaign)])
+@pytest.fixture(params=["footer", "full"])
 def statistics(request, spark, folder):
     """Objects of statistics of some depth, two of each kind, and manifests."""
     table, deep = f"parquet.`{folder}`", request.param == "full"

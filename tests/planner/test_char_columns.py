@@ -30,7 +30,7 @@ def table(request, spark, tmp_path):
     spark.sql(f"DROP TABLE {NAME}")
 
 
-@pytest.mark.parametrize("padding", ["true", "false"])
+@pytest.mark.parametrize("padding", ["true", pytest.param("false", marks=pytest.mark.campaign)])
 def test_they_are_analyzed_and_pruned(spark, table, padding):
     spark.conf.set("spark.sql.readSideCharPadding", padding)
     try:
@@ -84,7 +84,7 @@ def _of_files(table, text):
 CHARS = ["c1", "c1 ", "c1   ", "c1       ", "c", "", "c1x", " c1"]
 
 
-@pytest.mark.parametrize("padding", ["true", "false"])
+@pytest.mark.parametrize("padding", ["true", pytest.param("false", marks=pytest.mark.campaign)])
 def test_values_are_found_whatever_blanks_are_behind_them(spark, mixed, padding, monkeypatch):
     monkeypatch.setattr(located, "_NEARLY_ALL", 2)
     spark.conf.set("spark.sql.readSideCharPadding", padding)
