@@ -27,7 +27,7 @@ SMALL = {
 }
 
 
-LONG = ("frequencies", "locate", "pruning")
+LONG = ("analyze", "frequencies", "index_lookup", "locate", "pruning")
 
 
 @pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.campaign] * (one in LONG)) for one in SMALL])

@@ -23,7 +23,9 @@ KINDS = ("evolved", "vectors")
 WANTED = 6
 
 
-@pytest.fixture(scope="module", params=KINDS)
+@pytest.fixture(
+    scope="module", params=[KINDS[0], *(pytest.param(one, marks=pytest.mark.campaign) for one in KINDS[1:])]
+)
 def pruned(request, spark, tmp_path_factory):
     """An analyzed table and predicates by which some but not all of its files are skipped."""
     seed, kind = request.config.getoption("--oracle-seed"), request.param

@@ -86,7 +86,7 @@ def rows(spark):
 
 @pytest.mark.parametrize(
     "odd",
-    [pytest.param(one, id=one.name, marks=[] if one.name in QUICK else pytest.mark.slow) for one in ODD],
+    [pytest.param(one, id=one.name, marks=[] if one.name in QUICK else pytest.mark.campaign) for one in ODD],
 )
 def test_spark_refuses_it_by_name_or_passes_it_over(spark, whole, warehouse, store, odd):
     other = store_of(warehouse, OTHER)
@@ -111,7 +111,7 @@ def test_spark_refuses_it_by_name_or_passes_it_over(spark, whole, warehouse, sto
 
 
 @pytest.mark.parametrize(
-    "kind", [pytest.param(kind, marks=[] if kind == "FIFO" else pytest.mark.slow) for kind in KINDS]
+    "kind", [pytest.param(kind, marks=[] if kind == "FIFO" else pytest.mark.campaign) for kind in KINDS]
 )
 def test_an_object_that_is_none_costs_its_statistics_alone(spark, whole, store, kind):
     for gone in [*(store / "objects").glob("table-summary-*"), *(store / "objects").glob("summary-*")]:
