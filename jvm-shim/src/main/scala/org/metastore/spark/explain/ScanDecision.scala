@@ -82,7 +82,8 @@ final class ScanDecision(
       row(scan, Some(files.paths(file)), kept.get(file), reason(file), Some(rows(file)).filter(_ >= 0))
     }
     val paths = files.paths.toSet
-    val all = left ++ live.list().collect { case (path, number) if !paths(path) =>
+    val others = if (outcome.left.exists(_.code == ReasonCode.NeedsRelease)) Nil else live.list() // which it cannot list
+    val all = left ++ others.collect { case (path, number) if !paths(path) =>
       row(scan, Some(path), isKept = false, Reason(ReasonCode.SkippedByFormat), number)
     }
     if (all.isEmpty) outcome.left.toOption.toSeq.map(row(scan, None, isKept = true, _, None)) else all
