@@ -10,7 +10,7 @@ import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution}
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation}
 
-import org.metastore.spark.tables.LakeTables
+import org.metastore.spark.tables.{LakeTables, MissingMember}
 
 /**
  * Asks whether the session's user may see every value of a table, before its statistics are read or made.
@@ -65,11 +65,15 @@ private[spark] object ReadPermission {
    * the query already stands the bare table.
    */
   def requireOfAll(session: SparkSession, query: LogicalPlan): Unit = relations(query).foreach { relation =>
-    ResolvedName.sqlName(relation).filter(_ => LakeTables.of(relation).isDefined) match {
+    ResolvedName.sqlName(relation).filter(_ => isLakeTable(relation)) match {
       case Some(name) => ResolvedName.resolve(session, name)
       case None => require(session, relation.nodeName, Project(relation.output, relation), relation)
     }
   }
+
+  // Nothing is known of the values of a table whose release is refused.
+  private def isLakeTable(relation: LogicalPlan): Boolean =
+    try LakeTables.of(relation).isDefined catch { case _: MissingMember => false }
 
   /** Those of its views and sub-queries too, each once. */
   private def relations(query: LogicalPlan): Seq[LogicalPlan] =
