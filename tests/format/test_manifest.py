@@ -3,6 +3,7 @@ from __future__ import annotations
 import hashlib
 import json
 import random
+import uuid
 from dataclasses import replace
 
 import pytest
@@ -11,7 +12,7 @@ from hypothesis import strategies as st
 
 from format import golden
 from metastore._format.columns import Column
-from metastore._format.manifest import Block, Manifest, TableIdentity, block_from_footer, block_to_footer
+from metastore._format.manifest import Block, Manifest, TableIdentity, block_from_footer, block_to_footer, objects_in
 from metastore._format.objects import ObjectRef
 from metastore._format.references import SummaryRef
 from metastore.errors import DamagedObject, FormatTooNew
@@ -158,3 +159,9 @@ def test_a_block_describes_itself_in_its_footer():
 def test_footers_that_describe_no_block(text):
     with pytest.raises(DamagedObject):
         block_from_footer(text, REF)
+
+
+def test_every_object_in_any_part_of_a_manifest_is_named():
+    refs = [ObjectRef(f"node-{uuid.UUID(int=i)}.parquet", 1, "0" * 64, 1, 1, "0" * 64) for i in range(3)]
+    manifest = replace(Manifest(golden.TABLE), settings={"fan": [refs[0]], "x": (refs[1],)}, nodes=(refs[2],))
+    assert list(objects_in(manifest)) == refs

@@ -13,8 +13,7 @@ import pyarrow as pa
 import pytest
 
 import metastore
-from metastore._format.manifest import Manifest, Snapshot
-from metastore._format.objects import ObjectRef
+from metastore._format.manifest import Snapshot
 from metastore._format.schemas import SCHEMAS, SUMMARY, TABLE_FILES
 from metastore._store import Store
 from metastore._store.disk import LocalBlobs
@@ -393,11 +392,3 @@ def test_there_is_nothing_to_look_after(tmp_path):
     for verb in (metastore.verify, metastore.gc, metastore.compact):
         with pytest.raises(NoStatistics):
             verb(str(tmp_path))
-
-
-def test_every_object_in_any_part_of_a_manifest_is_named():
-    from metastore._format.manifest import objects_in  # noqa: PLC0415
-
-    refs = [ObjectRef(f"node-{uuid.UUID(int=i)}.parquet", 1, "0" * 64, 1, 1, "0" * 64) for i in range(3)]
-    manifest = replace(Manifest(TABLE), settings={"fan": [refs[0]], "x": (refs[1],)}, nodes=(refs[2],))
-    assert list(objects_in(manifest)) == refs

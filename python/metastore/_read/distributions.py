@@ -6,7 +6,8 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from metastore._format.histogram import at_ranks, coarser
-from metastore._format.values import may_be_cut, render, renderer
+from metastore._format.values import renderer
+from metastore._read.rows import bounds, edge
 from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -53,7 +54,7 @@ def histogram_rows(details: Details, histogram: Histogram, bins: int | None, zon
     """
     _positive("bins", bins)
     found = histogram if bins is None else coarser(histogram, bins)
-    edges = [edge_text(details, _plain(edge), zone) for edge in found.edges]
+    edges = [edge(details.column, details.summary, _plain(one), zone) for one in found.edges]
     distincts = [None] * len(found.counts) if found.distincts is None else found.distincts.tolist()
     return [
         {"bin": place, "lo": lo, "hi": hi, "count": count, "distinct": distinct}
@@ -79,7 +80,7 @@ def quantile_rows(
     for probability, rank, found in zip(
         probabilities, ranks, at_ranks(histogram, ranks, str(details.column.encoding)), strict=True
     ):
-        error, text = found.error, edge_text(details, found.value, zone)
+        error, text = found.error, edge(details.column, details.summary, found.value, zone)
         if exact and (bound := _bound(details, rank, number, zone)) is not None:
             error, text = 0, bound
         share = error / number if exact and error is not None else None
@@ -87,20 +88,12 @@ def quantile_rows(
     return rows
 
 
-def edge_text(details: Details, value: Any, zone: str) -> str | None:
-    """An edge of a bin or a quantile; a text that may be the beginning of longer ones ends in an ellipsis."""
-    are_bounds_exact = all(details.summary.get(f"{end}_exact") for end in ("lo", "hi"))
-    is_cut = may_be_cut(value, are_bounds_exact=are_bounds_exact)
-    return render(value, details.column, exact=not is_cut, zone=zone)
-
-
 def _bound(details: Details, rank: int, number: int, zone: str) -> str | None:
     """The bound that has a rank, as `summary` shows it."""
-    end = "lo" if rank == 1 else "hi"
     if rank not in (1, number):
         return None
-    value, is_exact = (details.summary.get(f"{end}_{of}") for of in (details.column.encoding, "exact"))
-    return render(value, details.column, exact=bool(is_exact), zone=zone)
+    found: str | None = bounds(details.column, details.summary, zone)["min" if rank == 1 else "max"]
+    return found
 
 
 def _positive(argument: str, value: int | None) -> None:

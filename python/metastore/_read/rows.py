@@ -132,6 +132,13 @@ def bounds(column: Column, row: Mapping[str, Any], zone: str) -> Row:
     }
 
 
+def edge(column: Column, row: Mapping[str, Any], value: Any, zone: str) -> str | None:
+    """An edge of a bin or a quantile as text; one that may be the beginning of longer ones ends in an ellipsis."""
+    are_bounds_exact = all(row.get(f"{end}_exact") for end in ("lo", "hi"))
+    is_cut = may_be_cut(value, are_bounds_exact=are_bounds_exact)
+    return render(value, column, exact=not is_cut, zone=zone)
+
+
 def moment(text: str) -> datetime | None:
     """The instant that a manifest writes as ISO 8601; None where it is none."""
     try:
@@ -148,11 +155,7 @@ def live(file: Mapping[str, Any]) -> int | None:
 
 def _percentile(column: Column, row: Mapping[str, Any], percent: int, zone: str) -> str | None:
     values = row.get(f"percentiles_{column.encoding}")
-    if not values:
-        return None
-    are_bounds_exact = all(row.get(f"{end}_exact") for end in ("lo", "hi"))
-    is_cut = may_be_cut(values[percent], are_bounds_exact=are_bounds_exact)
-    return render(values[percent], column, exact=not is_cut, zone=zone)
+    return edge(column, row, values[percent], zone) if values else None
 
 
 def _deviation(row: Mapping[str, Any]) -> float | None:

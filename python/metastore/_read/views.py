@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from metastore._read import distributions, schemas
+from metastore._read.rows import edge
 from metastore.answers import arrow
 
 if TYPE_CHECKING:
@@ -70,7 +71,7 @@ def wide(found: Iterable[tuple[Details, bool]], columns: Iterable[Column], zone:
     edges = {}
     for details, _ in found:
         bars = details.histogram()
-        texts = [] if bars is None else [distributions.edge_text(details, edge, zone) for edge in bars.edges]
+        texts = [] if bars is None else [edge(details.column, details.summary, one, zone) for one in bars.edges]
         edges[details.column.name] = texts
     longest = max(map(len, edges.values()), default=0)
     schema = wide_schema(columns)
