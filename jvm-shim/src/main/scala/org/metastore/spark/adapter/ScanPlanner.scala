@@ -71,7 +71,7 @@ private[adapter] final class ScanPlanner(
           val joined = known.of(list, if (restriction.isDefined) Nil else filter.needs)
           val distrusted = contradicting(joined, rows)
           val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
-          val outcome = judge(joined, filter, live.number.forall(_ <= files.length))
+          val outcome = judge(joined, filter, isWhole = live.beyond(files.length) == 0)
           val decided = new ScanDecision(
             table.name, list, counted, outcome, distrusted, known.fingerprint, ScanPlanner.changed(files), live)
           ScanPlanner.tell(decided)

@@ -8,7 +8,11 @@ package org.metastore.spark.explain
  * @param number how many there are; `None` where counting them would list them
  * @param list   their paths, and rows where they are known: reads the table's metadata
  */
-final class LiveFiles(val by: String, val number: Option[Long], val list: () => Seq[(String, Option[Long])])
+final class LiveFiles(val by: String, val number: Option[Long], val list: () => Seq[(String, Option[Long])]) {
+
+  /** How many there are beyond the files of a scan, as far as they can be counted. */
+  def beyond(files: Int): Long = math.max(0L, number.fold(0L)(_ - files))
+}
 
 object LiveFiles {
 

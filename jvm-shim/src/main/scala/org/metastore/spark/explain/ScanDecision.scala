@@ -40,7 +40,7 @@ final class ScanDecision(
   def after: Int = kept.cardinality
 
   /** Files of the snapshot that were not left to us, as far as they can be counted. */
-  val skippedByFormat: Long = math.max(0L, live.number.fold(0L)(_ - before))
+  val skippedByFormat: Long = live.beyond(before)
 
   /** Live data files of the snapshot. */
   def total: Long = before + skippedByFormat
@@ -82,8 +82,7 @@ final class ScanDecision(
       row(scan, Some(files.paths(file)), kept.get(file), reason(file), Some(rows(file)).filter(_ >= 0))
     }
     val paths = files.paths.toSet
-    val others = if (outcome.left.exists(_.code == ReasonCode.NeedsRelease)) Nil else live.list() // which it cannot list
-    val all = left ++ others.collect { case (path, number) if !paths(path) =>
+    val all = left ++ live.list().collect { case (path, number) if !paths(path) =>
       row(scan, Some(path), isKept = false, Reason(ReasonCode.SkippedByFormat), number)
     }
     if (all.isEmpty) outcome.left.toOption.toSeq.map(row(scan, None, isKept = true, _, None)) else all
