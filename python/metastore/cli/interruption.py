@@ -8,6 +8,7 @@ writes appears as a whole or not at all.
 
 from __future__ import annotations
 
+import logging
 import os
 import select
 import signal
@@ -64,6 +65,7 @@ def _signal_of(stop: KeyboardInterrupt) -> signal.Signals:
 
 
 def _raise(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what `signal` calls
+    logging.disable()  # py4j logs the call that is cut off, with its stack, and each that fails while a Spark ends
     raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
 
 
