@@ -1,12 +1,14 @@
 package org.metastore.spark.adapter
 
+import scala.util.control.NonFatal
+
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.catalog.{CatalogStatistics, CatalogStorageFormat, CatalogTable, CatalogTableType}
 import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression}
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
-import org.metastore.spark.cardinality.CatalogNumbers
+import org.metastore.spark.cardinality.{CatalogNumbers, KnownColumns}
 import org.metastore.spark.explain.{LiveFiles, Reason}
 import org.metastore.spark.store.TableStatistics
 import org.metastore.spark.tables.MissingMember
@@ -40,6 +42,16 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
     case _ => None
   }
 
+  override final def columns(relation: LogicalPlan, planner: ScanPlanner): Option[KnownColumns] = relation match {
+    case logical: LogicalRelation if !logical.isStreaming => logical.relation match {
+      case files: HadoopFsRelation =>
+        for (table <- tableOf(files, logical.catalogTable.map(_.identifier.unquotedString)); known <- planner.statistics(table.id).toOption)
+          yield planner.columns(table.id, known, table.estimated(known.manifest))
+      case _ => None
+    }
+    case _ => None
+  }
+
   private def prepared(
       logical: LogicalRelation, files: HadoopFsRelation, table: T, conjuncts: Seq[Expression],
       planner: ScanPlanner): LogicalPlan = {
@@ -49,7 +61,7 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
       case None => known.fold(ScanMark.refused, s => ScanMark.Allowed(s.fingerprint, table.root.toString))
     }
     marked(logical, files, mark,
-      if (planner.estimates) described(logical, files, table, numbers(files, table, conjuncts, planner, known)) else logical.catalogTable)
+      if (planner.estimates) described(logical, files, table, numbers(logical, files, table, conjuncts, planner, known)) else logical.catalogTable)
   }
 
   private def marked(
@@ -60,17 +72,21 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
   }
 
   private def numbers(
-      files: HadoopFsRelation, table: T, conjuncts: Seq[Expression], planner: ScanPlanner,
+      logical: LogicalRelation, files: HadoopFsRelation, table: T, conjuncts: Seq[Expression], planner: ScanPlanner,
       known: => Either[Reason, TableStatistics]): Option[CatalogStatistics] =
-    for {
+    try for {
       statistics <- known.toOption
       listed <- counted(files, table, conjuncts)
       resolver = table.resolver(statistics.manifest)
       attributes = files.schema.map(f => f.name -> AttributeReference(f.name, f.dataType, f.nullable)()).toMap
-      planned <- planner.plan(table.id, listed, conjuncts, resolver, LiveFiles.Unknown).numbers
+      planned <- planner.plan(table.id, listed, conjuncts, resolver, LiveFiles.Unknown, logical.output).numbers
       estimated = table.estimated(statistics.manifest)
       found <- CatalogNumbers.of(files.schema, planned, name => estimated.key(attributes(name), Nil))
     } yield found
+    catch { case NonFatal(e) =>
+      ScanPlanner.warn(s"The size of ${table.id.name}", Reason.failure(e), e)
+      None
+    }
 
   private def described(
       logical: LogicalRelation, files: HadoopFsRelation, table: T, numbers: Option[CatalogStatistics]): Option[CatalogTable] =

@@ -12,7 +12,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.metastore.RowLevelTarget
 import org.apache.spark.sql.types.StructType
 
-import org.metastore.spark.cardinality.IcebergNumbers
+import org.metastore.spark.cardinality.{IcebergNumbers, KnownColumns}
 import org.metastore.spark.explain.{Reason, ReasonCode, ScanDecision}
 import org.metastore.spark.pruning.ColumnResolver
 import org.metastore.spark.tables.{IcebergTable, Releases}
@@ -27,6 +27,13 @@ private[adapter] final class IcebergAdapter extends RelationAdapter {
     case iceberg: DataSourceV2Relation if IcebergTable.is(iceberg.table) =>
       val scans = Releases.refusal(iceberg.table).map(new IcebergShield(iceberg.table.name, _, harmless = false))
       Some(before(iceberg, scans.getOrElse(scansOf(new ScannedIceberg(iceberg.table), iceberg, conjuncts, planner))))
+    case _ => None
+  }
+
+  override def columns(relation: LogicalPlan, planner: ScanPlanner): Option[KnownColumns] = relation match {
+    case iceberg: DataSourceV2Relation if IcebergTable.is(iceberg.table) && Releases.refusal(iceberg.table).isEmpty =>
+      val table = new ScannedIceberg(iceberg.table)
+      planner.statistics(table.id).toOption.map(planner.columns(table.id, _, new NamedColumns(iceberg.output, table.keys.get)))
     case _ => None
   }
 
@@ -109,9 +116,8 @@ private[adapter] final class IcebergRequest(
       val all = IcebergTasks.of(scan, table.snapshot, planner)
       val tasks = named.fold(all)(all.only)
       val schema = table.schemaOf(scan)
-      val id = TableId("iceberg", table.uuid, table.location, table.name)
       val live = table.live(if (named.isEmpty) "Iceberg" else "the query", scan, all.live)
-      val planned = planner.plan(id, tasks.files, conjuncts, resolver(schema), live)
+      val planned = planner.plan(table.id, tasks.files, conjuncts, new NamedColumns(output, keyOf(schema, _)), live, output)
       val decision = planned.decision
       val kept = tasks.files.indices.filter(decision.kept.get)
       if (kept.size < all.tasks.size) tasks.at(kept).giveTo(scan)
@@ -131,12 +137,16 @@ private[adapter] final class IcebergRequest(
 
   private def readSchema(scan: AnyRef): StructType = scan.asInstanceOf[Scan].readSchema
 
-  private def resolver(schema: Option[IcebergSchema]): ColumnResolver = new ColumnResolver {
-    override def key(root: Attribute, path: Seq[String]): Option[String] =
-      // By the relation's own name: in a query it stands as the user wrote it, in any case.
-      output.find(_.exprId == root.exprId).flatMap(column => keyOf(schema, column.name +: path))
-  }
-
   private def keyOf(schema: Option[IcebergSchema], path: Seq[String]): Option[String] =
     schema.flatMap(_.fieldId(path)).map(_.toString)
+}
+
+/**
+ * Columns by the relation's own names: in a query they stand as the user wrote them, in any case.
+ *
+ * @param keyOf the key of the column at a path
+ */
+private final class NamedColumns(output: Seq[AttributeReference], keyOf: Seq[String] => Option[String]) extends ColumnResolver {
+  override def key(root: Attribute, path: Seq[String]): Option[String] =
+    output.find(_.exprId == root.exprId).flatMap(column => keyOf(column.name +: path))
 }

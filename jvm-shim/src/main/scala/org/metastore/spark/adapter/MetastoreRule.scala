@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.execution.command.DataWritingCommand
 
 import org.metastore.spark.MetastoreConf
+import org.metastore.spark.cardinality.JoinKeys
 import org.metastore.spark.explain.Reason
 
 /** Decides, before joins are reordered, which data files each scan reads, and tells the optimizer how much is left. */
@@ -22,7 +23,8 @@ final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with 
     if (!settings.pruningEnabled && !settings.cboEnabled) plan
     else try {
       PlanGuard.judge(plan, PlanningContext.current.write, settings.pruneInsideWrites).fold(plan) { scope =>
-        rewrite(DeltaScan.prepared(plan, session), Nil, ScanPlanner.of(session, settings, scope))
+        val prepared = DeltaScan.prepared(plan, session)
+        rewrite(prepared, Nil, ScanPlanner.of(session, settings, scope, joinsOf(prepared, _)))
       }
     } catch {
       case NonFatal(e) =>
@@ -30,6 +32,9 @@ final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with 
         plan
     }
   }
+
+  private def joinsOf(plan: LogicalPlan, planner: ScanPlanner): JoinKeys =
+    JoinKeys.of(plan, leaf => adapters.iterator.flatMap(_.columns(leaf, planner)).toSeq.headOption)
 
   // Most sub-queries were prepared when they were optimized; Delta chooses their files with the main plan.
   private def rewrite(plan: LogicalPlan, above: Seq[Expression], planner: ScanPlanner): LogicalPlan =

@@ -3,6 +3,8 @@ package org.metastore.spark.adapter
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
+import org.metastore.spark.cardinality.KnownColumns
+
 /**
  * One kind of relation: says which table it is, which data files its scan reads, drops files from it and hands the
  * optimizer the numbers of the files that stay.
@@ -17,4 +19,7 @@ private[adapter] trait RelationAdapter {
    * @return the relation that is planned instead; None where it is not of this kind, or already prepared
    */
   def prepare(relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan]
+
+  /** What the statistics know of a relation's columns; None where it is not of this kind, or never analyzed. May throw. */
+  def columns(relation: LogicalPlan, planner: ScanPlanner): Option[KnownColumns]
 }

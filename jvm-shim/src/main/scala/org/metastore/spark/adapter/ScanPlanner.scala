@@ -7,17 +7,19 @@ import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
+import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.{MetastoreConf, VisibleText}
-import org.metastore.spark.cardinality.ScanStatistics
+import org.metastore.spark.cardinality.{FilterOfScan, JoinKeys, KnownColumns, ScanStatistics}
 import org.metastore.spark.explain.{LiveFiles, Reason, ReasonCode, ScanDecision}
 import org.metastore.spark.pruning.{ColumnResolver, CompiledFilter, PruningRule}
-import org.metastore.spark.store.{FileStatistics, StatisticsStore, TableDistinct, TableStatistics}
+import org.metastore.spark.store.{ColumnHistogram, FileStatistics, StatisticsStore, TableDistinct, TableStatistics}
 
 /** Decides which data files of the scans of one query are read. One decision is all that EXPLAIN, metrics and estimates say. */
 private[adapter] final class ScanPlanner(
-    session: SparkSession, val settings: MetastoreConf, val scope: PlanGuard.Scope, context: PlanningContext) {
+    session: SparkSession, val settings: MetastoreConf, val scope: PlanGuard.Scope, context: PlanningContext,
+    joinsOf: ScanPlanner => JoinKeys = _ => JoinKeys.Unknown) {
 
   /** Why no file of this plan may be dropped, whatever the statistics say. */
   val restriction: Option[Reason] = scope match {
@@ -28,6 +30,17 @@ private[adapter] final class ScanPlanner(
   }
 
   val estimates: Boolean = settings.cboEnabled && !leavesAlone
+
+  private lazy val joins: JoinKeys =
+    try if (estimates) joinsOf(this) else JoinKeys.Unknown
+    catch { case NonFatal(e) =>
+      ScanPlanner.warn("A join", Reason.failure(e), e)
+      JoinKeys.Unknown
+    }
+
+  /** What a table's statistics know of its columns. */
+  def columns(id: TableId, known: TableStatistics, resolver: ColumnResolver): KnownColumns =
+    new KnownColumns(resolver, (key, dataType) => histogramsOf(id, known, Seq((key, dataType))).get((key, dataType)))
 
   /** Whether nothing is done to the plan's scans but to say why. */
   def leavesAlone: Boolean = scope.isInstanceOf[PlanGuard.LeaveAlone]
@@ -55,10 +68,11 @@ private[adapter] final class ScanPlanner(
    * @param files     the scan's files before us, in its order
    * @param conjuncts what every row of the scan must satisfy
    * @param live      all data files of the snapshot
+   * @param output    what the scan gives, where numbers are asked for
    */
   def plan(
       table: TableId, files: IndexedSeq[DataFile], conjuncts: Seq[Expression], resolver: ColumnResolver,
-      live: LiveFiles): Planned = {
+      live: LiveFiles, output: Seq[Attribute] = Nil): Planned = {
     val list = DataFiles.listOf(files)
     val rows = IntStream.range(0, files.length).mapToLong(i => files(i).rows.getOrElse(-1L)).toArray
     def refused(why: Reason) =
@@ -67,15 +81,16 @@ private[adapter] final class ScanPlanner(
       statistics(table) match {
         case Left(why) => refused(why)
         case Right(known) => context.timed {
-          val filter = PruningRule.compile(conjuncts, resolver)
-          val joined = known.of(list, if (restriction.isDefined) Nil else filter.needs)
+          val compiled = PruningRule.compile(conjuncts, resolver)
+          val joined = known.of(list, if (restriction.isDefined) Nil else compiled.needs)
           val distrusted = contradicting(joined, rows)
           val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
-          val outcome = judge(joined, filter, isWhole = live.beyond(files.length) == 0)
+          val outcome = judge(joined, compiled, isWhole = live.beyond(files.length) == 0)
           val decided = new ScanDecision(
             table.name, list, counted, outcome, distrusted, known.fingerprint, ScanPlanner.changed(files), live)
           ScanPlanner.tell(decided)
-          val numbers = new ScanStatistics(joined, decided, files(_).liveRows, key => distinctOf(known).get(key))
+          val filter = new FilterOfScan(conjuncts, resolver, histogramsOf(table, known, _), output, joins)
+          val numbers = new ScanStatistics(joined, decided, files(_).liveRows, key => distinctOf(known).get(key), filter)
           Planned(decided, Some(numbers))
         }
       }
@@ -86,6 +101,15 @@ private[adapter] final class ScanPlanner(
         refused(why)
     }
   }
+
+  // Where they cannot be read, bounds tell less.
+  private def histogramsOf(
+      table: TableId, known: TableStatistics, columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] =
+    try context.timed(known.histograms(columns))
+    catch { case NonFatal(e) =>
+      ScanPlanner.warn(s"A filter on ${table.name}", Reason.failure(e), e)
+      Map.empty
+    }
 
   // Of the newest analyzed snapshot: for an estimate it need not be the one that is read.
   private def distinctOf(known: TableStatistics): Map[String, TableDistinct] =
@@ -108,9 +132,10 @@ private[adapter] final class ScanPlanner(
 
 private[adapter] object ScanPlanner extends Logging {
 
-  /** A planner for one optimizer run of a session. */
-  def of(session: SparkSession, settings: MetastoreConf, scope: PlanGuard.Scope): ScanPlanner =
-    new ScanPlanner(session, settings, scope, PlanningContext.current)
+  /** A planner for one optimizer run of a session; `joins` finds the keys of its joins. */
+  def of(
+      session: SparkSession, settings: MetastoreConf, scope: PlanGuard.Scope, joins: ScanPlanner => JoinKeys): ScanPlanner =
+    new ScanPlanner(session, settings, scope, PlanningContext.current, joins)
 
   /**
    * A planner for scans that were decided on before, in whatever thread they are planned physically: what a thread planned

@@ -20,6 +20,7 @@ private[adapter] final class ScannedIceberg(spark: Table) {
   def uuid: String = table.uuid
   def location: String = table.location
   def name: String = spark.name
+  def id: TableId = TableId("iceberg", uuid, location, name)
 
   /** The files of the snapshot that a scan reads. */
   def live(by: String, scan: AnyRef, number: Option[Long]): LiveFiles = new LiveFiles(by, number, () => {
@@ -39,6 +40,9 @@ private[adapter] final class ScannedIceberg(spark: Table) {
       Try(schemaFrom(scan, "schema")), Try(schemaFrom(spark, "snapshotSchema"))).flatMap(_.toOption)
     candidates.find(showsSparkSchema).map(new IcebergSchema(_))
   }
+
+  /** The keys of the snapshot's columns by their paths, before there is a scan. */
+  def keys: Map[Seq[String], String] = table.leaves(table.current).map(leaf => leaf.path -> leaf.key).toMap
 
   private def schemaFrom(on: AnyRef, method: String): AnyRef = {
     val schema = Reflected.call[AnyRef](on, method)

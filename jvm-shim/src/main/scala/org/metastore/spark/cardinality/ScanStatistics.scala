@@ -7,16 +7,19 @@ import org.apache.spark.sql.catalyst.plans.logical.ColumnStat
 import org.apache.spark.sql.types._
 
 import org.metastore.spark.explain.ScanDecision
-import org.metastore.spark.store.{BytesBounds, ColumnSizes, ColumnZones, FileStatistics, LongBounds, TableDistinct}
+import org.metastore.spark.store.{BytesBounds, ColumnHistogram, ColumnSizes, ColumnZones, DoubleOrder, FileStatistics, LongBounds, StoredValue, TableDistinct}
 import org.metastore.spark.store.ByteOrder.compare
 
 /**
- * The numbers of the files that a scan reads, not of the table: Spark applies a filter's selectivity to them once more.
+ * What the optimizer is told of a scan: the rows of its files that satisfy its filter, and the columns of those rows, so that
+ * Spark's own estimate of the filter, which it makes of them once more, ends at that number.
  *
- * @param live rows of each file that no delete removes, where the table format tells
+ * @param live     rows of each file that no delete removes, where the table format tells
+ * @param filter   the conditions on the scan, none of them where there is no filter
  */
 final class ScanStatistics(
-    files: FileStatistics, decision: ScanDecision, live: Int => Option[Double], tableDistinct: String => Option[TableDistinct]) {
+    files: FileStatistics, decision: ScanDecision, live: Int => Option[Double], tableDistinct: String => Option[TableDistinct],
+    filter: FilterOfScan) {
   import ScanStatistics._
 
   private val kept: Array[Int] = decision.kept.stream().toArray
@@ -26,15 +29,59 @@ final class ScanStatistics(
     if (kept.length <= files.files.length / Fewer && files.groups(Nil).nonEmpty) (files.among(kept), kept.indices.toArray)
     else (files, kept)
 
-  private def isTrusted(place: Int): Boolean =
-    !decision.distrusted.get(if (statistics eq files) place else kept(place))
+  private def isTrusted(place: Int): Boolean = !decision.distrusted.get(fileAt(place))
+
+  private def fileAt(place: Int): Int = if (statistics eq files) place else kept(place)
 
   private val physicalRows: Double = stream(kept).mapToDouble(f => math.max(0L, decision.rows(f)).toDouble).sum
 
-  /** Live rows of the files read; None if the rows of one are unknown. */
-  val rowCount: Option[Double] =
-    if (stream(kept).anyMatch(decision.rows(_) < 0)) None
-    else Some(stream(kept).mapToDouble(f => live(f).getOrElse(decision.rows(f).toDouble)).sum)
+  private def liveRows(file: Int): Double = live(file).getOrElse(decision.rows(file).toDouble)
+
+  /** Live rows of the files read, whether or not they satisfy the filter; None if the rows of one are unknown. */
+  private val readRows: Option[Double] =
+    if (stream(kept).anyMatch(decision.rows(_) < 0)) None else Some(stream(kept).mapToDouble(liveRows(_)).sum)
+
+  private lazy val conditions: ScanFilter = filter.on { asked =>
+    val ofTable = filter.histograms(asked.map(one => (one.key, one.dataType)))
+    asked.flatMap { one =>
+      ofTable.get((one.key, one.dataType)).map(_ -> true).orElse(ofFiles(one.key, one.dataType).map(_ -> false)).map(one -> _)
+    }.toMap
+  }
+
+  /** The rows that satisfy the filter; None where those of a file are unknown. */
+  lazy val estimate: Option[Double] = readRows.map { read =>
+    if (filter.isEmpty || read <= 0) read
+    else {
+      val all = decision.rows.iterator.filter(_ >= 0).map(_.toDouble).sum
+      val found = new FilteredRows(
+        conditions, statistics, places, p => decision.rows(fileAt(p)).toDouble, p => liveRows(fileAt(p)), all)
+      math.max(1.0, math.min(read, found.number))
+    }
+  }
+
+  /** What the rows are estimated from: `value counts`, `histogram`, `bounds`, or `rows` where no condition tells. */
+  def source: String = conditions.columns.map(_.source).distinct match {
+    case Seq() => "rows"
+    case found => found.mkString(", ")
+  }
+
+  /** Whether the estimate is the true number, as far as no delete is applied. */
+  def isExact: Boolean = filter.isEmpty || (conditions.isExact && conditions.columns.forall(_.whole.rows == decision.rows.map(_.toDouble).sum))
+
+  /** What Spark will take the filter to let through, of the columns that it is told of. */
+  private lazy val (sparkShare: Double, withheld: Set[String]) =
+    if (filter.isEmpty || estimate.isEmpty) (1.0, Set.empty[String])
+    else {
+      val share = filter.sparkShare(conditions.estimated, estimate.get, (key, dataType) => told(key, dataType))
+      if (share > Impossible) (share, Set.empty[String])
+      else {
+        val named = conditions.columns.map(_.asked.key).toSet
+        (filter.sparkShare(conditions.estimated, estimate.get, (key, dataType) => if (named(key)) None else told(key, dataType)), named)
+      }
+    }
+
+  /** The rows that Spark starts from, to end at the estimate. */
+  lazy val rowCount: Option[Double] = estimate.map(rows => rows / math.max(sparkShare, Impossible))
 
   /**
    * Everything that Spark may be told of a column, or nothing at all: half of it makes Spark estimate zero rows.
@@ -42,6 +89,66 @@ final class ScanStatistics(
    * @param key the column's key in the statistics
    */
   def column(key: String, dataType: DataType): Option[ColumnStat] =
+    if (withheld(key)) None
+    else if (conditions.columns.exists(_.asked.key == key)) told(key, dataType)
+    else told(key, dataType).map { stat => // what Spark is going to take away with the rows is added
+      stat.copy(distinctCount = stat.distinctCount.map(n => whole(n.toDouble / sparkShare).max(1)))
+    }
+
+  /** Of the rows that satisfy the filter. */
+  private def told(key: String, dataType: DataType): Option[ColumnStat] =
+    if (!isSupported(dataType)) None
+    else {
+      val rows = estimate.getOrElse(physicalRows)
+      val stat = conditions.columns.find(one => one.asked.key == key && one.asked.dataType == dataType) match {
+        case Some(one) => restricted(one, rows)
+        case None => ofFilesRead(key, dataType).map(thinned(_, rows))
+      }
+      filter.joined.get(key).fold(stat)(count => stat.map(_.copy(distinctCount = Some(whole(math.max(1.0, count))))))
+    }
+
+  private def restricted(one: Restricted, rows: Double): Option[ColumnStat] = {
+    val (column, dataType) = (one.kept, one.asked.dataType)
+    val read = ofFilesRead(one.asked.key, dataType)
+    if (column.buckets.isEmpty) None
+    else {
+      val share = math.min(1.0, rows / math.max(1.0, column.rows))
+      val bounds = if (isOrdered(dataType)) (Some(column.buckets.head.lo), Some(column.buckets.maxBy(_.until).hi)) else (None, None)
+      // Files repeat each other's values, which their buckets do not tell.
+      val repeated = if (one.ofTable) 1.0 else read.flatMap(_.distinctCount).fold(1.0)(n => math.min(1.0, n.toDouble / one.whole.distinct))
+      val distinct = column.buckets.iterator.map(bucket => drawn(bucket.distinct, bucket.rows, share)).sum * repeated
+      if (isOrdered(dataType) && !isFinite(dataType, bounds._1.get, bounds._2.get)) None
+      else Some(ColumnStat(
+        distinctCount = Some(whole(math.max(1, math.min(distinct, rows)))),
+        min = bounds._1,
+        max = bounds._2,
+        nullCount = Some(whole(rows * column.nulls / math.max(1.0, column.rows))),
+        avgLen = read.flatMap(_.avgLen).orElse(Some(length(dataType, -1))),
+        maxLen = read.flatMap(_.maxLen).orElse(Some(length(dataType, -1)))))
+    }
+  }
+
+  private def thinned(stat: ColumnStat, rows: Double): ColumnStat = {
+    val read = readRows.getOrElse(physicalRows)
+    if (rows >= read) stat
+    else {
+      val (share, nulls) = (rows / read, stat.nullCount.fold(0.0)(_.toDouble))
+      stat.copy(
+        distinctCount = stat.distinctCount.map(n => whole(math.max(1.0, drawn(n.toDouble, math.max(n.toDouble, read - nulls), share)))),
+        nullCount = stat.nullCount.map(n => whole(n.toDouble * share)))
+    }
+  }
+
+  private def ofFiles(key: String, dataType: DataType): Option[ColumnHistogram] =
+    for {
+      zones <- statistics.column(key, dataType).toOption
+      sizes <- statistics.sizes(key, dataType).toOption
+      trusted = stream(places).filter(isTrusted(_)).toArray
+      found <- ColumnHistogram.ofFiles(dataType, zones, sizes, trusted)
+    } yield found
+
+  /** Of all rows of the files that are read. */
+  private def ofFilesRead(key: String, dataType: DataType): Option[ColumnStat] =
     if (kept.isEmpty || physicalRows <= 0 || !isSupported(dataType)) None
     else for {
       zones <- statistics.column(key, dataType).toOption
@@ -50,7 +157,7 @@ final class ScanStatistics(
       if isComplete(dataType, zones, sizes, described)
       nonNull = stream(described).filter(f => zones.rows(f) > zones.nulls(f)).toArray
       if nonNull.nonEmpty
-      bounds <- if (isOrdered(dataType)) bounds(key, dataType, zones, nonNull) else Some((None, None))
+      bounds <- if (isOrdered(dataType)) bounds(dataType, zones, nonNull) else Some((None, None))
     } yield stat(key, dataType, zones, sizes, described, nonNull, bounds)
 
   // Where Spark estimates by minimum and maximum, they have to be those of every file that is read.
@@ -63,7 +170,7 @@ final class ScanStatistics(
       key: String, dataType: DataType, zones: ColumnZones, sizes: ColumnSizes, described: Array[Int],
       nonNull: Array[Int], bounds: (Option[Any], Option[Any])): ColumnStat = {
     val (rows, nulls) = (total(described, zones.rows), total(described, zones.nulls))
-    val scale = rowCount.getOrElse(physicalRows) / rows
+    val scale = readRows.getOrElse(physicalRows) / rows
     val limit = math.min((rows - nulls) * scale, domain(dataType, bounds))
     val distinct = singles(zones, sizes, nonNull).getOrElse(DistinctOfFiles.estimate(
       stream(sizes.distinct).filter(_ >= 0).toArray, stream(nonNull).mapToLong(sizes.distinct(_)).toArray, rows - nulls,
@@ -97,18 +204,20 @@ final class ScanStatistics(
   }
 
   private def bounds(
-      key: String, dataType: DataType, zones: ColumnZones, nonNull: Array[Int]): Option[(Option[Any], Option[Any])] =
+      dataType: DataType, zones: ColumnZones, nonNull: Array[Int]): Option[(Option[Any], Option[Any])] =
     if (!stream(nonNull).allMatch(f => zones.bounds.hasLo(f) && zones.bounds.hasHi(f))) None
     else {
       val (lowest, highest) = zones.bounds match {
-        case b: LongBounds => (first(nonNull, b.lo(_) < b.lo(_)), first(nonNull, b.hi(_) > b.hi(_)))
+        case b: LongBounds =>
+          val numbers = if (dataType == DoubleType || dataType == FloatType) b.hiUpTo(DoubleOrder.NaN - 1) else b.hi
+          (first(nonNull, b.lo(_) < b.lo(_)), first(nonNull, numbers(_) > numbers(_)))
         case b: BytesBounds =>
           (first(nonNull, (f, g) => compare(b.lo(f), b.lo(g)) < 0), first(nonNull, (f, g) => compare(b.hi(f), b.hi(g)) > 0))
         case _ => (nonNull.head, nonNull.head)
       }
       for {
-        lo <- statistics.zone(key, dataType, lowest).flatMap(_.lo)
-        hi <- statistics.zone(key, dataType, highest).flatMap(_.hi)
+        lo <- StoredValue.lo(zones, lowest)
+        hi <- StoredValue.hiNumber(zones, highest)
         if isFinite(dataType, lo, hi)
       } yield (Some(lo), Some(hi))
     }
@@ -119,6 +228,11 @@ private[cardinality] object ScanStatistics {
   val EnoughRows = 0.8
 
   private val Fewer = 16
+  private val Impossible = 1e-9
+
+  /** Distinct values among a share of rows, drawn at random (A. F. Cardenas, 1975). */
+  def drawn(distinct: Double, rows: Double, share: Double): Double =
+    if (share >= 1 || distinct <= 0) distinct else distinct * -math.expm1(math.max(1.0, rows / distinct) * math.log1p(-share))
 
   /** TIMESTAMP_NTZ, TIME and intervals make Spark 4.1's range estimation fail: nothing is said of them. */
   def isSupported(dataType: DataType): Boolean = isOrdered(dataType) || dataType == StringType || dataType == BinaryType

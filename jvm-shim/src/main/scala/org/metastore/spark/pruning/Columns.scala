@@ -39,7 +39,7 @@ private[pruning] final class Columns(resolver: ColumnResolver) {
   }
 }
 
-private[pruning] object Columns {
+private[spark] object Columns {
   private val RawType = "__CHAR_VARCHAR_TYPE_STRING"
   private val Char = "(?i)(?<![a-z])char\\(".r
 

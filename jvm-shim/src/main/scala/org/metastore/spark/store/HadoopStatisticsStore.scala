@@ -26,7 +26,9 @@ private[store] final class HadoopStatisticsStore(folder: Path, conf: Configurati
       version.flatMap(v => StatisticsCache.get[Manifest](versionKey(v))).fold(newest(budget))(Right(_)).flatMap { found =>
         if (found.table.uuid == tableUuid)
           Right(new PlanningStatistics(
-            new Readers(new BlockReader(objects), new ValueReader(objects), new PlacesReader(objects), found, budget)))
+            new Readers(
+              new BlockReader(objects), new ValueReader(objects), new PlacesReader(objects), new ColumnHistogramReader(objects),
+              found, budget)))
         else Left(Reason(ReasonCode.OtherTable, "written" -> found.table.uuid, "read" -> tableUuid))
       }
     } catch { case scala.util.control.NonFatal(e) => Left(PlanningPool.explained(e, budget)) }

@@ -10,7 +10,8 @@ import org.metastore.spark.explain.Reason
 
 /** What planning a query reads with. */
 private[store] final class Readers(
-    val blocks: BlockReader, val values: ValueReader, val places: PlacesReader, val manifest: Manifest, val budget: Budget)
+    val blocks: BlockReader, val values: ValueReader, val places: PlacesReader,
+    val histograms: ColumnHistogramReader, val manifest: Manifest, val budget: Budget)
 
 /** Columns of the blocks that a query uses: read once for all of its files, in whatever parts they are asked for. */
 private[store] final class LoadedColumns(readers: Readers) {

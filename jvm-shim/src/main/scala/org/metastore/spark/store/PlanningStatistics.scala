@@ -22,6 +22,18 @@ private[store] final class PlanningStatistics(readers: Readers) extends TableSta
     found.getOrElse(Right(Map.empty))
   }
 
+  override def histograms(columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] = {
+    val wanted = for {
+      snapshot <- manifest.latest.toSeq
+      summary <- snapshot.summary.toSeq
+      (key, dataType) <- columns.distinct
+      (entry, ordinal) <- snapshot.columns.iterator.zipWithIndex.find(_._1.key == key).toSeq
+      if ServedType.of(entry, dataType) == ServedType.Full
+    } yield (key, dataType) -> readers.histograms.histogram(snapshot, ordinal, summary, dataType)
+    val found = Cached.all(wanted.map(_._2), budget)
+    wanted.map(_._1).zip(found).collect { case (column, Right(Some(histogram))) => column -> histogram }.toMap
+  }
+
   override def of(files: FileList, wanted: Seq[(String, DataType)]): FileStatistics = {
     val columns = new LoadedColumns(readers)
     val joined = files.joined(fingerprint).getOrElse {

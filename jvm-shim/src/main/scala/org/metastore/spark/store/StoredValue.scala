@@ -12,6 +12,12 @@ object StoredValue {
   /** The upper bound of a file as Catalyst's internal value; NaN where the file holds one. A cut one may be invalid UTF-8. */
   def hi(zones: ColumnZones, file: Int): Option[Any] = bound(zones, file, low = false)
 
+  /** As `hi`, of the values that are no NaN. */
+  def hiNumber(zones: ColumnZones, file: Int): Option[Any] = zones.bounds match {
+    case b: LongBounds if b.hasHi(file) => Some(ofLong(b.hiUpTo(DoubleOrder.NaN - 1)(file), zones.dataType))
+    case _ => hi(zones, file)
+  }
+
   private def bound(zones: ColumnZones, file: Int, low: Boolean): Option[Any] = zones.bounds match {
     case b: LongBounds if (if (low) b.hasLo(file) else b.hasHi(file)) =>
       Some(ofLong(if (low) b.lo(file) else b.hi(file), zones.dataType))

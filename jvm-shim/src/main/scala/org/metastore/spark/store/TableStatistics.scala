@@ -27,6 +27,13 @@ trait TableStatistics {
   def distinct: Either[Reason, Map[String, TableDistinct]]
 
   /**
+   * How the values of columns are spread over the rows of the newest analyzed snapshot, as far as it is known. Never throws.
+   *
+   * @param columns keys and types: they are read side by side
+   */
+  def histograms(columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram]
+
+  /**
    * Joins the statistics with the files of a scan; cached by the list's identity. Never throws.
    *
    * @param columns keys and types of columns that are going to be asked for: they are read meanwhile

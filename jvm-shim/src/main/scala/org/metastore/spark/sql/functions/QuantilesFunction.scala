@@ -7,6 +7,7 @@ import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types.{ArrayType, DoubleType, StringType, StructType}
 
 import org.metastore.spark.sql._
+import org.metastore.spark.store.Bins
 
 /** `metastore.quantiles(table, column [, probabilities] [, at])`: one row a probability. */
 object QuantilesFunction extends TableFunction {

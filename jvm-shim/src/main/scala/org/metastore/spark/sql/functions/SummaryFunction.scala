@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.sql._
-import org.metastore.spark.store.{Snapshot, SummaryRow, ValueRow}
+import org.metastore.spark.store.{Bins, Snapshot, SummaryRow, ValueRow}
 import org.metastore.spark.tables.Leaf
 
 /** `metastore.summary(table [, file] [, at])`: one row a column, of the table or of one of its data files. */

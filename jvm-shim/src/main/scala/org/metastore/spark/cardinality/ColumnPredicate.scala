@@ -1,0 +1,143 @@
+package org.metastore.spark.cardinality
+
+import java.util.Arrays
+
+import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression, GenericInternalRow, InSet, Literal}
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+import org.metastore.spark.store.{Axis, Bucket, ColumnHistogram}
+
+/**
+ * A condition on one column, answered by evaluating Catalyst's own expression on values: any deterministic one will do.
+ *
+ * @param leaf the column in the condition
+ */
+private[cardinality] final class ColumnPredicate(condition: Expression, leaf: Expression) {
+  import ColumnPredicate._
+
+  private val dataType = leaf.dataType
+  private val row = new GenericInternalRow(1)
+  private val bound = condition.transformDown {
+    case one if one.semanticEquals(leaf) => BoundReference(0, dataType, nullable = true)
+  }
+
+  /** Whether it is true of a value; null, false and null are not. */
+  def holds(value: Any): Boolean = {
+    row.update(0, value)
+    bound.eval(row) == true
+  }
+
+  /** The rows for which it is true. Raises what evaluating the expression raises. */
+  def of(column: ColumnHistogram): ColumnHistogram = {
+    val cuts = cutsOn(column.axis)
+    val first = column.buckets.indexWhere(!_.isSingle)
+    val found = column.buckets.indices.iterator.flatMap { i =>
+      val bucket = column.buckets(i)
+      if (bucket.isSingle) { if (holds(bucket.lo)) Iterator(bucket) else Iterator.empty }
+      else parts(bucket, cuts, column, i == first).iterator.flatMap(kept)
+    }.toArray
+    val nan: Any = if (dataType == FloatType) Float.NaN else Double.NaN
+    column.of(
+      found, if (column.nulls > 0 && holds(null)) column.nulls else 0, // scalastyle:ignore
+      if (column.nans > 0 && holds(nan)) column.nans else 0)
+  }
+
+  /** The literals of the condition, between which its truth rarely changes, in the order of the axis. */
+  private def cutsOn(axis: Axis): Array[(Double, Any)] = {
+    val literals = condition.collect {
+      case Literal(value, kind) if value != null && kind == dataType => Seq(value) // scalastyle:ignore
+      case InSet(child, values) if child.semanticEquals(leaf) => values.toSeq.filter(_ != null) // scalastyle:ignore
+    }.flatten
+    val ends = literals.collect { case text: UTF8String if text.numBytes > 0 => afterPrefix(text) }.flatten
+    (literals ++ ends).filterNot(isNaN).map(value => axis.at(value) -> value).sortBy(_._1).toArray
+  }
+
+  /** A bucket at the literals in it: each alone, and what lies between them. */
+  private def parts(bucket: Bucket, cuts: Array[(Double, Any)], column: ColumnHistogram, isFirst: Boolean): Seq[Part] = {
+    val (unit, inside) = (column.axis.unit, within(cuts, bucket, isFirst))
+    if (inside.isEmpty) Seq(Part(bucket, samples(bucket.lo, bucket.hi)))
+    else {
+      val each = bucket.rows / math.max(1.0, bucket.distinct)
+      val points = inside.collect { case (place, value) if !column.hasSingle(place) => Part(Bucket.single(value, place, each), Seq(value)) }
+      val places = (bucket.from, bucket.lo) +: inside :+ ((bucket.until, bucket.hi))
+      val spans = places.zip(places.tail).zipWithIndex.map { case (((from, lo), (until, hi)), i) =>
+        val isOpen = i < inside.size // the end of the last one belongs to it
+        (Bucket(lo, hi, from, until, 0, 0), math.max(0.0, until - from - (if (isOpen) unit else 0)), isOpen)
+      }.filter(_._2 > 0)
+      val (left, width) = (math.max(0.0, bucket.rows - each * points.size), spans.map(_._2).sum)
+      val between = spans.map { case (span, size, isOpen) =>
+        val share = size / width
+        Part(span.copy(rows = left * share, distinct = math.max(1.0, bucket.distinct * share)), inner(span.lo, span.hi, isOpen))
+      }
+      points ++ between
+    }
+  }
+
+  private def within(cuts: Array[(Double, Any)], bucket: Bucket, isFirst: Boolean): Seq[(Double, Any)] =
+    cuts.iterator.filter { case (place, _) => place <= bucket.until && (place > bucket.from || isFirst && place == bucket.from) }
+      .foldLeft(List.empty[(Double, Any)]) { (found, cut) => if (found.headOption.exists(_._1 == cut._1)) found else cut :: found }
+      .reverse
+
+  private def kept(part: Part): Option[Bucket] = {
+    val held = part.samples.count(holds)
+    if (held == 0) None
+    else {
+      val share = held.toDouble / part.samples.size
+      Some(part.bucket.copy(rows = part.bucket.rows * share, distinct = math.max(1.0, part.bucket.distinct * share)))
+    }
+  }
+
+  /** Values of a range, its upper end the last. */
+  private def samples(lo: Any, hi: Any): Seq[Any] = Shares.flatMap(share => middle(lo, hi, share)).filter(_ != lo) :+ hi
+
+  /** Values strictly between two; with the upper end where that is not a literal. */
+  private def inner(lo: Any, hi: Any, isOpen: Boolean): Seq[Any] = {
+    val between = Shares.flatMap(share => middle(lo, hi, share)).filter(value => value != lo && value != hi)
+    val found = if (isOpen) between else between :+ hi
+    if (found.nonEmpty) found else Seq(lo)
+  }
+
+  private def middle(lo: Any, hi: Any, share: Double): Option[Any] = (lo, hi) match {
+    case (a: Int, b: Int) => Some((a + math.round((b.toLong - a) * share)).toInt)
+    case (a: Long, b: Long) => Some(a + math.round((b.toDouble - a) * share))
+    case (a: Short, b: Short) => Some((a + math.round((b - a) * share)).toShort)
+    case (a: Byte, b: Byte) => Some((a + math.round((b - a) * share)).toByte)
+    case (a: Double, b: Double) => Some(a + (b - a) * share)
+    case (a: Float, b: Float) => Some((a + (b - a) * share).toFloat)
+    case (a: Decimal, b: Decimal) =>
+      val scale = a.scale
+      val mean = a.toBigDecimal + (b.toBigDecimal - a.toBigDecimal) * share
+      Some(Decimal(mean.setScale(scale, BigDecimal.RoundingMode.HALF_UP), a.precision, scale))
+    case (a: UTF8String, _) => Some(UTF8String.concat(a, UTF8String.fromString("0")))
+    case _ => None
+  }
+}
+
+private[cardinality] object ColumnPredicate {
+  private val Shares = Seq(0.2, 0.5, 0.8)
+
+  /** Some rows, and values of which some are theirs. */
+  private final case class Part(bucket: Bucket, samples: Seq[Any])
+
+  /** The least text above all that begin with one, and with what comes before a wildcard in it. */
+  private def afterPrefix(text: UTF8String): Seq[UTF8String] = {
+    val bytes = text.getBytes
+    val plain = bytes.takeWhile(b => b != '%' && b != '_')
+    Seq(bytes, plain).filter(_.nonEmpty).flatMap { prefix =>
+      val last = prefix.lastIndexWhere(_ != -1)
+      if (last < 0) Nil
+      else {
+        val next = Arrays.copyOf(prefix, last + 1)
+        next(last) = (next(last) + 1).toByte
+        Seq(UTF8String.fromBytes(next)) ++ (if (plain.length < bytes.length) Seq(UTF8String.fromBytes(plain)) else Nil)
+      }
+    }.distinct
+  }
+
+  private def isNaN(value: Any): Boolean = value match {
+    case number: Double => number.isNaN
+    case number: Float => number.isNaN
+    case _ => false
+  }
+}

@@ -1,0 +1,69 @@
+package org.metastore.spark.cardinality
+
+import java.util.Arrays.stream
+
+import org.metastore.spark.store.{ColumnHistogram, ColumnZones, FileStatistics, StoredValue}
+
+/**
+ * How many rows of a scan's files satisfy its filter: conditions on several columns are independent within a file, not within
+ * the table, so that a column that follows the order of the files tells of the others too.
+ *
+ * @param kept  the files that are read, by place in `statistics`
+ * @param rows  physical rows of a file
+ * @param live  rows of a file that no delete removes
+ * @param all   physical rows of the scan before files were dropped
+ */
+private[cardinality] final class FilteredRows(
+    filter: ScanFilter, statistics: FileStatistics, kept: Array[Int], rows: Int => Double, live: Int => Double, all: Double) {
+  import FilteredRows._
+
+  private val (physical, left) = (stream(kept).mapToDouble(rows(_)).sum, stream(kept).mapToDouble(live(_)).sum)
+
+  /** The number of rows. */
+  lazy val number: Double = {
+    val found =
+      if (filter.columns.isEmpty) left
+      else if (isOneColumn || kept.length > MostFiles) left * filter.columns.map(r => math.min(1.0, expected(r) / math.max(1.0, physical))).product
+      else ofFiles
+    found * filter.others
+  }
+
+  /** Whether everything that dropped files is a condition on one column. */
+  private def isOneColumn: Boolean = filter.columns.size == 1
+
+  private def ofFiles: Double = {
+    val shares = filter.columns.map { column =>
+      val raw = sharesOf(column)
+      val sum = weighted(raw)
+      val factor = if (sum > 0) expected(column, sum) / sum else 1.0
+      raw.map(share => math.min(1.0, share * factor))
+    }
+    kept.indices.iterator.map(i => live(kept(i)) * shares.iterator.map(_(i)).product).sum
+  }
+
+  /** Matching rows of a condition on one column. */
+  private def expected(column: Restricted): Double = expected(column, weighted(sharesOf(column)))
+
+  private def expected(column: Restricted, byFiles: => Double): Double =
+    if (!column.ofTable) column.share * physical
+    else {
+      val ofAll = column.kept.rows * math.max(1.0, all / math.max(1.0, column.whole.rows))
+      val isWhole = math.abs(all - column.whole.rows) <= Near * column.whole.rows
+      math.min(physical, if (isWhole || all > column.whole.rows || isOneColumn) ofAll else math.min(ofAll, byFiles))
+    }
+
+  private def weighted(shares: Array[Double]): Double = kept.indices.iterator.map(i => rows(kept(i)) * shares(i)).sum
+
+  private def sharesOf(column: Restricted): Array[Double] = {
+    val zones = statistics.column(column.asked.key, column.asked.dataType).toOption
+    kept.map(f => zones.flatMap(within(column.whole, _, f)).fold(column.share) { case (lo, hi) => column.between(lo, hi) })
+  }
+
+  private def within(column: ColumnHistogram, zones: ColumnZones, file: Int): Option[(Double, Double)] =
+    for (lo <- StoredValue.lo(zones, file); hi <- StoredValue.hi(zones, file)) yield (column.axis.at(lo), column.axis.at(hi))
+}
+
+private object FilteredRows {
+  private val MostFiles = 8192 // beyond, the table alone tells
+  private val Near = 0.01
+}

@@ -1,0 +1,61 @@
+package org.metastore.spark.cardinality
+
+import org.apache.spark.unsafe.types.UTF8String
+
+import org.metastore.spark.store.{Axis, Bucket, ColumnHistogram}
+
+/** How likely a row of one column and a row of another have the same value. */
+private[cardinality] object MatchingRows {
+
+  /** The share of all pairs of rows: T(A) T(B) times it is what joining them gives. */
+  def share(one: ColumnHistogram, other: ColumnHistogram): Double =
+    if (one.rows <= 0 || other.rows <= 0) 0
+    else {
+      val (left, right) = comparable(one, other)
+      val pairs = matching(left, right) + one.nans * other.nans
+      pairs / one.rows / other.rows
+    }
+
+  /** Both on one axis: that of texts depends on what all begin with. */
+  private def comparable(one: ColumnHistogram, other: ColumnHistogram): (ColumnHistogram, ColumnHistogram) = {
+    val ends = Seq(one, other).filter(_.buckets.nonEmpty).flatMap(h => Seq(h.buckets.head.lo, h.buckets.last.hi))
+    if (!ends.forall(_.isInstanceOf[UTF8String])) (one, other)
+    else {
+      val texts = ends.map(_.asInstanceOf[UTF8String]).sorted
+      val axis = Axis.of(one.dataType, texts.headOption, texts.lastOption)
+      (one.on(axis), other.on(axis))
+    }
+  }
+
+  private def matching(one: ColumnHistogram, other: ColumnHistogram): Double = {
+    var (found, first) = (0.0, 0)
+    for (a <- one.buckets) {
+      while (first < other.buckets.length && other.buckets(first).until < a.from) first += 1
+      var next = first
+      while (next < other.buckets.length && other.buckets(next).from <= a.until) {
+        found += pairs(a, other.buckets(next), one, other)
+        next += 1
+      }
+    }
+    found
+  }
+
+  // The values of a range are taken to be among those of the other side, as those of a foreign key are.
+  private def pairs(a: Bucket, b: Bucket, one: ColumnHistogram, other: ColumnHistogram): Double =
+    if (a.isSingle && b.isSingle) { if (isSame(a, b)) a.rows * b.rows else 0 }
+    else if (a.isSingle) { if (b.from < a.from && a.from <= b.until && !other.hasSingle(a.from)) a.rows * b.rows / b.distinct else 0 }
+    else if (b.isSingle) pairs(b, a, other, one)
+    else {
+      val (left, right) = (part(a, b), part(b, a))
+      if (left <= 0 || right <= 0) 0 else left * a.rows * right * b.rows / math.max(left * a.distinct, right * b.distinct)
+    }
+
+  private def isSame(a: Bucket, b: Bucket): Boolean = a.from == b.from && ((a.lo, b.lo) match {
+    case (x: UTF8String, y: UTF8String) => x == y
+    case _ => true
+  })
+
+  /** The share of a range that the other one covers. */
+  private def part(of: Bucket, by: Bucket): Double =
+    if (of.until <= of.from) 1 else (math.min(of.until, by.until) - math.max(of.from, by.from)) / (of.until - of.from)
+}

@@ -1,0 +1,179 @@
+package org.metastore.spark.cardinality
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.logical.{ColumnStat, Filter, LeafNode, Statistics}
+import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.FilterEstimation
+import org.apache.spark.sql.types.DataType
+
+import org.metastore.spark.pruning.{ColumnResolver, Columns}
+import org.metastore.spark.store.ColumnHistogram
+
+/** A column of the statistics as a filter names it. */
+private[cardinality] final case class Asked(key: String, dataType: DataType)(val leaf: Expression)
+
+/**
+ * The values of a column before and after the conditions on it alone.
+ *
+ * @param ofTable whether they are those of the whole table, not of the files that are read
+ */
+private[cardinality] final case class Restricted(asked: Asked, whole: ColumnHistogram, kept: ColumnHistogram, ofTable: Boolean) {
+
+  def source: String = if (!ofTable) "bounds" else if (whole.isComplete) "value counts" else "histogram"
+
+  /** The share of rows that satisfies the conditions. */
+  val share: Double = if (whole.rows > 0) kept.rows / whole.rows else 0
+
+  /** The same share among the values between two places. */
+  def between(least: Double, most: Double): Double = {
+    val all = whole.between(least, most)
+    if (all > 0) math.min(1.0, kept.between(least, most) / all) else share
+  }
+}
+
+/**
+ * What a scan's filter leaves, from the values of its columns: conditions on one column are evaluated on their values, those on
+ * several columns take them to be independent.
+ *
+ * @param conjuncts  what every row of the scan must satisfy
+ * @param histograms finds how columns' values are spread, by key and type
+ */
+private[cardinality] final class ScanFilter(
+    conjuncts: Seq[Expression], resolver: ColumnResolver, histograms: Seq[Asked] => Map[Asked, (ColumnHistogram, Boolean)]) {
+  import ScanFilter._
+
+  private val usable = conjuncts.filter(c => c.deterministic && !c.exists(_.isInstanceOf[PlanExpression[_]]))
+    .flatMap(c => columnsOf(c).map(c -> _))
+
+  private val known: Map[Asked, (ColumnHistogram, Boolean)] =
+    try histograms(usable.flatMap(_._2).distinct) catch { case NonFatal(_) => Map.empty }
+
+  /** Conditions on one column, together. */
+  val columns: Seq[Restricted] = usable.collect { case (condition, Seq(asked)) => asked -> condition }
+    .groupBy(_._1).toSeq.flatMap { case (asked, of) => restricted(asked, of.map(_._2).reduce(And(_, _))) }
+
+  private val several: Seq[(Expression, Double)] = usable.collect {
+    case (condition, asked) if asked.size > 1 => fraction(condition, asked).map(condition -> _)
+  }.flatten
+
+  /** Of conditions on several columns, the share of rows that satisfies them all. */
+  val others: Double = several.map(_._2).product
+
+  /** The conjuncts whose effect is known. */
+  val estimated: Seq[Expression] = usable.collect {
+    case (condition, Seq(asked)) if columns.exists(_.asked == asked) => condition
+  } ++ several.map(_._1)
+
+  /** Whether nothing but the counts of all values was needed. */
+  def isExact: Boolean = columns.size == 1 && several.isEmpty && estimated.size == conjuncts.size && columns.head.whole.isComplete
+
+  private def columnsOf(condition: Expression): Option[Seq[Asked]] = {
+    val leaves = leavesOf(condition)
+    val found = leaves.flatMap { case (leaf, root, path) =>
+      if (resolver.isMetadata(root)) None else resolver.key(root, path).map(Asked(_, leaf.dataType)(leaf))
+    }
+    if (found.size < leaves.size || found.isEmpty) None else Some(found.distinct)
+  }
+
+  private def restricted(asked: Asked, condition: Expression): Option[Restricted] =
+    known.get(asked).flatMap { case (whole, ofTable) =>
+      try Some(Restricted(asked, whole, new ColumnPredicate(condition, asked.leaf).of(whole), ofTable))
+      catch { case NonFatal(_) => None } // what fails on a value, as under ANSI, is not known
+    }
+
+  /** The share of rows that satisfies a condition on several columns. */
+  private def fraction(condition: Expression, asked: Seq[Asked]): Option[Double] = asked match {
+    case Seq(one) => restricted(one, condition).map(_.share)
+    case _ => condition match {
+      case And(left, right) => both(left, right)(_ * _)
+      case Or(left, right) => both(left, right)((a, b) => a + b - a * b)
+      case EqualTo(left, right) if asked.size == 2 && isLeaf(left) && isLeaf(right) =>
+        val counts = asked.flatMap(known.get).map(_._1.distinct)
+        if (counts.size == 2) Some(1 / math.max(1.0, counts.max)) else None
+      case other => sampled(other, asked)
+    }
+  }
+
+  private def both(left: Expression, right: Expression)(joined: (Double, Double) => Double): Option[Double] =
+    for (l <- columnsOf(left); r <- columnsOf(right); a <- fraction(left, l); b <- fraction(right, r)) yield joined(a, b)
+
+  /** By rows that are put together of values drawn independently, the same ones each time. */
+  private def sampled(condition: Expression, asked: Seq[Asked]): Option[Double] = {
+    val whole = asked.flatMap(known.get).map(_._1)
+    if (whole.size < asked.size || whole.exists(_.buckets.isEmpty)) None
+    else try {
+      val bound = condition.transformDown {
+        case one if asked.exists(_.leaf.semanticEquals(one)) =>
+          BoundReference(asked.indexWhere(_.leaf.semanticEquals(one)), one.dataType, nullable = true)
+      }
+      val row = new GenericInternalRow(asked.size)
+      val held = (1 to Samples).count { i =>
+        whole.indices.foreach(c => row.update(c, whole(c).sample((i * Steps(c % Steps.size)) % 1)))
+        bound.eval(row) == true
+      }
+      val filled = whole.map(column => column.values / math.max(1.0, column.rows)).product
+      Some(math.max(held, 0.5) / Samples * filled)
+    } catch { case NonFatal(_) => None }
+  }
+}
+
+private[cardinality] object ScanFilter {
+  private val Samples = 2000
+  private val Steps = Seq(2, 3, 5, 7, 11, 13).map(prime => math.sqrt(prime.toDouble))
+
+  private def isLeaf(expression: Expression): Boolean = leafOf(expression).isDefined
+
+  private def leavesOf(expression: Expression): Seq[(Expression, Attribute, Seq[String])] = leafOf(expression) match {
+    case Some((root, path)) => Seq((expression, root, path))
+    case None => expression.children.flatMap(leavesOf)
+  }
+
+  private def leafOf(expression: Expression): Option[(Attribute, Seq[String])] = Columns.Leaf.unapply(expression)
+}
+
+/**
+ * The filter of a scan, not yet estimated.
+ *
+ * @param histograms how columns' values are spread over the table, by key and type
+ * @param output     what the scan gives
+ */
+final class FilterOfScan(
+    conjuncts: Seq[Expression], resolver: ColumnResolver,
+    private[cardinality] val histograms: Seq[(String, DataType)] => Map[(String, DataType), ColumnHistogram],
+    output: Seq[Attribute], joins: JoinKeys) {
+
+  /** Distinct counts that make estimates of joins right, by key of the column. */
+  private[cardinality] lazy val joined: Map[String, Double] =
+    output.flatMap(column => joins.of(column.exprId).flatMap(count => resolver.key(column, Nil).map(_ -> count))).toMap
+
+  def isEmpty: Boolean = conjuncts.isEmpty
+
+  private[cardinality] def on(histograms: Seq[Asked] => Map[Asked, (ColumnHistogram, Boolean)]): ScanFilter =
+    new ScanFilter(conjuncts, resolver, histograms)
+
+  /** What Spark makes of some of the conjuncts over so many rows. */
+  private[cardinality] def sparkShare(
+      some: Seq[Expression], rows: Double, stat: (String, DataType) => Option[ColumnStat]): Double = {
+    val output = some.flatMap(_.references).distinct
+    val stats = output.flatMap(a => resolver.key(a, Nil).flatMap(stat(_, a.dataType)).map(a -> _))
+    SparkEstimate.share(some, Statistics(sizeInBytes = 1, Some(ScanStatistics.whole(rows)), AttributeMap(stats)), output)
+  }
+}
+
+/** What Spark's own estimator makes of a filter, given numbers of the columns. */
+private[cardinality] object SparkEstimate {
+
+  /** The share of rows that it lets through. */
+  def share(conjuncts: Seq[Expression], stats: Statistics, output: Seq[Attribute]): Double =
+    (for {
+      condition <- conjuncts.reduceOption(And(_, _))
+      before <- stats.rowCount
+      after <- FilterEstimation(Filter(condition, Described(output, stats))).estimate.flatMap(_.rowCount)
+      if before > 0
+    } yield (BigDecimal(after) / BigDecimal(before)).toDouble).getOrElse(1.0)
+
+  private final case class Described(output: Seq[Attribute], known: Statistics) extends LeafNode {
+    override def computeStats(): Statistics = known
+  }
+}
