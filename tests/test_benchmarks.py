@@ -16,6 +16,7 @@ BENCHMARKS = Path(__file__).resolve().parents[1] / "benchmarks"
 SMALL = {
     "analyze": "--wide --columns 6 --runs 1",
     "append": "--files 80 --runs 1",
+    "cardinality": "--scale 0.005 --ways metastore spark",
     "frequencies": "--rows 500000 --files 2",
     "index_lookup": "--store C --share 0.001",
     "locate": "--files 2 --rows 100000 --runs 1",
@@ -27,7 +28,7 @@ SMALL = {
 }
 
 
-LONG = ("analyze", "frequencies", "index_lookup", "locate", "pruning")
+LONG = ("analyze", "cardinality", "frequencies", "index_lookup", "locate", "pruning")
 
 
 @pytest.mark.parametrize("name", [pytest.param(one, marks=[pytest.mark.campaign] * (one in LONG)) for one in SMALL])
