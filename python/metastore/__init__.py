@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from metastore._api.analyzing import analyze, config, configure
     from metastore._api.reading import (
         columns,
+        estimates,
         explain,
         files,
         frequencies,
@@ -60,6 +61,7 @@ __all__ = [
     "compact",
     "config",
     "configure",
+    "estimates",
     "explain",
     "files",
     "frequencies",

@@ -25,7 +25,19 @@ from store import s3
 
 def test_help_names_every_verb(run):
     told = run("--help").stdout
-    for verb in ("demo", "analyze", "summary", "files", "columns", "snapshots", "tables", "explain", "doctor", "jar"):
+    for verb in (
+        "demo",
+        "analyze",
+        "summary",
+        "files",
+        "columns",
+        "snapshots",
+        "tables",
+        "explain",
+        "estimates",
+        "doctor",
+        "jar",
+    ):
         assert re.search(rf"^  {verb} ", told, re.MULTILINE), verb
     assert "3 the answer is stale" in told
 

@@ -276,6 +276,23 @@ def explain(spark: SparkSession, query: str) -> Answer:
 
 
 @session.of_session
+def estimates(spark: SparkSession, query: str, *, analyze: bool = False) -> Answer:
+    """One row per operator of a query's optimized plan: the rows that the optimizer expects, and from which statistics.
+
+    Args:
+        spark: The session.
+        query: The query.
+        analyze: Whether it is run too, to count what comes (`rows`) and how far each estimate is off (`q_error`).
+
+    Example:
+        >>> plan = metastore.estimates(spark, "SELECT * FROM db.sales WHERE id = 7", analyze=True)  # doctest: +SKIP
+        >>> plan[0]["q_error"]  # doctest: +SKIP
+        1.0
+    """
+    return session.ask(spark, "estimates", query, {"analyze": analyze or None}, Answer)
+
+
+@session.of_session
 def version(spark: SparkSession) -> dict[str, Any]:
     """The version of the Metastore inside a Spark, with that of Spark, Scala and the store's format.
 

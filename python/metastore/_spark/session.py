@@ -30,7 +30,7 @@ P = ParamSpec("P")
 R = TypeVar("R")
 
 EXTENSION = "org.metastore.spark.MetastoreExtensions"
-_SUBJECT = {"explain": "query", "tables": "database"}
+_SUBJECT = {"explain": "query", "estimates": "query", "tables": "database"}
 
 
 def ask(spark: SparkSession, function: str, subject: str | None, arguments: Mapping[str, object], kind: type[A]) -> A:

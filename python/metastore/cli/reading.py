@@ -145,6 +145,19 @@ def explain(query: Query, *, conf: Conf = None, jars: Jars = None, json: Json = 
         output.answer(_with_spark("explain", query, conf, jars))
 
 
+def estimates(
+    query: Query,
+    *,
+    analyze: Annotated[bool, typer.Option("--analyze", help="Run the query, to count the rows that come.")] = False,
+    conf: Conf = None,
+    jars: Jars = None,
+    json: Json = False,
+) -> None:
+    """One line per operator of a query: the rows that the optimizer expects, and from which statistics."""
+    with reporting(as_json=json) as output:
+        output.answer(_with_spark("estimates", query, conf, jars, analyze=analyze))
+
+
 def _ask(
     verb: str,
     table: str,

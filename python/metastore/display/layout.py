@@ -33,7 +33,10 @@ _FIRST_TO_GO = {
     "snapshots": ("live_size_bytes", "size_bytes", "columns"),
     "frequencies": ("error", "exact", "fraction"),
     "histogram": ("distinct", bars.BARS, "bin"),
-    "explain": ("scan", "rows", "statistic", "table", "conjunct"),
+    "explain": (
+        *("estimate_exact", "estimated_from", "estimated_rows", "scan", "rows", "statistic", "table", "conjunct"),
+    ),
+    "estimates": ("estimated_bytes", "parent", "exact", "source", "matching_rows", "detail"),
 }
 
 

@@ -60,8 +60,14 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
       case Some(why) => ScanMark.refused(why)
       case None => known.fold(ScanMark.refused, s => ScanMark.Allowed(s.fingerprint, table.root.toString))
     }
-    marked(logical, files, mark,
-      if (planner.estimates) described(logical, files, table, numbers(logical, files, table, conjuncts, planner, known)) else logical.catalogTable)
+    if (!planner.estimates) marked(logical, files, mark, logical.catalogTable)
+    else {
+      val planned = this.planned(logical, files, table, conjuncts, planner, known)
+      val numbers = planned.flatMap(catalogNumbers(files, table, _, known))
+      val copy = marked(logical, files, mark, described(logical, files, table, numbers))
+      planned.foreach(one => copy.setTagValue(ScanDecisions.Decision, one.decision))
+      copy
+    }
   }
 
   private def marked(
@@ -71,19 +77,23 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
     copy
   }
 
-  private def numbers(
+  private def planned(
       logical: LogicalRelation, files: HadoopFsRelation, table: T, conjuncts: Seq[Expression], planner: ScanPlanner,
-      known: => Either[Reason, TableStatistics]): Option[CatalogStatistics] =
-    try for {
-      statistics <- known.toOption
-      listed <- counted(files, table, conjuncts)
-      resolver = table.resolver(statistics.manifest)
-      attributes = files.schema.map(f => f.name -> AttributeReference(f.name, f.dataType, f.nullable)()).toMap
-      planned <- planner.plan(table.id, listed, conjuncts, resolver, LiveFiles.Unknown, logical.output).numbers
-      estimated = table.estimated(statistics.manifest)
-      found <- CatalogNumbers.of(files.schema, planned, name => estimated.key(attributes(name), Nil))
-    } yield found
-    catch { case NonFatal(e) =>
+      known: => Either[Reason, TableStatistics]): Option[Planned] =
+    for (statistics <- known.toOption; listed <- orNone(table)(counted(files, table, conjuncts)))
+      yield planner.plan(table.id, listed, conjuncts, table.resolver(statistics.manifest), LiveFiles.Unknown, logical.output)
+
+  private def catalogNumbers(
+      files: HadoopFsRelation, table: T, planned: Planned, known: => Either[Reason, TableStatistics]): Option[CatalogStatistics] =
+    orNone(table) {
+      val attributes = files.schema.map(f => f.name -> AttributeReference(f.name, f.dataType, f.nullable)()).toMap
+      for (numbers <- planned.numbers; statistics <- known.toOption; estimated = table.estimated(statistics.manifest);
+          found <- CatalogNumbers.of(files.schema, numbers, name => estimated.key(attributes(name), Nil)))
+        yield found
+    }
+
+  private def orNone[A](table: T)(found: => Option[A]): Option[A] =
+    try found catch { case NonFatal(e) =>
       ScanPlanner.warn(s"The size of ${table.id.name}", Reason.failure(e), e)
       None
     }

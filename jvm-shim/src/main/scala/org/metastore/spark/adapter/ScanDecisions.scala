@@ -1,12 +1,14 @@
 package org.metastore.spark.adapter
 
 import org.apache.spark.sql.catalyst.expressions.PlanExpression
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
 import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
-import org.apache.spark.sql.execution.datasources.v2.BatchScanExec
+import org.apache.spark.sql.execution.datasources.v2.{BatchScanExec, DataSourceV2ScanRelation}
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
 
-import org.metastore.spark.explain.{Reason, ReasonCode, ScanDecision}
+import org.metastore.spark.explain.{Reason, ReasonCode, ScanDecision, ScanEstimate}
 
 /** Finds the decisions behind a physical plan: they live in its scans and nowhere else. */
 object ScanDecisions {
@@ -20,6 +22,14 @@ object ScanDecisions {
     case scan: FileSourceScanExec => fileScan(scan).toSeq ++ subqueries(scan)
     case node => node.children.flatMap(of) ++ subqueries(node)
   }
+
+  /** What the optimizer was told of a scan in a logical plan. */
+  def estimateOf(leaf: LogicalPlan): Option[ScanEstimate] = leaf match {
+    case relation: DataSourceV2ScanRelation => IcebergScanProxy.decisionOf(relation.scan).flatMap(_.estimated)
+    case other => other.getTagValue(Decision).flatMap(_.estimated)
+  }
+
+  private[adapter] val Decision = TreeNodeTag[ScanDecision]("metastore.decision")
 
   private def subqueries(node: SparkPlan): Seq[ScanDecision] = node.expressions.flatMap(_.collect {
     case e: PlanExpression[_] => e.plan

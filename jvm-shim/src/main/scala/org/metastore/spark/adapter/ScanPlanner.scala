@@ -86,11 +86,14 @@ private[adapter] final class ScanPlanner(
           val distrusted = contradicting(joined, rows)
           val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
           val outcome = judge(joined, compiled, isWhole = live.beyond(files.length) == 0)
-          val decided = new ScanDecision(
-            table.name, list, counted, outcome, distrusted, known.fingerprint, ScanPlanner.changed(files), live)
+          lazy val decided: ScanDecision = new ScanDecision(
+            table.name, list, counted, outcome, distrusted, known.fingerprint, ScanPlanner.changed(files), live,
+            () => numbers.summary)
+          lazy val numbers: ScanStatistics = {
+            val filter = new FilterOfScan(conjuncts, resolver, histogramsOf(table, known, _), output, joins)
+            new ScanStatistics(joined, decided, files(_).liveRows, key => distinctOf(known).get(key), filter)
+          }
           ScanPlanner.tell(decided)
-          val filter = new FilterOfScan(conjuncts, resolver, histogramsOf(table, known, _), output, joins)
-          val numbers = new ScanStatistics(joined, decided, files(_).liveRows, key => distinctOf(known).get(key), filter)
           Planned(decided, Some(numbers))
         }
       }

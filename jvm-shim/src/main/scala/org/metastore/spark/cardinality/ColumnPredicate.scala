@@ -89,13 +89,20 @@ private[cardinality] final class ColumnPredicate(condition: Expression, leaf: Ex
   }
 
   /** Values of a range, its upper end the last. */
-  private def samples(lo: Any, hi: Any): Seq[Any] = Shares.flatMap(share => middle(lo, hi, share)).filter(_ != lo) :+ hi
+  private def samples(lo: Any, hi: Any): Seq[Any] = inside(lo, hi) :+ hi
 
   /** Values strictly between two; with the upper end where that is not a literal. */
   private def inner(lo: Any, hi: Any, isOpen: Boolean): Seq[Any] = {
-    val between = Shares.flatMap(share => middle(lo, hi, share)).filter(value => value != lo && value != hi)
+    val between = inside(lo, hi)
     val found = if (isOpen) between else between :+ hi
     if (found.nonEmpty) found else Seq(lo)
+  }
+
+  /** Values strictly between two: of whole numbers all, where they are few. */
+  private def inside(lo: Any, hi: Any): Seq[Any] = (lo, hi) match {
+    case (a: Int, b: Int) if b.toLong - a <= Few => (a + 1) until b
+    case (a: Long, b: Long) if b > a && BigInt(b) - a <= Few => (a + 1) until b
+    case _ => Shares.flatMap(share => middle(lo, hi, share)).filter(value => value != lo && value != hi)
   }
 
   private def middle(lo: Any, hi: Any, share: Double): Option[Any] = (lo, hi) match {
@@ -116,6 +123,7 @@ private[cardinality] final class ColumnPredicate(condition: Expression, leaf: Ex
 
 private[cardinality] object ColumnPredicate {
   private val Shares = Seq(0.2, 0.5, 0.8)
+  private val Few = 32 // in each of a thousand bins
 
   /** Some rows, and values of which some are theirs. */
   private final case class Part(bucket: Bucket, samples: Seq[Any])

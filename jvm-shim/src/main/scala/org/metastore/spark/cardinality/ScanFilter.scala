@@ -152,17 +152,17 @@ final class FilterOfScan(
   private[cardinality] def on(histograms: Seq[Asked] => Map[Asked, (ColumnHistogram, Boolean)]): ScanFilter =
     new ScanFilter(conjuncts, resolver, histograms)
 
-  /** What Spark makes of some of the conjuncts over so many rows. */
-  private[cardinality] def sparkShare(
-      some: Seq[Expression], rows: Double, stat: (String, DataType) => Option[ColumnStat]): Double = {
+  /** The share of rows that some of the conjuncts let through, as Spark estimates it. */
+  private[cardinality] def sparkShare(some: Seq[Expression], stat: (String, DataType) => Option[ColumnStat]): Double = {
     val output = some.flatMap(_.references).distinct
     val stats = output.flatMap(a => resolver.key(a, Nil).flatMap(stat(_, a.dataType)).map(a -> _))
-    SparkEstimate.share(some, Statistics(sizeInBytes = 1, Some(ScanStatistics.whole(rows)), AttributeMap(stats)), output)
+    SparkEstimate.share(some, Statistics(sizeInBytes = 1, Some(SparkEstimate.Rows), AttributeMap(stats)), output)
   }
 }
 
 /** What Spark's own estimator makes of a filter, given numbers of the columns. */
 private[cardinality] object SparkEstimate {
+  val Rows: BigInt = BigInt(10).pow(15) // so many that rounding them up changes no share
 
   /** The share of rows that it lets through. */
   def share(conjuncts: Seq[Expression], stats: Statistics, output: Seq[Attribute]): Double =

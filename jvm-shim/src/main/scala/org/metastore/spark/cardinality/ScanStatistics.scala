@@ -6,7 +6,7 @@ import java.util.Arrays.stream
 import org.apache.spark.sql.catalyst.plans.logical.ColumnStat
 import org.apache.spark.sql.types._
 
-import org.metastore.spark.explain.ScanDecision
+import org.metastore.spark.explain.{ScanDecision, ScanEstimate}
 import org.metastore.spark.store.{BytesBounds, ColumnHistogram, ColumnSizes, ColumnZones, DoubleOrder, FileStatistics, LongBounds, StoredValue, TableDistinct}
 import org.metastore.spark.store.ByteOrder.compare
 
@@ -48,35 +48,40 @@ final class ScanStatistics(
     }.toMap
   }
 
-  /** The rows that satisfy the filter; None where those of a file are unknown. */
-  lazy val estimate: Option[Double] = readRows.map { read =>
+  private lazy val matching: Option[Double] = readRows.map { read =>
     if (filter.isEmpty || read <= 0) read
     else {
       val all = decision.rows.iterator.filter(_ >= 0).map(_.toDouble).sum
       val found = new FilteredRows(
         conditions, statistics, places, p => decision.rows(fileAt(p)).toDouble, p => liveRows(fileAt(p)), all)
-      math.max(1.0, math.min(read, found.number))
+      math.min(read, found.number)
     }
   }
 
-  /** What the rows are estimated from: `value counts`, `histogram`, `bounds`, or `rows` where no condition tells. */
-  def source: String = conditions.columns.map(_.source).distinct match {
-    case Seq() => "rows"
-    case found => found.mkString(", ")
+  /** The rows that satisfy the filter, for Spark at least one; None where those of a file are unknown. */
+  private lazy val estimate: Option[Double] = matching.map(rows => if (kept.isEmpty) rows else math.max(1.0, rows))
+
+  /** The rows that satisfy the filter, and how they are known. */
+  def summary: Option[ScanEstimate] = matching.map { rows =>
+    val source = conditions.columns.map(_.source).distinct
+    ScanEstimate(math.round(rows), if (source.isEmpty) "row counts" else source.sorted.mkString(", "), isExact)
   }
 
-  /** Whether the estimate is the true number, as far as no delete is applied. */
-  def isExact: Boolean = filter.isEmpty || (conditions.isExact && conditions.columns.forall(_.whole.rows == decision.rows.map(_.toDouble).sum))
+  private def isExact: Boolean =
+    stream(kept).allMatch(f => liveRows(f) == decision.rows(f)) &&
+      (kept.isEmpty || filter.isEmpty || conditions.isExact && conditions.columns.forall { one =>
+        tableDistinct(one.asked.key).exists(_.files == decision.total)
+      })
 
   /** What Spark will take the filter to let through, of the columns that it is told of. */
   private lazy val (sparkShare: Double, withheld: Set[String]) =
     if (filter.isEmpty || estimate.isEmpty) (1.0, Set.empty[String])
     else {
-      val share = filter.sparkShare(conditions.estimated, estimate.get, (key, dataType) => told(key, dataType))
+      val share = filter.sparkShare(conditions.estimated, (key, dataType) => told(key, dataType))
       if (share > Impossible) (share, Set.empty[String])
       else {
         val named = conditions.columns.map(_.asked.key).toSet
-        (filter.sparkShare(conditions.estimated, estimate.get, (key, dataType) => if (named(key)) None else told(key, dataType)), named)
+        (filter.sparkShare(conditions.estimated, (key, dataType) => if (named(key)) None else told(key, dataType)), named)
       }
     }
 

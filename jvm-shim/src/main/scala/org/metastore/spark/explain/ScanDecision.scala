@@ -2,6 +2,8 @@ package org.metastore.spark.explain
 
 import java.util.BitSet
 
+import scala.util.control.NonFatal
+
 import org.metastore.spark.pruning.Verdicts
 import org.metastore.spark.store.FileList
 
@@ -16,6 +18,7 @@ import org.metastore.spark.store.FileList
  * @param version   fingerprint of the statistics, empty where there are none
  * @param changed   files whose rows other files change: read whatever the verdict says
  * @param live      all data files of the snapshot
+ * @param estimate  how many rows satisfy the scan's filter
  */
 final class ScanDecision(
     val table: String,
@@ -25,7 +28,8 @@ final class ScanDecision(
     val distrusted: BitSet,
     val version: String,
     val changed: BitSet = new BitSet,
-    live: LiveFiles = LiveFiles.Unknown) {
+    live: LiveFiles = LiveFiles.Unknown,
+    estimate: () => Option[ScanEstimate] = () => None) {
 
   /** The files that are read. */
   val kept: BitSet = {
@@ -35,6 +39,9 @@ final class ScanDecision(
     }
     set
   }
+
+  /** How many rows satisfy the scan's filter; None where nothing tells. */
+  lazy val estimated: Option[ScanEstimate] = try estimate() catch { case NonFatal(_) => None }
 
   def before: Int = files.length
   def after: Int = kept.cardinality
@@ -53,7 +60,7 @@ final class ScanDecision(
   }
 
   /** The same scan if no file of it is dropped, for another reason. */
-  def leftAlone(why: Reason): ScanDecision = new ScanDecision(table, files, rows, Left(why), distrusted, version, changed, live)
+  def leftAlone(why: Reason): ScanDecision = new ScanDecision(table, files, rows, Left(why), distrusted, version, changed, live, estimate)
 
   /** The text on the scan in EXPLAIN. */
   def label: String = outcome match {
@@ -89,7 +96,8 @@ final class ScanDecision(
   }
 
   private def row(scan: Int, path: Option[String], isKept: Boolean, why: Reason, rows: Option[Long]) =
-    FileDecision(scan, table, path, isKept, why.code.name, why.arguments.get("conjunct"), why.arguments.get("statistic"), rows)
+    FileDecision(scan, table, path, isKept, why.code.name, why.arguments.get("conjunct"), why.arguments.get("statistic"), rows,
+      estimated)
 }
 
 object ScanDecision {
@@ -111,4 +119,4 @@ object ScanDecision {
 /** A row of `metastore.explain(query)`: columns of the same names. */
 final case class FileDecision(
     scan: Int, table: String, path: Option[String], kept: Boolean, reason: String, conjunct: Option[String],
-    statistic: Option[String], rows: Option[Long])
+    statistic: Option[String], rows: Option[Long], estimate: Option[ScanEstimate])

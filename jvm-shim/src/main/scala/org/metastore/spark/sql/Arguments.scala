@@ -31,6 +31,15 @@ final class Arguments(function: TableFunction, values: Map[String, Literal]) {
       .getOrElse(throw MetastoreException.invalidArgument(name, s"$text is not a positive whole number"))
   }
 
+  /** Whether an argument is true; not given is false. */
+  def flag(name: String): Boolean = optional(name).exists { text =>
+    text.trim.toLowerCase(Locale.ROOT) match {
+      case "true" => true
+      case "false" => false
+      case _ => throw MetastoreException.invalidArgument(name, s"$text is neither true nor false")
+    }
+  }
+
   /** An argument as it was given. */
   def value(name: String): Option[Literal] = values.get(name).filter(_.value != null)
 }

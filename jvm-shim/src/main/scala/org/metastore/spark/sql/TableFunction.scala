@@ -25,7 +25,7 @@ trait TableFunction {
   def needsSettings: Boolean = true
 
   /** Whether `spark.metastore.read.timeout` ends a call. */
-  def isLimited: Boolean = true
+  def isLimited(call: Arguments): Boolean = true
 
   /**
    * The answer, in Catalyst's internal values of `schema`.

@@ -20,8 +20,9 @@ import org.metastore.spark.tables.MissingMember
 object TableFunctions {
 
   /** In the order in which `metastore.help()` lists them. */
-  val all: Seq[TableFunction] = Seq(SummaryFunction, FrequenciesFunction, HistogramFunction, QuantilesFunction, LocateFunction, FilesFunction, ColumnsFunction, ExplainFunction, SnapshotsFunction,
-    TablesFunction, SettingsFunction, HelpFunction, VersionFunction)
+  val all: Seq[TableFunction] = Seq(
+    SummaryFunction, FrequenciesFunction, HistogramFunction, QuantilesFunction, LocateFunction, FilesFunction, ColumnsFunction,
+    ExplainFunction, EstimatesFunction, SnapshotsFunction, TablesFunction, SettingsFunction, HelpFunction, VersionFunction)
 
   /** What our own Python asks of the session: not listed, and not called by people. */
   private val internal: Seq[TableFunction] = Seq(FactsFunction, FormatsFunction)
@@ -45,7 +46,7 @@ object TableFunctions {
     val session = SparkSession.active
     if (function.needsSettings) requireSettings(session)
     val call = Arguments.bind(function, arguments)
-    val limit = if (function.isLimited) Some(MetastoreConf.of(session).readTimeoutMillis) else None
+    val limit = if (function.isLimited(call)) Some(MetastoreConf.of(session).readTimeoutMillis) else None
     UnreadAnswer(DataTypeUtils.toAttributes(function.schema), function.name) { () =>
       readable(subject(arguments), limit)(function.rows(session, call))
     }

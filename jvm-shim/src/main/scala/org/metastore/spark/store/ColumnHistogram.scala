@@ -157,7 +157,7 @@ object ColumnHistogram {
       val rest = rows - nulls - nans - singles.iterator.map(_.rows).sum
       val isComplete = row.frequencies.contains("complete") && rest == 0
       val unlisted = math.max(1.0, row.distinct.getOrElse(rest.toLong).toDouble - singles.length - (if (nans > 0) 1 else 0))
-      val ranges = if (rest <= 0) Array.empty[Bucket] else bins.fold(Array.empty[Bucket])(residual(_, singles, axis, catalyst))
+      val ranges = if (rest <= 0) Array.empty[Bucket] else bins.fold(Array.empty[Bucket])(residual(_, singles, listed.forall(_.error == 0), axis, catalyst))
       new ColumnHistogram(
         dataType, axis, (singles ++ scaled(ranges, rest, unlisted)).sortBy(bucket => (bucket.from, bucket.until)), nulls.toDouble,
         nans, isComplete)
@@ -183,8 +183,8 @@ object ColumnHistogram {
     }
   }
 
-  /** The bins without the values that have buckets of their own. */
-  private def residual(bins: Bins, singles: Array[Bucket], axis: Axis, catalyst: Any => Any): Array[Bucket] = {
+  /** The bins without the values that have buckets of their own, which may have more rows where they are not `counted`. */
+  private def residual(bins: Bins, singles: Array[Bucket], counted: Boolean, axis: Axis, catalyst: Any => Any): Array[Bucket] = {
     val edges = bins.edges.map(catalyst)
     val places = edges.map(axis.at)
     var next = 0
@@ -195,7 +195,7 @@ object ColumnHistogram {
         number += 1
         next += 1
       }
-      val isListed = axis.unit > 0 && number >= math.round((places(i + 1) - places(i)) / axis.unit)
+      val isListed = counted && axis.unit > 0 && number >= math.round((places(i + 1) - places(i)) / axis.unit)
       val left = if (isListed) 0.0 else math.max(0.0, bins.counts(i) - rows)
       val distinct = math.max(1.0, bins.distincts.lift(i).fold(left)(_.toDouble) - number)
       if (bins.isLone(i)) Bucket.single(edges(i + 1), places(i + 1), left)

@@ -42,8 +42,8 @@ private[store] final class ColumnHistogramReader(objects: ObjectReader) {
     var found = 0
     groups.flatMap { group =>
       if (found >= MostValues) IndexedSeq.empty
-      else SummaryGroup.read(objects, ref, group, Seq("column", field, "frequency")) { part =>
-        val (columns, counts) = (part.longs("column", -1), part.longs("frequency", 0))
+      else SummaryGroup.read(objects, ref, group, Seq("column", field, "frequency", "error")) { part =>
+        val (columns, counts, errors) = (part.longs("column", -1), part.longs("frequency", 0), part.longs("error", 0))
         val value: Int => Any = field match {
           case "value_binary" =>
             val bytes = part.bytes(field)
@@ -58,7 +58,7 @@ private[store] final class ColumnHistogramReader(objects: ObjectReader) {
         val places = columns.indices.filter(i => columns(i) == column).take(MostValues - found)
         found += places.length
         part.memory.take(places.length * ValueBytes)
-        places.map(i => ValueRow(value(i), counts(i), 0, Map.empty)).filter(_.value != null) // scalastyle:ignore
+        places.map(i => ValueRow(value(i), counts(i), errors(i), Map.empty)).filter(_.value != null) // scalastyle:ignore
       }
     }.toIndexedSeq
   }

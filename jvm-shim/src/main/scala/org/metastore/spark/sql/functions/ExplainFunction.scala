@@ -12,11 +12,14 @@ object ExplainFunction extends TableFunction {
   override val name = "explain"
   override val arguments: Seq[Argument] = Seq(Argument("query", required = true))
   override val schema: StructType = StructType.fromDDL(
-    "scan INT, table STRING, path STRING, kept BOOLEAN, reason STRING, conjunct STRING, statistic STRING, rows BIGINT")
+    "scan INT, table STRING, path STRING, kept BOOLEAN, reason STRING, conjunct STRING, statistic STRING, rows BIGINT, " +
+      "estimated_rows BIGINT, estimated_from STRING, estimate_exact BOOLEAN")
   override val meaning = "Which data files a query would read, and why; the query is planned, not run"
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
     ExplainQuery.decisions(session, call.text("query")).map { file =>
-      Answer.row(file.scan, file.table, file.path, file.kept, file.reason, file.conjunct, file.statistic, file.rows)
+      Answer.row(
+        file.scan, file.table, file.path, file.kept, file.reason, file.conjunct, file.statistic, file.rows,
+        file.estimate.map(_.rows), file.estimate.map(_.source), file.estimate.map(_.isExact))
     }
 }

@@ -27,7 +27,7 @@ object FactsFunction extends TableFunction {
   override val meaning = "What ANALYZE knows of a table and its data files"
 
   /** ANALYZE of a large table waits for its list of files. */
-  override val isLimited = false
+  override def isLimited(call: Arguments): Boolean = false
 
   private val mapper = new ObjectMapper
 

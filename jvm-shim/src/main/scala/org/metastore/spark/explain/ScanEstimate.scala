@@ -1,0 +1,9 @@
+package org.metastore.spark.explain
+
+/**
+ * How many rows of a scan satisfy its filter, as the optimizer is told.
+ *
+ * @param source  what they are estimated from: `value counts`, `histogram`, `bounds`, or `row counts` where no condition tells
+ * @param isExact whether that is their true number
+ */
+final case class ScanEstimate(rows: Long, source: String, isExact: Boolean)

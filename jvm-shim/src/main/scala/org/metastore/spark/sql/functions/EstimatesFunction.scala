@@ -1,0 +1,32 @@
+package org.metastore.spark.sql.functions
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.types.StructType
+
+import org.metastore.spark.explain.OperatorEstimate
+import org.metastore.spark.sql.{Answer, Argument, Arguments, TableFunction}
+
+/** `metastore.estimates(query)`: one row an operator of the optimized plan. */
+object EstimatesFunction extends TableFunction {
+  private val Run = "analyze"
+
+  override val name = "estimates"
+  override val arguments: Seq[Argument] = Seq(Argument("query", required = true), Argument(Run, required = false))
+  override val schema: StructType = StructType.fromDDL(
+    "operator INT, parent INT, name STRING, detail STRING, estimated_rows DECIMAL(38,0), estimated_bytes DECIMAL(38,0), " +
+      "matching_rows BIGINT, source STRING, exact BOOLEAN, rows BIGINT, q_error DOUBLE")
+  override val meaning =
+    "How many rows the optimizer expects of each operator of a query, and from which statistics; with analyze => true the " +
+      "query is run, to see how many came"
+
+  /** A query that is run takes as long as it takes. */
+  override def isLimited(call: Arguments): Boolean = !call.flag(Run)
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
+    OperatorEstimate.of(session, call.text("query"), call.flag(Run)).map { one =>
+      Answer.row(
+        one.operator, one.parent, one.name, one.detail, one.rows.map(Answer.whole), Answer.whole(one.bytes), one.scan.map(_.rows),
+        one.scan.map(_.source), one.scan.map(_.isExact), one.found, one.qError)
+    }
+}

@@ -1,0 +1,188 @@
+"""The optimizer's row counts: those of the value counts where all are stored, and never other rows than without."""
+
+from __future__ import annotations
+
+import random
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+import pytest
+
+import metastore
+from planner.plans import conf
+from planner.test_estimates import column_stats, estimate, optimized
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator
+
+pytestmark = pytest.mark.spark
+
+ROWS = 6_000
+FILES = 4
+COLUMNS = {
+    "id": "id",
+    "skewed": "if(id % 10 < 9, 1, cast(pmod(hash(id), 40) as int))",
+    "word": "if(id % 7 = 0, null, concat('w', cast(pmod(hash(id, 1), 30) as string)))",
+    "price": "cast(pmod(hash(id, 2), 2000) / 100 as decimal(10,2))",
+    "ratio": "if(id < 50, double('NaN'), if(id % 9 = 0, null, pmod(hash(id, 3), 100) / 4.0))",
+    "day": "date_add(date'2024-01-01', cast(id div 200 as int))",
+    "stamp": "timestamp_seconds(1704067200 + id * 600)",
+    "local": "cast(timestamp_seconds(1704067200 + id * 600) as timestamp_ntz)",
+    "flag": "pmod(hash(id, 4), 5) = 0",
+    "st": "named_struct('a', cast(pmod(hash(id, 5), 25) as int), 'b', cast(id as string))",
+    "bytes": "cast(concat('b', cast(pmod(hash(id, 6), 9) as string)) as binary)",
+}
+COUNTED = [
+    "skewed = 1", "skewed = 7", "skewed = -1", "skewed <> 1", "skewed IN (1, 3, 99)", "skewed NOT IN (1, 2)",
+    "skewed % 3 = 2", "skewed < 5 OR skewed > 30", "skewed BETWEEN 3 AND 17", "word IS NULL", "word = 'w3'",
+    "word LIKE '%1%'", "word LIKE 'w2%'", "upper(word) = 'W11'", "length(word) = 3", "word > 'w2' AND word <= 'w27'",
+    "isnan(ratio)", "ratio > 20", "ratio <= 3.25 OR ratio IS NULL", "NOT isnan(ratio) AND ratio >= 24.75",
+    "day = date'2024-01-20'", "dayofweek(day) = 2", "year(day) = 2024", "flag", "NOT flag", "st.a = 4",
+    "st.a < 10 AND st.a > 2", "bytes = X'6233'",
+]  # fmt: skip
+"""Of columns whose every value is counted."""
+BINNED = [
+    "id < 1234", "id >= 5990", "id % 100 = 7", "price < 5.55", "price = 10.01", "price BETWEEN 2.00 AND 3.00",
+    "stamp < timestamp'2024-01-15 00:00:00'", "local >= timestamp_ntz'2024-02-01 00:00:00'", "st.b < '3'",
+]  # fmt: skip
+"""Of columns with too many values for that."""
+SEVERAL = [
+    "skewed = 1 AND flag", "flag OR price < 1.00", "id < 600 AND day < date'2024-01-10'",
+    "word = 'w3' AND st.a = 4", "skewed = st.a", "ratio > 5 AND ratio < price",
+]  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def skewed(spark) -> Iterator[str]:
+    table = "ice.db.planner_skewed"
+    spark.sql(
+        f"CREATE TABLE {table} ("
+        "id bigint, skewed int, word string, price decimal(10,2), ratio double, day date, stamp timestamp, "
+        "local timestamp_ntz, flag boolean, st struct<a: int, b: string>, bytes binary) USING iceberg"
+    )
+    for low in range(0, ROWS, ROWS // FILES):
+        columns = [f"{expression} AS {name}" for name, expression in COLUMNS.items()]
+        spark.range(low, low + ROWS // FILES).selectExpr(*columns).coalesce(1).writeTo(table).append()
+    metastore.analyze(spark, table, progress=False)
+    yield table
+    spark.sql(f"DROP TABLE {table}")
+
+
+def counted(spark, text: str) -> int:
+    return spark.sql(f"SELECT count(*) FROM {text}").head()[0]
+
+
+@pytest.mark.parametrize("where", COUNTED)
+def test_a_condition_on_one_counted_column_is_estimated_as_it_is(spark, skewed, where):
+    query = f"SELECT * FROM {skewed} WHERE {where}"
+    true = counted(spark, f"{skewed} WHERE {where}")
+    assert estimate(spark.sql(query))[0] == max(1, true)
+    assert {row["estimated_from"] for row in metastore.explain(spark, query)} <= {"value counts"}
+    (scan,) = [row for row in metastore.estimates(spark, query) if row["source"]]
+    assert (scan["exact"], scan["matching_rows"]) == (True, true)
+
+
+@pytest.mark.parametrize("where", BINNED)
+def test_a_condition_on_one_column_is_estimated_by_its_bins(spark, skewed, where):
+    query = f"SELECT * FROM {skewed} WHERE {where}"
+    true = counted(spark, f"{skewed} WHERE {where}")
+    assert estimate(spark.sql(query))[0] == pytest.approx(true, rel=0.02, abs=8)
+    (scan,) = [row for row in metastore.estimates(spark, query) if row["source"]]
+    assert (scan["exact"], scan["source"]) == (False, "histogram")
+
+
+@pytest.mark.parametrize("where", SEVERAL)
+def test_several_columns_are_taken_to_be_independent_within_a_file(spark, skewed, where):
+    expected, _ = estimate(spark.sql(f"SELECT * FROM {skewed} WHERE {where}"))
+    true = counted(spark, f"{skewed} WHERE {where}")
+    assert true / 3 - 20 <= expected <= true * 3 + 20
+
+
+@pytest.mark.parametrize("column", ["id", "skewed", "price", "ratio"])
+def test_a_narrower_range_is_never_estimated_larger(spark, skewed, column):
+    draw = random.Random(column)
+    ends = sorted(draw.uniform(-10, 6_100 if column == "id" else 45) for _ in range(12))
+    queries = [f"SELECT * FROM {skewed} WHERE {column} > {low:.2f} AND {column} <= {ends[-1]:.2f}" for low in ends]
+    found = [estimate(spark.sql(query))[0] for query in queries]
+    assert all(wide >= narrow for wide, narrow in pairwise(found)), found
+
+
+def test_nan_takes_nothing_away(spark, skewed):
+    known = column_stats(spark.sql(f"SELECT ratio FROM {skewed}"))["ratio"]
+    assert (known.min().get(), known.max().get()) == (0.0, 24.75)
+    assert estimate(spark.sql(f"SELECT * FROM {skewed} WHERE ratio > 24"))[0] > 0
+
+
+JOINS = {
+    "many to many": "{t} a JOIN {t} b ON a.skewed = b.skewed",
+    "of filtered sides": "{t} a JOIN {t} b ON a.skewed = b.skewed WHERE a.skewed <> 1 AND b.flag",
+    "texts": "{t} a JOIN {t} b ON a.word = b.word WHERE a.id < 300",
+    "a primary key": "{t} a JOIN {t} b ON a.id = b.id WHERE a.flag AND b.skewed = 1",
+    "three times": "{t} a JOIN {t} b ON a.id = b.id JOIN {t} c ON b.skewed = c.skewed WHERE c.id < 100",
+    "semi": "{t} a LEFT SEMI JOIN {t} b ON a.id = b.id",
+    "outer": "{t} a LEFT JOIN {t} b ON a.skewed = b.skewed AND b.id < 60",
+}
+
+
+@pytest.mark.parametrize("name", JOINS)
+def test_joins_are_estimated_by_the_values_of_both_sides(spark, skewed, name):
+    text = JOINS[name].format(t=skewed)
+    expected, _ = estimate(spark.sql(f"SELECT a.id FROM {text}"))
+    true = max(1, counted(spark, text))
+    assert true / 2 <= expected <= true * 2, (expected, true)
+
+
+def test_estimates_change_no_row(spark, skewed):
+    draw = random.Random(16)
+    for number in range(8):
+        where = " AND ".join(draw.sample(COUNTED + BINNED, 2))
+        on = draw.choice(["a.skewed = b.skewed", "a.word = b.word", "a.st.a = b.st.a", "a.id = b.id"])
+        filtered = f"(SELECT * FROM {skewed} WHERE {where})"
+        query = f"SELECT count(*), sum(a.id), sum(b.id) FROM {filtered} a JOIN {skewed} b ON {on}"
+        answers = set()
+        for told in (True, False):
+            with conf(spark, spark__metastore__cbo__enabled=told, spark__sql__adaptive__enabled=number % 2 == 0):
+                answers.add(tuple(spark.sql(query).head()))
+        assert len(answers) == 1, query
+
+
+def test_what_fails_on_a_value_is_not_estimated(spark, skewed):
+    with conf(spark, spark__sql__ansi__enabled=True):
+        df = spark.sql(f"SELECT * FROM {skewed} WHERE 1 / (skewed - 1) > 0 AND id < 100")
+        assert 1 <= estimate(df)[0] <= ROWS
+
+
+def test_operators_and_what_they_gave(spark, skewed):
+    query = f"SELECT a.id FROM {skewed} a JOIN {skewed} b ON a.skewed = b.skewed WHERE a.skewed = 3 AND b.id < 3000"
+    plan = metastore.estimates(spark, query, analyze=True)
+    assert [row["operator"] for row in plan] == list(range(len(plan)))
+    assert plan[0]["parent"] is None
+    assert all(row["parent"] < row["operator"] for row in plan[1:])
+    assert plan[0]["rows"] == counted(spark, f"({query})")
+    assert all(row["q_error"] < 1.5 for row in plan if row["name"] in ("Join", "Project", "Filter"))
+    scans = [row for row in plan if row["source"]]
+    assert len(scans) == 2
+    assert {row["name"] for row in plan if row["rows"] is None} == set()
+    assert {row["rows"] for row in metastore.estimates(spark, query)} == {None}
+
+
+def test_below_a_limit_nothing_is_counted(spark, skewed):
+    first, *others = metastore.estimates(spark, f"SELECT * FROM {skewed} LIMIT 5", analyze=True)
+    assert first["rows"] == 5
+    assert {row["rows"] for row in others} == {None}
+
+
+def test_a_command_is_not_run(spark, skewed):
+    with pytest.raises(metastore.errors.InvalidArgument, match="a command is not run"):
+        metastore.estimates(spark, f"DELETE FROM {skewed}", analyze=True)
+    assert counted(spark, skewed) == ROWS
+
+
+def test_keys_of_joins_have_counts_in_this_query_only(spark, skewed):
+    joined = (
+        optimized(spark.sql(f"SELECT 1 FROM {skewed} a JOIN {skewed} b ON a.skewed = b.skewed")).collectLeaves().head()
+    )
+    counts = joined.stats().attributeStats()
+    told = {one.name(): int(counts.get(one).get().distinctCount().get()) for one in [joined.output().head()]}
+    assert told["skewed"] == 1
+    assert int(column_stats(spark.sql(f"SELECT skewed FROM {skewed}"))["skewed"].distinctCount().get()) >= 39
