@@ -2,6 +2,8 @@ package org.metastore.spark.cardinality
 
 import java.util.Arrays.stream
 
+import org.apache.spark.sql.catalyst.expressions.Expression
+
 import org.metastore.spark.store.{ColumnHistogram, ColumnZones, FileStatistics, StoredValue}
 
 /**
@@ -11,10 +13,12 @@ import org.metastore.spark.store.{ColumnHistogram, ColumnZones, FileStatistics, 
  * @param kept  the files that are read, by place in `statistics`
  * @param rows  physical rows of a file
  * @param live  rows of a file that no delete removes
- * @param all   physical rows of the scan before files were dropped
+ * @param all     physical rows of the scan before we dropped files
+ * @param dropped physical rows of the files that were dropped because of some of the conditions
  */
 private[cardinality] final class FilteredRows(
-    filter: ScanFilter, statistics: FileStatistics, kept: Array[Int], rows: Int => Double, live: Int => Double, all: Double) {
+    filter: ScanFilter, statistics: FileStatistics, kept: Array[Int], rows: Int => Double, live: Int => Double, all: Double,
+    dropped: Seq[Expression] => Double) {
   import FilteredRows._
 
   private val (physical, left) = (stream(kept).mapToDouble(rows(_)).sum, stream(kept).mapToDouble(live(_)).sum)
@@ -42,14 +46,15 @@ private[cardinality] final class FilteredRows(
   }
 
   /** Matching rows of a condition on one column. */
-  private def expected(column: Restricted): Double = expected(column, weighted(sharesOf(column)))
+  private def expected(column: Restricted): Double = expected(column, column.share * physical)
 
   private def expected(column: Restricted, byFiles: => Double): Double =
     if (!column.ofTable) column.share * physical
     else {
       val ofAll = column.kept.rows * math.max(1.0, all / math.max(1.0, column.whole.rows))
-      val isWhole = math.abs(all - column.whole.rows) <= Near * column.whole.rows
-      math.min(physical, if (isWhole || all > column.whole.rows || isOneColumn) ofAll else math.min(ofAll, byFiles))
+      // Files that the column's own conditions drop have no matching row, others have their share.
+      lazy val elsewhere = column.share * math.max(0.0, math.max(all, column.whole.rows) - physical - dropped(column.conditions))
+      math.min(physical, if (isOneColumn || byFiles <= 0) ofAll else math.max(byFiles, ofAll * byFiles / (byFiles + elsewhere)))
     }
 
   private def weighted(shares: Array[Double]): Double = kept.indices.iterator.map(i => rows(kept(i)) * shares(i)).sum
@@ -65,5 +70,4 @@ private[cardinality] final class FilteredRows(
 
 private object FilteredRows {
   private val MostFiles = 8192 // beyond, the table alone tells
-  private val Near = 0.01
 }

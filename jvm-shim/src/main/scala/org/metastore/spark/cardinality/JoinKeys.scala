@@ -4,7 +4,7 @@ import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.{Filter, Join, LeafNode, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, Join, LeafNode, LogicalPlan, Project}
 import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.pruning.ColumnResolver
@@ -26,45 +26,58 @@ final class JoinKeys private (counts: Map[ExprId, Double]) {
 object JoinKeys extends PredicateHelper {
   val Unknown: JoinKeys = new JoinKeys(Map.empty)
 
+  private val MostGroups = 4 // times as many as Spark is told: it takes the count of a key for that of its groups
+
+  /** The keys that joins compare, and the columns that rows are grouped by. */
+  private final class Uses {
+    val joined = mutable.ArrayBuffer.empty[(Origin, Origin)]
+    val grouped = mutable.HashSet.empty[ExprId]
+  }
+
   /** A column of a scan, with the conditions on the scan. */
   private final case class Origin(column: Attribute, leaf: LogicalPlan, conjuncts: Seq[Expression])
 
   /** @param known what the statistics know of a leaf's columns */
   def of(plan: LogicalPlan, known: LogicalPlan => Option[KnownColumns]): JoinKeys = {
-    val pairs = mutable.ArrayBuffer.empty[(Origin, Origin)]
-    follow(plan, Nil, pairs)
+    val uses = new Uses
+    follow(plan, Nil, uses)
     val values = mutable.HashMap.empty[ExprId, Option[ColumnHistogram]]
     def valuesOf(origin: Origin) = values.getOrElseUpdate(origin.column.exprId, known(origin.leaf).flatMap(keptBy(origin, _)))
-    val found = pairs.toSeq.flatMap { case (left, right) =>
-      for (a <- valuesOf(left).toSeq; b <- valuesOf(right).toSeq; share = MatchingRows.share(a, b) if share > 0; one <- Seq(left, right))
+    val found = uses.joined.toSeq.flatMap { case (left, right) =>
+      for (a <- valuesOf(left).toSeq; b <- valuesOf(right).toSeq; share = MatchingRows.share(a, b) if share > 0;
+          isGrouped = Seq(left, right).exists(one => uses.grouped(one.column.exprId))
+          if !isGrouped || 1 / share >= math.min(a.distinct, b.distinct) / MostGroups; one <- Seq(left, right))
         yield one.column.exprId -> 1 / share
     }
     // A key of several joins has the least of its counts: each of the other sides then decides its own.
     new JoinKeys(found.groupBy(_._1).map { case (id, of) => id -> of.map(_._2).min })
   }
 
-  /** Where a plan's columns come from, as far as their rows are those of a scan, joined or not; equal keys are noted. */
-  private def follow(
-      plan: LogicalPlan, above: Seq[Expression], pairs: mutable.Buffer[(Origin, Origin)]): Map[ExprId, Origin] = plan match {
-    case Filter(condition, child) => follow(child, above ++ splitConjunctivePredicates(condition), pairs)
+  /** Where a plan's columns come from, as far as their rows are those of a scan, joined or not; uses of them are noted. */
+  private def follow(plan: LogicalPlan, above: Seq[Expression], uses: Uses): Map[ExprId, Origin] = plan match {
+    case Filter(condition, child) => follow(child, above ++ splitConjunctivePredicates(condition), uses)
     case leaf: LeafNode => leaf.output.map(column => column.exprId -> Origin(column, leaf, above)).toMap
     case Project(list, child) =>
-      val below = follow(child, Nil, pairs)
+      val below = follow(child, Nil, uses)
       list.flatMap {
         case column: Attribute => below.get(column.exprId).map(column.exprId -> _)
         case renamed @ Alias(column: Attribute, _) => below.get(column.exprId).map(renamed.exprId -> _)
         case _ => Nil
       }.toMap
     case join: Join =>
-      val (left, right) = (follow(join.left, Nil, pairs), follow(join.right, Nil, pairs))
+      val (left, right) = (follow(join.left, Nil, uses), follow(join.right, Nil, uses))
       join.condition.toSeq.flatMap(splitConjunctivePredicates).foreach {
         case EqualTo(Key(a), Key(b)) =>
-          for (x <- left.get(a).orElse(left.get(b)); y <- right.get(b).orElse(right.get(a))) pairs += x -> y
+          for (x <- left.get(a).orElse(left.get(b)); y <- right.get(b).orElse(right.get(a))) uses.joined += x -> y
         case _ => ()
       }
       left ++ right
+    case aggregate: Aggregate =>
+      val below = follow(aggregate.child, Nil, uses)
+      uses.grouped ++= aggregate.groupingExpressions.flatMap(_.references).flatMap(a => below.get(a.exprId)).map(_.column.exprId)
+      Map.empty
     case other =>
-      other.children.foreach(follow(_, Nil, pairs))
+      other.children.foreach(follow(_, Nil, uses))
       Map.empty
   }
 

@@ -18,7 +18,8 @@ private[cardinality] final case class Asked(key: String, dataType: DataType)(val
  *
  * @param ofTable whether they are those of the whole table, not of the files that are read
  */
-private[cardinality] final case class Restricted(asked: Asked, whole: ColumnHistogram, kept: ColumnHistogram, ofTable: Boolean) {
+private[cardinality] final case class Restricted(
+    asked: Asked, conditions: Seq[Expression], whole: ColumnHistogram, kept: ColumnHistogram, ofTable: Boolean) {
 
   def source: String = if (!ofTable) "bounds" else if (whole.isComplete) "value counts" else "histogram"
 
@@ -51,7 +52,7 @@ private[cardinality] final class ScanFilter(
 
   /** Conditions on one column, together. */
   val columns: Seq[Restricted] = usable.collect { case (condition, Seq(asked)) => asked -> condition }
-    .groupBy(_._1).toSeq.flatMap { case (asked, of) => restricted(asked, of.map(_._2).reduce(And(_, _))) }
+    .groupBy(_._1).toSeq.flatMap { case (asked, of) => restricted(asked, of.map(_._2)) }
 
   private val several: Seq[(Expression, Double)] = usable.collect {
     case (condition, asked) if asked.size > 1 => fraction(condition, asked).map(condition -> _)
@@ -76,15 +77,18 @@ private[cardinality] final class ScanFilter(
     if (found.size < leaves.size || found.isEmpty) None else Some(found.distinct)
   }
 
-  private def restricted(asked: Asked, condition: Expression): Option[Restricted] =
+  private def restricted(asked: Asked, conditions: Seq[Expression]): Option[Restricted] =
     known.get(asked).flatMap { case (whole, ofTable) =>
-      try Some(Restricted(asked, whole, new ColumnPredicate(condition, asked.leaf).of(whole), ofTable))
+      try {
+        val kept = new ColumnPredicate(conditions.reduce(And(_, _)), asked.leaf).of(whole)
+        Some(Restricted(asked, conditions, whole, kept, ofTable))
+      }
       catch { case NonFatal(_) => None } // what fails on a value, as under ANSI, is not known
     }
 
   /** The share of rows that satisfies a condition on several columns. */
   private def fraction(condition: Expression, asked: Seq[Asked]): Option[Double] = asked match {
-    case Seq(one) => restricted(one, condition).map(_.share)
+    case Seq(one) => restricted(one, Seq(condition)).map(_.share)
     case _ => condition match {
       case And(left, right) => both(left, right)(_ * _)
       case Or(left, right) => both(left, right)((a, b) => a + b - a * b)
@@ -148,6 +152,10 @@ final class FilterOfScan(
     output.flatMap(column => joins.of(column.exprId).flatMap(count => resolver.key(column, Nil).map(_ -> count))).toMap
 
   def isEmpty: Boolean = conjuncts.isEmpty
+
+  /** The places of some of the conjuncts among all. */
+  private[cardinality] def places(some: Seq[Expression]): Set[Int] =
+    conjuncts.indices.filter(i => some.exists(_ eq conjuncts(i))).toSet
 
   private[cardinality] def on(histograms: Seq[Asked] => Map[Asked, (ColumnHistogram, Boolean)]): ScanFilter =
     new ScanFilter(conjuncts, resolver, histograms)

@@ -3,6 +3,7 @@ package org.metastore.spark.cardinality
 import java.nio.ByteBuffer
 import java.util.Arrays.stream
 
+import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical.ColumnStat
 import org.apache.spark.sql.types._
 
@@ -53,10 +54,16 @@ final class ScanStatistics(
     else {
       val all = decision.rows.iterator.filter(_ >= 0).map(_.toDouble).sum
       val found = new FilteredRows(
-        conditions, statistics, places, p => decision.rows(fileAt(p)).toDouble, p => liveRows(fileAt(p)), all)
+        conditions, statistics, places, p => decision.rows(fileAt(p)).toDouble, p => liveRows(fileAt(p)), all, droppedBy)
       math.min(read, found.number)
     }
   }
+
+  private def droppedBy(conditions: Seq[Expression]): Double = decision.outcome.fold(_ => 0.0, { verdict =>
+    val places = filter.places(conditions)
+    decision.rows.indices.iterator.filter(f => !decision.kept.get(f) && places(verdict.verdicts.skippedBy(f)))
+      .map(f => math.max(0L, decision.rows(f)).toDouble).sum
+  })
 
   /** The rows that satisfy the filter, for Spark at least one; None where those of a file are unknown. */
   private lazy val estimate: Option[Double] = matching.map(rows => if (kept.isEmpty) rows else math.max(1.0, rows))

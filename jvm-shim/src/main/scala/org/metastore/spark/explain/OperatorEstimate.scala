@@ -24,8 +24,8 @@ final case class OperatorEstimate(
     operator: Int, parent: Option[Int], name: String, detail: String, rows: Option[BigInt], bytes: BigInt,
     scan: Option[ScanEstimate], found: Option[Long]) {
 
-  /** How many times the estimate is off, either way. */
-  def qError: Option[Double] = for (expected <- rows; counted <- found) yield {
+  /** How many times the estimate is off, either way; of a scan that of the filter above it tells. */
+  def qError: Option[Double] = for (expected <- rows; counted <- found; if scan.isEmpty) yield {
     val (one, other) = (math.max(1.0, expected.toDouble), math.max(1.0, counted.toDouble))
     math.max(one / other, other / one)
   }
