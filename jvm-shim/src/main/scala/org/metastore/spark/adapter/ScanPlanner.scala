@@ -108,7 +108,7 @@ private[adapter] final class ScanPlanner(
   // Where they cannot be read, bounds tell less.
   private def histogramsOf(
       table: TableId, known: TableStatistics, columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] =
-    try context.timed(known.histograms(columns))
+    try known.histograms(columns)
     catch { case NonFatal(e) =>
       ScanPlanner.warn(s"A filter on ${table.name}", Reason.failure(e), e)
       Map.empty

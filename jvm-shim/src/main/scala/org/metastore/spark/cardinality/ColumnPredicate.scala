@@ -1,11 +1,14 @@
 package org.metastore.spark.cardinality
 
 import java.util.Arrays
+import java.util.concurrent.TimeoutException
 
-import org.apache.spark.sql.catalyst.expressions.{BoundReference, Expression, GenericInternalRow, InSet, Literal}
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.expressions.objects.{InvokeLike, StaticInvoke}
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
+import org.metastore.spark.pruning.Conjuncts
 import org.metastore.spark.store.{Axis, Bucket, ColumnHistogram}
 
 /**
@@ -18,30 +21,61 @@ private[cardinality] final class ColumnPredicate(condition: Expression, leaf: Ex
 
   private val dataType = leaf.dataType
   private val row = new GenericInternalRow(1)
+  private val until = System.nanoTime() + MostNanos
+  private var asked = 0
   private val bound = condition.transformDown {
     case one if one.semanticEquals(leaf) => BoundReference(0, dataType, nullable = true)
   }
 
   /** Whether it is true of a value; null, false and null are not. */
   def holds(value: Any): Boolean = {
+    asked += 1
+    if (asked % CheckEvery == 0 && System.nanoTime() > until) throw new TimeoutException("a condition takes too long to evaluate")
     row.update(0, value)
     bound.eval(row) == true
   }
 
-  /** The rows for which it is true. Raises what evaluating the expression raises. */
+  /** The rows for which it is true. Raises what evaluating the expression raises, and TimeoutException. */
   def of(column: ColumnHistogram): ColumnHistogram = {
     val cuts = cutsOn(column.axis)
     val first = column.buckets.indexWhere(!_.isSingle)
-    val found = column.buckets.indices.iterator.flatMap { i =>
-      val bucket = column.buckets(i)
-      if (bucket.isSingle) { if (holds(bucket.lo)) Iterator(bucket) else Iterator.empty }
-      else parts(bucket, cuts, column, i == first).iterator.flatMap(kept)
-    }.toArray
+    val (singles, ranges) = column.buckets.indices.partition(column.buckets(_).isSingle)
+    if (ranges.size.toLong * (cuts.length + 1) > MostParts) throw new TimeoutException("a condition has too many literals for as many files")
+    val counted = singles.iterator.map(column.buckets(_)).filter(bucket => holds(bucket.lo)).toArray
+    val spread =
+      if (isPlain) ranges.flatMap(i => parts(column.buckets(i), cuts, column, i == first)).flatMap(kept(_))
+      else tried(ranges.map(column.buckets(_)))
+    val found = (counted ++ spread).sortBy(bucket => (bucket.from, bucket.until))
     val nan: Any = if (dataType == FloatType) Float.NaN else Double.NaN
     column.of(
       found, if (column.nulls > 0 && holds(null)) column.nulls else 0, // scalastyle:ignore
       if (column.nans > 0 && holds(nan)) column.nans else 0)
   }
+
+  /** Whether nothing is asked but how values compare with literals. */
+  private lazy val isPlain: Boolean = {
+    def compares(part: Expression): Boolean = part.semanticEquals(leaf) || (part match {
+      case _: Literal => true
+      case _: And | _: Or | _: Not | _: In | _: InSet | _: BinaryComparison | _: IsNull | _: IsNotNull | _: IsNaN | _: StartsWith =>
+        part.children.forall(compares)
+      case _ => false
+    })
+    compares(condition)
+  }
+
+  /** What any other condition leaves of ranges, by the values that are known of them: never nothing, as few say little. */
+  private def tried(ranges: Seq[Bucket]): Seq[Bucket] = {
+    val known = ranges.map(bucket => bucket -> (if (isText) Seq(bucket.hi) else samples(bucket.lo, bucket.hi)))
+    if (known.exists(_._1.hi match { case text: UTF8String => text.numBytes >= CutBytes; case _ => false })) {
+      throw new IllegalArgumentException("the values of long texts are known by their beginnings alone")
+    }
+    val found = known.map { case (bucket, values) => Part(bucket, values) }.flatMap(kept(_))
+    val number = known.map(_._2.size).sum
+    if (found.nonEmpty || number == 0) found
+    else ranges.map(bucket => bucket.copy(rows = bucket.rows / 2 / number, distinct = math.max(1.0, bucket.distinct / 2 / number)))
+  }
+
+  private def isText: Boolean = dataType.isInstanceOf[StringType] || dataType == BinaryType
 
   /** The literals of the condition, between which its truth rarely changes, in the order of the axis. */
   private def cutsOn(axis: Axis): Array[(Double, Any)] = {
@@ -59,7 +93,7 @@ private[cardinality] final class ColumnPredicate(condition: Expression, leaf: Ex
     if (inside.isEmpty) Seq(Part(bucket, samples(bucket.lo, bucket.hi)))
     else {
       val each = bucket.rows / math.max(1.0, bucket.distinct)
-      val points = inside.collect { case (place, value) if !column.hasSingle(place) => Part(Bucket.single(value, place, each), Seq(value)) }
+      val points = inside.collect { case (place, value) if !column.hasSingle(place, value) => Part(Bucket.single(value, place, each), Seq(value)) }
       val places = (bucket.from, bucket.lo) +: inside :+ ((bucket.until, bucket.hi))
       val spans = places.zip(places.tail).zipWithIndex.map { case (((from, lo), (until, hi)), i) =>
         val isOpen = i < inside.size // the end of the last one belongs to it
@@ -122,8 +156,18 @@ private[cardinality] final class ColumnPredicate(condition: Expression, leaf: Ex
 }
 
 private[cardinality] object ColumnPredicate {
+  private val MostNanos = 500L * 1000 * 1000 // counted values are few: what takes as long is no plain condition
+  private val CheckEvery = 16
+  private val MostParts = 1L << 20
+  private val CutBytes = 60 // of texts, about which bounds and edges may be cut
   private val Shares = Seq(0.2, 0.5, 0.8)
   private val Few = 32 // in each of a thousand bins
+
+  /** Whether a condition can be answered while a query is planned, by Spark's own code. */
+  def canEvaluate(condition: Expression): Boolean = Conjuncts.refused(condition).isEmpty && !condition.exists {
+    case own: StaticInvoke => !own.staticObject.getName.startsWith("org.apache.")
+    case call => call.isInstanceOf[InvokeLike]
+  }
 
   /** Some rows, and values of which some are theirs. */
   private final case class Part(bucket: Bucket, samples: Seq[Any])

@@ -27,7 +27,7 @@ private[cardinality] final class FilteredRows(
   lazy val number: Double = {
     val found =
       if (filter.columns.isEmpty) left
-      else if (isOneColumn || kept.length > MostFiles) left * filter.columns.map(r => math.min(1.0, expected(r) / math.max(1.0, physical))).product
+      else if (isOneColumn || kept.length > mostFiles) left * filter.columns.map(r => math.min(1.0, expected(r) / math.max(1.0, physical))).product
       else ofFiles
     found * filter.others
   }
@@ -35,34 +35,45 @@ private[cardinality] final class FilteredRows(
   /** Whether everything that dropped files is a condition on one column. */
   private def isOneColumn: Boolean = filter.columns.size == 1
 
+  // What lies between two places among overlapping bounds takes a look at all of them.
+  private def mostFiles: Int = if (filter.columns.forall(_.ofTable)) MostFiles else MostOverlapping
+
   private def ofFiles: Double = {
     val shares = filter.columns.map { column =>
-      val raw = sharesOf(column)
-      val sum = weighted(raw)
-      val factor = if (sum > 0) expected(column, sum) / sum else 1.0
-      raw.map(share => math.min(1.0, share * factor))
+      val zones = zonesOf(column)
+      val raw = kept.map(f => if (isTold(zones, f)) Some(shareOf(column, zones, f)) else None)
+      val sum = kept.indices.iterator.map(i => raw(i).fold(0.0)(rows(kept(i)) * _)).sum
+      val factor = if (sum > 0) matchesTold(column, sum) / sum else 1.0
+      raw.map(_.fold(1.0)(share => math.min(1.0, share * factor)))
     }
     kept.indices.iterator.map(i => live(kept(i)) * shares.iterator.map(_(i)).product).sum
   }
 
-  /** Matching rows of a condition on one column. */
-  private def expected(column: Restricted): Double = expected(column, column.share * physical)
+  /** Matching rows of a condition on one column: of files that the statistics do not tell of, all may match. */
+  private def expected(column: Restricted): Double =
+    matchesTold(column, column.share * rowsTold(column)) + (physical - rowsTold(column))
 
-  private def expected(column: Restricted, byFiles: => Double): Double =
-    if (!column.ofTable) column.share * physical
+  /** In the files that the statistics tell of, given those that the bounds of each make likely. */
+  private def matchesTold(column: Restricted, byFiles: Double): Double =
+    if (!column.ofTable) column.share * rowsTold(column)
     else {
       val ofAll = column.kept.rows * math.max(1.0, all / math.max(1.0, column.whole.rows))
       // Files that the column's own conditions drop have no matching row, others have their share.
       lazy val elsewhere = column.share * math.max(0.0, math.max(all, column.whole.rows) - physical - dropped(column.conditions))
-      math.min(physical, if (isOneColumn || byFiles <= 0) ofAll else math.max(byFiles, ofAll * byFiles / (byFiles + elsewhere)))
+      math.min(rowsTold(column), if (isOneColumn || byFiles <= 0) ofAll else math.max(byFiles, ofAll * byFiles / (byFiles + elsewhere)))
     }
 
-  private def weighted(shares: Array[Double]): Double = kept.indices.iterator.map(i => rows(kept(i)) * shares(i)).sum
-
-  private def sharesOf(column: Restricted): Array[Double] = {
-    val zones = statistics.column(column.asked.key, column.asked.dataType).toOption
-    kept.map(f => zones.flatMap(within(column.whole, _, f)).fold(column.share) { case (lo, hi) => column.between(lo, hi) })
+  private def rowsTold(column: Restricted): Double = {
+    val zones = zonesOf(column)
+    stream(kept).filter(isTold(zones, _)).mapToDouble(rows(_)).sum
   }
+
+  private def zonesOf(column: Restricted): Option[ColumnZones] = statistics.column(column.asked.key, column.asked.dataType).toOption
+
+  private def isTold(zones: Option[ColumnZones], file: Int): Boolean = zones.exists(_.known(file))
+
+  private def shareOf(column: Restricted, zones: Option[ColumnZones], file: Int): Double =
+    zones.flatMap(within(column.whole, _, file)).fold(column.share) { case (lo, hi) => column.between(lo, hi) }
 
   private def within(column: ColumnHistogram, zones: ColumnZones, file: Int): Option[(Double, Double)] =
     for (lo <- StoredValue.lo(zones, file); hi <- StoredValue.hi(zones, file)) yield (column.axis.at(lo), column.axis.at(hi))
@@ -70,4 +81,5 @@ private[cardinality] final class FilteredRows(
 
 private object FilteredRows {
   private val MostFiles = 8192 // beyond, the table alone tells
+  private val MostOverlapping = 512
 }

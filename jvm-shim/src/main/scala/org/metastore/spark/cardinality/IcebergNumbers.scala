@@ -88,7 +88,7 @@ object IcebergNumbers extends Logging {
     override def avgLen: OptionalLong = long(stat.avgLen.map(BigInt(_)))
     override def maxLen: OptionalLong = long(stat.maxLen.map(BigInt(_)))
 
-    private def long(number: Option[BigInt]) = number.fold(OptionalLong.empty)(n => OptionalLong.of(n.toLong))
+    private def long(number: Option[BigInt]) = number.fold(OptionalLong.empty)(n => OptionalLong.of(n.min(Long.MaxValue).toLong))
     private def value(any: Option[Any]): Optional[Object] = Optional.ofNullable(any.map(_.asInstanceOf[Object]).orNull)
   }
 }

@@ -4,7 +4,7 @@ import scala.collection.mutable
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.catalyst.expressions._
-import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Filter, Join, LeafNode, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Expand, Filter, Join, LeafNode, LogicalPlan, Project, Union}
 import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.pruning.ColumnResolver
@@ -26,12 +26,41 @@ final class JoinKeys private (counts: Map[ExprId, Double]) {
 object JoinKeys extends PredicateHelper {
   val Unknown: JoinKeys = new JoinKeys(Map.empty)
 
-  private val MostGroups = 4 // times as many as Spark is told: it takes the count of a key for that of its groups
+  private val Near = 4 // times
 
-  /** The keys that joins compare, and the columns that rows are grouped by. */
+  /** Whether a count serves where Spark takes it for that of the groups, or compares it with that of another join's side. */
+  private def isNear(count: Double, distinct: Double): Boolean = count >= distinct / Near && count <= distinct * Near
+
+  /** The keys that joins compare: with each other, and with columns of which nothing is known. */
   private final class Uses {
     val joined = mutable.ArrayBuffer.empty[(Origin, Origin)]
+    val elsewhere = mutable.HashSet.empty[ExprId]
+  }
+
+  /** The columns that rows are grouped by, under all names that they have on their way there. */
+  private def uncounted(plan: LogicalPlan): Set[ExprId] = {
+    val sources = mutable.HashMap.empty[ExprId, Set[ExprId]].withDefaultValue(Set.empty)
     val grouped = mutable.HashSet.empty[ExprId]
+    plan.foreach { node =>
+      node.expressions.foreach(_.foreach {
+        case named: Alias => sources(named.exprId) = sources(named.exprId) ++ named.child.references.map(_.exprId)
+        case _ => ()
+      })
+      node match {
+        case aggregate: Aggregate => grouped ++= aggregate.groupingExpressions.flatMap(_.references).map(_.exprId)
+        case expand: Expand => grouped ++= expand.projections.flatten.flatMap(_.references).map(_.exprId)
+        case union: Union => union.children.foreach { child =>
+          union.output.zip(child.output).foreach { case (out, in) => sources(out.exprId) = sources(out.exprId) + in.exprId }
+        }
+        case _ => ()
+      }
+    }
+    var (found, next) = (grouped.toSet, grouped.toSet)
+    while (next.nonEmpty) {
+      next = next.flatMap(sources(_)) -- found
+      found ++= next
+    }
+    found
   }
 
   /** A column of a scan, with the conditions on the scan. */
@@ -43,10 +72,11 @@ object JoinKeys extends PredicateHelper {
     follow(plan, Nil, uses)
     val values = mutable.HashMap.empty[ExprId, Option[ColumnHistogram]]
     def valuesOf(origin: Origin) = values.getOrElseUpdate(origin.column.exprId, known(origin.leaf).flatMap(keptBy(origin, _)))
+    val elsewhere = uses.elsewhere ++ uncounted(plan)
     val found = uses.joined.toSeq.flatMap { case (left, right) =>
       for (a <- valuesOf(left).toSeq; b <- valuesOf(right).toSeq; share = MatchingRows.share(a, b) if share > 0;
-          isGrouped = Seq(left, right).exists(one => uses.grouped(one.column.exprId))
-          if !isGrouped || 1 / share >= math.min(a.distinct, b.distinct) / MostGroups; one <- Seq(left, right))
+          isOwn = !Seq(left, right).exists(one => elsewhere(one.column.exprId))
+          if isOwn || isNear(1 / share, math.max(a.distinct, b.distinct)); one <- Seq(left, right))
         yield one.column.exprId -> 1 / share
     }
     // A key of several joins has the least of its counts: each of the other sides then decides its own.
@@ -68,14 +98,13 @@ object JoinKeys extends PredicateHelper {
       val (left, right) = (follow(join.left, Nil, uses), follow(join.right, Nil, uses))
       join.condition.toSeq.flatMap(splitConjunctivePredicates).foreach {
         case EqualTo(Key(a), Key(b)) =>
-          for (x <- left.get(a).orElse(left.get(b)); y <- right.get(b).orElse(right.get(a))) uses.joined += x -> y
+          (left.get(a).orElse(left.get(b)), right.get(b).orElse(right.get(a))) match {
+            case (Some(x), Some(y)) => uses.joined += x -> y
+            case (x, y) => uses.elsewhere ++= (x ++ y).map(_.column.exprId)
+          }
         case _ => ()
       }
       left ++ right
-    case aggregate: Aggregate =>
-      val below = follow(aggregate.child, Nil, uses)
-      uses.grouped ++= aggregate.groupingExpressions.flatMap(_.references).flatMap(a => below.get(a.exprId)).map(_.column.exprId)
-      Map.empty
     case other =>
       other.children.foreach(follow(_, Nil, uses))
       Map.empty
@@ -96,7 +125,7 @@ object JoinKeys extends PredicateHelper {
       key <- known.resolver.key(origin.column, Nil)
       whole <- known.histogram(key, origin.column.dataType)
     } yield {
-      val own = origin.conjuncts.filter(c => c.deterministic && c.references.size == 1 && c.references.head.exprId == origin.column.exprId)
+      val own = origin.conjuncts.filter(c => ColumnPredicate.canEvaluate(c) && c.references.size == 1 && c.references.head.exprId == origin.column.exprId)
       try own.reduceOption(And(_, _)).fold(whole)(new ColumnPredicate(_, origin.column).of(whole))
       catch { case NonFatal(_) => whole } // as if there were no condition on it
     }

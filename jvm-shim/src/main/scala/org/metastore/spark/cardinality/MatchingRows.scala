@@ -6,8 +6,9 @@ import org.metastore.spark.store.{Axis, Bucket, ColumnHistogram}
 
 /** How likely a row of one column and a row of another have the same value. */
 private[cardinality] object MatchingRows {
+  private val MostPairs = 1 << 20 // of buckets: there are more only where thousands of values begin alike
 
-  /** The share of all pairs of rows: T(A) T(B) times it is what joining them gives. */
+  /** The share of all pairs of rows: T(A) T(B) times it is what joining them gives; 0 where that takes too long to find. */
   def share(one: ColumnHistogram, other: ColumnHistogram): Double =
     if (one.rows <= 0 || other.rows <= 0) 0
     else {
@@ -28,22 +29,23 @@ private[cardinality] object MatchingRows {
   }
 
   private def matching(one: ColumnHistogram, other: ColumnHistogram): Double = {
-    var (found, first) = (0.0, 0)
-    for (a <- one.buckets) {
+    var (found, first, compared) = (0.0, 0, 0)
+    for (a <- one.buckets if compared <= MostPairs) {
       while (first < other.buckets.length && other.buckets(first).until < a.from) first += 1
       var next = first
-      while (next < other.buckets.length && other.buckets(next).from <= a.until) {
+      while (next < other.buckets.length && other.buckets(next).from <= a.until && compared <= MostPairs) {
         found += pairs(a, other.buckets(next), one, other)
         next += 1
+        compared += 1
       }
     }
-    found
+    if (compared > MostPairs) 0 else found
   }
 
   // The values of a range are taken to be among those of the other side, as those of a foreign key are.
   private def pairs(a: Bucket, b: Bucket, one: ColumnHistogram, other: ColumnHistogram): Double =
     if (a.isSingle && b.isSingle) { if (isSame(a, b)) a.rows * b.rows else 0 }
-    else if (a.isSingle) { if (b.from < a.from && a.from <= b.until && !other.hasSingle(a.from)) a.rows * b.rows / b.distinct else 0 }
+    else if (a.isSingle) { if (b.from < a.from && a.from <= b.until && !other.hasSingle(a.from, a.lo)) a.rows * b.rows / b.distinct else 0 }
     else if (b.isSingle) pairs(b, a, other, one)
     else {
       val (left, right) = (part(a, b), part(b, a))

@@ -44,7 +44,7 @@ private[cardinality] final class ScanFilter(
     conjuncts: Seq[Expression], resolver: ColumnResolver, histograms: Seq[Asked] => Map[Asked, (ColumnHistogram, Boolean)]) {
   import ScanFilter._
 
-  private val usable = conjuncts.filter(c => c.deterministic && !c.exists(_.isInstanceOf[PlanExpression[_]]))
+  private val usable = conjuncts.filter(ColumnPredicate.canEvaluate)
     .flatMap(c => columnsOf(c).map(c -> _))
 
   private val known: Map[Asked, (ColumnHistogram, Boolean)] =
@@ -55,7 +55,7 @@ private[cardinality] final class ScanFilter(
     .groupBy(_._1).toSeq.flatMap { case (asked, of) => restricted(asked, of.map(_._2)) }
 
   private val several: Seq[(Expression, Double)] = usable.collect {
-    case (condition, asked) if asked.size > 1 => fraction(condition, asked).map(condition -> _)
+    case (condition, asked) if asked.size > 1 && leavesOf(condition).size <= MostLeaves => fraction(condition, asked).map(condition -> _)
   }.flatten
 
   /** Of conditions on several columns, the share of rows that satisfies them all. */
@@ -78,22 +78,28 @@ private[cardinality] final class ScanFilter(
   }
 
   private def restricted(asked: Asked, conditions: Seq[Expression]): Option[Restricted] =
-    known.get(asked).flatMap { case (whole, ofTable) =>
+    known.get(asked).filter(_._1.rows > 0).flatMap { case (whole, ofTable) =>
       try {
         val kept = new ColumnPredicate(conditions.reduce(And(_, _)), asked.leaf).of(whole)
         Some(Restricted(asked, conditions, whole, kept, ofTable))
       }
-      catch { case NonFatal(_) => None } // what fails on a value, as under ANSI, is not known
+      catch { case Failed(_) => None } // what fails on a value, as under ANSI, is not known
     }
+
+  /** The values of a column that the conditions on it alone leave, where there are any. */
+  private def remaining(asked: Asked): Option[ColumnHistogram] = columns.find(_.asked == asked).map(_.kept).orElse(known.get(asked).map(_._1))
 
   /** The share of rows that satisfies a condition on several columns. */
   private def fraction(condition: Expression, asked: Seq[Asked]): Option[Double] = asked match {
-    case Seq(one) => restricted(one, Seq(condition)).map(_.share)
+    case Seq(one) => remaining(one).filter(_.rows > 0).flatMap { column =>
+      try Some(new ColumnPredicate(condition, one.leaf).of(column).rows / column.rows)
+      catch { case Failed(_) => None }
+    }
     case _ => condition match {
       case And(left, right) => both(left, right)(_ * _)
       case Or(left, right) => both(left, right)((a, b) => a + b - a * b)
       case EqualTo(left, right) if asked.size == 2 && isLeaf(left) && isLeaf(right) =>
-        val counts = asked.flatMap(known.get).map(_._1.distinct)
+        val counts = asked.flatMap(remaining(_)).map(_.distinct)
         if (counts.size == 2) Some(1 / math.max(1.0, counts.max)) else None
       case other => sampled(other, asked)
     }
@@ -104,7 +110,7 @@ private[cardinality] final class ScanFilter(
 
   /** By rows that are put together of values drawn independently, the same ones each time. */
   private def sampled(condition: Expression, asked: Seq[Asked]): Option[Double] = {
-    val whole = asked.flatMap(known.get).map(_._1)
+    val whole = asked.flatMap(remaining(_))
     if (whole.size < asked.size || whole.exists(_.buckets.isEmpty)) None
     else try {
       val bound = condition.transformDown {
@@ -118,12 +124,21 @@ private[cardinality] final class ScanFilter(
       }
       val filled = whole.map(column => column.values / math.max(1.0, column.rows)).product
       Some(math.max(held, 0.5) / Samples * filled)
-    } catch { case NonFatal(_) => None }
+    } catch { case Failed(_) => None }
+  }
+}
+
+/** What evaluating a condition may raise, errors of its own stack and classes too, without harm to who plans a query. */
+private[cardinality] object Failed {
+  def unapply(e: Throwable): Option[Throwable] = e match {
+    case _: StackOverflowError | _: LinkageError => Some(e)
+    case other => NonFatal.unapply(other)
   }
 }
 
 private[cardinality] object ScanFilter {
   private val Samples = 2000
+  private val MostLeaves = 64 // of one conjunct: each is evaluated on the values of its column
   private val Steps = Seq(2, 3, 5, 7, 11, 13).map(prime => math.sqrt(prime.toDouble))
 
   private def isLeaf(expression: Expression): Boolean = leafOf(expression).isDefined

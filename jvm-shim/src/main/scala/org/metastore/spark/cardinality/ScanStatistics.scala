@@ -122,7 +122,8 @@ final class ScanStatistics(
   private def restricted(one: Restricted, rows: Double): Option[ColumnStat] = {
     val (column, dataType) = (one.kept, one.asked.dataType)
     val read = ofFilesRead(one.asked.key, dataType)
-    if (column.buckets.isEmpty) None
+    def isTold = statistics.column(one.asked.key, dataType).exists(zones => stream(places).allMatch(zones.known(_)))
+    if (column.buckets.isEmpty || isOrdered(dataType) && !isTold) None
     else {
       val share = math.min(1.0, rows / math.max(1.0, column.rows))
       val bounds = if (isOrdered(dataType)) (Some(column.buckets.head.lo), Some(column.buckets.maxBy(_.until).hi)) else (None, None)

@@ -1,9 +1,11 @@
 package org.metastore.spark.explain
 
+import java.util.UUID
+
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Alias, Literal}
 import org.apache.spark.sql.catalyst.expressions.aggregate.Count
-import org.apache.spark.sql.catalyst.plans.logical.{CollectMetrics, Command, GlobalLimit, LocalLimit, LogicalPlan}
+import org.apache.spark.sql.catalyst.plans.logical.{CollectMetrics, Command, Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project}
 import org.apache.spark.sql.execution.{CommandExecutionMode, SQLExecution}
 
 import org.metastore.spark.adapter.ScanDecisions
@@ -18,7 +20,7 @@ import org.metastore.spark.sql.{MetastoreException, ReadPermission}
  * @param rows     rows expected, where anything is known; `bytes` their size
  * @param scan     of a scan with statistics: the rows that satisfy its filter, which stands above it
  * @param found    rows that it gave when the query ran; none where it did not run, nothing was counted, or below a LIMIT,
- *                 where it gives as many as are asked for
+ *                 where it gives as many as are asked for, and below the filter of a scan
  */
 final case class OperatorEstimate(
     operator: Int, parent: Option[Int], name: String, detail: String, rows: Option[BigInt], bytes: BigInt,
@@ -33,6 +35,7 @@ final case class OperatorEstimate(
 
 object OperatorEstimate {
   private val DetailChars = 200
+  private val Nowhere = -1
 
   /**
    * Of each operator of a query.
@@ -50,40 +53,52 @@ object OperatorEstimate {
     }
     val optimized = planned.optimizedPlan
     val counts = if (run) counted(session, optimized) else Map.empty[Int, Long]
-    operators(optimized).map { case Operator(node, place, parent, isLimited) =>
+    operators(optimized).map { case Operator(node, place, parent, counter, isLimited) =>
       val stats = node.stats
       OperatorEstimate(
         place, parent, node.nodeName, node.simpleString(DetailChars).take(DetailChars), stats.rowCount, stats.sizeInBytes,
-        ScanDecisions.estimateOf(node), counts.get(place).filterNot(_ => isLimited))
+        ScanDecisions.estimateOf(node), counts.get(counter).filterNot(_ => isLimited))
     }
   }
 
-  private final case class Operator(node: LogicalPlan, place: Int, parent: Option[Int], isLimited: Boolean)
+  /** @param counter the operator whose rows are counted, which are its own too */
+  private final case class Operator(node: LogicalPlan, place: Int, parent: Option[Int], counter: Int, isLimited: Boolean)
 
   private def operators(plan: LogicalPlan): Seq[Operator] = {
     var next = 0
-    def below(node: LogicalPlan, parent: Option[Int], isLimited: Boolean): Seq[Operator] = {
+    def below(node: LogicalPlan, parent: Option[Operator]): Seq[Operator] = {
       val place = next
       next += 1
-      val limits = isLimited || node.isInstanceOf[GlobalLimit] || node.isInstanceOf[LocalLimit]
-      Operator(node, place, parent, isLimited) +: node.children.flatMap(below(_, Some(place), limits))
+      val counter = parent.fold(place)(above => if (!isScan(above.node)) place else if (above.node.isInstanceOf[Project]) above.counter else Nowhere)
+      val limits = parent.exists(above => above.isLimited || above.node.isInstanceOf[GlobalLimit] || above.node.isInstanceOf[LocalLimit])
+      val operator = Operator(node, place, parent.map(_.place), counter, limits)
+      operator +: node.children.flatMap(below(_, Some(operator)))
     }
-    below(plan, None, isLimited = false)
+    below(plan, None)
   }
 
-  /** Runs a plan with a counter on top of each operator, numbered in the same order. */
+  /** What Spark reads as one: counted in between, it would be read without its filter, and whole. */
+  private def isScan(node: LogicalPlan): Boolean = node match {
+    case _: LeafNode => true
+    case _: Project | _: Filter => node.children.forall(isScan)
+    case _ => false
+  }
+
+  /** Runs a plan with counters on top of operators and scans, numbered in the same order. */
   private def counted(session: SparkSession, plan: LogicalPlan): Map[Int, Long] = {
-    var next = 0
-    def counting(node: LogicalPlan): LogicalPlan = {
-      val place = next
-      next += 1
+    val run = s"metastore.estimates ${UUID.randomUUID}:"
+    def counting(operator: Operator, of: Map[Option[Int], Seq[Operator]]): LogicalPlan = {
+      val node =
+        if (isScan(operator.node)) operator.node
+        else operator.node.withNewChildren(of.getOrElse(Some(operator.place), Nil).map(counting(_, of)))
       val rows = Alias(Count(Seq(Literal(1))).toAggregateExpression(), "rows")()
-      CollectMetrics(place.toString, Seq(rows), node.withNewChildren(node.children.map(counting)), 0)
+      CollectMetrics(run + operator.place, Seq(rows), node, 0)
     }
-    val execution = session.sessionState.executePlan(counting(plan), CommandExecutionMode.SKIP)
+    val all = operators(plan)
+    val execution = session.sessionState.executePlan(counting(all.head, all.groupBy(_.parent)), CommandExecutionMode.SKIP)
     SQLExecution.withNewExecutionId(execution, Some("metastore.estimates")) {
       execution.toRdd.foreachPartition((rows: Iterator[_]) => rows.foreach(_ => ()))
     }
-    execution.observedMetrics.map { case (place, row) => place.toInt -> row.getLong(0) }
+    execution.observedMetrics.collect { case (name, row) if name.startsWith(run) => name.drop(run.length).toInt -> row.getLong(0) }
   }
 }

@@ -9,7 +9,7 @@ private[pruning] final class Conjuncts(columns: Columns) {
   private val leaves = new Leaves(columns)
 
   def compile(conjunct: Expression): Condition =
-    refused(conjunct).fold(normal(conjunct, negated = false))(Condition.Unknown)
+    Conjuncts.refused(conjunct).fold(normal(conjunct, negated = false))(Condition.Unknown)
 
   /** NOT goes down to the leaves first (De Morgan); only there it is known whether a rule is exact. */
   private def normal(condition: Expression, negated: Boolean): Condition = condition match {
@@ -20,8 +20,12 @@ private[pruning] final class Conjuncts(columns: Columns) {
     case Or(left, right) => Condition.Or(normal(left, negated), normal(right, negated))
     case leaf => if (negated) leaves.negative(leaf) else leaves.positive(leaf)
   }
+}
 
-  private def refused(conjunct: Expression): Option[Reason] = {
+private[spark] object Conjuncts {
+
+  /** Why nothing may be made of a conjunct: its answer is not fixed while a query is planned, or users' code gives it. */
+  def refused(conjunct: Expression): Option[Reason] = {
     val text = "expression" -> conjunct.sql
     if (!conjunct.deterministic) Some(Reason(ReasonCode.NotDeterministic, text))
     else conjunct.collectFirst {

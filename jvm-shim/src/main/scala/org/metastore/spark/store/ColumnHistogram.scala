@@ -104,11 +104,20 @@ final class ColumnHistogram(
     found
   }
 
+  private lazy val singles: java.util.HashSet[Any] = {
+    val set = new java.util.HashSet[Any]
+    buckets.foreach(bucket => if (bucket.isSingle) set.add(identity(bucket.lo, bucket.from)))
+    set
+  }
+
   /** Whether a value has a bucket of its own. */
-  def hasSingle(place: Double): Boolean = {
-    var i = first(buckets(_).from >= place)
-    while (i < buckets.length && buckets(i).from == place && !buckets(i).isSingle) i += 1
-    i < buckets.length && buckets(i).from == place
+  def hasSingle(place: Double, value: Any): Boolean = singles.contains(identity(value, place))
+
+  // Long texts may share a place.
+  private def identity(value: Any, place: Double): Any = value match {
+    case text: UTF8String => text
+    case bytes: Array[Byte] => java.nio.ByteBuffer.wrap(bytes)
+    case _ => place + 0.0 // of both zeros
   }
 
   /** The value under a share of the values, as a sample of them. */
@@ -139,7 +148,13 @@ final class ColumnHistogram(
     low
   }
 
-  private[store] def weight: Long = 200 + 120L * buckets.length
+  private[store] def weight: Long = 200 + buckets.iterator.map(bucket => 120L + textBytes(bucket.lo) + textBytes(bucket.hi)).sum
+
+  private def textBytes(value: Any): Int = value match {
+    case text: UTF8String => text.numBytes
+    case bytes: Array[Byte] => bytes.length
+    case _ => 0
+  }
 }
 
 object ColumnHistogram {

@@ -32,7 +32,7 @@ private[store] final class ColumnHistogramReader(objects: ObjectReader) {
     else {
       val all = snapshot.frequencies.filter(_.columns.contains(column)).map(_.ref)
       val isShort = row.distinct.exists(_ <= MostValues) || !snapshot.distribution.contains(column)
-      if (isShort) all.flatMap(values(_, column, dataType, few = false)).toIndexedSeq.take(MostValues)
+      if (isShort) all.iterator.flatMap(values(_, column, dataType, few = false)).take(MostValues).toIndexedSeq
       else snapshot.frequencies.headOption.toIndexedSeq.flatMap(head => values(head.ref, column, dataType, few = true))
     }
 

@@ -30,7 +30,7 @@ private[store] final class PlanningStatistics(readers: Readers) extends TableSta
       (entry, ordinal) <- snapshot.columns.iterator.zipWithIndex.find(_._1.key == key).toSeq
       if ServedType.of(entry, dataType) == ServedType.Full
     } yield (key, dataType) -> readers.histograms.histogram(snapshot, ordinal, summary, dataType)
-    val found = Cached.all(wanted.map(_._2), budget)
+    val found = Cached.all(wanted.map(_._2), budget.ofEstimates)
     wanted.map(_._1).zip(found).collect { case (column, Right(Some(histogram))) => column -> histogram }.toMap
   }
 
