@@ -31,7 +31,11 @@ COLUMNS = {
     "columns('{t}')": "path string, column_name string, min string, max string, rows bigint, null_count bigint, "
     "nan_count bigint, distinct bigint, frequencies_kept string",
     "explain('SELECT * FROM {t}')": "scan int, table string, path string, kept boolean, reason string, "
-    "conjunct string, statistic string, rows bigint",
+    "conjunct string, statistic string, rows bigint, estimated_rows bigint, estimated_from string, "
+    "estimate_exact boolean",
+    "estimates('SELECT * FROM {t}')": "operator int, parent int, name string, detail string, "
+    "estimated_rows decimal(38,0), estimated_bytes decimal(38,0), matching_rows bigint, source string, exact boolean, "
+    "rows bigint, q_error double",
     "snapshots('{t}')": "snapshot string, analyzed_at timestamp, files bigint, files_total bigint, rows bigint, "
     "columns bigint, current boolean, size_bytes bigint, live_size_bytes bigint",
     "tables('ice.db')": "table string, format string, location string, snapshot string, current boolean, "
