@@ -68,7 +68,8 @@ def skewed(spark) -> Iterator[str]:
         columns = [f"{expression} AS {name}" for name, expression in COLUMNS.items()]
         spark.range(low, low + ROWS // FILES).selectExpr(*columns).coalesce(1).writeTo(table).append()
     metastore.analyze(spark, table, progress=False)
-    yield table
+    with conf(spark, spark__metastore__planning__timeout="60s"):
+        yield table
     spark.sql(f"DROP TABLE {table}")
 
 

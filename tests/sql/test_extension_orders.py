@@ -68,7 +68,7 @@ def test_listed_and_registered_by_itself(own_spark_conf, tmp_path, extensions):
     assert done.returncode == 0, done.stderr[-2000:]
     found = json.loads(done.stdout.splitlines()[-1])
     assert found == {
-        "functions": 13,
+        "functions": 14,
         "iceberg": [30, [[25]], True, 9, 1],
         "delta": [30, [[25]], True, 9, 1],
         "call": 4,

@@ -37,13 +37,12 @@ private[store] final class Budget(limitMillis: Long, val store: String) {
       throw new DamagedObjectException(store, s"its statistics take more than ${Budget.MostHeld >> 20} MB of the driver's memory")
 
   /** For what only estimates need: what it lacks costs no pruning, neither of this query nor of others. */
-  def ofEstimates: Budget = new Budget(math.min(TimeUnit.NANOSECONDS.toMillis(left.get), Budget.EstimateMillis), s"estimates of $store")
+  def ofEstimates: Budget = new Budget(TimeUnit.NANOSECONDS.toMillis(left.get), s"estimates of $store")
 
   def timeout: Reason = Reason(ReasonCode.PlanningTimeout, "limit" -> s"$limitMillis ms")
 }
 
 private[store] object Budget {
-  private val EstimateMillis = 500L
   private val MostHeld = math.min(4L << 30, Runtime.getRuntime.maxMemory / 2)
 }
 
