@@ -33,23 +33,29 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
 
   override final def prepare(
       relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan] = relation match {
-    case logical: LogicalRelation if !logical.isStreaming => logical.relation match {
-      case files: HadoopFsRelation if ScanMark.of(files).isEmpty =>
-        try tableOf(files, logical.catalogTable.map(_.identifier.unquotedString)).map(prepared(logical, files, _, conjuncts, planner))
-        catch { case unknown: MissingMember => Some(marked(logical, files, ScanMark.refused(unknown.reason), logical.catalogTable)) }
-      case _ => None
-    }
+    case Files(logical, files) if ScanMark.of(files).isEmpty =>
+      try tableBehind(logical, files).map(prepared(logical, files, _, conjuncts, planner))
+      catch { case unknown: MissingMember => Some(marked(logical, files, ScanMark.refused(unknown.reason), logical.catalogTable)) }
     case _ => None
   }
 
   override final def columns(relation: LogicalPlan, planner: ScanPlanner): Option[KnownColumns] = relation match {
-    case logical: LogicalRelation if !logical.isStreaming => logical.relation match {
-      case files: HadoopFsRelation =>
-        for (table <- tableOf(files, logical.catalogTable.map(_.identifier.unquotedString)); known <- planner.statistics(table.id).toOption)
-          yield planner.columns(table.id, known, table.estimated(known.manifest))
+    case Files(logical, files) =>
+      for (table <- tableBehind(logical, files); known <- planner.statistics(table.id).toOption)
+        yield planner.columns(table.id, known, table.estimated(known.manifest))
+    case _ => None
+  }
+
+  private def tableBehind(logical: LogicalRelation, files: HadoopFsRelation): Option[T] =
+    tableOf(files, logical.catalogTable.map(_.identifier.unquotedString))
+
+  /** A relation that reads a fixed list of files. */
+  private object Files {
+    def unapply(plan: LogicalPlan): Option[(LogicalRelation, HadoopFsRelation)] = plan match {
+      case logical: LogicalRelation if !logical.isStreaming =>
+        Some(logical.relation).collect { case files: HadoopFsRelation => logical -> files }
       case _ => None
     }
-    case _ => None
   }
 
   private def prepared(

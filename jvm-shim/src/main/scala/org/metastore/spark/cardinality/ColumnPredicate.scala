@@ -84,7 +84,7 @@ private[cardinality] final class ColumnPredicate(condition: Expression, leaf: Ex
       case InSet(child, values) if child.semanticEquals(leaf) => values.toSeq.filter(_ != null) // scalastyle:ignore
     }.flatten
     val ends = literals.collect { case text: UTF8String if text.numBytes > 0 => afterPrefix(text) }.flatten
-    (literals ++ ends).filterNot(isNaN).map(value => axis.at(value) -> value).sortBy(_._1).toArray
+    (literals ++ ends).filterNot(ColumnHistogram.isNaN).map(value => axis.at(value) -> value).sortBy(_._1).toArray
   }
 
   /** A bucket at the literals in it: each alone, and what lies between them. */
@@ -185,11 +185,5 @@ private[cardinality] object ColumnPredicate {
         Seq(UTF8String.fromBytes(next)) ++ (if (plain.length < bytes.length) Seq(UTF8String.fromBytes(plain)) else Nil)
       }
     }.distinct
-  }
-
-  private def isNaN(value: Any): Boolean = value match {
-    case number: Double => number.isNaN
-    case number: Float => number.isNaN
-    case _ => false
   }
 }

@@ -1,7 +1,6 @@
 package org.metastore.spark.cardinality
 
 import scala.collection.mutable
-import scala.util.control.NonFatal
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Expand, Filter, Join, LeafNode, LogicalPlan, Project, Union}
@@ -97,8 +96,8 @@ object JoinKeys extends PredicateHelper {
     case join: Join =>
       val (left, right) = (follow(join.left, Nil, uses), follow(join.right, Nil, uses))
       join.condition.toSeq.flatMap(splitConjunctivePredicates).foreach {
-        case EqualTo(Key(a), Key(b)) =>
-          (left.get(a).orElse(left.get(b)), right.get(b).orElse(right.get(a))) match {
+        case EqualTo(a: Attribute, b: Attribute) => // Spark's estimator knows no other keys
+          (left.get(a.exprId).orElse(left.get(b.exprId)), right.get(b.exprId).orElse(right.get(a.exprId))) match {
             case (Some(x), Some(y)) => uses.joined += x -> y
             case (x, y) => uses.elsewhere ++= (x ++ y).map(_.column.exprId)
           }
@@ -110,15 +109,6 @@ object JoinKeys extends PredicateHelper {
       Map.empty
   }
 
-  /** A column, or one that is widened. */
-  private object Key {
-    def unapply(expression: Expression): Option[ExprId] = expression match {
-      case column: Attribute => Some(column.exprId)
-      case cast: Cast if Cast.canUpCast(cast.child.dataType, cast.dataType) => unapply(cast.child)
-      case _ => None
-    }
-  }
-
   /** The values of a key that the conditions on it leave. */
   private def keptBy(origin: Origin, known: KnownColumns): Option[ColumnHistogram] =
     for {
@@ -127,6 +117,6 @@ object JoinKeys extends PredicateHelper {
     } yield {
       val own = origin.conjuncts.filter(c => ColumnPredicate.canEvaluate(c) && c.references.size == 1 && c.references.head.exprId == origin.column.exprId)
       try own.reduceOption(And(_, _)).fold(whole)(new ColumnPredicate(_, origin.column).of(whole))
-      catch { case NonFatal(_) => whole } // as if there were no condition on it
+      catch { case Failed(_) => whole } // as if there were no condition on it
     }
 }

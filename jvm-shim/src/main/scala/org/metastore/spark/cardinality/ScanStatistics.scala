@@ -3,6 +3,8 @@ package org.metastore.spark.cardinality
 import java.nio.ByteBuffer
 import java.util.Arrays.stream
 
+import scala.collection.concurrent.TrieMap
+
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical.ColumnStat
 import org.apache.spark.sql.types._
@@ -107,17 +109,20 @@ final class ScanStatistics(
       stat.copy(distinctCount = stat.distinctCount.map(n => whole(n.toDouble / sparkShare).max(1)))
     }
 
+  // Spark's share is asked of them before Spark is told.
+  private val statsOfMatching = TrieMap.empty[(String, DataType), Option[ColumnStat]]
+
   /** Of the rows that satisfy the filter. */
   private def told(key: String, dataType: DataType): Option[ColumnStat] =
     if (!isSupported(dataType)) None
-    else {
+    else statsOfMatching.getOrElseUpdate((key, dataType), {
       val rows = estimate.getOrElse(physicalRows)
       val stat = conditions.columns.find(one => one.asked.key == key && one.asked.dataType == dataType) match {
         case Some(one) => restricted(one, rows)
         case None => ofFilesRead(key, dataType).map(thinned(_, rows))
       }
       filter.joined.get(key).fold(stat)(count => stat.map(_.copy(distinctCount = Some(whole(math.max(1.0, count))))))
-    }
+    })
 
   private def restricted(one: Restricted, rows: Double): Option[ColumnStat] = {
     val (column, dataType) = (one.kept, one.asked.dataType)
@@ -222,7 +227,7 @@ final class ScanStatistics(
     else {
       val (lowest, highest) = zones.bounds match {
         case b: LongBounds =>
-          val numbers = if (dataType == DoubleType || dataType == FloatType) b.hiUpTo(DoubleOrder.NaN - 1) else b.hi
+          val numbers = b.hiUpTo(DoubleOrder.NaN - 1)
           (first(nonNull, b.lo(_) < b.lo(_)), first(nonNull, numbers(_) > numbers(_)))
         case b: BytesBounds =>
           (first(nonNull, (f, g) => compare(b.lo(f), b.lo(g)) < 0), first(nonNull, (f, g) => compare(b.hi(f), b.hi(g)) > 0))

@@ -226,8 +226,9 @@ object ColumnHistogram {
     }
   }
 
-  private def isNaN(value: Any): Boolean = value match {
+  private[spark] def isNaN(value: Any): Boolean = value match {
     case number: Double => number.isNaN
+    case number: Float => number.isNaN
     case _ => false
   }
 }

@@ -130,16 +130,6 @@ private[store] final class PlanningFiles(
 
   override def among(places: Array[Int]): FileStatistics =
     new PlanningFiles(readers, files.at(places), joined.at(places), columns, few = true)
-
-  override def zone(key: String, dataType: DataType, file: Int): Option[ColumnZone] =
-    column(key, dataType).toOption.filter(_.known(file)).map { zones =>
-      val sizes = this.sizes(key, dataType).toOption
-      ColumnZone(
-        zones.rows(file), Some(zones.nulls(file)).filter(_ >= 0), Some(zones.nans(file)).filter(_ >= 0),
-        StoredValue.lo(zones, file), StoredValue.hi(zones, file), zones.bounds.loExact(file), zones.bounds.hiExact(file),
-        sizes.map(_.distinct(file)).filter(_ >= 0), sizes.map(_.avgLen(file)).filterNot(_.isNaN),
-        sizes.map(_.maxLen(file)).filter(_ >= 0))
-    }
 }
 
 private object PlanningFiles {

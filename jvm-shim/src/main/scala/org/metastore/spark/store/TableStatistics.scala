@@ -117,7 +117,4 @@ trait FileStatistics {
 
   /** The same for some of the files: of their columns no more is read than they need. */
   def among(files: Array[Int]): FileStatistics
-
-  /** One column in one file as single values: for messages and for numbers of few files. */
-  def zone(key: String, dataType: DataType, file: Int): Option[ColumnZone]
 }

@@ -42,9 +42,6 @@ final class ZoneFiles(override val rows: Array[Long], columns: Map[(String, Data
   override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long] =
     Filled.longs(among.length, -1)
 
-  override def zone(key: String, dataType: DataType, file: Int): Option[ColumnZone] =
-    columns.get((key, dataType)).flatMap(_(file))
-
   private def assembled(key: String, dataType: DataType, zones: Seq[Option[ColumnZone]]): ColumnZones = {
     val block = Block("given", "full", IndexedSeq.empty, ZoneFiles.NoObject, Nil)
     val joined = new JoinedBlock(block, new BlockRows(rows), ordinals)
