@@ -15,7 +15,9 @@ import argparse
 import itertools
 import math
 import tempfile
+import time
 from dataclasses import dataclass
+from functools import reduce
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -27,13 +29,15 @@ from common import report, spark_session
 from py4j.protocol import Py4JJavaError
 
 import metastore
+from metastore._jvm_session import shim_package
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
 
 EVENTS, FILES = 1_000_000, 16
+WARM_UP = 20
 TABLES = ("events", "visits", "users", "places")
-WAYS = ("metastore", "nothing", "spark", "iceberg")
+WAYS = ("metastore", "off", "nothing", "spark", "iceberg")
 
 FILTERS = {
     "one column": [
@@ -276,30 +280,51 @@ def analyze_by_spark(spark: Any, table: str, columns: list[str]) -> None:
     spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR COLUMNS {named}")
 
 
-def estimates(spark: Any, way: str, asked: list[Query]) -> list[float | None]:
+@dataclass(frozen=True)
+class Told:
+    """What the optimizer takes the rows of a query to be, and how long it took, cold and cached."""
+
+    rows: float | None
+    milliseconds: tuple[float, ...]
+
+
+def estimates(spark: Any, way: str, asked: list[Query]) -> list[Told]:
     """What the optimizer takes the rows to be."""
     session = spark.newSession()
-    prefix = {"metastore": "ice.db.", "nothing": "nothing_", "spark": "spark_", "iceberg": "ice.db.iceberg_"}[way]
+    prefix = {
+        "metastore": "ice.db.",
+        "off": "ice.db.",
+        "nothing": "nothing_",
+        "spark": "spark_",
+        "iceberg": "ice.db.iceberg_",
+    }[way]
     session.conf.set("spark.sql.cbo.enabled", "true")
     session.conf.set("spark.sql.session.timeZone", "UTC")
     session.conf.set("spark.metastore.enabled", str(way == "metastore").lower())
     if way == "iceberg":
         session.conf.set("spark.sql.iceberg.report-column-stats", "true")
-    found = []
-    for one in asked:
-        text = one.text
-        for name in TABLES:
-            text = text.replace(f"{name} ", f"{prefix}{name} ")
-        plan = session.sql(f"SELECT * FROM {text}")._jdf.queryExecution().optimizedPlan()  # noqa: SLF001
-        try:
-            stats = plan.stats()
-        except Py4JJavaError:  # Spark fails on distinct counts of TIMESTAMP_NTZ, and on NaN
-            found.append(None)
-            continue
-        rows = stats.rowCount()
-        width = sum(16 for _ in range(plan.output().size()))
-        found.append(float(str(rows.get())) if rows.isDefined() else float(str(stats.sizeInBytes())) / width)
-    return found
+    texts = [reduce(lambda text, name: text.replace(f"{name} ", f"{prefix}{name} "), TABLES, one.text) for one in asked]
+    for text in texts[:WARM_UP]:
+        optimized(session, text, cold=False)
+    cold, cached = ([optimized(session, text, cold=cold) for text in texts] for cold in (True, False))
+    return [Told(rows, (once, again)) for (rows, once), (_, again) in zip(cold, cached, strict=True)]
+
+
+def optimized(session: Any, text: str, *, cold: bool) -> tuple[float | None, float]:
+    """The plan's rows, by its size where it has no number, None where Spark fails on it; and milliseconds."""
+    if cold:
+        shim_package(session).store.StatisticsCache.clear()
+    execution = session.sql(f"SELECT * FROM {text}")._jdf.queryExecution()  # noqa: SLF001
+    begin = time.perf_counter()
+    try:
+        plan = execution.optimizedPlan()
+        stats = plan.stats()
+    except Py4JJavaError:  # Spark fails on distinct counts of TIMESTAMP_NTZ, and on NaN
+        return None, math.nan
+    took = (time.perf_counter() - begin) * 1000
+    rows = stats.rowCount()
+    width = 16 * plan.output().size()
+    return float(str(rows.get())) if rows.isDefined() else float(str(stats.sizeInBytes())) / width, took
 
 
 def q_error(estimate: float | None, true: int) -> float | None:
@@ -309,9 +334,11 @@ def q_error(estimate: float | None, true: int) -> float | None:
     return max(max(estimate, 1) / max(true, 1), max(true, 1) / max(estimate, 1))
 
 
-def summary(kind: str, way: str, errors: list[float | None]) -> dict[str, Any]:
+def summary(kind: str, way: str, told: list[Told], true: list[int]) -> dict[str, Any]:
     """The errors of some queries; of those that Spark could plan."""
+    errors = [q_error(one.rows, rows) for one, rows in zip(told, true, strict=True)]
     known = [error for error in errors if error is not None]
+    cold, cached = (float(np.nanmedian(times)) for times in zip(*(one.milliseconds for one in told), strict=True))
     return {
         "kind": kind,
         "way": way,
@@ -321,6 +348,8 @@ def summary(kind: str, way: str, errors: list[float | None]) -> dict[str, Any]:
         "p90": float(np.quantile(known, 0.9)),
         "largest": max(known),
         "mean": math.exp(float(np.mean(np.log(known)))),
+        "cold ms": round(cold, 1),
+        "ms": round(cached, 1),
     }
 
 
@@ -339,19 +368,17 @@ def main() -> None:
         (Path(work) / "files").mkdir()
         load(spark, rows, Path(work) / "files", given.ways)
         told = {way: estimates(spark, way, asked) for way in given.ways}
-    kinds = list(dict.fromkeys(one.kind for one in asked))
+    kinds = {kind: [place for place, one in enumerate(asked) if one.kind == kind] for kind in [q.kind for q in asked]}
     results = [
-        summary(
-            kind, way, [q_error(e, t) for one, e, t in zip(asked, told[way], true, strict=True) if one.kind == kind]
-        )
-        for kind in kinds
+        summary(kind, way, [told[way][place] for place in places], [true[place] for place in places])
+        for kind, places in kinds.items()
         for way in given.ways
     ]
     if given.verbose:
         for one, estimate, t in zip(asked, told["metastore"], true, strict=True):
-            error = q_error(estimate, t)
+            error = q_error(estimate.rows, t)
             if error is None or error > 1.5:
-                print(error, estimate, t, one.text)
+                print(error, estimate.rows, t, one.text)
     report("cardinality", results, scale=given.scale)
 
 

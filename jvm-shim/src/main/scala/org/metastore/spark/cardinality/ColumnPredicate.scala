@@ -41,16 +41,37 @@ private[cardinality] final class ColumnPredicate(condition: Expression, leaf: Ex
     val first = column.buckets.indexWhere(!_.isSingle)
     val (singles, ranges) = column.buckets.indices.partition(column.buckets(_).isSingle)
     if (ranges.size.toLong * (cuts.length + 1) > MostParts) throw new TimeoutException("a condition has too many literals for as many files")
-    val counted = singles.iterator.map(column.buckets(_)).filter(bucket => holds(bucket.lo)).toArray
+    val counted = heldBy(singles.map(column.buckets(_)).toArray, cuts.map(_._1).distinct)
     val spread =
       if (isPlain) ranges.flatMap(i => parts(column.buckets(i), cuts, column, i == first)).flatMap(kept(_))
       else tried(ranges.map(column.buckets(_)))
-    val found = (counted ++ spread).sortBy(bucket => (bucket.from, bucket.until))
+    val found = (counted ++ spread).sorted(Bucket.order)
     val nan: Any = if (dataType == FloatType) Float.NaN else Double.NaN
     column.of(
       found, if (column.nulls > 0 && holds(null)) column.nulls else 0, // scalastyle:ignore
       if (column.nans > 0 && holds(nan)) column.nans else 0)
   }
+
+  /** The single values for which it is true: where it only compares, all those between two literals are as the first of them. */
+  private def heldBy(singles: Array[Bucket], cuts: Array[Double]): Array[Bucket] =
+    if (!isPlain || !isOrdered) singles.filter(bucket => holds(bucket.lo))
+    else {
+      val found = Array.newBuilder[Bucket]
+      var (first, cut) = (0, 0)
+      while (first < singles.length) {
+        while (cut < cuts.length && cuts(cut) < singles(first).from) cut += 1
+        var next = first + 1
+        // Values at the place of a literal may differ from it.
+        if (cut == cuts.length) next = singles.length
+        else while (next < singles.length && singles(next).from < cuts(cut)) next += 1
+        if (holds(singles(first).lo)) found ++= singles.slice(first, next)
+        first = next
+      }
+      found.result()
+    }
+
+  /** Whether what lies between two literals compares alike, as neither values of a flag do nor texts of a collation. */
+  private def isOrdered: Boolean = dataType != BooleanType && (dataType == StringType || !dataType.isInstanceOf[StringType])
 
   /** Whether nothing is asked but how values compare with literals. */
   private lazy val isPlain: Boolean = {

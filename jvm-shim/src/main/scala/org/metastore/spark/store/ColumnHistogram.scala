@@ -22,6 +22,12 @@ final case class Bucket(lo: Any, hi: Any, from: Double, until: Double, rows: Dou
 }
 
 object Bucket {
+  /** By their places on the axis. */
+  val order: Ordering[Bucket] = (a, b) => {
+    val begin = java.lang.Double.compare(a.from, b.from)
+    if (begin != 0) begin else java.lang.Double.compare(a.until, b.until)
+  }
+
   def single(value: Any, at: Double, rows: Double): Bucket = Bucket(value, value, at, at, rows, 1)
 }
 
@@ -129,7 +135,7 @@ final class ColumnHistogram(
   /** The same on another axis of its values. */
   def on(other: Axis): ColumnHistogram = {
     val moved = buckets.map(bucket => bucket.copy(from = other.at(bucket.lo), until = other.at(bucket.hi)))
-    new ColumnHistogram(dataType, other, moved.sortBy(bucket => (bucket.from, bucket.until)), nulls, nans, isComplete)
+    new ColumnHistogram(dataType, other, moved.sorted(Bucket.order), nulls, nans, isComplete)
   }
 
   /** The same with other buckets. */
@@ -168,13 +174,13 @@ object ColumnHistogram {
       val singles = listed.iterator.filterNot(entry => isNaN(entry.value)).map { entry =>
         val value = catalyst(entry.value)
         Bucket.single(value, axis.at(value), entry.frequency.toDouble)
-      }.toArray.sortBy(_.from)
+      }.toArray.sorted(Bucket.order)
       val rest = rows - nulls - nans - singles.iterator.map(_.rows).sum
       val isComplete = row.frequencies.contains("complete") && rest == 0
       val unlisted = math.max(1.0, row.distinct.getOrElse(rest.toLong).toDouble - singles.length - (if (nans > 0) 1 else 0))
       val ranges = if (rest <= 0) Array.empty[Bucket] else bins.fold(Array.empty[Bucket])(residual(_, singles, listed.forall(_.error == 0), axis, catalyst))
       new ColumnHistogram(
-        dataType, axis, (singles ++ scaled(ranges, rest, unlisted)).sortBy(bucket => (bucket.from, bucket.until)), nulls.toDouble,
+        dataType, axis, (singles ++ scaled(ranges, rest, unlisted)).sorted(Bucket.order), nulls.toDouble,
         nans, isComplete)
     }
 
@@ -193,7 +199,7 @@ object ColumnHistogram {
         if (sizes.distinct(f) == 1) Bucket.single(lo, until, rows) else Bucket(lo, hi, from, until, rows, sizes.distinct(f).toDouble)
       }
       Some(new ColumnHistogram(
-        dataType, places, buckets.sortBy(_.from), told.map(zones.nulls(_).toDouble).sum, told.map(f => math.max(0L, zones.nans(f)).toDouble).sum,
+        dataType, places, buckets.sorted(Bucket.order), told.map(zones.nulls(_).toDouble).sum, told.map(f => math.max(0L, zones.nans(f)).toDouble).sum,
         isComplete = false))
     }
   }
