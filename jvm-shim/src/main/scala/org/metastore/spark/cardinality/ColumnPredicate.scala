@@ -38,13 +38,12 @@ private[cardinality] final class ColumnPredicate(condition: Expression, leaf: Ex
   /** The rows for which it is true. Raises what evaluating the expression raises, and TimeoutException. */
   def of(column: ColumnHistogram): ColumnHistogram = {
     val cuts = cutsOn(column.axis)
-    val first = column.buckets.indexWhere(!_.isSingle)
-    val (singles, ranges) = column.buckets.indices.partition(column.buckets(_).isSingle)
-    if (ranges.size.toLong * (cuts.length + 1) > MostParts) throw new TimeoutException("a condition has too many literals for as many files")
-    val counted = heldBy(singles.map(column.buckets(_)).toArray, cuts.map(_._1).distinct)
+    val (singles, ranges) = column.buckets.partition(_.isSingle)
+    if (ranges.length.toLong * (cuts.length + 1) > MostParts) throw new TimeoutException("a condition has too many literals for as many files")
+    val counted = heldBy(singles, cuts.map(_._1).distinct)
     val spread =
-      if (isPlain) ranges.flatMap(i => parts(column.buckets(i), cuts, column, i == first)).flatMap(kept(_))
-      else tried(ranges.map(column.buckets(_)))
+      if (isPlain) ranges.indices.flatMap(i => parts(ranges(i), cuts, column, i == 0)).flatMap(kept(_))
+      else tried(ranges.toIndexedSeq)
     val found = (counted ++ spread).sorted(Bucket.order)
     val nan: Any = if (dataType == FloatType) Float.NaN else Double.NaN
     column.of(
@@ -111,7 +110,7 @@ private[cardinality] final class ColumnPredicate(condition: Expression, leaf: Ex
   /** A bucket at the literals in it: each alone, and what lies between them. */
   private def parts(bucket: Bucket, cuts: Array[(Double, Any)], column: ColumnHistogram, isFirst: Boolean): Seq[Part] = {
     val (unit, inside) = (column.axis.unit, within(cuts, bucket, isFirst))
-    if (inside.isEmpty) Seq(Part(bucket, samples(bucket.lo, bucket.hi)))
+    if (inside.isEmpty) Seq(Part(bucket, Seq(bucket.hi))) // as all of it
     else {
       val each = bucket.rows / math.max(1.0, bucket.distinct)
       val points = inside.collect { case (place, value) if !column.hasSingle(place, value) => Part(Bucket.single(value, place, each), Seq(value)) }
@@ -123,7 +122,7 @@ private[cardinality] final class ColumnPredicate(condition: Expression, leaf: Ex
       val (left, width) = (math.max(0.0, bucket.rows - each * points.size), spans.map(_._2).sum)
       val between = spans.map { case (span, size, isOpen) =>
         val share = size / width
-        Part(span.copy(rows = left * share, distinct = math.max(1.0, bucket.distinct * share)), inner(span.lo, span.hi, isOpen))
+        Part(span.copy(rows = left * share, distinct = math.max(1.0, bucket.distinct * share)), Seq(inner(span.lo, span.hi, isOpen)))
       }
       points ++ between
     }
@@ -146,12 +145,8 @@ private[cardinality] final class ColumnPredicate(condition: Expression, leaf: Ex
   /** Values of a range, its upper end the last. */
   private def samples(lo: Any, hi: Any): Seq[Any] = inside(lo, hi) :+ hi
 
-  /** Values strictly between two; with the upper end where that is not a literal. */
-  private def inner(lo: Any, hi: Any, isOpen: Boolean): Seq[Any] = {
-    val between = inside(lo, hi)
-    val found = if (isOpen) between else between :+ hi
-    if (found.nonEmpty) found else Seq(lo)
-  }
+  /** A value strictly between two; the upper end where that is not a literal. */
+  private def inner(lo: Any, hi: Any, isOpen: Boolean): Any = if (isOpen) inside(lo, hi).headOption.getOrElse(lo) else hi
 
   /** Values strictly between two: of whole numbers all, where they are few. */
   private def inside(lo: Any, hi: Any): Seq[Any] = (lo, hi) match {
