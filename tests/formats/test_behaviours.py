@@ -281,3 +281,19 @@ def test_all_tables_of_a_namespace(filled):
         rows = filled.spark.sql(f"ANALYZE TABLES IN {namespace} COMPUTE STATISTICS NOSCAN").collect()
     (row,) = (row for row in rows if row.table.split(".")[-1] == filled.name.split(".")[-1])
     assert (row.format, row.files_total, row.refused) == (filled.kind.format, 4, [])
+
+
+def test_tables_with_statistics_are_listed(filled):
+    namespace = ".".join(filled.name.split(".")[:-1]) or "spark_catalog.default"
+
+    def listed():
+        found = metastore.tables(filled.spark, namespace)
+        return [row for row in found if row["table"].split(".")[-1] == filled.name.split(".")[-1]]
+
+    assert listed() == []
+    report = filled.analyze()
+    (row,) = listed()
+    assert (row["format"], row["snapshot"], row["current"]) == (filled.kind.format, report.snapshot, True)
+    assert row["location"].removeprefix("file:") == filled.location.removeprefix("file:")
+    filled.fill(400, 450)
+    assert [row["current"] for row in listed()] == [False]

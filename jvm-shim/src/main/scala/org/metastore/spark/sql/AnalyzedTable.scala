@@ -6,7 +6,7 @@ import org.apache.spark.sql.types._
 
 import org.metastore.spark.MetastoreConf
 import org.metastore.spark.store.{Manifest, Snapshot, StatisticsStore}
-import org.metastore.spark.tables.{LakeTable, Leaf}
+import org.metastore.spark.tables.{LakeTable, Leaf, TableIdentity}
 
 /**
  * A table together with its statistics, for one question.
@@ -87,8 +87,11 @@ object AnalyzedTable {
   def of(session: SparkSession, name: String): AnalyzedTable = of(session, name, ResolvedName.resolve(session, name))
 
   /** Opens the statistics of a table. */
-  def of(session: SparkSession, name: String, table: LakeTable): AnalyzedTable = {
+  def of(session: SparkSession, name: String, table: LakeTable): AnalyzedTable = new AnalyzedTable(name, table, store(session, table))
+
+  /** Where the statistics of a table are. */
+  def store(session: SparkSession, table: TableIdentity): StatisticsStore = {
     val root = StatisticsStore.rootOf(table.location, MetastoreConf.of(session).store, table.format, table.uuid)
-    new AnalyzedTable(name, table, StatisticsStore.open(root, session.sessionState.newHadoopConf()))
+    StatisticsStore.open(root, session.sessionState.newHadoopConf())
   }
 }

@@ -91,13 +91,23 @@ final case class ListedFile(live: LiveFile, location: String, deletes: Option[St
 final case class Listing(
     snapshot: Option[String], files: Seq[ListedFile], unsettled: Seq[String] = Nil, hasOtherRows: Boolean = false)
 
-/** What the statistics need to know of a table, whatever its format. Read once, for one question. */
-trait LakeTable {
+/** What says whose statistics are a table's, and where they are. */
+trait TableIdentity {
 
   /** iceberg, delta, hudi or parquet. */
   def format: String
   def uuid: String
   def location: String
+}
+
+/** A table that its format knows by its directory alone. */
+final case class DirectoryIdentity(format: String, root: Path) extends TableIdentity {
+  override def uuid: String = ParquetDirectory.uuidOf(root)
+  override def location: String = root.toString
+}
+
+/** What the statistics need to know of a table, whatever its format. Read once, for one question. */
+trait LakeTable extends TableIdentity {
 
   /** The snapshot that the name points to; `None`: the table was never written. */
   def current: Option[String]

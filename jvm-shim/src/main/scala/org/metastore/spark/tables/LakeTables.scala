@@ -2,7 +2,9 @@ package org.metastore.spark.tables
 
 import java.util.Locale
 
+import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.connector.catalog.{Table, TableCatalog}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
@@ -29,6 +31,12 @@ object LakeTables {
     }
     case _ => None
   }
+
+  /** Which table it is that a catalog loads, without listing its files. */
+  def identity(session: SparkSession, table: Table): Option[TableIdentity] = of(table).orElse(for {
+    format <- format(table)
+    location <- Reflected.call[CatalogTable](table, "v1Table").storage.locationUri
+  } yield DirectoryIdentity(format, HudiTable.qualified(new Path(location), session)))
 
   /** The format of a table that a catalog loads, without asking the table for anything. */
   def format(table: Table): Option[String] =

@@ -45,8 +45,8 @@ object TablesFunction extends TableFunction with Logging {
   /** A table that cannot be loaded, or that this user may not read, is not a reason to hide the others. */
   private def analyzed(session: SparkSession, catalog: TableCatalog, table: Identifier): Option[AnalyzedTable] = {
     val name = QuotedName(catalog.name +: table.namespace.toSeq :+ table.name)
-    try LakeTables.of(catalog.loadTable(table)).map(AnalyzedTable.of(session, name, _))
-      .filter(_.manifest.isDefined).map(_ => AnalyzedTable.of(session, name))
+    try LakeTables.identity(session, catalog.loadTable(table))
+      .filter(AnalyzedTable.store(session, _).manifest().isDefined).map(_ => AnalyzedTable.of(session, name))
     catch {
       // Plug-ins refuse with exceptions of their own.
       case NonFatal(e) =>
