@@ -105,6 +105,23 @@ def test_an_insert_into_delta_says_why(spark, analyzed):
         spark.sql("DROP TABLE explained_into")
 
 
+def test_answers_from_metadata_say_that_no_file_is_read(spark, analyzed):
+    answered = (0, analyzed, None, False, "ANSWERED_BY_FORMAT")
+
+    def found(query):
+        return [tuple(d[n] for n in ("scan", "table", "path", "kept", "reason")) for d in decisions(spark, query)]
+
+    assert found(f"SELECT count(*) FROM {analyzed}") == [answered]
+    with conf(spark, spark__metastore__pruning__enabled=False):
+        assert found(f"SELECT count(*) FROM {analyzed}") == [answered]
+    first, *others = found(
+        f"SELECT * FROM (SELECT count(*) AS total FROM {analyzed}) JOIN {analyzed} ON id < total WHERE id = 5"
+    )
+    assert first == answered
+    assert [(scan, reason) for scan, _, _, kept, reason in others if kept] == [(1, "KEPT_MAY_MATCH")]
+    assert spark.sql(f"SELECT count(*) FROM {analyzed}").first()[0] == 400
+
+
 @pytest.mark.parametrize("metadata", ["files", "snapshots", "history", "partitions", "position_deletes"])
 def test_metadata_tables_say_that_they_are_left_alone(spark, analyzed, metadata):
     query = f"SELECT * FROM {analyzed}.{metadata}"

@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, AttributeReference,
 import org.apache.spark.sql.catalyst.plans.QueryPlan
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand}
 import org.apache.spark.sql.connector.catalog.Table
-import org.apache.spark.sql.connector.read.Scan
+import org.apache.spark.sql.connector.read.{LocalScan, Scan}
 import org.apache.spark.sql.connector.write.RowLevelOperation
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.metastore.RowLevelTarget
@@ -68,9 +68,6 @@ private[adapter] object IcebergAdapter {
   private val incremental = Seq(
     "start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp", "scan-task-set-id", "file-scan-task-set-id")
 
-  /** Whether Iceberg has answered a query from its metadata already. */
-  def readsNothing(scan: AnyRef): Boolean = !Reflection.extendsClass(scan.getClass, "org.apache.iceberg.spark.source.SparkScan")
-
   private def isIncremental(relation: DataSourceV2Relation): Boolean = incremental.exists(relation.options.containsKey(_))
 }
 
@@ -89,10 +86,11 @@ private[adapter] final class IcebergShield(table: String, why: Reason, harmless:
 
   override val fingerprint: AnyRef = (why, harmless)
 
-  override def prepare(scan: AnyRef): AnyRef =
-    if (IcebergAdapter.readsNothing(scan)) scan
-    else IcebergScanProxy.before(scan, ScanDecision.leftAlone(table, why), own =>
+  override def prepare(scan: AnyRef): AnyRef = scan match {
+    case _: LocalScan => IcebergScanProxy.before(scan, ScanDecision.leftAlone(table, Reason(ReasonCode.AnsweredByFormat)), _())
+    case _ => IcebergScanProxy.before(scan, ScanDecision.leftAlone(table, why), own =>
       if (harmless) IcebergNumbers.withoutColumns(own, scan.asInstanceOf[Scan].readSchema, None) else own())
+  }
 }
 
 /** What the planner wants of one Iceberg relation. */

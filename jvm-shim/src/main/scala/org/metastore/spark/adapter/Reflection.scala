@@ -8,10 +8,6 @@ private[adapter] object Reflection {
     override def computeValue(c: Class[_]): Seq[Class[_]] = lineage(c).filter(_.isInterface).toSeq.distinct
   }
 
-  /** Whether the class or one that it extends has exactly that name. */
-  def extendsClass(c: Class[_], name: String): Boolean =
-    Iterator.iterate[Class[_]](c)(_.getSuperclass).takeWhile(_ != null).exists(_.getName == name)
-
   /** Every interface that the class implements. */
   def interfaces(c: Class[_]): Seq[Class[_]] = interfacesOf.get(c)
 

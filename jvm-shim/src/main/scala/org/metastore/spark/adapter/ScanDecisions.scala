@@ -3,7 +3,7 @@ package org.metastore.spark.adapter
 import org.apache.spark.sql.catalyst.expressions.PlanExpression
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.trees.TreeNodeTag
-import org.apache.spark.sql.execution.{FileSourceScanExec, SparkPlan}
+import org.apache.spark.sql.execution.{FileSourceScanExec, LocalTableScanExec, SparkPlan}
 import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
 import org.apache.spark.sql.execution.datasources.v2.{BatchScanExec, DataSourceV2ScanRelation}
 import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
@@ -19,6 +19,7 @@ object ScanDecisions {
     case stage: QueryStageExec => of(stage.plan)
     case _: ReusedExchangeExec => Nil
     case scan: BatchScanExec => IcebergScanProxy.decisionOf(scan.scan).toSeq ++ subqueries(scan)
+    case rows: LocalTableScanExec => answered(rows).toSeq
     case scan: FileSourceScanExec => fileScan(scan).toSeq ++ subqueries(scan)
     case node => node.children.flatMap(of) ++ subqueries(node)
   }
@@ -34,6 +35,11 @@ object ScanDecisions {
   private def subqueries(node: SparkPlan): Seq[ScanDecision] = node.expressions.flatMap(_.collect {
     case e: PlanExpression[_] => e.plan
   }).collect { case plan: SparkPlan => plan }.flatMap(of)
+
+  /** Of a scan that the table format has answered, Spark's plan keeps the rows alone. */
+  private def answered(rows: LocalTableScanExec): Option[ScanDecision] = rows.logicalLink.flatMap(_.collectFirst {
+    case relation: DataSourceV2ScanRelation => IcebergScanProxy.decisionOf(relation.scan)
+  }.flatten)
 
   private def fileScan(scan: FileSourceScanExec): Option[ScanDecision] = scan.relation.location match {
     case index: PrunedFileIndex => Some(index.decision(scan.partitionFilters, scan.dataFilters))

@@ -94,6 +94,8 @@ object ReasonCode {
   case object RowLevelCommand extends ReasonCode("ROW_LEVEL_COMMAND", "{command} reads its own target")
   case object Incremental extends ReasonCode("INCREMENTAL", "incremental and change reads are left alone")
   case object MetadataTable extends ReasonCode("METADATA_TABLE", "metadata tables are left alone")
+  case object AnsweredByFormat
+    extends ReasonCode("ANSWERED_BY_FORMAT", "the table format answers from its metadata: no data file is read")
   case object RowPolicy extends ReasonCode("ROW_POLICY", "the table has a row filter or a column mask")
   case object UnsupportedTable extends ReasonCode("UNSUPPORTED_TABLE", "{relation} is not a relation that is understood: {detail}")
   case object NeedsRelease extends ReasonCode("NEEDS_RELEASE", "needs {needed}, found {found}")
@@ -104,5 +106,5 @@ object ReasonCode {
     Skipped, SkippedByValues, SkippedEmpty, SkippedByFormat, KeptMayMatch, KeptFileUnknown, KeptColumnUnknown, KeptContradictory, KeptLogFiles, NotDeterministic, Subquery,
     UserFunction, MetadataColumn, UnknownColumn, TypeChanged, Collation, CharPadding, UnsupportedType, UnsupportedExpression,
     NoStatistics, OtherTable, FormatTooNew, DamagedObject, PlanningTimeout, StoreUnreadable, Pruned, NothingToPrune, NoFilter,
-    Disabled, InsideWrite, RowLevelCommand, Incremental, MetadataTable, RowPolicy, UnsupportedTable, NeedsRelease, Failed)
+    Disabled, InsideWrite, RowLevelCommand, Incremental, MetadataTable, AnsweredByFormat, RowPolicy, UnsupportedTable, NeedsRelease, Failed)
 }

@@ -92,7 +92,8 @@ final class ScanDecision(
     val all = left ++ live.list().collect { case (path, number) if !paths(path) =>
       row(scan, Some(path), isKept = false, Reason(ReasonCode.SkippedByFormat), number)
     }
-    if (all.isEmpty) outcome.left.toOption.toSeq.map(row(scan, None, isKept = true, _, None)) else all
+    if (all.nonEmpty) all
+    else outcome.left.toOption.toSeq.map(why => row(scan, None, isKept = why.code != ReasonCode.AnsweredByFormat, why, None))
   }
 
   private def row(scan: Int, path: Option[String], isKept: Boolean, why: Reason, rows: Option[Long]) =
