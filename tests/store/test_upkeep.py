@@ -312,6 +312,23 @@ def test_verification_finds_damage(store, damage):
     assert sum(state != "ok" for state, _ in found(store).values()) == 1
 
 
+def test_verification_says_what_it_cannot_check(store):
+    parts = [block(store, [path], detailed=True) for path in "ab"]
+    names = [store.get(part.files)["sketches_name"].to_pylist()[0] for part in parts]
+    store.commit(TABLE, adding(*parts))
+    assert {state for state, _ in found(store).values()} == {"ok"}
+    (folder(store) / "objects" / parts[0].files.name).write_bytes(b"")
+    told = found(store)
+    assert told[parts[0].files.name][1].endswith("what it lists cannot be checked")
+    assert (told[names[0]][0], told[names[1]][0]) == ("unknown", "ok")
+    newest = max((folder(store) / "log").iterdir())
+    (newest.parent / newest.name.replace("1.json", "2.json")).write_bytes(newest.read_bytes()[:-1])
+    assert found(store)["log/" + newest.name.replace("1.json", "2.json")] == (
+        "unknown",
+        "it is no whole manifest: 1 is used",
+    )
+
+
 @pytest.mark.parametrize("kind", ["files", "summary", "sketches", "frequencies", "histograms", "table-files"])
 def test_what_has_to_be_made_again(store, kind):
     whole, hurt = (block(store, [path], detailed=True) for path in "ab")

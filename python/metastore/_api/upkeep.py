@@ -21,7 +21,9 @@ def verify(where: SparkSession | str, table: str | None = None) -> Answer:
 
     An object is `missing`, `damaged` (its bytes are not those that were written) or `contradictory` (it says what
     cannot be true of any data file): `metastore analyze TABLE --repair`, or `metastore.analyze(spark, table,
-    repair=True)`, mends all of that. It is `unknown` where a later version wrote something that this one passes over.
+    repair=True)`, mends all of that. What readers pass over is `unknown`, and `problem` says why: objects of a later
+    version, names that a store does not give, what is no plain file, a newest manifest that is not whole, objects that
+    only a damaged list of data files can name. What no manifest needs any more is not read: that is for `gc`.
     Whatever is wrong, queries keep their answers: such statistics are not used.
 
     Args:

@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any
 
 from metastore._store import collect
 from metastore._store.compact import compact as compact_store
+from metastore._store.passed_over import passed_over
 from metastore._store.verify import verify as verify_store
 from metastore.answers import Answer
 from metastore.errors import NoStatistics
@@ -21,13 +22,14 @@ _SECONDS_A_DAY = 86_400
 
 
 def verify(place: Place) -> Answer:
-    """One row per object that the newest manifest names, what is wrong first.
+    """One row per object that the newest manifest names, what is wrong first, and per thing that is passed over.
 
     Raises:
         NoStatistics: There are none.
     """
     store, manifest = _found(place)
-    found = sorted(verify_store(store, manifest), key=lambda finding: not finding.is_wrong)
+    checked = list(verify_store(store, manifest))
+    found = sorted([*checked, *passed_over(store, checked)], key=lambda finding: not finding.is_wrong)
     rows = [vars(finding) for finding in found]
     return Answer("verify", place.asked, _VERIFIED, tuple(rows))
 

@@ -144,8 +144,18 @@ def _named_by(number: int, followed: set[str]) -> Generator[Any, Any, set[str]]:
     return named
 
 
+def is_left_behind(path: str) -> bool:
+    """Whether a path is one that a writer uses for a moment.
+
+    Example:
+        >>> is_left_behind("log/00000000000000000001.json")
+        False
+    """
+    return any(pattern.fullmatch(path) for pattern in _LEFT_BEHIND)
+
+
 def _is_ours(path: str) -> bool:
-    if any(pattern.fullmatch(path) for pattern in _LEFT_BEHIND):
+    if is_left_behind(path):
         return True
     folder, _, name = path.partition("/")
     try:

@@ -18,6 +18,7 @@ from metastore._format.schemas import DETAILS
 from metastore._store import collect, protocol
 from metastore._store.access import AS_FOUND, Access
 from metastore._store.blobs import open_blobs
+from metastore._store.disk import LocalBlobs
 from metastore._store.limits import within_limits
 from metastore._store.location import local_path
 from metastore._store.replies import Reply
@@ -180,6 +181,22 @@ class Store:
             for name, found in names.items()
             if re.fullmatch(rf"{kind}-[0-9a-f-]{{36}}\.parquet", name)
         }
+
+    def entries(self) -> dict[str, int | str]:
+        """All that lies in the store's folders, by path: its bytes, or what it is where it is no plain file.
+
+        Raises:
+            StoreNotReadable: If the store does not answer.
+        """
+        blobs = self._blobs()
+        found: dict[str, int | str] = {}
+        if blobs is None:
+            return found
+        for folder in ("log", "objects"):
+            found |= {f"{folder}/{name}": one.size for name, one in blobs.names(folder).items()}
+            if isinstance(blobs, LocalBlobs):
+                found |= {f"{folder}/{name}": kind for name, kind in blobs.odd(folder).items()}
+        return found
 
     def absent(self, lengths: Mapping[str, int]) -> set[str]:
         """The names of those objects that are missing or not of the stated length.

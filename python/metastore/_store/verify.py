@@ -25,8 +25,8 @@ if TYPE_CHECKING:
 
 OK, MISSING, DAMAGED, CONTRADICTORY = "ok", "missing", "damaged", "contradictory"
 UNKNOWN = "unknown"
-"""Of a kind that a later version writes and readers pass over: nothing is wrong with it."""
-_LATER = "a later version writes objects of this kind; this one passes over it"
+"""What readers pass over, such as a kind of a later version: nothing is wrong with it."""
+LATER = "a later version writes objects of this kind; this one passes over it"
 
 
 @dataclass(frozen=True)
@@ -133,7 +133,9 @@ def _details(store: Store, details: Mapping[str, tuple[int, str]]) -> Iterator[F
 
 def _block(store: Store, block: Block, details: dict[str, tuple[int, str]]) -> Iterator[Finding]:
     finding, files = _read(store, block.files)
-    if files is not None:
+    if files is None:
+        finding = replace(finding, problem=f"{finding.problem}; what it lists cannot be checked")
+    else:
         finding = _with(finding, in_file_list(files))
         if block.zones and finding.state == OK:
             finding = _with(finding, in_identities(_identities(store, block.files), files))
@@ -182,7 +184,7 @@ def _read(store: Store, ref: ObjectRef) -> tuple[Finding, pa.Table | None]:
     try:
         if ref.kind not in SCHEMAS:
             check_bytes(ref, data)
-            return replace(whole, state=UNKNOWN, problem=_LATER), None
+            return replace(whole, state=UNKNOWN, problem=LATER), None
         rows = decode(ref, data)
         _check_footer(ref, data)
     except DamagedObject as damage:

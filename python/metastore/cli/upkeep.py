@@ -41,9 +41,12 @@ def verify(where: Where, table: Table = None, *, conf: Conf = None, jars: Jars =
         with _reached(where, table, conf, jars) as place:
             found = metastore.verify(*place)
         output.answer(found)
-        wrong = sum(1 for row in found if row["state"] not in ("ok", "unknown"))
-        total = size(sum(row["size"] for row in found))
-        output.note(f"{len(found)} objects of {total}: " + (f"{wrong} with problems" if wrong else "all is well"))
+        checked = [row for row in found if row["state"] != "unknown"]
+        wrong = sum(1 for row in checked if row["state"] != "ok")
+        total = size(sum(row["size"] for row in checked))
+        output.note(f"{len(checked)} objects of {total}: " + (f"{wrong} with problems" if wrong else "all is well"))
+        if len(found) > len(checked):
+            output.note(f"{len(found) - len(checked)} more are passed over")
         if wrong:
             name = "TABLE" if is_location(where) else where
             output.note(f"metastore analyze {name} --repair mends them")
