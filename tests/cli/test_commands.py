@@ -228,6 +228,17 @@ def test_doctor_finds_a_wrong_python_for_the_workers(run, healthy, monkeypatch):
     assert found["fix"].startswith("export PYSPARK_PYTHON=")
 
 
+def test_doctor_finds_a_python_without_our_data_source(run, healthy, monkeypatch, tmp_path):
+    bare = tmp_path / "python3"
+    bare.write_text(f'#!/bin/sh\nexec {sys.executable} -S "$@"\n')
+    bare.chmod(0o755)
+    monkeypatch.setenv("PATH", f"{tmp_path}{os.pathsep}{os.environ['PATH']}")
+    monkeypatch.delenv("PYSPARK_PYTHON")
+    found = findings(run, code=1)["data sources"]
+    assert (found["state"], "python3" in found["detail"]) == (BROKEN, True)
+    assert found["fix"] == f"export PYSPARK_PYTHON={sys.executable}"
+
+
 def test_doctor_finds_a_broken_module_beside_ours(run, healthy, monkeypatch, tmp_path):
     (tmp_path / "pyspark_broken.py").write_text("import nothing_of_that_name\n")
     monkeypatch.setenv("PYTHONPATH", str(tmp_path))

@@ -157,7 +157,7 @@ def workers_python() -> Finding:
 
 
 def discovery() -> Finding:
-    """Every `pyspark_*` module can be imported: one that cannot hides all Python data sources from Spark."""
+    """Every `pyspark_*` module can be imported, one that cannot hides all Python data sources; Spark finds ours."""
     if _line_of_pyspark().startswith("3."):
         return Finding("data sources", OK, "Spark has data sources in Python since 4.0")
     names = sorted(module.name for module in pkgutil.iter_modules() if module.name.startswith("pyspark_"))
@@ -169,6 +169,11 @@ def discovery() -> Finding:
     ours = _run([sys.executable, "-c", "import pyspark_metastore; print(pyspark_metastore.DefaultSource.name())"])
     if ours.strip() != "metastore":
         return Finding("data sources", BROKEN, f"ours is not there: {ours.strip().splitlines()[-1:]}", _REINSTALL)
+    asked = os.environ.get("PYSPARK_DRIVER_PYTHON") or os.environ.get("PYSPARK_PYTHON") or "python3"
+    has = "import importlib.util; print(importlib.util.find_spec('pyspark_metastore') is not None)"
+    if _run([shutil.which(asked) or asked, "-c", has]).strip() != "True":
+        detail = f"Spark asks {asked} for them, which does not have ours: format('metastore') is not found"
+        return Finding("data sources", BROKEN, detail, f"export PYSPARK_PYTHON={sys.executable}")
     return Finding("data sources", OK, ", ".join(names))
 
 

@@ -5,7 +5,7 @@ import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvi
 import org.metastore.spark.adapter.{BeginPlanning, MetastoreRule, PhysicalScanColumnarRule, PhysicalScanRule}
 import org.metastore.spark.analyze.AnalyzeRule
 import org.metastore.spark.cardinality.CboSwitch
-import org.metastore.spark.sql.{AnswerCalls, DataSourceByName, MetastoreParser, OutermostParser, ReadNarrowed, TableFunctions}
+import org.metastore.spark.sql.{AnswerCalls, DataSourceByName, DataSourceInPython, MetastoreParser, OutermostParser, ReadNarrowed, TableFunctions}
 import org.metastore.spark.store.WarmUp
 
 /**
@@ -19,6 +19,7 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
     TableFunctions.register()
     extensions.injectParser((_, delegate) => MetastoreParser(delegate))
     OutermostParser.list()
+    DataSourceInPython.inject(extensions)
     extensions.injectResolutionRule(new AnalyzeRule(_))
     extensions.injectPostHocResolutionRule(_ => AnswerCalls)
     extensions.injectPostHocResolutionRule(new DataSourceByName(_))

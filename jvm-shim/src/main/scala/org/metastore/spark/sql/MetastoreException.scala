@@ -76,6 +76,15 @@ object MetastoreException {
       s"$setting = '$value': it is no value of this setting (it comes from: $source). metastore.settings() shows what is in force.",
       Map("setting" -> setting, "value" -> value, "source" -> source))
 
+  /** The Python that Spark asks for data sources does not have ours. */
+  def sourceNotFound(interpreter: String, cause: Throwable): MetastoreException = {
+    val named = sys.env.get("PYSPARK_PYTHON").fold("python3 of the PATH, for PYSPARK_PYTHON is not set")(python => s"PYSPARK_PYTHON=$python")
+    new MetastoreException("METASTORE_INVALID_SETTING",
+      s"Spark finds no data source metastore: it asks the Python of its workers ($named), which does not have pyspark-metastore. " +
+        s"Before Spark starts: export PYSPARK_PYTHON=$interpreter, or another Python that has it.",
+      Map("setting" -> "PYSPARK_PYTHON"), Some(cause))
+  }
+
   def analyzeFailed(table: String, reason: String, cause: Option[Throwable] = None): MetastoreException =
     new MetastoreException("METASTORE_ANALYZE_FAILED", s"ANALYZE of $table failed: $reason",
       Map("table" -> table, "reason" -> reason), cause)
