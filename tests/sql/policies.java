@@ -1,5 +1,5 @@
 // What plug-ins for Ranger and the like do to a query of a table with a column `secret`: refuse it, hide rows, mask the
-// column. The session's `tests.policy` says at which point of SparkSessionExtensions, and what. SEQ is Spark's own Seq.
+// column, limit the rows of every query. The session's `tests.policy` says at which point of SparkSessionExtensions, and what. SEQ is Spark's own Seq.
 
 import java.util.ArrayList;
 import java.util.Collections;
@@ -14,6 +14,8 @@ import org.apache.spark.sql.catalyst.expressions.Expression;
 import org.apache.spark.sql.catalyst.expressions.Literal;
 import org.apache.spark.sql.catalyst.expressions.Not;
 import org.apache.spark.sql.catalyst.plans.logical.Filter;
+import org.apache.spark.sql.catalyst.plans.logical.GlobalLimit;
+import org.apache.spark.sql.catalyst.plans.logical.LocalLimit;
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan;
 import org.apache.spark.sql.catalyst.plans.logical.Project;
 import org.apache.spark.sql.execution.FilterExec;
@@ -97,8 +99,15 @@ class PolicyRule extends org.apache.spark.sql.catalyst.rules.Rule {
     if (effect.equals("mark") && plan instanceof Filter && !(plan instanceof MarkedRowFilter)) {
       return new MarkedRowFilter(((Filter) plan).condition(), ((Filter) plan).child());
     }
+    if (effect.equals("limit")) return limited((LogicalPlan) plan);
     if (effect.equals("none") || effect.equals("mark") || plan.toString().contains(Policy.TEXT)) return plan;
     return (LogicalPlan) new PolicyRewrite(effect).apply(plan);
+  }
+
+  private static LogicalPlan limited(LogicalPlan plan) {
+    if (plan.toString().contains("GlobalLimit") || Policy.secret(plan.output()) == null) return plan;
+    Literal most = Literal.create(1000000, org.apache.spark.sql.types.IntegerType$.MODULE$);
+    return new GlobalLimit(most, new LocalLimit(most, plan));
   }
 }
 

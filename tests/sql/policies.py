@@ -28,7 +28,8 @@ _sessions: dict[int, SparkSession] = {}
 def session_with_rule(spark: SparkSession) -> SparkSession:
     """A session with the rules, which do nothing until the session's `tests.policy` says where and what.
 
-    `optimizer mark` leaves the rows and the name of a row filter in the plan.
+    `posthoc limit` adds a LIMIT to every query that shows the column; `optimizer mark` leaves the rows and the name of
+    a row filter in the plan.
     """
     if id(spark) not in _sessions:
         extension = _compiled(spark).getClassLoader().loadClass(EXTENSION).getDeclaredConstructors()[0]

@@ -130,6 +130,13 @@ def test_who_does_not_is_refused(guarded, secrets, policy, entry):
     refused(guarded, secrets, policy, ENTRIES[entry])
 
 
+@pytest.mark.parametrize("policy", ["posthoc limit", "optimizer limit"])
+def test_a_limit_of_every_query_hides_rows_and_is_named(guarded, secrets, policy):
+    with policies.under(guarded, policy), pytest.raises(UnsupportedTable, match="to every query, such as a LIMIT"):
+        metastore.summary(guarded, secrets)
+    assert metastore.summary(guarded, secrets)
+
+
 @pytest.mark.parametrize("policy", ["optimizer refuse", "strategy mask"])
 def test_tables_that_may_not_be_read_are_left_out(guarded, secrets, policy):
     names = "SELECT table FROM metastore.tables({})".format("'ice.db'" if secrets.startswith("ice") else "")

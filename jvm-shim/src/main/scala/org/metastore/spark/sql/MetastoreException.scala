@@ -61,7 +61,8 @@ object MetastoreException {
 
   /** A policy hides rows or values of the table from this user. */
   def hidden(table: String): MetastoreException = unsupportedTable(
-    table, "this user does not see it as it is: it is a view, or it has a row filter or a column mask")
+    table, "this user does not see it as it is: it is a view, it has a row filter or a column mask, or a rule of this session " +
+      "adds something to every query, such as a LIMIT, which may hide rows, too")
 
   /** A policy or a catalog refuses to let this user read the table. */
   def accessDenied(table: String, cause: Throwable): MetastoreException = new MetastoreException(
