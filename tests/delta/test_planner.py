@@ -9,6 +9,7 @@ from delta.conftest import append, create, location
 from planner import written
 from planner.plans import check_first, conf, labels, truth
 from planner.queries import SORTED
+from planner.test_estimates import estimate
 
 pytestmark = pytest.mark.spark
 
@@ -56,14 +57,14 @@ def test_files_of_later_versions_are_read(spark, analyzed):
 
 
 def test_the_optimizer_learns_true_numbers(spark, analyzed):
-    def estimate() -> int:
+    def found() -> int:
         plan = spark.sql(f"SELECT * FROM {analyzed} WHERE id < 100")._jdf.queryExecution().optimizedPlan()
         count = plan.stats().rowCount()
         return int(str(count.get())) if count.isDefined() else -1
 
-    assert 90 <= estimate() <= 110
+    assert 90 <= found() <= 110
     with conf(spark, spark__metastore__enabled="false"):
-        assert estimate() == -1
+        assert found() == -1
 
 
 @pytest.mark.parametrize("kind", ["STRING", "INT", "DATE"])
@@ -73,22 +74,45 @@ def test_a_partition_of_few_rows_in_several_files_is_estimated_right(spark, tabl
     for start, end, day in ((0, 1, days[0]), (1, 2, days[0]), (2, 50, days[1]), (50, 100, days[1])):
         append(spark, table, start, end, 1, f"id, {day} AS day")
 
-    def estimate(where: str) -> int:
+    def rows(where: str) -> int:
         stats = spark.sql(f"SELECT * FROM {table} WHERE {where}")._jdf.queryExecution().optimizedPlan().stats()
         return int(str(stats.rowCount().get()))
 
     for day in days:
         spark.sql(f"ANALYZE TABLE {table} PARTITION (day = {day}) COMPUTE STATISTICS FOR ALL COLUMNS")
-        assert estimate(f"day = {days[0]}") == 2
-    assert estimate(f"day = {days[1]}") == 98
-    assert estimate(f"day IN ({days[0]}, {days[1]})") == 100
+        assert rows(f"day = {days[0]}") == 2
+    assert rows(f"day = {days[1]}") == 98
+    assert rows(f"day IN ({days[0]}, {days[1]})") == 100
+
+
+def test_rows_that_the_log_does_not_count_are_estimated_by_size(spark, analyzed):
+    append(spark, analyzed, 400, 600, 2)
+    every = f"SELECT * FROM {analyzed}"
+    assert estimate(spark.sql(every))[0] == pytest.approx(600, rel=0.1)
+    assert estimates_of(spark, every) == ({"size"}, {False})
+    query = f"SELECT * FROM {analyzed} WHERE id < 100"
+    assert estimate(spark.sql(query))[0] == pytest.approx(300, rel=0.1)
+    few = f"SELECT * FROM {analyzed} WHERE id < 100 AND s < 's00100'"
+    assert estimate(spark.sql(few))[0] >= 250
+
+
+def test_rows_that_the_log_counts_are_taken_as_they_are(spark, analyzed):
+    spark.sql(f"ALTER TABLE {analyzed} SET TBLPROPERTIES ('delta.dataSkippingNumIndexedCols' = '1')")
+    append(spark, analyzed, 400, 1400, 1)
+    query = f"SELECT * FROM {analyzed}"
+    assert estimate(spark.sql(query))[0] == 1400
+    assert estimates_of(spark, query) == ({"row counts"}, {True})
+
+
+def estimates_of(spark, query: str) -> tuple[set[str], set[bool]]:
+    told = metastore.explain(spark, query)
+    return {row["estimated_from"] for row in told}, {row["estimate_exact"] for row in told}
 
 
 def test_numbers_that_spark_left_in_the_catalog_are_not_used(spark, filled):
     spark.sql("ANALYZE TABLES COMPUTE STATISTICS")
     append(spark, filled, 400, 900, 1)
-    plan = spark.sql(f"SELECT * FROM {filled}")._jdf.queryExecution().optimizedPlan()
-    assert not plan.stats().rowCount().isDefined()
+    assert estimate(spark.sql(f"SELECT * FROM {filled}"))[0] > 500
 
 
 @pytest.fixture

@@ -6,8 +6,10 @@ import os
 
 import pytest
 
+import metastore
 from planner import written
 from planner.plans import check, conf, files_read, labels, physical, rows, scans
+from planner.test_estimates import estimate
 
 pytestmark = pytest.mark.spark
 
@@ -108,6 +110,18 @@ def test_a_file_that_changed_is_read(spark, folder):
 def test_the_optimizer_knows_the_rows_that_match(spark, folder):
     plan = spark.sql(f"SELECT * FROM parquet.`{folder}` WHERE id < 150")._jdf.queryExecution().optimizedPlan()
     assert int(plan.stats().rowCount().get()) == 150
+
+
+def test_rows_of_files_that_were_never_analyzed_are_estimated_by_their_size(spark, folder):
+    source = f"parquet.`{folder}`"
+    write(spark, folder, files=3, rows_a_file=100)
+    whole = spark.sql(f"SELECT * FROM {source}")
+    assert estimate(whole)[0] == pytest.approx(700, rel=0.1)
+    filtered = f"SELECT * FROM {source} WHERE id >= 350"
+    assert estimate(spark.sql(filtered))[0] == pytest.approx(50 + 300, rel=0.1)
+    (told,) = {(row["estimated_from"], row["estimate_exact"]) for row in metastore.explain(spark, filtered)}
+    assert "size" in told[0].split(", ")
+    assert told[1] is False
 
 
 def test_writes_read_every_row(spark, folder, tmp_path):

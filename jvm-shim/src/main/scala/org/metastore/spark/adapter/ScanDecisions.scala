@@ -41,8 +41,14 @@ object ScanDecisions {
     case relation: DataSourceV2ScanRelation => IcebergScanProxy.decisionOf(relation.scan)
   }.flatten)
 
+  /** What the optimizer was told of the one relation behind a scan: Delta's physical scan knows no row counts. */
+  private def told(scan: SparkPlan): Option[ScanEstimate] =
+    scan.logicalLink.map(_.collectLeaves()).collect { case Seq(leaf) => leaf }.flatMap(estimateOf)
+
   private def fileScan(scan: FileSourceScanExec): Option[ScanDecision] = scan.relation.location match {
-    case index: PrunedFileIndex => Some(index.decision(scan.partitionFilters, scan.dataFilters))
+    case index: PrunedFileIndex =>
+      val decision = index.decision(scan.partitionFilters, scan.dataFilters)
+      Some(told(scan).fold(decision)(decision.estimatedAs))
     case _ => ScanMark.of(scan.relation).map { mark =>
       val table = PhysicalScanRule.tableOf(scan)
       ScanDecision.leftAlone(table, mark match {

@@ -11,7 +11,7 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.{MetastoreConf, VisibleText}
-import org.metastore.spark.cardinality.{FilterOfScan, JoinKeys, KnownColumns, ScanStatistics}
+import org.metastore.spark.cardinality.{FilterOfScan, JoinKeys, KnownColumns, RowsOfFiles, ScanStatistics}
 import org.metastore.spark.explain.{LiveFiles, Reason, ReasonCode, ScanDecision}
 import org.metastore.spark.pruning.{ColumnResolver, CompiledFilter, PruningRule}
 import org.metastore.spark.store.{ColumnHistogram, FileStatistics, StatisticsStore, TableDistinct, TableStatistics}
@@ -91,7 +91,8 @@ private[adapter] final class ScanPlanner(
             () => numbers.summary)
           lazy val numbers: ScanStatistics = {
             val filter = new FilterOfScan(conjuncts, resolver, histogramsOf(table, known, _), output, joins)
-            new ScanStatistics(joined, decided, files(_).liveRows, key => distinctOf(known).get(key), filter)
+            val counts = new RowsOfFiles(decided, known.manifest.latest.flatMap(RowsOfFiles.perByte))
+            new ScanStatistics(joined, decided, counts, files(_).liveRows, key => distinctOf(known).get(key), filter)
           }
           ScanPlanner.tell(decided)
           Planned(decided, Some(numbers))

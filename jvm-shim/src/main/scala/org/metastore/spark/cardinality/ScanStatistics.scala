@@ -17,12 +17,13 @@ import org.metastore.spark.store.ByteOrder.compare
  * What the optimizer is told of a scan: the rows of its files that satisfy its filter, and the columns of those rows, so that
  * Spark's own estimate of the filter, which it makes of them once more, ends at that number.
  *
+ * @param rows     of each file
  * @param live     rows of each file that no delete removes, where the table format tells
  * @param filter   the conditions on the scan, none of them where there is no filter
  */
 final class ScanStatistics(
-    files: FileStatistics, decision: ScanDecision, live: Int => Option[Double], tableDistinct: String => Option[TableDistinct],
-    filter: FilterOfScan) {
+    files: FileStatistics, decision: ScanDecision, rows: RowsOfFiles, live: Int => Option[Double],
+    tableDistinct: String => Option[TableDistinct], filter: FilterOfScan) {
   import ScanStatistics._
 
   private val kept: Array[Int] = decision.kept.stream().toArray
@@ -36,13 +37,13 @@ final class ScanStatistics(
 
   private def fileAt(place: Int): Int = if (statistics eq files) place else kept(place)
 
-  private val physicalRows: Double = stream(kept).mapToDouble(f => math.max(0L, decision.rows(f)).toDouble).sum
+  private val physicalRows: Double = rows.sum(kept)
 
-  private def liveRows(file: Int): Double = live(file).getOrElse(decision.rows(file).toDouble)
+  private def liveRows(file: Int): Double = live(file).getOrElse(rows(file))
 
   /** Live rows of the files read, whether or not they satisfy the filter; None if the rows of one are unknown. */
   private val readRows: Option[Double] =
-    if (stream(kept).anyMatch(decision.rows(_) < 0)) None else Some(stream(kept).mapToDouble(liveRows(_)).sum)
+    if (kept.forall(rows.isKnown)) Some(stream(kept).mapToDouble(liveRows(_)).sum) else None
 
   private lazy val conditions: ScanFilter = filter.on { asked =>
     val ofTable = filter.histograms(asked.map(one => (one.key, one.dataType)))
@@ -54,30 +55,28 @@ final class ScanStatistics(
   private lazy val matching: Option[Double] = readRows.map { read =>
     if (filter.isEmpty || read <= 0) read
     else {
-      val all = decision.rows.iterator.filter(_ >= 0).map(_.toDouble).sum
       val found = new FilteredRows(
-        conditions, statistics, places, p => decision.rows(fileAt(p)).toDouble, p => liveRows(fileAt(p)), all, droppedBy)
+        conditions, statistics, places, p => rows(fileAt(p)), p => liveRows(fileAt(p)), rows.sum(decision.rows.indices.toArray), droppedBy)
       math.min(read, found.number)
     }
   }
 
   private def droppedBy(conditions: Seq[Expression]): Double = decision.outcome.fold(_ => 0.0, { verdict =>
     val places = filter.places(conditions)
-    decision.rows.indices.iterator.filter(f => !decision.kept.get(f) && places(verdict.verdicts.skippedBy(f)))
-      .map(f => math.max(0L, decision.rows(f)).toDouble).sum
+    rows.sum(decision.rows.indices.filter(f => !decision.kept.get(f) && places(verdict.verdicts.skippedBy(f))).toArray)
   })
 
   /** The rows that satisfy the filter, for Spark at least one; None where those of a file are unknown. */
-  private lazy val estimate: Option[Double] = matching.map(rows => if (kept.isEmpty) rows else math.max(1.0, rows))
+  private lazy val estimate: Option[Double] = matching.map(number => if (kept.isEmpty) number else math.max(1.0, number))
 
   /** The rows that satisfy the filter, and how they are known. */
-  def summary: Option[ScanEstimate] = matching.map { rows =>
-    val source = conditions.columns.map(_.source).distinct
-    ScanEstimate(math.round(rows), if (source.isEmpty) "row counts" else source.sorted.mkString(", "), isExact)
+  def summary: Option[ScanEstimate] = matching.map { number =>
+    val sources = (conditions.columns.map(_.source) ++ (if (kept.exists(rows.isBySize)) Seq("size") else Nil)).distinct
+    ScanEstimate(math.round(number), if (sources.isEmpty) "row counts" else sources.sorted.mkString(", "), isExact)
   }
 
   private def isExact: Boolean =
-    stream(kept).allMatch(f => liveRows(f) == decision.rows(f)) &&
+    kept.forall(f => liveRows(f) == decision.rows(f)) &&
       (kept.isEmpty || filter.isEmpty || conditions.isExact && conditions.columns.forall { one =>
         tableDistinct(one.asked.key).exists(_.files == decision.total)
       })
@@ -95,7 +94,7 @@ final class ScanStatistics(
     }
 
   /** The rows that Spark starts from, to end at the estimate. */
-  lazy val rowCount: Option[Double] = estimate.map(rows => rows / math.max(sparkShare, Impossible))
+  lazy val rowCount: Option[Double] = estimate.map(_ / math.max(sparkShare, Impossible))
 
   /**
    * Everything that Spark may be told of a column, or nothing at all: half of it makes Spark estimate zero rows.

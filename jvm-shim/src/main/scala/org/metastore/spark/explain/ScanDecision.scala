@@ -62,6 +62,10 @@ final class ScanDecision(
   /** The same scan if no file of it is dropped, for another reason. */
   def leftAlone(why: Reason): ScanDecision = new ScanDecision(table, files, rows, Left(why), distrusted, version, changed, live, estimate)
 
+  /** The same scan with the number that the optimizer was told. */
+  def estimatedAs(told: ScanEstimate): ScanDecision =
+    new ScanDecision(table, files, rows, outcome, distrusted, version, changed, live, () => Some(told))
+
   /** The text on the scan in EXPLAIN. */
   def label: String = outcome match {
     case Right(_) =>
