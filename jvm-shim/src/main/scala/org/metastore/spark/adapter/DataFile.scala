@@ -2,6 +2,8 @@ package org.metastore.spark.adapter
 
 import scala.collection.immutable
 
+import org.apache.spark.sql.catalyst.expressions.Literal
+
 import org.metastore.spark.store.{FileKey, FileList}
 
 /**
@@ -12,6 +14,7 @@ import org.metastore.spark.store.{FileKey, FileList}
  * @param liveRows rows that no delete removes, as far as the format knows it: only estimates depend on it.
  * @param modified modification time in milliseconds, where files have no other identity.
  * @param changed  whether other files change rows of this one as it is read: its statistics say nothing about them.
+ * @param partition values of partition columns, by key, as far as the format tells: only estimates depend on it.
  */
 final case class DataFile(
     path: String,
@@ -19,7 +22,8 @@ final case class DataFile(
     rows: Option[Long],
     liveRows: Option[Double] = None,
     modified: Option[Long] = None,
-    changed: Boolean = false)
+    changed: Boolean = false,
+    partition: Map[String, Literal] = Map.empty)
 
 /** The data files of several scans, with the list by which their join with the statistics is found again. */
 private[adapter] final class DataFiles(files: IndexedSeq[DataFile]) extends immutable.IndexedSeq[DataFile] {

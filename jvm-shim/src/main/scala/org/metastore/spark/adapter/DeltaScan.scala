@@ -1,12 +1,15 @@
 package org.metastore.spark.adapter
 
+import scala.collection.mutable
 import scala.util.Try
 
 import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.{Cast, EvalMode, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Subquery}
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory}
 import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{BinaryType, DataType, TimestampType}
 
 import org.metastore.spark.explain.LiveFiles
 import org.metastore.spark.pruning.ColumnResolver
@@ -47,9 +50,22 @@ private[adapter] final class DeltaScan private (index: FileIndex, label: Option[
   /** The files that Delta has chosen for the query. */
   def chosen: IndexedSeq[DataFile] = {
     table.files(Reflected.call[scala.collection.Seq[AnyRef]](scan, "files")).toIndexedSeq.map { file =>
-      DataFile(file.path, file.size, file.rows, file.rows.map(rows => (rows - file.deletedRows.getOrElse(0L)).toDouble))
+      val left = file.rows.map(rows => (rows - file.deletedRows.getOrElse(0L)).toDouble)
+      DataFile(file.path, file.size, file.rows, left, partition = partitionOf(file.partition))
     }
   }
+
+  private lazy val partitionFields = for {
+    name <- table.partitionColumns
+    field <- schema.fields if field.name == name && DeltaScan.isPlain(field.dataType)
+    key <- DeltaTable.key(schema, Seq(name), _ == _)
+  } yield (name, key, field.dataType)
+
+  private val typed = mutable.HashMap.empty[(String, String), Option[Literal]] // files share them
+
+  private def partitionOf(texts: Map[String, String]): Map[String, Literal] = partitionFields.flatMap { case (name, key, dataType) =>
+    texts.get(name).flatMap(text => typed.getOrElseUpdate((name, text), DeltaScan.literal(text, dataType))).map(key -> _)
+  }.toMap
 }
 
 private[adapter] object DeltaScan {
@@ -57,6 +73,14 @@ private[adapter] object DeltaScan {
   private val Unprepared = "org.apache.spark.sql.delta.files.TahoeLogFileIndex"
   private val PreparingRule = "org.apache.spark.sql.delta.stats.PrepareDeltaScan"
   private val Transaction = "org.apache.spark.sql.delta.OptimisticTransaction"
+
+  /** Whether all writers put values of a type into the log in one way. */
+  private def isPlain(dataType: DataType): Boolean = dataType != TimestampType && dataType != BinaryType
+
+  /** A value of a partition column as the log has it: the empty text is null. */
+  private def literal(text: String, dataType: DataType): Option[Literal] =
+    if (text == null || text.isEmpty) Some(Literal(null, dataType)) // scalastyle:ignore
+    else Option(Cast(Literal(text), dataType, Some(SQLConf.get.sessionLocalTimeZone), EvalMode.TRY).eval()).map(Literal(_, dataType))
 
   /** The Delta table behind a relation, if Delta has chosen its files. */
   def of(relation: HadoopFsRelation, label: Option[String]): Option[DeltaScan] =

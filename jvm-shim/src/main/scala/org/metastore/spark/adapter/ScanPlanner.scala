@@ -92,7 +92,8 @@ private[adapter] final class ScanPlanner(
           lazy val numbers: ScanStatistics = {
             val filter = new FilterOfScan(conjuncts, resolver, histogramsOf(table, known, _), output, joins)
             val counts = new RowsOfFiles(decided, known.manifest.latest.flatMap(RowsOfFiles.perByte))
-            new ScanStatistics(joined, decided, counts, files(_).liveRows, key => distinctOf(known).get(key), filter)
+            new ScanStatistics(
+              joined, decided, files(_).partition, counts, files(_).liveRows, key => distinctOf(known).get(key), filter)
           }
           ScanPlanner.tell(decided)
           Planned(decided, Some(numbers))

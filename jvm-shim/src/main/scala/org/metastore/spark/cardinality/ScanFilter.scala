@@ -21,7 +21,7 @@ private[cardinality] final case class Asked(key: String, dataType: DataType)(val
 private[cardinality] final case class Restricted(
     asked: Asked, conditions: Seq[Expression], whole: ColumnHistogram, kept: ColumnHistogram, ofTable: Boolean) {
 
-  def source: String = if (!ofTable) "bounds" else if (whole.isComplete) "value counts" else "histogram"
+  def source: String = if (whole.isComplete) "value counts" else if (ofTable) "histogram" else "bounds"
 
   /** The share of rows that satisfies the conditions. */
   val share: Double = if (whole.rows > 0) kept.rows / whole.rows else 0

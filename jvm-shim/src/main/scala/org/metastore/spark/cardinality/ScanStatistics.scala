@@ -5,7 +5,7 @@ import java.util.Arrays.stream
 
 import scala.collection.concurrent.TrieMap
 
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
 import org.apache.spark.sql.catalyst.plans.logical.ColumnStat
 import org.apache.spark.sql.types._
 
@@ -17,16 +17,20 @@ import org.metastore.spark.store.ByteOrder.compare
  * What the optimizer is told of a scan: the rows of its files that satisfy its filter, and the columns of those rows, so that
  * Spark's own estimate of the filter, which it makes of them once more, ends at that number.
  *
- * @param rows     of each file
- * @param live     rows of each file that no delete removes, where the table format tells
- * @param filter   the conditions on the scan, none of them where there is no filter
+ * @param partitions of each file the values of partition columns, by key
+ * @param rows       of each file
+ * @param live       rows of each file that no delete removes, where the table format tells
+ * @param filter     the conditions on the scan, none of them where there is no filter
  */
 final class ScanStatistics(
-    files: FileStatistics, decision: ScanDecision, rows: RowsOfFiles, live: Int => Option[Double],
-    tableDistinct: String => Option[TableDistinct], filter: FilterOfScan) {
+    analyzed: FileStatistics, decision: ScanDecision, partitions: Int => Map[String, Literal], rows: RowsOfFiles,
+    live: Int => Option[Double], tableDistinct: String => Option[TableDistinct], filter: FilterOfScan) {
   import ScanStatistics._
 
   private val kept: Array[Int] = decision.kept.stream().toArray
+
+  private val files = new PartitionedFiles(
+    analyzed, decision.rows.indices.map(partitions).toArray, decision.rows.indices.map(f => math.round(rows(f))).toArray)
 
   /** Of a table of very many files the statistics of those that are read are enough: `places` are theirs. */
   private val (statistics, places) =
@@ -46,7 +50,7 @@ final class ScanStatistics(
     if (kept.forall(rows.isKnown)) Some(stream(kept).mapToDouble(liveRows(_)).sum) else None
 
   private lazy val conditions: ScanFilter = filter.on { asked =>
-    val ofTable = filter.histograms(asked.map(one => (one.key, one.dataType)))
+    val ofTable = filter.histograms(asked.map(one => (one.key, one.dataType)).filterNot((files.isPartition _).tupled))
     asked.flatMap { one =>
       ofTable.get((one.key, one.dataType)).map(_ -> true).orElse(ofFiles(one.key, one.dataType).map(_ -> false)).map(one -> _)
     }.toMap
@@ -78,7 +82,7 @@ final class ScanStatistics(
   private def isExact: Boolean =
     kept.forall(f => liveRows(f) == decision.rows(f)) &&
       (kept.isEmpty || filter.isEmpty || conditions.isExact && conditions.columns.forall { one =>
-        tableDistinct(one.asked.key).exists(_.files == decision.total)
+        files.isPartition(one.asked.key, one.asked.dataType) || tableDistinct(one.asked.key).exists(_.files == decision.total)
       })
 
   /** What Spark will take the filter to let through, of the columns that it is told of. */
@@ -161,7 +165,7 @@ final class ScanStatistics(
       zones <- statistics.column(key, dataType).toOption
       sizes <- statistics.sizes(key, dataType).toOption
       trusted = stream(places).filter(isTrusted(_)).toArray
-      found <- ColumnHistogram.ofFiles(dataType, zones, sizes, trusted)
+      found <- ColumnHistogram.ofFiles(dataType, zones, sizes, trusted, isComplete = statistics.isPartition(key, dataType))
     } yield found
 
   /** Of all rows of the files that are read. */

@@ -184,8 +184,13 @@ object ColumnHistogram {
         nans, isComplete)
     }
 
-  /** Of the data files among some that have bounds and counts: each is a bucket. */
-  def ofFiles(dataType: DataType, zones: ColumnZones, sizes: ColumnSizes, files: Array[Int]): Option[ColumnHistogram] = {
+  /**
+   * Of the data files among some that have bounds and counts: each is a bucket.
+   *
+   * @param isComplete whether each of these files has one value
+   */
+  def ofFiles(
+      dataType: DataType, zones: ColumnZones, sizes: ColumnSizes, files: Array[Int], isComplete: Boolean): Option[ColumnHistogram] = {
     val told = files.filter(f => zones.known(f) && zones.nulls(f) >= 0 && sizes.distinct(f) >= 0)
     val bounded = told.filter(f => zones.rows(f) > zones.nulls(f)).flatMap { f =>
       for (lo <- StoredValue.lo(zones, f); hi <- StoredValue.hiNumber(zones, f) if !isNaN(hi)) yield (f, lo, hi)
@@ -200,7 +205,7 @@ object ColumnHistogram {
       }
       Some(new ColumnHistogram(
         dataType, places, buckets.sorted(Bucket.order), told.map(zones.nulls(_).toDouble).sum, told.map(f => math.max(0L, zones.nans(f)).toDouble).sum,
-        isComplete = false))
+        isComplete))
     }
   }
 
