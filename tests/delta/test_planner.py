@@ -9,7 +9,7 @@ from delta.conftest import append, create, location
 from planner import written
 from planner.plans import check_first, conf, labels, truth
 from planner.queries import SORTED
-from planner.test_estimates import estimate
+from planner.test_estimates import column_stats, estimate
 
 pytestmark = pytest.mark.spark
 
@@ -160,3 +160,46 @@ def test_maintenance_and_change_feeds_are_left_alone(spark, table):
 def test_parameters_work_beside_delta(spark, analyzed):
     assert spark.sql("SELECT :a + 1", args={"a": 1}).first()[0] == 2
     assert spark.sql(f"SELECT count(*) FROM {analyzed} WHERE id < ?", args=[10]).first()[0] == 10
+
+
+@pytest.mark.parametrize("kind", ["STRING", "INT", "DATE", "DECIMAL(6,2)", "BOOLEAN"])
+def test_partition_columns_are_estimated_from_the_log(spark, table, kind):
+    create(spark, table, f"id BIGINT, v INT, p {kind}", "PARTITIONED BY (p)", **{"delta.dataSkippingNumIndexedCols": "1"})
+    values = {
+        "STRING": ["'a'", "'b b'", "'c'"], "INT": ["1", "5", "9"], "DECIMAL(6,2)": ["1.50", "2.25", "9.99"],
+        "DATE": ["DATE'2024-01-01'", "DATE'2024-02-01'", "DATE'2025-01-01'"], "BOOLEAN": ["true", "false", "NULL"],
+    }[kind]  # fmt: skip
+    row = f"id, CAST(id % 5 AS INT) AS v, CAST({{}} AS {kind}) AS p"
+    append(spark, table, 0, 100, 1, row.format(values[0]))
+    metastore.analyze(spark, table, progress=False)
+    append(spark, table, 100, 350, 2, row.format(values[1]))
+    append(spark, table, 350, 1000, 1, row.format(values[2]))
+    append(spark, table, 1000, 1010, 1, row.format("NULL"))
+
+    def rows(where: str) -> int:
+        return estimate(spark.sql(f"SELECT * FROM {table} WHERE {where}"))[0]
+
+    last = f"p = {values[2]}" if kind != "BOOLEAN" else "p IS NULL"
+    assert rows(f"p = {values[0]}") == 100
+    assert rows(f"p = {values[1]}") == 250
+    assert rows(last) == (650 if kind != "BOOLEAN" else 660)
+    assert rows(f"p IN ({values[0]}, {values[1]})") == 350
+    assert rows(f"p <> {values[1]} AND v >= 0") == pytest.approx(750 if kind != "BOOLEAN" else 100, rel=0.01)
+    known = column_stats(spark.table(table))["p"]
+    assert int(known.distinctCount().get()) == (2 if kind == "BOOLEAN" else 3)
+    assert int(known.nullCount().get()) == (660 if kind == "BOOLEAN" else 10)
+    assert known.min().isDefined() == (kind != "STRING")
+    assert estimate(spark.sql(f"SELECT p, count(*) FROM {table} GROUP BY p"))[0] <= 4
+    told = estimates_of(spark, f"SELECT * FROM {table} WHERE p = {values[1]}")
+    assert told == ({"value counts"}, {True})
+    check_first(spark, f"SELECT * FROM {table} WHERE p = {values[1]} AND id < 120", None)
+
+
+def test_partition_columns_under_names_of_their_own_in_the_log(spark, table):
+    create(spark, table, "id BIGINT, `a day` INT", "PARTITIONED BY (`a day`)")
+    append(spark, table, 0, 100, 2, "id, CAST(id DIV 50 AS INT) AS `a day`")
+    metastore.analyze(spark, table, progress=False)
+    spark.sql(f"ALTER TABLE {table} RENAME COLUMN `a day` TO day")
+    append(spark, table, 100, 200, 2, "id, CAST(id DIV 50 AS INT) AS day")
+    assert estimate(spark.sql(f"SELECT * FROM {table} WHERE DAY >= 2"))[0] == pytest.approx(100, rel=0.1)
+    assert int(column_stats(spark.table(table))["day"].distinctCount().get()) == 4

@@ -28,6 +28,9 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
   /** The data files that an estimate counts; None where there is none to be made now. */
   protected def counted(files: HadoopFsRelation, table: T, conjuncts: Seq[Expression]): Option[IndexedSeq[DataFile]]
 
+  /** The relation that is planned, of which the files that an estimate counts are listed. */
+  protected def listed(files: HadoopFsRelation, table: T, conjuncts: Seq[Expression]): HadoopFsRelation = files
+
   /** The numbers that stay where ours are not known. */
   protected def otherwise(numbers: Option[CatalogStatistics]): Option[CatalogStatistics]
 
@@ -59,8 +62,9 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
   }
 
   private def prepared(
-      logical: LogicalRelation, files: HadoopFsRelation, table: T, conjuncts: Seq[Expression],
+      logical: LogicalRelation, files: HadoopFsRelation, table: T, above: Seq[Expression],
       planner: ScanPlanner): LogicalPlan = {
+    val conjuncts = above.map(named(_, logical))
     lazy val known = planner.statistics(table.id)
     val mark = planner.restriction.orElse(restriction(files, table, planner)) match {
       case Some(why) => ScanMark.refused(why)
@@ -68,12 +72,18 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
     }
     if (!planner.estimates) marked(logical, files, mark, logical.catalogTable)
     else {
-      val planned = this.planned(logical, files, table, conjuncts, planner, known)
+      val read = if (known.isRight) orNone(table)(Some(listed(files, table, conjuncts))).getOrElse(files) else files
+      val planned = this.planned(logical, read, table, conjuncts, planner, known)
       val numbers = planned.flatMap(catalogNumbers(files, table, _, known))
-      val copy = marked(logical, files, mark, described(logical, files, table, numbers))
+      val copy = marked(logical, if (numbers.isDefined) read else files, mark, described(logical, files, table, numbers))
       planned.foreach(one => copy.setTagValue(ScanDecisions.Decision, one.decision))
       copy
     }
+  }
+
+  // In a query columns stand as the user wrote them; Spark's listings look for them by the names of the relation.
+  private def named(conjunct: Expression, logical: LogicalRelation): Expression = conjunct.transform {
+    case column: AttributeReference => logical.output.find(_.exprId == column.exprId).fold(column)(of => column.withName(of.name))
   }
 
   private def marked(
@@ -87,7 +97,10 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
       logical: LogicalRelation, files: HadoopFsRelation, table: T, conjuncts: Seq[Expression], planner: ScanPlanner,
       known: => Either[Reason, TableStatistics]): Option[Planned] =
     for (statistics <- known.toOption; listed <- orNone(table)(counted(files, table, conjuncts)))
-      yield planner.plan(table.id, listed, conjuncts, table.resolver(statistics.manifest), LiveFiles.Unknown, logical.output)
+    yield {
+      val asked = EstimatedScan(logical.output, table.estimated(statistics.manifest))
+      planner.plan(table.id, listed, conjuncts, table.resolver(statistics.manifest), LiveFiles.Unknown, Some(asked))
+    }
 
   private def catalogNumbers(
       files: HadoopFsRelation, table: T, planned: Planned, known: => Either[Reason, TableStatistics]): Option[CatalogStatistics] =

@@ -115,7 +115,8 @@ private[adapter] final class IcebergRequest(
       val tasks = named.fold(all)(all.only)
       val schema = table.schemaOf(scan)
       val live = table.live(if (named.isEmpty) "Iceberg" else "the query", scan, all.live)
-      val planned = planner.plan(table.id, tasks.files, conjuncts, new NamedColumns(output, keyOf(schema, _)), live, output)
+      val columns = new NamedColumns(output, keyOf(schema, _))
+      val planned = planner.plan(table.id, tasks.files, conjuncts, columns, live, Some(EstimatedScan(output, columns)))
       val decision = planned.decision
       val kept = tasks.files.indices.filter(decision.kept.get)
       if (kept.size < all.tasks.size) tasks.at(kept).giveTo(scan)

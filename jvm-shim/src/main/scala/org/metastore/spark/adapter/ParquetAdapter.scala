@@ -3,7 +3,7 @@ package org.metastore.spark.adapter
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
 import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, InMemoryFileIndex}
+import org.apache.spark.sql.execution.datasources.{CatalogFileIndex, HadoopFsRelation, InMemoryFileIndex}
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{DataType, StructType, TimestampType}
 
@@ -18,7 +18,14 @@ private[adapter] final class ParquetAdapter(session: SparkSession) extends FileR
   override protected def restriction(files: HadoopFsRelation, table: ParquetTable, planner: ScanPlanner): Option[Reason] =
     ParquetAdapter.converted(files)
 
-  // Partitions in a catalog are listed by Spark later, for the filters that it pushes: not twice for an estimate.
+  /** Partitions in a catalog are listed as Spark would later, for the filters that it pushes, and once: it finds them chosen. */
+  override protected def listed(files: HadoopFsRelation, table: ParquetTable, conjuncts: Seq[Expression]): HadoopFsRelation =
+    files.location match {
+      case catalog: CatalogFileIndex =>
+        files.copy(location = catalog.filterPartitions(table.partitionFilters(conjuncts)))(files.sparkSession)
+      case _ => files
+    }
+
   override protected def counted(
       files: HadoopFsRelation, table: ParquetTable, conjuncts: Seq[Expression]): Option[IndexedSeq[DataFile]] = files.location match {
     case index: InMemoryFileIndex => Some(table.files(index.listFiles(table.partitionFilters(conjuncts), Nil)))

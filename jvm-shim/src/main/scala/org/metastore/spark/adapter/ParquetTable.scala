@@ -3,7 +3,7 @@ package org.metastore.spark.adapter
 import java.util.Locale
 
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, InMemoryFileIndex, PartitionDirectory}
 import org.apache.spark.sql.execution.datasources.parquet.ParquetUtils
 import org.apache.spark.sql.internal.SQLConf
@@ -36,6 +36,14 @@ private[adapter] final class ParquetTable(relation: HadoopFsRelation, override v
     }
   }
 
+  /** Estimates take the values of partition columns from their paths. */
+  override def estimated(statistics: Manifest): ColumnResolver = {
+    val stored = resolver(statistics)
+    (root, path) => partitionKeys.get(root.name.toLowerCase(Locale.ROOT)).filter(_ => path.isEmpty).orElse(stored.key(root, path))
+  }
+
+  private lazy val partitionKeys = relation.partitionSchema.fieldNames.map(name => name.toLowerCase(Locale.ROOT) -> Leaf.key(Seq(name))).toMap
+
   private val readsById = ParquetUtils.hasFieldIds(relation.dataSchema)
 
   /** Conjuncts by which Spark itself chooses partitions. */
@@ -51,8 +59,14 @@ private[adapter] final class ParquetTable(relation: HadoopFsRelation, override v
   }
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] =
-    listed.iterator.flatMap(_.files).toIndexedSeq.map { file =>
-      DataFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None, None, Some(file.getModificationTime))
+    listed.toIndexedSeq.flatMap { directory =>
+      val fields = relation.partitionSchema.fields.toSeq
+      val values = fields.zip(directory.values.toSeq(fields.map(_.dataType))).map { case (field, value) =>
+        Leaf.key(Seq(field.name)) -> Literal(value, field.dataType)
+      }.toMap
+      directory.files.map { file =>
+        DataFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None, None, Some(file.getModificationTime), partition = values)
+      }
     }
 }
 

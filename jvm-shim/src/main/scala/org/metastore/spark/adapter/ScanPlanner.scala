@@ -68,11 +68,11 @@ private[adapter] final class ScanPlanner(
    * @param files     the scan's files before us, in its order
    * @param conjuncts what every row of the scan must satisfy
    * @param live      all data files of the snapshot
-   * @param output    what the scan gives, where numbers are asked for
+   * @param asked     what estimates need, where numbers are asked for
    */
   def plan(
       table: TableId, files: IndexedSeq[DataFile], conjuncts: Seq[Expression], resolver: ColumnResolver,
-      live: LiveFiles, output: Seq[Attribute] = Nil): Planned = {
+      live: LiveFiles, asked: Option[EstimatedScan] = None): Planned = {
     val list = DataFiles.listOf(files)
     val rows = IntStream.range(0, files.length).mapToLong(i => files(i).rows.getOrElse(-1L)).toArray
     def refused(why: Reason) =
@@ -90,7 +90,8 @@ private[adapter] final class ScanPlanner(
             table.name, list, counted, outcome, distrusted, known.fingerprint, ScanPlanner.changed(files), live,
             () => numbers.summary)
           lazy val numbers: ScanStatistics = {
-            val filter = new FilterOfScan(conjuncts, resolver, histogramsOf(table, known, _), output, joins)
+            val filter = new FilterOfScan(
+              conjuncts, asked.fold(resolver)(_.resolver), histogramsOf(table, known, _), asked.fold(Seq.empty[Attribute])(_.output), joins)
             val counts = new RowsOfFiles(decided, known.manifest.latest.flatMap(RowsOfFiles.perByte))
             new ScanStatistics(
               joined, decided, files(_).partition, counts, files(_).liveRows, key => distinctOf(known).get(key), filter)
@@ -169,6 +170,14 @@ private[adapter] object ScanPlanner extends Logging {
     logDebug("The cause", cause)
   }
 }
+
+/**
+ * A scan whose rows are estimated.
+ *
+ * @param output   what it gives
+ * @param resolver finds columns of the statistics, which need not hold the very values that the scan returns
+ */
+private[adapter] final case class EstimatedScan(output: Seq[Attribute], resolver: ColumnResolver)
 
 /** What was decided about a scan, and the numbers of the files that it reads, where there are statistics. */
 private[adapter] final case class Planned(decision: ScanDecision, numbers: Option[ScanStatistics])
