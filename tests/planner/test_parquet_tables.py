@@ -7,9 +7,10 @@ import os
 import pytest
 
 import metastore
+from parquet.conftest import settle
 from planner import written
 from planner.plans import check, conf, files_read, labels, physical, rows, scans
-from planner.test_estimates import estimate
+from planner.test_estimates import column_stats, estimate
 
 pytestmark = pytest.mark.spark
 
@@ -96,6 +97,55 @@ def test_partitioned_tables(spark, tmp_path):
         check(spark, "SELECT * FROM planner_days WHERE id = 5 AND p = 1", [1])
     finally:
         spark.sql("DROP TABLE planner_days")
+
+
+@pytest.mark.parametrize("managed", ["true", "false"])
+def test_partitions_of_the_catalog_are_estimated(spark, tmp_path, managed):
+    path = tmp_path / "days"
+    columns = ("id", "cast(id % 7 as int) v", "cast(id div 100 as int) day", "if(id % 2 = 0, 'even', 'odd') kind")
+    spark.range(0, 400, 1, 4).selectExpr(*columns).write.partitionBy("day", "kind").parquet(str(path))
+    settle(path)
+    with conf(spark, spark__sql__hive__manageFilesourcePartitions=managed):
+        spark.sql(
+            "CREATE TABLE planner_days (id bigint, v int, day int, kind string) USING parquet "
+            f"PARTITIONED BY (day, kind) LOCATION 'file:{path}'"
+        )
+        try:
+            if managed == "true":
+                spark.sql("MSCK REPAIR TABLE planner_days")
+            metastore.analyze(spark, "planner_days", progress=False)
+            for where, true in ESTIMATED.items():
+                df = check(spark, f"SELECT * FROM planner_days WHERE {where}")
+                assert estimate(df)[0] == pytest.approx(true, rel=0.05), where
+            assert estimate(spark.table("planner_days"))[0] == 400
+            known = column_stats(spark.table("planner_days"))
+            assert [int(known[name].distinctCount().get()) for name in ("id", "day", "kind")] == [400, 4, 2]
+            spark.sql("INSERT INTO planner_days SELECT id, 1, 9, 'odd' FROM range(1000, 1100)")
+            assert estimate(spark.sql("SELECT * FROM planner_days WHERE day = 9"))[0] == pytest.approx(100, rel=0.5)
+            check(spark, "SELECT * FROM planner_days WHERE day = 9 AND id = 1003")
+            check(spark, "SELECT a.id FROM planner_days a JOIN planner_days b ON a.day = b.day WHERE b.id = 1003")
+        finally:
+            spark.sql("DROP TABLE planner_days")
+
+
+ESTIMATED = {
+    "day = 2": 100,
+    "DAY = 2 AND kind = 'odd'": 50,
+    "day IN (0, 3)": 200,
+    "day > 0 AND v = 3": 43,
+    "day <> 1 OR kind = 'even'": 350,
+    "upper(kind) = 'ODD' AND day < 2": 100,
+}
+
+
+def test_readers_of_version_2_are_left_alone(spark, table):
+    with conf(spark, spark__sql__sources__useV1SourceList=""):
+        df = check(spark, f"SELECT * FROM {table} WHERE id < 150")
+        assert estimate(df)[0] == 150
+        location = spark.sql(f"DESCRIBE TABLE EXTENDED {table}").where("col_name = 'Location'").first().data_type
+        found = spark.read.parquet(location).where("id = 5")
+        assert labels(found) == []
+        assert found.count() == 1
 
 
 def test_a_file_that_changed_is_read(spark, folder):

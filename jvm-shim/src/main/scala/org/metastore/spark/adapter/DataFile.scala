@@ -11,7 +11,7 @@ import org.metastore.spark.store.{FileKey, FileList}
  *
  * @param path the path by which the statistics know it.
  * @param rows physical rows, where the format knows them.
- * @param liveRows rows that no delete removes, as far as the format knows it: only estimates depend on it.
+ * @param deletedRows rows that are deleted, where that is known: only estimates depend on it.
  * @param modified modification time in milliseconds, where files have no other identity.
  * @param changed  whether other files change rows of this one as it is read: its statistics say nothing about them.
  * @param partition values of partition columns, by key, as far as the format tells: only estimates depend on it.
@@ -20,7 +20,7 @@ final case class DataFile(
     path: String,
     size: Long,
     rows: Option[Long],
-    liveRows: Option[Double] = None,
+    deletedRows: Option[Double] = Some(0),
     modified: Option[Long] = None,
     changed: Boolean = false,
     partition: Map[String, Literal] = Map.empty)

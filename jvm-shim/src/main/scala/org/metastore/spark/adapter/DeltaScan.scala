@@ -35,6 +35,8 @@ private[adapter] final class DeltaScan private (index: FileIndex, label: Option[
     (root, path) => DeltaTable.key(schema, root.name +: path, same)
   }
 
+  override def lineage: Iterator[String] = table.current.iterator.flatMap(table.lineage)
+
   override def live(index: FileIndex): LiveFiles = {
     val number = Try(Reflected.call[Option[Any]](Reflected.call[AnyRef](scan, "total"), "files").map(_.toString.toLong)).toOption.flatten
     new LiveFiles("Delta", number, () => table.current.toSeq.flatMap(table.dataFiles).map(file => file.path -> file.rows))
@@ -50,9 +52,15 @@ private[adapter] final class DeltaScan private (index: FileIndex, label: Option[
   /** The files that Delta has chosen for the query. */
   def chosen: IndexedSeq[DataFile] = {
     table.files(Reflected.call[scala.collection.Seq[AnyRef]](scan, "files")).toIndexedSeq.map { file =>
-      val left = file.rows.map(rows => (rows - file.deletedRows.getOrElse(0L)).toDouble)
-      DataFile(file.path, file.size, file.rows, left, partition = partitionOf(file.partition))
+      DataFile(file.path, file.size, file.rows, file.deletedRows.map(_.toDouble), partition = partitionOf(file.partition))
     }
+  }
+
+  /** Delta chooses files without reading what the log counts: it is asked once more. */
+  override def counted: Map[String, Long] = {
+    val filters = Seq("partitionFilters", "dataFilters").flatMap(Reflected.call[scala.collection.Iterable[AnyRef]](scan, _))
+    val again = Reflected.call[AnyRef](Reflected.call[AnyRef](scan, "scannedSnapshot"), "filesForScan", filters, java.lang.Boolean.TRUE)
+    table.files(Reflected.call[scala.collection.Seq[AnyRef]](again, "files")).flatMap(file => file.rows.map(file.path -> _)).toMap
   }
 
   private lazy val partitionFields = for {

@@ -45,7 +45,7 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
   override final def columns(relation: LogicalPlan, planner: ScanPlanner): Option[KnownColumns] = relation match {
     case Files(logical, files) =>
       for (table <- tableBehind(logical, files); known <- planner.statistics(table.id).toOption)
-        yield planner.columns(table.id, known, table.estimated(known.manifest))
+        yield planner.columns(table.id, known, table.estimated(known.manifest), table.lineage)
     case _ => None
   }
 
@@ -98,7 +98,8 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
       known: => Either[Reason, TableStatistics]): Option[Planned] =
     for (statistics <- known.toOption; listed <- orNone(table)(counted(files, table, conjuncts)))
     yield {
-      val asked = EstimatedScan(logical.output, table.estimated(statistics.manifest))
+      def counted = orNone(table)(Some(table.counted)).getOrElse(Map.empty[String, Long])
+      val asked = EstimatedScan(logical.output, table.estimated(statistics.manifest), () => table.lineage, () => counted)
       planner.plan(table.id, listed, conjuncts, table.resolver(statistics.manifest), LiveFiles.Unknown, Some(asked))
     }
 

@@ -21,6 +21,12 @@ private[adapter] trait FileTable {
   /** The same for estimates, which need not be of the very values that a scan returns. */
   def estimated(statistics: Manifest): ColumnResolver = resolver(statistics)
 
+  /** The snapshot that is read and those before it, newest first; none where there are no snapshots. */
+  def lineage: Iterator[String] = Iterator.empty
+
+  /** Rows of the data files that are read, by path, as the table format counts them where asking takes long. */
+  def counted: Map[String, Long] = Map.empty
+
   /** All data files of the snapshot that an index reads. */
   def live(index: FileIndex): LiveFiles
 

@@ -68,6 +68,11 @@ private[adapter] final class HudiScan private (relation: HadoopFsRelation, label
     found
   }
 
+  override def lineage: Iterator[String] = {
+    val table = HudiTable(relation)
+    table.current.iterator.flatMap(table.lineage)
+  }
+
   override def live(index: FileIndex): LiveFiles =
     new LiveFiles("Hudi", HudiTable.filesInMemory(index), () => files(index.listFiles(Nil, Nil)).map(file => file.path -> file.rows))
 
@@ -79,7 +84,7 @@ private[adapter] final class HudiScan private (relation: HadoopFsRelation, label
       val slice = HudiScan.slice(partition.values, file.getPath)
       val base = slice.map(_.base).getOrElse(Some(HudiScan.Base(file.getPath, file.getLen)))
       val (path, size) = base.fold(file.getPath -> file.getLen)(known => known.path -> known.size)
-      DataFile(LakeTable.pathInTable(path, root), size, None, changed = slice.isDefined)
+      DataFile(LakeTable.pathInTable(path, root), size, None, deletedRows = if (slice.isDefined) None else Some(0), changed = slice.isDefined)
     }
   }
 

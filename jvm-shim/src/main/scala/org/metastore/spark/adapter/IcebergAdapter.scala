@@ -33,7 +33,7 @@ private[adapter] final class IcebergAdapter extends RelationAdapter {
   override def columns(relation: LogicalPlan, planner: ScanPlanner): Option[KnownColumns] = relation match {
     case iceberg: DataSourceV2Relation if IcebergTable.is(iceberg.table) && Releases.refusal(iceberg.table).isEmpty =>
       val table = new ScannedIceberg(iceberg.table)
-      planner.statistics(table.id).toOption.map(planner.columns(table.id, _, new NamedColumns(iceberg.output, table.keys.get)))
+      planner.statistics(table.id).toOption.map(planner.columns(table.id, _, new NamedColumns(iceberg.output, table.keys.get), table.lineage))
     case _ => None
   }
 
@@ -116,7 +116,7 @@ private[adapter] final class IcebergRequest(
       val schema = table.schemaOf(scan)
       val live = table.live(if (named.isEmpty) "Iceberg" else "the query", scan, all.live)
       val columns = new NamedColumns(output, keyOf(schema, _))
-      val planned = planner.plan(table.id, tasks.files, conjuncts, columns, live, Some(EstimatedScan(output, columns)))
+      val planned = planner.plan(table.id, tasks.files, conjuncts, columns, live, Some(EstimatedScan(output, columns, () => table.lineage)))
       val decision = planned.decision
       val kept = tasks.files.indices.filter(decision.kept.get)
       if (kept.size < all.tasks.size) tasks.at(kept).giveTo(scan)

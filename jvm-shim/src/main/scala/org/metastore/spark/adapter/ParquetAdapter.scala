@@ -28,7 +28,7 @@ private[adapter] final class ParquetAdapter(session: SparkSession) extends FileR
 
   override protected def counted(
       files: HadoopFsRelation, table: ParquetTable, conjuncts: Seq[Expression]): Option[IndexedSeq[DataFile]] = files.location match {
-    case index: InMemoryFileIndex => Some(table.files(index.listFiles(table.partitionFilters(conjuncts), Nil)))
+    case index: InMemoryFileIndex => Some(table.partitioned(index.listFiles(table.partitionFilters(conjuncts), Nil)))
     case _ => None
   }
 

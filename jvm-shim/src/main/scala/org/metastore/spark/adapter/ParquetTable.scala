@@ -59,15 +59,18 @@ private[adapter] final class ParquetTable(relation: HadoopFsRelation, override v
   }
 
   override def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] =
-    listed.toIndexedSeq.flatMap { directory =>
-      val fields = relation.partitionSchema.fields.toSeq
-      val values = fields.zip(directory.values.toSeq(fields.map(_.dataType))).map { case (field, value) =>
-        Leaf.key(Seq(field.name)) -> Literal(value, field.dataType)
-      }.toMap
-      directory.files.map { file =>
-        DataFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None, None, Some(file.getModificationTime), partition = values)
-      }
+    listed.iterator.flatMap(_.files).toIndexedSeq.map { file =>
+      DataFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None, modified = Some(file.getModificationTime))
     }
+
+  /** The same with the values of partition columns. */
+  def partitioned(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] = listed.toIndexedSeq.flatMap { directory =>
+    val fields = relation.partitionSchema.fields.toSeq
+    val values = fields.zip(directory.values.toSeq(fields.map(_.dataType))).map { case (field, value) =>
+      Leaf.key(Seq(field.name)) -> Literal(value, field.dataType)
+    }.toMap
+    files(Seq(directory)).map(_.copy(partition = values))
+  }
 }
 
 private[adapter] object ParquetTable {

@@ -14,7 +14,7 @@ import org.metastore.spark.{MetastoreConf, VisibleText}
 import org.metastore.spark.cardinality.{FilterOfScan, JoinKeys, KnownColumns, RowsOfFiles, ScanStatistics}
 import org.metastore.spark.explain.{LiveFiles, Reason, ReasonCode, ScanDecision}
 import org.metastore.spark.pruning.{ColumnResolver, CompiledFilter, PruningRule}
-import org.metastore.spark.store.{ColumnHistogram, FileStatistics, StatisticsStore, TableDistinct, TableStatistics}
+import org.metastore.spark.store.{ColumnHistogram, FileStatistics, Manifest, Snapshot, StatisticsStore, TableDistinct, TableStatistics}
 
 /** Decides which data files of the scans of one query are read. One decision is all that EXPLAIN, metrics and estimates say. */
 private[adapter] final class ScanPlanner(
@@ -39,8 +39,11 @@ private[adapter] final class ScanPlanner(
     }
 
   /** What a table's statistics know of its columns. */
-  def columns(id: TableId, known: TableStatistics, resolver: ColumnResolver): KnownColumns =
-    new KnownColumns(resolver, (key, dataType) => histogramsOf(id, known, Seq((key, dataType))).get((key, dataType)))
+  def columns(id: TableId, known: TableStatistics, resolver: ColumnResolver, lineage: => Iterator[String]): KnownColumns = {
+    lazy val described = DescribedSnapshot.of(known.manifest, lineage)
+    new KnownColumns(
+      resolver, (key, dataType) => histogramsOf(id, known, described, Seq((key, dataType))).get((key, dataType)))
+  }
 
   /** Whether nothing is done to the plan's scans but to say why. */
   def leavesAlone: Boolean = scope.isInstanceOf[PlanGuard.LeaveAlone]
@@ -90,14 +93,18 @@ private[adapter] final class ScanPlanner(
             table.name, list, counted, outcome, distrusted, known.fingerprint, ScanPlanner.changed(files), live,
             () => numbers.summary)
           lazy val numbers: ScanStatistics = {
+            val described = DescribedSnapshot.of(known.manifest, asked.fold[Iterator[String]](Iterator.empty)(_.lineage()))
+            lazy val distinct = described.fold(Map.empty[String, TableDistinct])(distinctOf(known, _))
             val filter = new FilterOfScan(
-              conjuncts, asked.fold(resolver)(_.resolver), histogramsOf(table, known, _), asked.fold(Seq.empty[Attribute])(_.output), joins)
-            val counts = new RowsOfFiles(decided, known.manifest.latest.flatMap(RowsOfFiles.perByte))
+              conjuncts, asked.fold(resolver)(_.resolver), histogramsOf(table, known, described, _),
+              asked.fold(Seq.empty[Attribute])(_.output), joins)
+            val counts = new RowsOfFiles(
+              decided, asked.fold(Map.empty[String, Long])(_.counted()), known.manifest.latest.flatMap(RowsOfFiles.perByte))
             new ScanStatistics(
-              joined, decided, files(_).partition, counts, files(_).liveRows, key => distinctOf(known).get(key), filter)
+              joined, decided, files(_).partition, counts, files(_).deletedRows, distinct.get, filter, described.forall(_.isAncestor))
           }
           ScanPlanner.tell(decided)
-          Planned(decided, Some(numbers))
+          Planned(decided, orNone(table)(numbers))
         }
       }
     } catch {
@@ -108,18 +115,25 @@ private[adapter] final class ScanPlanner(
     }
   }
 
+  // What fails in an estimate costs no more than the estimate.
+  private def orNone[A](table: TableId)(numbers: => A): Option[A] =
+    try Some(numbers) catch { case NonFatal(e) =>
+      ScanPlanner.warn(s"The size of ${table.name}", Reason.failure(e), e)
+      None
+    }
+
   // Where they cannot be read, bounds tell less.
   private def histogramsOf(
-      table: TableId, known: TableStatistics, columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] =
-    try known.histograms(columns)
+      table: TableId, known: TableStatistics, described: Option[DescribedSnapshot],
+      columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] =
+    try described.fold(Map.empty[(String, DataType), ColumnHistogram])(one => known.histograms(one.snapshot, columns))
     catch { case NonFatal(e) =>
       ScanPlanner.warn(s"A filter on ${table.name}", Reason.failure(e), e)
       Map.empty
     }
 
-  // Of the newest analyzed snapshot: for an estimate it need not be the one that is read.
-  private def distinctOf(known: TableStatistics): Map[String, TableDistinct] =
-    context.timed(known.distinct.getOrElse(Map.empty))
+  private def distinctOf(known: TableStatistics, described: DescribedSnapshot): Map[String, TableDistinct] =
+    context.timed(known.distinct(described.snapshot).getOrElse(Map.empty))
 
   // Where the format was asked for a part of the files, the scan has a filter, though none is left to us.
   private def judge(joined: FileStatistics, filter: CompiledFilter, isWhole: Boolean): Either[Reason, ScanDecision.Verdict] =
@@ -176,8 +190,29 @@ private[adapter] object ScanPlanner extends Logging {
  *
  * @param output   what it gives
  * @param resolver finds columns of the statistics, which need not hold the very values that the scan returns
+ * @param lineage  the snapshot that it reads and those before it, newest first; none where the table has no snapshots
+ * @param counted  rows of its files, by path, as the table format counts them where asking takes long
  */
-private[adapter] final case class EstimatedScan(output: Seq[Attribute], resolver: ColumnResolver)
+private[adapter] final case class EstimatedScan(
+    output: Seq[Attribute], resolver: ColumnResolver, lineage: () => Iterator[String],
+    counted: () => Map[String, Long] = () => Map.empty)
+
+/**
+ * The analyzed snapshot whose distributions stand for those of the snapshot that is read: for an estimate it need not be that.
+ *
+ * @param isAncestor whether what is read was made from it, or is it: what else there is was added later
+ */
+private[adapter] final case class DescribedSnapshot(snapshot: Snapshot, isAncestor: Boolean)
+
+private[adapter] object DescribedSnapshot {
+
+  /** The one that is read or the newest before it, else the newest of all. */
+  def of(manifest: Manifest, lineage: Iterator[String]): Option[DescribedSnapshot] = {
+    val isListed = lineage.isEmpty
+    val before = lineage.map(manifest.snapshot).collectFirst { case Some(snapshot) => snapshot }
+    before.orElse(manifest.latest).map(DescribedSnapshot(_, isListed || before.isDefined))
+  }
+}
 
 /** What was decided about a scan, and the numbers of the files that it reads, where there are statistics. */
 private[adapter] final case class Planned(decision: ScanDecision, numbers: Option[ScanStatistics])

@@ -41,6 +41,9 @@ private[adapter] final class ScannedIceberg(spark: Table) {
     candidates.find(showsSparkSchema).map(new IcebergSchema(_))
   }
 
+  /** That snapshot and those before it, newest first. */
+  def lineage: Iterator[String] = snapshot.iterator.flatMap(table.lineage)
+
   /** The keys of the snapshot's columns by their paths, before there is a scan. */
   def keys: Map[Seq[String], String] = table.leaves(table.current).map(leaf => leaf.path -> leaf.key).toMap
 
@@ -120,8 +123,8 @@ private[adapter] final class IcebergTasks private (
     val rows = recordsOf.invoke(file).asInstanceOf[java.lang.Long].longValue
     val applied = deletes(task)
     val deleted = applied.map(d => shares.getOrElse(keyOf(d), 0.0)).sum
-    val live = if (applied.exists(isEquality)) None else Some(math.max(0.0, rows - deleted))
-    DataFile(locationOf.invoke(file).toString, sizeOf.invoke(file).asInstanceOf[java.lang.Long], Some(rows), live)
+    val known = if (applied.exists(isEquality)) None else Some(deleted)
+    DataFile(locationOf.invoke(file).toString, sizeOf.invoke(file).asInstanceOf[java.lang.Long], Some(rows), known)
   }
 
   /** Those of the files of these paths, and what is not one data file. */

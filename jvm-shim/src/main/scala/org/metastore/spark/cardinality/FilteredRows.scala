@@ -15,10 +15,11 @@ import org.metastore.spark.store.{FileStatistics, StoredValue}
  * @param live    rows of a file that no delete removes
  * @param all     physical rows of the scan before we dropped files
  * @param dropped physical rows of the files that were dropped because of some of the conditions
+ * @param isAncestor whether the table whose distributions are known has no rows that the scan's does not have
  */
 private[cardinality] final class FilteredRows(
     filter: ScanFilter, statistics: FileStatistics, kept: Array[Int], rows: Int => Double, live: Int => Double, all: Double,
-    dropped: Seq[Expression] => Double) {
+    dropped: Seq[Expression] => Double, isAncestor: Boolean) {
   import FilteredRows._
 
   private val (physical, left) = (stream(kept).mapToDouble(rows(_)).sum, stream(kept).mapToDouble(live(_)).sum)
@@ -29,7 +30,7 @@ private[cardinality] final class FilteredRows(
   lazy val number: Double = {
     val found =
       if (columns.isEmpty) left
-      else if (isOneColumn || kept.length > mostFiles) left * columns.map(c => math.min(1.0, c.expected / math.max(1.0, physical))).product
+      else if (isOneColumn && isAncestor || kept.length > mostFiles) left * columns.map(c => math.min(1.0, c.expected / math.max(1.0, physical))).product
       else {
         val shares = columns.map(_.shares)
         kept.indices.iterator.map(i => live(kept(i)) * shares.iterator.map(_(i)).product).sum
@@ -61,6 +62,7 @@ private[cardinality] final class FilteredRows(
     /** In the files that the statistics tell of, given those that the bounds of each make likely. */
     private def matching(byFiles: Double): Double =
       if (!column.ofTable) column.share * rowsTold
+      else if (!isAncestor) math.min(rowsTold, byFiles)
       else {
         val ofAll = column.kept.rows * math.max(1.0, all / math.max(1.0, column.whole.rows))
         // Files that the column's own conditions drop have no matching row, others have their share.

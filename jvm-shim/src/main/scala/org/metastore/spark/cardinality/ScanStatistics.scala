@@ -19,12 +19,14 @@ import org.metastore.spark.store.ByteOrder.compare
  *
  * @param partitions of each file the values of partition columns, by key
  * @param rows       of each file
- * @param live       rows of each file that no delete removes, where the table format tells
+ * @param deleted    rows of each file that are deleted, where that is known
  * @param filter     the conditions on the scan, none of them where there is no filter
+ * @param isAncestor whether the files that were analyzed for distributions and those added later are all that there may be
  */
 final class ScanStatistics(
     analyzed: FileStatistics, decision: ScanDecision, partitions: Int => Map[String, Literal], rows: RowsOfFiles,
-    live: Int => Option[Double], tableDistinct: String => Option[TableDistinct], filter: FilterOfScan) {
+    deleted: Int => Option[Double], tableDistinct: String => Option[TableDistinct], filter: FilterOfScan,
+    isAncestor: Boolean) {
   import ScanStatistics._
 
   private val kept: Array[Int] = decision.kept.stream().toArray
@@ -43,7 +45,7 @@ final class ScanStatistics(
 
   private val physicalRows: Double = rows.sum(kept)
 
-  private def liveRows(file: Int): Double = live(file).getOrElse(rows(file))
+  private def liveRows(file: Int): Double = math.max(0.0, rows(file) - deleted(file).getOrElse(0.0))
 
   /** Live rows of the files read, whether or not they satisfy the filter; None if the rows of one are unknown. */
   private val readRows: Option[Double] =
@@ -60,7 +62,8 @@ final class ScanStatistics(
     if (filter.isEmpty || read <= 0) read
     else {
       val found = new FilteredRows(
-        conditions, statistics, places, p => rows(fileAt(p)), p => liveRows(fileAt(p)), rows.sum(decision.rows.indices.toArray), droppedBy)
+        conditions, statistics, places, p => rows(fileAt(p)), p => liveRows(fileAt(p)), rows.sum(decision.rows.indices.toArray), droppedBy,
+        isAncestor)
       math.min(read, found.number)
     }
   }
@@ -80,9 +83,10 @@ final class ScanStatistics(
   }
 
   private def isExact: Boolean =
-    kept.forall(f => liveRows(f) == decision.rows(f)) &&
+    kept.forall(f => !rows.isBySize(f) && deleted(f).contains(0.0)) && (filter.isEmpty || isAncestor) &&
       (kept.isEmpty || filter.isEmpty || conditions.isExact && conditions.columns.forall { one =>
-        files.isPartition(one.asked.key, one.asked.dataType) || tableDistinct(one.asked.key).exists(_.files == decision.total)
+        files.isPartition(one.asked.key, one.asked.dataType) ||
+          tableDistinct(one.asked.key).exists(_.files == decision.total) && kept.forall(files.known)
       })
 
   /** What Spark will take the filter to let through, of the columns that it is told of. */

@@ -12,8 +12,8 @@ private[store] final class PlanningStatistics(readers: Readers) extends TableSta
 
   override def fingerprint: String = manifest.fingerprint
 
-  override lazy val distinct: Either[Reason, Map[String, TableDistinct]] = {
-    val found = for (snapshot <- manifest.latest; ref <- snapshot.summary) yield {
+  override def distinct(snapshot: Snapshot): Either[Reason, Map[String, TableDistinct]] = {
+    val found = snapshot.summary.map { ref =>
       PlanningPool.run(Seq(() => reader.tableDistinct(ref)), budget).head.map { counts =>
         counts.filter { case (column, _) => snapshot.columns.indices.contains(column) }
           .map { case (column, count) => snapshot.columns(column).key -> count }
@@ -22,9 +22,8 @@ private[store] final class PlanningStatistics(readers: Readers) extends TableSta
     found.getOrElse(Right(Map.empty))
   }
 
-  override def histograms(columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] = {
+  override def histograms(snapshot: Snapshot, columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] = {
     val wanted = for {
-      snapshot <- manifest.latest.toSeq
       summary <- snapshot.summary.toSeq
       (key, dataType) <- columns.distinct
       (entry, ordinal) <- snapshot.columns.iterator.zipWithIndex.find(_._1.key == key).toSeq

@@ -23,15 +23,15 @@ trait TableStatistics {
 
   def manifest: Manifest
 
-  /** Columns of the newest analyzed snapshot whose distinct values were counted over the table, by key. Never throws. */
-  def distinct: Either[Reason, Map[String, TableDistinct]]
+  /** Columns of an analyzed snapshot whose distinct values were counted over the table, by key. Never throws. */
+  def distinct(of: Snapshot): Either[Reason, Map[String, TableDistinct]]
 
   /**
-   * How the values of columns are spread over the rows of the newest analyzed snapshot, as far as it is known. Never throws.
+   * How the values of columns are spread over the rows of an analyzed snapshot, as far as it is known. Never throws.
    *
    * @param columns keys and types: they are read side by side
    */
-  def histograms(columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram]
+  def histograms(of: Snapshot, columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram]
 
   /**
    * Joins the statistics with the files of a scan; cached by the list's identity. Never throws.
