@@ -257,3 +257,82 @@ def test_keys_of_joins_have_counts_in_this_query_only(spark, skewed):
     told = {one.name(): int(counts.get(one).get().distinctCount().get()) for one in [joined.output().head()]}
     assert told["skewed"] == 1
     assert int(column_stats(spark.sql(f"SELECT skewed FROM {skewed}"))["skewed"].distinctCount().get()) >= 39
+
+
+def test_older_snapshots_are_estimated_by_their_own_shares(spark, new_table):
+    table = new_table("id bigint, v int")
+
+    def append(start: int, end: int, v: str) -> str:
+        spark.range(start, end).selectExpr("id", f"cast({v} as int) v").coalesce(1).writeTo(table).append()
+        newest = f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at DESC LIMIT 1"
+        return str(spark.sql(newest).first()[0])
+
+    def rows(where: str, snapshot: str) -> int:
+        return estimate(spark.sql(f"SELECT * FROM {table} VERSION AS OF {snapshot} WHERE {where}"))[0]
+
+    unknown = append(0, 1000, "id % 2")
+    spark.sql(f"DELETE FROM {table} WHERE true")
+    first = append(0, 1000, "id % 2")
+    metastore.analyze(spark, table, progress=False)
+    second = append(1000, 11000, "id % 100")
+    third = append(11000, 21000, "0")
+    metastore.analyze(spark, table, progress=False)
+    assert rows("v = 1", first) == 500
+    assert rows("v = 77", first) == 1
+    assert rows("id < 10", first) == pytest.approx(10, abs=2)
+    assert rows("v = 0", third) == 500 + 100 + 10000
+    query = f"SELECT * FROM {table} VERSION AS OF {{}} WHERE v = 1"
+    assert [row["exact"] for row in metastore.estimates(spark, query.format(first)) if row["source"]] == [True]
+    assert 100 <= rows("v = 0", second) <= 11000
+    assert 1 <= rows("v = 1", unknown) <= 1000
+    assert rows("id >= 0", unknown) == pytest.approx(1000, rel=0.05)
+
+
+def test_snapshots_older_than_every_analyzed_one_have_the_shares_of_the_newest(spark, new_table):
+    table = new_table("id bigint, v int")
+    for start, end in ((0, 1000), (1000, 4000)):
+        spark.range(start, end).selectExpr("id", "cast(id % 10 as int) v").coalesce(1).writeTo(table).append()
+    metastore.analyze(spark, table, progress=False)
+    oldest = spark.sql(f"SELECT snapshot_id FROM {table}.snapshots ORDER BY committed_at LIMIT 1").first()[0]
+    for where, true in {"v = 3": 100, "id < 500": 500, "id >= 1000": 1, "v < 5 AND id < 100": 50}.items():
+        query = f"SELECT * FROM {table} VERSION AS OF {oldest} WHERE {where}"
+        assert estimate(spark.sql(query))[0] == pytest.approx(true, rel=0.1, abs=2), where
+        assert {row["estimate_exact"] for row in metastore.explain(spark, query)} <= {False}
+
+
+def test_a_query_is_run_when_the_call_is_executed(spark, skewed):
+    query = f"SELECT id FROM {skewed} WHERE raise_error(concat('run ', id)) IS NULL"
+    call = f"metastore.estimates('{query.replace(chr(39), chr(39) * 2)}', analyze => true)"
+    lazily = spark.sql(f"SELECT operator, rows FROM {call}")
+    assert lazily.columns == ["operator", "rows"]
+    spark.sql(f"EXPLAIN SELECT * FROM {call}").collect()
+    spark.sql(f"CREATE TEMPORARY VIEW planner_run AS SELECT * FROM {call}")
+    with pytest.raises(Exception, match="run "):
+        spark.table("planner_run").collect()
+    spark.sql("DROP VIEW planner_run")
+    with pytest.raises(Exception, match="TABLE_OR_VIEW_NOT_FOUND"):
+        spark.sql("SELECT * FROM metastore.estimates('SELECT * FROM nowhere', analyze => true)")
+
+
+def test_two_calls_in_one_statement_are_two_answers(spark, skewed):
+    calls = [
+        f"SELECT max(rows) n FROM metastore.estimates('SELECT * FROM {skewed} WHERE id < {n}', analyze => true)"
+        for n in (7, 9)
+    ]
+    found = spark.sql(f"SELECT a.n, b.n FROM ({calls[0]}) a CROSS JOIN ({calls[1]}) b").first()
+    assert tuple(found) == (7, 9)
+
+
+def test_groups_of_generated_values(spark, skewed):
+    for text in (
+        "SELECT w, count(*) FROM {t} LATERAL VIEW explode(split(word, '1')) x AS w GROUP BY w",
+        "SELECT w, st.a, count(*) FROM {t} LATERAL VIEW OUTER explode(array(id, 1)) x AS w WHERE flag GROUP BY w, st.a",
+        "SELECT a.w FROM (SELECT explode(array(id, id + 1)) w FROM {t}) a JOIN {t} b ON a.w = b.id GROUP BY a.w",
+    ):
+        query = text.format(t=skewed)
+        plan = metastore.estimates(spark, query, analyze=True)
+        assert all(row["estimated_rows"] is None or row["estimated_rows"] > 0 for row in plan)
+        assert all(row["estimated_bytes"] > 0 for row in plan)
+        with conf(spark, spark__metastore__cbo__enabled=False):
+            without = spark.sql(query).count()
+        assert spark.sql(query).count() == without

@@ -55,6 +55,9 @@ ENTRIES = {
     "snapshots": query("SELECT * FROM metastore.snapshots('{t}')"),
     "explain": query("SELECT * FROM metastore.explain('SELECT id FROM {t} WHERE secret < \"S1\"')"),
     "estimates": query("SELECT * FROM metastore.estimates('SELECT id FROM {t} WHERE secret < \"S1\"')"),
+    "estimates of a run": query(
+        "SELECT * FROM metastore.estimates('SELECT id FROM {t} WHERE secret < \"S1\"', analyze => true)"
+    ),
     "facts": query("SELECT * FROM metastore_facts('{t}', files => false)"),
     "ANALYZE": query("ANALYZE TABLE {t} COMPUTE STATISTICS FOR ALL COLUMNS"),
     "ANALYZE NOSCAN": query("ANALYZE TABLE {t} COMPUTE STATISTICS NOSCAN"),

@@ -18,6 +18,7 @@ pytestmark = [pytest.mark.spark, pytest.mark.slow, needs_proc]
 SUMMARY = "SELECT column_name, min, max, count FROM metastore.summary('{t}') ORDER BY column_name"
 CREATE = "CREATE TABLE {t} USING iceberg AS SELECT id, 's' || id AS s FROM range(10)"
 ANALYZE = "ANALYZE TABLE {t} COMPUTE STATISTICS FOR ALL COLUMNS"
+ESTIMATES = "SELECT 'COUNTED', max(rows) FROM metastore.estimates('SELECT * FROM {t} WHERE id < 7', analyze => true)"
 
 
 @pytest.fixture
@@ -48,7 +49,7 @@ def test_the_thrift_server(server_conf, tmp_path):
         "spark.hive.server2.thrift.port": str(port),
         "spark.hive.server2.thrift.bind.host": "127.0.0.1",
     }
-    statements = [text.format(t="ice.db.thrift") for text in (CREATE, ANALYZE, SUMMARY, "DROP TABLE {t}")]
+    statements = [text.format(t="ice.db.thrift") for text in (CREATE, ANALYZE, SUMMARY, ESTIMATES, "DROP TABLE {t}")]
     with serving("org.apache.spark.sql.hive.thriftserver.HiveThriftServer2", port, conf, tmp_path):
         script = tmp_path / "script.sql"
         script.write_text("CREATE NAMESPACE IF NOT EXISTS ice.db;\n" + ";\n".join(statements) + ";\n")
@@ -56,6 +57,7 @@ def test_the_thrift_server(server_conf, tmp_path):
         said = servers.run("beeline", "--outputformat=csv2", "-u", address, "-f", str(script), folder=tmp_path)
     assert "id,0,9,10" in said
     assert "s,s0,s9,10" in said
+    assert "COUNTED,7" in said
 
 
 CLIENT = """
@@ -73,6 +75,10 @@ spark.sql(f"CREATE TABLE {table} USING iceberg AS SELECT id, 's' || id AS s FROM
 print("ANALYZED", spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS").collect()[0]["rows"])
 query = "SELECT column_name, min, max, count FROM metastore.summary(:t) WHERE column_name = 'id'"
 print("SUMMARY", *spark.sql(query, args={"t": table}).collect()[0])
+query = "SELECT source, exact, matching_rows FROM metastore.estimates(:q) WHERE source IS NOT NULL"
+print("ESTIMATED", *spark.sql(query, args={"q": f"SELECT * FROM {table} WHERE id < 7"}).collect()[0])
+counted = [row["rows"] for row in metastore.estimates(spark, f"SELECT * FROM {table} WHERE id < 7", analyze=True)]
+print("COUNTED", counted[0])
 print("VERIFIED", {row["state"] for row in metastore.verify(spark, table)}, len(metastore.gc(spark, table)))
 keys = spark.createDataFrame([(3,), (99,)], "id bigint")
 print("LOCATED", [row["id"] for row in metastore.locate(spark, table, "id", keys).collect()])
@@ -108,6 +114,14 @@ with socket.create_server(("127.0.0.1", 0)) as silent:
         print("READ CANCELLED", "OPERATION_CANCELED" in str(error))
     timer.join()
     spark.conf.unset("spark.metastore.store")
+timer = threading.Timer(5, spark.interruptAll)
+timer.start()
+try:
+    endless = "SELECT sum(id % 7) FROM range(100000000000000)"
+    spark.sql(f"SELECT * FROM metastore.estimates('{endless}', analyze => true)").collect()
+except Exception as error:
+    print("RUN CANCELLED", "OPERATION_CANCELED" in str(error))
+timer.join()
 print("AGAIN", spark.sql(f"ANALYZE TABLE {table} COMPUTE STATISTICS FOR ALL COLUMNS").collect()[0]["files_read"])
 """
 END = """
@@ -144,6 +158,8 @@ def check(said):
     assert "ANALYZED 10" in said
     assert "SUMMARY id 0 9 10" in said
     assert "VERIFIED {'ok'} 0" in said
+    assert "ESTIMATED value counts True 7" in said
+    assert "\nCOUNTED 7\n" in said
     assert "LOCATED [3]" in said
     assert "SOURCE 2" in said
     for line in (
@@ -167,6 +183,7 @@ def test_a_connect_server(server_conf, tmp_path):
     check(said)
     assert "\nCANCELLED True True" in said
     assert "READ CANCELLED True" in said
+    assert "RUN CANCELLED True" in said
     assert "AGAIN 1" in said
 
 

@@ -5,7 +5,9 @@ import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvi
 import org.metastore.spark.adapter.{BeginPlanning, MetastoreRule, PhysicalScanColumnarRule, PhysicalScanRule}
 import org.metastore.spark.analyze.AnalyzeRule
 import org.metastore.spark.cardinality.CboSwitch
-import org.metastore.spark.sql.{AnswerCalls, DataSourceByName, DataSourceInPython, MetastoreParser, OutermostParser, ReadNarrowed, TableFunctions}
+import org.metastore.spark.sql.{
+  AnswerCalls, DataSourceByName, DataSourceInPython, DeferredAnswers, MetastoreParser, OutermostParser, ReadNarrowed, TableFunctions
+}
 import org.metastore.spark.store.WarmUp
 
 /**
@@ -26,6 +28,7 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
     extensions.injectOptimizerRule(_ => ReadNarrowed)
     extensions.injectPlanNormalizationRule(_ => BeginPlanning)
     extensions.injectPreCBORule(new MetastoreRule(_))
+    extensions.injectPlannerStrategy(_ => DeferredAnswers)
     extensions.injectQueryStagePrepRule(new PhysicalScanRule(_))
     extensions.injectColumnar(new PhysicalScanColumnarRule(_))
     MetastoreConf.warnOfMisspelt()

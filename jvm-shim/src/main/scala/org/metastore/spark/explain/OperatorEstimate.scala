@@ -38,20 +38,23 @@ object OperatorEstimate {
   private val Nowhere = -1
 
   /**
-   * Of each operator of a query.
+   * Of each operator of a query, which is analyzed now, and optimized when it is asked for.
    *
-   * @param run whether the query is run, to count what comes; its rows go nowhere
+   * @param run whether the query is run then, to count what comes; its rows go nowhere
    * @throws org.apache.spark.sql.AnalysisException the query itself is wrong, or reads a table that is not shown to this
    *                                               user as it is
    */
-  def of(session: SparkSession, query: String, run: Boolean): Seq[OperatorEstimate] = {
+  def of(session: SparkSession, query: String, run: Boolean): () => Seq[OperatorEstimate] = {
     val plan = session.sessionState.sqlParser.parsePlan(query)
     val planned = session.sessionState.executePlan(plan, CommandExecutionMode.SKIP)
     ReadPermission.requireOfAll(session, planned.analyzed)
     if (run && planned.analyzed.exists(_.isInstanceOf[Command])) {
       throw MetastoreException.invalidArgument("query", "a command is not run to count its rows", "Leave analyze => true out.")
     }
-    val optimized = planned.optimizedPlan
+    () => estimates(session, planned.optimizedPlan, run)
+  }
+
+  private def estimates(session: SparkSession, optimized: LogicalPlan, run: Boolean): Seq[OperatorEstimate] = {
     val counts = if (run) counted(session, optimized) else Map.empty[Int, Long]
     operators(optimized).map { case Operator(node, place, parent, counter, isLimited) =>
       val stats = node.stats

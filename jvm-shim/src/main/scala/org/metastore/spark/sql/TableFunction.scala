@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.StructType
 final case class Argument(name: String, required: Boolean)
 
 /**
- * A table function `metastore.<name>`: reads, never writes, never starts a job.
+ * A table function `metastore.<name>`: reads, never writes, never starts a job, unless it is deferred.
  *
  * The rows are made when the query is analyzed, so the answer of a view is as new as the query that reads it; by a thread of
  * their own, while no lock of Spark is held.
@@ -26,6 +26,13 @@ trait TableFunction {
 
   /** Whether `spark.metastore.read.timeout` ends a call. */
   def isLimited(call: Arguments): Boolean = true
+
+  /**
+   * What makes the rows when the statement is executed; None where they are made when it is analyzed.
+   *
+   * @throws MetastoreException what the user has to know at once
+   */
+  def deferred(session: SparkSession, call: Arguments): Option[() => Seq[InternalRow]] = None
 
   /**
    * The answer, in Catalyst's internal values of `schema`.

@@ -7,7 +7,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.FunctionIdentifier
 import org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry
 import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo, Literal, NamedArgumentExpression}
-import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -47,8 +47,13 @@ object TableFunctions {
     if (function.needsSettings) requireSettings(session)
     val call = Arguments.bind(function, arguments)
     val limit = if (function.isLimited(call)) Some(MetastoreConf.of(session).readTimeoutMillis) else None
-    UnreadAnswer(DataTypeUtils.toAttributes(function.schema), function.name) { () =>
-      readable(subject(arguments), limit)(function.rows(session, call))
+    UnreadAnswer(DataTypeUtils.toAttributes(function.schema), function.name) { output =>
+      readable(subject(arguments), limit) {
+        function.deferred(session, call) match {
+          case Some(run) => DeferredAnswer(output, function.name, call)(run)
+          case None => LocalRelation(output, function.rows(session, call))
+        }
+      }
     }
   }
 

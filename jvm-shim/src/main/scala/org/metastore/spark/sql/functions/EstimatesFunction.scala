@@ -20,13 +20,17 @@ object EstimatesFunction extends TableFunction {
     "How many rows the optimizer expects of each operator of a query, and from which statistics; with analyze => true the " +
       "query is run, to see how many came"
 
-  /** A query that is run takes as long as it takes. */
-  override def isLimited(call: Arguments): Boolean = !call.flag(Run)
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = answer(session, call)()
 
-  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
-    OperatorEstimate.of(session, call.text("query"), call.flag(Run)).map { one =>
+  override def deferred(session: SparkSession, call: Arguments): Option[() => Seq[InternalRow]] =
+    if (call.flag(Run)) Some(answer(session, call)) else None
+
+  private def answer(session: SparkSession, call: Arguments): () => Seq[InternalRow] = {
+    val estimates = OperatorEstimate.of(session, call.text("query"), call.flag(Run))
+    () => estimates().map { one =>
       Answer.row(
         one.operator, one.parent, one.name, one.detail, one.rows.map(Answer.whole), Answer.whole(one.bytes), one.scan.map(_.rows),
         one.scan.map(_.source), one.scan.map(_.isExact), one.found, one.qError)
     }
+  }
 }
