@@ -1,5 +1,7 @@
 package org.metastore.spark.cardinality
 
+import java.util.Arrays.stream
+
 import org.metastore.spark.explain.ScanDecision
 import org.metastore.spark.store.Snapshot
 
@@ -10,26 +12,36 @@ import org.metastore.spark.store.Snapshot
  * @param table  rows of a byte of the table, for scans without any file whose rows are counted
  */
 final class RowsOfFiles(decision: ScanDecision, format: => Map[String, Long], table: => Option[Double]) {
-  private lazy val told: Map[String, Long] = format
+  private val sizes = decision.files.sizes
+
+  private val counted: Array[Long] =
+    if (decision.rows.forall(_ >= 0)) decision.rows
+    else {
+      val told = format
+      Array.tabulate(decision.rows.length)(f => if (decision.rows(f) >= 0) decision.rows(f) else told.getOrElse(decision.files.paths(f), -1L))
+    }
 
   private lazy val perByte: Option[Double] = {
-    val known = decision.rows.indices.filter(f => decision.files.sizes(f) > 0).flatMap(f => counted(f).map(f -> _.toDouble))
-    RowsOfFiles.share(known.map(_._2).sum, known.map { case (f, _) => decision.files.sizes(f).toDouble }.sum).orElse(table)
+    val known = Array.range(0, counted.length).filter(f => counted(f) >= 0 && sizes(f) > 0)
+    RowsOfFiles.share(stream(known).mapToDouble(counted(_).toDouble).sum, stream(known).mapToDouble(sizes(_).toDouble).sum).orElse(table)
   }
 
   /** 0 where it is not known. */
   def apply(file: Int): Double =
-    counted(file).fold(perByte.fold(0.0)(_ * math.max(0L, decision.files.sizes(file))))(_.toDouble)
+    if (counted(file) >= 0) counted(file).toDouble else perByte.fold(0.0)(_ * math.max(0L, sizes(file)))
 
   /** Whether they are estimated by the size of the file. */
-  def isBySize(file: Int): Boolean = counted(file).isEmpty && decision.files.sizes(file) >= 0 && perByte.isDefined
+  def isBySize(file: Int): Boolean = counted(file) < 0 && sizes(file) >= 0 && perByte.isDefined
 
-  def isKnown(file: Int): Boolean = counted(file).isDefined || isBySize(file)
+  def isKnown(file: Int): Boolean = counted(file) >= 0 || isBySize(file)
 
-  def sum(of: Array[Int]): Double = of.iterator.map(apply).sum
+  def sum(of: Array[Int]): Double = stream(of).mapToDouble(apply(_)).sum
 
-  private def counted(file: Int): Option[Long] =
-    if (decision.rows(file) >= 0) Some(decision.rows(file)) else told.get(decision.files.paths(file))
+  /** Those of all files of the scan. */
+  def sum: Double = sum(Array.range(0, counted.length))
+
+  /** Whole numbers, of each file. */
+  def whole: Array[Long] = Array.tabulate(counted.length)(f => math.round(apply(f)))
 }
 
 object RowsOfFiles {

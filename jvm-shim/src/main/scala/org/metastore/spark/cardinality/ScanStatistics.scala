@@ -31,8 +31,7 @@ final class ScanStatistics(
 
   private val kept: Array[Int] = decision.kept.stream().toArray
 
-  private val files = new PartitionedFiles(
-    analyzed, decision.rows.indices.map(partitions).toArray, decision.rows.indices.map(f => math.round(rows(f))).toArray)
+  private val files = new PartitionedFiles(analyzed, Array.tabulate(decision.rows.length)(partitions), rows.whole)
 
   /** Of a table of very many files the statistics of those that are read are enough: `places` are theirs. */
   private val (statistics, places) =
@@ -62,15 +61,14 @@ final class ScanStatistics(
     if (filter.isEmpty || read <= 0) read
     else {
       val found = new FilteredRows(
-        conditions, statistics, places, p => rows(fileAt(p)), p => liveRows(fileAt(p)), rows.sum(decision.rows.indices.toArray), droppedBy,
-        isAncestor)
+        conditions, statistics, places, p => rows(fileAt(p)), p => liveRows(fileAt(p)), rows.sum, droppedBy, isAncestor)
       math.min(read, found.number)
     }
   }
 
   private def droppedBy(conditions: Seq[Expression]): Double = decision.outcome.fold(_ => 0.0, { verdict =>
     val places = filter.places(conditions)
-    rows.sum(decision.rows.indices.filter(f => !decision.kept.get(f) && places(verdict.verdicts.skippedBy(f))).toArray)
+    rows.sum(Array.range(0, decision.rows.length).filter(f => !decision.kept.get(f) && places(verdict.verdicts.skippedBy(f))))
   })
 
   /** The rows that satisfy the filter, for Spark at least one; None where those of a file are unknown. */
