@@ -2,13 +2,16 @@
 
     python benchmarks/index_lookup.py [--store A] [--store B] [--store C] [--share 1] [--work FOLDER]
 
-Store A is 1,288 data files of 2,078 columns, store B is 65,536 of 100, store C is 1,000,000 of 10. Their summaries hold
-what the planner reads (row, null and NaN counts, bounds); all is written by the writer that ANALYZE uses. The driver's
-planner is asked for `WHERE c1 = v1 AND ... c10 = v10`, timed inside its JVM. "Cold": the JVM is warm, nothing of ours
-is cached: manifest and list of data files are read, joined with the scan's files, and ten columns are read; every byte
-is verified. Paths are new to the JVM: to hash a million of them counts. "Any order": the scan lists its files otherwise
-than the index does. "Cached": a second query, with the same list of files as the first or with a new one. Alternatives:
-the same index read by pyarrow, and one table of everything as in Hudi's RFC-27, read by pyarrow and by a Spark job.
+Store A is 1,288 data files of 2,078 columns, store B is 65,536 of 100, store C is 1,000,000 of 10. Their summaries
+hold what the planner reads (row, null, NaN and distinct counts, bounds, lengths); all is written by the writer that
+ANALYZE uses. The driver's planner is asked for `WHERE c1 = v1 AND ... c10 = v10`, timed inside its JVM. "Cold": the
+JVM is warm, nothing of ours is cached: manifest and list of data files are read, joined with the scan's files, and
+ten columns are read; every byte is verified. Paths are new to the JVM: to hash a million of them counts. "Any order":
+the scan lists its files otherwise than the index does. "Cached": a second query, with the same list of files as the
+first or with a new one. "Estimates": all of that and what the optimizer is told, the rows and ten columns' counts and
+bounds, of a filter that leaves one file and of one that leaves all; there is no table level to tell the shares.
+Alternatives: the same index read by pyarrow, and one table of everything as in Hudi's RFC-27, read by pyarrow and by
+a Spark job.
 """
 
 from __future__ import annotations
@@ -56,6 +59,7 @@ TABLE = TableIdentity("iceberg", "5b0e7c8a-3c1f-4f5e-8d7a-2b9c6e4f1a00", "file:/
 LOOKED_UP = 10
 WARM_UP, RUNS = 200, 25
 BATCH, LONGEST = 5, 10  # runs at a time, seconds of them
+COLD, RELISTED, CACHED = (True, True), (False, True), (False, False)  # nothing is cached, the scan lists its files anew
 
 
 @dataclass(frozen=True)
@@ -152,11 +156,14 @@ def _column(column: Column, ordinal: int, files: int) -> pa.Table:
         "rows": rows,
         "nulls": numbers.binomial(rows, 0.05) if some_nulls else np.zeros(files, np.int64),
         "nans": np.zeros(files, np.int64),
+        "distinct": np.maximum(1, (rows * numbers.uniform(0.1, 0.9, files)).astype(np.int64)),
         f"lo_{column.encoding}": lo,
         f"hi_{column.encoding}": hi,
         "lo_exact": np.ones(files, np.bool_),
         "hi_exact": np.ones(files, np.bool_),
     }
+    if column.encoding == "binary":
+        values |= {"avg_len": np.full(files, 13.0), "max_len": np.full(files, 13)}
     arrays = [pa.array(values[f.name], f.type) if f.name in values else pa.nulls(files, f.type) for f in SUMMARY]
     return pa.table(arrays, schema=SUMMARY)
 
@@ -261,28 +268,30 @@ def _planner(spark: SparkSession, path: Path, size: Size, wanted: Wanted) -> dic
     """What the driver's planner needs, in milliseconds, and how many files it leaves."""
     ddl = ", ".join(f"column_{i:04} {TYPES[i % len(TYPES)]}" for i in range(size.columns))
     query = " AND ".join(f"{column.path[0]} = {_literal(column, value)}" for column, value in wanted.values())
-    java = shim_package(spark).pruning.LookupTimer
+    java = shim_package(spark).adapter.LookupTimer
     listing = path.with_suffix(".txt")
     listed = _files(size.files)
     lines = (
         f"{one} {path}\n" for one, path in zip(listed["size"].to_pylist(), listed["path"].to_pylist(), strict=True)
     )
     listing.write_text("".join(lines))
-    in_order = java.open(spark._jsparkSession, ddl, str(path), TABLE.uuid, query, str(listing))  # noqa: SLF001
+    every = " AND ".join(f"{column.path[0]} >= {_literal(column, _lowest(column))}" for column, _ in wanted.values())
+    in_order, unselective = (
+        java.open(spark._jsparkSession, ddl, str(path), TABLE.uuid, where, str(listing))  # noqa: SLF001
+        for where in (query, every)
+    )
     timers = [in_order, in_order.shuffled()]
-
-    def milliseconds(timer: object, warm_up: int, runs: int, *, cold: bool, relisted: bool) -> float:
-        def measured(most: int) -> list[float]:
-            until, found = time.perf_counter() + LONGEST, []
-            while len(found) < most and time.perf_counter() < until:
-                found += [nanos / 1e6 for nanos in timer.nanos(BATCH, cold, relisted)]  # type: ignore[attr-defined]
-            return found
-
-        measured(warm_up)
-        return median(measured(runs))
-
-    cold, any_order = (milliseconds(timer, WARM_UP, RUNS, cold=True, relisted=True) for timer in timers)
-    relisted, cached = (milliseconds(timers[0], 1000, 200, cold=False, relisted=listed) for listed in (True, False))
+    cold, any_order = (_milliseconds(lambda one=one: one.nanos(BATCH, *COLD), WARM_UP, RUNS) for one in timers)
+    relisted, cached = (
+        _milliseconds(lambda how=how: in_order.nanos(BATCH, *how), 1000, 200) for how in (RELISTED, CACHED)
+    )
+    estimates = {
+        f"estimates, {files}, {'cold' if cold_run else 'cached'} ms": round(
+            _milliseconds(partial(timer.estimating, BATCH, cold_run), WARM_UP, RUNS), 1
+        )
+        for files, timer in (("few files", in_order), ("all files", unselective))
+        for cold_run in (True, False)
+    }
     return {
         "cold ms": round(cold, 1),
         "target ms": size.milliseconds,
@@ -290,8 +299,26 @@ def _planner(spark: SparkSession, path: Path, size: Size, wanted: Wanted) -> dic
         "cached, new list ms": round(relisted, 2),
         "cached ms": round(cached, 2),
         "target cached ms": size.cached,
+        **estimates,
         "kept": timers[0].kept(),
     }
+
+
+def _milliseconds(nanos: Callable[[], list[int]], warm_up: int, runs: int) -> float:
+    """The median of some runs, which come in batches."""
+
+    def measured(most: int) -> list[float]:
+        until, found = time.perf_counter() + LONGEST, []
+        while len(found) < most and time.perf_counter() < until:
+            found += [one / 1e6 for one in nanos()]
+        return found
+
+    measured(warm_up)
+    return median(measured(runs))
+
+
+def _lowest(column: Column) -> object:
+    return b"0000000000000" if column.encoding == "binary" else 0
 
 
 def _alternatives(spark: SparkSession, store: Path, size: Size, wanted: Wanted) -> dict[str, object]:
@@ -317,7 +344,8 @@ def _timed(function: Callable[[], object], runs: int = 7) -> float:
 
 def measure(spark: SparkSession, name: str, size: Size, work: Path) -> dict[str, object]:
     """Builds a store, unless it is there, and measures it."""
-    path = work / name
+    path = work / name / "_metastore"
+    path.parent.mkdir(parents=True, exist_ok=True)
     start = time.perf_counter()
     if not path.exists():
         build_store(path, size.files, size.columns)

@@ -12,7 +12,7 @@ private final case class ProbedTable(override val output: Seq[Attribute]) extend
 }
 
 /** Reads filters as a query over a table with these columns would: parsed, analyzed, optimized, split into conjuncts. */
-private[pruning] final class FilterReader(spark: SparkSession, schema: StructType) {
+private[spark] final class FilterReader(spark: SparkSession, schema: StructType) {
 
   /** @throws org.apache.spark.sql.AnalysisException if it is no filter over these columns */
   def conjuncts(filter: String): Seq[Expression] = {

@@ -1,6 +1,7 @@
 package org.metastore.spark.store
 
 import java.util.Arrays
+import java.util.Arrays.stream
 
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
@@ -164,6 +165,7 @@ final class ColumnHistogram(
 }
 
 object ColumnHistogram {
+  private val MostFiles = 2048
 
   /** Of a column of a table; none where neither values nor bins of all of them are kept. */
   def of(dataType: DataType, row: SummaryRow, listed: IndexedSeq[ValueRow], bins: Option[Bins]): Option[ColumnHistogram] =
@@ -185,28 +187,35 @@ object ColumnHistogram {
     }
 
   /**
-   * Of the data files among some that have bounds and counts: each is a bucket.
+   * Of the data files among some that have bounds and counts: each is a bucket, or of very many every n-th for n of them.
    *
    * @param isComplete whether each of these files has one value
    */
   def ofFiles(
       dataType: DataType, zones: ColumnZones, sizes: ColumnSizes, files: Array[Int], isComplete: Boolean): Option[ColumnHistogram] = {
     val told = files.filter(f => zones.known(f) && zones.nulls(f) >= 0 && sizes.distinct(f) >= 0)
-    val bounded = told.filter(f => zones.rows(f) > zones.nulls(f)).flatMap { f =>
+    val filled = told.filter(f => zones.rows(f) > zones.nulls(f))
+    val some = if (isComplete) filled else sample(filled)
+    val bounded = some.flatMap { f =>
       for (lo <- StoredValue.lo(zones, f); hi <- StoredValue.hiNumber(zones, f) if !isNaN(hi)) yield (f, lo, hi)
     }
-    if (told.isEmpty || bounded.length < told.count(f => zones.rows(f) > zones.nulls(f))) None
+    if (told.isEmpty || bounded.length < some.length || !filled.forall(f => zones.bounds.hasLo(f) && zones.bounds.hasHi(f))) None
     else {
-      val places = new Axis(dataType, Array.empty)
+      val (places, weight) = (new Axis(dataType, Array.empty), filled.length.toDouble / math.max(1, some.length))
       val buckets = bounded.map { case (f, lo, hi) =>
         val (from, until) = (places.at(lo) - places.unit, places.at(hi))
-        val rows = math.max(1.0, (zones.rows(f) - zones.nulls(f) - math.max(0L, zones.nans(f))).toDouble)
-        if (sizes.distinct(f) == 1) Bucket.single(lo, until, rows) else Bucket(lo, hi, from, until, rows, sizes.distinct(f).toDouble)
+        val rows = weight * math.max(1.0, (zones.rows(f) - zones.nulls(f) - math.max(0L, zones.nans(f))).toDouble)
+        if (sizes.distinct(f) == 1) Bucket.single(lo, until, rows) else Bucket(lo, hi, from, until, rows, weight * sizes.distinct(f))
       }
       Some(new ColumnHistogram(
-        dataType, places, buckets.sorted(Bucket.order), told.map(zones.nulls(_).toDouble).sum, told.map(f => math.max(0L, zones.nans(f)).toDouble).sum,
-        isComplete))
+        dataType, places, buckets.sorted(Bucket.order), stream(told).mapToDouble(zones.nulls(_).toDouble).sum,
+        stream(told).mapToDouble(f => math.max(0L, zones.nans(f)).toDouble).sum, isComplete))
     }
+  }
+
+  private def sample(files: Array[Int]): Array[Int] = {
+    val step = math.max(1, files.length / MostFiles)
+    Array.tabulate((files.length + step - 1) / step)(i => files(i * step))
   }
 
   /** The bins without the values that have buckets of their own, which may have more rows where they are not `counted`. */

@@ -1,4 +1,4 @@
-package org.metastore.spark.pruning
+package org.metastore.spark.adapter
 
 import java.nio.file.{Files, Paths}
 
@@ -6,11 +6,14 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.types.StructType
 
+import org.metastore.spark.MetastoreConf
+import org.metastore.spark.explain.LiveFiles
+import org.metastore.spark.pruning.{ColumnResolver, FilterReader, PruningRule, Verdicts}
 import org.metastore.spark.store.{FileList, StatisticsCache, StatisticsStore}
 
 /**
  * Times what planning does with the statistics of one scan: manifest, files of the blocks and their join with the scan's,
- * the filter's columns, verdicts. For benchmarks; the caller lets it warm up.
+ * the filter's columns, verdicts; and what the optimizer is told besides. For benchmarks; the caller lets it warm up.
  *
  * {{{
  * val timer = LookupTimer.open(spark, "a BIGINT", "/warehouse/db/t/_metastore", uuid, "a = 5", "/tmp/files.txt")
@@ -18,8 +21,9 @@ import org.metastore.spark.store.{FileList, StatisticsCache, StatisticsStore}
  * }}}
  */
 final class LookupTimer private (
-    store: () => StatisticsStore, uuid: String, scan: FileList, conjuncts: Seq[Expression], resolver: ColumnResolver) {
+    session: SparkSession, root: String, uuid: String, scan: FileList, conjuncts: Seq[Expression], resolver: ColumnResolver) {
   private var joined = copied()
+  private val conf = session.sessionState.newHadoopConf()
 
   /** Files that the filter leaves. */
   def kept: Int = lookUp().keptCount
@@ -38,6 +42,24 @@ final class LookupTimer private (
     System.nanoTime() - start
   }
 
+  /** Nanoseconds of each run of a planner that decides on the files and estimates the rows and all columns that are named. */
+  def estimating(runs: Int, cold: Boolean): Array[Long] = {
+    val table = TableId("iceberg", uuid, root.stripSuffix("/_metastore"), root)
+    val listed = new DataFiles(scan.paths.indices.map(i => DataFile(scan.paths(i), scan.sizes(i), None)))
+    val output = conjuncts.flatMap(_.references).distinct
+    val asked = EstimatedScan(output, resolver, () => Iterator.empty)
+    Array.fill(runs) {
+      if (cold) StatisticsCache.clear()
+      val start = System.nanoTime()
+      val planner = ScanPlanner.physical(session, new MetastoreConf(session.sessionState.conf)) // as if a query began
+      val planned = planner.plan(table, listed, conjuncts, resolver, LiveFiles.Unknown, Some(asked))
+      val numbers = planned.numbers.getOrElse(throw new IllegalStateException(planned.decision.label))
+      if (numbers.rowCount.isEmpty) throw new IllegalStateException("nothing is known of the rows")
+      output.foreach(column => resolver.key(column, Nil).foreach(numbers.column(_, column.dataType)))
+      System.nanoTime() - start
+    }
+  }
+
   /** Milliseconds for the manifest, for the join with the scan's files, and for the verdicts: medians of some runs, as above. */
   def phases(runs: Int, cold: Boolean, relisted: Boolean): Array[Double] = {
     val all = Array.fill(runs) {
@@ -51,7 +73,7 @@ final class LookupTimer private (
 
   private def lookUp(): Verdicts = {
     val begin = System.nanoTime()
-    val statistics = store().planning(uuid, LookupTimer.LimitMillis).fold(why => throw new IllegalStateException(why.toString), identity)
+    val statistics = StatisticsStore.open(root, conf).planning(uuid, LookupTimer.LimitMillis).fold(why => throw new IllegalStateException(why.toString), identity)
     val filter = PruningRule.compile(conjuncts, resolver)
     val known = System.nanoTime()
     val files = statistics.of(joined, filter.needs)
@@ -65,7 +87,7 @@ final class LookupTimer private (
   /** The same for a scan that lists its files in random order. */
   def shuffled: LookupTimer = {
     val places = new scala.util.Random(0).shuffle((0 until scan.length).toVector).toArray
-    new LookupTimer(store, uuid, new FileList(places.map(scan.paths(_)), places.map(scan.sizes(_))), conjuncts, resolver)
+    new LookupTimer(session, root, uuid, new FileList(places.map(scan.paths(_)), places.map(scan.sizes(_))), conjuncts, resolver)
   }
 
   // New strings: a hash that an earlier run computed would flatter the join.
@@ -83,15 +105,13 @@ object LookupTimer {
    * @param listing text with a line for each file that the scan lists: size, blank, path
    */
   def open(spark: SparkSession, ddl: String, root: String, uuid: String, filter: String, listing: String): LookupTimer = {
-    val conf = spark.sessionState.newHadoopConf()
-    val store = StatisticsStore.open(root, conf)
-    val manifest = store.manifest().getOrElse(throw new IllegalArgumentException(s"there are no statistics in $root"))
+    val manifest = StatisticsStore.open(root, spark.sessionState.newHadoopConf()).manifest().getOrElse(throw new IllegalArgumentException(s"there are no statistics in $root"))
     val lines = Files.readAllLines(Paths.get(listing)).toArray(Array.empty[String])
     val (sizes, paths) = lines.map(_.span(_ != ' ')).unzip
     val keys = manifest.blocks.flatMap(_.columns).map(entry => entry.path -> entry.key).toMap
     val resolver: ColumnResolver = (root: Attribute, path: Seq[String]) => keys.get(root.name +: path)
     new LookupTimer(
-      () => StatisticsStore.open(root, conf), uuid, new FileList(paths.map(_.drop(1)), sizes.map(_.toLong)),
+      spark, root, uuid, new FileList(paths.map(_.drop(1)), sizes.map(_.toLong)),
       new FilterReader(spark, StructType.fromDDL(ddl)).conjuncts(filter), resolver)
   }
 }
