@@ -50,5 +50,6 @@ def test_the_python_to_set_is_named(environment, tmp_path):
     assert "METASTORE_TABLE_NOT_FOUND" in said("metastore", {**environment, "PYSPARK_PYTHON": named}, tmp_path)
 
 
+@pytest.mark.slow
 def test_sources_of_others_get_sparks_own_error(environment, tmp_path):
     assert "[DATA_SOURCE_NOT_FOUND]" in said("metastores", environment, tmp_path)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from functools import partial
+
 import pytest
 
 import metastore
@@ -85,9 +87,8 @@ def test_a_partition_of_few_rows_in_several_files_is_estimated_right(spark, tabl
     assert rows(f"day IN ({days[0]}, {days[1]})") == 100
 
 
-def test_rows_that_the_log_does_not_count_are_estimated_by_size(spark, analyzed):
-    with conf(spark, spark__databricks__delta__stats__collect=False):
-        append(spark, analyzed, 400, 600, 2)
+def test_rows_of_files_that_were_never_analyzed_are_estimated_by_size(spark, analyzed):
+    append(spark, analyzed, 400, 600, 2)
     every = f"SELECT * FROM {analyzed}"
     assert estimate(spark.sql(every))[0] == pytest.approx(600, rel=0.1)
     assert estimates_of(spark, every) == ({"size"}, {False})
@@ -95,13 +96,6 @@ def test_rows_that_the_log_does_not_count_are_estimated_by_size(spark, analyzed)
     assert estimate(spark.sql(query))[0] == pytest.approx(300, rel=0.1)
     few = f"SELECT * FROM {analyzed} WHERE id < 100 AND s < 's00100'"
     assert estimate(spark.sql(few))[0] >= 250
-
-
-def test_rows_that_the_log_counts_are_taken_as_they_are(spark, analyzed):
-    append(spark, analyzed, 400, 1400, 1)
-    query = f"SELECT * FROM {analyzed}"
-    assert estimate(spark.sql(query))[0] == 1400
-    assert estimates_of(spark, query) == ({"row counts"}, {True})
 
 
 def estimates_of(spark, query: str) -> tuple[set[str], set[bool]]:
@@ -112,7 +106,7 @@ def estimates_of(spark, query: str) -> tuple[set[str], set[bool]]:
 def test_numbers_that_spark_left_in_the_catalog_are_not_used(spark, filled):
     spark.sql("ANALYZE TABLES COMPUTE STATISTICS")
     append(spark, filled, 400, 900, 1)
-    assert estimate(spark.sql(f"SELECT * FROM {filled}"))[0] == 900
+    assert estimate(spark.sql(f"SELECT * FROM {filled}"))[0] > 500
 
 
 @pytest.fixture
@@ -181,9 +175,14 @@ def test_partition_columns_are_estimated_from_the_log(spark, table, kind):
 
     last = f"p = {values[2]}" if kind != "BOOLEAN" else "p IS NULL"
     assert rows(f"p = {values[0]}") == 100
+    size = partial(pytest.approx, rel=0.4)  # files of a few rows have about the same
+    assert rows(f"p = {values[1]}") == size(250)
+    assert rows(last) == size(650 if kind != "BOOLEAN" else 660)
+    assert rows(f"p IN ({values[0]}, {values[1]})") == size(350)
+    assert rows(f"p <> {values[1]} AND v >= 0") == size(750 if kind != "BOOLEAN" else 100)
+    metastore.analyze(spark, table, progress=False)
     assert rows(f"p = {values[1]}") == 250
     assert rows(last) == (650 if kind != "BOOLEAN" else 660)
-    assert rows(f"p IN ({values[0]}, {values[1]})") == 350
     assert rows(f"p <> {values[1]} AND v >= 0") == pytest.approx(750 if kind != "BOOLEAN" else 100, rel=0.01)
     known = column_stats(spark.table(table))["p"]
     assert int(known.distinctCount().get()) == (2 if kind == "BOOLEAN" else 3)

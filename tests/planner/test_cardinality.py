@@ -42,7 +42,9 @@ COUNTED = [
     "word LIKE '%1%'", "word LIKE 'w2%'", "upper(word) = 'W11'", "length(word) = 3", "word > 'w2' AND word <= 'w27'",
     "isnan(ratio)", "ratio > 20", "ratio <= 3.25 OR ratio IS NULL", "NOT isnan(ratio) AND ratio >= 24.75",
     "day = date'2024-01-20'", "dayofweek(day) = 2", "year(day) = 2024", "flag", "NOT flag", "st.a = 4",
-    "st.a < 10 AND st.a > 2", "bytes = X'6233'",
+    "st.a < 10 AND st.a > 2", "bytes = X'6233'", "startswith('w11', word)", "word <> 'w3' AND word >= 'w1'",
+    "skewed >= 30 OR skewed <=> NULL", "NOT startswith(word, 'w1')", "ratio < 3.0 OR ratio = double('NaN')",
+    "flag <> true",
 ]  # fmt: skip
 """Of columns whose every value is counted."""
 BINNED = [

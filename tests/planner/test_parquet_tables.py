@@ -95,8 +95,30 @@ def test_partitioned_tables(spark, tmp_path):
         spark.sql("MSCK REPAIR TABLE planner_days")
         check(spark, "SELECT * FROM planner_days WHERE id = 5", [2])
         check(spark, "SELECT * FROM planner_days WHERE id = 5 AND p = 1", [1])
+        either = "SELECT * FROM planner_days WHERE (p = 1 AND id < 10) OR (p = 2 AND id = 7)"
+        check(spark, either, [1])
+        with conf(spark, spark__metastore__pruning__enabled="false"):
+            check(spark, either, [2])  # those of the one partition that the condition implies, as Spark alone reads
     finally:
         spark.sql("DROP TABLE planner_days")
+
+
+def test_a_scan_that_is_left_alone_lists_its_partitions_when_it_runs(spark, tmp_path):
+    path = tmp_path / "by day"
+    spark.range(100).selectExpr("id", "id % 2 p").repartition(1).write.partitionBy("p").parquet(str(path))
+    written.of_parquet(path).write()
+    spark.sql(
+        f"CREATE TABLE planner_late (id bigint, p bigint) USING parquet PARTITIONED BY (p) LOCATION 'file:{path}'"
+    )
+    try:
+        spark.sql("MSCK REPAIR TABLE planner_late")
+        with conf(spark, spark__metastore__pruning__enabled="false"):
+            early = spark.table("planner_late")
+            early._jdf.queryExecution().optimizedPlan()
+            spark.sql("INSERT INTO planner_late VALUES (1000, 7)")
+            assert len(early.collect()) == 101
+    finally:
+        spark.sql("DROP TABLE planner_late")
 
 
 @pytest.mark.parametrize("managed", ["true", "false"])

@@ -169,11 +169,12 @@ def discovery() -> Finding:
     ours = _run([sys.executable, "-c", "import pyspark_metastore; print(pyspark_metastore.DefaultSource.name())"])
     if ours.strip() != "metastore":
         return Finding("data sources", BROKEN, f"ours is not there: {ours.strip().splitlines()[-1:]}", _REINSTALL)
-    asked = os.environ.get("PYSPARK_DRIVER_PYTHON") or os.environ.get("PYSPARK_PYTHON") or "python3"
-    has = "import importlib.util; print(importlib.util.find_spec('pyspark_metastore') is not None)"
-    if _run([shutil.which(asked) or asked, "-c", has]).strip() != "True":
+    named = "PYSPARK_DRIVER_PYTHON" if os.environ.get("PYSPARK_DRIVER_PYTHON") else "PYSPARK_PYTHON"
+    asked = os.environ.get(named) or "python3"
+    said = _run([shutil.which(asked) or asked, "-c", "import pyspark_metastore; print('imported')"])
+    if not said.strip().endswith("imported"):
         detail = f"Spark asks {asked} for them, which does not have ours: format('metastore') is not found"
-        return Finding("data sources", BROKEN, detail, f"export PYSPARK_PYTHON={sys.executable}")
+        return Finding("data sources", BROKEN, detail, f"export {named}={sys.executable}")
     return Finding("data sources", OK, ", ".join(names))
 
 

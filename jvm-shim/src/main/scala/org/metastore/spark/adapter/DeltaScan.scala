@@ -56,13 +56,6 @@ private[adapter] final class DeltaScan private (index: FileIndex, label: Option[
     }
   }
 
-  /** Delta chooses files without reading what the log counts: it is asked once more. */
-  override def counted: Map[String, Long] = {
-    val filters = Seq("partitionFilters", "dataFilters").flatMap(Reflected.call[scala.collection.Iterable[AnyRef]](scan, _))
-    val again = Reflected.call[AnyRef](Reflected.call[AnyRef](scan, "scannedSnapshot"), "filesForScan", filters, java.lang.Boolean.TRUE)
-    table.files(Reflected.call[scala.collection.Seq[AnyRef]](again, "files")).flatMap(file => file.rows.map(file.path -> _)).toMap
-  }
-
   private lazy val partitionFields = for {
     name <- table.partitionColumns
     field <- schema.fields if field.name == name && DeltaScan.isPlain(field.dataType)

@@ -75,7 +75,8 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
       val read = if (known.isRight) orNone(table)(Some(listed(files, table, conjuncts))).getOrElse(files) else files
       val planned = this.planned(logical, read, table, conjuncts, planner, known)
       val numbers = planned.flatMap(catalogNumbers(files, table, _, known))
-      val copy = marked(logical, if (numbers.isDefined) read else files, mark, described(logical, files, table, numbers))
+      val fixed = if (numbers.isDefined && mark.isInstanceOf[ScanMark.Allowed]) read else files // who is left alone lists when it runs, as without us
+      val copy = marked(logical, fixed, mark, described(logical, files, table, numbers))
       planned.foreach(one => copy.setTagValue(ScanDecisions.Decision, one.decision))
       copy
     }
@@ -98,8 +99,7 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
       known: => Either[Reason, TableStatistics]): Option[Planned] =
     for (statistics <- known.toOption; listed <- orNone(table)(counted(files, table, conjuncts)))
     yield {
-      def counted = orNone(table)(Some(table.counted)).getOrElse(Map.empty[String, Long])
-      val asked = EstimatedScan(logical.output, table.estimated(statistics.manifest), () => table.lineage, () => counted)
+      val asked = EstimatedScan(logical.output, table.estimated(statistics.manifest), () => table.lineage)
       planner.plan(table.id, listed, conjuncts, table.resolver(statistics.manifest), LiveFiles.Unknown, Some(asked))
     }
 
@@ -113,7 +113,7 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
     }
 
   private def orNone[A](table: T)(found: => Option[A]): Option[A] =
-    try found catch { case NonFatal(e) =>
+    try found catch { case NonFatal(e) if !ScanPlanner.isCancelled(e) =>
       ScanPlanner.warn(s"The size of ${table.id.name}", Reason.failure(e), e)
       None
     }

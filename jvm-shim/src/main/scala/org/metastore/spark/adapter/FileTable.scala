@@ -24,9 +24,6 @@ private[adapter] trait FileTable {
   /** The snapshot that is read and those before it, newest first; none where there are no snapshots. */
   def lineage: Iterator[String] = Iterator.empty
 
-  /** Rows of the data files that are read, by path, as the table format counts them where asking takes long. */
-  def counted: Map[String, Long] = Map.empty
-
   /** All data files of the snapshot that an index reads. */
   def live(index: FileIndex): LiveFiles
 

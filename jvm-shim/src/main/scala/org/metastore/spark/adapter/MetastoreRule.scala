@@ -27,7 +27,7 @@ final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with 
         rewrite(prepared, Nil, ScanPlanner.of(session, settings, scope, joinsOf(prepared, _)))
       }
     } catch {
-      case NonFatal(e) =>
+      case NonFatal(e) if !ScanPlanner.isCancelled(e) =>
         ScanPlanner.warn("A query", Reason.failure(e), e)
         plan
     }
@@ -66,7 +66,7 @@ final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with 
 
   private def safely(plan: LogicalPlan)(changed: => LogicalPlan): LogicalPlan =
     try changed catch {
-      case NonFatal(e) =>
+      case NonFatal(e) if !ScanPlanner.isCancelled(e) =>
         ScanPlanner.warn(plan.nodeName, Reason.failure(e), e)
         plan
     }

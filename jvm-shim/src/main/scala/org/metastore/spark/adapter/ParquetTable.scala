@@ -3,8 +3,8 @@ package org.metastore.spark.adapter
 import java.util.Locale
 
 import org.apache.hadoop.fs.Path
-import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
-import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, InMemoryFileIndex, PartitionDirectory}
+import org.apache.spark.sql.catalyst.expressions.{Expression, Literal, SubqueryExpression}
+import org.apache.spark.sql.execution.datasources.{DataSourceUtils, FileIndex, HadoopFsRelation, InMemoryFileIndex, PartitionDirectory}
 import org.apache.spark.sql.execution.datasources.parquet.ParquetUtils
 import org.apache.spark.sql.internal.SQLConf
 
@@ -39,16 +39,17 @@ private[adapter] final class ParquetTable(relation: HadoopFsRelation, override v
   /** Estimates take the values of partition columns from their paths. */
   override def estimated(statistics: Manifest): ColumnResolver = {
     val stored = resolver(statistics)
-    (root, path) => partitionKeys.get(root.name.toLowerCase(Locale.ROOT)).filter(_ => path.isEmpty).orElse(stored.key(root, path))
+    val same = SQLConf.get.resolver
+    (root, path) => relation.partitionSchema.fieldNames.find(same(_, root.name)).filter(_ => path.isEmpty).map(name => Leaf.key(Seq(name)))
+      .orElse(stored.key(root, path))
   }
-
-  private lazy val partitionKeys = relation.partitionSchema.fieldNames.map(name => name.toLowerCase(Locale.ROOT) -> Leaf.key(Seq(name))).toMap
 
   private val readsById = ParquetUtils.hasFieldIds(relation.dataSchema)
 
   /** Conjuncts by which Spark itself chooses partitions. */
   def partitionFilters(conjuncts: Seq[Expression]): Seq[Expression] =
-    FileTable.over(partitionColumns, conjuncts)
+    DataSourceUtils.getPartitionFiltersAndDataFilters(
+      relation.partitionSchema, conjuncts.filter(c => c.deterministic && !SubqueryExpression.hasSubquery(c)))._1
 
   // Of a table in a catalog Spark lists the partitions that it has chosen, and no others.
   override def live(index: FileIndex): LiveFiles = index match {

@@ -98,10 +98,10 @@ private[adapter] final class ScanPlanner(
             val filter = new FilterOfScan(
               conjuncts, asked.fold(resolver)(_.resolver), histogramsOf(table, known, described, _),
               asked.fold(Seq.empty[Attribute])(_.output), joins)
-            val counts = new RowsOfFiles(
-              decided, asked.fold(Map.empty[String, Long])(_.counted()), known.manifest.latest.flatMap(RowsOfFiles.perByte))
+            val counts = new RowsOfFiles(decided, known.manifest.latest.flatMap(RowsOfFiles.perByte))
             new ScanStatistics(
-              joined, decided, files(_).partition, counts, files(_).deletedRows, distinct.get, filter, described.forall(_.isAncestor))
+              joined, decided, files(_).partition, counts, files(_).deletedRows, distinct.get, filter, described.forall(_.isAncestor),
+              described.exists(_.isRead))
           }
           ScanPlanner.tell(decided)
           Planned(decided, orNone(table)(numbers))
@@ -178,6 +178,9 @@ private[adapter] object ScanPlanner extends Logging {
     set
   }
 
+  /** Whether a job of the query's own was cancelled: then the query is. */
+  def isCancelled(e: Throwable): Boolean = Option(e.getMessage).exists(_.contains("SPARK_JOB_CANCELLED"))
+
   /** Planning goes on without us: one line says why. */
   def warn(table: String, why: Reason, cause: Throwable): Unit = {
     logWarning(VisibleText(s"$table is planned without the Metastore: $why"))
@@ -191,26 +194,27 @@ private[adapter] object ScanPlanner extends Logging {
  * @param output   what it gives
  * @param resolver finds columns of the statistics, which need not hold the very values that the scan returns
  * @param lineage  the snapshot that it reads and those before it, newest first; none where the table has no snapshots
- * @param counted  rows of its files, by path, as the table format counts them where asking takes long
  */
-private[adapter] final case class EstimatedScan(
-    output: Seq[Attribute], resolver: ColumnResolver, lineage: () => Iterator[String],
-    counted: () => Map[String, Long] = () => Map.empty)
+private[adapter] final case class EstimatedScan(output: Seq[Attribute], resolver: ColumnResolver, lineage: () => Iterator[String])
 
 /**
  * The analyzed snapshot whose distributions stand for those of the snapshot that is read: for an estimate it need not be that.
  *
- * @param isAncestor whether what is read was made from it, or is it: what else there is was added later
+ * @param isAncestor whether what is read was made from it, or is it
+ * @param isRead     whether it is what is read, as far as snapshots tell
  */
-private[adapter] final case class DescribedSnapshot(snapshot: Snapshot, isAncestor: Boolean)
+private[adapter] final case class DescribedSnapshot(snapshot: Snapshot, isAncestor: Boolean, isRead: Boolean)
 
 private[adapter] object DescribedSnapshot {
 
   /** The one that is read or the newest before it, else the newest of all. */
   def of(manifest: Manifest, lineage: Iterator[String]): Option[DescribedSnapshot] = {
-    val isListed = lineage.isEmpty
-    val before = lineage.map(manifest.snapshot).collectFirst { case Some(snapshot) => snapshot }
-    before.orElse(manifest.latest).map(DescribedSnapshot(_, isListed || before.isDefined))
+    if (lineage.isEmpty) manifest.latest.map(DescribedSnapshot(_, isAncestor = true, isRead = true))
+    else {
+      val read = manifest.snapshot(lineage.next())
+      val before = read.orElse(lineage.map(manifest.snapshot).collectFirst { case Some(snapshot) => snapshot })
+      before.orElse(manifest.latest).map(DescribedSnapshot(_, before.isDefined, read.isDefined))
+    }
   }
 }
 

@@ -41,8 +41,8 @@ private[adapter] final class ScannedIceberg(spark: Table) {
     candidates.find(showsSparkSchema).map(new IcebergSchema(_))
   }
 
-  /** That snapshot and those before it, newest first. */
-  def lineage: Iterator[String] = snapshot.iterator.flatMap(table.lineage)
+  /** That snapshot and those before it, newest first: a catalog may load these only when it is asked for them. */
+  def lineage: Iterator[String] = snapshot.iterator ++ snapshot.iterator.flatMap(table.lineage).drop(1)
 
   /** The keys of the snapshot's columns by their paths, before there is a scan. */
   def keys: Map[Seq[String], String] = table.leaves(table.current).map(leaf => leaf.path -> leaf.key).toMap

@@ -76,7 +76,8 @@ private[cardinality] final class ColumnPredicate(condition: Expression, leaf: Ex
   private lazy val isPlain: Boolean = {
     def compares(part: Expression): Boolean = part.semanticEquals(leaf) || (part match {
       case _: Literal => true
-      case _: And | _: Or | _: Not | _: In | _: InSet | _: BinaryComparison | _: IsNull | _: IsNotNull | _: IsNaN | _: StartsWith =>
+      case StartsWith(child, _: Literal) => child.semanticEquals(leaf)
+      case _: And | _: Or | _: Not | _: In | _: InSet | _: BinaryComparison | _: IsNull | _: IsNotNull | _: IsNaN =>
         part.children.forall(compares)
       case _ => false
     })

@@ -8,18 +8,10 @@ import org.metastore.spark.store.Snapshot
 /**
  * Physical rows of a scan's data files: those that are counted, and of the others what their size makes likely.
  *
- * @param format what the table format counts, by path: asked where something is not counted yet
- * @param table  rows of a byte of the table, for scans without any file whose rows are counted
+ * @param table rows of a byte of the table, for scans without any file whose rows are counted
  */
-final class RowsOfFiles(decision: ScanDecision, format: => Map[String, Long], table: => Option[Double]) {
-  private val sizes = decision.files.sizes
-
-  private val counted: Array[Long] =
-    if (decision.rows.forall(_ >= 0)) decision.rows
-    else {
-      val told = format
-      Array.tabulate(decision.rows.length)(f => if (decision.rows(f) >= 0) decision.rows(f) else told.getOrElse(decision.files.paths(f), -1L))
-    }
+final class RowsOfFiles(decision: ScanDecision, table: => Option[Double]) {
+  private val (counted, sizes) = (decision.rows, decision.files.sizes)
 
   private lazy val perByte: Option[Double] = {
     val known = Array.range(0, counted.length).filter(f => counted(f) >= 0 && sizes(f) > 0)

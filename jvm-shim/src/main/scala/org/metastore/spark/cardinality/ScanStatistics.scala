@@ -21,12 +21,13 @@ import org.metastore.spark.store.ByteOrder.compare
  * @param rows       of each file
  * @param deleted    rows of each file that are deleted, where that is known
  * @param filter     the conditions on the scan, none of them where there is no filter
- * @param isAncestor whether the files that were analyzed for distributions and those added later are all that there may be
+ * @param isAncestor whether what is read was made from the snapshot that the distributions are of, or is it
+ * @param isRead     whether it is that snapshot
  */
 final class ScanStatistics(
     analyzed: FileStatistics, decision: ScanDecision, partitions: Int => Map[String, Literal], rows: RowsOfFiles,
     deleted: Int => Option[Double], tableDistinct: String => Option[TableDistinct], filter: FilterOfScan,
-    isAncestor: Boolean) {
+    isAncestor: Boolean, isRead: Boolean) {
   import ScanStatistics._
 
   private val kept: Array[Int] = decision.kept.stream().toArray
@@ -84,7 +85,7 @@ final class ScanStatistics(
     kept.forall(f => !rows.isBySize(f) && deleted(f).contains(0.0)) && (filter.isEmpty || isAncestor) &&
       (kept.isEmpty || filter.isEmpty || conditions.isExact && conditions.columns.forall { one =>
         files.isPartition(one.asked.key, one.asked.dataType) ||
-          tableDistinct(one.asked.key).exists(_.files == decision.total) && kept.forall(files.known)
+          isRead && tableDistinct(one.asked.key).exists(_.files == decision.total) && kept.forall(files.known)
       })
 
   /** What Spark will take the filter to let through, of the columns that it is told of. */

@@ -79,11 +79,12 @@ object MetastoreException {
 
   /** The Python that Spark asks for data sources does not have ours. */
   def sourceNotFound(interpreter: String, cause: Throwable): MetastoreException = {
-    val named = sys.env.get("PYSPARK_PYTHON").fold("python3 of the PATH, for PYSPARK_PYTHON is not set")(python => s"PYSPARK_PYTHON=$python")
+    val variable = Seq("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON").find(sys.env.contains) // Spark's own order
+    val named = variable.fold("python3 of the PATH, for PYSPARK_PYTHON is not set")(name => s"$name=${sys.env(name)}")
     new MetastoreException("METASTORE_INVALID_SETTING",
       s"Spark finds no data source metastore: it asks the Python of its workers ($named), which does not have pyspark-metastore. " +
-        s"Before Spark starts: export PYSPARK_PYTHON=$interpreter, or another Python that has it.",
-      Map("setting" -> "PYSPARK_PYTHON"), Some(cause))
+        s"Before Spark starts: export ${variable.getOrElse("PYSPARK_PYTHON")}=$interpreter, or another Python that has it.",
+      Map("setting" -> variable.getOrElse("PYSPARK_PYTHON")), Some(cause))
   }
 
   def analyzeFailed(table: String, reason: String, cause: Option[Throwable] = None): MetastoreException =

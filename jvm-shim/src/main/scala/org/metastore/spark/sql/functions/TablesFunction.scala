@@ -24,7 +24,7 @@ object TablesFunction extends TableFunction with Logging {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val (catalog, namespace) = ResolvedName.namespace(session, call.optional("database").fold(Seq.empty[String])(parts(session, _)))
     catalog match {
-      case tables: TableCatalog => listed(tables, namespace).sortBy(_.name).flatMap(analyzed(session, tables, _)).flatMap(row)
+      case tables: TableCatalog => listed(tables, namespace).sortBy(_.name).flatMap(analyzed(session, tables, _))
       case other => throw MetastoreException.invalidArgument("database", s"the catalog ${other.name} has no tables")
     }
   }
@@ -43,10 +43,10 @@ object TablesFunction extends TableFunction with Logging {
     }
 
   /** A table that cannot be loaded, or that this user may not read, is not a reason to hide the others. */
-  private def analyzed(session: SparkSession, catalog: TableCatalog, table: Identifier): Option[AnalyzedTable] = {
+  private def analyzed(session: SparkSession, catalog: TableCatalog, table: Identifier): Option[InternalRow] = {
     val name = QuotedName(catalog.name +: table.namespace.toSeq :+ table.name)
     try LakeTables.identity(session, catalog.loadTable(table))
-      .filter(AnalyzedTable.store(session, _).manifest().isDefined).map(_ => AnalyzedTable.of(session, name))
+      .filter(AnalyzedTable.store(session, _).manifest().isDefined).flatMap(_ => row(AnalyzedTable.of(session, name)))
     catch {
       // Plug-ins refuse with exceptions of their own.
       case NonFatal(e) =>
