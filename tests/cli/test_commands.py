@@ -395,3 +395,17 @@ def test_facts_read_as_in_other_verbs(capsys):
 @pytest.mark.parametrize("verb", ["verify", "gc", "compact"])
 def test_upkeep_of_nothing_ends_with_4(run, tmp_path, verb):
     assert "METASTORE_NO_STATISTICS" in run(verb, tmp_path, code=4).stderr
+
+
+def test_config_shows_a_misspelt_setting(run, monkeypatch):
+    monkeypatch.setenv("METASTORE_PRUNNING_ENABLED", "1")
+    done = run("config")
+    assert done.exit_code == 0
+    assert "METASTORE_PRUNNING_ENABLED" in done.stdout
+
+
+def test_what_fails_while_a_stopped_command_ends_is_no_error(capsys):
+    with pytest.raises(typer.Exit) as end, reporting(as_json=False):
+        raise Py4JError("Answer from Java side is empty") from KeyboardInterrupt()
+    assert end.value.exit_code == 130
+    assert capsys.readouterr().err == "interrupted\n"

@@ -31,6 +31,8 @@ class Policy {
     return given[0].equals(point) ? given[1] : "none";
   }
 
+  static final org.apache.spark.sql.catalyst.trees.TreeNodeTag DONE = new org.apache.spark.sql.catalyst.trees.TreeNodeTag("policy");
+
   static Literal text() {
     return Literal.create(TEXT, org.apache.spark.sql.types.StringType$.MODULE$);
   }
@@ -84,7 +86,11 @@ class PolicyRewrite extends scala.runtime.AbstractFunction1 {
     LogicalPlan plan = (LogicalPlan) node;
     if (!Policy.isSecret(plan)) return plan.mapChildren(this);
     if (effect.equals("refuse")) throw new SecurityException("Permission denied: no SELECT on the table");
-    if (effect.equals("filter")) return new Filter(Policy.hidden(plan.output()), plan);
+    if (effect.equals("once")) {
+      if (plan.getTagValue(Policy.DONE).isDefined()) return plan;
+      plan.setTagValue(Policy.DONE, Boolean.TRUE);
+    }
+    if (effect.equals("filter") || effect.equals("once")) return new Filter(Policy.hidden(plan.output()), plan);
     return new Project(Policy.masked(plan.output()), plan);
   }
 }
@@ -100,7 +106,8 @@ class PolicyRule extends org.apache.spark.sql.catalyst.rules.Rule {
       return new MarkedRowFilter(((Filter) plan).condition(), ((Filter) plan).child());
     }
     if (effect.equals("limit")) return limited((LogicalPlan) plan);
-    if (effect.equals("none") || effect.equals("mark") || plan.toString().contains(Policy.TEXT)) return plan;
+    if (effect.equals("none") || effect.equals("mark")) return plan;
+    if (!effect.equals("once") && plan.toString().contains(Policy.TEXT)) return plan;
     return (LogicalPlan) new PolicyRewrite(effect).apply(plan);
   }
 

@@ -28,6 +28,7 @@ _sessions: dict[int, SparkSession] = {}
 def session_with_rule(spark: SparkSession) -> SparkSession:
     """A session with the rules, which do nothing until the session's `tests.policy` says where and what.
 
+    `resolution once` filters rows and leaves its sign on the relation, which it passes over then, as plug-ins do;
     `posthoc limit` adds a LIMIT to every query that shows the column; `optimizer mark` leaves the rows and the name of
     a row filter in the plan.
     """

@@ -133,6 +133,17 @@ def test_who_does_not_is_refused(guarded, secrets, policy, entry):
     refused(guarded, secrets, policy, ENTRIES[entry])
 
 
+@pytest.mark.parametrize("policy", ["resolution once", "posthoc once"])
+def test_rules_that_pass_over_what_bears_their_sign_are_asked_anew(guarded, spark, tmp_path, policy):
+    path = tmp_path / "t"
+    spark.sql(f"SELECT {ROW} FROM range(0, 100, 1, 1)").write.parquet(str(path))
+    table = f"parquet.`{path}`"
+    metastore.analyze(spark, table, progress=False)
+    for entry in ("explain", "estimates", "summary"):
+        ENTRIES[entry](guarded, table)
+        refused(guarded, table, policy, ENTRIES[entry])
+
+
 @pytest.mark.parametrize("policy", ["posthoc limit", "optimizer limit"])
 def test_a_limit_of_every_query_hides_rows_and_is_named(guarded, secrets, policy):
     with policies.under(guarded, policy), pytest.raises(UnsupportedTable, match="to every query, such as a LIMIT"):

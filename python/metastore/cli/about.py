@@ -47,7 +47,7 @@ def config(*, json: Json = False) -> None:
 
         found = metastore.config()
         output.answer(found)
-        for file in sorted({row["file"] for row in found} - {None}):
+        for file in sorted({row["file"] for row in found if row.get("file")}):
             output.note(f"Settings are taken from {file}.")
 
 

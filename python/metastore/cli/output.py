@@ -209,10 +209,23 @@ def reporting(*, as_json: bool) -> Iterator[Output]:
         output.error(error)
         raise typer.Exit(exit_code(error)) from error
     except Exception as error:
+        behind = _stop_behind(error)
+        if behind is not None:
+            _write(line_of(behind), err=True)
+            raise typer.Exit(code_of(behind)) from error
         if not _is_of_spark(error):
             raise
         output.error(_SparkError(_first_line(error)))
         raise typer.Exit(FAILED) from error
+
+
+def _stop_behind(error: BaseException | None) -> KeyboardInterrupt | None:
+    """The Ctrl-C while whose consequences were undone an error was raised: a Spark that ends answers no more."""
+    while error is not None:
+        if isinstance(error, KeyboardInterrupt):
+            return error
+        error = error.__cause__ or error.__context__
+    return None
 
 
 class _SparkError(MetastoreError):

@@ -5,9 +5,10 @@ import java.io.IOException
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.{AnalysisException, SparkSession}
+import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, Project}
 import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution}
-import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation}
 
 import org.metastore.spark.tables.{LakeTables, MissingMember}
@@ -67,7 +68,27 @@ private[spark] object ReadPermission {
   def requireOfAll(session: SparkSession, query: LogicalPlan): Unit = relations(query).foreach { relation =>
     ResolvedName.sqlName(relation).filter(_ => isLakeTable(relation)) match {
       case Some(name) => ResolvedName.resolve(session, name)
-      case None => require(session, relation.nodeName, Project(relation.output, relation), relation)
+      case None => requireAnew(session, relation)
+    }
+  }
+
+  /** Of a relation without a name: rules for analysis have passed over it already, and may have left their sign on it. */
+  private def requireAnew(session: SparkSession, relation: LogicalPlan): Unit = {
+    val fresh = relation match {
+      case known: MultiInstanceRelation => known.newInstance()
+      case other => other
+    }
+    val name = relation match {
+      case OfFiles(paths) => paths
+      case other => other.nodeName
+    }
+    val query = asked(name)(session.sessionState.analyzer.execute(Project(fresh.output, fresh)))
+    require(session, name, query, fresh)
+  }
+
+  private object OfFiles {
+    def unapply(plan: LogicalPlan): Option[String] = Some(plan).collect { case v1: LogicalRelation => v1.relation }.collect {
+      case files: HadoopFsRelation => files.location.rootPaths.mkString("`", "`, `", "`")
     }
   }
 
