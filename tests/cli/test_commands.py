@@ -324,6 +324,13 @@ def test_mistakes_of_ours_keep_their_trace():
         raise ZeroDivisionError
 
 
+@pytest.mark.parametrize("name", ["columns", "ranks", "distribution"])
+def test_a_name_is_no_list_of_names(name):
+    with pytest.raises(InvalidArgument) as told:
+        metastore.analyze(None, "db.t", **{name: "id"})
+    assert f"{name}=['id']" in str(told.value)
+
+
 def test_an_empty_list_of_columns_is_refused():
     with pytest.raises(InvalidArgument, match="empty"):
         metastore.analyze(None, "db.t", columns=[])

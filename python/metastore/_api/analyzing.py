@@ -76,8 +76,9 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
         raise InvalidArgument("depth", f"{depth!r} is none of {', '.join(_DEPTHS)}")
     if columns is not None and depth != "full":
         raise InvalidArgument("columns", f"depth {depth!r} does not look at single columns")
-    if isinstance(columns, str):
-        raise InvalidArgument("columns", "a list of names is expected")
+    for name, names in (("columns", columns), ("ranks", ranks), ("distribution", distribution)):
+        if isinstance(names, str):
+            raise InvalidArgument(name, "a list of names is expected", f"Say {name}=[{names!r}].")
     if columns is not None and not columns:
         raise InvalidArgument("columns", "the list of names is empty", "Leave it out for all columns.")
     for name, given in (

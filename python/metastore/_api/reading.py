@@ -211,7 +211,8 @@ def locate(spark: SparkSession, table: str, columns: str | Sequence[str], keys: 
 
 def _frame_of(table: str, columns: Sequence[str], key: object) -> str:
     """What to type for a single key."""
-    one = key if isinstance(key, tuple) else (key,)
+    first = key[0] if isinstance(key, list) and key else key
+    one = first if isinstance(first, tuple) else (first,)
     frame = f"metastore.locate(spark, {table!r}, {columns!r}, spark.createDataFrame([{one!r}], {columns!r}))"
     if len(columns) != 1:
         return f"Say {frame}."

@@ -75,7 +75,10 @@ def gc(
             found = metastore.gc(*place, delete=delete, grace_days=grace_days)
         output.answer(found)
         total = f"{len(found)} files of {size(sum(row['size'] for row in found))}"
-        output.note(f"{total} deleted" if delete else f"{total} can be deleted: metastore gc --delete")
+        if not found:
+            output.note("There is nothing to delete.")
+        else:
+            output.note(f"{total} deleted" if delete else f"{total} can be deleted: metastore gc --delete")
 
 
 def compact(where: Where, table: Table = None, *, conf: Conf = None, jars: Jars = None, json: Json = False) -> None:
