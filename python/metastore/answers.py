@@ -125,7 +125,7 @@ class Summary(Answer):
         """
         names = [row["column_name"] for row in self.rows]
         if name not in names:
-            raise ColumnNotFound(name, self.subject, near=near(name, names))
+            raise ColumnNotFound(name, self.subject, near=near(name, names), known=names)
         row = self[names.index(name)]
         values = {key: typed(row[key], row["column_type"], self.zone) for key in TYPED if key in row}
         return {**row, **values}

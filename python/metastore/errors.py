@@ -43,6 +43,9 @@ __all__ = [
 ]
 
 
+_SHOWN = 5
+
+
 class MetastoreError(Exception):
     """What all errors of the Metastore have in common.
 
@@ -84,6 +87,12 @@ def question(names: Sequence[str]) -> str:
     return f"Did you mean {' or '.join(names)}?" if names else ""
 
 
+def _known(names: Sequence[str]) -> str:
+    """How a hint names what there is, where nothing is near."""
+    others = f" and {len(names) - _SHOWN} more" if len(names) > _SHOWN else ""
+    return f"Known: {', '.join(names[:_SHOWN])}{others}." if names else ""
+
+
 def _in_sql(table: str) -> str:
     """How a statement names a table: not by its location."""
     return "<its name>" if "/" in table and "`" not in table else table
@@ -111,14 +120,16 @@ class TableNotFound(MetastoreError):
     Attributes:
         table: The table as the user named it.
         near: Existing names that look like it.
+        known: The names that were found where it was looked for.
     """
 
     code = "METASTORE_TABLE_NOT_FOUND"
 
-    def __init__(self, table: str, near: Sequence[str] = (), hint: str = "") -> None:
+    def __init__(self, table: str, near: Sequence[str] = (), hint: str = "", known: Sequence[str] = ()) -> None:
         self.table = table
         self.near = tuple(near)
-        super().__init__(f"There is no table {table}.", question(self.near) or hint)
+        self.known = tuple(known)
+        super().__init__(f"There is no table {table}.", question(self.near) or hint or _known(self.known))
 
 
 class ColumnNotFound(MetastoreError):
@@ -128,15 +139,17 @@ class ColumnNotFound(MetastoreError):
         column: The column as the user named it.
         table: The table.
         near: Existing columns whose names look like it.
+        known: The columns of the table.
     """
 
     code = "METASTORE_COLUMN_NOT_FOUND"
 
-    def __init__(self, column: str, table: str, near: Sequence[str] = ()) -> None:
+    def __init__(self, column: str, table: str, near: Sequence[str] = (), known: Sequence[str] = ()) -> None:
         self.column = column
         self.table = table
         self.near = tuple(near)
-        super().__init__(f"{table} has no column '{column}'.", question(self.near))
+        self.known = tuple(known)
+        super().__init__(f"{table} has no column '{column}'.", question(self.near) or _known(self.known))
 
 
 class FormatTooNew(MetastoreError):

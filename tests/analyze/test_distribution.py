@@ -82,6 +82,7 @@ def test_all_columns_and_what_is_carried_over(spark, filled):
     check(spark, filled)
 
 
+@pytest.mark.slow
 def test_files_are_located_exactly(spark, filled):
     metastore.analyze(spark, filled, progress=False, distribution=["id", "name"])
     opened, expected = metastore.open(location(spark, filled)), truth(spark, filled, "id")
@@ -98,6 +99,7 @@ def test_files_are_located_exactly(spark, filled):
     assert len(opened.locate("id", None)) == 0
 
 
+@pytest.mark.slow
 def test_sql_shows_the_same(spark, filled):
     metastore.analyze(spark, filled, progress=False, distribution=["id", "price"])
     rows = spark.read.format("metastore").option("view", "frequencies").load(filled).collect()
@@ -119,6 +121,7 @@ def test_asked_for_by_property_and_setting(spark, filled):
     assert Stored.of(spark, filled).snapshot.distribution == (0, 2)
 
 
+@pytest.mark.slow
 def test_kept_where_the_same_snapshot_is_analyzed_again(spark, filled):
     metastore.analyze(spark, filled, columns=["id"], progress=False, distribution=True)
     metastore.analyze(spark, filled, progress=False)
@@ -126,6 +129,7 @@ def test_kept_where_the_same_snapshot_is_analyzed_again(spark, filled):
     assert shown(location(spark, filled))["id"] == truth(spark, filled, "id")
 
 
+@pytest.mark.slow
 def test_what_cannot_be(spark, filled):
     with pytest.raises(ColumnNotFound):
         metastore.analyze(spark, filled, progress=False, distribution=["nothing"])

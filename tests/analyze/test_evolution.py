@@ -11,6 +11,7 @@ from analyze.internals import java, loaded
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.slow
 def test_columns_renamed_dropped_added_again_promoted(spark, table):
     spark.sql(
         f"CREATE TABLE {table} (a INT, b STRING, c FLOAT, d DECIMAL(5, 2), s STRUCT<x: INT, y: STRING>) USING iceberg"

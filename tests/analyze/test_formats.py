@@ -20,6 +20,7 @@ from planner.plans import metrics, scans
 pytestmark = pytest.mark.spark
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["orc", "avro"])
 def test_other_file_formats(spark, table, kind):
     spark.sql(
@@ -94,6 +95,7 @@ def encrypt(path, *, plaintext_footer):
     pq.write_table(pq.read_table(path), path, encryption_properties=properties)
 
 
+@pytest.mark.slow
 def test_imported_files_without_field_ids(spark, table, tmp_path):
     pq.write_table(pa.table({"id": [3, 1, None], "old": ["x", "y", "y"]}), tmp_path / "a.parquet")
     spark.sql(f"CREATE TABLE {table} (id BIGINT, old STRING, missing INT) USING iceberg")

@@ -38,6 +38,7 @@ def check(spark, table, algorithms):
         assert summary[name]["singles"] == sum(n == 1 for n in truth.values())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["exact", "duplicates", "scatter"])
 def test_asked_for(spark, filled, algorithm):
     metastore.analyze(spark, filled, progress=False)
@@ -49,6 +50,7 @@ def test_asked_for(spark, filled, algorithm):
     assert not metastore.analyze(spark, filled, progress=False).committed
 
 
+@pytest.mark.slow
 def test_asked_for_by_a_setting(spark, filled):
     spark.conf.set("spark.metastore.frequencies.algorithm", "exact")
     spark.conf.set("spark.metastore.frequencies.threshold", "3000")

@@ -143,6 +143,7 @@ def test_a_table_never_written_is_no_error(spark, table):
     assert Stored.of(spark, table).snapshot.rows == 0
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["files", "summary", "sketches"])
 def test_damaged_objects_are_computed_again(spark, filled, kind):
     metastore.analyze(spark, filled, progress=False)
@@ -154,6 +155,7 @@ def test_damaged_objects_are_computed_again(spark, filled, kind):
     check_table(spark, filled)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["files", "summary", "sketches"])
 def test_a_statement_about_one_column_restores_what_a_damaged_block_held_of_the_others(spark, filled, kind):
     metastore.analyze(spark, filled, progress=False)
@@ -166,6 +168,7 @@ def test_a_statement_about_one_column_restores_what_a_damaged_block_held_of_the_
     check_table(spark, filled)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("depth", ["files", "footer"])
 def test_a_statement_that_reads_no_data_leaves_a_damaged_block_and_says_so(spark, filled, depth):
     metastore.analyze(spark, filled, progress=False)
@@ -183,6 +186,7 @@ def _damage(spark, table, kind):
     damaged.write_bytes(b"damage" + damaged.read_bytes()[6:])
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     ("kind", "files_read"),
     [("files", 2), ("summary", 2), ("sketches", 2), ("table-files", 0), ("table-summary", 0), ("table-sketches", 0)],

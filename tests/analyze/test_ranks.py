@@ -84,6 +84,7 @@ def assert_exact(spark, warehouse, table, names=None):
     return checked
 
 
+@pytest.mark.slow
 def test_every_type_is_sorted_exactly(spark, warehouse, filled):
     assert analyze(spark, filled).refused == ()
     assert assert_exact(spark, warehouse, filled) == 8
@@ -107,6 +108,7 @@ def test_many_ranges_give_the_same(spark, warehouse, filled, monkeypatch):
     assert_exact(spark, warehouse, filled)
 
 
+@pytest.mark.slow
 def test_an_append_reads_the_new_files_and_the_stored_ranks(spark, warehouse, filled, monkeypatch):
     analyze(spark, filled)
     append(spark, filled, 1000, 1100)
@@ -123,6 +125,7 @@ def test_an_append_reads_the_new_files_and_the_stored_ranks(spark, warehouse, fi
     assert_exact(spark, warehouse, filled)
 
 
+@pytest.mark.slow
 def test_deleted_rows_have_no_rank(spark, warehouse, filled):
     analyze(spark, filled)
     spark.sql(f"ALTER TABLE {filled} SET TBLPROPERTIES ('write.delete.mode' = 'merge-on-read')")
@@ -134,6 +137,7 @@ def test_deleted_rows_have_no_rank(spark, warehouse, filled):
     assert_exact(spark, warehouse, filled)
 
 
+@pytest.mark.slow
 def test_overwrites_and_compactions_too(spark, warehouse, filled):
     analyze(spark, filled, ["n", "s"])
     name = filled.removeprefix("ice.")
@@ -158,6 +162,7 @@ def test_settings_and_properties_name_columns(spark, warehouse, filled):
     assert exact_quantiles(*stored(warehouse, filled), snapshot.columns[1], [0.5]) is None
 
 
+@pytest.mark.slow
 def test_they_stay_while_the_files_stay(spark, warehouse, filled):
     analyze(spark, filled, ["n"], columns=["n"])
     metastore.analyze(spark, filled, progress=False)
@@ -186,6 +191,7 @@ def test_constants_defaults_and_absent_columns(spark, warehouse, table):
     assert assert_exact(spark, warehouse, table) == 3
 
 
+@pytest.mark.slow
 def test_the_view_shows_them(spark, warehouse, filled):
     analyze(spark, filled, ["n", "p"])
     location = f"{warehouse}/{filled.removeprefix('ice.').replace('.', '/')}"

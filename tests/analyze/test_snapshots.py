@@ -122,6 +122,7 @@ def test_the_ancestor_of_a_branch_is_not_current_though_the_table_is_there(spark
     assert seen(both(spark, warehouse, filled, at="main")["id"]) == ("9", 10, 1, 1, True)
 
 
+@pytest.mark.slow
 def test_nothing_of_an_ancestor_is_exact(spark, warehouse, filled):
     analyze(spark, filled, ranks=["id"])
     first, location = head(spark, filled), f"{warehouse}/{filled.removeprefix('ice.').replace('.', '/')}"
@@ -206,6 +207,7 @@ def test_ancestors_that_expired_still_answer(spark, warehouse, filled):
     assert seen(both(spark, warehouse, filled)["id"]) == ("29", 30, 3, 3, True)
 
 
+@pytest.mark.slow
 def test_older_snapshots_leave_the_manifest(spark, filled, warehouse):
     spark.conf.set("spark.metastore.snapshots.keep", "2")
     try:

@@ -55,6 +55,7 @@ def test_summary_of_one_file_says_the_same(spark, table):
     assert list(metastore.summary(spark, TABLE, file=path)) == list(metastore.open(table).summary(file=path))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("view", list(schemas.VIEWS))
 def test_every_view_by_location(spark, table, view):
     frame = source(spark, view).load(table)
@@ -70,6 +71,7 @@ def test_values_are_typed(spark, table):
     assert sorted((row.lo_long, row.hi_long) for row in frame.collect()) == [(0, 9), (100, 109), (200, 209)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("pushed", ["true", "false"])
 def test_filters_work_pushed_or_not(spark, table, pushed):
     spark.conf.set("spark.sql.python.filterPushdown.enabled", pushed)

@@ -41,6 +41,7 @@ def said(source: str, environment, folder) -> str:
     return line.removeprefix("SAID ")
 
 
+@pytest.mark.slow
 def test_the_python_to_set_is_named(environment, tmp_path):
     told = said("Metastore", environment, tmp_path)
     assert told.startswith("[METASTORE_INVALID_SETTING] Spark finds no data source metastore: ")

@@ -23,6 +23,7 @@ def summary(spark, table, **more):
     return {row["column_name"]: row for row in metastore.summary(spark, table, **more)}
 
 
+@pytest.mark.slow
 def test_deletion_vectors_leave_physical_bounds_and_live_counts(spark, filled):
     analyze(spark, filled)
     spark.sql(f"DELETE FROM {filled} WHERE id % 10 = 3 OR id = 399")
@@ -33,6 +34,7 @@ def test_deletion_vectors_leave_physical_bounds_and_live_counts(spark, filled):
     assert sorted(file["deleted_rows"] for file in metastore.files(spark, filled)) == [10, 10, 10, 11]
 
 
+@pytest.mark.slow
 def test_older_versions_answer_for_themselves(spark, filled):
     first = analyze(spark, filled).snapshot
     append(spark, filled, 400, 500, 1)
@@ -85,6 +87,7 @@ def test_shallow_clones_have_statistics_of_their_own(spark, filled):
         spark.sql(f"DROP TABLE {clone}")
 
 
+@pytest.mark.slow
 def test_files_that_only_spark_reaches(spark, table, monkeypatch):
     columns = "p INT, many ARRAY<INT>, id BIGINT, s STRING, x DOUBLE, st STRUCT<a: INT, b: STRING>"
     create(spark, table, columns, "PARTITIONED BY (p)")
@@ -114,6 +117,7 @@ def test_files_that_only_spark_reaches(spark, table, monkeypatch):
         spark.sql(f"DROP TABLE {table}_far")
 
 
+@pytest.mark.slow
 def test_a_file_that_a_query_names_is_read_alone(spark, filled):
     analyze(spark, filled)
     named = [row.path for row in spark.sql(f"SELECT DISTINCT _metadata.file_path AS path FROM {filled}").collect()]
@@ -125,6 +129,7 @@ def test_a_file_that_a_query_names_is_read_alone(spark, filled):
     assert frame.count() in (100, 101)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["planner", "search"])
 def test_keys_are_located(spark, filled, by, monkeypatch):
     analyze(spark, filled)
@@ -143,6 +148,7 @@ def test_keys_are_located(spark, filled, by, monkeypatch):
     }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("by", ["planner", "search"])
 @pytest.mark.parametrize("mapping", ["none", "name"])
 def test_keys_are_located_without_positions(spark, table, by, mapping, monkeypatch):
@@ -175,6 +181,7 @@ def test_generated_columns(spark, table):
         check(spark, f"SELECT * FROM {table} WHERE {where}", [1])
 
 
+@pytest.mark.slow
 def test_liquid_clustering_and_restore(spark, table):
     create(spark, table, "id BIGINT, s STRING", "CLUSTER BY (id)", **{"delta.dataSkippingNumIndexedCols": "1"})
     append(spark, table, 0, 400, 4, "(id * 37) % 400 AS id, CAST(id AS STRING) AS s")

@@ -34,6 +34,7 @@ def test_rows_are_the_same_and_files_fewer(spark, either):
         check_first(spark, query.format(t=either), files)
 
 
+@pytest.mark.slow
 def test_by_path_and_without_adaptive_execution(spark, analyzed):
     spark.sql(f"DELETE FROM {analyzed} WHERE id % 10 = 3")
     for query, files in list(QUERIES.items())[:3]:
@@ -67,6 +68,7 @@ def test_the_optimizer_learns_true_numbers(spark, analyzed):
         assert found() == -1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["STRING", "INT", "DATE"])
 def test_a_partition_of_few_rows_in_several_files_is_estimated_right(spark, table, kind):
     days = {"STRING": ("'a'", "'b'"), "INT": ("1", "100"), "DATE": ("DATE '2024-01-01'", "DATE '2024-03-01'")}[kind]
@@ -115,6 +117,7 @@ def lied_about(spark, analyzed):
     return analyzed
 
 
+@pytest.mark.slow
 def test_writes_reach_their_rows_whatever_the_statistics_say(spark, lied_about):
     t = lied_about
     spark.sql(f"DELETE FROM {t} WHERE id < 50")
@@ -154,6 +157,7 @@ def test_parameters_work_beside_delta(spark, analyzed):
     assert spark.sql(f"SELECT count(*) FROM {analyzed} WHERE id < ?", args=[10]).first()[0] == 10
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["STRING", "INT", "DATE", "DECIMAL(6,2)", "BOOLEAN"])
 def test_partition_columns_are_estimated_from_the_log(spark, table, kind):
     create(spark, table, f"id BIGINT, v INT, p {kind}", "PARTITIONED BY (p)")

@@ -83,6 +83,7 @@ def test_kept_objects(path):
 CRAFTED = crafted.objects()
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(sys.platform != "linux", reason="as above")
 @pytest.mark.parametrize("name", CRAFTED)
 def test_crafted_objects(name):

@@ -168,6 +168,7 @@ def test_percentiles_of_very_many_alike_files_have_no_steps(kind):
     assert max(abs(rank - percent) for percent, rank in enumerate(ranks)) <= 1
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("files", [1, 2, 3, 17, 64])
 def test_columns_reduced_together_are_those_reduced_alone(files):
     random = np.random.default_rng(files)

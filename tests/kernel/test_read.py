@@ -270,6 +270,7 @@ def test_files_with_hardly_any_rows(write, rows):
     assert analyze_footer(path, columns()).rows == rows
 
 
+@pytest.mark.slow
 def test_a_small_budget_reads_pieces_of_row_groups_and_finds_the_same_bounds(write):
     path = write(table(3000))
     whole, tight = analyze_parquet(path, columns()), analyze_parquet(path, columns(), 20_000)
@@ -290,6 +291,7 @@ print(pa.default_memory_pool().max_memory())
 """
 
 
+@pytest.mark.slow
 def test_chunks_of_large_row_groups_are_not_read_as_a_whole(write):
     rows, width = 1_000_000, 36
     letters = np.random.default_rng(1).integers(97, 123, rows * width, np.uint8)

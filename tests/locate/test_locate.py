@@ -161,6 +161,7 @@ def test_a_session_without_the_planner_searches_by_itself(spark, table, monkeypa
     check(spark, table, ["id"], some(spark, table, ["id"]))
 
 
+@pytest.mark.slow
 def test_keys_at_the_ends_of_their_types(spark):
     name = f"ice.db.located_{next(_names)}"
     ends = {
@@ -191,6 +192,7 @@ def test_only_files_that_may_have_the_key_are_read(spark, table, monkeypatch):
     assert files_read(_collected(metastore.locate(spark, table, "id", key)))[0] < FILES / 2
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("column", ["CAST(id AS DOUBLE)", "id"])
 @pytest.mark.parametrize("keys", [1, 1001])
 def test_a_directory_says_no_row_counts_and_its_statistics_do(spark, tmp_path, column, keys, monkeypatch):

@@ -90,6 +90,7 @@ def sampled(kinds, step):
     return [key for one in rows for key in itertools.islice(one, 3, None, step)]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", [[kind] for kind in CONTENTS] + [["string", "double"], ["date", "bigint"]], ids=str)
 def test_no_file_with_a_key_is_missing(store, kinds):
     for key in [*sampled(kinds, 15), tuple(None for _ in kinds)]:
@@ -105,6 +106,7 @@ def test_keys_that_are_nowhere_lead_nowhere(store, kind):
     assert sum(found) <= len(found) / 3
 
 
+@pytest.mark.slow
 def test_files_are_told_apart_and_parts_of_a_key_help_each_other(store):
     keys = sampled(["bigint"], 100)
     one = sum(sum(search(store, ["bigint"], [key])) for key in keys)

@@ -60,6 +60,7 @@ def by_conf(case: cases.Case) -> Iterator[tuple[dict[str, str], list[dict]]]:
     yield from ((dict(conf), asked) for conf, asked in groups.items())
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", NAMES)
 def test_a_query_reads_what_it_needs_and_skips_what_bounds_exclude(spark, made, name):
     case, table = made(name)
@@ -86,6 +87,7 @@ def test_rows_are_those_in_memory_and_the_case_names_their_files(spark, made, na
                 assert rows == held, asked
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", [case.name for case in CASES if case.queries])
 def test_queries_return_their_rows(spark, made, name):
     case, table = made(name)
@@ -110,6 +112,7 @@ def test_the_rules_alone_agree(spark, made, name):
         assert not set(asked["skip"]) & kept, asked["where"]
 
 
+@pytest.mark.slow
 def test_without_statistics_nothing_is_skipped(spark, made):
     """Last in this module: it deletes the statistics."""
     for case, table in map(made, NAMES):

@@ -67,6 +67,7 @@ def test_tasks_open_the_files_that_explain_names(spark, pruned):
         assert plans.labels(query) == [f"{len(told(spark, name, predicate))} -> {len(expected)} files"], predicate
 
 
+@pytest.mark.slow
 def test_skipped_files_are_not_opened_and_kept_files_are(spark, pruned):
     name, predicates = pruned
     for predicate in predicates:

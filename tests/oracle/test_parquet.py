@@ -37,6 +37,7 @@ def check(spark, relation: str, conditions: list[str]) -> None:
         assert rows(spark, relation, condition) == rows(spark, "held_parquet", condition), condition
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", parquet.KINDS)
 def test_rows_are_those_in_memory(spark, tmp_path, request, kind):
     rng = Random(f"{request.config.getoption('--oracle-seed')}/{kind}")
@@ -47,6 +48,7 @@ def test_rows_are_those_in_memory(spark, tmp_path, request, kind):
     assert any(Queries(spark, subject).skipped(known))
 
 
+@pytest.mark.slow
 def test_the_old_calendar_reads_other_values_than_were_analyzed(spark, tmp_path):
     days = [-719162, -141430, 0, 18000]
     for number, day in enumerate(days):
@@ -63,6 +65,7 @@ def test_the_old_calendar_reads_other_values_than_were_analyzed(spark, tmp_path)
         assert not any(Queries(spark, subject).skipped(asked))
 
 
+@pytest.mark.slow
 def test_partitions_are_sparks_and_the_rest_is_ours(spark, tmp_path):
     subject = parquet.create(spark, "parquet partitioned", 20, tmp_path, Random(1))
     part = f"`{parquet.PARTITION}`"

@@ -71,6 +71,7 @@ def count(spark, query: str) -> int:
     return int(spark.sql(query).collect()[0][0])
 
 
+@pytest.mark.slow
 def test_filtered_rows_are_the_rows_for_which_the_predicate_is_true(spark, asked):
     for subject in asked:
         flags = ", ".join(f"count_if({p})" for p in subject.predicates)
@@ -79,6 +80,7 @@ def test_filtered_rows_are_the_rows_for_which_the_predicate_is_true(spark, asked
             assert count(spark, f"SELECT count(*) FROM {subject.table} WHERE {predicate}") == expected, predicate
 
 
+@pytest.mark.slow
 def test_true_false_and_unknown_add_up_to_the_table(spark, asked):
     for subject in asked:
         total = count(spark, f"SELECT count(*) FROM {subject.held}")

@@ -32,6 +32,7 @@ def summary(spark, table, **more):
     return {row["column_name"]: row for row in metastore.summary(spark, table, **more)}
 
 
+@pytest.mark.slow
 def test_by_path_and_by_name_it_is_one_table(spark, folder, table):
     report = analyze(spark, by_path(folder))
     assert (report.format, report.files, report.files_read, report.rows) == ("parquet", 4, 4, 400)
@@ -59,6 +60,7 @@ def test_sql_takes_over_where_it_is_told_to(spark, folder, table):
     assert (row.format, row.columns) == ("parquet", 5)
 
 
+@pytest.mark.slow
 def test_a_rewritten_file_is_another_file(spark, tmp_path):
     """Of the same path and size: only the modification time tells them apart."""
     folder = tmp_path / "equal"
@@ -119,6 +121,7 @@ def test_a_file_replaced_while_it_is_read_is_refused(spark, folder):
         worker.analyze_file(worker.Task("full", (ID,), (), {}, absent_is_null=False), listed, 1 << 20)
 
 
+@pytest.mark.slow
 def test_partitions(spark, tmp_path):
     folder = tmp_path / "by day"
     row = "id, DATE '2024-02-28' + CAST(id DIV 2 AS INT) AS day, IF(id = 3, NULL, 'a b/c%') AS p"
@@ -144,6 +147,7 @@ def test_columns_of_other_case_are_unknown_not_null(spark, tmp_path):
     assert spark.sql(f"SELECT * FROM {by_path(folder)} WHERE n IS NOT NULL").count() == 200
 
 
+@pytest.mark.slow
 def test_files_that_only_spark_reaches(spark, folder, tmp_path, monkeypatch):
     analyze(spark, by_path(folder))
     near = summary(spark, by_path(folder))

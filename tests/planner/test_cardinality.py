@@ -157,6 +157,7 @@ def test_groups_of_a_join_key_are_not_underestimated(spark, skewed, name):
     assert estimate(spark.sql(GROUPINGS[name].format(join=join)))[0] >= 40 / 4
 
 
+@pytest.mark.slow
 def test_rows_that_were_never_analyzed_may_all_match(spark, new_table):
     table = new_table("id bigint, v int")
     spark.range(1000).selectExpr("id", "cast(id % 10 as int) v").coalesce(1).writeTo(table).append()
@@ -198,6 +199,7 @@ def test_texts_that_begin_alike_are_joined_in_time(spark, new_table):
     assert time.monotonic() - started < PATIENCE
 
 
+@pytest.mark.slow
 def test_estimates_change_no_row(spark, skewed):
     draw = random.Random(16)
     for number in range(8):
@@ -261,6 +263,7 @@ def test_keys_of_joins_have_counts_in_this_query_only(spark, skewed):
     assert int(column_stats(spark.sql(f"SELECT skewed FROM {skewed}"))["skewed"].distinctCount().get()) >= 39
 
 
+@pytest.mark.slow
 def test_older_snapshots_are_estimated_by_their_own_shares(spark, new_table):
     table = new_table("id bigint, v int")
 
@@ -325,6 +328,7 @@ def test_two_calls_in_one_statement_are_two_answers(spark, skewed):
     assert tuple(found) == (7, 9)
 
 
+@pytest.mark.slow
 def test_groups_of_generated_values(spark, skewed):
     for text in (
         "SELECT w, count(*) FROM {t} LATERAL VIEW explode(split(word, '1')) x AS w GROUP BY w",

@@ -102,6 +102,7 @@ def test_located_with_exact_frequencies(spark, distributed):
         assert {row.path: (row.frequency, row.exact) for row in found} == {row[0]: (row[1], True) for row in rows}
 
 
+@pytest.mark.slow
 def test_files_that_came_later_are_read(spark, own):
     append(spark, own, FILES)
     where = f"k = {spark.sql(f'SELECT max(k) FROM {own} WHERE k < 9000').collect()[0][0]}"
@@ -148,6 +149,7 @@ def _with_maps(rows, change):
     return rows.set_column(place, field, pa.chunked_array([pa.array(map(change, rows[place].to_pylist()), field.type)]))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("change", [without_a_value, in_no_file, nowhere])
 def test_lists_that_do_not_add_up_skip_no_file(spark, new_table, change):
     name = new_table("k bigint, s string")

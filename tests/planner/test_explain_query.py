@@ -35,6 +35,7 @@ def test_every_file_has_a_reason(spark, analyzed):
     assert skipped["table"] == analyzed
 
 
+@pytest.mark.slow
 def test_the_table_is_a_name_and_nothing_else(spark, analyzed, tmp_path):
     spark.range(10).write.parquet(f"{tmp_path}/p")
     spark.range(10).write.format("delta").save(f"{tmp_path}/d")

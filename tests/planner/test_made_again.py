@@ -72,6 +72,7 @@ def test_a_table_that_is_dropped_and_made_again(spark, tmp_path, kind, purge, le
         kind.drop(spark, name)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("central", [False, True], ids=["beside", "in a shared root"])
 def test_a_directory_that_is_removed_and_written_anew_with_the_same_names_and_sizes(spark, tmp_path, central):
     path, other = tmp_path / "t", spark.newSession()

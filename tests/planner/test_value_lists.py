@@ -103,6 +103,7 @@ def test_values_that_are_nowhere(spark, unsorted):
     assert sum(read) <= 2  # a bloom filter may err
 
 
+@pytest.mark.slow
 def test_nan_null_and_negations(spark, unsorted):
     for where in ("x = double('NaN')", "x IN (double('NaN'), 0.3D)", "st.u IS NULL", "st.u <=> null", "NOT (k = 5)",
                   "k <> 5", "k NOT IN (5, 6)", "NOT (k = 5 OR s = 'k5')", "few IN (1, 77)"):  # fmt: skip
@@ -116,6 +117,7 @@ def test_explain_names_the_list(spark, unsorted):
     assert labels(spark.sql(query))[0].startswith(f"{FILES} -> ")
 
 
+@pytest.mark.slow
 def test_deleted_rows_and_later_files_stay_right(spark, unsorted):
     (one, _), _ = one_of(spark, unsorted, "k")
     copy = f"{unsorted}_copy"

@@ -69,12 +69,14 @@ ASKED = {
 }  # fmt: skip
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("make", [complete, filtered])
 def test_single_values(spark, folder, make):
     with_values(folder, make)
     assert {where: kept(spark, folder, where) for where in ASKED} == ASKED
 
 
+@pytest.mark.slow
 def test_files_with_no_other_values(spark, folder):
     with_values(folder, complete)
     asked = {

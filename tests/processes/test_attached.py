@@ -47,6 +47,7 @@ def raised_when_killed(spark, table, analyze, word):
         return str(running.exception()).split("\n\nJVM stacktrace")[0].strip()
 
 
+@pytest.mark.slow
 def test_a_killed_process_says_so_and_is_replaced(spark, table):
     said = raised_when_killed(spark, table, lambda: spark.sql(ANALYZE.format(table)), "metastore._attached")
     assert said.startswith(f"[METASTORE_ANALYZE_FAILED] ANALYZE of {table} failed: its Python process was killed")
@@ -58,6 +59,7 @@ def test_a_killed_process_says_so_and_is_replaced(spark, table):
     assert spark.sql(ANALYZE.format(table)).collect()[0]["rows"] == 100
 
 
+@pytest.mark.slow
 def test_a_killed_worker_is_told_of(spark, table):
     def analyze():
         metastore.analyze(spark, table, progress=False)

@@ -82,6 +82,7 @@ def run(how, conf, folder, body):
     return said
 
 
+@pytest.mark.slow
 def test_a_submitted_script_ends_after_its_last_line(own_spark_conf, tmp_path):
     said = run("spark-submit", own_spark_conf, tmp_path, f"{HELD}\n{SQL}\n{READ}\n{THREADS}")
     assert "HELD BY US []" in said

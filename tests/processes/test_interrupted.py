@@ -43,6 +43,7 @@ def stopped(running: Driver, number: int, code: int, line: str) -> None:
     assert "error:" not in said
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_while_spark_starts(own_spark_conf, tmp_path, number, code, line):
     with command(tmp_path, "summary", "ice.db.t", *servers.options(own_spark_conf)) as running:

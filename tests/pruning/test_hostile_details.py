@@ -226,6 +226,7 @@ def _read(spark, store, block, kind):
     return outcome(lambda: store.values(listed.ref(), 1, option.apply(listed.file()), False))  # noqa: FBT003
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("layout", PLACES)
 def test_where_values_live(spark, tmp_path, layout):
     """Each hostile list is that of a snapshot of its own, of a column of its own."""
@@ -259,6 +260,7 @@ def _snapshot(number, column, table_files, **more):
     )  # fmt: skip
 
 
+@pytest.mark.slow
 def test_lists_histograms_and_ranks_of_tables(spark, tmp_path):
     objects = list(mutations(TABLE_KINDS, 0, 300))
     kept = Folder(tmp_path / "t")

@@ -72,6 +72,7 @@ def test_zones_keep_what_files_alone_keep(spark, tmp_path, seed):
     assert few > 15
 
 
+@pytest.mark.slow
 def test_pages_of_other_files_are_not_read(spark, tmp_path):
     """What is damaged there does no harm; who reads the whole column notices it."""
     files, summary = zoned.random_block(1, FILES, few=0)
@@ -85,6 +86,7 @@ def test_pages_of_other_files_are_not_read(spark, tmp_path):
     assert "0" not in whole
 
 
+@pytest.mark.slow
 def test_where_zones_exclude_all_files_every_conjunct_was_of_use(spark, tmp_path):
     zoned.write(tmp_path, *zoned.random_block(1, FILES, few=0), zoned.SMALL)
     answer = json.loads(probe_of(spark, tmp_path).explain(f"c0 = {NEVER_THERE}L AND c3 > 1"))
@@ -104,6 +106,7 @@ def damage(folder, block, share: float) -> None:
     path.write_bytes(data)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", ["zones", "summary"])
 def test_what_is_damaged_keeps_its_files(spark, tmp_path, kind):
     files, summary = zoned.random_block(1, FILES)
@@ -132,6 +135,7 @@ LIES = {
 }
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", LIES)
 def test_zones_with_other_rows_than_their_files_say_nothing(spark, tmp_path, name):
     """All zones say that the column holds one value that no file has: who believes them keeps no file."""

@@ -65,6 +65,7 @@ def truth(kind, value):
     return [sum(isinstance(held, float) and math.isnan(held) for held in array.to_pylist()) for array in CONTENTS[kind]]
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", CONTENTS)
 def test_no_file_with_the_value_is_missing_and_frequencies_are_true(statistics, kind):
     asked = Counter(value for array in CONTENTS[kind] for value in array.to_pylist()[::7] if value is not None)

@@ -34,6 +34,7 @@ CALLS = {
     "settings.get('spark.metastore.histogram.bin')": r"no such setting .* mean spark\.metastore\.histogram\.bins",
     "settings.get('spark.metastore.zzz')": r"no such setting .* lists every setting",
     "Summary('summary', 't', ('column_name',), ({'column_name': 'price'},)).column('pirce')": "Did you mean price",
+    "Summary('summary', 't', ('column_name',), ({'column_name': 'price'},)).column('x')": "Known: price",
 }
 
 

@@ -227,6 +227,7 @@ def test_doctor_makes_nothing(monkeypatch, tmp_path, there):
     assert {str(one): one.stat().st_mtime_ns for one in tmp_path.rglob("*")} == before
 
 
+@pytest.mark.slow
 def test_doctor_runs_nothing_of_the_working_folder(monkeypatch, tmp_path):
     for name in ("numpy", "pyarrow", "pyspark_metastore", "json"):
         (tmp_path / f"{name}.py").write_text(f"import pathlib; pathlib.Path('{tmp_path}/ran').touch()")

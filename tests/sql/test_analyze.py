@@ -144,6 +144,7 @@ def test_a_python_that_cannot_run_is_named(spark, filled, python):
         started_with.remove("spark.metastore.python")
 
 
+@pytest.mark.slow
 def test_a_session_cannot_name_a_program_for_the_driver_to_run(spark, filled, tmp_path):
     program = tmp_path / "program"
     program.write_text(f"#!/bin/sh\ntouch {tmp_path}/ran\n")
@@ -154,6 +155,7 @@ def test_a_session_cannot_name_a_program_for_the_driver_to_run(spark, filled, tm
     assert not (tmp_path / "ran").exists()
 
 
+@pytest.mark.slow
 def test_a_process_that_died_is_replaced(spark, filled):
     spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS NOSCAN")
     handle = shim_package(spark).analyze.AttachedPython.stop
@@ -169,6 +171,7 @@ def test_the_session_of_the_driver_stays_the_default(spark, filled):
     assert classic.getDefaultSession().get().sessionUUID() == before
 
 
+@pytest.mark.slow
 def test_the_data_source_takes_names(spark, filled):
     spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS FOR ALL COLUMNS")
     source = spark.read.format("metastore").option("table", filled)

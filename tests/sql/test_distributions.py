@@ -62,6 +62,7 @@ def test_frequencies_are_those_of_group_by(spark, column):
     assert counts == sorted(counts, reverse=True)
 
 
+@pytest.mark.slow
 def test_every_view_tells_the_same_summary(spark, location):
     opened = {row["column_name"]: row for row in metastore.open(location).summary()}
     told = {row["column_name"]: row for row in metastore.summary(spark, TABLE)}

@@ -175,7 +175,10 @@ def test_without_statistics_nothing_is_answered(spark, table):
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        ("summary('ice.db.nope')", "[METASTORE_TABLE_NOT_FOUND] There is no table ice.db.nope."),
+        (
+            "summary('ice.db.nope')",
+            "[METASTORE_TABLE_NOT_FOUND] There is no table ice.db.nope. Known: ice.db.sql_analyzed.",
+        ),
         (
             "summary('ice.db.sql_analyzd')",
             "[METASTORE_TABLE_NOT_FOUND] There is no table ice.db.sql_analyzd. Did you mean ice.db.sql_analyzed?",
@@ -191,7 +194,10 @@ def test_without_statistics_nothing_is_answered(spark, table):
             "summary('hudi.`/no/at`')",
             "[METASTORE_UNSUPPORTED_TABLE] hudi.`/no/at` is not supported: this Spark does not have the format hudi.",
         ),
-        ("tables('nope')", "[METASTORE_INVALID_ARGUMENT] database: there is no database spark_catalog.nope."),
+        (
+            "tables('nope')",
+            "[METASTORE_INVALID_ARGUMENT] database: there is no database spark_catalog.nope. Known: spark_catalog.default.",
+        ),
         ("tables('a b')", "[METASTORE_INVALID_ARGUMENT] database: 'a b' is not the name of a database."),
         (
             "summary('/w/t')",
@@ -205,7 +211,10 @@ def test_without_statistics_nothing_is_answered(spark, table):
         ("summary('{t}.files')", "[METASTORE_UNSUPPORTED_TABLE] {t}.files is not supported: it is a metadata table."),
         ("summary('{t}', at => 12)", "[METASTORE_INVALID_ARGUMENT] at: {t} has no snapshot 12."),
         ("columns('{t}', 'idd')", "[METASTORE_COLUMN_NOT_FOUND] {t} has no column 'idd'. Did you mean id?"),
-        ("columns('{t}', '5')", "[METASTORE_COLUMN_NOT_FOUND] {t} has no column '5'."),
+        (
+            "columns('{t}', '5')",
+            "[METASTORE_COLUMN_NOT_FOUND] {t} has no column '5'. Known: id, s, n.a, n.`b.c`, l and 1 more.",
+        ),
         (
             "frequencies('{t}', 'N')",
             "[METASTORE_INVALID_ARGUMENT] column: N is a struct. Name a field of it, such as n.a.",
@@ -221,6 +230,10 @@ def test_without_statistics_nothing_is_answered(spark, table):
         (
             "summary(tabel => 'x')",
             "[METASTORE_INVALID_ARGUMENT] metastore.summary: there is no argument tabel. Did you mean table?",
+        ),
+        (
+            "summary('x', 'y', of => 'z')",
+            "[METASTORE_INVALID_ARGUMENT] metastore.summary: there is no argument of. Known: table, file, at.",
         ),
         ("summary('x', table => 'y')", "[METASTORE_INVALID_ARGUMENT] metastore.summary: table is given twice."),
         (

@@ -128,6 +128,7 @@ def said(newest):
     return lists | {(kind, *key): value for kind in ("sketches", "histograms") for key, value in newest.items()}
 
 
+@pytest.mark.slow
 def test_one_column_after_the_other_keeps_few_blocks_and_all_statistics(store):
     leaves = columns(MAX_BLOCKS + 10)
     for one in one_by_one(store, ["a", "b"], leaves):

@@ -40,6 +40,7 @@ def stored(store, snapshot):
     return rows, summary
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kinds", ["complete", "duplicates"])
 @pytest.mark.parametrize("algorithm", ["duplicates", "scatter"])
 def test_forced(tmp_path, context, algorithm, kinds):
@@ -119,6 +120,7 @@ def test_a_file_that_cannot_be_read_again_leaves_what_the_lists_say(tmp_path, co
     assert (summary["frequencies"], summary["frequencies_algorithm"]) == ("top", "reduce")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("algorithm", ["duplicates", "scatter"])
 def test_every_type(tmp_path, context, algorithm):
     contents, wholes = [], []

@@ -25,6 +25,7 @@ ACTIONS = ("append", "delete", "overwrite", "compact")
 READ = ("sketches", "histograms", "frequencies")
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("options", [Options(), Options(bins=20, top=5, kind="equi_width")])
 def test_whatever_comes_and_goes_is_as_from_scratch(tmp_path, options):
     table = Table(tmp_path, 7, cut=options.top == 5, options=options)
@@ -55,6 +56,7 @@ def test_only_what_changed_is_read_and_merged(tmp_path, monkeypatch):
         assert 0 < sum(new) <= 2 * len(COLUMNS), kind
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("most", [0, 150])
 @pytest.mark.parametrize("fan_out", [4, 64])
 def test_lists_that_are_too_long_are_not_kept_and_not_tried_again(tmp_path, monkeypatch, most, fan_out):
@@ -170,6 +172,7 @@ def test_verification_reads_them_and_collection_keeps_them(tmp_path, kind):
     assert states[ref.name] == "damaged"
 
 
+@pytest.mark.slow
 def test_objects_of_which_little_is_left_are_written_anew(tmp_path, monkeypatch):
     monkeypatch.setattr(stored_nodes, "_MOST_SMALL", 3)
     table = Table(tmp_path, 6)

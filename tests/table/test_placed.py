@@ -65,6 +65,7 @@ def test_what_is_known_of_files_that_are_still_there_is_carried_over():
     assert carried == {(v, now[f]): n for v, f, n in triples if now[f] >= 0}
 
 
+@pytest.mark.slow
 @pytest.mark.spark
 def test_every_type_and_kind_of_list(tmp_path, spark):
     contents = {}

@@ -109,7 +109,7 @@ def _columns(facts: TableFacts, names: Sequence[str], fold: Any) -> tuple[Column
         found = _below(facts, (name,), fold) or _below(facts, _parts(name), fold)
         if not found:
             known = [column.name for column in facts.columns]
-            raise ColumnNotFound(name, facts.name, near=near(name, known))
+            raise ColumnNotFound(name, facts.name, near=near(name, known), known=known)
         chosen.update(found)
     return tuple(column for column in facts.columns if column.key in chosen)
 

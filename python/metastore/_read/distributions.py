@@ -40,7 +40,7 @@ def frequency_rows(details: Details, top: int | None, zone: str, *, exact: bool)
             "frequency": row["frequency"],
             "fraction": row["frequency"] / number if number else None,
             "exact": exact and not row.get("error"),
-            "error": row.get("error") or 0,
+            "error": (row.get("error") or 0) if exact else None,
         }
         for row in details.listed(top).to_pylist()
     ]

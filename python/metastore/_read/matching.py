@@ -37,7 +37,8 @@ def named(columns: Sequence[Column], name: str, table: str) -> Column:
     field = next(fields, None)
     if field is not None:
         raise InvalidArgument("column", f"{name} is a struct", f"Name a field of it, such as {field.name}.")
-    raise ColumnNotFound(name, table, near=near(name, [column.name for column in columns]))
+    names = [column.name for column in columns]
+    raise ColumnNotFound(name, table, near=near(name, names), known=names)
 
 
 def _parts(name: str) -> tuple[str, ...]:

@@ -93,7 +93,7 @@ def _one_of(location: str, places: list[Place], table: str | None) -> Place:
     names = sorted(identity.name or identity.location for _, identity in identities)
     chosen = [place for place, identity in identities if table is None or _is_called(table)(identity)]
     if not chosen:
-        raise TableNotFound(table or location, near=near(table or location, names) or names[:3])
+        raise TableNotFound(table or location, near=near(table or location, names), known=names)
     if len(chosen) > 1:
         raise InvalidArgument("table", f"{location} has statistics of {', '.join(names)}", "Name one of them.")
     return chosen[0]

@@ -66,7 +66,9 @@ def describe(spark: SparkSession, table: str) -> Entry:
     try:
         # Asked first, for PySpark logs the stack trace of every statement that fails.
         if not _is_path(parts) and not spark.catalog.tableExists(identifier):
-            raise TableNotFound(table, near=_near_tables(spark, parts))
+            names = _tables_beside(spark, parts)
+            beside = {name: ".".join((*parts[:-1], name)) for name in names}
+            raise TableNotFound(table, near=[beside[name] for name in near(parts[-1], names)], known=[*beside.values()])
         with translated(table, spark):
             (row,) = spark.sql(f"SELECT facts FROM metastore_facts('{literal(identifier)}', files => false)").collect()
     except AnalysisException as failure:
@@ -110,10 +112,10 @@ def _first_line(failure: object) -> str:
     return str(failure).strip().split("\n", 1)[0].rstrip(".")
 
 
-def _near_tables(spark: SparkSession, parts: tuple[str, ...]) -> tuple[str, ...]:
+def _tables_beside(spark: SparkSession, parts: tuple[str, ...]) -> list[str]:
+    """The tables where one of that name was looked for."""
     namespace = quote(parts[:-1])
     if namespace and not spark.catalog.databaseExists(namespace):
-        return ()
+        return []
     rows = spark.sql(f"SHOW TABLES IN {namespace}" if namespace else "SHOW TABLES").collect()
-    found = near(parts[-1], [row.tableName for row in rows])
-    return tuple(".".join((*parts[:-1], name)) for name in found)
+    return sorted(row.tableName for row in rows)

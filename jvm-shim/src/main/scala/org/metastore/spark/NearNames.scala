@@ -7,6 +7,7 @@ import org.apache.spark.unsafe.types.UTF8String
 /** What is said to who mistypes a name. */
 object NearNames {
   private val Most = 3
+  private val Shown = 5
 
   /**
    * A question that names what is near, as the end of a sentence; empty where nothing is.
@@ -15,6 +16,16 @@ object NearNames {
    */
   def question(name: String, names: Seq[String], prefix: String = ""): String =
     question(of(name.stripPrefix(prefix), names.map(_.stripPrefix(prefix))).map(prefix + _))
+
+  /** The question, or, where nothing is near, some of the names that there are. */
+  def hint(name: String, names: Seq[String], prefix: String = ""): String =
+    Some(question(name, names, prefix)).filter(_.nonEmpty).getOrElse(known(names))
+
+  /** Some names as the end of a sentence. */
+  def known(names: Seq[String]): String = {
+    val others = names.length - Shown
+    if (names.isEmpty) "" else s" Known: ${names.take(Shown).mkString(", ")}${if (others > 0) s" and $others more" else ""}."
+  }
 
   /** The question for names that are near. */
   def question(near: Seq[String]): String = if (near.isEmpty) "" else s" Did you mean ${near.mkString(" or ")}?"

@@ -65,7 +65,7 @@ object Arguments {
     case NamedArgumentExpression(key, value) =>
       val name = key.toLowerCase(Locale.ROOT)
       val known = function.arguments.map(_.name)
-      if (!known.contains(name)) throw wrong(function, s"there is no argument $key", NearNames.question(key, known))
+      if (!known.contains(name)) throw wrong(function, s"there is no argument $key", NearNames.hint(key, known))
       name -> value
     case _ => throw wrong(function, "an argument by position follows one by name")
   }

@@ -29,7 +29,7 @@ private[sql] object DistributionViews {
     Map(
       "column_name" -> column.leaf.name, "value" -> column.text.value(Some(found.value)), "frequency" -> found.frequency,
       "fraction" -> column.values.filter(_ > 0).map(found.frequency.toDouble / _), "exact" -> (column.isWhole && found.error == 0),
-      "error" -> found.error, s"value_${encoding(found.value)}" -> found.value, "files" -> files(column, found.files.toSeq.sorted))
+      "error" -> Some(found.error).filter(_ => column.isWhole), s"value_${encoding(found.value)}" -> found.value, "files" -> files(column, found.files.toSeq.sorted))
   }
 
   private def files(column: ColumnDetails, counts: Seq[(Int, Long)]): Option[ArrayBasedMapData] =

@@ -47,13 +47,13 @@ object MetastoreException {
     invalidArgument("database", s"there is no database ${QuotedName(parts)}", near(parts, names))
 
   def columnNotFound(column: String, table: String, names: Seq[String]): MetastoreException =
-    new MetastoreException("METASTORE_COLUMN_NOT_FOUND", s"$table has no column '$column'.${NearNames.question(column, names)}",
+    new MetastoreException("METASTORE_COLUMN_NOT_FOUND", s"$table has no column '$column'.${NearNames.hint(column, names)}",
       Map("column" -> column, "table" -> table))
 
   /** `names` are those of the functions that there are. */
   def functionNotFound(name: String, names: Seq[String]): MetastoreException =
     invalidArgument(
-      s"metastore.$name", "there is no such table function", NearNames.question(s"metastore.$name", names.map("metastore." + _), "metastore."))
+      s"metastore.$name", "there is no such table function", NearNames.hint(s"metastore.$name", names.map("metastore." + _), "metastore."))
 
   def unsupportedTable(table: String, reason: String, hint: String = ""): MetastoreException =
     new MetastoreException("METASTORE_UNSUPPORTED_TABLE", s"$table is not supported: $reason.$hint",
@@ -111,8 +111,11 @@ object MetastoreException {
         s"Where it only takes longer, set ${MetastoreConf.ReadTimeout.key}.",
       Map("table" -> asked, "limit" -> s"$limitMillis ms"))
 
-  private def near(parts: Seq[String], names: Seq[String]): String =
-    NearNames.question(NearNames.of(parts.last, names).map(name => QuotedName(parts.init :+ name)))
+  private def near(parts: Seq[String], names: Seq[String]): String = {
+    val like = NearNames.of(parts.last, names)
+    def whole(some: Seq[String]) = some.map(name => QuotedName(parts.init :+ name))
+    if (like.isEmpty) NearNames.known(whole(names)) else NearNames.question(whole(like))
+  }
 
   /** The first line of what an exception says. */
   def firstLine(cause: Throwable): String =

@@ -110,7 +110,7 @@ object ResolvedName {
 
   /** The tables where one of that name was looked for. */
   private def beside(session: SparkSession, parts: Seq[String]): Seq[String] = Try(namespace(session, parts.init)).toOption.toSeq.flatMap {
-    case (catalog: TableCatalog, names) => Try(catalog.listTables(names).map(_.name).toSeq).getOrElse(Nil)
+    case (catalog: TableCatalog, names) => Try(catalog.listTables(names).map(_.name).sorted.toSeq).getOrElse(Nil)
     case _ => Nil
   }
 

@@ -14,14 +14,15 @@ object FrequenciesFunction extends TableFunction {
     Argument("file", required = false), Argument("at", required = false))
   override val schema: StructType = StructType.fromDDL("value STRING, frequency BIGINT, fraction DOUBLE, exact BOOLEAN, error BIGINT")
   override val meaning = "The most frequent values of a column, all that are kept without top; fraction is of all values but null; " +
-    "a value may occur error times more often"
+    "a value may occur error times more often, NULL where that is not known"
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val top = call.positive("top")
     val column = ColumnDetails.of(session, call)
     column.frequent(top).map { found =>
       val fraction = column.values.filter(_ > 0).map(found.frequency.toDouble / _)
-      Answer.row(column.text.value(Some(found.value)), found.frequency, fraction, column.isWhole && found.error == 0, found.error)
+      val error = Some(found.error).filter(_ => column.isWhole)
+      Answer.row(column.text.value(Some(found.value)), found.frequency, fraction, error.contains(0L), error)
     }
   }
 }
