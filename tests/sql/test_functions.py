@@ -196,7 +196,10 @@ def test_without_statistics_nothing_is_answered(spark, table):
         ),
         (
             "tables('nope')",
-            "[METASTORE_INVALID_ARGUMENT] database: there is no database spark_catalog.nope. Known: spark_catalog.default.",
+            (
+                "[METASTORE_INVALID_ARGUMENT] database: there is no database spark_catalog.nope. "
+                "Known: spark_catalog.default."
+            ),
         ),
         ("tables('a b')", "[METASTORE_INVALID_ARGUMENT] database: 'a b' is not the name of a database."),
         (
