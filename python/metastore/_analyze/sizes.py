@@ -29,6 +29,7 @@ _ALL = 10
 _COLUMN = 1 << 10  # what a column may take of a file, though that is more than a tenth of it
 _SUMMARY, _PERCENTILES = 200, 800  # about
 _ALWAYS = 8 << 10
+_LISTED = 4 << 10
 _SPARE = 6  # sizes are estimates
 _SMALL = 256
 """Lists of so many values, and histograms with one bin for each of them, are kept whole."""
@@ -47,7 +48,7 @@ def room_for_lists(size: int) -> int:
         >>> room_for_lists(400 << 20) >> 20
         10
     """
-    return max(size // _LISTS, _ALWAYS)
+    return max(size // _LISTS, _LISTED)
 
 
 def fitted(statistics: Iterable[tuple[int, ColumnStatistics]], size: int, top: int) -> Statistics:

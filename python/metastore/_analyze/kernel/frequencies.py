@@ -22,6 +22,11 @@ if TYPE_CHECKING:
 
 NONE, TOP, DUPLICATES, COMPLETE = "none", "top", "duplicates", "complete"
 
+_SHORT = 4096
+"""Values of a list that may be kept because they pack well; longer lists cost time when they are read, too."""
+
+_FRAME, _MINIBLOCK = 32, 32
+
 
 @dataclass(frozen=True, eq=False)
 class Frequencies:
@@ -62,8 +67,7 @@ class Frequencies:
         if pa.types.is_floating(self.values.type):
             return 10 * number
         if pa.types.is_integer(self.values.type):
-            span: int = self.values[-1].as_py() - self.values[0].as_py()
-            return (3 + (span // number).bit_length() // 8) * number
+            return _size_of_integers(self.values.to_numpy(), self.counts)
         return int(pc.sum(pc.binary_length(self.values)).as_py()) + 3 * number
 
     def cut(self, top: int) -> Frequencies:
@@ -176,3 +180,19 @@ def merged(lists: Sequence[Frequencies | None], top: int) -> Frequencies | None:
         return exact
     is_known = exact.counts >= exact.floor
     return _listed(TOP, exact.floor, exact.values.filter(pa.array(is_known)).cast(kind), exact.counts[is_known])
+
+
+def _size_of_integers(values: NDArray[np.int64], counts: Counts) -> int:
+    """About as many bytes as integers, ascending, and their counts take as they are stored: ranked, and packed."""
+    number, span = len(values), int(values[-1]) - int(values[0])
+    if number > _SHORT:
+        return (3 + (span // number).bit_length() // 8) * number
+    order = np.argsort(-counts, kind="stable")
+    return _FRAME + (_packed(values[order].astype(np.float64)) + _packed(counts[order].astype(np.float64))) * 9 // 8
+
+
+def _packed(numbers: NDArray[np.float64]) -> int:
+    """Bytes of DELTA_BINARY_PACKED: the differences of a miniblock are as wide as the widest."""
+    steps = np.diff(numbers)
+    blocks = np.pad(steps, (0, -len(steps) % _MINIBLOCK), "edge" if len(steps) else "empty").reshape(-1, _MINIBLOCK)
+    return int(np.frexp(np.ptp(blocks, axis=1))[1].sum()) * _MINIBLOCK // 8
