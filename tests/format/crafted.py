@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import base64
 import copy
+import functools
 import hashlib
 import struct
 from typing import TYPE_CHECKING, Any
@@ -193,10 +194,13 @@ def ramp(count: int, first: int = 0, step: int = 0) -> bytes:
     return head + (zigzag(step) + bytes(mini)) * blocks
 
 
-def _changed(change: Callable[[Crafted], None], kind: str = "summary") -> bytes:
-    made = Crafted(kind)
-    change(made)
-    return made.data()
+def _changed(change: Callable[[Crafted], None], kind: str = "summary") -> Callable[[], bytes]:
+    def data() -> bytes:
+        made = Crafted(kind)
+        change(made)
+        return made.data()
+
+    return data
 
 
 def _each(number: int, value: int) -> Callable[[Crafted], None]:
@@ -282,12 +286,10 @@ def _many_groups(made: Crafted) -> None:
     put(made.footer, GROUPS, (STRUCT, [copy.deepcopy(made.groups[0])] * 5_000))
 
 
-def objects() -> dict[str, bytes]:
-    """Every kind of claim, by name; the name begins with the kind of object."""
+@functools.cache
+def objects() -> dict[str, Callable[[], bytes]]:
+    """Every kind of claim, by name, each made when it is called; the name begins with the kind of object."""
     bounds, texts = {"nulls", "lo_long", "hi_long"}, {"lo_binary", "hi_binary"}
-    bomb = pa.compress(bytes(200 << 20), "zstd", asbytes=True)
-    about = [[1, I32, 5], [2, I32, DELTA], [3, I32, RLE], [4, I32, RLE]]
-    bombs = thrift([[1, I32, 0], [2, I32, 200 << 20], [3, I32, len(bomb)], [5, STRUCT, about]]) + bomb
     deep = b"\x1c" * 100_000
     return {
         "summary.rows-of-31-bits": _changed(lambda made: made.set_rows((1 << 31) - 1)),
@@ -311,7 +313,7 @@ def objects() -> dict[str, bytes]:
         "summary.page-of-31-bits": _changed(_pages(bounds, lambda: page(ramp(5), 5, DELTA, size=(1 << 31) - 1))),
         "summary.page-below-zero": _changed(_pages(bounds, lambda: page(ramp(5), 5, DELTA, size=-1))),
         "summary.page-too-small": _changed(_pages(bounds, lambda: page(ramp(5), 5, DELTA, size=3))),
-        "summary.zstd-bomb": _changed(_pages(bounds, lambda: bombs)),
+        "summary.zstd-bomb": _changed(_pages(bounds, _bombs)),
         "summary.deep-page-header": _changed(_pages(bounds, lambda: deep)),
         "summary.page-of-many-values": _changed(_pages(bounds, lambda: page(ramp(MANY), MANY, DELTA))),
         "summary.packed-levels": _changed(
@@ -328,6 +330,12 @@ def objects() -> dict[str, bytes]:
         "summary.growing-texts": _changed(_growing_texts),
         "summary.long-list": _changed(_long_list),
     }
+
+
+def _bombs() -> bytes:
+    bomb = pa.compress(bytes(200 << 20), "zstd", asbytes=True)
+    about = [[1, I32, 5], [2, I32, DELTA], [3, I32, RLE], [4, I32, RLE]]
+    return thrift([[1, I32, 0], [2, I32, 200 << 20], [3, I32, len(bomb)], [5, STRUCT, about]]) + bomb
 
 
 def _growing_texts(made: Crafted) -> None:

@@ -88,7 +88,8 @@ CRAFTED = crafted.objects()
 @pytest.mark.parametrize("name", CRAFTED)
 def test_crafted_objects(name):
     kind = name.partition(".")[0]
-    status, said = in_a_process(lambda say: say(outcome(kind, CRAFTED[name])), seconds=20)
+    data = CRAFTED[name]()
+    status, said = in_a_process(lambda say: say(outcome(kind, data)), seconds=20)
     assert (status, said) == (0, ["damaged"])
 
 

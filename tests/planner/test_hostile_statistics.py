@@ -52,7 +52,7 @@ def statistics(spark, analyzed):
 
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_a_query_is_planned_without_them(spark, analyzed, statistics, claim):
-    statistics(claim.partition(".")[0], OBJECTS[claim])
+    statistics(claim.partition(".")[0], OBJECTS[claim]())
     began = time.monotonic()
     df = check(spark, f"SELECT * FROM {analyzed} WHERE id = 5 AND s > 'x'", files=[4])
     assert time.monotonic() - began < 60
@@ -61,6 +61,6 @@ def test_a_query_is_planned_without_them(spark, analyzed, statistics, claim):
 
 @pytest.mark.parametrize("claim", CLAIMS)
 def test_a_table_function_says_that_they_are_damaged(spark, analyzed, statistics, claim):
-    statistics(claim.partition(".")[0], OBJECTS[claim])
+    statistics(claim.partition(".")[0], OBJECTS[claim]())
     with pytest.raises(AnalysisException, match="METASTORE_DAMAGED_OBJECT"):
         spark.sql(f"SELECT * FROM metastore.columns('{analyzed}')").collect()

@@ -122,7 +122,7 @@ CRAFTED = crafted.objects()
 @pytest.mark.parametrize("name", CRAFTED)
 def test_crafted_objects(spark, tmp_path, name):
     kind = name.partition(".")[0]
-    written(tmp_path, [(kind, CRAFTED[name])])
+    written(tmp_path, [(kind, CRAFTED[name]())])
     store = Opened(spark, tmp_path)
     began = time.monotonic()
     assert read(store, store.manifest().get().blocks().apply(0), kind) == "damaged"
