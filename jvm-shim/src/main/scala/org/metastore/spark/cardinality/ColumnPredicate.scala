@@ -36,7 +36,9 @@ private[cardinality] final class ColumnPredicate(condition: Expression, leaf: Ex
   }
 
   /** The rows for which it is true. Raises what evaluating the expression raises, and TimeoutException. */
-  def of(column: ColumnHistogram): ColumnHistogram = {
+  def of(column: ColumnHistogram): ColumnHistogram = column.derived(bound.canonicalized)(held(column))
+
+  private def held(column: ColumnHistogram): ColumnHistogram = {
     val cuts = cutsOn(column.axis)
     val (singles, ranges) = column.buckets.partition(_.isSingle)
     if (ranges.length.toLong * (cuts.length + 1) > MostParts) throw new TimeoutException("a condition has too many literals for as many files")

@@ -11,11 +11,12 @@ private[cardinality] object MatchingRows {
   /** The share of all pairs of rows: T(A) T(B) times it is what joining them gives; 0 where that takes too long to find. */
   def share(one: ColumnHistogram, other: ColumnHistogram): Double =
     if (one.rows <= 0 || other.rows <= 0) 0
-    else {
-      val (left, right) = comparable(one, other)
-      val pairs = matching(left, right) + one.nans * other.nans
-      pairs / one.rows / other.rows
-    }
+    else one.derived(other)(Double.box(pairs(one, other) / one.rows / other.rows)).doubleValue
+
+  private def pairs(one: ColumnHistogram, other: ColumnHistogram): Double = {
+    val (left, right) = comparable(one, other)
+    matching(left, right) + one.nans * other.nans
+  }
 
   /** Both on one axis: that of texts depends on what all begin with. */
   private def comparable(one: ColumnHistogram, other: ColumnHistogram): (ColumnHistogram, ColumnHistogram) = {

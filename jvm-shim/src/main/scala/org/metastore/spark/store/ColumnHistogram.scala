@@ -84,6 +84,9 @@ final class ColumnHistogram(
     val dataType: DataType, val axis: Axis, val buckets: Array[Bucket], val nulls: Double, val nans: Double,
     val isComplete: Boolean) {
 
+  /** What conditions leave of it, and how it meets others. */
+  val derived = new Derived
+
   /** Rows that are neither null nor NaN. */
   lazy val values: Double = buckets.iterator.map(_.rows).sum
 
