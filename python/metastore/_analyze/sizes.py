@@ -30,6 +30,7 @@ _COLUMN = 1 << 10  # what a column may take of a file, though that is more than 
 _SUMMARY, _PERCENTILES = 200, 800  # about
 _ALWAYS = 8 << 10
 _LISTED = 4 << 10
+_CUT_LISTS = 2  # a share of the lists' room is for those that are cut
 _SPARE = 6  # sizes are estimates
 _SMALL = 256
 """Lists of so many values, and histograms with one bin for each of them, are kept whole."""
@@ -82,6 +83,10 @@ def fitted(statistics: Iterable[tuple[int, ColumnStatistics]], size: int, top: i
 def _with_lists(found: Statistics, room: int, top: int) -> Statistics:
     lists = {place: known.values for place, (_, known) in enumerate(found) if known.values is not None}
     sizes = {place: values.size for place, values in lists.items() if not _is_small(values)}
+    if sum(sizes.values()) > room:  # as many as possible stay complete
+        whole = sorted((place for place in sizes if lists[place].kind == COMPLETE), key=lambda place: sizes[place])
+        sums, most = accumulate(sizes[place] for place in whole), room - room // _CUT_LISTS
+        room -= sum(sizes.pop(place) for place, used in zip(whole, [*sums], strict=True) if used <= most)
     total = sum(sizes.values())
     longest = sorted(sizes, key=lambda place: sizes[place], reverse=True)
     while total > room:
