@@ -175,10 +175,7 @@ def test_without_statistics_nothing_is_answered(spark, table):
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        (
-            "summary('ice.db.nope')",
-            "[METASTORE_TABLE_NOT_FOUND] There is no table ice.db.nope. Known: ice.db.sql_analyzed.",
-        ),
+        ("summary('ice.db.nope')", "[METASTORE_TABLE_NOT_FOUND] There is no table ice.db.nope. Known: ice.db.{names}."),
         (
             "summary('ice.db.sql_analyzd')",
             "[METASTORE_TABLE_NOT_FOUND] There is no table ice.db.sql_analyzd. Did you mean ice.db.sql_analyzed?",
@@ -251,7 +248,9 @@ def test_without_statistics_nothing_is_answered(spark, table):
 def test_mistakes_get_one_line(spark, analyzed, call, text):
     with pytest.raises(AnalysisException) as caught:
         spark.sql(f"SELECT * FROM metastore.{call.format(t=analyzed)}")
-    assert str(caught.value).split("\n")[0] == text.format(t=analyzed)
+    tables = sorted(row.tableName for row in spark.sql("SHOW TABLES IN ice.db").collect())
+    more = f" and {len(tables) - 5} more" if len(tables) > 5 else ""
+    assert str(caught.value).split("\n")[0] == text.format(t=analyzed, names=", ice.db.".join(tables[:5]) + more)
 
 
 def test_misspelt_functions_of_one_part_are_named_and_those_of_users_are_theirs(spark, analyzed):

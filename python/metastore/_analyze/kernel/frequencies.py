@@ -25,7 +25,7 @@ NONE, TOP, DUPLICATES, COMPLETE = "none", "top", "duplicates", "complete"
 _SHORT = 4096
 """Values of a list that may be kept because they pack well; longer lists cost time when they are read, too."""
 
-_FRAME, _MINIBLOCK = 32, 32
+_FRAME, _BLOCK = 32, 256
 
 
 @dataclass(frozen=True, eq=False)
@@ -192,7 +192,8 @@ def _size_of_integers(values: NDArray[np.int64], counts: Counts) -> int:
 
 
 def _packed(numbers: NDArray[np.float64]) -> int:
-    """Bytes of DELTA_BINARY_PACKED: the differences of a miniblock are as wide as the widest."""
+    """Bytes of DELTA_BINARY_PACKED: differences to the least one of a block, each miniblock as wide as its widest."""
     steps = np.diff(numbers)
-    blocks = np.pad(steps, (0, -len(steps) % _MINIBLOCK), "edge" if len(steps) else "empty").reshape(-1, _MINIBLOCK)
-    return int(np.frexp(np.ptp(blocks, axis=1))[1].sum()) * _MINIBLOCK // 8
+    blocks = np.pad(steps, (0, -len(steps) % _BLOCK), "edge" if len(steps) else "empty").reshape(-1, 4, _BLOCK // 4)
+    widest = blocks.max(axis=2) - blocks.min(axis=(1, 2))[:, None]
+    return int(np.frexp(widest)[1].sum()) * (_BLOCK // 4) // 8
