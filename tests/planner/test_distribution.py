@@ -201,6 +201,7 @@ def parts_are_gone(stored):
     return stored.snapshot
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "change", [told(lambda _, count: count - 1), told(lambda _, count: count + 1), nothing_is_said, parts_are_gone]
 )

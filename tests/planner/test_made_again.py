@@ -34,10 +34,9 @@ def summary(session, name: str) -> tuple[str, str]:
     return row["min"], row["max"]
 
 
-@pytest.mark.parametrize(
-    "left", [pytest.param(False, marks=pytest.mark.slow), True], ids=["nothing is left", "statistics are left"]
-)
-@pytest.mark.parametrize("purge", ["", pytest.param(" PURGE", marks=pytest.mark.slow)])
+@pytest.mark.slow
+@pytest.mark.parametrize("left", [False, True], ids=["nothing is left", "statistics are left"])
+@pytest.mark.parametrize("purge", ["", " PURGE"])
 @pytest.mark.parametrize("kind", [ICEBERG, DELTA, PARQUET], ids=lambda kind: kind.format)
 def test_a_table_that_is_dropped_and_made_again(spark, tmp_path, kind, purge, left):
     name, place, other = kind.name.format("made_again"), tmp_path / "t", spark.newSession()

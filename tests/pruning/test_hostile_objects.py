@@ -119,6 +119,7 @@ def test_kept_objects(spark, tmp_path):
 CRAFTED = crafted.objects()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", CRAFTED)
 def test_crafted_objects(spark, tmp_path, name):
     kind = name.partition(".")[0]
