@@ -10,7 +10,8 @@ import pytest
 
 from kernel.samples import ARROW, PROFILES, column, columns, table, values
 from metastore._analyze.kernel import ColumnKernel, Detail, analyze_parquet, constant
-from metastore._analyze.kernel.frequencies import Frequencies, merged
+from metastore._analyze.kernel.frequencies import COMPLETE, Frequencies, merged
+from metastore._analyze.kernel.sketch import sketches_of
 from metastore._format.histogram import target_ranks
 from metastore._format.values import CUT_BYTES, typed
 
@@ -236,3 +237,26 @@ def cut(value):
 def edge(value, of):
     texts = of.encoding == "binary" and not of.type.startswith("decimal")
     return value if texts else typed(value, of)
+
+
+@pytest.mark.parametrize("profile", ["few", "nulls", "constant"])
+@pytest.mark.parametrize("spark_type", ARROW)
+def test_complete_lists_have_the_sketches_of_their_columns(spark_type, profile):
+    of = column(spark_type)
+    both = [pa.concat_arrays([values(spark_type, profile, 400, seed), _nan(spark_type)]) for seed in (1, 2)]
+    found = [_finished(of, array) for array in both]
+    assert {one.frequencies for one in found} == {COMPLETE}
+    listed = pa.concat_arrays([one.values.values for one in found])
+    owners = np.repeat([5, 3], [len(one.values) for one in found])
+    made = dict(sketches_of(listed, owners, of))
+    assert [made[5].theta.to_bytes(), made[3].theta.to_bytes()] == [one.theta for one in found]
+
+
+def _nan(spark_type):
+    return pa.array([np.nan] if spark_type in ("float", "double") else [], ARROW[spark_type])
+
+
+def _finished(of, array):
+    kernel = ColumnKernel(of, 1 << 30, Detail(room=1 << 20))
+    kernel.add(array)
+    return kernel.finish(len(array))

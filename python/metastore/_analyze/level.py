@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, TypeVar
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
 
 import numpy as np
 import pyarrow as pa
@@ -13,7 +13,8 @@ import pyarrow.compute as pc
 
 from metastore._analyze.ahead import ahead
 from metastore._analyze.coverage import DEPTHS
-from metastore._analyze.kernel.sketch import parsed
+from metastore._analyze.kernel.frequencies import COMPLETE
+from metastore._analyze.kernel.sketch import parsed, sketches_of
 from metastore._analyze.kernel.stored import width
 from metastore._analyze.nodes import Groups, Inputs, Merge, identity, reduce_all
 from metastore._format.columns import decimal_type, serves
@@ -37,10 +38,13 @@ if TYPE_CHECKING:
     from metastore._tables.model import DataFile
 
 T = TypeVar("T")
+Sketches: TypeAlias = "dict[tuple[str, int, int], Sketch | None]"
+"""By block, ordinal of the column and of the file in it."""
 
 _ROWS_AT_ONCE = 200_000
 _FEWEST_COLUMNS = 16
 _SKETCHES = ["column", "file", "theta", "registers"]
+_VALUES = ["column", "file", "value_long", "value_double", "value_binary"]
 _ALL = [name for name in SUMMARY.names if name != "extra"]
 _SOME = [name for name in _ALL if not name.startswith("percentiles_")]
 _NOTHING = pa.schema([SUMMARY.field(name) for name in _ALL]).empty_table()
@@ -177,7 +181,7 @@ class Level:
         merges = [self._merge(one) for one in found]
         places = [np.sort(order[merge.wanted]) for order, merge in merges]
         wanted = [one.chosen(some) for one, some in zip(found, places, strict=True)]
-        sketches = self._sketches(wanted)
+        sketches = self._sketches(found, wanted, places)
         again = self._again(found, wanted) if self._nodes else None
         given = []
         for at, (one, (order, merge)) in enumerate(zip(found, merges, strict=True)):
@@ -253,26 +257,58 @@ class Level:
             for ordinal, start, end in zip(held, starts, ends, strict=True):
                 yield indexed, columns[ordinal], ordinal, files[start:end], table.slice(start, end - start)
 
-    def _sketches(self, wanted: Sequence[Sequence[Source]]) -> list[list[list[Sketch | None]]]:
-        """The sketches of the files of each column's sources."""
-        found: dict[tuple[str, int, int], Sketch | None] = {}
-        parts = [
-            (indexed.block.id, detail, sorted(sources), inside)
-            for indexed, sources in self._by_block(wanted)
-            for detail, inside in _details(indexed.files, _files_of(sources)).items()
+    def _sketches(
+        self, found: Sequence[_Found], wanted: Sequence[Sequence[Source]], places: Sequence[NDArray[np.int64]]
+    ) -> list[list[list[Sketch | None]]]:
+        """The sketches of the files of each column's sources: those that are stored, others of complete lists."""
+        sketches = self._stored_sketches(wanted)
+        unmade = [
+            list(_without(sketches, sources, _are_complete(one, at)))
+            for one, sources, at in zip(found, wanted, places, strict=True)
         ]
-        for (block, _, _, inside), table in zip(parts, ahead(lambda part: self._stored(*part[:3]), parts), strict=True):
-            ordinals, places, *stored = (table.column(name).to_pylist() for name in _SKETCHES)
-            for ordinal, file, sketch in zip(ordinals, places, parsed(*stored), strict=True):
-                if file in inside:
-                    found[block, ordinal, inside[file]] = sketch
+        sketches |= self._listed_sketches(unmade)
         return [
             [
-                [found.get((source.indexed.block.id, source.ordinal, file)) for file in source.files.tolist()]
+                [sketches.get((source.indexed.block.id, source.ordinal, file)) for file in source.files.tolist()]
                 for source in sources
             ]
             for sources in wanted
         ]
+
+    def _stored_sketches(self, wanted: Sequence[Sequence[Source]]) -> Sketches:
+        found: Sketches = {}
+        for block, _, inside, rows in self._details(wanted, "sketches", _SKETCHES):
+            ordinals, places, *stored = (rows.column(name).to_pylist() for name in _SKETCHES)
+            for ordinal, file, sketch in zip(ordinals, places, parsed(*stored), strict=True):
+                if file in inside:
+                    found[block, ordinal, inside[file]] = sketch
+        return found
+
+    def _listed_sketches(self, wanted: Sequence[Sequence[Source]]) -> Sketches:
+        """Sketches of files whose values are all listed, which then have none of their own."""
+        found: Sketches = {}
+        for block, sources, inside, rows in self._details(wanted, "frequencies", _VALUES):
+            for ordinal, (_, source) in sources.items():
+                column = source.indexed.block.columns[ordinal]
+                of_column = rows.filter(pc.equal(rows.column("column"), ordinal))
+                values = of_column.column(f"value_{column.encoding}").combine_chunks()
+                for file, sketch in sketches_of(values, of_column.column("file").to_numpy(), column):
+                    if inside.get(file) in source.files:
+                        found[block, ordinal, inside[file]] = sketch
+        return found
+
+    def _details(
+        self, wanted: Sequence[Sequence[Source]], kind: str, names: Sequence[str]
+    ) -> Iterator[tuple[str, dict[int, tuple[int, Source]], dict[int, int], pa.Table]]:
+        """The wanted columns of detail objects: their block, sources, the files' ordinals by those inside, the rows."""
+        parts = [
+            (indexed.block.id, detail, sources, inside)
+            for indexed, sources in self._by_block(wanted)
+            for detail, inside in _objects(indexed.files, kind, _files_of(sources)).items()
+        ]
+        tables = ahead(lambda part: self._stored(*part[:3], names), parts)
+        for (block, _, sources, inside), rows in zip(parts, tables, strict=True):
+            yield block, sources, inside, rows
 
     def _by_block(
         self, wanted: Sequence[Sequence[Source]]
@@ -290,12 +326,27 @@ class Level:
             if indexed.block.id in of_blocks:
                 yield indexed, of_blocks[indexed.block.id]
 
-    def _stored(self, block: str, detail: tuple[str, str], columns: Sequence[int]) -> pa.Table:
-        """The sketches of some columns in one object."""
+    def _stored(self, block: str, detail: tuple[str, str], columns: Collection[int], names: Sequence[str]) -> pa.Table:
+        """The rows of some columns in one detail object."""
         name, digest = detail
         with blamed_on(block):
-            table = decode_detail(name, digest, self._store.raw(name), _SKETCHES)
+            table = decode_detail(name, digest, self._store.raw(name), names)
         return table.filter(pc.is_in(table.column("column"), pa.array(columns, pa.int32())))
+
+
+def _are_complete(found: _Found, places: NDArray[np.int64]) -> NDArray[np.bool_]:
+    """Whether the lists of values that some rows tell of are complete."""
+    kinds = pa.concat_tables([rows.select(["frequencies"]) for rows in found.rows]).column("frequencies")
+    return np.asarray(pc.equal(kinds, COMPLETE).to_numpy())[places]
+
+
+def _without(sketches: Sketches, sources: Sequence[Source], chosen: NDArray[np.bool_]) -> Iterator[Source]:
+    """The sources with those of their chosen files that have no sketch."""
+    ends = np.cumsum([len(source.files) for source in sources]).tolist()
+    for source, some in zip(sources, np.split(chosen, ends), strict=False):
+        place = source.indexed.block.id, source.ordinal
+        files = [file for file in source.files[some].tolist() if sketches.get((*place, file)) is None]
+        yield replace(source, files=np.array(files, np.int64))
 
 
 def _serving(held: Sequence[Column], wanted: Mapping[str, Column]) -> dict[int, Column]:
@@ -352,9 +403,9 @@ def _widened(rows: pa.Table, column: Column) -> pa.Table:
     return rows
 
 
-def _details(files: pa.Table, wanted: Collection[int]) -> dict[tuple[str, str], dict[int, int]]:
-    """Sketch objects (name, digest) of some files of a block, each with its file ordinals and those of the block."""
-    names = ("file", "sketches_name", "sketches_sha256", "sketches_file")
+def _objects(files: pa.Table, kind: str, wanted: Collection[int]) -> dict[tuple[str, str], dict[int, int]]:
+    """Detail objects (name, digest) of some files of a block, each with its file ordinals and those of the block."""
+    names = ("file", *(f"{kind}_{name}" for name in ("name", "sha256", "file")))
     values = (files.column(name).to_pylist() for name in names)
     found: dict[tuple[str, str], dict[int, int]] = defaultdict(dict)
     for ordinal, name, digest, inside in zip(*values, strict=True):

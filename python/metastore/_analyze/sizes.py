@@ -29,7 +29,7 @@ _ALL = 10
 _COLUMN = 1 << 10  # what a column may take of a file, though that is more than a tenth of it
 _SUMMARY, _PERCENTILES = 200, 800  # about
 _ALWAYS = 8 << 10
-_LISTED = 4 << 10
+_LEAST = 4 << 10  # for all lists, and for all filters, of a small file
 _CUT_LISTS = 2  # a share of the lists' room is for those that are cut
 _SPARE = 6  # sizes are estimates
 _SMALL = 256
@@ -49,7 +49,7 @@ def room_for_lists(size: int) -> int:
         >>> room_for_lists(400 << 20) >> 20
         10
     """
-    return max(size // _LISTS, _LISTED)
+    return max(size // _LISTS, _LEAST)
 
 
 def fitted(statistics: Iterable[tuple[int, ColumnStatistics]], size: int, top: int) -> Statistics:
@@ -77,7 +77,7 @@ def fitted(statistics: Iterable[tuple[int, ColumnStatistics]], size: int, top: i
     others = sum(_size(known) - len(known.theta or b"") for _, known in found)
     found = _with_sketches(found, min(max(size // _SKETCHES, room // 4), room - others))
     left = room - sum(_size(known) for _, known in found)
-    return _with_filters(found, max(left, min(size // _ALL, _ALWAYS)))
+    return _with_filters(found, max(left, min(size // _ALL, _LEAST)))
 
 
 def _with_lists(found: Statistics, room: int, top: int) -> Statistics:
@@ -143,19 +143,29 @@ def _with_sketches(found: Statistics, left: int) -> Statistics:
 
 
 def _with_filters(found: Statistics, left: int) -> Statistics:
-    """First the filters of columns whose bounds tell least, of these the small ones; large ones are cut to fit."""
+    """All filters with fewer bits before one is left out: of columns whose bounds tell most the large ones."""
     wanted = [place for place, (_, known) in enumerate(found) if known.bloom and known.frequencies != COMPLETE]
-    kept: dict[int, ColumnStatistics] = {}
-    for place in sorted(wanted, key=lambda place: _worth(found[place][1])):
-        known = found[place][1]
-        size = size_for(known.distinct or 0, min(left, len(known.bloom or b"")))
-        if size is not None:
-            kept[place] = replace(known, bloom=smaller(known.bloom, size)) if known.bloom else known
-            left -= size
-    return [
-        (ordinal, kept.get(place) or (known if known.bloom is None else replace(known, bloom=None)))
-        for place, (ordinal, known) in enumerate(found)
-    ]
+    full = {place: len(found[place][1].bloom or b"") for place in sorted(wanted, key=lambda at: _worth(found[at][1]))}
+    over, sizes = sum(full.values()) - left, dict(full)
+    for place in sorted(sizes, key=lambda at: sizes[at], reverse=True):
+        less = size_for(found[place][1].distinct or 0, sizes[place] - 1)
+        if over > 0 and less is not None:
+            over -= sizes[place] - less
+            sizes[place] = less
+    while over > 0 and sizes:
+        over -= sizes.popitem()[1]
+    for place, size in sizes.items():
+        if full[place] - size <= -over:  # there is room again
+            over += full[place] - size
+            sizes[place] = full[place]
+    return [(ordinal, _filtered(known, sizes.get(place))) for place, (ordinal, known) in enumerate(found)]
+
+
+def _filtered(known: ColumnStatistics, size: int | None) -> ColumnStatistics:
+    """A column with a filter of so many bytes, if any."""
+    if known.bloom is None:
+        return known
+    return replace(known, bloom=None if size is None else smaller(known.bloom, size))
 
 
 def _worth(known: ColumnStatistics) -> tuple[int, int]:
@@ -170,8 +180,10 @@ def _size(known: ColumnStatistics) -> int:
 
 
 def _cut(known: ColumnStatistics, largest: int) -> ColumnStatistics:
-    """A column with registers in the place of a sketch that is as large."""
+    """A column with registers in the place of a sketch that is as large; none where a list tells all values."""
     if known.theta is None or len(known.theta) < largest or len(known.theta) <= _COLUMN // 2:
         return known
+    if known.frequencies == COMPLETE:
+        return replace(known, theta=None, registers=None)
     registers = known.registers or Registers.of(Theta.from_bytes(known.theta).hashes).to_bytes()
     return replace(known, theta=None, registers=registers)

@@ -4,17 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import repeat
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
 from metastore._analyze.kernel import registers as hyperloglog
 from metastore._analyze.kernel.registers import Registers
+from metastore._analyze.kernel.stored import hashes_of
 from metastore._analyze.kernel.theta import Theta, ThetaBuilder, union
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Sequence
+    from collections.abc import Iterable, Iterator, Sequence
 
+    import pyarrow as pa
+    from numpy.typing import NDArray
+
+    from metastore._format.columns import Column
     from metastore._format.words import Words
 
 
@@ -71,6 +76,31 @@ def sketch_of(hashes: Words, theta: Theta | None = None) -> Sketch:
         builder.add(hashes)
         theta = builder.finish()
     return Sketch(theta, None if theta.is_exact else Registers.of(hashes))
+
+
+def sketches_of(values: pa.Array, owners: NDArray[np.integer[Any]], column: Column) -> Iterator[tuple[int, Sketch]]:
+    """Sketches of several lists of distinct values.
+
+    Args:
+        values: Of all lists, as the format stores them.
+        owners: Of each value the number of its list.
+        column: Their column.
+
+    Yields:
+        Each list's number and sketch.
+
+    Example:
+        >>> import pyarrow as pa
+        >>> from metastore._format.columns import Column
+        >>> column = Column("1", ("x",), "int", "long")
+        >>> [(one, sketch.estimate) for one, sketch in sketches_of(pa.array([7, 7, 3]), np.array([2, 5, 2]), column)]
+        [(2, 2.0), (5, 1.0)]
+    """
+    order = np.argsort(owners, kind="stable")
+    owners, hashes = owners[order], hashes_of(values, column)[order]
+    starts = np.flatnonzero(np.diff(owners, prepend=owners[:1] - 1))
+    for owner, some in zip(owners[starts].tolist(), np.split(hashes, starts[1:]), strict=True):
+        yield owner, sketch_of(some)
 
 
 def parsed(thetas: Iterable[bytes | None], registers: Iterable[bytes | None] = repeat(None)) -> list[Sketch | None]:

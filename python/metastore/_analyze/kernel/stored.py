@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 
 from metastore._analyze.kernel.murmur import hash_bytes, hash_words
+from metastore._analyze.kernel.text import Texts
 from metastore._format.columns import decimal_type
 from metastore._format.values import DECIMAL_BYTES
 from metastore._format.words import padded
@@ -103,6 +104,26 @@ def hashes(values: NDArray[Any], column: Column) -> Words:
         lengths = _shortest(values)
         return hash_words(words.byteswap() >> (64 - 8 * lengths).astype(np.uint64), lengths)
     return hash_words(words, 8)
+
+
+def hashes_of(values: pa.Array, column: Column) -> Words:
+    """Theta hashes of values as the format stores them.
+
+    Args:
+        values: int64, double or binary, without nulls.
+        column: Their column.
+
+    Example:
+        >>> from metastore._format.columns import Column
+        >>> number = Column("1", ("x",), "int", "long")
+        >>> hashes_of(pa.array([7]), number) == hashes(np.array([7]), number)
+        array([ True])
+    """
+    if is_wide(column):
+        return hashes(as_numbers(values.to_pylist(), column), column)
+    if column.encoding == "binary":
+        return Texts(values.cast(pa.large_binary())).hashes()
+    return hashes(values.to_numpy(zero_copy_only=False), column)
 
 
 def stored(value: Any, column: Column) -> Any:
