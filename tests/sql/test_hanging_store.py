@@ -122,3 +122,30 @@ def test_a_store_that_hangs_stops_its_own_queries_alone(spark, table, analyzed, 
     planned_without(spark, table, "1s")
     spark.conf.unset("spark.metastore.store")
     check_query(spark, f"SELECT * FROM {analyzed} WHERE id = 7", [1])
+
+
+@pytest.fixture
+def answering_two() -> Iterator[str]:
+    """A store that hangs until it is asked about two tables, and then refuses all."""
+    with socket.create_server(("127.0.0.1", 0)) as server:
+
+        def answer() -> None:
+            first, second = server.accept()[0], server.accept()[0]
+            first.close()
+            second.close()
+            while True:
+                server.accept()[0].close()
+
+        Task(answer)
+        yield f"webhdfs://127.0.0.1:{server.getsockname()[1]}/statistics"
+        server.shutdown(socket.SHUT_RDWR)
+
+
+def test_the_tables_of_a_query_are_looked_up_side_by_side(spark, table, analyzed, answering_two):
+    spark.sql(f"INSERT INTO {table} VALUES (1, 'a', 'p')")
+    with conf(spark, spark__metastore__store=answering_two, spark__metastore__planning__timeout=f"{PATIENCE // 2}s"):
+        df = spark.sql(f"SELECT * FROM {table} JOIN {analyzed} USING (id) WHERE id = 1")
+        assert Task(df.collect).ends()
+        told = labels(df)
+        assert len(told) >= 2
+        assert all("could not be read" in label for label in told)

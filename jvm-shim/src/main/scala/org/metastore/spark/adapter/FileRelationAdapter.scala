@@ -42,6 +42,11 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
     case _ => None
   }
 
+  override final def table(relation: LogicalPlan): Option[TableId] = relation match {
+    case Files(logical, files) if ScanMark.of(files).isEmpty => tableBehind(logical, files).map(_.id)
+    case _ => None
+  }
+
   override final def columns(relation: LogicalPlan, planner: ScanPlanner): Option[KnownColumns] = relation match {
     case Files(logical, files) =>
       for (table <- tableBehind(logical, files); known <- planner.statistics(table.id).toOption)

@@ -30,10 +30,15 @@ private[adapter] final class IcebergAdapter extends RelationAdapter {
     case _ => None
   }
 
-  override def columns(relation: LogicalPlan, planner: ScanPlanner): Option[KnownColumns] = relation match {
+  override def table(relation: LogicalPlan): Option[TableId] = scanned(relation).map(_._2.id)
+
+  override def columns(relation: LogicalPlan, planner: ScanPlanner): Option[KnownColumns] =
+    for ((iceberg, table) <- scanned(relation); known <- planner.statistics(table.id).toOption)
+      yield planner.columns(table.id, known, new NamedColumns(iceberg.output, table.keys.get), table.lineage)
+
+  private def scanned(relation: LogicalPlan): Option[(DataSourceV2Relation, ScannedIceberg)] = relation match {
     case iceberg: DataSourceV2Relation if IcebergTable.is(iceberg.table) && Releases.refusal(iceberg.table).isEmpty =>
-      val table = new ScannedIceberg(iceberg.table)
-      planner.statistics(table.id).toOption.map(planner.columns(table.id, _, new NamedColumns(iceberg.output, table.keys.get), table.lineage))
+      Some(iceberg -> new ScannedIceberg(iceberg.table))
     case _ => None
   }
 

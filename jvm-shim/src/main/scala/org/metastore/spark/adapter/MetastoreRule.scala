@@ -24,12 +24,23 @@ final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with 
     else try {
       PlanGuard.judge(plan, PlanningContext.current.write, settings.pruneInsideWrites).fold(plan) { scope =>
         val prepared = DeltaScan.prepared(plan, session)
-        rewrite(prepared, Nil, ScanPlanner.of(session, settings, scope, joinsOf(prepared, _)))
+        val planner = ScanPlanner.of(session, settings, scope, joinsOf(prepared, _))
+        if (!planner.leavesAlone) begin(prepared, planner)
+        rewrite(prepared, Nil, planner)
       }
     } catch {
       case NonFatal(e) if !ScanPlanner.isCancelled(e) =>
         ScanPlanner.warn("A query", Reason.failure(e), e)
         plan
+    }
+  }
+
+  // Each table's look-up waits for storage: together they take as long as one. What fails here fails again where it is needed.
+  private def begin(plan: LogicalPlan, planner: ScanPlanner): Unit = {
+    val leaves = plan.collectWithSubqueries { case leaf: LeafNode => leaf }
+    if (leaves.size > 1) leaves.foreach { leaf =>
+      try planner.begin(adapters.iterator.flatMap(_.table(leaf)))
+      catch { case NonFatal(_) => () }
     }
   }
 

@@ -20,6 +20,9 @@ private[adapter] trait RelationAdapter {
    */
   def prepare(relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan]
 
+  /** The table of a relation whose statistics are going to be asked for; None where it is not of this kind. May throw. */
+  def table(relation: LogicalPlan): Option[TableId]
+
   /** What the statistics know of a relation's columns; None where it is not of this kind, or never analyzed. May throw. */
   def columns(relation: LogicalPlan, planner: ScanPlanner): Option[KnownColumns]
 }

@@ -57,13 +57,21 @@ private[adapter] final class ScanPlanner(
    * @param version the fingerprint that the query began with, where an earlier step of its planning left one
    */
   def statistics(table: TableId, version: Option[String] = None): Either[Reason, TableStatistics] =
-    context.once((table.format, table.uuid, table.root(settings.store))) {
-      context.timed {
-        val store = StatisticsStore.open(table.root(settings.store), context.hadoop(session))
-        store.planning(table.uuid, context.left(settings.planningTimeoutMillis), version)
-          .left.map(why => if (why.code == ReasonCode.NoStatistics) Reason(why.code, "table" -> table.name) else why)
-      }
+    context.once((table.format, table.uuid, table.root(settings.store)))(begun(table, version))()
+
+  /** Begins to look for the statistics of the tables of a plan side by side: `statistics` waits for them. */
+  def begin(tables: Iterator[TableId]): Unit =
+    tables.foreach(table => context.once((table.format, table.uuid, table.root(settings.store)))(begun(table, None)))
+
+  private def begun(table: TableId, version: Option[String]): () => Either[Reason, TableStatistics] = {
+    def left = context.left(settings.planningTimeoutMillis)
+    val coming = context.timed {
+      StatisticsStore.open(table.root(settings.store), context.hadoop(session)).begin(table.uuid, left, version)
     }
+    lazy val found = context.timed(coming(left))
+      .left.map(why => if (why.code == ReasonCode.NoStatistics) Reason(why.code, "table" -> table.name) else why)
+    () => found
+  }
 
   /**
    * Joins a scan's files with the statistics and asks the rules. Never throws.

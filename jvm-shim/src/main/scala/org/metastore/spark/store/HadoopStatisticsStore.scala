@@ -19,11 +19,16 @@ private[store] final class HadoopStatisticsStore(folder: Path, conf: Configurati
 
   override def manifest(): Option[Manifest] = new ManifestLog(new StoreFolder(fs, folder, "log")).newest()
 
-  override def planning(
-      tableUuid: String, limitMillis: Long, version: Option[String]): Either[Reason, TableStatistics] = {
-    val budget = new Budget(limitMillis, root)
+  override def begin(tableUuid: String, limitMillis: Long, version: Option[String]): Long => Either[Reason, TableStatistics] = {
+    val remembered = version.flatMap(v => StatisticsCache.get[Manifest](versionKey(v)))
+    val manifest = remembered.fold(newest(limitMillis))(found => _ => Right(found))
+    millis => known(tableUuid, new Budget(millis, root), manifest)
+  }
+
+  private def known(
+      tableUuid: String, budget: Budget, manifest: Budget => Either[Reason, Manifest]): Either[Reason, TableStatistics] =
     try {
-      version.flatMap(v => StatisticsCache.get[Manifest](versionKey(v))).fold(newest(budget))(Right(_)).flatMap { found =>
+      manifest(budget).flatMap { found =>
         if (found.table.uuid == tableUuid)
           Right(new PlanningStatistics(
             new Readers(
@@ -32,13 +37,13 @@ private[store] final class HadoopStatisticsStore(folder: Path, conf: Configurati
         else Left(Reason(ReasonCode.OtherTable, "written" -> found.table.uuid, "read" -> tableUuid))
       }
     } catch { case scala.util.control.NonFatal(e) => Left(PlanningPool.explained(e, budget)) }
-  }
 
   /** The newest manifest, by a thread that may hang, and with the rights of this one. */
-  private def newest(budget: Budget): Either[Reason, Manifest] = {
+  private def newest(limitMillis: Long): Budget => Either[Reason, Manifest] = {
     val user = UserGroupInformation.getCurrentUser
     val reading: PrivilegedExceptionAction[Option[Manifest]] = () => manifest()
-    PlanningPool.run(Seq(() => user.doAs(reading)), budget).head.flatMap {
+    val begun = PlanningPool.begin(Seq(() => user.doAs(reading)), root, limitMillis)
+    budget => begun(budget).head.flatMap {
       case None => Left(Reason(ReasonCode.NoStatistics, "table" -> folder.getParent.toString))
       case Some(found) =>
         StatisticsCache.put(versionKey(found.fingerprint), found, weight = 0) // it counts where the log is cached

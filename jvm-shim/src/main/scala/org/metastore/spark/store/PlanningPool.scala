@@ -75,7 +75,11 @@ private[store] object PlanningPool {
     pool.allowCoreThreadTimeOut(true)
     pool
   }
-  private val interrupter = new ScheduledThreadPoolExecutor(1, daemons)
+  private val interrupter = {
+    val timer = new ScheduledThreadPoolExecutor(1, daemons)
+    timer.setRemoveOnCancelPolicy(true)
+    timer
+  }
 
   /** Reads of each store that were given up and still run. */
   private val givenUp = new ConcurrentHashMap[String, Integer]()
@@ -84,12 +88,31 @@ private[store] object PlanningPool {
   def run[T](reads: Seq[() => T], budget: Budget): Seq[Either[Reason, T]] = start(reads, budget)()
 
   /** As `run`; the results are waited for when they are asked for. */
-  def start[T](reads: Seq[() => T], budget: Budget): () => Seq[Either[Reason, T]] =
-    if (givenUp.containsKey(budget.store)) () => reads.map(_ => Left(budget.timeout))
+  def start[T](reads: Seq[() => T], budget: Budget): () => Seq[Either[Reason, T]] = {
+    val started = startOf(reads, budget.store)._2
+    () => started(budget)
+  }
+
+  /**
+   * As `start`, of reads that may never be waited for.
+   *
+   * @param limitMillis after which they are given up
+   */
+  def begin[T](reads: Seq[() => T], store: String, limitMillis: Long): Budget => Seq[Either[Reason, T]] = {
+    val (begun, results) = startOf(reads, store)
+    begun.foreach { read =>
+      val end = interrupter.schedule((() => read.giveUp()): Runnable, limitMillis, TimeUnit.MILLISECONDS)
+      read.result.whenComplete((_, _) => end.cancel(false))
+    }
+    results
+  }
+
+  private def startOf[T](reads: Seq[() => T], store: String): (Seq[Read[T]], Budget => Seq[Either[Reason, T]]) =
+    if (givenUp.containsKey(store)) (Nil, budget => reads.map(_ => Left(budget.timeout)))
     else {
-      val started = reads.map(read => new Read(read, budget.store))
+      val started = reads.map(read => new Read(read, store))
       started.foreach(executor.execute(_))
-      () => started.map { read =>
+      (started, budget => started.map { read =>
         try Right(budget.await(read.result))
         catch {
           case e: InterruptedException => // the query is cancelled
@@ -99,7 +122,7 @@ private[store] object PlanningPool {
             if (e.isInstanceOf[TimeoutException]) read.giveUp()
             Left(logged(reason(e, budget)))
         }
-      }
+      })
     }
 
   /** As `run`, in this thread: for what reads no storage and takes no time. */

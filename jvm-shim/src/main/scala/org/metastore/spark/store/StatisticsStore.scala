@@ -30,7 +30,16 @@ trait StatisticsStore {
    * @param version     fingerprint of the statistics that the query began with: these, as long as they are remembered. `None`,
    *                    or forgotten: the newest ones
    */
-  def planning(tableUuid: String, limitMillis: Long, version: Option[String] = None): Either[Reason, TableStatistics]
+  final def planning(tableUuid: String, limitMillis: Long, version: Option[String] = None): Either[Reason, TableStatistics] =
+    begin(tableUuid, limitMillis, version)(limitMillis)
+
+  /**
+   * As [[planning]], of several tables side by side: begins to look for the statistics, and returns what waits for them.
+   *
+   * @param limitMillis after which the look-up is given up, waited for or not
+   * @return for how long to wait, and to read in this query from then on, in milliseconds, to the statistics
+   */
+  def begin(tableUuid: String, limitMillis: Long, version: Option[String] = None): Long => Either[Reason, TableStatistics]
 
   /** The data files of a block, in order of their ordinals. */
   def dataFiles(block: Block): IndexedSeq[DataFileRow]
