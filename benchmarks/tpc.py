@@ -31,6 +31,7 @@ from typing import TYPE_CHECKING, Any
 
 import plans
 from common import median, planning, report, save, spark_session
+from pyspark.sql import functions
 
 import metastore
 from metastore._demo.executed import files_read
@@ -66,7 +67,7 @@ class Side:
 
     def rows(self, query: str) -> Rows:
         """All rows of a query, in no order: to sort them Spark would run the last stage twice, and count twice."""
-        frame = self.session.sql(query).repartition(1)
+        frame = self.session.sql(query).repartition(1, functions.lit(0))
         found = Counter(tuple(map(_comparable, row)) for row in frame.collect())
         self.files = sum(files_read(frame))
         self.plan = plans.of(frame)

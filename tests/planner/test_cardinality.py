@@ -124,6 +124,24 @@ def test_keys_of_joins_that_are_not_null_drop_no_file(spark, new_table):
     assert estimate(joined)[0] == pytest.approx(800, rel=0.2)
 
 
+@pytest.mark.parametrize(
+    "where",
+    ["word IS NULL AND skewed = 1", "word IS NULL AND word IS NULL AND flag", "isnan(ratio) AND skewed = 1"],
+)
+def test_rows_without_a_value_are_counted_beside_other_conditions(spark, skewed, where):
+    true = counted(spark, f"{skewed} WHERE {where}")
+    assert true > 0
+    assert estimate(spark.sql(f"SELECT * FROM {skewed} WHERE {where}"))[0] == pytest.approx(true, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    "where", ["skewed = 3 OR word = 'w3'", "price < 1.00 OR skewed IN (2, 3, 4)", "flag OR price < 1.00"]
+)
+def test_what_spark_estimates_of_alternatives_is_what_they_leave(spark, skewed, where):
+    true = counted(spark, f"{skewed} WHERE {where}")
+    assert estimate(spark.sql(f"SELECT * FROM {skewed} WHERE {where}"))[0] == pytest.approx(true, rel=0.3)
+
+
 @pytest.mark.parametrize("column", ["id", "skewed", "price", "ratio"])
 def test_a_narrower_range_is_never_estimated_larger(spark, skewed, column):
     draw = random.Random(column)

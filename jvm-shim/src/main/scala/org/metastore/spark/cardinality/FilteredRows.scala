@@ -75,9 +75,11 @@ private[cardinality] final class FilteredRows(
 
     private def isTold(file: Int): Boolean = zones.exists(_.known(file))
 
-    private def shareOf(file: Int): Double = {
-      val bounds = for (known <- zones; lo <- StoredValue.lo(known, file); hi <- StoredValue.hi(known, file)) yield (lo, hi)
-      bounds.fold(column.share) { case (lo, hi) => column.between(column.whole.axis.at(lo), column.whole.axis.at(hi)) }
+    private def shareOf(file: Int): Double = zones.filter(known => known.nulls(file) >= 0 && known.rows(file) > 0).fold(column.share) { known =>
+      val (all, nulls, nans) = (known.rows(file), known.nulls(file), math.max(0L, known.nans(file)))
+      val bounds = for (lo <- StoredValue.lo(known, file); hi <- StoredValue.hi(known, file)) yield (lo, hi)
+      val ofValues = bounds.fold(column.share) { case (lo, hi) => column.between(column.whole.axis.at(lo), column.whole.axis.at(hi)) }
+      (math.max(0L, all - nulls - nans) * ofValues + nulls * column.ofNulls + nans * column.ofNans) / all
     }
   }
 }
