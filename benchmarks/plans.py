@@ -71,6 +71,12 @@ class Join:
         """What is joined with what, whichever stands on the left."""
         return frozenset(tuple(sorted(side.tables)) for side in self.sides)
 
+    def sides_as(self, other: Join) -> tuple[Rows, Rows]:
+        """The sides in the order of another join of the same ones."""
+        left, right = self.sides
+        is_turned = sorted(left.tables) != sorted(other.sides[0].tables)
+        return (right, left) if is_turned else (left, right)
+
     def __str__(self) -> str:
         """The joined tables, and the kind of the join."""
         return " x ".join(_named(side.tables) for side in self.sides) + f": {self.kind}"
@@ -150,14 +156,11 @@ def _unmatched(plan: Plan, other: Plan) -> list[Join]:
 
 
 def _because(old: Join | None, new: Join) -> str:
-    before = {tuple(sorted(side.tables)): side for side in old.sides} if old else {}
-    texts = []
-    for side in new.sides:
-        was = before.get(tuple(sorted(side.tables)))
-        texts.append(
-            f"{_named(side.tables)}: {f'{was.estimate()} off, ' if was else ''}{side.estimate()} on, {_came(side)}"
-        )
-    return "; ".join(texts)
+    before = [f"{side.estimate()} off, " for side in old.sides_as(new)] if old else ["", ""]
+    return "; ".join(
+        f"{_named(side.tables)}: {was}{side.estimate()} on, {_came(side)}"
+        for was, side in zip(before, new.sides, strict=True)
+    )
 
 
 def _broadcast(join: Join) -> tuple[str, Tables | None]:
@@ -177,9 +180,8 @@ def _named(tables: Tables) -> str:
 
 def _take_counts(join: Join, ran: Join) -> None:
     join.result.came = ran.result.came
-    sides = {tuple(sorted(side.tables)): side for side in ran.sides}
-    for side in join.sides:
-        side.came = sides[tuple(sorted(side.tables))].came
+    for side, same in zip(join.sides, ran.sides_as(join), strict=True):
+        side.came = same.came
 
 
 def _planned(node: Any) -> Any:
@@ -228,8 +230,11 @@ def _expected(node: Any, inputs: list[Node]) -> tuple[int, int | None]:
 
 def _count(own: dict[str, int], inputs: list[Node]) -> int | None:
     """Rows that a node gave: by its own counter, or by those of its inputs where it gives all that it takes."""
-    counts = [own[name] for name in COUNTED if name in own][:1] or [one.rows.came for one in inputs]
-    return None if None in counts or not counts else sum(count for count in counts if count is not None)
+    counter = next((name for name in COUNTED if name in own), None)
+    if counter:
+        return own[counter]
+    counts = [one.rows.came for one in inputs if one.rows.came is not None]
+    return sum(counts) if inputs and len(counts) == len(inputs) else None
 
 
 def _all(seq: Any) -> list[Any]:

@@ -126,7 +126,7 @@ object JoinKeys extends PredicateHelper {
      */
     private def sought(other: Key): Double = {
       val among = within(other.values)
-      if (among <= 0 || among >= 1) 1.0 else math.min(1 / among, 1 / math.max(others, Key.Least))
+      if (among <= 0 || among > Key.Most) 1.0 else math.min(1 / among, 1 / math.max(others, Key.Least))
     }
 
     /** Of the rows that are not null the share between the other side's least value and its greatest. */
@@ -137,6 +137,7 @@ object JoinKeys extends PredicateHelper {
 
   private object Key {
     private val Least = 1e-6
+    private val Most = 0.5 // of rows that the other side may have: of more the conditions need not be asked
 
     def of(origin: Origin, known: KnownColumns): Option[Key] = {
       def kept(column: Attribute, conditions: Seq[Expression]): Option[(ColumnHistogram, ColumnHistogram)] =
