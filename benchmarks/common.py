@@ -115,12 +115,17 @@ def machine() -> dict[str, Any]:
 
 
 def report(name: str, rows: list[dict[str, Any]], **facts: Any) -> None:
-    """Prints the rows as a table and writes `results/<name>.json`, in METASTORE_BENCHMARK_RESULTS if set."""
+    """Prints the rows as a table and saves them."""
     columns = list(rows[0])
     texts = [[f"{row[c]:.3g}" if isinstance(row[c], float) else str(row[c]) for c in columns] for row in rows]
     widths = [max(len(c), *(len(t[i]) for t in texts)) for i, c in enumerate(columns)]
     for line in [columns, *texts]:
         print("  ".join(text.ljust(width) for text, width in zip(line, widths, strict=True)).rstrip())
+    save(name, rows, **facts)
+
+
+def save(name: str, rows: list[dict[str, Any]], **facts: Any) -> None:
+    """Writes `results/<name>.json`, in METASTORE_BENCHMARK_RESULTS if set."""
     RESULTS.mkdir(exist_ok=True)
     document = {"benchmark": name, "machine": machine(), **facts, "rows": rows}
     (RESULTS / f"{name}.json").write_text(json.dumps(document, indent=2) + "\n")

@@ -110,6 +110,38 @@ def test_files_that_another_column_excludes_take_their_share_with_them(spark, sk
     assert estimate(spark.sql(f"SELECT * FROM {skewed} WHERE {where}"))[0] == pytest.approx(270, rel=0.05)
 
 
+def test_keys_of_joins_that_are_not_null_drop_no_file(spark, new_table):
+    table = new_table("k bigint, flag string")
+    iceberg_drops_a_file = "'write.metadata.metrics.default' = 'full'"
+    spark.sql(f"ALTER TABLE {table} SET TBLPROPERTIES ({iceberg_drops_a_file})")
+    for flag in ("if(id % 2 = 0, 'A', 'R')", "'N'"):
+        rows = spark.range(1000).selectExpr("if(id % 5 = 0, null, id) k", f"{flag} flag")
+        rows.coalesce(1).writeTo(table).append()
+    metastore.analyze(spark, table, progress=False)
+    query = f"SELECT * FROM {table} WHERE flag = 'R'"
+    assert estimate(spark.sql(f"{query} AND k IS NOT NULL"))[0] == pytest.approx(400, rel=0.01)
+    joined = spark.sql(f"SELECT 1 FROM {table} a JOIN ({query}) b ON a.k = b.k")
+    assert estimate(joined)[0] == pytest.approx(800, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    "where",
+    ["word IS NULL AND skewed = 1", "word IS NULL AND word IS NULL AND flag", "isnan(ratio) AND skewed = 1"],
+)
+def test_rows_without_a_value_are_counted_beside_other_conditions(spark, skewed, where):
+    true = counted(spark, f"{skewed} WHERE {where}")
+    assert true > 0
+    assert estimate(spark.sql(f"SELECT * FROM {skewed} WHERE {where}"))[0] == pytest.approx(true, rel=0.2)
+
+
+@pytest.mark.parametrize(
+    "where", ["skewed = 3 OR word = 'w3'", "price < 1.00 OR skewed IN (2, 3, 4)", "flag OR price < 1.00"]
+)
+def test_what_spark_estimates_of_alternatives_is_what_they_leave(spark, skewed, where):
+    true = counted(spark, f"{skewed} WHERE {where}")
+    assert estimate(spark.sql(f"SELECT * FROM {skewed} WHERE {where}"))[0] == pytest.approx(true, rel=0.3)
+
+
 @pytest.mark.parametrize("column", ["id", "skewed", "price", "ratio"])
 def test_a_narrower_range_is_never_estimated_larger(spark, skewed, column):
     draw = random.Random(column)
@@ -142,6 +174,21 @@ def test_joins_are_estimated_by_the_values_of_both_sides(spark, skewed, name):
     expected, _ = estimate(spark.sql(f"SELECT a.id FROM {text}"))
     true = max(1, counted(spark, text))
     assert true / 2 <= expected <= true * 2, (expected, true)
+
+
+@pytest.mark.parametrize(
+    ("condition", "matching"), [("year = 165", 4_000), ("year >= 100", 20_000), ("year >= 0", 20_000)]
+)
+def test_conditions_on_a_calendar_mean_the_days_that_the_facts_have(spark, new_table, condition, matching):
+    calendar, facts = new_table("k bigint, year int"), new_table("k bigint, v int")
+    days = spark.range(73_000).selectExpr("id AS k", "cast(id div 365 as int) AS year")
+    days.coalesce(1).writeTo(calendar).append()
+    rows = spark.range(20_000).selectExpr("60000 + id % 1825 AS k", "cast(id as int) AS v")
+    rows.coalesce(1).writeTo(facts).append()
+    for table in (calendar, facts):
+        metastore.analyze(spark, table, progress=False)
+    joined = spark.sql(f"SELECT 1 FROM {facts} f JOIN {calendar} c ON f.k = c.k WHERE {condition}")
+    assert estimate(joined)[0] == pytest.approx(matching, rel=0.1)
 
 
 GROUPINGS = {

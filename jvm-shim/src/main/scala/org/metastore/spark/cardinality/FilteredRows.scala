@@ -39,7 +39,10 @@ private[cardinality] final class FilteredRows(
   }
 
   /** Whether everything that dropped files is a condition on one column. */
-  private def isOneColumn: Boolean = columns.size == 1
+  private def isOneColumn: Boolean = filter.columns.count(drops(_)) <= 1
+
+  // Every join demands keys that are not null, of which each file has its share.
+  private def drops(column: Restricted): Boolean = filter.columns.size == 1 || column.kept.values < column.whole.values
 
   // What lies between two places among overlapping bounds takes a look at all of them.
   private def mostFiles: Int = if (filter.columns.forall(_.ofTable)) MostFiles else MostOverlapping
@@ -62,7 +65,7 @@ private[cardinality] final class FilteredRows(
     /** In the files that the statistics tell of, given those that the bounds of each make likely. */
     private def matching(byFiles: Double): Double =
       if (!column.ofTable) column.share * rowsTold
-      else if (!isAncestor) math.min(rowsTold, byFiles)
+      else if (!isAncestor || !drops(column)) math.min(rowsTold, byFiles)
       else {
         val ofAll = column.kept.rows * math.max(1.0, all / math.max(1.0, column.whole.rows))
         // Files that the column's own conditions drop have no matching row, others have their share.
@@ -72,9 +75,11 @@ private[cardinality] final class FilteredRows(
 
     private def isTold(file: Int): Boolean = zones.exists(_.known(file))
 
-    private def shareOf(file: Int): Double = {
-      val bounds = for (known <- zones; lo <- StoredValue.lo(known, file); hi <- StoredValue.hi(known, file)) yield (lo, hi)
-      bounds.fold(column.share) { case (lo, hi) => column.between(column.whole.axis.at(lo), column.whole.axis.at(hi)) }
+    private def shareOf(file: Int): Double = zones.filter(known => known.nulls(file) >= 0 && known.rows(file) > 0).fold(column.share) { known =>
+      val (all, nulls, nans) = (known.rows(file), known.nulls(file), math.max(0L, known.nans(file)))
+      val bounds = for (lo <- StoredValue.lo(known, file); hi <- StoredValue.hi(known, file)) yield (lo, hi)
+      val ofValues = bounds.fold(column.share) { case (lo, hi) => column.between(column.whole.axis.at(lo), column.whole.axis.at(hi)) }
+      (math.max(0L, all - nulls - nans) * ofValues + nulls * column.ofNulls + nans * column.ofNans) / all
     }
   }
 }

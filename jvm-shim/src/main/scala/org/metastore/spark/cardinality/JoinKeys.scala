@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Expand, Filter, Join, LeafNode, LogicalPlan, Project, Union}
-import org.apache.spark.sql.types.DataType
+import org.apache.spark.sql.types.{BinaryType, DataType, StringType}
 
 import org.metastore.spark.pruning.ColumnResolver
 import org.metastore.spark.store.ColumnHistogram
@@ -69,13 +69,12 @@ object JoinKeys extends PredicateHelper {
   def of(plan: LogicalPlan, known: LogicalPlan => Option[KnownColumns]): JoinKeys = {
     val uses = new Uses
     follow(plan, Nil, uses)
-    val values = mutable.HashMap.empty[ExprId, Option[ColumnHistogram]]
-    def valuesOf(origin: Origin) = values.getOrElseUpdate(origin.column.exprId, known(origin.leaf).flatMap(keptBy(origin, _)))
+    val keys = mutable.HashMap.empty[ExprId, Option[Key]]
+    def keyOf(origin: Origin) = keys.getOrElseUpdate(origin.column.exprId, known(origin.leaf).flatMap(Key.of(origin, _)))
     val elsewhere = uses.elsewhere ++ uncounted(plan)
     val found = uses.joined.toSeq.flatMap { case (left, right) =>
-      for (a <- valuesOf(left).toSeq; b <- valuesOf(right).toSeq; share = MatchingRows.share(a, b) if share > 0;
-          isOwn = !Seq(left, right).exists(one => elsewhere(one.column.exprId))
-          if isOwn || isNear(1 / share, math.max(a.distinct, b.distinct)); one <- Seq(left, right))
+      for (a <- keyOf(left).toSeq; b <- keyOf(right).toSeq; share = a.share(b) if share > 0; isOwn = !Seq(left, right).exists(one => elsewhere(one.column.exprId))
+          if isOwn || isNear(1 / share, math.max(a.values.distinct, b.values.distinct)); one <- Seq(left, right))
         yield one.column.exprId -> 1 / share
     }
     // A key of several joins has the least of its counts: each of the other sides then decides its own.
@@ -109,14 +108,52 @@ object JoinKeys extends PredicateHelper {
       Map.empty
   }
 
-  /** The values of a key that the conditions on it leave. */
-  private def keptBy(origin: Origin, known: KnownColumns): Option[ColumnHistogram] =
-    for {
-      key <- known.resolver.key(origin.column, Nil)
-      whole <- known.histogram(key, origin.column.dataType)
-    } yield {
-      val own = origin.conjuncts.filter(c => ColumnPredicate.canEvaluate(c) && c.references.size == 1 && c.references.head.exprId == origin.column.exprId)
-      try own.reduceOption(And(_, _)).fold(whole)(new ColumnPredicate(_, origin.column).of(whole))
-      catch { case Failed(_) => whole } // as if there were no condition on it
+  /**
+   * A key of a join.
+   *
+   * @param values those that the conditions on it leave
+   * @param others what is known of the rows that conditions on other columns leave: their share
+   */
+  private final class Key(val values: ColumnHistogram, others: => Double) {
+
+    /** How likely a row of this side and one of the other that their conditions leave have the same value. */
+    def share(other: Key): Double = math.min(1.0, MatchingRows.share(values, other.values) * sought(other) * other.sought(this))
+
+    /**
+     * How many times likelier than any row one that other conditions leave has a value of the other side. Those who ask for a year
+     * of a calendar of two centuries, and for what was sold in it, mean one of the years with sales: the conditions take
+     * away what lies beyond the other side's values before they take any that lies among them.
+     */
+    private def sought(other: Key): Double = {
+      val among = within(other.values)
+      if (among <= 0 || among > Key.Most) 1.0 else math.min(1 / among, 1 / math.max(others, Key.Least))
     }
+
+    /** Of the rows that are not null the share between the other side's least value and its greatest. */
+    private def within(other: ColumnHistogram): Double =
+      if (values.dataType == StringType || values.dataType == BinaryType || other.buckets.isEmpty || values.values <= 0) 1.0 // no common axis
+      else values.between(other.buckets.head.from, other.buckets.iterator.map(_.until).max) / values.values
+  }
+
+  private object Key {
+    private val Least = 1e-6
+    private val Most = 0.5 // of rows that the other side may have: of more the conditions need not be asked
+
+    def of(origin: Origin, known: KnownColumns): Option[Key] = {
+      def kept(column: Attribute, conditions: Seq[Expression]): Option[(ColumnHistogram, ColumnHistogram)] =
+        for {
+          key <- known.resolver.key(column, Nil)
+          whole <- known.histogram(key, column.dataType)
+        } yield {
+          try (whole, conditions.reduceOption(And(_, _)).fold(whole)(new ColumnPredicate(_, column).of(whole)))
+          catch { case Failed(_) => (whole, whole) } // as if there were no condition on it
+        }
+      val byColumn = origin.conjuncts.filter(c => ColumnPredicate.canEvaluate(c) && c.references.size == 1)
+        .groupBy(_.references.head.exprId)
+      lazy val shares = (byColumn - origin.column.exprId).values.flatMap { conditions =>
+        origin.leaf.output.find(_.exprId == conditions.head.references.head.exprId).flatMap(kept(_, conditions))
+      }.collect { case (whole, left) if whole.rows > 0 => left.rows / whole.rows }
+      kept(origin.column, byColumn.getOrElse(origin.column.exprId, Nil)).map { case (_, values) => new Key(values, shares.product) }
+    }
+  }
 }

@@ -31,6 +31,12 @@ private[cardinality] final case class Restricted(
     val all = whole.between(least, most)
     if (all > 0) math.min(1.0, kept.between(least, most) / all) else share
   }
+
+  /** The same share among nulls, which is all of them or none. */
+  val ofNulls: Double = if (whole.nulls > 0) kept.nulls / whole.nulls else 0
+
+  /** The same share among NaN. */
+  val ofNans: Double = if (whole.nans > 0) kept.nans / whole.nans else 0
 }
 
 /**
@@ -65,6 +71,9 @@ private[cardinality] final class ScanFilter(
   val estimated: Seq[Expression] = usable.collect {
     case (condition, Seq(asked)) if columns.exists(_.asked == asked) => condition
   } ++ several.map(_._1)
+
+  /** The columns that Spark estimates the filter by, by their keys. */
+  val named: Set[String] = usable.flatMap(_._2).map(_.key).toSet
 
   /** Whether nothing but the counts of all values was needed. */
   def isExact: Boolean = columns.size == 1 && several.isEmpty && estimated.size == conjuncts.size && columns.head.whole.isComplete

@@ -110,7 +110,7 @@ final class ScanStatistics(
    */
   def column(key: String, dataType: DataType): Option[ColumnStat] =
     if (withheld(key)) None
-    else if (conditions.columns.exists(_.asked.key == key)) told(key, dataType)
+    else if (conditions.named(key)) told(key, dataType) // its share of the filter was asked of these very numbers
     else told(key, dataType).map { stat => // what Spark is going to take away with the rows is added
       stat.copy(distinctCount = stat.distinctCount.map(n => whole(n.toDouble / sparkShare).max(1)))
     }
