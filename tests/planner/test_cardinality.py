@@ -177,11 +177,18 @@ def test_joins_are_estimated_by_the_values_of_both_sides(spark, skewed, name):
 
 
 @pytest.mark.parametrize(
-    ("condition", "matching"), [("year = 165", 4_000), ("year >= 100", 20_000), ("year >= 0", 20_000)]
+    ("condition", "matching"),
+    [
+        ("year = 165", 4_000),
+        ("year = 165 OR year = 166 AND month = 5", 4_330),
+        ("year >= 100", 20_000),
+        ("year >= 0", 20_000),
+    ],
 )
 def test_conditions_on_a_calendar_mean_the_days_that_the_facts_have(spark, new_table, condition, matching):
-    calendar, facts = new_table("k bigint, year int"), new_table("k bigint, v int")
-    days = spark.range(73_000).selectExpr("id AS k", "cast(id div 365 as int) AS year")
+    calendar, facts = new_table("k bigint, year int, month int"), new_table("k bigint, v int")
+    day = ["id AS k", "cast(id div 365 as int) AS year", "cast(id % 365 div 31 as int) AS month"]
+    days = spark.range(73_000).selectExpr(*day)
     days.coalesce(1).writeTo(calendar).append()
     rows = spark.range(20_000).selectExpr("60000 + id % 1825 AS k", "cast(id as int) AS v")
     rows.coalesce(1).writeTo(facts).append()

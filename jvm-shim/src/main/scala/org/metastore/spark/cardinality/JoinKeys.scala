@@ -140,20 +140,19 @@ object JoinKeys extends PredicateHelper {
     private val Most = 0.5 // of rows that the other side may have: of more the conditions need not be asked
 
     def of(origin: Origin, known: KnownColumns): Option[Key] = {
-      def kept(column: Attribute, conditions: Seq[Expression]): Option[(ColumnHistogram, ColumnHistogram)] =
-        for {
-          key <- known.resolver.key(column, Nil)
-          whole <- known.histogram(key, column.dataType)
-        } yield {
-          try (whole, conditions.reduceOption(And(_, _)).fold(whole)(new ColumnPredicate(_, column).of(whole)))
-          catch { case Failed(_) => (whole, whole) } // as if there were no condition on it
-        }
-      val byColumn = origin.conjuncts.filter(c => ColumnPredicate.canEvaluate(c) && c.references.size == 1)
-        .groupBy(_.references.head.exprId)
-      lazy val shares = (byColumn - origin.column.exprId).values.flatMap { conditions =>
-        origin.leaf.output.find(_.exprId == conditions.head.references.head.exprId).flatMap(kept(_, conditions))
-      }.collect { case (whole, left) if whole.rows > 0 => left.rows / whole.rows }
-      kept(origin.column, byColumn.getOrElse(origin.column.exprId, Nil)).map { case (_, values) => new Key(values, shares.product) }
+      val (own, others) = origin.conjuncts.filter(ColumnPredicate.canEvaluate)
+        .partition(c => c.references.size == 1 && c.references.head.exprId == origin.column.exprId)
+      lazy val beside = new ScanFilter(
+        others, known.resolver, _.flatMap(asked => known.histogram(asked.key, asked.dataType).map(asked -> (_, true))).toMap)
+      for {
+        key <- known.resolver.key(origin.column, Nil)
+        whole <- known.histogram(key, origin.column.dataType)
+      } yield {
+        val kept =
+          try own.reduceOption(And(_, _)).fold(whole)(new ColumnPredicate(_, origin.column).of(whole))
+          catch { case Failed(_) => whole } // as if there were no condition on it
+        new Key(kept, beside.columns.map(_.share).product * beside.others)
+      }
     }
   }
 }
