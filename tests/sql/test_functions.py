@@ -23,7 +23,7 @@ SUMMARY = (
 COLUMNS = {
     "summary('{t}')": SUMMARY,
     "frequencies('{t}', 'id')": "value string, frequency bigint, fraction double, exact boolean, error bigint",
-    "histogram('{t}', 'id')": "bin bigint, lo string, hi string, count bigint, distinct bigint",
+    "histogram('{t}', 'id')": "bin bigint, lo string, hi string, count bigint, distinct bigint, exact boolean",
     "quantiles('{t}', 'id')": "probability double, value string, exact boolean, error double",
     "files('{t}')": "path string, size bigint, rows bigint, deleted_rows bigint, partition map<string,string>, "
     "analyzed boolean, columns_analyzed bigint",
@@ -180,8 +180,20 @@ def test_without_statistics_nothing_is_answered(spark, table):
             "summary('ice.db.sql_analyzd')",
             "[METASTORE_TABLE_NOT_FOUND] There is no table ice.db.sql_analyzd. Did you mean ice.db.sql_analyzed?",
         ),
-        ("summary('nocat.db.t')", "[METASTORE_TABLE_NOT_FOUND] There is no table nocat.db.t."),
-        ("summary('a.b.c.d.e')", "[METASTORE_TABLE_NOT_FOUND] There is no table a.b.c.d.e."),
+        (
+            "summary('nocat.db.t')",
+            (
+                "[METASTORE_TABLE_NOT_FOUND] There is no table nocat.db.t. "
+                "There is no catalog nocat. Known: ice, spark_catalog."
+            ),
+        ),
+        (
+            "summary('a.b.c.d.e')",
+            (
+                "[METASTORE_TABLE_NOT_FOUND] There is no table a.b.c.d.e. "
+                "There is no catalog a. Known: ice, spark_catalog."
+            ),
+        ),
         ("summary('delta.`/no/where`')", "[METASTORE_TABLE_NOT_FOUND] There is no table delta.`/no/where`."),
         (
             "tables('ice.dbb')",
@@ -278,6 +290,50 @@ def test_mistakes_in_python_are_those_of_sql(spark, analyzed):
         metastore.analyze(spark, f"{analyzed}.files")
     with pytest.raises(TableNotFound):
         metastore.analyze(spark, "delta.`/no/where`")
+
+
+@pytest.mark.parametrize(
+    ("name", "says"),
+    [
+        ("ice.nodb.t", "There is no database ice.nodb. Known: ice."),
+        ("ice.dbb.t", "There is no database ice.dbb. Did you mean ice.db?"),
+        ("defalt.t", "There is no database defalt. Did you mean default?"),
+        ("ic.db.t", "There is no catalog ic. Did you mean ice?"),
+        ("ice.db", ""),
+    ],
+)
+def test_the_part_of_a_name_that_is_unknown_is_named(spark, name, says):
+    told = f"[METASTORE_TABLE_NOT_FOUND] There is no table {name}. {says}".rstrip()
+    with pytest.raises(AnalysisException) as in_sql:
+        spark.sql(f"SELECT * FROM metastore.summary('{name}')")
+    assert str(in_sql.value).startswith(told)
+    with pytest.raises(TableNotFound) as in_python:
+        metastore.analyze(spark, name, progress=False)
+    assert str(in_python.value).startswith(told)
+
+
+@pytest.mark.parametrize(
+    ("kind", "name", "kept"),
+    [
+        ("iceberg", "ice.db.deleted_in_bins", "'write.delete.mode' = 'merge-on-read', 'format-version' = '2'"),
+        ("delta", "deleted_in_bins", "'delta.enableDeletionVectors' = 'true'"),
+    ],
+)
+def test_histograms_say_where_they_count_deleted_rows(spark, kind, name, kept):
+    kept = {"iceberg": "'write.delete.mode' = 'merge-on-read'", "delta": "'delta.enableDeletionVectors' = 'true'"}[
+        format
+    ]
+    spark.sql(f"CREATE TABLE {name} (id BIGINT) USING {format} TBLPROPERTIES ({kept})")
+    try:
+        spark.sql(f"INSERT INTO {name} SELECT id FROM range(0, 1000, 1, 2)")
+        metastore.analyze(spark, name, progress=False)
+        assert {row["exact"] for row in metastore.histogram(spark, name, "id", 4)} == {True}
+        spark.sql(f"DELETE FROM {name} WHERE id % 10 < 6")
+        assert {row["exact"] for row in metastore.histogram(spark, name, "id", 4)} == {False}
+        metastore.analyze(spark, name, progress=False)
+        assert {row["exact"] for row in metastore.histogram(spark, name, "id", 4)} == {False}
+    finally:
+        spark.sql(f"DROP TABLE {name}")
 
 
 def test_arguments_must_be_constants(spark):

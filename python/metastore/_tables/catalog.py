@@ -8,15 +8,11 @@ from typing import TYPE_CHECKING
 
 from metastore._tables.failures import translated
 from metastore._tables.names import quote, split_name
-from metastore._texts import near
 from metastore.errors import TableNotFound, UnsupportedTable
 
 if TYPE_CHECKING:
     from pyspark.errors import AnalysisException
     from pyspark.sql import SparkSession
-
-_READ_BY_PATH = ("hudi", "parquet")
-"""Formats of which a path is a name that no catalog knows."""
 
 
 @dataclass(frozen=True)
@@ -64,11 +60,6 @@ def describe(spark: SparkSession, table: str) -> Entry:
     parts = split_name(table)
     identifier = quote(parts)
     try:
-        # Asked first, for PySpark logs the stack trace of every statement that fails.
-        if not _is_path(parts) and not spark.catalog.tableExists(identifier):
-            names = _tables_beside(spark, parts)
-            beside = {name: ".".join((*parts[:-1], name)) for name in names}
-            raise TableNotFound(table, near=[beside[name] for name in near(parts[-1], names)], known=[*beside.values()])
         with translated(table, spark):
             (row,) = spark.sql(f"SELECT facts FROM metastore_facts('{literal(identifier)}', files => false)").collect()
     except AnalysisException as failure:
@@ -92,10 +83,6 @@ def literal(identifier: str) -> str:
     return identifier.replace("\\", "\\\\").replace("'", "\\'")
 
 
-def _is_path(parts: tuple[str, ...]) -> bool:
-    return len(parts) == 2 and parts[0].lower() in _READ_BY_PATH and "/" in parts[1]
-
-
 def _not_found(failure: AnalysisException) -> bool:
     condition = failure.getCondition() if hasattr(failure, "getCondition") else failure.getErrorClass()
     return condition in {
@@ -110,12 +97,3 @@ def _not_found(failure: AnalysisException) -> bool:
 
 def _first_line(failure: object) -> str:
     return str(failure).strip().split("\n", 1)[0].rstrip(".")
-
-
-def _tables_beside(spark: SparkSession, parts: tuple[str, ...]) -> list[str]:
-    """The tables where one of that name was looked for."""
-    namespace = quote(parts[:-1])
-    if namespace and not spark.catalog.databaseExists(namespace):
-        return []
-    rows = spark.sql(f"SHOW TABLES IN {namespace}" if namespace else "SHOW TABLES").collect()
-    return sorted(row.tableName for row in rows)

@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 _CODE = re.compile(r"\[(METASTORE_[A-Z_]+)\]\s*(.*?)(?:\s*SQLSTATE: \w+)?(?:;\s*line \d+.*)?$", re.MULTILINE)
+_QUESTION = re.compile(r"Did you mean (.+)\?\s*$")
 _NO_FUNCTION = ("UNRESOLVABLE_TABLE_VALUED_FUNCTION", "UNRESOLVED_ROUTINE")
 
 
@@ -55,6 +56,11 @@ def _rebuilt(code: str, message: str, subject: str) -> errors.MetastoreError:
     kinds = {kind.code: kind for kind in errors.MetastoreError.__subclasses__()}
     kind = kinds.get(code, errors.MetastoreError)
     error = kind.__new__(kind)
-    error.__dict__.update(message=message.strip(), hint="", table=subject)
+    error.__dict__.update(message=message.strip(), hint="", table=subject, near=_near(message), known=())
     error.args = (message.strip(),)
     return error
+
+
+def _near(message: str) -> tuple[str, ...]:
+    found = _QUESTION.search(message)
+    return tuple(found[1].split(" or ")) if found else ()

@@ -38,9 +38,12 @@ object MetastoreException {
       Map("table" -> table, "command" -> command))
   }
 
-  /** `parts` are those of the table's name, `names` the last parts of the names of the tables beside it. */
-  def tableNotFound(table: String, parts: Seq[String], names: Seq[String]): MetastoreException =
-    new MetastoreException("METASTORE_TABLE_NOT_FOUND", s"There is no table $table.${near(parts, names)}", Map("table" -> table))
+  /** `parts` are those of the table's name, `names` the last parts of the names of the tables beside it, `missing` says which part
+   * of the name is unknown before the last. */
+  def tableNotFound(parts: Seq[String], names: Seq[String], missing: String = ""): MetastoreException = {
+    val table = QuotedName(parts)
+    new MetastoreException("METASTORE_TABLE_NOT_FOUND", s"There is no table $table.$missing${near(parts, names)}", Map("table" -> table))
+  }
 
   /** `parts` are those of the database's name, `names` the last parts of the names of the databases beside it. */
   def databaseNotFound(parts: Seq[String], names: Seq[String]): MetastoreException =
@@ -110,6 +113,14 @@ object MetastoreException {
       s"The statistics of $asked could not be read: there was no answer within $limitMillis ms. " +
         s"Where it only takes longer, set ${MetastoreConf.ReadTimeout.key}.",
       Map("table" -> asked, "limit" -> s"$limitMillis ms"))
+
+  /** The error of ours that our Python raised, where Spark tells of it in a line of its own. */
+  def inside(wrapped: Exception): Option[MetastoreException] = wrapped match {
+    case known: MetastoreException => Some(known)
+    case other => Option(other.getMessage).flatMap(Raised.findFirstMatchIn).map(found => new MetastoreException(found.group(1), found.group(2), Map.empty))
+  }
+
+  private val Raised = raw"metastore\.errors\.\w+: \[(METASTORE_[A-Z_]+)\] ([^\n]*)".r
 
   private def near(parts: Seq[String], names: Seq[String]): String = {
     val like = NearNames.of(parts.last, names)

@@ -2,7 +2,10 @@ package org.metastore.spark.sql
 
 import scala.util.Try
 
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.connector.catalog.{CatalogPlugin, SupportsNamespaces}
+
+import org.metastore.spark.NearNames
 
 /** Databases, as catalogs tell of them. */
 object Namespaces {
@@ -14,6 +17,26 @@ object Namespaces {
       case known: SupportsNamespaces => Try(known.namespaceExists(namespace)).toOption.contains(false)
       case _ => false
     })
+
+  /**
+   * Says that there is no such database or catalog, and which there are, as the end of a sentence; empty where the parts name
+   * a database that there is, or nobody knows.
+   */
+  def missing(session: SparkSession, parts: Seq[String]): String =
+    if (parts.length > 1 && !session.sessionState.catalogManager.isCatalogRegistered(parts.head))
+      s" There is no catalog ${QuotedName(parts.take(1))}.${NearNames.hint(parts.head, catalogs(session))}"
+    else Try(ResolvedName.namespace(session, parts)).toOption.collect {
+      case (catalog: SupportsNamespaces, names) if names.nonEmpty && Try(catalog.namespaceExists(names)).toOption.contains(false) =>
+        val known = beside(catalog, names)
+        val near = Some(NearNames.of(names.last, known)).filter(_.nonEmpty)
+        def whole(some: Seq[String]) = some.map(name => QuotedName(parts.init :+ name))
+        s" There is no database ${QuotedName(parts)}.${near.fold(NearNames.known(whole(known)))(n => NearNames.question(whole(n)))}"
+    }.getOrElse("")
+
+  private def catalogs(session: SparkSession): Seq[String] =
+    session.conf.getAll.keys.collect { case Namespaces.Configured(name) => name }.toSeq.sorted
+
+  private val Configured = raw"spark\.sql\.catalog\.([^.]+)".r
 
   /** The last parts of the names of the namespaces beside one. */
   def beside(catalog: CatalogPlugin, namespace: Array[String]): Seq[String] = catalog match {

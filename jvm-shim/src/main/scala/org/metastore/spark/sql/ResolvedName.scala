@@ -77,17 +77,21 @@ object ResolvedName {
     def atPath = LakeTables.atPath(session, parts).map(Project(Seq(UnresolvedStar(None)), _))
     val analyzed = try state.analyzer.execute(atPath.getOrElse(parsed)) catch {
       case e: Exception if e.getClass.getName == "org.apache.hudi.exception.TableNotFoundException" =>
-        throw MetastoreException.tableNotFound(name, parts, Nil)
+        throw notFound(session, parts)
       case e: AnalysisException if NotFound.exists(code => e.getMessage.startsWith(s"[$code]")) =>
-        throw MetastoreException.tableNotFound(name, parts, Nil)
+        throw notFound(session, parts)
       case e: Exception if MetastoreException.firstLine(e).startsWith("[DATA_SOURCE_NOT_FOUND]") =>
         throw MetastoreException.unsupportedTable(name, s"this Spark does not have the format ${parts.head}")
       case e: AnalysisException if e.getMessage.startsWith("[UNABLE_TO_INFER_SCHEMA]") =>
         throw MetastoreException.unsupportedTable(name, "no file of it says what its columns are")
     }
-    if (analyzed.exists(_.isInstanceOf[UnresolvedRelation])) throw MetastoreException.tableNotFound(name, parts, beside(session, parts))
+    if (analyzed.exists(_.isInstanceOf[UnresolvedRelation])) throw notFound(session, parts)
     analyzed
   }
+
+  private def notFound(session: SparkSession, parts: Seq[String]): MetastoreException =
+    if (parts.length == 2 && DataSourceByName.isLocation(parts.last)) MetastoreException.tableNotFound(parts, Nil)
+    else MetastoreException.tableNotFound(parts, beside(session, parts), Namespaces.missing(session, parts.init))
 
   private def ofPath(name: String): String =
     if (!DataSourceByName.isLocation(name)) ""
