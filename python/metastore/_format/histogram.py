@@ -50,6 +50,14 @@ class Histogram:
             found = np.array([lo == hi for lo, hi in pairwise(self.edges)], np.bool_)
         return found if self.distincts is None else found | (self.distincts == 1)
 
+    @property
+    def are_exact(self) -> NDArray[np.bool_]:
+        """Which bins are known to hold as many values as they say."""
+        if self.errors is None:
+            return np.zeros(len(self.counts), np.bool_)
+        found: NDArray[np.bool_] = (self.errors[:-1] == 0) & (self.errors[1:] == 0)
+        return found
+
 
 def implied_counts(number: int, bins: int) -> Longs:
     """The counts of an equi-height histogram: of bin i, floor((i + 1) n / b) - floor(i n / b).

@@ -46,8 +46,15 @@ def frequency_rows(details: Details, top: int | None, zone: str, *, exact: bool)
     ]
 
 
-def histogram_rows(details: Details, histogram: Histogram, bins: int | None, zone: str) -> list[Row]:
+def histogram_rows(details: Details, histogram: Histogram, bins: int | None, zone: str, *, exact: bool) -> list[Row]:
     """One row for each bin.
+
+    Args:
+        details: The column.
+        histogram: Its histogram.
+        bins: How many are shown.
+        zone: For timestamps.
+        exact: Whether the histogram describes all live rows and nothing else.
 
     Raises:
         InvalidArgument: `bins` is no positive whole number.
@@ -56,10 +63,11 @@ def histogram_rows(details: Details, histogram: Histogram, bins: int | None, zon
     found = histogram if bins is None else coarser(histogram, bins)
     edges = [edge(details.column, details.summary, _plain(one), zone) for one in found.edges]
     distincts = [None] * len(found.counts) if found.distincts is None else found.distincts.tolist()
+    sure = found.are_exact.tolist()
     return [
-        {"bin": place, "lo": lo, "hi": hi, "count": count, "distinct": distinct}
-        for place, (lo, hi, count, distinct) in enumerate(
-            zip(edges[:-1], edges[1:], found.counts.tolist(), distincts, strict=True)
+        {"bin": place, "lo": lo, "hi": hi, "count": count, "distinct": distinct, "exact": exact and known}
+        for place, (lo, hi, count, distinct, known) in enumerate(
+            zip(edges[:-1], edges[1:], found.counts.tolist(), distincts, sure, strict=True)
         )
     ]
 

@@ -96,7 +96,9 @@ FREQUENCIES = pa.schema(
     [("value", _TEXT), ("frequency", _LONG), ("fraction", _DOUBLE), ("exact", _YES), ("error", _LONG)]
 )
 
-HISTOGRAM = pa.schema([("bin", _LONG), ("lo", _TEXT), ("hi", _TEXT), ("count", _LONG), ("distinct", _LONG)])
+HISTOGRAM = pa.schema(
+    [("bin", _LONG), ("lo", _TEXT), ("hi", _TEXT), ("count", _LONG), ("distinct", _LONG), ("exact", _YES)]
+)
 
 QUANTILES = pa.schema([("probability", _DOUBLE), ("value", _TEXT), ("exact", _YES), ("error", _DOUBLE)])
 
@@ -156,6 +158,7 @@ VIEWS = {
             ("edges_binary", pa.list_(pa.binary())),
             ("counts", pa.list_(_LONG)),
             ("distincts", pa.list_(_LONG)),
+            ("exact", _YES),
         ]
     ),
     "histograms_wide": pa.schema([("edge", _LONG)]),

@@ -73,9 +73,9 @@ class Values(Asked):
             InvalidArgument: No such file or snapshot, or `bins` is no positive whole number.
         """
         shown = self._at(at)
-        found, _ = self._details(column, file, shown)
+        found, exact = self._details(column, file, shown)
         bars = self._bars(found, column)
-        described = [] if bars is None else distributions.histogram_rows(found, bars, bins, self._zone)
+        described = [] if bars is None else (distributions.histogram_rows(found, bars, bins, self._zone, exact=exact))
         return self._answer(Answer, "histogram", described, shown, column=found.column.name)
 
     def quantiles(

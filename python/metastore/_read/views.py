@@ -45,7 +45,7 @@ def histograms(found: Iterable[tuple[Details, bool]]) -> pa.Table:
     """One row per column, its edges and counts as lists."""
     schema = schemas.VIEWS[HISTOGRAMS]
     rows = []
-    for details, _ in found:
+    for details, exact in found:
         bars = details.histogram()
         if bars is not None:
             rows.append(
@@ -56,6 +56,7 @@ def histograms(found: Iterable[tuple[Details, bool]]) -> pa.Table:
                     f"edges_{details.column.encoding}": list(bars.edges),
                     "counts": bars.counts.tolist(),
                     "distincts": None if bars.distincts is None else bars.distincts.tolist(),
+                    "exact": exact and bool(bars.are_exact.all()),
                 }
             )
     return arrow([{name: row.get(name) for name in schema.names} for row in rows], schema.names, schema)

@@ -41,7 +41,8 @@ private[sql] object DistributionViews {
     Map(
       "column_name" -> column.leaf.name, "kind" -> bins.kind, "bins" -> bins.counts.length.toLong,
       s"edges_${encoding(bins.edges.head)}" -> list(bins.edges), "counts" -> list(bins.counts),
-      "distincts" -> (if (bins.distincts.isEmpty) None else list(bins.distincts)))
+      "distincts" -> (if (bins.distincts.isEmpty) None else list(bins.distincts)),
+      "exact" -> (column.isWhole && bins.counts.indices.forall(bins.isExact)))
   }
 
   private def ranks(column: ColumnDetails): Seq[Map[String, Any]] = column.ranked.map { case (value, rank) =>

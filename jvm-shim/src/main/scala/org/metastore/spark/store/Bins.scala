@@ -12,6 +12,9 @@ final case class Bins(
 
   val number: Long = counts.sum
 
+  /** Whether a bin is known to hold as many values as it says. */
+  def isExact(bin: Int): Boolean = Seq(bin, bin + 1).forall(errors.lift(_).contains(0L))
+
   /** The same with fewer bins, each made of neighbours. */
   def coarser(bins: Int): Bins =
     if (bins >= counts.length) this
