@@ -6,6 +6,7 @@ import pytest
 from pyspark.errors import PySparkException
 
 import metastore
+from lakes import SPARK
 from metastore._read import schemas
 from metastore.errors import ColumnNotFound, NoStatistics, TableNotFound
 from pruning.scala import module
@@ -222,6 +223,20 @@ def test_mistakes_come_without_the_trace_of_a_worker(spark, view, where):
         source(spark, view).load(*where).collect()
     assert "Traceback" not in str(caught.value)
     assert len(str(caught.value).splitlines()) <= 3
+    if SPARK == "4.1":  # before, Spark alone finds data sources
+        assert str(caught.value).startswith("[METASTORE_")
+
+
+def test_a_reader_that_is_made_early_reads_late(spark, tmp_path):
+    rows = spark.range(10).selectExpr("id")
+    rows.write.parquet(str(tmp_path / "t"))
+    table = f"parquet.`{tmp_path / 't'}`"
+    metastore.analyze(spark, table, progress=False)
+    read = source(spark, "summary").load(str(tmp_path / "t"))
+    assert [row["count"] for row in read.collect()] == [10]
+    rows.write.mode("append").parquet(str(tmp_path / "t"))
+    metastore.analyze(spark, table, progress=False)
+    assert [row["count"] for row in read.collect()] == [20]
 
 
 def test_errors_of_sql_are_errors_of_python(spark, table):
