@@ -1,11 +1,12 @@
 package org.metastore.spark.sql
 
 import org.apache.spark.rdd.RDD
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.catalyst.analysis.MultiInstanceRelation
 import org.apache.spark.sql.catalyst.expressions.{Attribute, UnsafeProjection}
 import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, Statistics}
-import org.apache.spark.sql.execution.{LeafExecNode, SparkPlan, SparkStrategy}
+import org.apache.spark.sql.execution.{LeafExecNode, SQLExecution, SparkPlan, SparkStrategy}
 
 /**
  * The call of a table function that starts jobs: it is answered when the statement is executed, in its thread and job group.
@@ -19,6 +20,22 @@ final case class DeferredAnswer(output: Seq[Attribute], function: String, call: 
   override protected def stringArgs: Iterator[Any] = Iterator(output, function)
   override def newInstance(): LogicalPlan = copy(output = output.map(_.newInstance()))(run)
   override def computeStats(): Statistics = Statistics(sizeInBytes = conf.defaultSizeInBytes)
+}
+
+/** Rows of a call that a statement makes once, however often it names them: a common table expression stands in it as often. */
+private[sql] final class OncePerStatement(session: SparkSession, rows: () => Seq[InternalRow]) extends (() => Seq[InternalRow]) {
+  private var last: Option[(String, Seq[InternalRow])] = None
+
+  override def apply(): Seq[InternalRow] =
+    session.sparkContext.getLocalProperty(SQLExecution.EXECUTION_ID_KEY) match {
+      case null => rows() // scalastyle:ignore
+      case statement => synchronized {
+        last.filter(_._1 == statement).getOrElse {
+          last = Some(statement -> rows())
+          last.get
+        }._2
+      }
+    }
 }
 
 /** The same in a physical plan. */

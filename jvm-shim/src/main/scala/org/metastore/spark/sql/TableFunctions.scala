@@ -50,7 +50,7 @@ object TableFunctions {
     UnreadAnswer(DataTypeUtils.toAttributes(function.schema), function.name) { output =>
       readable(subject(arguments), limit) {
         function.deferred(session, call) match {
-          case Some(run) => DeferredAnswer(output, function.name, call)(run)
+          case Some(run) => DeferredAnswer(output, function.name, call)(new OncePerStatement(session, run))
           case None => LocalRelation(output, function.rows(session, call))
         }
       }
