@@ -373,6 +373,38 @@ def test_a_query_is_run_when_the_call_is_executed(spark, skewed):
         spark.sql("SELECT * FROM metastore.estimates('SELECT * FROM nowhere', analyze => true)")
 
 
+def test_a_statement_that_names_an_answer_twice_runs_its_query_once(spark, skewed):
+    def runs():
+        done = spark._jsparkSession.sharedState().statusStore().executionsList()
+        plans = [done.apply(place).physicalPlanDescription() for place in range(done.size())]
+        return sum("metastore.estimates " in plan for plan in plans)
+
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    before = runs()
+    call = f"metastore.estimates('SELECT * FROM {skewed} WHERE id < 7 ORDER BY id', analyze => true)"
+    twice = spark.sql(f"WITH e AS (SELECT * FROM {call}) SELECT a.rows FROM e a JOIN e b USING (operator)")
+    assert 7 in [row.rows for row in twice.collect()]
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    assert runs() == before + 1
+    assert 7 in [row.rows for row in twice.select("rows").distinct().collect()]
+    spark.sparkContext._jsc.sc().listenerBus().waitUntilEmpty()
+    assert runs() == before + 2
+
+
+def test_values_that_most_files_leave_out_of_their_lists_are_estimated_by_range(spark, new_table):
+    """A file has room for a quarter of the clerks: the counts in its list say little of the table."""
+    table = new_table("id bigint, clerk string")
+    clerk = "concat('Clerk#', lpad(CAST(pmod(hash(id), 1000) AS STRING), 9, '0')) AS clerk"
+    spark.range(0, 96_000, 1, 16).selectExpr("id", clerk).writeTo(table).append()
+    metastore.analyze(spark, table, progress=False)
+    listed = metastore.frequencies(spark, table, "clerk")
+    assert any(row["error"] is None or row["error"] > row["frequency"] for row in listed)
+    true = dict(spark.sql(f"SELECT clerk, count(*) FROM {table} GROUP BY 1 ORDER BY 1 LIMIT 40").collect())
+    for clerk, rows in true.items():
+        found = estimate(spark.sql(f"SELECT * FROM {table} WHERE clerk = '{clerk}'"))[0]
+        assert rows / 2 <= found <= rows * 2, clerk
+
+
 def test_two_calls_in_one_statement_are_two_answers(spark, skewed):
     calls = [
         f"SELECT max(rows) n FROM metastore.estimates('SELECT * FROM {skewed} WHERE id < {n}', analyze => true)"

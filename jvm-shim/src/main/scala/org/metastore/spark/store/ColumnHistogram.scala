@@ -176,7 +176,8 @@ object ColumnHistogram {
       def catalyst(value: Any) = StoredValue.catalyst(value, dataType)
       val nans = row.nans.getOrElse(0L).toDouble
       val axis = Axis.of(dataType, row.lo.map(catalyst), row.hi.map(catalyst))
-      val singles = listed.iterator.filterNot(entry => isNaN(entry.value)).map { entry =>
+      // What files left out of their lists may be most of a value's rows: its range tells more then.
+      val singles = listed.iterator.filterNot(entry => isNaN(entry.value) || entry.error > entry.frequency).map { entry =>
         val value = catalyst(entry.value)
         Bucket.single(value, axis.at(value), entry.frequency.toDouble)
       }.toArray.sorted(Bucket.order)
