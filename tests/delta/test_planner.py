@@ -202,3 +202,14 @@ def test_partition_columns_under_names_of_their_own_in_the_log(spark, table):
     append(spark, table, 100, 200, 2, "id, CAST(id DIV 50 AS INT) AS day")
     assert estimate(spark.sql(f"SELECT * FROM {table} WHERE DAY >= 2"))[0] == pytest.approx(100, rel=0.1)
     assert int(column_stats(spark.table(table))["day"].distinctCount().get()) == 4
+
+
+def test_answers_from_the_log_have_a_row_in_explain(spark, filled):
+    def found(query):
+        rows = spark.sql(f"SELECT DISTINCT reason FROM metastore.explain('{query}')").collect()
+        return {row.reason for row in rows}
+
+    assert found(f"SELECT count(*) FROM {filled}") == {"ANSWERED_BY_FORMAT"}
+    both = found(f"SELECT (SELECT count(*) FROM {filled}) n, id FROM {filled} WHERE id >= 0")
+    assert both == {"ANSWERED_BY_FORMAT", "NO_STATISTICS"}
+    assert found(f"SELECT * FROM {filled} WHERE false") == set()

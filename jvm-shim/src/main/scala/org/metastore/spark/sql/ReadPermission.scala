@@ -55,7 +55,7 @@ private[spark] object ReadPermission {
   })
 
   /** Rules ask the active session who its user is: it must be the one that will run the query. */
-  private def asActive[T](session: SparkSession)(ask: => T): T = {
+  private[spark] def asActive[T](session: SparkSession)(ask: => T): T = {
     val before = SparkSession.getActiveSession
     SparkSession.setActiveSession(session)
     try ask finally before.fold(SparkSession.clearActiveSession())(SparkSession.setActiveSession(_))
