@@ -108,6 +108,16 @@ def test_a_summary_shows_what_is_approximate(location):
     assert lines[5].startswith("~ approximate: distinct values have a standard error of at most 1.6 %; bounds hold for")
 
 
+def test_numbers_in_which_deleted_rows_count_are_approximate(location):
+    exact = metastore.open(str(location)).summary()[0]
+    deleted = {**exact, "exact": False, "distinct_error": None}
+    for name in ("approx_unique", "avg", "q50", "max"):
+        assert cells.text_of(deleted, name) == f"~{cells.text_of(exact, name)}"
+    assert cells.text_of(deleted, "null_percentage") == cells.text_of(exact, "null_percentage")
+    shown = on_terminal(Summary("summary", "db.t", tuple(exact), (deleted,)), 160)
+    assert "those of all rows in the data files, deleted ones too" in " ".join(shown.split())
+
+
 def test_an_empty_answer_has_its_heads():
     answer = metastore.Answer("files", "db.t", ("path", "rows"), ())
     assert text.render(answer) == "db.t\npath  rows"

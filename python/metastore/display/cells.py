@@ -45,6 +45,8 @@ ELLIPSIS = "…"
 APPROXIMATE = "~"
 """What stands before a number that may be off."""
 _OF_VALUES = ("min", "max", "q25", "q50", "q75")
+OF_ALL_ROWS = ("avg", "std", "q25", "q50", "q75")
+"""Numbers in which deleted rows count, where there are any."""
 _DIGITS = 12
 _MICROSECONDS = re.compile(r"^(\d{4}-\d\d-\d\d \d\d:\d\d:\d\d)\.\d+$")
 
@@ -102,8 +104,12 @@ def text_of(row: Mapping[str, Any], name: str) -> str:
 def is_approximate(row: Mapping[str, Any], name: str) -> bool:
     """Whether a number of a summary may be off; a bound that was cut ends in an ellipsis and needs no other mark."""
     if name == "approx_unique":
-        return bool(row.get("distinct_error")) and row[name] is not None
-    if name not in ("min", "max") or row.get("exact") is not False or row[name] is None:
+        return row[name] is not None and row.get("distinct_error") != 0
+    if row[name] is None or row.get("exact") is not False:
+        return False
+    if name in OF_ALL_ROWS:
+        return row.get("distinct_error") is None  # deleted rows count in them
+    if name not in ("min", "max"):
         return False
     return not any(str(row[end]).endswith(ELLIPSIS) for end in ("min", "max"))
 

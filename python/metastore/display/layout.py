@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 from metastore.display import bars
 from metastore.display.cells import (
     APPROXIMATE,
+    OF_ALL_ROWS,
     SAID_ELSEWHERE,
     cut,
     head,
@@ -190,4 +191,6 @@ def _approximation(answer: Answer) -> str:
     parts = [f"distinct values have a standard error of at most {number(100 * error)} %"] if error else []
     if any(is_approximate(row, "min") or is_approximate(row, "max") for row in answer.rows):
         parts.append("bounds hold for more than the live rows of this snapshot")
+    if any(is_approximate(row, name) for row in answer.rows for name in OF_ALL_ROWS):
+        parts.append("means, quantiles and distinct values are those of all rows in the data files, deleted ones too")
     return f"{APPROXIMATE} approximate: {'; '.join(parts)}" if parts else ""
