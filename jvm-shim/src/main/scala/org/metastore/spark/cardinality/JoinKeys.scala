@@ -143,7 +143,7 @@ object JoinKeys extends PredicateHelper {
       val (own, others) = origin.conjuncts.filter(ColumnPredicate.canEvaluate)
         .partition(c => c.references.size == 1 && c.references.head.exprId == origin.column.exprId)
       lazy val beside = new ScanFilter(
-        others, known.resolver, _.flatMap(asked => known.histogram(asked.key, asked.dataType).map(asked -> (_, true))).toMap)
+        others, known.resolver, _.flatMap(asked => known.histogram(asked.key, asked.dataType).map(found => asked -> ((found, true)))).toMap)
       for {
         key <- known.resolver.key(origin.column, Nil)
         whole <- known.histogram(key, origin.column.dataType)
