@@ -1,6 +1,7 @@
 package org.metastore.spark.cardinality
 
 import java.util.Arrays.stream
+import java.util.IdentityHashMap
 
 import org.apache.spark.sql.catalyst.expressions.Expression
 
@@ -27,30 +28,37 @@ private[cardinality] final class FilteredRows(
   private val columns = filter.columns.map(new OfColumn(_))
 
   /** The number of rows. */
-  lazy val number: Double = {
-    val found =
-      if (columns.isEmpty) left
-      else if (isOneColumn && isAncestor || kept.length > mostFiles) left * columns.map(c => math.min(1.0, c.expected / math.max(1.0, physical))).product
-      else {
-        val shares = columns.map(_.shares)
-        kept.indices.iterator.map(i => live(kept(i)) * shares.iterator.map(_(i)).product).sum
-      }
-    found * filter.others
-  }
+  lazy val number: Double =
+    if (columns.isEmpty && filter.several.isEmpty) left
+    else if (kept.length > mostFiles) left * ofColumns * filter.several.map(_.of(_.share)).product
+    else {
+      val shares = if (isOneColumn && isAncestor) Nil else columns.map(_.shares)
+      val parts = new IdentityHashMap[Restricted, OfColumn]
+      def among(file: Int)(part: Restricted) = parts.computeIfAbsent(part, new OfColumn(_)).shareOf(file)
+      val found = kept.indices.iterator.map { i =>
+        live(kept(i)) * shares.iterator.map(_(i)).product * filter.several.iterator.map(_.of(among(kept(i)))).product
+      }.sum
+      if (isOneColumn && isAncestor) found * ofColumns else found
+    }
+
+  /** The share of rows that satisfies the conditions on one column, of the table as a whole. */
+  private def ofColumns: Double = columns.map(c => math.min(1.0, c.expected / math.max(1.0, physical))).product
 
   /** Whether everything that dropped files is a condition on one column. */
   private def isOneColumn: Boolean = filter.columns.count(drops(_)) <= 1
 
-  // Every join demands keys that are not null, of which each file has its share.
-  private def drops(column: Restricted): Boolean = filter.columns.size == 1 || column.kept.values < column.whole.values
+  // Every join demands keys that are not null, of which each file has its share. What is known of the files read alone,
+  // as of a column of partitions, does not tell what was dropped.
+  private def drops(column: Restricted): Boolean =
+    filter.columns.size == 1 || !column.ofTable || column.kept.values < column.whole.values
 
   // What lies between two places among overlapping bounds takes a look at all of them.
-  private def mostFiles: Int = if (filter.columns.forall(_.ofTable)) MostFiles else MostOverlapping
+  private def mostFiles: Int = if ((filter.columns ++ filter.several.flatMap(_.columns)).forall(_.ofTable)) MostFiles else MostOverlapping
 
   /** Rows that the conditions on one column leave: of files that the statistics do not tell of, all may match. */
   private final class OfColumn(column: Restricted) {
     private val zones = statistics.column(column.asked.key, column.asked.dataType).toOption
-    private val rowsTold = stream(kept).filter(isTold(_)).mapToDouble(rows(_)).sum
+    private lazy val rowsTold = stream(kept).filter(isTold(_)).mapToDouble(rows(_)).sum
 
     def expected: Double = matching(column.share * rowsTold) + (physical - rowsTold)
 
@@ -75,7 +83,7 @@ private[cardinality] final class FilteredRows(
 
     private def isTold(file: Int): Boolean = zones.exists(_.known(file))
 
-    private def shareOf(file: Int): Double = zones.filter(known => known.nulls(file) >= 0 && known.rows(file) > 0).fold(column.share) { known =>
+    def shareOf(file: Int): Double = zones.filter(known => known.nulls(file) >= 0 && known.rows(file) > 0).fold(column.share) { known =>
       val (all, nulls, nans) = (known.rows(file), known.nulls(file), math.max(0L, known.nans(file)))
       val bounds = for (lo <- StoredValue.lo(known, file); hi <- StoredValue.hi(known, file)) yield (lo, hi)
       val ofValues = bounds.fold(column.share) { case (lo, hi) => column.between(column.whole.axis.at(lo), column.whole.axis.at(hi)) }

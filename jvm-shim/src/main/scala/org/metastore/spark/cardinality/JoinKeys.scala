@@ -151,7 +151,7 @@ object JoinKeys extends PredicateHelper {
         val kept =
           try own.reduceOption(And(_, _)).fold(whole)(new ColumnPredicate(_, origin.column).of(whole))
           catch { case Failed(_) => whole } // as if there were no condition on it
-        new Key(kept, beside.columns.map(_.share).product * beside.others)
+        new Key(kept, beside.share)
       }
     }
   }

@@ -39,6 +39,31 @@ private[cardinality] final case class Restricted(
   val ofNans: Double = if (whole.nans > 0) kept.nans / whole.nans else 0
 }
 
+/** The share of rows that satisfies a condition, of which its columns tell more in some files than in others. */
+private[cardinality] sealed trait Share {
+
+  /** The conditions on one column that it is made of. */
+  def columns: Seq[Restricted]
+
+  /** @param among the share that the conditions on one column have, say in a file */
+  def of(among: Restricted => Double): Double
+}
+
+private[cardinality] final case class ShareOfColumn(column: Restricted) extends Share {
+  override def columns: Seq[Restricted] = Seq(column)
+  override def of(among: Restricted => Double): Double = among(column)
+}
+
+private[cardinality] final case class ShareOfAll(share: Double) extends Share {
+  override def columns: Seq[Restricted] = Nil
+  override def of(among: Restricted => Double): Double = share
+}
+
+private[cardinality] final case class SharesJoined(left: Share, right: Share)(joined: (Double, Double) => Double) extends Share {
+  override def columns: Seq[Restricted] = left.columns ++ right.columns
+  override def of(among: Restricted => Double): Double = joined(left.of(among), right.of(among))
+}
+
 /**
  * What a scan's filter leaves, from the values of its columns: conditions on one column are evaluated on their values, those on
  * several columns take them to be independent.
@@ -60,23 +85,26 @@ private[cardinality] final class ScanFilter(
   val columns: Seq[Restricted] = usable.collect { case (condition, Seq(asked)) => asked -> condition }
     .groupBy(_._1).toSeq.flatMap { case (asked, of) => restricted(asked, of.map(_._2)) }
 
-  private val several: Seq[(Expression, Double)] = usable.collect {
-    case (condition, asked) if asked.size > 1 && leavesOf(condition).size <= MostLeaves => fraction(condition, asked).map(condition -> _)
+  private val joint: Seq[(Expression, Share)] = usable.collect {
+    case (condition, asked) if asked.size > 1 && leavesOf(condition).size <= MostLeaves => shareOf(condition, asked).map(condition -> _)
   }.flatten
 
-  /** Of conditions on several columns, the share of rows that satisfies them all. */
-  val others: Double = several.map(_._2).product
+  /** What each of the conditions on several columns lets through. */
+  val several: Seq[Share] = joint.map(_._2)
+
+  /** The share of all rows that satisfies every condition. */
+  def share: Double = columns.map(_.share).product * several.map(_.of(_.share)).product
 
   /** The conjuncts whose effect is known. */
   val estimated: Seq[Expression] = usable.collect {
     case (condition, Seq(asked)) if columns.exists(_.asked == asked) => condition
-  } ++ several.map(_._1)
+  } ++ joint.map(_._1)
 
   /** The columns that Spark estimates the filter by, by their keys. */
   val named: Set[String] = usable.flatMap(_._2).map(_.key).toSet
 
   /** Whether nothing but the counts of all values was needed. */
-  def isExact: Boolean = columns.size == 1 && several.isEmpty && estimated.size == conjuncts.size && columns.head.whole.isComplete
+  def isExact: Boolean = columns.size == 1 && joint.isEmpty && estimated.size == conjuncts.size && columns.head.whole.isComplete
 
   private def columnsOf(condition: Expression): Option[Seq[Asked]] = {
     val leaves = leavesOf(condition)
@@ -96,30 +124,31 @@ private[cardinality] final class ScanFilter(
     }
 
   /** The values of a column that the conditions on it alone leave, where there are any. */
-  private def remaining(asked: Asked): Option[ColumnHistogram] = columns.find(_.asked == asked).map(_.kept).orElse(known.get(asked).map(_._1))
+  private def remaining(asked: Asked): Option[(ColumnHistogram, Boolean)] =
+    columns.find(_.asked == asked).map(one => (one.kept, one.ofTable)).orElse(known.get(asked))
 
   /** The share of rows that satisfies a condition on several columns. */
-  private def fraction(condition: Expression, asked: Seq[Asked]): Option[Double] = asked match {
-    case Seq(one) => remaining(one).filter(_.rows > 0).flatMap { column =>
-      try Some(new ColumnPredicate(condition, one.leaf).of(column).rows / column.rows)
+  private def shareOf(condition: Expression, asked: Seq[Asked]): Option[Share] = asked match {
+    case Seq(one) => remaining(one).filter(_._1.rows > 0).flatMap { case (column, ofTable) =>
+      try Some(ShareOfColumn(Restricted(one, Seq(condition), column, new ColumnPredicate(condition, one.leaf).of(column), ofTable)))
       catch { case Failed(_) => None }
     }
     case _ => condition match {
       case And(left, right) => both(left, right)(_ * _)
       case Or(left, right) => both(left, right)((a, b) => a + b - a * b)
       case EqualTo(left, right) if asked.size == 2 && isLeaf(left) && isLeaf(right) =>
-        val counts = asked.flatMap(remaining(_)).map(_.distinct)
-        if (counts.size == 2) Some(1 / math.max(1.0, counts.max)) else None
-      case other => sampled(other, asked)
+        val counts = asked.flatMap(remaining(_)).map(_._1.distinct)
+        if (counts.size == 2) Some(ShareOfAll(1 / math.max(1.0, counts.max))) else None
+      case other => sampled(other, asked).map(ShareOfAll(_))
     }
   }
 
-  private def both(left: Expression, right: Expression)(joined: (Double, Double) => Double): Option[Double] =
-    for (l <- columnsOf(left); r <- columnsOf(right); a <- fraction(left, l); b <- fraction(right, r)) yield joined(a, b)
+  private def both(left: Expression, right: Expression)(joined: (Double, Double) => Double): Option[Share] =
+    for (l <- columnsOf(left); r <- columnsOf(right); a <- shareOf(left, l); b <- shareOf(right, r)) yield SharesJoined(a, b)(joined)
 
   /** By rows that are put together of values drawn independently, the same ones each time. */
   private def sampled(condition: Expression, asked: Seq[Asked]): Option[Double] = {
-    val whole = asked.flatMap(remaining(_))
+    val whole = asked.flatMap(remaining(_)).map(_._1)
     if (whole.size < asked.size || whole.exists(_.buckets.isEmpty)) None
     else try {
       val bound = condition.transformDown {
