@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import shutil
 from contextlib import suppress
 from dataclasses import replace
@@ -13,7 +14,7 @@ import pytest
 import metastore
 from metastore._store import Store
 from metastore._store.executor import object_bytes, object_part, write_object
-from metastore._store.protocol import FARTHEST, numbers_of
+from metastore._store.protocol import FARTHEST, log_name, numbers_of
 from metastore._store.unreferenced import find_unreferenced_blocks
 from metastore.cli import checks
 from metastore.errors import (
@@ -122,6 +123,17 @@ def test_statistics_go_on(places, odd):
     assert numbers_of(path.name for path in (folder / "log").iterdir())[after.sequence]
     assert not list((folder / "log").glob("[0-9]" * 21 + ".json"))
     assert {row["state"] for row in metastore.verify(str(folder))} <= {"ok", "unknown"}
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_a_manifest_that_is_none_is_named(places, kind, caplog):
+    folder, _ = places
+    newest = folder / "log" / log_name(Store.open(str(folder)).read().sequence)
+    newest.unlink()
+    KINDS[kind](newest)
+    with caplog.at_level("WARNING", logger="metastore"):
+        Store.open(str(folder)).read()
+    assert re.search(rf"{newest.name}.* it is a (symbolic link|FIFO|socket|device|folder)", caplog.text)
 
 
 @pytest.mark.parametrize("kind", KINDS)

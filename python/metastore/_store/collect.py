@@ -134,6 +134,8 @@ def _named_by(number: int, followed: set[str]) -> Generator[Any, Any, set[str]]:
     if data is None:
         raise CollectionRefused(f"{log_name(number)} is listed and cannot be read")
     try:
+        if isinstance(data, DamagedObject):
+            raise data
         manifest = Manifest.from_bytes(data, log_name(number))
         named = names_in(data)
         for files in (block.files for block in manifest.blocks if block.files.name not in followed):

@@ -44,7 +44,10 @@ class ListLog:
 
 @dataclass(frozen=True)
 class ReadLog:
-    """Asks for the bytes of a manifest, None where there are none; may be answered by `StoreNotReadable`."""
+    """Asks for the bytes of a manifest, None where there is none; may be answered by `StoreNotReadable`.
+
+    What stands at its place and has no bytes to read, as a FIFO, is answered by what is wrong with it.
+    """
 
     sequence: int
 
@@ -65,6 +68,7 @@ class Pause:
 
 
 T = TypeVar("T")
+Answer = bytes | DamagedObject | None
 Steps = Generator[ListLog | ReadLog | CreateLog | Pause, Any, T]
 Change = Callable[[Manifest | None], Manifest | None]
 
@@ -201,11 +205,11 @@ def _refuse_a_gap(store: str, manifest: Manifest) -> Steps[None]:
     raise CommitUnknown(store, manifest.sequence, "later ones were committed before it")
 
 
-def _read_back(store: str, sequence: int) -> Steps[bytes | None]:
+def _read_back(store: str, sequence: int) -> Steps[Answer]:
     reason = ""
     for attempt in range(RESENDS):
         try:
-            found: bytes | None = yield ReadLog(sequence)
+            found: Answer = yield ReadLog(sequence)
         except StoreNotReadable as e:
             reason = e.reason
             yield Pause(attempt)
@@ -214,7 +218,7 @@ def _read_back(store: str, sequence: int) -> Steps[bytes | None]:
     raise CommitUnknown(store, sequence, reason)
 
 
-def _is_ours(store: str, sequence: int, found: bytes, data: bytes) -> bool:
+def _is_ours(store: str, sequence: int, found: Answer, data: bytes) -> bool:
     if found == data:
         return True
     try:
@@ -226,10 +230,12 @@ def _is_ours(store: str, sequence: int, found: bytes, data: bytes) -> bool:
     return False
 
 
-def _parsed(sequence: int, data: bytes | None) -> Manifest:
+def _parsed(sequence: int, data: Answer) -> Manifest:
     name = log_name(sequence)
     if data is None:
         raise DamagedObject(name, "it is listed and cannot be read")
+    if isinstance(data, DamagedObject):
+        raise data
     manifest = Manifest.from_bytes(data, name)
     if manifest.sequence != sequence:
         raise DamagedObject(name, f"it is manifest {manifest.sequence}")

@@ -286,12 +286,12 @@ class Store:
             self._writing = self._reading = blobs
         return self._writing
 
-    def _manifest(self, blobs: Blobs, sequence: int) -> bytes | None:
+    def _manifest(self, blobs: Blobs, sequence: int) -> bytes | DamagedObject | None:
         path = f"log/{protocol.log_name(sequence)}"
         try:
             return blobs.get(path, MAX_READ_BYTES)
-        except DamagedObject:
-            return b""  # no manifest: as damaged as one without an end, and its number is in use
+        except DamagedObject as damage:  # no manifest, and its number is in use
+            return DamagedObject(protocol.log_name(sequence), damage.reason)
 
     def now(self) -> datetime:
         """What the store's clock says, which decides how old something in it is.
