@@ -108,12 +108,13 @@ def test_a_broken_table_does_not_stop_the_others(spark, filled, warehouse):
 
 
 def test_catalogs_without_tables_of_ours_stay_with_spark(spark):
-    spark.conf.set("spark.sql.catalog.foreign", "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog")
-    spark.conf.set("spark.sql.catalog.foreign.url", "jdbc:derby:memory:foreign;create=true")
-    spark.conf.set("spark.sql.catalog.foreign.driver", "org.apache.derby.iapi.jdbc.AutoloadedDriver")
-    spark.sql("CREATE TABLE foreign.APP.t (a INT)")
+    session = spark.newSession()  # the catalog is nobody else's
+    session.conf.set("spark.sql.catalog.foreign", "org.apache.spark.sql.execution.datasources.v2.jdbc.JDBCTableCatalog")
+    session.conf.set("spark.sql.catalog.foreign.url", "jdbc:derby:memory:foreign;create=true")
+    session.conf.set("spark.sql.catalog.foreign.driver", "org.apache.derby.iapi.jdbc.AutoloadedDriver")
+    session.sql("CREATE TABLE foreign.APP.t (a INT)")
     with pytest.raises(Exception, match="No plan for AnalyzeTables"):
-        spark.sql("ANALYZE TABLES IN foreign.APP COMPUTE STATISTICS")
+        session.sql("ANALYZE TABLES IN foreign.APP COMPUTE STATISTICS")
 
 
 def test_what_is_not_ours_stays_with_spark(spark):

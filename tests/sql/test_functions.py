@@ -176,24 +176,18 @@ def test_without_statistics_nothing_is_answered(spark, table):
 @pytest.mark.parametrize(
     ("call", "text"),
     [
-        ("summary('ice.db.nope')", "[METASTORE_TABLE_NOT_FOUND] There is no table ice.db.nope. Known: ice.db.{names}."),
+        ("summary('ice.db.nope')", "[METASTORE_TABLE_NOT_FOUND] There is no table ice.db.nope. Known: {names}."),
         (
             "summary('ice.db.sql_analyzd')",
             "[METASTORE_TABLE_NOT_FOUND] There is no table ice.db.sql_analyzd. Did you mean ice.db.sql_analyzed?",
         ),
         (
             "summary('nocat.db.t')",
-            (
-                "[METASTORE_TABLE_NOT_FOUND] There is no table nocat.db.t. "
-                "There is no catalog nocat. Known: ice, spark_catalog."
-            ),
+            ("[METASTORE_TABLE_NOT_FOUND] There is no table nocat.db.t. There is no catalog nocat. Known: {catalogs}."),
         ),
         (
             "summary('a.b.c.d.e')",
-            (
-                "[METASTORE_TABLE_NOT_FOUND] There is no table a.b.c.d.e. "
-                "There is no catalog a. Known: ice, spark_catalog."
-            ),
+            ("[METASTORE_TABLE_NOT_FOUND] There is no table a.b.c.d.e. There is no catalog a. Known: {catalogs}."),
         ),
         ("summary('delta.`/no/where`')", "[METASTORE_TABLE_NOT_FOUND] There is no table delta.`/no/where`."),
         (
@@ -209,10 +203,7 @@ def test_without_statistics_nothing_is_answered(spark, table):
         ),
         (
             "tables('nope')",
-            (
-                "[METASTORE_INVALID_ARGUMENT] database: there is no database spark_catalog.nope. "
-                "Known: spark_catalog.default."
-            ),
+            ("[METASTORE_INVALID_ARGUMENT] database: there is no database spark_catalog.nope. Known: {databases}."),
         ),
         ("tables('a b')", "[METASTORE_INVALID_ARGUMENT] database: 'a b' is not the name of a database."),
         (
@@ -264,9 +255,19 @@ def test_without_statistics_nothing_is_answered(spark, table):
 def test_mistakes_get_one_line(spark, analyzed, call, text):
     with pytest.raises(AnalysisException) as caught:
         spark.sql(f"SELECT * FROM metastore.{call.format(t=analyzed)}")
-    tables = sorted(row.tableName for row in spark.sql("SHOW TABLES IN ice.db").collect())
-    more = f" and {len(tables) - 5} more" if len(tables) > 5 else ""
-    assert str(caught.value).split("\n")[0] == text.format(t=analyzed, names=", ice.db.".join(tables[:5]) + more)
+    expected = text.format(
+        t=analyzed,
+        names=known("ice.db.", [row.tableName for row in spark.sql("SHOW TABLES IN ice.db").collect()]),
+        databases=known("spark_catalog.", [row[0] for row in spark.sql("SHOW DATABASES IN spark_catalog").collect()]),
+        catalogs=known("", [row[0] for row in spark.sql("SHOW CATALOGS").collect()]),
+    )
+    assert str(caught.value).split("\n")[0] == expected
+
+
+def known(within: str, names: list[str]) -> str:
+    """How an error lists what there is."""
+    more = f" and {len(names) - 5} more" if len(names) > 5 else ""
+    return ", ".join(within + name for name in sorted(names)[:5]) + more
 
 
 def test_misspelt_functions_of_one_part_are_named_and_those_of_users_are_theirs(spark, analyzed):
