@@ -5,13 +5,11 @@ import java.util.{HashMap => JavaMap, Map, Optional, OptionalLong}
 import scala.util.control.NonFatal
 
 import org.apache.spark.internal.Logging
-import org.apache.spark.sql.catalyst.expressions.{AttributeMap, AttributeReference}
 import org.apache.spark.sql.catalyst.plans.logical.ColumnStat
-import org.apache.spark.sql.catalyst.plans.logical.statsEstimation.EstimationUtils
 import org.apache.spark.sql.connector.expressions.NamedReference
 import org.apache.spark.sql.connector.read.Statistics
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics
-import org.apache.spark.sql.types.{StructField, StructType}
+import org.apache.spark.sql.types.StructType
 
 /**
  * Answers in Iceberg's place when Spark asks a scan for its statistics. Iceberg's own answer is harmful where cost-based
@@ -32,10 +30,7 @@ object IcebergNumbers extends Logging {
     try {
       numbers.filter(_.rowCount.isDefined) match {
         case Some(files) =>
-          val columns = schema.fields.toSeq.flatMap { field =>
-            keyOf(field.name).flatMap(files.column(_, field.dataType)).map(field -> _)
-          }
-          described(schema, files.rowCount.get, columns)
+          answered(ToldScan.of(schema, files.rowCount.get, field => keyOf(field.name).flatMap(files.column(_, field.dataType))))
         case None => withoutColumns(own, schema, known)
       }
     } catch {
@@ -52,19 +47,13 @@ object IcebergNumbers extends Logging {
     } catch {
       case NonFatal(e) =>
         logDebug("The table format could not estimate its scan", e)
-        known.map(described(schema, _, Nil)).getOrElse(new Numbers(OptionalLong.empty, OptionalLong.empty, new JavaMap))
+        known.map(rows => answered(ToldScan.of(schema, rows, _ => None))).getOrElse(new Numbers(OptionalLong.empty, OptionalLong.empty, new JavaMap))
     }
 
-  private def described(schema: StructType, rows: Double, columns: Seq[(StructField, ColumnStat)]): Statistics = {
-    // Zero rows would make every plan above look free.
-    val count = math.max(1L, math.round(rows))
-    val attributes = schema.fields.toSeq.map(f => AttributeReference(f.name, f.dataType, f.nullable)())
-    val byName = columns.map { case (field, stat) => field.name -> stat }.toMap
-    val stats = AttributeMap(attributes.flatMap(a => byName.get(a.name).map(a -> _)))
-    val size = EstimationUtils.getOutputSize(attributes, BigInt(count), stats)
+  private def answered(told: ToldScan): Statistics = {
     val named = new JavaMap[NamedReference, ColumnStatistics]
-    byName.foreach { case (name, stat) => named.put(RawName(name), new Column(stat)) }
-    new Numbers(OptionalLong.of(size.min(BigInt(Long.MaxValue)).toLong), OptionalLong.of(count), named)
+    told.columns.foreach { case (field, stat) => named.put(RawName(field.name), new Column(stat)) }
+    new Numbers(OptionalLong.of(told.size.min(BigInt(Long.MaxValue)).toLong), OptionalLong.of(told.rows.toLong), named)
   }
 
   private final class Numbers(size: OptionalLong, rows: OptionalLong, columns: Map[NamedReference, ColumnStatistics])
