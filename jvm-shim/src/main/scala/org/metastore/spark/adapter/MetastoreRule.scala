@@ -10,7 +10,7 @@ import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.execution.command.DataWritingCommand
 
 import org.metastore.spark.MetastoreConf
-import org.metastore.spark.cardinality.JoinKeys
+import org.metastore.spark.cardinality.{JoinKeys, WrittenOrder}
 import org.metastore.spark.explain.Reason
 
 /** Decides, before joins are reordered, which data files each scan reads, and tells the optimizer how much is left. */
@@ -26,7 +26,9 @@ final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with 
         val prepared = DeltaScan.prepared(plan, session)
         val planner = ScanPlanner.of(session, settings, scope, joinsOf(prepared, _))
         if (!planner.leavesAlone) begin(prepared, planner)
-        rewrite(prepared, Nil, planner)
+        val rewritten = rewrite(prepared, Nil, planner)
+        if (settings.cboEnabled && conf.cboEnabled && conf.joinReorderEnabled && !rewritten.fastEquals(prepared)) WrittenOrder.keep(rewritten)
+        else rewritten
       }
     } catch {
       case NonFatal(e) if !ScanPlanner.isCancelled(e) =>
