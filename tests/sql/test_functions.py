@@ -183,11 +183,17 @@ def test_without_statistics_nothing_is_answered(spark, table):
         ),
         (
             "summary('nocat.db.t')",
-            ("[METASTORE_TABLE_NOT_FOUND] There is no table nocat.db.t. There is no catalog nocat. Known: {catalogs}."),
+            (
+                "[METASTORE_TABLE_NOT_FOUND] There is no table nocat.db.t. "
+                "There is no catalog nocat. Known: ice, spark_catalog."
+            ),
         ),
         (
             "summary('a.b.c.d.e')",
-            ("[METASTORE_TABLE_NOT_FOUND] There is no table a.b.c.d.e. There is no catalog a. Known: {catalogs}."),
+            (
+                "[METASTORE_TABLE_NOT_FOUND] There is no table a.b.c.d.e. "
+                "There is no catalog a. Known: ice, spark_catalog."
+            ),
         ),
         ("summary('delta.`/no/where`')", "[METASTORE_TABLE_NOT_FOUND] There is no table delta.`/no/where`."),
         (
@@ -253,13 +259,13 @@ def test_without_statistics_nothing_is_answered(spark, table):
     ],
 )
 def test_mistakes_get_one_line(spark, analyzed, call, text):
+    session = spark.newSession()  # without the catalogs that Iceberg sets where a path is loaded
     with pytest.raises(AnalysisException) as caught:
-        spark.sql(f"SELECT * FROM metastore.{call.format(t=analyzed)}")
+        session.sql(f"SELECT * FROM metastore.{call.format(t=analyzed)}")
     expected = text.format(
         t=analyzed,
         names=known("ice.db.", [row.tableName for row in spark.sql("SHOW TABLES IN ice.db").collect()]),
         databases=known("spark_catalog.", [row[0] for row in spark.sql("SHOW DATABASES IN spark_catalog").collect()]),
-        catalogs=known("", [row[0] for row in spark.sql("SHOW CATALOGS").collect()]),
     )
     assert str(caught.value).split("\n")[0] == expected
 
