@@ -44,6 +44,7 @@ def raised_when_killed(spark, table, analyze, word):
             assert time.monotonic() < deadline
             for pid in children(jvm, word):
                 os.kill(pid, signal.SIGKILL)
+        wait_until(lambda: not children(jvm, word), "those that were killed are gone")  # Spark may still hand one out
         return str(running.exception()).split("\n\nJVM stacktrace")[0].strip()
 
 

@@ -13,6 +13,7 @@ JOB_FAILURES = (PySparkException, Py4JError)
 
 _LOST = re.compile(
     r"Python worker exited unexpectedly|ExecutorLostFailure|[Ee]xit (?:code|status):? ?137|exceeding \w+ memory limits"
+    r"|reading the port number from \S+ stdout"  # killed as it started
 )
 _MEMORY = (
     "Python or an executor was lost in the middle of a task, as where memory runs out: give executors more "
