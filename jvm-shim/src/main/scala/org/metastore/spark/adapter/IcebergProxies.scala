@@ -46,13 +46,15 @@ private[adapter] final class IcebergScanProxy(
   override protected def fingerprint: AnyRef = decision.fingerprint
 
   private var estimated: Option[Statistics] = None
+  private var batch: Option[Batch] = None
 
   override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
     case "description" => Some(s"${forward(method, arguments)} ${decision.label}")
     case "estimateStatistics" => Some(estimate(() => forward(method, arguments).asInstanceOf[Statistics]))
-    case "toBatch" =>
-      val batch = new IcebergBatchProxy(forward(method, arguments), decision.fingerprint)
-      Some(Forwarding.standIn(batch, classOf[Batch]))
+    case "toBatch" => Some(batchOnce(() => forward(method, arguments)))
+    case "filter" => // what a join's other side leaves at run time
+      synchronized { batch = None }
+      None
     case "supportedCustomMetrics" if decision.outcome.isRight =>
       Some(forward(method, arguments).asInstanceOf[Array[CustomMetric]] ++
         Array[CustomMetric](new FilesBeforeMetric, new FilesAfterMetric, new FilesByFormatMetric))
@@ -63,16 +65,35 @@ private[adapter] final class IcebergScanProxy(
     case _ => None
   }
 
+  private def batchOnce(own: () => AnyRef): Batch = synchronized {
+    if (batch.isEmpty) batch = Some(Forwarding.standIn(new IcebergBatchProxy(own(), decision.fingerprint), classOf[Batch]))
+    batch.get
+  }
+
   private def estimate(own: () => Statistics): Statistics = synchronized {
     if (estimated.isEmpty) estimated = Some(statistics(own))
     estimated.get
   }
 }
 
-/** Two scans of one table with equal pushed filters have equal batches for Iceberg, whatever we dropped of each. */
+/**
+ * Two scans of one table with equal pushed filters have equal batches for Iceberg, whatever we dropped of each.
+ *
+ * Spark asks every copy of a physical scan for its partitions, four and more while a query is planned, and each time Iceberg
+ * broadcasts the table, which was a third of the planning of TPC-DS: here one answer serves all copies.
+ */
 private[adapter] final class IcebergBatchProxy(batch: AnyRef, kept: AnyRef) extends Forwarding(batch) {
+  private var partitions: Option[AnyRef] = None
+
   override protected def fingerprint: AnyRef = kept
-  override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = None
+
+  override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
+    case "planInputPartitions" => synchronized {
+      if (partitions.isEmpty) partitions = Some(forward(method, arguments))
+      partitions
+    }
+    case _ => None
+  }
 }
 
 private[adapter] object IcebergScanProxy {
