@@ -135,6 +135,16 @@ RIGHT = {
     "p": "p.region = 'region-2'",
     "f": "f.id < 20000",
 }
+SEMI_JOINS = [
+    "events WHERE zipf IN (SELECT user FROM users WHERE age < 30)",
+    "events WHERE zipf NOT IN (SELECT user FROM users WHERE age < 30)",
+    "users WHERE user IN (SELECT zipf FROM events WHERE qty = 3)",
+    "users WHERE user NOT IN (SELECT zipf FROM visits WHERE zipf IS NOT NULL)",
+    "visits v WHERE EXISTS (SELECT 1 FROM events e WHERE e.zipf = v.zipf AND e.flag)",
+    "visits v WHERE NOT EXISTS (SELECT 1 FROM events e WHERE e.zipf = v.zipf AND e.zipf > 3)",
+    "events WHERE place IN (SELECT place FROM places WHERE region = 'region-2') AND qty < 10",
+    "events WHERE city IN (SELECT city FROM events WHERE city = 'city-3')",
+]
 LARGER = [
     "events e JOIN users u ON e.zipf = u.user JOIN places p ON e.place = p.place",
     "visits v JOIN users u ON v.zipf = u.user JOIN places p ON v.place = p.place",
@@ -174,6 +184,7 @@ def queries() -> Iterator[Query]:
         also = RIGHT[right[-1]] if LEFT.index(left) % 2 else "true"
         where = "e.id < 20000" if right[-1] == "f" and left == "true" else left
         yield Query("two tables", f"events e JOIN {right} ON {on} WHERE {where} AND {also}")
+    yield from (Query("semi and anti joins", text) for text in SEMI_JOINS)
     for filters in LARGER_FILTERS:
         yield from (
             Query("three and four tables", f"{text} WHERE {where}") for text, where in zip(LARGER, filters, strict=True)

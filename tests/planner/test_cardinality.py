@@ -176,6 +176,33 @@ def test_joins_are_estimated_by_the_values_of_both_sides(spark, skewed, name):
     assert true / 2 <= expected <= true * 2, (expected, true)
 
 
+SEMI_JOINS = {
+    "in": "{t} WHERE skewed IN (SELECT skewed FROM {t} WHERE skewed > 20)",
+    "not in": "{t} WHERE skewed NOT IN (SELECT skewed FROM {t} WHERE skewed > 20)",
+    "exists": "{t} a WHERE EXISTS (SELECT 1 FROM {t} b WHERE a.word = b.word AND b.word < 'w2')",
+    "not exists": "{t} a WHERE NOT EXISTS (SELECT 1 FROM {t} b WHERE a.word = b.word AND b.word < 'w2')",
+    "conditions on both sides": "{t} WHERE flag AND skewed IN (SELECT skewed FROM {t} WHERE id < 20)",
+    "another column's condition": "{t} WHERE id IN (SELECT id FROM {t} WHERE flag)",
+    "written out": "{t} a LEFT ANTI JOIN (SELECT * FROM {t} WHERE skewed = 1) b ON a.skewed = b.skewed",
+    "few in common": "{t} WHERE id >= 100 AND id IN (SELECT id FROM {t} WHERE id < 130)",
+    "an unknown side": "{t} WHERE id IN (SELECT max(id) OVER () FROM {t})",
+}
+
+
+@pytest.mark.parametrize("name", SEMI_JOINS)
+def test_semi_joins_leave_the_rows_whose_values_are_found(spark, skewed, name):
+    text = SEMI_JOINS[name].format(t=skewed)
+    expected, _ = estimate(spark.sql(f"SELECT * FROM {text}"))
+    true = max(1, counted(spark, text))
+    assert expected == ROWS if name == "an unknown side" else true / 1.5 <= expected <= true * 1.5, (expected, true)
+
+
+def test_a_scan_below_a_semi_join_tells_its_own_rows(spark, skewed):
+    query = f"SELECT * FROM {skewed} WHERE flag AND skewed IN (SELECT skewed FROM {skewed} WHERE skewed > 20)"
+    filters = [row for row in metastore.estimates(spark, query, analyze=True) if row["name"] == "Filter"]
+    assert [row["q_error"] for row in filters] == [1.0, 1.0]
+
+
 @pytest.mark.parametrize(
     ("condition", "matching"),
     [

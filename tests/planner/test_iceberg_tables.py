@@ -6,7 +6,7 @@ import pytest
 
 from planner import written
 from planner.conftest import append
-from planner.plans import check, files_read, labels, physical, rows
+from planner.plans import check, conf, files_read, labels, physical, rows
 
 pytestmark = pytest.mark.spark
 
@@ -127,6 +127,19 @@ def test_dynamic_partition_pruning_acts_after_us(spark, new_table):
     df = check(spark, query)
     assert "8 -> 4 files" in labels(df)
     assert files_read(df)[0] == 1
+
+
+def test_copies_of_a_scan_plan_their_partitions_once(spark, analyzed):
+    def broadcasts() -> int:
+        """How many there were when the query was planned: Iceberg broadcasts its table with the partitions."""
+        first = spark.sparkContext._jsc.broadcast("").id()
+        df = spark.sql(f"SELECT a.v FROM {analyzed} a JOIN {analyzed} b ON a.id = b.id WHERE a.id < 150")
+        df._jdf.queryExecution().executedPlan()
+        return spark.sparkContext._jsc.broadcast("").id() - first - 1
+
+    ours = broadcasts()
+    with conf(spark, spark__metastore__enabled=False):
+        assert 0 < ours < broadcasts()
 
 
 def test_joins_without_a_shuffle_stay_so(spark, new_table):

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand}
 import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.connector.read.{LocalScan, Scan}
 import org.apache.spark.sql.connector.write.RowLevelOperation
-import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation}
 import org.apache.spark.sql.metastore.RowLevelTarget
 import org.apache.spark.sql.types.StructType
 
@@ -36,9 +36,12 @@ private[adapter] final class IcebergAdapter extends RelationAdapter {
     for ((iceberg, table) <- scanned(relation); known <- planner.statistics(table.id).toOption)
       yield planner.columns(table.id, known, new NamedColumns(iceberg.output, table.keys.get), table.lineage)
 
+  // A sub-query's relations were prepared, and are scans, when the query around it is planned.
   private def scanned(relation: LogicalPlan): Option[(DataSourceV2Relation, ScannedIceberg)] = relation match {
-    case iceberg: DataSourceV2Relation if IcebergTable.is(iceberg.table) && Releases.refusal(iceberg.table).isEmpty =>
-      Some(iceberg -> new ScannedIceberg(iceberg.table))
+    case scan: DataSourceV2ScanRelation => scanned(scan.relation)
+    case iceberg: DataSourceV2Relation =>
+      val table = Forwarding.of(iceberg.table).fold(iceberg.table)(_.delegate.asInstanceOf[Table])
+      if (IcebergTable.is(table) && Releases.refusal(table).isEmpty) Some(iceberg -> new ScannedIceberg(table)) else None
     case _ => None
   }
 

@@ -3,6 +3,7 @@ package org.metastore.spark.cardinality
 import scala.collection.mutable
 
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.plans.{LeftAnti, LeftSemi}
 import org.apache.spark.sql.catalyst.plans.logical.{Aggregate, Expand, Filter, Join, LeafNode, LogicalPlan, Project, Union}
 import org.apache.spark.sql.types.{BinaryType, DataType, StringType}
 
@@ -16,14 +17,17 @@ final class KnownColumns(val resolver: ColumnResolver, val histogram: (String, D
  * Distinct counts of join keys that make Spark's formula T(A) T(B) / max(V(A), V(B)) return the size of the join: with f the
  * counts of values on both sides, that is V = T(A) T(B) / sum f_A(v) f_B(v). They serve one query and are stored nowhere.
  */
-final class JoinKeys private (counts: Map[ExprId, Double]) {
+final class JoinKeys private (counts: Map[ExprId, Double], found: Map[ExprId, Double]) {
 
   /** The count of a column; none for what is no key, or not known. */
   def of(column: ExprId): Option[Double] = counts.get(column)
+
+  /** The share of a scan's rows, by one of its columns, that semi joins and anti joins on that column leave of it. */
+  def leftOf(column: ExprId): Double = found.getOrElse(column, 1.0)
 }
 
 object JoinKeys extends PredicateHelper {
-  val Unknown: JoinKeys = new JoinKeys(Map.empty)
+  val Unknown: JoinKeys = new JoinKeys(Map.empty, Map.empty)
 
   private val Near = 4 // times
 
@@ -33,6 +37,7 @@ object JoinKeys extends PredicateHelper {
   /** The keys that joins compare: with each other, and with columns of which nothing is known. */
   private final class Uses {
     val joined = mutable.ArrayBuffer.empty[(Origin, Origin)]
+    val sought = mutable.ArrayBuffer.empty[Sought]
     val elsewhere = mutable.HashSet.empty[ExprId]
   }
 
@@ -65,6 +70,9 @@ object JoinKeys extends PredicateHelper {
   /** A column of a scan, with the conditions on the scan. */
   private final case class Origin(column: Attribute, leaf: LogicalPlan, conjuncts: Seq[Expression])
 
+  /** A scan's column whose values are looked for in another column; `isIn` whether rows stay that are found, or the others. */
+  private final case class Sought(column: Origin, in: Origin, isIn: Boolean, keepsNulls: Boolean)
+
   /** @param known what the statistics know of a leaf's columns */
   def of(plan: LogicalPlan, known: LogicalPlan => Option[KnownColumns]): JoinKeys = {
     val uses = new Uses
@@ -78,13 +86,20 @@ object JoinKeys extends PredicateHelper {
         yield one.column.exprId -> 1 / share
     }
     // A key of several joins has the least of its counts: each of the other sides then decides its own.
-    new JoinKeys(found.groupBy(_._1).map { case (id, of) => id -> of.map(_._2).min })
+    val left = for (one <- uses.sought.toSeq; a <- keyOf(one.column); b <- keyOf(one.in)) yield
+      one.column.column.exprId -> a.leftBy(b, one.isIn, one.keepsNulls)
+    new JoinKeys(
+      found.groupBy(_._1).map { case (id, of) => id -> of.map(_._2).min },
+      left.groupBy(_._1).map { case (id, of) => id -> of.map(_._2).product })
   }
 
   /** Where a plan's columns come from, as far as their rows are those of a scan, joined or not; uses of them are noted. */
   private def follow(plan: LogicalPlan, above: Seq[Expression], uses: Uses): Map[ExprId, Origin] = plan match {
     case Filter(condition, child) => follow(child, above ++ splitConjunctivePredicates(condition), uses)
-    case leaf: LeafNode => leaf.output.map(column => column.exprId -> Origin(column, leaf, above)).toMap
+    case leaf: LeafNode =>
+      val origins = leaf.output.map(column => column.exprId -> Origin(column, leaf, above)).toMap
+      above.foreach(uses.sought ++= soughtBy(_, origins))
+      origins
     case Project(list, child) =>
       val below = follow(child, Nil, uses)
       list.flatMap {
@@ -92,6 +107,15 @@ object JoinKeys extends PredicateHelper {
         case renamed @ Alias(column: Attribute, _) => below.get(column.exprId).map(renamed.exprId -> _)
         case _ => Nil
       }.toMap
+    case Join(left, right, kind @ (LeftSemi | LeftAnti), condition, _) =>
+      val (outer, inner) = (follow(left, Nil, uses), follow(right, Nil, uses))
+      condition.toSeq.flatMap(splitConjunctivePredicates) match {
+        case Seq(EqualTo(a: Attribute, b: Attribute)) if isScan(left) =>
+          for (x <- outer.get(a.exprId).orElse(outer.get(b.exprId)); y <- inner.get(b.exprId).orElse(inner.get(a.exprId)))
+            uses.sought += Sought(x, y, isIn = kind == LeftSemi, keepsNulls = kind == LeftAnti)
+        case _ => ()
+      }
+      outer
     case join: Join =>
       val (left, right) = (follow(join.left, Nil, uses), follow(join.right, Nil, uses))
       join.condition.toSeq.flatMap(splitConjunctivePredicates).foreach {
@@ -108,16 +132,52 @@ object JoinKeys extends PredicateHelper {
       Map.empty
   }
 
+  @scala.annotation.tailrec
+  private def isScan(plan: LogicalPlan): Boolean = plan match {
+    case _: LeafNode => true
+    case Filter(_, child) => isScan(child)
+    case Project(_, child) => isScan(child)
+    case _ => false
+  }
+
+  /** What a condition looks for in a sub-query: Spark makes semi joins and anti joins of such only after joins are reordered. */
+  private def soughtBy(condition: Expression, of: Map[ExprId, Origin]): Option[Sought] = condition match {
+    case Not(other) => soughtBy(other, of).map(one => one.copy(isIn = !one.isIn, keepsNulls = other.isInstanceOf[Exists]))
+    case in: InSubquery if in.query.outerAttrs.isEmpty && in.query.joinCond.isEmpty => (in.values, in.query.plan.output) match {
+      case (Seq(a: Attribute), Seq(b)) => soughtIn(a, b, in.query.plan, of)
+      case _ => None
+    }
+    case exists: Exists => exists.joinCond match {
+      case Seq(EqualTo(a: Attribute, b: Attribute)) =>
+        soughtIn(a, b, exists.plan, of).orElse(soughtIn(b, a, exists.plan, of))
+      case _ => None
+    }
+    case _ => None
+  }
+
+  private def soughtIn(a: Attribute, b: Attribute, in: LogicalPlan, of: Map[ExprId, Origin]): Option[Sought] =
+    for (column <- of.get(a.exprId); values <- follow(in, Nil, new Uses).get(b.exprId))
+      yield Sought(column, values, isIn = true, keepsNulls = false)
+
   /**
    * A key of a join.
    *
    * @param values those that the conditions on it leave
    * @param others what is known of the rows that conditions on other columns leave: their share
    */
-  private final class Key(val values: ColumnHistogram, others: => Double) {
+  private final class Key(val values: ColumnHistogram, beside: => Double) {
+    private lazy val others = beside
+
 
     /** How likely a row of this side and one of the other that their conditions leave have the same value. */
     def share(other: Key): Double = math.min(1.0, MatchingRows.share(values, other.values) * sought(other) * other.sought(this))
+
+    /** The share of this side's rows whose value the other side has, or has not. */
+    def leftBy(other: Key, isIn: Boolean, keepsNulls: Boolean): Double = {
+      val rows = math.max(1.0, values.rows)
+      val found = MatchingRows.found(values, other.values, other.others)
+      if (isIn) found / rows else math.max(0.0, rows - (if (keepsNulls) 0.0 else values.nulls) - found) / rows
+    }
 
     /**
      * How many times likelier than any row one that other conditions leave has a value of the other side. Those who ask for a year

@@ -13,9 +13,22 @@ private[cardinality] object MatchingRows {
     if (one.rows <= 0 || other.rows <= 0) 0
     else one.derived(other)(Double.box(pairs(one, other) / one.rows / other.rows)).doubleValue
 
+  /**
+   * How many rows of one have a value that the other has too; all of them where that takes too long to find.
+   *
+   * @param share of the other's rows, which conditions on other columns leave: rare values are less likely among them
+   */
+  def found(one: ColumnHistogram, other: ColumnHistogram, share: Double): Double = {
+    val (left, right) = comparable(one, other)
+    val byBuckets = sum(left, right) { (a, b) =>
+      rowsFound(a, b, left, right) * ScanStatistics.drawn(b.distinct, b.rows, share) / math.max(1.0, b.distinct)
+    }.getOrElse(one.values)
+    math.min(one.values, byBuckets) + (if (other.nans > 0) one.nans else 0)
+  }
+
   private def pairs(one: ColumnHistogram, other: ColumnHistogram): Double = {
     val (left, right) = comparable(one, other)
-    matching(left, right) + one.nans * other.nans
+    sum(left, right)((a, b) => pairs(a, b, left, right)).getOrElse(0.0) + one.nans * other.nans
   }
 
   /** Both on one axis: that of texts depends on what all begin with. */
@@ -29,19 +42,30 @@ private[cardinality] object MatchingRows {
     }
   }
 
-  private def matching(one: ColumnHistogram, other: ColumnHistogram): Double = {
+  /** Over all buckets that meet; none where these are too many. */
+  private def sum(one: ColumnHistogram, other: ColumnHistogram)(of: (Bucket, Bucket) => Double): Option[Double] = {
     var (found, first, compared) = (0.0, 0, 0)
     for (a <- one.buckets if compared <= MostPairs) {
       while (first < other.buckets.length && other.buckets(first).until < a.from) first += 1
       var next = first
       while (next < other.buckets.length && other.buckets(next).from <= a.until && compared <= MostPairs) {
-        found += pairs(a, other.buckets(next), one, other)
+        found += of(a, other.buckets(next))
         next += 1
         compared += 1
       }
     }
-    if (compared > MostPairs) 0 else found
+    if (compared > MostPairs) None else Some(found)
   }
+
+  // As below: of two ranges all values of that with fewer are among those of the other.
+  private def rowsFound(a: Bucket, b: Bucket, one: ColumnHistogram, other: ColumnHistogram): Double =
+    if (a.isSingle && b.isSingle) { if (isSame(a, b)) a.rows else 0 }
+    else if (a.isSingle) { if (b.from < a.from && a.from <= b.until && !other.hasSingle(a.from, a.lo)) a.rows else 0 }
+    else if (b.isSingle) { if (a.from < b.from && b.from <= a.until && !one.hasSingle(b.from, b.lo)) a.rows / a.distinct else 0 }
+    else {
+      val (left, right) = (part(a, b), part(b, a))
+      if (left <= 0 || right <= 0) 0 else left * a.rows * math.min(1.0, right * b.distinct / (left * a.distinct))
+    }
 
   // The values of a range are taken to be among those of the other side, as those of a foreign key are.
   private def pairs(a: Bucket, b: Bucket, one: ColumnHistogram, other: ColumnHistogram): Double =

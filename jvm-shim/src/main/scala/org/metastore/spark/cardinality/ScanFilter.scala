@@ -204,6 +204,9 @@ final class FilterOfScan(
   private[cardinality] lazy val joined: Map[String, Double] =
     output.flatMap(column => joins.of(column.exprId).flatMap(count => resolver.key(column, Nil).map(_ -> count))).toMap
 
+  /** The share of the rows that semi joins and anti joins leave: Spark takes their rows to be all those of the scan. */
+  private[cardinality] lazy val leftByJoins: Double = output.map(column => joins.leftOf(column.exprId)).product
+
   def isEmpty: Boolean = conjuncts.isEmpty
 
   /** The places of some of the conjuncts among all. */

@@ -72,8 +72,9 @@ final class ScanStatistics(
     rows.sum(Array.range(0, decision.rows.length).filter(f => !decision.kept.get(f) && places(verdict.verdicts.skippedBy(f))))
   })
 
-  /** The rows that satisfy the filter, for Spark at least one; None where those of a file are unknown. */
-  private lazy val estimate: Option[Double] = matching.map(number => if (kept.isEmpty) number else math.max(1.0, number))
+  /** The rows that satisfy the filter and that joins look for, for Spark at least one; None where those of a file are unknown. */
+  private lazy val estimate: Option[Double] =
+    matching.map(number => if (kept.isEmpty) number else math.max(1.0, number * filter.leftByJoins))
 
   /** The rows that satisfy the filter, and how they are known. */
   def summary: Option[ScanEstimate] = matching.map { number =>

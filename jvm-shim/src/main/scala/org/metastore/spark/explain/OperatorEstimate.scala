@@ -59,10 +59,14 @@ object OperatorEstimate {
     operators(optimized).map { case Operator(node, place, parent, counter, isLimited) =>
       val stats = node.stats
       OperatorEstimate(
-        place, parent, node.nodeName, node.simpleString(DetailChars).take(DetailChars), stats.rowCount, stats.sizeInBytes,
-        ScanDecisions.estimateOf(node), counts.get(counter).filterNot(_ => isLimited))
+        place, parent, node.nodeName, node.simpleString(DetailChars).take(DetailChars), filtered(node).orElse(stats.rowCount),
+        stats.sizeInBytes, ScanDecisions.estimateOf(node), counts.get(counter).filterNot(_ => isLimited))
     }
   }
+
+  /** What the filter of a scan leaves: Spark is told of fewer rows where a semi join is going to look for some of them. */
+  private def filtered(node: LogicalPlan): Option[BigInt] =
+    if (node.isInstanceOf[LeafNode] || !isScan(node)) None else ScanDecisions.estimateOf(node.collectLeaves().head).map(one => BigInt(math.max(1L, one.rows)))
 
   /** @param counter the operator whose rows are counted, which are its own too */
   private final case class Operator(node: LogicalPlan, place: Int, parent: Option[Int], counter: Int, isLimited: Boolean)
