@@ -49,11 +49,7 @@ class Attached:
         self._context: SparkContext | None = None
 
     def serve(self, lines: Iterable[str]) -> None:
-        """Answers statements until there are no more.
-
-        Args:
-            lines: One statement each: a key, a blank, JSON.
-        """
+        """Answers statements until there are no more."""
         self._entry.attached()
         for line in lines:
             key, _, statement = line.partition(" ")

@@ -17,12 +17,7 @@ _PREFIX = "METASTORE_"
 
 
 def misspelt(variables: Iterable[str]) -> dict[str, str]:
-    """Those that are near to a setting, each with the hint that names it; other software has variables that begin so.
-
-    Example:
-        >>> misspelt(["METASTORE_CBO_ENABLE", "METASTORE_CBO_ENABLED", "METASTORE_PORT"])
-        {'METASTORE_CBO_ENABLE': 'Did you mean METASTORE_CBO_ENABLED?'}
-    """
+    """Those that are near to a setting, each with the hint that names it."""
     from metastore.settings import REGISTRY  # noqa: PLC0415 - it warns of them
 
     known = {one.environment.removeprefix(_PREFIX) for one in REGISTRY.values()}

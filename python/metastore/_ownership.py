@@ -17,17 +17,6 @@ def writable_by_others(file: Path) -> str:
 
     The folders that lead to it count too: who can write one of them can put another file of the user's in its place.
     A folder as `/tmp`, where everybody deletes only what is theirs, does not let them.
-
-    Example:
-        >>> import tempfile
-        >>> from pathlib import Path
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     file = Path(folder) / "metastore.toml"
-        ...     _ = file.write_text("")
-        ...     before = writable_by_others(file)
-        ...     file.chmod(0o666)
-        ...     before, writable_by_others(file).removeprefix(f"{file.resolve()} ")
-        ('', 'can be written by everybody')
     """
     named, real = file.absolute(), file.resolve()
     for place in (real, *real.parents, named, *named.parents):

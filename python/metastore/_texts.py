@@ -21,12 +21,7 @@ _FLOATS = ("float", "double")
 
 
 def typed(text: str | None, spark_type: str, zone: str = "UTC") -> Any:
-    """The Python value of a text that Spark's `CAST(x AS STRING)` made; the text itself where there is none.
-
-    Example:
-        >>> typed("1.50", "decimal(10,2)"), typed("2026-01-31", "date"), typed("+12000-01-01", "date")
-        (Decimal('1.50'), datetime.date(2026, 1, 31), '+12000-01-01')
-    """
+    """The Python value of a text that Spark's `CAST(x AS STRING)` made; the text itself where there is none."""
     reader = _reader(spark_type, zone)
     if text is None or reader is None:
         return text
@@ -36,25 +31,12 @@ def typed(text: str | None, spark_type: str, zone: str = "UTC") -> Any:
 
 
 def is_location(text: str) -> bool:
-    """Whether a text is a path or URI and not the name of a table.
-
-    Example:
-        >>> [is_location(text) for text in ("db.t", "/w/t", "s3://b/t", "./t", "`a/b`.t")]
-        [False, True, True, True, False]
-    """
+    """Whether a text is a path or URI and not the name of a table."""
     return "`" not in text and ("/" in text or text.startswith("."))
 
 
 def probabilities_of(asked: float | Iterable[float]) -> list[float]:
-    """The probabilities that a caller gave, one or several.
-
-    Raises:
-        InvalidArgument: One is no number from 0 to 1.
-
-    Example:
-        >>> probabilities_of(0.5), probabilities_of([0, 0.25])
-        ([0.5], [0.0, 0.25])
-    """
+    """The probabilities that a caller gave, one or several."""
     given = list(asked) if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]
     for one in given:
         if not isinstance(one, (Real, Decimal)) or not 0 <= one <= 1:
@@ -87,12 +69,7 @@ def _datetime(text: str) -> datetime:
 
 
 def near(name: str, names: Iterable[str], limit: int = 3, cutoff: float = 0.6) -> tuple[str, ...]:
-    """The names that look most like one that does not exist, whatever their case.
-
-    Example:
-        >>> near("sise", ["Size", "side", "name"])
-        ('Size', 'side')
-    """
+    """The names that look most like one that does not exist, whatever their case."""
     known: dict[str, list[str]] = {}
     for candidate in names:
         known.setdefault(candidate.casefold(), []).append(candidate)
@@ -101,10 +78,5 @@ def near(name: str, names: Iterable[str], limit: int = 3, cutoff: float = 0.6) -
 
 
 def did_you_mean(name: str, names: Iterable[str]) -> str:
-    """The hint for a name that was mistyped; empty where none is near.
-
-    Example:
-        >>> did_you_mean("sumary", ["summary", "files"])
-        'Did you mean summary?'
-    """
+    """The hint for a name that was mistyped; empty where none is near."""
     return question(near(name, names))

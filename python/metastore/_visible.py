@@ -20,43 +20,22 @@ _BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
 
 
 def visible(text: str) -> str:
-    r"""One line of text in which everything can be seen.
-
-    Example:
-        >>> print(visible("red \x1b[31m, turned \u202e, two\nlines, São Paulo"))
-        red \x1b[31m, turned \u202e, two\nlines, São Paulo
-    """
+    r"""One line of text in which everything can be seen."""
     return _escaped(text, lambda char: char.encode("unicode_escape").decode("ascii"))
 
 
 def visible_lines(text: str) -> str:
-    r"""Several lines in which everything but their ends can be seen.
-
-    Example:
-        >>> print(visible_lines("one\ntwo\x07"))
-        one
-        two\x07
-    """
+    r"""Several lines in which everything but their ends can be seen."""
     return "\n".join(map(visible, text.split("\n")))
 
 
 def visible_json(document: str) -> str:
-    r"""A JSON document that reads back the same, in which everything but the ends of its lines can be seen.
-
-    Example:
-        >>> visible_json('{"name": "a\u009b"}'), json.loads(visible_json('"\u009b"')) == "\u009b"
-        ('{"name": "a\\u009b"}', True)
-    """
+    r"""A JSON document that reads back the same, in which everything but the ends of its lines can be seen."""
     return "\n".join(_escaped(line, lambda char: json.dumps(char)[1:-1]) for line in document.split("\n"))
 
 
 def logger(name: str) -> logging.Logger:
-    """The logger of a module; what its lines are filled with can be seen.
-
-    Example:
-        >>> logger("metastore.example").name
-        'metastore.example'
-    """
+    """The logger of a module; what its lines are filled with can be seen."""
     found = logging.getLogger(name)
     found.addFilter(_show_arguments)
     return found

@@ -50,15 +50,7 @@ _SHORT = {
 
 @lru_cache
 def zone_of(text: str) -> tzinfo:
-    """The time zone of a name, or of an offset in one of Spark's spellings.
-
-    Raises:
-        InvalidArgument: Neither is known.
-
-    Example:
-        >>> [str(zone_of(text)) for text in ("Asia/Tokyo", "+02:00", "GMT+1", "Z")]
-        ['Asia/Tokyo', 'UTC+02:00', 'UTC+01:00', 'UTC']
-    """
+    """The time zone of a name, or of an offset in one of Spark's spellings."""
     name = _SHORT.get(text, text)
     if name in ("Z", "UTC", "GMT", "UT"):
         return timezone.utc

@@ -35,34 +35,7 @@ def run(  # noqa: PLR0913 - the parts of a statement
     frequencies: str | None = None,
     repair: bool = False,
 ) -> AnalyzeReport:
-    """Analyze a table as an `ANALYZE TABLE` statement says.
-
-    Args:
-        spark: A classic session.
-        table: A name as in SQL.
-        columns: `FOR COLUMNS`.
-        all_columns: `FOR ALL COLUMNS`.
-        noscan: `NOSCAN`. Without any of the three: bounds from footers.
-        partition: `PARTITION`: partition column to value.
-        partition_columns: Columns named in `PARTITION`, with a value or without; those without limit nothing.
-        progress: Whether to show progress on stderr, or what to tell it.
-        statistics: User-defined statistics to compute besides those installed.
-        ranks: Whether all columns get exact ranks, or which.
-        distribution: Whether all columns get lists that tell where each value lives, or which.
-        frequencies: `auto`, `exact`, `reduce`, `duplicates` or `scatter`; None as the setting says.
-        repair: Whether all stored statistics are read first, to compute again what is missing or damaged.
-
-    Returns:
-        What was done.
-
-    Raises:
-        MetastoreError: An unknown table, column or partition, a table or store that is not supported; nothing was
-            written.
-
-    Example:
-        >>> run(spark, "cat.db.sales", all_columns=True).committed  # doctest: +SKIP
-        True
-    """
+    """Analyze a table as an `ANALYZE TABLE` statement says."""
     from metastore import settings  # noqa: PLC0415 - see above
     from metastore._analyze.pipeline import Statement, analyze  # noqa: PLC0415 - see above
 

@@ -18,19 +18,7 @@ AT_ONCE = 4
 
 
 def ahead(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
-    """Do work on items in threads, a few items ahead of the one whose answer is asked for.
-
-    Args:
-        work: What is done with an item, in any thread.
-        items: The items.
-
-    Yields:
-        The answers, in the order of the items; what `work` raises is raised in place of its answer.
-
-    Example:
-        >>> list(ahead(len, ["a", "bc"]))
-        [1, 2]
-    """
+    """Do work on items in threads, a few items ahead of the one whose answer is asked for."""
     with ThreadPoolExecutor(AT_ONCE, "metastore-ahead") as threads:
         waiting: deque[Future[R]] = deque()
         for item in items:

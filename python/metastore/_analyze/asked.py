@@ -21,24 +21,7 @@ PARTITION = "it is made of the whole table: leave the partition out"
 def asked_for(
     what: str, spark: SparkSession, facts: TableFacts, request: Request, asked: Asked, failed: dict[str, str]
 ) -> set[Column]:
-    """Find the columns that are to have something.
-
-    Args:
-        what: `ranks` or `distribution`: the setting `spark.metastore.<what>.columns` and the table property
-            `metastore.<what>.columns` name columns too.
-        spark: The session.
-        facts: The table.
-        request: The statement.
-        asked: True for all columns of the statement, or names.
-        failed: Takes what cannot be had, and why.
-
-    Raises:
-        ColumnNotFound: A column asked for is none.
-
-    Example:
-        >>> asked_for("ranks", spark, facts, request, ("id",), {})  # doctest: +SKIP
-        {Column(key='1', path=('id',), ...)}
-    """
+    """Find the columns that are to have something."""
     if request.depth != FULL:
         return set()
     listed = facts.properties.get(f"metastore.{what}.columns", "")

@@ -50,22 +50,7 @@ class Content:
 def write_block(
     put: Put, content: Content, table: TableIdentity, settings: Mapping[str, Any], *, zoned: int = ZONED_FILES
 ) -> Block:
-    """Write the objects of a block.
-
-    Args:
-        put: Where to.
-        content: What.
-        table: Whose statistics these are.
-        settings: What they were computed with.
-        zoned: Blocks of more data files have zones.
-
-    Returns:
-        The entry for the manifest.
-
-    Example:
-        >>> write_block(put, Content("files", (), files), identity, {}).computed  # doctest: +SKIP
-        'files'
-    """
+    """Write the objects of a block."""
     details = _write_details(put, content)
     writer = BlockWriter(put, content.columns, _files_table(content.files, details), zoned)
     _write_summary(writer, content)

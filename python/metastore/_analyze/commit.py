@@ -68,24 +68,7 @@ def write_level(
     jobs: Jobs | None = None,
     nodes: Sequence[ObjectRef] = (),
 ) -> TableLevel:
-    """Reduce what is known of the live files and write it.
-
-    Args:
-        store: Where blocks are and the result goes.
-        facts: The table at the snapshot.
-        coverage: What is known.
-        options: How lists and histograms are made.
-        statistics: User-defined ones of which the functions are at hand.
-        jobs: Where lists that are too long for one place are reduced.
-        nodes: Objects with partial merges of an earlier table level: what they hold is not merged again.
-
-    Returns:
-        The snapshot's entry.
-
-    Example:
-        >>> write_level(store, facts, coverage, Options()).snapshot.files  # doctest: +SKIP
-        12
-    """
+    """Reduce what is known of the live files and write it."""
     try:
         return _written(store, facts, coverage, options, statistics, jobs, nodes)
     except DamagedObject as damage:  # a block's are told in another way
@@ -195,12 +178,7 @@ def _files_table(files: Sequence[DataFile], coverage: Coverage) -> pa.Table:
 
 
 def objects_of(snapshot: Snapshot) -> dict[str, int]:
-    """Name the objects of a snapshot's entry, with their lengths.
-
-    Example:
-        >>> objects_of(manifest.snapshots[-1])  # doctest: +SKIP
-        {'table-files-….parquet': 2034}
-    """
+    """Name the objects of a snapshot's entry, with their lengths."""
     return {ref.name: ref.length for ref in objects_in(snapshot)}
 
 
@@ -221,17 +199,7 @@ class Change:
         nodes: tuple[ObjectRef, ...] = (),
         damaged: frozenset[str] = frozenset(),
     ) -> None:
-        """Describe the change.
-
-        Args:
-            identity: The table.
-            blocks: Blocks to add, where they are not there yet.
-            instead: What takes the place of blocks, by their ids; None leaves them out.
-            snapshot: The snapshot's entry, to add or replace.
-            settings: What everything was computed with.
-            nodes: The objects with partial merges of the snapshot.
-            damaged: The names of objects that are not what was written: entries of snapshots do without them.
-        """
+        """Describe the change."""
         self.base: frozenset[str] = frozenset()
         self._identity = identity
         self._blocks = blocks
@@ -263,10 +231,5 @@ class Change:
 
 
 def snapshot_id(facts: TableFacts) -> str:
-    """Name the snapshot in the manifest; a table that was never written has one too.
-
-    Example:
-        >>> snapshot_id(facts)  # doctest: +SKIP
-        '8109820029083300198'
-    """
+    """Name the snapshot in the manifest; a table that was never written has one too."""
     return facts.snapshot or NEVER_WRITTEN

@@ -68,11 +68,7 @@ class IndexedBlock:
         return frozenset(file for file, name in names if name is None)
 
     def depth_of(self, file: int) -> int:
-        """How deep the statistics of one of its data files are; those without value lists are no deeper than footers.
-
-        Args:
-            file: Its ordinal.
-        """
+        """How deep the statistics of one of its files are; those without value lists are no deeper than footers."""
         return DEPTHS[FOOTER] if file in self.uncounted else self.depth
 
     def known(self, file: int) -> frozenset[ColumnKey]:
@@ -102,22 +98,7 @@ class Work:
 
 
 def index(store: Store, blocks: Iterable[Block]) -> list[IndexedBlock]:
-    """Read the lists of files of blocks.
-
-    Args:
-        store: Where they are.
-        blocks: The blocks.
-
-    Returns:
-        One entry a block, in order.
-
-    Raises:
-        DamagedBlock: A list of files is not what was written.
-
-    Example:
-        >>> index(store, store.read().blocks)[0].ordinals  # doctest: +SKIP
-        {FileKey(path='/warehouse/t/data/a.parquet', size=1234, modified=None): 0}
-    """
+    """Read the lists of files of blocks."""
     return list(ahead(partial(_indexed, store), blocks))
 
 
@@ -125,24 +106,12 @@ class Indexed:
     """The lists of files of blocks, read once however often they are asked for."""
 
     def __init__(self, store: Store) -> None:
-        """Begin with none.
-
-        Args:
-            store: Where the blocks are.
-        """
+        """Begin with none."""
         self._store = store
         self._known: dict[str, IndexedBlock] = {}
 
     def of(self, blocks: Sequence[Block]) -> list[IndexedBlock]:
-        """One entry a block, in order.
-
-        Raises:
-            DamagedBlock: A list of files is not what was written.
-
-        Example:
-            >>> Indexed(store).of(store.read().blocks)[0].block.id  # doctest: +SKIP
-            '0d61…'
-        """
+        """One entry a block, in order."""
         fresh = [block for block in blocks if block.id not in self._known]
         self._known |= {one.block.id: one for one in index(self._store, fresh)}
         return [self._known[block.id] for block in blocks]
@@ -156,12 +125,7 @@ def _indexed(store: Store, block: Block) -> IndexedBlock:
 
 
 def objects_of_block(indexed: IndexedBlock) -> dict[str, int]:
-    """Name all objects of a block, with their lengths.
-
-    Example:
-        >>> objects_of_block(indexed)  # doctest: +SKIP
-        {'files-….parquet': 3021, 'summary-….parquet': 9120}
-    """
+    """Name all objects of a block, with their lengths."""
     refs = [indexed.block.files, *(ref.object for ref in indexed.block.summary)]
     named = {ref.name: ref.length for ref in refs}
     for kind in DETAILS:
@@ -212,30 +176,15 @@ class Coverage:
 
     @property
     def used(self) -> list[IndexedBlock]:
-        """The blocks that list a file of the snapshot.
-
-        Example:
-            >>> Coverage([], []).used
-            []
-        """
+        """The blocks that list a file of the snapshot."""
         return [indexed for indexed in self.blocks if not indexed.ordinals.keys().isdisjoint(self._holders)]
 
     def holds(self, file: DataFile) -> bool:
-        """Tell whether any block lists a file.
-
-        Example:
-            >>> Coverage([], [file]).holds(file)  # doctest: +SKIP
-            False
-        """
+        """Tell whether any block lists a file."""
         return bool(self._holders[file.key])
 
     def best(self, file: DataFile) -> IndexedBlock | None:
-        """Return the deepest, then latest block that lists a file.
-
-        Example:
-            >>> Coverage([], [file]).best(file) is None  # doctest: +SKIP
-            True
-        """
+        """Return the deepest, then latest block that lists a file."""
         return self._best.get(file.key)
 
     @cached_property
@@ -252,18 +201,7 @@ class Coverage:
         columns: Sequence[Column],
         statistics: frozenset[tuple[str, int]] = frozenset(),
     ) -> bool:
-        """Tell whether a block knows something of a live file that the others do not.
-
-        Args:
-            block: The block.
-            files: Its list of files.
-            columns: The columns that the table has now.
-            statistics: User-defined statistics that are wanted, with versions.
-
-        Example:
-            >>> Coverage([], files).gains(block, rows, columns)  # doctest: +SKIP
-            True
-        """
+        """Tell whether a block knows something of a live file that the others do not."""
         offered = _keys(block.columns) & _keys(columns)
         own = statistics & frozenset(block.statistics.items())
         for key in _ordinals(files).keys() & self._holders.keys():
@@ -275,18 +213,7 @@ class Coverage:
         return False
 
     def told(self, block: Block) -> Callable[[FileKey], frozenset[ColumnKey] | None]:
-        """What is known of the live files as deep as in a block, with all of its user-defined statistics.
-
-        Args:
-            block: The block.
-
-        Returns:
-            Gives for a data file the columns; None where it is not live, or in no block.
-
-        Example:
-            >>> Coverage([], []).told(block)(file.key) is None  # doctest: +SKIP
-            True
-        """
+        """What is known of the live files as deep as in a block, with all of its user-defined statistics."""
         own, least = frozenset(block.statistics.items()), DEPTHS[block.computed]
 
         @cache
@@ -300,27 +227,12 @@ class Coverage:
         return told
 
     def columns(self, columns: Sequence[Column]) -> int:
-        """Count the columns with statistics of some live file.
-
-        Example:
-            >>> Coverage([], []).columns([])
-            0
-        """
+        """Count the columns with statistics of some live file."""
         sets = {known for holders in self._holders.values() for _, known, _ in holders}
         return len(_keys(columns) & frozenset[ColumnKey]().union(*sets))
 
     def missing(self, request: Request) -> list[Work]:
-        """Find what a request asks for and no block holds.
-
-        Args:
-            request: The resolved statement.
-
-        Returns:
-            Files grouped by the columns they miss; columns are empty where only the file itself is to be listed.
-
-        Example:
-            >>> Coverage([], files).missing(request)[0].columns  # doctest: +SKIP
-        """
+        """Find what a request asks for and no block holds."""
         groups: dict[tuple[Holder, ...], list[DataFile]] = defaultdict(list)
         for file in request.files:
             groups[tuple(self._holders[file.key])].append(file)
@@ -335,13 +247,6 @@ class Coverage:
         """Name the blocks of which every file and column stands in deeper ones, or in a later one as deep.
 
         A later one as deep comes of user-defined statistics: it has to have them all.
-
-        Returns:
-            Ids of blocks that a commit may leave out.
-
-        Example:
-            >>> Coverage([], []).redundant()
-            set()
         """
         shallow = [indexed for indexed in self.blocks if indexed.block.computed != FULL]
         if not shallow:

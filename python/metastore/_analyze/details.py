@@ -22,29 +22,13 @@ _LONG, _DOUBLE, _BINARY = "long", "double", "binary"
 
 
 def frequencies_table(rows: Rows) -> pa.Table:
-    """Rows of the schema `frequencies`: each list by falling frequency, then value.
-
-    Args:
-        rows: Column ordinal, file ordinal and statistics.
-
-    Example:
-        >>> frequencies_table([]).num_rows
-        0
-    """
+    """Rows of the schema `frequencies`: each list by falling frequency, then value."""
     parts = [_list_of(*row) for row in rows if row[2].values is not None and len(row[2].values)]
     return pa.concat_tables([FREQUENCIES.empty_table(), *parts])
 
 
 def histograms_table(rows: Rows) -> pa.Table:
-    """Rows of the schema `histograms`.
-
-    Args:
-        rows: Column ordinal, file ordinal and statistics.
-
-    Example:
-        >>> histograms_table([]).num_rows
-        0
-    """
+    """Rows of the schema `histograms`."""
     found = [(column, file, known.encoding, known.histogram) for column, file, known in rows if known.histogram]
     columns = {
         "column": pa.array([row[0] for row in found], pa.int32()),

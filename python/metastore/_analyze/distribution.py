@@ -33,18 +33,7 @@ class Distribution:
     """
 
     def __init__(self, spark: SparkSession, facts: TableFacts, request: Request, asked: Asked, store: Store) -> None:
-        """Find out which columns are wanted.
-
-        Args:
-            spark: The session.
-            facts: The table.
-            request: The statement.
-            asked: True for all columns of the statement, or names.
-            store: Where lists are kept.
-
-        Raises:
-            ColumnNotFound: A column asked for is none.
-        """
+        """Find out which columns are wanted."""
         self.failed: dict[str, str] = {}
         self._facts, self._store = facts, store
         wanted = asked_for("distribution", spark, facts, request, asked, self.failed)
@@ -60,13 +49,7 @@ class Distribution:
         self._wanted |= {place for place, column in enumerate(self._facts.columns) if _identity(column) in lost}
 
     def asked_of(self, jobs: Jobs, manifest: Manifest | None, snapshot: str) -> Jobs:
-        """Have jobs make what is wanted, and what the newest entry has of the same snapshot.
-
-        Args:
-            jobs: What makes lists.
-            manifest: The newest.
-            snapshot: The snapshot.
-        """
+        """Have jobs make what is wanted, and what the newest entry has of the same snapshot."""
         entries = manifest.snapshots if manifest else ()
         places = {_identity(column): place for place, column in enumerate(self._facts.columns)}
         kept = {

@@ -25,21 +25,7 @@ _PYTHON = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Refused|Exi
 
 
 def cause_of(failure: Exception) -> str:
-    r"""Find what a person wants to know in the text of a failed job.
-
-    Args:
-        failure: What PySpark raised.
-
-    Returns:
-        Our own error, else that a worker was lost, else the last Python exception of the task, else the Java one, else
-        the first line.
-
-    Example:
-        >>> cause_of(ValueError("job aborted\nTraceback\nOSError: disk full"))
-        'OSError: disk full'
-        >>> cause_of(ValueError("An error occurred\n: org.X: Job 1 cancelled SQLSTATE: XXKDA\n\tat f"))
-        'Job 1 cancelled'
-    """
+    r"""Find what a person wants to know in the text of a failed job."""
     text = str(failure)
     ours = _OURS.search(text)
     if ours is not None:

@@ -27,22 +27,7 @@ if TYPE_CHECKING:
 
 
 def run_general(rows: DataFrame, destination: Destination, task: Task) -> list[TaskResult]:
-    """Run the kernel on rows read by Spark; every partition writes a block.
-
-    Args:
-        rows: From `read_rows`.
-        destination: Where the blocks go.
-        task: The columns, in the order of `c0`, `c1`, …, and all files expected.
-
-    Returns:
-        The results of the partitions; a file whose rows do not add up is refused.
-
-    Raises:
-        UnsupportedTable: A policy of this session would change the rows on their way.
-
-    Example:
-        >>> run_general(rows, destination, task)[0].block  # doctest: +SKIP
-    """
+    """Run the kernel on rows read by Spark; every partition writes a block."""
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
         for record in destination.place.packed(analyze_batches(batches, destination, task) for _ in range(1)):
@@ -53,20 +38,7 @@ def run_general(rows: DataFrame, destination: Destination, task: Task) -> list[T
 
 
 def analyze_batches(batches: Iterable[pa.RecordBatch], destination: Destination, task: Task) -> TaskResult:
-    """Compute the statistics of files whose rows come one file after the other.
-
-    Args:
-        batches: Columns `_file`, `_deleted`, `c0`, `c1`, ….
-        destination: Where the block goes.
-        task: The columns and the files expected.
-
-    Returns:
-        The block, and the files whose number of rows is not the stated one.
-
-    Example:
-        >>> analyze_batches([], destination, task).block is None  # doctest: +SKIP
-        True
-    """
+    """Compute the statistics of files whose rows come one file after the other."""
     builder = BlockBuilder(destination, task.depth, task.columns)
     expected = {file.location: file for file in task.files}
     runs = ((path, rows) for batch in batches for path, rows in _by_file(batch))

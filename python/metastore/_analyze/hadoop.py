@@ -38,20 +38,7 @@ _ELSEWHERE = "Set spark.metastore.store to a place on HDFS, on an object store o
 
 
 def store_at(spark: SparkSession, uri: str, *, writable: bool) -> tuple[Store, Place]:
-    """The store at a URI as the driver reaches it, and as tasks do.
-
-    Args:
-        spark: A classic session, whose settings hold the credentials.
-        uri: See `metastore._store.location.store_uri`.
-        writable: Whether it may be written.
-
-    Raises:
-        UnsupportedTable: The location cannot be reached.
-        JarNotFound: Only Hadoop reaches it, and the session does not have the Metastore's jar.
-
-    Example:
-        >>> store_at(spark, "hdfs://nn/w/t/_metastore", writable=False)[0].read()  # doctest: +SKIP
-    """
+    """The store at a URI as the driver reaches it, and as tasks do."""
     if is_hadoops(uri):
         hadoop = _jvm_session.hadoop_configuration(spark)
         return Store(uri, partial(_open, spark, uri), writable=writable), HadoopPlace(uri, settings=hadoop)
@@ -60,36 +47,12 @@ def store_at(spark: SparkSession, uri: str, *, writable: bool) -> tuple[Store, P
 
 
 def store_of(spark: SparkSession, table: TableIdentity, *, writable: bool) -> tuple[Store, Place]:
-    """The store of a table, wherever the settings put it.
-
-    Args:
-        spark: A classic session, whose settings hold the credentials.
-        table: Whose statistics.
-        writable: Whether it may be written.
-
-    Raises:
-        UnsupportedTable: The location cannot be reached.
-        JarNotFound: Only Hadoop reaches it, and the session does not have the Metastore's jar.
-
-    Example:
-        >>> store_of(spark, facts.identity, writable=False)[0].read()  # doctest: +SKIP
-    """
+    """The store of a table, wherever the settings put it."""
     return store_at(spark, store_uri(table, settings.get("spark.metastore.store", spark)), writable=writable)
 
 
 def hadoop_settings(spark: SparkSession) -> Callable[[str], str | None]:
-    """Looks up settings as Hadoop's file systems see them: secrets may lie in a credential provider.
-
-    Args:
-        spark: A classic session.
-
-    Returns:
-        The value of a setting, None where it is not set.
-
-    Example:
-        >>> hadoop_settings(spark)("fs.defaultFS")  # doctest: +SKIP
-        'file:///'
-    """
+    """Looks up settings as Hadoop's file systems see them: secrets may lie in a credential provider."""
     conf = _jvm_session.hadoop_configuration(spark)
 
     def lookup(key: str) -> str | None:
@@ -118,12 +81,7 @@ class HadoopBlobs:
     """Blobs in a folder of a Hadoop file system."""
 
     def __init__(self, uri: str, folder: Any) -> None:
-        """Wrap a folder.
-
-        Args:
-            uri: Where it is, for messages.
-            folder: A `HadoopFolder` of the shim.
-        """
+        """Wrap a folder."""
         self._uri = uri
         self._folder = folder
 

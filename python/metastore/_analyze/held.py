@@ -38,14 +38,7 @@ class Alike:
     schema: StructType
 
     def type_of(self, column: Column) -> str:
-        """In which type they hold a column; the table's where none of them has it.
-
-        Example:
-            >>> from pyspark.sql.types import IntegerType, StructType
-            >>> schema = StructType().add("a", StructType().add("b", IntegerType()))
-            >>> Alike((), schema).type_of(Column("k", ("a", "b"), "bigint", "long"))
-            'int'
-        """
+        """In which type they hold a column; the table's where none of them has it."""
         kind: DataType = self.schema
         for name in column.path:
             if not isinstance(kind, StructType) or name not in kind.names:
@@ -54,13 +47,7 @@ class Alike:
         return kind.simpleString()
 
     def is_clear(self, column: Column) -> bool:
-        """Whether what readers show follows from what the files hold, on every Java.
-
-        Example:
-            >>> from pyspark.sql.types import FloatType, StructType
-            >>> Alike((), StructType().add("f", FloatType())).is_clear(Column("k", ("f",), "double", "double"))
-            False
-        """
+        """Whether what readers show follows from what the files hold, on every Java."""
         held, wanted = self.type_of(column), column.type
         if column.encoding is None or held == wanted or {held, wanted} == {*_TEXTS}:
             return True
@@ -69,17 +56,7 @@ class Alike:
         return casts_exactly(held, wanted)
 
     def shown(self, column: Column, name: str) -> str:
-        """What Hudi's readers show of a column.
-
-        Args:
-            column: The column.
-            name: SQL of what the files hold.
-
-        Example:
-            >>> from pyspark.sql.types import FloatType, StructType
-            >>> Alike((), StructType().add("f", FloatType())).shown(Column("k", ("f",), "double", "double"), "c0")
-            'TRY_CAST(CAST(c0 AS STRING) AS double)'
-        """
+        """What Hudi's readers show of a column."""
         held, wanted = self.type_of(column), column.type
         if column.encoding is None or held == wanted:
             return name
@@ -89,16 +66,7 @@ class Alike:
 
 
 def alike(spark: SparkSession, files: Sequence[DataFile]) -> list[Alike]:
-    """Group data files by the types in which they hold columns, for which their footers are read.
-
-    Args:
-        spark: The session.
-        files: The files; those that were written one after the other mostly have the same types.
-
-    Example:
-        >>> [len(group.files) for group in alike(spark, facts.files)]  # doctest: +SKIP
-        [4000, 1000]
-    """
+    """Group data files by the types in which they hold columns, for which their footers are read."""
     return list(_groups(spark, sorted(files, key=lambda file: file.path.rpartition("_")[2])))
 
 

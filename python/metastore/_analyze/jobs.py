@@ -26,17 +26,6 @@ def interruptible(spark: SparkSession, job: Callable[[], T]) -> T:
     PySpark cancels in the thread that the signal meets, over that thread's connection to the JVM. Where the thread
     waits for a job's answer on the same connection, cancelling fails: so it waits for another thread instead. In a
     notebook, whose kernel takes the signal from PySpark, nobody cancels: so this does, also a job that starts late.
-
-    Args:
-        spark: The session.
-        job: Starts a Spark job and waits for its answer.
-
-    Returns:
-        The answer.
-
-    Example:
-        >>> interruptible(spark, lambda: spark.range(3).count())  # doctest: +SKIP
-        3
     """
     context, tag = spark.sparkContext, f"metastore-job-{uuid.uuid4()}"
     with ThreadPoolExecutor(1, "metastore-job") as threads:

@@ -113,11 +113,7 @@ class _Found:
         return source.indexed.block.columns[source.ordinal].type != self.column.type
 
     def chosen(self, places: NDArray[np.int64]) -> list[Source]:
-        """The sources of some rows only.
-
-        Args:
-            places: The rows, ascending.
-        """
+        """The sources of some rows only."""
         ends = np.cumsum([0, *(len(source.files) for source in self.sources)])
         cuts = np.searchsorted(places, ends).tolist()
         return [
@@ -139,14 +135,7 @@ class Level:
         files: Sequence[DataFile],
         nodes: Mapping[bytes, Node] | None = None,
     ) -> None:
-        """Look where statistics are; nothing is read yet.
-
-        Args:
-            store: Where the blocks are.
-            blocks: What is known.
-            files: The live files.
-            nodes: Groups of files that were merged before, by key.
-        """
+        """Look where statistics are; nothing is read yet."""
         self._store = store
         self._nodes = nodes or {}
         self._live = {file.key: place for place, file in enumerate(files)}
@@ -159,18 +148,7 @@ class Level:
         self._identities = {one.block.id: _identities(one) for one in self._blocks}
 
     def columns(self, columns: Sequence[Column]) -> Iterator[Known]:
-        """Read what is known of columns, a few at a time, and merge it.
-
-        Args:
-            columns: Leaves of the snapshot's schema.
-
-        Yields:
-            The columns with statistics of at least one live file, in order.
-
-        Example:
-            >>> [known.column.name for known in Level(store, blocks, files).columns(columns)]  # doctest: +SKIP
-            ['id', 'price']
-        """
+        """Read what is known of columns, a few at a time, and merge it."""
         step = max(_FEWEST_COLUMNS, _ROWS_AT_ONCE // max(len(self._live), 1))
         for start in range(0, len(columns), step):
             yield from self._known(columns[start : start + step])

@@ -75,13 +75,7 @@ class Node:
 
 
 def fields_of(column: Column) -> pa.Schema:
-    """The fields of `summary` that are merged for a column.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> "lo_double" in fields_of(Column("1", ("x",), "int", "long")).names
-        False
-    """
+    """The fields of `summary` that are merged for a column."""
     return _fields_of(column.encoding)
 
 
@@ -92,29 +86,12 @@ def _fields_of(kept: str | None) -> pa.Schema:
 
 
 def identity(*facts: object) -> bytes:
-    """Sixteen bytes that tell a data file and what is known of it from all others.
-
-    Example:
-        >>> len(identity("/w/t/a.parquet", 1234, "full"))
-        16
-    """
+    """Sixteen bytes that tell a data file and what is known of it from all others."""
     return hashlib.blake2b(repr(facts).encode(), digest_size=_BYTES).digest()
 
 
 def levels_of(words: Words) -> list[Longs]:
-    """Group files, groups of files, and so on, until few are left.
-
-    Args:
-        words: A hash of each file, in order.
-
-    Returns:
-        From the lowest level up, where each group ends among what is below.
-
-    Example:
-        >>> words = np.random.default_rng(1).integers(0, 1 << 63, 4096, dtype=np.uint64)
-        >>> [len(ends) for ends in levels_of(words)]
-        [63]
-    """
+    """Group files, groups of files, and so on, until few are left."""
     found = []
     while len(words) > FAN_OUT:
         last = words == _largest_near(words, FAN_OUT // 2)
@@ -142,11 +119,7 @@ class Groups:
     """The groups of data files, each with a key that says what it merges."""
 
     def __init__(self, identities: Words) -> None:
-        """Group files.
-
-        Args:
-            identities: Of each file, in order, its `identity` as two numbers.
-        """
+        """Group files."""
         self._ends = levels_of(identities[:, 0])
         sums, self._sums = identities, [identities.tobytes()]
         for ends in self._ends:
@@ -190,13 +163,7 @@ class Merge:
     """
 
     def __init__(self, column: Column, groups: Groups, known: Mapping[bytes, Node]) -> None:
-        """Look for what is known.
-
-        Args:
-            column: The column.
-            groups: Of its data files.
-            known: Groups that were merged before, by key.
-        """
+        """Look for what is known."""
         self.column = column
         self.groups = groups
         self.made: dict[bytes, Node] = {}
@@ -248,16 +215,7 @@ class Merge:
 
 
 def reduce_all(merges: Sequence[Merge], given: Sequence[Inputs]) -> list[ColumnStatistics]:
-    """Merge columns to the statistics of the table; those with few files at once.
-
-    Args:
-        merges: How each column is merged.
-        given: Of what.
-
-    Example:
-        >>> reduce_all([], [])
-        []
-    """
+    """Merge columns to the statistics of the table; those with few files at once."""
     flat = [place for place, merge in enumerate(merges) if merge.is_flat]
     together = reduce_columns(
         [merges[place].column for place in flat],

@@ -29,15 +29,7 @@ Values = dict[int, bytes]
 
 
 def shipped(statistics: Iterable[Statistic]) -> tuple[tuple[Shipped, ...], dict[str, str]]:
-    """Pack statistics for the job; functions of installed modules go by name, others by their code.
-
-    Returns:
-        The packed ones, and why others cannot be packed.
-
-    Example:
-        >>> shipped([])
-        ((), {})
-    """
+    """Pack statistics for the job; functions of installed modules go by name, others by their code."""
     from pyspark import cloudpickle  # noqa: PLC0415 - not needed to import this module
 
     packed, failed = [], {}
@@ -59,14 +51,7 @@ class OwnLevel:
         files: Sequence[DataFile],
         statistics: Sequence[Statistic],
     ) -> None:
-        """Look where values are; nothing is read yet.
-
-        Args:
-            store: Where the blocks are.
-            blocks: What is known, oldest first.
-            files: The live files.
-            statistics: Those of which the functions are at hand: only they can be merged.
-        """
+        """Look where values are; nothing is read yet."""
         self._store = store
         self._blocks = [one for one in blocks if one.block.computed == FULL and one.block.statistics]
         self._places = {file.key: place for place, file in enumerate(files)}
@@ -75,18 +60,7 @@ class OwnLevel:
         self.failed: dict[str, str] = {}
 
     def reduced(self, columns: Sequence[Column]) -> dict[ColumnKey, dict[str, bytes]]:
-        """Reduce what is known of some columns.
-
-        Args:
-            columns: Leaves of the snapshot's schema.
-
-        Returns:
-            By column and statistic the value of the table; null where files have values that do not tell it: not all
-            live files have one of the same version, or there is no merge.
-
-        Raises:
-            DamagedBlock: An object is not what was written.
-        """
+        """Reduce what is known of some columns."""
         step = max(1, _VALUES_AT_ONCE // max(self._count, 1)) if self._blocks else len(columns) or 1
         found: dict[ColumnKey, dict[str, bytes]] = {}
         for start in range(0, len(columns), step):
@@ -147,10 +121,5 @@ class OwnLevel:
 
 
 def newest_versions(blocks: Iterable[Mapping[str, int]]) -> dict[str, int]:
-    """The version of each statistic as the last block that has it was computed with.
-
-    Example:
-        >>> newest_versions([{"a": 1}, {"a": 2, "b": 1}])
-        {'a': 2, 'b': 1}
-    """
+    """The version of each statistic as the last block that has it was computed with."""
     return {name: version for statistics in blocks for name, version in statistics.items()}

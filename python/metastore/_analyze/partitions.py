@@ -22,20 +22,7 @@ _TYPED = frozenset({"boolean", "date", "timestamp", "timestamp_ntz"})
 
 
 def holds(file: DataFile, field: str, value: Any, column: Column | None, zone: str) -> bool:
-    """Tell whether the rows of a data file are those of a partition.
-
-    Args:
-        file: The data file.
-        field: A field of its partitioning.
-        value: What the statement says: of the column's type or as text; None is null.
-        column: The column whose values the field has; None where it has a transform's.
-        zone: That of timestamps without one.
-
-    Example:
-        >>> from metastore._tables.model import DataFile
-        >>> holds(DataFile("a.parquet", 9, 1, "parquet", partition={"n": "7"}), "n", "07", None, "UTC")
-        True
-    """
+    """Tell whether the rows of a data file are those of a partition."""
     text = file.partition[field]
     if text is None or value is None or value == _NULL:
         return text is None and (value is None or value == _NULL)

@@ -83,23 +83,7 @@ class Statement:
 
 
 def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress) -> AnalyzeReport:  # noqa: FBT001 - passed on
-    """Run a statement.
-
-    Args:
-        spark: A classic session.
-        statement: What to do.
-        progress: Whether to show progress on stderr, or what to tell it.
-
-    Returns:
-        What was done.
-
-    Raises:
-        MetastoreError: See `metastore._analyze.run`.
-
-    Example:
-        >>> analyze(spark, Statement("db.sales", None, {}, "files", settings), False).files_read  # doctest: +SKIP
-        0
-    """
+    """Run a statement."""
     started = time.monotonic()
     shown = progress_of(progress, statement.table)
     shown.begin("looking up what changed")

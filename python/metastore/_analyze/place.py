@@ -50,57 +50,28 @@ class Place:
     def write(
         self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
     ) -> ObjectRef:
-        """Write an object, in a task.
-
-        Example:
-            >>> Place("/w/t/_metastore").write("sketches", table, [1]).rows  # doctest: +SKIP
-            1
-        """
+        """Write an object, in a task."""
         return write_object(self.uri, kind, table, row_groups, extra, access=self.access)
 
     def with_content(
         self, context: SparkContext, items: Sequence[T], slices: int, name: Callable[[T], str | None]
     ) -> RDD[tuple[T, Content]]:
-        """Distribute items, each with the content of the object that it names.
-
-        Args:
-            context: Where the job runs.
-            items: What is distributed.
-            slices: Into how many tasks.
-            name: The object of an item; None for an item without one.
-
-        Example:
-            >>> Place("/w/t/_metastore").with_content(context, refs, 2, lambda ref: ref.name)  # doctest: +SKIP
-        """
+        """Distribute items, each with the content of the object that it names."""
         uri, access = self.uri, self.access
         return context.parallelize(items, slices).map(
             lambda item: (item, partial(object_bytes, uri, name(item) or "", access=access))
         )
 
     def collect(self, results: RDD[T]) -> list[T]:
-        """Run a job whose tasks write objects, and return what they say.
-
-        Example:
-            >>> Place("/w/t/_metastore").collect(context.parallelize([1]))  # doctest: +SKIP
-            [1]
-        """
+        """Run a job whose tasks write objects, and return what they say."""
         return results.collect()
 
     def packed(self, results: Iterable[Any]) -> Iterator[bytes]:
-        """Pack what a task says, and what it wrote, into the rows that `collect_rows` reads.
-
-        Example:
-            >>> [pickle.loads(row) for row in Place("/w/t/_metastore").packed([1])]
-            [1]
-        """
+        """Pack what a task says, and what it wrote, into the rows that `collect_rows` reads."""
         return map(pickle.dumps, results)
 
     def collect_rows(self, rows: DataFrame) -> list[Any]:
-        """Run a job whose tasks write objects and answer with one column of rows from `packed`.
-
-        Example:
-            >>> Place("/w/t/_metastore").collect_rows(rows)  # doctest: +SKIP
-        """
+        """Run a job whose tasks write objects and answer with one column of rows from `packed`."""
         return [pickle.loads(row[0]) for row in rows.collect()]  # noqa: S301 - written by our own task
 
 

@@ -136,12 +136,7 @@ class Ticker:
 
 @contextmanager
 def speaking(progress: Progress, stage: str) -> Iterator[None]:
-    """Let a job of one stage be told of while it lasts.
-
-    Example:
-        >>> with speaking(Silent(), "starting Spark"):
-        ...     pass
-    """
+    """Let a job of one stage be told of while it lasts."""
     progress.begin(stage)
     try:
         yield
@@ -150,12 +145,7 @@ def speaking(progress: Progress, stage: str) -> Iterator[None]:
 
 
 def progress_of(asked: bool | Progress, label: str) -> Progress:  # noqa: FBT001 - the public parameter's type
-    """Turn the public `progress` argument into something that can be told.
-
-    Example:
-        >>> isinstance(progress_of(False, "t"), Silent)
-        True
-    """
+    """Turn the public `progress` argument into something that can be told."""
     if isinstance(asked, bool):
         return Ticker(label) if asked else Silent()
     return asked

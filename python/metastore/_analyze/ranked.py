@@ -39,17 +39,7 @@ class Ranking:
     """
 
     def __init__(self, jobs: RankJobs, request: Request, asked: Asked, store: Store) -> None:
-        """Find out which columns are wanted.
-
-        Args:
-            jobs: What computes them; settings of its session name columns too, as the table's properties do.
-            request: The statement.
-            asked: True for all columns of the statement, or names.
-            store: Where ranks are kept.
-
-        Raises:
-            ColumnNotFound: A column asked for is none.
-        """
+        """Find out which columns are wanted."""
         self.failed: dict[str, str] = {}
         self._jobs, self._facts, self._store = jobs, jobs.facts, store
         self._ordinals = self._wanted(request, asked)
@@ -66,14 +56,7 @@ class Ranking:
         self._ordinals |= {place for place, column in places if _identity(column) in lost}
 
     def of(self, manifest: Manifest | None) -> tuple[RanksRef, ...]:
-        """Compute what is wanted and is not there.
-
-        Args:
-            manifest: The newest.
-
-        Returns:
-            The objects for the snapshot's entry, stored ranks that still hold included.
-        """
+        """Compute what is wanted and is not there."""
         if self._made is None:
             self._made = self._make(manifest)
         return self._made

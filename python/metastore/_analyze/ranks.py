@@ -91,20 +91,7 @@ class RankJobs:
     def ranks(
         self, ordinals: Sequence[int], files: Sequence[DataFile], known: Sequence[RanksRef] = ()
     ) -> tuple[RanksRef, ...]:
-        """Compute and write the ranks of some columns.
-
-        Args:
-            ordinals: The columns, by their places in the schema.
-            files: The data files to read.
-            known: Ranks of all other data files.
-
-        Returns:
-            The objects, for each column in the order of its ranks.
-
-        Example:
-            >>> RankJobs(spark, facts, uri).ranks([0], facts.files)[0].columns  # doctest: +SKIP
-            (0,)
-        """
+        """Compute and write the ranks of some columns."""
         columns = tuple((ordinal, self.facts.columns[ordinal]) for ordinal in sorted(ordinals))
         ship(self.spark.sparkContext)
         context = self.spark.sparkContext

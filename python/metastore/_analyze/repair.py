@@ -36,13 +36,7 @@ class Repair:
     """
 
     def __init__(self, store: Store, facts: TableFacts, *, asked: bool) -> None:
-        """Begin with nothing that is damaged.
-
-        Args:
-            store: Where statistics are.
-            facts: The table.
-            asked: Whether to look for damage.
-        """
+        """Begin with nothing that is damaged."""
         self.asked = asked
         self.damage = Damage()
         self._store, self._facts = store, facts
@@ -58,15 +52,7 @@ class Repair:
         self._damaged.update(blocks)
 
     def examined(self, manifest: Manifest, snapshot: str) -> Manifest:
-        """What is sound of a manifest, where damage is looked for.
-
-        Args:
-            manifest: The newest. Its blocks with damaged statistics stay in it: `sound` leaves them out.
-            snapshot: The snapshot of the table, which is computed again.
-
-        Raises:
-            StoreNotReadable: The store does not answer.
-        """
+        """What is sound of a manifest, where damage is looked for."""
         if not self.asked:
             return manifest
         if manifest.digest not in self._examined:
@@ -103,24 +89,14 @@ class Repair:
         return block.id in self._damaged
 
     def requests(self, manifest: Manifest | None, request: Request) -> list[Request]:
-        """Ask again for what damaged blocks held; those that would need deeper reading than the statement stay.
-
-        Args:
-            manifest: The newest.
-            request: The statement.
-        """
+        """Ask again for what damaged blocks held; those that would need deeper reading than the statement stay."""
         damaged = [block for block in manifest.blocks if self.is_damaged(block)] if manifest else []
         deeper = {block.id for block in damaged if DEPTHS[block.computed] > DEPTHS[request.depth]}
         self._left = set() if self.asked else deeper
         return [self._held(block, request) for block in damaged if block.id not in self._left]
 
     def instead(self, manifest: Manifest | None, coverage: Coverage) -> Mapping[str, Block | None]:
-        """What takes the place of blocks, by their ids: what is left of them where nothing else tells it, or nothing.
-
-        Args:
-            manifest: The newest.
-            coverage: What is known beside them.
-        """
+        """What takes the place of blocks, by their ids: what is left of them, or nothing."""
         redundant = coverage.redundant()
         found: dict[str, Block | None] = dict.fromkeys(redundant)
         found |= {old: None if new.id in redundant else new for old, new in self._rewritten.items()}

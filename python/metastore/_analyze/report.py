@@ -53,30 +53,14 @@ class AnalyzeReport:
     seconds: float
 
     def to_dict(self) -> dict[str, Any]:
-        """Return the report as plain values, refusals as `[subject, reason]` pairs.
-
-        Example:
-            >>> report.to_dict()["files_read"]  # doctest: +SKIP
-            12
-        """
+        """Return the report as plain values, refusals as `[subject, reason]` pairs."""
         values = {field.name: getattr(self, field.name) for field in fields(self)}
         values["refused"] = [[refusal.subject, refusal.reason] for refusal in self.refused]
         return values
 
     @classmethod
     def from_row(cls, row: Mapping[str, Any]) -> AnalyzeReport:
-        """Read the row that SQL shows, refusals as texts.
-
-        Args:
-            row: Column to value.
-
-        Returns:
-            The report.
-
-        Example:
-            >>> AnalyzeReport.from_row(spark.sql("ANALYZE TABLE …").first().asDict()).files  # doctest: +SKIP
-            12
-        """
+        """Read the row that SQL shows, refusals as texts."""
         values = {field.name: row[field.name] for field in fields(cls)}
         values["refused"] = tuple(map(_refusal, values["refused"]))
         return cls(**values)

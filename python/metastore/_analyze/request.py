@@ -46,27 +46,7 @@ def resolve(
     partition_columns: Sequence[str] = (),
     zone: str = "UTC",
 ) -> Request:
-    """Check a statement against the table.
-
-    Args:
-        facts: The table.
-        columns: Names of columns or structs; None means all.
-        partition: Partition column to value.
-        depth: `full`, `footer` or `files`.
-        case_sensitive: How the session compares names.
-        partition_columns: Columns that are to be partition columns, whatever their value.
-        zone: The session's time zone.
-
-    Returns:
-        What to cover.
-
-    Raises:
-        ColumnNotFound: With names that look like it.
-        InvalidArgument: Not a partition column, or no file in that partition.
-
-    Example:
-        >>> resolve(facts, columns=["id"], partition=None, depth="full", case_sensitive=False)  # doctest: +SKIP
-    """
+    """Check a statement against the table."""
     fold = str if case_sensitive else str.casefold
     wanted = facts.columns if columns is None else _columns(facts, columns, fold)
     if depth == FILES:
@@ -79,17 +59,7 @@ def resolve(
 def chosen_columns(
     facts: TableFacts, names: Sequence[str], *, case_sensitive: bool, failed: dict[str, str] | None = None
 ) -> tuple[Column, ...]:
-    """Find columns by name.
-
-    Args:
-        facts: The table.
-        names: Names of columns or structs.
-        case_sensitive: How the session compares names.
-        failed: Takes the names that are none, with the reason.
-
-    Raises:
-        ColumnNotFound: A name is none, and `failed` is not given.
-    """
+    """Find columns by name."""
     fold = str if case_sensitive else str.casefold
     found: set[str] = set()
     for name in names:

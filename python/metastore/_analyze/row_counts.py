@@ -23,19 +23,6 @@ def counted(spark: SparkSession, facts: TableFacts, store: Store, indexed: Index
     """Count the rows of the data files that do not have their number yet.
 
     Statistics remember it; of other files Spark reads the footers.
-
-    Args:
-        spark: A classic session.
-        facts: The table.
-        store: Its statistics.
-        indexed: Reads the lists of files of their blocks.
-
-    Returns:
-        The same with a number of rows for every file.
-
-    Example:
-        >>> counted(spark, facts, store, Indexed(store)).files[0].rows  # doctest: +SKIP
-        1500000
     """
     if all(file.rows is not None for file in facts.files):
         return facts

@@ -34,28 +34,7 @@ def read_rows(
     live: bool = False,
     groups: Sequence[Alike] = (),
 ) -> DataFrame:
-    """Read the rows of some data files as Spark sees them.
-
-    Args:
-        spark: The session.
-        facts: The table.
-        columns: What to read: column i of the answer is named `c<i>`; of columns with counts only, true or null. Where
-            files are read by themselves, those are null, and so are columns that the files do not hold.
-        files: Of which files.
-        live: Whether deleted rows may be left out; otherwise they are all there. `_deleted` marks those that are.
-        groups: The same files, of a table whose readers cast, if it is known what they hold.
-
-    Returns:
-        `_file` (its location), `_deleted`, the columns; by file, all rows of a file in one partition.
-
-    Raises:
-        UnsupportedTable: A policy of this session changes what Spark reads. Whoever runs what is made of these rows has
-            to ask for that again with `require_unchanged`: rules of the optimizer see the whole query.
-
-    Example:
-        >>> read_rows(spark, facts, facts.columns, facts.files).columns[:2]  # doctest: +SKIP
-        ['_file', '_deleted']
-    """
+    """Read the rows of some data files as Spark sees them."""
     if facts.format == "iceberg":
         rows = _of_iceberg(spark, facts, columns, files)
     elif facts.casts:  # Hudi shows no row's place

@@ -23,12 +23,6 @@ def ship(context: SparkContext) -> None:
 
     The whole package goes, not only what a task imports: the archive comes before an installed package on a worker's
     path, and must not hide parts of it.
-
-    Args:
-        context: Where the job will run.
-
-    Example:
-        >>> ship(spark.sparkContext)  # doctest: +SKIP
     """
     from pyspark import SparkFiles  # noqa: PLC0415 - not needed to import this module
 

@@ -40,36 +40,12 @@ _WIDE_BITS = 16  # one in so many values within the bounds: bounds tell nothing
 
 
 def room_for_lists(size: int) -> int:
-    """Bytes that all value lists of a data file may take.
-
-    Args:
-        size: Bytes of the data file.
-
-    Example:
-        >>> room_for_lists(400 << 20) >> 20
-        10
-    """
+    """Bytes that all value lists of a data file may take."""
     return max(size // _LISTS, _LEAST)
 
 
 def fitted(statistics: Iterable[tuple[int, ColumnStatistics]], size: int, top: int) -> Statistics:
-    """Fit what is known of a data file into a tenth of its size.
-
-    Args:
-        statistics: Statistics by ordinal of the column.
-        size: Bytes of the data file.
-        top: How many values are kept of a column of which not all are.
-
-    Returns:
-        The same with theta sketches only where they fit (registers take the place of the others), the longest lists of
-        values cut to the most frequent ones, and as many bins made one as is needed, but never so that the table's
-        answers suffer: lists and histograms of few values stay as they are, and others keep the bins that ranks need.
-        Bloom filters of columns without a complete list take what is left, and in small files some room of their own.
-
-    Example:
-        >>> fitted([], 1000, 10)
-        []
-    """
+    """Fit what is known of a data file into a tenth of its size."""
     found = _with_lists(list(statistics), room_for_lists(size), top)
     found = [(ordinal, _with_bins(known)) for ordinal, known in _with_histograms(found, size // _HISTOGRAMS)]
     room = max(size // _ALL, _COLUMN * len(found))

@@ -38,14 +38,7 @@ class StoredRows(Mapping[bytes, pa.Table]):
     """The rows of some objects, by their `node`; an object that is not what was written counts as absent."""
 
     def __init__(self, store: Store, kind: str, refs: Sequence[ObjectRef], number: str | None = None) -> None:
-        """Read the keys.
-
-        Args:
-            store: Where the objects are.
-            kind: Theirs; objects of other kinds are passed over.
-            refs: The objects, as a manifest names them.
-            number: A column that is read with the keys.
-        """
+        """Read the keys."""
         self.kind = kind
         self.numbers: dict[bytes, int] = {}
         self._with_keys = ["node", *([number] if number else [])]
@@ -60,12 +53,7 @@ class StoredRows(Mapping[bytes, pa.Table]):
         self._rows = lru_cache(_GROUPS_AT_HAND)(self._read)
 
     def __getitem__(self, key: bytes) -> pa.Table:
-        """Read a row, without its key.
-
-        Raises:
-            KeyError: There is none.
-            DamagedObject: It is not what was written.
-        """
+        """Read a row, without its key."""
         at, group, row = self._keys[key]
         return self._rows(at, group).slice(row, 1)
 
@@ -82,11 +70,7 @@ class StoredRows(Mapping[bytes, pa.Table]):
         return len(self._keys)
 
     def some(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, pa.Table]]:
-        """Read rows with their keys, in an order in which nothing is read twice.
-
-        Raises:
-            KeyError, DamagedObject: As of one row.
-        """
+        """Read rows with their keys, in an order in which nothing is read twice."""
         for key in sorted(keys, key=self._keys.__getitem__):
             yield key, self[key]
 
@@ -129,13 +113,7 @@ class RowWriter:
     """Writes rows that were made anew, and chooses what is kept of what there was."""
 
     def __init__(self, store: Store, known: StoredRows, group_bytes: int | None = None) -> None:
-        """Begin.
-
-        Args:
-            store: Where objects go.
-            known: What is there.
-            group_bytes: How large row groups are, which are read as a whole; by default 16 MB.
-        """
+        """Begin."""
         self._store = store
         self._known = known
         self._group_bytes = group_bytes
@@ -156,12 +134,7 @@ class RowWriter:
             self._flush()
 
     def finish(self) -> tuple[ObjectRef, ...]:
-        """Write the rest.
-
-        Returns:
-            The objects that hold what was put and kept. Those of which most rows are of no use any more are written
-            anew, and the small ones where there are many.
-        """
+        """Write the rest."""
         used = {ref: self._live.intersection(self._known.of(ref)) for ref in self._known.refs}
         kept = [ref for ref in used if 2 * len(used[ref]) > ref.rows]
         large = [ref for ref in kept if ref.length >= _SMALL_BYTES]
@@ -190,21 +163,11 @@ class StoredNodes(Mapping[bytes, Node]):
     """The nodes of some objects, by key."""
 
     def __init__(self, store: Store, refs: Sequence[ObjectRef]) -> None:
-        """Read the keys.
-
-        Args:
-            store: Where the objects are.
-            refs: The objects, as a manifest names them.
-        """
+        """Read the keys."""
         self.rows = StoredRows(store, NODES, refs)
 
     def __getitem__(self, key: bytes) -> Node:
-        """Read a node.
-
-        Raises:
-            KeyError: There is none.
-            DamagedObject: It is not what was written.
-        """
+        """Read a node."""
         row = self.rows[key]
         return Node(row.drop_columns(_SKETCHES), parsed(*(row[name].to_pylist() for name in _SKETCHES)))
 
@@ -225,12 +188,7 @@ class NodeWriter:
     """Writes what was merged anew, and chooses what is kept of what there was."""
 
     def __init__(self, store: Store, known: StoredNodes) -> None:
-        """Begin.
-
-        Args:
-            store: Where objects go.
-            known: What is there.
-        """
+        """Begin."""
         self._rows = RowWriter(store, known.rows)
 
     def add(self, merge: Merge) -> None:
@@ -243,9 +201,5 @@ class NodeWriter:
             self._rows.put(key, rows)
 
     def finish(self) -> tuple[ObjectRef, ...]:
-        """Write the rest.
-
-        Returns:
-            The objects that hold all nodes of the columns that were taken.
-        """
+        """Write the rest."""
         return self._rows.finish()

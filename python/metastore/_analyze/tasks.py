@@ -88,19 +88,7 @@ class Runner:
     progress: Progress
 
     def run(self, work: Sequence[Work], depth: str) -> Outcome:
-        """Compute what is missing.
-
-        Args:
-            work: Files by the columns they miss.
-            depth: `full` or `footer`; work without columns only lists its files.
-
-        Returns:
-            The blocks written.
-
-        Example:
-            >>> Runner(spark, facts, store, destination, Silent()).run([], "full").blocks  # doctest: +SKIP
-            ()
-        """
+        """Compute what is missing."""
         outcome = Outcome()
         for part in work:
             if part.columns:
@@ -192,19 +180,6 @@ def pack(files: Sequence[DataFile], parallelism: int) -> Iterator[tuple[DataFile
 
     Two tasks for each that runs at once even out how long they take; where they would be short, what starting them
     takes counts more.
-
-    Args:
-        files: The files.
-        parallelism: How many tasks run at once.
-
-    Yields:
-        The files of one task.
-
-    Example:
-        >>> from metastore._tables.model import DataFile
-        >>> files = [DataFile(str(i), 60 << 20, 1, "parquet") for i in range(8)]
-        >>> [len(group) for group in pack(files, 2)], [len(group) for group in pack(files[:4], 2)]
-        ([2, 2, 2, 2], [2, 2])
     """
     total = _weight(files)
     target = min(max(total // (2 * parallelism), min(total // parallelism, _SHORT), _SMALLEST), _LARGEST)

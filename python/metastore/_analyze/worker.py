@@ -207,19 +207,7 @@ class BlockBuilder:
 
 
 def run_task(destination: Destination, task: Task) -> TaskResult:
-    """Analyze the files of a task.
-
-    Args:
-        destination: Where the block goes.
-        task: What to do.
-
-    Returns:
-        The block, and the files that this Python cannot read as Spark does.
-
-    Example:
-        >>> run_task(destination, task).paths  # doctest: +SKIP
-        ('/warehouse/t/data/a.parquet',)
-    """
+    """Analyze the files of a task."""
     builder = BlockBuilder(destination, task.depth, task.columns)
     with one_allocator():
         for file in task.files:
@@ -233,19 +221,7 @@ def run_task(destination: Destination, task: Task) -> TaskResult:
 
 
 def unreadable(file: DataFile, *, local: bool) -> str | None:
-    """Say why a task does not open a file itself.
-
-    Args:
-        file: The file.
-        local: Whether paths without a scheme are on the local file system.
-
-    Returns:
-        The reason, or None for a file that is opened.
-
-    Example:
-        >>> unreadable(DataFile("s3://b/a.parquet", 1, 1, "parquet"), local=True)  # doctest: +SKIP
-        'its file system is reached through Spark alone'
-    """
+    """Say why a task does not open a file itself."""
     if file.rows == 0:
         return None
     if file.format != "parquet":
@@ -261,25 +237,7 @@ def unreadable(file: DataFile, *, local: bool) -> str | None:
 def analyze_file(
     task: Task, file: DataFile, budget: int, statistics: Sequence[Statistic] = (), detail: Detail = DETAIL
 ) -> list[tuple[int, ColumnStatistics]]:
-    """Compute the statistics of one file.
-
-    Args:
-        task: The columns, and what their absence means.
-        file: The file.
-        budget: Bytes that the work may take.
-        statistics: User-defined ones.
-        detail: How much detail is kept.
-
-    Returns:
-        Statistics by ordinal of the column.
-
-    Raises:
-        CannotRead: Spark has to read it.
-
-    Example:
-        >>> analyze_file(task, file, 1 << 30)[0][1].rows  # doctest: +SKIP
-        1500000
-    """
+    """Compute the statistics of one file."""
     found = []
     wanted = []
     for ordinal, column in enumerate(task.columns):
@@ -313,12 +271,7 @@ def _require_same(file: DataFile, path: str) -> None:
 
 
 def decided(column: Column, file: DataFile, statistics: Sequence[Statistic]) -> ColumnStatistics | None:
-    """The statistics of a column whose values the table's metadata decides, None of one that the file holds.
-
-    Example:
-        >>> decided(column, file, ()) is None  # doctest: +SKIP
-        True
-    """
+    """The statistics of a column whose values the table's metadata decides, None of one that the file holds."""
     if column.key in file.constants:
         return _constant(column, file.constants[column.key], file.physical_rows, statistics)
     return unknown(column, file.physical_rows) if column.key in file.unknown else None
@@ -353,10 +306,5 @@ def _has_name(schema: pa.Schema, path: Sequence[str]) -> bool:
 
 
 def unknown(column: Column, rows: int) -> ColumnStatistics:
-    """Note that a column was looked for in a file, and that nothing is known of it.
-
-    Example:
-        >>> unknown(column, 10).nulls is None  # doctest: +SKIP
-        True
-    """
+    """Note that a column was looked for in a file, and that nothing is known of it."""
     return ColumnStatistics(rows, column.encoding)

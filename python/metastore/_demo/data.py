@@ -26,11 +26,7 @@ class DemoError(MetastoreError):
 
 
 def generate(scale: float, folder: Path) -> None:
-    """Makes TPC-H's `lineitem` and `orders` as one Parquet file each.
-
-    Raises:
-        DemoError: The generator is not installed, or fails.
-    """
+    """Makes TPC-H's `lineitem` and `orders` as one Parquet file each."""
     beside = Path(sys.executable).parent / _GENERATOR
     found = str(beside) if beside.exists() else shutil.which(_GENERATOR)
     if found is None:

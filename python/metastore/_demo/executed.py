@@ -18,27 +18,12 @@ def nodes(frame: DataFrame) -> Iterator[Any]:
     """The nodes of the executed plan of a query of a classic session, as objects of its JVM.
 
     Those of sub-queries are among them, those of exchanges that are read a second time are not.
-
-    Args:
-        frame: The query.
-
-    Yields:
-        Parents before their children.
-
-    Example:
-        >>> [node.nodeName() for node in nodes(spark.range(1))]  # doctest: +SKIP
-        ['Range']
     """
     yield from _nodes(_jvm_session.executed(frame))
 
 
 def scans(frame: DataFrame) -> list[Any]:
-    """The nodes that read tables.
-
-    Example:
-        >>> len(scans(spark.table("db.sales")))  # doctest: +SKIP
-        1
-    """
+    """The nodes that read tables."""
     return [node for node in nodes(frame) if kind(node) in _SCANS]
 
 
@@ -48,12 +33,7 @@ def kind(node: Any) -> str:
 
 
 def metrics(scan: Any) -> dict[str, int]:
-    """The SQL metrics of a scan that ran: what the format's readers and Spark counted.
-
-    Example:
-        >>> metrics(scans(frame)[0])["numOutputRows"]  # doctest: +SKIP
-        100
-    """
+    """The SQL metrics of a scan that ran: what the format's readers and Spark counted."""
     found, values = scan.metrics().iterator(), {}
     while found.hasNext():
         entry = found.next()
@@ -62,12 +42,7 @@ def metrics(scan: Any) -> dict[str, int]:
 
 
 def files_read(frame: DataFrame) -> list[int]:
-    """Data files that each scan of a query opened, as Iceberg's metrics and Spark's own count them.
-
-    Example:
-        >>> files_read(frame)  # doctest: +SKIP
-        [2]
-    """
+    """Data files that each scan of a query opened, as Iceberg's metrics and Spark's own count them."""
     counted = (metrics(scan) for scan in scans(frame))
     return [found["numSplits"] if "numSplits" in found else found["numFiles"] for found in counted]
 

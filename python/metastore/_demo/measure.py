@@ -53,13 +53,7 @@ class Measured:
 
 
 def measure(spark: SparkSession, question: Question, settings: dict[str, str]) -> Measured:
-    """Runs a query in a session of its own.
-
-    Args:
-        spark: Any session of the Spark.
-        question: The query.
-        settings: Settings of its session.
-    """
+    """Runs a query in a session of its own."""
     session = spark.newSession()
     for key, value in settings.items():
         session.conf.set(key, value)

@@ -61,16 +61,7 @@ class Compared:
 
 
 def tell(scale: float, keep: Path | None) -> Iterator[Said | Compared | Answer]:
-    """Runs the demonstration.
-
-    Args:
-        scale: TPC-H's scale factor.
-        keep: Folder for the tables; None removes them at the end.
-
-    Raises:
-        InvalidArgument: The folder is taken, or the scale is none.
-        MetastoreError: Something that the demonstration needs is missing.
-    """
+    """Runs the demonstration."""
     if not 0 < scale <= LARGEST_SCALE:
         raise InvalidArgument("--scale", f"{scale:g} is not between 0 and {LARGEST_SCALE:g}")
     if keep is not None and (keep / "tpch").exists():

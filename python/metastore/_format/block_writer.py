@@ -39,14 +39,7 @@ class BlockWriter:
     """
 
     def __init__(self, put: Put, columns: Sequence[Column], files: pa.Table, zoned: int = layout.ZONED_FILES) -> None:
-        """Write nothing yet.
-
-        Args:
-            put: Where to.
-            columns: The block's columns.
-            files: The rows of its `files` object, ordinals 0, 1, 2, …
-            zoned: Blocks of more data files have zones.
-        """
+        """Write nothing yet."""
         self.width = layout.columns_per_object(files.num_rows, zoned)
         """So many columns belong into one object."""
         self._written: list[SummaryRef] = []
@@ -57,23 +50,13 @@ class BlockWriter:
         self._zones: list[tuple[pa.Table, tuple[int, ...]]] = []
 
     def add(self, rows: pa.Table, ordinals: Sequence[int]) -> None:
-        """Write the rows of some columns, of which there are some.
-
-        Args:
-            rows: Rows of the schema `summary`, ordered by column, then file.
-            ordinals: The columns that they are of.
-        """
+        """Write the rows of some columns, of which there are some."""
         extra = {PAGE_ROWS_KEY: str(self._page_rows)} if self._page_rows else {}
         ref = self._put("summary", rows, layout.row_groups(rows["column"], self._per_group), extra)
         self.keep(SummaryRef(ref, tuple(ordinals)), rows)
 
     def keep(self, ref: SummaryRef, rows: pa.Table) -> None:
-        """Name an object that is there, as if its rows had been added.
-
-        Args:
-            ref: The object.
-            rows: Its rows.
-        """
+        """Name an object that is there, as if its rows had been added."""
         self._written.append(ref)
         if self._page_rows:
             self._zones.append((zones_of(rows, self._columns, self._rows_of_files), ref.columns))
@@ -81,17 +64,7 @@ class BlockWriter:
     def finish(
         self, computed: str, statistics: Mapping[str, int], table: TableIdentity, settings: Mapping[str, Any]
     ) -> Block:
-        """Write the rest.
-
-        Args:
-            computed: `full`, `footer` or `files`.
-            statistics: User-defined statistics that were computed, or tried: name to version.
-            table: Whose statistics these are.
-            settings: What they were computed with.
-
-        Returns:
-            The entry for the manifest.
-        """
+        """Write the rest."""
         name, own, summary, zones = str(uuid.uuid4()), dict(statistics), tuple(self._written), self._put_zones()
         made_with = {key: value for key, value in settings.items() if key != "statistics"}
         footer = block_to_footer(name, computed, self._columns, (*summary, *zones), table, made_with, own)

@@ -39,13 +39,6 @@ def hashes_of(values: pa.Array) -> Words:
     """The hashes under which stored values are added: XXH64 of their eight bytes, little-endian, or of their own.
 
     So a value has the same hash whether its column was an int or a bigint, a float or a double, when it was written.
-
-    Args:
-        values: As the format stores them, without nulls: int64, double (one NaN, no -0.0) or binary.
-
-    Example:
-        >>> hashes_of(pa.array([1])) == hash_words(np.array([1], dtype=np.uint64))
-        array([ True])
     """
     if not pa.types.is_integer(values.type) and not pa.types.is_floating(values.type):
         values = values.cast(pa.large_binary())
@@ -67,12 +60,7 @@ class BloomBuilder:
     """
 
     def __init__(self, most_values: int, most_bytes: int = _MOST_BYTES) -> None:
-        """Make room.
-
-        Args:
-            most_values: How many distinct values there can be.
-            most_bytes: What the filter may take.
-        """
+        """Make room."""
         blocks = _blocks_for(most_values, BITS_PER_VALUE)
         while blocks > 1 and blocks * BLOCK_BYTES > min(most_bytes, _MOST_BYTES):
             blocks //= 2
@@ -96,15 +84,7 @@ class BloomBuilder:
             self._blocks |= found.view("<u4").reshape(-1, _WORDS)
 
     def finish(self, distinct: int, most_bytes: int = _MOST_BYTES) -> bytes | None:
-        """The filter.
-
-        Args:
-            distinct: How many distinct values were added, about.
-            most_bytes: What it may take.
-
-        Returns:
-            Its bytes, as Parquet stores them; None if fewer would tell too little.
-        """
+        """The filter."""
         size = size_for(distinct, min(most_bytes, self._blocks.nbytes))
         if size is None:
             return None
@@ -112,12 +92,7 @@ class BloomBuilder:
 
 
 def size_for(distinct: int, most_bytes: int = _MOST_BYTES) -> int | None:
-    """Bytes of the filter of so many values; None if those that it may take would tell too little.
-
-    Example:
-        >>> size_for(1000)
-        2048
-    """
+    """Bytes of the filter of so many values; None if those that it may take would tell too little."""
     size = _blocks_for(distinct, BITS_PER_VALUE) * BLOCK_BYTES
     while size > max(most_bytes, BLOCK_BYTES):
         size //= 2
@@ -125,12 +100,7 @@ def size_for(distinct: int, most_bytes: int = _MOST_BYTES) -> int | None:
 
 
 def error_rate(distinct: NDArray[np.int64]) -> NDArray[np.float64]:
-    """About which share of values that are absent the filters of so many values take for present.
-
-    Example:
-        >>> error_rate(np.array([100_000, 20_000])).round(4)
-        array([0.0066, 0.0019])
-    """
+    """About which share of values that are absent the filters of so many values take for present."""
     bits = np.maximum(distinct, 1) * BITS_PER_VALUE / (8 * BLOCK_BYTES)
     blocks = 2.0 ** np.maximum(np.ceil(np.log2(bits)), 0)
     errors: NDArray[np.float64] = (1 - np.exp(-_WORDS * distinct / (blocks * 8 * BLOCK_BYTES))) ** _WORDS
@@ -138,33 +108,13 @@ def error_rate(distinct: NDArray[np.int64]) -> NDArray[np.float64]:
 
 
 def folded(bloom: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
-    """A filter of the same values with fewer bytes.
-
-    Args:
-        bloom: A filter of a power of two of blocks.
-        size: Bytes wanted, a power of two of blocks too.
-
-    Example:
-        >>> folded(np.repeat(np.array([1, 2], dtype=np.uint8), 32), 32)[:2]
-        array([3, 3], dtype=uint8)
-    """
+    """A filter of the same values with fewer bytes."""
     joined: NDArray[np.uint8] = np.bitwise_or.reduce(bloom.reshape(size // BLOCK_BYTES, -1, BLOCK_BYTES), axis=1)
     return joined.reshape(-1)
 
 
 def may_hold(bloom: bytes | NDArray[np.uint8], hashes: Words) -> NDArray[np.bool_]:
-    """Whether values may be among those added; false is certain.
-
-    Args:
-        bloom: A filter.
-        hashes: XXH64 of the values.
-
-    Example:
-        >>> builder = BloomBuilder(10)
-        >>> builder.add(np.array([5], dtype=np.uint64))
-        >>> may_hold(builder.finish(1, 32), np.array([5, 6 << 30], dtype=np.uint64))
-        array([ True, False])
-    """
+    """Whether values may be among those added; false is certain."""
     words = np.frombuffer(bloom, dtype="<u4").reshape(-1, _WORDS)
     set_bits = words[block_of(hashes, len(words))] >> _bit_of(hashes) & _ONE
     found: NDArray[np.bool_] = set_bits.all(axis=1)
@@ -172,12 +122,7 @@ def may_hold(bloom: bytes | NDArray[np.uint8], hashes: Words) -> NDArray[np.bool
 
 
 def block_of(hashes: Words, blocks: int) -> NDArray[np.int64]:
-    """Which of so many equal ranges of hashes, blocks of a filter for one, each is in.
-
-    Example:
-        >>> block_of(np.array([0, 1 << 63], np.uint64), 8)
-        array([0, 4])
-    """
+    """Which of so many equal ranges of hashes, blocks of a filter for one, each is in."""
     block: NDArray[np.int64] = ((hashes >> np.uint64(32)) * np.uint64(blocks) >> np.uint64(32)).astype(np.int64)
     return block
 

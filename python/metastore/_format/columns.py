@@ -23,26 +23,13 @@ _WIDER = {"tinyint": ("smallint", "int", "bigint"), "smallint": ("int", "bigint"
 
 
 def decimal_type(spark_type: str) -> tuple[int, int] | None:
-    """Precision and scale of a decimal type, None of any other type.
-
-    Example:
-        >>> decimal_type("decimal(10,2)"), decimal_type("int")
-        ((10, 2), None)
-    """
+    """Precision and scale of a decimal type, None of any other type."""
     match = _DECIMAL.fullmatch(spark_type)
     return (int(match[1]), int(match[2])) if match else None
 
 
 def encoding_of(spark_type: str) -> str | None:
-    """How values of a Spark type are stored: "long", "double", "binary", or None (counts only).
-
-    Args:
-        spark_type: Spark's `simpleString`.
-
-    Example:
-        >>> [encoding_of(t) for t in ("date", "float", "decimal(38,0)", "array<int>")]
-        ['long', 'double', 'binary', None]
-    """
+    """How values of a Spark type are stored: "long", "double", "binary", or None (counts only)."""
     decimal = decimal_type(spark_type)
     if decimal:
         return "long" if decimal[0] <= LONG_DECIMAL_DIGITS else "binary"
@@ -76,12 +63,7 @@ class Column:
 
     @property
     def name(self) -> str:
-        """The dotted name; parts that hold a dot or a back-quote are back-quoted.
-
-        Example:
-            >>> Column("1", ("a", "b.c"), "int", "long").name
-            'a.`b.c`'
-        """
+        """The dotted name; parts that hold a dot or a back-quote are back-quoted."""
         return ".".join(_quoted(part) for part in self.path)
 
     def to_json(self) -> dict[str, Any]:
@@ -96,15 +78,7 @@ class Column:
 
     @classmethod
     def from_json(cls, value: Any, table_format: str) -> Column:
-        """The column of a manifest.
-
-        Args:
-            value: Its JSON.
-            table_format: Of the table.
-
-        Raises:
-            DamagedObject: If a field is missing or of another type.
-        """
+        """The column of a manifest."""
         try:
             key, path, spark_type = value["key"], value["path"], value["type"]
             encoding, collation = value.get("encoding"), value.get("collation")
@@ -119,12 +93,7 @@ class Column:
 
 
 def serves(stored: Column, wanted: Column) -> bool:
-    """Whether values stored for one column are values of another: the same column, its type equal or widened.
-
-    Example:
-        >>> serves(Column("1", ("a",), "int", "long"), Column("1", ("b",), "bigint", "long"))
-        True
-    """
+    """Whether values stored for one column are values of another: the same column, its type equal or widened."""
     if stored.key != wanted.key or stored.encoding != wanted.encoding or stored.collation != wanted.collation:
         return False
     old, new = decimal_type(stored.type), decimal_type(wanted.type)
@@ -136,18 +105,7 @@ def serves(stored: Column, wanted: Column) -> bool:
 
 
 def casts_exactly(held: str, wanted: str) -> bool:
-    """Whether a cast to another type has one answer everywhere; spellings of numbers are none.
-
-    Args:
-        held: The type of the values.
-        wanted: The type that readers show, another one.
-
-    Example:
-        >>> casts_exactly("int", "double"), casts_exactly("float", "string")
-        (True, False)
-        >>> casts_exactly("decimal(5,2)", "decimal(7,4)"), casts_exactly("decimal(5,2)", "decimal(6,4)")
-        (True, False)
-    """
+    """Whether a cast to another type has one answer everywhere; spellings of numbers are none."""
     if held in INTEGERS:
         return wanted in FROM_INTEGERS
     narrow, wide = decimal_type(held), decimal_type(wanted)

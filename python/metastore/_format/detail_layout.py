@@ -14,38 +14,14 @@ _ROW_GROUPS = 16
 
 
 def sketches_layout(rows: pa.Table) -> tuple[pa.Table, list[int]]:
-    """Lay sketches out: ordered by column, then file, whole columns a row group.
-
-    Args:
-        rows: Of the schema `sketches`.
-
-    Returns:
-        The rows as they are written, and the sizes of the row groups.
-
-    Example:
-        >>> from metastore._format.schemas import SKETCHES
-        >>> sketches_layout(SKETCHES.empty_table())[1]
-        []
-    """
+    """Lay sketches out: ordered by column, then file, whole columns a row group."""
     ordered = rows.sort_by([("column", "ascending"), ("file", "ascending")])
     columns = ordered.column("column")
     return ordered, row_groups(columns, max(-(-len(columns.unique()) // _ROW_GROUPS), 1))
 
 
 def lists_layout(rows: pa.Table) -> tuple[pa.Table, list[int]]:
-    """Lay value lists out: the ten most frequent values of every column and file make the first row group.
-
-    Args:
-        rows: Of the schema `frequencies`, each list together and in its order.
-
-    Returns:
-        The rows as they are written, and the sizes of the row groups.
-
-    Example:
-        >>> from metastore._format.schemas import FREQUENCIES
-        >>> lists_layout(FREQUENCIES.empty_table())[1]
-        []
-    """
+    """Lay value lists out: the ten most frequent values of every column and file make the first row group."""
     if rows.num_rows == 0:
         return rows, []
     columns, files = (rows.column(name).to_numpy().astype(np.int64) for name in ("column", "file"))
@@ -58,29 +34,12 @@ def lists_layout(rows: pa.Table) -> tuple[pa.Table, list[int]]:
 
 
 def histograms_layout(rows: pa.Table) -> tuple[pa.Table, list[int]]:
-    """Lay histograms out: ordered by column, then file.
-
-    Args:
-        rows: Of the schema `histograms`.
-
-    Returns:
-        The rows as they are written, and the sizes of the row groups.
-
-    Example:
-        >>> from metastore._format.schemas import HISTOGRAMS
-        >>> histograms_layout(HISTOGRAMS.empty_table())[1]
-        []
-    """
+    """Lay histograms out: ordered by column, then file."""
     ordered = rows.sort_by([("column", "ascending"), ("file", "ascending"), ("kind", "ascending")])
     return ordered, even_groups(rows.num_rows, _ROW_GROUPS)
 
 
 def even_groups(rows: int, most: int) -> list[int]:
-    """Row groups of equal size: a reader chooses them by their range of columns.
-
-    Example:
-        >>> even_groups(10, 4)
-        [3, 3, 3, 1]
-    """
+    """Row groups of equal size: a reader chooses them by their range of columns."""
     size = max(-(-rows // most), 1)
     return [min(size, rows - at) for at in range(0, rows, size)]

@@ -19,18 +19,7 @@ _RECORD_BATCH, _COMPRESSION = 3, 3  # the header's type in a message, the field 
 
 
 def encode_value(value: Any) -> bytes:
-    """A value as it is stored.
-
-    Args:
-        value: A Python, numpy or Arrow scalar: a number, text, bytes, date, timestamp, a list or a dictionary of such.
-
-    Raises:
-        ValueError: It is nothing of that, or takes more than 16 KiB.
-
-    Example:
-        >>> decode_value(encode_value(1.5)).as_py()
-        1.5
-    """
+    """A value as it is stored."""
     try:
         array = pa.array([value.as_py()], value.type) if isinstance(value, pa.Scalar) else pa.array([value])
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
@@ -48,11 +37,7 @@ def encode_value(value: Any) -> bytes:
 
 
 def decode_value(data: bytes) -> pa.Scalar:
-    """The value that was stored.
-
-    Raises:
-        DamagedObject: The bytes are no stream of one value, or would take more memory than they have bytes.
-    """
+    """The value that was stored."""
     if len(data) > MAX_BYTES:
         raise DamagedObject("extra", f"a value of {len(data)} bytes")
     try:

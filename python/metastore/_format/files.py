@@ -23,38 +23,12 @@ class FileKey(NamedTuple):
 
 
 def file_keys(rows: pa.Table) -> list[FileKey]:
-    """The keys of the data files that a table lists.
-
-    Args:
-        rows: At least `path` and `size`; objects of earlier versions have no `modified`.
-
-    Returns:
-        One key a row, in order.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> file_keys(pa.table({"path": ["a.parquet"], "size": [9]}))
-        [FileKey(path='a.parquet', size=9, modified=None)]
-    """
+    """The keys of the data files that a table lists."""
     known = [name for name in FileKey._fields if name in rows.column_names]
     return list(map(FileKey, *(rows.column(name).to_pylist() for name in known)))
 
 
 def detail_objects(files: pa.Table, kind: str) -> set[tuple[str, int, str]]:
-    """The detail objects of one kind that a list of data files names.
-
-    Args:
-        files: Rows of `files`.
-        kind: One of `schemas.DETAILS`.
-
-    Returns:
-        Name, length and SHA-256 of each.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> one = {"sketches_name": "sketches-1", "sketches_length": 9, "sketches_sha256": "ab"}
-        >>> detail_objects(pa.Table.from_pylist([one, one]), "sketches")
-        {('sketches-1', 9, 'ab')}
-    """
+    """The detail objects of one kind that a list of data files names."""
     columns = (files[f"{kind}_{what}"].to_pylist() for what in ("name", "length", "sha256"))
     return {named for named in zip(*columns, strict=True) if named[0] is not None}

@@ -76,11 +76,7 @@ def most_bytes(length: int) -> int:
 
 
 def footer_length(name: str, data: bytes | memoryview) -> int:
-    """Bytes from the start of the footer to the end of the object.
-
-    Raises:
-        DamagedObject: If it does not end as a Parquet file.
-    """
+    """Bytes from the start of the footer to the end of the object."""
     length = int.from_bytes(data[-_TAIL_BYTES:-4], "little") + _TAIL_BYTES
     if bytes(data[-4:]) != b"PAR1" or length > len(data) or length > MAX_FOOTER_BYTES:
         raise DamagedObject(name, "it does not end as a Parquet file does")
@@ -88,26 +84,13 @@ def footer_length(name: str, data: bytes | memoryview) -> int:
 
 
 def read_footer(name: str, data: bytes | memoryview) -> Footer:
-    """The footer of an object.
-
-    Raises:
-        DamagedObject: If it is none, or says what no writer of this format says.
-    """
+    """The footer of an object."""
     start = len(data) - footer_length(name, data)
     return _read(name, bytes(data[start:-_TAIL_BYTES]), start)
 
 
 def read_footer_alone(name: str, footer: bytes, length: int) -> Footer:
-    """The footer of an object of which nothing else is at hand.
-
-    Args:
-        name: The object.
-        footer: Its last bytes, from the start of the footer on.
-        length: Bytes of the object.
-
-    Raises:
-        DamagedObject: If it is none, or says what no writer of this format says.
-    """
+    """The footer of an object of which nothing else is at hand."""
     if footer_length(name, footer) != len(footer):
         raise DamagedObject(name, "its footer has another length than was named")
     return _read(name, footer[:-_TAIL_BYTES], length - len(footer))
@@ -128,20 +111,12 @@ def _read(name: str, footer: bytes, end_of_data: int) -> Footer:
 
 
 def page_bytes(name: str, data: bytes | memoryview, chunk: Chunk) -> int:
-    """Checks the pages of a chunk, and gives the bytes of the largest when decompressed.
-
-    Raises:
-        DamagedObject: If a page is of another kind than writers make, or larger than any.
-    """
+    """Checks the pages of a chunk, and gives the bytes of the largest when decompressed."""
     return max((size for size, *_ in _all_pages(name, data, chunk)), default=0)
 
 
 def page_places(name: str, data: bytes | memoryview, chunk: Chunk) -> Iterator[tuple[int, int, int]]:
-    """Start and end of each page of a chunk, header included, and how many values it has.
-
-    Raises:
-        DamagedObject: As `page_bytes`.
-    """
+    """Start and end of each page of a chunk, header included, and how many values it has."""
     for _, start, end, values in _all_pages(name, data, chunk):
         yield start, end, values
 

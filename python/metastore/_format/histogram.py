@@ -60,22 +60,12 @@ class Histogram:
 
 
 def implied_counts(number: int, bins: int) -> Longs:
-    """The counts of an equi-height histogram: of bin i, floor((i + 1) n / b) - floor(i n / b).
-
-    Example:
-        >>> implied_counts(10, 4)
-        array([2, 3, 2, 3])
-    """
+    """The counts of an equi-height histogram: of bin i, floor((i + 1) n / b) - floor(i n / b)."""
     return np.diff(last_ranks(number, bins))
 
 
 def equal_edges(lo: float, hi: float, bins: int, encoding: str) -> list[Any]:
-    """The edges of equi-width bins.
-
-    Example:
-        >>> equal_edges(0, 10, 4, "long")
-        [0, 2, 5, 7, 10]
-    """
+    """The edges of equi-width bins."""
     if encoding == "long":
         return [int(lo) + (int(hi) - int(lo)) * i // bins for i in range(bins + 1)]
     inner = [lo + (hi / bins - lo / bins) * i for i in range(1, bins)]
@@ -83,12 +73,7 @@ def equal_edges(lo: float, hi: float, bins: int, encoding: str) -> list[Any]:
 
 
 def last_ranks(number: int, bins: int) -> Longs:
-    """The last rank of each bin of equal height, and 0 before them.
-
-    Example:
-        >>> last_ranks(10, 4)
-        array([ 0,  2,  5,  7, 10])
-    """
+    """The last rank of each bin of equal height, and 0 before them."""
     if number * bins < 1 << 63:
         found: Longs = np.arange(bins + 1, dtype=np.int64) * number // bins
         return found
@@ -96,16 +81,7 @@ def last_ranks(number: int, bins: int) -> Longs:
 
 
 def target_ranks(number: int, bins: int) -> Longs:
-    """The ranks at which bins of equal height end; the first and last of many are divided further.
-
-    Args:
-        number: How many values there are.
-        bins: How many bins are wanted.
-
-    Example:
-        >>> target_ranks(10, 4).tolist(), len(target_ranks(100_000, 1000))
-        ([2, 5, 7, 10], 1007)
-    """
+    """The ranks at which bins of equal height end; the first and last of many are divided further."""
     found = last_ranks(number, bins)[1:]
     if bins >= FINE:
         tails = np.array(_TAILS, np.int64)
@@ -115,18 +91,7 @@ def target_ranks(number: int, bins: int) -> Longs:
 
 
 def bin_ends(sums: Longs, lone: Longs, bins: int) -> Longs:
-    """The places of values that are the upper edges of bins.
-
-    Args:
-        sums: How many values are not greater than each of some ascending ones.
-        lone: How many are surely equal to it.
-        bins: How many bins are wanted. A value at which two of them would end has one for itself; from `FINE` on one
-            that would fill a bin has, too, be they more then.
-
-    Example:
-        >>> bin_ends(np.array([1, 2, 9, 10]), np.array([1, 1, 7, 1]), 5)
-        array([1, 2, 3])
-    """
+    """The places of values that are the upper edges of bins."""
     number = int(sums[-1])
     places, ended = np.unique(np.searchsorted(sums, target_ranks(number, bins), side="left"), return_counts=True)
     is_heavy = (ended > 1) | (lone[places] * bins >= number) if bins >= FINE else ended > 1
@@ -135,17 +100,7 @@ def bin_ends(sums: Longs, lone: Longs, bins: int) -> Longs:
 
 
 def coarser(histogram: Histogram, bins: int) -> Histogram:
-    """The same with fewer bins, each made of neighbours.
-
-    Args:
-        histogram: The histogram.
-        bins: How many bins, at least one; not more than there are.
-
-    Example:
-        >>> found = coarser(Histogram("equi_height", [1, 2, 4, 9], np.array([3, 3, 3])), 2)
-        >>> found.edges, found.counts
-        ([1, 4, 9], array([6, 3]))
-    """
+    """The same with fewer bins, each made of neighbours."""
     if bins >= len(histogram.counts):
         return histogram
     starts = last_ranks(len(histogram.counts), bins)
@@ -158,12 +113,7 @@ def coarser(histogram: Histogram, bins: int) -> Histogram:
 
 
 def joined(histogram: Histogram, places: Longs) -> Histogram:
-    """The same with the edges at some places alone, the first and the last among them.
-
-    Example:
-        >>> joined(Histogram("equi_height", [1, 2, 4], np.array([3, 3])), np.array([0, 2])).counts
-        array([6])
-    """
+    """The same with the edges at some places alone, the first and the last among them."""
     edges = histogram.edges
     edges = edges[places] if isinstance(edges, np.ndarray) else [edges[at] for at in places.tolist()]
     counts = np.add.reduceat(histogram.counts, places[:-1])
@@ -186,17 +136,7 @@ class Quantile:
 
 
 def at_ranks(histogram: Histogram, ranks: Sequence[int], encoding: str) -> list[Quantile]:
-    """The values at ranks: numbers are taken to be spread evenly over their bin, of others the nearer edge is taken.
-
-    Args:
-        histogram: A histogram of at least one value.
-        ranks: From 1 to the number of values.
-        encoding: How the values are stored.
-
-    Example:
-        >>> at_ranks(Histogram("equi_height", [0, 10, 30], np.array([5, 5]), errors=np.array([0, 1, 0])), [6], "long")
-        [Quantile(value=14, error=4)]
-    """
+    """The values at ranks: numbers are taken to be spread evenly over their bin, of others the nearer edge is taken."""
     sums, lone = np.cumsum(histogram.counts), histogram.are_lone
     found = []
     for rank, place in zip(ranks, np.searchsorted(sums, ranks, side="left").tolist(), strict=True):
@@ -227,23 +167,13 @@ def _error(inside: int, count: int, below: int, above: int, *, alone: bool, betw
 
 
 def percentiles_of(histogram: Histogram, encoding: str) -> list[Any]:
-    """The values at each hundredth of a histogram's ranks: of n values those of rank max(1, ceil(i n / 100)).
-
-    Example:
-        >>> percentiles_of(Histogram("equi_height", [0, 10], np.array([200])), "long")[50]
-        5
-    """
+    """The values at each hundredth of a histogram's ranks: of n values those of rank max(1, ceil(i n / 100))."""
     ranks = percentile_ranks(int(histogram.counts.sum()))
     return [found.value for found in at_ranks(histogram, ranks, encoding)]
 
 
 def percentile_ranks(number: int) -> list[int]:
-    """The ranks of the 101 percentiles of so many values.
-
-    Example:
-        >>> percentile_ranks(1000)[:3]
-        [1, 10, 20]
-    """
+    """The ranks of the 101 percentiles of so many values."""
     return [max(-(-i * number // 100), 1) for i in range(101)]
 
 

@@ -21,53 +21,25 @@ _MOST_PAGES = 100  # of a column: with their digests, a footer of four columns s
 
 
 def columns_per_object(files: int, zoned: int = ZONED_FILES) -> int:
-    """How many columns one summary object of a block holds at most.
-
-    Args:
-        files: Data files of the block.
-        zoned: Blocks of more files have zones.
-    """
+    """How many columns one summary object of a block holds at most."""
     if files > zoned:
         return 4
     return 16 if files > MANY_FILES else 64
 
 
 def columns_per_row_group(files: int, zoned: int = ZONED_FILES) -> int:
-    """How many columns one row group of a summary object of a block holds at most.
-
-    Args:
-        files: Data files of the block.
-        zoned: Blocks of more files have zones.
-    """
+    """How many columns one row group of a summary object of a block holds at most."""
     return 1 if files > min(zoned, MANY_FILES) else 16
 
 
 def page_rows(files: int, zoned: int = ZONED_FILES) -> int:
-    """How many rows a page of a summary of a block has, whole zones; 0 without zones, where pages are left to Parquet.
-
-    Args:
-        files: Data files of the block.
-        zoned: Blocks of more files have zones.
-
-    Example:
-        >>> page_rows(1_000_000), page_rows(100_000)
-        (10240, 0)
-    """
+    """How many rows a page of a summary of a block has: whole zones; 0 where pages are left to Parquet."""
     if files <= zoned:
         return 0
     return ZONE_FILES * -(-files // (_MOST_PAGES * ZONE_FILES))
 
 
 def row_groups(columns: Iterable[int], per_group: int) -> list[int]:
-    """Row counts of the row groups of a table ordered by column, with so many columns a group.
-
-    Args:
-        columns: The table's `column` values, ascending.
-        per_group: Columns a row group.
-
-    Example:
-        >>> row_groups([0, 0, 1, 4, 4], 2)
-        [3, 2]
-    """
+    """Row counts of the row groups of a table ordered by column, with so many columns a group."""
     counts = np.unique(np.asarray(columns), return_counts=True)[1]
     return [int(counts[i : i + per_group].sum()) for i in range(0, len(counts), per_group)]

@@ -163,12 +163,7 @@ class Manifest:
 
     @classmethod
     def from_bytes(cls, data: bytes, name: str = "manifest") -> Manifest:
-        """The manifest that these bytes hold.
-
-        Raises:
-            DamagedObject: If they are torn, altered, or not a manifest.
-            FormatTooNew: If a later version wrote them in a way that this one does not know.
-        """
+        """The manifest that these bytes hold."""
         body = _verified(data, name)
         _refuse_newer(body, name)
         try:
@@ -178,12 +173,7 @@ class Manifest:
 
 
 def objects_in(part: Any) -> Iterator[ObjectRef]:
-    """All objects that a manifest, or a part of one, names; detail objects stand in the rows of `files`.
-
-    Example:
-        >>> list(objects_in(Manifest(TableIdentity("iceberg", "0d61", "file:/w/t", "db.t"))))
-        []
-    """
+    """All objects that a manifest, or a part of one, names; detail objects stand in the rows of `files`."""
     if isinstance(part, ObjectRef):
         yield part
     elif isinstance(part, Column):
@@ -226,11 +216,7 @@ def block_to_footer(
 
 
 def block_from_footer(text: str, files: ObjectRef) -> tuple[Block, TableIdentity, dict[str, Any]]:
-    """The block that a `files` object describes, with the table and the settings it was made for.
-
-    Raises:
-        DamagedObject: If the text is not such a description.
-    """
+    """The block that a `files` object describes, with the table and the settings it was made for."""
     try:
         body = json.loads(text)
         table = _identity(body["table"])

@@ -33,20 +33,7 @@ def is_available() -> bool:
 
 
 def filter_of(values: pa.Array, size: int) -> NDArray[np.uint8] | None:
-    """The bloom filter of some values.
-
-    Args:
-        values: As the format stores them, without nulls: int64, double or binary.
-        size: Bytes of the filter, a power of two of blocks.
-
-    Returns:
-        Its bytes; None if the writer does not make one of that size.
-
-    Example:
-        >>> found = filter_of(pa.array(range(1000)), 2048)
-        >>> found is None or len(found)
-        2048
-    """
+    """The bloom filter of some values."""
     found = np.zeros(size, np.uint8)
     rows = max(len(values) * _AT_ONCE // max(values.nbytes, 1), 1)
     for start in range(0, len(values), rows):

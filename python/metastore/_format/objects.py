@@ -79,16 +79,7 @@ class ObjectRef:
 
     @classmethod
     def from_json(cls, value: Any, kind: str | None = None) -> ObjectRef:
-        """The reference of a manifest.
-
-        Args:
-            value: Its JSON.
-            kind: The kind of object that is to stand there; None: any.
-
-        Raises:
-            DamagedObject: If a field is missing, of another type, of a size that no object has, or the name is not one
-                of ours.
-        """
+        """The reference of a manifest."""
         try:
             ref = cls(*(value[field] for field in cls.__dataclass_fields__))
         except (TypeError, KeyError) as e:
@@ -121,11 +112,7 @@ def name_of(kind: str, data: bytes) -> str:
 
 
 def kind_of(name: Any) -> str:
-    """The kind in an object's name.
-
-    Raises:
-        DamagedObject: If it is not `<kind>-<uuid>.parquet`: names never lead out of the folder of objects.
-    """
+    """The kind in an object's name."""
     match = _NAME.fullmatch(name) if isinstance(name, str) else None
     if not match:
         raise DamagedObject(repr(name), "this is no name of an object")
@@ -133,12 +120,7 @@ def kind_of(name: Any) -> str:
 
 
 def names_in(data: bytes) -> set[str]:
-    """All names of objects that stand anywhere in some bytes, in fields that this version knows or not.
-
-    Example:
-        >>> names_in(b'{"later": "files-00000000-0000-8000-8000-000000000000.parquet", "path": "a/b.parquet"}')
-        {'files-00000000-0000-8000-8000-000000000000.parquet'}
-    """
+    """All names of objects that stand anywhere in some bytes, in fields that this version knows or not."""
     return {match[0].decode() for match in _NAME_IN_BYTES.finditer(data)}
 
 
@@ -148,18 +130,7 @@ def fresh(extra: Mapping[str, str] | None = None) -> dict[str, str]:
 
 
 def encode(kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None) -> bytes:
-    """The bytes of an object.
-
-    Args:
-        kind: The kind, a key of `SCHEMAS`.
-        table: Its rows, with the columns of that schema.
-        row_groups: The number of rows of each row group, in order.
-        extra: Further key-values for the footer. One of `pages.PAGE_ROWS_KEY` makes pages of so many rows, which can
-            be read alone; it is left out where pyarrow does not make them.
-
-    Raises:
-        ValueError: If the row groups do not add up to the rows.
-    """
+    """The bytes of an object."""
     schema = SCHEMAS[kind]
     table = table.select(schema.names).cast(schema)
     if sum(row_groups) != table.num_rows or not all(rows > 0 for rows in row_groups):
@@ -199,9 +170,6 @@ def decode(ref: ObjectRef, data: bytes, columns: Sequence[str] | None = None) ->
     """The rows of an object, all columns of its kind or those asked for.
 
     Columns that another version left out are null; columns that this version does not know are dropped.
-
-    Raises:
-        DamagedObject: If the bytes are not those that were named, or not an object of that kind.
     """
     check_bytes(ref, data)
     footer = read_footer(ref.name, data)
@@ -211,21 +179,13 @@ def decode(ref: ObjectRef, data: bytes, columns: Sequence[str] | None = None) ->
 
 
 def check_bytes(ref: ObjectRef, data: bytes) -> None:
-    """Checks that bytes are those of an object.
-
-    Raises:
-        DamagedObject: If they are not.
-    """
+    """Checks that bytes are those of an object."""
     if len(data) != ref.length or _hex(data) != ref.sha256:
         raise DamagedObject(ref.name, f"{len(data)} bytes with another digest than the manifest names")
 
 
 def decode_detail(name: str, sha256: str, data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
-    """The rows of an object that a block's list of files names: as `decode`.
-
-    Raises:
-        DamagedObject: If the bytes are not those that were named, or not an object of that kind.
-    """
+    """The rows of an object that a block's list of files names: as `decode`."""
     if _hex(data) != sha256:
         raise DamagedObject(name, "it has another digest than its block names")
     footer = read_footer(name, data)
@@ -248,11 +208,7 @@ def _decoded(ref: ObjectRef, data: bytes, footer: Footer, columns: Sequence[str]
 
 
 def unnamed(name: str, data: bytes) -> tuple[ObjectRef, dict[str, str]]:
-    """The reference to an object that no manifest names, and the key-values of its footer.
-
-    Raises:
-        DamagedObject: If its bytes are not those that its name vouches for.
-    """
+    """The reference to an object that no manifest names, and the key-values of its footer."""
     if name != name_of(kind_of(name), data):
         raise DamagedObject(name, "its name is not that of its bytes")
     footer = read_footer(name, data)
@@ -267,11 +223,7 @@ def chunk_digests(data: bytes | memoryview) -> bytes:
 
 
 def verify_chunks(ref: ObjectRef, data: bytes) -> None:
-    """Checks what partial reads rely on: the footer's digest in the reference and the chunks' digests in the footer.
-
-    Raises:
-        DamagedObject: If one of them is not that of the bytes.
-    """
+    """Checks what partial reads rely on: the footer's digest in the reference and the chunks' digests in the footer."""
     footer = data[len(data) - ref.footer_length :]
     if len(footer) != footer_length(ref.name, data) or _hex(footer) != ref.footer_sha256:
         raise DamagedObject(ref.name, "its footer has another digest than the manifest names")

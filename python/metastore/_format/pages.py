@@ -31,12 +31,7 @@ _DIGEST_BYTES, _LENGTH_BYTES = 16, 4
 
 
 def page_rows_of(extra: Mapping[str, str]) -> int:
-    """How many rows a page has, as a footer's key-values say; 0 where they do not, or no writer says so.
-
-    Example:
-        >>> page_rows_of({"metastore.page_rows": "2048"}), page_rows_of({})
-        (2048, 0)
-    """
+    """How many rows a page has, as a footer's key-values say; 0 where they do not, or no writer says so."""
     text = extra.get(PAGE_ROWS_KEY, "")
     return int(text) if text.isdecimal() and len(text) < len(str(1 << 31)) else 0
 
@@ -53,32 +48,13 @@ def writer_options(page_rows: int) -> dict[str, Any]:
 
 
 def table_bytes(row_groups: Sequence[int], page_rows: int) -> int:
-    """Bytes of `page_table` for row groups of so many rows.
-
-    Example:
-        >>> table_bytes([2048, 2049], 2048) == 3 * (16 + 4 * len(PLANNED))
-        True
-    """
+    """Bytes of `page_table` for row groups of so many rows."""
     pages = sum(-(-rows // page_rows) for rows in row_groups)
     return pages * (_DIGEST_BYTES + _LENGTH_BYTES * len(PLANNED))
 
 
 def page_table(name: str, footer: Footer, data: bytes | memoryview, page_rows: int) -> bytes | None:
-    """What stands under `PAGES_KEY`, before base64.
-
-    Args:
-        name: The object.
-        footer: Its footer.
-        data: Its bytes.
-        page_rows: How many rows its pages shall have.
-
-    Returns:
-        Row group by row group and page by page, the first 16 bytes of the SHA-256 of the pages of `PLANNED`, one behind
-        the other, and the length of each, 4 bytes little-endian; None if the pages have other numbers of rows.
-
-    Raises:
-        DamagedObject: If there are no such pages, or no such columns.
-    """
+    """What stands under `PAGES_KEY`, before base64."""
     view, found = memoryview(data), []
     for group in footer.groups:
         by_name = {chunk.name: chunk for chunk in group}

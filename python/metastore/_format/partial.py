@@ -36,15 +36,7 @@ class Partial:
     """
 
     def __init__(self, ref: ObjectRef, fetch: Fetch) -> None:
-        """Read the footer.
-
-        Args:
-            ref: The object; its rows may be `ANY_ROWS`.
-            fetch: Gives bytes by start and length.
-
-        Raises:
-            DamagedObject: The footer is not the one that was named.
-        """
+        """Read the footer."""
         footer = fetch(ref.length - ref.footer_length, ref.footer_length)
         if hashlib.sha256(footer).hexdigest() != ref.footer_sha256:
             raise DamagedObject(ref.name, "its footer has another digest than was named")
@@ -77,11 +69,7 @@ class Partial:
         return [group for group in range(self.groups) if self._may_hold(group, column)]
 
     def rows(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
-        """Some columns of some row groups.
-
-        Raises:
-            DamagedObject: They are not what was written.
-        """
+        """Some columns of some row groups."""
         schema = schema_of(self._ref, columns)
         present = [name for name in columns if any(chunk.name == name for chunk in self._chunks(0))]
         data = np.zeros(self._ref.length, np.uint8)

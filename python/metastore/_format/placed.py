@@ -33,14 +33,7 @@ _STARTS = np.dtype(">u8")
 
 
 def value_hashes(rows: pa.Table, column: Column) -> Words:
-    """The hash of each value of a column, by which its list is cut: that of bloom filters.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> nans = pa.table({"value_double": [float("nan"), -float("nan")]})
-        >>> len(set(value_hashes(nans, Column("1", ("x",), "double", "double"))))
-        1
-    """
+    """The hash of each value of a column, by which its list is cut: that of bloom filters."""
     values = rows[f"value_{column.encoding}"].combine_chunks()
     if column.encoding != "double":
         return hashes_of(values)
@@ -50,50 +43,23 @@ def value_hashes(rows: pa.Table, column: Column) -> Words:
 
 
 def part_of(hashes: Words, parts: int) -> Longs:
-    """Which of so many parts has the values with these hashes.
-
-    Example:
-        >>> part_of(np.array([0, 1 << 63], np.uint64), 8)
-        array([0, 4])
-    """
+    """Which of so many parts has the values with these hashes."""
     return block_of(hashes, parts)
 
 
 def starts_text(starts: Words) -> str:
-    """The least hash of each row group, as the footer has it.
-
-    Example:
-        >>> starts_of_text(starts_text(np.array([7], np.uint64)))
-        array([7], dtype=uint64)
-    """
+    """The least hash of each row group, as the footer has it."""
     return base64.b64encode(starts.astype(_STARTS).tobytes()).decode()
 
 
 def starts_of_text(text: str) -> Words:
-    """What `starts_text` wrote.
-
-    Raises:
-        ValueError: It is something else.
-    """
+    """What `starts_text` wrote."""
     found: Words = np.frombuffer(base64.b64decode(text, validate=True), _STARTS).astype(np.uint64)
     return found
 
 
 def pairs_of(rows: pa.Table) -> tuple[Longs, Longs, Longs]:
-    """The data files of some values.
-
-    Args:
-        rows: With the columns `files_sparse` and `files_dense`.
-
-    Returns:
-        Row, data file and frequency of each pair; a list gives pairs of frequency 0 too.
-
-    Example:
-        >>> from metastore._format.schemas import TABLE_FREQUENCIES
-        >>> values = [{"column": 0, "files_sparse": [(7, 2)]}, {"column": 0, "files_dense": [0, 3]}]
-        >>> pairs_of(pa.Table.from_pylist(values, TABLE_FREQUENCIES))
-        (array([0, 1, 1]), array([7, 0, 1]), array([2, 0, 3]))
-    """
+    """The data files of some values."""
     maps, lists = (rows[name].combine_chunks() for name in ("files_sparse", "files_dense"))
     entries = pc.list_flatten(maps.cast(pa.list_(pa.struct([("key", pa.int32()), ("value", pa.int64())]))))
     of_maps, of_lists = (_lengths(one) for one in (maps, lists))

@@ -12,40 +12,20 @@ _MOST, _MOST_PARTS = 1 << 63, 1 << 31
 
 
 def listed(value: Any, name: str) -> list[Any]:
-    """A list that a document may lack, or have as null.
-
-    Raises:
-        TypeError: There is something else.
-
-    Example:
-        >>> listed({"a": [1]}, "a"), listed({"a": None}, "a"), listed({}, "a")
-        ([1], [], [])
-    """
+    """A list that a document may lack, or have as null."""
     found: list[Any] = [] if value.get(name) is None else of_type(value[name], list)
     return found
 
 
 def of_type(value: Any, *kinds: type) -> Any:
-    """A JSON value that is of one of some types exactly: a boolean is no integer, nor is what 64 bits do not hold.
-
-    Raises:
-        TypeError: It is of none of them.
-
-    Example:
-        >>> of_type(3, int)
-        3
-    """
+    """A JSON value that is of one of some types exactly: a boolean is no integer, nor is what 64 bits do not hold."""
     if type(value) not in kinds or (type(value) is int and not -_MOST <= value < _MOST):
         raise TypeError(f"{value!r:.80} is no {kinds[0].__name__}")
     return value
 
 
 def mapped(value: Any, name: str) -> dict[str, Any]:
-    """An object that a document may lack, or have as null.
-
-    Raises:
-        TypeError: There is something else.
-    """
+    """An object that a document may lack, or have as null."""
     found: dict[str, Any] = {} if value.get(name) is None else of_type(value[name], dict)
     return found
 
@@ -71,11 +51,7 @@ class SummaryRef:
 
     @classmethod
     def from_json(cls, value: Any, kind: str) -> SummaryRef:
-        """The reference of a manifest to an object of a kind.
-
-        Raises:
-            DamagedObject, TypeError, KeyError: If a field is missing or of another type.
-        """
+        """The reference of a manifest to an object of a kind."""
         part = None if value.get("part") is None else tuple(of_type(i, int) for i in of_type(value["part"], list))
         if part is not None and not (len(part) == _OF_HOW_MANY and 0 <= part[0] < part[1] < _MOST_PARTS):
             raise TypeError(f"a part {part}")
@@ -107,11 +83,7 @@ class RanksRef:
 
     @classmethod
     def from_json(cls, value: Any) -> RanksRef:
-        """The reference of a manifest.
-
-        Raises:
-            DamagedObject, TypeError, KeyError: If a field is missing, of another type, or not one a column.
-        """
+        """The reference of a manifest."""
         lists = (of_type(value[name], list) for name in ("columns", "before"))
         columns, before = (tuple(of_type(i, int) for i in one) for one in lists)
         if len(columns) != len(before) or any(count < 0 for count in before):

@@ -31,21 +31,7 @@ if TYPE_CHECKING:
 
 
 def stored_values(values: pa.Array, column: Column) -> list[Any]:
-    """Turn values of a column's type into what statistics hold.
-
-    Args:
-        values: Booleans, numbers, dates, timestamps, decimals, strings or bytes.
-        column: The column.
-
-    Returns:
-        Integers, floats or bytes by the column's encoding; None for null, and for columns with counts only True.
-
-    Example:
-        >>> import datetime, pyarrow as pa
-        >>> from metastore._format.columns import Column
-        >>> stored_values(pa.array([datetime.date(1970, 1, 2), None]), Column("1", ("d",), "date", "long"))
-        [1, None]
-    """
+    """Turn values of a column's type into what statistics hold."""
     decimal = decimal_type(column.type)
     if column.encoding is None:
         return [True if valid else None for valid in values.is_valid().to_pylist()]
@@ -67,21 +53,7 @@ def stored_values(values: pa.Array, column: Column) -> list[Any]:
 
 
 def stored_value(value: Any, column: Column, zone: str = "UTC") -> Any:
-    """Turn one Python value into what statistics hold.
-
-    Args:
-        value: A value of the column's type, what Arrow casts to it without loss, or such a value as text; None is null.
-        column: The column.
-        zone: That of timestamps without one.
-
-    Raises:
-        ValueError: It is no value of this type.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> stored_value("1970-01-02", Column("1", ("d",), "date", "long"))
-        1
-    """
+    """Turn one Python value into what statistics hold."""
     if value is None:
         return None
     decimal = decimal_type(column.type)

@@ -23,15 +23,7 @@ class MalformedError(ValueError):
 
 
 def read_struct(data: bytes | memoryview, start: int = 0) -> tuple[Struct, int]:
-    r"""The struct that begins at a position, and the position after it.
-
-    Raises:
-        MalformedError: If there is none.
-
-    Example:
-        >>> read_struct(b"\x15\x04\x00")
-        ({1: 2}, 3)
-    """
+    r"""The struct that begins at a position, and the position after it."""
     reader = _Reader(data, start)
     try:
         return reader.struct(0), reader.at

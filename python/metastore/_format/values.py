@@ -25,22 +25,12 @@ _PLAIN_FROM, _PLAIN_BELOW = 1e-3, 1e7
 
 
 def cut_lower(value: bytes) -> tuple[bytes, bool]:
-    """A lower bound of at most 64 bytes, and whether it is the value itself.
-
-    Example:
-        >>> cut_lower(b"ab"), cut_lower(b"x" * 65) == (b"x" * 64, False)
-        ((b'ab', True), True)
-    """
+    """A lower bound of at most 64 bytes, and whether it is the value itself."""
     return (value, True) if len(value) <= CUT_BYTES else (value[:CUT_BYTES], False)
 
 
 def cut_upper(value: bytes) -> tuple[bytes | None, bool]:
-    r"""An upper bound of at most 64 bytes (None: there is none so short), and whether it is the value itself.
-
-    Example:
-        >>> cut_upper(b"a" * 65)[0] == b"a" * 63 + b"b", cut_upper(b"\xff" * 65)
-        (True, (None, False))
-    """
+    r"""An upper bound of at most 64 bytes (None: there is none so short), and whether it is the value itself."""
     if len(value) <= CUT_BYTES:
         return value, True
     prefix = value[:CUT_BYTES].rstrip(b"\xff")
@@ -48,25 +38,12 @@ def cut_upper(value: bytes) -> tuple[bytes | None, bool]:
 
 
 def may_be_cut(value: Any, *, are_bounds_exact: bool) -> bool:
-    """Whether a text or byte string within a column's values may be the beginning of longer ones.
-
-    Args:
-        value: As it is stored.
-        are_bounds_exact: Whether both bounds of the column are values of it.
-
-    Example:
-        >>> may_be_cut(b"x" * 64, are_bounds_exact=False), may_be_cut(b"x", are_bounds_exact=False)
-        (True, False)
-    """
+    """Whether a text or byte string within a column's values may be the beginning of longer ones."""
     return not are_bounds_exact and isinstance(value, bytes) and len(value) >= CUT_BYTES
 
 
 def decimal_to_bytes(unscaled: int) -> bytes:
-    """A wide decimal's unscaled value as 16 bytes, big-endian two's complement.
-
-    Raises:
-        OverflowError: If it needs more.
-    """
+    """A wide decimal's unscaled value as 16 bytes, big-endian two's complement."""
     return unscaled.to_bytes(DECIMAL_BYTES, "big", signed=True)
 
 
@@ -81,11 +58,6 @@ def typed(value: Any, column: Column) -> Any:
     Dates and timestamps outside the years 1 to 9999 come as `numpy.datetime64` (the least timestamp of all, which
     numpy takes for null, as its number); day-time intervals as `timedelta`, year-month intervals as a number of
     months; null as None.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> typed(1250, Column("1", ("price",), "decimal(10,2)", "long"))
-        Decimal('12.50')
     """
     return None if value is None else _TYPED[_family(column)](value, column)
 
@@ -95,17 +67,6 @@ def render(value: Any, column: Column, *, exact: bool = True, zone: str = "UTC")
 
     Java 17 shows a few floating-point numbers with a digit more than is needed; here, as from Java 19 on, they are
     shown with the fewest that tell them apart.
-
-    Args:
-        value: The value as it is stored: an integer, a float or bytes.
-        column: Its column.
-        exact: False for a bound that may have been cut: a string then ends in an ellipsis.
-        zone: The time zone in which timestamps are shown.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> render(1e10, Column("1", ("x",), "double", "double"))
-        '1.0E10'
     """
     if value is None:
         return None
@@ -115,13 +76,7 @@ def render(value: Any, column: Column, *, exact: bool = True, zone: str = "UTC")
 
 
 def renderer(column: Column, zone: str = "UTC") -> Callable[[Any], str]:
-    """What renders many values of a column, as `render` does one that is exact and not null.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> list(map(renderer(Column("1", ("x",), "date", "long")), [0, 365]))
-        ['1970-01-01', '1971-01-01']
-    """
+    """What renders many values of a column, as `render` does one that is exact and not null."""
     family = _family(column)
     if family == "timestamp":
         shown_in = zone_of(zone)

@@ -29,15 +29,7 @@ _BYTE = np.uint64(0xFF)
 
 
 def hash_words(words: Words) -> Words:
-    """Hashes of values of 8 bytes.
-
-    Args:
-        words: Each value's bytes as a little-endian word.
-
-    Example:
-        >>> hex(hash_words(np.array([1], dtype=np.uint64))[0])
-        '0x9f29cb17a2a49995'
-    """
+    """Hashes of values of 8 bytes."""
     out = np.empty(len(words), dtype=np.uint64)
     for batch in in_batches(len(words)):
         h = np.full(len(words[batch]), int(_P5) + WORD, dtype=np.uint64)
@@ -47,13 +39,7 @@ def hash_words(words: Words) -> Words:
 
 
 def hash_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Words:
-    """Hashes of values of any length that lie in one buffer.
-
-    Args:
-        data: The buffer; at least 16 readable bytes must follow the last value (see `words.padded`).
-        starts: Where each value begins.
-        lengths: How many bytes each has.
-    """
+    """Hashes of values of any length that lie in one buffer."""
     out = np.empty(len(starts), dtype=np.uint64)
     words = unaligned_words(data)
     for first in range(0, len(starts), _WINDOW):

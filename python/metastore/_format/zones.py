@@ -38,21 +38,6 @@ def zones_of(rows: pa.Table, columns: Sequence[Column], rows_of_files: Longs) ->
 
     A count is known where those of all its data files are, and a bound where those of all that hold a value are. A zone
     of which a data file has no row, or one that contradicts itself, is unknown: it has no `rows`.
-
-    Args:
-        rows: Ordered by column, then file.
-        columns: What ordinals of columns mean.
-        rows_of_files: How many rows each data file of the block has, -1 where that is not known.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> from metastore._format.schemas import SUMMARY
-        >>> known = {"column": 0, "rows": 5, "nulls": 0, "nans": 0}
-        >>> rows = [{**known, "file": file, "lo_long": file, "hi_long": 9} for file in range(3)]
-        >>> column = Column("1", ("x",), "int", "long")
-        >>> found = zones_of(pa.Table.from_pylist(rows, SUMMARY), [column], np.array([5, 5, -1]))
-        >>> found.select(["zone", "rows", "nulls", "lo_long", "hi_long"]).to_pylist()
-        [{'zone': 0, 'rows': 15, 'nulls': 0, 'lo_long': 0, 'hi_long': 9}]
     """
     ordinals = rows["column"].to_numpy()
     parts = []
@@ -63,15 +48,7 @@ def zones_of(rows: pa.Table, columns: Sequence[Column], rows_of_files: Longs) ->
 
 
 def rows_of_files(files: pa.Table) -> Longs:
-    """How many rows each data file of a block has, by ordinal; -1 where that is not known.
-
-    Args:
-        files: The rows of its `files` object, ordinals 0, 1, 2, …
-
-    Example:
-        >>> rows_of_files(pa.table({"file": [1, 0], "rows": pa.array([None, 3], pa.int64())})).tolist()
-        [3, -1]
-    """
+    """How many rows each data file of a block has, by ordinal; -1 where that is not known."""
     found: Longs = pc.fill_null(files.sort_by("file")["rows"], -1).to_numpy()
     return found
 
@@ -83,15 +60,6 @@ def identities_of(files: pa.Table) -> str:
     other; the XXH64 of three numbers of 8 bytes for each of them (UTF-16 code units of its path, size, modification
     time or -1); the CRC-32 of its first path in UTF-8, and that of its last. Not SHA-256: a scan of a million files
     computes them, and files are told apart, not protected.
-
-    Args:
-        files: The rows of the object, ordinals 0, 1, 2, …
-
-    Example:
-        >>> never = pa.array([None], pa.int64())
-        >>> files = pa.table({"file": [0], "path": ["a.parquet"], "size": [9], "modified": never})
-        >>> len(base64.b64decode(identities_of(files)))
-        24
     """
     ordered = files.select(["file", "path", "size", "modified"]).sort_by("file")
     paths = ordered["path"].to_pylist()

@@ -18,14 +18,7 @@ _PADDED = "__CHAR_VARCHAR_TYPE_STRING"
 
 
 def leaves(schema: StructType, above: tuple[str, ...] = ()) -> tuple[Column, ...]:
-    """The leaves of a schema, without keys.
-
-    Example:
-        >>> from pyspark.sql.types import IntegerType, StringType, StructType
-        >>> schema = StructType().add("a", IntegerType()).add("s", StructType().add("b", StringType()))
-        >>> [column.name for column in leaves(schema)]
-        ['a', 's.b']
-    """
+    """The leaves of a schema, without keys."""
     found: list[Column] = []
     for field in schema.fields:
         path, inner = (*above, field.name), _struct(field.dataType)
@@ -38,27 +31,13 @@ def leaves(schema: StructType, above: tuple[str, ...] = ()) -> tuple[Column, ...
 
 
 def is_padded(schema: StructType, columns: Sequence[Column]) -> bool:
-    """Whether a column is of CHAR or VARCHAR: in comparisons with them Spark pads.
-
-    Example:
-        >>> from pyspark.sql.types import StringType, StructType
-        >>> schema = StructType().add("a", StringType())
-        >>> is_padded(schema, leaves(schema))
-        False
-    """
+    """Whether a column is of CHAR or VARCHAR: in comparisons with them Spark pads."""
     names = {column.path[0] for column in columns}
     return any(_PADDED in str(field.jsonValue()) for field in schema.fields if field.name in names)
 
 
 def char_length(schema: StructType, column: Column) -> int | None:
-    """The length of CHAR, to which Spark pads values of a column where it reads and compares them; None of others.
-
-    Example:
-        >>> from pyspark.sql.types import StringType, StructType
-        >>> schema = StructType().add("a", StringType(), metadata={"__CHAR_VARCHAR_TYPE_STRING": "char(5)"})
-        >>> char_length(schema, leaves(schema)[0])
-        5
-    """
+    """The length of CHAR, to which Spark pads values of a column where it reads and compares them; None of others."""
     field = next((one for one in schema.fields if one.name == column.path[0]), None)
     raw = field.metadata.get(_PADDED) if field is not None else None
     kind = _declared(raw) if raw else None

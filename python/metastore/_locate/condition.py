@@ -23,21 +23,7 @@ _NUMBERS = {"date": pa.int32(), "timestamp": pa.int64()}
 
 
 def condition(keys: pa.Table, columns: Sequence[Column], most: int) -> str | None:
-    """What every row meets that has one of some keys, and as few others as can be said shortly.
-
-    Args:
-        keys: Distinct keys, one column for each part.
-        columns: The table's columns.
-        most: Of how many keys, those of one column.
-
-    Returns:
-        None where it would be long, or of a type whose values table formats compare in other ways than Spark does.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> condition(pa.table({"k": [7, None]}), [Column("1", ("k",), "bigint", "long")], PLANNED_KEYS)
-        '(`k` IN (7L) OR `k` IS NULL)'
-    """
+    """What every row meets that has one of some keys, and as few others as can be said shortly."""
     most = min(most, MOST_KEYS if len(columns) == 1 else MOST_KEYS // 32)
     if not 0 < keys.num_rows <= most or keys.nbytes > MOST_BYTES or not all(map(_is_plain, columns)):
         return None
@@ -56,12 +42,7 @@ def condition(keys: pa.Table, columns: Sequence[Column], most: int) -> str | Non
 
 
 def text(value: str) -> str:
-    """A text in SQL, in bytes: no setting changes how that is read.
-
-    Example:
-        >>> text("it's")
-        "CAST(X'69742773' AS STRING)"
-    """
+    """A text in SQL, in bytes: no setting changes how that is read."""
     return f"CAST(X'{value.encode().hex()}' AS STRING)"
 
 

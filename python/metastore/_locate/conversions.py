@@ -21,21 +21,6 @@ def converted(name: str, given: str, column: Column) -> tuple[str, str]:
     """SQL of a key as a value of the column, and of whether it is one.
 
     A key that no value of the column's type equals, such as 3000000000 for an int, is in no row.
-
-    Args:
-        name: The key, as SQL.
-        given: Its type.
-        column: The table's column.
-
-    Raises:
-        InvalidArgument: Values of the two types do not compare.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> converted("`k`", "bigint", Column("1", ("k",), "bigint", "long"))
-        ('`k`', 'true')
-        >>> converted("`k`", "bigint", Column("1", ("k",), "int", "long"))
-        ('try_cast(`k` AS int)', '`k` <=> try_cast(try_cast(`k` AS int) AS bigint)')
     """
     wanted = column.type
     if _family(given) != _family(wanted) and given != NOTHING:
@@ -51,26 +36,12 @@ def converted(name: str, given: str, column: Column) -> tuple[str, str]:
 
 
 def padded(value: str, length: int) -> str:
-    """SQL of a text with blanks up to the length of CHAR; one that is longer stays.
-
-    Example:
-        >>> padded("c", 5)
-        "rpad(c, greatest(5, length(c)), ' ')"
-    """
+    """SQL of a text with blanks up to the length of CHAR; one that is longer stays."""
     return f"rpad({value}, greatest({length}, length({value})), ' ')"
 
 
 def stored_forms(keys: pa.Table, length: int) -> pa.Table:
-    """All that data files may hold where a column of CHAR shows one of some keys: writers pad it or do not.
-
-    Args:
-        keys: Keys of one column.
-        length: That of CHAR.
-
-    Example:
-        >>> stored_forms(pa.table({"k": ["ab ", None]}), 4)["k"].to_pylist()
-        ['ab', 'ab ', 'ab  ', None]
-    """
+    """All that data files may hold where a column of CHAR shows one of some keys: writers pad it or do not."""
     shortest = {None if key is None else key.rstrip(" ") for key in keys[0].to_pylist()}
     texts = sorted(text for text in shortest if text is not None)
     forms: list[str | None] = [

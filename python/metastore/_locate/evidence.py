@@ -98,21 +98,7 @@ class Evidence:
 
 
 def evidence(store: Store, manifest: Manifest, files: Sequence[DataFile], columns: Sequence[Column]) -> list[Evidence]:
-    """What is known of columns.
-
-    Args:
-        store: The statistics.
-        manifest: Their newest version.
-        files: The table's data files.
-        columns: The key's columns.
-
-    Returns:
-        One for each column; places are those in `files`.
-
-    Example:
-        >>> evidence(store, manifest, facts.files, facts.columns[:1])[0].known.all()  # doctest: +SKIP
-        True
-    """
+    """What is known of columns."""
     names = pa.schema([FILES.field(name) for name in FileKey._fields])
     listed = pa.Table.from_pylist([file.key._asdict() for file in files], names)
     stored = known_files(store, manifest, listed)

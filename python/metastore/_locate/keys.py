@@ -85,18 +85,7 @@ class Keys:
 
     @classmethod
     def of(cls, batch: pa.Table, columns: Sequence[Column]) -> Keys:
-        """Take over keys.
-
-        Args:
-            batch: One column for each part.
-            columns: The table's columns.
-
-        Example:
-            >>> from metastore._format.columns import Column
-            >>> keys = Keys.of(pa.table({"k": [7, None, 3]}), [Column("1", ("k",), "bigint", "long")])
-            >>> keys.columns[0].values[: keys.ordered]
-            array([3, 7])
-        """
+        """Take over keys."""
         arrays = (one.combine_chunks() for one in batch.columns)
         parts = [KeyColumn.of(values, column) for values, column in zip(arrays, columns, strict=True)]
         first = parts[0]
@@ -112,13 +101,6 @@ def prefixes(values: pa.Array) -> NDArray[Any]:
     """The first bytes of byte strings, as many as bounds have, in an array that orders as they do.
 
     What is shorter is filled up with zeros: two different strings may look equal, never the wrong way round.
-
-    Args:
-        values: Large binary, without nulls.
-
-    Example:
-        >>> prefixes(pa.array([b"b", b"abc"], pa.large_binary()))
-        array([b'b', b'abc'], dtype='|S3')
     """
     bounds = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
     lengths = np.diff(bounds)

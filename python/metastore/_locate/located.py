@@ -57,28 +57,7 @@ _QUICK_BYTES = 250 << 20
 
 
 def locate(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFrame, *, pruned: bool) -> DataFrame:
-    """Find the rows of a table that have one of some keys.
-
-    Args:
-        spark: A session.
-        table: A name as in SQL.
-        columns: The key's columns, in any order.
-        keys: A DataFrame with columns of these names.
-        pruned: Whether statistics are asked; else all data files are read.
-
-    Returns:
-        The key, as the table has it, the data file's path and the row's position in it, null where Delta hides it.
-
-    Raises:
-        NoStatistics: The table was not analyzed, and it is not one that is read as soon as statistics are.
-        UnsupportedTable: Its format shows no positions: Hudi.
-        ColumnNotFound: The table or `keys` has no such column.
-        InvalidArgument: A column without comparable values, or keys of another type.
-
-    Example:
-        >>> locate(spark, "db.t", ["id"], keys, pruned=True).columns  # doctest: +SKIP
-        ['id', 'path', 'position']
-    """
+    """Find the rows of a table that have one of some keys."""
     entry = describe(spark, table)
     if entry.provider == "hudi":
         raise UnsupportedTable(table, "Hudi shows no row's position", hint="metastore.locate in SQL names data files.")
@@ -150,11 +129,7 @@ def _told(schema: StructType, keys: pa.Table) -> StructType:
 
 
 def _is_analyzed(spark: SparkSession, entry: Entry) -> bool:
-    """Whether the planner has statistics of a table; false also where it is not ours.
-
-    Raises:
-        NoStatistics: It was not analyzed.
-    """
+    """Whether the planner has statistics of a table; false also where it is not ours."""
     try:
         known = session.ask(spark, "snapshots", entry.identifier, {}, Answer)
     except JarNotFound:

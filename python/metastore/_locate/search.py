@@ -48,12 +48,7 @@ class Search:
     """
 
     def __init__(self, evidence: Sequence[Evidence], open_object: Open) -> None:
-        """Begin with no file found.
-
-        Args:
-            evidence: What is known of each of the key's columns in the files.
-            open_object: Opens a detail object.
-        """
+        """Begin with no file found."""
         self._known = [_Known(one, open_object) for one in evidence]
         self.found = np.zeros(len(evidence[0].known), bool)
 

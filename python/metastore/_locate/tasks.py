@@ -28,20 +28,7 @@ _KEYS_AT_ONCE = 1 << 18
 def search_slices(
     place: Place, slices: Sequence[Sequence[Evidence]], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Look for keys in slices of the data files.
-
-    Args:
-        place: The statistics.
-        slices: What is known of each slice's files.
-        batches: Keys, and with each the number of a slice in which to look.
-
-    Returns:
-        For each slice one bit a file: whether it may hold any of the keys.
-
-    Example:
-        >>> next(search_slices(place, [], [])).num_rows  # doctest: +SKIP
-        0
-    """
+    """Look for keys in slices of the data files."""
     searches: dict[int, Search] = {}
     for keys in _large(batches):
         numbers = keys[SLICE]

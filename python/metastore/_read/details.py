@@ -85,12 +85,7 @@ class Details:
         return self.summary.get("frequencies") not in _LISTED
 
     def listed(self, top: int | None, more: Sequence[str] = ()) -> pa.Table:
-        """The most frequent values: `value`, `frequency`, `error`.
-
-        Args:
-            top: How many; all that are listed if None.
-            more: Further columns of `table-frequencies`.
-        """
+        """The most frequent values: `value`, `frequency`, `error`."""
         few = top is not None and top <= HEADS
         refs = () if not self.is_listed else (self.heads,) if few else self.lists
         parts = [self._listed(ref, top, more) for ref in refs if ref is not None]
@@ -191,15 +186,7 @@ def of_no_rows(store: Store, column: Column) -> Details:
 
 
 def of_file(store: Store, stored: StoredFiles, summary: Mapping[str, Any], file: int, column: Column) -> Details:
-    """The details of a column in one data file.
-
-    Args:
-        store: Where they are.
-        stored: The files of a snapshot.
-        summary: What the summary says of the column in the file.
-        file: The file's place in them.
-        column: The column.
-    """
+    """The details of a column in one data file."""
     refs: dict[str, tuple[ObjectRef, int]] = {}
     at = 0
     for block, live in stored.covered:
@@ -227,13 +214,7 @@ def tops_of_table(store: Store, snapshot: Snapshot) -> dict[int, tuple[Any, int]
 
 
 def tops_of_file(store: Store, stored: StoredFiles, file: int) -> dict[str, tuple[Any, int]]:
-    """The same of one data file, by the key of the column.
-
-    Args:
-        store: Where value lists are.
-        stored: The files of a snapshot.
-        file: The file's place in them.
-    """
+    """The same of one data file, by the key of the column."""
     found: dict[str, tuple[Any, int]] = {}
     for columns, ref, place in _details_of(store, stored, file, "frequencies"):
         tops = _tops(store.part(ref), place)
@@ -244,14 +225,7 @@ def tops_of_file(store: Store, stored: StoredFiles, file: int) -> dict[str, tupl
 def percentiles_of_file(
     store: Store, stored: StoredFiles, file: int, known: Mapping[str, tuple[Column, Mapping[str, Any]]]
 ) -> dict[str, list[Any]]:
-    """The percentiles of columns of a data file, taken from their histograms, by the key of the column.
-
-    Args:
-        store: Where histograms are.
-        stored: The files of a snapshot.
-        file: The file's place in them.
-        known: By the same key each column with what the summary says of it in the file.
-    """
+    """The percentiles of columns of a data file, taken from their histograms, by the key of the column."""
     found: dict[str, list[Any]] = {}
     for columns, ref, place in _details_of(store, stored, file, "histograms"):
         part = store.part(ref)

@@ -21,17 +21,7 @@ PROBABILITIES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 
 def frequency_rows(details: Details, top: int | None, zone: str, *, exact: bool) -> list[Row]:
-    """One row for each value, most frequent first.
-
-    Args:
-        details: The column.
-        top: How many.
-        zone: For timestamps.
-        exact: Whether the list describes all live rows and nothing else.
-
-    Raises:
-        InvalidArgument: `top` is no positive whole number.
-    """
+    """One row for each value, most frequent first."""
     _positive("top", top)
     number, shown = details.values, renderer(details.column, zone)
     return [
@@ -47,18 +37,7 @@ def frequency_rows(details: Details, top: int | None, zone: str, *, exact: bool)
 
 
 def histogram_rows(details: Details, histogram: Histogram, bins: int | None, zone: str, *, exact: bool) -> list[Row]:
-    """One row for each bin.
-
-    Args:
-        details: The column.
-        histogram: Its histogram.
-        bins: How many are shown.
-        zone: For timestamps.
-        exact: Whether the histogram describes all live rows and nothing else.
-
-    Raises:
-        InvalidArgument: `bins` is no positive whole number.
-    """
+    """One row for each bin."""
     _positive("bins", bins)
     found = histogram if bins is None else coarser(histogram, bins)
     edges = [edge(details.column, details.summary, _plain(one), zone) for one in found.edges]

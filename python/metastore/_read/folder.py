@@ -44,22 +44,14 @@ class Folder:
         return bool(self._list())
 
     def names(self) -> tuple[str, ...]:
-        """The names of what lies directly in it; none where it does not exist.
-
-        Raises:
-            StoreNotReadable: It cannot be listed.
-        """
+        """The names of what lies directly in it; none where it does not exist."""
         if self._local is not None:
             with self._reading():
                 return tuple(sorted(one.name for one in self._local.iterdir())) if self._local.is_dir() else ()
         return tuple(sorted(self._list()))
 
     def read(self, name: str) -> bytes | None:
-        """The bytes of a file in it, None where there is none.
-
-        Raises:
-            StoreNotReadable: The store does not answer.
-        """
+        """The bytes of a file in it, None where there is none."""
         with self._reading():
             # Whoever opens a pipe waits for a writer.
             if self._local is not None and not (self._local / name).is_file():

@@ -89,13 +89,7 @@ class Lineage:
 
 
 def lineage(table: Folder) -> Lineage | None:
-    """What the metadata at a table's location says; None where nothing is certain.
-
-    Example:
-        >>> from metastore._read.folder import Folder
-        >>> lineage(Folder("/nowhere")) is None
-        True
-    """
+    """What the metadata at a table's location says; None where nothing is certain."""
     folder = table / "metadata"
     try:
         name = _newest(folder.names())

@@ -51,18 +51,7 @@ class Located:
 
 
 def locate(store: Store, stored: StoredFiles, column: Column, values: Sequence[Any]) -> Located:
-    """Find the data files that may hold values. A file of which nothing is known may hold all of them.
-
-    Args:
-        store: Where the statistics are.
-        stored: The files of a snapshot.
-        column: The column.
-        values: As the format stores them; None is null.
-
-    Example:
-        >>> locate(store, stored, column, [42]).files  # doctest: +SKIP
-        array([7])
-    """
+    """Find the data files that may hold values. A file of which nothing is known may hold all of them."""
     asked = _Asked(column, values)
     unknown = np.ones(stored.files.num_rows, dtype=bool)
     found: list[Located] = []

@@ -15,12 +15,7 @@ if TYPE_CHECKING:
 
 
 def named(columns: Sequence[Column], name: str, table: str) -> Column:
-    """The column of that name, as Spark finds it: case does not matter where that leaves one.
-
-    Raises:
-        ColumnNotFound: There is none, or only the case tells several apart.
-        InvalidArgument: It is a struct, of which only the fields have statistics.
-    """
+    """The column of that name, as Spark finds it: case does not matter where that leaves one."""
     if "." not in name and "`" not in name:  # the usual case, without writing out a thousand names
         top = next((column for column in columns if column.path == (name,)), None)
         if top is not None:

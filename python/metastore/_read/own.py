@@ -48,12 +48,7 @@ def from_texts(found: Mapping[str, str] | None) -> dict[str, Any]:
 
 
 def fields(rows: Sequence[Values], taken: Iterable[str]) -> list[pa.Field]:
-    """The columns that the statistics of some rows make: of their common type, or text where they have none.
-
-    Args:
-        rows: The values of each row.
-        taken: Names of other columns: theirs is the name.
-    """
+    """The columns that the statistics of some rows make: of their common type, or text where they have none."""
     names = sorted({name for row in rows for name in row} - set(taken))
     return [pa.field(name, _common_type([row[name] for row in rows if name in row])) for name in names]
 

@@ -36,16 +36,7 @@ class Place:
 
 
 def place_of(location: str, table: str | None = None) -> Place:
-    """Finds the statistics of a table's location, of a store, or of one table in a root of stores.
-
-    Args:
-        location: A URI or a path.
-        table: Which table, by name, where the location is a root of many.
-
-    Raises:
-        TableNotFound: There is no such location, or no such table in it.
-        InvalidArgument: Several tables are there and none is named, or the location is empty.
-    """
+    """Finds the statistics of a table's location, of a store, or of one table in a root of stores."""
     if not location.strip():
         raise InvalidArgument("location", "it is empty")
     place = _found(location, table)

@@ -27,23 +27,7 @@ if TYPE_CHECKING:
 def placed(
     store: Store, snapshot: Snapshot, column: Column, value: Any, distinct: int | None, number: int | None
 ) -> Located | None:
-    """Find the data files that hold a value, and no others.
-
-    Args:
-        store: Where the statistics are.
-        snapshot: The snapshot.
-        column: The column.
-        value: As the format stores it.
-        distinct: How many distinct values the column has.
-        number: In how many rows it has one. Lists that tell of others than these prove nothing.
-
-    Returns:
-        None where the lists do not tell it: the column has no distribution, or null is asked for.
-
-    Example:
-        >>> placed(store, snapshot, column, 42, 1000, 5000).frequencies  # doctest: +SKIP
-        array([3])
-    """
+    """Find the data files that hold a value, and no others."""
     ordinal = next((i for i in snapshot.distribution if snapshot.columns[i].key == column.key), None)
     if ordinal is None or value is None or not serves(snapshot.columns[ordinal], column):
         return None

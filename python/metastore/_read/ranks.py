@@ -31,17 +31,7 @@ def ranked_columns(snapshot: Snapshot) -> tuple[Column, ...]:
 
 
 def view(store: Store, shown: Shown, column: str | None, table: str) -> pa.Table:
-    """The view `ranks` of a table.
-
-    Args:
-        store: Where the ranks are.
-        shown: Which snapshot, and under which schema.
-        column: Only this one.
-        table: What the table is called.
-
-    Raises:
-        ColumnNotFound: No such column, or it has no ranks.
-    """
+    """The view `ranks` of a table."""
     keys = {one.key for one in ranked_columns(shown.snapshot)}
     held = [one for one in shown.columns if one.key in keys]
     parts = [RANKS.empty_table()]
@@ -76,18 +66,6 @@ def exact_quantiles(
     """Look up exact quantiles.
 
     The quantile of p among n values that are neither null nor NaN is the value of rank max(1, ceil(p n)).
-
-    Args:
-        store: Where the ranks are.
-        snapshot: Of which snapshot.
-        column: One of its columns, under any name.
-        probabilities: Numbers from 0 to 1.
-
-    Returns:
-        A value as it is stored for each probability (None where the column has no values); None without ranks.
-
-    Raises:
-        DamagedObject: An object is not what was written.
     """
     ordinal, parts = _parts(snapshot, column)
     if not parts:
@@ -104,11 +82,7 @@ def exact_quantiles(
 
 
 def rank_rows(store: Store, snapshot: Snapshot, column: Column) -> Iterator[pa.Table]:
-    """The distinct values of a column in order, each with its last rank: the columns of `table-ranks`.
-
-    Raises:
-        DamagedObject: An object is not what was written.
-    """
+    """The distinct values of a column in order, each with its last rank: the columns of `table-ranks`."""
     ordinal, parts = _parts(snapshot, column)
     for ref in parts:
         yield _rows(store, ref, ordinal)

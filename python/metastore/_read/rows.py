@@ -59,12 +59,7 @@ class Scope:
 
 
 def live_share(part: int | None, whole: int, live: int | None) -> int | None:
-    """How many of `part` of `whole` things are among the `live` ones of them; None where that cannot be told.
-
-    Example:
-        >>> live_share(0, 100, 90), live_share(100, 100, 90), live_share(7, 100, 100), live_share(7, 100, 90)
-        (0, 90, 7, None)
-    """
+    """How many of `part` of `whole` things are among the `live` ones of them; None where that cannot be told."""
     if part is None or live is None:
         return None
     return min(part, live) if live == whole or part in (0, whole) or live == 0 else None

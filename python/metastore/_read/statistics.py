@@ -42,16 +42,7 @@ class Statistics(Values):
         return f"Statistics({self.table!r}, snapshots={len(self._snapshots)})"
 
     def summary(self, file: str | None = None, at: str | int | datetime | None = None) -> Summary:
-        """One row per column: bounds, distinct values, quantiles, nulls.
-
-        Args:
-            file: Path of one data file, to see that file alone.
-            at: A snapshot id, or an instant; the table's current snapshot if None.
-
-        Raises:
-            NoStatistics: Nothing was analyzed, or only the list of files.
-            InvalidArgument: No such file or snapshot.
-        """
+        """One row per column: bounds, distinct values, quantiles, nulls."""
         shown = self._at(at)
         described = self._summary_rows(file, shown)
         return self._answer(Summary, "summary", described, shown, _own_fields(described))
@@ -72,12 +63,7 @@ class Statistics(Values):
         return self._answer(Answer, "files", described, shown)
 
     def columns(self, column: str | None = None, at: str | int | datetime | None = None) -> Answer:
-        """One row per data file and column that has statistics.
-
-        Raises:
-            NoStatistics: Nothing was analyzed, or only the list of files.
-            ColumnNotFound: No such column.
-        """
+        """One row per data file and column that has statistics."""
         shown = self._at(at)
         return self._answer(Answer, "columns", self._column_rows(column, None, shown), shown)
 
@@ -97,16 +83,7 @@ class Statistics(Values):
         return self._answer(Answer, "snapshots", described)
 
     def view(self, name: str, column: str | None = None, file: str | None = None) -> pa.Table:
-        """A view as the data source shows it: the answer's columns and the typed ones of docs/format.md.
-
-        Args:
-            name: A key of `schemas.VIEWS`.
-            column: Only this column, in all views but `files` and `snapshots`.
-            file: Only this data file, in the same views but `ranks`.
-
-        Raises:
-            InvalidArgument: The view cannot be narrowed by what is given.
-        """
+        """A view as the data source shows it: the answer's columns and the typed ones of docs/format.md."""
         _check_narrowing(name, column, file)
         if name == "summary":
             shown = self._at(None)
@@ -123,13 +100,7 @@ class Statistics(Values):
         return (self.files() if name == "files" else self.snapshots()).to_arrow()
 
     def schema(self, name: str, column: str | None = None, file: str | None = None) -> pa.Schema:
-        """The columns of a view: those of every table, and in `summary` one for each user-defined statistic.
-
-        Args:
-            name: A key of `schemas.VIEWS`.
-            column: What the view is narrowed to.
-            file: The same.
-        """
+        """The columns of a view: those of every table, and in `summary` one for each user-defined statistic."""
         if name == views.WIDE:
             columns = self._at(None).columns
             return views.wide_schema([named(columns, column, self.table)] if column else columns)
@@ -137,13 +108,7 @@ class Statistics(Values):
         return pa.schema([*schemas.VIEWS[name], *own_fields])
 
     def check(self, name: str, column: str | None = None, file: str | None = None) -> None:
-        """Tells whether a view can be read.
-
-        Raises:
-            NoStatistics: Nothing was analyzed, or only the list of files.
-            ColumnNotFound: No such column.
-            InvalidArgument: No such file, or the view cannot be narrowed by what is given.
-        """
+        """Tells whether a view can be read."""
         _check_narrowing(name, column, file)
         if name in NARROWED:
             shown = self._at(None)
@@ -246,11 +211,7 @@ class Statistics(Values):
 
 
 def tables_at(location: str) -> Answer:
-    """One row per table with statistics under a root of stores, or the one table at a location.
-
-    Raises:
-        TableNotFound: There is no such location.
-    """
+    """One row per table with statistics under a root of stores, or the one table at a location."""
     root = Folder(location)
     if not root.exists():
         raise TableNotFound(location)

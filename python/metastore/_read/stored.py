@@ -61,13 +61,7 @@ def stored_files(store: Store, manifest: Manifest, snapshot: Snapshot) -> Stored
 
 
 def known_files(store: Store, manifest: Manifest, files: pa.Table) -> StoredFiles:
-    """Finds which blocks cover which data files.
-
-    Args:
-        store: Where the objects are.
-        manifest: The version whose blocks are asked.
-        files: At least `path` and `size`, `modified` where it tells files apart.
-    """
+    """Finds which blocks cover which data files."""
     position = {key: i for i, key in enumerate(file_keys(files))}
     partitions: list[Partition] = [None] * files.num_rows
     covered = []
@@ -79,18 +73,7 @@ def known_files(store: Store, manifest: Manifest, files: pa.Table) -> StoredFile
 
 
 def statistics(store: Store, stored: StoredFiles, columns: Sequence[Column], wanted: Sequence[Column]) -> pa.Table:
-    """The best row of statistics for each live file and wanted column.
-
-    Args:
-        store: Where the objects are.
-        stored: The files.
-        columns: The snapshot's columns; ordinals mean them.
-        wanted: Those that are asked for.
-
-    Returns:
-        The columns of `summary`; `file` is the ordinal in the snapshot's files, `column` that in `columns`, in the
-        order of files, then columns.
-    """
+    """The best row of statistics for each live file and wanted column."""
     ordinals = {column.key: i for i, column in enumerate(columns) if column in wanted}
     parts = [part for block, live in stored.covered for part in _rows(store, block, live, columns, ordinals)]
     if not parts:

@@ -22,11 +22,7 @@ _SECONDS_A_DAY = 86_400
 
 
 def verify(place: Place) -> Answer:
-    """One row per object that the newest manifest names, what is wrong first, and per thing that is passed over.
-
-    Raises:
-        NoStatistics: There are none.
-    """
+    """One row per object that the newest manifest names, what is wrong first, and per thing that is passed over."""
     store, manifest = _found(place)
     checked = list(verify_store(store, manifest))
     found = sorted([*checked, *passed_over(store, checked)], key=lambda finding: not finding.is_wrong)
@@ -35,11 +31,7 @@ def verify(place: Place) -> Answer:
 
 
 def gc(place: Place, *, delete: bool, grace_days: float) -> Answer:
-    """One row per stored file that nobody needs, deleted if that was asked for.
-
-    Raises:
-        CollectionRefused: It is not certain what is needed.
-    """
+    """One row per stored file that nobody needs, deleted if that was asked for."""
     if place.store is None:
         raise NoStatistics(place.asked)
     grace = grace_days * _SECONDS_A_DAY

@@ -36,19 +36,7 @@ class Values(Asked):
     def frequencies(
         self, column: str, top: int | None = None, file: str | None = None, at: str | int | datetime | None = None
     ) -> Answer:
-        """One row per value of a column, most frequent first; null is none, NaN is one.
-
-        Args:
-            column: Its name.
-            top: How many; all that are kept if None.
-            file: Path of one data file, to see that file alone.
-            at: A snapshot id, or an instant; the table's current snapshot if None.
-
-        Raises:
-            NoStatistics: No values are kept of this column.
-            ColumnNotFound: No such column.
-            InvalidArgument: No such file or snapshot, or `top` is no positive whole number.
-        """
+        """One row per value of a column, most frequent first; null is none, NaN is one."""
         shown = self._at(at)
         found, exact = self._details(column, file, shown)
         if not found.is_listed:
@@ -59,19 +47,7 @@ class Values(Asked):
     def histogram(
         self, column: str, bins: int | None = None, file: str | None = None, at: str | int | datetime | None = None
     ) -> Answer:
-        """One row per bin of a column; null and NaN are in none.
-
-        Args:
-            column: Its name.
-            bins: How many, at most as many as there are; all if None.
-            file: Path of one data file, to see that file alone.
-            at: A snapshot id, or an instant; the table's current snapshot if None.
-
-        Raises:
-            NoStatistics: There is no histogram of this column.
-            ColumnNotFound: No such column.
-            InvalidArgument: No such file or snapshot, or `bins` is no positive whole number.
-        """
+        """One row per bin of a column; null and NaN are in none."""
         shown = self._at(at)
         found, exact = self._details(column, file, shown)
         bars = self._bars(found, column)
@@ -88,16 +64,6 @@ class Values(Asked):
 
         Exact where the column has ranks, else from the histogram, as the quartiles of `summary` are: `error` says by
         what share of the values its rank may be off at most. A column without values has null for each.
-
-        Args:
-            column: Its name.
-            probabilities: From 0 to 1: one, or several.
-            at: A snapshot id, or an instant; the table's current snapshot if None.
-
-        Raises:
-            NoStatistics: There is no histogram of this column.
-            ColumnNotFound: No such column.
-            InvalidArgument: No such snapshot, or a probability is not between 0 and 1.
         """
         asked = probabilities_of(probabilities)
         shown = self._at(at)
@@ -113,23 +79,6 @@ class Values(Asked):
         """One row per data file that may hold a value: found by bounds, lists of values and bloom filters.
 
         Where the column has a distribution (`metastore.analyze(..., distribution=True)`), just the files that hold it.
-
-        Args:
-            column: Its name.
-            value: A value of its type, or one as text; None looks for null.
-            at: A snapshot id, or an instant; the table's current snapshot if None.
-
-        Returns:
-            `path`; `frequency`, how many of the file's rows have the value (None: not known, perhaps none); `exact`.
-
-        Raises:
-            NoStatistics: Nothing was analyzed, or only the list of files.
-            ColumnNotFound: No such column.
-            InvalidArgument: No such snapshot, or no value of the column's type.
-
-        Example:
-            >>> metastore.open("/warehouse/db/t").locate("id", 42)[0]["path"]  # doctest: +SKIP
-            '/warehouse/db/t/data/00007.parquet'
         """
         shown = self._at(at)
         wanted = named(shown.columns, column, self.table)

@@ -21,12 +21,7 @@ NAMES = (FREQUENCIES, HISTOGRAMS, WIDE)
 
 
 def frequencies(found: Iterable[tuple[Details, bool]], zone: str) -> pa.Table:
-    """One row per column and value.
-
-    Args:
-        found: The columns, each with whether its list describes the live rows and nothing else.
-        zone: For timestamps.
-    """
+    """One row per column and value."""
     schema = schemas.VIEWS[FREQUENCIES]
     rows = []
     for details, exact in found:

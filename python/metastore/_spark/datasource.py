@@ -142,13 +142,7 @@ def _told_in_one_line() -> Iterator[None]:
 
 
 def ddl(schema: pa.Schema) -> str:
-    """An Arrow schema as Spark's DDL.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> ddl(pa.schema([("a", pa.int64()), ("b", pa.map_(pa.string(), pa.list_(pa.float64())))]))
-        '`a` BIGINT, `b` MAP<STRING, ARRAY<DOUBLE>>'
-    """
+    """An Arrow schema as Spark's DDL."""
     return ", ".join(f"`{field.name.replace('`', '``')}` {_ddl_type(field.type)}" for field in schema)
 
 

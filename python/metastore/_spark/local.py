@@ -38,12 +38,6 @@ def started(conf: Mapping[str, str]) -> Iterator[SparkSession]:
 
     What its JVM writes to stderr goes to a file, which is named when the start fails: at every start Java and Spark
     print warnings that are nobody's mistake. A Ctrl-C is raised as in any Python, at once, and ends that JVM.
-
-    Args:
-        conf: Settings that win over spark-defaults.conf.
-
-    Raises:
-        NoSpark: pyspark is missing, or Spark does not start.
     """
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers would run whatever python3 is on the PATH
     with tempfile.TemporaryDirectory(prefix="metastore-") as scratch:

@@ -34,11 +34,7 @@ _SUBJECT = {"explain": "query", "estimates": "query", "tables": "database"}
 
 
 def ask(spark: SparkSession, function: str, subject: str | None, arguments: Mapping[str, object], kind: type[A]) -> A:
-    """Calls a SQL function of the shim and wraps its rows.
-
-    Raises:
-        MetastoreError: What the function raised; JarNotFound where there is no such function.
-    """
+    """Calls a SQL function of the shim and wraps its rows."""
     checked(spark)
     named = {_SUBJECT.get(function, "table"): subject, **arguments}
     given = {name: str(value) for name, value in named.items() if value is not None}
@@ -63,16 +59,7 @@ def ask(spark: SparkSession, function: str, subject: str | None, arguments: Mapp
 
 
 def of_session(verb: Callable[P, R]) -> Callable[P, R]:
-    """Makes a verb that takes a session first tell those who leave it out what to type.
-
-    Example:
-        >>> @of_session
-        ... def summary(spark, table): ...
-        >>> summary("/w/t")
-        Traceback (most recent call last):
-        metastore.errors.InvalidArgument: [METASTORE_INVALID_ARGUMENT] spark: a Spark session is expected, not '/w/t'. \
-Say metastore.open('/w/t').summary(), without Spark.
-    """
+    """Makes a verb that takes a session first tell those who leave it out what to type."""
 
     @wraps(verb)
     def checking(*args: P.args, **kwargs: P.kwargs) -> R:
@@ -96,11 +83,7 @@ def _refuse(verb: str, subject: str, args: Sequence[object], kwargs: Mapping[str
 
 
 def checked(spark: object) -> None:
-    """Tells a session from anything else.
-
-    Raises:
-        InvalidArgument: It is none.
-    """
+    """Tells a session from anything else."""
     if not hasattr(spark, "sql"):
         raise InvalidArgument("spark", f"a Spark session is expected, not {type(spark).__name__}")
 
@@ -142,19 +125,6 @@ def configure(builder: B) -> B:
     beside Spark's own and it registers itself. With a Spark elsewhere (SPARK_HOME) the jar is added to `spark.jars`, on
     Spark 3.5 the extension to `spark.sql.extensions`. A Connect builder is returned as it is: its server has jar and
     settings.
-
-    Args:
-        builder: A `SparkSession.builder`, or anything with `config(key, value)`.
-
-    Returns:
-        The builder.
-
-    Raises:
-        JarNotFound: The jar is not where the wheel puts it.
-
-    Example:
-        >>> from pyspark.sql import SparkSession
-        >>> spark = metastore.configure(SparkSession.builder).getOrCreate()  # doctest: +SKIP
     """
     from metastore import settings  # noqa: PLC0415 - slow to import
 
@@ -186,12 +156,7 @@ def spark_defaults() -> dict[str, str]:
 
 
 def appended(present: object, added: str) -> str:
-    """A comma list with one more entry, unless it has it.
-
-    Example:
-        >>> appended("a,b", "c"), appended(None, "c"), appended("c", "c")
-        ('a,b,c', 'c', 'c')
-    """
+    """A comma list with one more entry, unless it has it."""
     parts = [part for part in str(present or "").split(",") if part]
     return ",".join([*parts, *([] if added in parts else [added])])
 

@@ -19,12 +19,7 @@ if TYPE_CHECKING:
 
 
 def is_connect(spark: SparkSession) -> bool:
-    """Whether a session is Spark Connect's.
-
-    Example:
-        >>> is_connect(spark)  # doctest: +SKIP
-        False
-    """
+    """Whether a session is Spark Connect's."""
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
@@ -36,12 +31,7 @@ def analyze(
     depth: str,
     progress: bool | Progress,  # noqa: FBT001 - the public parameter's type
 ) -> AnalyzeReport:
-    """Sends the statement and reads its one row.
-
-    Raises:
-        TableNotFound: With names that look like it: the statement itself would raise Spark's own error.
-        MetastoreError: What the statement raised.
-    """
+    """Sends the statement and reads its one row."""
     describe(spark, table)
     with translated(table, spark), speaking(progress_of(progress, table), "analyzing on the server"):
         (row,) = spark.sql(statement(table, columns, partition, depth)).collect()
@@ -49,12 +39,7 @@ def analyze(
 
 
 def statement(table: str, columns: Sequence[str] | None, partition: Mapping[str, Any] | None, depth: str) -> str:
-    """Writes an ANALYZE statement.
-
-    Example:
-        >>> statement("db.t", ["a.b"], {"p": 1}, "full")
-        'ANALYZE TABLE `db`.`t` PARTITION (`p` = 1) COMPUTE STATISTICS FOR COLUMNS `a`.`b`'
-    """
+    """Writes an ANALYZE statement."""
     if columns is not None:
         what = " FOR COLUMNS " + ", ".join(quote(split_name(name)) for name in columns)
     else:

@@ -19,18 +19,6 @@ def place_of(spark: SparkSession, table: str) -> Place:
     """Finds the statistics of a table where ANALYZE puts them, with the credentials of the session.
 
     Through Connect this process reads and writes the store itself, with what it finds in its environment.
-
-    Args:
-        spark: A session.
-        table: A name as in SQL.
-
-    Raises:
-        TableNotFound: With names that look like it.
-        UnsupportedTable: The table is of a kind that is not handled, or its statistics are out of reach.
-
-    Example:
-        >>> place_of(spark, "db.sales").store.uri  # doctest: +SKIP
-        '/warehouse/db/sales/_metastore'
     """
     identity = _tables.identify(spark, table)
     store = _store(spark, table, store_uri(identity, settings.get("spark.metastore.store", spark)))

@@ -56,20 +56,7 @@ AS_FOUND = Access()
 
 
 def access_to(uri: str, lookup: Lookup) -> Access:
-    """The access to a location.
-
-    Args:
-        uri: A location as Spark names it.
-        lookup: Gives the value of a setting of Hadoop, secrets too; None where it is not set.
-
-    Raises:
-        UnsupportedTable: If credentials come from a class of Hadoop that has no counterpart here.
-
-    Example:
-        >>> settings = {"fs.s3a.access.key": "AKIA", "fs.s3a.secret.key": "x", "fs.s3a.path.style.access": "true"}
-        >>> sorted(access_to("s3a://b/t", settings.get).options)
-        ['access_key_id', 'secret_access_key', 'virtual_hosted_style_request']
-    """
+    """The access to a location."""
     if local_path(uri) is not None:
         return AS_FOUND
     url = remote_url(uri)
@@ -86,10 +73,6 @@ def client_of_environment(url: str, options: Mapping[str, Any] | None = None) ->
     """Obstore's client options for a location whose endpoint the environment names, None where the usual ones do.
 
     Whoever writes `http://` into `AWS_ENDPOINT_URL` means it, and should not have to say it twice (`AWS_ALLOW_HTTP`).
-
-    Example:
-        >>> client_of_environment("gs://b/t") is None
-        True
     """
     endpoint = next((found for name in _ENDPOINTS if (found := os.environ.get(name))), "")
     is_named = url.startswith("s3://") and "endpoint" not in (options or {})
@@ -97,14 +80,7 @@ def client_of_environment(url: str, options: Mapping[str, Any] | None = None) ->
 
 
 def file_system(uri: str, access: Access) -> tuple[fs.FileSystem, str]:
-    """The file system of pyarrow that reaches a location, and the path of the location in it.
-
-    Example:
-        >>> system, path = file_system("s3a://b/t", Access({"access_key_id": "a", "secret_access_key": "b",
-        ...     "region": "us-east-1"}))
-        >>> system.type_name, path
-        ('s3', 'b/t')
-    """
+    """The file system of pyarrow that reaches a location, and the path of the location in it."""
     from pyarrow import fs  # noqa: PLC0415 - slow to import, and only workers write through it
 
     url = remote_url(uri)

@@ -148,13 +148,7 @@ class ObstoreBlobs:
 
 
 def open_blobs(uri: str, options: Mapping[str, Any] | None, *, writable: bool) -> Blobs | None:
-    """The blobs under a URI, None where a folder does not exist that only shall be read.
-
-    Raises:
-        StoreNotReadable: If something that is no folder is at the place of one, or it cannot be opened.
-        StoreNotWritable: The same of a folder that shall be written, or if it cannot be made.
-        UnsupportedTable: If the location is of a kind that cannot be reached.
-    """
+    """The blobs under a URI, None where a folder does not exist that only shall be read."""
     path = local_path(uri)
     if path is None:
         return ObstoreBlobs(uri, _remote(uri, options))

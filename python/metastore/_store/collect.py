@@ -86,15 +86,7 @@ class Garbage:
 
 
 def find(grace: float) -> Generator[Any, Any, Garbage]:
-    """Steps that find garbage.
-
-    Args:
-        grace: Seconds that something must have been out of use; longer than any ANALYZE or query takes.
-
-    Raises:
-        CollectionRefused: If a manifest that somebody may still use, or a list of files in it, is not whole.
-        FormatTooNew: If a later version of the Metastore wrote the statistics.
-    """
+    """Steps that find garbage."""
     stored: Sequence[Blob] = yield ListStore()
     logged = {blob.path.removeprefix("log/"): blob for blob in stored if blob.path.startswith("log/")}
     log = {number: logged[name] for number, name in numbers_of(logged).items()}
@@ -147,12 +139,7 @@ def _named_by(number: int, followed: set[str]) -> Generator[Any, Any, set[str]]:
 
 
 def is_left_behind(path: str) -> bool:
-    """Whether a path is one that a writer uses for a moment.
-
-    Example:
-        >>> is_left_behind("log/00000000000000000001.json")
-        False
-    """
+    """Whether a path is one that a writer uses for a moment."""
     return any(pattern.fullmatch(path) for pattern in _LEFT_BEHIND)
 
 

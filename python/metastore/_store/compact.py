@@ -36,11 +36,6 @@ def compact(store: Store) -> Compaction:
 
     Data files in no analyzed snapshot that the manifest keeps are left out. Nothing is deleted: `gc` does that.
     Analyzers may commit meanwhile; the compaction is then made again on top.
-
-    Raises:
-        NoStatistics: If there are none.
-        StoreNotWritable: If the store refuses.
-        CommitUnknown: If the store's answers leave open whether the commit took place.
     """
     found: list[Manifest] = []
 

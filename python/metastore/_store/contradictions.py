@@ -23,23 +23,7 @@ _ENCODINGS = ("long", "double", "binary")
 
 
 def in_statistics(rows: pa.Table, columns: Sequence[Column], held: Iterable[int], files: pa.Table | None) -> list[str]:
-    """Contradictions in the rows of a `summary` or `table-summary`.
-
-    Args:
-        rows: The rows.
-        columns: The columns that their ordinals mean.
-        held: The ordinals that may occur.
-        files: The rows of the block's `files`; None at table level.
-
-    Returns:
-        One text for each kind of contradiction, with the number of rows that it is found in.
-
-    Example:
-        >>> from metastore._format.schemas import SUMMARY
-        >>> row = {"column": 0, "file": 0, "rows": 1, "nulls": 2}
-        >>> in_statistics(pa.Table.from_pylist([row], SUMMARY), [], [0], None)
-        ['more nulls and NaN than rows (1)']
-    """
+    """Contradictions in the rows of a `summary` or `table-summary`."""
     ordinals = rows["column"].to_numpy()
     known = np.isin(ordinals, np.fromiter(held, np.int64))
     checks: dict[str, Any] = {
@@ -57,19 +41,7 @@ def in_statistics(rows: pa.Table, columns: Sequence[Column], held: Iterable[int]
 
 
 def rows_to_set_aside(rows: pa.Table, columns: Sequence[Column], files: int) -> NDArray[np.bool_]:
-    """Rows of a `summary` of which nothing may be believed: who looks for values takes their data files for unknown.
-
-    Args:
-        rows: The rows.
-        columns: The block's columns.
-        files: How many data files the block has.
-
-    Example:
-        >>> from metastore._format.schemas import SUMMARY
-        >>> row = {"column": 0, "file": 0, "rows": 1, "lo_long": 2, "hi_long": 1}
-        >>> rows_to_set_aside(pa.Table.from_pylist([row], SUMMARY), [], 1)
-        array([ True])
-    """
+    """Rows of a `summary` of which nothing may be believed: who looks for values takes their data files for unknown."""
     places = rows["file"].to_numpy()
     wrong: NDArray[np.bool_] = (places < 0) | (places >= files)
     wrong |= _any(rows, [pc.less(rows[name], 0) for name in ("rows", "nulls", "nans")])

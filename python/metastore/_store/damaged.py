@@ -27,15 +27,7 @@ class DamagedBlock(Exception):  # noqa: N818 - caught by whoever can do without 
 
 @contextmanager
 def blamed_on(block: str) -> Iterator[None]:
-    """Says of which block a damaged object is.
-
-    Raises:
-        DamagedBlock: For each `DamagedObject`.
-
-    Example:
-        >>> with blamed_on("0d61"):  # doctest: +SKIP
-        ...     files = store.get(block.files)
-    """
+    """Says of which block a damaged object is."""
     try:
         yield
     except DamagedObject as damage:

@@ -60,30 +60,17 @@ class LocalBlobs:
     """
 
     def __init__(self, uri: str, folder: Path) -> None:
-        """Names a folder; nothing is opened yet.
-
-        Args:
-            uri: Where it is, for messages.
-            folder: The folder of the store.
-        """
+        """Names a folder; nothing is opened yet."""
         self._uri = uri
         self._root = folder
 
     def exists(self) -> bool:
-        """Whether the folder is there.
-
-        Raises:
-            StoreNotReadable: If something else is at its place, or it cannot be opened.
-        """
+        """Whether the folder is there."""
         with self._telling(StoreNotReadable), self._open_root() as root:
             return root is not None
 
     def make(self) -> None:
-        """Makes the folder, and those above it, where they are missing.
-
-        Raises:
-            StoreNotWritable: If it cannot be made, or something else is at its place.
-        """
+        """Makes the folder, and those above it, where they are missing."""
         with self._telling(StoreNotWritable):
             if not os.path.lexists(self._root):
                 self._root.mkdir(parents=True, exist_ok=True)

@@ -29,20 +29,7 @@ def write_object(
     *,
     access: Access = AS_FOUND,
 ) -> ObjectRef:
-    """Writes an object into a store and returns its reference; it is there as a whole or not at all.
-
-    Args:
-        uri: The URI of the store.
-        kind: The kind of object, see `metastore._format.schemas`.
-        table: Its rows.
-        row_groups: Row counts of its row groups.
-        extra: Further key-values of its footer.
-        access: How an object store is reached.
-
-    Raises:
-        StoreNotWritable: If the store refuses.
-        UnsupportedTable: If its location cannot be reached.
-    """
+    """Writes an object into a store and returns its reference; it is there as a whole or not at all."""
     data = encode(kind, table, row_groups, fresh(extra))
     name = name_of(kind, data)
     folder = local_path(uri)
@@ -59,17 +46,7 @@ def write_object(
 
 
 def object_bytes(uri: str, name: str, *, access: Access = AS_FOUND) -> bytes:
-    """The bytes of an object, not verified.
-
-    Args:
-        uri: The URI of the store.
-        name: The object's name.
-        access: How an object store is reached.
-
-    Raises:
-        DamagedObject: If it is missing.
-        StoreNotReadable: If the store does not answer.
-    """
+    """The bytes of an object, not verified."""
     kind_of(name)
     folder = local_path(uri)
     try:
@@ -85,17 +62,7 @@ def object_bytes(uri: str, name: str, *, access: Access = AS_FOUND) -> bytes:
 
 
 def object_part(uri: str, ref: ObjectRef, *, access: Access = AS_FOUND) -> Partial:
-    """An object of which only what is asked for is read, verified.
-
-    Args:
-        uri: The URI of the store.
-        ref: What to read.
-        access: How an object store is reached.
-
-    Raises:
-        DamagedObject: If it is missing or not what the reference says.
-        StoreNotReadable: If the store does not answer.
-    """
+    """An object of which only what is asked for is read, verified."""
     kind_of(ref.name)
     local = local_path(uri)
     if local is not None:

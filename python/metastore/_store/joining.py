@@ -57,11 +57,7 @@ class Part:
         return found
 
     def of_columns(self, name: str, ordinals: NDArray[np.int32]) -> NDArray[np.int32]:
-        """The new ordinals of columns in an object.
-
-        Raises:
-            DamagedObject: The object has rows of columns that the block does not have.
-        """
+        """The new ordinals of columns in an object."""
         if len(ordinals) and (ordinals.min() < 0 or ordinals.max() >= len(self.columns)):
             raise DamagedObject(name, f"it has rows of columns that are not among {len(self.columns)}")
         found: NDArray[np.int32] = self.columns[ordinals]
@@ -73,15 +69,6 @@ def joined(files: pa.Table, parts: Sequence[Part], winners: Callable[[], NDArray
 
     Detail objects are written again, to one of each kind, where several parts name different ones of a data file, or
     where the ordinals of columns in them change. The others stay.
-
-    Args:
-        files: The rows of the merged `files` object; each names the latest detail objects.
-        parts: The blocks, earlier ones first.
-        winners: Tells, by column and data file of the merged block, which part's statistics are kept; -1: none.
-        store: Where objects are, and go.
-
-    Raises:
-        DamagedBlock: A detail object is not what was written.
     """
     again = _written_again(files.num_rows, parts)
     if not again.any():

@@ -20,10 +20,6 @@ def within_limits(manifest: Manifest, store: Store, keep: int) -> Manifest:
     """The manifest with the last `keep` snapshots and its small blocks merged until it is small enough.
 
     Blocks that cannot be merged stay apart, as many as readers take.
-
-    Raises:
-        UnsupportedTable: If no reader would take it, because its schema is too wide or its columns were analyzed one by
-            one.
     """
     manifest = _retained(manifest, keep)
     while True:

@@ -33,21 +33,7 @@ _ASK_SPARK = "Ask with Spark, by the name of the table, or set spark.metastore.s
 
 
 def store_uri(identity: TableIdentity, root: str | None = None) -> str:
-    """The URI of a table's store.
-
-    Args:
-        identity: The table.
-        root: The setting `spark.metastore.store`; None keeps statistics beside the table.
-
-    Raises:
-        UnsupportedTable: If the table's uuid, which its own metadata says, would lead out of the root.
-
-    Example:
-        >>> from metastore._format.manifest import TableIdentity
-        >>> table = TableIdentity("iceberg", "9f", "file:/w/t", "db.t")
-        >>> store_uri(table), store_uri(table, "s3://b/stats/")
-        ('file:/w/t/_metastore', 's3://b/stats/iceberg-9f')
-    """
+    """The URI of a table's store."""
     if not root:
         return beside(identity.location)
     if not _UUID.fullmatch(identity.uuid):
@@ -64,13 +50,6 @@ def local_path(uri: str) -> PurePosixPath | None:
     """The path that a `file:` URI or a bare path means, None for what is not local.
 
     Spark's and Iceberg's locations are Hadoop paths: percent signs, spaces and hashes in them mean themselves.
-
-    Raises:
-        UnsupportedTable: If a `file:` URI names another host.
-
-    Example:
-        >>> [str(local_path(uri)) for uri in ("file:/a b", "file:///a%20b", "/a#b", "s3://b/k")]
-        ['/a b', '/a%20b', '/a#b', 'None']
     """
     match = _SCHEME.fullmatch(uri)
     if not match:
@@ -84,26 +63,13 @@ def local_path(uri: str) -> PurePosixPath | None:
 
 
 def is_hadoops(uri: str) -> bool:
-    """Whether only a file system of Hadoop's reaches a location, if anything does.
-
-    Example:
-        >>> [is_hadoops(uri) for uri in ("hdfs://nn/w", "s3a://b/k", "/w", "file:/w")]
-        [True, False, False, False]
-    """
+    """Whether only a file system of Hadoop's reaches a location, if anything does."""
     match = _SCHEME.fullmatch(uri)
     return match is not None and match[1].lower() not in {"file", *_REMOTE_SCHEMES}
 
 
 def remote_url(uri: str) -> str:
-    """A location on an object store as the URL that obstore and pyarrow read, special characters encoded.
-
-    Raises:
-        UnsupportedTable: If no library of ours reads its scheme.
-
-    Example:
-        >>> remote_url("s3a://bucket/a b%20")
-        's3://bucket/a%20b%2520'
-    """
+    """A location on an object store as the URL that obstore and pyarrow read, special characters encoded."""
     match = _SCHEME.fullmatch(uri)
     scheme = match[1].lower() if match else ""
     if not match or scheme not in _REMOTE_SCHEMES or not match[2]:

@@ -107,12 +107,6 @@ def compacted(
     """The manifest with as few blocks as its columns allow and without data files that nobody asks for.
 
     A large block whose zones are missing gets them.
-
-    Args:
-        manifest: The state to make smaller; returned as it is where nothing becomes smaller.
-        store: Where its objects are.
-        live: The data files to keep; None keeps all.
-        zoned: Blocks of more data files have zones.
     """
     return _around_damage(lambda damaged: _compacted(manifest, store, live, damaged, zoned))
 

@@ -20,15 +20,7 @@ _UNNAMED = "it is not known whether a damaged list of data files names it"
 
 
 def passed_over(store: Store, checked: Sequence[Finding]) -> Iterator[Finding]:
-    """One finding for each thing in the folders of a store that is neither checked nor what `gc` is there for.
-
-    Args:
-        store: The store.
-        checked: What was found about the objects that its newest manifest names.
-
-    Raises:
-        StoreNotReadable: If the store does not answer.
-    """
+    """One finding for each thing in the folders of a store that is neither checked nor what `gc` is there for."""
     stored = store.entries()
     names = {found.object for found in checked}
     may_be_named = any(found.kind == "files" and found.is_wrong for found in checked)

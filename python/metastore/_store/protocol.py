@@ -97,10 +97,6 @@ def numbers_of(names: Iterable[str]) -> dict[int, str]:
     """The numbers of the manifests among some names, ascending.
 
     A number beyond all that a log can have come to is none of it: a single odd name must not end the numbers.
-
-    Example:
-        >>> numbers_of(f"{n:020}.json" for n in (2, 10**20 - 1, 1))
-        {1: '00000000000000000001.json', 2: '00000000000000000002.json'}
     """
     found = sorted((int(match[1]), name) for name in names if (match := _LOG_FILE.fullmatch(name)) and int(match[1]))
     steps = pairwise([0, *(number for number, _ in found)])
@@ -109,11 +105,7 @@ def numbers_of(names: Iterable[str]) -> dict[int, str]:
 
 
 def head() -> Steps[Head]:
-    """Steps that find the end of the log.
-
-    Raises:
-        FormatTooNew: If a later version of the Metastore wrote the last manifest.
-    """
+    """Steps that find the end of the log."""
     numbers = yield ListLog()
     top = max(numbers, default=0)
     while (yield ReadLog(top + 1)) is not None:  # a listing may be older than the log
@@ -131,21 +123,7 @@ def head() -> Steps[Head]:
 def commit(
     store: str, identity: TableIdentity, change: Change, finish: Change, over: frozenset[str] | None = None
 ) -> Steps[Manifest | None]:
-    """Steps that commit a change.
-
-    Args:
-        store: The URI of the store, for errors.
-        identity: The table; statistics of another table in this store are left behind.
-        change: Makes the new state of the old one (None: there is none yet), or None if there is nothing to commit.
-            It is called again, with the newer state, when another writer was first.
-        finish: What is done to every new state before it is written.
-        over: Uuids of the other tables whose statistics may be left behind; None for all.
-
-    Raises:
-        AnalyzeFailed: If the statistics of another table were written meanwhile.
-        CommitUnknown: If the store's answers leave open whether the commit took place.
-        StoreNotWritable: If other writers were first time and again.
-    """
+    """Steps that commit a change."""
     for attempt in range(CONFLICTS):
         log = yield from head()
         if over is not None and log.manifest:
@@ -166,11 +144,7 @@ def commit(
 
 
 def require_known(manifest: Manifest, identity: TableIdentity, over: frozenset[str]) -> None:
-    """Refuses a manifest of a table that took this one's place.
-
-    Raises:
-        AnalyzeFailed: If it is neither the table's nor that of one of the other tables given.
-    """
+    """Refuses a manifest of a table that took this one's place."""
     if manifest.table.uuid != identity.uuid and manifest.table.uuid not in over:
         reason = "another table at its place was analyzed meanwhile"
         raise AnalyzeFailed(identity.name, reason, "Run the command again.")

@@ -81,17 +81,6 @@ def salvaged(
 
     Data files of which all that the block may tell is known elsewhere are left out. Where the list of data files is
     damaged itself, the lists of snapshots tell which of them stand at which place in the block.
-
-    Args:
-        store: Where its objects are, and go.
-        manifest: What names it.
-        block: The block.
-        elsewhere: What other blocks tell of a data file, as deep as this one; None where none lists it.
-        wrong: The names of its damaged objects, where they are known; else it is verified.
-        zoned: Blocks of more data files have zones.
-
-    Raises:
-        StoreNotReadable: If the store does not answer.
     """
     if wrong is None:
         wrong = {found.object for found in verify_block(store, block) if found.is_wrong}
@@ -115,10 +104,6 @@ def mended(entry: Snapshot, wrong: Collection[str]) -> Snapshot | None:
     """A snapshot's entry without objects that are damaged; None where nothing is left of it.
 
     Lists of values stay together: that one is missing would say that its values occur nowhere.
-
-    Args:
-        entry: The entry.
-        wrong: The names of damaged objects.
     """
     if entry.table_files.name in wrong:
         return None

@@ -62,13 +62,7 @@ class Store:
     """
 
     def __init__(self, uri: str, blobs: Callable[..., Blobs | None], *, writable: bool) -> None:
-        """A store over blobs; see `open`.
-
-        Args:
-            uri: Its URI, for messages.
-            blobs: Makes the blobs under it, given `writable=`; None means that there is no such folder.
-            writable: Whether `put` and `commit` are allowed.
-        """
+        """A store over blobs; see `open`."""
         self.uri = uri
         self._open = blobs
         self._writable = writable
@@ -79,16 +73,7 @@ class Store:
 
     @classmethod
     def open(cls, uri: str, *, access: Access = AS_FOUND, writable: bool = False) -> Store:
-        """The store at a URI: `file:/x`, `file:///x`, a bare path, `s3://`, `gs://`, `abfss://`.
-
-        Args:
-            uri: Its URI, see `metastore._store.location.store_uri`.
-            access: How an object store is reached; without, as its library finds out from the environment.
-            writable: Whether it may be written.
-
-        Raises:
-            UnsupportedTable: If the location cannot be reached with the libraries at hand.
-        """
+        """The store at a URI: `file:/x`, `file:///x`, a bare path, `s3://`, `gs://`, `abfss://`."""
         store = cls(uri, partial(open_blobs, uri, access.options), writable=writable)
         if local_path(uri) is None:
             store._blobs()
@@ -99,22 +84,12 @@ class Store:
         return Store(self.uri, self._open, writable=True)
 
     def is_empty(self) -> bool:
-        """Whether nothing was ever written.
-
-        Raises:
-            StoreNotReadable: If the store does not answer.
-        """
+        """Whether nothing was ever written."""
         blobs = self._blobs()
         return blobs is None or not any(blobs.names(folder) for folder in ("log", "objects"))
 
     def read(self) -> Manifest | None:
-        """The newest manifest, None where there are no statistics.
-
-        Raises:
-            DamagedObject: If there are manifests and none of them is whole.
-            FormatTooNew: If a later version of the Metastore wrote it.
-            StoreNotReadable: If the store does not answer.
-        """
+        """The newest manifest, None where there are no statistics."""
         head = self.run(protocol.head())
         if head.manifest is None and head.damage is not None:
             raise head.damage
@@ -122,25 +97,11 @@ class Store:
         return manifest
 
     def get(self, ref: ObjectRef, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of an object, verified; all columns or those asked for.
-
-        Raises:
-            DamagedObject: If it is missing or not what the reference says.
-            StoreNotReadable: If the store does not answer.
-        """
+        """The rows of an object, verified; all columns or those asked for."""
         return decode(ref, self.raw(ref.name, ref.length), columns)
 
     def raw(self, name: str, most: int = MAX_OBJECT_BYTES) -> bytes:
-        """The bytes of an object as they are, not verified.
-
-        Args:
-            name: The object.
-            most: How many bytes it may have.
-
-        Raises:
-            DamagedObject: If it is missing, or larger.
-            StoreNotReadable: If the store does not answer.
-        """
+        """The bytes of an object as they are, not verified."""
         kind_of(name)
         blobs = self._blobs()
         data = blobs.get(f"objects/{name}", most) if blobs else None
@@ -149,12 +110,7 @@ class Store:
         return data
 
     def part(self, ref: ObjectRef) -> Partial:
-        """An object of which only what is asked for is read. The footers of the last few are kept.
-
-        Raises:
-            DamagedObject: If it is missing or not what the reference says.
-            StoreNotReadable: If the store does not answer.
-        """
+        """An object of which only what is asked for is read. The footers of the last few are kept."""
         kept = self._parts.get(ref)
         if kept is not None:
             return kept
@@ -183,11 +139,7 @@ class Store:
         }
 
     def entries(self) -> dict[str, int | str]:
-        """All that lies in the store's folders, by path: its bytes, or what it is where it is no plain file.
-
-        Raises:
-            StoreNotReadable: If the store does not answer.
-        """
+        """All that lies in the store's folders, by path: its bytes, or what it is where it is no plain file."""
         blobs = self._blobs()
         found: dict[str, int | str] = {}
         if blobs is None:
@@ -199,14 +151,7 @@ class Store:
         return found
 
     def absent(self, lengths: Mapping[str, int]) -> set[str]:
-        """The names of those objects that are missing or not of the stated length.
-
-        Args:
-            lengths: Name of an object to its length.
-
-        Raises:
-            StoreNotReadable: If the store does not answer.
-        """
+        """The names of those objects that are missing or not of the stated length."""
         blobs = self._blobs()
         if blobs is None:
             return set(lengths)
@@ -217,17 +162,7 @@ class Store:
     def put(
         self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
     ) -> ObjectRef:
-        """Writes an object and returns its reference; it counts once a manifest names it.
-
-        Args:
-            kind: Its kind, see `metastore._format.schemas`.
-            table: Its rows.
-            row_groups: Row counts of its row groups.
-            extra: Further key-values of its footer.
-
-        Raises:
-            StoreNotWritable: If the store refuses.
-        """
+        """Writes an object and returns its reference; it counts once a manifest names it."""
         data = encode(kind, table, row_groups, fresh(extra))
         name = name_of(kind, data)
         self.ensure_writable().put(f"objects/{name}", data)
@@ -242,22 +177,7 @@ class Store:
         keep: int = KEEP_SNAPSHOTS,
         over: frozenset[str] | None = None,
     ) -> Manifest | None:
-        """Commits a change and returns the manifest that then is the newest.
-
-        Args:
-            identity: The table. A manifest of another table at this place (dropped, made again) is not built upon.
-            change: Makes the new manifest of the newest one (None: none yet), or returns None if there is nothing to
-                commit. It is called again on the newer manifest when another writer was first, so it must not depend
-                on how often it is called. It need not number, sign or shorten what it returns.
-            keep: How many snapshots the manifest keeps.
-            over: Uuids of the other tables whose statistics may be left behind; None for all.
-
-        Raises:
-            AnalyzeFailed: If the statistics of another table were written meanwhile.
-            CommitUnknown: If the store's answers leave open whether the commit took place.
-            StoreNotWritable: If the store refuses, or an object that the manifest names is not there.
-            FormatTooNew: If a later version of the Metastore wrote the newest manifest.
-        """
+        """Commits a change and returns the manifest that then is the newest."""
 
         def changed(old: Manifest | None) -> Manifest | None:
             self._seen.update(ref.name for ref in objects_in(old)) if old else None
@@ -271,11 +191,7 @@ class Store:
         return manifest
 
     def ensure_writable(self) -> Blobs:
-        """Makes sure, once, that the place can be written and really refuses to create twice.
-
-        Raises:
-            StoreNotWritable: If it cannot, or does not.
-        """
+        """Makes sure, once, that the place can be written and really refuses to create twice."""
         if self._writing is None:
             if not self._writable:
                 raise StoreNotWritable(self.uri, "it was opened for reading", "Open it with writable=True.")
@@ -294,11 +210,7 @@ class Store:
             return DamagedObject(protocol.log_name(sequence), damage.reason)
 
     def now(self) -> datetime:
-        """What the store's clock says, which decides how old something in it is.
-
-        Raises:
-            StoreNotWritable: If the store refuses the mark that is written and removed to read its clock.
-        """
+        """What the store's clock says, which decides how old something in it is."""
         blobs, mark = self.ensure_writable(), f"probe-{uuid.uuid4()}"
         blobs.put(f"log/{mark}", b"")
         found = blobs.names("log")[mark].modified

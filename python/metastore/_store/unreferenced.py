@@ -37,17 +37,6 @@ def find_unreferenced_blocks(
 
     These are blocks of an ANALYZE that was killed, of one that is still running, and blocks that were merged into
     others since. All of them are sound; `wanted` decides which of them are of use.
-
-    Args:
-        store: Where to look.
-        identity: The table: blocks of another one are passed over.
-        manifest: The newest manifest.
-        settings: If given, blocks that were made with other settings are passed over.
-        wanted: Asked for every block with the rows of its `files` object, before its summaries are verified.
-
-    Returns:
-        Blocks whose objects are all there and whole, from the newest 256 candidates of the last day of the store's
-        clock, which garbage collection goes by. None where the store cannot be written.
     """
     named = {block.files.name for block in manifest.blocks} if manifest else set()
     candidates = sorted((at, name) for name, at in store.objects("files").items() if name not in named)

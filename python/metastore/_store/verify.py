@@ -75,11 +75,7 @@ class Finding:
 
 
 def verify(store: Store, manifest: Manifest) -> Iterator[Finding]:
-    """Reads every object of a manifest completely and checks it.
-
-    Raises:
-        StoreNotReadable: If the store does not answer.
-    """
+    """Reads every object of a manifest completely and checks it."""
     details: dict[str, tuple[int, str]] = {}
     for block in manifest.blocks:
         yield from _block(store, block, details)
@@ -90,22 +86,14 @@ def verify(store: Store, manifest: Manifest) -> Iterator[Finding]:
 
 
 def verify_block(store: Store, block: Block) -> Iterator[Finding]:
-    """Reads every object of a block completely and checks it.
-
-    Raises:
-        StoreNotReadable: If the store does not answer.
-    """
+    """Reads every object of a block completely and checks it."""
     details: dict[str, tuple[int, str]] = {}
     yield from _block(store, block, details)
     yield from _details(store, details)
 
 
 def damage_of(store: Store, manifest: Manifest) -> Damage:
-    """Reads every object of a manifest completely and tells what has to be made again.
-
-    Raises:
-        StoreNotReadable: If the store does not answer.
-    """
+    """Reads every object of a manifest completely and tells what has to be made again."""
     wrong = {found.object: found.kind for found in verify(store, manifest) if found.is_wrong}
     if not wrong:
         return Damage()

@@ -31,57 +31,16 @@ _FORMATS: Mapping[str, _Format] = {"iceberg": iceberg, "delta": delta, "hudi": h
 
 
 def load(spark: SparkSession, table: str) -> TableFacts:
-    """Learn what a name stands for, at its newest snapshot.
-
-    Args:
-        spark: The session whose catalogs are asked.
-        table: A name as in SQL.
-
-    Returns:
-        Identity, columns and files of the table.
-
-    Raises:
-        TableNotFound: With names that look like it.
-        UnsupportedTable: A view, or a format that is not handled.
-
-    Example:
-        >>> load(spark, "cat.db.sales").format  # doctest: +SKIP
-        'iceberg'
-    """
+    """Learn what a name stands for, at its newest snapshot."""
     return load_entry(spark, describe(spark, table))
 
 
 def load_entry(spark: SparkSession, entry: Entry) -> TableFacts:
-    """As `load`, of a table that was looked up.
-
-    Args:
-        spark: The session whose catalogs were asked.
-        entry: What they said.
-
-    Raises:
-        UnsupportedTable: A format that is not handled.
-
-    Example:
-        >>> load_entry(spark, describe(spark, "cat.db.sales")).format  # doctest: +SKIP
-        'iceberg'
-    """
+    """As `load`, of a table that was looked up."""
     return _FORMATS[entry.provider].load(spark, entry)
 
 
 def identify(spark: SparkSession, table: str) -> TableIdentity:
-    """Learn which table a name stands for, without looking at its files.
-
-    Args:
-        spark: The session whose catalogs are asked, classic or Connect.
-        table: A name as in SQL.
-
-    Raises:
-        TableNotFound: With names that look like it.
-        UnsupportedTable: A view, or a format that is not handled.
-
-    Example:
-        >>> identify(spark, "cat.db.sales").format  # doctest: +SKIP
-        'iceberg'
-    """
+    """Learn which table a name stands for, without looking at its files."""
     entry = describe(spark, table)
     return _FORMATS[entry.provider].identify(spark, entry)

@@ -13,35 +13,14 @@ if TYPE_CHECKING:
 
 
 def arrow_table(frame: DataFrame) -> pa.Table:
-    """Collect a DataFrame as an Arrow table.
-
-    Args:
-        frame: What to run.
-
-    Returns:
-        All its rows.
-
-    Example:
-        >>> arrow_table(spark.range(3)).num_rows  # doctest: +SKIP
-        3
-    """
+    """Collect a DataFrame as an Arrow table."""
     if hasattr(frame, "toArrow"):
         return frame.toArrow()
     return _by_batches(frame)  # Spark 3.5
 
 
 def frame_of(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
-    """A DataFrame of an Arrow table, small enough for the driver.
-
-    Args:
-        spark: The session.
-        table: The rows.
-        schema: Spark's schema of them; that of their Arrow types if None.
-
-    Example:
-        >>> frame_of(spark, pa.table({"a": [1]})).count()  # doctest: +SKIP
-        1
-    """
+    """A DataFrame of an Arrow table, small enough for the driver."""
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - not needed to import this module
 
     if spark_line() >= (4, 0):

@@ -35,25 +35,7 @@ class Entry:
 
 
 def describe(spark: SparkSession, table: str) -> Entry:
-    """Look a table up by name, as a user who may read all of it: everything that is done by name begins here.
-
-    Args:
-        spark: The session whose catalogs, and whose rules, are asked.
-        table: A name as in SQL, or a path such as ``parquet.`/path` ``.
-
-    Returns:
-        What the name stands for.
-
-    Raises:
-        TableNotFound: With names that look like it.
-        AccessDenied: A policy or the catalog refuses to let this user read it.
-        UnsupportedTable: The name is a view's, a policy hides rows or values, or the format is not handled.
-        JarNotFound: The Spark of this session does not have the jar, which asks for permission.
-
-    Example:
-        >>> describe(spark, "cat.db.sales").provider  # doctest: +SKIP
-        'iceberg'
-    """
+    """Look a table up by name, as a user who may read all of it: everything that is done by name begins here."""
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # noqa: PLC0415 - no types
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - not needed to import this module
 
@@ -74,12 +56,7 @@ def describe(spark: SparkSession, table: str) -> Entry:
 
 
 def literal(identifier: str) -> str:
-    r"""A name as it stands in a text of SQL.
-
-    Example:
-        >>> print(literal("`o'clock`"))
-        `o\'clock`
-    """
+    r"""A name as it stands in a text of SQL."""
     return identifier.replace("\\", "\\\\").replace("'", "\\'")
 
 

@@ -18,22 +18,7 @@ __all__ = ["identify", "load"]
 
 
 def load(spark: SparkSession, entry: Entry) -> TableFacts:
-    """Read the facts of a Delta table at the version that its name stands for.
-
-    Args:
-        spark: The session.
-        entry: The catalog's entry.
-
-    Returns:
-        The facts; a table that was never written has no snapshot and no files.
-
-    Raises:
-        MetastoreError: As of `told`.
-
-    Example:
-        >>> load(spark, describe(spark, "db.sales")).snapshot  # doctest: +SKIP
-        '12'
-    """
+    """Read the facts of a Delta table at the version that its name stands for."""
     facts = told(spark, entry, absent_is_null=True).facts
     if facts.snapshot is None:
         return facts

@@ -20,16 +20,7 @@ _NO_FUNCTION = ("UNRESOLVABLE_TABLE_VALUED_FUNCTION", "UNRESOLVED_ROUTINE")
 
 @contextmanager
 def translated(subject: str, spark: SparkSession | None = None) -> Iterator[None]:
-    """Turns what Spark raises for a function of ours into the error it stands for; other errors pass.
-
-    Args:
-        subject: The table or query, for errors that name it.
-        spark: The session that is asked a function of the shim.
-
-    Raises:
-        MetastoreError: The error that the shim reported.
-        JarNotFound: Spark does not know the function.
-    """
+    """Turns what Spark raises for a function of ours into the error it stands for; other errors pass."""
     from pyspark.errors import PySparkException  # noqa: PLC0415 - only here
 
     try:

@@ -134,29 +134,14 @@ GAPS = (
 
 
 def gap(behaviour: str, format: str, spark: str) -> Gap | None:  # noqa: A002 - the word of the field
-    """The gap in one behaviour, if it is one.
-
-    Args:
-        behaviour: A key of `BEHAVIOURS`.
-        format: As in the manifest.
-        spark: Release line of Spark.
-
-    Example:
-        >>> gap("snapshots", "parquet", "4.1").when
-        'never'
-    """
+    """The gap in one behaviour, if it is one."""
     return next(
         (one for one in GAPS if (one.behaviour, one.format) == (behaviour, format) and spark in one.sparks), None
     )
 
 
 def markdown() -> str:
-    """Returns the page `docs/formats.md`.
-
-    Example:
-        >>> markdown().startswith("# Table formats")
-        True
-    """
+    """Returns the page `docs/formats.md`."""
     notes: list[Gap] = []
     rows = [_row(behaviour, notes) for behaviour in BEHAVIOURS]
     head = ["| |" + "".join(f" {one.title}, Spark {one.spark} |" for one in TARGETS), "|---" * (len(TARGETS) + 1) + "|"]

@@ -22,20 +22,6 @@ def load(spark: SparkSession, entry: Entry) -> TableFacts:
     A slice's log files count as deletes: its base file is described by itself. A column that a base file lacks is null
     there, if no column has its name in other case, which Spark may find, and if readers let it be null: of others they
     show what the memory holds.
-
-    Args:
-        spark: The session.
-        entry: The catalog's entry.
-
-    Returns:
-        The facts; a table that was never written has no snapshot and no files.
-
-    Raises:
-        MetastoreError: What the shim says: the user may not read the table, its schema was changed by schema-on-read.
-
-    Example:
-        >>> load(spark, describe(spark, "db.trips")).snapshot  # doctest: +SKIP
-        '20260522123456789'
     """
     read = told(spark, entry, absent_is_null=False)
     keys = frozenset(column.key for column in read.facts.columns)

@@ -39,22 +39,7 @@ _listings: dict[tuple[str, bytes], tuple[DataFile, ...]] = {}
 
 
 def load(spark: SparkSession, entry: Entry) -> TableFacts:
-    """Read the facts of an Iceberg table at its current snapshot.
-
-    Args:
-        spark: The session.
-        entry: The catalog's entry.
-
-    Returns:
-        The facts; a table that was never written has no snapshot and no files.
-
-    Raises:
-        UnsupportedTable: Its metadata file cannot be read, or the name stands for a branch, a tag or a snapshot.
-
-    Example:
-        >>> load(spark, describe(spark, "cat.db.sales")).uuid  # doctest: +SKIP
-        '4e0d…'
-    """
+    """Read the facts of an Iceberg table at its current snapshot."""
     _require_whole_name(entry)
     spark.sql(f"REFRESH TABLE {entry.identifier}")
     metadata = read_metadata(spark, entry)
@@ -83,19 +68,7 @@ def load(spark: SparkSession, entry: Entry) -> TableFacts:
 
 
 def identify(spark: SparkSession, entry: Entry) -> TableIdentity:
-    """Learn which Iceberg table a name stands for, without looking at its files.
-
-    Args:
-        spark: The session.
-        entry: The catalog's entry.
-
-    Raises:
-        UnsupportedTable: Its metadata file cannot be read.
-
-    Example:
-        >>> identify(spark, describe(spark, "cat.db.sales")).uuid  # doctest: +SKIP
-        '4e0d…'
-    """
+    """Learn which Iceberg table a name stands for, without looking at its files."""
     return _identity(entry, read_metadata(spark, entry))
 
 

@@ -34,12 +34,7 @@ class Deletes:
     counts: dict[str, int] = field(default_factory=dict)
 
     def of(self, path: str) -> tuple[str | None, int]:
-        """Digest and number of the deletes of a data file; None and 0 without any.
-
-        Example:
-            >>> Deletes().of("x.parquet")
-            (None, 0)
-        """
+        """Digest and number of the deletes of a data file; None and 0 without any."""
         return self.digests.get(path), self.counts.get(path, 0)
 
 
@@ -48,19 +43,6 @@ def find_deletes(spark: SparkSession, identifier: str, snapshot: str, files: pa.
 
     Deletion vectors state their own cardinality. Position delete files are read; equality deletes are applied by
     Iceberg's own reader, which then marks what any kind of delete removes.
-
-    Args:
-        spark: The session.
-        identifier: The table as quoted SQL.
-        snapshot: Its snapshot.
-        files: The `files` metadata table.
-
-    Returns:
-        The deletes by data file.
-
-    Example:
-        >>> find_deletes(spark, "`cat`.`db`.`t`", "7", files).counts  # doctest: +SKIP
-        {'/warehouse/t/data/a.parquet': 3}
     """
     removals = files.filter(pc.greater(files.column("content"), 0))
     sources: dict[str, set[str]] = defaultdict(set)

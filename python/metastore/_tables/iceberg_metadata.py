@@ -83,19 +83,7 @@ class Metadata:
 
 
 def read_metadata(spark: SparkSession, entry: Entry) -> Metadata:
-    """Read the metadata file of a table as the catalog has it now.
-
-    Args:
-        spark: The session, classic or Connect.
-        entry: The catalog's entry.
-
-    Raises:
-        UnsupportedTable: It cannot be read.
-
-    Example:
-        >>> read_metadata(spark, describe(spark, "cat.db.sales")).location  # doctest: +SKIP
-        '/warehouse/db/sales'
-    """
+    """Read the metadata file of a table as the catalog has it now."""
     spelled, resolved, raw = _from_jvm(spark, entry) or _from_spark(spark, entry)
     text = gzip.decompress(raw) if raw.startswith(_GZIP) else raw
     return Metadata(json.loads(text), hashlib.sha256(raw).digest(), spelled, resolved)

@@ -31,14 +31,7 @@ class Partitions:
         rows: pa.Table,
         fields: int,
     ) -> None:
-        """Prepare the values.
-
-        Args:
-            specs: Fields of every spec in Iceberg's JSON, by spec id.
-            columns: Leaves of the schema.
-            rows: The listing: field i of the struct as `value_<i>`, and as Spark's text in `text_<i>`.
-            fields: How many fields the struct has.
-        """
+        """Prepare the values."""
         self._specs = {spec: _with_ids(described) for spec, described in specs.items()}
         sources = {field["field-id"]: field["source-id"] for spec in self._specs.values() for field in spec}
         present = {int(column.key) for column in columns}
@@ -58,21 +51,11 @@ class Partitions:
                     self._stored[field["source-id"], place] = stored_values(values, column)
 
     def texts(self, index: int, spec: int) -> dict[str, str | None]:
-        """Return the values of a listed file as text, by partition field.
-
-        Example:
-            >>> partitions.texts(0, 0)  # doctest: +SKIP
-            {'day': '2024-02-29'}
-        """
+        """Return the values of a listed file as text, by partition field."""
         return {field["name"]: self._texts[place][index] for field, place in self._fields(spec)}
 
     def constants(self, index: int, spec: int) -> dict[str, Any]:
-        """Return the stored values that identity partitioning gives to all rows of a listed file, by column key.
-
-        Example:
-            >>> partitions.constants(0, 0)  # doctest: +SKIP
-            {'3': 19782}
-        """
+        """Return the stored values that identity partitioning gives to all rows of a listed file, by column key."""
         return {
             str(field["source-id"]): self._stored[field["source-id"], place][index]
             for field, place in self._fields(spec)
@@ -80,12 +63,7 @@ class Partitions:
         }
 
     def unknown(self, spec: int) -> frozenset[str]:
-        """Return the keys of the columns whose values partitioning decides in a way that is not known.
-
-        Example:
-            >>> partitions.unknown(0)  # doctest: +SKIP
-            frozenset()
-        """
+        """Return the keys of the columns whose values partitioning decides in a way that is not known."""
         described = self._specs[spec] if self._lost else ()
         return frozenset(str(field["source-id"]) for field in described if field["transform"] == "identity")
 

@@ -69,19 +69,7 @@ class Leaf:
 
 
 def leaves(struct: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[Leaf]:
-    """Walk the leaves of a schema: struct fields are entered, lists and maps are leaves.
-
-    Args:
-        struct: JSON of an Iceberg struct type.
-        above: Names of the enclosing structs.
-
-    Yields:
-        The leaves in order.
-
-    Example:
-        >>> [leaf.path for leaf in leaves({"fields": [{"id": 1, "name": "a", "type": "int"}]})]
-        [('a',)]
-    """
+    """Walk the leaves of a schema: struct fields are entered, lists and maps are leaves."""
     for field in struct["fields"]:
         path = (*above, field["name"])
         kind = field["type"]
@@ -92,18 +80,7 @@ def leaves(struct: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[L
 
 
 def spark_type(kind: Any) -> str | None:
-    """Translate an Iceberg type to Spark's simple string.
-
-    Args:
-        kind: Type name, or the JSON of a nested type.
-
-    Returns:
-        The type, or None where Spark has none.
-
-    Example:
-        >>> spark_type("decimal(10, 2)")
-        'decimal(10,2)'
-    """
+    """Translate an Iceberg type to Spark's simple string."""
     if isinstance(kind, dict):
         return _nested_type(kind)
     if kind.startswith("decimal"):
@@ -129,14 +106,7 @@ def _nested_type(kind: Mapping[str, Any]) -> str | None:
 
 
 def columns(found: Sequence[Leaf]) -> tuple[tuple[Column, ...], tuple[Refusal, ...]]:
-    """Describe the leaves as columns.
-
-    Args:
-        found: The leaves of the schema.
-
-    Returns:
-        The columns in order, and what the report says about those without statistics.
-    """
+    """Describe the leaves as columns."""
     described = []
     refused = []
     for leaf in found:
@@ -151,18 +121,6 @@ def columns(found: Sequence[Leaf]) -> tuple[tuple[Column, ...], tuple[Refusal, .
 
 
 def default_value(kind: str, value: Any) -> Any:
-    """Read a default in Iceberg's single-value JSON.
-
-    Args:
-        kind: Iceberg's name of the primitive type.
-        value: The JSON value.
-
-    Returns:
-        A Python value: int, float, bool, str, bytes, Decimal, date or datetime (UTC for timestamptz).
-
-    Example:
-        >>> default_value("date", "2024-02-29")
-        datetime.date(2024, 2, 29)
-    """
+    """Read a default in Iceberg's single-value JSON."""
     read = _DEFAULTS.get(re.split(r"[(\[]", kind)[0])
     return value if read is None else read(value)

@@ -13,12 +13,7 @@ if TYPE_CHECKING:
 
 
 def spark_line() -> tuple[int, int]:
-    """Major and minor version of the installed Spark.
-
-    Example:
-        >>> spark_line()  # doctest: +SKIP
-        (4, 1)
-    """
+    """Major and minor version of the installed Spark."""
     import pyspark  # noqa: PLC0415 - not needed to import this module
 
     major, minor = pyspark.__version__.split(".")[:2]
@@ -26,16 +21,7 @@ def spark_line() -> tuple[int, int]:
 
 
 def at_snapshot(identifier: str, snapshot: object) -> str:
-    """SQL of an Iceberg table at a snapshot.
-
-    Args:
-        identifier: The table as quoted SQL.
-        snapshot: The snapshot's id.
-
-    Example:
-        >>> at_snapshot("`cat`.`db`.`t`", 7)  # doctest: +SKIP
-        '`cat`.`db`.`t` VERSION AS OF 7'
-    """
+    """SQL of an Iceberg table at a snapshot."""
     if spark_line() >= (4, 0):
         return f"{identifier} VERSION AS OF {snapshot}"
     # Where Hudi's extension is listed, its parser takes VERSION AS OF of all tables for its own.
@@ -43,16 +29,7 @@ def at_snapshot(identifier: str, snapshot: object) -> str:
 
 
 def at_version(identifier: str, version: str) -> tuple[str, Mapping[str, str]]:
-    """A Delta table at a version: SQL, and options of Spark's reader.
-
-    Args:
-        identifier: The table as quoted SQL.
-        version: Its number.
-
-    Example:
-        >>> at_version("`db`.`t`", "7")  # doctest: +SKIP
-        ('`db`.`t` VERSION AS OF 7', {})
-    """
+    """A Delta table at a version: SQL, and options of Spark's reader."""
     if spark_line() >= (4, 0):
         return f"{identifier} VERSION AS OF {version}", {}
     # As above.
@@ -60,35 +37,14 @@ def at_version(identifier: str, version: str) -> tuple[str, Mapping[str, str]]:
 
 
 def select_pinned(spark: SparkSession, facts: TableFacts, chosen: Sequence[str]) -> DataFrame:
-    """What is chosen of all rows of a table at its snapshot.
-
-    Args:
-        spark: The session.
-        facts: The table.
-        chosen: Expressions in SQL.
-
-    Example:
-        >>> select_pinned(spark, facts, ["id", "_metadata.file_path"]).columns  # doctest: +SKIP
-        ['id', 'file_path']
-    """
+    """What is chosen of all rows of a table at its snapshot."""
     if facts.pinned_by:
         return spark.read.options(**facts.pinned_by).table(facts.pinned).selectExpr(*chosen)
     return spark.sql(f"SELECT {', '.join(chosen)} FROM {facts.pinned}")
 
 
 def metadata_table(spark: SparkSession, identifier: str, name: str, snapshot: object) -> DataFrame:
-    """One of Iceberg's metadata tables at a snapshot.
-
-    Args:
-        spark: The session.
-        identifier: The table as quoted SQL.
-        name: For example `files`.
-        snapshot: The snapshot's id.
-
-    Example:
-        >>> metadata_table(spark, "`cat`.`db`.`t`", "files", 7).columns[:2]  # doctest: +SKIP
-        ['content', 'file_path']
-    """
+    """One of Iceberg's metadata tables at a snapshot."""
     if spark_line() >= (4, 0):
         return spark.sql(f"SELECT * FROM {identifier}.{name} VERSION AS OF {snapshot}")
     # As above.

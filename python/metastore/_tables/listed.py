@@ -42,23 +42,7 @@ class Told:
 
 
 def told(spark: SparkSession, entry: Entry, *, absent_is_null: bool) -> Told:
-    """Ask the shim about a table as its name stands for it.
-
-    Args:
-        spark: The session.
-        entry: The catalog's entry.
-        absent_is_null: As of `TableFacts`.
-
-    Returns:
-        The facts, `pinned` being the table's name.
-
-    Raises:
-        MetastoreError: What the shim says: the user may not read the table, a row filter hides rows of it.
-
-    Example:
-        >>> told(spark, describe(spark, "db.sales"), absent_is_null=True).facts.snapshot  # doctest: +SKIP
-        '12'
-    """
+    """Ask the shim about a table as its name stands for it."""
     with translated(entry.name):
         rows = arrow_table(spark.sql(f"SELECT * FROM metastore_facts('{literal(entry.identifier)}')"))
     (text,) = (text for text in rows.column("facts").to_pylist() if text is not None)
@@ -88,16 +72,7 @@ def told(spark: SparkSession, entry: Entry, *, absent_is_null: bool) -> Told:
 
 
 def identify(spark: SparkSession, entry: Entry) -> TableIdentity:  # noqa: ARG001 - formats are asked alike
-    """Learn which table a name stands for, without looking at its files.
-
-    Args:
-        spark: The session.
-        entry: The catalog's entry.
-
-    Example:
-        >>> identify(spark, describe(spark, "db.sales")).uuid  # doctest: +SKIP
-        '4e0d…'
-    """
+    """Learn which table a name stands for, without looking at its files."""
     return TableIdentity(entry.provider, entry.uuid, entry.location, entry.name)
 
 

@@ -62,47 +62,24 @@ class DataFile:
 
     @property
     def key(self) -> FileKey:
-        """What tells it from all other data files of the table.
-
-        Example:
-            >>> DataFile("a.parquet", 9, 1, "parquet").key
-            FileKey(path='a.parquet', size=9, modified=None)
-        """
+        """What tells it from all other data files of the table."""
         return FileKey(self.path, self.size, self.modified)
 
     @property
     def live_rows(self) -> int | None:
-        """Rows that nothing deletes; None where not known.
-
-        Example:
-            >>> DataFile("a.parquet", 9, 5, "parquet", deletes="1f", deleted_rows=2).live_rows
-            3
-        """
+        """Rows that nothing deletes; None where not known."""
         return None if self.rows is None or self.deleted_rows is None else self.rows - self.deleted_rows
 
     @property
     def physical_rows(self) -> int:
-        """`rows`, of a file whose rows were counted: of others ANALYZE counts them first.
-
-        Raises:
-            ValueError: They were not.
-
-        Example:
-            >>> DataFile("a.parquet", 9, 5, "parquet").physical_rows
-            5
-        """
+        """`rows`, of a file whose rows were counted: of others ANALYZE counts them first."""
         if self.rows is None:
             raise ValueError(f"the rows of {self.path} were not counted")
         return self.rows
 
     @property
     def location(self) -> str:
-        """URI or local path by which the file is opened.
-
-        Example:
-            >>> DataFile("p=1/a.parquet", 9, 1, "parquet", opened="s3://b/t/p=1/a.parquet").location
-            's3://b/t/p=1/a.parquet'
-        """
+        """URI or local path by which the file is opened."""
         return self.opened or self.path
 
 
@@ -154,41 +131,21 @@ class TableFacts:
 
     @property
     def live_rows(self) -> int | None:
-        """How many rows the table has; None where not known.
-
-        Example:
-            >>> facts.live_rows  # doctest: +SKIP
-            1500000
-        """
+        """How many rows the table has; None where not known."""
         found = [file.live_rows for file in self.files]
         return None if self.has_other_rows or None in found else sum(rows for rows in found if rows is not None)
 
     @property
     def is_physical(self) -> bool:
-        """Whether the rows of the data files are those of the table: none is deleted or changed by other files.
-
-        Example:
-            >>> facts.is_physical  # doctest: +SKIP
-            True
-        """
+        """Whether the rows of the data files are those of the table: none is deleted or changed by other files."""
         return not self.has_other_rows and all(file.deletes is None for file in self.files)
 
     @property
     def casts(self) -> bool:
-        """Whether readers cast what a file holds in another type: as of `Column`.
-
-        Example:
-            >>> facts.casts  # doctest: +SKIP
-            False
-        """
+        """Whether readers cast what a file holds in another type: as of `Column`."""
         return self.format in CASTING
 
     @property
     def identity(self) -> TableIdentity:
-        """What tells it from all other tables, and where it is.
-
-        Example:
-            >>> facts.identity.format  # doctest: +SKIP
-            'delta'
-        """
+        """What tells it from all other tables, and where it is."""
         return TableIdentity(self.format, self.uuid, self.root, self.name)

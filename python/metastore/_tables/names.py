@@ -14,21 +14,7 @@ _PART = re.compile(r"`((?:[^`]|``)*)`|([^.`]+)")
 
 
 def split_name(text: str) -> tuple[str, ...]:
-    """Split a multi-part SQL identifier at its dots.
-
-    Args:
-        text: For example ``cat.db.`odd.name` ``.
-
-    Returns:
-        The parts without quotes.
-
-    Raises:
-        InvalidArgument: An empty part or an unbalanced back-tick.
-
-    Example:
-        >>> split_name("db.`a.b`")
-        ('db', 'a.b')
-    """
+    """Split a multi-part SQL identifier at its dots."""
     parts: list[str] = []
     position = 0
     while True:
@@ -46,10 +32,5 @@ def split_name(text: str) -> tuple[str, ...]:
 
 
 def quote(parts: Iterable[str]) -> str:
-    """Write name parts as SQL, every part quoted.
-
-    Example:
-        >>> quote(["db", "a`b"])
-        '`db`.`a``b`'
-    """
+    """Write name parts as SQL, every part quoted."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)

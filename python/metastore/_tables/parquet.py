@@ -27,20 +27,6 @@ def load(spark: SparkSession, entry: Entry) -> TableFacts:
 
     A file that was just written is waited for; one that still changes is left out, and the report says so. A column
     that a file lacks is unknown there: Spark may find it under a name in other case.
-
-    Args:
-        spark: The session.
-        entry: The catalog's entry, or a path.
-
-    Returns:
-        The facts; the snapshot is a digest of the listing.
-
-    Raises:
-        MetastoreError: As of `told`.
-
-    Example:
-        >>> load(spark, describe(spark, "parquet.`/data/events`")).format  # doctest: +SKIP
-        'parquet'
     """
     found = told(spark, entry, absent_is_null=False)
     if found.unsettled:

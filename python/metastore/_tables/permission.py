@@ -12,31 +12,14 @@ if TYPE_CHECKING:
 
 
 def require_columns(rows: DataFrame, table: str) -> DataFrame:
-    """Rows that are columns of one table as they are stored.
-
-    Raises:
-        UnsupportedTable: The session's analyzer makes something else of them: a policy hides rows or values.
-
-    Example:
-        >>> require_columns(spark.table("db.t").selectExpr("id AS c0"), "db.t").columns  # doctest: +SKIP
-        ['c0']
-    """
+    """Rows that are columns of one table as they are stored."""
     with translated(table):
         _checks(rows).requireColumns(table, _jvm_session.rows_in_jvm(rows))
     return rows
 
 
 def require_unchanged(rows: DataFrame, table: str) -> DataFrame:
-    """A query that runs as it was written: no rule that others gave to the session acts on it.
-
-    Raises:
-        UnsupportedTable: A rule hides rows or values.
-        AccessDenied: A rule refuses.
-
-    Example:
-        >>> require_unchanged(spark.range(3), "db.t").count()  # doctest: +SKIP
-        3
-    """
+    """A query that runs as it was written: no rule that others gave to the session acts on it."""
     with translated(table):
         _checks(rows).requireUnchanged(table, _jvm_session.rows_in_jvm(rows))
     return rows

@@ -56,32 +56,12 @@ _PARTS = {
 
 
 def parts_lost(parts: Sequence[str]) -> str:
-    """Say what of an earlier snapshot's statistics is left out.
-
-    Args:
-        parts: As a manifest names them.
-
-    Example:
-        >>> parts_lost(["summary", "frequencies"])
-        'its summary, lists of values were damaged, and its data files may be gone: these are left out'
-    """
+    """Say what of an earlier snapshot's statistics is left out."""
     return f"its {_listed(parts)} were damaged, and its data files may be gone: these are left out"
 
 
 def files_lost(paths: Sequence[str] | None, columns: Sequence[str], kinds: Sequence[str]) -> str:
-    """Say what of the statistics of data files is left out.
-
-    Args:
-        paths: The files; None where it is not known which.
-        columns: Columns of which all is lost.
-        kinds: Kinds of details that are lost.
-
-    Example:
-        >>> files_lost(["a.parquet"], ["x"], ["sketches"])
-        '1 data file, such as a.parquet: the statistics of x, sketches were damaged and are left out'
-        >>> files_lost(None, [], [])
-        'a list of data files was damaged: of those of earlier snapshots alone is left out what no other list tells'
-    """
+    """Say what of the statistics of data files is left out."""
     if paths is None:
         return (
             "a list of data files was damaged: of those of earlier snapshots alone is left out what no other list tells"
@@ -96,36 +76,14 @@ def _listed(parts: Sequence[str]) -> str:
 
 
 def held_otherwise(kind: str, wanted: str, paths: Sequence[str], known: str = NOTHING) -> str:
-    """Say that data files hold a column in a type from which readers cast.
-
-    Args:
-        kind: The type in the files.
-        wanted: The table's.
-        paths: The files.
-        known: What is known of the values that are read.
-
-    Example:
-        >>> held_otherwise("string", "date", ["a.parquet"])
-        '1 data file, such as a.parquet, holds it as string: nothing is known of the date that is read'
-    """
+    """Say that data files hold a column in a type from which readers cast."""
     some = "1 data file" if len(paths) == 1 else f"{len(paths)} data files"
     holding = f"{some}, such as {paths[0]}, {'holds' if len(paths) == 1 else 'hold'} it as {kind}"
     return f"{holding}: {known} of the {wanted} that is read"
 
 
 def only_counts(spark_type: str) -> str | None:
-    """Say why a type has counts only.
-
-    Args:
-        spark_type: Spark's simple string.
-
-    Returns:
-        The reason, or None for a type with full statistics.
-
-    Example:
-        >>> only_counts("array<int>")
-        'lists have row and null counts only'
-    """
+    """Say why a type has counts only."""
     if " collate " in spark_type:
         return COLLATION
     for prefix, reason in ONLY_COUNTS.items():

@@ -29,12 +29,7 @@ class Release:
 
     @property
     def title(self) -> str:
-        """The format and its release, as people call them.
-
-        Example:
-            >>> RELEASES[0].title
-            'Iceberg 1.4.3'
-        """
+        """The format and its release, as people call them."""
         return f"{self.format.capitalize()} {self.version}"
 
 

@@ -6,15 +6,7 @@ _GLOB = str.maketrans({character: f"\\{character}" for character in r"\*?[]{}"})
 
 
 def location_of(uri: str) -> str:
-    """SQL of a data file as Hadoop's `Path` shows it, `DataFile.location`.
-
-    Args:
-        uri: SQL of the URI that Spark shows. It has an empty host where there is none; plus signs mean themselves.
-
-    Example:
-        >>> location_of("file")
-        "regexp_replace(url_decode(replace(file, '+', '%2B')), '^([A-Za-z0-9+.-]+):///', '$1:/')"
-    """
+    """SQL of a data file as Hadoop's `Path` shows it, `DataFile.location`."""
     return f"regexp_replace(url_decode(replace({uri}, '+', '%2B')), '^([A-Za-z0-9+.-]+):///', '$1:/')"
 
 
@@ -23,10 +15,5 @@ LOCATION = location_of("_metadata.file_path")
 
 
 def literal(path: str) -> str:
-    r"""A path for `spark.read`, which takes paths for patterns.
-
-    Example:
-        >>> print(literal("/t/p={a}/part-0.parquet"))
-        /t/p=\{a\}/part-0.parquet
-    """
+    r"""A path for `spark.read`, which takes paths for patterns."""
     return path.translate(_GLOB)

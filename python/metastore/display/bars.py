@@ -42,13 +42,6 @@ def measure(answer: Answer) -> Measure | None:
     """What bars are drawn of: how often values occur, or how densely the values of a bin lie.
 
     Bins of equal height all hold the same: what tells them apart is how wide they are.
-
-    Example:
-        >>> from metastore.answers import Answer
-        >>> rows = ({"lo": "0", "hi": "1", "count": 5}, {"lo": "1", "hi": "11", "count": 5})
-        >>> found = measure(Answer("histogram", "t", ("lo", "hi", "count"), rows))
-        >>> found.head, found.cells, found.shares
-        ('per unit', ('5', '0.5'), (1.0, 0.1))
     """
     if answer.kind == "frequencies":
         return Measure("frequency", _shares([float(row["frequency"] or 0) for row in answer.rows]))
@@ -63,12 +56,7 @@ def measure(answer: Answer) -> Measure | None:
 
 
 def text(share: float, width: int = WIDTH) -> str:
-    """A bar of block characters, `width` long where the share is 1.
-
-    Example:
-        >>> text(0.5) == "\u2588" * 12
-        True
-    """
+    """A bar of block characters, `width` long where the share is 1."""
     eighths = round(share * width * 8)
     return _BLOCK * (eighths // 8) + _PARTS[eighths % 8].strip()
 

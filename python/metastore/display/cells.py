@@ -92,12 +92,7 @@ def _rounded(text: str | None) -> str | None:
 
 
 def text_of(row: Mapping[str, Any], name: str) -> str:
-    """The text of a cell, marked where the number may be off.
-
-    Example:
-        >>> text_of({"approx_unique": 1204, "distinct_error": 0.016}, "approx_unique")
-        '~1,204'
-    """
+    """The text of a cell, marked where the number may be off."""
     return f"{APPROXIMATE if is_approximate(row, name) else ''}{brief(name, value_of(row, name))}"
 
 
@@ -123,34 +118,19 @@ def brief(name: str, value: Any) -> str:
 
 
 def cut(text: str, length: int) -> str:
-    """A text of at most that length, its end replaced by an ellipsis.
-
-    Example:
-        >>> cut("abcdef", 4), cut("abc", 4)
-        ('abc…', 'abc')
-    """
+    """A text of at most that length, its end replaced by an ellipsis."""
     return text if len(text) <= length else text[: length - 1] + ELLIPSIS
 
 
 def number(value: float) -> str:
-    """A number with four significant digits, or all of its integer part.
-
-    Example:
-        >>> [number(x) for x in (0.0123456, 25.5052, 152992.0, 1e-9, 3.0)]
-        ['0.01235', '25.51', '152,992', '1e-09', '3']
-    """
+    """A number with four significant digits, or all of its integer part."""
     if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 - NaN
         return str(value)
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
 def size(value: int) -> str:
-    """A number of bytes.
-
-    Example:
-        >>> size(999), size(40_000), size(3_200_000)
-        ('999 B', '40.0 kB', '3.2 MB')
-    """
+    """A number of bytes."""
     scaled = float(value)
     for unit in ("B", "kB", "MB", "GB", "TB"):
         if abs(scaled) < 1000 or unit == "TB":

@@ -82,17 +82,6 @@ def fit(answer: Answer, rows: int, width: int | None = None) -> Layout:
 
     Numbers and headings are never cut. Where not all columns fit, those that are asked for least are left out, and a
     remark names them.
-
-    Args:
-        answer: What is shown.
-        rows: How many rows at most.
-        width: In characters; None for as wide as it takes.
-
-    Example:
-        >>> from metastore.answers import Answer
-        >>> row = {"path": "/w/part-00000-of-00001.parquet", "rows": 1200, "partition": {"day": "2026-01-01"}}
-        >>> fit(Answer("files", "t", tuple(row), (row,)), 10, 30).remarks
-        ('not shown: rows, partition (--json and to_dict() have all)',)
     """
     drawn = {name: _column(answer, name, rows) for name in shown_columns(answer)}
     measure = bars.measure(answer)

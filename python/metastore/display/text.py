@@ -16,15 +16,7 @@ _ROWS_OF_REPR = 50
 
 
 def render(answer: Answer, width: int | None = None) -> str:
-    """The answer as aligned columns, shortened to what a screen holds.
-
-    Example:
-        >>> from metastore.answers import Answer
-        >>> print(render(Answer("files", "db.t", ("path", "rows"), ({"path": "/w/a.parquet", "rows": 1200},))))
-        db.t
-        path       rows
-        a.parquet  1,200
-    """
+    """The answer as aligned columns, shortened to what a screen holds."""
     layout = fit(answer, _ROWS_OF_REPR, width)
     columns = layout.columns
     lines = [[column.head for column in columns], *zip(*(column.cells for column in columns), strict=True)]

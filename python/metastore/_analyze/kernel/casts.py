@@ -37,14 +37,7 @@ class Shown(Enum):
 
 
 def shown(node: Node, column: Column, physical: str, *, uuid: bool) -> Shown:
-    """Tell how readers show a column that they cast to the table's type.
-
-    Args:
-        node: The field of the file.
-        column: The column of the table.
-        physical: The Parquet physical type.
-        uuid: Whether the field is annotated as a UUID.
-    """
+    """Tell how readers show a column that they cast to the table's type."""
     kind = node.type.value_type if pa.types.is_dictionary(node.type) else node.type
     if column.type == "double" and pa.types.is_float32(kind):
         return Shown.NEAR
@@ -63,13 +56,7 @@ def _type_of(kind: pa.DataType) -> str:
 
 
 def cast(values: pa.Array, column: Column) -> pa.Array:
-    """Cast values of a file whose column is `Shown.CAST`.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> cast(pa.array([1, None]), Column('["n"]', ("n",), "double", "double")).to_pylist()
-        [1.0, None]
-    """
+    """Cast values of a file whose column is `Shown.CAST`."""
     wanted = decimal_type(column.type)
     to = _OF_INTEGERS[column.type] if wanted is None else pa.decimal128(*wanted)
     return pc.cast(values, to, safe=wanted is not None)  # as Java rounds: to the nearest, to even between two
@@ -81,12 +68,7 @@ def obscure(rows: int, column: Column, node: Node) -> ColumnStatistics:
 
 
 def near(found: ColumnStatistics, column: Column) -> ColumnStatistics:
-    """What the statistics of floats say of the doubles of the same texts: counts, and bounds one float wider.
-
-    Args:
-        found: Of the column as floats.
-        column: The column of the table.
-    """
+    """What the statistics of floats say of the doubles of the same texts: counts, and bounds one float wider."""
     wider = ColumnStatistics(
         found.rows,
         column.encoding,

@@ -54,25 +54,13 @@ class ColumnKernel:
         detail: Detail = DETAIL,
         expected: tuple[int, int] = (0, 0),
     ) -> None:
-        """Begin with no rows.
-
-        Args:
-            column: The column.
-            budget_bytes: The memory that its values may take.
-            detail: How much detail is kept.
-            expected: About how many values of text will come, and their bytes; 0 where not known.
-        """
+        """Begin with no rows."""
         self._column, self._detail = column, detail
         self._rows = self._nulls = 0
         self._values = _collector(column, budget_bytes, detail, expected)
 
     def add(self, values: pa.Array | pa.ChunkedArray) -> None:
-        """Add physical rows.
-
-        Args:
-            values: Values in the logical Arrow type of the Spark type, dictionary-encoded or not. Of a column of
-                which only counts are kept, anything that is null where the column is.
-        """
+        """Add physical rows."""
         for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
             array = _plain(chunk)
             self._rows += len(array)
@@ -83,16 +71,7 @@ class ColumnKernel:
     def finish(
         self, rows: int, compressed_bytes: int | None = None, uncompressed_bytes: int | None = None
     ) -> ColumnStatistics:
-        """The statistics of the rows added.
-
-        Args:
-            rows: How many rows the file has.
-            compressed_bytes: What the column takes in the file.
-            uncompressed_bytes: What it takes there before compression.
-
-        Raises:
-            ValueError: If not as many rows were added.
-        """
+        """The statistics of the rows added."""
         if rows != self._rows:
             raise ValueError(f"{self._rows} rows of column {self._column.name} were added, {rows} expected")
         sizes = (compressed_bytes, uncompressed_bytes)

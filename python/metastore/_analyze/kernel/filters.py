@@ -22,14 +22,7 @@ class Deferred:
     """
 
     def __init__(self, values: pa.Array, distinct: int, has_nan: bool, size: int) -> None:  # noqa: FBT001 - a part of the values
-        """Hold the values.
-
-        Args:
-            values: Stored values, each at least once, NaN not among them.
-            distinct: How many distinct ones there are.
-            has_nan: Whether NaN is a value too.
-            size: Bytes of the filter.
-        """
+        """Hold the values."""
         self._values, self._distinct, self._has_nan, self._size = values, distinct, has_nan, size
 
     def __eq__(self, other: object) -> bool:
@@ -61,16 +54,7 @@ class Deferred:
 
 
 def smaller(bloom: bytes | Deferred, size: int) -> bytes | Deferred:
-    """A filter of the same values that has fewer bytes.
-
-    Args:
-        bloom: The filter.
-        size: Bytes wanted, a power of two.
-
-    Example:
-        >>> len(smaller(bytes(64), 32))
-        32
-    """
+    """A filter of the same values that has fewer bytes."""
     if len(bloom) == size:
         return bloom
     return (
@@ -92,11 +76,7 @@ class ColumnFilter:
     _builder: BloomBuilder | None = None
 
     def __init__(self, budget_bytes: int) -> None:
-        """Begin with no values.
-
-        Args:
-            budget_bytes: The memory that the column may take.
-        """
+        """Begin with no values."""
         self._most_bytes = budget_bytes // _SHARE
 
     def add(self, values: pa.Array, *, last: bool) -> None:
@@ -109,12 +89,7 @@ class ColumnFilter:
         self._builder.add_values(values)
 
     def finish(self, distinct: int, nans: int) -> bytes | Deferred | None:
-        """The filter; None where there is no need for one, or no room.
-
-        Args:
-            distinct: How many distinct values there are, about.
-            nans: How many of the column's values are NaN.
-        """
+        """The filter; None where there is no need for one, or no room."""
         if self._held is not None:
             size = size_for(distinct)
             return None if size is None else Deferred(self._held, distinct, nans > 0, size)

@@ -30,23 +30,7 @@ _MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 
 def analyze_footer(source: Any, columns: Sequence[FileColumn]) -> FileStatistics:
-    """What the footer of one Parquet file says of columns.
-
-    Args:
-        source: A path or an open pyarrow file.
-        columns: What to look for.
-
-    Returns:
-        Rows, sizes, and, where every row group has them, nulls and bounds. A column whose values the footer does not
-        describe soundly has rows and sizes alone.
-
-    Raises:
-        CannotRead: If pyarrow cannot read the footer.
-
-    Example:
-        >>> analyze_footer("/data/part-0.parquet", columns).columns[0].lo  # doctest: +SKIP
-        17
-    """
+    """What the footer of one Parquet file says of columns."""
     with refusing():
         metadata = pq.read_metadata(source)
         file, leaves = open_file(source, metadata, ())

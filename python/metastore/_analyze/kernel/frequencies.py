@@ -94,21 +94,7 @@ class Frequencies:
 
 
 def kept(counts: Counts, detail: Detail, *, lacking: int = 0) -> tuple[str, int, NDArray[np.intp]]:
-    """Decide which values are listed.
-
-    Args:
-        counts: The frequencies of distinct values, ascending by value.
-        detail: How many may be kept.
-        lacking: How many further values there are, all of which occur once.
-
-    Returns:
-        The kind of list, its floor, and the places of its values, ascending.
-
-    Example:
-        >>> from metastore._analyze.kernel.detail import Detail
-        >>> kept(np.array([1, 5, 3, 5]), Detail(top=2, room=1))
-        ('top', 3, array([1, 3]))
-    """
+    """Decide which values are listed."""
     distinct = len(counts) + lacking
     single = int(np.count_nonzero(counts == 1)) + lacking
     near_unique = 2 * single > distinct
@@ -155,10 +141,6 @@ def merged(lists: Sequence[Frequencies | None], top: int) -> Frequencies | None:
     """The most frequent values of all parts of a column.
 
     Only values of which every part tells the frequency are kept, so that all frequencies are exact.
-
-    Args:
-        lists: The list of each part.
-        top: How many values are kept.
     """
     known = [one for one in lists if one is not None]
     if len(known) < len(lists) or not known:

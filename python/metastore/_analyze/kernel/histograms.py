@@ -83,19 +83,7 @@ class Histogram:
 
 
 def equal_heights(counts: Counts, last_ranks: Counts, bins: int, values: Callable[[Counts], pa.Array]) -> Histogram:
-    """The histogram of runs.
-
-    Args:
-        counts: The frequencies of at least one distinct value, ascending by value.
-        last_ranks: The last rank of each.
-        bins: How many bins it may have.
-        values: Makes the stored values of places in `counts`.
-
-    Example:
-        >>> found = equal_heights(np.array([2, 1]), np.array([2, 3]), 10, pa.array)
-        >>> found.edges.to_pylist(), found.counts, found.distincts
-        ([0, 0, 1], array([2, 1]), array([1, 1]))
-    """
+    """The histogram of runs."""
     distinct, number = len(counts), int(last_ranks[-1])
     places = np.arange(distinct) if distinct <= bins else bin_ends(last_ranks, counts, bins)
     heights, distincts = np.diff(last_ranks[places], prepend=0), np.diff(places, prepend=-1)

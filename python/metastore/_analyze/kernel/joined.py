@@ -25,12 +25,7 @@ class Joined:
     """
 
     def __init__(self, values: int = 0, data: int = 0) -> None:
-        """Begin with no values.
-
-        Args:
-            values: About how many will come: room for them is taken at once.
-            data: About how many bytes they have.
-        """
+        """Begin with no values."""
         self._data = _Growing(np.uint8, data)
         self._ends = _Growing(np.int64, values)
         self._ends.add(np.zeros(1, np.int64))

@@ -44,17 +44,7 @@ class FileColumn:
 
     @classmethod
     def of(cls, column: Column, field_ids: Mapping[str, int] | None = None) -> FileColumn:
-        """The names that a table's files give to a column, by its key.
-
-        Args:
-            column: The column.
-            field_ids: By key, where a table whose keys are made of names looks for field ids too.
-
-        Example:
-            >>> from metastore._format.columns import Column
-            >>> FileColumn.of(Column('["col-1"]', ("a",), "int", "long")).path
-            ('col-1',)
-        """
+        """The names that a table's files give to a column, by its key."""
         if column.key.isdecimal():
             return cls(column, int(column.key))
         return cls(column, (field_ids or {}).get(column.key), tuple(json.loads(column.key)))
@@ -104,12 +94,7 @@ class Leaves:
         return bool(self._by_id)
 
     def find(self, wanted: FileColumn) -> Node | None:
-        """The field that holds a column, None if the file has none.
-
-        Raises:
-            CannotRead: If ids are wanted and the file has none: only Spark knows the table's name mapping. Or if a
-                name differs from the file's in its case, which Spark's reader may pass over.
-        """
+        """The field that holds a column, None if the file has none."""
         if wanted.field_id is None:
             return self._named(wanted.path or wanted.column.path)
         if wanted.path is None:
@@ -133,17 +118,7 @@ class Leaves:
 
 
 def require_same_values(node: Node, column: Column, physical: str, *, uuid: bool) -> None:
-    """Refuse a field whose values pyarrow does not give as Spark does.
-
-    Args:
-        node: The field.
-        column: The column it holds.
-        physical: The Parquet physical type.
-        uuid: Whether the field is annotated as a UUID.
-
-    Raises:
-        CannotRead: With the reason.
-    """
+    """Refuse a field whose values pyarrow does not give as Spark does."""
     kind = node.type.value_type if pa.types.is_dictionary(node.type) else node.type
     check = _CHECKS.get(column.type) or (_is_decimal if decimal_type(column.type) else None)
     if check is None:
@@ -154,11 +129,7 @@ def require_same_values(node: Node, column: Column, physical: str, *, uuid: bool
 
 
 def require_no_rebase(metadata: dict[bytes, bytes], column: Column, physical: str) -> None:
-    """Refuse dates and timestamps that Spark shifts from the Julian calendar while it reads.
-
-    Raises:
-        CannotRead: With the reason.
-    """
+    """Refuse dates and timestamps that Spark shifts from the Julian calendar while it reads."""
     if column.type not in ("date", "timestamp"):
         return
     int96 = physical == "INT96"

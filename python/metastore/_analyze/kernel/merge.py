@@ -35,35 +35,13 @@ def reduce_column(column: Column, rows: pa.Table, thetas: Sequence[bytes | None]
     What is unknown of one file is unknown of the table. Bounds, counts, sums and moments are exact when the files'
     are. Distinct values are exact when no sketch estimates, when the files' ranges do not overlap, or when there is
     one file; percentiles are merged from those of the files.
-
-    Args:
-        column: The column.
-        rows: Rows of the schema `summary`, one for each data file; other columns may be absent.
-        thetas: The sketch of each of these rows, or None.
-
-    Example:
-        >>> from metastore._analyze.kernel import constant, summary_table
-        >>> from metastore._format.columns import Column
-        >>> column = Column("1", ("x",), "int", "long")
-        >>> files = [constant(column, value, 10) for value in (3, 4)]
-        >>> found = reduce_column(
-        ...     column, summary_table((0, i, one) for i, one in enumerate(files)), [one.theta for one in files]
-        ... )
-        >>> found.lo, found.hi, found.rows, found.distinct, found.mean
-        (3, 4, 20, 2, 3.5)
     """
     found = merged_column(column, rows, parsed(thetas))
     return replace(found, **distinct_of(column, rows, found.sketch))
 
 
 def merged_column(column: Column, rows: pa.Table, sketches: Sequence[Sketch | None]) -> ColumnStatistics:
-    """Reduce the statistics of a column's files, or of groups of them, but for the number of distinct values.
-
-    Args:
-        column: The column.
-        rows: Rows of the schema `summary`; other columns may be absent.
-        sketches: That of each of these rows, or None.
-    """
+    """Reduce the statistics of a column's files, or of groups of them, but for the number of distinct values."""
     files = _Files(column, rows)
     common: dict[str, Any] = {
         "encoding": column.encoding,
@@ -84,13 +62,7 @@ def merged_column(column: Column, rows: pa.Table, sketches: Sequence[Sketch | No
 
 
 def distinct_of(column: Column, rows: pa.Table, sketch: Sketch | None) -> dict[str, Any]:
-    """The number of distinct values, and its error: exact when no sketch estimates, or the files lie apart.
-
-    Args:
-        column: The column.
-        rows: Rows of the schema `summary`, one for each data file; other columns may be absent.
-        sketch: That of all files, or None.
-    """
+    """The number of distinct values, and its error: exact when no sketch estimates, or the files lie apart."""
     if column.encoding is None:
         return {}
     return _Files(column, rows).distinct(sketch)

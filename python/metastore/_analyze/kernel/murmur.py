@@ -43,16 +43,7 @@ _SECOND = MASKS[np.maximum(np.arange(BLOCK) - WORD, 0)]
 
 
 def hash_words(words: Words, length: int | NDArray[np.integer[Any]]) -> Words:
-    """Hashes of values of 1 to 8 bytes.
-
-    Args:
-        words: Each value's bytes as a little-endian word, zero beyond its length.
-        length: How many bytes the values have: one number for all, or one each.
-
-    Example:
-        >>> hash_words(np.array([1], dtype=np.uint64), 8)
-        array([405753591161026837], dtype=uint64)
-    """
+    """Hashes of values of 1 to 8 bytes."""
     out = np.empty(len(words), dtype=np.uint64)
     for batch in in_batches(len(words)):
         size = np.uint64(length) if isinstance(length, int) else length[batch].astype(np.uint64)
@@ -65,14 +56,7 @@ def hash_words(words: Words, length: int | NDArray[np.integer[Any]]) -> Words:
 
 
 def hash_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Words:
-    """Hashes of values of any length that lie in one buffer.
-
-    Args:
-        data: The buffer; at least 16 readable bytes must follow the last value (see `words.padded`).
-        starts: Where each value begins.
-        lengths: How many bytes each has. The empty value is hashed as any other, where DataSketches leaves it out: it
-            is a value, and distinct values are counted.
-    """
+    """Hashes of values of any length that lie in one buffer."""
     out = np.empty(len(starts), dtype=np.uint64)
     words = unaligned_words(data)
     is_long = lengths > LONG_VALUE

@@ -67,13 +67,7 @@ class Ordered:
         return list(self.values.take(pa.array(places)).to_pylist())
 
     def cut(self, edges: Sequence[Any]) -> list[Ordered]:
-        """The parts up to each edge, that included, and what follows the last.
-
-        Example:
-            >>> run = Ordered(pa.array([1, 2, 5]), np.array([1, 1, 3]))
-            >>> [part.values.to_pylist() for part in run.cut([2, 3])]
-            [[1, 2], [], [5]]
-        """
+        """The parts up to each edge, that included, and what follows the last."""
         if pa.types.is_large_binary(self.values.type) or pa.types.is_fixed_size_binary(self.values.type):
             ends = [bisect.bisect_right(self.values, edge, key=lambda value: value.as_py()) for edge in edges]
         else:
@@ -86,17 +80,7 @@ class Ordered:
 
 
 def ordered(array: pa.Array, column: Column) -> Ordered:
-    """The run of some values.
-
-    Args:
-        array: Values in the logical Arrow type of the column, dictionary-encoded or not, nulls and NaN included.
-        column: The column.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> ordered(pa.array([3, None, 1, 3]), Column("1", ("x",), "bigint", "long")).counts
-        array([1, 2])
-    """
+    """The run of some values."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
     if column.encoding == "binary" and not stored.is_wide(column):
@@ -124,13 +108,7 @@ def of_constant(value: Any, rows: int, column: Column) -> Ordered:
 
 
 def merged(runs: Iterable[Ordered]) -> Ordered:
-    """The run of all values of at least one run.
-
-    Example:
-        >>> one, two = (Ordered(pa.array(values), np.array([1, 1])) for values in ([1, 4], [2, 4]))
-        >>> merged([one, two]).counts
-        array([1, 1, 2])
-    """
+    """The run of all values of at least one run."""
     given = list(runs)
     filled = [run for run in given if len(run)]
     if len(filled) < 2:

@@ -66,14 +66,7 @@ def unpacked(shipped: Iterable[Shipped]) -> tuple[tuple[Statistic, ...], dict[st
 
 
 def with_own(kernel: Kernel, column: Column, statistics: Sequence[Statistic], budget: int) -> Kernel:
-    """A kernel that computes user-defined statistics too.
-
-    Args:
-        kernel: What computes all others.
-        column: The column.
-        statistics: The user-defined ones.
-        budget: Bytes that the work on the column may take.
-    """
+    """A kernel that computes user-defined statistics too."""
     if not statistics or column.encoding is None:
         return kernel
     return _WithOwn(kernel, OwnStatistics(column, statistics, budget // HEADROOM))
@@ -96,14 +89,7 @@ class _WithOwn:
 def of_constant(
     found: ColumnStatistics, column: Column, value: Any, statistics: Sequence[Statistic]
 ) -> ColumnStatistics:
-    """The statistics of a column with one value in all rows, user-defined ones added.
-
-    Args:
-        found: All other statistics.
-        column: The column.
-        value: Its value as it is stored.
-        statistics: The user-defined ones.
-    """
+    """The statistics of a column with one value in all rows, user-defined ones added."""
     if not statistics or column.encoding is None:
         return found
     own = OwnStatistics(column, statistics)
@@ -127,13 +113,7 @@ class OwnStatistics:
     """
 
     def __init__(self, column: Column, statistics: Sequence[Statistic], limit: int = 64 << 20) -> None:
-        """Begin with no values.
-
-        Args:
-            column: The column.
-            statistics: What to compute.
-            limit: Bytes of values that are held.
-        """
+        """Begin with no values."""
         self._kind = arrow_type(column)
         self._statistics = statistics
         self._limit = limit
@@ -203,11 +183,7 @@ class OwnStatistics:
 
 
 def called(function: Any, argument: Any) -> Any:
-    """The result of a user's function as a Python value.
-
-    Raises:
-        Failure: Whatever it raised.
-    """
+    """The result of a user's function as a Python value."""
     try:
         result = function(argument)
         return result.as_py() if isinstance(result, pa.Scalar) else result
@@ -216,21 +192,13 @@ def called(function: Any, argument: Any) -> Any:
 
 
 def merged(statistic: Statistic, values: Sequence[Any]) -> Any:
-    """The value of the whole from those of its parts; None where none has one.
-
-    Raises:
-        Failure: Whatever `merge` raised.
-    """
+    """The value of the whole from those of its parts; None where none has one."""
     known = [value for value in values if value is not None]
     return called(statistic.merge, known) if len(known) > 1 else known[0] if known else None
 
 
 def encoded(value: Any) -> bytes:
-    """A result as it is stored.
-
-    Raises:
-        Failure: It is nothing that can be.
-    """
+    """A result as it is stored."""
     try:
         return encode_value(value)
     except ValueError as error:
@@ -238,13 +206,7 @@ def encoded(value: Any) -> bytes:
 
 
 def arrow_type(column: Column) -> pa.DataType:
-    """The Arrow type in which functions see a column.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> arrow_type(Column("1", ("x",), "decimal(10,2)", "long"))
-        Decimal128Type(decimal128(10, 2))
-    """
+    """The Arrow type in which functions see a column."""
     decimal = decimal_type(column.type)
     if decimal is not None:
         return pa.decimal128(*decimal)

@@ -78,14 +78,7 @@ class Part:
 
 
 def part_of_numbers(runs: Runs, column: Column, steps: int, detail: Detail) -> Part:
-    """What is known of the values of a fixed-width column.
-
-    Args:
-        runs: At least one run.
-        column: The column.
-        steps: How many steps the quantile points make.
-        detail: How much detail is kept.
-    """
+    """What is known of the values of a fixed-width column."""
     last_ranks = np.cumsum(runs.counts)
     number, wide = int(last_ranks[-1]), stored.width(column)
     found = moments(runs, column)
@@ -112,14 +105,7 @@ def part_of_numbers(runs: Runs, column: Column, steps: int, detail: Detail) -> P
 
 
 def part_of_texts(values: pa.Array, counts: NDArray[np.int64], steps: int, detail: Detail) -> Part:
-    """What is known of distinct strings or binary values.
-
-    Args:
-        values: At least one value, a `large_binary` array in any order.
-        counts: How often each occurs.
-        steps: How many steps the quantile points make.
-        detail: How much detail is kept.
-    """
+    """What is known of distinct strings or binary values."""
     texts = Texts(values)
     order = texts.order()
     given, counts = counts, counts[order]
@@ -150,11 +136,6 @@ def part_of_unique_texts(values: pa.Array, steps: int, detail: Detail) -> Part:
     """What is known of strings or binary values of which most occur once.
 
     Equal values are told by their 63-bit hashes: among ten million, one count in 180,000 is short by one.
-
-    Args:
-        values: At least one value, a `large_binary` array, each as often as it occurs.
-        steps: How many steps the quantile points make.
-        detail: How much detail is kept.
     """
     texts, number = Texts(values), len(values)
     hashes = texts.hashes()
@@ -193,16 +174,7 @@ def part_of_unique_texts(values: pa.Array, steps: int, detail: Detail) -> Part:
 def _with_widths(
     part: Part, values: Any, counts: NDArray[np.int64], column: Column, detail: Detail, *, repeated: bool = False
 ) -> Part:
-    """The part with bins of equal width, where those are asked for and no bound is infinite.
-
-    Args:
-        part: The part.
-        values: Its values.
-        counts: How often each occurs.
-        column: The column.
-        detail: How much detail is kept.
-        repeated: Whether values stand there repeatedly, so that distinct ones cannot be counted.
-    """
+    """The part with bins of equal width, where those are asked for and no bound is infinite."""
     if detail.kind != EQUI_WIDTH:
         return part
     bars = equal_widths(Scale(column, part.lo, part.hi), values, counts, detail.bins)
@@ -237,13 +209,7 @@ def _cut(values: list[bytes]) -> pa.Array:
 
 
 def combined(parts: Sequence[Part], column: Column, detail: Detail) -> Part:
-    """The whole of at least one part; with several, distinct values, points and histogram are approximate.
-
-    Args:
-        parts: Parts with equally many points.
-        column: Their column.
-        detail: How much detail is kept.
-    """
+    """The whole of at least one part; with several, distinct values, points and histogram are approximate."""
     if len(parts) == 1:
         return parts[0]
     numbers = np.array([part.number for part in parts])
@@ -305,15 +271,7 @@ def _merged_points(rows: Sequence[Any], numbers: NDArray[np.int64]) -> Any:
 def pooled(
     column: Column, numbers: NDArray[np.int64], m2s: NDArray[np.float64], means: Any, totals: Sequence[int] | None
 ) -> tuple[float, float]:
-    """Mean and second moment of the whole from those of parts with at least one value (Chan et al.).
-
-    Args:
-        column: The column.
-        numbers: How many values each part has.
-        m2s: Second moment of each.
-        means: Mean of each.
-        totals: Exact sum of each, where known: means of large numbers lie closer together than doubles tell.
-    """
+    """Mean and second moment of the whole from those of parts with at least one value (Chan et al.)."""
     whole = int(numbers.sum())
     with np.errstate(invalid="ignore", over="ignore"):
         if totals is None:

@@ -23,28 +23,13 @@ FINE = 1000
 
 
 def ranks(number: int, steps: int) -> NDArray[np.int64]:
-    """The ranks of the points among `number` values: max(1, ceil(i number / steps)) for i from 0 to `steps`.
-
-    Example:
-        >>> ranks(5, 2)
-        array([1, 3, 5])
-    """
+    """The ranks of the points among `number` values: max(1, ceil(i number / steps)) for i from 0 to `steps`."""
     found: NDArray[np.int64] = np.maximum(-(np.arange(steps + 1, dtype=np.int64) * -number // steps), 1)
     return found
 
 
 def merged_numbers(points: NDArray[Any], numbers: NDArray[np.int64], steps: int) -> NDArray[Any]:
-    """The points of the whole, of a fixed-width column.
-
-    Args:
-        points: One row of points for each part.
-        numbers: How many values each part has.
-        steps: How many steps the points of the whole make.
-
-    Example:
-        >>> merged_numbers(np.array([[1, 1, 1], [5, 5, 5]]), np.array([1, 1]), 2)
-        array([1, 1, 5])
-    """
+    """The points of the whole, of a fixed-width column."""
     flat = points.reshape(-1)
     order = np.argsort(flat)
     weights = _weights(points.shape[1] - 1, numbers)
@@ -53,17 +38,7 @@ def merged_numbers(points: NDArray[Any], numbers: NDArray[np.int64], steps: int)
 
 
 def merged_lines(points: NDArray[Any], numbers: NDArray[np.int64], steps: int) -> NDArray[Any]:
-    """The points of several columns, each as `merged_numbers` makes them.
-
-    Args:
-        points: Of each column one row of points for each part.
-        numbers: Of each column how many values each part has.
-        steps: How many steps the points of the whole make.
-
-    Example:
-        >>> merged_lines(np.array([[[1, 1, 1], [5, 5, 5]]]), np.array([[1, 1]]), 2)
-        array([[1, 1, 5]])
-    """
+    """The points of several columns, each as `merged_numbers` makes them."""
     lines, parts, given = points.shape
     flat = points.reshape(lines, parts * given)
     order = np.argsort(flat, axis=1)

@@ -83,22 +83,7 @@ def analyze_parquet(
     statistics: Sequence[Statistic] = (),
     detail: Detail = DETAIL,
 ) -> FileStatistics:
-    """Compute everything about columns of one Parquet file.
-
-    Args:
-        source: A path or an open pyarrow file.
-        columns: What to compute.
-        budget_bytes: The memory that the work may take.
-        statistics: User-defined ones.
-        detail: How much detail is kept.
-
-    Raises:
-        CannotRead: If pyarrow cannot read the file, or does not read it as Spark does.
-
-    Example:
-        >>> analyze_parquet("/data/part-0.parquet", columns).rows  # doctest: +SKIP
-        1500000
-    """
+    """Compute everything about columns of one Parquet file."""
     with refusing():
         metadata = pq.read_metadata(source)
         file, leaves = open_file(source, metadata, ())
@@ -129,23 +114,7 @@ def analyze_parquet(
 
 
 def read_values(source: Any, columns: Sequence[FileColumn], budget_bytes: int) -> dict[int, Iterator[pa.Array]]:
-    """The values of columns of one Parquet file, column by column.
-
-    Args:
-        source: A path or an open pyarrow file.
-        columns: What to read.
-        budget_bytes: The memory that one array may take.
-
-    Returns:
-        The arrays of each column by its place in `columns`; nothing of a column that the file does not have.
-
-    Raises:
-        CannotRead: If pyarrow cannot read the file, or does not read it as Spark does.
-
-    Example:
-        >>> [len(array) for array in read_values("/data/part-0.parquet", columns, 1 << 26)[0]]  # doctest: +SKIP
-        [1000000, 500000]
-    """
+    """The values of columns of one Parquet file, column by column."""
     with refusing():
         metadata = pq.read_metadata(source)
         file, leaves = open_file(source, metadata, ())
@@ -164,16 +133,7 @@ def _arrays(file: pq.ParquetFile, one: _Reading, budget: int) -> Iterator[pa.Arr
 
 
 def open_file(source: Any, metadata: pq.FileMetaData, dictionaries: Sequence[str]) -> tuple[pq.ParquetFile, Leaves]:
-    """Open a file whose footer is known.
-
-    Args:
-        source: A path or an open pyarrow file.
-        metadata: Its footer.
-        dictionaries: Leaves to read dictionary-encoded.
-
-    Raises:
-        CannotRead: If columns are encrypted.
-    """
+    """Open a file whose footer is known."""
     if _is_signed(source, metadata):
         # Arrow 26 ends the process, not the call, when it meets the metadata of a column whose key it does not have.
         raise CannotRead(refusals.ENCRYPTED)

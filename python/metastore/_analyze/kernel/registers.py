@@ -44,12 +44,7 @@ class Registers:
 
     @classmethod
     def of(cls, hashes: Words) -> Registers:
-        """The registers of theta hashes, in any order and not necessarily distinct.
-
-        Example:
-            >>> Registers.of(np.array([5, 5, 9], dtype=np.uint64)).estimate()
-            2
-        """
+        """The registers of theta hashes, in any order and not necessarily distinct."""
         rest = (hashes >> np.uint64(BITS)).astype(np.float64)
         ranks = (_REST + 1 - np.frexp(rest)[1]).astype(np.uint8)
         found = np.zeros(NUMBER, np.uint8)
@@ -58,11 +53,7 @@ class Registers:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Registers:
-        """The registers that `to_bytes` wrote.
-
-        Raises:
-            ValueError: If they are cut short, or none that hashes make.
-        """
+        """The registers that `to_bytes` wrote."""
         least, bits = data[0] if data else 0, np.unpackbits(np.frombuffer(data, np.uint8)[1:])
         more = np.flatnonzero(bits[:NUMBER])
         ends = np.flatnonzero(bits[NUMBER:] == 0)[: len(more)]
@@ -94,12 +85,7 @@ class Registers:
 
 
 def union(registers: Sequence[Registers]) -> Registers:
-    """The registers of the values of all.
-
-    Example:
-        >>> union([Registers.of(np.array([n], dtype=np.uint64)) for n in (5, 9)]).estimate()
-        2
-    """
+    """The registers of the values of all."""
     found: Any = np.zeros(NUMBER, np.uint8)
     for one in registers:
         found = np.maximum(found, one.values)

@@ -55,10 +55,6 @@ def runs_of(values: NDArray[Any]) -> Runs:
     """The runs of values in any order, integers of four or eight bytes, doubles or texts of one length.
 
     An array that owns its values may be sorted in place.
-
-    Example:
-        >>> runs_of(np.array([3, 1, 3]))
-        Runs(values=array([1, 3]), counts=array([1, 2]))
     """
     if len(values) == 0:
         return Runs(_long(values), np.empty(0, dtype=np.int64))
@@ -78,12 +74,7 @@ def runs_of(values: NDArray[Any]) -> Runs:
 
 
 def merged(one: Runs, other: Runs) -> Runs:
-    """The runs of the values of both.
-
-    Example:
-        >>> merged(runs_of(np.array([1, 2])), runs_of(np.array([2])))
-        Runs(values=array([1, 2]), counts=array([1, 2]))
-    """
+    """The runs of the values of both."""
     values = np.concatenate([one.values, other.values])
     if len(values) == 0:
         return one
@@ -142,12 +133,7 @@ def _counted(values: NDArray[Any], lo: int, span: int) -> Runs:
 
 
 def counts_of(values: NDArray[Any], lo: int, span: int) -> NDArray[np.int64]:
-    """How often each integer from `lo` on occurs; all values are less than `lo + span`.
-
-    Example:
-        >>> counts_of(np.array([7, 5, 7]), 5, 3)
-        array([1, 0, 2])
-    """
+    """How often each integer from `lo` on occurs; all values are less than `lo + span`."""
     counts = np.zeros(span, np.int64)
     step = max(_COUNTED_AT_ONCE, 4 * span)
     for start in range(0, len(values), step):

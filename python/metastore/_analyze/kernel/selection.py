@@ -38,18 +38,6 @@ def select(texts: Texts, ranks: Rows, again: Flags) -> Selected:
 
     Some bytes of all rows are sorted, then the next ones of those rows that agree in them with a row at one of the
     ranks, and so on. Only these keys are sorted, which takes a fifth of the time of sorting rows by them.
-
-    Args:
-        texts: At least one value.
-        ranks: Ascending ranks.
-        again: What `Repeats` says of them.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from metastore._analyze.kernel.text import Texts
-        >>> texts = Texts(pa.array([b"b", b"a", b"b"], pa.large_binary()))
-        >>> select(texts, np.array([1, 2]), np.array([False, False, True]))
-        Selected(values=[b'a', b'b'], distinct=array([1, 2]))
     """
     found, up_to = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
     left, is_close = np.arange(len(ranks)), False  # places in `ranks`

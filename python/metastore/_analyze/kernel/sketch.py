@@ -61,16 +61,7 @@ class Sketch:
 
 
 def sketch_of(hashes: Words, theta: Theta | None = None) -> Sketch:
-    """The sketch of values.
-
-    Args:
-        hashes: Their theta hashes, in any order and not necessarily distinct.
-        theta: Their theta sketch, where it is at hand.
-
-    Example:
-        >>> sketch_of(np.array([7, 7, 3], dtype=np.uint64)).estimate
-        2.0
-    """
+    """The sketch of values."""
     if theta is None:
         builder = ThetaBuilder()
         builder.add(hashes)
@@ -79,23 +70,7 @@ def sketch_of(hashes: Words, theta: Theta | None = None) -> Sketch:
 
 
 def sketches_of(values: pa.Array, owners: NDArray[np.integer[Any]], column: Column) -> Iterator[tuple[int, Sketch]]:
-    """Sketches of several lists of distinct values.
-
-    Args:
-        values: Of all lists, as the format stores them.
-        owners: Of each value the number of its list.
-        column: Their column.
-
-    Yields:
-        Each list's number and sketch.
-
-    Example:
-        >>> import pyarrow as pa
-        >>> from metastore._format.columns import Column
-        >>> column = Column("1", ("x",), "int", "long")
-        >>> [(one, sketch.estimate) for one, sketch in sketches_of(pa.array([7, 7, 3]), np.array([2, 5, 2]), column)]
-        [(2, 2.0), (5, 1.0)]
-    """
+    """Sketches of several lists of distinct values."""
     order = np.argsort(owners, kind="stable")
     owners, hashes = owners[order], hashes_of(values, column)[order]
     starts = np.flatnonzero(np.diff(owners, prepend=owners[:1] - 1))
@@ -104,15 +79,7 @@ def sketches_of(values: pa.Array, owners: NDArray[np.integer[Any]], column: Colu
 
 
 def parsed(thetas: Iterable[bytes | None], registers: Iterable[bytes | None] = repeat(None)) -> list[Sketch | None]:
-    """Sketches as they are merged; equal ones are one: files with the same few values have the same.
-
-    Args:
-        thetas: Of each the theta sketch, if any.
-        registers: Of each the registers, if any; where there are fewer, none of the others has any.
-
-    Raises:
-        ValueError: They are damaged.
-    """
+    """Sketches as they are merged; equal ones are one: files with the same few values have the same."""
     found: dict[tuple[bytes | None, bytes | None], Sketch | None] = {(None, None): None}
     rows = list(zip(thetas, registers, strict=False))
     for theta, more in rows:
@@ -124,13 +91,7 @@ def parsed(thetas: Iterable[bytes | None], registers: Iterable[bytes | None] = r
 
 
 def union_of(sketches: Sequence[Sketch | None]) -> Sketch | None:
-    """The sketch of the values of all; None where one is missing.
-
-    Example:
-        >>> one, two = (Sketch(Theta(np.array([n], dtype=np.uint64))) for n in (1, 2))
-        >>> union_of([one, two, one]).estimate
-        2.0
-    """
+    """The sketch of the values of all; None where one is missing."""
     known = [one for one in sketches if one is not None]
     if len(known) < len(sketches):
         return None

@@ -10,16 +10,7 @@ _PREFIX = 8
 
 
 def values_between(lo: Any, hi: Any) -> int:
-    """About how many values of its type lie between two bounds; 0 where a bound is not known.
-
-    Args:
-        lo: As the format stores it.
-        hi: As the format stores it.
-
-    Example:
-        >>> values_between(10, 15), values_between(b"user-17", b"user-19"), values_between(0.5, 1.0) == 1 << 52
-        (5, 2, True)
-    """
+    """About how many values of its type lie between two bounds; 0 where a bound is not known."""
     if lo is None or hi is None:
         return 0
     if isinstance(lo, bytes):

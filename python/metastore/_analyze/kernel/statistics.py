@@ -94,15 +94,7 @@ def statistics_of(
     detail: Detail,
     sizes: tuple[int | None, int | None] = (None, None),
 ) -> ColumnStatistics:
-    """The statistics of a column with an encoding.
-
-    Args:
-        part: What is known of its values; None if there is none but null and NaN.
-        column: The column.
-        counts: Physical rows, how many are null, how many are NaN.
-        detail: How much detail is kept.
-        sizes: Compressed and uncompressed bytes.
-    """
+    """The statistics of a column with an encoding."""
     rows, nulls, nans = counts
     sketch: Sketch | None = part.sketch if part else Sketch(EMPTY)
     if nans:
@@ -130,29 +122,13 @@ def statistics_of(
 
 
 def sketched(sketch: Sketch | None) -> dict[str, Any]:
-    """The fields of a sketch; registers stand only where no theta sketch has all hashes.
-
-    Example:
-        >>> sketched(None), list(sketched(Sketch(EMPTY)))
-        ({}, ['theta'])
-    """
+    """The fields of a sketch; registers stand only where no theta sketch has all hashes."""
     found = {} if sketch is None else {"theta": sketch.theta, "registers": sketch.registers}
     return {name: one.to_bytes() for name, one in found.items() if one is not None}
 
 
 def constant(column: Column, value: Any, rows: int) -> ColumnStatistics:
-    """The statistics of a column that has one value in all rows: partition columns, defaults, columns of nulls.
-
-    Args:
-        column: The column.
-        value: Its value as it is stored (int, float, bytes), or None for null.
-        rows: How many rows; may be 0.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> constant(Column("1", ("day",), "date", "long"), 20454, 10).distinct
-        1
-    """
+    """The statistics of a column that has one value in all rows: partition columns, defaults, columns of nulls."""
     if column.encoding is None:
         return ColumnStatistics(rows, None, nulls=rows if value is None else 0)
     if value is None or rows == 0:
@@ -168,11 +144,7 @@ def constant(column: Column, value: Any, rows: int) -> ColumnStatistics:
 
 
 def summary_table(rows: Iterable[tuple[int, int, ColumnStatistics]]) -> pa.Table:
-    """A table of the schema `summary`.
-
-    Args:
-        rows: Column ordinal, file ordinal and statistics, in any order; the table is ordered by column, then file.
-    """
+    """A table of the schema `summary`."""
     ordered = sorted(rows, key=lambda row: row[:2])
     return _table(
         SUMMARY, [row[2] for row in ordered], column=[row[0] for row in ordered], file=[row[1] for row in ordered]
@@ -180,12 +152,7 @@ def summary_table(rows: Iterable[tuple[int, int, ColumnStatistics]]) -> pa.Table
 
 
 def row_of(known: ColumnStatistics, schema: pa.Schema) -> pa.Table:
-    """One row with some fields of the schema `summary`.
-
-    Args:
-        known: The statistics.
-        schema: The fields, without ordinals.
-    """
+    """One row with some fields of the schema `summary`."""
     return _table(schema, [known])
 
 
@@ -205,11 +172,7 @@ def sketches_table(rows: Iterable[tuple[int, int, ColumnStatistics]]) -> pa.Tabl
 
 
 def table_summary_table(rows: Iterable[tuple[int, ColumnStatistics, int]]) -> pa.Table:
-    """A table of the schema `table-summary`.
-
-    Args:
-        rows: Column ordinal, statistics, and how many data files they cover.
-    """
+    """A table of the schema `table-summary`."""
     ordered = sorted(rows, key=lambda row: row[0])
     return _table(
         TABLE_SUMMARY,

@@ -44,21 +44,7 @@ def is_year_month(column: Column) -> bool:
 
 
 def numbers(array: pa.Array, column: Column) -> NDArray[Any]:
-    """Values of a fixed-width column in an order-preserving numpy form.
-
-    Args:
-        array: Values without nulls, in the logical Arrow type of the column.
-        column: Its column, of a fixed-width type.
-
-    Returns:
-        int64, float64 (NaN included, -0.0 as 0.0) or, for wide decimals, `S16`: big-endian with the sign bit
-        inverted, so that bytes compare as the numbers do.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> numbers(pa.array([True, False]), Column("1", ("x",), "boolean", "long"))
-        array([1, 0])
-    """
+    """Values of a fixed-width column in an order-preserving numpy form."""
     values = short_numbers(array, column)
     return values.astype(np.int64) if values.dtype == np.int32 else values
 
@@ -85,12 +71,7 @@ def short_numbers(array: pa.Array, column: Column) -> NDArray[Any]:
 
 
 def hashes(values: NDArray[Any], column: Column) -> Words:
-    """Theta hashes of stored values, of the bytes that Iceberg serialises them to.
-
-    Args:
-        values: As `numbers` returns them; NaN is hashed as one value.
-        column: Their column.
-    """
+    """Theta hashes of stored values, of the bytes that Iceberg serialises them to."""
     if is_wide(column):
         return _hash_wide(values)
     if column.type == "float":
@@ -107,18 +88,7 @@ def hashes(values: NDArray[Any], column: Column) -> Words:
 
 
 def hashes_of(values: pa.Array, column: Column) -> Words:
-    """Theta hashes of values as the format stores them.
-
-    Args:
-        values: int64, double or binary, without nulls.
-        column: Their column.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> number = Column("1", ("x",), "int", "long")
-        >>> hashes_of(pa.array([7]), number) == hashes(np.array([7]), number)
-        array([ True])
-    """
+    """Theta hashes of values as the format stores them."""
     if is_wide(column):
         return hashes(as_numbers(values.to_pylist(), column), column)
     if column.encoding == "binary":

@@ -61,13 +61,7 @@ class Texts:
         return self._data[start : start + min(int(self.lengths[row]), CUT_BYTES + 1)].tobytes()
 
     def order(self) -> Rows:
-        """The rows in the order of unsigned bytes; of bytes after the 1,024th nothing is looked at.
-
-        Example:
-            >>> import pyarrow as pa
-            >>> Texts(pa.array([b"b", b"a", b""], pa.large_binary())).order()
-            array([2, 1, 0])
-        """
+        """The rows in the order of unsigned bytes; of bytes after the 1,024th nothing is looked at."""
         order = np.arange(len(self))
         is_new = np.zeros(len(self), np.bool_)
         is_new[:1] = True
@@ -80,13 +74,7 @@ class Texts:
         return order
 
     def refined(self, rows: Rows, groups: Rows, depth: int) -> Level:
-        """Order rows by group, and those of a group, which agree in their first `depth` bytes, by what follows.
-
-        Args:
-            rows: Rows.
-            groups: The group of each, from 0.
-            depth: How many bytes the rows of a group have in common, or all that they have.
-        """
+        """Order rows by group, and those of a group, which agree in their first `depth` bytes, by what follows."""
         last = int(groups.max())
         step = step_for(last)
         keys = self.keys(rows, groups, depth, step) if last else self._keys(rows, depth, step)
@@ -98,14 +86,7 @@ class Texts:
         return Level(rows, is_new, (keys & LEFT) < np.uint64(step), step)
 
     def keys(self, rows: Rows, groups: Rows, depth: int, step: int) -> Words:
-        """Numbers that order rows by group, and those of a group by some bytes.
-
-        Args:
-            rows: Rows.
-            groups: The group of each.
-            depth: How many bytes come before these.
-            step: How many bytes count; see `step_for`.
-        """
+        """Numbers that order rows by group, and those of a group by some bytes."""
         keys = self._keys(rows, depth, step)
         keys |= groups.astype(np.uint64) << np.uint64(8 * step + LEFT_BITS)
         return keys
@@ -168,17 +149,7 @@ class Repeats:
 
 
 def repeats_of(hashes: Words, ordered: Words) -> Repeats:
-    """Find equal values.
-
-    Args:
-        hashes: Of each row.
-        ordered: The same, ascending.
-
-    Example:
-        >>> found = repeats_of(np.array([7, 5, 7], np.uint64), np.array([5, 7, 7], np.uint64))
-        >>> found.distinct, len(found.rows), found.counts, found.again.sum()
-        (2, 1, array([2]), np.int64(1))
-    """
+    """Find equal values."""
     is_same = ordered[1:] == ordered[:-1]
     distinct = len(hashes) - int(np.count_nonzero(is_same))
     rows = _rows_among(hashes, ordered[1:][is_same])

@@ -73,15 +73,7 @@ class Theta:
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Theta:
-        """The sketch that DataSketches or `to_bytes` wrote.
-
-        Raises:
-            ValueError: If it is not a compact theta sketch of version 3 with the default seed, or is cut short.
-
-        Example:
-            >>> Theta.from_bytes(Theta(np.array([5, 9], dtype=np.uint64)).to_bytes()).estimate
-            2.0
-        """
+        """The sketch that DataSketches or `to_bytes` wrote."""
         if len(data) < _HEAD.size:
             raise ValueError("a theta sketch has at least 8 bytes")
         longs, version, family, _, _, flags, seed_hash = _HEAD.unpack_from(data)
@@ -126,12 +118,7 @@ class ThetaBuilder:
         self._count = 0
 
     def add(self, hashes: Words, threshold: int = ALL) -> None:
-        """Add hashes, in any order and not necessarily distinct.
-
-        Args:
-            hashes: What to add.
-            threshold: Below which they are complete.
-        """
+        """Add hashes, in any order and not necessarily distinct."""
         self._threshold = min(self._threshold, threshold)
         kept = hashes if self._threshold == ALL else hashes[hashes < np.uint64(self._threshold)]
         self._pending.append(kept)
@@ -156,12 +143,7 @@ class ThetaBuilder:
 
 
 def of_ascending(hashes: Words) -> Theta:
-    """The sketch of hashes in ascending order, not necessarily distinct.
-
-    Example:
-        >>> of_ascending(np.array([3, 7, 7], dtype=np.uint64)).estimate
-        2.0
-    """
+    """The sketch of hashes in ascending order, not necessarily distinct."""
     share = 2 * NOMINAL
     while True:
         found = _without_zero(_once(hashes[:share]))
@@ -173,13 +155,7 @@ def of_ascending(hashes: Words) -> Theta:
 
 
 def union(sketches: Iterable[Theta]) -> Theta:
-    """The sketch of the values of all sketches.
-
-    Example:
-        >>> one, two = (Theta(np.array([n], dtype=np.uint64)) for n in (1, 2))
-        >>> union([one, two, one]).estimate
-        2.0
-    """
+    """The sketch of the values of all sketches."""
     given = _different(sketches)
     if len(given) > _AT_ONCE:
         given = [union(given[start : start + _AT_ONCE]) for start in range(0, len(given), _AT_ONCE)]

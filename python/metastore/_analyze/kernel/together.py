@@ -35,27 +35,7 @@ _POINTS_AT_ONCE = 1 << 20
 def reduce_columns(
     columns: Sequence[Column], rows: Sequence[pa.Table], sketches: Sequence[Sequence[Sketch | None]]
 ) -> list[ColumnStatistics | None]:
-    """Reduce the statistics of columns' files to those of the table: the same as `reduce_column` of each.
-
-    Args:
-        columns: The columns.
-        rows: Of each column rows of the schema `summary`, one for each data file.
-        sketches: Of each column those of these rows.
-
-    Returns:
-        Of each column its statistics; None where files without values, unknown or estimated counts or wide decimals
-        leave a column to be reduced alone.
-
-    Example:
-        >>> from metastore._analyze.kernel import constant, summary_table
-        >>> from metastore._format.columns import Column
-        >>> column = Column("1", ("x",), "int", "long")
-        >>> files = [constant(column, value, 10) for value in (3, 4)]
-        >>> rows = summary_table((0, i, one) for i, one in enumerate(files))
-        >>> (found,) = reduce_columns([column], [rows], [[one.sketch for one in files]])
-        >>> found.lo, found.hi, found.rows, found.distinct, found.mean
-        (3, 4, 20, 2, 3.5)
-    """
+    """Reduce the statistics of columns' files to those of the table: the same as `reduce_column` of each."""
     alike: dict[tuple[str, int], list[int]] = defaultdict(list)
     for place, (column, one) in enumerate(zip(columns, rows, strict=True)):
         if column.encoding is not None and not stored.is_wide(column) and one.num_rows:

@@ -45,13 +45,7 @@ class Scale:
     """
 
     def __init__(self, column: Column, lo: Any, hi: Any) -> None:
-        """Lay the scale.
-
-        Args:
-            column: The column.
-            lo: The least value, as stored.
-            hi: The greatest.
-        """
+        """Lay the scale."""
         self._column, self._lo, self._hi = column, lo, hi
         self._is_text = column.encoding == "binary" and decimal_type(column.type) is None
         pairs = zip(lo, hi, strict=False) if self._is_text else ()
@@ -102,20 +96,7 @@ class Scale:
 
 
 def equal_widths(scale: Scale, values: Any, counts: Counts, bins: int) -> Histogram | None:
-    """The histogram of values; None where infinity is one.
-
-    Args:
-        scale: From the least to the greatest.
-        values: At least one, in any order, as `Scale.places` takes them.
-        counts: How often each occurs.
-        bins: How many bins there are at most.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> scale = Scale(Column("1", ("x",), "int", "long"), 1, 9)
-        >>> equal_widths(scale, [1, 5, 6, 9], np.array([3, 1, 1, 2]), 2).counts
-        array([4, 3])
-    """
+    """The histogram of values; None where infinity is one."""
     edges = scale.edges(bins)
     if not edges:
         return None
@@ -128,16 +109,7 @@ def equal_widths(scale: Scale, values: Any, counts: Counts, bins: int) -> Histog
 
 
 def merged_widths(parts: Sequence[Bars], column: Column, bins: int) -> tuple[list[Any], Counts] | None:
-    """Edges and counts of the whole: each within what one bin of every part leaves open.
-
-    Args:
-        parts: Histograms of at least one value, of either kind.
-        column: Their column.
-        bins: How many bins the result has at most.
-
-    Returns:
-        None where infinity is a bound.
-    """
+    """Edges and counts of the whole: each within what one bin of every part leaves open."""
     key = decimal_from_bytes if stored.is_wide(column) else _itself
     lo, hi = min((part.edges[0] for part in parts), key=key), max((part.edges[-1] for part in parts), key=key)
     scale = Scale(column, _plain(lo), _plain(hi))
@@ -153,18 +125,7 @@ def merged_widths(parts: Sequence[Bars], column: Column, bins: int) -> tuple[lis
 
 
 def below(at: Numbers, edges: Numbers, counts: Counts, lone: NDArray[np.bool_]) -> Numbers:
-    """How many values of a histogram are not greater than each of some places; those of a bin lie evenly in it.
-
-    Args:
-        at: The places.
-        edges: Those of the histogram's edges.
-        counts: Its counts.
-        lone: Which of its bins hold their upper edge alone.
-
-    Example:
-        >>> below(np.array([5.0, 30.0]), np.array([0.0, 10.0, 20.0]), np.array([4, 6]), np.array([False, False]))
-        array([ 2., 10.])
-    """
+    """How many values of a histogram are not greater than each of some places; those of a bin lie evenly in it."""
     sums = np.concatenate([[0], np.cumsum(counts)])
     passed = np.searchsorted(edges, at, side="right") - 1
     inside = np.clip(passed, 0, len(counts) - 1)

@@ -48,15 +48,7 @@ class Apart:
 def reduce_apart(
     context: SparkContext, store: Place, parts: Sequence[Part | FromNodes], columns: Sequence[Lists], top: int
 ) -> Apart:
-    """Reduce lists, every column in one task.
-
-    Args:
-        context: Where jobs run; it has this package.
-        store: Where the lists are and go.
-        parts: The lists.
-        columns: What they are.
-        top: How many values to keep of a column of which some file has its most frequent ones only.
-    """
+    """Reduce lists, every column in one task."""
     tasks = min(len(columns), 4 * context.defaultParallelism)
     shared = context.broadcast({lists.ordinal: lists for lists in columns})
 

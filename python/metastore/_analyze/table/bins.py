@@ -57,16 +57,7 @@ class Files:
 
 
 def stored(part: Part, rows: pa.Table, columns: dict[int, Files]) -> list[tuple[int, int, Histogram]]:
-    """Read the wanted rows of a `histograms` object; the files' numbers are their places in `Files`.
-
-    Args:
-        part: What is wanted.
-        rows: All rows.
-        columns: By the column's place in the snapshot's schema.
-
-    Returns:
-        Place of the column, place of the file, histogram.
-    """
+    """Read the wanted rows of a `histograms` object; the files' numbers are their places in `Files`."""
     chosen, ordinals, places = part.chosen(rows)
     kinds = chosen["kind"].to_pylist()
     lists = {
@@ -95,13 +86,7 @@ class Bins:
     """How the histograms of a column's data files become that of the table, by those of groups of files."""
 
     def __init__(self, files: Files, bins: int, kind: str) -> None:
-        """Say what is wanted.
-
-        Args:
-            files: The data files.
-            bins: How many bins the table's has; those of groups have more, so that ranks stay within a bin.
-            kind: `equi_height` or `equi_width`.
-        """
+        """Say what is wanted."""
         self._files, self._bins, self._kind = files, bins, kind
 
     @property
@@ -137,12 +122,7 @@ class Gathered:
     """The histograms of a column's data files as they are read: once a group has all of its own they become one."""
 
     def __init__(self, how: Bins, tree: Tree) -> None:
-        """Begin with none.
-
-        Args:
-            how: How they are merged.
-            tree: The groups, and the files that are going to be read.
-        """
+        """Begin with none."""
         self._how = how
         self._found: dict[int, Histogram] = {}
         self._groups: dict[int, Histogram | None] = {}
@@ -172,14 +152,7 @@ class Gathered:
 
 
 def node_row(column: Column, histogram: Histogram) -> pa.Table:
-    """The row of `table-histogram-nodes` of a group, without its key.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> column = Column("1", ("x",), "int", "long")
-        >>> of_row(column, node_row(column, Histogram(EQUI_HEIGHT, [1, 4], np.array([9])))).edges
-        array([1, 4])
-    """
+    """The row of `table-histogram-nodes` of a group, without its key."""
     values = {
         "kind": histogram.kind if len(histogram.counts) else None,
         f"edges_{column.encoding}": histogram.edges,
@@ -192,11 +165,7 @@ def node_row(column: Column, histogram: Histogram) -> pa.Table:
 
 
 def of_row(column: Column, row: pa.Table) -> Histogram:
-    """The histogram of a group as `node_row` has put it.
-
-    Raises:
-        DamagedObject: It is none that `node_row` makes.
-    """
+    """The histogram of a group as `node_row` has put it."""
     kind = row["kind"][0].as_py()
     if kind is None:
         return NOTHING

@@ -29,30 +29,12 @@ _VALUES_OF_A_GROUP = 1 << 14
 
 
 def number_of_parts(values: int, most_values: int) -> int:
-    """Into how many objects lists are cut: into small ones, while these are not too many for a manifest.
-
-    Args:
-        values: How many values there are, about.
-        most_values: More than these are not in one object.
-
-    Example:
-        >>> number_of_parts(20_000_000, 2_000_000), number_of_parts(200_000_000, 2_000_000)
-        (64, 100)
-    """
+    """Into how many objects lists are cut: into small ones, while these are not too many for a manifest."""
     return max(1, -(-values // most_values), min(_MOST_OBJECTS, -(-values // _VALUES_OF_AN_OBJECT)))
 
 
 def laid_out(lists: Sequence[pa.Table], columns: Sequence[Column]) -> tuple[pa.Table, list[int], dict[str, str]]:
-    """Lay lists out in one object.
-
-    Args:
-        lists: One of each column, none empty.
-        columns: The columns, in the same order.
-
-    Returns:
-        The rows by column, row group and value; the rows of each row group, which has values of one column and of a
-        range of hashes; what the footer says of these ranges.
-    """
+    """Lay lists out in one object."""
     most = max(ROW_GROUPS // len(lists), 1)
     cut = [_of_column(rows, column, most) for rows, column in zip(lists, columns, strict=True)]
     starts = np.concatenate([one[2] for one in cut])
@@ -76,13 +58,7 @@ def _of_column(rows: pa.Table, column: Column, most: int) -> tuple[pa.Table, lis
 
 
 def by_value(values: pa.Array, column: Column) -> Longs:
-    """Numbers that are ordered as the values of a column are.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> by_value(pa.array([b"b", b"a"]), Column("1", ("x",), "string", "binary"))
-        array([1, 0])
-    """
+    """Numbers that are ordered as the values of a column are."""
     if is_wide(column):
         ranks = np.empty(len(values), np.int64)
         numbers = list(map(order_key(column), values.to_pylist()))
@@ -92,18 +68,7 @@ def by_value(values: pa.Array, column: Column) -> Longs:
 
 
 def told_rows(rows: pa.Table, files: int) -> Longs:
-    """Of how many rows of each data file a list tells.
-
-    Args:
-        rows: The list.
-        files: How many data files there are.
-
-    Example:
-        >>> from metastore._format.schemas import TABLE_FREQUENCIES
-        >>> values = [{"column": 0, "files_sparse": [(2, 5)]}, {"column": 0, "files_sparse": [(0, 1), (2, 1)]}]
-        >>> told_rows(pa.Table.from_pylist(values, TABLE_FREQUENCIES), 3)
-        array([1, 0, 6])
-    """
+    """Of how many rows of each data file a list tells."""
     told = np.zeros(files, np.int64)
     _, file, count = pairs_of(rows)
     np.add.at(told, file, count)
@@ -111,15 +76,7 @@ def told_rows(rows: pa.Table, files: int) -> Longs:
 
 
 def told_table(told: Mapping[int, Longs]) -> tuple[pa.Table, list[int]]:
-    """Rows of `table-placed`, and their row groups.
-
-    Args:
-        told: By the column's place in the snapshot's schema, of how many rows of each data file its lists tell.
-
-    Example:
-        >>> told_table({3: np.array([7, 0])})[0].to_pylist()
-        [{'column': 3, 'file': 0, 'rows': 7}, {'column': 3, 'file': 1, 'rows': 0}]
-    """
+    """Rows of `table-placed`, and their row groups."""
     tables = []
     for ordinal, rows in sorted(told.items()):
         ordinals, files = np.full(len(rows), ordinal, np.int32), np.arange(len(rows), dtype=np.int32)

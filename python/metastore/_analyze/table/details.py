@@ -38,14 +38,7 @@ class Part:
     numbers: Longs
 
     def chosen(self, rows: pa.Table) -> tuple[pa.Table, Longs, Longs]:
-        """Choose the wanted rows.
-
-        Args:
-            rows: All rows of the object.
-
-        Returns:
-            The rows, the place of each one's column in the snapshot's schema, and its file's number.
-        """
+        """Choose the wanted rows."""
         columns, files = rows["column"].to_numpy(), rows["file"].to_numpy()
         lines = np.where(self.ordinals >= 0, np.cumsum(self.ordinals >= 0) - 1, -1)
         known = (columns < len(lines)) & (files < self.numbers.shape[1])
@@ -58,12 +51,7 @@ class Part:
 
 
 def listed(part: Part, rows: pa.Table) -> pa.Table:
-    """The wanted value lists of a `frequencies` object, as `LISTED`.
-
-    Args:
-        part: What is wanted; the files' numbers are the floors of their lists.
-        rows: All rows of the object.
-    """
+    """The wanted value lists of a `frequencies` object, as `LISTED`."""
     chosen, ordinals, floors = part.chosen(rows)
     made = {"column": pa.array(ordinals, pa.int32()), "listed": pa.array(floors, pa.int64())}
     return pa.table([made[name] if name in made else chosen[name] for name in LISTED.names], schema=LISTED)

@@ -24,13 +24,7 @@ class Early:
     """The lists and histograms of blocks, as far as they are small enough to be held together."""
 
     def __init__(self, store: Store, blocks: Sequence[IndexedBlock], threads: Executor) -> None:
-        """Begin to read.
-
-        Args:
-            store: Where the blocks are.
-            blocks: Blocks of which rows are wanted.
-            threads: Where objects are decoded.
-        """
+        """Begin to read."""
         named = {one for indexed in blocks for kind in _KINDS for one in detail_objects(indexed.files, kind)}
         small = sum(length for _, length, _ in named) <= _MOST_BYTES
         self._coming: dict[str, Future[pa.Table]] = {
@@ -38,11 +32,7 @@ class Early:
         }
 
     def rows(self, name: str) -> pa.Table | None:
-        """The rows of an object, once; None if it is not at hand.
-
-        Raises:
-            DamagedObject: It is not what its block names.
-        """
+        """The rows of an object, once; None if it is not at hand."""
         coming = self._coming.pop(name, None)
         return None if coming is None else coming.result()
 

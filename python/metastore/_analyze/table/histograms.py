@@ -34,15 +34,6 @@ def merged(histograms: Sequence[Histogram], column: Column, bins: int, distinct:
     Equi-width histograms with the same edges add up. All others add their distribution functions at each other's edges:
     how many values of a part are not greater than one of its own edges is known, of a value inside one of its bins to
     half of the bin. What that leaves open is added up for each edge.
-
-    Args:
-        histograms: Of parts that have no values in common places.
-        column: Their column.
-        bins: How many bins are wanted; a value that fills one alone is in none with others.
-        distinct: Distinct values of the whole, if known.
-
-    Returns:
-        The histogram, None where no part holds a value.
     """
     parts = [part for part in histograms if int(part.counts.sum())]
     if not parts:
@@ -66,16 +57,7 @@ def _has(histogram: Histogram, distinct: int | None) -> bool:
 
 
 def widths_of(histograms: Sequence[Histogram], column: Column, bins: int) -> Histogram | None:
-    """The histogram of the whole with bins of equal width, off by what one bin of every part leaves open.
-
-    Args:
-        histograms: Of parts that have no values in common places.
-        column: Their column.
-        bins: How many bins the result has at most.
-
-    Returns:
-        None where no part holds a value, or infinity is one.
-    """
+    """The histogram of the whole with bins of equal width, off by what one bin of every part leaves open."""
     parts = [part for part in histograms if int(part.counts.sum())]
     if len(parts) == 1 and parts[0].kind == EQUI_WIDTH and len(parts[0].counts) <= bins:
         return parts[0]
@@ -84,13 +66,7 @@ def widths_of(histograms: Sequence[Histogram], column: Column, bins: int) -> His
 
 
 def of_list(rows: pa.Table, column: Column, bins: int) -> Histogram:
-    """The histogram of a column of which all values are listed: nothing in it is near.
-
-    Args:
-        rows: Of `table-frequencies`, at least one with a number: all values of the column, in any order.
-        column: The column.
-        bins: How many bins are wanted.
-    """
+    """The histogram of a column of which all values are listed: nothing in it is near."""
     values, counts = rows[f"value_{column.encoding}"].combine_chunks(), rows["frequency"].to_numpy()
     if column.encoding == "binary" and not stored.is_wide(column):
         order = pc.sort_indices(values).to_numpy()

@@ -41,11 +41,6 @@ def chosen(lists: Lists, option: str, threshold: int) -> str:
 
     Lists that are cut are reduced as they are, unless exact frequencies are asked for: finding what they lack means
     to read the column again in every data file.
-
-    Args:
-        lists: What the files' lists are.
-        option: `auto`, `exact`, or an algorithm.
-        threshold: Below it a sum of counts is small.
     """
     if option == EXACT:
         found = algorithm_of(lists, threshold)
@@ -86,13 +81,7 @@ class Jobs:
         )
 
     def run(self, columns: Mapping[int, Listing], targets: Mapping[int, Target], groups: Sequence[FromNodes]) -> Result:
-        """Reduce columns.
-
-        Args:
-            columns: By their places in the snapshot's schema.
-            targets: How each is reduced.
-            groups: Where the lists of groups of data files are.
-        """
+        """Reduce columns."""
         ship(self.context)
         return scattered.run(self.context, self.store, [*groups, *self._pieces(columns)], targets)
 
@@ -109,12 +98,7 @@ class Jobs:
             yield FromFile(self.files[path].location, wanted)
 
     def distribute(self, columns: Mapping[int, Listing], targets: Mapping[int, Target]) -> Result:
-        """Make lists that tell where each value lives.
-
-        Args:
-            columns: By their places in the snapshot's schema.
-            targets: The same.
-        """
+        """Make lists that tell where each value lives."""
         ship(self.context)
         files = len(self.files)
         found = placed.run(self.context, self.store, list(self._placed(columns, self.earlier)), targets, files)

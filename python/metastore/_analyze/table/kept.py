@@ -80,13 +80,7 @@ class KeptLists:
     """The lists of groups of data files: which are in the store, and which are made."""
 
     def __init__(self, store: Store, refs: Sequence[ObjectRef], read: Callable[[Part], pa.Table]) -> None:
-        """Read which are kept.
-
-        Args:
-            store: Where they are.
-            refs: The objects, as a manifest names them.
-            read: Gives the rows of a detail object.
-        """
+        """Read which are kept."""
         self._known = StoredRows(store, list_nodes.KIND, refs, "number")
         self._short = {key for key, number in self._known.numbers.items() if number >= 0}
         self._writer = RowWriter(store, self._known, _ROW_GROUP_BYTES)
@@ -99,13 +93,7 @@ class KeptLists:
         return tree
 
     def parts(self, columns: Iterable[Listing], *, floors: bool = False) -> list[Part]:
-        """The objects with lists of files that are in no list of a group.
-
-        Args:
-            columns: The columns.
-            floors: Whether the numbers of the files are the floors of their lists, as they are where there are no
-                groups, and not their places.
-        """
+        """The objects with lists of files that are in no list of a group."""
         wanted = Wanted("frequencies")
         for one in columns:
             numbers = one.lists.floors if floors or one.tree.is_flat else np.arange(len(one.lists.kinds))
@@ -121,12 +109,7 @@ class KeptLists:
         return _BYTES_OF_A_VALUE * sum(self._known.numbers[key] for one in columns for key in one.tree.covers)
 
     def merged(self, columns: Sequence[Listing], parts: Sequence[Part]) -> pa.Table:
-        """What the lists of the table are to be made of, as `LISTED`; lists of groups are made on the way.
-
-        Args:
-            columns: The columns.
-            parts: All of `parts`.
-        """
+        """What the lists of the table are to be made of, as `LISTED`; lists of groups are made on the way."""
         if all(one.tree.is_flat for one in columns):
             return pa.concat_tables([LISTED.empty_table(), *self._listed(parts)])
         read = self._rows(parts)
@@ -137,12 +120,7 @@ class KeptLists:
         return pa.concat_tables([LISTED.empty_table(), *(group for group in found if isinstance(group, pa.Table))])
 
     def make(self, columns: Iterable[Listing], budget: int) -> None:
-        """Make lists of groups that are neither kept nor known to be too long.
-
-        Args:
-            columns: The columns.
-            budget: Bytes of stored lists that may be read. Groups for which that is not enough wait for another time.
-        """
+        """Make lists of groups that are neither kept nor known to be too long."""
         tried = [replace(one, tree=one.tree.knowing(self._known)) for one in columns if not one.tree.is_flat]
         parts = self.parts(tried)
         of_files = _parts_of_files(tried, parts)
@@ -154,11 +132,7 @@ class KeptLists:
             self._grouped(one, rows, frozenset(absent.tolist()))
 
     def finish(self) -> tuple[ObjectRef, ...]:
-        """Write what was made.
-
-        Returns:
-            The objects that hold all that is kept.
-        """
+        """Write what was made."""
         return self._writer.finish()
 
     def _listed(self, parts: Sequence[Part]) -> Iterator[pa.Table]:

@@ -39,16 +39,7 @@ def what(column: Column) -> bytes:
 
 
 def node_row(rows: pa.Table | None) -> pa.Table:
-    """The row of `table-list-nodes` of a group, without its key; its list stays away where it is too long.
-
-    Args:
-        rows: Its list, as `LISTED`; None where it is known to be too long.
-
-    Example:
-        >>> rows = pa.Table.from_pylist([{"column": 3, "value_long": 7, "frequency": 2, "listed": 0}], LISTED)
-        >>> of_row(5, node_row(rows)).to_pylist()[0]["column"]
-        5
-    """
+    """The row of `table-list-nodes` of a group, without its key; its list stays away where it is too long."""
     if rows is None or rows.num_rows > MOST or rows.nbytes > MOST_BYTES:
         return pa.table({"number": pa.array([TOO_MANY], pa.int64())})
     given = {"number": pa.array([rows.num_rows], pa.int64())}
@@ -63,15 +54,7 @@ def node_row(rows: pa.Table | None) -> pa.Table:
 
 
 def of_row(ordinal: int, row: pa.Table) -> pa.Table | None:
-    """The list of a group, as `LISTED`, of what `node_row` has put; None where it was too long.
-
-    Args:
-        ordinal: The place of the column.
-        row: The row.
-
-    Raises:
-        DamagedObject: It is none that `node_row` makes.
-    """
+    """The list of a group, as `LISTED`, of what `node_row` has put; None where it was too long."""
     lists = {name: row[name].combine_chunks().flatten() for name in row.column_names if name not in ("node", "number")}
     number = row["number"][0].as_py()
     if number < 0:
@@ -102,23 +85,14 @@ class FromNodes:
     ordinals: Mapping[int, int]
 
     def rows(self, content: Content) -> pa.Table:
-        """The lists, as `LISTED`.
-
-        Raises:
-            DamagedObject: The object is not what was written.
-        """
+        """The lists, as `LISTED`."""
         stored = decode_detail(self.name, self.sha256, content())
         lists = (of_row(ordinal, stored.slice(row, 1)) for row, ordinal in self.ordinals.items())
         return pa.concat_tables([LISTED.empty_table(), *(one for one in lists if one is not None)])
 
 
 def pieces(known: StoredRows, wanted: Mapping[int, Sequence[bytes]]) -> Iterator[FromNodes]:
-    """Where lists of groups are.
-
-    Args:
-        known: What is kept.
-        wanted: Keys of groups by the place of their column in the snapshot's schema.
-    """
+    """Where lists of groups are."""
     objects: dict[ObjectRef, dict[int, int]] = defaultdict(dict)
     for ordinal, keys in wanted.items():
         for key in keys:

@@ -39,21 +39,7 @@ _VALUES = ("value_long", "value_double", "value_binary")
 
 
 def merged(rows: pa.Table, wide: Collection[int] = ()) -> pa.Table:
-    """Add up equal values of a column.
-
-    Args:
-        rows: Of the schema `LISTED`, in any order; a value may stand there any number of times.
-        wide: Columns that hold decimals of more than 18 digits, which are ordered by sign.
-
-    Returns:
-        Each value of a column once, ordered by column, decreasing frequency and value.
-
-    Example:
-        >>> rows = [{"column": 0, "value_long": v, "frequency": 2, "listed": 0} for v in (7, 5, 7)]
-        >>> found = merged(pa.Table.from_pylist(rows, LISTED))
-        >>> list(zip(found["value_long"].to_pylist(), found["frequency"].to_pylist()))
-        [(7, 4), (5, 2)]
-    """
+    """Add up equal values of a column."""
     parts: dict[int, pa.Table] = {}
     for some in _together(by_column(rows), wide):
         parts |= _of_columns(some, wide=any(column in wide for column in some))
@@ -61,38 +47,21 @@ def merged(rows: pa.Table, wide: Collection[int] = ()) -> pa.Table:
 
 
 def starts_of(columns: Longs) -> Longs:
-    """Where each run of equal numbers begins.
-
-    Example:
-        >>> starts_of(np.array([4, 4, 7]))
-        array([0, 2])
-    """
+    """Where each run of equal numbers begins."""
     if len(columns) == 0:
         return np.empty(0, np.int64)
     return np.flatnonzero(np.concatenate([[True], columns[1:] != columns[:-1]]))
 
 
 def places(columns: Longs) -> Longs:
-    """The place of each row within its run of equal numbers.
-
-    Example:
-        >>> places(np.array([4, 4, 7]))
-        array([0, 1, 0])
-    """
+    """The place of each row within its run of equal numbers."""
     starts = starts_of(columns)
     lengths = np.diff(starts, append=len(columns))
     return np.arange(len(columns)) - np.repeat(starts, lengths)
 
 
 def heads_first(rows: pa.Table) -> tuple[pa.Table, int]:
-    """Put the ten most frequent values of every column before all others.
-
-    Args:
-        rows: Ordered by column and decreasing frequency.
-
-    Returns:
-        The rows, and how many of them are among the ten most frequent.
-    """
+    """Put the ten most frequent values of every column before all others."""
     heading = places(rows["column"].to_numpy()) < TOP
     mask = pa.array(heading)
     return pa.concat_tables([rows.filter(mask), rows.filter(pc.invert(mask))]), int(heading.sum())
@@ -168,13 +137,7 @@ def _of_columns(columns: Mapping[int, Batches], *, wide: bool) -> dict[int, pa.T
 
 
 def _added_up(lines: Longs, values: pa.Array, counts: Sequence[Longs]) -> tuple[Longs, pa.Array, list[Longs]]:
-    """Each value of a line once, in the order of lines and keys, and the sums of its counts.
-
-    Args:
-        lines: Which column each value is of, ascending.
-        values: The values.
-        counts: What is added up.
-    """
+    """Each value of a line once, in the order of lines and keys, and the sums of its counts."""
     if pa.types.is_int64(values.type):
         longs = values.to_numpy()
         least = int(longs.min())
@@ -226,12 +189,7 @@ def _stable(numbers: Longs) -> Longs:
 
 
 def keys_of(values: pa.Array) -> tuple[Longs, Longs]:
-    """Numbers that are equal where the values are, and numbers that are ordered as the values are.
-
-    Example:
-        >>> keys_of(pa.array([b"b", b"a", b"b"]))[0]
-        array([1, 0, 1])
-    """
+    """Numbers that are equal where the values are, and numbers that are ordered as the values are."""
     if pa.types.is_int64(values.type):
         longs = values.to_numpy()
         return longs, longs

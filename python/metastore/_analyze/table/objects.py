@@ -25,28 +25,12 @@ HISTOGRAM_GROUPS = 64
 
 
 def read(part: Part, content: Content) -> pa.Table:
-    """The rows of a detail object.
-
-    Args:
-        part: The object.
-        content: Gives its bytes.
-
-    Raises:
-        DamagedObject: It is not what its block names.
-    """
+    """The rows of a detail object."""
     return decode_detail(part.name, part.sha256, content())
 
 
 def lists_layout(rows: pa.Table, others: pa.Table) -> tuple[pa.Table, list[int]]:
-    """Lay out value lists: the ten most frequent values of every column make the first row group.
-
-    Args:
-        rows: Ordered by column, decreasing frequency and value.
-        others: The most frequent values of columns that stand in other objects.
-
-    Returns:
-        The rows in the order in which they are written, and the row groups.
-    """
+    """Lay out value lists: the ten most frequent values of every column make the first row group."""
     ordered, number = heads_first(rows)
     heads = pa.concat_tables([ordered.slice(0, number), others])
     heads = heads.take(pa.array(np.argsort(heads["column"].to_numpy(), kind="stable")))
@@ -56,11 +40,7 @@ def lists_layout(rows: pa.Table, others: pa.Table) -> tuple[pa.Table, list[int]]
 
 
 def histograms_table(histograms: Iterable[tuple[int, Column, Histogram]]) -> pa.Table:
-    """Rows of `table-histograms`.
-
-    Args:
-        histograms: With the column's place in the snapshot's schema, and the column.
-    """
+    """Rows of `table-histograms`."""
     rows = [
         {
             "column": ordinal,

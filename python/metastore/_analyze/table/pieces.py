@@ -57,13 +57,7 @@ def name_of(piece: Piece) -> str | None:
 
 
 def values_of(piece: Piece, content: Content, budget: int) -> Iterator[pa.Table | Unreadable]:
-    """The values of a piece with their frequencies, as `LISTED`; none stands twice in one table.
-
-    Args:
-        piece: Where they come from.
-        content: Gives the bytes of its detail object.
-        budget: Bytes that reading may take.
-    """
+    """The values of a piece with their frequencies, as `LISTED`; none stands twice in one table."""
     if not isinstance(piece, FromFile):
         try:
             yield merged(stored_rows(piece, content))
@@ -83,15 +77,7 @@ def values_of(piece: Piece, content: Content, budget: int) -> Iterator[pa.Table 
 
 
 def stored_rows(piece: Part | FromNodes, content: Content) -> pa.Table:
-    """The wanted lists of an object, as `LISTED`.
-
-    Args:
-        piece: What is wanted.
-        content: Gives the object's bytes.
-
-    Raises:
-        DamagedObject: It is not what was written.
-    """
+    """The wanted lists of an object, as `LISTED`."""
     return piece.rows(content) if isinstance(piece, FromNodes) else listed(piece, read(piece, content))
 
 
@@ -131,13 +117,7 @@ def hashes(rows: pa.Table, column: Column) -> NDArray[np.uint64]:
 
 
 def by_part(rows: pa.Table, places: NDArray[np.int64], parts: int) -> Iterator[tuple[int, bytes]]:
-    """Rows to be sent, part by part.
-
-    Args:
-        rows: The rows.
-        places: The part that each belongs to.
-        parts: How many parts there are.
-    """
+    """Rows to be sent, part by part."""
     order = np.argsort(places, kind="stable")
     ordered, ends = rows.take(pa.array(order)), np.searchsorted(places[order], np.arange(parts + 1))
     for part in np.flatnonzero(np.diff(ends)).tolist():

@@ -86,19 +86,7 @@ Piece = Part | InFile | Earlier
 def run(
     context: SparkContext, store: Place, pieces: Sequence[Piece], targets: Mapping[int, Target], files: int
 ) -> Result:
-    """Make the lists.
-
-    Args:
-        context: Where jobs run; it has this package.
-        store: Where objects are and the lists go.
-        pieces: Where the values are; the numbers of a `Part` are its files' places in the snapshot's list.
-        targets: The columns, by their place in the snapshot's schema.
-        files: How many data files the snapshot has.
-
-    Example:
-        >>> run(spark.sparkContext, Place("/w/t/_metastore"), pieces, targets, 12).columns[0].listed  # doctest: +SKIP
-        1000000
-    """
+    """Make the lists."""
     whole = sum(target.number for target in targets.values())
     parts = number_of_parts(whole, ROWS_OF_A_PART)
     columns = {ordinal: target.column for ordinal, target in targets.items()}
@@ -126,24 +114,7 @@ def _object_of(piece: Piece) -> str | None:
 
 
 def placed_lists(rows: pa.Table, column: Column, files: int) -> pa.Table:
-    """The list of a column, each value once.
-
-    Args:
-        rows: Of the schema `PLACED`, of the column, in any order; a value and a file may stand there repeatedly.
-        column: The column.
-        files: How many data files there are.
-
-    Returns:
-        Rows of `table-frequencies` by decreasing frequency and value, each with the map or the list that is shorter.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> pairs = [(7, 0, 2), (5, 1, 1), (7, 90, 3)]
-        >>> rows = [{"column": 0, "value_long": v, "file": f, "frequency": n} for v, f, n in pairs]
-        >>> found = placed_lists(pa.Table.from_pylist(rows, PLACED), Column("1", ("x",), "int", "long"), 100)
-        >>> found["files_sparse"].to_pylist()
-        [[(0, 2), (90, 3)], [(1, 1)]]
-    """
+    """The list of a column, each value once."""
     values = rows[f"value_{column.encoding}"].combine_chunks()
     keys, _ = keys_of(values)
     where, counts = rows["file"].to_numpy(), rows["frequency"].to_numpy()

@@ -59,16 +59,7 @@ class Listed:
 
 
 def algorithm_of(lists: Lists, threshold: int = THRESHOLD) -> str:
-    """Choose by the sums of the files' distinct values and of those that occur more than once.
-
-    Args:
-        lists: What the files' lists are.
-        threshold: Below it a sum is small.
-
-    Example:
-        >>> algorithm_of(lists)  # doctest: +SKIP
-        'reduce'
-    """
+    """Choose by the sums of the files' distinct values and of those that occur more than once."""
     if int(lists.estimates.sum()) < threshold:
         return REDUCE
     return DUPLICATES_ONLY if int(lists.duplicates.sum()) < threshold else SCATTER
@@ -86,16 +77,7 @@ def cuts_of(lists: Lists) -> Cuts:
 
 
 def reduced(rows: pa.Table, columns: Sequence[Lists], top: int) -> tuple[pa.Table, dict[int, Listed]]:
-    """Reduce the lists of data files to those of the table.
-
-    Args:
-        rows: Of the schema `LISTED`, of these columns, in any order.
-        columns: What the files' lists are.
-        top: How many values to keep of a column of which some file has its most frequent ones only.
-
-    Returns:
-        Rows of `table-frequencies`, ordered by column, decreasing frequency and value; and what is known of each list.
-    """
+    """Reduce the lists of data files to those of the table."""
     wide = [lists.ordinal for lists in columns if is_wide(lists.column)]
     rows = merged(rows, wide).combine_chunks()
     ordinals, frequencies, listed = (rows[name].to_numpy() for name in ("column", "frequency", "listed"))

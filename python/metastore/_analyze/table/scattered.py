@@ -100,18 +100,7 @@ class Result:
 
 
 def run(context: SparkContext, store: Place, pieces: Sequence[Piece], targets: Mapping[int, Target]) -> Result:
-    """Reduce columns to lists of the table.
-
-    Args:
-        context: Where jobs run; it has this package.
-        store: Where objects are and the lists go.
-        pieces: Where the values are.
-        targets: The columns, by their place in the snapshot's schema.
-
-    Example:
-        >>> run(spark.sparkContext, Place("/w/t/_metastore"), pieces, targets).columns[0].listed  # doctest: +SKIP
-        1000000
-    """
+    """Reduce columns to lists of the table."""
     whole = sum(target.number for target in targets.values())
     parts = max(context.defaultParallelism, -(-whole // ROWS_OF_A_PART))
     slices = min(len(pieces), max(4 * context.defaultParallelism, parts))

@@ -40,14 +40,7 @@ class Sightings:
 
     @classmethod
     def of(cls, number: int) -> Sightings:
-        """Empty filters for so many values.
-
-        Example:
-            >>> found = Sightings.of(100)
-            >>> one, other = np.array([1, 2], np.uint64), np.array([2, 3], np.uint64)
-            >>> found.see(one); found.see(other); found.repeats().hold(np.array([1, 2, 3], np.uint64))
-            array([False,  True, False])
-        """
+        """Empty filters for so many values."""
         size = min(max((max(number, 1) * _BITS_A_VALUE - 1).bit_length(), _LEAST), _MOST)
         a_value = (1 << size) / max(number, 1)
         probes = 4 if a_value >= 8 else 3 if a_value >= 4 else 2 if a_value >= 2 else 1

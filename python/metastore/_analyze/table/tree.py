@@ -29,14 +29,7 @@ class Tree:
     """
 
     def __init__(self, groups: Groups, order: Longs, what: bytes, known: Container[bytes]) -> None:
-        """Look for what is known.
-
-        Args:
-            groups: Of the column's data files.
-            order: The data files in the order of the groups, as places among those of the column.
-            what: Says what is kept of a group.
-            known: The keys of what is kept.
-        """
+        """Look for what is known."""
         self._groups = groups
         self._order = order
         self._what = what
@@ -54,13 +47,7 @@ class Tree:
     def merged(
         self, files: Callable[[Longs], Sequence[T]], known: Mapping[bytes, T], merge: Callable[[Sequence[T]], T]
     ) -> Merged[T]:
-        """Merge what is not known.
-
-        Args:
-            files: What there is of data files that follow each other in the order of the groups, by their places.
-            known: What there is of the groups in `covers`.
-            merge: Makes one of what is in a group.
-        """
+        """Merge what is not known."""
         made: dict[bytes, T] = {}
 
         def parts(level: int, places: range) -> Sequence[T]:

@@ -26,23 +26,13 @@ class Wanted:
     """The rows of one kind of detail object that a table takes, collected column by column."""
 
     def __init__(self, kind: str) -> None:
-        """Begin with none.
-
-        Args:
-            kind: `frequencies` or `histograms`.
-        """
+        """Begin with none."""
         self._kind = kind
         self._lines: dict[str, dict[int, tuple[int, Longs, Longs]]] = defaultdict(dict)
         self._blocks: dict[str, IndexedBlock] = {}
 
     def add(self, ordinal: int, sources: Sequence[Source], numbers: Longs) -> None:
-        """Take a column's rows.
-
-        Args:
-            ordinal: Its place in the snapshot's schema.
-            sources: Where they come from.
-            numbers: A number for each of the column's data files, in the order of the sources; -1: not wanted.
-        """
+        """Take a column's rows."""
         at = 0
         for source in sources:
             of_files = numbers[at : at + len(source.files)]

@@ -128,13 +128,7 @@ class TableDetails:
         self._kept = KeptLists(self.store, self.nodes, self._read)
 
     def add(self, ordinal: int, known: Known, found: ColumnStatistics) -> None:
-        """Take a column.
-
-        Args:
-            ordinal: Its place in the snapshot's schema.
-            known: What is known of its data files.
-            found: What that was reduced to.
-        """
+        """Take a column."""
         if known.column.encoding is None:
             return
         lists = _lists_of(ordinal, known)
@@ -151,11 +145,7 @@ class TableDetails:
         self._wanted_bins.add(ordinal, known.sources, tree.among(np.arange(known.rows.num_rows)))
 
     def write(self) -> Written:
-        """Reduce and write what was collected.
-
-        Raises:
-            DamagedBlock: A detail object is not what its block names.
-        """
+        """Reduce and write what was collected."""
         merged = self.threads.submit(self._histograms)
         table, frequencies, facts, told = self._write_lists(self.threads.submit(lambda: merged.result()[0]))
         histograms = self._with_lists(merged.result()[0], table, facts)
