@@ -14,15 +14,15 @@ import numpy as np
 import pyarrow as pa
 from common import median, report, seconds
 
-from metastore._analyze.blocks import Content, write_block
-from metastore._analyze.commit import Change, write_level
-from metastore._analyze.coverage import Coverage, index
-from metastore._analyze.details import frequencies_table, histograms_table
-from metastore._analyze.kernel import ColumnKernel, ColumnStatistics, sketches_table, summary_table
-from metastore._analyze.table.written import Options
+from metastore._analyze.blocks import BlockContent, write_block
+from metastore._analyze.commit import ManifestChange, write_table_level
+from metastore._analyze.coverage import Coverage, read_block_files
+from metastore._analyze.details import file_histogram_rows, value_count_rows
+from metastore._analyze.kernel import ColumnKernel, ColumnStatistics, sketch_rows, summary_rows
+from metastore._analyze.table.written import TableLevelOptions
 from metastore._format.columns import Column
 from metastore._format.manifest import Block, TableIdentity
-from metastore._format.objects import kind_of
+from metastore._format.objects import object_kind
 from metastore._store import Store
 from metastore._tables.model import DataFile, TableFacts
 
@@ -31,7 +31,7 @@ KINDS = {"id": "bigint", "quantity": "int", "customer": "int", "day": "int", "pr
 ENCODINGS = {"bigint": "long", "int": "long", "double": "double", "string": "binary"}
 COLUMNS = tuple(Column(str(i), (name,), kind, ENCODINGS[kind]) for i, (name, kind) in enumerate(KINDS.items()))
 DETAILS = ("frequencies", "histograms", "sketches")
-TABLES = (summary_table, sketches_table, frequencies_table, histograms_table)
+TABLES = (summary_rows, sketch_rows, value_count_rows, file_histogram_rows)
 ROWS, POOL, BYTES = 20_000, 40, 50 << 20
 READ: Counter[str] = Counter()
 
@@ -41,7 +41,7 @@ class Reads(Store):
 
     def raw(self, name: str, *rest: object) -> bytes:
         """The bytes of an object."""
-        READ[kind_of(name)] += 1
+        READ[object_kind(name)] += 1
         return super().raw(name, *rest)
 
 
@@ -62,7 +62,7 @@ class Table:
             file = DataFile(f"/w/t/data/{place:016x}.parquet", BYTES, ROWS, "parquet")
             known = self.pool[self.random.integers(POOL)]
             rows = [(ordinal, 0, one) for ordinal, one in enumerate(known)]
-            content = Content("full", COLUMNS, (file,), *(made(rows) for made in TABLES))
+            content = BlockContent("full", COLUMNS, (file,), *(made(rows) for made in TABLES))
             self.blocks.append(write_block(self.store.put, content, IDENTITY, {}))
             self.files.append(file)
 
@@ -78,11 +78,11 @@ class Table:
             *(tuple(self.files), {}, True, True, "db.t"),
         )
         known = manifest.blocks if manifest else ()
-        coverage = Coverage(index(self.store, [*known, *self.blocks]), facts.files)
+        coverage = Coverage(read_block_files(self.store, [*known, *self.blocks]), facts.files)
         nodes = manifest.nodes if manifest and keep else ()
-        level = write_level(self.store, facts, coverage, Options(), nodes=nodes)
+        level = write_table_level(self.store, facts, coverage, TableLevelOptions(), nodes=nodes)
         if keep:
-            change = Change(IDENTITY, tuple(self.blocks), {}, level.snapshot, {}, level.nodes)
+            change = ManifestChange(IDENTITY, tuple(self.blocks), {}, level.snapshot, {}, level.nodes)
             self.store.commit(IDENTITY, change)
             self.blocks = []
 

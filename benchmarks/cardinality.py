@@ -29,7 +29,7 @@ from common import report, spark_session
 from py4j.protocol import Py4JJavaError
 
 import metastore
-from metastore._jvm_session import shim_package
+from metastore._jvm_session import find_shim_package
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -324,7 +324,7 @@ def estimates(spark: Any, way: str, asked: list[Query]) -> list[Told]:
 def optimized(session: Any, text: str, *, cold: bool) -> tuple[float | None, float]:
     """The plan's rows, by its size where it has no number, None where Spark fails on it; and milliseconds."""
     if cold:
-        shim_package(session).store.StatisticsCache.clear()
+        find_shim_package(session).store.StatisticsCache.clear()
     execution = session.sql(f"SELECT * FROM {text}")._jdf.queryExecution()  # noqa: SLF001
     begin = time.perf_counter()
     try:

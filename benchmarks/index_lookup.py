@@ -39,7 +39,7 @@ from metastore._format.block_writer import BlockWriter
 from metastore._format.columns import Column, encoding_of
 from metastore._format.manifest import Manifest, TableIdentity
 from metastore._format.schemas import FILES, SUMMARY
-from metastore._jvm_session import shim_package
+from metastore._jvm_session import find_shim_package
 from metastore._store import Store
 
 if TYPE_CHECKING:
@@ -268,7 +268,7 @@ def _planner(spark: SparkSession, path: Path, size: Size, wanted: Wanted) -> dic
     """What the driver's planner needs, in milliseconds, and how many files it leaves."""
     ddl = ", ".join(f"column_{i:04} {TYPES[i % len(TYPES)]}" for i in range(size.columns))
     query = " AND ".join(f"{column.path[0]} = {_literal(column, value)}" for column, value in wanted.values())
-    java = shim_package(spark).adapter.LookupTimer
+    java = find_shim_package(spark).adapter.LookupTimer
     listing = path.with_suffix(".txt")
     listed = _files(size.files)
     lines = (

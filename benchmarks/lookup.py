@@ -16,7 +16,7 @@ import pyarrow as pa
 from common import median, report, seconds
 
 import metastore
-from metastore._analyze.table.objects import HISTOGRAM_GROUPS, even_groups, lists_layout
+from metastore._analyze.table.objects import HISTOGRAM_GROUPS, even_groups, table_lists_layout
 from metastore._format.columns import Column
 from metastore._format.manifest import Manifest, Snapshot, TableIdentity
 from metastore._format.references import SummaryRef
@@ -63,7 +63,7 @@ def write(folder: Path) -> int:
         bars.append(
             {"column": place, "kind": "equi_height", f"edges_{name}": edges, "counts": counts, "distincts": counts}
         )
-    ordered, groups = lists_layout(table(TABLE_FREQUENCIES, lists), TABLE_FREQUENCIES.empty_table())
+    ordered, groups = table_lists_layout(table(TABLE_FREQUENCIES, lists), TABLE_FREQUENCIES.empty_table())
     groups_of_bars = even_groups(COLUMNS, HISTOGRAM_GROUPS)
     put = {
         "summary": store.put("table-summary", table(TABLE_SUMMARY, summary), even_groups(COLUMNS, 16)),

@@ -23,8 +23,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from common import report
 
-from metastore._analyze.place import Place
-from metastore._analyze.worker import Destination, Task, run_task
+from metastore._analyze.place import TaskStore
+from metastore._analyze.worker import BlockDestination, BlockTask, run_block_task
 from metastore._format.columns import Column
 from metastore._format.manifest import TableIdentity
 from metastore._tables.model import DataFile
@@ -65,10 +65,10 @@ def analyze(path: Path, rows: int, number: int) -> None:
     """Runs the task in this process and prints its peak memory."""
     before = _peak()
     file = DataFile(str(path), path.stat().st_size, rows, "parquet")
-    place = Place(str(path.parent / "store"))
-    destination = Destination(place, TableIdentity("iceberg", "u", "/", "t"), SETTINGS, 1 << 30)
+    place = TaskStore(str(path.parent / "store"))
+    destination = BlockDestination(place, TableIdentity("iceberg", "u", "/", "t"), SETTINGS, 1 << 30)
     start = time.perf_counter()
-    run_task(destination, Task("full", tuple(columns(number)), (file,), {}, absent_is_null=True))
+    run_block_task(destination, BlockTask("full", tuple(columns(number)), (file,), {}, absent_is_null=True))
     print(json.dumps({"peak_mb": _peak(), "idle_mb": before, "seconds": time.perf_counter() - start}))
 
 

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from metastore import _jvm_session
-from metastore._demo.executed import kind, metrics
+from metastore._demo.executed import node_class, read_scan_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +96,7 @@ class Plan:
 
 def of(frame: DataFrame) -> Plan:
     """The plan of a query that ran."""
-    root = _jvm_session.executed(frame)
+    root = _jvm_session.get_executed_plan(frame)
     planned = _read(root, _planned)
     plan = Plan(list(planned.joins()), list(planned.rows.tables))
     counts: dict[frozenset[Tables], list[Join]] = {}
@@ -186,16 +186,16 @@ def _take_counts(join: Join, ran: Join) -> None:
 
 def _planned(node: Any) -> Any:
     """The plan before any stage ran."""
-    return node.initialPlan() if kind(node) == "AdaptiveSparkPlanExec" else None
+    return node.initialPlan() if node_class(node) == "AdaptiveSparkPlanExec" else None
 
 
 def _ran(node: Any) -> Any:
     """The plan as adaptive execution made it."""
-    if kind(node) == "AdaptiveSparkPlanExec":
+    if node_class(node) == "AdaptiveSparkPlanExec":
         return node.executedPlan()
-    if kind(node).endswith("QueryStageExec"):
+    if node_class(node).endswith("QueryStageExec"):
         return node.plan()
-    return node.child() if kind(node) == "ReusedExchangeExec" else None
+    return node.child() if node_class(node) == "ReusedExchangeExec" else None
 
 
 def _below(node: Any, opened: Opened) -> list[Any]:
@@ -205,18 +205,20 @@ def _below(node: Any, opened: Opened) -> list[Any]:
 
 def _read(node: Any, opened: Opened) -> Node:
     """A node of the JVM's plan and all below it, each asked once."""
-    name, inner = kind(node), opened(node)
+    name, inner = node_class(node), opened(node)
     inputs = [_read(child, opened) for child in (_all(node.children()) if inner is None else [inner])]
-    queries = [query for query in _all(node.subqueries()) if kind(query) == "SubqueryExec"] if inner is None else []
+    queries = (
+        [query for query in _all(node.subqueries()) if node_class(query) == "SubqueryExec"] if inner is None else []
+    )
     built = f" {str(node.buildSide()).removeprefix('Build').lower()}" if KINDS.get(name) in BUILT else ""
     tables = tuple(table for one in inputs for table in one.rows.tables) or (_table(node),)
-    rows = Rows(tables, *_expected(node, inputs), _count(metrics(node), inputs))
+    rows = Rows(tables, *_expected(node, inputs), _count(read_scan_metrics(node), inputs))
     return Node(KINDS.get(name, "") + built, rows, inputs, [_read(query, opened) for query in queries])
 
 
 def _table(leaf: Any) -> str:
     """The table that is read, of a node that reads none its own name."""
-    return str(leaf.table().name()).rpartition(".")[2] if kind(leaf) == "BatchScanExec" else str(leaf.nodeName())
+    return str(leaf.table().name()).rpartition(".")[2] if node_class(leaf) == "BatchScanExec" else str(leaf.nodeName())
 
 
 def _expected(node: Any, inputs: list[Node]) -> tuple[int, int | None]:

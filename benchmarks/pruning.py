@@ -24,7 +24,7 @@ from common import median, planning, report, spark_session
 
 import metastore
 from metastore import jars
-from metastore._demo.executed import files_read, metrics, scans
+from metastore._demo.executed import count_files_read, find_scan_nodes, read_scan_metrics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -145,12 +145,12 @@ class Measured:
         self.answer = len(frame.collect())
         self.seconds.append(time.perf_counter() - start)
         self.planning.append(planning(frame) + looked_up(frame))
-        self.files = sum(files_read(frame))
+        self.files = sum(count_files_read(frame))
 
 
 def looked_up(frame: DataFrame) -> int:
     """Milliseconds in which Hudi finds the files of a query that runs."""
-    return sum(metrics(scan)["metadataTime"] for scan in scans(frame)) if "hudi" in TABLES else 0
+    return sum(read_scan_metrics(scan)["metadataTime"] for scan in find_scan_nodes(frame)) if "hudi" in TABLES else 0
 
 
 def measure(spark: SparkSession, form: str, condition: str, true: tuple[int, int], runs: int) -> dict[str, Any]:
@@ -187,7 +187,7 @@ def unskipped(spark: SparkSession, condition: str) -> float:
     """Milliseconds to plan a query of Hudi and to list its files, of which none is skipped."""
     spark.conf.set("spark.metastore.enabled", "false")
     frame = spark.sql(f"SELECT id FROM {TABLES['hudi']}_plain WHERE {condition}")
-    (scan,) = scans(frame)
+    (scan,) = find_scan_nodes(frame)
     start = time.perf_counter()
     scan.selectedPartitions()
     return planning(frame) + 1000 * (time.perf_counter() - start)

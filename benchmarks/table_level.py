@@ -18,10 +18,25 @@ import numpy as np
 import pyarrow as pa
 from common import median, report, seconds
 
-from metastore._analyze.kernel import ColumnStatistics, distinct_of, merged_column, parsed, row_of, summary_table
-from metastore._analyze.kernel.sketch import Sketch
-from metastore._analyze.kernel.theta import ALL, NOMINAL, Theta
-from metastore._analyze.nodes import FAN_OUT, Groups, Inputs, Merge, Node, fields_of, identity
+from metastore._analyze.kernel import (
+    ColumnStatistics,
+    count_distinct,
+    merge_column,
+    parse_sketches,
+    partial_aggregate_row,
+    summary_rows,
+)
+from metastore._analyze.kernel.sketch import DistinctSketch
+from metastore._analyze.kernel.theta import ALL, NOMINAL, ThetaSketch
+from metastore._analyze.nodes import (
+    FAN_OUT,
+    ColumnGroups,
+    FileGroups,
+    GroupAggregate,
+    ReductionInput,
+    aggregate_schema,
+    digest_of_facts,
+)
 from metastore._format.columns import Column
 from metastore._format.schemas import SUMMARY
 
@@ -53,29 +68,29 @@ def file_statistics(random: np.random.Generator) -> ColumnStatistics:
         compressed_bytes=8 * ROWS,
         uncompressed_bytes=8 * ROWS,
         percentiles=values.tolist(),
-        theta=Theta(hashes, threshold).to_bytes(),
+        theta=ThetaSketch(hashes, threshold).to_bytes(),
     )
 
 
-class Sketches(Sequence[Sketch]):
+class Sketches(Sequence[DistinctSketch]):
     """The sketches of some files, made when they are asked for."""
 
     seconds = 0.0
     """How long making them took so far."""
 
-    def __init__(self, pool: list[Sketch], which: np.ndarray, turns: np.ndarray) -> None:
+    def __init__(self, pool: list[DistinctSketch], which: np.ndarray, turns: np.ndarray) -> None:
         """Of each file, which of the pool its sketch is made from, and how often that was taken before."""
         self._pool, self._which, self._turns = pool, which.tolist(), turns.tolist()
 
     def __len__(self) -> int:
         return len(self._which)
 
-    def __getitem__(self, places: slice) -> list[Sketch]:
+    def __getitem__(self, places: slice) -> list[DistinctSketch]:
         start = time.perf_counter()
         drawn = [
             (self._pool[of].theta, turn) for of, turn in zip(self._which[places], self._turns[places], strict=True)
         ]
-        found = [Sketch(Theta(one.hashes + np.uint64(turn), one.threshold)) for one, turn in drawn]
+        found = [DistinctSketch(ThetaSketch(one.hashes + np.uint64(turn), one.threshold)) for one, turn in drawn]
         Sketches.seconds += time.perf_counter() - start
         return found
 
@@ -88,14 +103,14 @@ class Table:
         self.columns, self.paths = columns, [f"data/{i:06}.parquet" for i in range(files)]
         self.turns, self.which = np.divmod(np.arange(files), len(known))
         self.words = np.stack([words(path) for path in self.paths])
-        rows = [[summary_table([(0, 0, file[place])]) for file in known] for place in range(len(columns))]
+        rows = [[summary_rows([(0, 0, file[place])]) for file in known] for place in range(len(columns))]
         self.rows = [
-            pa.concat_tables(of).select(fields_of(column).names).combine_chunks()
+            pa.concat_tables(of).select(aggregate_schema(column).names).combine_chunks()
             for column, of in zip(columns, rows, strict=True)
         ]
-        self.pool = [parsed(file[place].theta for file in known) for place in range(len(columns))]
+        self.pool = [parse_sketches(file[place].theta for file in known) for place in range(len(columns))]
         self.scalars = [pa.concat_tables(of).select(SCALARS).combine_chunks().take(self.which) for of in rows]
-        self.nodes: list[dict[bytes, Node]] = [{} for _ in columns]
+        self.nodes: list[dict[bytes, GroupAggregate]] = [{} for _ in columns]
 
     def add(self, path: str, file: list[ColumnStatistics]) -> list[ColumnStatistics]:
         """The statistics of the table with one more file."""
@@ -105,9 +120,9 @@ class Table:
         self.turns = np.insert(self.turns, at, 0)
         self.words = np.insert(self.words, at, words(path), axis=0)
         for place, one in enumerate(file):
-            new, scalars = row_of(one, FIELDS), self.scalars[place]
+            new, scalars = partial_aggregate_row(one, FIELDS), self.scalars[place]
             self.rows[place] = pa.concat_tables([self.rows[place], new.select(self.rows[place].column_names)])
-            self.pool[place] += parsed([one.theta])
+            self.pool[place] += parse_sketches([one.theta])
             with_it = [scalars.slice(0, at), new.select(SCALARS), scalars.slice(at)]
             self.scalars[place] = pa.concat_tables(with_it)
         return self.merged()
@@ -124,11 +139,11 @@ class Table:
 
     def merged(self) -> list[ColumnStatistics]:
         """The statistics of the table."""
-        found, groups = [], Groups(self.words)
+        found, groups = [], FileGroups(self.words)
         for place, column in enumerate(self.columns):
-            merge = Merge(column, groups, self.nodes[place])
+            merge = ColumnGroups(column, groups, self.nodes[place])
             rows = self.rows[place].take(pa.array(self.which[merge.wanted]))
-            found.append(merge.reduced(Inputs(self.scalars[place], rows, self.sketches(place, merge.wanted))))
+            found.append(merge.reduced(ReductionInput(self.scalars[place], rows, self.sketches(place, merge.wanted))))
             self.nodes[place] |= merge.made
         return found
 
@@ -148,15 +163,15 @@ class Table:
         return found, took
 
 
-def at_once(column: Column, rows: pa.Table, every: pa.Table, sketches: list[Sketch]) -> ColumnStatistics:
+def at_once(column: Column, rows: pa.Table, every: pa.Table, sketches: list[DistinctSketch]) -> ColumnStatistics:
     """The statistics of a column without groups."""
-    found = merged_column(column, rows, sketches)
-    return replace(found, **distinct_of(column, every, found.sketch))
+    found = merge_column(column, rows, sketches)
+    return replace(found, **count_distinct(column, every, found.sketch))
 
 
 def words(path: str) -> np.ndarray:
     """What tells a file from others."""
-    return np.frombuffer(identity(path), np.uint64)
+    return np.frombuffer(digest_of_facts(path), np.uint64)
 
 
 def merging(what: Callable[[], object]) -> float:

@@ -160,7 +160,7 @@ def published(line: str, host: ClassPath) -> ClassPath:
     others = [jar for jar in host.jars if not jar.name.startswith(("spark-", "scala-"))]
     fitting = [jar for jar in others if f"_{binary}-" in jar.name or "_2." not in jar.name]
     compiler = scala if binary != host.binary else host.compiler
-    return ClassPath(jars.locked()[f"spark-{line}"].version, library, compiler, [*fetched, *scala, *fitting])
+    return ClassPath(jars.read_lock()[f"spark-{line}"].version, library, compiler, [*fetched, *scala, *fitting])
 
 
 def _named(jars: list[Path], prefix: str) -> list[Path]:

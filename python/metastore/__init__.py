@@ -82,10 +82,10 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # Imported when first used: executors import this package, and `metastore --help` answers at once.
     if name not in __all__:
-        from metastore._texts import did_you_mean  # noqa: PLC0415 - only here
+        from metastore._texts import suggest_names  # noqa: PLC0415 - only here
 
         said = f"module 'metastore' has no attribute {name!r}"
-        raise AttributeError(". ".join(filter(None, (said, did_you_mean(name, __all__)))))
+        raise AttributeError(". ".join(filter(None, (said, suggest_names(name, __all__)))))
     value = getattr(import_module(_MODULE_OF.get(name, _READING)), name)
     globals()[name] = value
     return value

@@ -20,7 +20,7 @@ from threading import Thread
 from types import SimpleNamespace
 from typing import TYPE_CHECKING, Any, TextIO, cast
 
-from metastore._analyze.progress import Silent, Ticker
+from metastore._analyze.progress import NoProgress, ProgressLine
 from metastore._visible import VisibleFormatter
 from metastore.errors import AnalyzeFailed, MetastoreError
 
@@ -35,7 +35,7 @@ if TYPE_CHECKING:
 log = logging.getLogger("metastore")
 
 
-class Attached:
+class StatementServer:
     """The lent JVM, and the statements that it sends.
 
     Args:
@@ -68,7 +68,7 @@ class Attached:
             return {"error": {"code": failed.code, "message": str(failed)}}
 
     def _progress(self, wanted: dict[str, Any]) -> Progress:
-        return Ticker(wanted["table"], _DriverStderr(self._entry)) if wanted["progress"] else Silent()
+        return ProgressLine(wanted["table"], _DriverStderr(self._entry)) if wanted["progress"] else NoProgress()
 
     def _session(self, key: str) -> SparkSession:
         from pyspark.sql import SparkSession  # noqa: PLC0415 - the driver's Spark, found by the environment
@@ -118,7 +118,7 @@ class _DriverStderr:
 def _run(spark: SparkSession, statement: dict[str, Any], progress: Progress) -> dict[str, Any]:
     from metastore import _analyze  # noqa: PLC0415 - slow to import, and the JVM waits for the first sign of life
 
-    report = _analyze.run(
+    report = _analyze.analyze_table(
         spark,
         statement["table"],
         columns=statement.get("columns"),
@@ -151,7 +151,7 @@ def _serve(requests: SimpleQueue[str]) -> None:
     from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - see above
 
     try:
-        Attached(launch_gateway()).serve(iter(requests.get, None))  # type: ignore[no-untyped-call]
+        StatementServer(launch_gateway()).serve(iter(requests.get, None))  # type: ignore[no-untyped-call]
     except BaseException:
         log.exception("the service ends")
         _end(1)
@@ -163,7 +163,7 @@ def _end(code: int) -> None:
     os._exit(code)
 
 
-def main() -> None:
+def run_process() -> None:
     """Attaches to the JVM named in the environment and serves it."""
     # The shell that a Ctrl-C is meant for cancels the jobs. It stays ignored: a context that is made beside the main
     # thread leaves signals alone.
@@ -181,4 +181,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    run_process()

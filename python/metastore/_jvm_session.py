@@ -19,62 +19,62 @@ if TYPE_CHECKING:
 _LAST_SECONDS = 10.0
 
 
-def analyzed(spark: SparkSession, identifier: str) -> Any:
+def read_analyzed_plan(spark: SparkSession, identifier: str) -> Any:
     """The analyzed plan of reading a table: what its catalog has loaded."""
     return spark._jsparkSession.table(identifier).queryExecution().analyzed()
 
 
-def executed(frame: DataFrame) -> Any:
+def get_executed_plan(frame: DataFrame) -> Any:
     """The executed plan of a query."""
     return frame._jdf.queryExecution().executedPlan()
 
 
-def estimated(frame: DataFrame) -> tuple[int, int | None]:
+def estimate_size(frame: DataFrame) -> tuple[int, int | None]:
     """How many bytes and rows Spark expects of a query before it runs."""
     found = frame._jdf.queryExecution().optimizedPlan().stats()
     rows = found.rowCount()
     return int(found.sizeInBytes()), int(rows.get()) if rows.isDefined() else None
 
 
-def hadoop_configuration(spark: SparkSession) -> Any:
+def get_hadoop_configuration(spark: SparkSession) -> Any:
     """Hadoop's settings as the session has them, credentials among them."""
     return spark._jsparkSession.sessionState().newHadoopConf()
 
 
-def qualified(spark: SparkSession, path: str) -> str:
+def qualify_path(spark: SparkSession, path: str) -> str:
     """A path with the scheme of the file system that it is in."""
     jvm: Any = spark._jvm
     found = jvm.org.apache.hadoop.fs.Path(path)
-    return str(found.getFileSystem(hadoop_configuration(spark)).makeQualified(found).toString())
+    return str(found.getFileSystem(get_hadoop_configuration(spark)).makeQualified(found).toString())
 
 
-def shim_class(spark: SparkSession | SparkContext, name: str) -> Any:
+def load_shim_class(spark: SparkSession | SparkContext, name: str) -> Any:
     """A class of the shim that Python calls."""
-    found = getattr(shim_package(spark).analyze, name)
+    found = getattr(find_shim_package(spark).analyze, name)
     if type(found).__name__ == "JavaPackage":  # what py4j takes an unknown name for
-        raise jars.not_in(spark.version)
+        raise jars.explain_missing_shim(spark.version)
     return found
 
 
-def shim_package(spark: SparkSession | SparkContext) -> Any:
+def find_shim_package(spark: SparkSession | SparkContext) -> Any:
     """The package of the shim's build for the line of a Spark: classes of two lines never meet."""
     jvm: Any = spark._jvm
-    return getattr(jvm.org.metastore.spark, f"v{jars.line_of(spark.version).replace('.', '')}")
+    return getattr(jvm.org.metastore.spark, f"v{jars.spark_line_of(spark.version).replace('.', '')}")
 
 
-def rows_in_jvm(frame: DataFrame) -> Any:
+def to_jvm_rows(frame: DataFrame) -> Any:
     """A DataFrame as the shim takes it."""
     return frame._jdf
 
 
-def bytes_in_jvm(records: RDD[bytes]) -> Any:
+def to_jvm_bytes(records: RDD[bytes]) -> Any:
     """Records as the shim takes them: bytes as they are."""
     from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - not needed to import this module
 
     return records._reserialize(NoOpSerializer())._jrdd
 
 
-def bytes_from_jvm(records: Any, context: SparkContext) -> RDD[bytes]:
+def from_jvm_bytes(records: Any, context: SparkContext) -> RDD[bytes]:
     """Records that the shim gave, back as bytes."""
     from pyspark import RDD  # noqa: PLC0415 - as above
     from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - as above

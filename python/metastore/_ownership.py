@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from pathlib import Path
 
 
-def writable_by_others(file: Path) -> str:
+def describe_foreign_access(file: Path) -> str:
     """Why a file may have been written by others than this user and root; empty where it cannot have been.
 
     The folders that lead to it count too: who can write one of them can put another file of the user's in its place.

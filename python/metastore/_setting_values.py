@@ -69,14 +69,14 @@ def _text(value: object) -> str | None:
     return str(value).strip() or None if value is not None else None
 
 
-def trimmed(value: object) -> object:
+def strip_blanks(value: object) -> object:
     """Leaves out blanks around a text."""
     return value.strip() if isinstance(value, str) else value
 
 
-Truth = Annotated[bool, BeforeValidator(trimmed)]
-Whole = Annotated[int, BeforeValidator(_whole)]
-Algorithm = Annotated[Literal["auto", "exact", "reduce", "duplicates", "scatter"], BeforeValidator(trimmed)]
+Flag = Annotated[bool, BeforeValidator(strip_blanks)]
+WholeNumber = Annotated[int, BeforeValidator(_whole)]
+Algorithm = Annotated[Literal["auto", "exact", "reduce", "duplicates", "scatter"], BeforeValidator(strip_blanks)]
 Size = Annotated[int, BeforeValidator(_bytes)]
 Duration = Annotated[int, BeforeValidator(_milliseconds)]
 Names = Annotated[tuple[str, ...], BeforeValidator(_names), NoDecode]

@@ -10,8 +10,8 @@ from decimal import Decimal
 from numbers import Real
 from typing import TYPE_CHECKING, Any
 
-from metastore._zones import zone_of
-from metastore.errors import InvalidArgument, question
+from metastore._zones import parse_time_zone
+from metastore.errors import InvalidArgument, phrase_suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ _INTEGERS = ("tinyint", "smallint", "int", "bigint")
 _FLOATS = ("float", "double")
 
 
-def typed(text: str | None, spark_type: str, zone: str = "UTC") -> Any:
+def parse_spark_text(text: str | None, spark_type: str, zone: str = "UTC") -> Any:
     """The Python value of a text that Spark's `CAST(x AS STRING)` made; the text itself where there is none."""
     reader = _reader(spark_type, zone)
     if text is None or reader is None:
@@ -35,7 +35,7 @@ def is_location(text: str) -> bool:
     return "`" not in text and ("/" in text or text.startswith("."))
 
 
-def probabilities_of(asked: float | Iterable[float]) -> list[float]:
+def check_probabilities(asked: float | Iterable[float]) -> list[float]:
     """The probabilities that a caller gave, one or several."""
     given = list(asked) if isinstance(asked, Iterable) and not isinstance(asked, str) else [asked]
     for one in given:
@@ -56,7 +56,7 @@ def _reader(spark_type: str, zone: str) -> Callable[[str], Any] | None:
     readers: dict[str, Callable[[str], Any]] = {
         "boolean": lambda text: text == "true",
         "date": date.fromisoformat,
-        "timestamp": lambda text: _datetime(text).replace(tzinfo=zone_of(zone)),
+        "timestamp": lambda text: _datetime(text).replace(tzinfo=parse_time_zone(zone)),
         "timestamp_ntz": _datetime,
     }
     return readers.get(spark_type)
@@ -68,7 +68,7 @@ def _datetime(text: str) -> datetime:
     return moment.replace(microsecond=int(fraction.ljust(6, "0"))) if fraction else moment
 
 
-def near(name: str, names: Iterable[str], limit: int = 3, cutoff: float = 0.6) -> tuple[str, ...]:
+def find_similar_names(name: str, names: Iterable[str], limit: int = 3, cutoff: float = 0.6) -> tuple[str, ...]:
     """The names that look most like one that does not exist, whatever their case."""
     known: dict[str, list[str]] = {}
     for candidate in names:
@@ -77,6 +77,6 @@ def near(name: str, names: Iterable[str], limit: int = 3, cutoff: float = 0.6) -
     return tuple(candidate for match in matches for candidate in known[match])
 
 
-def did_you_mean(name: str, names: Iterable[str]) -> str:
+def suggest_names(name: str, names: Iterable[str]) -> str:
     """The hint for a name that was mistyped; empty where none is near."""
-    return question(near(name, names))
+    return phrase_suggestion(find_similar_names(name, names))

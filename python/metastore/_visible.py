@@ -19,22 +19,22 @@ _BLANK_LETTERS = frozenset("\u034f\u115f\u1160\u17b4\u17b5\u3164\uffa0")
 """Letters and marks that are drawn as nothing; Unicode counts them as printable."""
 
 
-def visible(text: str) -> str:
+def make_visible(text: str) -> str:
     r"""One line of text in which everything can be seen."""
     return _escaped(text, lambda char: char.encode("unicode_escape").decode("ascii"))
 
 
-def visible_lines(text: str) -> str:
+def make_lines_visible(text: str) -> str:
     r"""Several lines in which everything but their ends can be seen."""
-    return "\n".join(map(visible, text.split("\n")))
+    return "\n".join(map(make_visible, text.split("\n")))
 
 
-def visible_json(document: str) -> str:
+def make_json_visible(document: str) -> str:
     r"""A JSON document that reads back the same, in which everything but the ends of its lines can be seen."""
     return "\n".join(_escaped(line, lambda char: json.dumps(char)[1:-1]) for line in document.split("\n"))
 
 
-def logger(name: str) -> logging.Logger:
+def get_logger(name: str) -> logging.Logger:
     """The logger of a module; what its lines are filled with can be seen."""
     found = logging.getLogger(name)
     found.addFilter(_show_arguments)
@@ -46,12 +46,12 @@ class VisibleFormatter(logging.Formatter):
 
     def format(self, record: logging.LogRecord) -> str:
         """See `logging.Formatter`."""
-        return visible_lines(super().format(record))
+        return make_lines_visible(super().format(record))
 
 
 def _show_arguments(record: logging.LogRecord) -> bool:
     if isinstance(record.args, tuple):
-        record.args = tuple(visible(str(one)) if isinstance(one, str | Exception) else one for one in record.args)
+        record.args = tuple(make_visible(str(one)) if isinstance(one, str | Exception) else one for one in record.args)
     return True
 
 

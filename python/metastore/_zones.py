@@ -49,7 +49,7 @@ _SHORT = {
 
 
 @lru_cache
-def zone_of(text: str) -> tzinfo:
+def parse_time_zone(text: str) -> tzinfo:
     """The time zone of a name, or of an offset in one of Spark's spellings."""
     name = _SHORT.get(text, text)
     if name in ("Z", "UTC", "GMT", "UT"):

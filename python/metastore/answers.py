@@ -12,7 +12,7 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, overload
 
-from metastore._texts import near, typed
+from metastore._texts import find_similar_names, parse_spark_text
 from metastore.errors import ColumnNotFound
 
 if TYPE_CHECKING:
@@ -65,7 +65,7 @@ class Answer(Sequence[dict[str, Any]]):
 
     def to_arrow(self) -> pa.Table:
         """The rows as an Arrow table."""
-        return arrow(self.rows, self.columns, self.schema)
+        return to_arrow_table(self.rows, self.columns, self.schema)
 
     def to_pandas(self) -> pd.DataFrame:
         """The rows as a pandas data frame; needs pandas."""
@@ -125,13 +125,15 @@ class Summary(Answer):
         """
         names = [row["column_name"] for row in self.rows]
         if name not in names:
-            raise ColumnNotFound(name, self.subject, near=near(name, names), known=names)
+            raise ColumnNotFound(name, self.subject, near=find_similar_names(name, names), known=names)
         row = self[names.index(name)]
-        values = {key: typed(row[key], row["column_type"], self.zone) for key in TYPED if key in row}
+        values = {key: parse_spark_text(row[key], row["column_type"], self.zone) for key in TYPED if key in row}
         return {**row, **values}
 
 
-def arrow(rows: Sequence[Mapping[str, Any]], names: Sequence[str], schema: pa.Schema | None = None) -> pa.Table:
+def to_arrow_table(
+    rows: Sequence[Mapping[str, Any]], names: Sequence[str], schema: pa.Schema | None = None
+) -> pa.Table:
     """Rows as an Arrow table; maps are dictionaries in rows."""
     import pyarrow as pa  # noqa: PLC0415 - an answer that is only shown does without
 

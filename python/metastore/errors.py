@@ -17,7 +17,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from metastore._visible import visible
+from metastore._visible import make_visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -58,8 +58,8 @@ class MetastoreError(Exception):
     code: ClassVar[str] = "METASTORE_ERROR"
 
     def __init__(self, message: str, hint: str = "") -> None:
-        self.message = visible(message)
-        self.hint = visible(hint)
+        self.message = make_visible(message)
+        self.hint = make_visible(hint)
         super().__init__(self.message, self.hint)
 
     def __str__(self) -> str:
@@ -77,11 +77,11 @@ def _restore(cls: type[MetastoreError], args: tuple[Any, ...], facts: dict[str, 
     return error
 
 
-def question(names: Sequence[str]) -> str:
+def phrase_suggestion(names: Sequence[str]) -> str:
     """How a hint names what is near; empty where nothing is.
 
     Example:
-        >>> question(["price", "prize"])
+        >>> phrase_suggestion(["price", "prize"])
         'Did you mean price or prize?'
     """
     return f"Did you mean {' or '.join(names)}?" if names else ""
@@ -129,7 +129,7 @@ class TableNotFound(MetastoreError):
         self.table = table
         self.near = tuple(near)
         self.known = tuple(known)
-        super().__init__(f"There is no table {table}.", question(self.near) or hint or _known(self.known))
+        super().__init__(f"There is no table {table}.", phrase_suggestion(self.near) or hint or _known(self.known))
 
 
 class ColumnNotFound(MetastoreError):
@@ -149,7 +149,7 @@ class ColumnNotFound(MetastoreError):
         self.table = table
         self.near = tuple(near)
         self.known = tuple(known)
-        super().__init__(f"{table} has no column '{column}'.", question(self.near) or _known(self.known))
+        super().__init__(f"{table} has no column '{column}'.", phrase_suggestion(self.near) or _known(self.known))
 
 
 class FormatTooNew(MetastoreError):

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 from importlib import metadata, resources
 from pathlib import Path
 
-from metastore._texts import did_you_mean
+from metastore._texts import suggest_names
 from metastore.errors import JarNotFound
 
 SHIM = "metastore-shim.jar"
@@ -68,19 +68,19 @@ def shim() -> Path:
     return jar
 
 
-def not_in(spark: str) -> JarNotFound:
+def explain_missing_shim(spark: str) -> JarNotFound:
     """Returns the error of a session that does not have the shim's functions.
 
     Args:
         spark: The session's version of Spark.
 
     Example:
-        >>> not_in("4.2.0").message
+        >>> explain_missing_shim("4.2.0").message
         'this is Spark 4.2.0; the Metastore is built for Spark 3.5, 4.0 and 4.1 and adds nothing to others.'
     """
-    if line_of(spark) not in LINES:
+    if spark_line_of(spark) not in LINES:
         return JarNotFound(
-            f"this is Spark {spark}; the Metastore is built for Spark {spoken(LINES)} and adds nothing to others",
+            f"this is Spark {spark}; the Metastore is built for Spark {join_names(LINES)} and adds nothing to others",
             hint=f"pip install 'pyspark~={LINES[-1]}.0'",
         )
     return JarNotFound(
@@ -89,21 +89,21 @@ def not_in(spark: str) -> JarNotFound:
     )
 
 
-def line_of(spark: str) -> str:
+def spark_line_of(spark: str) -> str:
     """Returns the line that a version of Spark belongs to.
 
     Example:
-        >>> line_of("4.1.4")
+        >>> spark_line_of("4.1.4")
         '4.1'
     """
     return ".".join(spark.split(".")[:2])
 
 
-def spoken(names: tuple[str, ...]) -> str:
+def join_names(names: tuple[str, ...]) -> str:
     """Returns names as a sentence has them.
 
     Example:
-        >>> spoken(("3.5", "4.0", "4.1"))
+        >>> join_names(("3.5", "4.0", "4.1"))
         '3.5, 4.0 and 4.1'
     """
     return " and ".join(part for part in (", ".join(names[:-1]), names[-1]) if part)
@@ -134,7 +134,7 @@ def pyspark_jars() -> Path:
     return folder / "jars"
 
 
-def locked() -> dict[str, LockedJar]:
+def read_lock() -> dict[str, LockedJar]:
     """Returns the jars of `jars.lock` by name."""
     lines = resources.files("metastore").joinpath("jars.lock").read_text("utf-8").splitlines()
     jars = [_parse(line) for line in lines if line and not line.startswith("#")]
@@ -162,9 +162,9 @@ def fetch(name: str) -> Path:
     Raises:
         JarNotFound: no such name, no network, or what came is not what the lock names.
     """
-    jars = locked()
+    jars = read_lock()
     if name not in jars:
-        hint = did_you_mean(name, jars) or f"It has {', '.join(sorted(jars))}."
+        hint = suggest_names(name, jars) or f"It has {', '.join(sorted(jars))}."
         raise JarNotFound(f"jars.lock has no jar {name!r}", hint=hint)
     jar = jars[name]
     kept = cache() / jar.file_name
@@ -186,7 +186,7 @@ def fetch_all(name: str) -> list[Path]:
         >>> [jar.name for jar in fetch_all("delta-4.1")][:1]  # doctest: +SKIP
         ['delta-spark_4.1_2.13-4.4.0.jar']
     """
-    return [fetch(name), *(fetch(other) for other in locked() if other.startswith(f"{name}-"))]
+    return [fetch(name), *(fetch(other) for other in read_lock() if other.startswith(f"{name}-"))]
 
 
 def _download(jar: LockedJar, kept: Path) -> None:

@@ -27,29 +27,29 @@ from pydantic_settings import (
 )
 
 from metastore import _misspelt
-from metastore._ownership import writable_by_others
+from metastore._ownership import describe_foreign_access
 from metastore._setting_values import (
     MOST_WHOLE,
     Algorithm,
     Duration,
+    Flag,
     Formats,
     Names,
     Size,
     Text,
-    Truth,
-    Whole,
-    trimmed,
+    WholeNumber,
+    strip_blanks,
 )
-from metastore._texts import near
-from metastore._visible import logger
-from metastore.errors import InvalidArgument, InvalidSetting, question
+from metastore._texts import find_similar_names
+from metastore._visible import get_logger
+from metastore.errors import InvalidArgument, InvalidSetting, phrase_suggestion
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pyspark.sql import SparkSession
 
-_LOG = logger(__name__)
+_LOG = get_logger(__name__)
 
 PREFIX = "spark.metastore."
 SOURCES = ("argument", "spark", "environment", "file")
@@ -65,22 +65,22 @@ class Settings(BaseModel):
 
     model_config = ConfigDict(frozen=True, validate_default=True)
 
-    enabled: Truth = _setting(
+    enabled: Flag = _setting(
         "enabled",
         "true",
         "false: as if not installed (no pruning, no statistics to the optimizer); table functions still read",
     )
-    pruning_enabled: Truth = _setting("pruning.enabled", "true", "file pruning alone")
-    cbo_enabled: Truth = _setting(
+    pruning_enabled: Flag = _setting("pruning.enabled", "true", "file pruning alone")
+    cbo_enabled: Flag = _setting(
         "cbo.enabled",
         "true",
         "statistics to the optimizer alone; also switches on `spark.sql.cbo.enabled` and "
         "`spark.sql.cbo.joinReorder.enabled` for the SparkContext where the user has set neither",
     )
-    prune_inside_writes: Truth = _setting(
+    prune_inside_writes: Flag = _setting(
         "pruneInsideWrites", "false", "prune the reads of INSERT .. SELECT, MERGE sources, CTAS"
     )
-    hudi_bypass_skipping: Truth = _setting(
+    hudi_bypass_skipping: Flag = _setting(
         "hudi.bypassSkipping", "true", "Hudi's own skipping is not asked where our statistics cover the table"
     )
     store: Text = _setting("store", "", "root URI for all statistics; not set: beside each table", own=True)
@@ -89,11 +89,11 @@ class Settings(BaseModel):
         "iceberg,delta,hudi",
         "formats whose `ANALYZE TABLE` is ours; add `parquet` to take over session-catalog Parquet tables too",
     )
-    histogram_bins: Whole = _setting("histogram.bins", "1000", "bins of a histogram, 2..10000", ge=2, le=10000)
-    histogram_kind: Annotated[Literal["equi_height", "equi_width"], BeforeValidator(trimmed)] = _setting(
+    histogram_bins: WholeNumber = _setting("histogram.bins", "1000", "bins of a histogram, 2..10000", ge=2, le=10000)
+    histogram_kind: Annotated[Literal["equi_height", "equi_width"], BeforeValidator(strip_blanks)] = _setting(
         "histogram.kind", "equi_height", "bins that hold equally many values, or `equi_width`: bins equally wide"
     )
-    frequencies_top: Whole = _setting(
+    frequencies_top: WholeNumber = _setting(
         "frequencies.top",
         "1000",
         "most frequent values kept per column and file when not complete",
@@ -107,7 +107,7 @@ class Settings(BaseModel):
         "`scatter` by the number of values; `exact`, and `duplicates` or `scatter` where asked for, read those columns "
         "again of which some file does not keep all values",
     )
-    frequencies_threshold: Whole = _setting(
+    frequencies_threshold: WholeNumber = _setting(
         "frequencies.threshold",
         "1000000",
         "number of distinct (or repeated) values from which they are many",
@@ -129,7 +129,7 @@ class Settings(BaseModel):
         "interpreter that runs ANALYZE on the driver host; not set: found; a session cannot change it",
         own=True,
     )
-    snapshots_keep: Whole = _setting("snapshots.keep", "10", "analyzed snapshots kept in the manifest", ge=1)
+    snapshots_keep: WholeNumber = _setting("snapshots.keep", "10", "analyzed snapshots kept in the manifest", ge=1)
     cache_size: Size = _setting("cache.size", "256m", "decoded statistics and lists of data files kept in the driver")
     planning_timeout: Duration = _setting("planning.timeout", "2s", "past it a scan is planned without us")
     read_timeout: Duration = _setting(
@@ -167,7 +167,7 @@ class Setting:
 
 
 @dataclass(frozen=True)
-class Resolved:
+class ResolvedSetting:
     """A setting with its value and where that was found.
 
     `value` is typed (sizes in bytes, durations in milliseconds); `text` is what was written; `source` is `argument`,
@@ -209,7 +209,9 @@ def _declared() -> dict[str, Setting]:
 REGISTRY: Mapping[str, Setting] = _declared()
 
 
-def resolve(spark: SparkSession | None = None, arguments: Mapping[str, object] | None = None) -> tuple[Resolved, ...]:
+def resolve(
+    spark: SparkSession | None = None, arguments: Mapping[str, object] | None = None
+) -> tuple[ResolvedSetting, ...]:
     """Returns every setting with value and source.
 
     Args:
@@ -253,7 +255,7 @@ def get(key: str, spark: SparkSession | None = None, argument: object = None) ->
     return _resolved(wanted, given, file).value
 
 
-def markdown() -> str:
+def render_settings_page() -> str:
     """Returns the registry as the page `docs/settings.md`."""
     rows = [
         f"| `{one.key}` | `{one.environment}` | {f'`{one.default}`' if one.default else '(none)'} | {one.meaning} |"
@@ -303,7 +305,9 @@ def _given(
     return {"argument": asked, "spark": _from_spark(spark, wanted), **outside}, file
 
 
-def _resolved(setting: Setting, given: Mapping[str, Mapping[str, object]], file: SettingsFile | None) -> Resolved:
+def _resolved(
+    setting: Setting, given: Mapping[str, Mapping[str, object]], file: SettingsFile | None
+) -> ResolvedSetting:
     source = next((name for name in SOURCES if setting.field in given[name]), "default")
     value = given[source][setting.field] if source in given else setting.default
     text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
@@ -315,19 +319,19 @@ def _resolved(setting: Setting, given: Mapping[str, Mapping[str, object]], file:
     written = text.lower() if isinstance(value, bool) else text
     path = str(file.path) if file and source == "file" else None
     left_out = file.left_out.get(setting.field) if file else None
-    return Resolved(setting, getattr(checked, setting.field), written, source, path, left_out)
+    return ResolvedSetting(setting, getattr(checked, setting.field), written, source, path, left_out)
 
 
 def _from_environment() -> Mapping[str, object]:
-    _misspelt.warn(os.environ)
+    _misspelt.warn_of_misspelt_variables(os.environ)
     return EnvSettingsSource(_Outside)()
 
 
 def _known(key: str, source: str) -> Setting:
     found = REGISTRY.get(key) or REGISTRY.get(PREFIX + key)
     if found is None:
-        alike = near(key.removeprefix(PREFIX), (one.removeprefix(PREFIX) for one in REGISTRY))
-        hint = question([PREFIX + name for name in alike])
+        alike = find_similar_names(key.removeprefix(PREFIX), (one.removeprefix(PREFIX) for one in REGISTRY))
+        hint = phrase_suggestion([PREFIX + name for name in alike])
         raise InvalidArgument(key, f"no such setting ({source})", hint or "`metastore config` lists every setting.")
     return found
 
@@ -355,7 +359,7 @@ def _from_file(folder: Path) -> SettingsFile | None:
 
 def _vetted(file: Path, values: Mapping[Setting, object]) -> SettingsFile:
     """Leaves out what names programs or places where others may have written it."""
-    reason = writable_by_others(file) if any(one.own for one in values) else ""
+    reason = describe_foreign_access(file) if any(one.own for one in values) else ""
     left_out = {one: f"{file} has it, but {reason}" for one in values if one.own and reason}
     for one, why in left_out.items():
         _warn_once(f"{one.key} is left out: {why}.")
@@ -383,4 +387,4 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, object
 
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(markdown(), "utf-8")
+    Path(sys.argv[1]).write_text(render_settings_page(), "utf-8")

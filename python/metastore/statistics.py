@@ -83,7 +83,7 @@ def statistic(name: str, version: int = 1, *, merge: Merge | None = None) -> Cal
     return lambda function: Statistic(name, version, function, merge)
 
 
-def chosen(given: Iterable[Statistic]) -> tuple[tuple[Statistic, ...], dict[str, str]]:
+def collect_statistics(given: Iterable[Statistic]) -> tuple[tuple[Statistic, ...], dict[str, str]]:
     """The statistics to compute: those given and those installed.
 
     Args:

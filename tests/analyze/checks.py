@@ -7,11 +7,11 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import metastore
-from metastore._format.values import CUT_BYTES, typed
+from metastore._format.values import CUT_BYTES, to_python_value
 from metastore._store import Store
-from metastore._store.location import beside
-from metastore._tables.arrow import arrow_table
-from metastore._tables.names import quote
+from metastore._store.location import default_store_uri
+from metastore._tables.arrow import collect_arrow
+from metastore._tables.names import quote_name
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -49,7 +49,7 @@ class Stored:
 
     @classmethod
     def of(cls, spark: SparkSession, table: str) -> Stored:
-        store = Store.open(beside(location(spark, table)))
+        store = Store.open(default_store_uri(location(spark, table)))
         manifest = store.read()
         assert manifest is not None
         return cls(store, manifest)
@@ -90,7 +90,7 @@ class Stored:
 def with_values(row: dict[str, Any], column: Column) -> dict[str, Any]:
     for name in ("lo", "hi"):
         stored = None if column.encoding is None else row[f"{name}_{column.encoding}"]
-        row[name] = stored if row[f"{name}_exact"] is False else typed(stored, column)
+        row[name] = stored if row[f"{name}_exact"] is False else to_python_value(stored, column)
     return {**row, "column": column}
 
 
@@ -100,7 +100,7 @@ def physical(spark: SparkSession, table: str, columns: tuple[Column, ...], *, by
     for place, column in enumerate(columns):
         parts += [f"{sql} AS {name}_{place}" for name, sql in _aggregates(column).items()]
     key = "_file" if by_file else "'all'"
-    result = arrow_table(spark.sql(f"SELECT {key} AS key, {', '.join(parts)} FROM {table} GROUP BY 1"))
+    result = collect_arrow(spark.sql(f"SELECT {key} AS key, {', '.join(parts)} FROM {table} GROUP BY 1"))
     return {
         row["key"]: {
             "rows": row["rows"],
@@ -115,7 +115,7 @@ def physical(spark: SparkSession, table: str, columns: tuple[Column, ...], *, by
 
 
 def _aggregates(column: Column) -> dict[str, str]:
-    x = quote(column.path)
+    x = quote_name(column.path)
     if column.encoding is None:
         return {"nulls": f"count_if({x} IS NULL)"}
     value = f"IF(isnan({x}), NULL, {x})" if column.encoding == "double" else x

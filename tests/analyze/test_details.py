@@ -8,13 +8,13 @@ import pyarrow.parquet as pq
 import pytest
 
 from kernel.samples import columns, table
-from metastore._analyze.kernel import ColumnKernel, Detail, FileColumn, analyze_parquet
-from metastore._analyze.place import Place
-from metastore._analyze.sizes import fitted
-from metastore._analyze.worker import BlockBuilder, Destination
+from metastore._analyze.kernel import ColumnKernel, DetailLimits, FileColumn, analyze_parquet
+from metastore._analyze.place import TaskStore
+from metastore._analyze.sizes import fit_to_file_size
+from metastore._analyze.worker import BlockBuilder, BlockDestination
 from metastore._format.columns import Column, encoding_of
 from metastore._format.manifest import TableIdentity
-from metastore._format.objects import decode, unnamed
+from metastore._format.objects import decode_object, identify_object
 from metastore._tables.model import DataFile
 
 TABLE = TableIdentity("iceberg", "u", "/t", "t")
@@ -24,7 +24,7 @@ SETTINGS = {"histogram_bins": 50, "frequencies_top": 20}
 @pytest.fixture
 def written(tmp_path):
     """Two data files of every type and their block: tables of objects by kind, the files' rows."""
-    destination = Destination(Place(str(tmp_path)), TABLE, SETTINGS, 1 << 30)
+    destination = BlockDestination(TaskStore(str(tmp_path)), TABLE, SETTINGS, 1 << 30)
     builder = BlockBuilder(destination, "full", tuple(one.column for one in columns()))
     found = []
     for name in "ab":
@@ -36,7 +36,7 @@ def written(tmp_path):
     result = builder.finish()
     objects = {}
     for one in (tmp_path / "objects").iterdir():
-        ref, _ = unnamed(one.name, one.read_bytes())
+        ref, _ = identify_object(one.name, one.read_bytes())
         objects.setdefault(ref.kind, []).append((ref, one.read_bytes()))
     assert result.objects == sum(map(len, objects.values()))
     return found, objects
@@ -44,7 +44,7 @@ def written(tmp_path):
 
 def test_files_name_them(written):
     _, objects = written
-    (files,) = (decode(*one).to_pylist() for one in objects["files"])
+    (files,) = (decode_object(*one).to_pylist() for one in objects["files"])
     for kind in ("sketches", "frequencies", "histograms"):
         ((ref, _),) = objects[kind]
         for place, row in enumerate(files):
@@ -56,7 +56,7 @@ def test_files_name_them(written):
 def test_the_ten_most_frequent_values_of_each_column_stand_in_the_first_row_group(written):
     found, objects = written
     ((ref, data),) = objects["frequencies"]
-    rows = decode(ref, data).to_pylist()
+    rows = decode_object(ref, data).to_pylist()
     heads = pq.read_metadata(pa.BufferReader(data)).row_group(0).num_rows
     each = Counter((row["column"], row["file"]) for row in rows[:heads])
     assert max(each.values()) == 10
@@ -75,7 +75,7 @@ def test_the_ten_most_frequent_values_of_each_column_stand_in_the_first_row_grou
 def test_histograms_are_what_the_kernel_found(written):
     found, objects = written
     ((ref, data),) = objects["histograms"]
-    rows = decode(ref, data).to_pylist()
+    rows = decode_object(ref, data).to_pylist()
     assert [(row["column"], row["file"]) for row in rows] == [
         (place, file) for place in range(len(columns())) for file in (0, 1) if found[file][place].histogram
     ]
@@ -103,7 +103,9 @@ def test_details_stay_below_a_tenth_of_the_data_file(tmp_path, shape):
     pq.write_table(pa.table({f"{kind} {i}": make(one) for i, one in enumerate(numbers)}), path, compression="zstd")
     named = [FileColumn(one) for one in _columns(kind, 30)]
     size = path.stat().st_size
-    destination = Destination(Place(str(tmp_path)), TABLE, {"histogram_bins": 1000, "frequencies_top": 1000}, 1 << 30)
+    destination = BlockDestination(
+        TaskStore(str(tmp_path)), TABLE, {"histogram_bins": 1000, "frequencies_top": 1000}, 1 << 30
+    )
     builder = BlockBuilder(destination, "full", tuple(one.column for one in named))
     file = DataFile(str(path), size, rows, "parquet")
     found = analyze_parquet(str(path), named, detail=destination.detail(file)).columns
@@ -115,13 +117,13 @@ def test_details_stay_below_a_tenth_of_the_data_file(tmp_path, shape):
 
 def test_lists_are_cut_longest_first_and_say_so():
     found = enumerate(analyze(values) for values in ([*range(50)] * 2, [*range(5000)] * 2))
-    (_, short), (_, long) = fitted(found, 100_000, 100)
+    (_, short), (_, long) = fit_to_file_size(found, 100_000, 100)
     assert (short.frequencies, short.frequencies_floor, len(short.values)) == ("complete", 0, 50)
     assert (long.frequencies, long.frequencies_floor, long.values.values.to_pylist()) == ("top", 2, [*range(100)])
 
 
 def analyze(values):
-    kernel = ColumnKernel(_columns("bigint", 1)[0], detail=Detail())
+    kernel = ColumnKernel(_columns("bigint", 1)[0], detail=DetailLimits())
     kernel.add(pa.array(values))
     return kernel.finish(len(values))
 

@@ -12,8 +12,8 @@ import pytest
 import metastore
 from analyze.checks import Stored, check_table
 from analyze.internals import java, loaded
-from metastore._analyze.rows import read_rows
-from metastore._tables import load
+from metastore._analyze.rows import read_rows_by_spark
+from metastore._tables import load_facts
 from metastore.errors import AnalyzeFailed
 from planner.plans import metrics, scans
 
@@ -56,8 +56,8 @@ def paths(spark, table):
 
 def read_by_spark(spark, table, wanted):
     """How many files Spark opens to read the rows of some."""
-    facts = load(spark, table)
-    rows = read_rows(spark, facts, facts.columns, [file for file in facts.files if file.path in wanted])
+    facts = load_facts(spark, table)
+    rows = read_rows_by_spark(spark, facts, facts.columns, [file for file in facts.files if file.path in wanted])
     assert {row[0] for row in rows.select("_file").collect()} == wanted
     rows.collect()
     (scan,) = scans(rows)

@@ -12,8 +12,8 @@ import pyarrow as pa
 import pytest
 
 import metastore
-from metastore._analyze.hadoop import store_at
-from metastore._analyze.place import HadoopPlace
+from metastore._analyze.hadoop import open_store_at
+from metastore._analyze.place import HadoopTaskStore
 from metastore._format.manifest import Manifest
 from metastore._format.schemas import SKETCHES
 from metastore.errors import DamagedObject, StoreNotWritable, UnsupportedTable
@@ -106,7 +106,7 @@ def test_tasks_carry_objects_through_their_jvm(spark, table, address):
 
 
 def test_objects_that_are_missing_are_named_in_the_task_that_asks(spark, uri):
-    store, place = store_at(spark, uri, writable=True)
+    store, place = open_store_at(spark, uri, writable=True)
     here = store.put("sketches", SKETCH, [1]).name
     gone = f"sketches-{'0' * 8}-0000-8000-8000-{'0' * 12}.parquet"
     hostile = f"../objects/{here}"
@@ -126,7 +126,7 @@ def test_objects_that_are_missing_are_named_in_the_task_that_asks(spark, uri):
 
 
 def test_one_of_many_creates(spark, uri):
-    blobs = [store_at(spark, uri, writable=True)[0].ensure_writable() for _ in range(2)]
+    blobs = [open_store_at(spark, uri, writable=True)[0].ensure_writable() for _ in range(2)]
     with ThreadPoolExecutor(8) as threads:
         for number in range(20):
             path = f"log/{number:020}.json"
@@ -155,13 +155,13 @@ def test_two_analyzers_at_once_lose_nothing(spark, far):
 
 def test_writers_that_meet_lose_no_commit(spark, uri):
     def commits(writer):
-        store, _ = store_at(spark, uri, writable=True)
+        store, _ = open_store_at(spark, uri, writable=True)
         for number in range(8):
             store.commit(TABLE, _marking(f"{writer}-{number}"))
 
     with ThreadPoolExecutor(2) as threads:
         list(threads.map(commits, "ab"))
-    manifest = store_at(spark, uri, writable=False)[0].read()
+    manifest = open_store_at(spark, uri, writable=False)[0].read()
     assert (manifest.sequence, set(manifest.settings.values())) == (16, {1})
 
 
@@ -177,14 +177,14 @@ def _marking(mark):
 def test_every_commit_meets_trouble_once(spark, address, uri, trouble):
     armed = []
     with hdfs.Proxy(address, lambda: armed.pop() if armed else None) as proxy:
-        store, _ = store_at(spark, uri.replace(address, proxy.address), writable=True)
+        store, _ = open_store_at(spark, uri.replace(address, proxy.address), writable=True)
         made = block(store, ["a"])
         for number in range(3):
             armed.append(trouble)
             done = store.commit(TABLE, adding(made) if number == 0 else _marking(f"m{number}"))
             assert done.sequence == number + 1
         assert proxy.caused == 3
-    direct = store_at(spark, uri, writable=False)[0]
+    direct = open_store_at(spark, uri, writable=False)[0]
     assert direct.read().settings == {"m1": 1, "m2": 1}
     assert set(bounds(direct, direct.read())) == {("a", "0"), ("a", "1")}
 
@@ -194,9 +194,9 @@ def test_a_mount_of_hdfs_is_as_good_and_one_of_a_disk_is_refused(spark, address,
     for name, target in mounts.items():
         spark.conf.set(f"fs.viewfs.mounttable.it.link./{name}", target)
     try:
-        sure, _ = store_at(spark, "viewfs://it/sure/_metastore", writable=True)
+        sure, _ = open_store_at(spark, "viewfs://it/sure/_metastore", writable=True)
         assert sure.commit(TABLE, adding()).sequence == 1
-        unsure, _ = store_at(spark, "viewfs://it/unsure/_metastore", writable=True)
+        unsure, _ = open_store_at(spark, "viewfs://it/unsure/_metastore", writable=True)
         with pytest.raises(
             StoreNotWritable, match=r"does not promise that a file is created once.*Set spark\.metastore"
         ):
@@ -228,6 +228,6 @@ def test_without_spark_the_way_out_is_named(address):
 def test_a_place_in_a_task_knows_no_jvm():
     import pickle  # noqa: PLC0415 - what Spark does
 
-    sent = pickle.loads(pickle.dumps(HadoopPlace("hdfs://nn/s", settings=object)))  # noqa: S301 - ours
+    sent = pickle.loads(pickle.dumps(HadoopTaskStore("hdfs://nn/s", settings=object)))  # noqa: S301 - ours
     assert (sent.uri, sent.settings) == ("hdfs://nn/s", None)
     assert [record[0] for record in sent.packed(sent.write("sketches", SKETCH, [1]) for _ in range(1))] == [53, 0]

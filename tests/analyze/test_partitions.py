@@ -7,7 +7,7 @@ from decimal import Decimal
 
 import pytest
 
-from metastore._analyze.partitions import holds
+from metastore._analyze.partitions import is_in_partition
 from metastore._format.columns import Column, encoding_of
 from metastore._tables.model import DataFile
 
@@ -18,7 +18,7 @@ TEN = datetime(2024, 1, 1, 10, tzinfo=timezone.utc)
 def found(kind, text, value, constant=None):
     column = None if kind is None else Column("7", ("p",), kind, encoding_of(kind))
     constants = {} if constant is None else {"7": constant}
-    return holds(DataFile("a", 1, 1, "parquet", {"p": text}, constants), "p", value, column, ZONE)
+    return is_in_partition(DataFile("a", 1, 1, "parquet", {"p": text}, constants), "p", value, column, ZONE)
 
 
 @pytest.mark.parametrize(

@@ -7,9 +7,9 @@ import time
 
 import pytest
 
-from metastore._analyze.progress import Done, Ticker
+from metastore._analyze.progress import ProgressLine, StageProgress
 
-READING = Done(files=12, total=40, rows=3_000_000, share=0.25)
+READING = StageProgress(files=12, total=40, rows=3_000_000, share=0.25)
 
 
 class Terminal(io.StringIO):
@@ -18,7 +18,7 @@ class Terminal(io.StringIO):
 
 
 def said(stream, label, done=None, seconds=0.8):
-    ticker = Ticker(label, stream)
+    ticker = ProgressLine(label, stream)
     ticker.begin("reading", done and (lambda: done))
     time.sleep(seconds)
     ticker.close()
@@ -55,7 +55,7 @@ def test_a_label_acts_on_no_terminal():
 
 def test_who_no_longer_listens_does_not_end_the_job():
     closed = io.StringIO()
-    ticker = Ticker("t", closed)
+    ticker = ProgressLine("t", closed)
     closed.close()
     ticker.begin("reading")
     time.sleep(0.8)

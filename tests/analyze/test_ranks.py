@@ -9,10 +9,10 @@ import numpy as np
 import pytest
 
 import metastore
-from metastore._analyze.ranks import RankJobs
-from metastore._format.values import typed
-from metastore._read.places import place_of
-from metastore._read.ranks import exact_quantiles
+from metastore._analyze.ranks import RankSort
+from metastore._format.values import to_python_value
+from metastore._read.places import discover
+from metastore._read.ranks import read_exact_quantiles
 from metastore.errors import ColumnNotFound
 
 pytestmark = pytest.mark.spark
@@ -49,7 +49,7 @@ def analyze(spark, table, names=(), **more):
 
 
 def stored(warehouse, table):
-    place = place_of(f"{warehouse}/{table.removeprefix('ice.').replace('.', '/')}")
+    place = discover(f"{warehouse}/{table.removeprefix('ice.').replace('.', '/')}")
     return place.store, place.manifest.snapshots[-1]
 
 
@@ -73,13 +73,15 @@ def assert_exact(spark, warehouse, table, names=None):
         if names is not None and column.name not in names:
             continue
         truth = ordered(spark, table, column.name)
-        found = exact_quantiles(store, snapshot, column, PROBABILITIES)
+        found = read_exact_quantiles(store, snapshot, column, PROBABILITIES)
         assert found is not None, column.name
         if not truth:
             assert found == [None] * len(PROBABILITIES)
             continue
         wanted = [truth[max(1, math.ceil(p * len(truth))) - 1] for p in PROBABILITIES]
-        assert [plain(typed(value, column)) for value in found] == [plain(value) for value in wanted], column.name
+        assert [plain(to_python_value(value, column)) for value in found] == [plain(value) for value in wanted], (
+            column.name
+        )
         checked += 1
     return checked
 
@@ -93,12 +95,12 @@ def test_every_type_is_sorted_exactly(spark, warehouse, filled):
 
 @pytest.mark.slow
 def test_many_ranges_give_the_same(spark, warehouse, filled, monkeypatch):
-    original = RankJobs.__init__
+    original = RankSort.__init__
 
     def small(self, *arguments, **more):
         original(self, *arguments, **{**more, "range_bytes": 1024})
 
-    monkeypatch.setattr(RankJobs, "__init__", small)
+    monkeypatch.setattr(RankSort, "__init__", small)
     analyze(spark, filled)
     _, snapshot = stored(warehouse, filled)
     assert len(snapshot.ranks) > 20
@@ -113,13 +115,13 @@ def test_an_append_reads_the_new_files_and_the_stored_ranks(spark, warehouse, fi
     analyze(spark, filled)
     append(spark, filled, 1000, 1100)
     read = []
-    original = RankJobs.ranks
+    original = RankSort.ranks
 
     def counting(self, ordinals, files, known=()):
         read.append((len(files), len(known) > 0))
         return original(self, ordinals, files, known)
 
-    monkeypatch.setattr(RankJobs, "ranks", counting)
+    monkeypatch.setattr(RankSort, "ranks", counting)
     assert analyze(spark, filled).files_read == 1
     assert read == [(1, True)]
     assert_exact(spark, warehouse, filled)
@@ -159,7 +161,7 @@ def test_settings_and_properties_name_columns(spark, warehouse, filled):
     assert any(text.startswith("ranks of nothing: ") for text in row.refused)
     assert assert_exact(spark, warehouse, filled, ["n", "s"]) == 2
     _, snapshot = stored(warehouse, filled)
-    assert exact_quantiles(*stored(warehouse, filled), snapshot.columns[1], [0.5]) is None
+    assert read_exact_quantiles(*stored(warehouse, filled), snapshot.columns[1], [0.5]) is None
 
 
 @pytest.mark.slow

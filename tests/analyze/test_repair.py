@@ -9,7 +9,7 @@ import pytest
 
 import metastore
 from metastore._store import Store, merge
-from metastore._store.verify import damage_of
+from metastore._store.verify import find_damage
 from metastore.errors import DamagedObject
 from store.made import bounds
 
@@ -122,7 +122,7 @@ def test_an_earlier_snapshot_does_without_what_is_damaged(spark, table, location
     store = stored(location)
     earlier, newest = store.read().snapshots
     flip(location, getattr(earlier, part).name)
-    assert damage_of(store, store.read()).objects == {getattr(earlier, part).name}
+    assert find_damage(store, store.read()).objects == {getattr(earlier, part).name}
     report = repaired(spark, table, depth="files")
     assert [refusal.subject for refusal in report.refused] == [f"snapshot {earlier.id}"]
     kept, [*_, last] = store.read().snapshots[:-1], store.read().snapshots
@@ -225,7 +225,7 @@ def test_columns_whose_type_changed_are_computed_again(spark, table, location):
 
 def test_zones_that_are_damaged_are_made_again(spark, table, location, monkeypatch):
     monkeypatch.setattr("metastore._format.layout.ZONED_FILES", 1)
-    monkeypatch.setattr(merge.compacted, "__kwdefaults__", {"zoned": 1})
+    monkeypatch.setattr(merge.compact_blocks, "__kwdefaults__", {"zoned": 1})
     metastore.compact(str(location))
     [name] = of_kind(location, "zones")
     flip(location, name)

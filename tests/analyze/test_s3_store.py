@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 
 import metastore
-from metastore._read.places import Place
-from metastore._read.upkeep import verify
+from metastore._read.places import Discovery
+from metastore._read.upkeep import report_verification
 from metastore._store import Store
 from metastore.errors import StoreNotWritable
 from store import s3
@@ -49,7 +49,7 @@ def test_analyze_into_s3(spark, table, settings, address, capfd, how):
     store = Store.open(f"s3a://{s3.BUCKET}/central/iceberg-{uuid}", access=s3.access(address))
     manifest = store.read()
     assert manifest.snapshots[-1].rows == 100
-    assert {row["state"] for row in verify(Place("t", store, manifest))} == {"ok"}
+    assert {row["state"] for row in report_verification(Discovery("t", store, manifest))} == {"ok"}
     assert spark.table(table).where("id = 7").count() == 1  # this Spark has no S3A: planned without statistics
     told = "".join(capfd.readouterr())
     assert s3.SECRET not in told

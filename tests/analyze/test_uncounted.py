@@ -2,8 +2,8 @@
 
 import pyarrow as pa
 
-from metastore._analyze.coverage import Coverage, IndexedBlock
-from metastore._analyze.request import Request
+from metastore._analyze.coverage import BlockFiles, Coverage
+from metastore._analyze.request import AnalyzeRequest
 from metastore._format.columns import Column
 from metastore._format.files import FileKey
 from metastore._format.manifest import Block
@@ -21,11 +21,11 @@ def indexed(name, lists, computed="full"):
         for i, (path, counted) in enumerate(lists.items())
     ]
     block = Block(name, computed, COLUMNS, None, ())
-    return IndexedBlock(block, pa.Table.from_pylist(rows, FILES), {FileKey(p, 10): i for i, p in enumerate(lists)}, {})
+    return BlockFiles(block, pa.Table.from_pylist(rows, FILES), {FileKey(p, 10): i for i, p in enumerate(lists)}, {})
 
 
 def missing(*blocks, depth="full"):
-    request = Request(depth, COLUMNS, LIVE)
+    request = AnalyzeRequest(depth, COLUMNS, LIVE)
     return [(part.columns, [file.path for file in part.files]) for part in Coverage(blocks, LIVE).missing(request)]
 
 

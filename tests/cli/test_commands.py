@@ -17,7 +17,7 @@ import metastore
 from metastore import jars
 from metastore.cli import checks
 from metastore.cli.checks import BROKEN, OK
-from metastore.cli.output import reporting
+from metastore.cli.output import open_output
 from metastore.errors import InvalidArgument
 from read.stores import metadata
 from store import s3
@@ -215,10 +215,10 @@ def test_doctor_finds_a_missing_java(run, healthy, monkeypatch):
 )
 def test_doctor_knows_the_lines_of_spark(monkeypatch, version, state, told):
     monkeypatch.setattr(checks.metadata, "version", lambda _: version)
-    found = checks.pyspark()
+    found = checks.check_pyspark()
     assert (found.state, bool(found.fix)) == (state, state == BROKEN)
     assert told in found.detail
-    assert checks.discovery().state == OK
+    assert checks.check_data_sources().state == OK
 
 
 def test_doctor_finds_a_wrong_python_for_the_workers(run, healthy, monkeypatch):
@@ -312,7 +312,7 @@ JAVA = "An error occurred while calling o41.sql.\n: java.io.IOException: no disk
     ],
 )
 def test_an_error_of_spark_is_one_line(capsys, failure, told):
-    with pytest.raises(typer.Exit) as left, reporting(as_json=False):
+    with pytest.raises(typer.Exit) as left, open_output(as_json=False):
         raise failure
     shown = capsys.readouterr()
     assert (left.value.exit_code, shown.out, len(shown.err.splitlines())) == (1, "", 1)
@@ -320,7 +320,7 @@ def test_an_error_of_spark_is_one_line(capsys, failure, told):
 
 
 def test_mistakes_of_ours_keep_their_trace():
-    with pytest.raises(ZeroDivisionError), reporting(as_json=False):
+    with pytest.raises(ZeroDivisionError), open_output(as_json=False):
         raise ZeroDivisionError
 
 
@@ -389,7 +389,7 @@ def test_compact_tells_before_and_after(run, location):
 
 def test_facts_read_as_in_other_verbs(capsys):
     refused = [["a.parquet", "it is gone"], ["b.parquet", "it is empty"]]
-    with reporting(as_json=False) as output:
+    with open_output(as_json=False) as output:
         output.facts("analyze", {"seconds": 11.025488, "bytes_read": 28664, "committed": True, "refused": refused})
     assert [line.split(None, 1) for line in capsys.readouterr().out.splitlines()] == [
         ["seconds", "11.03"],
@@ -412,7 +412,7 @@ def test_config_shows_a_misspelt_setting(run, monkeypatch):
 
 
 def test_what_fails_while_a_stopped_command_ends_is_no_error(capsys):
-    with pytest.raises(typer.Exit) as end, reporting(as_json=False):
+    with pytest.raises(typer.Exit) as end, open_output(as_json=False):
         raise Py4JError("Answer from Java side is empty") from KeyboardInterrupt()
     assert end.value.exit_code == 130
     assert capsys.readouterr().err == "interrupted\n"

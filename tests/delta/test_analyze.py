@@ -102,7 +102,7 @@ def test_files_that_only_spark_reaches(spark, table, monkeypatch):
     near, exact = summary(spark, table), metastore.open(location(spark, table)).quantiles("id", [0.5])
     spark.sql(f"CREATE OR REPLACE TABLE {table}_far SHALLOW CLONE {table}")
     for module in (tasks, ranks):
-        monkeypatch.setattr(module, "unreadable", lambda *_, **__: refusals.REMOTE)
+        monkeypatch.setattr(module, "find_spark_only_reason", lambda *_, **__: refusals.REMOTE)
     try:
         report = analyze(spark, f"{table}_far", ranks=["id"])
         assert (report.files_read, [refusal.subject for refusal in report.refused]) == (2, ["many"])

@@ -94,7 +94,7 @@ def test_nothing_is_left_out_silently(kind, width):
     assert max(map(len, shown.splitlines())) <= width
     told = " ".join(shown.split())
     unsaid = cells.SAID_ELSEWHERE.get(kind, ())
-    assert [name for name in names if cells.head(name) not in told and name not in unsaid] == []
+    assert [name for name in names if cells.column_heading(name) not in told and name not in unsaid] == []
 
 
 def test_a_summary_shows_what_is_approximate(location):
@@ -112,8 +112,8 @@ def test_numbers_in_which_deleted_rows_count_are_approximate(location):
     exact = metastore.open(str(location)).summary()[0]
     deleted = {**exact, "exact": False, "distinct_error": None}
     for name in ("approx_unique", "avg", "q50", "max"):
-        assert cells.text_of(deleted, name) == f"~{cells.text_of(exact, name)}"
-    assert cells.text_of(deleted, "null_percentage") == cells.text_of(exact, "null_percentage")
+        assert cells.format_marked_cell(deleted, name) == f"~{cells.format_marked_cell(exact, name)}"
+    assert cells.format_marked_cell(deleted, "null_percentage") == cells.format_marked_cell(exact, "null_percentage")
     shown = on_terminal(Summary("summary", "db.t", tuple(exact), (deleted,)), 160)
     assert "those of all rows in the data files, deleted ones too" in " ".join(shown.split())
 
@@ -129,7 +129,7 @@ def test_long_answers_are_cut_and_say_so():
     answer = metastore.Answer("files", "db.t", ("path", "rows"), rows)
     assert text.render(answer).splitlines()[-1].startswith("450 more rows")
     assert "300 more rows" in answer._repr_html_()
-    assert len(text.complete(answer).splitlines()) == 501
+    assert len(text.render_complete(answer).splitlines()) == 501
 
 
 @pytest.mark.parametrize(
@@ -146,7 +146,7 @@ def test_long_answers_are_cut_and_say_so():
     ],
 )
 def test_cells(value, shown):
-    assert cells.brief("any", value) == shown
+    assert cells.format_brief_cell("any", value) == shown
 
 
 def test_an_answer_is_a_sequence_and_converts(location):

@@ -18,7 +18,7 @@ from typer.testing import CliRunner
 
 import metastore
 from metastore import errors
-from metastore._visible import VisibleFormatter, logger, visible, visible_json
+from metastore._visible import VisibleFormatter, get_logger, make_json_visible, make_visible
 from metastore.cli import output
 from metastore.cli.app import app
 from table import made
@@ -74,15 +74,15 @@ def answers(place: Path) -> dict[str, metastore.Answer]:
 
 @pytest.mark.parametrize("char", ACTING, ids=lambda char: f"U+{ord(char):04X}")
 def test_what_acts_is_shown(char):
-    assert visible(f"a{char}b") == f"a{char.encode('unicode_escape').decode()}b"
+    assert make_visible(f"a{char}b") == f"a{char.encode('unicode_escape').decode()}b"
     document = json.dumps({"a": f"x{char}y"}, ensure_ascii=False)
-    assert not acts(visible_json(document))
-    assert json.loads(visible_json(document)) == json.loads(document)
+    assert not acts(make_json_visible(document))
+    assert json.loads(make_json_visible(document)) == json.loads(document)
 
 
 def test_what_only_is_written_differently_stays():
-    assert visible(HARMLESS) == HARMLESS
-    assert visible(visible(ATTACK)) == visible(ATTACK)
+    assert make_visible(HARMLESS) == HARMLESS
+    assert make_visible(make_visible(ATTACK)) == make_visible(ATTACK)
 
 
 def test_answers_show_it_and_hold_it(place):
@@ -162,7 +162,7 @@ def test_errors_show_it_and_hold_it(name):
 
 def test_lines_of_the_log_show_it(caplog):
     with caplog.at_level(logging.INFO):
-        logger("metastore.tests").info("%s of %d: %s", ATTACK, 3, ValueError(ATTACK))
+        get_logger("metastore.tests").info("%s of %d: %s", ATTACK, 3, ValueError(ATTACK))
     told = caplog.records[-1].getMessage()
     assert "[red]" in told
     assert not acts(told)

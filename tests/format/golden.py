@@ -14,8 +14,8 @@ import pyarrow as pa
 
 from metastore._format import layout
 from metastore._format.columns import Column, encoding_of
-from metastore._format.manifest import Block, Manifest, Snapshot, TableIdentity, block_to_footer
-from metastore._format.objects import BLOCK_KEY, ObjectRef, encode, name_of, reference
+from metastore._format.manifest import Block, Manifest, Snapshot, TableIdentity, describe_block
+from metastore._format.objects import BLOCK_KEY, ObjectRef, content_name, encode_object, make_reference
 from metastore._format.references import SummaryRef
 from metastore._format.schemas import FILES, SCHEMAS, SUMMARY, TABLE_SUMMARY
 from metastore._format.values import cut_lower, cut_upper, decimal_to_bytes
@@ -178,13 +178,13 @@ def _block(folder: Path) -> Block:
     refs = []
     for ordinals in (range(half), range(half, len(columns()))):
         table = _table(SUMMARY, [row for row in rows if row["column"] in ordinals])
-        ref = _put(folder, "summary", table, layout.row_groups(table["column"], 4))
+        ref = _put(folder, "summary", table, layout.size_row_groups(table["column"], 4))
         refs.append(SummaryRef(ref, tuple(ordinals)))
     sketches = [{"column": 0, "file": 0, "theta": bytes(range(256))}, {"column": 1, "file": 0, "theta": b""}]
     details = {"sketches": _put(folder, "sketches", _table(SCHEMAS["sketches"], sketches), [2])}
     for kind, rows_of, groups in (("frequencies", frequency_rows(), [4, 2]), ("histograms", histogram_rows(), [3])):
         details[kind] = _put(folder, kind, _table(SCHEMAS[kind], rows_of), groups)
-    footer = block_to_footer(_uuid("block"), "full", columns(), tuple(refs), TABLE, SETTINGS)
+    footer = describe_block(_uuid("block"), "full", columns(), tuple(refs), TABLE, SETTINGS)
     files = _put(folder, "files", _table(FILES, _file_rows(details)), [len(PATHS)], {BLOCK_KEY: footer})
     return Block(_uuid("block"), "full", columns(), files, tuple(refs))
 
@@ -251,8 +251,8 @@ def _snapshot(folder: Path, block: Block) -> Snapshot:
 def _put(
     folder: Path, kind: str, table: pa.Table, row_groups: list[int], extra: dict[str, str] | None = None
 ) -> ObjectRef:
-    data = encode(kind, table, row_groups, extra)
-    ref = reference(name_of(kind, data), data, table.num_rows)
+    data = encode_object(kind, table, row_groups, extra)
+    ref = make_reference(content_name(kind, data), data, table.num_rows)
     (folder / "objects" / ref.name).write_bytes(data)
     return ref
 

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from metastore._format.objects import ObjectRef, chunk_digests, encode, name_of, reference
+from metastore._format.objects import ObjectRef, chunk_digests, content_name, encode_object, make_reference
 from metastore._format.schemas import FILES, SUMMARY
 
 if TYPE_CHECKING:
@@ -31,8 +31,8 @@ def samples() -> dict[str, bytes]:
         for c in range(3) for f in range(5)
     ]  # fmt: skip
     return {
-        "files": encode("files", pa.Table.from_pylist(files, FILES), [5]),
-        "summary": encode("summary", pa.Table.from_pylist(rows, SUMMARY), [5, 10]),
+        "files": encode_object("files", pa.Table.from_pylist(files, FILES), [5]),
+        "summary": encode_object("summary", pa.Table.from_pylist(rows, SUMMARY), [5, 10]),
     }
 
 
@@ -50,10 +50,10 @@ def signed(data: bytes) -> bytes:
 def reference_of(kind: str, data: bytes, rows: int) -> ObjectRef:
     """A reference with the digests of these bytes, even of those that do not end as a Parquet file does."""
     try:
-        return reference(name_of(kind, data), data, rows)
+        return make_reference(content_name(kind, data), data, rows)
     except Exception:  # noqa: BLE001 - see above
         digest = hashlib.sha256(data).hexdigest()
-        return ObjectRef(name_of(kind, data), len(data), digest, rows, min(len(data), 64), digest)
+        return ObjectRef(content_name(kind, data), len(data), digest, rows, min(len(data), 64), digest)
 
 
 def mutated(data: bytes, chance: random.Random) -> bytes:

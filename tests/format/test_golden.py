@@ -4,7 +4,7 @@ import hashlib
 from decimal import Decimal
 
 from format import golden
-from metastore._format.objects import decode, unnamed
+from metastore._format.objects import decode_object, identify_object
 from metastore._store import Store
 
 
@@ -46,9 +46,9 @@ def test_value_lists_and_histograms_are_read(tmp_path):
     file = store.get(manifest.blocks[0].files).to_pylist()[0]
     for kind, wanted in (("frequencies", golden.frequency_rows()), ("histograms", golden.histogram_rows())):
         data = store.raw(file[f"{kind}_name"])
-        ref, _ = unnamed(file[f"{kind}_name"], data)
+        ref, _ = identify_object(file[f"{kind}_name"], data)
         assert (ref.length, ref.sha256) == (file[f"{kind}_length"], file[f"{kind}_sha256"])
-        rows = decode(ref, data).to_pylist()
+        rows = decode_object(ref, data).to_pylist()
         found = [{name: value for name, value in row.items() if value is not None} for row in rows]
         assert str(found) == str(wanted)  # NaN is not equal to itself
 

@@ -18,8 +18,8 @@ from format import crafted, hostile
 from format.crafted import varint
 from metastore._format import objects, thrift
 from metastore._format.footer import MAX_PAGE_BYTES, read_footer
-from metastore._format.manifest import Manifest, block_from_footer
-from metastore._format.objects import decode, encode, name_of, reference, unnamed
+from metastore._format.manifest import Manifest, parse_block_description
+from metastore._format.objects import content_name, decode_object, encode_object, identify_object, make_reference
 from metastore._format.schemas import SKETCHES
 from metastore.errors import DamagedObject, FormatTooNew
 
@@ -52,7 +52,7 @@ def in_a_process(work, seconds=60, mebibytes=3072):
 def outcome(kind, data):
     """What reading it comes to: rows, or the only error that there may be."""
     try:
-        return decode(hostile.reference_of(kind, data, ROWS[kind]), data).num_rows
+        return decode_object(hostile.reference_of(kind, data, ROWS[kind]), data).num_rows
     except DamagedObject:
         return "damaged"
 
@@ -106,11 +106,11 @@ def test_most_mutations_are_noticed_and_some_are_harmless():
 def test_few_rows_of_large_values_are_decoded_at_once():
     table = pa.table({"column": [0] * 40, "file": range(40), "theta": [b"x" * (4 << 20)] * 40})
     table = table.append_column("bloom", [[None] * 40]).append_column("registers", [[None] * 40]).cast(SKETCHES)
-    data = encode("sketches", table, [40])
-    ref = reference(name_of("sketches", data), data, 40)
+    data = encode_object("sketches", table, [40])
+    ref = make_reference(content_name("sketches", data), data, 40)
     groups = read_footer(ref.name, data).groups
-    assert objects.rows_at_once(ref, groups, data, ["theta"]) < 128
-    assert objects.rows_at_once(ref, groups, data, ["column"]) == objects._BATCH_ROWS
+    assert objects.choose_batch_rows(ref, groups, data, ["theta"]) < 128
+    assert objects.choose_batch_rows(ref, groups, data, ["column"]) == objects._BATCH_ROWS
 
 
 def struct(*fields):
@@ -137,7 +137,7 @@ def struct(*fields):
 )
 def test_thrift_that_lies_is_refused_at_once(data):
     began = time.monotonic()
-    with pytest.raises(thrift.MalformedError):
+    with pytest.raises(thrift.MalformedThriftError):
         thrift.read_struct(data)
     assert time.monotonic() - began < 1
 
@@ -153,7 +153,7 @@ def test_pages_that_would_fill_the_memory_are_refused():
     data = with_page_sizes(BASE["summary"], MAX_PAGE_BYTES + 1)
     ref = hostile.reference_of("summary", data, ROWS["summary"])
     with pytest.raises(DamagedObject, match=r"a page of 268435457 bytes|lies outside"):
-        decode(ref, data)
+        decode_object(ref, data)
 
 
 def test_mutated_manifests():
@@ -174,7 +174,7 @@ def test_json_that_is_none(text):
     with pytest.raises(DamagedObject):
         Manifest.from_bytes(hostile.line(text.encode()))
     with pytest.raises(DamagedObject):
-        block_from_footer(text, hostile.reference_of("files", BASE["files"], 5))
+        parse_block_description(text, hostile.reference_of("files", BASE["files"], 5))
 
 
 @pytest.mark.parametrize(
@@ -192,6 +192,6 @@ def test_an_unnamed_object_with_any_footer_is_damaged():
     for number in range(300):
         data = hostile.mutated(BASE["files"], random.Random(number))
         try:
-            unnamed(name_of("files", data), data)
+            identify_object(content_name("files", data), data)
         except DamagedObject:
             continue

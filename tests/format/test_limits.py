@@ -6,7 +6,7 @@ import pytest
 
 from format import hostile, limits
 from metastore._format.manifest import Manifest
-from metastore._format.objects import decode
+from metastore._format.objects import decode_object
 from metastore.errors import DamagedObject, FormatTooNew
 
 MANIFESTS, OBJECTS = limits.manifests(), limits.objects()
@@ -28,7 +28,7 @@ def test_objects(name):
     data, expected = OBJECTS[name]
     ref = hostile.reference_of("summary", data, 15)
     try:
-        decode(ref, data)
+        decode_object(ref, data)
         found = limits.READ
     except DamagedObject:
         found = limits.REFUSED

@@ -12,7 +12,14 @@ from hypothesis import strategies as st
 
 from format import golden
 from metastore._format.columns import Column
-from metastore._format.manifest import Block, Manifest, TableIdentity, block_from_footer, block_to_footer, objects_in
+from metastore._format.manifest import (
+    Block,
+    Manifest,
+    TableIdentity,
+    describe_block,
+    iterate_objects,
+    parse_block_description,
+)
 from metastore._format.objects import ObjectRef
 from metastore._format.references import SummaryRef
 from metastore.errors import DamagedObject, FormatTooNew
@@ -151,17 +158,17 @@ def test_a_summary_names_only_columns_of_its_block(manifest):
 
 
 def test_a_block_describes_itself_in_its_footer():
-    text = block_to_footer(BLOCK.id, BLOCK.computed, BLOCK.columns, BLOCK.summary, golden.TABLE, {"a": 1})
-    assert block_from_footer(text, REF) == (BLOCK, golden.TABLE, {"a": 1})
+    text = describe_block(BLOCK.id, BLOCK.computed, BLOCK.columns, BLOCK.summary, golden.TABLE, {"a": 1})
+    assert parse_block_description(text, REF) == (BLOCK, golden.TABLE, {"a": 1})
 
 
 @pytest.mark.parametrize("text", ["", "{", "[]", "{}", '{"id": "x", "columns": 0, "summary": []}'])
 def test_footers_that_describe_no_block(text):
     with pytest.raises(DamagedObject):
-        block_from_footer(text, REF)
+        parse_block_description(text, REF)
 
 
 def test_every_object_in_any_part_of_a_manifest_is_named():
     refs = [ObjectRef(f"node-{uuid.UUID(int=i)}.parquet", 1, "0" * 64, 1, 1, "0" * 64) for i in range(3)]
     manifest = replace(Manifest(golden.TABLE), settings={"fan": [refs[0]], "x": (refs[1],)}, nodes=(refs[2],))
-    assert list(objects_in(manifest)) == refs
+    assert list(iterate_objects(manifest)) == refs

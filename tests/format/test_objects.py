@@ -16,12 +16,12 @@ from metastore._format.footer import read_footer
 from metastore._format.objects import (
     ObjectRef,
     chunk_digests,
-    decode,
-    encode,
-    kind_of,
-    name_of,
-    reference,
-    unnamed,
+    content_name,
+    decode_object,
+    encode_object,
+    identify_object,
+    make_reference,
+    object_kind,
 )
 from metastore._format.schemas import FILES, SCHEMAS, SKETCHES, SUMMARY
 from metastore.errors import DamagedObject
@@ -65,8 +65,8 @@ def table_of(schema, rows):
 
 
 def object_of(kind, table, row_groups=None, extra=None):
-    data = encode(kind, table, row_groups or ([table.num_rows] if table.num_rows else []), extra)
-    return reference(name_of(kind, data), data, table.num_rows), data
+    data = encode_object(kind, table, row_groups or ([table.num_rows] if table.num_rows else []), extra)
+    return make_reference(content_name(kind, data), data, table.num_rows), data
 
 
 def a_summary(columns=4, files=3):
@@ -83,7 +83,7 @@ def a_summary(columns=4, files=3):
 @settings(max_examples=15, deadline=None)
 def test_what_is_encoded_is_decoded(kind, data):
     table = table_of(SCHEMAS[kind], data.draw(rows_of(SCHEMAS[kind])))
-    decoded = decode(*object_of(kind, table))
+    decoded = decode_object(*object_of(kind, table))
     assert decoded.schema.equals(SCHEMAS[kind])
     assert decoded.equals(table)
 
@@ -91,13 +91,13 @@ def test_what_is_encoded_is_decoded(kind, data):
 @pytest.mark.parametrize("value", [0.0, -0.0, 5e-324, float("inf"), float("-inf"), 1.7976931348623157e308])
 def test_doubles_keep_their_bits(value):
     table = table_of(SUMMARY, [{"column": 0, "file": 0, "lo_double": value, "percentiles_double": [value]}])
-    [row] = decode(*object_of("summary", table)).to_pylist()
+    [row] = decode_object(*object_of("summary", table)).to_pylist()
     assert (repr(row["lo_double"]), repr(row["percentiles_double"])) == (repr(value), repr([value]))
 
 
 def test_columns_asked_for():
     table = a_summary()
-    decoded = decode(*object_of("summary", table), ["file", "lo_long"])
+    decoded = decode_object(*object_of("summary", table), ["file", "lo_long"])
     assert decoded.equals(table.select(["file", "lo_long"]))
 
 
@@ -151,19 +151,19 @@ def test_footers_of_sixteen_row_groups_stay_below_64_kb(kind):
 
 def test_extra_texts_stand_in_the_footer():
     ref, data = object_of("files", FILES.empty_table(), [], {"metastore.block": '{"a": "ä"}'})
-    assert unnamed(ref.name, data)[0] == ref
-    assert unnamed(ref.name, data)[1]["metastore.block"] == '{"a": "ä"}'
+    assert identify_object(ref.name, data)[0] == ref
+    assert identify_object(ref.name, data)[1]["metastore.block"] == '{"a": "ä"}'
 
 
 @pytest.mark.parametrize("groups", [[1], [2, 2], [3, 0], [4, -1]])
 def test_row_groups_have_to_add_up(groups):
     with pytest.raises(ValueError, match="row groups"):
-        encode("sketches", table_of(SKETCHES, [{"column": 0, "file": f} for f in range(3)]), groups)
+        encode_object("sketches", table_of(SKETCHES, [{"column": 0, "file": f} for f in range(3)]), groups)
 
 
 def test_required_columns_refuse_null():
     with pytest.raises((ValueError, pa.ArrowException)):
-        encode(
+        encode_object(
             "sketches",
             pa.table({"column": [None], "file": [1], "theta": [b""], "bloom": [None], "registers": [None]}),
             [1],
@@ -178,7 +178,7 @@ def test_no_flipped_bit_is_ever_read(seed):
         damaged = bytearray(data)
         damaged[numbers.randrange(len(data))] ^= 1 << numbers.randrange(8)
         with pytest.raises(DamagedObject):
-            decode(ref, bytes(damaged))
+            decode_object(ref, bytes(damaged))
 
 
 def test_no_flipped_bit_of_an_unreferenced_object_is_ever_read():
@@ -187,16 +187,16 @@ def test_no_flipped_bit_of_an_unreferenced_object_is_ever_read():
         damaged = bytearray(data)
         damaged[position] ^= 1 << position % 8
         with pytest.raises(DamagedObject):
-            unnamed(ref.name, bytes(damaged))
+            identify_object(ref.name, bytes(damaged))
 
 
 @pytest.mark.parametrize("cut", [0, 3, 8, 100, -1])
 def test_truncated_bytes(cut):
     ref, data = object_of("summary", a_summary())
     with pytest.raises(DamagedObject):
-        decode(ref, data[:cut])
+        decode_object(ref, data[:cut])
     with pytest.raises(DamagedObject):
-        unnamed(ref.name, data[:cut])
+        identify_object(ref.name, data[:cut])
 
 
 @pytest.mark.parametrize(
@@ -208,14 +208,14 @@ def test_truncated_bytes(cut):
 def test_names_that_are_none(name):
     name = name % "0d61fbb2-3f3c-4b2a-9c0e-6b8f0c7b0a11" if isinstance(name, str) and "%s" in name else name
     with pytest.raises(DamagedObject):
-        kind_of(name)
+        object_kind(name)
 
 
 def parquet(table, **options):
     sink = io.BytesIO()
     pq.write_table(table, sink, store_schema=False, **options)
     data = sink.getvalue()
-    return reference(name_of("sketches", data), data, table.num_rows), data
+    return make_reference(content_name("sketches", data), data, table.num_rows), data
 
 
 def test_a_dictionary_bomb_is_refused_before_it_is_decoded():
@@ -224,7 +224,7 @@ def test_a_dictionary_bomb_is_refused_before_it_is_decoded():
     ref, data = parquet(bomb, use_dictionary=["theta"], compression="zstd")
     assert len(data) < 100_000
     with pytest.raises(DamagedObject, match="dictionary"):
-        decode(ref, data)
+        decode_object(ref, data)
 
 
 def test_rows_and_sizes_are_limited_before_decoding(monkeypatch):
@@ -232,13 +232,13 @@ def test_rows_and_sizes_are_limited_before_decoding(monkeypatch):
     limits = {"MAX_ROWS": "9 rows", "MAX_BYTES": "bytes when decoded", "MAX_CHUNKS": "row groups of 5 columns",
               "MAX_VALUES": "column column lies", "MAX_COLUMNS": "6 columns", "MAX_PAGE_BYTES": "a page of column",
               "MAX_FOOTER_BYTES": "does not end"}  # fmt: skip
-    decode(ref, data)
+    decode_object(ref, data)
     for name, told in limits.items():
         footer._read.cache_clear()
         with monkeypatch.context() as changed:
             changed.setattr(footer, name, 2)
             with pytest.raises(DamagedObject, match=told):
-                decode(ref, data)
+                decode_object(ref, data)
 
 
 def test_what_expands_when_decoded_is_counted(monkeypatch):
@@ -250,19 +250,21 @@ def test_what_expands_when_decoded_is_counted(monkeypatch):
     )
     assert len(data) < 10_000
     with pytest.raises(DamagedObject, match="more than"):
-        decode(ref, data)
+        decode_object(ref, data)
 
 
 def test_rows_are_those_named():
     ref, data = object_of("sketches", table_of(SKETCHES, [{"column": 0, "file": 0}]))
     with pytest.raises(DamagedObject, match="1 rows where 2"):
-        decode(ObjectRef(**{**ref.to_json(), "rows": 2}), data)
+        decode_object(ObjectRef(**{**ref.to_json(), "rows": 2}), data)
 
 
 def test_columns_of_other_versions():
     table = pa.table({"later": ["x"], "file": pa.array([3], pa.int32()), "column": pa.array([2], pa.int32())})
     ref, data = parquet(table, use_dictionary=False, compression="zstd")
-    assert decode(ref, data).to_pylist() == [{"column": 2, "file": 3, "theta": None, "bloom": None, "registers": None}]
+    assert decode_object(ref, data).to_pylist() == [
+        {"column": 2, "file": 3, "theta": None, "bloom": None, "registers": None}
+    ]
 
 
 @pytest.mark.parametrize(
@@ -277,20 +279,20 @@ def test_columns_of_other_versions():
 def test_objects_of_another_shape(columns):
     ref, data = parquet(pa.table(columns), use_dictionary=False)
     with pytest.raises(DamagedObject):
-        decode(ref, data)
+        decode_object(ref, data)
 
 
 def test_unknown_kinds():
     ref, data = object_of("sketches", SKETCHES.empty_table())
     with pytest.raises(DamagedObject, match="not known"):
-        decode(ObjectRef(**{**ref.to_json(), "name": ref.name.replace("sketches", "secrets")}), data)
+        decode_object(ObjectRef(**{**ref.to_json(), "name": ref.name.replace("sketches", "secrets")}), data)
 
 
 @pytest.mark.parametrize(
     ("columns", "per_group", "groups"), [([], 4, []), ([7], 4, [1]), ([0, 0, 1, 2, 2, 2], 2, [3, 3])]
 )
 def test_row_groups_by_column(columns, per_group, groups):
-    assert layout.row_groups(pa.chunked_array([columns], pa.int32()), per_group) == groups
+    assert layout.size_row_groups(pa.chunked_array([columns], pa.int32()), per_group) == groups
 
 
 def test_layout_follows_the_number_of_files():

@@ -13,7 +13,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from metastore._format.columns import Column, encoding_of
-from metastore._format.values import decimal_to_bytes, render
+from metastore._format.values import decimal_to_bytes, render_value
 
 YEAR_MICROS = 31_556_952_000_000
 UNITS = {"DAY": 86400, "HOUR": 3600, "MINUTE": 60, "SECOND": 1}
@@ -117,5 +117,5 @@ def test_as_spark_casts(spark, zone, tmp_path):
     for i, case in enumerate(asked):
         column = Column("1", ("c",), case.kind, encoding_of(case.kind))
         for value, theirs in zip(case.values, shown[f"c{i}"].to_pylist(), strict=False):
-            ours = render(value, column, zone=zone)
+            ours = render_value(value, column, zone=zone)
             assert same(case.kind, ours, theirs), (case.kind, value, ours, theirs)

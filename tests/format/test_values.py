@@ -9,8 +9,15 @@ from hypothesis import example, given
 from hypothesis import strategies as st
 
 from metastore._format.columns import Column, decimal_type, encoding_of
-from metastore._format.values import cut_lower, cut_upper, decimal_from_bytes, decimal_to_bytes, render, typed
-from metastore._texts import typed as typed_text
+from metastore._format.values import (
+    cut_lower,
+    cut_upper,
+    decimal_from_bytes,
+    decimal_to_bytes,
+    render_value,
+    to_python_value,
+)
+from metastore._texts import parse_spark_text as typed_text
 from metastore.errors import DamagedObject, InvalidArgument
 
 UTC = dt.timezone.utc
@@ -120,9 +127,9 @@ def test_decimal_types():
     ],
 )
 def test_typed(kind, stored, value):
-    assert typed(stored, column(kind)) == value
-    assert type(typed(stored, column(kind))) is type(value)
-    assert typed(None, column(kind)) is None
+    assert to_python_value(stored, column(kind)) == value
+    assert type(to_python_value(stored, column(kind))) is type(value)
+    assert to_python_value(None, column(kind)) is None
 
 
 @pytest.mark.parametrize(
@@ -147,13 +154,13 @@ def test_typed(kind, stored, value):
     ],
 )
 def test_render(kind, stored, text):
-    assert render(stored, column(kind)) == text
-    assert render(None, column(kind)) is None
+    assert render_value(stored, column(kind)) == text
+    assert render_value(None, column(kind)) is None
 
 
 def test_zones_are_of_timestamps_alone():
-    assert render(0, column("timestamp"), zone="Asia/Tokyo") == "1970-01-01 09:00:00"
-    assert render(0, column("timestamp_ntz"), zone="Asia/Tokyo") == "1970-01-01 00:00:00"
+    assert render_value(0, column("timestamp"), zone="Asia/Tokyo") == "1970-01-01 09:00:00"
+    assert render_value(0, column("timestamp_ntz"), zone="Asia/Tokyo") == "1970-01-01 00:00:00"
 
 
 @pytest.mark.parametrize("width", [1, 2, 3, 4])
@@ -161,7 +168,10 @@ def test_cut_bounds_end_in_an_ellipsis_between_characters(width):
     character = {1: "a", 2: "é", 3: "€", 4: "😀"}[width]
     for shift in range(4):
         lower, _ = cut_lower(("x" * shift + character * 70).encode())
-        assert render(lower, column("string"), exact=False) == "x" * shift + character * ((64 - shift) // width) + "…"
+        assert (
+            render_value(lower, column("string"), exact=False)
+            == "x" * shift + character * ((64 - shift) // width) + "…"
+        )
 
 
 def test_names():
@@ -192,7 +202,7 @@ def test_columns_that_are_none(change):
     ],
 )
 def test_zones_as_spark_spells_them(zone, text):
-    shown = render(0, column("timestamp"), zone=zone)
+    shown = render_value(0, column("timestamp"), zone=zone)
     assert shown[11:16] == text
     assert typed_text(shown, "timestamp", zone).timestamp() == 0
 
@@ -200,4 +210,4 @@ def test_zones_as_spark_spells_them(zone, text):
 @pytest.mark.parametrize("zone", ["Nowhere", "", "../x", "Europe", "+19:00", "+02:60", "UTC+"])
 def test_zones_that_are_none(zone):
     with pytest.raises(InvalidArgument, match="zone"):
-        render(0, column("timestamp"), zone=zone)
+        render_value(0, column("timestamp"), zone=zone)

@@ -16,16 +16,16 @@ import pytest
 from metastore._format import layout, pages
 from metastore._format.columns import Column
 from metastore._format.footer import read_footer
-from metastore._format.manifest import Manifest, block_from_footer
-from metastore._format.objects import BLOCK_KEY, encode, names_in, verify_chunks
+from metastore._format.manifest import Manifest, parse_block_description
+from metastore._format.objects import BLOCK_KEY, encode_object, find_object_names, verify_chunks
 from metastore._format.schemas import FILES, SUMMARY, TABLE_FILES
 from metastore._format.values import decimal_to_bytes
-from metastore._format.words import padded
-from metastore._format.xxhash import hash_bytes
-from metastore._format.zones import IDENTITIES_KEY, identities_of, zones_of
+from metastore._format.words import pad_buffer
+from metastore._format.xxhash import xxhash_bytes
+from metastore._format.zones import IDENTITIES_KEY, build_zones, hash_identities
 from metastore._store import Store
-from metastore._store.merge import compacted
-from metastore._store.verify import verify
+from metastore._store.merge import compact_blocks
+from metastore._store.verify import verify_manifest
 from metastore.errors import DamagedObject
 from pruning import zoned
 from store.made import snapshot
@@ -55,7 +55,7 @@ def test_bounds_of_every_type(encoding):
     _, one, other = ENCODED[encoding]
     name = "binary" if encoding == "decimal" else encoding
     rows, column = rows_of(encoding, *({f"lo_{name}": lo, f"hi_{name}": hi} for lo, hi in (one, other)))
-    found = zones_of(rows, [column], np.full(COUNT, 10)).to_pylist()
+    found = build_zones(rows, [column], np.full(COUNT, 10)).to_pylist()
     assert [row["zone"] for row in found] == [0, 1, 2]
     assert [row["rows"] for row in found] == [10240, 10240, 50]
     assert {(row["nulls"] / row["rows"], row[f"lo_{name}"], row[f"hi_{name}"]) for row in found} == {(0.1, *other)}
@@ -81,7 +81,7 @@ def test_one_data_file_makes_its_zone_unknown(name):
     known = {"column": 0, "rows": 10, "nulls": 0, "nans": 0, "lo_long": 3, "hi_long": 4}
     rows = [{**known, "file": i, **(change if i == 7 else {})} for i in range(COUNT)]
     column = Column("1", ("x",), "bigint", "long")
-    first, *others = zones_of(pa.Table.from_pylist(rows, SUMMARY), [column], np.full(COUNT, 10)).to_pylist()
+    first, *others = build_zones(pa.Table.from_pylist(rows, SUMMARY), [column], np.full(COUNT, 10)).to_pylist()
     counted = {"rows", "nulls", "nans", "lo_long", "hi_long"}
     assert {field for field in counted if first[field] is None} == unknown
     assert all(row[field] is not None for row in others for field in counted)
@@ -89,13 +89,13 @@ def test_one_data_file_makes_its_zone_unknown(name):
 
 def test_a_data_file_without_a_row_makes_its_zone_unknown():
     rows, column = rows_of("long", {"lo_long": 1, "hi_long": 2}, {"lo_long": 1, "hi_long": 2})
-    found = zones_of(rows.filter(pa.array(np.arange(COUNT) != 1500)), [column], np.full(COUNT, 10))
+    found = build_zones(rows.filter(pa.array(np.arange(COUNT) != 1500)), [column], np.full(COUNT, 10))
     assert [row["rows"] is None for row in found.to_pylist()] == [False, True, False]
 
 
 def test_pages_have_whole_zones_and_their_digests():
     rows, _ = rows_of("long", {"lo_long": 1}, {"hi_long": None})
-    data = encode("summary", rows, [COUNT], {pages.PAGE_ROWS_KEY: "1024"})
+    data = encode_object("summary", rows, [COUNT], {pages.PAGE_ROWS_KEY: "1024"})
     footer = read_footer("summary", data)
     table = base64.b64decode(footer.texts[pages.PAGES_KEY])
     size = 16 + 4 * len(pages.PLANNED)
@@ -113,7 +113,9 @@ def test_pages_have_whole_zones_and_their_digests():
 def test_pages_that_the_writer_cuts_by_bytes_are_no_pages_of_ours(monkeypatch):
     monkeypatch.setattr(pages, "_MOST_PAGE_BYTES", 1)
     rows, _ = rows_of("long", {"lo_long": 1}, {"hi_long": None})
-    texts = read_footer("summary", encode("summary", rows, [COUNT], {pages.PAGE_ROWS_KEY: "2048", "a": "b"})).texts
+    texts = read_footer(
+        "summary", encode_object("summary", rows, [COUNT], {pages.PAGE_ROWS_KEY: "2048", "a": "b"})
+    ).texts
     assert texts["a"] == "b"
     assert not {pages.PAGE_ROWS_KEY, pages.PAGES_KEY} & texts.keys()
 
@@ -133,14 +135,14 @@ def test_wrong_digests_of_pages_are_damage(tmp_path):
 
 def test_identities():
     listed = {"file": [1, 0], "path": ["b", "ä"], "size": [9, 8], "modified": pa.array([None, 7], pa.int64())}
-    found = base64.b64decode(identities_of(pa.table(listed)))
+    found = base64.b64decode(hash_identities(pa.table(listed)))
     hashes = [xxh64("äb".encode("utf-16-le")), xxh64(struct.pack("<6q", 1, 8, 7, 1, 9, -1))]
     assert found == struct.pack("<QQII", *hashes, zlib.crc32("ä".encode()), zlib.crc32(b"b"))
 
 
 def xxh64(data: bytes) -> int:
-    buffer = padded(np.frombuffer(data, np.uint8))
-    return int(hash_bytes(buffer, np.zeros(1, np.int64), np.array([len(data)]))[0])
+    buffer = pad_buffer(np.frombuffer(data, np.uint8))
+    return int(xxhash_bytes(buffer, np.zeros(1, np.int64), np.array([len(data)]))[0])
 
 
 def test_blocks_become_zoned_when_they_are_merged(tmp_path):
@@ -156,7 +158,7 @@ def test_blocks_become_zoned_when_they_are_merged(tmp_path):
     listed = pa.concat_tables(store.get(block.files, ["path", "size", "modified"]) for block in blocks).take(order)
     listed = store.put("table-files", pa.Table.from_pylist(listed.to_pylist(), TABLE_FILES), [1500])
     entry = replace(snapshot(store, "1"), table_files=listed)
-    [block] = compacted(Manifest(zoned.TABLE, blocks, (entry,)), store, None, zoned=zoned.SMALL).blocks
+    [block] = compact_blocks(Manifest(zoned.TABLE, blocks, (entry,)), store, None, zoned=zoned.SMALL).blocks
     assert store.get(block.files)["path"] == store.get(listed)["path"]
     of_first = pc.equal(store.get(block.summary[0].object)["column"], 0)
     merged = store.get(block.summary[0].object).filter(of_first)["lo_long"].to_pylist()
@@ -165,11 +167,11 @@ def test_blocks_become_zoned_when_they_are_merged(tmp_path):
     assert [column for ref in block.zones for column in ref.columns] == list(range(len(zoned.COLUMNS)))
     assert max(len(ref.columns) for ref in block.summary) == 4
     texts = read_footer("files", store.raw(block.files.name)).texts
-    assert block_from_footer(texts[BLOCK_KEY], block.files)[0] == block
+    assert parse_block_description(texts[BLOCK_KEY], block.files)[0] == block
     assert len(base64.b64decode(texts[IDENTITIES_KEY])) == 2 * 24
     manifest = Manifest(zoned.TABLE, (block,))
-    assert {found.kind for found in verify(store, manifest)} == {"files", "summary", "zones"}
-    assert {ref.object.name for ref in block.zones} <= names_in(manifest.to_bytes())  # gc keeps what is named
+    assert {found.kind for found in verify_manifest(store, manifest)} == {"files", "summary", "zones"}
+    assert {ref.object.name for ref in block.zones} <= find_object_names(manifest.to_bytes())  # gc keeps what is named
 
 
 def test_verify_compares_zones_with_their_data_files(tmp_path):
@@ -187,14 +189,14 @@ def test_verify_compares_zones_with_their_data_files(tmp_path):
         for c in range(len(zoned.COLUMNS))
     ]
     manifest = zoned.write(tmp_path, files, columns, zoned.SMALL)
-    assert {found.state for found in verify(store, manifest)} == {"ok"}
+    assert {found.state for found in verify_manifest(store, manifest)} == {"ok"}
     [block] = manifest.blocks
     rows = store.get(block.zones[0].object)
     place = rows.schema.get_field_index("lo_long")
     wrong = rows.set_column(place, rows.schema.field(place), pa.array([1] * rows.num_rows))
-    ref = store.put("zones", wrong, layout.row_groups(wrong["column"], 1))
+    ref = store.put("zones", wrong, layout.size_row_groups(wrong["column"], 1))
     lying = replace(block, zones=(replace(block.zones[0], object=ref),))
-    states = {found.kind: found.state for found in verify(store, replace(manifest, blocks=(lying,)))}
+    states = {found.kind: found.state for found in verify_manifest(store, replace(manifest, blocks=(lying,)))}
     assert states == {"files": "ok", "summary": "ok", "zones": "contradictory"}
 
 
@@ -202,9 +204,9 @@ def test_verify_compares_identities_with_the_data_files(tmp_path):
     manifest = zoned.write(tmp_path, *zoned.random_block(1, COUNT), zoned.SMALL)
     store, [block] = Store.open(str(tmp_path), writable=True), manifest.blocks
     rows = store.get(block.files)
-    others = {IDENTITIES_KEY: identities_of(rows.slice(1))}
+    others = {IDENTITIES_KEY: hash_identities(rows.slice(1))}
     lying = replace(block, files=store.put("files", rows, [rows.num_rows], others))
-    found = next(iter(verify(store, replace(manifest, blocks=(lying,)))))
+    found = next(iter(verify_manifest(store, replace(manifest, blocks=(lying,)))))
     assert (found.state, found.problem) == ("contradictory", "identities that are those of other data files")
 
 
@@ -214,10 +216,10 @@ def test_compaction_makes_missing_zones_again(tmp_path):
     manifest = zoned.write(tmp_path, files, summary, zoned.SMALL)
     before = [store.get(ref.object) for ref in manifest.blocks[0].zones]
     assert before
-    assert compacted(manifest, store, None, zoned=zoned.SMALL) is manifest
+    assert compact_blocks(manifest, store, None, zoned=zoned.SMALL) is manifest
     [lost] = tmp_path.rglob(manifest.blocks[0].zones[0].object.name)
     lost.unlink()
-    assert {found.state for found in verify(store, manifest) if found.kind == "zones"} >= {"missing"}
-    again = compacted(manifest, store, None, zoned=zoned.SMALL)
+    assert {found.state for found in verify_manifest(store, manifest) if found.kind == "zones"} >= {"missing"}
+    again = compact_blocks(manifest, store, None, zoned=zoned.SMALL)
     assert [store.get(ref.object) for ref in again.blocks[0].zones] == before
-    assert {found.state for found in verify(store, again) if found.kind == "zones"} == {"ok"}
+    assert {found.state for found in verify_manifest(store, again) if found.kind == "zones"} == {"ok"}

@@ -13,7 +13,7 @@ import metastore
 from formats.kinds import KINDS
 from lakes import SPARK
 from metastore import errors
-from metastore._tables.gaps import TARGETS, gap
+from metastore._tables.gaps import TARGETS, find_gap
 
 _NUMBERS = itertools.count()
 
@@ -56,7 +56,7 @@ class Asked:
 
     def lacks(self, behaviour: str, ask=None) -> bool:
         """Whether the format lacks a behaviour; `ask` has to raise the error that is declared."""
-        found = gap(behaviour, self.kind.format, SPARK)
+        found = find_gap(behaviour, self.kind.format, SPARK)
         if found is None:
             return False
         if found.raised is not None and ask is not None:

@@ -76,13 +76,13 @@ def test_deletes_and_snapshots_of_iceberg(spark, analyzed):
 
 
 def test_gaps_raise_what_is_declared(spark, analyzed):
-    declared = gaps.gap("source", "iceberg", "3.5").raised
+    declared = gaps.find_gap("source", "iceberg", "3.5").raised
     with pytest.raises(Exception, match=declared):
         spark.read.format("metastore").load(analyzed["iceberg"])
     keys = spark.createDataFrame([(7,)], "id bigint")
     with pytest.raises(errors.UnsupportedTable) as raised:
         metastore.locate(spark, analyzed["hudi"], ["id"], keys)
-    assert raised.value.code == gaps.gap("locate", "hudi", "3.5").raised
+    assert raised.value.code == gaps.find_gap("locate", "hudi", "3.5").raised
 
 
 def test_parameters(spark, analyzed):

@@ -9,7 +9,7 @@ import pytest
 
 from kernel.samples import columns, table
 from metastore._analyze.kernel import analyze_parquet
-from metastore._format.values import CUT_BYTES, typed
+from metastore._format.values import CUT_BYTES, to_python_value
 
 ROWS = 4_000
 WRITERS = {
@@ -52,11 +52,11 @@ def test_bounds(written):
     for column, ours in found.items():
         lo, hi = ask(column, ["min(@)", "max(@)"])
         if ours.lo_exact is not False:
-            assert typed(ours.lo, column) == lo, column
+            assert to_python_value(ours.lo, column) == lo, column
         else:
             assert ours.lo == _bytes(lo)[:CUT_BYTES]
         if ours.hi_exact is not False:
-            assert typed(ours.hi, column) == hi, column
+            assert to_python_value(ours.hi, column) == hi, column
         else:
             assert ours.hi > _bytes(hi)
         assert ours.lo_exact is (None if lo is None else len(_bytes(lo)) <= CUT_BYTES)
@@ -73,7 +73,7 @@ def test_percentiles(written):
         elif column.encoding == "binary" and not column.type.startswith("decimal"):
             assert ours.percentiles == [_bytes(value)[:CUT_BYTES] for value in theirs], column
         else:
-            assert [typed(value, column) for value in ours.percentiles] == theirs, column
+            assert [to_python_value(value, column) for value in ours.percentiles] == theirs, column
 
 
 def test_moments(written):

@@ -8,10 +8,10 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from metastore._format import native_bloom
-from metastore._format.bloom import BLOCK_BYTES, BloomBuilder, folded, may_hold
-from metastore._format.bloom import hashes_of as hashes_of_stored
-from metastore._format.words import padded
-from metastore._format.xxhash import hash_bytes, hash_words
+from metastore._format.bloom import BLOCK_BYTES, BloomBuilder, fold_filter, may_hold
+from metastore._format.bloom import bloom_hashes as hashes_of_stored
+from metastore._format.words import pad_buffer
+from metastore._format.xxhash import xxhash_bytes, xxhash_words
 
 _MANY = 20_000
 
@@ -23,15 +23,17 @@ def built(hashes, room=None, most_bytes=1 << 30):
 
 
 def hashes_of(values):
-    data = padded(np.frombuffer(b"".join(values), dtype=np.uint8))
+    data = pad_buffer(np.frombuffer(b"".join(values), dtype=np.uint8))
     lengths = np.array([len(value) for value in values], dtype=np.int64)
-    return hash_bytes(data, np.cumsum(lengths) - lengths, lengths)
+    return xxhash_bytes(data, np.cumsum(lengths) - lengths, lengths)
 
 
 @given(st.lists(st.integers(-(2**63), 2**63 - 1), min_size=1, max_size=50))
 def test_longs_hash_as_xxhash_hashes_them(values):
     words = np.array(values, dtype=np.int64).view(np.uint64)
-    assert hash_words(words).tolist() == [xxhash.xxh64_intdigest(v.to_bytes(8, "little", signed=True)) for v in values]
+    assert xxhash_words(words).tolist() == [
+        xxhash.xxh64_intdigest(v.to_bytes(8, "little", signed=True)) for v in values
+    ]
 
 
 @given(st.lists(st.binary(max_size=100), min_size=1, max_size=50))
@@ -46,21 +48,21 @@ def test_lengths_at_the_edges_of_stripes(length):
 
 
 def test_every_value_is_found_and_few_others():
-    hashes = hash_words(np.arange(2 * _MANY, dtype=np.uint64))
+    hashes = xxhash_words(np.arange(2 * _MANY, dtype=np.uint64))
     bloom = built(hashes[:_MANY])
     assert may_hold(bloom, hashes[:_MANY]).all()
     assert may_hold(bloom, hashes[_MANY:]).mean() < 0.02
 
 
 def test_a_folded_filter_is_the_filter_of_that_size():
-    hashes = hash_words(np.arange(_MANY, dtype=np.uint64))
+    hashes = xxhash_words(np.arange(_MANY, dtype=np.uint64))
     small = built(hashes, room=_MANY)
     assert built(hashes, room=32 * _MANY) == small
-    assert len(folded(np.frombuffer(small, np.uint8), BLOCK_BYTES)) == BLOCK_BYTES
+    assert len(fold_filter(np.frombuffer(small, np.uint8), BLOCK_BYTES)) == BLOCK_BYTES
 
 
 def test_a_filter_that_must_be_smaller_errs_more_and_one_that_would_say_nothing_is_left_out():
-    hashes = hash_words(np.arange(_MANY, dtype=np.uint64))
+    hashes = xxhash_words(np.arange(_MANY, dtype=np.uint64))
     whole = built(hashes)
     half = built(hashes, most_bytes=len(whole) - 1)
     assert len(half) == len(whole) // 2
@@ -71,7 +73,7 @@ def test_a_filter_that_must_be_smaller_errs_more_and_one_that_would_say_nothing_
 
 def test_parquet_finds_what_we_added(spark):
     first = 1 << 40  # py4j hands smaller numbers over as ints, which hash otherwise
-    hashes = hash_words(np.arange(first, first + 2_000, dtype=np.uint64))
+    hashes = xxhash_words(np.arange(first, first + 2_000, dtype=np.uint64))
     bloom = built(hashes[:1_000])
     theirs = spark._jvm.org.apache.parquet.column.values.bloomfilter.BlockSplitBloomFilter(bloom)
     assert [theirs.hash(first + n) for n in range(3)] == hashes[:3].astype(np.int64).tolist()
@@ -89,12 +91,12 @@ STORED = {
 }
 
 
-@pytest.mark.skipif(not native_bloom.is_available(), reason="this pyarrow writes no bloom filters")
+@pytest.mark.skipif(not native_bloom.writes_bloom_filters(), reason="this pyarrow writes no bloom filters")
 @pytest.mark.parametrize("kind", STORED)
 @pytest.mark.parametrize("room", [_MANY // 2, 100 * _MANY])
 def test_the_writer_of_pyarrow_sets_the_same_bits(kind, room):
     values, native = STORED[kind], BloomBuilder(room)
-    assert native_bloom.filter_of(values, len(built(hashes_of_stored(values)))) is not None
+    assert native_bloom.build_filter(values, len(built(hashes_of_stored(values)))) is not None
     native.add_values(values)
     own = BloomBuilder(room)
     own.add(hashes_of_stored(values))
@@ -111,7 +113,7 @@ def test_filters_of_many_slices_are_joined(monkeypatch):
 
 @pytest.mark.parametrize("found", [None, np.zeros(32_768, np.uint8)])
 def test_a_filter_that_the_writer_makes_otherwise_is_not_used(monkeypatch, found):
-    monkeypatch.setattr(native_bloom, "filter_of", lambda *_: found)
+    monkeypatch.setattr(native_bloom, "build_filter", lambda *_: found)
     builder = BloomBuilder(_MANY)
     builder.add_values(STORED["slice"])
     assert builder.finish(_MANY) == built(hashes_of_stored(STORED["slice"]))
@@ -120,4 +122,4 @@ def test_a_filter_that_the_writer_makes_otherwise_is_not_used(monkeypatch, found
 def test_little_among_much_room_is_not_left_to_the_writer():
     few = BloomBuilder(1 << 20)
     few.add_values(pa.array([1, 2]))
-    assert few.finish(2) == built(hash_words(np.array([1, 2], np.uint64)))
+    assert few.finish(2) == built(xxhash_words(np.array([1, 2], np.uint64)))

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from metastore._analyze.kernel import CannotRead, FileColumn, analyze_parquet, read_values
+from metastore._analyze.kernel import FileColumn, UnsupportedDataFile, analyze_parquet, read_column_values
 from metastore._format.columns import Column, encoding_of
 from metastore._tables import refusals
 
@@ -49,7 +49,7 @@ def described(tmp_path):
 )
 def test_what_follows_is_described_as_if_it_were_held(described, values, kind, as_if):
     found, path = described(values, kind)
-    (shown,) = read_values(path, [column(kind)], 1 << 20)[0]
+    (shown,) = read_column_values(path, [column(kind)], 1 << 20)[0]
     assert shown.to_pylist() == as_if.to_pylist()
     wanted, _ = described(as_if, kind)
     for name in ("rows", "nulls", "nans", "lo", "hi", "lo_exact", "hi_exact", "distinct", "mean", "theta", "avg_len"):
@@ -66,8 +66,8 @@ def test_bounds_of_floats_hold_the_doubles_of_their_texts(described):
     assert np.float32(1.3).item() < 1.3 < found.hi
     assert (found.lo_exact, found.hi_exact) == (False, False)
     assert (found.distinct, found.theta, found.values, found.bloom) == (None, None, None, None)
-    with pytest.raises(CannotRead, match="cast"):
-        read_values(path, [column("double")], 1 << 20)
+    with pytest.raises(UnsupportedDataFile, match="cast"):
+        read_column_values(path, [column("double")], 1 << 20)
     kept = analyze_parquet(path, [column("double", casts=False)]).columns[0]
     assert (kept.lo, kept.distinct) == (np.float32(0.1).item(), 3)
 

@@ -9,11 +9,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.samples import ARROW, column, values
-from metastore._analyze.kernel import ColumnKernel, constant, sketches_table, summary_table
+from metastore._analyze.kernel import ColumnKernel, constant_statistics, sketch_rows, summary_rows
 from metastore._analyze.kernel.column import HEADROOM
-from metastore._analyze.kernel.joined import Joined
-from metastore._analyze.kernel.runs import runs_of
-from metastore._analyze.kernel.theta import Theta
+from metastore._analyze.kernel.joined import BinaryBuffer
+from metastore._analyze.kernel.runs import make_runs
+from metastore._analyze.kernel.theta import ThetaSketch
 from metastore._format.schemas import SKETCHES, SUMMARY
 from metastore._format.values import CUT_BYTES, cut_lower, cut_upper, decimal_from_bytes, decimal_to_bytes
 
@@ -48,7 +48,7 @@ def check_common(found, parts, ordered, distinct):
     assert found.rows == len(everything)
     assert found.nulls == sum(value is None for value in everything)
     assert (found.distinct, found.distinct_error) == (distinct, 0.0)
-    assert Theta.from_bytes(found.theta).estimate == distinct
+    assert ThetaSketch.from_bytes(found.theta).estimate == distinct
     if not ordered:
         assert (found.lo, found.hi, found.mean, found.percentiles) == (None, None, None, None)
 
@@ -94,7 +94,7 @@ def test_wide_decimals(parts):
         assert found.sum_exact == sum(ordered)
         assert [decimal_from_bytes(p) for p in found.percentiles] == [percentile(ordered, p) for p in range(101)]
         assert found.mean == pytest.approx(sum(ordered) / len(ordered) / 1000, rel=1e-12)
-        stored = summary_table([(0, 0, found)]).column("sum_exact")[0].as_py()
+        stored = summary_rows([(0, 0, found)]).column("sum_exact")[0].as_py()
         assert stored == (None if abs(sum(ordered)) >= 10**38 else sum(ordered))
 
 
@@ -178,23 +178,25 @@ def test_floats_are_hashed_as_floats_and_stored_as_doubles():
 
 
 def constant_union(spark_type, stored):
-    from metastore._analyze.kernel.theta import union  # noqa: PLC0415 - used here alone
+    from metastore._analyze.kernel.theta import union_thetas  # noqa: PLC0415 - used here alone
 
-    return union(Theta.from_bytes(constant(column(spark_type), v, 1).theta) for v in stored).to_bytes()
+    return union_thetas(
+        ThetaSketch.from_bytes(constant_statistics(column(spark_type), v, 1).theta) for v in stored
+    ).to_bytes()
 
 
 @pytest.mark.parametrize("spark_type", ARROW)
 def test_a_constant_is_what_the_kernel_finds(spark_type):
     array = values(spark_type, "constant", 150)
     found = run(spark_type, [array])
-    assert constant(column(spark_type), found.lo, 150) == found
-    assert constant(column(spark_type), None, 150) == run(spark_type, [values(spark_type, "empty", 150)])
-    assert constant(column(spark_type), found.lo, 0) == run(spark_type, [])
+    assert constant_statistics(column(spark_type), found.lo, 150) == found
+    assert constant_statistics(column(spark_type), None, 150) == run(spark_type, [values(spark_type, "empty", 150)])
+    assert constant_statistics(column(spark_type), found.lo, 0) == run(spark_type, [])
 
 
 def test_a_constant_nan_and_counts_only():
-    assert constant(column("double"), math.nan, 3) == run("double", [pa.array([math.nan] * 3)])
-    assert constant(column("array<int>"), None, 3).nulls == 3
+    assert constant_statistics(column("double"), math.nan, 3) == run("double", [pa.array([math.nan] * 3)])
+    assert constant_statistics(column("array<int>"), None, 3).nulls == 3
 
 
 @pytest.mark.parametrize("spark_type", ["array<int>", "map<string,int>", "variant"])
@@ -235,7 +237,7 @@ def test_rows_that_are_missing_are_noticed():
 def test_tables_have_the_schemas_of_the_format():
     rows = [(1, 0, run("string", [pa.array(["b", "a"])])), (0, 1, run("int", [pa.array([4], pa.int32())]))]
     rows += [(2, 0, run("array<int>", [pa.array([None])]))]
-    summary, sketches = summary_table(rows), sketches_table(rows)
+    summary, sketches = summary_rows(rows), sketch_rows(rows)
     assert (summary.schema, sketches.schema) == (SUMMARY, SKETCHES)
     assert summary.column("column").to_pylist() == [0, 1, 2]
     assert summary.column("lo_long").to_pylist() == [4, None, None]
@@ -275,7 +277,7 @@ def test_wide_decimals_are_hashed_as_their_shortest_big_endian_bytes():
     ],
 )
 def test_integers_of_four_bytes_are_counted_as_those_of_eight(values):
-    short, long = (runs_of(np.array(values, kind)) for kind in (np.int32, np.int64))
+    short, long = (make_runs(np.array(values, kind)) for kind in (np.int32, np.int64))
     assert short.values.dtype == short.counts.dtype == np.int64
     assert np.array_equal(short.values, long.values)
     assert np.array_equal(short.counts, long.counts)
@@ -283,7 +285,7 @@ def test_integers_of_four_bytes_are_counted_as_those_of_eight(values):
 
 def test_texts_of_many_arrays_are_joined():
     texts = [b"", b"a", b"bc" * 40, b"", b"d"]
-    joined = Joined()
+    joined = BinaryBuffer()
     for _ in range(300):
         joined.add(pa.array([b"before", *texts, b"after"], pa.large_binary()).slice(1, len(texts)))
         joined.add(pa.array([], pa.large_binary()))

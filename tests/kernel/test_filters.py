@@ -6,13 +6,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from metastore._analyze.kernel import ColumnKernel, Detail
+from metastore._analyze.kernel import ColumnKernel, DetailLimits
 from metastore._analyze.kernel import stored as stored_form
-from metastore._analyze.sizes import fitted
-from metastore._format.bloom import hashes_of, may_hold
+from metastore._analyze.sizes import fit_to_file_size
+from metastore._format.bloom import bloom_hashes, may_hold
 from metastore._format.columns import Column, encoding_of
 
-DETAIL = Detail(top=100, room=4_000)
+DETAIL = DetailLimits(top=100, room=4_000)
 MANY = 5_000
 
 
@@ -34,7 +34,7 @@ def texts(prefix, number=MANY):
 def stored_values(array, kind):
     if pa.types.is_string(array.type):
         return array.cast(pa.binary())
-    return stored_form.array(stored_form.numbers(array, column(kind)), column(kind))
+    return stored_form.sortable_to_arrow(stored_form.sortable_array(array, column(kind)), column(kind))
 
 
 VALUES = {
@@ -53,20 +53,20 @@ def test_a_filter_holds_every_value_and_few_others(kind, budget, pieces):
     held, others = VALUES[kind]
     found = analyzed(held, kind, budget, pieces)
     assert found.frequencies != "complete"
-    assert may_hold(bytes(found.bloom), hashes_of(stored_values(held, kind))).all()
-    assert may_hold(bytes(found.bloom), hashes_of(stored_values(others, kind))).mean() < 0.1
+    assert may_hold(bytes(found.bloom), bloom_hashes(stored_values(held, kind))).all()
+    assert may_hold(bytes(found.bloom), bloom_hashes(stored_values(others, kind))).mean() < 0.1
 
 
 def test_widened_values_have_the_same_hash():
     narrow, wide = pa.array([1, -5], pa.int32()), pa.array([1, -5], pa.int64())
-    assert (hashes_of(stored_values(narrow, "int")) == hashes_of(stored_values(wide, "bigint"))).all()
+    assert (bloom_hashes(stored_values(narrow, "int")) == bloom_hashes(stored_values(wide, "bigint"))).all()
     narrow, wide = pa.array([0.1, -0.0], pa.float32()), pa.array([float(np.float32(0.1)), 0.0])
-    assert (hashes_of(stored_values(narrow, "float")) == hashes_of(stored_values(wide, "double"))).all()
+    assert (bloom_hashes(stored_values(narrow, "float")) == bloom_hashes(stored_values(wide, "double"))).all()
 
 
 def test_nan_is_held_where_there_is_one():
     doubles = np.arange(MANY, dtype=np.float64)
-    nan = hashes_of(pa.array([np.nan]))
+    nan = bloom_hashes(pa.array([np.nan]))
     assert not may_hold(bytes(analyzed(pa.array(doubles), "double").bloom), nan).any()
     assert may_hold(bytes(analyzed(pa.array(np.append(doubles, np.nan)), "double").bloom), nan).all()
 
@@ -80,7 +80,7 @@ def test_small_files_keep_the_small_filters():
     assert all(known.frequencies != "complete" for known in (few, many))
 
     def kept(size):
-        return [known.bloom is not None for _, known in fitted([(0, many), (1, few)], size, DETAIL.top)]
+        return [known.bloom is not None for _, known in fit_to_file_size([(0, many), (1, few)], size, DETAIL.top)]
 
     assert kept(10_000) == [False, False]
     assert kept(1 << 24) == [True, True]
@@ -98,20 +98,20 @@ def in_order_and_not(rows):
 def test_small_files_keep_the_filter_of_keys_in_no_order_before_others(size):
     numbers, keys = in_order_and_not(2_000)
     assert numbers.frequencies != "complete"
-    kept = [known.bloom for _, known in fitted([(0, numbers), (1, keys)], size, DETAIL.top)]
+    kept = [known.bloom for _, known in fit_to_file_size([(0, numbers), (1, keys)], size, DETAIL.top)]
     assert kept[1] is not None
     assert (kept[0] is not None) == (size > 50_000)
     assert sum(len(bloom) for bloom in kept if bloom) <= size / 10
     random = np.random.default_rng(2_000)
-    assert may_hold(bytes(kept[1]), hashes_of(pa.array(random.integers(0, 1 << 62, 2_000)))).all()
-    assert may_hold(bytes(kept[1]), hashes_of(pa.array(random.integers(-1 << 62, 0, 20_000)))).mean() < 0.12
+    assert may_hold(bytes(kept[1]), bloom_hashes(pa.array(random.integers(0, 1 << 62, 2_000)))).all()
+    assert may_hold(bytes(kept[1]), bloom_hashes(pa.array(random.integers(-1 << 62, 0, 20_000)))).mean() < 0.12
 
 
 def test_filters_that_were_made_shrink_too():
     held, others = VALUES["string"]
     found = analyzed(held, "string", 1 << 18, 10)
     assert isinstance(found.bloom, bytes)
-    half = fitted([(0, found)], 10 * len(found.bloom) - 10, DETAIL.top)[0][1].bloom
+    half = fit_to_file_size([(0, found)], 10 * len(found.bloom) - 10, DETAIL.top)[0][1].bloom
     assert len(half) == len(found.bloom) // 2
-    assert may_hold(half, hashes_of(stored_values(held, "string"))).all()
-    assert may_hold(half, hashes_of(stored_values(others, "string"))).mean() < 0.2
+    assert may_hold(half, bloom_hashes(stored_values(held, "string"))).all()
+    assert may_hold(half, bloom_hashes(stored_values(others, "string"))).mean() < 0.2

@@ -81,12 +81,12 @@ def test_millis_become_micros(tmp_path):
 )
 def test_footers_that_contradict_themselves_are_not_believed(lo, hi, nulls):
     from metastore._analyze.kernel.footer import _bounds, _is_possible  # noqa: PLC0415 - no writer makes such footers
-    from metastore._analyze.kernel.leaves import Node  # noqa: PLC0415
+    from metastore._analyze.kernel.leaves import ParquetField  # noqa: PLC0415
 
     class Said:
         has_min_max = has_null_count = True
         min_raw, max_raw, null_count = lo, hi, nulls
 
-    node = Node(("c",), None, pa.int64(), 0, 1)
+    node = ParquetField(("c",), None, pa.int64(), 0, 1)
     believed = _is_possible(Said, 4) and _bounds([Said], [4], wanted("bigint").column, node) is not None
     assert not believed

@@ -9,14 +9,18 @@ import pyarrow.parquet as pq
 import pytest
 
 from kernel.samples import ARROW, PROFILES, column, columns, table, values
-from metastore._analyze.kernel import ColumnKernel, Detail, analyze_parquet, constant
-from metastore._analyze.kernel.frequencies import COMPLETE, Frequencies, merged
-from metastore._analyze.kernel.sketch import sketches_of
+from metastore._analyze.kernel import ColumnKernel, DetailLimits, analyze_parquet, constant_statistics
+from metastore._analyze.kernel.frequencies import COMPLETE, ValueCounts, merge_value_counts
+from metastore._analyze.kernel.sketch import make_sketches
 from metastore._format.histogram import target_ranks
-from metastore._format.values import CUT_BYTES, typed
+from metastore._format.values import CUT_BYTES, to_python_value
 
 ROWS = 4_000
-DETAILS = {"default": Detail(), "small": Detail(bins=7, top=5, room=1), "odd": Detail(bins=997, top=50, room=500)}
+DETAILS = {
+    "default": DetailLimits(),
+    "small": DetailLimits(bins=7, top=5, room=1),
+    "odd": DetailLimits(bins=997, top=50, room=500),
+}
 
 
 @pytest.fixture(scope="module", params=DETAILS)
@@ -138,7 +142,7 @@ def test_nan_is_listed_after_all_numbers_and_zero_has_no_sign():
 @pytest.mark.parametrize(("nans", "kind", "listed"), [(0, "top", 3), (1, "top", 3), (9, "top", 3)])
 def test_nan_takes_part_in_the_choice_of_the_most_frequent(nans, kind, listed):
     numbers = [n for n in range(20) for _ in range(2 + n % 3)] + [float("nan")] * nans
-    found = analyze("double", numbers, Detail(top=3, room=1))
+    found = analyze("double", numbers, DetailLimits(top=3, room=1))
     values, counts = found.values.ranked().values.to_pylist(), found.values.ranked().counts.tolist()
     assert (found.frequencies, len(values), found.frequencies_floor) == (kind, listed, 4)
     assert [str(value) for value in values] == (["nan", "2.0", "5.0"] if nans == 9 else ["2.0", "5.0", "8.0"])
@@ -156,7 +160,7 @@ def test_all_null_and_constants_have_complete_lists():
     nothing = analyze("int", [None, None])
     assert (nothing.frequencies, nothing.frequencies_floor, len(nothing.values)) == ("complete", 0, 0)
     for spark_type, value in {"int": 7, "string": b"a", "double": 1.5}.items():
-        known = constant(column(spark_type), value, 10)
+        known = constant_statistics(column(spark_type), value, 10)
         assert (known.values.values.to_pylist(), known.values.counts.tolist()) == ([value], [10])
         assert known.histogram.edges.to_pylist() == [value, value]
         assert known.histogram.counts.tolist() == [10]
@@ -169,7 +173,7 @@ def test_beyond_the_budget_frequencies_that_are_listed_are_exact(spark_type):
     frequent = values(spark_type, "few", 30_000, 1)
     rare = values(spark_type, "many", 60_000, 2)
     together = pa.concat_arrays([frequent, rare]).take(pa.array(random.permutation(90_000)))
-    kernel = ColumnKernel(column(spark_type), 1 << 20, Detail(top=20))
+    kernel = ColumnKernel(column(spark_type), 1 << 20, DetailLimits(top=20))
     for start in range(0, 90_000, 3_000):
         kernel.add(together.slice(start, 3_000))
     found = kernel.finish(90_000)
@@ -184,18 +188,18 @@ def test_beyond_the_budget_frequencies_that_are_listed_are_exact(spark_type):
 
 
 def test_parts_that_leave_values_out_are_merged_to_what_is_certain():
-    one = Frequencies("complete", 0, pa.array([1, 2]), np.array([5, 1]))
-    two = Frequencies("top", 2, pa.array([1, 3]), np.array([4, 7]))
-    found = merged([one, two], 10)
+    one = ValueCounts("complete", 0, pa.array([1, 2]), np.array([5, 1]))
+    two = ValueCounts("top", 2, pa.array([1, 3]), np.array([4, 7]))
+    found = merge_value_counts([one, two], 10)
     # 2 occurs once in the first part, and at most twice in the second.
     assert dict(zip(found.values.to_pylist(), found.counts.tolist(), strict=True)) == {1: 9, 3: 7}
     assert (found.kind, found.floor) == ("top", 3)
-    assert merged([one, None], 10) is None
-    assert merged([one, one], 10).kind == "complete"
+    assert merge_value_counts([one, None], 10) is None
+    assert merge_value_counts([one, one], 10).kind == "complete"
 
 
 def test_a_list_with_nothing_but_single_values_left_out_says_so():
-    found = analyze("int", [1, 1, 1, 2, 2, *range(10, 30)], Detail(top=4, room=1))
+    found = analyze("int", [1, 1, 1, 2, 2, *range(10, 30)], DetailLimits(top=4, room=1))
     assert (found.frequencies, found.frequencies_floor) == ("duplicates", 1)
     assert rows_of(found, column("int")) == [(1, 3), (2, 2)]
 
@@ -203,7 +207,7 @@ def test_a_list_with_nothing_but_single_values_left_out_says_so():
 @pytest.mark.parametrize("profile", PROFILES)
 @pytest.mark.parametrize("spark_type", ARROW)
 def test_sizes_are_not_underestimated(spark_type, profile):
-    found = analyze(spark_type, values(spark_type, profile, 2_000).to_pylist(), Detail(top=2_000))
+    found = analyze(spark_type, values(spark_type, profile, 2_000).to_pylist(), DetailLimits(top=2_000))
     ranked = found.values.ranked()
     path = pa.BufferOutputStream()
     encoding = "DELTA_BYTE_ARRAY" if ranked.values.type == pa.binary() else "DELTA_BINARY_PACKED"
@@ -214,14 +218,14 @@ def test_sizes_are_not_underestimated(spark_type, profile):
 
 
 def analyze(spark_type, given, detail=None, arrow=None):
-    kernel = ColumnKernel(column(spark_type), 1 << 30, detail or Detail())
+    kernel = ColumnKernel(column(spark_type), 1 << 30, detail or DetailLimits())
     kernel.add(pa.array(given, arrow or ARROW[spark_type]))
     return kernel.finish(len(given))
 
 
 def rows_of(found, of):
     ranked = found.values.ranked()
-    listed = [typed(value, of) for value in ranked.values.to_pylist()]
+    listed = [to_python_value(value, of) for value in ranked.values.to_pylist()]
     return list(zip(listed, ranked.counts.tolist(), strict=True))
 
 
@@ -236,7 +240,7 @@ def cut(value):
 
 def edge(value, of):
     texts = of.encoding == "binary" and not of.type.startswith("decimal")
-    return value if texts else typed(value, of)
+    return value if texts else to_python_value(value, of)
 
 
 @pytest.mark.parametrize("profile", ["few", "nulls", "constant"])
@@ -248,7 +252,7 @@ def test_complete_lists_have_the_sketches_of_their_columns(spark_type, profile):
     assert {one.frequencies for one in found} == {COMPLETE}
     listed = pa.concat_arrays([one.values.values for one in found])
     owners = np.repeat([5, 3], [len(one.values) for one in found])
-    made = dict(sketches_of(listed, owners, of))
+    made = dict(make_sketches(listed, owners, of))
     assert [made[5].theta.to_bytes(), made[3].theta.to_bytes()] == [one.theta for one in found]
 
 
@@ -257,6 +261,6 @@ def _nan(spark_type):
 
 
 def _finished(of, array):
-    kernel = ColumnKernel(of, 1 << 30, Detail(room=1 << 20))
+    kernel = ColumnKernel(of, 1 << 30, DetailLimits(room=1 << 20))
     kernel.add(array)
     return kernel.finish(len(array))

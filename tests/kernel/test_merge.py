@@ -13,13 +13,13 @@ from kernel.samples import ARROW, PROFILES, column, values
 from metastore._analyze.kernel import (
     ColumnKernel,
     ColumnStatistics,
-    constant,
-    parsed,
+    constant_statistics,
+    parse_sketches,
     reduce_column,
     reduce_columns,
-    summary_table,
-    table_sketches_table,
-    table_summary_table,
+    summary_rows,
+    table_sketch_rows,
+    table_summary_rows,
 )
 from metastore._format.schemas import TABLE_SKETCHES, TABLE_SUMMARY
 from metastore._format.values import decimal_from_bytes, decimal_to_bytes
@@ -32,7 +32,7 @@ def analyze(spark_type, array):
 
 
 def reduced(spark_type, files):
-    rows = summary_table((0, place, one) for place, one in enumerate(files))
+    rows = summary_rows((0, place, one) for place, one in enumerate(files))
     return reduce_column(column(spark_type), rows, [one.theta for one in files])
 
 
@@ -115,7 +115,7 @@ def test_what_one_file_does_not_know_the_table_does_not_know():
 
 
 def test_a_file_of_nulls_says_nothing_of_values():
-    found = reduced("bigint", [constant(column("bigint"), None, 3), analyze("bigint", pa.array([5, 6]))])
+    found = reduced("bigint", [constant_statistics(column("bigint"), None, 3), analyze("bigint", pa.array([5, 6]))])
     assert (found.lo, found.hi, found.nulls, found.distinct, found.mean) == (5, 6, 3, 2, 5.5)
 
 
@@ -125,9 +125,9 @@ def test_no_files():
 
 
 def test_a_sum_that_does_not_fit_is_null_and_the_others_remain():
-    files = [constant(column("decimal(38,0)"), (10**38 - 1).to_bytes(16, "big"), 1)] * 2
+    files = [constant_statistics(column("decimal(38,0)"), (10**38 - 1).to_bytes(16, "big"), 1)] * 2
     found = reduced("decimal(38,0)", files)
-    stored = table_summary_table([(0, found, 2)])
+    stored = table_summary_rows([(0, found, 2)])
     assert stored.column("sum_exact")[0].as_py() is None
     assert found.sum == pytest.approx(2e38)
 
@@ -146,10 +146,10 @@ def test_many_files_at_once():
 
 def test_tables_have_the_schemas_of_the_format():
     rows = [(1, analyze("int", pa.array([1], pa.int32())), 4), (0, ColumnStatistics(9, None, nulls=2), 4)]
-    assert table_summary_table(rows).schema == TABLE_SUMMARY
-    assert table_sketches_table(rows).schema == TABLE_SKETCHES
-    assert table_summary_table(rows).column("files").to_pylist() == [4, 4]
-    assert table_sketches_table(rows).column("column").to_pylist() == [1]
+    assert table_summary_rows(rows).schema == TABLE_SUMMARY
+    assert table_sketch_rows(rows).schema == TABLE_SKETCHES
+    assert table_summary_rows(rows).column("files").to_pylist() == [4, 4]
+    assert table_sketch_rows(rows).column("column").to_pylist() == [1]
 
 
 @pytest.mark.parametrize("kind", ["bigint", "string", "decimal(30,0)"])
@@ -160,8 +160,8 @@ def test_percentiles_of_very_many_alike_files_have_no_steps(kind):
         points = [f"{point:08}".encode() for point in points]
     elif kind != "bigint":
         points = [decimal_to_bytes(point) for point in points]
-    one = replace(constant(of, points[0], 1000), lo=points[0], hi=points[-1], percentiles=points)
-    rows = summary_table([(0, 0, one)])
+    one = replace(constant_statistics(of, points[0], 1000), lo=points[0], hi=points[-1], percentiles=points)
+    rows = summary_rows([(0, 0, one)])
     found = reduce_column(of, pa.concat_tables([rows] * files), [])
     ranks = [points.index(value) for value in found.percentiles]
     assert (ranks[0], ranks[-1]) == (0, 100)
@@ -183,9 +183,9 @@ def test_columns_reduced_together_are_those_reduced_alone(files):
             found = [analyze(spark_type, array) for array in arrays]
             found = [change(one) if change and random.random() < 0.5 else one for one in found]
             columns.append(column(spark_type))
-            rows.append(summary_table((0, place, one) for place, one in enumerate(found)))
+            rows.append(summary_rows((0, place, one) for place, one in enumerate(found)))
             thetas.append([one.theta for one in found])
-    together = reduce_columns(columns, rows, [parsed(some) for some in thetas])
+    together = reduce_columns(columns, rows, [parse_sketches(some) for some in thetas])
     for of, table, some, found in zip(columns, rows, thetas, together, strict=True):
         alone = reduce_column(of, table, some)
         if found is None:

@@ -10,7 +10,14 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from metastore._analyze.kernel.ordered import Ordered, from_stored, merged, of_constant, ordered, stored_values
+from metastore._analyze.kernel.ordered import (
+    SortedRun,
+    make_constant_run,
+    merge_sorted_runs,
+    run_from_stored,
+    run_to_stored,
+    sort_values,
+)
 from metastore._format.columns import Column, encoding_of
 from metastore._format.values import decimal_to_bytes
 
@@ -44,50 +51,50 @@ def expected(values, of):
 
 
 def pairs(run):
-    return list(zip(stored_values(run).to_pylist(), run.counts.tolist(), strict=True))
+    return list(zip(run_to_stored(run).to_pylist(), run.counts.tolist(), strict=True))
 
 
 @pytest.mark.parametrize("kind", CASES)
 def test_runs_hold_what_a_sort_gives(kind):
     values, arrow = CASES[kind]
     of, array = column(kind), pa.array(values, arrow)
-    whole = ordered(array, of)
+    whole = sort_values(array, of)
     assert pairs(whole) == expected(values, of)
-    halves = [ordered(array.slice(0, 7), of), ordered(array.slice(7), of), ordered(array.slice(0, 0), of)]
-    assert pairs(merged(halves)) == pairs(whole)
-    assert pairs(Ordered.from_bytes(merged(halves).to_bytes())) == pairs(whole)
-    assert pairs(from_stored(stored_values(whole), whole.counts, of)) == pairs(whole)
+    halves = [sort_values(array.slice(0, 7), of), sort_values(array.slice(7), of), sort_values(array.slice(0, 0), of)]
+    assert pairs(merge_sorted_runs(halves)) == pairs(whole)
+    assert pairs(SortedRun.from_bytes(merge_sorted_runs(halves).to_bytes())) == pairs(whole)
+    assert pairs(run_from_stored(run_to_stored(whole), whole.counts, of)) == pairs(whole)
 
 
 @pytest.mark.parametrize("kind", CASES)
 def test_pieces_are_the_whole(kind):
     values, arrow = CASES[kind]
-    whole = ordered(pa.array(values, arrow), column(kind))
+    whole = sort_values(pa.array(values, arrow), column(kind))
     points = whole.points(4)
     assert points[-1] == whole.values[-1].as_py()
     for edges in ([], points[:1], points[1:3], points):
         cut = whole.cut(edges)
         assert len(cut) == len(edges) + 1
-        assert pairs(merged(cut)) == pairs(whole)
+        assert pairs(merge_sorted_runs(cut)) == pairs(whole)
         for part, edge in zip(cut, edges, strict=False):
             assert not len(part) or part.values[-1].as_py() <= edge
-    assert pairs(Ordered.from_bytes(whole.cut(points[:1])[1].to_bytes())) == pairs(whole.cut(points[:1])[1])
+    assert pairs(SortedRun.from_bytes(whole.cut(points[:1])[1].to_bytes())) == pairs(whole.cut(points[:1])[1])
 
 
 def test_dictionaries_are_read():
-    assert pairs(ordered(pa.array(["b", None, "a", "b"]).dictionary_encode(), column("string"))) == [
+    assert pairs(sort_values(pa.array(["b", None, "a", "b"]).dictionary_encode(), column("string"))) == [
         (b"a", 1),
         (b"b", 2),
     ]
 
 
 def test_constants():
-    assert pairs(of_constant(b"x", 5, column("string"))) == [(b"x", 5)]
-    assert pairs(of_constant(7, 5, column("int"))) == [(7, 5)]
-    assert pairs(of_constant(float("nan"), 5, column("double"))) == []
-    assert pairs(of_constant(decimal_to_bytes(-3), 5, column("decimal(30,2)"))) == [(decimal_to_bytes(-3), 5)]
+    assert pairs(make_constant_run(b"x", 5, column("string"))) == [(b"x", 5)]
+    assert pairs(make_constant_run(7, 5, column("int"))) == [(7, 5)]
+    assert pairs(make_constant_run(float("nan"), 5, column("double"))) == []
+    assert pairs(make_constant_run(decimal_to_bytes(-3), 5, column("decimal(30,2)"))) == [(decimal_to_bytes(-3), 5)]
 
 
 def test_many_equal_values_are_one():
-    run = merged([ordered(pa.array(np.zeros(1000, np.int64)), column("bigint")) for _ in range(5)])
+    run = merge_sorted_runs([sort_values(pa.array(np.zeros(1000, np.int64)), column("bigint")) for _ in range(5)])
     assert pairs(run) == [(0, 5000)]

@@ -11,7 +11,7 @@ import pyarrow.compute as pc
 import pytest
 
 import metastore
-from metastore._analyze.kernel import ColumnKernel, constant, of_constant, with_own
+from metastore._analyze.kernel import ColumnKernel, apply_to_constant, constant_statistics, wrap_with_user_defined
 from metastore._analyze.kernel.own import TOO_LARGE
 from metastore._format.columns import Column, encoding_of
 from metastore._format.extra import decode_value, encode_value
@@ -29,7 +29,7 @@ def column(kind):
 
 def computed(kind, chunks, *statistics, budget=1 << 20):
     of = column(kind)
-    kernel = with_own(ColumnKernel(of, budget), of, statistics, budget)
+    kernel = wrap_with_user_defined(ColumnKernel(of, budget), of, statistics, budget)
     for chunk in chunks:
         kernel.add(chunk)
     return kernel.finish(sum(map(len, chunks)))
@@ -104,7 +104,7 @@ def test_a_failing_function_fails_alone(function, reason):
 def test_a_constant_is_handed_over_as_often_as_it_stands_in_the_file(kind, value, seen):
     first = metastore.statistic("first")(lambda values: values[0])
     of = column(kind)
-    found = of_constant(constant(of, value, 3_000_000), of, value, [COUNT, first])
+    found = apply_to_constant(constant_statistics(of, value, 3_000_000), of, value, [COUNT, first])
     assert values_of(found) == {"number": 3_000_000, "first": seen}
 
 

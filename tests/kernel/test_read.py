@@ -12,9 +12,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from kernel.samples import column, columns, table, wanted
-from metastore._analyze.kernel import CannotRead, FileColumn, analyze_footer, analyze_parquet
+from metastore._analyze.kernel import FileColumn, UnsupportedDataFile, analyze_footer, analyze_parquet
 from metastore._analyze.kernel import read as kernel_read
-from metastore._format.values import typed
+from metastore._format.values import to_python_value
 
 DAY = dt.datetime(2026, 1, 31, 12, 0, 0, 123456)  # noqa: DTZ001 - local
 
@@ -99,7 +99,7 @@ def test_unsigned_values_beyond_the_signed_range(write):
     ],
 )
 def test_what_spark_would_read_otherwise_is_refused(write, values, spark_type):
-    with pytest.raises(CannotRead, match=r"column c is .* in the file and .* in the table"):
+    with pytest.raises(UnsupportedDataFile, match=r"column c is .* in the file and .* in the table"):
         analyze(write(values), spark_type)
 
 
@@ -107,13 +107,13 @@ def test_what_spark_would_read_otherwise_is_refused(write, values, spark_type):
 def test_timestamps_in_millis_and_micros(write, unit, exact):
     values = pa.array([DAY.replace(microsecond=DAY.microsecond if unit == "us" else 123000)], pa.timestamp(unit))
     local = analyze(write(values), "timestamp_ntz")
-    assert typed(local.lo, column("timestamp_ntz")) == exact
+    assert to_python_value(local.lo, column("timestamp_ntz")) == exact
     instant = analyze(write(values.cast(pa.timestamp(unit, "UTC"))), "timestamp")
     assert instant.lo == local.lo
 
 
 def test_millis_that_overflow_micros_are_refused(write):
-    with pytest.raises(CannotRead):
+    with pytest.raises(UnsupportedDataFile):
         analyze(write(pa.array([2**62], pa.timestamp("ms", "UTC"))), "timestamp")
 
 
@@ -121,9 +121,9 @@ def test_int96_is_read_in_micros_far_beyond_nanos(write):
     far = [dt.datetime(1, 1, 1), DAY, dt.datetime(9999, 12, 31)]  # noqa: DTZ001 - local
     path = write(pa.array(far, pa.timestamp("us")), use_deprecated_int96_timestamps=True)
     found = analyze(path, "timestamp")
-    seen = [typed(value, column("timestamp")) for value in (found.lo, found.percentiles[50], found.hi)]
+    seen = [to_python_value(value, column("timestamp")) for value in (found.lo, found.percentiles[50], found.hi)]
     assert seen == [moment.replace(tzinfo=dt.timezone.utc) for moment in far]
-    with pytest.raises(CannotRead, match="INT96"):
+    with pytest.raises(UnsupportedDataFile, match="INT96"):
         analyze(path, "timestamp_ntz")
     assert analyze_footer(path, [wanted("timestamp")]).columns[0].lo is None
 
@@ -145,11 +145,11 @@ def test_the_legacy_calendar_is_refused(write, keys, int96, refused):
     content = pa.table({"c": pa.array([DAY]).cast(pa.timestamp("us", None if int96 else "UTC"))})
     path = write(content.replace_schema_metadata(keys), use_deprecated_int96_timestamps=int96)
     if refused:
-        with pytest.raises(CannotRead, match="legacy calendar"):
+        with pytest.raises(UnsupportedDataFile, match="legacy calendar"):
             analyze(path, "timestamp")
         assert analyze_footer(path, [wanted("timestamp")]).columns[0].lo is None
     else:
-        assert typed(analyze(path, "timestamp").lo, column("timestamp")).replace(tzinfo=None) == DAY
+        assert to_python_value(analyze(path, "timestamp").lo, column("timestamp")).replace(tzinfo=None) == DAY
 
 
 def test_uuids_are_strings(write):
@@ -232,7 +232,7 @@ def test_columns_are_matched_by_field_id_whatever_their_name(write):
 
 
 def test_a_file_without_ids_is_refused_where_ids_are_wanted(write):
-    with pytest.raises(CannotRead, match="the file has no field ids"):
+    with pytest.raises(UnsupportedDataFile, match="the file has no field ids"):
         analyze_parquet(write(pa.array([1])), [FileColumn(column("bigint"), 1)])
 
 
@@ -246,7 +246,7 @@ def test_what_is_not_parquet_is_refused(tmp_path, content):
     path = tmp_path / "broken.parquet"
     path.write_bytes(content)
     for analyze_file in (analyze_parquet, analyze_footer):
-        with pytest.raises(CannotRead):
+        with pytest.raises(UnsupportedDataFile):
             analyze_file(str(path), [wanted("int")])
 
 
@@ -255,9 +255,9 @@ def test_a_damaged_page_and_a_missing_file_are_refused(write, tmp_path):
     with Path(path).open("r+b") as file:
         file.seek(4)  # the header of the first page
         file.write(b"\xff" * 400)
-    with pytest.raises(CannotRead):
+    with pytest.raises(UnsupportedDataFile):
         analyze(path, "bigint")
-    with pytest.raises(CannotRead):
+    with pytest.raises(UnsupportedDataFile):
         analyze(str(tmp_path / "absent.parquet"), "bigint")
 
 
@@ -340,5 +340,5 @@ def test_a_footer_in_memory_takes_no_more_than_the_budget_is_less(write):
 @pytest.mark.parametrize("read", [analyze_parquet, analyze_footer])
 def test_fields_that_cannot_be_told_apart_are_refused(write, fields, told, read):
     path = write(pa.Table.from_arrays([pa.nulls(1, field.type) for field in fields], schema=pa.schema(fields)))
-    with pytest.raises(CannotRead, match=told):
+    with pytest.raises(UnsupportedDataFile, match=told):
         read(path, [wanted("int", "c")])

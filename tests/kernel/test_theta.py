@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metastore._analyze.kernel.murmur import hash_bytes, hash_words
-from metastore._analyze.kernel.theta import ALL, EMPTY, NOMINAL, Theta, ThetaBuilder, union
-from metastore._format.words import padded
+from metastore._analyze.kernel.murmur import murmur_bytes, murmur_words
+from metastore._analyze.kernel.theta import ALL, EMPTY, NOMINAL, ThetaBuilder, ThetaSketch, union_thetas
+from metastore._format.words import pad_buffer
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
 
@@ -28,41 +28,41 @@ def words(values, kind):
 
 
 def buffer(values):
-    data = padded(np.frombuffer(b"".join(values), dtype=np.uint8))
+    data = pad_buffer(np.frombuffer(b"".join(values), dtype=np.uint8))
     lengths = np.array([len(value) for value in values], dtype=np.int64)
     return data, np.cumsum(lengths) - lengths, lengths
 
 
 @given(st.lists(LONGS, min_size=1, max_size=50))
 def test_longs_hash_as_datasketches_hashes_them(values):
-    assert hash_words(words(values, np.int64), 8).tolist() == official(values)
+    assert murmur_words(words(values, np.int64), 8).tolist() == official(values)
 
 
 @given(st.lists(st.floats(allow_nan=False).map(lambda x: x + 0.0), min_size=1, max_size=50))
 def test_doubles_hash_as_datasketches_hashes_them(values):
-    assert hash_words(words(values, np.float64), 8).tolist() == official(values)
+    assert murmur_words(words(values, np.float64), 8).tolist() == official(values)
 
 
 @given(st.lists(st.text(min_size=1, max_size=80), min_size=1, max_size=40))
 def test_strings_hash_as_datasketches_hashes_them(values):
-    assert hash_bytes(*buffer([value.encode() for value in values])).tolist() == official(values)
+    assert murmur_bytes(*buffer([value.encode() for value in values])).tolist() == official(values)
 
 
 @pytest.mark.parametrize("length", [1, 7, 8, 9, 15, 16, 17, 31, 32, 33, 64, 1023, 1024, 1025, 5000])
 def test_strings_of_lengths_at_the_edges_of_blocks(length):
     values = [("é" * length).encode()[:length].decode("utf-8", "ignore").ljust(length, "x") for _ in range(3)]
-    assert hash_bytes(*buffer([v.encode() for v in values])).tolist() == official(values)
+    assert murmur_bytes(*buffer([v.encode() for v in values])).tolist() == official(values)
 
 
 def test_short_values_hash_the_same_as_words_and_as_bytes():
     values = [bytes(range(1, n + 1)) for n in range(1, 9)]
     as_words = np.array([int.from_bytes(value, "little") for value in values], dtype=np.uint64)
     lengths = np.array([len(value) for value in values])
-    assert np.array_equal(hash_words(as_words, lengths), hash_bytes(*buffer(values)))
+    assert np.array_equal(murmur_words(as_words, lengths), murmur_bytes(*buffer(values)))
 
 
 def test_the_empty_value_has_a_hash():
-    assert hash_bytes(*buffer([b"", b"a"]))[0] not in (0, hash_bytes(*buffer([b"a"]))[0])
+    assert murmur_bytes(*buffer([b"", b"a"]))[0] not in (0, murmur_bytes(*buffer([b"a"]))[0])
 
 
 @pytest.mark.parametrize("count", [0, 1, 2, 4096])
@@ -71,7 +71,7 @@ def test_sketches_that_count_are_the_bytes_that_datasketches_writes(count):
     for value in range(count):
         theirs.update(value)
     ours = ThetaBuilder()
-    ours.add(hash_words(words(range(count), np.int64), 8))
+    ours.add(murmur_words(words(range(count), np.int64), 8))
     assert ours.finish().to_bytes() == theirs.compact().serialize()
 
 
@@ -79,8 +79,8 @@ def test_sketches_that_count_are_the_bytes_that_datasketches_writes(count):
 def test_sketches_that_estimate_are_read_by_datasketches(count):
     builder = ThetaBuilder()
     for part in np.array_split(np.arange(count, dtype=np.int64), 7):
-        builder.add(hash_words(part.view(np.uint64), 8))
-        builder.add(hash_words(part[:10].view(np.uint64), 8))
+        builder.add(murmur_words(part.view(np.uint64), 8))
+        builder.add(murmur_words(part[:10].view(np.uint64), 8))
     ours = builder.finish()
     theirs = ds.compact_theta_sketch.deserialize(ours.to_bytes())
     assert (list(theirs), theirs.theta64) == (ours.hashes.tolist(), ours.threshold)
@@ -95,7 +95,7 @@ def test_a_sketch_of_datasketches_is_read():
     theirs = ds.update_theta_sketch(12)
     for value in range(50_000):
         theirs.update(value)
-    ours = Theta.from_bytes(theirs.compact().serialize())
+    ours = ThetaSketch.from_bytes(theirs.compact().serialize())
     assert ours.estimate == pytest.approx(theirs.get_estimate())
 
 
@@ -112,19 +112,19 @@ def test_a_union_is_what_datasketches_makes_of_the_same_sketches(ranges):
     sketches = []
     for start, length in ranges:
         builder = ThetaBuilder()
-        builder.add(hash_words(np.arange(start, start + length, dtype=np.int64).view(np.uint64), 8))
+        builder.add(murmur_words(np.arange(start, start + length, dtype=np.int64).view(np.uint64), 8))
         sketches.append(builder.finish())
     theirs = ds.theta_union(12)
     for sketch in sketches:
         theirs.update(ds.compact_theta_sketch.deserialize(sketch.to_bytes()))
-    ours, truth = union(sketches), len(set().union(*(range(s, s + n) for s, n in ranges)))
+    ours, truth = union_thetas(sketches), len(set().union(*(range(s, s + n) for s, n in ranges)))
     assert ours.to_bytes() == theirs.get_result().serialize()
     assert ours.estimate == truth if ours.is_exact else abs(ours.estimate / truth - 1) < 5 * ours.error
 
 
 def test_a_trimmed_sketch_still_estimates():
     builder = ThetaBuilder()
-    builder.add(hash_words(words(range(3000), np.int64), 8))
+    builder.add(murmur_words(words(range(3000), np.int64), 8))
     small = builder.finish().trimmed(256)
     assert len(small.to_bytes()) == 24 + 8 * 256
     assert small.estimate == pytest.approx(3000, rel=4 * small.error)
@@ -135,7 +135,7 @@ def test_a_trimmed_sketch_still_estimates():
 )
 def test_damaged_sketches_are_refused(damage):
     with pytest.raises(ValueError, match="theta sketch"):
-        Theta.from_bytes(damage)
+        ThetaSketch.from_bytes(damage)
 
 
 def test_the_empty_sketch_is_exact():

@@ -10,14 +10,14 @@ import pyarrow as pa
 import pytest
 
 from kernel.samples import ARROW, column, values
-from metastore._analyze.kernel import ColumnKernel, Detail
-from metastore._analyze.kernel.stored import is_wide
-from metastore._analyze.kernel.widths import merged_widths
-from metastore._analyze.sizes import fitted
-from metastore._format.histogram import EQUI_WIDTH, Histogram, equal_edges
+from metastore._analyze.kernel import ColumnKernel, DetailLimits
+from metastore._analyze.kernel.stored import is_wide_decimal
+from metastore._analyze.kernel.widths import merge_equal_width_bins
+from metastore._analyze.sizes import fit_to_file_size
+from metastore._format.histogram import EQUI_WIDTH, Histogram, divide_range
 from table.made import stored_values
 
-WIDTHS = Detail(bins=50, kind=EQUI_WIDTH)
+WIDTHS = DetailLimits(bins=50, kind=EQUI_WIDTH)
 
 
 def analyzed(of, array, detail=WIDTHS, budget=1 << 30):
@@ -29,15 +29,15 @@ def analyzed(of, array, detail=WIDTHS, budget=1 << 30):
 def ordered(array, of):
     """Comparable values without null and NaN."""
     found = [value for value in stored_values(array, of) if value == value]  # noqa: PLR0124 - NaN
-    return [int.from_bytes(value, "big", signed=True) for value in found] if is_wide(of) else found
+    return [int.from_bytes(value, "big", signed=True) for value in found] if is_wide_decimal(of) else found
 
 
 def edges_of(found, of):
     bars = found.histogram
     if bars.edges is None:
-        return equal_edges(found.lo, found.hi, len(bars.counts), of.encoding)
+        return divide_range(found.lo, found.hi, len(bars.counts), of.encoding)
     edges = bars.edges.to_pylist()
-    return [int.from_bytes(edge, "big", signed=True) for edge in edges] if is_wide(of) else edges
+    return [int.from_bytes(edge, "big", signed=True) for edge in edges] if is_wide_decimal(of) else edges
 
 
 def counted(numbers, edges):
@@ -65,7 +65,7 @@ def test_every_value_in_its_bin(spark_type, profile):
 @pytest.mark.parametrize("bins", [2, 3, 1_000, 10_000])
 def test_any_number_of_bins(bins):
     of, numbers = column("bigint"), np.random.default_rng(bins).integers(-(1 << 62), 1 << 62, 3_000)
-    found = analyzed(of, pa.array(numbers), Detail(bins=bins, kind=EQUI_WIDTH))
+    found = analyzed(of, pa.array(numbers), DetailLimits(bins=bins, kind=EQUI_WIDTH))
     edges = edges_of(found, of)
     assert len(edges) == bins + 1
     expected = np.histogram(np.sort(numbers), np.array(edges, object).astype(np.int64))[0]
@@ -93,8 +93,8 @@ def test_long_common_beginnings_of_texts():
 
 
 def test_bins_stay_equally_wide_in_small_files():
-    found = analyzed(column("bigint"), pa.array(np.arange(5_000)), Detail(bins=1_000, kind=EQUI_WIDTH))
-    (_, small) = fitted([(place, found) for place in range(20)], 30_000, 10)[0]
+    found = analyzed(column("bigint"), pa.array(np.arange(5_000)), DetailLimits(bins=1_000, kind=EQUI_WIDTH))
+    (_, small) = fit_to_file_size([(place, found) for place in range(20)], 30_000, 10)[0]
     bins = len(small.histogram.counts)
     assert bins < 1_000
     assert 1_000 % bins == 0
@@ -112,17 +112,17 @@ def test_merged_within_one_bin_of_each_part(spark_type, mixed):
         known = analyzed(of, array, replace(WIDTHS, kind="equi_height") if mixed and place % 2 else WIDTHS)
         bars = known.histogram
         edges = (
-            equal_edges(known.lo, known.hi, bars.bins, of.encoding) if bars.edges is None else bars.edges.to_pylist()
+            divide_range(known.lo, known.hi, bars.bins, of.encoding) if bars.edges is None else bars.edges.to_pylist()
         )
         parts.append(Histogram(bars.kind, edges, bars.heights(), bars.distincts))
         allowed += int(bars.heights().max())
     numbers = [number for array in arrays for number in ordered(array, of)]
-    found = merged_widths(parts, of, 40)
+    found = merge_equal_width_bins(parts, of, 40)
     if found is None:
         assert float("inf") in map(abs, numbers)
         return
     edges, counts = found
-    if is_wide(of):
+    if is_wide_decimal(of):
         edges = [int.from_bytes(edge, "big", signed=True) for edge in edges]
     assert counts.sum() == len(numbers)
     assert (counts >= 0).all()

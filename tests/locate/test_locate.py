@@ -157,7 +157,7 @@ def test_a_session_without_the_planner_searches_by_itself(spark, table, monkeypa
     def unknown(*_):
         raise JarNotFound("there is none")
 
-    monkeypatch.setattr(session, "ask", unknown)
+    monkeypatch.setattr(session, "call_function", unknown)
     check(spark, table, ["id"], some(spark, table, ["id"]))
 
 

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pytest
 
 from kernel.samples import ARROW
-from metastore._locate.evidence import evidence
-from metastore._locate.keys import Keys, prefixes
-from metastore._locate.search import Search
+from metastore._locate.evidence import gather_evidence
+from metastore._locate.keys import KeyBatch, take_prefixes
+from metastore._locate.search import CandidateSearch
 from metastore.errors import DamagedObject
 from table import made
 from table.made import Content
@@ -59,7 +59,7 @@ def store(tmp_path_factory):
 def known(store, kinds, files=None):
     found, facts, manifest = store
     columns = [facts.columns[KIND[kind]] for kind in kinds]
-    return evidence(found, manifest, files or facts.files, columns), columns
+    return gather_evidence(found, manifest, files or facts.files, columns), columns
 
 
 def plain(value):
@@ -80,8 +80,8 @@ def asked(kinds, keys):
 
 def search(store, kinds, keys):
     evidences, columns = known(store, kinds)
-    one = Search(evidences, store[0].part)
-    one.add(Keys.of(asked(kinds, keys), columns))
+    one = CandidateSearch(evidences, store[0].part)
+    one.add(KeyBatch.of(asked(kinds, keys), columns))
     return one.found.tolist()
 
 
@@ -121,9 +121,9 @@ def test_files_are_told_apart_and_parts_of_a_key_help_each_other(store):
 def test_batches_add_up(store):
     keys = sampled(["string"], 200)
     evidences, columns = known(store, ["string"])
-    one = Search(evidences, store[0].part)
+    one = CandidateSearch(evidences, store[0].part)
     for key in keys:
-        one.add(Keys.of(asked(["string"], [key]), columns))
+        one.add(KeyBatch.of(asked(["string"], [key]), columns))
     assert one.found.tolist() == search(store, ["string"], keys)
 
 
@@ -133,12 +133,12 @@ def test_more_keys_than_filters_tell_apart_are_not_looked_for(store):
 
     evidences, columns = known(store, ["bigint"])
     for step, found in ((1, True), (SPAN // 10, False)):
-        one = Search(evidences, opened)
-        one.crowd(Keys.of(asked(["bigint"], [(value,) for value in range(0, SPAN, step)]), columns))
+        one = CandidateSearch(evidences, opened)
+        one.crowd(KeyBatch.of(asked(["bigint"], [(value,) for value in range(0, SPAN, step)]), columns))
         assert one.found.tolist() == [found] * FILES
     two, columns = known(store, ["bigint", "date"])
-    one = Search(two, opened)
-    one.crowd(Keys.of(asked(["bigint", "date"], sampled(["bigint", "date"], 1)), columns))
+    one = CandidateSearch(two, opened)
+    one.crowd(KeyBatch.of(asked(["bigint", "date"], sampled(["bigint", "date"], 1)), columns))
     assert not one.found.any()
 
 
@@ -148,8 +148,8 @@ def test_what_is_unknown_damaged_or_contradictory_keeps_the_file(store):
     others = [replace(file, rows=file.rows + 1) for file in facts.files[:2]]
     others += [replace(file, size=2) for file in facts.files[2:4]]
     evidences, columns = known(store, ["bigint"], [*others, *facts.files[4:]])
-    one = Search(evidences, store[0].part)
-    one.add(Keys.of(nowhere, columns))
+    one = CandidateSearch(evidences, store[0].part)
+    one.add(KeyBatch.of(nowhere, columns))
     assert one.found.tolist() == [True] * 4 + [False] * 2
 
     def damaged(ref):
@@ -157,20 +157,20 @@ def test_what_is_unknown_damaged_or_contradictory_keeps_the_file(store):
 
     inside = asked(["bigint"], [(SPAN // 2,)])
     evidences, columns = known(store, ["bigint"])
-    one = Search(evidences, damaged)
-    one.add(Keys.of(inside, columns))
+    one = CandidateSearch(evidences, damaged)
+    one.add(KeyBatch.of(inside, columns))
     assert one.found.all()
 
 
 def test_no_keys_no_files(store):
     evidences, columns = known(store, ["bigint"])
-    one = Search(evidences, store[0].part)
-    one.add(Keys.of(asked(["bigint"], [(1,)]).slice(1), columns))
+    one = CandidateSearch(evidences, store[0].part)
+    one.add(KeyBatch.of(asked(["bigint"], [(1,)]).slice(1), columns))
     assert not one.found.any()
 
 
 def test_prefixes_order_as_the_strings_do():
     values = sorted([b"", b"\0", b"a", b"a\0", b"ab", b"b" * 64, b"b" * 65, b"b" * 64 + b"c", b"\xff"])
-    found = prefixes(pa.array(values, pa.large_binary()).slice(0))
+    found = take_prefixes(pa.array(values, pa.large_binary()).slice(0))
     assert all(found[:-1] <= found[1:])
-    assert prefixes(pa.array(values, pa.large_binary()).slice(3))[0] == found[3]
+    assert take_prefixes(pa.array(values, pa.large_binary()).slice(3))[0] == found[3]

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import metastore
 from lakes import SPARK
-from metastore._tables.gaps import gap
+from metastore._tables.gaps import find_gap
 from oracle import tables
 from oracle.columns import SCALARS
 from oracle.data import random_design, write_files
@@ -21,7 +21,7 @@ if TYPE_CHECKING:
 
 KINDS = ("delta", "delta evolved", "delta deletes", "delta partitioned")
 PARTITION = "file_no"
-WIDER = tables.WIDER if gap("widening", "delta", SPARK) is None else {}
+WIDER = tables.WIDER if find_gap("widening", "delta", SPARK) is None else {}
 PROPERTIES = {
     "delta.columnMapping.mode": "name",
     "delta.dataSkippingNumIndexedCols": "0",

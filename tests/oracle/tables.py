@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from metastore._tables.arrow import arrow_table
+from metastore._tables.arrow import collect_arrow
 from oracle import blind, details, reading
 from oracle.columns import ICEBERG_SCALARS, Leaf
 from oracle.data import PADDING, Design, random_design, unsorted_design, write_files
@@ -213,7 +213,7 @@ def observe(
     found, collections = leaves_of(spark.sql(f"SELECT * FROM {relation} LIMIT 0").schema)
     leaves = tuple(leaf for leaf in found if leaf.path[0] not in without)
     columns = ", ".join(f"{_readable(leaf)} AS v{i}" for i, leaf in enumerate(leaves))
-    rows = arrow_table(spark.sql(f"SELECT {file} AS f, {columns} FROM {relation}")).to_pydict()
+    rows = collect_arrow(spark.sql(f"SELECT {file} AS f, {columns} FROM {relation}")).to_pydict()
     members: dict[str, list[int]] = {}
     for place, name in enumerate(rows["f"]):
         members.setdefault(name, []).append(place)

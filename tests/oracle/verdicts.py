@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from py4j.protocol import Py4JJavaError
 from pyspark.sql.types import StructField, StructType
 
-from metastore._jvm_session import shim_package
+from metastore._jvm_session import find_shim_package
 from oracle import reading
 from oracle.columns import BYTES
 from oracle.literals import literal
@@ -49,7 +49,7 @@ def _zone(leaf: Leaf, zone: Zone) -> dict[str, Any]:
 
 
 def _probes(spark: SparkSession) -> Any:
-    return shim_package(spark).pruning.PruningProbe
+    return find_shim_package(spark).pruning.PruningProbe
 
 
 class Rules:
@@ -153,7 +153,7 @@ class Queries:
 
     def _decisions(self, predicate: str) -> list[Any]:
         query = f"SELECT * FROM {self.relation} WHERE {predicate}"
-        rows = shim_package(self.spark).explain.ExplainQuery.decisions(self.spark._jsparkSession, query)
+        rows = find_shim_package(self.spark).explain.ExplainQuery.decisions(self.spark._jsparkSession, query)
         found = (rows.apply(i) for i in range(rows.size()))
         return [row for row in found if row.path().isDefined()]
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from metastore._jvm_session import shim_package
+from metastore._jvm_session import find_shim_package
 from planner.plans import conf, labels, plain, rows
 
 pytestmark = pytest.mark.spark
 
 
 def decisions(spark, query: str) -> list[dict[str, object]]:
-    found = shim_package(spark).explain.ExplainQuery.decisions(spark._jsparkSession, query)
+    found = find_shim_package(spark).explain.ExplainQuery.decisions(spark._jsparkSession, query)
     names = ("scan", "table", "path", "kept", "reason", "conjunct", "statistic", "rows")
     return [{n: _plain(getattr(found.apply(i), n)()) for n in names} for i in range(found.size())]
 

@@ -12,16 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from metastore._format.bloom import BloomBuilder, hashes_of
+from metastore._format.bloom import BloomBuilder, bloom_hashes
 from metastore._format.columns import Column, encoding_of
-from metastore._format.detail_layout import lists_layout
+from metastore._format.detail_layout import lay_out_value_lists
 from metastore._format.manifest import Block, Manifest, Snapshot, TableIdentity
-from metastore._format.objects import ObjectRef, encode, name_of, reference
+from metastore._format.objects import ObjectRef, content_name, encode_object, make_reference
 from metastore._format.references import SummaryRef
 from metastore._format.schemas import FILES, FREQUENCIES, SKETCHES, SUMMARY, TABLE_FILES, TABLE_SUMMARY
 from metastore._format.values import cut_lower, cut_upper, decimal_to_bytes
 from metastore._store import Store
-from metastore._store.location import beside
+from metastore._store.location import default_store_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -136,7 +136,7 @@ class Written:
                 ranked = sorted(values.listed, key=lambda entry: -entry[1])
                 lists += [{**of, f"value_{column.encoding}": v, "frequency": n} for v, n in ranked]
                 sketches += [{**of, "bloom": _bloom(column, values.filtered)}]
-        rows, groups = lists_layout(pa.Table.from_pylist(lists, FREQUENCIES))
+        rows, groups = lay_out_value_lists(pa.Table.from_pylist(lists, FREQUENCIES))
         kept = {"sketches": self._put("sketches", sketches)}
         return {**kept, "frequencies": self._table("frequencies", rows, groups)}
 
@@ -182,10 +182,10 @@ class Written:
         return self._table(kind, pa.Table.from_pylist(rows, SCHEMAS[kind]), [len(rows)])
 
     def _table(self, kind: str, rows: pa.Table, groups: list[int]) -> ObjectRef:
-        data = encode(kind, rows, groups)
-        name = name_of(kind, data)
+        data = encode_object(kind, rows, groups)
+        name = content_name(kind, data)
         (self.folder / "objects" / name).write_bytes(data)
-        return reference(name, data, rows.num_rows)
+        return make_reference(name, data, rows.num_rows)
 
 
 def _named(details: dict[str, ObjectRef], file: int) -> Row:
@@ -204,7 +204,7 @@ def _bloom(column: Column, values: list[Any] | None) -> bytes | None:
         return None
     kind = {"long": pa.int64(), "double": pa.float64(), "binary": pa.binary()}[str(column.encoding)]
     builder = BloomBuilder(len(values))
-    builder.add(hashes_of(pa.array(values, kind)))
+    builder.add(bloom_hashes(pa.array(values, kind)))
     return builder.finish(len(values))
 
 
@@ -242,7 +242,7 @@ def of_iceberg(spark, name: str) -> Written:
 
 def of_store(location: str) -> Written:
     """What ANALYZE wrote of the files of a table, as the next version."""
-    store = Store.open(beside(location))
+    store = Store.open(default_store_uri(location))
     manifest = store.read()
     assert manifest is not None
     files = []

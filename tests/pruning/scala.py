@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from metastore._jvm_session import shim_package
+from metastore._jvm_session import find_shim_package
 
 OURS = "org.metastore.spark."
 
@@ -12,7 +12,7 @@ OURS = "org.metastore.spark."
 def module(spark, name: str) -> Any:
     """The Scala object of that full name; ours is in the package of the Spark that runs."""
     ours = name.startswith(OURS)
-    package = shim_package(spark) if ours else spark._jvm
+    package = find_shim_package(spark) if ours else spark._jvm
     *parts, last = name.removeprefix(OURS).split(".")
     for part in parts:
         package = getattr(package, part)

@@ -9,11 +9,11 @@ import pyarrow as pa
 import pytest
 
 from metastore._format.columns import Column, encoding_of
-from metastore._format.manifest import Block, Manifest, TableIdentity, block_to_footer
+from metastore._format.manifest import Block, Manifest, TableIdentity, describe_block
 from metastore._format.objects import BLOCK_KEY
 from metastore._format.references import SummaryRef
 from metastore._format.schemas import FILES, SUMMARY
-from metastore._jvm_session import shim_package
+from metastore._jvm_session import find_shim_package
 from metastore._store import Store
 from pruning.scala import module
 
@@ -54,7 +54,7 @@ def build(path, kind: str, columns: list[list[object]]) -> None:
         summary.append(SummaryRef(store.put("summary", rows, [count]), (i,)))
     known = {"file": range(count), "path": [f"f{i}" for i in range(count)], "size": [1] * count, "rows": [9] * count}
     files = pa.table([pa.array(known.get(f.name, [None] * count), f.type) for f in FILES], schema=FILES)
-    footer = block_to_footer("b", "full", schema, tuple(summary), TABLE, {})
+    footer = describe_block("b", "full", schema, tuple(summary), TABLE, {})
     ref = store.put("files", files, [count], {BLOCK_KEY: footer})
     store.commit(TABLE, lambda _: Manifest(TABLE, (Block("b", "full", schema, ref, tuple(summary)),)))
 
@@ -70,7 +70,7 @@ def test_bounds_come_back_as_they_were_written(spark, tmp_path, kind):
     columns = columns_of(kind)
     build(tmp_path, kind, columns)
     ddl = ", ".join(f"c{i} {kind}" for i in range(len(columns)))
-    probes = shim_package(spark).pruning.PruningProbe
+    probes = find_shim_package(spark).pruning.PruningProbe
     probe = probes.open(spark._jsparkSession, ddl, str(tmp_path), TABLE.uuid)
     order = [int(path[1:]) for path in probe.paths()]
     arrays = spark._jvm.java.util.Arrays

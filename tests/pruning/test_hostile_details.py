@@ -11,12 +11,12 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from format import hostile
-from metastore._format.bloom import BloomBuilder, hashes_of
+from metastore._format.bloom import BloomBuilder, bloom_hashes
 from metastore._format.columns import Column
 from metastore._format.footer import read_footer
 from metastore._format.manifest import Block, Manifest, Snapshot, TableIdentity
-from metastore._format.objects import encode
-from metastore._format.placed import STARTS_KEY, starts_text, value_hashes
+from metastore._format.objects import encode_object
+from metastore._format.placed import STARTS_KEY, encode_hash_starts, hash_column_values
 from metastore._format.references import RanksRef, SummaryRef
 from metastore._format.schemas import DETAILS, FILES, SCHEMAS, SUMMARY
 from pruning.scala import items, module, no_limits, open_store
@@ -44,13 +44,13 @@ def values_of(file):
 
 def bloom(file):
     builder = BloomBuilder(VALUES)
-    builder.add(hashes_of(pa.array([b"k%d" % number for number in values_of(file)])))
+    builder.add(bloom_hashes(pa.array([b"k%d" % number for number in values_of(file)])))
     return builder.finish(VALUES)
 
 
 def made(kind, rows, groups=None):
     table = pa.Table.from_pylist(rows, SCHEMAS[kind])
-    return encode(kind, table, groups or [len(rows) // 2, len(rows) - len(rows) // 2])
+    return encode_object(kind, table, groups or [len(rows) // 2, len(rows) - len(rows) // 2])
 
 
 def sound():
@@ -91,12 +91,14 @@ def cut():
         ],
         SCHEMAS["table-frequencies"],
     )
-    hashes = value_hashes(rows, COLUMNS[0])
+    hashes = hash_column_values(rows, COLUMNS[0])
     order, half = np.argsort(hashes), len(hashes) // 2
-    starts = {STARTS_KEY: starts_text(hashes[order][[0, half]])}
+    starts = {STARTS_KEY: encode_hash_starts(hashes[order][[0, half]])}
     told = [{"column": 0, "file": f, "rows": VALUES} for f in range(FILES_OF_A_BLOCK)]
     return {
-        "table-frequencies": encode("table-frequencies", rows.take(pa.array(order)), [half, len(rows) - half], starts),
+        "table-frequencies": encode_object(
+            "table-frequencies", rows.take(pa.array(order)), [half, len(rows) - half], starts
+        ),
         "table-placed": made("table-placed", told),
         "table-files": BASE["table-files"],
     }
@@ -114,7 +116,7 @@ def summary(columns):
          **({"lo_long": -9, "hi_long": 10**6} if kind == "long" else {"lo_binary": b"", "hi_binary": b"z"})}
         for c, kind in enumerate(columns) for f in range(FILES_OF_A_BLOCK)
     ]  # fmt: skip
-    return encode("summary", pa.Table.from_pylist(rows, SUMMARY), [len(rows)])
+    return encode_object("summary", pa.Table.from_pylist(rows, SUMMARY), [len(rows)])
 
 
 class Folder:
@@ -139,7 +141,7 @@ class Folder:
              **{f"{kind}_file": f for kind in details or {}}}
             for f in range(FILES_OF_A_BLOCK)
         ]  # fmt: skip
-        return self.put("files", encode("files", pa.Table.from_pylist(rows, FILES), [len(rows)]), len(rows))
+        return self.put("files", encode_object("files", pa.Table.from_pylist(rows, FILES), [len(rows)]), len(rows))
 
 
 def mutations(kinds, seed, count, base=BASE):

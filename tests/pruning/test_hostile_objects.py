@@ -14,7 +14,7 @@ from metastore._format.columns import Column
 from metastore._format.footer import read_footer
 from metastore._format.manifest import Block, Manifest, TableIdentity
 from metastore._format.references import SummaryRef
-from metastore._jvm_session import shim_package
+from metastore._jvm_session import find_shim_package
 from pruning.scala import items, module, no_limits, open_store
 
 pytestmark = pytest.mark.spark
@@ -85,7 +85,7 @@ def plan(spark, store):
     files = (
         found.right()
         .get()
-        .of(shim_package(spark).store.FileList(paths, sizes), module(spark, "scala.collection.immutable.Nil"))
+        .of(find_shim_package(spark).store.FileList(paths, sizes), module(spark, "scala.collection.immutable.Nil"))
     )
     kind = module(spark, "org.apache.spark.sql.types.LongType")
     for column in COLUMNS:

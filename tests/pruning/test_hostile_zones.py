@@ -12,7 +12,7 @@ from format import hostile
 from metastore._format.footer import read_footer
 from metastore._format.layout import ZONE_FILES
 from metastore._format.references import SummaryRef
-from metastore._jvm_session import shim_package
+from metastore._jvm_session import find_shim_package
 from pruning import zoned
 from pruning.scala import module, no_limits, open_store
 from pruning.test_zones import probe_of
@@ -52,7 +52,7 @@ def joined(spark, folder, paths: list[str], sizes: list[int]):
         of_paths[i], of_sizes[i] = path, size
     found = open_store(spark, folder).planning(zoned.TABLE.uuid, 60_000, no_limits(spark)).right().get()
     nothing = module(spark, "scala.collection.immutable.Nil")
-    return found.of(shim_package(spark).store.FileList(of_paths, of_sizes), nothing)
+    return found.of(find_shim_package(spark).store.FileList(of_paths, of_sizes), nothing)
 
 
 @pytest.mark.parametrize("kind", ["zones", "summary"])

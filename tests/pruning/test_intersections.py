@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 import pytest
 
-from metastore._jvm_session import shim_package
+from metastore._jvm_session import find_shim_package
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -105,7 +105,9 @@ def possible(rows: tuple[Any, ...], kind: Kind) -> list[Any]:
 def test_pairs_of_conditions(spark, kind):
     files = [rows for n in (1, 2, 3) for rows in itertools.combinations((*kind.values, None), n)]
     zones = [zone(rows, kind) for rows in files]
-    probe = shim_package(spark).pruning.PruningProbe.ofZones(spark._jsparkSession, f"v {kind.type}", json.dumps(zones))
+    probe = find_shim_package(spark).pruning.PruningProbe.ofZones(
+        spark._jsparkSession, f"v {kind.type}", json.dumps(zones)
+    )
     pairs = list(itertools.combinations(atoms(kind), 2))[::3]
     filters = spark.sparkContext._gateway.new_array(spark._jvm.java.lang.String, len(pairs))
     for i, (a, b) in enumerate(pairs):
@@ -128,7 +130,7 @@ def test_pairs_of_conditions(spark, kind):
 
 def test_a_nan_does_not_keep_an_interval(spark):
     zones = [{"rows": 3, "columns": {"v": {"nulls": 0, "nans": 1, "lo": "1D", "hi": "5D"}}}]
-    probe = shim_package(spark).pruning.PruningProbe.ofZones(
+    probe = find_shim_package(spark).pruning.PruningProbe.ofZones(
         spark._jsparkSession, "v double, w double", json.dumps(zones)
     )
     assert probe.kept("v >= 10 AND v <= 20") == "0"

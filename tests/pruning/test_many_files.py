@@ -6,7 +6,7 @@ import json
 
 import pytest
 
-from metastore._jvm_session import shim_package
+from metastore._jvm_session import find_shim_package
 
 pytestmark = pytest.mark.spark
 
@@ -42,7 +42,7 @@ def file(number: int) -> dict:
 
 @pytest.fixture(scope="module")
 def probe(spark):
-    probes = shim_package(spark).pruning.PruningProbe
+    probes = find_shim_package(spark).pruning.PruningProbe
     return lambda files: probes.ofZones(spark._jsparkSession, SCHEMA, json.dumps(files))
 
 

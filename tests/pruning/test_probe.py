@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from metastore._jvm_session import shim_package
+from metastore._jvm_session import find_shim_package
 
 pytestmark = pytest.mark.spark
 
@@ -17,7 +17,7 @@ CASES = json.loads((Path(__file__).parents[1] / "cases" / "pruning.json").read_t
 @pytest.fixture(scope="module")
 def verdicts(spark):
     """For every predicate of every case: (kept, proven to match fully)."""
-    probes = shim_package(spark).pruning.PruningProbe
+    probes = find_shim_package(spark).pruning.PruningProbe
     answers = {}
     for i, case in enumerate(CASES):
         for setting, value in case.get("conf", {}).items():

@@ -9,9 +9,9 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from metastore._format.layout import ZONE_FILES, row_groups
+from metastore._format.layout import ZONE_FILES, size_row_groups
 from metastore._format.schemas import ZONES
-from metastore._jvm_session import shim_package
+from metastore._jvm_session import find_shim_package
 from metastore._store import Store
 from pruning import zoned
 from pruning.scala import module
@@ -53,7 +53,7 @@ def conditions(seed: int) -> list[str]:
 
 def probe_of(spark, folder):
     module(spark, "org.metastore.spark.store.StatisticsCache").clear()
-    probes = shim_package(spark).pruning.PruningProbe
+    probes = find_shim_package(spark).pruning.PruningProbe
     return probes.open(spark._jsparkSession, zoned.DDL, str(folder), zoned.TABLE.uuid)
 
 
@@ -148,7 +148,7 @@ def test_zones_with_other_rows_than_their_files_say_nothing(spark, tmp_path, nam
     zones = store.get(manifest.blocks[0].zones[0].object).to_pylist()
     nowhere = {"lo_long": NEVER_THERE, "hi_long": NEVER_THERE}
     lying = [{**row, "rows": change(row["rows"]), **nowhere} if row["column"] == 0 else row for row in zones]
-    ref = store.put("zones", pa.Table.from_pylist(lying, ZONES), row_groups([row["column"] for row in lying], 1))
+    ref = store.put("zones", pa.Table.from_pylist(lying, ZONES), size_row_groups([row["column"] for row in lying], 1))
     block = replace(manifest.blocks[0], zones=(replace(manifest.blocks[0].zones[0], object=ref),))
     store.commit(zoned.TABLE, lambda old: replace(old, blocks=(block,)))
     found = probe_of(spark, tmp_path).kept(condition)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metastore._format.columns import Column
-from metastore._read.matching import named
+from metastore._read.matching import find_column
 from metastore.errors import ColumnNotFound, InvalidArgument
 
 COLUMNS = [
@@ -30,16 +30,16 @@ COLUMNS = [
     ],
 )
 def test_names_are_quoted_as_in_sql_or_not_at_all(name, path):
-    assert named(COLUMNS, name, "db.t").path == path
+    assert find_column(COLUMNS, name, "db.t").path == path
 
 
 @pytest.mark.parametrize("name", ["st", "`ST`"])
 def test_a_struct_has_fields(name):
     with pytest.raises(InvalidArgument, match=r"is a struct\. Name a field of it, such as st\.x\."):
-        named(COLUMNS, name, "db.t")
+        find_column(COLUMNS, name, "db.t")
 
 
 @pytest.mark.parametrize("name", ["a.b", "`odd", "", "st.q"])
 def test_what_is_no_column(name):
     with pytest.raises(ColumnNotFound):
-        named(COLUMNS, name, "db.t")
+        find_column(COLUMNS, name, "db.t")

@@ -10,9 +10,9 @@ import pytest
 import metastore
 from metastore._format.columns import Column
 from metastore._format.manifest import Manifest, TableIdentity
-from metastore._locate.evidence import evidence
-from metastore._locate.keys import Keys
-from metastore._locate.search import Search
+from metastore._locate.evidence import gather_evidence
+from metastore._locate.keys import KeyBatch
+from metastore._locate.search import CandidateSearch
 from metastore._store import Store
 from metastore._tables.model import DataFile
 from read.stores import ID, UUID, block, ids, snapshot
@@ -50,6 +50,6 @@ def test_a_value_may_be_where_statistics_are_wrong(statistics):
     value = 7 if column == ID else 7.0
     assert [row["path"] for row in metastore.open(str(folder)).locate("id", value)] == ["b"]
     files = [DataFile(path, size, 10, "parquet") for path, size in (("a", 100), ("b", 101))]
-    search = Search(evidence(store, store.read(), files, [column]), store.part)
-    search.add(Keys.of(pa.table({"k": pa.array([value], pa.int32() if column == ID else pa.float64())}), [column]))
+    search = CandidateSearch(gather_evidence(store, store.read(), files, [column]), store.part)
+    search.add(KeyBatch.of(pa.table({"k": pa.array([value], pa.int32() if column == ID else pa.float64())}), [column]))
     assert search.found.tolist() == [False, True]

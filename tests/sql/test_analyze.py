@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from metastore._jvm_session import shim_package
+from metastore._jvm_session import find_shim_package
 
 pytestmark = pytest.mark.spark
 
@@ -159,7 +159,7 @@ def test_a_session_cannot_name_a_program_for_the_driver_to_run(spark, filled, tm
 @pytest.mark.slow
 def test_a_process_that_died_is_replaced(spark, filled):
     spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS NOSCAN")
-    handle = shim_package(spark).analyze.AttachedPython.stop
+    handle = find_shim_package(spark).analyze.AttachedPython.stop
     handle()
     row = spark.sql(f"ANALYZE TABLE {filled} COMPUTE STATISTICS").collect()[0]
     assert row["files_read"] == 2

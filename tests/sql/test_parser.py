@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from metastore._jvm_session import shim_package
+from metastore._jvm_session import find_shim_package
 
 CASES = json.loads((Path(__file__).parents[1] / "cases/dot_names.json").read_text("utf-8"))
 VERSION = "SELECT * FROM metastore.version()"
@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.mark.parametrize("case", CASES, ids=[case["sql"] for case in CASES])
 def test_only_table_functions_are_rewritten(spark, case):
-    rewrite = shim_package(spark).sql.DotNames.rewrite
+    rewrite = find_shim_package(spark).sql.DotNames.rewrite
     found = rewrite(case["sql"])
     assert found == (case["rewritten"] or case["sql"])
     assert len(found) == len(case["sql"])

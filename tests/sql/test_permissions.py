@@ -32,7 +32,7 @@ def query(text):
 def program(*arguments):
     def ask(session, table):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("metastore._spark.local.started", lambda *_: _lent(session))
+            patch.setattr("metastore._spark.local.start_local_spark", lambda *_: _lent(session))
             done = CliRunner().invoke(app, [part.format(t=table) for part in arguments])
         if done.exit_code:
             raise AssertionError(" ".join(done.stderr.split()))
@@ -184,13 +184,13 @@ def test_masked_values_never_become_bounds(guarded, spark, policy):
 def test_queries_of_analyze_are_asked_too(guarded, spark, secrets, policy):
     """A policy that lets the name pass and acts on what ANALYZE itself reads later: with ORC and Avro, Spark's rows."""
     from metastore import _tables  # noqa: PLC0415 - what only this test looks into
-    from metastore._analyze.rows import read_rows  # noqa: PLC0415 - as above
+    from metastore._analyze.rows import read_rows_by_spark  # noqa: PLC0415 - as above
     from metastore._tables.permission import require_unchanged  # noqa: PLC0415 - as above
 
-    facts = _tables.load(guarded, secrets)
+    facts = _tables.load_facts(guarded, secrets)
 
     def shown():
-        rows = require_unchanged(read_rows(guarded, facts, facts.columns, facts.files), secrets)
+        rows = require_unchanged(read_rows_by_spark(guarded, facts, facts.columns, facts.files), secrets)
         return set(map(tuple, rows.collect()))
 
     stored = shown()

@@ -10,7 +10,7 @@ from pyspark.errors import AnalysisException
 
 import metastore
 from metastore import _jvm_session
-from metastore._visible import visible
+from metastore._visible import make_visible
 
 pytestmark = pytest.mark.spark
 
@@ -34,7 +34,7 @@ def acts(text: str) -> set[str]:
 
 
 def test_both_languages_show_the_same(spark):
-    shown = _jvm_session.shim_package(spark).VisibleText
+    shown = _jvm_session.find_shim_package(spark).VisibleText
     texts = [
         ATTACK,
         "São Paulo, 東京　都, a\u00a0b, 👍🏽",
@@ -43,7 +43,7 @@ def test_both_languages_show_the_same(spark):
     ]
     texts += [f"{chr(point)}x" for point in [*range(0x100), *range(0x2000, 0x2070)]]
     for text in texts:
-        assert shown.apply(text) == visible(text)
+        assert shown.apply(text) == make_visible(text)
 
 
 def test_texts_show_it_and_rows_hold_it(spark, hostile, capfd):

@@ -25,10 +25,10 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from metastore._format.manifest import objects_in
+from metastore._format.manifest import iterate_objects
 from metastore._store import Store, collect
 from metastore._store.blobs import open_blobs
-from metastore._store.compact import compact
+from metastore._store.compact import compact_store
 from metastore.errors import CommitUnknown, DamagedObject, MetastoreError, StoreNotReadable, StoreNotWritable
 from store import s3
 from store.made import TABLE, adding, block, snapshot
@@ -128,7 +128,7 @@ def read(store, order):
         began = time.monotonic()
         try:
             manifest = store.read()
-            for ref in objects_in(manifest) if manifest else ():
+            for ref in iterate_objects(manifest) if manifest else ():
                 store.get(ref)
         except DamagedObject as damage:
             if time.monotonic() - began < GRACE_SECONDS:
@@ -144,8 +144,8 @@ def keep_up(store, order):
     """Compacts and collects."""
     while order.goes_on():
         try:
-            before = compact(store)
-            gone = store.run(collect.collect(GRACE_SECONDS))
+            before = compact_store(store)
+            gone = store.run(collect.collect_garbage(GRACE_SECONDS))
             say(compacted=len(before.before.blocks) - len(before.after.blocks), collected=len(gone.blobs))
         except MetastoreError as doubt:
             say(postponed=doubt.code)

@@ -10,8 +10,8 @@ import pyarrow as pa
 
 from metastore._format import layout
 from metastore._format.columns import Column
-from metastore._format.detail_layout import histograms_layout, lists_layout, sketches_layout
-from metastore._format.manifest import Block, Manifest, Snapshot, TableIdentity, block_to_footer
+from metastore._format.detail_layout import lay_out_histograms, lay_out_sketches, lay_out_value_lists
+from metastore._format.manifest import Block, Manifest, Snapshot, TableIdentity, describe_block
 from metastore._format.objects import BLOCK_KEY, decode_detail
 from metastore._format.references import SummaryRef
 from metastore._format.schemas import DETAILS, FILES, SCHEMAS, SUMMARY, TABLE_FILES
@@ -46,7 +46,7 @@ def block(
     summary = []
     if rows:
         statistics = pa.Table.from_pylist(rows, SUMMARY)
-        ref = store.put("summary", statistics, layout.row_groups(statistics["column"], 16))
+        ref = store.put("summary", statistics, layout.size_row_groups(statistics["column"], 16))
         summary.append(SummaryRef(ref, tuple(held)))
     name, detail = str(uuid.uuid4()), {"sketches_name": sketches, "sketches_file": 0} if sketches else {}
     details = _details(store, range(len(paths)), value, held) if detailed else [detail] * len(paths)
@@ -54,7 +54,7 @@ def block(
     files = pa.Table.from_pylist(
         [{"file": i, "path": p, "size": 1, **more} for i, (p, more) in enumerate(listed)], FILES
     )
-    footer = block_to_footer(name, computed, tuple(leaves), tuple(summary), table, {})
+    footer = describe_block(name, computed, tuple(leaves), tuple(summary), table, {})
     ref = store.put("files", files, [len(paths)], {BLOCK_KEY: footer})
     return Block(name, computed, tuple(leaves), ref, tuple(summary))
 
@@ -66,9 +66,9 @@ def _details(store: Store, files: Sequence[int], value: int, held: Sequence[int]
     histograms = [{**pair, "kind": "equi_height", "edges_long": [value, value]} for pair in pairs]
     found: list[dict[str, Any]] = [{} for _ in files]
     for kind, rows, layout_of in (
-        ("sketches", [{**pair, "theta": b"%d" % value} for pair in pairs], sketches_layout),
-        ("frequencies", values, lists_layout),
-        ("histograms", histograms, histograms_layout),
+        ("sketches", [{**pair, "theta": b"%d" % value} for pair in pairs], lay_out_sketches),
+        ("frequencies", values, lay_out_value_lists),
+        ("histograms", histograms, lay_out_histograms),
     ):
         ref = store.put(kind, *layout_of(pa.Table.from_pylist(rows, SCHEMAS[kind])))
         facts = (ref.name, ref.length, ref.sha256, ref.footer_length, ref.footer_sha256)

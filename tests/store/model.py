@@ -15,11 +15,11 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from metastore._format.manifest import Block, Manifest, TableIdentity, objects_in
+from metastore._format.manifest import Block, Manifest, TableIdentity, iterate_objects
 from metastore._format.objects import ObjectRef
 from metastore._store import collect, protocol
 from metastore._store.protocol import CreateLog, ListLog, Pause, ReadLog
-from metastore._store.replies import Reply
+from metastore._store.replies import CreateReply
 from metastore.errors import CommitUnknown, DamagedObject, MetastoreError, StoreNotWritable
 
 TABLE = TableIdentity("iceberg", "u", "file:/t", "t")
@@ -112,13 +112,13 @@ class World:
 
     def _create(self, sequence, data, fault):
         if fault in ("not stored", "crash before"):
-            return Reply.UNKNOWN, fault
+            return CreateReply.UNKNOWN, fault
         if sequence in self.log and not self.overwrites:
-            return Reply.EXISTS, "412"
+            return CreateReply.EXISTS, "412"
         self.log[sequence] = data, self.now
         if fault == "says exists":
-            return Reply.EXISTS, fault
-        return (Reply.UNKNOWN, fault) if fault else (Reply.CREATED, "")
+            return CreateReply.EXISTS, fault
+        return (CreateReply.UNKNOWN, fault) if fault else (CreateReply.CREATED, "")
 
 
 class Actor:
@@ -157,7 +157,7 @@ class Committer(Actor):
     """What commits: objects first, then the manifest, if the objects are still there."""
 
     def finish(self, manifest):
-        if any(ref.name not in self.world.objects for ref in objects_in(manifest)):
+        if any(ref.name not in self.world.objects for ref in iterate_objects(manifest)):
             raise StoreNotWritable("store", "an object was written and is not there")
         return manifest
 
@@ -221,7 +221,7 @@ class Collector(Actor):
 
     def __init__(self, world):
         self.mark = None
-        super().__init__(world, collect.collect(GRACE))
+        super().__init__(world, collect.collect_garbage(GRACE))
 
 
 class Reader(Actor):
@@ -232,8 +232,8 @@ class Reader(Actor):
         super().__init__(world, self._read())
 
     def _read(self):
-        head = yield from protocol.head()
-        names = [ref.name for ref in objects_in(head.manifest)] if head.manifest else []
+        head = yield from protocol.find_head()
+        names = [ref.name for ref in iterate_objects(head.manifest)] if head.manifest else []
         return (yield ReadObjects((*names, *(name_of(name, "sketches") for name in names))))
 
     @property
@@ -339,7 +339,9 @@ def check(world: World, actors) -> None:
             raise Broken(f"a reader did not find {actor.outcome}")
     if not world.sleepers:
         missing = [
-            ref.name for ref in objects_in(final) if not {ref.name, world.details[ref.name]} <= world.objects.keys()
+            ref.name
+            for ref in iterate_objects(final)
+            if not {ref.name, world.details[ref.name]} <= world.objects.keys()
         ]
         if missing:
             raise Broken(f"the last manifest names {missing}, which was deleted")

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from metastore._store.access import Access
+from metastore._store.access import Credentials
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -53,8 +53,8 @@ def running() -> Iterator[str]:
             process.kill()
 
 
-def access(address: str) -> Access:
-    return Access(
+def access(address: str) -> Credentials:
+    return Credentials(
         {
             "access_key_id": KEY,
             "secret_access_key": SECRET,

@@ -12,7 +12,7 @@ import pytest
 from metastore._format.manifest import Manifest
 from metastore._store import collect, protocol
 from metastore._store.protocol import CreateLog, ListLog, ReadLog
-from metastore._store.replies import Reply
+from metastore._store.replies import CreateReply
 from metastore.errors import CommitUnknown, MetastoreError
 from store import model
 from store.model import Analyzer, Broken, Search
@@ -69,26 +69,26 @@ def test_nothing_is_lost_done_twice_or_deleted_too_soon(actors, settings):
 
 def trusting_replies(store, sequence, data):
     reply, _ = yield CreateLog(sequence, data)
-    return reply is Reply.CREATED
+    return reply is CreateReply.CREATED
 
 
 def resending_blindly(store, sequence, data):
     reply, _ = yield CreateLog(sequence, data)
-    if reply is Reply.UNKNOWN:
+    if reply is CreateReply.UNKNOWN:
         reply, _ = yield CreateLog(sequence, data)
-    return reply is Reply.CREATED
+    return reply is CreateReply.CREATED
 
 
 def believing_what_exists(store, sequence, data):
     reply, _ = yield CreateLog(sequence, data)
-    return reply is not Reply.UNKNOWN or (yield ReadLog(sequence)) is not None
+    return reply is not CreateReply.UNKNOWN or (yield ReadLog(sequence)) is not None
 
 
 def giving_up(store, sequence, data):
     reply, reason = yield CreateLog(sequence, data)
-    if reply is Reply.UNKNOWN:
+    if reply is CreateReply.UNKNOWN:
         raise CommitUnknown(store, sequence, reason)
-    return reply is Reply.CREATED
+    return reply is CreateReply.CREATED
 
 
 @pytest.mark.parametrize(
@@ -114,7 +114,7 @@ def test_without_probing_a_stale_listing_stops_all(monkeypatch):
         data = (yield ReadLog(top)) if top else None
         return protocol.Head(top, Manifest.from_bytes(data) if data else None)
 
-    monkeypatch.setattr(protocol, "head", listed_only)
+    monkeypatch.setattr(protocol, "find_head", listed_only)
     with pytest.raises((Broken, MetastoreError)):
         Search("a", "b", stale_listing=True).run()
 
@@ -146,7 +146,7 @@ def without_grace(monkeypatch):
 
 
 def listing_last(monkeypatch):
-    find = collect.find
+    find = collect.find_garbage
 
     def reordered(grace):
         log = yield ListLog()
@@ -164,7 +164,7 @@ def listing_last(monkeypatch):
             if isinstance(request, collect.ListStore):
                 answer = [one for one in answer if not one.path.startswith("log/") or int(one.path[4:24]) in log]
 
-    monkeypatch.setattr(collect, "find", reordered)
+    monkeypatch.setattr(collect, "find_garbage", reordered)
 
 
 def keeping_the_newest_alone(monkeypatch):
@@ -174,7 +174,7 @@ def keeping_the_newest_alone(monkeypatch):
 def forgetting_details(monkeypatch):
     def named_by(number, _):
         data = yield ReadLog(number)
-        return collect.names_in(data)
+        return collect.find_object_names(data)
 
     monkeypatch.setattr(collect, "_named_by", named_by)
 

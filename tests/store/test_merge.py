@@ -9,8 +9,8 @@ import pytest
 from metastore._format.columns import Column
 from metastore._format.manifest import MAX_BLOCKS, MAX_MANIFEST_BYTES, Manifest
 from metastore._store import Store, limits, merge
-from metastore._store.merge import compacted, merged
-from metastore._store.verify import verify
+from metastore._store.merge import compact_blocks, merge_blocks
+from metastore._store.verify import verify_manifest
 from metastore.errors import UnsupportedTable
 from store.made import TABLE, adding, block, bounds, columns, details_of, snapshot
 
@@ -39,7 +39,7 @@ def test_many_commits_keep_few_blocks_and_all_statistics(store):
 
 
 def test_merged_objects_are_ordered_as_the_format_says(store):
-    manifest = merged(of(*(block(store, [f"{i}", f"{i}x"], i, columns(40)) for i in range(5))), store, at_most=1)
+    manifest = merge_blocks(of(*(block(store, [f"{i}", f"{i}x"], i, columns(40)) for i in range(5))), store, at_most=1)
     [only_block] = manifest.blocks
     files = store.get(only_block.files)
     assert files["file"].to_pylist() == list(range(10))
@@ -50,14 +50,14 @@ def test_merged_objects_are_ordered_as_the_format_says(store):
 
 def test_the_smallest_are_merged(store):
     big, small = block(store, [f"b{i}" for i in range(50)]), [block(store, [f"s{i}"], i) for i in range(3)]
-    manifest = merged(of(small[0], big, *small[1:]), store, at_most=2)
+    manifest = merge_blocks(of(small[0], big, *small[1:]), store, at_most=2)
     assert len(manifest.blocks) == 2
     assert manifest.blocks[0] == big
     assert manifest.blocks[1].files.rows == 3
 
 
 def test_of_a_file_described_twice_the_later_statistics_stay(store):
-    manifest = merged(of(block(store, ["a", "b"], 1), block(store, ["b", "c"], 2)), store, at_most=1)
+    manifest = merge_blocks(of(block(store, ["a", "b"], 1), block(store, ["b", "c"], 2)), store, at_most=1)
     assert only(bounds(store, manifest)) == {
         **{("a", key): 1 for key in "01"},
         **{(path, key): 2 for path in "bc" for key in "01"},
@@ -66,20 +66,22 @@ def test_of_a_file_described_twice_the_later_statistics_stay(store):
 
 def test_columns_analyzed_one_after_the_other(store):
     blocks = [block(store, ["a"], i, columns(3), ordinals=[i]) for i in range(3)]
-    manifest = merged(of(*blocks), store, at_most=1)
+    manifest = merge_blocks(of(*blocks), store, at_most=1)
     assert len(manifest.blocks) == 1
     assert only(bounds(store, manifest)) == {("a", str(i)): i for i in range(3)}
 
 
 def test_columns_added_later(store):
-    manifest = merged(of(block(store, ["a"], 1, columns(2)), block(store, ["b"], 2, columns(4))), store, at_most=1)
+    manifest = merge_blocks(
+        of(block(store, ["a"], 1, columns(2)), block(store, ["b"], 2, columns(4))), store, at_most=1
+    )
     assert [len(each.columns) for each in manifest.blocks] == [4]
     assert set(bounds(store, manifest)) == {("a", "0"), ("a", "1"), *(("b", str(i)) for i in range(4))}
 
 
 def test_renamed_columns_share_a_block_and_have_the_later_name(store):
     renamed = (replace(columns(2)[0], path=("new",)), columns(2)[1])
-    manifest = merged(of(block(store, ["a"]), block(store, ["b"], 0, renamed)), store, at_most=1)
+    manifest = merge_blocks(of(block(store, ["a"]), block(store, ["b"], 0, renamed)), store, at_most=1)
     assert [each.columns for each in manifest.blocks] == [renamed]
 
 
@@ -92,30 +94,30 @@ def test_renamed_columns_share_a_block_and_have_the_later_name(store):
 )
 def test_blocks_with_a_column_of_two_types_stay_apart(store, other):
     manifest = of(block(store, ["a"]), block(store, ["b"], 0, other))
-    assert merged(manifest, store, at_most=1) is manifest
+    assert merge_blocks(manifest, store, at_most=1) is manifest
 
 
 def test_blocks_computed_differently_stay_apart(store):
     manifest = of(
         block(store, ["a"]), block(store, ["b"], computed="footer"), block(store, ["c"], 0, (), computed="files")
     )
-    assert merged(manifest, store, at_most=1) is manifest
+    assert merge_blocks(manifest, store, at_most=1) is manifest
 
 
 def test_blocks_without_columns_are_merged(store):
     parts = [block(store, [path], 0, (), computed="files") for path in "ab"]
-    manifest = merged(of(*parts), store, at_most=1)
+    manifest = merge_blocks(of(*parts), store, at_most=1)
     assert [(each.files.rows, each.summary) for each in manifest.blocks] == [(2, ())]
 
 
 def test_sketches_of_a_file_are_not_lost(store):
     name = "sketches-0d61fbb2-3f3c-4b2a-9c0e-6b8f0c7b0a1%d.parquet"
     sketched, plain = block(store, ["a"], 1, sketches=name % 1), block(store, ["a", "b"], 2)
-    [one] = merged(of(sketched, plain), store, at_most=1).blocks
+    [one] = merge_blocks(of(sketched, plain), store, at_most=1).blocks
     assert store.get(one.files)["sketches_name"].to_pylist() == [name % 1, None]
     other = block(store, ["a"], 3, sketches=name % 2)
     manifest = of(sketched, other)
-    assert merged(manifest, store, at_most=1) is manifest  # they cannot be read, so they cannot become one
+    assert merge_blocks(manifest, store, at_most=1) is manifest  # they cannot be read, so they cannot become one
 
 
 def one_by_one(store, paths, leaves, **how):
@@ -138,8 +140,8 @@ def test_one_column_after_the_other_keeps_few_blocks_and_all_statistics(store):
     for _ in range(2):
         assert only(bounds(store, manifest)) == newest
         assert details_of(store, manifest) == said(newest)
-        assert {row.state for row in verify(store, manifest)} == {"ok"}
-        manifest = compacted(manifest, store, None)
+        assert {row.state for row in verify_manifest(store, manifest)} == {"ok"}
+        manifest = compact_blocks(manifest, store, None)
     assert len(manifest.blocks) == 1
 
 
@@ -153,11 +155,11 @@ def test_random_columns_of_random_files_keep_their_newest_statistics_and_details
         held = sorted(numbers.sample(range(len(leaves)), numbers.randint(1, len(leaves))))
         blocks.append(block(store, paths, i, leaves, ordinals=held, detailed=True))
         newest.update({(path, leaves[c].key): i for path in paths for c in held})
-    manifest = compacted(of(*blocks), store, None)
+    manifest = compact_blocks(of(*blocks), store, None)
     assert len(manifest.blocks) == 1
     assert only(bounds(store, manifest)) == newest
     assert details_of(store, manifest) == said(newest)
-    assert {row.state for row in verify(store, manifest)} == {"ok"}
+    assert {row.state for row in verify_manifest(store, manifest)} == {"ok"}
 
 
 def test_details_that_stay_right_are_not_written_again(store):
@@ -166,7 +168,7 @@ def test_details_that_stay_right_are_not_written_again(store):
         block(store, ["b"], 2, columns(3)[2:], detailed=True),
     )
     before = store.get(wide.files).to_pylist()[0]
-    [one] = merged(of(wide, other), store, at_most=1).blocks
+    [one] = merge_blocks(of(wide, other), store, at_most=1).blocks
     first, second = store.get(one.files).to_pylist()
     assert first == before
     assert second["sketches_name"] != store.get(other.files)["sketches_name"][0].as_py()
@@ -174,16 +176,16 @@ def test_details_that_stay_right_are_not_written_again(store):
 
 def test_blocks_with_much_to_write_again_stay_apart(store, monkeypatch):
     manifest = of(*one_by_one(store, ["a"], columns(3)))
-    monkeypatch.setattr(merge, "JOINED_BYTES", sum(row.size for row in verify(store, manifest)) // 6)
-    assert compacted(manifest, store, None) is manifest
+    monkeypatch.setattr(merge, "JOINED_BYTES", sum(row.size for row in verify_manifest(store, manifest)) // 6)
+    assert compact_blocks(manifest, store, None) is manifest
 
 
 def test_a_file_whose_values_were_not_counted_is_not_said_to_be(store):
     counted, earlier = block(store, ["a"], 1, columns(2)[:1], detailed=True), block(store, ["a"], 2, columns(2)[1:])
     manifest = of(counted, earlier)
-    assert compacted(manifest, store, None) is manifest
+    assert compact_blocks(manifest, store, None) is manifest
     elsewhere = block(store, ["b"], 2, columns(2)[1:])
-    [one] = compacted(of(counted, elsewhere), store, None).blocks
+    [one] = compact_blocks(of(counted, elsewhere), store, None).blocks
     assert [name is None for name in store.get(one.files)["frequencies_name"].to_pylist()] == [False, True]
 
 
@@ -194,7 +196,7 @@ def test_a_block_with_damaged_details_is_left_out_of_joining(store, tmp_path, ki
     stored = tmp_path / "_metastore/objects" / name
     data = stored.read_bytes()
     stored.write_bytes(data[:50] + bytes([data[50] ^ 1]) + data[51:])
-    manifest = compacted(of(*blocks), store, None)
+    manifest = compact_blocks(of(*blocks), store, None)
     assert blocks[1] in manifest.blocks
     assert len(manifest.blocks) == 2
 
@@ -208,7 +210,7 @@ def test_random_blocks_keep_their_newest_statistics(store, seed):
         held = sorted(numbers.sample(range(5), numbers.randint(1, 5)))
         blocks.append(block(store, paths, i, columns(5), ordinals=held))
         newest.update({(path, str(c)): i for path in paths for c in held})
-    assert only(bounds(store, merged(of(*blocks), store, at_most=1))) == newest
+    assert only(bounds(store, merge_blocks(of(*blocks), store, at_most=1))) == newest
 
 
 def test_the_last_snapshots_are_kept(store):
@@ -257,7 +259,7 @@ def test_a_damaged_block_is_left_out_of_merging(store, tmp_path, kind):
     blocks = [block(store, [f"f{i}"], i) for i in range(4)]
     ref = blocks[1].files if kind == "files" else blocks[1].summary[0].object
     (tmp_path / "_metastore/objects" / ref.name).unlink()
-    manifest = merged(of(*blocks), store, at_most=1)
+    manifest = merge_blocks(of(*blocks), store, at_most=1)
     assert [one.files.rows for one in manifest.blocks] == [1, 3]
     assert manifest.blocks[0] == blocks[1]
 
@@ -272,7 +274,7 @@ def test_ordinals_that_lie_leave_a_block_out_of_merging(store, kind, ordinal):
     lying = rows.set_column(place, rows.schema.field(place), pa.array([ordinal] * rows.num_rows, pa.int32()))
     wrong = store.put(kind, lying, [rows.num_rows])
     changed = {"files": wrong} if kind == "files" else {"summary": (replace(made.summary[0], object=wrong),)}
-    manifest = merged(of(replace(made, **changed), *others), store, at_most=1)
+    manifest = merge_blocks(of(replace(made, **changed), *others), store, at_most=1)
     assert sorted(one.files.rows for one in manifest.blocks) == [1, 2]
 
 
@@ -288,7 +290,7 @@ def test_blocks_that_stay_apart_cost_no_snapshots(store, monkeypatch):
 def test_joined_blocks_have_one_object_of_each_kind(store):
     apart = [block(store, [path], 0, columns(1), detailed=True) for path in "abcd"]
     whole = block(store, list("abcd"), 1, [columns(2)[1]], detailed=True)
-    manifest = compacted(of(*apart, whole), store, None)
+    manifest = compact_blocks(of(*apart, whole), store, None)
     [one] = manifest.blocks
     for kind in ("sketches", "frequencies", "histograms"):
         assert len(set(store.get(one.files)[f"{kind}_name"].to_pylist())) == 1

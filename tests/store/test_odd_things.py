@@ -13,9 +13,9 @@ import pytest
 
 import metastore
 from metastore._store import Store
-from metastore._store.executor import object_bytes, object_part, write_object
-from metastore._store.protocol import FARTHEST, log_name, numbers_of
-from metastore._store.unreferenced import find_unreferenced_blocks
+from metastore._store.executor import open_object_part, read_object, write_object
+from metastore._store.protocol import FARTHEST, log_name, parse_log_names
+from metastore._store.unreferenced import find_orphan_blocks
 from metastore.cli import checks
 from metastore.errors import (
     CollectionRefused,
@@ -63,8 +63,8 @@ def write(folder: Path) -> None:
     manifest = store.read()
     rows = store.get(manifest.blocks[0].files)
     ref = write_object(str(folder), "files", rows, [rows.num_rows])
-    assert object_bytes(str(folder), ref.name)
-    object_part(str(folder), ref)
+    assert read_object(str(folder), ref.name)
+    open_object_part(str(folder), ref)
 
 
 VERBS = {
@@ -77,11 +77,11 @@ VERBS = {
     "gc": lambda folder: metastore.gc(str(folder), grace_days=0),
     "gc --delete": lambda folder: metastore.gc(str(folder), grace_days=0, delete=True),
     "compact": lambda folder: metastore.compact(str(folder)),
-    "unreferenced": lambda folder: find_unreferenced_blocks(Store.open(str(folder)), TABLE, None),
+    "unreferenced": lambda folder: find_orphan_blocks(Store.open(str(folder)), TABLE, None),
     "is empty": lambda folder: Store.open(str(folder)).is_empty(),
     "commit": commit,
     "write": write,
-    "doctor": lambda folder: checks.store(str(folder.parent)),
+    "doctor": lambda folder: checks.check_store(str(folder.parent)),
 }
 
 
@@ -120,7 +120,7 @@ def test_statistics_go_on(places, odd):
     after = Store.open(str(folder)).read()
     assert len(after.blocks) == 6
     assert before.sequence + 3 <= after.sequence <= before.sequence + 2000
-    assert numbers_of(path.name for path in (folder / "log").iterdir())[after.sequence]
+    assert parse_log_names(path.name for path in (folder / "log").iterdir())[after.sequence]
     assert not list((folder / "log").glob("[0-9]" * 21 + ".json"))
     assert {row["state"] for row in metastore.verify(str(folder))} <= {"ok", "unknown"}
 
@@ -144,7 +144,7 @@ def test_an_object_that_is_none_is_named(places, kind):
     KINDS[kind](gone)
     assert [row["object"] for row in metastore.verify(str(folder)) if row["state"] == "damaged"] == [gone.name]
     with pytest.raises(DamagedObject, match=gone.name):
-        object_bytes(str(folder), gone.name)
+        read_object(str(folder), gone.name)
     with pytest.raises(DamagedObject, match=gone.name):
         Store.open(str(folder)).raw(gone.name)
     commit(folder)
@@ -188,14 +188,14 @@ def test_the_way_to_a_store_may_be_a_link(places, tmp_path):
 
 def test_numbers_are_those_of_one_log():
     def of(*numbers):
-        return list(numbers_of(f"{number:020}.json" for number in numbers))
+        return list(parse_log_names(f"{number:020}.json" for number in numbers))
 
     assert of(1, 2, 3) == of(3, 2, 1) == [1, 2, 3]
     assert of(7, 9) == [7, 9]  # collected before, lost between
     assert of(1, 2, FARTHEST + 2) == [1, 2, FARTHEST + 2]
     assert of(1, 2, FARTHEST + 3) == [1, 2]
     assert of(0, 10**20 - 1) == []
-    assert numbers_of(["\u0660" * 19 + "\u0661.json", "1.json", "000000000000000000001.json", "x"]) == {}
+    assert parse_log_names(["\u0660" * 19 + "\u0661.json", "1.json", "000000000000000000001.json", "x"]) == {}
 
 
 def test_a_manifest_that_says_another_number_is_none(places):

@@ -14,9 +14,9 @@ from metastore._format.manifest import Manifest
 from metastore._format.schemas import SKETCHES
 from metastore._read import upkeep
 from metastore._read.folder import Folder
-from metastore._read.places import Place
+from metastore._read.places import Discovery
 from metastore._store import Store
-from metastore._store.access import Access, access_to, file_system
+from metastore._store.access import Credentials, find_credentials, open_file_system
 from metastore._store.executor import write_object
 from metastore.errors import StoreNotReadable, StoreNotWritable, UnsupportedTable
 from store import s3
@@ -45,8 +45,8 @@ def test_commits_reads_and_upkeep(store):
     manifest = store.read()
     assert manifest.sequence == 2
     assert bounds(store, manifest)["b", "0"] == [1]
-    assert {row["state"] for row in upkeep.verify(Place("t", store, manifest))} == {"ok"}
-    assert len(upkeep.gc(Place("t", store, manifest), delete=False, grace_days=0)) == 0
+    assert {row["state"] for row in upkeep.report_verification(Discovery("t", store, manifest))} == {"ok"}
+    assert len(upkeep.report_garbage(Discovery("t", store, manifest), delete=False, grace_days=0)) == 0
 
 
 @pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
@@ -67,9 +67,9 @@ def test_garbage_is_deleted(store):
         store.commit(TABLE, lambda _, made=made: Manifest(TABLE, (made,)))
     from metastore._store import collect  # noqa: PLC0415
 
-    found = store.run(collect.collect(-1))
+    found = store.run(collect.collect_garbage(-1))
     assert [blob.path for blob in found.blobs if blob.path.startswith("log/")] == [f"log/{1:020}.json"]
-    assert store.run(collect.find(-1)).blobs == ()
+    assert store.run(collect.find_garbage(-1)).blobs == ()
     assert store.commit(TABLE, adding()).sequence == 4
 
 
@@ -135,7 +135,7 @@ def _without_condition(self, body):
 
 def test_secrets_are_never_shown(address, caplog):
     caplog.set_level(logging.DEBUG)
-    access = access_to("s3a://nowhere/t", {**KEYS, "fs.s3a.endpoint": address}.get)
+    access = find_credentials("s3a://nowhere/t", {**KEYS, "fs.s3a.endpoint": address}.get)
     shown = [repr(access), str(access)]
     store = Store.open("s3a://nowhere/t", access=access, writable=True)
     for act in (
@@ -174,13 +174,13 @@ def test_secrets_are_never_shown(address, caplog):
     ],
 )  # fmt: skip
 def test_settings_of_s3a(settings, options):
-    assert access_to("s3a://b/t", settings.get).options == options
+    assert find_credentials("s3a://b/t", settings.get).options == options
 
 
 def test_credentials_that_only_hadoop_knows_are_refused():
     settings = {"fs.s3a.aws.credentials.provider": "com.example.Vault, x.auth.AssumedRoleCredentialProvider"}
     with pytest.raises(UnsupportedTable, match=r"Vault, AssumedRoleCredentialProvider.*fs\.s3a\.access\.key"):
-        access_to("s3a://b/t", settings.get)
+        find_credentials("s3a://b/t", settings.get)
 
 
 AZURE = "acc.dfs.core.windows.net"
@@ -202,7 +202,7 @@ AZURE = "acc.dfs.core.windows.net"
     ],
 )  # fmt: skip
 def test_settings_of_other_stores(uri, settings, options):
-    assert access_to(uri, settings.get).options == options
+    assert find_credentials(uri, settings.get).options == options
 
 
 @pytest.mark.parametrize(
@@ -215,6 +215,6 @@ def test_settings_of_other_stores(uri, settings, options):
     ],
 )  # fmt: skip
 def test_file_systems_of_workers(uri, options, kind, path):
-    system, found = file_system(uri, Access(options))
+    system, found = open_file_system(uri, Credentials(options))
     assert (system.type_name, found) == (kind, path)
-    Store.open(uri, access=Access(options))
+    Store.open(uri, access=Credentials(options))

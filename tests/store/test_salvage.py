@@ -8,13 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from metastore._format.files import detail_objects
+from metastore._format.files import list_detail_objects
 from metastore._format.references import RanksRef, SummaryRef
 from metastore._format.schemas import TABLE_FILES
 from metastore._store import Store
-from metastore._store.merge import merged
-from metastore._store.salvage import Lost, mended, salvaged
-from metastore._store.verify import verify
+from metastore._store.merge import merge_blocks
+from metastore._store.salvage import LostStatistics, repair_snapshot, salvage_block
+from metastore._store.verify import verify_manifest
 from store.made import TABLE, adding, block, bounds, columns, details_of, snapshot
 
 KINDS = ("sketches", "frequencies", "histograms")
@@ -39,9 +39,9 @@ def nowhere(_key):
 def left_of(store, made, elsewhere=nowhere, snapshots=(), **how):
     """What is left of a block, as the only one of a manifest, and what is lost."""
     manifest = adding(made, snapshots=snapshots)(None)
-    found = salvaged(store, manifest, made, elsewhere, **how)
+    found = salvage_block(store, manifest, made, elsewhere, **how)
     after = replace(manifest, blocks=(found.block,) if found.block else ())
-    assert not [one for one in verify(store, after) if one.is_wrong]
+    assert not [one for one in verify_manifest(store, after) if one.is_wrong]
     return after, found.lost
 
 
@@ -65,13 +65,13 @@ def test_files_of_which_others_tell_all_are_left_out(store):
 
 @pytest.mark.parametrize("kind", KINDS)
 def test_of_damaged_details_only_their_kind_is_lost(store, kind):
-    manifest = merged(adding(*(block(store, [path], 3, detailed=True) for path in "ab"))(None), store, at_most=1)
+    manifest = merge_blocks(adding(*(block(store, [path], 3, detailed=True) for path in "ab"))(None), store, at_most=1)
     [made] = manifest.blocks
     whole = details_of(store, manifest)
     name = store.get(made.files).sort_by("path")[f"{kind}_name"][0].as_py()
     flip(store, name)
     after, lost = left_of(store, made)
-    assert lost == Lost(("a",), (), (kind,))
+    assert lost == LostStatistics(("a",), (), (kind,))
     assert details_of(store, after) == {key: value for key, value in whole.items() if key[:2] != (kind, "a")}
     assert len(bounds(store, after)) == 4
 
@@ -81,7 +81,7 @@ def test_a_lost_list_is_said_to_be_none(store):
     rows = store.get(made.summary[0].object)
     rows = rows.set_column(rows.schema.names.index("frequencies"), "frequencies", [["complete"] * rows.num_rows])
     made = replace(made, summary=(SummaryRef(store.put("summary", rows, [rows.num_rows]), (0, 1)),))
-    [(name, *_)] = detail_objects(store.get(made.files), "frequencies")
+    [(name, *_)] = list_detail_objects(store.get(made.files), "frequencies")
     flip(store, name)
     after, _ = left_of(store, made)
     assert store.get(after.blocks[0].summary[0].object)["frequencies"].to_pylist() == ["none", "none"]
@@ -105,7 +105,7 @@ def test_a_summary_that_is_missing_loses_its_columns(store):
     made = replace(parts[0], summary=(*parts[0].summary, *parts[1].summary))
     (Path(store.uri) / "objects" / parts[0].summary[0].object.name).unlink()
     after, lost = left_of(store, made)
-    assert lost == Lost(("a",), ("c0",), ())
+    assert lost == LostStatistics(("a",), ("c0",), ())
     assert bounds(store, after) == {("a", "1"): [1]}
 
 
@@ -115,7 +115,7 @@ def test_without_its_list_of_files_nothing_is_left(store):
     after, lost = left_of(store, made)
     assert (after.blocks, lost) == ((), None)
     _, lost = left_of(store, made, snapshots=[snapshot(store, "a")])
-    assert lost == Lost()
+    assert lost == LostStatistics()
     assert left_of(store, made, lambda _: frozenset(), [snapshot(store, "a")])[1] is None
 
 
@@ -136,7 +136,7 @@ def test_a_lost_list_of_files_is_told_by_those_of_snapshots(store, damage):
         flip(store, made.files.name)
     after, lost = left_of(store, made, snapshots=parts)
     assert bounds(store, after) == {(path, key): [5] for path in "abc" for key in "01"}
-    assert lost == Lost(("a", "b", "c"), (), KINDS)
+    assert lost == LostStatistics(("a", "b", "c"), (), KINDS)
     kinds = store.get(after.blocks[0].summary[0].object)["frequencies"]
     assert set(kinds.to_pylist()) == {"none"}
 
@@ -146,7 +146,7 @@ def test_of_a_lost_list_the_data_files_that_are_told_stay(store):
     flip(store, made.files.name)
     after, lost = left_of(store, made, snapshots=[listing(store, "1", made, {2: "c", 7: "x", -1: "y"})])
     assert bounds(store, after) == {("c", key): [5] for key in "01"}
-    assert lost == Lost()
+    assert lost == LostStatistics()
     after, lost = left_of(store, made, snapshots=[listing(store, "1", made, {2: "c"})])
     assert (len(after.blocks), lost) == (1, None)
 
@@ -163,23 +163,23 @@ def test_a_list_that_tells_other_rows_than_the_statistics_tells_nothing(store):
     made = block(store, ["a", "b"], 5, computed="footer")
     flip(store, made.files.name)
     after, lost = left_of(store, made, snapshots=[listing(store, "1", made, {0: "a", 1: "b"}, rows=2)])
-    assert (bounds(store, after), lost) == ({}, Lost(("a", "b"), ("c0", "c1")))
+    assert (bounds(store, after), lost) == ({}, LostStatistics(("a", "b"), ("c0", "c1")))
 
 
 def test_what_is_known_to_be_damaged_is_not_looked_for_again(store, monkeypatch):
     made = block(store, ["a"], 5, detailed=True)
-    [(name, *_)] = detail_objects(store.get(made.files), "histograms")
+    [(name, *_)] = list_detail_objects(store.get(made.files), "histograms")
     flip(store, name)
     read, raw = [], Store.raw
     monkeypatch.setattr(Store, "raw", lambda self, name, *more: read.append(name) or raw(self, name, *more))
-    found = salvaged(store, adding(made)(None), made, nowhere, wrong={name})
-    assert found.lost == Lost(("a",), (), ("histograms",))
+    found = salvage_block(store, adding(made)(None), made, nowhere, wrong={name})
+    assert found.lost == LostStatistics(("a",), (), ("histograms",))
     assert sorted(read) == sorted([made.files.name, made.summary[0].object.name])
 
 
 @pytest.mark.parametrize("damage", ["missing", "flipped", "another's"])
 def test_zones_are_made_again(store, damage):
-    manifest = merged(
+    manifest = merge_blocks(
         adding(*(block(store, [path], i) for i, path in enumerate("abc")))(None), store, at_most=1, zoned=1
     )
     [made] = manifest.blocks
@@ -189,7 +189,7 @@ def test_zones_are_made_again(store, damage):
     elif damage == "flipped":
         flip(store, zones.object.name)
     else:
-        other = merged(adding(*(block(store, [path], 9) for path in "xyz"))(None), store, at_most=1, zoned=1)
+        other = merge_blocks(adding(*(block(store, [path], 9) for path in "xyz"))(None), store, at_most=1, zoned=1)
         made = replace(made, zones=other.blocks[0].zones)
     after, lost = left_of(store, made, zoned=1)
     assert lost is None
@@ -199,10 +199,10 @@ def test_zones_are_made_again(store, damage):
 
 def test_an_entry_without_what_is_damaged(store):
     entry = snapshot(store, "s")
-    assert mended(entry, ()) == entry
-    assert mended(entry, {entry.table_files.name}) is None
+    assert repair_snapshot(entry, ()) == entry
+    assert repair_snapshot(entry, {entry.table_files.name}) is None
     more = replace(entry, summary=entry.table_files, histograms=snapshot(store, "other").table_files)
-    assert mended(more, {more.histograms.name}) == replace(more, histograms=None)
+    assert repair_snapshot(more, {more.histograms.name}) == replace(more, histograms=None)
 
 
 def test_ranks_of_other_columns_stay(store):
@@ -210,23 +210,23 @@ def test_ranks_of_other_columns_stay(store):
     refs = [snapshot(store, f"r{i}").table_files for i in range(3)]
     ranks = (RanksRef(refs[0], (0, 1), (0, 0)), RanksRef(refs[1], (1, 2), (5, 0)), RanksRef(refs[2], (2,), (7,)))
     entry = replace(entry, ranks=ranks)
-    assert mended(entry, {refs[2].name}).ranks == (ranks[0], RanksRef(refs[1], (1,), (5,)))
-    assert mended(entry, {refs[0].name}).ranks == (RanksRef(refs[1], (2,), (0,)), ranks[2])
+    assert repair_snapshot(entry, {refs[2].name}).ranks == (ranks[0], RanksRef(refs[1], (1,), (5,)))
+    assert repair_snapshot(entry, {refs[0].name}).ranks == (RanksRef(refs[1], (2,), (0,)), ranks[2])
 
 
 def test_lists_of_values_stay_together(store):
     refs = [snapshot(store, f"l{i}").table_files for i in range(3)]
     lists = (SummaryRef(refs[0], (0,), (0, 2)), SummaryRef(refs[1], (0,), (1, 2)))
     entry = replace(snapshot(store, "s"), frequencies=lists, distribution=(0,), placed=refs[2])
-    assert mended(entry, {refs[2].name}) == replace(entry, placed=None)
-    assert mended(entry, {refs[1].name}) == replace(entry, frequencies=(), distribution=(), placed=None)
+    assert repair_snapshot(entry, {refs[2].name}) == replace(entry, placed=None)
+    assert repair_snapshot(entry, {refs[1].name}) == replace(entry, frequencies=(), distribution=(), placed=None)
 
 
 def test_a_commit_of_what_is_left(store):
     made = block(store, ["a", "b"], 2, detailed=True)
     manifest = store.commit(TABLE, adding(made))
-    [(name, *_)] = detail_objects(store.get(made.files), "histograms")
+    [(name, *_)] = list_detail_objects(store.get(made.files), "histograms")
     flip(store, name)
-    left = salvaged(store, manifest, made, nowhere).block
+    left = salvage_block(store, manifest, made, nowhere).block
     store.commit(TABLE, lambda old: replace(old, blocks=(left,)))
-    assert not [one for one in verify(store, store.read()) if one.is_wrong]
+    assert not [one for one in verify_manifest(store, store.read()) if one.is_wrong]

@@ -13,7 +13,7 @@ from metastore._format.manifest import Manifest
 from metastore._format.schemas import SKETCHES
 from metastore._store import Store
 from metastore._store.executor import write_object
-from metastore._store.unreferenced import find_unreferenced_blocks
+from metastore._store.unreferenced import find_orphan_blocks
 from metastore.errors import (
     AnalyzeFailed,
     DamagedObject,
@@ -216,25 +216,25 @@ def test_finished_blocks_of_a_killed_run_are_found(store):
         block(store, ["c"], table=replace(TABLE, uuid="x")),
     )
     manifest = store.commit(TABLE, adding(named))
-    assert find_unreferenced_blocks(store, TABLE, manifest) == [lost]
-    assert find_unreferenced_blocks(store, TABLE, None) == [named, lost]
-    assert find_unreferenced_blocks(store, replace(TABLE, uuid="x"), None) == [of_another]
-    assert find_unreferenced_blocks(store, TABLE, None, settings={"theta_lgk": 11}) == []
+    assert find_orphan_blocks(store, TABLE, manifest) == [lost]
+    assert find_orphan_blocks(store, TABLE, None) == [named, lost]
+    assert find_orphan_blocks(store, replace(TABLE, uuid="x"), None) == [of_another]
+    assert find_orphan_blocks(store, TABLE, None, settings={"theta_lgk": 11}) == []
     adopted = store.commit(TABLE, adding(lost))
     assert set(bounds(store, adopted)) == {(path, key) for path in "ab" for key in "01"}
-    assert find_unreferenced_blocks(store, TABLE, adopted) == []
+    assert find_orphan_blocks(store, TABLE, adopted) == []
 
 
 def test_old_blocks_are_left_to_collection(store):
     made = block(store, ["a"])
     path = Path(store.uri.removeprefix("file:")) / "objects" / made.files.name
     os.utime(path, (time.time() - 86_500,) * 2)
-    assert find_unreferenced_blocks(store, TABLE, None) == []
+    assert find_orphan_blocks(store, TABLE, None) == []
 
 
 def test_only_wanted_blocks_are_verified(store):
     first, second = block(store, ["a"]), block(store, ["b"])
-    wanted = find_unreferenced_blocks(store, TABLE, None, wanted=lambda _, files: files["path"].to_pylist() == ["b"])
+    wanted = find_orphan_blocks(store, TABLE, None, wanted=lambda _, files: files["path"].to_pylist() == ["b"])
     assert wanted == [second]
     assert first.id != second.id
 
@@ -251,7 +251,7 @@ def test_damaged_blocks_are_not_found(store, kind, how):
         path.unlink()
     else:
         path.write_bytes(bytes(data) if how == "flipped" else bytes(data[:-9]))
-    assert find_unreferenced_blocks(store, TABLE, None) == [whole]
+    assert find_orphan_blocks(store, TABLE, None) == [whole]
 
 
 def test_an_executor_leaves_nothing_half_written(tmp_path, monkeypatch):

@@ -17,8 +17,8 @@ from metastore._format.manifest import Snapshot
 from metastore._format.schemas import SCHEMAS, SUMMARY, TABLE_FILES
 from metastore._store import Store
 from metastore._store.disk import LocalBlobs
-from metastore._store.unreferenced import find_unreferenced_blocks
-from metastore._store.verify import Damage, damage_of
+from metastore._store.unreferenced import find_orphan_blocks
+from metastore._store.verify import Damage, find_damage
 from metastore.errors import CollectionRefused, FormatTooNew, NoStatistics, StoreNotWritable
 from store.made import TABLE, adding, block, bounds, columns
 
@@ -106,7 +106,7 @@ def test_ages_are_by_the_clock_of_the_store(store, slow_clock):
     lost = block(store, ["b"])
     assert garbage(store) == set()
     assert garbage(store, delete=True) == set()
-    assert find_unreferenced_blocks(store, TABLE, store.read()) == [lost]
+    assert find_orphan_blocks(store, TABLE, store.read()) == [lost]
 
 
 def test_who_may_not_write_is_told_of_garbage_too(store, monkeypatch, caplog):
@@ -248,9 +248,9 @@ def test_without_a_readable_list_all_files_are_kept(store):
     (folder(store) / "objects" / one.table_files.name).unlink()
     writer = Store.open(store.uri, writable=True)
     writer._with_objects = lambda manifest: manifest  # the commit would refuse to name what is missing
-    from metastore._store.compact import compact  # noqa: PLC0415
+    from metastore._store.compact import compact_store  # noqa: PLC0415
 
-    assert sum(each.files.rows for each in compact(writer).after.blocks) == 3
+    assert sum(each.files.rows for each in compact_store(writer).after.blocks) == 3
 
 
 def test_details_of_both_blocks_survive(store):
@@ -268,7 +268,7 @@ def test_a_compaction_is_made_again_on_top_of_what_was_committed_meanwhile(store
     other, late = Store.open(store.uri, writable=True), block(store, ["c"])
     from metastore._store import compact as module  # noqa: PLC0415
 
-    merge, calls = module.compacted, []
+    merge, calls = module.compact_blocks, []
 
     def overtaken(manifest, *rest):
         calls.append(manifest.sequence)
@@ -276,8 +276,8 @@ def test_a_compaction_is_made_again_on_top_of_what_was_committed_meanwhile(store
             other.commit(TABLE, adding(late))
         return merge(manifest, *rest)
 
-    monkeypatch.setattr(module, "compacted", overtaken)
-    assert len(module.compact(store).after.blocks) == 1
+    monkeypatch.setattr(module, "compact_blocks", overtaken)
+    assert len(module.compact_store(store).after.blocks) == 1
     assert calls == [2, 3]
     assert {path for path, _ in bounds(store, store.read())} == set("abc")
 
@@ -334,7 +334,7 @@ def test_what_has_to_be_made_again(store, kind):
     whole, hurt = (block(store, [path], detailed=True) for path in "ab")
     earlier, newest = listed(store, "a"), listed(store, "a", "b")
     manifest = store.commit(TABLE, adding(whole, hurt, snapshots=[earlier, newest]))
-    assert not damage_of(store, manifest)
+    assert not find_damage(store, manifest)
     files = store.get(hurt.files).to_pylist()[0]
     named = {"files": hurt.files.name, "summary": hurt.summary[0].object.name, "table-files": earlier.table_files.name}
     stored = folder(store) / "objects" / named.get(kind, files.get(f"{kind}_name"))
@@ -342,7 +342,7 @@ def test_what_has_to_be_made_again(store, kind):
     data[len(data) // 3] ^= 1
     stored.write_bytes(data)
     blocks = frozenset() if kind == "table-files" else frozenset({hurt.id})
-    assert damage_of(store, manifest) == Damage(frozenset({stored.name}), blocks)
+    assert find_damage(store, manifest) == Damage(frozenset({stored.name}), blocks)
 
 
 @pytest.mark.parametrize("damage", [None, "missing", "flipped"])
@@ -359,7 +359,7 @@ def test_objects_of_a_later_kind_are_unknown_and_not_damaged(store, damage):
     state, problem = found(store)[renamed.name]
     assert state == {None: "unknown", "missing": "missing", "flipped": "damaged"}[damage]
     assert problem
-    assert damage_of(store, manifest) == (Damage(frozenset({renamed.name})) if damage else Damage())
+    assert find_damage(store, manifest) == (Damage(frozenset({renamed.name})) if damage else Damage())
 
 
 def test_verification_finds_a_lost_detail(store):

@@ -16,7 +16,7 @@ import pytest
 
 from metastore._store import Store
 from metastore._store.blobs import open_blobs
-from metastore._store.replies import Reply
+from metastore._store.replies import CreateReply
 from metastore.errors import (
     CommitUnknown,
     StoreNotReadable,
@@ -92,20 +92,20 @@ def tampered(tmp_path, tamper):
 
 def stored_and_exists(blobs, path, data):
     blobs.create(path, data)
-    return Reply.EXISTS, "412"
+    return CreateReply.EXISTS, "412"
 
 
 def stored_and_lost(blobs, path, data):
     blobs.create(path, data)
-    return Reply.UNKNOWN, "connection reset"
+    return CreateReply.UNKNOWN, "connection reset"
 
 
 def lost_before(_blobs, _path, _data):
-    return Reply.UNKNOWN, "503"
+    return CreateReply.UNKNOWN, "503"
 
 
 def refused_though_absent(_blobs, _path, _data):
-    return Reply.EXISTS, "409"
+    return CreateReply.EXISTS, "409"
 
 
 @pytest.mark.parametrize("tamper", [stored_and_exists, stored_and_lost, lost_before, refused_though_absent])
@@ -134,7 +134,7 @@ def test_an_unknown_outcome_is_said(tmp_path, monkeypatch):
 
     class Silent(Wrapped):
         def create(self, path, data):
-            return self.blobs.create(path, data) if "probe" in path else (Reply.UNKNOWN, "timeout")
+            return self.blobs.create(path, data) if "probe" in path else (CreateReply.UNKNOWN, "timeout")
 
     uri = str(tmp_path / "_metastore")
     with pytest.raises(CommitUnknown, match="timeout"):
@@ -161,7 +161,7 @@ def test_stores_that_overwrite_are_refused(tmp_path):
     class Overwriting(Wrapped):
         def create(self, path, data):
             self.blobs.put(path, data)
-            return Reply.CREATED, ""
+            return CreateReply.CREATED, ""
 
     uri = str(tmp_path / "_metastore")
     store = Store(uri, lambda **_: Overwriting(uri, None), writable=True)

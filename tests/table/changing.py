@@ -8,12 +8,12 @@ import numpy as np
 import pyarrow as pa
 
 from kernel.samples import column
-from metastore._analyze.blocks import Content, write_block
-from metastore._analyze.commit import Change, write_level
-from metastore._analyze.coverage import Coverage, index
-from metastore._analyze.details import frequencies_table, histograms_table
-from metastore._analyze.kernel import ColumnKernel, sketches_table, summary_table
-from metastore._analyze.table.written import Options
+from metastore._analyze.blocks import BlockContent, write_block
+from metastore._analyze.commit import ManifestChange, write_table_level
+from metastore._analyze.coverage import Coverage, read_block_files
+from metastore._analyze.details import file_histogram_rows, value_count_rows
+from metastore._analyze.kernel import ColumnKernel, sketch_rows, summary_rows
+from metastore._analyze.table.written import TableLevelOptions
 from metastore._store import Store
 from metastore._tables.model import DataFile, TableFacts
 from table.made import IDENTITY
@@ -27,7 +27,7 @@ NODES = ("table-nodes", "table-histogram-nodes", "table-list-nodes")
 class Table:
     """Data files that come and go, and what ANALYZE makes of them."""
 
-    def __init__(self, folder, seed, *, cut=False, options=Options(), jobs=None):  # noqa: B008 - nothing changes it
+    def __init__(self, folder, seed, *, cut=False, options=TableLevelOptions(), jobs=None):  # noqa: B008 - nothing changes it
         self.options, self.jobs, self.cut = options, jobs, cut
         self.columns = COLUMNS
         self.store = Store.open(str(folder), writable=True)
@@ -54,8 +54,8 @@ class Table:
             for file, drawn in enumerate(self.random.integers(len(self.pool), size=len(files)))
             for place, of in enumerate(columns)
         ]
-        tables = (summary_table, sketches_table, frequencies_table, histograms_table)
-        content = Content("full", columns, tuple(files), *(made(statistics) for made in tables))
+        tables = (summary_rows, sketch_rows, value_count_rows, file_histogram_rows)
+        content = BlockContent("full", columns, tuple(files), *(made(statistics) for made in tables))
         return write_block(self.store.put, content, IDENTITY, {})
 
     def _statistics(self):
@@ -84,16 +84,16 @@ class Table:
             *("iceberg", IDENTITY.uuid, location, location, "db.t", "db.t", str(self.snapshots), self.columns),
             *(tuple(self.files), {}, True, True, "db.t"),
         )
-        coverage = Coverage(index(self.store, [*base, *blocks]), facts.files)
+        coverage = Coverage(read_block_files(self.store, [*base, *blocks]), facts.files)
         known = (manifest.nodes if manifest else ()) if nodes is None else nodes
         jobs = self.jobs and replace(self.jobs, files={file.path: file for file in self.files})
-        level = write_level(self.store, facts, coverage, self.options, jobs=jobs, nodes=known)
+        level = write_table_level(self.store, facts, coverage, self.options, jobs=jobs, nodes=known)
         return facts, coverage, level
 
     def commit(self, blocks=()):
         self.snapshots += 1
         level = self.analyze(blocks)[2]
-        change = Change(IDENTITY, tuple(blocks), {}, level.snapshot, {}, level.nodes)
+        change = ManifestChange(IDENTITY, tuple(blocks), {}, level.snapshot, {}, level.nodes)
         self.store.commit(IDENTITY, change)
         return level
 

@@ -12,13 +12,13 @@ import pyarrow.parquet as pq
 
 import metastore
 from kernel.samples import ARROW, column
-from metastore._analyze.commit import write_level
-from metastore._analyze.coverage import Coverage, index
-from metastore._analyze.pipeline import SETTINGS
-from metastore._analyze.place import Place
+from metastore._analyze.commit import write_table_level
+from metastore._analyze.coverage import Coverage, read_block_files
+from metastore._analyze.pipeline import BLOCK_SETTINGS
+from metastore._analyze.place import TaskStore
 from metastore._analyze.request import FULL
-from metastore._analyze.table.written import Options
-from metastore._analyze.worker import Destination, Task, run_task
+from metastore._analyze.table.written import TableLevelOptions
+from metastore._analyze.worker import BlockDestination, BlockTask, run_block_task
 from metastore._format.manifest import Manifest
 from metastore._store import Store
 from metastore._tables.model import DataFile, TableFacts
@@ -161,16 +161,18 @@ def analyze(folder: Path, tables: list[pa.Table], kinds: dict[str, str], **optio
         fields = [rows.schema.field(i).with_metadata({"PARQUET:field_id": str(i)}) for i in range(rows.num_columns)]
         pq.write_table(pa.table(rows.columns, schema=pa.schema(fields)), path)
         files.append(DataFile(str(path), path.stat().st_size, rows.num_rows, "parquet"))
-    settings = {**SETTINGS, "histogram_bins": 1000, "frequencies_top": 1000}
-    result = run_task(
-        Destination(Place(str(folder)), IDENTITY, settings, 1 << 30),
-        Task(FULL, columns, tuple(files), {}, absent_is_null=True, field_ids=ids),
+    settings = {**BLOCK_SETTINGS, "histogram_bins": 1000, "frequencies_top": 1000}
+    result = run_block_task(
+        BlockDestination(TaskStore(str(folder)), IDENTITY, settings, 1 << 30),
+        BlockTask(FULL, columns, tuple(files), {}, absent_is_null=True, field_ids=ids),
     )
     assert not result.unread, result.unread[:1]
     store = Store.open(str(folder), writable=True)
     names = ("iceberg", IDENTITY.uuid, IDENTITY.location, IDENTITY.location, "db.t", "db.t", "1")
     facts = TableFacts(*names, columns, tuple(files), {}, *(True, True), "db.t")
-    found = write_level(store, facts, Coverage(index(store, [result.block]), tuple(files)), Options(**options))
+    found = write_table_level(
+        store, facts, Coverage(read_block_files(store, [result.block]), tuple(files)), TableLevelOptions(**options)
+    )
     manifest = Manifest(IDENTITY, (result.block,), (found.snapshot,), nodes=found.nodes)
     store.commit(IDENTITY, lambda _: manifest)
     return metastore.open(str(folder))

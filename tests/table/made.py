@@ -14,12 +14,12 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kernel.samples import ARROW, column
-from metastore._analyze.commit import write_level
-from metastore._analyze.coverage import Coverage, index
-from metastore._analyze.kernel import ColumnKernel, sketches_table, stored, summary_table
-from metastore._analyze.place import Place
-from metastore._analyze.table.jobs import Jobs
-from metastore._analyze.table.written import Options
+from metastore._analyze.commit import write_table_level
+from metastore._analyze.coverage import Coverage, read_block_files
+from metastore._analyze.kernel import ColumnKernel, sketch_rows, stored, summary_rows
+from metastore._analyze.place import TaskStore
+from metastore._analyze.table.jobs import ValueJobs
+from metastore._analyze.table.written import TableLevelOptions
 from metastore._format.manifest import Block, Manifest, TableIdentity
 from metastore._format.references import SummaryRef
 from metastore._format.schemas import FILES, FREQUENCIES, HISTOGRAMS
@@ -48,10 +48,10 @@ class Content:
 def stored_values(array: pa.Array, of: Column) -> list[Any]:
     """Values without nulls, as the format stores them; NaN is one value."""
     array = array.drop_null()
-    if of.encoding == "binary" and not stored.is_wide(of):
+    if of.encoding == "binary" and not stored.is_wide_decimal(of):
         return [value if isinstance(value, bytes) else value.encode() for value in array.to_pylist()]
-    found = stored.numbers(array, of)
-    return [float("nan") if value != value else stored.stored(value, of) for value in found]  # noqa: PLR0124 - NaN
+    found = stored.sortable_array(array, of)
+    return [float("nan") if value != value else stored.sortable_to_stored(value, of) for value in found]  # noqa: PLR0124 - NaN
 
 
 def counted(array: pa.Array, of: Column) -> list[tuple[Any, int]]:
@@ -62,7 +62,7 @@ def counted(array: pa.Array, of: Column) -> list[tuple[Any, int]]:
 
 
 def histogram(array: pa.Array, of: Column, bins: int) -> dict[str, Any] | None:
-    wide = stored.is_wide(of)
+    wide = stored.is_wide_decimal(of)
     values = [value for value in stored_values(array, of) if value == value]  # noqa: PLR0124 - NaN
     values.sort(key=(lambda value: int.from_bytes(value, "big", signed=True)) if wide else None)
     n, b = len(values), min(bins, len(values))
@@ -106,7 +106,7 @@ def table(folder: Path, contents: list[Content], bins: int = 100) -> tuple[Store
     facts = TableFacts(
         *("iceberg", IDENTITY.uuid, location, location, "db.t", "db.t", "1", columns, files, {}, True, True, "db.t")
     )
-    return store, facts, Coverage(index(store, [block]), files)
+    return store, facts, Coverage(read_block_files(store, [block]), files)
 
 
 def level(
@@ -120,10 +120,14 @@ def level(
 ) -> tuple[Store, Snapshot]:
     """Write the table level, and commit it; with a Spark context lists may be reduced by jobs."""
     store, facts, coverage = table(folder, contents, bins)
-    jobs = Jobs(context, Place(str(folder)), {file.path: file for file in facts.files}, local=True) if context else None
+    jobs = (
+        ValueJobs(context, TaskStore(str(folder)), {file.path: file for file in facts.files}, local=True)
+        if context
+        else None
+    )
     if jobs and distribution:
         jobs = replace(jobs, distribution=frozenset(range(len(contents))))
-    found = write_level(store, facts, coverage, Options(bins=bins, **options), jobs=jobs)
+    found = write_table_level(store, facts, coverage, TableLevelOptions(bins=bins, **options), jobs=jobs)
     manifest = Manifest(IDENTITY, tuple(i.block for i in coverage.blocks), (found.snapshot,))
     store.commit(IDENTITY, lambda _: manifest)
     return store, found.snapshot
@@ -151,7 +155,7 @@ def _cut(found: list[tuple[Any, int]], kind: Any) -> tuple[list[tuple[Any, int]]
 
 
 def _block(store: Store, columns: Any, paths: list[str], statistics: Any, lists: Any, bars: Any) -> Block:
-    summary, sketches = summary_table(statistics), sketches_table(statistics)
+    summary, sketches = summary_rows(statistics), sketch_rows(statistics)
     refs = {"sketches": store.put("sketches", sketches, [sketches.num_rows])}
     if lists:
         refs["frequencies"] = store.put("frequencies", pa.Table.from_pylist(lists, FREQUENCIES), [len(lists)])

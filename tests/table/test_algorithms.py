@@ -8,11 +8,11 @@ import pytest
 
 import metastore
 from kernel.samples import ARROW, column, values
-from metastore._analyze.commit import write_level
-from metastore._analyze.place import Place
-from metastore._analyze.table.jobs import Jobs
-from metastore._analyze.table.sightings import Sightings
-from metastore._analyze.table.written import Options
+from metastore._analyze.commit import write_table_level
+from metastore._analyze.place import TaskStore
+from metastore._analyze.table.jobs import ValueJobs
+from metastore._analyze.table.sightings import RepeatFilterBuilder
+from metastore._analyze.table.written import TableLevelOptions
 from table import made
 from table.made import Content
 from table.test_reduction import SETS, listed, truth
@@ -114,8 +114,8 @@ def test_a_file_that_cannot_be_read_again_leaves_what_the_lists_say(tmp_path, co
     contents = [Content("bigint", files, ["duplicates"] * 2)]
     store, facts, coverage = made.table(tmp_path, contents)
     (tmp_path / "data" / "f1.parquet").write_bytes(b"no")
-    jobs = Jobs(context, Place(str(tmp_path)), {file.path: file for file in facts.files}, local=True)
-    snapshot = write_level(store, facts, coverage, Options(algorithm="scatter"), jobs=jobs).snapshot
+    jobs = ValueJobs(context, TaskStore(str(tmp_path)), {file.path: file for file in facts.files}, local=True)
+    snapshot = write_table_level(store, facts, coverage, TableLevelOptions(algorithm="scatter"), jobs=jobs).snapshot
     summary = store.get(snapshot.summary).to_pylist()[0]
     assert (summary["frequencies"], summary["frequencies_algorithm"]) == ("top", "reduce")
 
@@ -142,7 +142,7 @@ def test_repeated_values_are_never_missed():
     places[3][:500] = places[0][:500]
     parts = []
     for pair in (places[:2], places[2:]):
-        parts.append(Sightings.of(80_000))
+        parts.append(RepeatFilterBuilder.of(80_000))
         for one in pair:
             parts[-1].see(one)
     found = parts[0].merge(parts[1])

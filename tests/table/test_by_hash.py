@@ -11,14 +11,20 @@ import pyarrow as pa
 import pytest
 
 from kernel.samples import ARROW, column, values
-from metastore._analyze.table.by_hash import by_value, laid_out, number_of_parts, told_rows, told_table
-from metastore._analyze.table.placed import PLACED, placed_lists
+from metastore._analyze.table.by_hash import (
+    choose_object_count,
+    count_indexed_rows,
+    index_coverage_rows,
+    lay_out_postings,
+    rank_by_value,
+)
+from metastore._analyze.table.placed import POSTING_ROWS, make_postings
 from metastore._format.manifest import Snapshot
-from metastore._format.objects import encode, reference
-from metastore._format.partial import Partial
-from metastore._format.placed import STARTS_KEY, part_of, starts_of_text, value_hashes
+from metastore._format.objects import encode_object, make_reference
+from metastore._format.partial import ObjectPart
+from metastore._format.placed import STARTS_KEY, choose_part, decode_hash_starts, hash_column_values
 from metastore._format.references import SummaryRef
-from metastore._read.placing import placed
+from metastore._read.placing import look_up_value
 from table.made import stored_values
 
 FILES = 7
@@ -34,7 +40,7 @@ def rows_of(ordinal, of, files):
             {"column": ordinal, f"value_{of.encoding}": float("nan") if v == "NaN" else v, "frequency": n, "file": file}
             for v, n in counts.items()
         ]
-    return pa.Table.from_pylist(rows, PLACED)
+    return pa.Table.from_pylist(rows, POSTING_ROWS)
 
 
 class Kept:
@@ -44,8 +50,8 @@ class Kept:
         self.data, self.read = {}, []
 
     def put(self, kind, table, groups, extra=None):
-        data = encode(kind, table, groups, extra)
-        ref = reference(f"{kind}-{uuid.uuid4()}.parquet", data, table.num_rows)
+        data = encode_object(kind, table, groups, extra)
+        ref = make_reference(f"{kind}-{uuid.uuid4()}.parquet", data, table.num_rows)
         self.data[ref.name] = data
         return ref
 
@@ -54,7 +60,7 @@ class Kept:
             self.read.append((ref.name, length))
             return self.data[ref.name][start : start + length]
 
-        return Partial(ref, fetch)
+        return ObjectPart(ref, fetch)
 
 
 def written(kept, columns, rows, parts):
@@ -63,17 +69,19 @@ def written(kept, columns, rows, parts):
     for part in range(parts):
         lists = {}
         for ordinal, (of, sent) in enumerate(zip(columns, rows, strict=True)):
-            mine = sent.filter(pa.array(part_of(value_hashes(sent, of), parts) == part)) if len(sent) else sent
+            mine = (
+                sent.filter(pa.array(choose_part(hash_column_values(sent, of), parts) == part)) if len(sent) else sent
+            )
             if mine.num_rows:
-                lists[ordinal] = placed_lists(mine, of, FILES)
-                told[ordinal] += told_rows(lists[ordinal], FILES)
+                lists[ordinal] = make_postings(mine, of, FILES)
+                told[ordinal] += count_indexed_rows(lists[ordinal], FILES)
         if lists:
-            ref = kept.put("table-frequencies", *laid_out(list(lists.values()), [columns[i] for i in lists]))
+            ref = kept.put("table-frequencies", *lay_out_postings(list(lists.values()), [columns[i] for i in lists]))
             refs.append(SummaryRef(ref, tuple(lists), (part, parts)))
     facts = dict.fromkeys(("files", "files_total", "rows", "physical_rows", "size_bytes", "live_size_bytes"), 1)
     return Snapshot(
         "1", "", "full", exact=True, columns=columns, table_files=refs[0].object, frequencies=tuple(refs),
-        distribution=tuple(range(len(columns))), placed=kept.put("table-placed", *told_table(told)), **facts,
+        distribution=tuple(range(len(columns))), placed=kept.put("table-placed", *index_coverage_rows(told)), **facts,
     )  # fmt: skip
 
 
@@ -98,10 +106,10 @@ def test_every_value_of_every_type_is_found_with_all_its_files(parts, profile):
         expected = truth(sent, of)
         for name in list(expected)[:SOME]:
             value = float("nan") if name == "NaN" else name
-            found = placed(kept, snapshot, of, value, None, number)
+            found = look_up_value(kept, snapshot, of, value, None, number)
             holding = dict(zip(found.files.tolist(), found.frequencies.tolist(), strict=True))
             assert holding == expected[name], (of.type, value)
-            assert placed(kept, snapshot, of, value, None, number + 1) is None
+            assert look_up_value(kept, snapshot, of, value, None, number + 1) is None
 
 
 @pytest.mark.parametrize("kind", ["bigint", "string"])
@@ -112,17 +120,17 @@ def test_a_value_is_found_in_one_small_part(kind):
     sent = pa.table(
         [
             np.zeros(len(array), np.int32),
-            *(array if name == f"value_{of.encoding}" else pa.nulls(len(array), PLACED.field(name).type)
-              for name in PLACED.names[1:4]),
+            *(array if name == f"value_{of.encoding}" else pa.nulls(len(array), POSTING_ROWS.field(name).type)
+              for name in POSTING_ROWS.names[1:4]),
             np.ones(len(array), np.int64), random.integers(0, FILES, len(array)).astype(np.int32),
-        ], schema=PLACED,
+        ], schema=POSTING_ROWS,
     )  # fmt: skip
     kept = Kept()
     snapshot = written(kept, (of,), [sent], 2)
     whole = sum(map(len, kept.data.values()))
     for place in random.integers(0, len(array), 20).tolist():
         kept.read.clear()
-        found = placed(kept, snapshot, of, array[place].as_py(), None, len(array))
+        found = look_up_value(kept, snapshot, of, array[place].as_py(), None, len(array))
         assert found.files.tolist() == [sent["file"][place].as_py()]
         lists = [length for name, length in kept.read if name.startswith("table-frequencies")]
         assert sum(lists) < whole / 15
@@ -132,28 +140,28 @@ def test_a_value_is_found_in_one_small_part(kind):
 def test_row_groups_have_ranges_of_hashes_and_are_in_the_order_of_values():
     of = column("bigint")
     rows = pa.Table.from_pylist(
-        [{"column": 0, "value_long": v, "file": v % FILES, "frequency": 1 + v % 3} for v in range(40_000)], PLACED
+        [{"column": 0, "value_long": v, "file": v % FILES, "frequency": 1 + v % 3} for v in range(40_000)], POSTING_ROWS
     )
-    table, groups, extra = laid_out([placed_lists(rows, of, FILES)], [of])
-    starts, at = starts_of_text(extra[STARTS_KEY]), 0
+    table, groups, extra = lay_out_postings([make_postings(rows, of, FILES)], [of])
+    starts, at = decode_hash_starts(extra[STARTS_KEY]), 0
     assert len(groups) == len(starts) == 3
     for number, size in enumerate(groups):
         part = table.slice(at, size)
-        hashes = value_hashes(part, of)
+        hashes = hash_column_values(part, of)
         assert hashes.min() == starts[number]
         assert number + 1 == len(groups) or hashes.max() <= starts[number + 1]
-        assert (np.diff(by_value(part["value_long"].combine_chunks(), of)) > 0).all()
+        assert (np.diff(rank_by_value(part["value_long"].combine_chunks(), of)) > 0).all()
         at += size
     assert sorted(table["value_long"].to_pylist()) == list(range(40_000))
 
 
 @pytest.mark.parametrize(("number", "parts"), [(1, 1), (300_000, 2), (2_000_000, 8), (10**9, 500)])
 def test_parts_are_small_while_they_are_not_too_many(number, parts):
-    assert number_of_parts(number, 2_000_000) == parts
+    assert choose_object_count(number, 2_000_000) == parts
 
 
 def test_many_columns_share_the_row_groups_of_what_is_told():
-    table, groups = told_table({place: np.arange(3) for place in range(40)})
+    table, groups = index_coverage_rows({place: np.arange(3) for place in range(40)})
     assert (len(groups), sum(groups), table.num_rows) == (14, 120, 120)
 
 

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from kernel.samples import ARROW, column, values
-from metastore._analyze.commit import write_level
-from metastore._analyze.kernel.histograms import equal_heights
-from metastore._analyze.table.bins import Bins, Files
-from metastore._analyze.table.histograms import merged
-from metastore._analyze.table.written import Options
-from metastore._format.histogram import EQUI_WIDTH, Histogram, at_ranks, coarser, equal_edges, implied_counts
+from metastore._analyze.commit import write_table_level
+from metastore._analyze.kernel.histograms import make_equal_height_histogram
+from metastore._analyze.table.bins import HistogramFiles, HistogramGroups
+from metastore._analyze.table.histograms import merge_histograms
+from metastore._analyze.table.written import TableLevelOptions
+from metastore._format.histogram import EQUI_WIDTH, Histogram, coarsen, derive_counts, divide_range, find_quantiles
 from table import made
 from table.made import Content
 
@@ -89,7 +89,7 @@ def test_files_of_very_different_sizes(tmp_path):
 def of_values(array, bins):
     """The histogram of a data file of so many bins."""
     values, counts = np.unique(array, return_counts=True)
-    kept = equal_heights(counts, np.cumsum(counts), bins, lambda at: pa.array(values[at]))
+    kept = make_equal_height_histogram(counts, np.cumsum(counts), bins, lambda at: pa.array(values[at]))
     return Histogram(kept.kind, kept.edges.to_pylist(), kept.heights(), kept.distincts)
 
 
@@ -100,8 +100,8 @@ def test_groups_say_what_their_files_leave_open(name, files, of_file):
     ordered = np.sort(np.concatenate(arrays))
     distinct = len(np.unique(ordered))
     nothing = np.zeros(files, np.bool_)
-    known = Files(column("bigint"), np.full(files, 500), (), (), distinct, nothing)
-    bins, parts = Bins(known, BINS, "equi_height"), [of_values(array, of_file) for array in arrays]
+    known = HistogramFiles(column("bigint"), np.full(files, 500), (), (), distinct, nothing)
+    bins, parts = HistogramGroups(known, BINS, "equi_height"), [of_values(array, of_file) for array in arrays]
     groups = [bins.of_group(parts[start : start + 16]) for start in range(0, files, 16)]
     for whole in (bins.of_table(parts), bins.of_table(groups), bins.of_table([bins.of_group(groups)])):
         errors = rank_errors(whole.edges, whole.counts, ordered.tolist())
@@ -113,7 +113,7 @@ def test_groups_say_what_their_files_leave_open(name, files, of_file):
 
 def test_files_of_the_same_values_tell_their_own_edges_and_no_others():
     part = of_values(np.arange(1000), 128)
-    whole = merged([part] * 20, column("bigint"), 1000)
+    whole = merge_histograms([part] * 20, column("bigint"), 1000)
     assert list(whole.edges) == part.edges
     assert whole.counts.tolist() == (20 * part.counts).tolist()
     assert not whole.errors.any()
@@ -123,10 +123,10 @@ def test_a_value_that_is_frequent_stays_alone_though_others_straddle_it():
     """One file has a bin from 0 to 9 of a hundred values; where in it they are nobody knows."""
     frequent = Histogram("equi_height", [5.0, 5.0, 9.0], np.array([900, 1]), np.array([1, 1]))
     vague = Histogram("equi_height", [0.0, 9.0], np.array([100]), np.array([90]))
-    whole = merged([frequent] * 9 + [vague], column("double"), 100)
+    whole = merge_histograms([frequent] * 9 + [vague], column("double"), 100)
     place = list(whole.edges).index(5.0)
     assert (whole.counts[place - 1], whole.distincts[place - 1]) == (8100, 1)
-    (middle,) = at_ranks(whole, [4000], "double")
+    (middle,) = find_quantiles(whole, [4000], "double")
     assert (middle.value, middle.error) == (5.0, 0)
     assert whole.errors[place] >= 50
 
@@ -134,22 +134,22 @@ def test_a_value_that_is_frequent_stays_alone_though_others_straddle_it():
 def test_a_file_with_values_and_without_a_histogram_leaves_none(tmp_path):
     files = [pa.array([1, 2, 3]), pa.array([4])]
     store, facts, coverage = made.table(tmp_path, [Content("bigint", files, ["none"] * 2)], bins=0)
-    assert write_level(store, facts, coverage, Options()).snapshot.histograms is None
+    assert write_table_level(store, facts, coverage, TableLevelOptions()).snapshot.histograms is None
 
 
 def test_equal_widths_add_up():
-    of, edges = column("bigint"), equal_edges(0, 100, 4, "long")
+    of, edges = column("bigint"), divide_range(0, 100, 4, "long")
     parts = [Histogram(EQUI_WIDTH, edges, np.array(counts)) for counts in ([1, 2, 3, 4], [10, 0, 0, 10])]
-    found = merged(parts, of, 4)
+    found = merge_histograms(parts, of, 4)
     assert (found.kind, found.counts.tolist(), list(found.edges)) == (EQUI_WIDTH, [11, 2, 3, 14], edges)
 
 
 def test_unequal_widths_become_equal_heights():
     of = column("double")
     parts = [
-        Histogram(EQUI_WIDTH, equal_edges(0.0, hi, 4, "double"), np.array([25, 25, 25, 25])) for hi in (100.0, 200.0)
+        Histogram(EQUI_WIDTH, divide_range(0.0, hi, 4, "double"), np.array([25, 25, 25, 25])) for hi in (100.0, 200.0)
     ]
-    found = merged(parts, of, 2)
+    found = merge_histograms(parts, of, 2)
     assert (found.kind, found.counts.sum()) == ("equi_height", 200)
     assert found.edges[1] in (50.0, 75.0, 100.0)
 
@@ -161,8 +161,8 @@ def test_coarser_bins_hold_the_same_values(bins):
     ranks = [i * 997 // 50 for i in range(51)]
     edges = [int(ordered[max(rank, 1) - 1]) for rank in ranks]
     distincts = np.array([len(np.unique(ordered[a:b])) for a, b in itertools.pairwise(ranks)])
-    fine = Histogram("equi_height", edges, implied_counts(997, 50), distincts)
-    found = coarser(fine, bins)
+    fine = Histogram("equi_height", edges, derive_counts(997, 50), distincts)
+    found = coarsen(fine, bins)
     assert len(found.counts) == min(bins, 50)
     assert found.counts.sum() == 997
     assert set(found.edges) <= set(edges)
@@ -175,7 +175,7 @@ def test_coarser_bins_hold_the_same_values(bins):
 def test_a_bin_of_one_value_has_one_distinct_value_though_estimates_say_more():
     first = Histogram("equi_height", np.array([0, 4, 8]), np.array([10, 10]), np.array([4, 4]))
     second = Histogram("equi_height", np.array([0, 0, 8]), np.array([10, 10]), np.array([1, 8]))
-    found = merged([first, second, second, second], column("bigint"), 8, 9)
+    found = merge_histograms([first, second, second, second], column("bigint"), 8, 9)
     alone = np.asarray(found.edges[1:]) == np.asarray(found.edges[:-1])
     assert alone[0]
     assert (found.distincts[alone] == 1).all()

@@ -5,22 +5,22 @@ from __future__ import annotations
 import pytest
 
 from metastore._analyze import nodes
-from metastore._analyze.level import Level
-from metastore._analyze.place import Place
+from metastore._analyze.level import LiveStatistics
+from metastore._analyze.place import TaskStore
 from metastore._analyze.table import jobs, list_nodes, written
-from metastore._analyze.table.details import Part
-from metastore._analyze.table.jobs import Jobs
-from metastore._analyze.table.list_nodes import FromNodes
-from metastore._analyze.table.tree import Tree
-from metastore._analyze.table.written import Options
+from metastore._analyze.table.details import DetailSlice
+from metastore._analyze.table.jobs import ValueJobs
+from metastore._analyze.table.list_nodes import GroupListSource
+from metastore._analyze.table.tree import GroupTree
+from metastore._analyze.table.written import TableLevelOptions
 from table.changing import COLUMNS, Table, nodes_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
 
 VALUES = ("value_long", "value_double", "value_binary")
-AUTO = Options(threshold=50)
-FORCED = Options(algorithm="duplicates")
-APART = Options(driver_bytes=70_000)
+AUTO = TableLevelOptions(threshold=50)
+FORCED = TableLevelOptions(algorithm="duplicates")
+APART = TableLevelOptions(driver_bytes=70_000)
 
 
 @pytest.fixture
@@ -28,7 +28,7 @@ def made(spark, tmp_path, same_groups):
     """Makes tables that come with Spark."""
 
     def make(options, **more):
-        files = Jobs(spark.sparkContext, Place(str(tmp_path)), {}, local=True)
+        files = ValueJobs(spark.sparkContext, TaskStore(str(tmp_path)), {}, local=True)
         return Table(tmp_path, 31, options=options, jobs=files, **more)
 
     return make
@@ -36,12 +36,12 @@ def made(spark, tmp_path, same_groups):
 
 def files_of(pieces):
     """How many lists of files are taken."""
-    return sum(int((piece.numbers >= 0).sum()) for piece in pieces if isinstance(piece, Part))
+    return sum(int((piece.numbers >= 0).sum()) for piece in pieces if isinstance(piece, DetailSlice))
 
 
 def groups_of(pieces):
     """How many lists of groups are taken."""
-    return sum(len(piece.ordinals) for piece in pieces if isinstance(piece, FromNodes))
+    return sum(len(piece.ordinals) for piece in pieces if isinstance(piece, GroupListSource))
 
 
 def lists(table, level):
@@ -72,7 +72,7 @@ def test_a_job_reads_groups(made, monkeypatch, options):
 @pytest.mark.parametrize("cut", [False, True])
 def test_tasks_that_reduce_whole_columns_read_groups(made, monkeypatch, cut):
     taken, run = [], written.reduce_apart
-    monkeypatch.setattr(written, "reduce_apart", lambda *given: taken.append(given[2]) or run(*given))
+    monkeypatch.setattr(written, "run_reduce_job", lambda *given: taken.append(given[2]) or run(*given))
     table = made(APART, cut=cut)
     table.commit(table.append(600))
     for _ in range(3):
@@ -88,7 +88,7 @@ def test_tasks_that_reduce_whole_columns_read_groups(made, monkeypatch, cut):
 @pytest.mark.parametrize("most", [0, 150])
 def test_groups_of_groups_and_lists_that_are_too_long(made, monkeypatch, most):
     monkeypatch.setattr(nodes, "FAN_OUT", 4)
-    monkeypatch.setattr(list_nodes, "MOST", most)
+    monkeypatch.setattr(list_nodes, "MOST_GROUP_VALUES", most)
     table = made(AUTO)
     level = table.commit(table.append(60))
     for _ in range(3):
@@ -97,9 +97,11 @@ def test_groups_of_groups_and_lists_that_are_too_long(made, monkeypatch, most):
         _, coverage, scratch = table.analyze(nodes=())
         assert lists(table, level) == lists(table, scratch)
     if most:  # it is known of every group whether its list is too long, also where that of a part is
-        known = Level(table.store, coverage.blocks, table.files).columns(COLUMNS)
-        trees = [Tree(one.merge.groups, one.order, list_nodes.what(one.column), ()) for one in known]
-        stored = [n for ref in nodes_of(level, list_nodes.KIND) for n in table.store.get(ref)["node"].to_pylist()]
+        known = LiveStatistics(table.store, coverage.blocks, table.files).columns(COLUMNS)
+        trees = [GroupTree(one.merge.groups, one.order, list_nodes.list_cache_key(one.column), ()) for one in known]
+        stored = [
+            n for ref in nodes_of(level, list_nodes.LIST_GROUP_KIND) for n in table.store.get(ref)["node"].to_pylist()
+        ]
         assert set().union(*(tree.keys() for tree in trees)) <= set(stored)
 
 

@@ -11,12 +11,12 @@ import pytest
 import metastore
 from kernel.samples import column
 from metastore._analyze import nodes, stored_nodes
-from metastore._analyze.coverage import index
-from metastore._analyze.kernel import ColumnKernel, parsed, reduce_column, summary_table
-from metastore._analyze.level import Level
-from metastore._analyze.nodes import FAN_OUT, Groups, Inputs, Merge, identity, levels_of
+from metastore._analyze.coverage import read_block_files
+from metastore._analyze.kernel import ColumnKernel, parse_sketches, reduce_column, summary_rows
+from metastore._analyze.level import LiveStatistics
+from metastore._analyze.nodes import FAN_OUT, ColumnGroups, FileGroups, ReductionInput, digest_of_facts, find_group_ends
 from metastore._analyze.table import list_nodes
-from metastore._analyze.table.written import Options
+from metastore._analyze.table.written import TableLevelOptions
 from metastore._store import Store
 from metastore._tables.model import DataFile
 from table.changing import COLUMNS, NODES, ROWS, Table, nodes_of, rows_of
@@ -26,7 +26,7 @@ READ = ("sketches", "histograms", "frequencies")
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("options", [Options(), Options(bins=20, top=5, kind="equi_width")])
+@pytest.mark.parametrize("options", [TableLevelOptions(), TableLevelOptions(bins=20, top=5, kind="equi_width")])
 def test_whatever_comes_and_goes_is_as_from_scratch(tmp_path, options):
     table = Table(tmp_path, 7, cut=options.top == 5, options=options)
     table.commit(table.append(300))
@@ -61,7 +61,7 @@ def test_only_what_changed_is_read_and_merged(tmp_path, monkeypatch):
 @pytest.mark.parametrize("fan_out", [4, 64])
 def test_lists_that_are_too_long_are_not_kept_and_not_tried_again(tmp_path, monkeypatch, most, fan_out):
     monkeypatch.setattr(nodes, "FAN_OUT", fan_out)
-    monkeypatch.setattr(list_nodes, "MOST", most)
+    monkeypatch.setattr(list_nodes, "MOST_GROUP_VALUES", most)
     table = Table(tmp_path, 21, cut=True)
     table.commit(table.append(300))
     for _ in range(2):
@@ -70,7 +70,7 @@ def test_lists_that_are_too_long_are_not_kept_and_not_tried_again(tmp_path, monk
         _, _, scratch = table.analyze(nodes=())
         assert rows_of(table, changed) == rows_of(table, scratch)
     numbers = [n for ref in nodes_of(changed, "table-list-nodes") for n in table.store.get(ref)["number"].to_pylist()]
-    assert min(numbers) == list_nodes.TOO_MANY
+    assert min(numbers) == list_nodes.NOT_KEPT
     assert max(numbers) <= most
     assert not [ref for ref in nodes_of(table.analyze()[2], "table-list-nodes") if ref not in changed.nodes]
 
@@ -106,7 +106,7 @@ def test_rows_that_contradict_themselves_are_made_again(tmp_path):
 def test_another_number_of_bins_takes_no_notice_of_what_is_kept(tmp_path):
     table = Table(tmp_path, 22)
     table.commit(table.append(100))
-    table.options = Options(bins=30)
+    table.options = TableLevelOptions(bins=30)
     changed = table.commit()
     _, _, scratch = table.analyze(nodes=())
     assert rows_of(table, changed) == rows_of(table, scratch)
@@ -191,7 +191,7 @@ def test_objects_of_which_little_is_left_are_written_anew(tmp_path, monkeypatch)
 def test_groups_cover_all_in_order_and_change_little(count):
     random = np.random.default_rng(count)
     words = random.integers(0, 1 << 63, count, dtype=np.uint64)
-    levels = levels_of(words)
+    levels = find_group_ends(words)
     below = count
     for ends in levels:
         assert ends[-1] == below
@@ -203,7 +203,7 @@ def test_groups_cover_all_in_order_and_change_little(count):
         assert (sizes[1:] > FAN_OUT // 2).all()
         assert not len(sizes) or (sizes**2).sum() < 1.5 * FAN_OUT * sizes.sum()
     if levels:
-        more = levels_of(np.insert(words, 17, np.uint64(12345)))
+        more = find_group_ends(np.insert(words, 17, np.uint64(12345)))
         assert len(set(levels[0].tolist()) ^ {end - (end > 17) for end in more[0].tolist()}) <= 2
 
 
@@ -215,10 +215,10 @@ def test_percentiles_stay_near_in_rank():
         kernel.add(pa.array(numbers))
         found.append(kernel.finish(500))
         values.append(numbers)
-    rows = summary_table((0, i, one) for i, one in enumerate(found))
+    rows = summary_rows((0, i, one) for i, one in enumerate(found))
     thetas = [one.theta for one in found]
-    words = np.stack([np.frombuffer(identity(i), np.uint64) for i in range(len(found))])
-    merged = Merge(of, Groups(words), {}).reduced(Inputs(rows, rows, parsed(thetas)))
+    words = np.stack([np.frombuffer(digest_of_facts(i), np.uint64) for i in range(len(found))])
+    merged = ColumnGroups(of, FileGroups(words), {}).reduced(ReductionInput(rows, rows, parse_sketches(thetas)))
     ordered = np.sort(np.concatenate(values))
     for percent, value in enumerate(merged.percentiles):
         low, high = np.searchsorted(ordered, [value, value + 1]) / len(ordered) * 100
@@ -234,9 +234,13 @@ def test_files_that_were_analyzed_again_are_merged_again(tmp_path):
     table = Table(tmp_path, 8)
     table.commit(table.append(100))
     facts, coverage, _ = table.analyze()
-    first = next(Level(table.store, coverage.blocks, facts.files).columns(COLUMNS))
-    same = next(Level(table.store, coverage.blocks, facts.files, first.merge.made).columns(COLUMNS))
+    first = next(LiveStatistics(table.store, coverage.blocks, facts.files).columns(COLUMNS))
+    same = next(LiveStatistics(table.store, coverage.blocks, facts.files, first.merge.made).columns(COLUMNS))
     assert not same.merge.made
     blocks = [*(one.block for one in coverage.blocks), table.block(table.files[:50])]
-    again = next(Level(table.store, index(table.store, blocks), facts.files, first.merge.made).columns(COLUMNS))
+    again = next(
+        LiveStatistics(table.store, read_block_files(table.store, blocks), facts.files, first.merge.made).columns(
+            COLUMNS
+        )
+    )
     assert again.merge.made

@@ -11,8 +11,8 @@ import pytest
 
 import metastore
 from kernel.samples import ARROW, column, values
-from metastore._analyze.table.placed import PLACED, Earlier, _carried, placed_lists
-from metastore._format.placed import pairs_of
+from metastore._analyze.table.placed import POSTING_ROWS, EarlierIndex, _carried, make_postings
+from metastore._format.placed import read_postings
 from metastore._format.schemas import TABLE_FREQUENCIES
 from table import made
 from table.made import Content
@@ -22,13 +22,13 @@ LONG = column("bigint")
 
 def rows_of(triples):
     rows = [{"column": 3, "value_long": v, "file": f, "frequency": n} for v, f, n in triples]
-    return pa.Table.from_pylist(rows, PLACED)
+    return pa.Table.from_pylist(rows, POSTING_ROWS)
 
 
 def counted(table):
     """Value and file to frequency."""
     listed = table["value_long"].to_pylist()
-    return {(listed[r], f): n for r, f, n in zip(*(one.tolist() for one in pairs_of(table)), strict=True) if n}
+    return {(listed[r], f): n for r, f, n in zip(*(one.tolist() for one in read_postings(table)), strict=True) if n}
 
 
 @pytest.mark.parametrize("files", [1, 2, 9, 500])
@@ -40,7 +40,7 @@ def test_each_value_once_with_all_its_files(files):
     expected = Counter()
     for value, file, number in triples:
         expected[value, file] += number
-    found = placed_lists(rows_of(triples), LONG, files)
+    found = make_postings(rows_of(triples), LONG, files)
     assert found.schema == TABLE_FREQUENCIES
     assert counted(found) == expected
     totals = Counter()
@@ -56,9 +56,9 @@ def test_each_value_once_with_all_its_files(files):
 
 def test_what_is_known_of_files_that_are_still_there_is_carried_over():
     triples = [(value, file, value + file) for value in range(1, 30) for file in range(40) if (value * file) % 3 == 0]
-    earlier = placed_lists(rows_of(triples), LONG, 40)
+    earlier = make_postings(rows_of(triples), LONG, 40)
     now = np.array([-1 if file % 5 == 0 else file + 100 for file in range(40)])
-    found = _carried(Earlier(None, {3: 8}, now), earlier)
+    found = _carried(EarlierIndex(None, {3: 8}, now), earlier)
     assert set(found["column"].to_pylist()) == {8}
     names = ("value_long", "file", "frequency")
     carried = {(v, f): n for v, f, n in zip(*(found[name].to_pylist() for name in names), strict=True)}

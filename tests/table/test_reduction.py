@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from kernel.samples import ARROW, column, values
-from metastore._analyze.table.lists import LISTED, merged
+from metastore._analyze.table.lists import VALUE_ROWS, sum_value_rows
 from table import made
 from table.made import Content
 
@@ -161,9 +161,9 @@ def test_columns_added_up_together_are_those_added_up_alone(seed):
             "frequency": pa.array(random.integers(1, random.choice([3, 1 << 40]), size)),
             "listed": pa.array(random.integers(0, 2, size)),
         }
-        parts.append(pa.table([given.get(one.name, pa.nulls(size, one.type)) for one in LISTED], schema=LISTED))
-    alone = [merged(pa.concat_tables(parts[at :: len(kinds)]), wide) for at in range(len(kinds))]
-    together = merged(pa.concat_tables(parts[at] for at in random.permutation(len(parts))), wide)
+        parts.append(pa.table([given.get(one.name, pa.nulls(size, one.type)) for one in VALUE_ROWS], schema=VALUE_ROWS))
+    alone = [sum_value_rows(pa.concat_tables(parts[at :: len(kinds)]), wide) for at in range(len(kinds))]
+    together = sum_value_rows(pa.concat_tables(parts[at] for at in random.permutation(len(parts))), wide)
     shown = [str(pa.concat_tables(tables).to_pylist()) for tables in (alone, [together])]  # NaN is shown alike
     assert shown[0] == shown[1]
     counted = sum(pa.compute.sum(part["frequency"]).as_py() for part in parts)

@@ -6,11 +6,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metastore._analyze.request import FOOTER, FULL
-from metastore._analyze.worker import Task, analyze_file
+from metastore._analyze.worker import BlockTask, analyze_file
 from metastore._format.columns import Column
 from metastore._tables.iceberg import _defaults as defaults
 from metastore._tables.iceberg_partitions import Partitions
-from metastore._tables.iceberg_schema import columns, leaves
+from metastore._tables.iceberg_schema import describe_leaves, walk_leaves
 from metastore._tables.model import DataFile
 
 ID, DAY = Column("1", ("id",), "bigint", "long"), Column("3", ("day",), "int", "long")
@@ -41,7 +41,7 @@ def test_values_under_unexpected_fields_are_unknown(tmp_path):
     partitions = Partitions(SPECS, [ID, DAY], listed(7, 8, 9), 3)
     assert (partitions.texts(0, 1), partitions.constants(0, 1), partitions.unknown(1)) == ({}, {}, {"3"})
     file = DataFile(str(tmp_path / "a.parquet"), 1, 5, "parquet", unknown=partitions.unknown(1))
-    task = Task(FULL, (DAY,), (file,), {}, absent_is_null=True)
+    task = BlockTask(FULL, (DAY,), (file,), {}, absent_is_null=True)
     [(_, found)] = analyze_file(task, file, 1 << 20)
     assert (found.rows, found.nulls, found.lo) == (5, None, None)
 
@@ -51,13 +51,13 @@ def test_a_default_of_a_column_with_counts_only_is_not_null(tmp_path):
         {"id": 1, "name": "id", "type": "long"},
         {"id": 4, "name": "at", "type": "time", "initial-default": "10:00:00"},
     ]
-    found = tuple(leaves({"fields": fields}))
-    described, _ = columns(found)
+    found = tuple(walk_leaves({"fields": fields}))
+    described, _ = describe_leaves(found)
     path = str(tmp_path / "a.parquet")
     schema = pa.schema([pa.field("id", pa.int64(), metadata={"PARQUET:field_id": "1"})])
     pq.write_table(pa.Table.from_arrays([pa.array([1, 2])], schema=schema), path)
     file = DataFile(path, 1, 2, "parquet")
     for depth in (FULL, FOOTER):
-        task = Task(depth, described, (file,), defaults(found, described), absent_is_null=True)
+        task = BlockTask(depth, described, (file,), defaults(found, described), absent_is_null=True)
         by_ordinal = dict(analyze_file(task, file, 1 << 20))
         assert (by_ordinal[1].rows, by_ordinal[1].nulls) == (2, 0)

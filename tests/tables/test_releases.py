@@ -16,7 +16,7 @@ def numbers(version: str) -> tuple[int, ...]:
 
 @pytest.mark.parametrize("release", RELEASES, ids=lambda one: one.jar)
 def test_the_jar_of_a_release_is_locked(release):
-    jar = jars.locked()[release.jar]
+    jar = jars.read_lock()[release.jar]
     assert (jar.version, release.format in jar.artifact) == (release.version, True)
 
 

@@ -16,10 +16,10 @@ if TYPE_CHECKING:
     from metastore._analyze.report import AnalyzeReport
     from metastore.statistics import Statistic
 
-__all__ = ["run"]
+__all__ = ["analyze_table"]
 
 
-def run(  # noqa: PLR0913 - the parts of a statement
+def analyze_table(  # noqa: PLR0913 - the parts of a statement
     spark: SparkSession,
     table: str,
     *,
@@ -37,13 +37,13 @@ def run(  # noqa: PLR0913 - the parts of a statement
 ) -> AnalyzeReport:
     """Analyze a table as an `ANALYZE TABLE` statement says."""
     from metastore import settings  # noqa: PLC0415 - see above
-    from metastore._analyze.pipeline import Statement, analyze  # noqa: PLC0415 - see above
+    from metastore._analyze.pipeline import AnalyzeStatement, run_statement  # noqa: PLC0415 - see above
 
     asked = {} if frequencies is None else {"spark.metastore.frequencies.algorithm": frequencies}
     known = settings.resolve(spark, asked)  # one that has no value it can have is told before anything is read
     depth = "files" if noscan else "full" if all_columns or columns is not None else "footer"
     wanted = None if columns is None else tuple(columns)
-    statement = Statement(
+    statement = AnalyzeStatement(
         *(table, wanted, dict(partition or {}), depth, {one.setting.key: one.value for one in known}),
         statistics=tuple(statistics),
         partition_columns=tuple(partition_columns),
@@ -51,4 +51,4 @@ def run(  # noqa: PLR0913 - the parts of a statement
         distribution=distribution if isinstance(distribution, bool) else tuple(distribution),
         repair=repair,
     )
-    return analyze(spark, statement, progress)
+    return run_statement(spark, statement, progress)

@@ -13,17 +13,17 @@ if TYPE_CHECKING:
 T = TypeVar("T")
 R = TypeVar("R")
 
-AT_ONCE = 4
+PREFETCH_DEPTH = 4
 """So many objects are read together: more would take more memory."""
 
 
-def ahead(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
+def prefetch(work: Callable[[T], R], items: Iterable[T]) -> Iterator[R]:
     """Do work on items in threads, a few items ahead of the one whose answer is asked for."""
-    with ThreadPoolExecutor(AT_ONCE, "metastore-ahead") as threads:
+    with ThreadPoolExecutor(PREFETCH_DEPTH, "metastore-ahead") as threads:
         waiting: deque[Future[R]] = deque()
         for item in items:
             waiting.append(threads.submit(work, item))
-            if len(waiting) == AT_ONCE:
+            if len(waiting) == PREFETCH_DEPTH:
                 yield waiting.popleft().result()
         while waiting:
             yield waiting.popleft().result()

@@ -5,21 +5,26 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from metastore import settings
-from metastore._analyze.request import FULL, chosen_columns
+from metastore._analyze.request import FULL, find_columns
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from metastore._analyze.request import Request
+    from metastore._analyze.request import AnalyzeRequest
     from metastore._format.columns import Column
     from metastore._tables.model import TableFacts
 
-Asked = bool | tuple[str, ...]
-PARTITION = "it is made of the whole table: leave the partition out"
+ColumnChoice = bool | tuple[str, ...]
+PARTITION_REFUSAL = "it is made of the whole table: leave the partition out"
 
 
-def asked_for(
-    what: str, spark: SparkSession, facts: TableFacts, request: Request, asked: Asked, failed: dict[str, str]
+def find_extra_columns(
+    what: str,
+    spark: SparkSession,
+    facts: TableFacts,
+    request: AnalyzeRequest,
+    asked: ColumnChoice,
+    failed: dict[str, str],
 ) -> set[Column]:
     """Find the columns that are to have something."""
     if request.depth != FULL:
@@ -31,12 +36,12 @@ def asked_for(
     if asked is True:
         found.update(column for column in request.columns if column.encoding is not None)
     elif asked:
-        found.update(chosen_columns(facts, asked, case_sensitive=sensitive))
+        found.update(find_columns(facts, asked, case_sensitive=sensitive))
     missing: dict[str, str] = {}
-    configured = chosen_columns(facts, list(filter(None, names)), case_sensitive=sensitive, failed=missing)
+    configured = find_columns(facts, list(filter(None, names)), case_sensitive=sensitive, failed=missing)
     failed |= {f"{what} of {name}": reason for name, reason in missing.items()}
     found.update(set(configured) & set(request.columns))
     if found and len(request.files) < len(facts.files):
-        failed |= {f"{what} of {column.name}": PARTITION for column in found}
+        failed |= {f"{what} of {column.name}": PARTITION_REFUSAL for column in found}
         return set()
     return found

@@ -8,14 +8,14 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from metastore._format.block_writer import BlockWriter
-from metastore._format.detail_layout import histograms_layout, lists_layout, sketches_layout
+from metastore._format.detail_layout import lay_out_histograms, lay_out_sketches, lay_out_value_lists
 from metastore._format.layout import ZONED_FILES
 from metastore._format.schemas import FILES
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from metastore._format.block_writer import Put
+    from metastore._format.block_writer import PutObject
     from metastore._format.columns import Column
     from metastore._format.manifest import Block, TableIdentity
     from metastore._format.objects import ObjectRef
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Content:
+class BlockContent:
     """What a block will hold.
 
     Attributes:
@@ -48,7 +48,12 @@ class Content:
 
 
 def write_block(
-    put: Put, content: Content, table: TableIdentity, settings: Mapping[str, Any], *, zoned: int = ZONED_FILES
+    put: PutObject,
+    content: BlockContent,
+    table: TableIdentity,
+    settings: Mapping[str, Any],
+    *,
+    zoned: int = ZONED_FILES,
 ) -> Block:
     """Write the objects of a block."""
     details = _write_details(put, content)
@@ -57,22 +62,22 @@ def write_block(
     return writer.finish(content.computed, content.statistics, table, settings)
 
 
-def _write_details(put: Put, content: Content) -> dict[str, ObjectRef]:
+def _write_details(put: PutObject, content: BlockContent) -> dict[str, ObjectRef]:
     found = {"sketches": _write_sketches(put, content.sketches)}
     if content.frequencies is not None:  # also without rows: that the object is there says that values were counted
-        found["frequencies"] = put("frequencies", *lists_layout(content.frequencies), {})
+        found["frequencies"] = put("frequencies", *lay_out_value_lists(content.frequencies), {})
     if content.histograms is not None and content.histograms.num_rows:
-        found["histograms"] = put("histograms", *histograms_layout(content.histograms), {})
+        found["histograms"] = put("histograms", *lay_out_histograms(content.histograms), {})
     return {kind: ref for kind, ref in found.items() if ref is not None}
 
 
-def _write_sketches(put: Put, table: pa.Table | None) -> ObjectRef | None:
+def _write_sketches(put: PutObject, table: pa.Table | None) -> ObjectRef | None:
     if table is None or table.num_rows == 0:
         return None
-    return put("sketches", *sketches_layout(table), {})
+    return put("sketches", *lay_out_sketches(table), {})
 
 
-def _write_summary(writer: BlockWriter, content: Content) -> None:
+def _write_summary(writer: BlockWriter, content: BlockContent) -> None:
     if content.summary is None or content.summary.num_rows == 0:
         return
     ordered = content.summary.sort_by([("column", "ascending"), ("file", "ascending")])

@@ -10,17 +10,17 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from metastore._analyze.coverage import DEPTHS
-from metastore._analyze.kernel import table_sketches_table, table_summary_table
-from metastore._analyze.level import Level
-from metastore._analyze.own_level import OwnLevel, newest_versions
-from metastore._analyze.stored_nodes import NodeWriter, StoredNodes
-from metastore._analyze.table.early import Early
-from metastore._analyze.table.written import TableDetails
-from metastore._format.layout import row_groups
-from metastore._format.manifest import Manifest, Snapshot, objects_in
+from metastore._analyze.kernel import table_sketch_rows, table_summary_rows
+from metastore._analyze.level import LiveStatistics
+from metastore._analyze.own_level import UserDefinedLevel, newest_versions
+from metastore._analyze.stored_nodes import GroupAggregates, GroupAggregateWriter
+from metastore._analyze.table.early import DetailPrefetch
+from metastore._analyze.table.written import TableDetailWriter
+from metastore._format.layout import size_row_groups
+from metastore._format.manifest import Manifest, Snapshot, iterate_objects
 from metastore._format.schemas import TABLE_FILES
-from metastore._store.salvage import mended
-from metastore._visible import logger
+from metastore._store.salvage import repair_snapshot
+from metastore._visible import get_logger
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -29,15 +29,15 @@ if TYPE_CHECKING:
 
     from metastore._analyze.coverage import Coverage
     from metastore._analyze.kernel import ColumnStatistics
-    from metastore._analyze.table.jobs import Jobs
-    from metastore._analyze.table.written import Options, Written
+    from metastore._analyze.table.jobs import ValueJobs
+    from metastore._analyze.table.written import TableDetailResult, TableLevelOptions
     from metastore._format.manifest import Block, TableIdentity
     from metastore._format.objects import ObjectRef
     from metastore._store import Store
     from metastore._tables.model import DataFile, TableFacts
     from metastore.statistics import Statistic
 
-_LOG = logger(__name__)
+_LOG = get_logger(__name__)
 _ROW_GROUPS = 16
 NEVER_WRITTEN = "none"
 
@@ -59,13 +59,13 @@ class TableLevel:
     nodes: tuple[ObjectRef, ...] = ()
 
 
-def write_level(
+def write_table_level(
     store: Store,
     facts: TableFacts,
     coverage: Coverage,
-    options: Options,
+    options: TableLevelOptions,
     statistics: Sequence[Statistic] = (),
-    jobs: Jobs | None = None,
+    jobs: ValueJobs | None = None,
     nodes: Sequence[ObjectRef] = (),
 ) -> TableLevel:
     """Reduce what is known of the live files and write it."""
@@ -80,32 +80,32 @@ def _written(
     store: Store,
     facts: TableFacts,
     coverage: Coverage,
-    options: Options,
+    options: TableLevelOptions,
     statistics: Sequence[Statistic],
-    jobs: Jobs | None,
+    jobs: ValueJobs | None,
     refs: Sequence[ObjectRef],
 ) -> TableLevel:
     rows, depth = [], 0
-    nodes = StoredNodes(store, refs)
-    own = OwnLevel(store, coverage.blocks, facts.files, statistics)
+    nodes = GroupAggregates(store, refs)
+    own = UserDefinedLevel(store, coverage.blocks, facts.files, statistics)
     extra = own.reduced(facts.columns)
-    writer = NodeWriter(store, nodes)
+    writer = GroupAggregateWriter(store, nodes)
     ordinals = {column.key: place for place, column in enumerate(facts.columns)}
     with ThreadPoolExecutor() as threads:
-        early = Early(store, () if refs else coverage.used, threads)
-        details = TableDetails(store, options, threads, early, refs, jobs)
-        for known in Level(store, coverage.blocks, facts.files, nodes).columns(facts.columns):
+        early = DetailPrefetch(store, () if refs else coverage.used, threads)
+        details = TableDetailWriter(store, options, threads, early, refs, jobs)
+        for known in LiveStatistics(store, coverage.blocks, facts.files, nodes).columns(facts.columns):
             reduced = replace(known.reduced, extra=extra.get((known.column.key, known.column.type), {}))
             rows.append((ordinals[known.column.key], reduced, known.rows.num_rows))
             details.add(ordinals[known.column.key], known, reduced)
             writer.add(known.merge)
             depth = max(depth, DEPTHS[known.computed])
         store.ensure_writable()
-        sketches = threads.submit(_put, store, "table-sketches", table_sketches_table(rows))
+        sketches = threads.submit(_put, store, "table-sketches", table_sketch_rows(rows))
         files = threads.submit(store.put, "table-files", *_one_group(_files_table(facts.files, coverage)))
         written = details.write()
         rows = [(place, _with_details(found, place, written), covered) for place, found, covered in rows]
-        summary = _put(store, "table-summary", table_summary_table(rows))
+        summary = _put(store, "table-summary", table_summary_rows(rows))
     snapshot = Snapshot(
         id=snapshot_id(facts),
         analyzed_at=datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z"),
@@ -122,10 +122,12 @@ def _written(
         **_totals(facts, coverage),
     )
     kept = (*writer.finish(), *written.nodes)
-    return TableLevel(snapshot, len(objects_of(snapshot)) + len(set(kept).difference(refs)), own.failed, kept)
+    return TableLevel(
+        snapshot, len(list_snapshot_objects(snapshot)) + len(set(kept).difference(refs)), own.failed, kept
+    )
 
 
-def _with_details(known: ColumnStatistics, place: int, written: Written) -> ColumnStatistics:
+def _with_details(known: ColumnStatistics, place: int, written: TableDetailResult) -> ColumnStatistics:
     """A column with what its list and its histogram say of it: summaries and details are of one source."""
     listed = written.listed.get(place)
     found = known if listed is None else listed.applied(known)
@@ -154,7 +156,7 @@ def _put(store: Store, kind: str, table: pa.Table) -> ObjectRef | None:
     if table.num_rows == 0:
         return None
     ordered = table.sort_by("column")
-    return store.put(kind, ordered, row_groups(ordered.column("column"), -(-ordered.num_rows // _ROW_GROUPS)))
+    return store.put(kind, ordered, size_row_groups(ordered.column("column"), -(-ordered.num_rows // _ROW_GROUPS)))
 
 
 def _one_group(table: pa.Table) -> tuple[pa.Table, list[int]]:
@@ -177,12 +179,12 @@ def _files_table(files: Sequence[DataFile], coverage: Coverage) -> pa.Table:
     return pa.table([pa.array(values[field.name], field.type) for field in TABLE_FILES], schema=TABLE_FILES)
 
 
-def objects_of(snapshot: Snapshot) -> dict[str, int]:
+def list_snapshot_objects(snapshot: Snapshot) -> dict[str, int]:
     """Name the objects of a snapshot's entry, with their lengths."""
-    return {ref.name: ref.length for ref in objects_in(snapshot)}
+    return {ref.name: ref.length for ref in iterate_objects(snapshot)}
 
 
-class Change:
+class ManifestChange:
     """A commit as a change of whatever manifest is the newest.
 
     Attributes:
@@ -216,7 +218,7 @@ class Change:
         found = (self._instead.get(block.id, block) for block in start.blocks)
         kept = tuple(block for block in found if block is not None)
         added = tuple(block for block in self._blocks if block.id not in self.base | self._instead.keys())
-        entries = [entry for one in start.snapshots if (entry := mended(one, self._damaged)) is not None]
+        entries = [entry for one in start.snapshots if (entry := repair_snapshot(one, self._damaged)) is not None]
         others = (entry for entry in entries if entry.id != self._snapshot.id)
         snapshot = self._with_ranks(entries)
         own = newest_versions(block.statistics for block in kept + added)

@@ -9,12 +9,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from metastore._analyze.ahead import ahead
+from metastore._analyze.ahead import prefetch
 from metastore._analyze.request import FILES, FOOTER, FULL
-from metastore._format.files import file_keys
+from metastore._format.files import read_file_keys
 from metastore._format.manifest import COMPUTED
 from metastore._format.schemas import DETAILS
-from metastore._store.damaged import blamed_on
+from metastore._store.damaged import attribute_damage
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from metastore._analyze.request import Request
+    from metastore._analyze.request import AnalyzeRequest
     from metastore._format.columns import Column
     from metastore._format.files import FileKey
     from metastore._format.manifest import Block
@@ -34,12 +34,12 @@ DEPTHS = {name: rank for rank, name in enumerate(COMPUTED)}
 
 ColumnKey = tuple[str, str]
 """Key and type of a column: statistics under another type are another thing."""
-Holder = tuple[int, frozenset[ColumnKey], frozenset[tuple[str, int]]]
+FileKnowledge = tuple[int, frozenset[ColumnKey], frozenset[tuple[str, int]]]
 """Depth of a block, the columns that it knows of one data file, and its user-defined statistics with versions."""
 
 
 @dataclass(frozen=True)
-class IndexedBlock:
+class BlockFiles:
     """A block and its list of files.
 
     Attributes:
@@ -83,7 +83,7 @@ class IndexedBlock:
 
 
 @dataclass(frozen=True)
-class Work:
+class MissingStatistics:
     """Files that miss the same columns.
 
     Attributes:
@@ -97,34 +97,34 @@ class Work:
     listed: bool
 
 
-def index(store: Store, blocks: Iterable[Block]) -> list[IndexedBlock]:
+def read_block_files(store: Store, blocks: Iterable[Block]) -> list[BlockFiles]:
     """Read the lists of files of blocks."""
-    return list(ahead(partial(_indexed, store), blocks))
+    return list(prefetch(partial(_indexed, store), blocks))
 
 
-class Indexed:
+class BlockFilesCache:
     """The lists of files of blocks, read once however often they are asked for."""
 
     def __init__(self, store: Store) -> None:
         """Begin with none."""
         self._store = store
-        self._known: dict[str, IndexedBlock] = {}
+        self._known: dict[str, BlockFiles] = {}
 
-    def of(self, blocks: Sequence[Block]) -> list[IndexedBlock]:
+    def of(self, blocks: Sequence[Block]) -> list[BlockFiles]:
         """One entry a block, in order."""
         fresh = [block for block in blocks if block.id not in self._known]
-        self._known |= {one.block.id: one for one in index(self._store, fresh)}
+        self._known |= {one.block.id: one for one in read_block_files(self._store, fresh)}
         return [self._known[block.id] for block in blocks]
 
 
-def _indexed(store: Store, block: Block) -> IndexedBlock:
-    with blamed_on(block.id):
+def _indexed(store: Store, block: Block) -> BlockFiles:
+    with attribute_damage(block.id):
         files = store.get(block.files)
         absent = _gaps(store, block)
-    return IndexedBlock(block, files, _ordinals(files), absent)
+    return BlockFiles(block, files, _ordinals(files), absent)
 
 
-def objects_of_block(indexed: IndexedBlock) -> dict[str, int]:
+def list_block_objects(indexed: BlockFiles) -> dict[str, int]:
     """Name all objects of a block, with their lengths."""
     refs = [indexed.block.files, *(ref.object for ref in indexed.block.summary)]
     named = {ref.name: ref.length for ref in refs}
@@ -159,15 +159,15 @@ def _gaps(store: Store, block: Block) -> dict[int, frozenset[ColumnKey]]:
 
 
 def _ordinals(files: pa.Table) -> dict[FileKey, int]:
-    return dict(zip(file_keys(files), files.column("file").to_pylist(), strict=True))
+    return dict(zip(read_file_keys(files), files.column("file").to_pylist(), strict=True))
 
 
 class Coverage:
     """What a set of blocks knows about the files of a snapshot."""
 
-    def __init__(self, blocks: Sequence[IndexedBlock], files: Sequence[DataFile]) -> None:
+    def __init__(self, blocks: Sequence[BlockFiles], files: Sequence[DataFile]) -> None:
         self.blocks = blocks
-        self._holders: dict[FileKey, list[Holder]] = {file.key: [] for file in files}
+        self._holders: dict[FileKey, list[FileKnowledge]] = {file.key: [] for file in files}
         for indexed in blocks:
             own = frozenset(indexed.block.statistics.items())
             for key in indexed.ordinals.keys() & self._holders.keys():
@@ -175,7 +175,7 @@ class Coverage:
                 self._holders[key].append((indexed.depth_of(file), indexed.known(file), own))
 
     @property
-    def used(self) -> list[IndexedBlock]:
+    def used(self) -> list[BlockFiles]:
         """The blocks that list a file of the snapshot."""
         return [indexed for indexed in self.blocks if not indexed.ordinals.keys().isdisjoint(self._holders)]
 
@@ -183,13 +183,13 @@ class Coverage:
         """Tell whether any block lists a file."""
         return bool(self._holders[file.key])
 
-    def best(self, file: DataFile) -> IndexedBlock | None:
+    def best(self, file: DataFile) -> BlockFiles | None:
         """Return the deepest, then latest block that lists a file."""
         return self._best.get(file.key)
 
     @cached_property
-    def _best(self) -> dict[FileKey, IndexedBlock]:
-        found: dict[FileKey, IndexedBlock] = {}
+    def _best(self) -> dict[FileKey, BlockFiles]:
+        found: dict[FileKey, BlockFiles] = {}
         for indexed in sorted(self.blocks, key=lambda one: one.depth):
             found |= dict.fromkeys(indexed.ordinals.keys() & self._holders.keys(), indexed)
         return found
@@ -217,7 +217,7 @@ class Coverage:
         own, least = frozenset(block.statistics.items()), DEPTHS[block.computed]
 
         @cache
-        def known(holders: tuple[Holder, ...]) -> frozenset[ColumnKey]:
+        def known(holders: tuple[FileKnowledge, ...]) -> frozenset[ColumnKey]:
             return _known((holder for holder in holders if own <= holder[2]), least)
 
         def told(key: FileKey) -> frozenset[ColumnKey] | None:
@@ -231,9 +231,9 @@ class Coverage:
         sets = {known for holders in self._holders.values() for _, known, _ in holders}
         return len(_keys(columns) & frozenset[ColumnKey]().union(*sets))
 
-    def missing(self, request: Request) -> list[Work]:
+    def missing(self, request: AnalyzeRequest) -> list[MissingStatistics]:
         """Find what a request asks for and no block holds."""
-        groups: dict[tuple[Holder, ...], list[DataFile]] = defaultdict(list)
+        groups: dict[tuple[FileKnowledge, ...], list[DataFile]] = defaultdict(list)
         for file in request.files:
             groups[tuple(self._holders[file.key])].append(file)
         work: dict[tuple[tuple[Column, ...], bool], list[DataFile]] = defaultdict(list)
@@ -241,7 +241,7 @@ class Coverage:
             columns = _uncovered(holders, request)
             if columns or not holders:
                 work[columns, bool(holders)] += files
-        return [Work(columns, tuple(files), listed) for (columns, listed), files in work.items()]
+        return [MissingStatistics(columns, tuple(files), listed) for (columns, listed), files in work.items()]
 
     def redundant(self) -> set[str]:
         """Name the blocks of which every file and column stands in deeper ones, or in a later one as deep.
@@ -273,7 +273,7 @@ class Coverage:
         }
 
 
-def _stands_in(later: Sequence[IndexedBlock], old: IndexedBlock, key: FileKey, file: int) -> bool:
+def _stands_in(later: Sequence[BlockFiles], old: BlockFiles, key: FileKey, file: int) -> bool:
     return any(
         key in new.ordinals
         and old.block.statistics.keys() <= new.block.statistics.keys()
@@ -283,7 +283,7 @@ def _stands_in(later: Sequence[IndexedBlock], old: IndexedBlock, key: FileKey, f
     )
 
 
-def _uncovered(holders: Iterable[Holder], request: Request) -> tuple[Column, ...]:
+def _uncovered(holders: Iterable[FileKnowledge], request: AnalyzeRequest) -> tuple[Column, ...]:
     if request.depth == FILES:
         return ()
     known = _known(holders, DEPTHS[request.depth])
@@ -293,5 +293,5 @@ def _uncovered(holders: Iterable[Holder], request: Request) -> tuple[Column, ...
     return tuple(column for column in request.columns if (column.key, column.type) not in known)
 
 
-def _known(holders: Iterable[Holder], least: int) -> frozenset[ColumnKey]:
+def _known(holders: Iterable[FileKnowledge], least: int) -> frozenset[ColumnKey]:
     return frozenset[ColumnKey]().union(*(known for depth, known, _ in holders if depth >= least))

@@ -21,13 +21,13 @@ if TYPE_CHECKING:
 _LONG, _DOUBLE, _BINARY = "long", "double", "binary"
 
 
-def frequencies_table(rows: Rows) -> pa.Table:
+def value_count_rows(rows: Rows) -> pa.Table:
     """Rows of the schema `frequencies`: each list by falling frequency, then value."""
     parts = [_list_of(*row) for row in rows if row[2].values is not None and len(row[2].values)]
     return pa.concat_tables([FREQUENCIES.empty_table(), *parts])
 
 
-def histograms_table(rows: Rows) -> pa.Table:
+def file_histogram_rows(rows: Rows) -> pa.Table:
     """Rows of the schema `histograms`."""
     found = [(column, file, known.encoding, known.histogram) for column, file, known in rows if known.histogram]
     columns = {

@@ -7,36 +7,38 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from metastore._analyze.asked import asked_for
-from metastore._analyze.table.placed import Earlier
-from metastore._format.files import FileKey, file_keys
+from metastore._analyze.asked import find_extra_columns
+from metastore._analyze.table.placed import EarlierIndex
+from metastore._format.files import FileKey, read_file_keys
 from metastore._tables import refusals
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from metastore._analyze.asked import Asked
-    from metastore._analyze.request import Request
-    from metastore._analyze.table.jobs import Jobs
+    from metastore._analyze.asked import ColumnChoice
+    from metastore._analyze.request import AnalyzeRequest
+    from metastore._analyze.table.jobs import ValueJobs
     from metastore._format.columns import Column
     from metastore._format.manifest import Manifest, Snapshot
     from metastore._store import Store
     from metastore._tables.model import TableFacts
 
 
-class Distribution:
+class ValueIndexExtra:
     """The distributions of values over data files of one ANALYZE.
 
     Attributes:
         failed: Columns without one that should have it, and why.
     """
 
-    def __init__(self, spark: SparkSession, facts: TableFacts, request: Request, asked: Asked, store: Store) -> None:
+    def __init__(
+        self, spark: SparkSession, facts: TableFacts, request: AnalyzeRequest, asked: ColumnChoice, store: Store
+    ) -> None:
         """Find out which columns are wanted."""
         self.failed: dict[str, str] = {}
         self._facts, self._store = facts, store
-        wanted = asked_for("distribution", spark, facts, request, asked, self.failed)
+        wanted = find_extra_columns("distribution", spark, facts, request, asked, self.failed)
         self._wanted = frozenset(place for place, column in enumerate(facts.columns) if column in wanted)
 
     def is_current(self, entry: Snapshot) -> bool:
@@ -48,7 +50,7 @@ class Distribution:
         lost = {_identity(entry.columns[ordinal]) for ordinal in entry.distribution}
         self._wanted |= {place for place, column in enumerate(self._facts.columns) if _identity(column) in lost}
 
-    def asked_of(self, jobs: Jobs, manifest: Manifest | None, snapshot: str) -> Jobs:
+    def asked_of(self, jobs: ValueJobs, manifest: Manifest | None, snapshot: str) -> ValueJobs:
         """Have jobs make what is wanted, and what the newest entry has of the same snapshot."""
         entries = manifest.snapshots if manifest else ()
         places = {_identity(column): place for place, column in enumerate(self._facts.columns)}
@@ -72,7 +74,7 @@ class Distribution:
 
     def _earlier(
         self, entry: Snapshot, wanted: frozenset[int], places: dict[tuple[str, str], int]
-    ) -> tuple[Earlier, ...]:
+    ) -> tuple[EarlierIndex, ...]:
         now = {ordinal: places.get(_identity(entry.columns[ordinal]), -1) for ordinal in entry.distribution}
         now = {ordinal: place for ordinal, place in now.items() if place in wanted}
         if not now:
@@ -82,11 +84,11 @@ class Distribution:
         except DamagedObject:
             return ()
         live = {file.key: place for place, file in enumerate(self._facts.files)}
-        files = np.array([live.get(key, -1) for key in file_keys(listed)], np.int64)
+        files = np.array([live.get(key, -1) for key in read_file_keys(listed)], np.int64)
         if not (files >= 0).any():
             return ()
         held = [(ref.object, {i: now[i] for i in ref.columns if i in now}) for ref in entry.frequencies]
-        return tuple(Earlier(ref, ordinals, files) for ref, ordinals in held if ordinals)
+        return tuple(EarlierIndex(ref, ordinals, files) for ref, ordinals in held if ordinals)
 
 
 def _identity(column: Column) -> tuple[str, str]:

@@ -7,7 +7,7 @@ import re
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it has no types
 from pyspark.errors import PySparkException
 
-JOB_FAILURES = (PySparkException, Py4JError)
+SPARK_JOB_ERRORS = (PySparkException, Py4JError)
 """What PySpark raises when a job fails or is cancelled: RDDs and DataFrames differ."""
 
 
@@ -24,7 +24,7 @@ _JAVA = re.compile(r"^: [\w.$]+: ([^\n]+?)(?: SQLSTATE: \w+)?$", re.MULTILINE)
 _PYTHON = re.compile(r"^([A-Za-z_][\w.]*(?:Error|Exception|Interrupt|Refused|Exit)(?:: [^\n]+)?)$", re.MULTILINE)
 
 
-def cause_of(failure: Exception) -> str:
+def find_cause(failure: Exception) -> str:
     r"""Find what a person wants to know in the text of a failed job."""
     text = str(failure)
     ours = _OURS.search(text)

@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from metastore._analyze.kernel import DETAIL, ColumnKernel, with_own
-from metastore._analyze.worker import BlockBuilder, Unread, decided, unknown
+from metastore._analyze.kernel import DEFAULT_DETAIL_LIMITS, ColumnKernel, wrap_with_user_defined
+from metastore._analyze.worker import BlockBuilder, UnreadFile, metadata_statistics, unknown_statistics
 from metastore._tables import refusals
 from metastore._tables.permission import require_unchanged
 
@@ -19,32 +19,34 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame
 
-    from metastore._analyze.kernel import ColumnStatistics, Detail
-    from metastore._analyze.worker import Destination, Task, TaskResult
+    from metastore._analyze.kernel import ColumnStatistics, DetailLimits
+    from metastore._analyze.worker import BlockDestination, BlockTask, BlockTaskResult
     from metastore._format.columns import Column
     from metastore._tables.model import DataFile
     from metastore.statistics import Statistic
 
 
-def run_general(rows: DataFrame, destination: Destination, task: Task) -> list[TaskResult]:
+def analyze_spark_rows(rows: DataFrame, destination: BlockDestination, task: BlockTask) -> list[BlockTaskResult]:
     """Run the kernel on rows read by Spark; every partition writes a block."""
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        for record in destination.place.packed(analyze_batches(batches, destination, task) for _ in range(1)):
+        for record in destination.place.packed(analyze_row_batches(batches, destination, task) for _ in range(1)):
             yield pa.record_batch([pa.array([record], pa.binary())], names=["record"])
 
     done = require_unchanged(rows.mapInArrow(work, "record binary"), destination.table.name)
     return destination.place.collect_rows(done)
 
 
-def analyze_batches(batches: Iterable[pa.RecordBatch], destination: Destination, task: Task) -> TaskResult:
+def analyze_row_batches(
+    batches: Iterable[pa.RecordBatch], destination: BlockDestination, task: BlockTask
+) -> BlockTaskResult:
     """Compute the statistics of files whose rows come one file after the other."""
     builder = BlockBuilder(destination, task.depth, task.columns)
     expected = {file.location: file for file in task.files}
     runs = ((path, rows) for batch in batches for path, rows in _by_file(batch))
     for path, group in groupby(runs, key=itemgetter(0)):
         file = expected.get(path)
-        detail = DETAIL if file is None else destination.detail(file)
+        detail = DEFAULT_DETAIL_LIMITS if file is None else destination.detail(file)
         reading = _Reading(task.columns, (destination.budget, detail), builder.statistics)
         for _, rows in group:
             reading.add(rows)
@@ -52,12 +54,12 @@ def analyze_batches(batches: Iterable[pa.RecordBatch], destination: Destination,
             found = reading.statistics(absent_is_null=task.absent_is_null)
             builder.add(file, _with_constants(found, task, file, builder.statistics))
         elif file is not None:
-            builder.refuse(Unread(file.path, refusals.ROWS_DIFFER))
+            builder.refuse(UnreadFile(file.path, refusals.ROWS_DIFFER))
     return builder.finish()
 
 
 def _with_constants(
-    found: Sequence[tuple[int, ColumnStatistics]], task: Task, file: DataFile, statistics: Sequence[Statistic]
+    found: Sequence[tuple[int, ColumnStatistics]], task: BlockTask, file: DataFile, statistics: Sequence[Statistic]
 ) -> Iterator[tuple[int, ColumnStatistics]]:
     """Put in what the table's metadata decides: files that are read by themselves do not hold it."""
     for ordinal, known in found:
@@ -65,8 +67,8 @@ def _with_constants(
         if column.key.isdecimal():
             yield ordinal, known
         else:
-            held = known if column.encoding else unknown(column, file.physical_rows)
-            yield ordinal, decided(column, file, statistics) or held
+            held = known if column.encoding else unknown_statistics(column, file.physical_rows)
+            yield ordinal, metadata_statistics(column, file, statistics) or held
 
 
 def _by_file(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
@@ -79,12 +81,16 @@ def _by_file(batch: pa.RecordBatch) -> Iterator[tuple[str, pa.RecordBatch]]:
 
 
 class _Reading:
-    def __init__(self, columns: Sequence[Column], limits: tuple[int, Detail], statistics: Sequence[Statistic]) -> None:
+    def __init__(
+        self, columns: Sequence[Column], limits: tuple[int, DetailLimits], statistics: Sequence[Statistic]
+    ) -> None:
         budget, detail = limits
         self.rows = 0
         self._columns = columns
         share = max(budget // max(len(columns), 1), 1)
-        self._kernels = [with_own(ColumnKernel(column, share, detail), column, statistics, share) for column in columns]
+        self._kernels = [
+            wrap_with_user_defined(ColumnKernel(column, share, detail), column, statistics, share) for column in columns
+        ]
 
     def add(self, rows: pa.RecordBatch) -> None:
         self.rows += rows.num_rows
@@ -96,7 +102,7 @@ class _Reading:
         if not absent_is_null:
             # A column of nulls may be absent, and a name mapping may change what that means.
             found = [
-                unknown(column, self.rows) if known.nulls == self.rows else known
+                unknown_statistics(column, self.rows) if known.nulls == self.rows else known
                 for column, known in zip(self._columns, found, strict=True)
             ]
         return list(enumerate(found))

@@ -11,13 +11,13 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # it has no types
 
 from metastore import _jvm_session, settings
-from metastore._analyze.failures import cause_of
-from metastore._analyze.place import HadoopPlace, Place
+from metastore._analyze.failures import find_cause
+from metastore._analyze.place import HadoopTaskStore, TaskStore
 from metastore._store import Store
-from metastore._store.access import access_to
-from metastore._store.disk import Stored
-from metastore._store.location import is_hadoops, store_uri
-from metastore._store.replies import Reply
+from metastore._store.access import find_credentials
+from metastore._store.disk import BlobEntry
+from metastore._store.location import needs_hadoop, store_uri
+from metastore._store.replies import CreateReply
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
 
 if TYPE_CHECKING:
@@ -37,23 +37,23 @@ _PROMISE = "that a file is created once, so that writers could undo each other's
 _ELSEWHERE = "Set spark.metastore.store to a place on HDFS, on an object store or on a shared disk."
 
 
-def store_at(spark: SparkSession, uri: str, *, writable: bool) -> tuple[Store, Place]:
+def open_store_at(spark: SparkSession, uri: str, *, writable: bool) -> tuple[Store, TaskStore]:
     """The store at a URI as the driver reaches it, and as tasks do."""
-    if is_hadoops(uri):
-        hadoop = _jvm_session.hadoop_configuration(spark)
-        return Store(uri, partial(_open, spark, uri), writable=writable), HadoopPlace(uri, settings=hadoop)
-    access = access_to(uri, hadoop_settings(spark))
-    return Store.open(uri, access=access, writable=writable), Place(uri, access)
+    if needs_hadoop(uri):
+        hadoop = _jvm_session.get_hadoop_configuration(spark)
+        return Store(uri, partial(_open, spark, uri), writable=writable), HadoopTaskStore(uri, settings=hadoop)
+    access = find_credentials(uri, make_hadoop_lookup(spark))
+    return Store.open(uri, access=access, writable=writable), TaskStore(uri, access)
 
 
-def store_of(spark: SparkSession, table: TableIdentity, *, writable: bool) -> tuple[Store, Place]:
+def open_table_store(spark: SparkSession, table: TableIdentity, *, writable: bool) -> tuple[Store, TaskStore]:
     """The store of a table, wherever the settings put it."""
-    return store_at(spark, store_uri(table, settings.get("spark.metastore.store", spark)), writable=writable)
+    return open_store_at(spark, store_uri(table, settings.get("spark.metastore.store", spark)), writable=writable)
 
 
-def hadoop_settings(spark: SparkSession) -> Callable[[str], str | None]:
+def make_hadoop_lookup(spark: SparkSession) -> Callable[[str], str | None]:
     """Looks up settings as Hadoop's file systems see them: secrets may lie in a credential provider."""
-    conf = _jvm_session.hadoop_configuration(spark)
+    conf = _jvm_session.get_hadoop_configuration(spark)
 
     def lookup(key: str) -> str | None:
         found = conf.getPassword(key)
@@ -63,12 +63,12 @@ def hadoop_settings(spark: SparkSession) -> Callable[[str], str | None]:
 
 
 def _open(spark: SparkSession, uri: str, *, writable: bool) -> Blobs:
-    folder = _jvm_session.shim_class(spark, "HadoopFolder")(uri, _jvm_session.hadoop_configuration(spark))
+    folder = _jvm_session.load_shim_class(spark, "HadoopFolder")(uri, _jvm_session.get_hadoop_configuration(spark))
     if writable:
         try:
             served_by = folder.servedBy()
         except Py4JJavaError as error:
-            raise StoreNotWritable(uri, cause_of(error)) from error
+            raise StoreNotWritable(uri, find_cause(error)) from error
         if served_by not in _PROVEN:
             reason = (
                 f"{served_by} does not promise that a file is created once: writers could undo each other's commits"
@@ -85,11 +85,11 @@ class HadoopBlobs:
         self._uri = uri
         self._folder = folder
 
-    def names(self, folder: str) -> dict[str, Stored]:
+    def names(self, folder: str) -> dict[str, BlobEntry]:
         """See `metastore._store.blobs.Blobs`."""
         with self._telling(StoreNotReadable):
             found = json.loads(self._folder.names(folder))
-        return {name: Stored(size, datetime.fromtimestamp(ms / 1000, timezone.utc)) for name, size, ms in found}
+        return {name: BlobEntry(size, datetime.fromtimestamp(ms / 1000, timezone.utc)) for name, size, ms in found}
 
     def get(self, path: str, most: int) -> bytes | None:
         """See `metastore._store.blobs.Blobs`."""
@@ -117,14 +117,14 @@ class HadoopBlobs:
         with self._telling(StoreNotWritable):
             self._folder.put(path, data)
 
-    def create(self, path: str, data: bytes) -> tuple[Reply, str]:
+    def create(self, path: str, data: bytes) -> tuple[CreateReply, str]:
         """See `metastore._store.blobs.Blobs`."""
         try:
-            return (Reply.CREATED, "") if self._folder.create(path, data) else (Reply.EXISTS, "it exists")
+            return (CreateReply.CREATED, "") if self._folder.create(path, data) else (CreateReply.EXISTS, "it exists")
         except Py4JJavaError as error:
             if error.java_exception.getClass().getSimpleName() in _REFUSALS:
-                raise StoreNotWritable(self._uri, cause_of(error)) from error
-            return Reply.UNKNOWN, cause_of(error)
+                raise StoreNotWritable(self._uri, find_cause(error)) from error
+            return CreateReply.UNKNOWN, find_cause(error)
 
     def delete(self, path: str) -> None:
         """See `metastore._store.blobs.Blobs`."""
@@ -137,4 +137,4 @@ class HadoopBlobs:
         try:
             yield
         except Py4JJavaError as error:
-            raise kind(self._uri, cause_of(error)) from error
+            raise kind(self._uri, find_cause(error)) from error

@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING
 
 from pyspark.sql.types import StructType
 
-from metastore._analyze.failures import JOB_FAILURES
-from metastore._format.columns import INTEGERS, Column, casts_exactly
+from metastore._analyze.failures import SPARK_JOB_ERRORS
+from metastore._format.columns import INTEGERS, Column, is_exact_cast
 from metastore._tables import refusals
 from metastore._tables.model import Refusal
-from metastore._tables.spelling import literal
+from metastore._tables.spelling import escape_glob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -26,7 +26,7 @@ _TEXTS = ("string", "binary")
 
 
 @dataclass(frozen=True)
-class Alike:
+class FilesOfOneSchema:
     """Data files that hold columns in the same types.
 
     Attributes:
@@ -53,7 +53,7 @@ class Alike:
             return True
         if held in INTEGERS and wanted in INTEGERS:
             return INTEGERS.index(held) < INTEGERS.index(wanted)
-        return casts_exactly(held, wanted)
+        return is_exact_cast(held, wanted)
 
     def shown(self, column: Column, name: str) -> str:
         """What Hudi's readers show of a column."""
@@ -65,25 +65,29 @@ class Alike:
         return f"{'CAST' if self.is_clear(column) else 'TRY_CAST'}({name} AS {wanted})"
 
 
-def alike(spark: SparkSession, files: Sequence[DataFile]) -> list[Alike]:
+def group_by_file_schema(spark: SparkSession, files: Sequence[DataFile]) -> list[FilesOfOneSchema]:
     """Group data files by the types in which they hold columns, for which their footers are read."""
     return list(_groups(spark, sorted(files, key=lambda file: file.path.rpartition("_")[2])))
 
 
-def _groups(spark: SparkSession, files: Sequence[DataFile]) -> Iterator[Alike]:
+def _groups(spark: SparkSession, files: Sequence[DataFile]) -> Iterator[FilesOfOneSchema]:
     try:
-        schema = spark.read.option("mergeSchema", "true").parquet(*(literal(file.location) for file in files)).schema
-    except JOB_FAILURES:
+        schema = (
+            spark.read.option("mergeSchema", "true").parquet(*(escape_glob(file.location) for file in files)).schema
+        )
+    except SPARK_JOB_ERRORS:
         if len(files) == 1:
             raise
         half = len(files) // 2
         yield from _groups(spark, files[:half])
         yield from _groups(spark, files[half:])
     else:
-        yield Alike(tuple(files), schema)
+        yield FilesOfOneSchema(tuple(files), schema)
 
 
-def obscured(groups: Iterable[Alike], columns: Sequence[Column]) -> tuple[tuple[DataFile, ...], tuple[Refusal, ...]]:
+def mark_unknown_columns(
+    groups: Iterable[FilesOfOneSchema], columns: Sequence[Column]
+) -> tuple[tuple[DataFile, ...], tuple[Refusal, ...]]:
     """The files with the columns that do not follow from what they hold as unknown, and what is said of those."""
     files: list[DataFile] = []
     held: dict[tuple[Column, str], list[str]] = defaultdict(list)
@@ -94,7 +98,7 @@ def obscured(groups: Iterable[Alike], columns: Sequence[Column]) -> tuple[tuple[
         for column in unknown:
             held[column, group.type_of(column)] += [file.path for file in group.files]
     refused = (
-        Refusal(column.name, refusals.held_otherwise(kind, column.type, paths))
+        Refusal(column.name, refusals.describe_other_type(kind, column.type, paths))
         for (column, kind), paths in held.items()
     )
     return tuple(files), tuple(refused)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, TypeVar, cast
 
 from pyspark import inheritable_thread_target
 
-from metastore._tables.lines import spark_line
+from metastore._tables.lines import installed_spark_line
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -20,7 +20,7 @@ T = TypeVar("T")
 _AGAIN_SECONDS = 0.5
 
 
-def interruptible(spark: SparkSession, job: Callable[[], T]) -> T:
+def run_cancellable(spark: SparkSession, job: Callable[[], T]) -> T:
     """Run a job so that Ctrl-C cancels it, with the job group, tags and pool of this thread.
 
     PySpark cancels in the thread that the signal meets, over that thread's connection to the JVM. Where the thread
@@ -43,6 +43,6 @@ def interruptible(spark: SparkSession, job: Callable[[], T]) -> T:
 
 
 def _inheriting(spark: SparkSession, job: Callable[[], T]) -> Callable[[], T]:
-    if spark_line() >= (4, 0):
+    if installed_spark_line() >= (4, 0):
         return cast("Callable[[], T]", inheritable_thread_target(spark)(job))
     return cast("Callable[[], T]", inheritable_thread_target(job))  # Spark 3.5

@@ -11,26 +11,26 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._analyze.ahead import ahead
+from metastore._analyze.ahead import prefetch
 from metastore._analyze.coverage import DEPTHS
 from metastore._analyze.kernel.frequencies import COMPLETE
-from metastore._analyze.kernel.sketch import parsed, sketches_of
-from metastore._analyze.kernel.stored import width
-from metastore._analyze.nodes import Groups, Inputs, Merge, identity, reduce_all
-from metastore._format.columns import decimal_type, serves
+from metastore._analyze.kernel.sketch import make_sketches, parse_sketches
+from metastore._analyze.kernel.stored import value_width
+from metastore._analyze.nodes import ColumnGroups, FileGroups, ReductionInput, digest_of_facts, reduce_groups
+from metastore._format.columns import decimal_type, is_compatible
 from metastore._format.objects import decode_detail
 from metastore._format.schemas import DETAILS, SUMMARY
-from metastore._store.damaged import blamed_on
+from metastore._store.damaged import attribute_damage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
 
-    from metastore._analyze.coverage import IndexedBlock
+    from metastore._analyze.coverage import BlockFiles
     from metastore._analyze.kernel import ColumnStatistics
-    from metastore._analyze.kernel.sketch import Sketch
-    from metastore._analyze.nodes import Node, Words
+    from metastore._analyze.kernel.sketch import DistinctSketch
+    from metastore._analyze.nodes import GroupAggregate, Words
     from metastore._format.columns import Column
     from metastore._format.files import FileKey
     from metastore._format.references import SummaryRef
@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from metastore._tables.model import DataFile
 
 T = TypeVar("T")
-Sketches: TypeAlias = "dict[tuple[str, int, int], Sketch | None]"
+Sketches: TypeAlias = "dict[tuple[str, int, int], DistinctSketch | None]"
 """By block, ordinal of the column and of the file in it."""
 
 _ROWS_AT_ONCE = 200_000
@@ -51,7 +51,7 @@ _NOTHING = pa.schema([SUMMARY.field(name) for name in _ALL]).empty_table()
 
 
 @dataclass(frozen=True)
-class Source:
+class RowSource:
     """Where some rows of a column come from.
 
     Attributes:
@@ -60,13 +60,13 @@ class Source:
         files: The ordinals of the rows' data files in the block.
     """
 
-    indexed: IndexedBlock
+    indexed: BlockFiles
     ordinal: int
     files: NDArray[np.int64]
 
 
 @dataclass(frozen=True)
-class Known:
+class ColumnLevel:
     """What is known of one column.
 
     Attributes:
@@ -82,9 +82,9 @@ class Known:
     column: Column
     rows: pa.Table
     computed: str
-    sources: tuple[Source, ...]
+    sources: tuple[RowSource, ...]
     reduced: ColumnStatistics
-    merge: Merge
+    merge: ColumnGroups
     order: NDArray[np.int64]
 
 
@@ -102,17 +102,17 @@ class _Found:
     column: Column
     computed: str
     rows: list[pa.Table] = field(default_factory=list)
-    sources: list[Source] = field(default_factory=list)
+    sources: list[RowSource] = field(default_factory=list)
 
-    def add(self, rows: pa.Table, source: Source) -> None:
+    def add(self, rows: pa.Table, source: RowSource) -> None:
         self.rows.append(_widened(rows, self.column) if self.is_narrow(source) else rows)
         self.sources.append(source)
 
-    def is_narrow(self, source: Source) -> bool:
+    def is_narrow(self, source: RowSource) -> bool:
         """Whether the rows were written under a narrower type."""
         return source.indexed.block.columns[source.ordinal].type != self.column.type
 
-    def chosen(self, places: NDArray[np.int64]) -> list[Source]:
+    def chosen(self, places: NDArray[np.int64]) -> list[RowSource]:
         """The sources of some rows only."""
         ends = np.cumsum([0, *(len(source.files) for source in self.sources)])
         cuts = np.searchsorted(places, ends).tolist()
@@ -122,7 +122,7 @@ class _Found:
         ]
 
 
-class Level:
+class LiveStatistics:
     """The statistics of a snapshot's live files, read column by column.
 
     Of several statistics of one column of one file the deepest is taken, then that of the latest block.
@@ -131,9 +131,9 @@ class Level:
     def __init__(
         self,
         store: Store,
-        blocks: Sequence[IndexedBlock],
+        blocks: Sequence[BlockFiles],
         files: Sequence[DataFile],
-        nodes: Mapping[bytes, Node] | None = None,
+        nodes: Mapping[bytes, GroupAggregate] | None = None,
     ) -> None:
         """Look where statistics are; nothing is read yet."""
         self._store = store
@@ -144,16 +144,16 @@ class Level:
         ranked = sorted(enumerate(blocks), key=lambda item: (DEPTHS[item[1].block.computed], item[0]), reverse=True)
         self._blocks = [indexed for _, indexed in ranked if not indexed.ordinals.keys().isdisjoint(self._live)]
         self._places = {one.block.id: _live_places(one, self._live) for one in self._blocks}
-        self._orders: dict[bytes, tuple[NDArray[np.int64], Groups]] = {}
+        self._orders: dict[bytes, tuple[NDArray[np.int64], FileGroups]] = {}
         self._identities = {one.block.id: _identities(one) for one in self._blocks}
 
-    def columns(self, columns: Sequence[Column]) -> Iterator[Known]:
+    def columns(self, columns: Sequence[Column]) -> Iterator[ColumnLevel]:
         """Read what is known of columns, a few at a time, and merge it."""
         step = max(_FEWEST_COLUMNS, _ROWS_AT_ONCE // max(len(self._live), 1))
         for start in range(0, len(columns), step):
             yield from self._known(columns[start : start + step])
 
-    def _known(self, columns: Sequence[Column]) -> Iterator[Known]:
+    def _known(self, columns: Sequence[Column]) -> Iterator[ColumnLevel]:
         # Where nothing was merged before, all is read at once.
         found = self._found(columns, _SOME if self._nodes else _ALL)
         merges = [self._merge(one) for one in found]
@@ -172,10 +172,10 @@ class Level:
             ]
             by_path = np.searchsorted(places[at], order[merge.wanted])
             in_order = chosen if (by_path[1:] > by_path[:-1]).all() else chosen.take(pa.array(by_path))
-            given.append(Inputs(rows, in_order, [of_rows[row] for row in by_path.tolist()]))
-        reduced = reduce_all([merge for _, merge in merges], given)
+            given.append(ReductionInput(rows, in_order, [of_rows[row] for row in by_path.tolist()]))
+        reduced = reduce_groups([merge for _, merge in merges], given)
         for one, of_column, known, (order, merge) in zip(found, given, reduced, merges, strict=True):
-            yield Known(one.column, of_column.every, one.computed, tuple(one.sources), known, merge, order)
+            yield ColumnLevel(one.column, of_column.every, one.computed, tuple(one.sources), known, merge, order)
 
     def _found(self, columns: Sequence[Column], names: Sequence[str]) -> list[_Found]:
         """The rows of live files, each from the best block that has it."""
@@ -187,26 +187,26 @@ class Level:
             chosen, files = _fresh(rows, given, self._places[indexed.block.id], taken[column.key])
             if len(files):
                 one = found.setdefault(column.key, _Found(column, indexed.block.computed))
-                one.add(chosen, Source(indexed, ordinal, files))
+                one.add(chosen, RowSource(indexed, ordinal, files))
         return [found[key] for key in by_key if key in found]
 
-    def _merge(self, one: _Found) -> tuple[NDArray[np.int64], Merge]:
+    def _merge(self, one: _Found) -> tuple[NDArray[np.int64], ColumnGroups]:
         """The order of a column's rows by path, and how they are merged in it."""
         sources = b"".join(source.indexed.block.id.encode() + source.files.tobytes() for source in one.sources)
         if sources not in self._orders:  # mostly columns have the same files
             self._orders = {sources: self._order(one)}
         order, groups = self._orders[sources]
-        return order, Merge(one.column, groups, self._nodes)
+        return order, ColumnGroups(one.column, groups, self._nodes)
 
-    def _order(self, one: _Found) -> tuple[NDArray[np.int64], Groups]:
+    def _order(self, one: _Found) -> tuple[NDArray[np.int64], FileGroups]:
         places, words = (
             np.concatenate([of_block[source.indexed.block.id][source.files] for source in one.sources])
             for of_block in (self._places, self._identities)
         )
         order = np.argsort(self._ranks[places], kind="stable")
-        return order, Groups(words[order])
+        return order, FileGroups(words[order])
 
-    def _again(self, found: Sequence[_Found], wanted: Sequence[Sequence[Source]]) -> list[pa.Table]:
+    def _again(self, found: Sequence[_Found], wanted: Sequence[Sequence[RowSource]]) -> list[pa.Table]:
         """The wanted rows of each column, with everything in them."""
         full = [_Found(one.column, one.computed) for one in found]
         for _, (at, source), _, files, rows in self._summaries(self._by_block(wanted), _ALL):
@@ -214,12 +214,12 @@ class Level:
         return [pa.concat_tables([_NOTHING, *one.rows]) for one in full]
 
     def _summaries(
-        self, wanted: Iterable[tuple[IndexedBlock, Mapping[int, T]]], names: Sequence[str]
-    ) -> Iterator[tuple[IndexedBlock, T, int, NDArray[np.int64], pa.Table]]:
+        self, wanted: Iterable[tuple[BlockFiles, Mapping[int, T]]], names: Sequence[str]
+    ) -> Iterator[tuple[BlockFiles, T, int, NDArray[np.int64], pa.Table]]:
         """The rows of columns of blocks: the block, what is given for the column, its ordinal, the files, the rows."""
 
-        def read(part: tuple[IndexedBlock, Mapping[int, T], SummaryRef]) -> pa.Table:
-            with blamed_on(part[0].block.id):
+        def read(part: tuple[BlockFiles, Mapping[int, T], SummaryRef]) -> pa.Table:
+            with attribute_damage(part[0].block.id):
                 return self._store.get(part[2].object, names)
 
         parts = [
@@ -228,7 +228,7 @@ class Level:
             for ref in indexed.block.summary
             if not columns.keys().isdisjoint(ref.columns)
         ]
-        for (indexed, columns, ref), table in zip(parts, ahead(read, parts), strict=True):
+        for (indexed, columns, ref), table in zip(parts, prefetch(read, parts), strict=True):
             ordinals, files = (table.column(name).to_numpy().astype(np.int64) for name in ("column", "file"))
             held = sorted(columns.keys() & set(ref.columns))
             starts, ends = (ordinals.searchsorted(held, side).tolist() for side in ("left", "right"))
@@ -236,8 +236,8 @@ class Level:
                 yield indexed, columns[ordinal], ordinal, files[start:end], table.slice(start, end - start)
 
     def _sketches(
-        self, found: Sequence[_Found], wanted: Sequence[Sequence[Source]], places: Sequence[NDArray[np.int64]]
-    ) -> list[list[list[Sketch | None]]]:
+        self, found: Sequence[_Found], wanted: Sequence[Sequence[RowSource]], places: Sequence[NDArray[np.int64]]
+    ) -> list[list[list[DistinctSketch | None]]]:
         """The sketches of the files of each column's sources: those that are stored, others of complete lists."""
         sketches = self._stored_sketches(wanted)
         unmade = [
@@ -253,16 +253,16 @@ class Level:
             for sources in wanted
         ]
 
-    def _stored_sketches(self, wanted: Sequence[Sequence[Source]]) -> Sketches:
+    def _stored_sketches(self, wanted: Sequence[Sequence[RowSource]]) -> Sketches:
         found: Sketches = {}
         for block, _, inside, rows in self._details(wanted, "sketches", _SKETCHES):
             ordinals, places, *stored = (rows.column(name).to_pylist() for name in _SKETCHES)
-            for ordinal, file, sketch in zip(ordinals, places, parsed(*stored), strict=True):
+            for ordinal, file, sketch in zip(ordinals, places, parse_sketches(*stored), strict=True):
                 if file in inside:
                     found[block, ordinal, inside[file]] = sketch
         return found
 
-    def _listed_sketches(self, wanted: Sequence[Sequence[Source]]) -> Sketches:
+    def _listed_sketches(self, wanted: Sequence[Sequence[RowSource]]) -> Sketches:
         """Sketches of files whose values are all listed, which then have none of their own."""
         found: Sketches = {}
         for block, sources, inside, rows in self._details(wanted, "frequencies", _VALUES):
@@ -270,32 +270,32 @@ class Level:
                 column = source.indexed.block.columns[ordinal]
                 of_column = rows.filter(pc.equal(rows.column("column"), ordinal))
                 values = of_column.column(f"value_{column.encoding}").combine_chunks()
-                for file, sketch in sketches_of(values, of_column.column("file").to_numpy(), column):
+                for file, sketch in make_sketches(values, of_column.column("file").to_numpy(), column):
                     if inside.get(file) in source.files:
                         found[block, ordinal, inside[file]] = sketch
         return found
 
     def _details(
-        self, wanted: Sequence[Sequence[Source]], kind: str, names: Sequence[str]
-    ) -> Iterator[tuple[str, dict[int, tuple[int, Source]], dict[int, int], pa.Table]]:
+        self, wanted: Sequence[Sequence[RowSource]], kind: str, names: Sequence[str]
+    ) -> Iterator[tuple[str, dict[int, tuple[int, RowSource]], dict[int, int], pa.Table]]:
         """The wanted columns of detail objects: their block, sources, the files' ordinals by those inside, the rows."""
         parts = [
             (indexed.block.id, detail, sources, inside)
             for indexed, sources in self._by_block(wanted)
             for detail, inside in _objects(indexed.files, kind, _files_of(sources)).items()
         ]
-        tables = ahead(lambda part: self._stored(*part[:3], names), parts)
+        tables = prefetch(lambda part: self._stored(*part[:3], names), parts)
         for (block, _, sources, inside), rows in zip(parts, tables, strict=True):
             yield block, sources, inside, rows
 
     def _by_block(
-        self, wanted: Sequence[Sequence[Source]]
-    ) -> Iterator[tuple[IndexedBlock, dict[int, tuple[int, Source]]]]:
+        self, wanted: Sequence[Sequence[RowSource]]
+    ) -> Iterator[tuple[BlockFiles, dict[int, tuple[int, RowSource]]]]:
         """The sources with files of each block, by ordinal, with the place of their column in what is wanted.
 
         Blocks come in the order in which every column has its sources.
         """
-        of_blocks: dict[str, dict[int, tuple[int, Source]]] = defaultdict(dict)
+        of_blocks: dict[str, dict[int, tuple[int, RowSource]]] = defaultdict(dict)
         for at, sources in enumerate(wanted):
             for source in sources:
                 if len(source.files):
@@ -307,7 +307,7 @@ class Level:
     def _stored(self, block: str, detail: tuple[str, str], columns: Collection[int], names: Sequence[str]) -> pa.Table:
         """The rows of some columns in one detail object."""
         name, digest = detail
-        with blamed_on(block):
+        with attribute_damage(block):
             table = decode_detail(name, digest, self._store.raw(name), names)
         return table.filter(pc.is_in(table.column("column"), pa.array(columns, pa.int32())))
 
@@ -318,7 +318,7 @@ def _are_complete(found: _Found, places: NDArray[np.int64]) -> NDArray[np.bool_]
     return np.asarray(pc.equal(kinds, COMPLETE).to_numpy())[places]
 
 
-def _without(sketches: Sketches, sources: Sequence[Source], chosen: NDArray[np.bool_]) -> Iterator[Source]:
+def _without(sketches: Sketches, sources: Sequence[RowSource], chosen: NDArray[np.bool_]) -> Iterator[RowSource]:
     """The sources with those of their chosen files that have no sketch."""
     ends = np.cumsum([len(source.files) for source in sources]).tolist()
     for source, some in zip(sources, np.split(chosen, ends), strict=False):
@@ -332,28 +332,28 @@ def _serving(held: Sequence[Column], wanted: Mapping[str, Column]) -> dict[int, 
     return {
         ordinal: wanted[column.key]
         for ordinal, column in enumerate(held)
-        if column.key in wanted and serves(column, wanted[column.key])
+        if column.key in wanted and is_compatible(column, wanted[column.key])
     }
 
 
-def _files_of(sources: Mapping[int, tuple[int, Source]]) -> set[int]:
+def _files_of(sources: Mapping[int, tuple[int, RowSource]]) -> set[int]:
     return {file for _, source in sources.values() for file in source.files.tolist()}
 
 
-def _live_places(indexed: IndexedBlock, live: Mapping[FileKey, int]) -> NDArray[np.int64]:
+def _live_places(indexed: BlockFiles, live: Mapping[FileKey, int]) -> NDArray[np.int64]:
     places = np.full(indexed.files.num_rows, -1, np.int64)
     for key, ordinal in indexed.ordinals.items():
         places[ordinal] = live.get(key, -1)
     return places
 
 
-def _identities(indexed: IndexedBlock) -> Words:
+def _identities(indexed: BlockFiles) -> Words:
     """What tells each file of a block, and what is known of it, from all others; details tell one run from another."""
     details = (f"{kind}_{name}" for kind in DETAILS for name in ("sha256", "file"))
     names = ("file", "path", "size", "modified", *details)
     found = np.empty((indexed.files.num_rows, 2), np.uint64)
     for file, *facts in zip(*(indexed.files.column(name).to_pylist() for name in names), strict=True):
-        found[file] = np.frombuffer(identity(indexed.block.computed, *facts), np.uint64)
+        found[file] = np.frombuffer(digest_of_facts(indexed.block.computed, *facts), np.uint64)
     return found
 
 
@@ -376,7 +376,7 @@ def _widened(rows: pa.Table, column: Column) -> pa.Table:
     for name in ("avg_len", "max_len"):
         place = rows.schema.get_field_index(name)
         kind = rows.schema.field(place)
-        length = pc.if_else(rows.column(name).is_valid(), pa.scalar(width(column), kind.type), None)
+        length = pc.if_else(rows.column(name).is_valid(), pa.scalar(value_width(column), kind.type), None)
         rows = rows.set_column(place, kind, length.cast(kind.type))
     return rows
 

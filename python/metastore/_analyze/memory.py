@@ -17,7 +17,7 @@ _KEPT, _LARGEST = 256 << 20, 32 << 20  # glibc takes no more for the second
 
 
 @contextmanager
-def one_allocator() -> Iterator[None]:
+def use_system_allocator() -> Iterator[None]:
     """Let Arrow take memory from where numpy takes it: what one of them has given back serves the other."""
     _keep_freed()
     before = pa.default_memory_pool()

@@ -19,8 +19,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from metastore._analyze.kernel import distinct_of, merged_column, reduce_columns, row_of
-from metastore._analyze.table.tree import Tree
+from metastore._analyze.kernel import count_distinct, merge_column, partial_aggregate_row, reduce_columns
+from metastore._analyze.table.tree import GroupTree
 from metastore._format.schemas import TABLE_NODES
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from metastore._analyze.kernel import ColumnStatistics
-    from metastore._analyze.kernel.sketch import Sketch
+    from metastore._analyze.kernel.sketch import DistinctSketch
     from metastore._format.columns import Column
 
     Longs = NDArray[np.int64]
@@ -47,7 +47,7 @@ _MERGED = [field for field in TABLE_NODES if field.name not in ("node", "theta",
 
 
 @dataclass(frozen=True)
-class Inputs:
+class ReductionInput:
     """What a column's statistics are merged from.
 
     Attributes:
@@ -58,11 +58,11 @@ class Inputs:
 
     every: pa.Table
     rows: pa.Table
-    sketches: Sequence[Sketch | None]
+    sketches: Sequence[DistinctSketch | None]
 
 
 @dataclass(frozen=True)
-class Node:
+class GroupAggregate:
     """What a group of data files was merged to; or some data files that follow each other.
 
     Attributes:
@@ -71,10 +71,10 @@ class Node:
     """
 
     rows: pa.Table
-    sketches: Sequence[Sketch | None]
+    sketches: Sequence[DistinctSketch | None]
 
 
-def fields_of(column: Column) -> pa.Schema:
+def aggregate_schema(column: Column) -> pa.Schema:
     """The fields of `summary` that are merged for a column."""
     return _fields_of(column.encoding)
 
@@ -85,12 +85,12 @@ def _fields_of(kept: str | None) -> pa.Schema:
     return pa.schema([field for field in _MERGED if not field.name.endswith(others)])
 
 
-def identity(*facts: object) -> bytes:
+def digest_of_facts(*facts: object) -> bytes:
     """Sixteen bytes that tell a data file and what is known of it from all others."""
     return hashlib.blake2b(repr(facts).encode(), digest_size=_BYTES).digest()
 
 
-def levels_of(words: Words) -> list[Longs]:
+def find_group_ends(words: Words) -> list[Longs]:
     """Group files, groups of files, and so on, until few are left."""
     found = []
     while len(words) > FAN_OUT:
@@ -115,12 +115,12 @@ def _largest_near(words: Words, reach: int) -> Words:
     return np.maximum(found[: len(words)], found[rest : rest + len(words)])
 
 
-class Groups:
+class FileGroups:
     """The groups of data files, each with a key that says what it merges."""
 
     def __init__(self, identities: Words) -> None:
         """Group files."""
-        self._ends = levels_of(identities[:, 0])
+        self._ends = find_group_ends(identities[:, 0])
         sums, self._sums = identities, [identities.tobytes()]
         for ends in self._ends:
             sums = np.add.reduceat(sums, np.concatenate([[0], ends[:-1]]), axis=0)
@@ -145,32 +145,18 @@ class Groups:
         return self._sums[level][group * _BYTES : (group + 1) * _BYTES] + bytes([level])
 
 
-class Merge:
-    """The reduction of a column: which groups are known, which files have to be merged again.
+class ColumnGroups:
+    """The reduction of a column: which groups are known, which files have to be merged again."""
 
-    Example:
-        >>> from metastore._analyze.kernel import constant, summary_table
-        >>> from metastore._format.columns import Column
-        >>> column = Column("1", ("x",), "int", "long")
-        >>> files = [constant(column, i, 10) for i in range(200)]
-        >>> rows = summary_table((0, i, one) for i, one in enumerate(files))
-        >>> sketches = [one.sketch for one in files]
-        >>> words = np.random.default_rng(1).integers(0, 1 << 63, (200, 2), dtype=np.uint64)
-        >>> merge = Merge(column, Groups(words), {})
-        >>> found = merge.reduced(Inputs(rows, rows, sketches))
-        >>> (found.rows, found.lo, found.hi), len(Merge(column, Groups(words), merge.made).wanted)
-        ((2000, 0, 199), 0)
-    """
-
-    def __init__(self, column: Column, groups: Groups, known: Mapping[bytes, Node]) -> None:
+    def __init__(self, column: Column, groups: FileGroups, known: Mapping[bytes, GroupAggregate]) -> None:
         """Look for what is known."""
         self.column = column
         self.groups = groups
-        self.made: dict[bytes, Node] = {}
-        self._fields = fields_of(column)
+        self.made: dict[bytes, GroupAggregate] = {}
+        self._fields = aggregate_schema(column)
         self._known = known
         places = np.arange(groups.number(0))
-        self._tree = Tree(groups, places, identity(_MERGING, column.key, column.type), known)
+        self._tree = GroupTree(groups, places, digest_of_facts(_MERGING, column.key, column.type), known)
 
     @property
     def wanted(self) -> Longs:
@@ -186,35 +172,35 @@ class Merge:
         """Whether files are so few that there are no groups of them."""
         return self._tree.is_flat
 
-    def reduced(self, given: Inputs) -> ColumnStatistics:
+    def reduced(self, given: ReductionInput) -> ColumnStatistics:
         """Merge what is not known, and all of it to the statistics of the table."""
 
-        def files(some: Longs) -> Sequence[Node]:
+        def files(some: Longs) -> Sequence[GroupAggregate]:
             start = int(np.searchsorted(self.wanted, some[0])) if len(some) else 0
-            return [Node(given.rows.slice(start, len(some)), given.sketches[start : start + len(some)])]
+            return [GroupAggregate(given.rows.slice(start, len(some)), given.sketches[start : start + len(some)])]
 
-        def merge(parts: Sequence[Node]) -> Node:
+        def merge(parts: Sequence[GroupAggregate]) -> GroupAggregate:
             found = self._merged(parts)
-            return Node(row_of(found, self._fields), [found.sketch])
+            return GroupAggregate(partial_aggregate_row(found, self._fields), [found.sketch])
 
         merged = self._tree.merged(files, self._known, merge)
         self.made = merged.made
         found = self._merged(merged.parts)
         # Whether files lie apart shows between files alone.
-        return replace(found, **distinct_of(self.column, given.every, found.sketch))
+        return replace(found, **count_distinct(self.column, given.every, found.sketch))
 
-    def _merged(self, parts: Sequence[Node]) -> ColumnStatistics:
+    def _merged(self, parts: Sequence[GroupAggregate]) -> ColumnStatistics:
         rows = parts[0].rows
         if len(parts) > 1:
             rows = pa.concat_tables(self._own(part.rows) for part in parts).combine_chunks()
-        return merged_column(self.column, rows, [sketch for part in parts for sketch in part.sketches])
+        return merge_column(self.column, rows, [sketch for part in parts for sketch in part.sketches])
 
     def _own(self, rows: pa.Table) -> pa.Table:
         """Rows with the fields of the column alone: stored ones have those of all."""
         return rows if rows.num_columns == len(self._fields) else rows.select(self._fields.names)
 
 
-def reduce_all(merges: Sequence[Merge], given: Sequence[Inputs]) -> list[ColumnStatistics]:
+def reduce_groups(merges: Sequence[ColumnGroups], given: Sequence[ReductionInput]) -> list[ColumnStatistics]:
     """Merge columns to the statistics of the table; those with few files at once."""
     flat = [place for place, merge in enumerate(merges) if merge.is_flat]
     together = reduce_columns(

@@ -7,16 +7,16 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from metastore._analyze.kernel.own import Failure, Shipped, encoded, merged
+from metastore._analyze.kernel.own import StatisticPickle, UserFunctionError, encode_user_value, merge_user_values
 from metastore._analyze.request import FULL
 from metastore._format.extra import decode_value, encode_value
-from metastore._store.damaged import blamed_on
+from metastore._store.damaged import attribute_damage
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from metastore._analyze.coverage import ColumnKey, IndexedBlock
+    from metastore._analyze.coverage import BlockFiles, ColumnKey
     from metastore._format.columns import Column
     from metastore._store import Store
     from metastore._tables.model import DataFile
@@ -24,30 +24,30 @@ if TYPE_CHECKING:
 
 _VALUES_AT_ONCE = 1 << 20
 
-Values = dict[int, bytes]
+ValuesByFile = dict[int, bytes]
 """Stored value by place of the data file."""
 
 
-def shipped(statistics: Iterable[Statistic]) -> tuple[tuple[Shipped, ...], dict[str, str]]:
+def pickle_statistics(statistics: Iterable[Statistic]) -> tuple[tuple[StatisticPickle, ...], dict[str, str]]:
     """Pack statistics for the job; functions of installed modules go by name, others by their code."""
     from pyspark import cloudpickle  # noqa: PLC0415 - not needed to import this module
 
     packed, failed = [], {}
     for one in statistics:
         try:
-            packed.append(Shipped(one.name, one.version, cloudpickle.dumps(one)))  # type: ignore[no-untyped-call]
+            packed.append(StatisticPickle(one.name, one.version, cloudpickle.dumps(one)))  # type: ignore[no-untyped-call]
         except Exception as error:  # noqa: BLE001 - pickling runs code of whatever the function holds
             failed[one.name] = f"it cannot be sent to workers: {error}"
     return tuple(packed), failed
 
 
-class OwnLevel:
+class UserDefinedLevel:
     """The user-defined statistics of a snapshot's live files, reduced column by column."""
 
     def __init__(
         self,
         store: Store,
-        blocks: Sequence[IndexedBlock],
+        blocks: Sequence[BlockFiles],
         files: Sequence[DataFile],
         statistics: Sequence[Statistic],
     ) -> None:
@@ -69,7 +69,7 @@ class OwnLevel:
 
     def _reduced(self, columns: Sequence[Column]) -> dict[ColumnKey, dict[str, bytes]]:
         versions = self._versions()
-        found: dict[tuple[ColumnKey, str], Values] = defaultdict(dict)
+        found: dict[tuple[ColumnKey, str], ValuesByFile] = defaultdict(dict)
         for indexed in self._blocks:
             names = {name for name, version in indexed.block.statistics.items() if versions[name] == version}
             for key, place, extra in self._rows(indexed, columns):
@@ -88,7 +88,7 @@ class OwnLevel:
         return stored | {name: one.version for name, one in self._known.items()}
 
     def _rows(
-        self, indexed: IndexedBlock, columns: Sequence[Column]
+        self, indexed: BlockFiles, columns: Sequence[Column]
     ) -> Iterator[tuple[ColumnKey, int, Mapping[str, bytes]]]:
         wanted = {(column.key, column.type) for column in columns}
         keys = [(column.key, column.type) for column in indexed.block.columns]
@@ -98,14 +98,14 @@ class OwnLevel:
         for ref in indexed.block.summary:
             if not any(keys[ordinal] in wanted for ordinal in ref.columns):
                 continue
-            with blamed_on(indexed.block.id):
+            with attribute_damage(indexed.block.id):
                 rows = self._store.get(ref.object, ["column", "file", "extra"])
             listed = (rows.column(name).to_pylist() for name in ("column", "file", "extra"))
             for ordinal, file, extra in zip(*listed, strict=True):
                 if extra and places[file] >= 0 and keys[ordinal] in wanted:
                     yield keys[ordinal], int(places[file]), dict(extra)
 
-    def _whole(self, name: str, column: str, values: Values) -> bytes | None:
+    def _whole(self, name: str, column: str, values: ValuesByFile) -> bytes | None:
         """The value of the table; None where the files' values do not tell it."""
         if len(values) == 1:
             return next(iter(values.values()))
@@ -114,8 +114,8 @@ class OwnLevel:
             return None
         try:
             parts = [decode_value(values[place]).as_py() for place in sorted(values)]
-            return encoded(merged(statistic, parts))
-        except (Failure, DamagedObject) as failure:
+            return encode_user_value(merge_user_values(statistic, parts))
+        except (UserFunctionError, DamagedObject) as failure:
             self.failed[f"{name}({column})"] = f"merge: {failure}"
             return None
 

@@ -7,7 +7,7 @@ from decimal import Decimal, InvalidOperation
 from typing import TYPE_CHECKING, Any
 
 from metastore._format.columns import decimal_type
-from metastore._format.stored import stored_value
+from metastore._format.stored import to_stored_value
 
 if TYPE_CHECKING:
     from metastore._format.columns import Column
@@ -21,7 +21,7 @@ _TIME = re.compile(r"(\d\d?):(\d\d?)(?::(\d\d?)(?:\.(\d{1,6})\d*)?)? ?(.*)")
 _TYPED = frozenset({"boolean", "date", "timestamp", "timestamp_ntz"})
 
 
-def holds(file: DataFile, field: str, value: Any, column: Column | None, zone: str) -> bool:
+def is_in_partition(file: DataFile, field: str, value: Any, column: Column | None, zone: str) -> bool:
     """Tell whether the rows of a data file are those of a partition."""
     text = file.partition[field]
     if text is None or value is None or value == _NULL:
@@ -66,6 +66,6 @@ def _number(text: str) -> Decimal | None:
 
 def _stored(value: Any, column: Column, zone: str) -> Any:
     try:
-        return stored_value(value, column, zone)
+        return to_stored_value(value, column, zone)
     except ValueError:
         return None

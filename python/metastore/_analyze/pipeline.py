@@ -7,30 +7,30 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from metastore import _tables
-from metastore._analyze.commit import Change, objects_of, snapshot_id, write_level
-from metastore._analyze.coverage import Coverage, Indexed, objects_of_block
-from metastore._analyze.distribution import Distribution
-from metastore._analyze.failures import JOB_FAILURES, cause_of
-from metastore._analyze.hadoop import store_of
-from metastore._analyze.own_level import shipped
-from metastore._analyze.progress import Progress, progress_of
-from metastore._analyze.ranked import Ranking
-from metastore._analyze.ranks import RankJobs
-from metastore._analyze.repair import Repair
+from metastore._analyze.commit import ManifestChange, list_snapshot_objects, snapshot_id, write_table_level
+from metastore._analyze.coverage import BlockFilesCache, Coverage, list_block_objects
+from metastore._analyze.distribution import ValueIndexExtra
+from metastore._analyze.failures import SPARK_JOB_ERRORS, find_cause
+from metastore._analyze.hadoop import open_table_store
+from metastore._analyze.own_level import pickle_statistics
+from metastore._analyze.progress import Progress, make_progress
+from metastore._analyze.ranked import RanksExtra
+from metastore._analyze.ranks import RankSort
+from metastore._analyze.repair import RepairPlan
 from metastore._analyze.report import AnalyzeReport
-from metastore._analyze.request import FULL, Request, resolve
-from metastore._analyze.row_counts import counted
-from metastore._analyze.table.jobs import AUTO, Jobs
-from metastore._analyze.table.written import Options
-from metastore._analyze.tasks import Outcome, Runner
-from metastore._analyze.worker import Destination
-from metastore._store.damaged import DamagedBlock
-from metastore._store.protocol import require_known
-from metastore._store.unreferenced import find_unreferenced_blocks
+from metastore._analyze.request import FULL, AnalyzeRequest, resolve_request
+from metastore._analyze.row_counts import count_rows
+from metastore._analyze.table.jobs import AUTO, ValueJobs
+from metastore._analyze.table.written import TableLevelOptions
+from metastore._analyze.tasks import BlockComputation, ComputeResult
+from metastore._analyze.worker import BlockDestination
+from metastore._store.damaged import BlockDamageError
+from metastore._store.protocol import refuse_other_table
+from metastore._store.unreferenced import find_orphan_blocks
 from metastore._tables.model import Refusal
-from metastore._visible import logger
+from metastore._visible import get_logger
 from metastore.errors import AnalyzeFailed
-from metastore.statistics import chosen
+from metastore.statistics import collect_statistics
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -38,23 +38,23 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import SparkSession
 
-    from metastore._analyze.asked import Asked
-    from metastore._analyze.place import Place
+    from metastore._analyze.asked import ColumnChoice
+    from metastore._analyze.place import TaskStore
     from metastore._format.manifest import Block, Manifest
     from metastore._store import Store
     from metastore._tables.model import TableFacts
     from metastore.statistics import Statistic
 
-SETTINGS: Mapping[str, Any] = {"theta_lgk": 12, "theta_hash": "iceberg"}
+BLOCK_SETTINGS: Mapping[str, Any] = {"theta_lgk": 12, "theta_hash": "iceberg"}
 _BUDGET = 1 << 30
 _ROUNDS = 5
 _NO_MODULE = "Executors need Python with numpy and pyarrow: set spark.pyspark.python to one."
 
-_LOG = logger(__name__)
+_LOG = get_logger(__name__)
 
 
 @dataclass(frozen=True)
-class Statement:
+class AnalyzeStatement:
     """An ANALYZE statement.
 
     Attributes:
@@ -76,16 +76,16 @@ class Statement:
     depth: str
     settings: Mapping[str, Any]
     statistics: tuple[Statistic, ...] = ()
-    ranks: Asked = False
-    distribution: Asked = False
+    ranks: ColumnChoice = False
+    distribution: ColumnChoice = False
     partition_columns: tuple[str, ...] = ()
     repair: bool = False
 
 
-def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress) -> AnalyzeReport:  # noqa: FBT001 - passed on
+def run_statement(spark: SparkSession, statement: AnalyzeStatement, progress: bool | Progress) -> AnalyzeReport:  # noqa: FBT001 - passed on
     """Run a statement."""
     started = time.monotonic()
-    shown = progress_of(progress, statement.table)
+    shown = make_progress(progress, statement.table)
     shown.begin("looking up what changed")
     try:
         run = _prepare(spark, statement, shown)
@@ -95,12 +95,12 @@ def analyze(spark: SparkSession, statement: Statement, progress: bool | Progress
     return run.report(time.monotonic() - started)
 
 
-def _prepare(spark: SparkSession, statement: Statement, progress: Progress) -> _Run:
-    facts = _tables.load(spark, statement.table)
-    store, place = store_of(spark, facts.identity, writable=True)
-    indexed = Indexed(store)
-    facts = counted(spark, facts, store, indexed)
-    request = resolve(
+def _prepare(spark: SparkSession, statement: AnalyzeStatement, progress: Progress) -> _Run:
+    facts = _tables.load_facts(spark, statement.table)
+    store, place = open_table_store(spark, facts.identity, writable=True)
+    indexed = BlockFilesCache(store)
+    facts = count_rows(spark, facts, store, indexed)
+    request = resolve_request(
         facts,
         columns=statement.columns,
         partition=statement.partition,
@@ -109,7 +109,9 @@ def _prepare(spark: SparkSession, statement: Statement, progress: Progress) -> _
         case_sensitive=spark.conf.get("spark.sql.caseSensitive", "false") == "true",
         zone=spark.conf.get("spark.sql.session.timeZone") or "UTC",
     )
-    statistics, unusable = chosen(statement.statistics) if statement.depth == FULL or statement.repair else ((), {})
+    statistics, unusable = (
+        collect_statistics(statement.statistics) if statement.depth == FULL or statement.repair else ((), {})
+    )
     run = _Run(spark, facts, request, progress, statistics, statement, (store, place, indexed))
     run.note_failures(unusable)
     return run
@@ -122,13 +124,13 @@ class _Run:
         self,
         spark: SparkSession,
         facts: TableFacts,
-        request: Request,
+        request: AnalyzeRequest,
         progress: Progress,
         statistics: Sequence[Statistic],
-        statement: Statement,
-        stored: tuple[Store, Place, Indexed],
+        statement: AnalyzeStatement,
+        stored: tuple[Store, TaskStore, BlockFilesCache],
     ) -> None:
-        packed, self._failed = shipped(statistics)
+        packed, self._failed = pickle_statistics(statistics)
         self._statistics = [one for one in statistics if one.name not in self._failed]
         self._facts = facts
         wanted = frozenset((one.name, one.version) for one in self._statistics)
@@ -137,22 +139,22 @@ class _Run:
         self._keep = statement.settings["spark.metastore.snapshots.keep"]
         self._options = _options(statement.settings)
         self._settings = {
-            **SETTINGS,
+            **BLOCK_SETTINGS,
             "histogram_bins": self._options.bins,
             "histogram_kind": self._options.kind,
             "frequencies_top": self._options.top,
         }
         self._store, place, self._indexed = stored
         files = {file.path: file for file in facts.files}
-        self._jobs = Jobs(spark.sparkContext, place, files, facts.local, field_ids=facts.field_ids)
-        destination = Destination(place, self._identity, self._settings, _BUDGET, packed)
-        self._ranking = Ranking(RankJobs(spark, facts, place), request, statement.ranks, self._store)
-        self._distribution = Distribution(spark, facts, request, statement.distribution, self._store)
+        self._jobs = ValueJobs(spark.sparkContext, place, files, facts.local, field_ids=facts.field_ids)
+        destination = BlockDestination(place, self._identity, self._settings, _BUDGET, packed)
+        self._ranking = RanksExtra(RankSort(spark, facts, place), request, statement.ranks, self._store)
+        self._distribution = ValueIndexExtra(spark, facts, request, statement.distribution, self._store)
         self._progress = progress
-        self._runner = Runner(spark, facts, self._store, destination, progress)
-        self._outcome = Outcome()
+        self._runner = BlockComputation(spark, facts, self._store, destination, progress)
+        self._outcome = ComputeResult()
         self._coverage = Coverage([], facts.files)
-        self._repair = Repair(self._store, facts, asked=statement.repair)
+        self._repair = RepairPlan(self._store, facts, asked=statement.repair)
         self._over: frozenset[str] | None = None
         self._level_objects = 0
         self._committed = False
@@ -163,7 +165,7 @@ class _Run:
         for _ in range(_ROUNDS):
             try:
                 stale = self._round(stale=stale)
-            except DamagedBlock as damage:
+            except BlockDamageError as damage:
                 _LOG.warning("block %s is computed again: %s", damage.block, damage.reason)
                 self._repair.add([damage.block])
                 stale = True
@@ -177,7 +179,7 @@ class _Run:
         if self._over is None:
             self._over = frozenset({manifest.table.uuid} if manifest else ())
         if manifest is not None:
-            require_known(manifest, self._identity, self._over)
+            refuse_other_table(manifest, self._identity, self._over)
         if manifest is not None and manifest.table.uuid != self._identity.uuid:
             manifest = None
         if manifest is not None:
@@ -194,7 +196,7 @@ class _Run:
                 _LOG.warning("blocks %s are computed again: objects of theirs are not there", ", ".join(sorted(broken)))
                 self._repair.add(broken)
                 return True
-            if manifest is None or not self._store.absent(objects_of(manifest.snapshots[-1])):
+            if manifest is None or not self._store.absent(list_snapshot_objects(manifest.snapshots[-1])):
                 return False
             _LOG.warning("the table level is written again: objects of it are not there")
         self._cover([*base, *new])
@@ -221,16 +223,16 @@ class _Run:
             gains = coverage.gains(block, files, self._facts.columns, self._request.statistics)
             return gains and not self._repair.is_damaged(block)
 
-        return find_unreferenced_blocks(self._store, self._identity, manifest, settings=self._settings, wanted=wanted)
+        return find_orphan_blocks(self._store, self._identity, manifest, settings=self._settings, wanted=wanted)
 
-    def _compute(self, request: Request) -> list[Block]:
+    def _compute(self, request: AnalyzeRequest) -> list[Block]:
         work = self._coverage.missing(request)
         if work:
             self._store.ensure_writable()
         try:
             outcome = self._runner.run(work, request.depth)
-        except JOB_FAILURES as failure:
-            cause = cause_of(failure)
+        except SPARK_JOB_ERRORS as failure:
+            cause = find_cause(failure)
             raise AnalyzeFailed(self._facts.name, cause, _NO_MODULE if "No module named" in cause else "") from failure
         self._outcome += outcome
         return list(outcome.blocks)
@@ -253,7 +255,7 @@ class _Run:
     def _broken_blocks(self) -> set[str]:
         """Name the blocks of live files whose objects are missing or have another length."""
         used = {
-            indexed.block.id: objects_of_block(indexed)
+            indexed.block.id: list_block_objects(indexed)
             for indexed in self._coverage.blocks
             if any(file.key in indexed.ordinals for file in self._facts.files)
         }
@@ -264,7 +266,7 @@ class _Run:
         instead = self._repair.instead(manifest, self._coverage)
         self._progress.begin("merging")
         try:
-            level = write_level(
+            level = write_table_level(
                 self._store,
                 self._facts,
                 self._coverage,
@@ -273,14 +275,14 @@ class _Run:
                 self._distribution.asked_of(self._jobs, manifest, snapshot_id(self._facts)),
                 manifest.nodes if manifest else (),
             )
-        except JOB_FAILURES as failure:
-            raise AnalyzeFailed(self._facts.name, cause_of(failure)) from failure
+        except SPARK_JOB_ERRORS as failure:
+            raise AnalyzeFailed(self._facts.name, find_cause(failure)) from failure
         self._failed |= level.failed
         self._distribution.note(level.snapshot)
         self._progress.begin("writing")
         snapshot = replace(level.snapshot, ranks=self._ranking.of(manifest))
         wrong = self._repair.damage.objects
-        change = Change(self._identity, tuple(new), instead, snapshot, self._settings, level.nodes, wrong)
+        change = ManifestChange(self._identity, tuple(new), instead, snapshot, self._settings, level.nodes, wrong)
         self._store.commit(self._identity, change, keep=self._keep, over=self._over)
         self._level_objects += level.objects
         self._committed = True
@@ -316,8 +318,8 @@ class _Run:
         )
 
 
-def _options(settings: Mapping[str, Any]) -> Options:
-    return Options(
+def _options(settings: Mapping[str, Any]) -> TableLevelOptions:
+    return TableLevelOptions(
         bins=settings["spark.metastore.histogram.bins"],
         kind=settings["spark.metastore.histogram.kind"],
         top=settings["spark.metastore.frequencies.top"],

@@ -10,9 +10,9 @@ from functools import partial
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from metastore import _jvm_session
-from metastore._format.objects import encode, fresh, kind_of, name_of, reference
-from metastore._store.access import AS_FOUND, Access
-from metastore._store.executor import object_bytes, write_object
+from metastore._format.objects import content_name, encode_object, make_reference, mark_unique, object_kind
+from metastore._store.access import FROM_ENVIRONMENT, Credentials
+from metastore._store.executor import read_object, write_object
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
 T = TypeVar("T")
 
-Content = Callable[[], bytes]
+ReadContent = Callable[[], bytes]
 """The bytes of an object, not verified; raises `DamagedObject` where it is missing."""
 
 _FRAME = 4
@@ -34,7 +34,7 @@ _WAITING: ContextVar[list[bytes]] = ContextVar("_WAITING")
 
 
 @dataclass(frozen=True)
-class Place:
+class TaskStore:
     """A place that tasks reach themselves: a shared folder or an object store.
 
     A job that writes objects ends in `collect` or `collect_rows`; one that reads them begins with `with_content`.
@@ -45,7 +45,7 @@ class Place:
     """
 
     uri: str
-    access: Access = AS_FOUND
+    access: Credentials = FROM_ENVIRONMENT
 
     def write(
         self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
@@ -55,11 +55,11 @@ class Place:
 
     def with_content(
         self, context: SparkContext, items: Sequence[T], slices: int, name: Callable[[T], str | None]
-    ) -> RDD[tuple[T, Content]]:
+    ) -> RDD[tuple[T, ReadContent]]:
         """Distribute items, each with the content of the object that it names."""
         uri, access = self.uri, self.access
         return context.parallelize(items, slices).map(
-            lambda item: (item, partial(object_bytes, uri, name(item) or "", access=access))
+            lambda item: (item, partial(read_object, uri, name(item) or "", access=access))
         )
 
     def collect(self, results: RDD[T]) -> list[T]:
@@ -76,7 +76,7 @@ class Place:
 
 
 @dataclass(frozen=True)
-class HadoopPlace(Place):
+class HadoopTaskStore(TaskStore):
     """A place that Python tasks do not reach: the JVM of their executor carries objects to and fro.
 
     Attributes:
@@ -87,28 +87,28 @@ class HadoopPlace(Place):
 
     def __reduce__(self) -> tuple[Any, ...]:
         """Leave the driver's JVM behind."""
-        return HadoopPlace, (self.uri,)
+        return HadoopTaskStore, (self.uri,)
 
     def write(
         self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
     ) -> ObjectRef:
         """See `Place`: the bytes wait until `packed` hands them over."""
-        data = encode(kind, table, row_groups, fresh(extra))
-        name = name_of(kind, data)
+        data = encode_object(kind, table, row_groups, mark_unique(extra))
+        name = content_name(kind, data)
         _WAITING.get().append(_record(name, data))
-        return reference(name, data, table.num_rows)
+        return make_reference(name, data, table.num_rows)
 
     def with_content(
         self, context: SparkContext, items: Sequence[T], slices: int, name: Callable[[T], str | None]
-    ) -> RDD[tuple[T, Content]]:
+    ) -> RDD[tuple[T, ReadContent]]:
         """See `Place`."""
         asked = context.parallelize([_record(_checked(name(item)), pickle.dumps(item)) for item in items], slices)
-        found = self._objects(context).read(_jvm_session.bytes_in_jvm(asked))
-        return _jvm_session.bytes_from_jvm(found, context).map(_with_content)
+        found = self._objects(context).read(_jvm_session.to_jvm_bytes(asked))
+        return _jvm_session.from_jvm_bytes(found, context).map(_with_content)
 
     def collect(self, results: RDD[T]) -> list[T]:
         """See `Place`."""
-        return self._unpacked(results.ctx, _jvm_session.bytes_in_jvm(results.mapPartitions(self.packed)))
+        return self._unpacked(results.ctx, _jvm_session.to_jvm_bytes(results.mapPartitions(self.packed)))
 
     def packed(self, results: Iterable[Any]) -> Iterator[bytes]:
         """See `Place`: what was written comes before the result that names it."""
@@ -122,20 +122,20 @@ class HadoopPlace(Place):
 
     def collect_rows(self, rows: DataFrame) -> list[Any]:
         """See `Place`."""
-        return self._unpacked(rows.sparkSession.sparkContext, _jvm_session.rows_in_jvm(rows))
+        return self._unpacked(rows.sparkSession.sparkContext, _jvm_session.to_jvm_rows(rows))
 
     def _unpacked(self, context: SparkContext, records: Any) -> list[Any]:
-        passed = _jvm_session.bytes_from_jvm(self._objects(context).written(records), context).collect()
+        passed = _jvm_session.from_jvm_bytes(self._objects(context).written(records), context).collect()
         return [pickle.loads(record[1:]) for record in passed]  # noqa: S301 - written by our own task
 
     def _objects(self, context: SparkContext) -> Any:
-        return _jvm_session.shim_class(context, "HadoopObjects")(self.uri, self.settings)
+        return _jvm_session.load_shim_class(context, "HadoopObjects")(self.uri, self.settings)
 
 
 def _checked(name: str | None) -> str:
     """A name that is no path; none where it is not an object's."""
     try:
-        kind_of(name)
+        object_kind(name)
     except DamagedObject:
         return ""
     return str(name)
@@ -146,7 +146,7 @@ def _record(name: str, data: bytes) -> bytes:
     return bytes([len(name)]) + name.encode("ascii") + data
 
 
-def _with_content(answer: bytes) -> tuple[Any, Content]:
+def _with_content(answer: bytes) -> tuple[Any, ReadContent]:
     end = _FRAME + int.from_bytes(answer[:_FRAME], "big")
     start = _FRAME + 1 + answer[_FRAME]
     name, data = answer[_FRAME + 1 : start].decode("ascii"), answer[end:]

@@ -10,7 +10,7 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Protocol
 
-from metastore._visible import visible
+from metastore._visible import make_visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator
@@ -24,7 +24,7 @@ _SCALES = ((1e9, "G"), (1e6, "M"), (1e3, "k"))
 
 
 @dataclass(frozen=True)
-class Done:
+class StageProgress:
     """What is done of a stage.
 
     Attributes:
@@ -43,14 +43,14 @@ class Done:
 class Progress(Protocol):
     """Told what a job does."""
 
-    def begin(self, stage: str, done: Callable[[], Done] | None = None) -> None:
+    def begin(self, stage: str, done: Callable[[], StageProgress] | None = None) -> None:
         """Note that a stage begins, and how to ask what is done of it: in any thread, at any time."""
 
     def close(self) -> None:
         """Note that there is nothing more to come."""
 
 
-class Stream(Protocol):
+class TextStream(Protocol):
     """What of a text stream is needed here."""
 
     def isatty(self) -> bool:
@@ -63,10 +63,10 @@ class Stream(Protocol):
         """Hand on what was taken."""
 
 
-class Silent:
+class NoProgress:
     """Says nothing."""
 
-    def begin(self, stage: str, done: Callable[[], Done] | None = None) -> None:
+    def begin(self, stage: str, done: Callable[[], StageProgress] | None = None) -> None:
         """Ignore the stage."""
 
     def close(self) -> None:
@@ -77,30 +77,25 @@ class Silent:
 class _Stage:
     name: str
     began: float
-    done: Callable[[], Done] | None
+    done: Callable[[], StageProgress] | None
 
 
-class Ticker:
+class ProgressLine:
     """Says what a job does, from its first second on: a line that is overwritten on a terminal, else a line at times.
 
     What takes less than half a second is not worth a line.
-
-    Example:
-        >>> ticker = Ticker("db.sales")
-        >>> ticker.begin("reading", lambda: Done(3, 12, 3_000_000, 0.25))
-        >>> ticker.close()
     """
 
-    def __init__(self, label: str, stream: Stream | None = None) -> None:
-        self._label = visible(label)
-        self._stream: Stream = stream or sys.stderr
+    def __init__(self, label: str, stream: TextStream | None = None) -> None:
+        self._label = make_visible(label)
+        self._stream: TextStream = stream or sys.stderr
         self._overwrites = self._stream.isatty()
         self._written = 0
         self._over = threading.Event()
         self._stage = _Stage("", time.monotonic(), None)
         self._thread = threading.Thread(target=self._run, name="metastore-progress", daemon=True)
 
-    def begin(self, stage: str, done: Callable[[], Done] | None = None) -> None:
+    def begin(self, stage: str, done: Callable[[], StageProgress] | None = None) -> None:
         """See `Progress`."""
         self._stage = _Stage(stage, time.monotonic(), done)
         if not self._thread.is_alive():
@@ -135,7 +130,7 @@ class Ticker:
 
 
 @contextmanager
-def speaking(progress: Progress, stage: str) -> Iterator[None]:
+def show_stage(progress: Progress, stage: str) -> Iterator[None]:
     """Let a job of one stage be told of while it lasts."""
     progress.begin(stage)
     try:
@@ -144,10 +139,10 @@ def speaking(progress: Progress, stage: str) -> Iterator[None]:
         progress.close()
 
 
-def progress_of(asked: bool | Progress, label: str) -> Progress:  # noqa: FBT001 - the public parameter's type
+def make_progress(asked: bool | Progress, label: str) -> Progress:  # noqa: FBT001 - the public parameter's type
     """Turn the public `progress` argument into something that can be told."""
     if isinstance(asked, bool):
-        return Ticker(label) if asked else Silent()
+        return ProgressLine(label) if asked else NoProgress()
     return asked
 
 

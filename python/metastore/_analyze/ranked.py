@@ -7,38 +7,38 @@ from typing import TYPE_CHECKING, Any
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it has no types
 from pyspark.errors import PySparkException
 
-from metastore._analyze.asked import asked_for
-from metastore._analyze.failures import cause_of
-from metastore._format.files import FileKey, file_keys
-from metastore._visible import logger
+from metastore._analyze.asked import find_extra_columns
+from metastore._analyze.failures import find_cause
+from metastore._format.files import FileKey, read_file_keys
+from metastore._visible import get_logger
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from metastore._analyze.asked import Asked
-    from metastore._analyze.ranks import RankJobs
-    from metastore._analyze.request import Request
+    from metastore._analyze.asked import ColumnChoice
+    from metastore._analyze.ranks import RankSort
+    from metastore._analyze.request import AnalyzeRequest
     from metastore._format.columns import Column
     from metastore._format.manifest import Manifest, Snapshot
     from metastore._format.references import RanksRef
     from metastore._store import Store
     from metastore._tables.model import DataFile
 
-_LOG = logger(__name__)
+_LOG = get_logger(__name__)
 NOT_ORDERED = "values of its type have no order that is kept"
 
 _File = tuple[FileKey, str | None]
 
 
-class Ranking:
+class RanksExtra:
     """The exact ranks of one ANALYZE.
 
     Attributes:
         failed: Columns without ranks that should have them, and why.
     """
 
-    def __init__(self, jobs: RankJobs, request: Request, asked: Asked, store: Store) -> None:
+    def __init__(self, jobs: RankSort, request: AnalyzeRequest, asked: ColumnChoice, store: Store) -> None:
         """Find out which columns are wanted."""
         self.failed: dict[str, str] = {}
         self._jobs, self._facts, self._store = jobs, jobs.facts, store
@@ -80,7 +80,7 @@ class Ranking:
                 listed = self._store.get(entry.table_files, [*FileKey._fields, "deletes"])
             except DamagedObject:
                 continue
-            keys = frozenset(zip(file_keys(listed), listed.column("deletes").to_pylist(), strict=True))
+            keys = frozenset(zip(read_file_keys(listed), listed.column("deletes").to_pylist(), strict=True))
             if keys <= live and not self._store.absent({ref.object.name: ref.object.length for ref in entry.ranks}):
                 return entry.ranks, keys
         return (), frozenset()
@@ -101,15 +101,15 @@ class Ranking:
         try:
             return self._jobs.ranks(ordinals, files, known)
         except (PySparkException, Py4JError) as failure:
-            cause = cause_of(failure)
+            cause = find_cause(failure)
         if known:
             _LOG.warning("ranks are computed anew: %s", cause)
             return self._computed(ordinals, self._facts.files, ())
         self.failed |= {f"ranks of {self._facts.columns[ordinal].name}": cause for ordinal in ordinals}
         return ()
 
-    def _wanted(self, request: Request, asked: Asked) -> frozenset[int]:
-        found = asked_for("ranks", self._jobs.spark, self._facts, request, asked, self.failed)
+    def _wanted(self, request: AnalyzeRequest, asked: ColumnChoice) -> frozenset[int]:
+        found = find_extra_columns("ranks", self._jobs.spark, self._facts, request, asked, self.failed)
         unordered = {column for column in found if column.encoding is None or column.collation is not None}
         self.failed |= {f"ranks of {column.name}": NOT_ORDERED for column in unordered}
         return frozenset(place for place, column in enumerate(self._facts.columns) if column in found - unordered)

@@ -18,13 +18,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._analyze.kernel import CannotRead, FileColumn, read_values
-from metastore._analyze.kernel.ordered import Ordered, from_stored, merged, of_constant, ordered, stored_values
-from metastore._analyze.rows import read_rows
-from metastore._analyze.shipping import ship
-from metastore._analyze.tasks import pack
-from metastore._analyze.worker import unreadable
-from metastore._format.objects import decode
+from metastore._analyze.kernel import FileColumn, UnsupportedDataFile, read_column_values
+from metastore._analyze.kernel.ordered import (
+    SortedRun,
+    make_constant_run,
+    merge_sorted_runs,
+    run_from_stored,
+    run_to_stored,
+    sort_values,
+)
+from metastore._analyze.rows import read_rows_by_spark
+from metastore._analyze.shipping import ship_package
+from metastore._analyze.tasks import pack_files
+from metastore._analyze.worker import find_spark_only_reason
+from metastore._format.objects import decode_object
 from metastore._format.references import RanksRef
 from metastore._format.schemas import TABLE_RANKS
 from metastore._store.location import local_path
@@ -36,7 +43,7 @@ if TYPE_CHECKING:
     from pyspark import RDD
     from pyspark.sql import SparkSession
 
-    from metastore._analyze.place import Content, Place
+    from metastore._analyze.place import ReadContent, TaskStore
     from metastore._format.columns import Column
     from metastore._format.objects import ObjectRef
     from metastore._tables.model import DataFile, TableFacts
@@ -73,7 +80,7 @@ class _Told:
 
 
 @dataclass(frozen=True)
-class RankJobs:
+class RankSort:
     """The jobs that make the ranks of one snapshot.
 
     Attributes:
@@ -85,7 +92,7 @@ class RankJobs:
 
     spark: SparkSession
     facts: TableFacts
-    place: Place
+    place: TaskStore
     range_bytes: int = RANGE_BYTES
 
     def ranks(
@@ -93,7 +100,7 @@ class RankJobs:
     ) -> tuple[RanksRef, ...]:
         """Compute and write the ranks of some columns."""
         columns = tuple((ordinal, self.facts.columns[ordinal]) for ordinal in sorted(ordinals))
-        ship(self.spark.sparkContext)
+        ship_package(self.spark.sparkContext)
         context = self.spark.sparkContext
         sources = [self._of_files(columns, [file for file in files if self._is_near(file, columns)])]
         told = sources[0].map(_telling).collect()
@@ -112,22 +119,22 @@ class RankJobs:
 
     def _is_near(self, file: DataFile, columns: Columns) -> bool:
         whole = file.deletes is None and not any(column.key in file.unknown for _, column in columns)
-        return whole and unreadable(file, local=self.facts.local) is None
+        return whole and find_spark_only_reason(file, local=self.facts.local) is None
 
     def _of_files(self, columns: Columns, files: Sequence[DataFile]) -> RDD[Any]:
         context, facts = self.spark.sparkContext, self.facts
-        groups = list(pack(files, context.defaultParallelism))
+        groups = list(pack_files(files, context.defaultParallelism))
         tasks = [_Files(group, columns, facts.defaults, facts.absent_is_null, facts.field_ids) for group in groups]
         return _kept(context.parallelize(tasks, max(len(tasks), 1)).flatMap(_read_files))
 
     def _of_spark(self, columns: Columns, files: Sequence[DataFile]) -> RDD[Any]:
-        rows = read_rows(self.spark, self.facts, [column for _, column in columns], files, live=True)
+        rows = read_rows_by_spark(self.spark, self.facts, [column for _, column in columns], files, live=True)
 
         def work(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             for batch in batches:
                 live = batch.filter(pc.invert(pc.fill_null(batch.column(1), False)))  # noqa: FBT003 - a value
                 pairs = zip(live.columns[2:], columns, strict=True)
-                runs = [ordered(values, column).to_bytes() for values, (_, column) in pairs]
+                runs = [sort_values(values, column).to_bytes() for values, (_, column) in pairs]
                 yield pa.record_batch(
                     [pa.array([ordinal for ordinal, _ in columns], pa.int32()), pa.array(runs, pa.binary())],
                     names=["ordinal", "run"],
@@ -137,9 +144,9 @@ class RankJobs:
         return _kept(runs.map(lambda row: (row.ordinal, bytes(row.run))))
 
     def _of_store(self, columns: Columns, known: Sequence[RanksRef]) -> RDD[Any]:
-        def work(stored: tuple[RanksRef, Content]) -> Iterator[tuple[int, bytes]]:
+        def work(stored: tuple[RanksRef, ReadContent]) -> Iterator[tuple[int, bytes]]:
             ref, content = stored
-            rows = decode(ref.object, content())
+            rows = decode_object(ref.object, content())
             places = rows.column("column").to_numpy()
             for ordinal, column in columns:
                 start, end = np.searchsorted(places, [ordinal, ordinal + 1])
@@ -205,7 +212,7 @@ def _read_files(task: _Files) -> Iterator[tuple[int, bytes] | _Told]:
     for file in task.files:
         try:
             values = _values(task, file)
-        except CannotRead:
+        except UnsupportedDataFile:
             yield _Told(-1, 0, [], file.path)
             continue
         for ordinal, run in values:
@@ -213,7 +220,7 @@ def _read_files(task: _Files) -> Iterator[tuple[int, bytes] | _Told]:
                 yield ordinal, run.to_bytes()
 
 
-def _values(task: _Files, file: DataFile) -> Iterator[tuple[int, Ordered]]:
+def _values(task: _Files, file: DataFile) -> Iterator[tuple[int, SortedRun]]:
     """The runs of a file; what cannot be read is found out before the first."""
     if file.rows == 0:
         return iter(())
@@ -224,25 +231,25 @@ def _values(task: _Files, file: DataFile) -> Iterator[tuple[int, Ordered]]:
     ]
     wanted = [(ordinal, column) for ordinal, column in task.columns if column.key not in file.constants]
     columns = [FileColumn.of(column, task.field_ids) for _, column in wanted]
-    found = read_values(str(local_path(file.location)), columns, _READ_BYTES) if wanted else {}
+    found = read_column_values(str(local_path(file.location)), columns, _READ_BYTES) if wanted else {}
     for place, (ordinal, column) in enumerate(wanted):
         if place not in found:
             if column.key not in task.defaults and not task.absent_is_null:
-                raise CannotRead("a column is absent")
+                raise UnsupportedDataFile("a column is absent")
             constants.append((ordinal, column, task.defaults.get(column.key)))
     of_constants = (
-        (ordinal, of_constant(value, file.physical_rows, column))
+        (ordinal, make_constant_run(value, file.physical_rows, column))
         for ordinal, column, value in constants
         if value is not None
     )
     of_arrays = ((*wanted[place], array) for place, arrays in found.items() for array in arrays)
-    return chain(of_constants, ((ordinal, ordered(array, column)) for ordinal, column, array in of_arrays))
+    return chain(of_constants, ((ordinal, sort_values(array, column)) for ordinal, column, array in of_arrays))
 
 
 def _telling(record: tuple[int, bytes] | _Told) -> _Told:
     if isinstance(record, _Told):
         return record
-    run = Ordered.from_bytes(record[1])
+    run = SortedRun.from_bytes(record[1])
     return _Told(record[0], run.nbytes if len(run) else 0, run.points(_POINTS)) if len(run) else _Told(record[0], 0, [])
 
 
@@ -264,27 +271,27 @@ def _cutting(edges: Edges, parts: Parts) -> Callable[[Any], Iterator[tuple[int, 
     return work
 
 
-def _pieces(records: Iterable[Any], edges: Edges) -> Iterator[tuple[tuple[int, int], Ordered]]:
+def _pieces(records: Iterable[Any], edges: Edges) -> Iterator[tuple[tuple[int, int], SortedRun]]:
     for record in records:
         if isinstance(record, _Told):
             continue
         ordinal, data = record
-        for place, run in enumerate(Ordered.from_bytes(data).cut(edges[ordinal])):
+        for place, run in enumerate(SortedRun.from_bytes(data).cut(edges[ordinal])):
             if len(run):
                 yield (ordinal, place), run
 
 
 def _writing(
-    place: Place, columns: Mapping[int, Column], offsets: Mapping[tuple[int, int], int]
+    place: TaskStore, columns: Mapping[int, Column], offsets: Mapping[tuple[int, int], int]
 ) -> Callable[[Iterable[Any]], Iterator[RanksRef]]:
     def work(records: Iterable[Any]) -> Iterator[RanksRef]:
-        ranges: dict[tuple[int, int], list[Ordered]] = defaultdict(list)
+        ranges: dict[tuple[int, int], list[SortedRun]] = defaultdict(list)
         for _, (key, data) in records:
-            ranges[key].append(Ordered.from_bytes(data))
+            ranges[key].append(SortedRun.from_bytes(data))
         tables: list[pa.Table] = []
         first: dict[int, int] = {}
         for key in sorted(ranges):
-            run = merged(ranges.pop(key))
+            run = merge_sorted_runs(ranges.pop(key))
             tables.append(_table(key[0], columns[key[0]], run, offsets[key]))
             first.setdefault(key[0], offsets[key])
         if tables:
@@ -297,12 +304,12 @@ def _writing(
     return work
 
 
-def _table(ordinal: int, column: Column, run: Ordered, before: int) -> pa.Table:
+def _table(ordinal: int, column: Column, run: SortedRun, before: int) -> pa.Table:
     arrays = {field.name: pa.nulls(len(run), field.type) for field in TABLE_RANKS}
     kind = TABLE_RANKS.field(f"value_{column.encoding}").type
     arrays |= {
         "column": pa.array(np.full(len(run), ordinal, np.int32)),
-        f"value_{column.encoding}": stored_values(run).cast(kind),
+        f"value_{column.encoding}": run_to_stored(run).cast(kind),
         "rank": pa.array(before + np.cumsum(run.counts)),
     }
     return pa.table([arrays[name] for name in TABLE_RANKS.names], schema=TABLE_RANKS)
@@ -313,10 +320,10 @@ def _with_empty(ref: RanksRef, columns: tuple[int, ...]) -> RanksRef:
     return RanksRef(ref.object, ref.columns + columns, ref.before_first + (0,) * len(columns))
 
 
-def _of_ranks(rows: pa.Table, column: Column, before: int) -> Ordered:
+def _of_ranks(rows: pa.Table, column: Column, before: int) -> SortedRun:
     ranks = rows.column("rank").to_numpy()
     values = rows.column(f"value_{column.encoding}").combine_chunks()
-    return from_stored(values, np.diff(ranks, prepend=before), column)
+    return run_from_stored(values, np.diff(ranks, prepend=before), column)
 
 
 def _offsets(values: Mapping[tuple[int, int], int]) -> dict[tuple[int, int], int]:

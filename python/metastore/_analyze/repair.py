@@ -6,28 +6,28 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from metastore._analyze.coverage import DEPTHS
-from metastore._format.files import FileKey, file_keys
-from metastore._store.salvage import mended, parts_lost, salvaged
-from metastore._store.verify import Damage, damage_of
+from metastore._format.files import FileKey, read_file_keys
+from metastore._store.salvage import list_lost_parts, repair_snapshot, salvage_block
+from metastore._store.verify import Damage, find_damage
 from metastore._tables import refusals
 from metastore._tables.model import Refusal
-from metastore._visible import logger
+from metastore._visible import get_logger
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping
 
     from metastore._analyze.coverage import Coverage
-    from metastore._analyze.request import Request
+    from metastore._analyze.request import AnalyzeRequest
     from metastore._format.manifest import Block, Manifest, Snapshot
     from metastore._store import Store
     from metastore._store.salvage import ColumnKeys, Salvage
     from metastore._tables.model import TableFacts
 
-_LOG = logger(__name__)
+_LOG = get_logger(__name__)
 
 
-class Repair:
+class RepairPlan:
     """What of the stored statistics is damaged, and what is put in its place.
 
     Attributes:
@@ -57,23 +57,23 @@ class Repair:
             return manifest
         if manifest.digest not in self._examined:
             self._examined.add(manifest.digest)
-            self.damage = damage_of(self._store, manifest)
+            self.damage = find_damage(self._store, manifest)
             self.add(self.damage.blocks)
-            lost = ((entry.id, parts_lost(entry, self.damage.objects)) for entry in manifest.snapshots)
+            lost = ((entry.id, list_lost_parts(entry, self.damage.objects)) for entry in manifest.snapshots)
             self._entries |= {name: parts for name, parts in lost if parts != ()}
             self._entries.pop(snapshot, None)
         wrong = self.damage.objects
         if not wrong:
             return manifest
         blocks = tuple(self._with_zones(manifest, block) for block in manifest.blocks)
-        entries = (mended(entry, wrong) for entry in manifest.snapshots)
+        entries = (repair_snapshot(entry, wrong) for entry in manifest.snapshots)
         nodes = tuple(ref for ref in manifest.nodes if ref.name not in wrong)
         return replace(manifest, blocks=blocks, snapshots=tuple(one for one in entries if one), nodes=nodes)
 
     def damaged_entry(self, manifest: Manifest, snapshot: str) -> Snapshot | None:
         """The entry of a snapshot where objects of it are damaged."""
         same = (entry for entry in manifest.snapshots if entry.id == snapshot)
-        return next((entry for entry in same if mended(entry, self.damage.objects) != entry), None)
+        return next((entry for entry in same if repair_snapshot(entry, self.damage.objects) != entry), None)
 
     def sound(self, manifest: Manifest) -> list[Block]:
         """The blocks that are not damaged."""
@@ -88,7 +88,7 @@ class Repair:
         """Tell whether a block is."""
         return block.id in self._damaged
 
-    def requests(self, manifest: Manifest | None, request: Request) -> list[Request]:
+    def requests(self, manifest: Manifest | None, request: AnalyzeRequest) -> list[AnalyzeRequest]:
         """Ask again for what damaged blocks held; those that would need deeper reading than the statement stay."""
         damaged = [block for block in manifest.blocks if self.is_damaged(block)] if manifest else []
         deeper = {block.id for block in damaged if DEPTHS[block.computed] > DEPTHS[request.depth]}
@@ -109,9 +109,13 @@ class Repair:
         """What could not be computed again."""
         left = (Refusal(f"block {block}", refusals.DAMAGED) for block in sorted(self._left))
         lost = [one.lost for one in self._salvaged.values() if one.lost is not None]
-        earlier = (Refusal(refusals.EARLIER, refusals.files_lost(one.files, one.columns, one.kinds)) for one in lost)
+        earlier = (
+            Refusal(refusals.EARLIER, refusals.describe_lost_files(one.files, one.columns, one.kinds)) for one in lost
+        )
         entries = (
-            Refusal(f"snapshot {name}", refusals.SNAPSHOT_DAMAGED if parts is None else refusals.parts_lost(parts))
+            Refusal(
+                f"snapshot {name}", refusals.SNAPSHOT_DAMAGED if parts is None else refusals.describe_lost_parts(parts)
+            )
             for name, parts in self._entries.items()
         )
         return (*left, *earlier, *entries)
@@ -134,15 +138,15 @@ class Repair:
         """What is left of a block, which is not verified again where damage was looked for."""
         is_known = block.id in self.damage.blocks | self.damage.zones
         wrong = self.damage.objects if is_known else None
-        return salvaged(self._store, manifest, block, elsewhere, wrong=wrong)
+        return salvage_block(self._store, manifest, block, elsewhere, wrong=wrong)
 
-    def _held(self, block: Block, request: Request) -> Request:
+    def _held(self, block: Block, request: AnalyzeRequest) -> AnalyzeRequest:
         """The columns of a block as the table has them now, of those of its data files that are live."""
         keys = {column.key for column in block.columns}
         columns = tuple(column for column in self._facts.columns if column.key in keys)
         files = self._facts.files
         try:
-            listed = set(file_keys(self._store.get(block.files, FileKey._fields)))
+            listed = set(read_file_keys(self._store.get(block.files, FileKey._fields)))
             files = tuple(file for file in files if file.key in listed)
         except DamagedObject:
             _LOG.warning("the list of files of block %s is damaged: it may have held any", block.id)

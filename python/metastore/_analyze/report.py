@@ -32,10 +32,6 @@ class AnalyzeReport:
         committed: Whether a new manifest was written: False when everything was there.
         refused: What was left out, with the reason.
         seconds: How long it took.
-
-    Example:
-        >>> metastore.analyze(spark, "db.sales").files_read  # doctest: +SKIP
-        12
     """
 
     table: str

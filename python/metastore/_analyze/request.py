@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from metastore._analyze.partitions import holds
+from metastore._analyze.partitions import is_in_partition
 from metastore._tables.names import split_name
-from metastore._texts import near
+from metastore._texts import find_similar_names
 from metastore.errors import ColumnNotFound, InvalidArgument
 
 if TYPE_CHECKING:
@@ -20,7 +20,7 @@ FULL, FOOTER, FILES = "full", "footer", "files"
 
 
 @dataclass(frozen=True)
-class Request:
+class AnalyzeRequest:
     """A statement's wishes, resolved.
 
     Attributes:
@@ -36,7 +36,7 @@ class Request:
     statistics: frozenset[tuple[str, int]] = frozenset()
 
 
-def resolve(
+def resolve_request(
     facts: TableFacts,
     *,
     columns: Sequence[str] | None,
@@ -45,7 +45,7 @@ def resolve(
     case_sensitive: bool,
     partition_columns: Sequence[str] = (),
     zone: str = "UTC",
-) -> Request:
+) -> AnalyzeRequest:
     """Check a statement against the table."""
     fold = str if case_sensitive else str.casefold
     wanted = facts.columns if columns is None else _columns(facts, columns, fold)
@@ -53,10 +53,10 @@ def resolve(
         wanted = ()
     for name in partition_columns:
         _require_partition_column(facts, name, fold)
-    return Request(depth, wanted, _files(facts, partition, fold, zone) if partition else facts.files)
+    return AnalyzeRequest(depth, wanted, _files(facts, partition, fold, zone) if partition else facts.files)
 
 
-def chosen_columns(
+def find_columns(
     facts: TableFacts, names: Sequence[str], *, case_sensitive: bool, failed: dict[str, str] | None = None
 ) -> tuple[Column, ...]:
     """Find columns by name."""
@@ -79,7 +79,7 @@ def _columns(facts: TableFacts, names: Sequence[str], fold: Any) -> tuple[Column
         found = _below(facts, (name,), fold) or _below(facts, _parts(name), fold)
         if not found:
             known = [column.name for column in facts.columns]
-            raise ColumnNotFound(name, facts.name, near=near(name, known), known=known)
+            raise ColumnNotFound(name, facts.name, near=find_similar_names(name, known), known=known)
         chosen.update(found)
     return tuple(column for column in facts.columns if column.key in chosen)
 
@@ -103,7 +103,9 @@ def _files(facts: TableFacts, partition: Mapping[str, Any], fold: Any, zone: str
         _require_partition_column(facts, name, fold)
         column = columns.get(fold(name))
         fields = (({fold(known): known for known in file.partition}.get(fold(name)), file) for file in chosen)
-        chosen = tuple(file for field, file in fields if field is not None and holds(file, field, value, column, zone))
+        chosen = tuple(
+            file for field, file in fields if field is not None and is_in_partition(file, field, value, column, zone)
+        )
     if facts.files and not chosen:
         text = ", ".join(f"{name} = {value}" for name, value in partition.items())
         raise InvalidArgument("PARTITION", f"{facts.name} has no data file with {text}")
@@ -116,4 +118,4 @@ def _require_partition_column(facts: TableFacts, name: str, fold: Any) -> None:
         return
     if fold(name) in {fold(column.path[0]) for column in facts.columns}:
         raise InvalidArgument("PARTITION", f"{name} is not a partition column of {facts.name}")
-    raise ColumnNotFound(name, facts.name, near=near(name, sorted(names)))
+    raise ColumnNotFound(name, facts.name, near=find_similar_names(name, sorted(names)))

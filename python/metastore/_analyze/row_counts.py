@@ -5,21 +5,21 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from metastore._store.damaged import DamagedBlock
-from metastore._tables.spelling import LOCATION, literal
+from metastore._store.damaged import BlockDamageError
+from metastore._tables.spelling import LOCATION, escape_glob
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
     from pyspark.sql import SparkSession
 
-    from metastore._analyze.coverage import Indexed
+    from metastore._analyze.coverage import BlockFilesCache
     from metastore._format.files import FileKey
     from metastore._store import Store
     from metastore._tables.model import DataFile, TableFacts
 
 
-def counted(spark: SparkSession, facts: TableFacts, store: Store, indexed: Indexed) -> TableFacts:
+def count_rows(spark: SparkSession, facts: TableFacts, store: Store, indexed: BlockFilesCache) -> TableFacts:
     """Count the rows of the data files that do not have their number yet.
 
     Statistics remember it; of other files Spark reads the footers.
@@ -33,7 +33,7 @@ def counted(spark: SparkSession, facts: TableFacts, store: Store, indexed: Index
     return replace(facts, files=tuple(replace(file, rows=one) for file, one in zip(files, rows, strict=True)))
 
 
-def _remembered(facts: TableFacts, store: Store, indexed: Indexed) -> Mapping[FileKey, int]:
+def _remembered(facts: TableFacts, store: Store, indexed: BlockFilesCache) -> Mapping[FileKey, int]:
     manifest = store.read()
     if manifest is None or manifest.table.uuid != facts.uuid:
         return {}
@@ -41,7 +41,7 @@ def _remembered(facts: TableFacts, store: Store, indexed: Indexed) -> Mapping[Fi
     for block in manifest.blocks:
         try:
             (one,) = indexed.of([block])
-        except DamagedBlock:
+        except BlockDamageError:
             continue
         rows = one.files.column("rows").to_pylist()
         found |= {key: rows[file] for key, file in one.ordinals.items() if rows[file] is not None}
@@ -51,5 +51,5 @@ def _remembered(facts: TableFacts, store: Store, indexed: Indexed) -> Mapping[Fi
 def _footers(spark: SparkSession, files: Sequence[DataFile]) -> Mapping[str, int]:
     if not files:
         return {}
-    rows = spark.read.parquet(*(literal(file.location) for file in files)).selectExpr(f"{LOCATION} AS path")
+    rows = spark.read.parquet(*(escape_glob(file.location) for file in files)).selectExpr(f"{LOCATION} AS path")
     return {row.path: row["count"] for row in rows.groupBy("path").count().collect()}

@@ -7,39 +7,40 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from metastore._analyze.held import alike
-from metastore._tables.lines import select_pinned
-from metastore._tables.names import quote
+from metastore._analyze.held import group_by_file_schema
+from metastore._tables.lines import select_at_snapshot
+from metastore._tables.names import quote_name
 from metastore._tables.permission import require_columns
-from metastore._tables.spelling import LOCATION, literal
+from metastore._tables.spelling import LOCATION, escape_glob
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from metastore._analyze.held import Alike
+    from metastore._analyze.held import FilesOfOneSchema
     from metastore._format.columns import Column
     from metastore._tables.model import DataFile, TableFacts
 
 _FILE, _DELETED = "_file", "_deleted"
 
 
-def read_rows(
+def read_rows_by_spark(
     spark: SparkSession,
     facts: TableFacts,
     columns: Sequence[Column],
     files: Sequence[DataFile],
     *,
     live: bool = False,
-    groups: Sequence[Alike] = (),
+    groups: Sequence[FilesOfOneSchema] = (),
 ) -> DataFrame:
     """Read the rows of some data files as Spark sees them."""
     if facts.format == "iceberg":
         rows = _of_iceberg(spark, facts, columns, files)
     elif facts.casts:  # Hudi shows no row's place
         rows = reduce(
-            lambda some, more: some.unionAll(more), _casts(spark, facts.name, columns, groups or alike(spark, files))
+            lambda some, more: some.unionAll(more),
+            _casts(spark, facts.name, columns, groups or group_by_file_schema(spark, files)),
         )
     elif live:
         rows = _of_relation(spark, facts, columns, files)
@@ -53,7 +54,7 @@ def _of_iceberg(
     spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile]
 ) -> DataFrame:
     # Where `_deleted` is asked for, Iceberg returns deleted rows too, marked, instead of leaving them out.
-    rows = require_columns(select_pinned(spark, facts, [_FILE, _DELETED, *_chosen(columns)]), facts.name)
+    rows = require_columns(select_at_snapshot(spark, facts, [_FILE, _DELETED, *_chosen(columns)]), facts.name)
     return rows if len(files) == len(facts.files) else _only(rows, files)
 
 
@@ -61,7 +62,7 @@ def _of_relation(
     spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile]
 ) -> DataFrame:
     chosen = [f"{LOCATION} AS {_FILE}", f"false AS {_DELETED}", *_chosen(columns)]
-    rows = require_columns(select_pinned(spark, facts, chosen), facts.name)
+    rows = require_columns(select_at_snapshot(spark, facts, chosen), facts.name)
     return rows if len(files) == len(facts.files) else _only(rows, files)
 
 
@@ -69,16 +70,18 @@ def _of_parquet(spark: SparkSession, table: str, columns: Sequence[Column], file
     """The files by themselves: no deletion vector stands between them and their rows."""
     physical = [tuple(json.loads(column.key)) for column in columns]
     schema = _struct([(path, column.type) for path, column in zip(physical, columns, strict=True) if column.encoding])
-    places = [literal(file.location) for file in files]
+    places = [escape_glob(file.location) for file in files]
     rows = spark.read.schema(schema or "`any` INT").parquet(*places)
     chosen = [
-        f"{quote(path) if column.encoding else 'CAST(NULL AS BOOLEAN)'} AS c{place}"
+        f"{quote_name(path) if column.encoding else 'CAST(NULL AS BOOLEAN)'} AS c{place}"
         for place, (path, column) in enumerate(zip(physical, columns, strict=True))
     ]
     return require_columns(rows.selectExpr(f"{LOCATION} AS {_FILE}", f"false AS {_DELETED}", *chosen), table)
 
 
-def _casts(spark: SparkSession, table: str, columns: Sequence[Column], groups: Iterable[Alike]) -> Iterator[DataFrame]:
+def _casts(
+    spark: SparkSession, table: str, columns: Sequence[Column], groups: Iterable[FilesOfOneSchema]
+) -> Iterator[DataFrame]:
     for group in groups:
         found = [replace(column, type=group.type_of(column)) for column in columns]
         rows = _of_parquet(spark, table, found, group.files)
@@ -95,7 +98,7 @@ def _chosen(columns: Sequence[Column]) -> list[str]:
 
 
 def _expression(column: Column) -> str:
-    name = quote(column.path)
+    name = quote_name(column.path)
     return name if column.encoding else f"IF({name} IS NULL, NULL, true)"
 
 
@@ -106,5 +109,5 @@ def _struct(leaves: Sequence[tuple[tuple[str, ...], str]]) -> str:
     for name in names:
         below = [(path[1:], kind) for path, kind in leaves if path[0] == name]
         kind = below[0][1] if below[0][0] == () else f"STRUCT<{_struct(below)}>"
-        fields.append(f"{quote([name])} {kind}")
+        fields.append(f"{quote_name([name])} {kind}")
     return ", ".join(fields)

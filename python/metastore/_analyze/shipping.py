@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
-def ship(context: SparkContext) -> None:
+def ship_package(context: SparkContext) -> None:
     """Make this version of the package importable by the workers of a SparkContext.
 
     The whole package goes, not only what a task imports: the archive comes before an installed package on a worker's

@@ -6,20 +6,20 @@ from dataclasses import replace
 from itertools import accumulate
 from typing import TYPE_CHECKING
 
-from metastore._analyze.kernel.filters import smaller
+from metastore._analyze.kernel.filters import resize_bloom_filter
 from metastore._analyze.kernel.frequencies import COMPLETE
 from metastore._analyze.kernel.registers import Registers
-from metastore._analyze.kernel.spread import values_between
-from metastore._analyze.kernel.theta import Theta
-from metastore._format.bloom import size_for
+from metastore._analyze.kernel.spread import estimate_values_between
+from metastore._analyze.kernel.theta import ThetaSketch
+from metastore._format.bloom import choose_filter_size
 from metastore._format.histogram import EQUI_HEIGHT
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from metastore._analyze.kernel import ColumnStatistics
-    from metastore._analyze.kernel.frequencies import Frequencies
-    from metastore._analyze.kernel.histograms import Histogram
+    from metastore._analyze.kernel.frequencies import ValueCounts
+    from metastore._analyze.kernel.histograms import ColumnHistogram
 
     Statistics = list[tuple[int, ColumnStatistics]]
 
@@ -39,14 +39,14 @@ _FEWEST_LISTED = 10
 _WIDE_BITS = 16  # one in so many values within the bounds: bounds tell nothing
 
 
-def room_for_lists(size: int) -> int:
+def budget_for_lists(size: int) -> int:
     """Bytes that all value lists of a data file may take."""
     return max(size // _LISTS, _LEAST)
 
 
-def fitted(statistics: Iterable[tuple[int, ColumnStatistics]], size: int, top: int) -> Statistics:
+def fit_to_file_size(statistics: Iterable[tuple[int, ColumnStatistics]], size: int, top: int) -> Statistics:
     """Fit what is known of a data file into a tenth of its size."""
-    found = _with_lists(list(statistics), room_for_lists(size), top)
+    found = _with_lists(list(statistics), budget_for_lists(size), top)
     found = [(ordinal, _with_bins(known)) for ordinal, known in _with_histograms(found, size // _HISTOGRAMS)]
     room = max(size // _ALL, _COLUMN * len(found))
     room -= room // _SPARE
@@ -81,7 +81,7 @@ def _with_lists(found: Statistics, room: int, top: int) -> Statistics:
     ]
 
 
-def _is_small(values: Frequencies) -> bool:
+def _is_small(values: ValueCounts) -> bool:
     return values.kind == COMPLETE and len(values) <= _SMALL and values.size <= _ALWAYS
 
 
@@ -97,7 +97,7 @@ def _with_histograms(found: Statistics, room: int) -> Statistics:
     ]
 
 
-def _coarser(histogram: Histogram, times: int) -> Histogram:
+def _coarser(histogram: ColumnHistogram, times: int) -> ColumnHistogram:
     """So many bins made one, as far as ranks of the table remain known to half a hundredth."""
     is_by_value = histogram.bins <= _SMALL and histogram.distincts is not None and (histogram.distincts == 1).all()
     rows = histogram.number
@@ -124,7 +124,7 @@ def _with_filters(found: Statistics, left: int) -> Statistics:
     full = {place: len(found[place][1].bloom or b"") for place in sorted(wanted, key=lambda at: _worth(found[at][1]))}
     over, sizes = sum(full.values()) - left, dict(full)
     for place in sorted(sizes, key=lambda at: sizes[at], reverse=True):
-        less = size_for(found[place][1].distinct or 0, sizes[place] - 1)
+        less = choose_filter_size(found[place][1].distinct or 0, sizes[place] - 1)
         if over > 0 and less is not None:
             over -= sizes[place] - less
             sizes[place] = less
@@ -141,11 +141,11 @@ def _filtered(known: ColumnStatistics, size: int | None) -> ColumnStatistics:
     """A column with a filter of so many bytes, if any."""
     if known.bloom is None:
         return known
-    return replace(known, bloom=None if size is None else smaller(known.bloom, size))
+    return replace(known, bloom=None if size is None else resize_bloom_filter(known.bloom, size))
 
 
 def _worth(known: ColumnStatistics) -> tuple[int, int]:
-    between = values_between(known.lo, known.hi) // max(known.distinct or 0, 1)
+    between = estimate_values_between(known.lo, known.hi) // max(known.distinct or 0, 1)
     return -min(between.bit_length(), _WIDE_BITS), len(known.bloom or b"")
 
 
@@ -161,5 +161,5 @@ def _cut(known: ColumnStatistics, largest: int) -> ColumnStatistics:
         return known
     if known.frequencies == COMPLETE:
         return replace(known, theta=None, registers=None)
-    registers = known.registers or Registers.of(Theta.from_bytes(known.theta).hashes).to_bytes()
+    registers = known.registers or Registers.of(ThetaSketch.from_bytes(known.theta).hashes).to_bytes()
     return replace(known, theta=None, registers=registers)

@@ -9,32 +9,32 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from metastore._analyze.ahead import ahead
-from metastore._analyze.kernel.sketch import parsed
-from metastore._analyze.kernel.statistics import sketched
-from metastore._analyze.nodes import Node
-from metastore._format.detail_layout import even_groups
+from metastore._analyze.ahead import prefetch
+from metastore._analyze.kernel.sketch import parse_sketches
+from metastore._analyze.kernel.statistics import sketch_fields
+from metastore._analyze.nodes import GroupAggregate
+from metastore._format.detail_layout import split_evenly
 from metastore._format.schemas import SCHEMAS
-from metastore._visible import logger
+from metastore._visible import get_logger
 from metastore.errors import DamagedObject, StoreNotReadable
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from metastore._analyze.nodes import Merge
+    from metastore._analyze.nodes import ColumnGroups
     from metastore._format.objects import ObjectRef
-    from metastore._format.partial import Partial
+    from metastore._format.partial import ObjectPart
     from metastore._store import Store
 
-_LOG = logger(__name__)
+_LOG = get_logger(__name__)
 _GROUPS_AT_HAND = 8
 _FLUSH_BYTES, _GROUP_BYTES, _SMALL_BYTES = 64 << 20, 16 << 20, 8 << 20
 _MOST_SMALL = 8
-NODES = "table-nodes"
+AGGREGATE_KIND = "table-nodes"
 _SKETCHES = ["theta", "registers"]
 
 
-class StoredRows(Mapping[bytes, pa.Table]):
+class GroupRows(Mapping[bytes, pa.Table]):
     """The rows of some objects, by their `node`; an object that is not what was written counts as absent."""
 
     def __init__(self, store: Store, kind: str, refs: Sequence[ObjectRef], number: str | None = None) -> None:
@@ -44,7 +44,7 @@ class StoredRows(Mapping[bytes, pa.Table]):
         self._with_keys = ["node", *([number] if number else [])]
         self.refs: list[ObjectRef] = []
         self._names = [name for name in SCHEMAS[kind].names if name != "node"]
-        self._parts: list[Partial] = []
+        self._parts: list[ObjectPart] = []
         self._sizes: list[list[int]] = []
         self._keys: dict[bytes, tuple[int, int, int]] = {}
         for ref in refs:
@@ -93,7 +93,7 @@ class StoredRows(Mapping[bytes, pa.Table]):
     def _index(self, store: Store, ref: ObjectRef) -> None:
         try:
             part = store.part(ref)
-            groups = list(ahead(lambda group: part.rows([group], self._with_keys), range(part.groups)))
+            groups = list(prefetch(lambda group: part.rows([group], self._with_keys), range(part.groups)))
         except (DamagedObject, StoreNotReadable) as damage:  # a range beyond a torn object is no damage to some stores
             _LOG.warning("partial merges are made again: %s", damage)
             return
@@ -109,10 +109,10 @@ class StoredRows(Mapping[bytes, pa.Table]):
         return self._parts[at].rows([group], self._names).combine_chunks()
 
 
-class RowWriter:
+class GroupRowWriter:
     """Writes rows that were made anew, and chooses what is kept of what there was."""
 
-    def __init__(self, store: Store, known: StoredRows, group_bytes: int | None = None) -> None:
+    def __init__(self, store: Store, known: GroupRows, group_bytes: int | None = None) -> None:
         """Begin."""
         self._store = store
         self._known = known
@@ -154,22 +154,24 @@ class RowWriter:
         columns["node"] = pa.array(list(self._pending), pa.binary())
         arrays = [columns.get(field.name, pa.nulls(rows.num_rows, field.type)) for field in schema]
         table = pa.table(arrays, schema=schema)
-        groups = even_groups(table.num_rows, -(-self._bytes // (self._group_bytes or _GROUP_BYTES)))
+        groups = split_evenly(table.num_rows, -(-self._bytes // (self._group_bytes or _GROUP_BYTES)))
         self._written.append(self._store.put(self._known.kind, table, groups))
         self._pending, self._bytes = {}, 0
 
 
-class StoredNodes(Mapping[bytes, Node]):
+class GroupAggregates(Mapping[bytes, GroupAggregate]):
     """The nodes of some objects, by key."""
 
     def __init__(self, store: Store, refs: Sequence[ObjectRef]) -> None:
         """Read the keys."""
-        self.rows = StoredRows(store, NODES, refs)
+        self.rows = GroupRows(store, AGGREGATE_KIND, refs)
 
-    def __getitem__(self, key: bytes) -> Node:
+    def __getitem__(self, key: bytes) -> GroupAggregate:
         """Read a node."""
         row = self.rows[key]
-        return Node(row.drop_columns(_SKETCHES), parsed(*(row[name].to_pylist() for name in _SKETCHES)))
+        return GroupAggregate(
+            row.drop_columns(_SKETCHES), parse_sketches(*(row[name].to_pylist() for name in _SKETCHES))
+        )
 
     def __contains__(self, key: object) -> bool:
         """Whether there is such a node; nothing is read."""
@@ -184,18 +186,18 @@ class StoredNodes(Mapping[bytes, Node]):
         return len(self.rows)
 
 
-class NodeWriter:
+class GroupAggregateWriter:
     """Writes what was merged anew, and chooses what is kept of what there was."""
 
-    def __init__(self, store: Store, known: StoredNodes) -> None:
+    def __init__(self, store: Store, known: GroupAggregates) -> None:
         """Begin."""
-        self._rows = RowWriter(store, known.rows)
+        self._rows = GroupRowWriter(store, known.rows)
 
-    def add(self, merge: Merge) -> None:
+    def add(self, merge: ColumnGroups) -> None:
         """Take the nodes of a column."""
         self._rows.keep(merge.keys())
         for key, node in merge.made.items():
-            rows, stored = node.rows, [sketched(one) for one in node.sketches]
+            rows, stored = node.rows, [sketch_fields(one) for one in node.sketches]
             for name in _SKETCHES:
                 rows = rows.append_column(name, pa.array([one.get(name) for one in stored], pa.binary()))
             self._rows.put(key, rows)

@@ -6,16 +6,22 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
-from metastore._analyze.blocks import Content, write_block
-from metastore._analyze.failures import JOB_FAILURES, cause_of
-from metastore._analyze.general import run_general
-from metastore._analyze.held import alike, obscured
-from metastore._analyze.jobs import interruptible
-from metastore._analyze.progress import Done
+from metastore._analyze.blocks import BlockContent, write_block
+from metastore._analyze.failures import SPARK_JOB_ERRORS, find_cause
+from metastore._analyze.general import analyze_spark_rows
+from metastore._analyze.held import group_by_file_schema, mark_unknown_columns
+from metastore._analyze.jobs import run_cancellable
+from metastore._analyze.progress import StageProgress
 from metastore._analyze.request import FULL
-from metastore._analyze.rows import read_rows
-from metastore._analyze.shipping import ship
-from metastore._analyze.worker import Destination, Task, TaskResult, run_task, unreadable
+from metastore._analyze.rows import read_rows_by_spark
+from metastore._analyze.shipping import ship_package
+from metastore._analyze.worker import (
+    BlockDestination,
+    BlockTask,
+    BlockTaskResult,
+    find_spark_only_reason,
+    run_block_task,
+)
 from metastore._tables import refusals
 from metastore._tables.model import Refusal
 from metastore.errors import AnalyzeFailed
@@ -25,7 +31,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from metastore._analyze.coverage import Work
+    from metastore._analyze.coverage import MissingStatistics
     from metastore._analyze.progress import Progress
     from metastore._format.columns import Column
     from metastore._format.manifest import Block
@@ -38,7 +44,7 @@ _MOST_FILES = 2048
 
 
 @dataclass(frozen=True)
-class Outcome:
+class ComputeResult:
     """What all tasks of a run did.
 
     Attributes:
@@ -57,9 +63,9 @@ class Outcome:
     objects: int = 0
     failed: tuple[tuple[str, str], ...] = ()
 
-    def __add__(self, other: Outcome) -> Outcome:
+    def __add__(self, other: ComputeResult) -> ComputeResult:
         """Put two outcomes together."""
-        return Outcome(
+        return ComputeResult(
             self.blocks + other.blocks,
             self.files_read + other.files_read,
             self.bytes_read + other.bytes_read,
@@ -70,7 +76,7 @@ class Outcome:
 
 
 @dataclass(frozen=True)
-class Runner:
+class BlockComputation:
     """Runs the work of one ANALYZE.
 
     Attributes:
@@ -84,32 +90,34 @@ class Runner:
     spark: SparkSession
     facts: TableFacts
     store: Store
-    destination: Destination
+    destination: BlockDestination
     progress: Progress
 
-    def run(self, work: Sequence[Work], depth: str) -> Outcome:
+    def run(self, work: Sequence[MissingStatistics], depth: str) -> ComputeResult:
         """Compute what is missing."""
-        outcome = Outcome()
+        outcome = ComputeResult()
         for part in work:
             if part.columns:
                 outcome += self._read(part, depth)
             else:
-                outcome += Outcome((self._list(part.files),), objects=1)
+                outcome += ComputeResult((self._list(part.files),), objects=1)
         return outcome
 
     def _list(self, files: tuple[DataFile, ...]) -> Block:
-        content = Content("files", (), files)
+        content = BlockContent("files", (), files)
         return write_block(self.store.put, content, self.destination.table, self.destination.settings)
 
-    def _read(self, work: Work, depth: str) -> Outcome:
+    def _read(self, work: MissingStatistics, depth: str) -> ComputeResult:
         reasons = {
-            file.path: reason for file in work.files if (reason := unreadable(file, local=self.facts.local)) is not None
+            file.path: reason
+            for file in work.files
+            if (reason := find_spark_only_reason(file, local=self.facts.local)) is not None
         }
         near = tuple(file for file in work.files if file.path not in reasons)
         results = self._run_job(self._cut(replace(work, files=near), depth)) if near else []
         reasons |= {entry.path: entry.reason for result in results for entry in result.unread}
         replaced = [path for path, reason in reasons.items() if reason == refusals.REPLACED]
-        done = _outcome(results) + Outcome(refused=tuple(Refusal(path, reasons.pop(path)) for path in replaced))
+        done = _outcome(results) + ComputeResult(refused=tuple(Refusal(path, reasons.pop(path)) for path in replaced))
         far = tuple(file for file in work.files if file.path in reasons)
         if not far:
             return done
@@ -117,23 +125,23 @@ class Runner:
             return done + self._read_far(replace(work, files=far), reasons)
         refused = tuple(Refusal(path, reason) for path, reason in reasons.items())
         listed = () if work.listed else (self._list(far),)
-        return done + Outcome(listed, refused=refused, objects=len(listed))
+        return done + ComputeResult(listed, refused=refused, objects=len(listed))
 
-    def _read_far(self, work: Work, reasons: Mapping[str, str]) -> Outcome:
-        ship(self.spark.sparkContext)
+    def _read_far(self, work: MissingStatistics, reasons: Mapping[str, str]) -> ComputeResult:
+        ship_package(self.spark.sparkContext)
         self.progress.begin(f"reading {len(work.files)} files")
         held: tuple[Refusal, ...] = ()
         try:
-            groups = alike(self.spark, work.files) if self.facts.casts else []
+            groups = group_by_file_schema(self.spark, work.files) if self.facts.casts else []
             if groups:
-                files, held = obscured(groups, work.columns)
+                files, held = mark_unknown_columns(groups, work.columns)
                 work = replace(work, files=files)
-            rows = read_rows(self.spark, self.facts, work.columns, work.files, groups=groups)
+            rows = read_rows_by_spark(self.spark, self.facts, work.columns, work.files, groups=groups)
             task = self._task(work, FULL, work.files)
-            results = interruptible(self.spark, lambda: run_general(rows, self.destination, task))
-        except JOB_FAILURES as failure:
+            results = run_cancellable(self.spark, lambda: analyze_spark_rows(rows, self.destination, task))
+        except SPARK_JOB_ERRORS as failure:
             path, reason = next(iter(reasons.items()))
-            told = f"{cause_of(failure)}. Files such as {path} are read by Spark, for Python says: {reason}"
+            told = f"{find_cause(failure)}. Files such as {path} are read by Spark, for Python says: {reason}"
             raise AnalyzeFailed(self.facts.name, told) from failure
         outcome = _outcome(results)
         unread = tuple(Refusal(entry.path, entry.reason) for result in results for entry in result.unread)
@@ -141,23 +149,23 @@ class Runner:
         gone = tuple(Refusal(file.path, refusals.CHANGED_MEANWHILE) for file in work.files if file.path not in seen)
         return replace(outcome, refused=outcome.refused + held + unread + gone)
 
-    def _cut(self, work: Work, depth: str) -> list[Task]:
+    def _cut(self, work: MissingStatistics, depth: str) -> list[BlockTask]:
         parallelism = self.spark.sparkContext.defaultParallelism
-        return [self._task(work, depth, files) for files in pack(work.files, parallelism)]
+        return [self._task(work, depth, files) for files in pack_files(work.files, parallelism)]
 
-    def _task(self, work: Work, depth: str, files: tuple[DataFile, ...]) -> Task:
+    def _task(self, work: MissingStatistics, depth: str, files: tuple[DataFile, ...]) -> BlockTask:
         facts = self.facts
         of_absent = (facts.defaults, facts.absent_is_null, facts.field_ids, facts.nameless_is_null)
-        return Task(depth, work.columns, files, *of_absent)
+        return BlockTask(depth, work.columns, files, *of_absent)
 
-    def _run_job(self, tasks: list[Task]) -> list[TaskResult]:
+    def _run_job(self, tasks: list[BlockTask]) -> list[BlockTaskResult]:
         context = self.spark.sparkContext
-        ship(context)
+        ship_package(context)
         destination = self.destination
         files, rows, weight = (context.accumulator(0) for _ in range(3))
 
-        def run(task: Task) -> TaskResult:
-            result = run_task(destination, task)
+        def run(task: BlockTask) -> BlockTaskResult:
+            result = run_block_task(destination, task)
             files.add(len(task.files))
             rows.add(sum(file.rows or 0 for file in task.files))
             weight.add(_weight(task.files))
@@ -165,9 +173,9 @@ class Runner:
 
         everything = [file for task in tasks for file in task.files]
         total, whole = len(everything), _weight(everything)
-        self.progress.begin("reading", lambda: Done(files.value, total, rows.value, weight.value / whole))
+        self.progress.begin("reading", lambda: StageProgress(files.value, total, rows.value, weight.value / whole))
         jobs = context.parallelize(tasks, len(tasks)).map(run)
-        return interruptible(self.spark, lambda: destination.place.collect(jobs))
+        return run_cancellable(self.spark, lambda: destination.place.collect(jobs))
 
 
 def _weight(files: Sequence[DataFile]) -> int:
@@ -175,7 +183,7 @@ def _weight(files: Sequence[DataFile]) -> int:
     return sum(file.size + _OPEN_COST for file in files)
 
 
-def pack(files: Sequence[DataFile], parallelism: int) -> Iterator[tuple[DataFile, ...]]:
+def pack_files(files: Sequence[DataFile], parallelism: int) -> Iterator[tuple[DataFile, ...]]:
     """Group files, in order, into tasks of a sensible size.
 
     Two tasks for each that runs at once even out how long they take; where they would be short, what starting them
@@ -195,16 +203,16 @@ def pack(files: Sequence[DataFile], parallelism: int) -> Iterator[tuple[DataFile
         yield tuple(group)
 
 
-def _outcome(results: Sequence[TaskResult]) -> Outcome:
+def _outcome(results: Sequence[BlockTaskResult]) -> ComputeResult:
     held: dict[tuple[Column, str, str], list[str]] = defaultdict(list)
     for column, kind, known, path in (one for result in results for one in result.held):
         held[column, kind, known].append(path)
-    return Outcome(
+    return ComputeResult(
         tuple(result.block for result in results if result.block is not None),
         sum(len(result.paths) for result in results),
         sum(result.bytes_read for result in results),
         tuple(
-            Refusal(column.name, refusals.held_otherwise(kind, column.type, paths, known))
+            Refusal(column.name, refusals.describe_other_type(kind, column.type, paths, known))
             for (column, kind, known), paths in held.items()
         ),
         objects=sum(result.objects for result in results),

@@ -10,25 +10,25 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from metastore._analyze.blocks import Content, write_block
-from metastore._analyze.details import frequencies_table, histograms_table
+from metastore._analyze.blocks import BlockContent, write_block
+from metastore._analyze.details import file_histogram_rows, value_count_rows
 from metastore._analyze.kernel import (
-    DETAIL,
-    CannotRead,
+    DEFAULT_DETAIL_LIMITS,
     ColumnStatistics,
-    Detail,
+    DetailLimits,
     FileColumn,
+    UnsupportedDataFile,
     analyze_footer,
     analyze_parquet,
-    constant,
-    of_constant,
-    sketches_table,
-    summary_table,
-    unpacked,
+    apply_to_constant,
+    constant_statistics,
+    sketch_rows,
+    summary_rows,
+    unpickle_statistics,
 )
-from metastore._analyze.memory import one_allocator
+from metastore._analyze.memory import use_system_allocator
 from metastore._analyze.request import FULL
-from metastore._analyze.sizes import fitted, room_for_lists
+from metastore._analyze.sizes import budget_for_lists, fit_to_file_size
 from metastore._format.histogram import EQUI_HEIGHT
 from metastore._store.location import local_path
 from metastore._tables import refusals
@@ -36,8 +36,8 @@ from metastore._tables import refusals
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Mapping, Sequence
 
-    from metastore._analyze.kernel import Shipped
-    from metastore._analyze.place import Place
+    from metastore._analyze.kernel import StatisticPickle
+    from metastore._analyze.place import TaskStore
     from metastore._format.columns import Column
     from metastore._format.manifest import Block, TableIdentity
     from metastore._format.objects import ObjectRef
@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Destination:
+class BlockDestination:
     """Where blocks go and what is written into them besides statistics.
 
     Attributes:
@@ -57,21 +57,21 @@ class Destination:
         statistics: User-defined ones to compute.
     """
 
-    place: Place
+    place: TaskStore
     table: TableIdentity
     settings: Mapping[str, Any]
     budget: int
-    statistics: tuple[Shipped, ...] = ()
+    statistics: tuple[StatisticPickle, ...] = ()
 
-    def detail(self, file: DataFile) -> Detail:
+    def detail(self, file: DataFile) -> DetailLimits:
         """How much detail the settings ask of a data file."""
         bins, top = (int(self.settings[name]) for name in ("histogram_bins", "frequencies_top"))
         kind = str(self.settings.get("histogram_kind", EQUI_HEIGHT))
-        return Detail(bins, top, room_for_lists(file.size), kind)
+        return DetailLimits(bins, top, budget_for_lists(file.size), kind)
 
 
 @dataclass(frozen=True)
-class Task:
+class BlockTask:
     """The files of one block.
 
     Attributes:
@@ -94,7 +94,7 @@ class Task:
 
 
 @dataclass(frozen=True)
-class Unread:
+class UnreadFile:
     """A data file that a task left out, and why."""
 
     path: str
@@ -102,7 +102,7 @@ class Unread:
 
 
 @dataclass(frozen=True)
-class TaskResult:
+class BlockTaskResult:
     """What a task hands back.
 
     Attributes:
@@ -118,7 +118,7 @@ class TaskResult:
     block: Block | None
     paths: tuple[str, ...]
     bytes_read: int
-    unread: tuple[Unread, ...] = ()
+    unread: tuple[UnreadFile, ...] = ()
     objects: int = 0
     failed: tuple[tuple[str, str], ...] = ()
     held: tuple[tuple[Column, str, str, str], ...] = ()
@@ -128,7 +128,7 @@ class TaskResult:
 class BlockBuilder:
     """Collects the statistics of files and writes them as one block."""
 
-    destination: Destination
+    destination: BlockDestination
     depth: str
     columns: tuple[Column, ...]
     _files: list[DataFile] = field(default_factory=list)
@@ -136,7 +136,7 @@ class BlockBuilder:
     _sketches: list[pa.Table] = field(default_factory=list)
     _frequencies: list[pa.Table] = field(default_factory=list)
     _histograms: list[pa.Table] = field(default_factory=list)
-    _unread: list[Unread] = field(default_factory=list)
+    _unread: list[UnreadFile] = field(default_factory=list)
     _failed: dict[str, str] = field(default_factory=dict)
     _held: list[tuple[Column, str, str, str]] = field(default_factory=list)
 
@@ -145,7 +145,7 @@ class BlockBuilder:
         """The user-defined statistics that can be loaded here."""
         if self.depth != FULL:
             return ()
-        found, failed = unpacked(self.destination.statistics)
+        found, failed = unpickle_statistics(self.destination.statistics)
         self._failed |= failed
         return found
 
@@ -154,30 +154,30 @@ class BlockBuilder:
         if self.depth != FULL:  # lists of constants are known then, and no object holds them
             statistics = ((column, found.listing(None)) for column, found in statistics)
         place, top = len(self._files), self.destination.detail(file).top
-        rows = [(column, place, found) for column, found in fitted(statistics, file.size, top)]
+        rows = [(column, place, found) for column, found in fit_to_file_size(statistics, file.size, top)]
         for column, _, found in rows:
             for name, reason in found.failed.items():
                 self._failed.setdefault(f"{name}({self.columns[column].name})", reason)
             if found.held is not None:
                 self._held.append((self.columns[column], *found.held, file.path))
         self._files.append(file)
-        self._summaries.append(summary_table(rows))
-        self._sketches.append(sketches_table(rows))
-        self._frequencies.append(frequencies_table(rows))
-        self._histograms.append(histograms_table(rows))
+        self._summaries.append(summary_rows(rows))
+        self._sketches.append(sketch_rows(rows))
+        self._frequencies.append(value_count_rows(rows))
+        self._histograms.append(file_histogram_rows(rows))
 
-    def refuse(self, unread: Unread) -> None:
+    def refuse(self, unread: UnreadFile) -> None:
         """Note a file that is left out."""
         self._unread.append(unread)
 
-    def finish(self) -> TaskResult:
+    def finish(self) -> BlockTaskResult:
         """Write the block."""
         unread = tuple(self._unread)
         if not self._files:
-            return TaskResult(None, (), 0, unread)
+            return BlockTaskResult(None, (), 0, unread)
         tried = {one.name: one.version for one in self.statistics}
         sketches = pa.concat_tables(self._sketches)
-        content = Content(
+        content = BlockContent(
             self.depth,
             self.columns,
             tuple(self._files),
@@ -195,7 +195,7 @@ class BlockBuilder:
             return written[-1]
 
         block = write_block(put, content, to.table, to.settings)
-        return TaskResult(
+        return BlockTaskResult(
             block,
             tuple(file.path for file in self._files),
             sum(file.size for file in self._files),
@@ -206,21 +206,21 @@ class BlockBuilder:
         )
 
 
-def run_task(destination: Destination, task: Task) -> TaskResult:
+def run_block_task(destination: BlockDestination, task: BlockTask) -> BlockTaskResult:
     """Analyze the files of a task."""
     builder = BlockBuilder(destination, task.depth, task.columns)
-    with one_allocator():
+    with use_system_allocator():
         for file in task.files:
             try:
                 builder.add(
                     file, analyze_file(task, file, destination.budget, builder.statistics, destination.detail(file))
                 )
-            except CannotRead as refusal:
-                builder.refuse(Unread(file.path, str(refusal)))
+            except UnsupportedDataFile as refusal:
+                builder.refuse(UnreadFile(file.path, str(refusal)))
         return builder.finish()
 
 
-def unreadable(file: DataFile, *, local: bool) -> str | None:
+def find_spark_only_reason(file: DataFile, *, local: bool) -> str | None:
     """Say why a task does not open a file itself."""
     if file.rows == 0:
         return None
@@ -235,13 +235,17 @@ def unreadable(file: DataFile, *, local: bool) -> str | None:
 
 
 def analyze_file(
-    task: Task, file: DataFile, budget: int, statistics: Sequence[Statistic] = (), detail: Detail = DETAIL
+    task: BlockTask,
+    file: DataFile,
+    budget: int,
+    statistics: Sequence[Statistic] = (),
+    detail: DetailLimits = DEFAULT_DETAIL_LIMITS,
 ) -> list[tuple[int, ColumnStatistics]]:
     """Compute the statistics of one file."""
     found = []
     wanted = []
     for ordinal, column in enumerate(task.columns):
-        known = decided(column, file, statistics) if file.rows else _constant(column, None, 0, statistics)
+        known = metadata_statistics(column, file, statistics) if file.rows else _constant(column, None, 0, statistics)
         if known is None:
             wanted.append((ordinal, column))
         else:
@@ -255,7 +259,7 @@ def analyze_file(
     read = analyze_parquet(path, columns, budget, statistics, detail) if full else analyze_footer(path, columns)
     _require_same(file, path)
     if read.rows != file.rows:
-        raise CannotRead(refusals.ROWS_DIFFER)
+        raise UnsupportedDataFile(refusals.ROWS_DIFFER)
     schema = cache(partial(pq.read_schema, path))
     for (ordinal, column), known in zip(wanted, read.columns, strict=True):
         found.append((ordinal, known or _absent(task, column, file.physical_rows, schema, statistics)))
@@ -267,29 +271,29 @@ def _require_same(file: DataFile, path: str) -> None:
         return
     now = Path(path).stat()
     if (now.st_size, now.st_mtime_ns // 1_000_000) != (file.size, file.modified):
-        raise CannotRead(refusals.REPLACED)
+        raise UnsupportedDataFile(refusals.REPLACED)
 
 
-def decided(column: Column, file: DataFile, statistics: Sequence[Statistic]) -> ColumnStatistics | None:
+def metadata_statistics(column: Column, file: DataFile, statistics: Sequence[Statistic]) -> ColumnStatistics | None:
     """The statistics of a column whose values the table's metadata decides, None of one that the file holds."""
     if column.key in file.constants:
         return _constant(column, file.constants[column.key], file.physical_rows, statistics)
-    return unknown(column, file.physical_rows) if column.key in file.unknown else None
+    return unknown_statistics(column, file.physical_rows) if column.key in file.unknown else None
 
 
 def _constant(column: Column, value: Any, rows: int, statistics: Sequence[Statistic]) -> ColumnStatistics:
-    return of_constant(constant(column, value, rows), column, value, statistics)
+    return apply_to_constant(constant_statistics(column, value, rows), column, value, statistics)
 
 
 def _absent(
-    task: Task, column: Column, rows: int, schema: Callable[[], pa.Schema], statistics: Sequence[Statistic]
+    task: BlockTask, column: Column, rows: int, schema: Callable[[], pa.Schema], statistics: Sequence[Statistic]
 ) -> ColumnStatistics:
     if column.key in task.defaults:
         if len(column.path) > 1:
-            raise CannotRead(refusals.NESTED_DEFAULT)
+            raise UnsupportedDataFile(refusals.NESTED_DEFAULT)
         return _constant(column, task.defaults[column.key], rows, statistics)
     is_null = task.absent_is_null or (column.key in task.nameless_is_null and not _has_name(schema(), column.path))
-    return _constant(column, None, rows, statistics) if is_null else unknown(column, rows)
+    return _constant(column, None, rows, statistics) if is_null else unknown_statistics(column, rows)
 
 
 def _has_name(schema: pa.Schema, path: Sequence[str]) -> bool:
@@ -305,6 +309,6 @@ def _has_name(schema: pa.Schema, path: Sequence[str]) -> bool:
     return True
 
 
-def unknown(column: Column, rows: int) -> ColumnStatistics:
+def unknown_statistics(column: Column, rows: int) -> ColumnStatistics:
     """Note that a column was looked for in a file, and that nothing is known of it."""
     return ColumnStatistics(rows, column.encoding)

@@ -23,7 +23,7 @@ _DEPTHS = ("full", "footer", "files")
 configure = session.configure
 
 
-@session.of_session
+@session.require_session
 def analyze(  # noqa: PLR0913 - the parts of a statement
     spark: SparkSession,
     table: str,
@@ -89,13 +89,13 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
     ):
         if given and depth != "full":
             raise InvalidArgument(name, f"depth {depth!r} does not read the values that they are made of")
-    session.checked(spark)
+    session.check_session(spark)
     if statements.is_connect(spark):
         _refuse_on_connect(
             ranks=ranks, distribution=distribution, frequencies=frequencies, statistics=statistics, repair=repair
         )
-        return statements.analyze(spark, table, columns, partition, depth, progress)
-    return _analyze.run(
+        return statements.run_analyze_statement(spark, table, columns, partition, depth, progress)
+    return _analyze.analyze_table(
         spark,
         table,
         columns=columns,
@@ -135,4 +135,4 @@ def config(spark: SparkSession | None = None) -> Answer:
         >>> metastore.config()[0]["name"]
         'spark.metastore.enabled'
     """
-    return session.settings_of(spark)
+    return session.list_settings(spark)

@@ -7,11 +7,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from metastore._read.places import place_of
+from metastore._read.places import discover
 from metastore._read.statistics import Statistics
 from metastore._spark import session, statements
-from metastore._texts import probabilities_of
-from metastore._zones import zone_of
+from metastore._texts import check_probabilities
+from metastore._zones import parse_time_zone
 from metastore.answers import Answer, Summary
 from metastore.errors import InvalidArgument
 
@@ -40,11 +40,11 @@ def open(location: str, table: str | None = None, zone: str = "UTC") -> Statisti
         >>> metastore.open("/warehouse/db/sales").summary().column("price")["max"]  # doctest: +SKIP
         Decimal('99.95')
     """
-    zone_of(zone)
-    return Statistics(place_of(location, table), zone)
+    parse_time_zone(zone)
+    return Statistics(discover(location, table), zone)
 
 
-@session.of_session
+@session.require_session
 def summary(
     spark: SparkSession, table: str, *, file: str | None = None, at: str | int | datetime | None = None
 ) -> Summary:
@@ -65,10 +65,10 @@ def summary(
         >>> metastore.summary(spark, "db.sales").column("price")["approx_unique"]  # doctest: +SKIP
         1204
     """
-    return session.ask(spark, "summary", table, {"file": file, "at": at}, Summary)
+    return session.call_function(spark, "summary", table, {"file": file, "at": at}, Summary)
 
 
-@session.of_session
+@session.require_session
 def frequencies(
     spark: SparkSession,
     table: str,
@@ -96,10 +96,12 @@ def frequencies(
         >>> metastore.frequencies(spark, "db.sales", "country", 10)[0]["value"]  # doctest: +SKIP
         'NL'
     """
-    return session.ask(spark, "frequencies", table, {"column": column, "top": top, "file": file, "at": at}, Answer)
+    return session.call_function(
+        spark, "frequencies", table, {"column": column, "top": top, "file": file, "at": at}, Answer
+    )
 
 
-@session.of_session
+@session.require_session
 def histogram(
     spark: SparkSession,
     table: str,
@@ -127,10 +129,12 @@ def histogram(
         >>> len(metastore.histogram(spark, "db.sales", "price", bins=20))  # doctest: +SKIP
         20
     """
-    return session.ask(spark, "histogram", table, {"column": column, "bins": bins, "file": file, "at": at}, Answer)
+    return session.call_function(
+        spark, "histogram", table, {"column": column, "bins": bins, "file": file, "at": at}, Answer
+    )
 
 
-@session.of_session
+@session.require_session
 def quantiles(
     spark: SparkSession,
     table: str,
@@ -159,11 +163,13 @@ def quantiles(
         >>> metastore.quantiles(spark, "db.sales", "price", [0.5])[0]["value"]  # doctest: +SKIP
         '19.95'
     """
-    asked = None if probabilities is None else ",".join(map(repr, probabilities_of(probabilities)))
-    return session.ask(spark, "quantiles", table, {"column": column, "probabilities": asked, "at": at}, Answer)
+    asked = None if probabilities is None else ",".join(map(repr, check_probabilities(probabilities)))
+    return session.call_function(
+        spark, "quantiles", table, {"column": column, "probabilities": asked, "at": at}, Answer
+    )
 
 
-@session.of_session
+@session.require_session
 def locate(spark: SparkSession, table: str, columns: str | Sequence[str], keys: DataFrame) -> DataFrame:
     """Where the rows of a table are that have one of some keys: any number of keys, of one column or of several.
 
@@ -196,10 +202,10 @@ def locate(spark: SparkSession, table: str, columns: str | Sequence[str], keys: 
         >>> keys = spark.createDataFrame([(7,), (8,)], "id bigint")  # doctest: +SKIP
         >>> metastore.locate(spark, "db.sales", "id", keys).groupBy("path").count().show()  # doctest: +SKIP
     """
-    from metastore._locate.located import locate as located  # noqa: PLC0415 - nothing else needs it, and it takes a while
+    from metastore._locate.located import locate_rows as located  # noqa: PLC0415 - nothing else needs it, and it takes a while
 
     names = [columns] if isinstance(columns, str) else list(columns)
-    session.checked(spark)
+    session.check_session(spark)
     if not names:
         raise InvalidArgument("columns", "the list of names is empty")
     if not hasattr(keys, "selectExpr"):
@@ -220,7 +226,7 @@ def _frame_of(table: str, columns: Sequence[str], key: object) -> str:
     return f'Say {frame} for rows, or spark.sql("{sql}") for the files that may hold it.'
 
 
-@session.of_session
+@session.require_session
 def files(spark: SparkSession, table: str, *, at: str | int | datetime | None = None) -> Answer:
     """One row per data file of a table: size, rows, partition, how much of it is analyzed.
 
@@ -228,10 +234,10 @@ def files(spark: SparkSession, table: str, *, at: str | int | datetime | None = 
         >>> len(metastore.files(spark, "db.sales"))  # doctest: +SKIP
         48
     """
-    return session.ask(spark, "files", table, {"at": at}, Answer)
+    return session.call_function(spark, "files", table, {"at": at}, Answer)
 
 
-@session.of_session
+@session.require_session
 def columns(spark: SparkSession, table: str, column: str | None = None) -> Answer:
     """One row per data file and column: what pruning knows.
 
@@ -239,10 +245,10 @@ def columns(spark: SparkSession, table: str, column: str | None = None) -> Answe
         >>> metastore.columns(spark, "db.sales", "price")[0]["max"]  # doctest: +SKIP
         '99.95'
     """
-    return session.ask(spark, "columns", table, {"column": column}, Answer)
+    return session.call_function(spark, "columns", table, {"column": column}, Answer)
 
 
-@session.of_session
+@session.require_session
 def snapshots(spark: SparkSession, table: str) -> Answer:
     """One row per analyzed snapshot of a table.
 
@@ -250,10 +256,10 @@ def snapshots(spark: SparkSession, table: str) -> Answer:
         >>> metastore.snapshots(spark, "db.sales")[-1]["current"]  # doctest: +SKIP
         True
     """
-    return session.ask(spark, "snapshots", table, {}, Answer)
+    return session.call_function(spark, "snapshots", table, {}, Answer)
 
 
-@session.of_session
+@session.require_session
 def tables(spark: SparkSession, database: str | None = None) -> Answer:
     """One row per table with statistics, of a database or of the current one.
 
@@ -261,10 +267,10 @@ def tables(spark: SparkSession, database: str | None = None) -> Answer:
         >>> [row["table"] for row in metastore.tables(spark, "db")]  # doctest: +SKIP
         ['cat.db.sales']
     """
-    return session.ask(spark, "tables", database, {}, Answer)
+    return session.call_function(spark, "tables", database, {}, Answer)
 
 
-@session.of_session
+@session.require_session
 def explain(spark: SparkSession, query: str) -> Answer:
     """One row per scan and data file of a query: whether it is read, and by which statistic it is not.
 
@@ -273,10 +279,10 @@ def explain(spark: SparkSession, query: str) -> Answer:
         >>> sum(row["kept"] for row in plan)  # doctest: +SKIP
         1
     """
-    return session.ask(spark, "explain", query, {}, Answer)
+    return session.call_function(spark, "explain", query, {}, Answer)
 
 
-@session.of_session
+@session.require_session
 def estimates(spark: SparkSession, query: str, *, analyze: bool = False) -> Answer:
     """One row per operator of a query's optimized plan: the rows that the optimizer expects, and from which statistics.
 
@@ -290,10 +296,10 @@ def estimates(spark: SparkSession, query: str, *, analyze: bool = False) -> Answ
         >>> plan[0]["q_error"]  # doctest: +SKIP
         1.0
     """
-    return session.ask(spark, "estimates", query, {"analyze": analyze or None}, Answer)
+    return session.call_function(spark, "estimates", query, {"analyze": analyze or None}, Answer)
 
 
-@session.of_session
+@session.require_session
 def version(spark: SparkSession) -> dict[str, Any]:
     """The version of the Metastore inside a Spark, with that of Spark, Scala and the store's format.
 
@@ -304,4 +310,4 @@ def version(spark: SparkSession) -> dict[str, Any]:
         >>> metastore.version(spark)["format"]  # doctest: +SKIP
         1
     """
-    return session.ask(spark, "version", None, {}, Answer)[0]
+    return session.call_function(spark, "version", None, {}, Answer)[0]

@@ -6,13 +6,13 @@ from typing import TYPE_CHECKING, Any
 
 from metastore._read import places, upkeep
 from metastore._spark import stores
-from metastore._spark.session import checked
+from metastore._spark.session import check_session
 from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from metastore._read.places import Place
+    from metastore._read.places import Discovery
     from metastore.answers import Answer
 
 
@@ -39,7 +39,7 @@ def verify(where: SparkSession | str, table: str | None = None) -> Answer:
         >>> {row["state"] for row in metastore.verify(spark, "db.sales")}  # doctest: +SKIP
         {'ok'}
     """
-    return upkeep.verify(_place(where, table))
+    return upkeep.report_verification(_place(where, table))
 
 
 def gc(where: SparkSession | str, table: str | None = None, *, delete: bool = False, grace_days: float = 7) -> Answer:
@@ -64,7 +64,7 @@ def gc(where: SparkSession | str, table: str | None = None, *, delete: bool = Fa
         >>> len(metastore.gc(spark, "db.sales"))  # doctest: +SKIP
         12
     """
-    return upkeep.gc(_place(where, table), delete=delete, grace_days=grace_days)
+    return upkeep.report_garbage(_place(where, table), delete=delete, grace_days=grace_days)
 
 
 def compact(where: SparkSession | str, table: str | None = None) -> dict[str, Any]:
@@ -86,13 +86,13 @@ def compact(where: SparkSession | str, table: str | None = None) -> dict[str, An
         >>> metastore.compact("/warehouse/db/sales")["blocks_after"]  # doctest: +SKIP
         1
     """
-    return upkeep.compact(_place(where, table))
+    return upkeep.report_compaction(_place(where, table))
 
 
-def _place(where: SparkSession | str, table: str | None) -> Place:
+def _place(where: SparkSession | str, table: str | None) -> Discovery:
     if isinstance(where, str):
-        return places.place_of(where, table)
-    checked(where)
+        return places.discover(where, table)
+    check_session(where)
     if table is None:
         raise InvalidArgument("table", "no table is named", 'Say metastore.verify(spark, "db.t").')
-    return stores.place_of(where, table)
+    return stores.discover_by_name(where, table)

@@ -25,7 +25,7 @@ class DemoError(MetastoreError):
     code = "METASTORE_DEMO_FAILED"
 
 
-def generate(scale: float, folder: Path) -> None:
+def generate_tpch(scale: float, folder: Path) -> None:
     """Makes TPC-H's `lineitem` and `orders` as one Parquet file each."""
     beside = Path(sys.executable).parent / _GENERATOR
     found = str(beside) if beside.exists() else shutil.which(_GENERATOR)
@@ -38,7 +38,7 @@ def generate(scale: float, folder: Path) -> None:
         raise DemoError(f"{_GENERATOR} failed: {said}.", "Try another --scale.")
 
 
-def catalog(warehouse: Path, jar: Path) -> dict[str, str]:
+def catalog_settings(warehouse: Path, jar: Path) -> dict[str, str]:
     """Settings of a Spark with Iceberg and a catalog in a folder."""
     return {
         "spark.master": "local[*]",
@@ -53,7 +53,7 @@ def catalog(warehouse: Path, jar: Path) -> dict[str, str]:
     }
 
 
-def write(spark: SparkSession, folder: Path) -> None:
+def write_tables(spark: SparkSession, folder: Path) -> None:
     """Writes both tables in the order in which a shop's rows arrive: by date, and by nothing else.
 
     Orders get the address of their page, as tables of events have: a text whose first 30 bytes are always the same.

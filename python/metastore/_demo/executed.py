@@ -14,25 +14,25 @@ if TYPE_CHECKING:
 _SCANS = ("BatchScanExec", "FileSourceScanExec")
 
 
-def nodes(frame: DataFrame) -> Iterator[Any]:
+def iterate_plan_nodes(frame: DataFrame) -> Iterator[Any]:
     """The nodes of the executed plan of a query of a classic session, as objects of its JVM.
 
     Those of sub-queries are among them, those of exchanges that are read a second time are not.
     """
-    yield from _nodes(_jvm_session.executed(frame))
+    yield from _nodes(_jvm_session.get_executed_plan(frame))
 
 
-def scans(frame: DataFrame) -> list[Any]:
+def find_scan_nodes(frame: DataFrame) -> list[Any]:
     """The nodes that read tables."""
-    return [node for node in nodes(frame) if kind(node) in _SCANS]
+    return [node for node in iterate_plan_nodes(frame) if node_class(node) in _SCANS]
 
 
-def kind(node: Any) -> str:
+def node_class(node: Any) -> str:
     """The class of a node, without its package."""
     return str(node.getClass().getSimpleName())
 
 
-def metrics(scan: Any) -> dict[str, int]:
+def read_scan_metrics(scan: Any) -> dict[str, int]:
     """The SQL metrics of a scan that ran: what the format's readers and Spark counted."""
     found, values = scan.metrics().iterator(), {}
     while found.hasNext():
@@ -41,18 +41,18 @@ def metrics(scan: Any) -> dict[str, int]:
     return values
 
 
-def files_read(frame: DataFrame) -> list[int]:
+def count_files_read(frame: DataFrame) -> list[int]:
     """Data files that each scan of a query opened, as Iceberg's metrics and Spark's own count them."""
-    counted = (metrics(scan) for scan in scans(frame))
+    counted = (read_scan_metrics(scan) for scan in find_scan_nodes(frame))
     return [found["numSplits"] if "numSplits" in found else found["numFiles"] for found in counted]
 
 
 def _nodes(plan: Any) -> Iterator[Any]:
-    if kind(plan) == "AdaptiveSparkPlanExec":
+    if node_class(plan) == "AdaptiveSparkPlanExec":
         yield from _nodes(plan.executedPlan())
-    elif kind(plan).endswith("QueryStageExec"):
+    elif node_class(plan).endswith("QueryStageExec"):
         yield from _nodes(plan.plan())
-    elif kind(plan) != "ReusedExchangeExec":
+    elif node_class(plan) != "ReusedExchangeExec":
         yield plan
         for below in (plan.children(), plan.subqueries()):
             for place in range(below.size()):

@@ -7,7 +7,7 @@ import time
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from metastore._demo.executed import kind, metrics, nodes, scans
+from metastore._demo.executed import find_scan_nodes, iterate_plan_nodes, node_class, read_scan_metrics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -30,7 +30,7 @@ _JOINS = {
 
 
 @dataclass(frozen=True)
-class Measured:
+class Measurement:
     """One way of running a query.
 
     Attributes:
@@ -52,15 +52,15 @@ class Measured:
     answer: tuple[tuple[Any, ...], ...]
 
 
-def measure(spark: SparkSession, question: Question, settings: dict[str, str]) -> Measured:
+def measure_query(spark: SparkSession, question: Question, settings: dict[str, str]) -> Measurement:
     """Runs a query in a session of its own."""
     session = spark.newSession()
     for key, value in settings.items():
         session.conf.set(key, value)
     expected_bytes, expected = _expectation(session, question)
     seconds, frame, rows = min((_timed(session, question.sql) for _ in range(_RUNS)), key=lambda run: run[0])
-    read = [metrics(scan) for scan in scans(frame)]
-    return Measured(
+    read = [read_scan_metrics(scan) for scan in find_scan_nodes(frame)]
+    return Measurement(
         files=sum(scan["numSplits"] for scan in read),
         rows=sum(scan["numOutputRows"] for scan in read),
         expected=expected,
@@ -71,7 +71,7 @@ def measure(spark: SparkSession, question: Question, settings: dict[str, str]) -
     )
 
 
-def found(spark: SparkSession, question: Question) -> int:
+def count_matching_rows(spark: SparkSession, question: Question) -> int:
     """How many rows the query is really about."""
     return int(spark.sql(f"SELECT count(*) {question.rows}").collect()[0][0])
 
@@ -94,4 +94,4 @@ def _expectation(session: SparkSession, question: Question) -> tuple[int, int | 
 
 def _join(frame: DataFrame) -> str:
     """The join as it was planned, before anything ran."""
-    return next((_JOINS[kind(node)] for node in nodes(frame) if kind(node) in _JOINS), "")
+    return next((_JOINS[node_class(node)] for node in iterate_plan_nodes(frame) if node_class(node) in _JOINS), "")

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from metastore._demo.data import LINEITEM, ORDERS
 
 if TYPE_CHECKING:
-    from metastore._demo.measure import Measured
+    from metastore._demo.measure import Measurement
 
 _YEAR = 1996
 
@@ -48,7 +48,7 @@ class Question:
         return f"SELECT {self.select}\n{rows}" + (f"\nGROUP BY {self.group}" if self.group else "")
 
 
-def remark(question: Question, without: Measured, with_us: Measured) -> str:
+def explain_difference(question: Question, without: Measurement, with_us: Measurement) -> str:
     """Why the numbers differ; where they do not (other scales), that they do not."""
     if without.files > with_us.files or without.join != with_us.join:
         return question.why

@@ -12,9 +12,9 @@ from typing import TYPE_CHECKING
 import metastore
 from metastore import jars
 from metastore._demo import data
-from metastore._demo.measure import WITHOUT, Measured, found, measure
+from metastore._demo.measure import WITHOUT, Measurement, count_matching_rows, measure_query
 from metastore._demo.queries import QUESTIONS
-from metastore._spark.local import started
+from metastore._spark.local import start_local_spark
 from metastore.errors import InvalidArgument, MetastoreError
 
 if TYPE_CHECKING:
@@ -30,7 +30,7 @@ STEPS = 6
 
 
 @dataclass(frozen=True)
-class Said:
+class StoryLine:
     """A line of the story."""
 
     text: str
@@ -38,7 +38,7 @@ class Said:
 
 
 @dataclass(frozen=True)
-class Compared:
+class Comparison:
     """A query, run both ways.
 
     Attributes:
@@ -55,22 +55,22 @@ class Compared:
     question: Question
     files_total: int
     found: int
-    without: Measured
-    with_us: Measured
+    without: Measurement
+    with_us: Measurement
     reason: str
 
 
-def tell(scale: float, keep: Path | None) -> Iterator[Said | Compared | Answer]:
+def tell_story(scale: float, keep: Path | None) -> Iterator[StoryLine | Comparison | Answer]:
     """Runs the demonstration."""
     if not 0 < scale <= LARGEST_SCALE:
         raise InvalidArgument("--scale", f"{scale:g} is not between 0 and {LARGEST_SCALE:g}")
     if keep is not None and (keep / "tpch").exists():
         raise InvalidArgument("--keep", f"{keep} already has tables of a demonstration", "Name another folder.")
     with _folder(keep) as warehouse, tempfile.TemporaryDirectory(prefix="metastore-demo-") as scratch:
-        yield Said(_step(1, f"TPC-H data, scale {scale:g}"), heading=True)
-        data.generate(scale, Path(scratch))
-        yield Said(_step(2, "Spark with Iceberg"), heading=True)
-        with started(data.catalog(warehouse, jars.fetch("iceberg-4.1"))) as spark:
+        yield StoryLine(_step(1, f"TPC-H data, scale {scale:g}"), heading=True)
+        data.generate_tpch(scale, Path(scratch))
+        yield StoryLine(_step(2, "Spark with Iceberg"), heading=True)
+        with start_local_spark(data.catalog_settings(warehouse, jars.fetch("iceberg-4.1"))) as spark:
             yield from _with_tables(spark, Path(scratch))
         yield from _farewell(warehouse, kept=keep is not None)
 
@@ -79,13 +79,13 @@ def _step(number: int, text: str) -> str:
     return f"[{number}/{STEPS}] {text}"
 
 
-def _with_tables(spark: SparkSession, generated: Path) -> Iterator[Said | Compared | Answer]:
-    yield Said(
+def _with_tables(spark: SparkSession, generated: Path) -> Iterator[StoryLine | Comparison | Answer]:
+    yield StoryLine(
         _step(3, f"Two Iceberg tables of {data.FILES} files each, in the order in which rows arrive: by date"),
         heading=True,
     )
-    data.write(spark, generated)
-    yield Said(
+    data.write_tables(spark, generated)
+    yield StoryLine(
         _step(4, f"ANALYZE TABLE {data.LINEITEM} COMPUTE STATISTICS FOR ALL COLUMNS, and the same for the orders"),
         heading=True,
     )
@@ -93,35 +93,39 @@ def _with_tables(spark: SparkSession, generated: Path) -> Iterator[Said | Compar
     reports = [metastore.analyze(spark, table) for table in (data.LINEITEM, data.ORDERS)]
     seconds = time.perf_counter() - began
     rows, columns = sum(report.rows or 0 for report in reports), sum(report.columns for report in reports)
-    yield Said(f"{rows:,} rows, {columns} columns, {sum(r.files_read for r in reports)} files read in {seconds:.1f} s")
-    yield Said(_step(5, f"SELECT * FROM metastore.summary('{data.LINEITEM}')"), heading=True)
+    yield StoryLine(
+        f"{rows:,} rows, {columns} columns, {sum(r.files_read for r in reports)} files read in {seconds:.1f} s"
+    )
+    yield StoryLine(_step(5, f"SELECT * FROM metastore.summary('{data.LINEITEM}')"), heading=True)
     yield metastore.summary(spark, data.LINEITEM)
-    yield Said(_step(6, "Three queries, without and with the Metastore"), heading=True)
+    yield StoryLine(_step(6, "Three queries, without and with the Metastore"), heading=True)
     for number, question in enumerate(QUESTIONS, 1):
         yield _compared(spark, number, question)
 
 
-def _compared(spark: SparkSession, number: int, question: Question) -> Compared:
-    without, with_us = measure(spark, question, WITHOUT), measure(spark, question, {})
+def _compared(spark: SparkSession, number: int, question: Question) -> Comparison:
+    without, with_us = measure_query(spark, question, WITHOUT), measure_query(spark, question, {})
     if without.answer != with_us.answer:
         raise MetastoreError("A query gave two answers.", f"Please report this: {question.sql}")
     explained = metastore.explain(spark, question.sql)
     reasons = [row for row in explained if row["statistic"] and not row["kept"]]
     said = str(reasons[0]["statistic"]) if reasons else ""
     tables = sum(name in question.rows for name in (data.LINEITEM, data.ORDERS))
-    return Compared(number, question, tables * data.FILES, found(spark, question), without, with_us, said)
+    return Comparison(
+        number, question, tables * data.FILES, count_matching_rows(spark, question), without, with_us, said
+    )
 
 
-def _farewell(warehouse: Path, *, kept: bool) -> Iterator[Said]:
-    yield Said("What this means", heading=True)
-    yield Said(
+def _farewell(warehouse: Path, *, kept: bool) -> Iterator[StoryLine]:
+    yield StoryLine("What this means", heading=True)
+    yield StoryLine(
         "With statistics of every column of every file, Spark reads only the files that can hold an answer and plans "
         "with true numbers; the answers stay the same."
     )
     again = f"metastore summary {warehouse}/tpch/lineitem" if kept else "metastore demo --keep shop"
     does = "shows the summary again, without Spark" if kept else "keeps these tables, to look around"
-    yield Said("What to type next", heading=True)
-    yield Said(
+    yield StoryLine("What to type next", heading=True)
+    yield StoryLine(
         f"`{again}` {does}; in your own Spark, after `pip install pyspark-metastore`, it is "
         "`ANALYZE TABLE db.t COMPUTE STATISTICS FOR ALL COLUMNS`."
     )

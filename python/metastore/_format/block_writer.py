@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from metastore._format import layout
-from metastore._format.manifest import Block, block_to_footer
+from metastore._format.manifest import Block, describe_block
 from metastore._format.objects import BLOCK_KEY
 from metastore._format.pages import PAGE_ROWS_KEY
 from metastore._format.references import SummaryRef
-from metastore._format.zones import IDENTITIES_KEY, identities_of, rows_of_files, zones_of
+from metastore._format.zones import IDENTITIES_KEY, build_zones, hash_identities, read_row_counts
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from metastore._format.objects import ObjectRef
 
 
-class Put(Protocol):
+class PutObject(Protocol):
     """Writes one object, in the driver or in an executor."""
 
     def __call__(self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str]) -> ObjectRef:
@@ -30,15 +30,11 @@ class Put(Protocol):
 
 
 class BlockWriter:
-    """Writes one block: its summaries, some columns at a time, then zones, and the list of its files last.
+    """Writes one block: its summaries, some columns at a time, then zones, and the list of its files last."""
 
-    Example:
-        >>> writer = BlockWriter(put, columns, files)  # doctest: +SKIP
-        >>> writer.add(rows, range(4))  # doctest: +SKIP
-        >>> writer.finish("full", {}, table, settings)  # doctest: +SKIP
-    """
-
-    def __init__(self, put: Put, columns: Sequence[Column], files: pa.Table, zoned: int = layout.ZONED_FILES) -> None:
+    def __init__(
+        self, put: PutObject, columns: Sequence[Column], files: pa.Table, zoned: int = layout.ZONED_FILES
+    ) -> None:
         """Write nothing yet."""
         self.width = layout.columns_per_object(files.num_rows, zoned)
         """So many columns belong into one object."""
@@ -46,20 +42,20 @@ class BlockWriter:
         self._put, self._columns, self._files, self._zoned = put, tuple(columns), files, zoned
         self._per_group = layout.columns_per_row_group(files.num_rows, zoned)
         self._page_rows = layout.page_rows(files.num_rows, zoned)
-        self._rows_of_files = rows_of_files(files)
+        self._rows_of_files = read_row_counts(files)
         self._zones: list[tuple[pa.Table, tuple[int, ...]]] = []
 
     def add(self, rows: pa.Table, ordinals: Sequence[int]) -> None:
         """Write the rows of some columns, of which there are some."""
         extra = {PAGE_ROWS_KEY: str(self._page_rows)} if self._page_rows else {}
-        ref = self._put("summary", rows, layout.row_groups(rows["column"], self._per_group), extra)
+        ref = self._put("summary", rows, layout.size_row_groups(rows["column"], self._per_group), extra)
         self.keep(SummaryRef(ref, tuple(ordinals)), rows)
 
     def keep(self, ref: SummaryRef, rows: pa.Table) -> None:
         """Name an object that is there, as if its rows had been added."""
         self._written.append(ref)
         if self._page_rows:
-            self._zones.append((zones_of(rows, self._columns, self._rows_of_files), ref.columns))
+            self._zones.append((build_zones(rows, self._columns, self._rows_of_files), ref.columns))
 
     def finish(
         self, computed: str, statistics: Mapping[str, int], table: TableIdentity, settings: Mapping[str, Any]
@@ -67,10 +63,10 @@ class BlockWriter:
         """Write the rest."""
         name, own, summary, zones = str(uuid.uuid4()), dict(statistics), tuple(self._written), self._put_zones()
         made_with = {key: value for key, value in settings.items() if key != "statistics"}
-        footer = block_to_footer(name, computed, self._columns, (*summary, *zones), table, made_with, own)
+        footer = describe_block(name, computed, self._columns, (*summary, *zones), table, made_with, own)
         extra = {BLOCK_KEY: footer}
         if self._files.num_rows > self._zoned:
-            extra[IDENTITIES_KEY] = identities_of(self._files)
+            extra[IDENTITIES_KEY] = hash_identities(self._files)
         files = self._put("files", self._files, [self._files.num_rows] if self._files.num_rows else [], extra)
         return Block(name, computed, self._columns, files, summary, own, zones)
 
@@ -81,5 +77,5 @@ class BlockWriter:
 
     def _of_zones(self, parts: Sequence[tuple[pa.Table, tuple[int, ...]]]) -> SummaryRef:
         rows = pa.concat_tables(rows for rows, _ in parts)
-        ref = self._put("zones", rows, layout.row_groups(rows["column"], 1), {})
+        ref = self._put("zones", rows, layout.size_row_groups(rows["column"], 1), {})
         return SummaryRef(ref, tuple(ordinal for _, ordinals in parts for ordinal in ordinals))

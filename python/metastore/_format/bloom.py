@@ -13,13 +13,13 @@ import numpy as np
 import pyarrow as pa
 
 from metastore._format import native_bloom
-from metastore._format.words import padded
-from metastore._format.xxhash import hash_bytes, hash_words
+from metastore._format.words import pad_buffer
+from metastore._format.xxhash import xxhash_bytes, xxhash_words
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from metastore._format.words import Words
+    from metastore._format.words import UInt64Array
 
 BITS_PER_VALUE = 10
 BLOCK_BYTES = 32
@@ -35,7 +35,7 @@ _SALT = np.array(
 )
 
 
-def hashes_of(values: pa.Array) -> Words:
+def bloom_hashes(values: pa.Array) -> UInt64Array:
     """The hashes under which stored values are added: XXH64 of their eight bytes, little-endian, or of their own.
 
     So a value has the same hash whether its column was an int or a bigint, a float or a double, when it was written.
@@ -45,19 +45,12 @@ def hashes_of(values: pa.Array) -> Words:
         _, offsets, data = values.buffers()
         bounds = np.frombuffer(offsets, dtype=np.int64)[values.offset : values.offset + len(values) + 1]
         raw = np.frombuffer(data, dtype=np.uint8) if data else np.empty(0, dtype=np.uint8)
-        return hash_bytes(padded(raw[bounds[0] : bounds[-1]]), bounds[:-1] - bounds[0], np.diff(bounds))
-    return hash_words(values.to_numpy().view(np.uint64))
+        return xxhash_bytes(pad_buffer(raw[bounds[0] : bounds[-1]]), bounds[:-1] - bounds[0], np.diff(bounds))
+    return xxhash_words(values.to_numpy().view(np.uint64))
 
 
 class BloomBuilder:
-    """Collects the hashes of a column's values.
-
-    Example:
-        >>> builder = BloomBuilder(1000)
-        >>> builder.add(np.array([1 << 40, 7], dtype=np.uint64))
-        >>> len(builder.finish(2, 4096))
-        32
-    """
+    """Collects the hashes of a column's values."""
 
     def __init__(self, most_values: int, most_bytes: int = _MOST_BYTES) -> None:
         """Make room."""
@@ -66,32 +59,32 @@ class BloomBuilder:
             blocks //= 2
         self._blocks = np.zeros((blocks, _WORDS), dtype=np.uint32)
 
-    def add(self, hashes: Words) -> None:
+    def add(self, hashes: UInt64Array) -> None:
         """Add values by their XXH64 (see `xxhash`)."""
         hashes = np.sort(hashes)  # their upper halves choose the blocks
         for start in range(0, len(hashes), _AT_ONCE):
             batch = hashes[start : start + _AT_ONCE]
-            block = block_of(batch, len(self._blocks))
+            block = choose_hash_range(batch, len(self._blocks))
             first = np.flatnonzero(np.concatenate([[True], block[1:] != block[:-1]]))
             self._blocks[block[first]] |= np.bitwise_or.reduceat(_ONE << _bit_of(batch), first, axis=0)
 
     def add_values(self, values: pa.Array) -> None:
         """Add values as the format stores them, without nulls."""
-        found = native_bloom.filter_of(values, self._blocks.nbytes) if native_bloom.is_available() else None
-        if found is None or not may_hold(found, hashes_of(values.slice(0, _SAMPLE))).all():
-            self.add(hashes_of(values))
+        found = native_bloom.build_filter(values, self._blocks.nbytes) if native_bloom.writes_bloom_filters() else None
+        if found is None or not may_hold(found, bloom_hashes(values.slice(0, _SAMPLE))).all():
+            self.add(bloom_hashes(values))
         else:
             self._blocks |= found.view("<u4").reshape(-1, _WORDS)
 
     def finish(self, distinct: int, most_bytes: int = _MOST_BYTES) -> bytes | None:
         """The filter."""
-        size = size_for(distinct, min(most_bytes, self._blocks.nbytes))
+        size = choose_filter_size(distinct, min(most_bytes, self._blocks.nbytes))
         if size is None:
             return None
-        return folded(self._blocks.astype("<u4").view(np.uint8).reshape(-1), size).tobytes()
+        return fold_filter(self._blocks.astype("<u4").view(np.uint8).reshape(-1), size).tobytes()
 
 
-def size_for(distinct: int, most_bytes: int = _MOST_BYTES) -> int | None:
+def choose_filter_size(distinct: int, most_bytes: int = _MOST_BYTES) -> int | None:
     """Bytes of the filter of so many values; None if those that it may take would tell too little."""
     size = _blocks_for(distinct, BITS_PER_VALUE) * BLOCK_BYTES
     while size > max(most_bytes, BLOCK_BYTES):
@@ -107,27 +100,27 @@ def error_rate(distinct: NDArray[np.int64]) -> NDArray[np.float64]:
     return errors
 
 
-def folded(bloom: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
+def fold_filter(bloom: NDArray[np.uint8], size: int) -> NDArray[np.uint8]:
     """A filter of the same values with fewer bytes."""
     joined: NDArray[np.uint8] = np.bitwise_or.reduce(bloom.reshape(size // BLOCK_BYTES, -1, BLOCK_BYTES), axis=1)
     return joined.reshape(-1)
 
 
-def may_hold(bloom: bytes | NDArray[np.uint8], hashes: Words) -> NDArray[np.bool_]:
+def may_hold(bloom: bytes | NDArray[np.uint8], hashes: UInt64Array) -> NDArray[np.bool_]:
     """Whether values may be among those added; false is certain."""
     words = np.frombuffer(bloom, dtype="<u4").reshape(-1, _WORDS)
-    set_bits = words[block_of(hashes, len(words))] >> _bit_of(hashes) & _ONE
+    set_bits = words[choose_hash_range(hashes, len(words))] >> _bit_of(hashes) & _ONE
     found: NDArray[np.bool_] = set_bits.all(axis=1)
     return found
 
 
-def block_of(hashes: Words, blocks: int) -> NDArray[np.int64]:
+def choose_hash_range(hashes: UInt64Array, blocks: int) -> NDArray[np.int64]:
     """Which of so many equal ranges of hashes, blocks of a filter for one, each is in."""
     block: NDArray[np.int64] = ((hashes >> np.uint64(32)) * np.uint64(blocks) >> np.uint64(32)).astype(np.int64)
     return block
 
 
-def _bit_of(hashes: Words) -> NDArray[np.uint32]:
+def _bit_of(hashes: UInt64Array) -> NDArray[np.uint32]:
     """The bit of each of a block's words."""
     bits: NDArray[np.uint32] = hashes.astype(np.uint32)[:, None] * _SALT >> np.uint32(27)
     return bits

@@ -92,7 +92,7 @@ class Column:
         return cls(key, tuple(path), spark_type, encoding, collation, casts=table_format in CASTING)
 
 
-def serves(stored: Column, wanted: Column) -> bool:
+def is_compatible(stored: Column, wanted: Column) -> bool:
     """Whether values stored for one column are values of another: the same column, its type equal or widened."""
     if stored.key != wanted.key or stored.encoding != wanted.encoding or stored.collation != wanted.collation:
         return False
@@ -104,7 +104,7 @@ def serves(stored: Column, wanted: Column) -> bool:
     return stored.type == wanted.type or wanted.type in _WIDER.get(stored.type, ())
 
 
-def casts_exactly(held: str, wanted: str) -> bool:
+def is_exact_cast(held: str, wanted: str) -> bool:
     """Whether a cast to another type has one answer everywhere; spellings of numbers are none."""
     if held in INTEGERS:
         return wanted in FROM_INTEGERS

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from metastore._format.layout import row_groups
+from metastore._format.layout import size_row_groups
 
 HEADS = 10
 """So many of the most frequent values of each column stand in the first row group."""
@@ -13,14 +13,14 @@ HEADS = 10
 _ROW_GROUPS = 16
 
 
-def sketches_layout(rows: pa.Table) -> tuple[pa.Table, list[int]]:
+def lay_out_sketches(rows: pa.Table) -> tuple[pa.Table, list[int]]:
     """Lay sketches out: ordered by column, then file, whole columns a row group."""
     ordered = rows.sort_by([("column", "ascending"), ("file", "ascending")])
     columns = ordered.column("column")
-    return ordered, row_groups(columns, max(-(-len(columns.unique()) // _ROW_GROUPS), 1))
+    return ordered, size_row_groups(columns, max(-(-len(columns.unique()) // _ROW_GROUPS), 1))
 
 
-def lists_layout(rows: pa.Table) -> tuple[pa.Table, list[int]]:
+def lay_out_value_lists(rows: pa.Table) -> tuple[pa.Table, list[int]]:
     """Lay value lists out: the ten most frequent values of every column and file make the first row group."""
     if rows.num_rows == 0:
         return rows, []
@@ -30,16 +30,16 @@ def lists_layout(rows: pa.Table) -> tuple[pa.Table, list[int]]:
     places = np.arange(len(lists)) - np.repeat(starts, np.diff(starts, append=len(lists)))
     order = np.lexsort((places, lists, places >= HEADS))
     heads = int(np.count_nonzero(places < HEADS))
-    return rows.take(pa.array(order)), [heads, *even_groups(len(lists) - heads, _ROW_GROUPS - 1)]
+    return rows.take(pa.array(order)), [heads, *split_evenly(len(lists) - heads, _ROW_GROUPS - 1)]
 
 
-def histograms_layout(rows: pa.Table) -> tuple[pa.Table, list[int]]:
+def lay_out_histograms(rows: pa.Table) -> tuple[pa.Table, list[int]]:
     """Lay histograms out: ordered by column, then file."""
     ordered = rows.sort_by([("column", "ascending"), ("file", "ascending"), ("kind", "ascending")])
-    return ordered, even_groups(rows.num_rows, _ROW_GROUPS)
+    return ordered, split_evenly(rows.num_rows, _ROW_GROUPS)
 
 
-def even_groups(rows: int, most: int) -> list[int]:
+def split_evenly(rows: int, most: int) -> list[int]:
     """Row groups of equal size: a reader chooses them by their range of columns."""
     size = max(-(-rows // most), 1)
     return [min(size, rows - at) for at in range(0, rows, size)]

@@ -22,13 +22,13 @@ class FileKey(NamedTuple):
     modified: int | None = None
 
 
-def file_keys(rows: pa.Table) -> list[FileKey]:
+def read_file_keys(rows: pa.Table) -> list[FileKey]:
     """The keys of the data files that a table lists."""
     known = [name for name in FileKey._fields if name in rows.column_names]
     return list(map(FileKey, *(rows.column(name).to_pylist() for name in known)))
 
 
-def detail_objects(files: pa.Table, kind: str) -> set[tuple[str, int, str]]:
+def list_detail_objects(files: pa.Table, kind: str) -> set[tuple[str, int, str]]:
     """The detail objects of one kind that a list of data files names."""
     columns = (files[f"{kind}_{what}"].to_pylist() for what in ("name", "length", "sha256"))
     return {named for named in zip(*columns, strict=True) if named[0] is not None}

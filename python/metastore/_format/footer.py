@@ -7,7 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
-from metastore._format.thrift import MalformedError, Struct, read_struct
+from metastore._format.thrift import MalformedThriftError, Struct, read_struct
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _ENCODINGS = {0, 3, 5, 6, 7}
 
 
 @dataclass(frozen=True)
-class Chunk:
+class ColumnChunk:
     """A column of a row group.
 
     Attributes:
@@ -56,7 +56,7 @@ class Chunk:
 
 
 @dataclass(frozen=True)
-class Footer:
+class ParquetFooter:
     """A footer within limits.
 
     Attributes:
@@ -66,11 +66,11 @@ class Footer:
     """
 
     rows: int
-    groups: tuple[tuple[Chunk, ...], ...]
+    groups: tuple[tuple[ColumnChunk, ...], ...]
     texts: dict[str, str]
 
 
-def most_bytes(length: int) -> int:
+def decoded_limit(length: int) -> int:
     """How many bytes an object of that length may become when decoded."""
     return min(MAX_BYTES, FEW_BYTES + MOST_EXPANSION * length)
 
@@ -83,13 +83,13 @@ def footer_length(name: str, data: bytes | memoryview) -> int:
     return length
 
 
-def read_footer(name: str, data: bytes | memoryview) -> Footer:
+def read_footer(name: str, data: bytes | memoryview) -> ParquetFooter:
     """The footer of an object."""
     start = len(data) - footer_length(name, data)
     return _read(name, bytes(data[start:-_TAIL_BYTES]), start)
 
 
-def read_footer_alone(name: str, footer: bytes, length: int) -> Footer:
+def read_detached_footer(name: str, footer: bytes, length: int) -> ParquetFooter:
     """The footer of an object of which nothing else is at hand."""
     if footer_length(name, footer) != len(footer):
         raise DamagedObject(name, "its footer has another length than was named")
@@ -97,31 +97,31 @@ def read_footer_alone(name: str, footer: bytes, length: int) -> Footer:
 
 
 @lru_cache(64)
-def _read(name: str, footer: bytes, end_of_data: int) -> Footer:
+def _read(name: str, footer: bytes, end_of_data: int) -> ParquetFooter:
     try:
         body, _ = read_struct(footer)
         leaves = list(_leaves(body[2]))
         groups = tuple(_group(group, leaves, end_of_data) for group in body.get(4, []))
         texts = [(pair[1].decode(), pair.get(2, b"").decode()) for pair in body.get(5, [])]
-        found = Footer(body[3], groups, dict(texts))
-        _check(found, body.get(4, []), len(texts), most_bytes(end_of_data + len(footer)))
-    except (MalformedError, KeyError, TypeError, AttributeError, IndexError, ValueError) as e:
+        found = ParquetFooter(body[3], groups, dict(texts))
+        _check(found, body.get(4, []), len(texts), decoded_limit(end_of_data + len(footer)))
+    except (MalformedThriftError, KeyError, TypeError, AttributeError, IndexError, ValueError) as e:
         raise DamagedObject(name, f"its footer is not one of ours ({e or type(e).__name__})") from e
     return found
 
 
-def page_bytes(name: str, data: bytes | memoryview, chunk: Chunk) -> int:
+def largest_page_bytes(name: str, data: bytes | memoryview, chunk: ColumnChunk) -> int:
     """Checks the pages of a chunk, and gives the bytes of the largest when decompressed."""
     return max((size for size, *_ in _all_pages(name, data, chunk)), default=0)
 
 
-def page_places(name: str, data: bytes | memoryview, chunk: Chunk) -> Iterator[tuple[int, int, int]]:
+def iterate_pages(name: str, data: bytes | memoryview, chunk: ColumnChunk) -> Iterator[tuple[int, int, int]]:
     """Start and end of each page of a chunk, header included, and how many values it has."""
     for _, start, end, values in _all_pages(name, data, chunk):
         yield start, end, values
 
 
-def _all_pages(name: str, data: bytes | memoryview, chunk: Chunk) -> Iterator[tuple[int, int, int, int]]:
+def _all_pages(name: str, data: bytes | memoryview, chunk: ColumnChunk) -> Iterator[tuple[int, int, int, int]]:
     """Bytes when decompressed, start, end and number of values of each page."""
     view = memoryview(data)[chunk.start : chunk.start + chunk.length]
     at, values = 0, 0
@@ -131,7 +131,7 @@ def _all_pages(name: str, data: bytes | memoryview, chunk: Chunk) -> Iterator[tu
             size, count, at = _page(view, start)
             values += count
             yield size, chunk.start + start, chunk.start + at, count
-    except (MalformedError, KeyError, IndexError, TypeError, AttributeError) as e:
+    except (MalformedThriftError, KeyError, IndexError, TypeError, AttributeError) as e:
         raise DamagedObject(name, f"a page of column {chunk.name} is not one of ours ({e})") from e
     if values != chunk.values:
         raise DamagedObject(name, f"{values} values in column {chunk.name} where {chunk.values} were named")
@@ -145,7 +145,7 @@ def _page(view: memoryview, at: int) -> tuple[int, int, int]:
     count, encoding = inner[1], inner[2 if kind == _PAGE_V1 else 4]
     within = 0 <= compressed <= len(view) - start and 0 <= size <= MAX_PAGE_BYTES and count > 0
     if not within or encoding not in _ENCODINGS:
-        raise MalformedError(f"a page of {size} bytes and {count} values")
+        raise MalformedThriftError(f"a page of {size} bytes and {count} values")
     return size, count, start + compressed
 
 
@@ -165,7 +165,7 @@ class _Leaf(NamedTuple):
 
 def _leaves(elements: list[Struct]) -> Iterator[_Leaf]:
     if len(elements) > MAX_COLUMNS:
-        raise MalformedError(f"{len(elements)} columns")
+        raise MalformedThriftError(f"{len(elements)} columns")
     position = 1
 
     def walk(top: str | None, depth: int, *, repeated: bool) -> Iterator[_Leaf]:
@@ -175,7 +175,7 @@ def _leaves(elements: list[Struct]) -> Iterator[_Leaf]:
         name = element[4].decode()
         children, repeated = element.get(5, 0), repeated or element.get(3) == _REPEATED
         if depth > 4 or children < 0:
-            raise MalformedError("columns nest deeply")
+            raise MalformedThriftError("columns nest deeply")
         if not children:
             yield _Leaf(top or name, element[1] in _BINARY_TYPES, repeated)
         for _ in range(children):
@@ -184,13 +184,13 @@ def _leaves(elements: list[Struct]) -> Iterator[_Leaf]:
     for _ in range(elements[0][5]):
         yield from walk(None, 0, repeated=False)
     if position != len(elements):
-        raise MalformedError("columns that belong to nothing")
+        raise MalformedThriftError("columns that belong to nothing")
 
 
-def _group(group: Struct, leaves: list[_Leaf], end_of_data: int) -> tuple[Chunk, ...]:
+def _group(group: Struct, leaves: list[_Leaf], end_of_data: int) -> tuple[ColumnChunk, ...]:
     columns = group[1]
     if len(columns) != len(leaves):
-        raise MalformedError("a row group with other columns than the schema")
+        raise MalformedThriftError("a row group with other columns than the schema")
     abouts = (column[3] for column in columns)
     return tuple(
         _chunk(place, leaf, about, group[3], end_of_data)
@@ -198,30 +198,30 @@ def _group(group: Struct, leaves: list[_Leaf], end_of_data: int) -> tuple[Chunk,
     )
 
 
-def _chunk(place: int, leaf: _Leaf, about: Struct, rows: int, end_of_data: int) -> Chunk:
+def _chunk(place: int, leaf: _Leaf, about: Struct, rows: int, end_of_data: int) -> ColumnChunk:
     if 11 in about:
-        raise MalformedError("it has a dictionary")
+        raise MalformedThriftError("it has a dictionary")
     if about[4] not in (_PLAIN, _ZSTD):
-        raise MalformedError(f"compression {about[4]}")
+        raise MalformedThriftError(f"compression {about[4]}")
     values, length, start = about[5], about[7], about[9]
     if not (0 <= values <= MAX_VALUES and 0 <= length <= MAX_CHUNK_BYTES and 4 <= start <= end_of_data - length):
-        raise MalformedError(f"column {leaf.name} lies outside of it")
+        raise MalformedThriftError(f"column {leaf.name} lies outside of it")
     if values < rows or (values > rows and not leaf.repeated):  # a row has a value or a null, in lists at least one
-        raise MalformedError(f"{values} values in {rows} rows")
-    return Chunk(place, leaf.name, start, length, values, leaf.binary)
+        raise MalformedThriftError(f"{values} values in {rows} rows")
+    return ColumnChunk(place, leaf.name, start, length, values, leaf.binary)
 
 
-def _check(footer: Footer, groups: list[Any], texts: int, most: int) -> None:
+def _check(footer: ParquetFooter, groups: list[Any], texts: int, most: int) -> None:
     rows = [group[3] for group in groups]
     size = sum(max(0, column[3][6]) for group in groups for column in group[1])
     if not 0 <= footer.rows <= MAX_ROWS or sum(rows) != footer.rows or any(count <= 0 for count in rows):
-        raise MalformedError(f"{footer.rows} rows in row groups of {rows[:5]}")
+        raise MalformedThriftError(f"{footer.rows} rows in row groups of {rows[:5]}")
     if texts > MAX_TEXTS:
-        raise MalformedError(f"{texts} texts")
+        raise MalformedThriftError(f"{texts} texts")
     if sum(len(group) for group in footer.groups) > MAX_CHUNKS:
-        raise MalformedError(f"{len(footer.groups)} row groups of {len(footer.groups[0])} columns")
+        raise MalformedThriftError(f"{len(footer.groups)} row groups of {len(footer.groups[0])} columns")
     if size > most:
-        raise MalformedError(f"{size} bytes when decoded")
+        raise MalformedThriftError(f"{size} bytes when decoded")
     places = [(chunk.start, chunk.start + chunk.length) for group in footer.groups for chunk in group]
     if any(start < end for (_, end), (start, _) in pairwise(places)):
-        raise MalformedError("its columns overlap")
+        raise MalformedThriftError("its columns overlap")

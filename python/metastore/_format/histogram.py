@@ -59,12 +59,12 @@ class Histogram:
         return found
 
 
-def implied_counts(number: int, bins: int) -> Longs:
+def derive_counts(number: int, bins: int) -> Longs:
     """The counts of an equi-height histogram: of bin i, floor((i + 1) n / b) - floor(i n / b)."""
     return np.diff(last_ranks(number, bins))
 
 
-def equal_edges(lo: float, hi: float, bins: int, encoding: str) -> list[Any]:
+def divide_range(lo: float, hi: float, bins: int, encoding: str) -> list[Any]:
     """The edges of equi-width bins."""
     if encoding == "long":
         return [int(lo) + (int(hi) - int(lo)) * i // bins for i in range(bins + 1)]
@@ -90,7 +90,7 @@ def target_ranks(number: int, bins: int) -> Longs:
     return np.unique(found)
 
 
-def bin_ends(sums: Longs, lone: Longs, bins: int) -> Longs:
+def choose_bin_ends(sums: Longs, lone: Longs, bins: int) -> Longs:
     """The places of values that are the upper edges of bins."""
     number = int(sums[-1])
     places, ended = np.unique(np.searchsorted(sums, target_ranks(number, bins), side="left"), return_counts=True)
@@ -99,7 +99,7 @@ def bin_ends(sums: Longs, lone: Longs, bins: int) -> Longs:
     return np.unique(np.concatenate([places, before[before >= 0]]))
 
 
-def coarser(histogram: Histogram, bins: int) -> Histogram:
+def coarsen(histogram: Histogram, bins: int) -> Histogram:
     """The same with fewer bins, each made of neighbours."""
     if bins >= len(histogram.counts):
         return histogram
@@ -109,10 +109,10 @@ def coarser(histogram: Histogram, bins: int) -> Histogram:
         starts = np.searchsorted(sums, last_ranks(int(sums[-1]), bins), side="left")
         starts[-1] = len(histogram.counts)
         starts = np.unique(starts)
-    return joined(histogram, starts)
+    return join_bins(histogram, starts)
 
 
-def joined(histogram: Histogram, places: Longs) -> Histogram:
+def join_bins(histogram: Histogram, places: Longs) -> Histogram:
     """The same with the edges at some places alone, the first and the last among them."""
     edges = histogram.edges
     edges = edges[places] if isinstance(edges, np.ndarray) else [edges[at] for at in places.tolist()]
@@ -135,7 +135,7 @@ class Quantile:
     error: int | None
 
 
-def at_ranks(histogram: Histogram, ranks: Sequence[int], encoding: str) -> list[Quantile]:
+def find_quantiles(histogram: Histogram, ranks: Sequence[int], encoding: str) -> list[Quantile]:
     """The values at ranks: numbers are taken to be spread evenly over their bin, of others the nearer edge is taken."""
     sums, lone = np.cumsum(histogram.counts), histogram.are_lone
     found = []
@@ -166,10 +166,10 @@ def _error(inside: int, count: int, below: int, above: int, *, alone: bool, betw
     return of_upper if 2 * inside > count else of_lower
 
 
-def percentiles_of(histogram: Histogram, encoding: str) -> list[Any]:
+def compute_percentiles(histogram: Histogram, encoding: str) -> list[Any]:
     """The values at each hundredth of a histogram's ranks: of n values those of rank max(1, ceil(i n / 100))."""
     ranks = percentile_ranks(int(histogram.counts.sum()))
-    return [found.value for found in at_ranks(histogram, ranks, encoding)]
+    return [found.value for found in find_quantiles(histogram, ranks, encoding)]
 
 
 def percentile_ranks(number: int) -> list[int]:

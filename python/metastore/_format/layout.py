@@ -39,7 +39,7 @@ def page_rows(files: int, zoned: int = ZONED_FILES) -> int:
     return ZONE_FILES * -(-files // (_MOST_PAGES * ZONE_FILES))
 
 
-def row_groups(columns: Iterable[int], per_group: int) -> list[int]:
+def size_row_groups(columns: Iterable[int], per_group: int) -> list[int]:
     """Row counts of the row groups of a table ordered by column, with so many columns a group."""
     counts = np.unique(np.asarray(columns), return_counts=True)[1]
     return [int(counts[i : i + per_group].sum()) for i in range(0, len(counts), per_group)]

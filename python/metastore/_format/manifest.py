@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from metastore._format.columns import Column
 from metastore._format.objects import ObjectRef
-from metastore._format.references import RanksRef, SummaryRef, listed, mapped, of_type
+from metastore._format.references import RanksRef, SummaryRef, optional_list, optional_mapping, require_type
 from metastore.errors import DamagedObject, FormatTooNew
 
 if TYPE_CHECKING:
@@ -172,22 +172,22 @@ class Manifest:
             raise DamagedObject(name, f"a field is missing or of another type ({e})") from e
 
 
-def objects_in(part: Any) -> Iterator[ObjectRef]:
+def iterate_objects(part: Any) -> Iterator[ObjectRef]:
     """All objects that a manifest, or a part of one, names; detail objects stand in the rows of `files`."""
     if isinstance(part, ObjectRef):
         yield part
     elif isinstance(part, Column):
         return
     elif is_dataclass(part):
-        yield from objects_in(tuple(vars(part).values()))
+        yield from iterate_objects(tuple(vars(part).values()))
     elif isinstance(part, dict):
-        yield from objects_in(tuple(part.values()))
+        yield from iterate_objects(tuple(part.values()))
     elif isinstance(part, tuple | list):
         for each in part:
-            yield from objects_in(each)
+            yield from iterate_objects(each)
 
 
-def block_to_footer(
+def describe_block(
     block_id: str,
     computed: str,
     columns: tuple[Column, ...],
@@ -215,7 +215,7 @@ def block_to_footer(
     return json.dumps(body, ensure_ascii=False, separators=(",", ":"), allow_nan=False)
 
 
-def block_from_footer(text: str, files: ObjectRef) -> tuple[Block, TableIdentity, dict[str, Any]]:
+def parse_block_description(text: str, files: ObjectRef) -> tuple[Block, TableIdentity, dict[str, Any]]:
     """The block that a `files` object describes, with the table and the settings it was made for."""
     try:
         body = json.loads(text)
@@ -248,8 +248,8 @@ def _refuse_constant(text: str) -> None:
 
 def _refuse_newer(body: dict[str, Any], name: str) -> None:
     try:
-        version = of_type(body.get("format"), int)
-        requires = [of_type(feature, str) for feature in listed(body, "requires")]
+        version = require_type(body.get("format"), int)
+        requires = [require_type(feature, str) for feature in optional_list(body, "requires")]
     except TypeError as e:
         raise DamagedObject(name, f"it names no format ({e})") from e
     if version < 1:
@@ -263,26 +263,28 @@ def _refuse_newer(body: dict[str, Any], name: str) -> None:
 
 def _from_json(body: dict[str, Any]) -> Manifest:
     table = _identity(body["table"])
-    schemas = _Schemas(table.format, listed(body, "schemas"))
-    if len(of_type(body["blocks"], list)) > MAX_READ_BLOCKS:
+    schemas = _Schemas(table.format, optional_list(body, "schemas"))
+    if len(require_type(body["blocks"], list)) > MAX_READ_BLOCKS:
         raise TypeError(f"{len(body['blocks'])} blocks")
     return Manifest(
         table=table,
         blocks=tuple(_block_from_json(block, schemas) for block in body["blocks"]),
-        snapshots=tuple(_snapshot_from_json(snapshot, schemas) for snapshot in of_type(body["snapshots"], list)),
-        settings=mapped(body, "settings"),
-        sequence=of_type(body["sequence"], int),
-        commit=of_type(body["commit"], str),
-        previous=of_type(body.get("previous"), str, type(None)),
-        written_at=of_type(body["written_at"], str),
-        writer=of_type(body["writer"], str),
-        requires=tuple(listed(body, "requires")),
-        nodes=tuple(ObjectRef.from_json(ref) for name in ("nodes", "detail_nodes") for ref in listed(body, name)),
+        snapshots=tuple(_snapshot_from_json(snapshot, schemas) for snapshot in require_type(body["snapshots"], list)),
+        settings=optional_mapping(body, "settings"),
+        sequence=require_type(body["sequence"], int),
+        commit=require_type(body["commit"], str),
+        previous=require_type(body.get("previous"), str, type(None)),
+        written_at=require_type(body["written_at"], str),
+        writer=require_type(body["writer"], str),
+        requires=tuple(optional_list(body, "requires")),
+        nodes=tuple(
+            ObjectRef.from_json(ref) for name in ("nodes", "detail_nodes") for ref in optional_list(body, name)
+        ),
     )
 
 
 def _identity(value: Any) -> TableIdentity:
-    return TableIdentity(*(of_type(value[name], str) for name in TableIdentity.__dataclass_fields__))
+    return TableIdentity(*(require_type(value[name], str) for name in TableIdentity.__dataclass_fields__))
 
 
 class _Schemas:
@@ -296,7 +298,7 @@ class _Schemas:
         return self._shared[value] if type(value) is int and value >= 0 else self._read(value)
 
     def _read(self, value: Any) -> tuple[Column, ...]:
-        return tuple(Column.from_json(column, self._format) for column in of_type(value, list))
+        return tuple(Column.from_json(column, self._format) for column in require_type(value, list))
 
 
 def _block_to_json(block: Block, columns: int) -> dict[str, Any]:
@@ -321,14 +323,14 @@ def _zones_to_json(zones: tuple[SummaryRef, ...]) -> dict[str, Any]:
 
 def _block_from_json(value: Any, schemas: _Schemas) -> Block:
     columns = schemas.columns(value["columns"])
-    summary = tuple(SummaryRef.from_json(ref, "summary") for ref in of_type(value["summary"], list))
-    zones = tuple(SummaryRef.from_json(ref, "zones") for ref in listed(value, "zones"))
+    summary = tuple(SummaryRef.from_json(ref, "summary") for ref in require_type(value["summary"], list))
+    zones = tuple(SummaryRef.from_json(ref, "zones") for ref in optional_list(value, "zones"))
     named = {i for ref in (*summary, *zones) for i in ref.columns}
     if value["computed"] not in COMPUTED or not named <= set(range(len(columns))):
         raise TypeError("a block that no writer of this format makes")
-    own = {name: of_type(version, int) for name, version in mapped(value, "statistics").items()}
+    own = {name: require_type(version, int) for name, version in optional_mapping(value, "statistics").items()}
     files = ObjectRef.from_json(value["files"], "files")
-    return Block(of_type(value["id"], str), value["computed"], columns, files, summary, own, zones)
+    return Block(require_type(value["id"], str), value["computed"], columns, files, summary, own, zones)
 
 
 def _snapshot_to_json(snapshot: Snapshot, columns: int) -> dict[str, Any]:
@@ -352,25 +354,25 @@ def _snapshot_from_json(value: Any, schemas: _Schemas) -> Snapshot:
         return None if value.get(name) is None else ObjectRef.from_json(value[name], f"table-{name}")
 
     columns = schemas.columns(value["columns"])
-    frequencies = tuple(SummaryRef.from_json(ref, "table-frequencies") for ref in listed(value, "frequencies"))
-    ranks = tuple(RanksRef.from_json(ref) for ref in listed(value, "ranks"))
-    distribution = tuple(of_type(i, int) for i in listed(value, "distribution"))
+    frequencies = tuple(SummaryRef.from_json(ref, "table-frequencies") for ref in optional_list(value, "frequencies"))
+    ranks = tuple(RanksRef.from_json(ref) for ref in optional_list(value, "ranks"))
+    distribution = tuple(require_type(i, int) for i in optional_list(value, "distribution"))
     named = {i for ref in frequencies for i in ref.columns} | {i for ref in ranks for i in ref.columns}
     named |= set(distribution)
     if value["computed"] not in COMPUTED or not named <= set(range(len(columns))):
         raise TypeError("a snapshot that no writer of this format makes")
     return Snapshot(
-        id=of_type(value["id"], str),
-        analyzed_at=of_type(value["analyzed_at"], str),
+        id=require_type(value["id"], str),
+        analyzed_at=require_type(value["analyzed_at"], str),
         computed=value["computed"],
-        exact=of_type(value["exact"], bool),
+        exact=require_type(value["exact"], bool),
         columns=columns,
-        files=of_type(value["files"], int),
-        files_total=of_type(value["files_total"], int),
-        rows=of_type(value.get("rows"), int, type(None)),
-        physical_rows=of_type(value.get("physical_rows"), int, type(None)),
-        size_bytes=of_type(value["size_bytes"], int),
-        live_size_bytes=of_type(value.get("live_size_bytes"), int, type(None)),
+        files=require_type(value["files"], int),
+        files_total=require_type(value["files_total"], int),
+        rows=require_type(value.get("rows"), int, type(None)),
+        physical_rows=require_type(value.get("physical_rows"), int, type(None)),
+        size_bytes=require_type(value["size_bytes"], int),
+        live_size_bytes=require_type(value.get("live_size_bytes"), int, type(None)),
         table_files=ObjectRef.from_json(value["table_files"], "table-files"),
         summary=optional("summary"),
         sketches=optional("sketches"),
@@ -378,7 +380,7 @@ def _snapshot_from_json(value: Any, schemas: _Schemas) -> Snapshot:
         histograms=optional("histograms"),
         frequencies_asked="auto"
         if value.get("frequencies_asked") is None
-        else of_type(value["frequencies_asked"], str),
+        else require_type(value["frequencies_asked"], str),
         ranks=ranks,
         distribution=distribution,
         placed=optional("placed"),

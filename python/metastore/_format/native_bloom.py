@@ -27,12 +27,12 @@ _BEHIND = 1 << 16
 
 
 @cache
-def is_available() -> bool:
+def writes_bloom_filters() -> bool:
     """Whether this pyarrow writes bloom filters (from version 24 on)."""
     return _OPTION in inspect.signature(pq.write_table).parameters
 
 
-def filter_of(values: pa.Array, size: int) -> NDArray[np.uint8] | None:
+def build_filter(values: pa.Array, size: int) -> NDArray[np.uint8] | None:
     """The bloom filter of some values."""
     found = np.zeros(size, np.uint8)
     rows = max(len(values) * _AT_ONCE // max(values.nbytes, 1), 1)

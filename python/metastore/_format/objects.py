@@ -17,9 +17,9 @@ from metastore._format import pages
 from metastore._format.footer import (
     MAX_FOOTER_BYTES,
     MAX_ROWS,
+    decoded_limit,
     footer_length,
-    most_bytes,
-    page_bytes,
+    largest_page_bytes,
     read_footer,
 )
 from metastore._format.schemas import SCHEMAS
@@ -28,7 +28,7 @@ from metastore.errors import DamagedObject
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Mapping, Sequence
 
-    from metastore._format.footer import Chunk, Footer
+    from metastore._format.footer import ColumnChunk, ParquetFooter
 
 KIND_KEY = "metastore.kind"
 DIGESTS_KEY = "metastore.digests"
@@ -71,7 +71,7 @@ class ObjectRef:
     @property
     def kind(self) -> str:
         """The kind of object that the name says."""
-        return kind_of(self.name)
+        return object_kind(self.name)
 
     def to_json(self) -> dict[str, Any]:
         """The reference as it stands in a manifest."""
@@ -89,7 +89,7 @@ class ObjectRef:
         for digest in (ref.sha256, ref.footer_sha256):
             if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
                 raise DamagedObject("manifest", "an object has a digest that is none")
-        if kind not in (None, kind_of(ref.name)):
+        if kind not in (None, object_kind(ref.name)):
             raise DamagedObject(ref.name, f"it stands where {kind} does")
         return ref
 
@@ -100,7 +100,7 @@ def _is_possible(ref: ObjectRef) -> bool:
     return footer and _LEAST_LENGTH < ref.length <= _MAX_LENGTH and 0 <= ref.rows <= MAX_ROWS
 
 
-def name_of(kind: str, data: bytes) -> str:
+def content_name(kind: str, data: bytes) -> str:
     """The name of an object with these bytes: its uuid (version 8) is the start of their SHA-256.
 
     So a name alone vouches for an object that no manifest names yet.
@@ -111,7 +111,7 @@ def name_of(kind: str, data: bytes) -> str:
     return f"{kind}-{uuid.UUID(int=value)}.parquet"
 
 
-def kind_of(name: Any) -> str:
+def object_kind(name: Any) -> str:
     """The kind in an object's name."""
     match = _NAME.fullmatch(name) if isinstance(name, str) else None
     if not match:
@@ -119,29 +119,31 @@ def kind_of(name: Any) -> str:
     return match[1]
 
 
-def names_in(data: bytes) -> set[str]:
+def find_object_names(data: bytes) -> set[str]:
     """All names of objects that stand anywhere in some bytes, in fields that this version knows or not."""
     return {match[0].decode() for match in _NAME_IN_BYTES.finditer(data)}
 
 
-def fresh(extra: Mapping[str, str] | None = None) -> dict[str, str]:
+def mark_unique(extra: Mapping[str, str] | None = None) -> dict[str, str]:
     """The key-values of an object's footer with the mark that makes the object the only one of its name."""
     return {**(extra or {}), WRITE_KEY: str(uuid.uuid4())}
 
 
-def encode(kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None) -> bytes:
+def encode_object(
+    kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
+) -> bytes:
     """The bytes of an object."""
     schema = SCHEMAS[kind]
     table = table.select(schema.names).cast(schema)
     if sum(row_groups) != table.num_rows or not all(rows > 0 for rows in row_groups):
         raise ValueError(f"row groups {list(row_groups)} do not add up to {table.num_rows} rows")
-    texts, page_rows = dict(extra or {}), pages.page_rows_of(extra or {})
-    if not page_rows or not pages.is_available():
+    texts, page_rows = dict(extra or {}), pages.parse_page_rows(extra or {})
+    if not page_rows or not pages.cuts_pages_by_rows():
         texts, page_rows = {key: text for key, text in texts.items() if key != pages.PAGE_ROWS_KEY}, 0
     texts |= {KIND_KEY: kind, DIGESTS_KEY: _placeholder(DIGESTS_KEY, len(row_groups) * _leaves(schema) * _DIGEST_BYTES)}
     if page_rows:
-        texts[pages.PAGES_KEY] = _placeholder(pages.PAGES_KEY, pages.table_bytes(row_groups, page_rows))
-    options = _writer_options(schema) | (pages.writer_options(page_rows) if page_rows else {})
+        texts[pages.PAGES_KEY] = _placeholder(pages.PAGES_KEY, pages.page_table_bytes(row_groups, page_rows))
+    options = _writer_options(schema) | (pages.page_writer_options(page_rows) if page_rows else {})
     sink = io.BytesIO()
     with pq.ParquetWriter(sink, schema, **options) as writer:
         offset = 0
@@ -152,21 +154,21 @@ def encode(kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping
     data = sink.getbuffer()
     found = {DIGESTS_KEY: _digests(data, writer.writer.metadata)}
     if page_rows:
-        of_pages = pages.page_table("object", read_footer("object", data), data, page_rows)
+        of_pages = pages.build_page_table("object", read_footer("object", data), data, page_rows)
         if of_pages is None:  # so many rows that the writer cuts pages by their bytes
             others = {key: text for key, text in (extra or {}).items() if key != pages.PAGE_ROWS_KEY}
-            return encode(kind, table, row_groups, others)
+            return encode_object(kind, table, row_groups, others)
         found[pages.PAGES_KEY] = of_pages
     return _filled(data, [(texts[key], base64.b64encode(value).decode()) for key, value in found.items()])
 
 
-def reference(name: str, data: bytes, rows: int) -> ObjectRef:
+def make_reference(name: str, data: bytes, rows: int) -> ObjectRef:
     """The reference to an object with these bytes."""
     footer = data[-footer_length(name, data) :]
     return ObjectRef(name, len(data), _hex(data), rows, len(footer), _hex(footer))
 
 
-def decode(ref: ObjectRef, data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
+def decode_object(ref: ObjectRef, data: bytes, columns: Sequence[str] | None = None) -> pa.Table:
     """The rows of an object, all columns of its kind or those asked for.
 
     Columns that another version left out are null; columns that this version does not know are dropped.
@@ -194,25 +196,27 @@ def decode_detail(name: str, sha256: str, data: bytes, columns: Sequence[str] | 
     return _decoded(ref, data, footer, columns)
 
 
-def _decoded(ref: ObjectRef, data: bytes, footer: Footer, columns: Sequence[str] | None) -> pa.Table:
-    schema = schema_of(ref, columns)
-    at_once = rows_at_once(ref, footer.groups, data, schema.names)  # before any library reads it: some end the process
+def _decoded(ref: ObjectRef, data: bytes, footer: ParquetFooter, columns: Sequence[str] | None) -> pa.Table:
+    schema = select_schema(ref, columns)
+    at_once = choose_batch_rows(
+        ref, footer.groups, data, schema.names
+    )  # before any library reads it: some end the process
     try:
         file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
         present = [name for name in schema.names if name in file.schema_arrow.names]
-        batches = list(bounded(ref, file.iter_batches(at_once, columns=present)))
+        batches = list(limit_decoded_bytes(ref, file.iter_batches(at_once, columns=present)))
         rows = pa.Table.from_batches(batches, pa.schema([file.schema_arrow.field(n) for n in present]))
         return _conformed(ref, rows, schema)
     except (pa.ArrowException, OSError, ValueError) as e:
         raise DamagedObject(ref.name, f"it is no Parquet file of its kind ({e})") from e
 
 
-def unnamed(name: str, data: bytes) -> tuple[ObjectRef, dict[str, str]]:
+def identify_object(name: str, data: bytes) -> tuple[ObjectRef, dict[str, str]]:
     """The reference to an object that no manifest names, and the key-values of its footer."""
-    if name != name_of(kind_of(name), data):
+    if name != content_name(object_kind(name), data):
         raise DamagedObject(name, "its name is not that of its bytes")
     footer = read_footer(name, data)
-    return reference(name, data, footer.rows), footer.texts
+    return make_reference(name, data, footer.rows), footer.texts
 
 
 def chunk_digests(data: bytes | memoryview) -> bytes:
@@ -231,7 +235,7 @@ def verify_chunks(ref: ObjectRef, data: bytes) -> None:
     if read.texts.get(DIGESTS_KEY) != base64.b64encode(chunk_digests(data)).decode():
         raise DamagedObject(ref.name, "its footer has other digests than its columns")
     if pages.PAGES_KEY in read.texts:
-        found = pages.page_table(ref.name, read, data, max(1, pages.page_rows_of(read.texts)))
+        found = pages.build_page_table(ref.name, read, data, max(1, pages.parse_page_rows(read.texts)))
         if found is None or read.texts[pages.PAGES_KEY] != base64.b64encode(found).decode():
             raise DamagedObject(ref.name, "its footer has other digests than its pages")
 
@@ -301,7 +305,7 @@ def _leaves(schema: pa.Schema) -> int:
     return sum(len(_leaf_types(field)) for field in schema)
 
 
-def schema_of(ref: ObjectRef, columns: Sequence[str] | None) -> pa.Schema:
+def select_schema(ref: ObjectRef, columns: Sequence[str] | None) -> pa.Schema:
     """The columns that an object has, or those of them that are asked for."""
     schema = SCHEMAS.get(ref.kind)
     if schema is None:
@@ -309,8 +313,8 @@ def schema_of(ref: ObjectRef, columns: Sequence[str] | None) -> pa.Schema:
     return schema if columns is None else pa.schema([schema.field(name) for name in columns])
 
 
-def rows_at_once(
-    ref: ObjectRef, groups: Sequence[Sequence[Chunk]], data: bytes | memoryview, columns: Sequence[str]
+def choose_batch_rows(
+    ref: ObjectRef, groups: Sequence[Sequence[ColumnChunk]], data: bytes | memoryview, columns: Sequence[str]
 ) -> int:
     """Checks pages, and gives how many rows may be decoded at once.
 
@@ -319,14 +323,14 @@ def rows_at_once(
     """
     wanted, largest = set(columns), 1
     for group in groups:
-        sizes = [(chunk.binary, page_bytes(ref.name, data, chunk)) for chunk in group if chunk.name in wanted]
+        sizes = [(chunk.binary, largest_page_bytes(ref.name, data, chunk)) for chunk in group if chunk.name in wanted]
         largest = max(largest, sum(size for binary, size in sizes if binary))
     return max(1, min(_BATCH_ROWS, _BATCH_BYTES // largest))
 
 
-def bounded(ref: ObjectRef, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def limit_decoded_bytes(ref: ObjectRef, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
     """The batches of an object while they are no larger than objects may be."""
-    size, most = 0, most_bytes(ref.length)
+    size, most = 0, decoded_limit(ref.length)
     for batch in batches:
         size += batch.nbytes
         if size > most:

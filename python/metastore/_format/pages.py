@@ -9,13 +9,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow.parquet as pq
 
-from metastore._format.footer import page_places
+from metastore._format.footer import iterate_pages
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from metastore._format.footer import Chunk, Footer
+    from metastore._format.footer import ColumnChunk, ParquetFooter
 
 PAGE_ROWS_KEY = "metastore.page_rows"
 """A footer key: how many rows each page has, but the last of a row group."""
@@ -30,30 +30,30 @@ _MOST_PAGE_BYTES = 8 << 20
 _DIGEST_BYTES, _LENGTH_BYTES = 16, 4
 
 
-def page_rows_of(extra: Mapping[str, str]) -> int:
+def parse_page_rows(extra: Mapping[str, str]) -> int:
     """How many rows a page has, as a footer's key-values say; 0 where they do not, or no writer says so."""
     text = extra.get(PAGE_ROWS_KEY, "")
     return int(text) if text.isdecimal() and len(text) < len(str(1 << 31)) else 0
 
 
 @cache
-def is_available() -> bool:
+def cuts_pages_by_rows() -> bool:
     """Whether this pyarrow cuts pages by their rows."""
     return _OPTION in inspect.signature(pq.ParquetWriter.__init__).parameters
 
 
-def writer_options(page_rows: int) -> dict[str, Any]:
+def page_writer_options(page_rows: int) -> dict[str, Any]:
     """Options of pyarrow's writer that make pages of so many rows."""
     return {_OPTION: page_rows, "data_page_size": _MOST_PAGE_BYTES}
 
 
-def table_bytes(row_groups: Sequence[int], page_rows: int) -> int:
+def page_table_bytes(row_groups: Sequence[int], page_rows: int) -> int:
     """Bytes of `page_table` for row groups of so many rows."""
     pages = sum(-(-rows // page_rows) for rows in row_groups)
     return pages * (_DIGEST_BYTES + _LENGTH_BYTES * len(PLANNED))
 
 
-def page_table(name: str, footer: Footer, data: bytes | memoryview, page_rows: int) -> bytes | None:
+def build_page_table(name: str, footer: ParquetFooter, data: bytes | memoryview, page_rows: int) -> bytes | None:
     """What stands under `PAGES_KEY`, before base64."""
     view, found = memoryview(data), []
     for group in footer.groups:
@@ -68,9 +68,9 @@ def page_table(name: str, footer: Footer, data: bytes | memoryview, page_rows: i
     return b"".join(found)
 
 
-def _pages(name: str, view: memoryview, chunk: Chunk, page_rows: int) -> Iterator[memoryview | None]:
+def _pages(name: str, view: memoryview, chunk: ColumnChunk, page_rows: int) -> Iterator[memoryview | None]:
     left = chunk.values
-    for start, end, values in page_places(name, view, chunk):
+    for start, end, values in iterate_pages(name, view, chunk):
         yield view[start:end] if values == min(left, page_rows) else None
         left -= values
 

@@ -11,14 +11,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from metastore._format.footer import read_footer_alone
-from metastore._format.objects import DIGESTS_KEY, bounded, rows_at_once, schema_of
+from metastore._format.footer import read_detached_footer
+from metastore._format.objects import DIGESTS_KEY, choose_batch_rows, limit_decoded_bytes, select_schema
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from metastore._format.footer import Chunk
+    from metastore._format.footer import ColumnChunk
     from metastore._format.objects import ObjectRef
 
     Fetch = Callable[[int, int], bytes]
@@ -28,19 +28,15 @@ ANY_ROWS = -1
 """In the reference to an object of which nobody says how many rows it has."""
 
 
-class Partial:
-    """An object of which only what is asked for is read.
-
-    Example:
-        >>> Partial(ref, fetch).rows(of_column(3), ["column", "frequency"])  # doctest: +SKIP
-    """
+class ObjectPart:
+    """An object of which only what is asked for is read."""
 
     def __init__(self, ref: ObjectRef, fetch: Fetch) -> None:
         """Read the footer."""
         footer = fetch(ref.length - ref.footer_length, ref.footer_length)
         if hashlib.sha256(footer).hexdigest() != ref.footer_sha256:
             raise DamagedObject(ref.name, "its footer has another digest than was named")
-        self._footer = read_footer_alone(ref.name, footer, ref.length)
+        self._footer = read_detached_footer(ref.name, footer, ref.length)
         if ref.rows not in (ANY_ROWS, self._footer.rows):
             raise DamagedObject(ref.name, f"{self._footer.rows} rows where {ref.rows} were named")
         self._ref, self._fetch = ref, fetch
@@ -70,25 +66,25 @@ class Partial:
 
     def rows(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
         """Some columns of some row groups."""
-        schema = schema_of(self._ref, columns)
+        schema = select_schema(self._ref, columns)
         present = [name for name in columns if any(chunk.name == name for chunk in self._chunks(0))]
         data = np.zeros(self._ref.length, np.uint8)
         for group in groups:
             self._load(data, group, present)
         try:
             chunks = [self._chunks(group) for group in groups]
-            rows = rows_at_once(self._ref, chunks, data.data, present)
+            rows = choose_batch_rows(self._ref, chunks, data.data, present)
             file = pq.ParquetFile(pa.py_buffer(data), metadata=self._metadata, page_checksum_verification=True)
             batches = file.iter_batches(rows, row_groups=list(groups), columns=present) if groups else ()
             kinds = pa.schema([file.schema_arrow.field(name) for name in present])
-            found = pa.Table.from_batches(list(bounded(self._ref, batches)), kinds)
+            found = pa.Table.from_batches(list(limit_decoded_bytes(self._ref, batches)), kinds)
             nothing = {name: pa.nulls(found.num_rows, schema.field(name).type) for name in columns}
             arrays = [found[name] if name in present else nothing[name] for name in columns]
             return pa.table(arrays, names=list(columns)).cast(schema)
         except (pa.ArrowException, OSError, ValueError) as e:
             raise DamagedObject(self._ref.name, f"it is no Parquet file of its kind ({e})") from e
 
-    def _chunks(self, group: int) -> Sequence[Chunk]:
+    def _chunks(self, group: int) -> Sequence[ColumnChunk]:
         return self._footer.groups[group] if self._footer.groups else ()
 
     def _may_hold(self, group: int, column: int) -> bool:

@@ -12,18 +12,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._format.bloom import block_of, hashes_of
+from metastore._format.bloom import bloom_hashes, choose_hash_range
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from metastore._format.columns import Column
-    from metastore._format.words import Words
+    from metastore._format.words import UInt64Array
 
     Longs = NDArray[np.int64]
 
 
-PLACES = ("files_sparse", "files_dense")
+POSTING_COLUMNS = ("files_sparse", "files_dense")
 """The columns that tell where a value lives."""
 
 STARTS_KEY = "metastore.hashes"
@@ -32,33 +32,33 @@ STARTS_KEY = "metastore.hashes"
 _STARTS = np.dtype(">u8")
 
 
-def value_hashes(rows: pa.Table, column: Column) -> Words:
+def hash_column_values(rows: pa.Table, column: Column) -> UInt64Array:
     """The hash of each value of a column, by which its list is cut: that of bloom filters."""
     values = rows[f"value_{column.encoding}"].combine_chunks()
     if column.encoding != "double":
-        return hashes_of(values)
+        return bloom_hashes(values)
     numbers = values.to_numpy() + 0.0
     numbers[np.isnan(numbers)] = np.nan
-    return hashes_of(pa.array(numbers))
+    return bloom_hashes(pa.array(numbers))
 
 
-def part_of(hashes: Words, parts: int) -> Longs:
+def choose_part(hashes: UInt64Array, parts: int) -> Longs:
     """Which of so many parts has the values with these hashes."""
-    return block_of(hashes, parts)
+    return choose_hash_range(hashes, parts)
 
 
-def starts_text(starts: Words) -> str:
+def encode_hash_starts(starts: UInt64Array) -> str:
     """The least hash of each row group, as the footer has it."""
     return base64.b64encode(starts.astype(_STARTS).tobytes()).decode()
 
 
-def starts_of_text(text: str) -> Words:
+def decode_hash_starts(text: str) -> UInt64Array:
     """What `starts_text` wrote."""
-    found: Words = np.frombuffer(base64.b64decode(text, validate=True), _STARTS).astype(np.uint64)
+    found: UInt64Array = np.frombuffer(base64.b64decode(text, validate=True), _STARTS).astype(np.uint64)
     return found
 
 
-def pairs_of(rows: pa.Table) -> tuple[Longs, Longs, Longs]:
+def read_postings(rows: pa.Table) -> tuple[Longs, Longs, Longs]:
     """The data files of some values."""
     maps, lists = (rows[name].combine_chunks() for name in ("files_sparse", "files_dense"))
     entries = pc.list_flatten(maps.cast(pa.list_(pa.struct([("key", pa.int32()), ("value", pa.int64())]))))

@@ -11,22 +11,22 @@ _OF_HOW_MANY = 2  # numbers: which part, and the number of parts
 _MOST, _MOST_PARTS = 1 << 63, 1 << 31
 
 
-def listed(value: Any, name: str) -> list[Any]:
+def optional_list(value: Any, name: str) -> list[Any]:
     """A list that a document may lack, or have as null."""
-    found: list[Any] = [] if value.get(name) is None else of_type(value[name], list)
+    found: list[Any] = [] if value.get(name) is None else require_type(value[name], list)
     return found
 
 
-def of_type(value: Any, *kinds: type) -> Any:
+def require_type(value: Any, *kinds: type) -> Any:
     """A JSON value that is of one of some types exactly: a boolean is no integer, nor is what 64 bits do not hold."""
     if type(value) not in kinds or (type(value) is int and not -_MOST <= value < _MOST):
         raise TypeError(f"{value!r:.80} is no {kinds[0].__name__}")
     return value
 
 
-def mapped(value: Any, name: str) -> dict[str, Any]:
+def optional_mapping(value: Any, name: str) -> dict[str, Any]:
     """An object that a document may lack, or have as null."""
-    found: dict[str, Any] = {} if value.get(name) is None else of_type(value[name], dict)
+    found: dict[str, Any] = {} if value.get(name) is None else require_type(value[name], dict)
     return found
 
 
@@ -52,11 +52,15 @@ class SummaryRef:
     @classmethod
     def from_json(cls, value: Any, kind: str) -> SummaryRef:
         """The reference of a manifest to an object of a kind."""
-        part = None if value.get("part") is None else tuple(of_type(i, int) for i in of_type(value["part"], list))
+        part = (
+            None
+            if value.get("part") is None
+            else tuple(require_type(i, int) for i in require_type(value["part"], list))
+        )
         if part is not None and not (len(part) == _OF_HOW_MANY and 0 <= part[0] < part[1] < _MOST_PARTS):
             raise TypeError(f"a part {part}")
-        columns = of_type(value["columns"], list)
-        return cls(ObjectRef.from_json(value, kind), tuple(of_type(i, int) for i in columns), part)
+        columns = require_type(value["columns"], list)
+        return cls(ObjectRef.from_json(value, kind), tuple(require_type(i, int) for i in columns), part)
 
 
 @dataclass(frozen=True)
@@ -84,8 +88,8 @@ class RanksRef:
     @classmethod
     def from_json(cls, value: Any) -> RanksRef:
         """The reference of a manifest."""
-        lists = (of_type(value[name], list) for name in ("columns", "before"))
-        columns, before = (tuple(of_type(i, int) for i in one) for one in lists)
+        lists = (require_type(value[name], list) for name in ("columns", "before"))
+        columns, before = (tuple(require_type(i, int) for i in one) for one in lists)
         if len(columns) != len(before) or any(count < 0 for count in before):
             raise TypeError("ranks that no writer of this format makes")
         return cls(ObjectRef.from_json(value, "table-ranks"), columns, before)

@@ -9,7 +9,7 @@ import pyarrow as pa
 
 from metastore._format.columns import decimal_type
 from metastore._format.values import decimal_to_bytes
-from metastore._zones import zone_of
+from metastore._zones import parse_time_zone
 
 ARROW_TYPES = {
     "boolean": pa.bool_(),
@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from metastore._format.columns import Column
 
 
-def stored_values(values: pa.Array, column: Column) -> list[Any]:
+def to_stored_values(values: pa.Array, column: Column) -> list[Any]:
     """Turn values of a column's type into what statistics hold."""
     decimal = decimal_type(column.type)
     if column.encoding is None:
@@ -52,7 +52,7 @@ def stored_values(values: pa.Array, column: Column) -> list[Any]:
     return list(values.cast(pa.int64()).to_pylist())
 
 
-def stored_value(value: Any, column: Column, zone: str = "UTC") -> Any:
+def to_stored_value(value: Any, column: Column, zone: str = "UTC") -> Any:
     """Turn one Python value into what statistics hold."""
     if value is None:
         return None
@@ -66,7 +66,7 @@ def stored_value(value: Any, column: Column, zone: str = "UTC") -> Any:
         array = pa.array([value]).cast(kind)
     except (pa.ArrowException, TypeError) as e:
         raise ValueError(f"{value!r} is no {column.type}") from e
-    found = stored_values(array, column)[0]
+    found = to_stored_values(array, column)[0]
     return found + 0.0 if column.encoding == "double" else found
 
 
@@ -74,7 +74,7 @@ def _instant(value: Any, zone: str) -> Any:
     if isinstance(value, str):
         value = datetime.fromisoformat(value.replace("Z", "+00:00"))
     if isinstance(value, datetime):
-        return (value if value.tzinfo else value.replace(tzinfo=zone_of(zone))).astimezone(timezone.utc)
+        return (value if value.tzinfo else value.replace(tzinfo=parse_time_zone(zone))).astimezone(timezone.utc)
     return value
 
 

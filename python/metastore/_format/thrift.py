@@ -18,7 +18,7 @@ Struct = dict[int, Any]
 """Field id to value: a number, bytes, a list or a struct."""
 
 
-class MalformedError(ValueError):
+class MalformedThriftError(ValueError):
     """The bytes are no Thrift, or more deeply nested than anything of Parquet's."""
 
 
@@ -28,7 +28,7 @@ def read_struct(data: bytes | memoryview, start: int = 0) -> tuple[Struct, int]:
     try:
         return reader.struct(0), reader.at
     except IndexError as e:
-        raise MalformedError("it ends in the middle of a field") from e
+        raise MalformedThriftError("it ends in the middle of a field") from e
 
 
 class _Reader:
@@ -38,7 +38,7 @@ class _Reader:
 
     def struct(self, depth: int) -> Struct:
         if depth > _MAX_DEPTH:
-            raise MalformedError("it nests too deeply")
+            raise MalformedThriftError("it nests too deeply")
         found: Struct = {}
         field = 0
         while True:
@@ -65,7 +65,7 @@ class _Reader:
         elif kind in _WIDTHS:
             found = self.taken(_WIDTHS[kind])
         else:
-            raise MalformedError(f"a field of type {kind}")
+            raise MalformedThriftError(f"a field of type {kind}")
         return found
 
     def list(self, depth: int) -> list[Any]:
@@ -74,7 +74,7 @@ class _Reader:
         kind, size = head & 0xF, head >> 4
         size = self.varint() if size == _SHORT_LIST else size
         if size > len(self.data) - self.at or depth > _MAX_DEPTH:  # every element takes a byte
-            raise MalformedError(f"a list of {size} elements")
+            raise MalformedThriftError(f"a list of {size} elements")
         if kind in (_TRUE, _FALSE):
             return [self.taken(1)[0] == _TRUE for _ in range(size)]
         return [self.value(kind, depth) for _ in range(size)]
@@ -82,7 +82,7 @@ class _Reader:
     def taken(self, length: int) -> bytes:
         end = self.at + length
         if end > len(self.data):
-            raise MalformedError(f"a text of {length} bytes")
+            raise MalformedThriftError(f"a text of {length} bytes")
         found = bytes(self.data[self.at : end])
         self.at = end
         return found
@@ -100,6 +100,6 @@ class _Reader:
             number |= (data[at] & 0x7F) << shift
             shift += 7
             if shift > 70:
-                raise MalformedError("a number of more than 64 bits")
+                raise MalformedThriftError("a number of more than 64 bits")
         self.at = at + 1
         return number

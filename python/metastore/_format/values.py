@@ -10,7 +10,7 @@ import numpy as np
 
 from metastore._format import calendar
 from metastore._format.columns import decimal_type
-from metastore._zones import zone_of
+from metastore._zones import parse_time_zone
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -52,7 +52,7 @@ def decimal_from_bytes(value: bytes) -> int:
     return int.from_bytes(value, "big", signed=True)
 
 
-def typed(value: Any, column: Column) -> Any:
+def to_python_value(value: Any, column: Column) -> Any:
     """A stored value as the Python value of its Spark type.
 
     Dates and timestamps outside the years 1 to 9999 come as `numpy.datetime64` (the least timestamp of all, which
@@ -62,7 +62,7 @@ def typed(value: Any, column: Column) -> Any:
     return None if value is None else _TYPED[_family(column)](value, column)
 
 
-def render(value: Any, column: Column, *, exact: bool = True, zone: str = "UTC") -> str | None:
+def render_value(value: Any, column: Column, *, exact: bool = True, zone: str = "UTC") -> str | None:
     """A stored value as Spark's `CAST(x AS STRING)` renders it; null as None.
 
     Java 17 shows a few floating-point numbers with a digit more than is needed; here, as from Java 19 on, they are
@@ -72,14 +72,14 @@ def render(value: Any, column: Column, *, exact: bool = True, zone: str = "UTC")
         return None
     if not exact and _family(column) in ("text", "bytes"):
         return _without_torn_character(bytes(value)).decode("utf-8", "replace") + ELLIPSIS
-    return renderer(column, zone)(value)
+    return make_renderer(column, zone)(value)
 
 
-def renderer(column: Column, zone: str = "UTC") -> Callable[[Any], str]:
+def make_renderer(column: Column, zone: str = "UTC") -> Callable[[Any], str]:
     """What renders many values of a column, as `render` does one that is exact and not null."""
     family = _family(column)
     if family == "timestamp":
-        shown_in = zone_of(zone)
+        shown_in = parse_time_zone(zone)
         return lambda value: calendar.render_timestamp(int(value), shown_in)
     rendered = _RENDERED[family]
     return lambda value: rendered(value, column)

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    Words = NDArray[np.uint64]
+    UInt64Array = NDArray[np.uint64]
 
 WORD = 8
 BLOCK = 16
@@ -22,23 +22,23 @@ MASKS = np.array([(1 << 8 * n) - 1 for n in range(WORD + 1)], dtype=np.uint64)
 _BATCH = 16_384
 
 
-def padded(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
+def pad_buffer(data: NDArray[np.uint8]) -> NDArray[np.uint8]:
     """The buffer followed by a block of zeros, as hashes of bytes want it."""
     return np.concatenate([data, np.zeros(BLOCK, dtype=np.uint8)])
 
 
-def unaligned_words(data: NDArray[np.uint8]) -> Words:
+def view_unaligned(data: NDArray[np.uint8]) -> UInt64Array:
     """The little-endian word that begins at every byte of a buffer (a view: nothing is copied)."""
-    words: Words = np.ndarray((max(len(data) - WORD + 1, 0),), dtype="<u8", buffer=data, strides=(1,))
+    words: UInt64Array = np.ndarray((max(len(data) - WORD + 1, 0),), dtype="<u8", buffer=data, strides=(1,))
     return words
 
 
-def in_batches(length: int) -> Iterator[slice]:
+def split_batches(length: int) -> Iterator[slice]:
     """Slices of so many rows that the work on one stays in the processor's cache."""
     return (slice(at, at + _BATCH) for at in range(0, length, _BATCH))
 
 
-def longest_first(lengths: NDArray[np.int64]) -> NDArray[np.intp]:
+def order_by_length(lengths: NDArray[np.int64]) -> NDArray[np.intp]:
     """The order by decreasing length, so that the values that have an i-th block are a prefix."""
     longest = int(lengths.max()) if len(lengths) else 0
     if longest <= LONG_VALUE:  # numpy sorts 8 and 16 bits by radix
@@ -46,7 +46,7 @@ def longest_first(lengths: NDArray[np.int64]) -> NDArray[np.intp]:
     return np.argsort(-lengths, kind="stable")
 
 
-def rotate(x: Words, bits: int) -> None:
+def rotate_left(x: UInt64Array, bits: int) -> None:
     """Rotate every word to the left, in place."""
     high = x >> np.uint64(64 - bits)
     x <<= np.uint64(bits)

@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from metastore._format.words import WORD, in_batches, longest_first, rotate, unaligned_words
+from metastore._format.words import WORD, order_by_length, rotate_left, split_batches, view_unaligned
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from metastore._format.words import Words
+    from metastore._format.words import UInt64Array
 
 STRIPE = 32
 
@@ -28,29 +28,29 @@ _HALF = np.uint64(0xFFFFFFFF)
 _BYTE = np.uint64(0xFF)
 
 
-def hash_words(words: Words) -> Words:
+def xxhash_words(words: UInt64Array) -> UInt64Array:
     """Hashes of values of 8 bytes."""
     out = np.empty(len(words), dtype=np.uint64)
-    for batch in in_batches(len(words)):
+    for batch in split_batches(len(words)):
         h = np.full(len(words[batch]), int(_P5) + WORD, dtype=np.uint64)
         _add_word(h, words[batch].copy())
         out[batch] = _spread(h)
     return out
 
 
-def hash_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Words:
+def xxhash_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> UInt64Array:
     """Hashes of values of any length that lie in one buffer."""
     out = np.empty(len(starts), dtype=np.uint64)
-    words = unaligned_words(data)
+    words = view_unaligned(data)
     for first in range(0, len(starts), _WINDOW):
-        order = first + longest_first(lengths[first : first + _WINDOW])
-        for batch in in_batches(len(order)):
+        order = first + order_by_length(lengths[first : first + _WINDOW])
+        for batch in split_batches(len(order)):
             rows = order[batch]
             out[rows] = _hash_batch(words, starts[rows], lengths[rows])
     return out
 
 
-def _hash_batch(words: Words, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Words:
+def _hash_batch(words: UInt64Array, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> UInt64Array:
     """Hashes of values that come longest first."""
     stripes = lengths // STRIPE
     h = np.full(len(starts), _P5, dtype=np.uint64)
@@ -67,7 +67,7 @@ def _hash_batch(words: Words, starts: NDArray[np.int64], lengths: NDArray[np.int
     return _spread(h)
 
 
-def _hash_stripes(words: Words, starts: NDArray[np.int64], stripes: NDArray[np.int64]) -> Words:
+def _hash_stripes(words: UInt64Array, starts: NDArray[np.int64], stripes: NDArray[np.int64]) -> UInt64Array:
     lanes = [np.full(len(starts), first, dtype=np.uint64) for first in _FIRST]
     for i in range(int(stripes[0])):
         having = int(np.searchsorted(-stripes, -i, side="left"))
@@ -77,7 +77,7 @@ def _hash_stripes(words: Words, starts: NDArray[np.int64], stripes: NDArray[np.i
     h = np.zeros(len(starts), dtype=np.uint64)
     for lane, bits in zip(lanes, _TURNS, strict=True):
         turned = lane.copy()
-        rotate(turned, bits)
+        rotate_left(turned, bits)
         h += turned
     for lane in lanes:
         h ^= _mixed(lane)
@@ -87,7 +87,7 @@ def _hash_stripes(words: Words, starts: NDArray[np.int64], stripes: NDArray[np.i
 
 
 def _add_tails(
-    h: Words, words: Words, at: NDArray[np.int64], left: NDArray[np.int64], size: int
+    h: UInt64Array, words: UInt64Array, at: NDArray[np.int64], left: NDArray[np.int64], size: int
 ) -> tuple[NDArray[np.int64], NDArray[np.int64]]:
     """Add the next `size` bytes of the values that have as many left; return where the rest is."""
     if int(left.max()) < size:
@@ -103,41 +103,41 @@ def _add_tails(
     return at + taken, left - taken
 
 
-def _add_tail(part: Words, word: Words, size: int) -> None:
+def _add_tail(part: UInt64Array, word: UInt64Array, size: int) -> None:
     if size == WORD:
         _add_word(part, word)
     elif size == 1:
         part ^= (word & _BYTE) * _P5
-        rotate(part, 11)
+        rotate_left(part, 11)
         part *= _P1
     else:
         part ^= (word & _HALF) * _P1
-        rotate(part, 23)
+        rotate_left(part, 23)
         part *= _P2
         part += _P3
 
 
-def _add_word(h: Words, word: Words) -> None:
+def _add_word(h: UInt64Array, word: UInt64Array) -> None:
     h ^= _mixed(word)
-    rotate(h, 27)
+    rotate_left(h, 27)
     h *= _P1
     h += _P4
 
 
-def _mixed(word: Words) -> Words:
-    lane: Words = word * _P2
-    rotate(lane, 31)
+def _mixed(word: UInt64Array) -> UInt64Array:
+    lane: UInt64Array = word * _P2
+    rotate_left(lane, 31)
     lane *= _P1
     return lane
 
 
-def _mix(lane: Words, word: Words) -> None:
+def _mix(lane: UInt64Array, word: UInt64Array) -> None:
     lane += word * _P2
-    rotate(lane, 31)
+    rotate_left(lane, 31)
     lane *= _P1
 
 
-def _spread(h: Words) -> Words:
+def _spread(h: UInt64Array) -> UInt64Array:
     h ^= h >> np.uint64(33)
     h *= _P2
     h ^= h >> np.uint64(29)

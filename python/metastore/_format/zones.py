@@ -14,8 +14,8 @@ import pyarrow.compute as pc
 from metastore._format.layout import ZONE_FILES
 from metastore._format.schemas import ZONES
 from metastore._format.values import DECIMAL_BYTES, decimal_from_bytes
-from metastore._format.words import padded
-from metastore._format.xxhash import hash_bytes
+from metastore._format.words import pad_buffer
+from metastore._format.xxhash import xxhash_bytes
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -33,7 +33,7 @@ IDENTITIES_KEY = "metastore.identities"
 _MOST = 1 << 62
 
 
-def zones_of(rows: pa.Table, columns: Sequence[Column], rows_of_files: Longs) -> pa.Table:
+def build_zones(rows: pa.Table, columns: Sequence[Column], rows_of_files: Longs) -> pa.Table:
     """The rows of `zones` for rows of `summary`.
 
     A count is known where those of all its data files are, and a bound where those of all that hold a value are. A zone
@@ -47,13 +47,13 @@ def zones_of(rows: pa.Table, columns: Sequence[Column], rows_of_files: Longs) ->
     return pa.concat_tables([ZONES.empty_table(), *parts])
 
 
-def rows_of_files(files: pa.Table) -> Longs:
+def read_row_counts(files: pa.Table) -> Longs:
     """How many rows each data file of a block has, by ordinal; -1 where that is not known."""
     found: Longs = pc.fill_null(files.sort_by("file")["rows"], -1).to_numpy()
     return found
 
 
-def identities_of(files: pa.Table) -> str:
+def hash_identities(files: pa.Table) -> str:
     """What stands under `IDENTITIES_KEY` of a `files` object.
 
     Zone by zone 24 bytes, all numbers little-endian: the XXH64 of the paths of its data files in UTF-16, one behind the
@@ -69,8 +69,8 @@ def identities_of(files: pa.Table) -> str:
     starts = np.arange(0, len(paths), ZONE_FILES)
     ends = np.minimum(starts + ZONE_FILES, len(paths))
     bounds = np.concatenate([[0], np.cumsum(2 * units)])
-    of_paths = hash_bytes(_buffer(b"".join(texts)), bounds[starts], bounds[ends] - bounds[starts])
-    of_facts = hash_bytes(_buffer(facts.astype("<i8").tobytes()), starts * 24, (ends - starts) * 24)
+    of_paths = xxhash_bytes(_buffer(b"".join(texts)), bounds[starts], bounds[ends] - bounds[starts])
+    of_facts = xxhash_bytes(_buffer(facts.astype("<i8").tobytes()), starts * 24, (ends - starts) * 24)
     found = b"".join(
         struct.pack("<QQII", int(h), int(f), *(zlib.crc32(paths[i].encode()) for i in (start, end - 1)))
         for h, f, start, end in zip(of_paths, of_facts, starts.tolist(), ends.tolist(), strict=True)
@@ -79,7 +79,7 @@ def identities_of(files: pa.Table) -> str:
 
 
 def _buffer(data: bytes) -> NDArray[np.uint8]:
-    return padded(np.frombuffer(data, np.uint8))
+    return pad_buffer(np.frombuffer(data, np.uint8))
 
 
 class _Files(NamedTuple):

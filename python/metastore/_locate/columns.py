@@ -6,7 +6,7 @@ import re
 from typing import TYPE_CHECKING, Any
 
 from metastore._format.columns import Column, encoding_of
-from metastore._tables.refusals import only_counts
+from metastore._tables.refusals import reason_for_counts_only
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -17,26 +17,26 @@ _PADDED = "__CHAR_VARCHAR_TYPE_STRING"
 """Spark's own mark of a column of CHAR or VARCHAR, whose type it shows as string."""
 
 
-def leaves(schema: StructType, above: tuple[str, ...] = ()) -> tuple[Column, ...]:
+def read_spark_columns(schema: StructType, above: tuple[str, ...] = ()) -> tuple[Column, ...]:
     """The leaves of a schema, without keys."""
     found: list[Column] = []
     for field in schema.fields:
         path, inner = (*above, field.name), _struct(field.dataType)
         if inner is not None:
-            found += leaves(inner, path)
+            found += read_spark_columns(inner, path)
         else:
             kind = field.dataType.simpleString()
-            found.append(Column("", path, kind, None if only_counts(kind) else encoding_of(kind)))
+            found.append(Column("", path, kind, None if reason_for_counts_only(kind) else encoding_of(kind)))
     return tuple(found)
 
 
-def is_padded(schema: StructType, columns: Sequence[Column]) -> bool:
+def has_char_column(schema: StructType, columns: Sequence[Column]) -> bool:
     """Whether a column is of CHAR or VARCHAR: in comparisons with them Spark pads."""
     names = {column.path[0] for column in columns}
     return any(_PADDED in str(field.jsonValue()) for field in schema.fields if field.name in names)
 
 
-def char_length(schema: StructType, column: Column) -> int | None:
+def find_char_length(schema: StructType, column: Column) -> int | None:
     """The length of CHAR, to which Spark pads values of a column where it reads and compares them; None of others."""
     field = next((one for one in schema.fields if one.name == column.path[0]), None)
     raw = field.metadata.get(_PADDED) if field is not None else None

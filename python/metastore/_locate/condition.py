@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from metastore._format.columns import decimal_type
-from metastore._tables.names import quote
+from metastore._tables.names import quote_name
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -22,7 +22,7 @@ PLANNED_KEYS = 100
 _NUMBERS = {"date": pa.int32(), "timestamp": pa.int64()}
 
 
-def condition(keys: pa.Table, columns: Sequence[Column], most: int) -> str | None:
+def build_condition(keys: pa.Table, columns: Sequence[Column], most: int) -> str | None:
     """What every row meets that has one of some keys, and as few others as can be said shortly."""
     most = min(most, MOST_KEYS if len(columns) == 1 else MOST_KEYS // 32)
     if not 0 < keys.num_rows <= most or keys.nbytes > MOST_BYTES or not all(map(_is_plain, columns)):
@@ -31,7 +31,7 @@ def condition(keys: pa.Table, columns: Sequence[Column], most: int) -> str | Non
         [_literal(value, column) for value in one.cast(_NUMBERS.get(column.type, one.type)).to_pylist()]
         for one, column in zip(keys, columns, strict=True)
     ]
-    names = [quote(column.path) for column in columns]
+    names = [quote_name(column.path) for column in columns]
     if len(columns) == 1:
         return _one_of(names[0], values[0])
     rows = (
@@ -41,7 +41,7 @@ def condition(keys: pa.Table, columns: Sequence[Column], most: int) -> str | Non
     return "(" + " OR ".join(f"({row})" for row in rows) + ")"
 
 
-def text(value: str) -> str:
+def text_literal(value: str) -> str:
     """A text in SQL, in bytes: no setting changes how that is read."""
     return f"CAST(X'{value.encode().hex()}' AS STRING)"
 
@@ -71,6 +71,6 @@ _LITERALS: dict[str, Callable[[Any], str]] = {
     "boolean": lambda value: str(value).lower(),
     "date": "date_from_unix_date({})".format,
     "timestamp": "timestamp_micros({}L)".format,
-    "string": text,
+    "string": text_literal,
     "binary": lambda value: f"X'{value.hex()}'",
 }

@@ -17,7 +17,7 @@ _FRACTIONS = {"float", "double"}
 NOTHING = "void"
 
 
-def converted(name: str, given: str, column: Column) -> tuple[str, str]:
+def convert_key(name: str, given: str, column: Column) -> tuple[str, str]:
     """SQL of a key as a value of the column, and of whether it is one.
 
     A key that no value of the column's type equals, such as 3000000000 for an int, is in no row.
@@ -35,12 +35,12 @@ def converted(name: str, given: str, column: Column) -> tuple[str, str]:
     return value, f"{name} <=> try_cast({value} AS {given})"
 
 
-def padded(value: str, length: int) -> str:
+def pad_char(value: str, length: int) -> str:
     """SQL of a text with blanks up to the length of CHAR; one that is longer stays."""
     return f"rpad({value}, greatest({length}, length({value})), ' ')"
 
 
-def stored_forms(keys: pa.Table, length: int) -> pa.Table:
+def list_stored_forms(keys: pa.Table, length: int) -> pa.Table:
     """All that data files may hold where a column of CHAR shows one of some keys: writers pad it or do not."""
     shortest = {None if key is None else key.rstrip(" ") for key in keys[0].to_pylist()}
     texts = sorted(text for text in shortest if text is not None)

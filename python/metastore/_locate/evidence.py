@@ -10,13 +10,13 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._analyze.kernel.stored import as_numbers, is_wide
+from metastore._analyze.kernel.stored import is_wide_decimal, stored_to_sortable
 from metastore._format.files import FileKey
 from metastore._format.objects import ObjectRef
 from metastore._format.partial import ANY_ROWS
 from metastore._format.schemas import FILES
-from metastore._read.locating import UNKNOWN, parts
-from metastore._read.stored import known_files
+from metastore._read.locating import UNKNOWN, iterate_block_evidence
+from metastore._read.stored import match_files
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from metastore._format.columns import Column
     from metastore._format.manifest import Manifest
     from metastore._locate.keys import Mask, Places
-    from metastore._read.locating import Part
+    from metastore._read.locating import BlockEvidence
     from metastore._store import Store
     from metastore._tables import DataFile
 
@@ -35,7 +35,7 @@ _NOWHERE = -1
 
 
 @dataclass(frozen=True)
-class Details:
+class DetailObjects:
     """Where the value lists, or the filters, of a column are.
 
     Attributes:
@@ -50,13 +50,13 @@ class Details:
     file: Places
     column: Places
 
-    def take(self, files: Places) -> Details:
+    def take(self, files: Places) -> DetailObjects:
         """The same for some files."""
-        return Details(self.objects, self.which[files], self.file[files], self.column[files])
+        return DetailObjects(self.objects, self.which[files], self.file[files], self.column[files])
 
 
 @dataclass(frozen=True)
-class Evidence:
+class ColumnEvidence:
     """What is known of a column in every data file.
 
     Attributes:
@@ -88,26 +88,30 @@ class Evidence:
     has_hi: Mask
     distinct: Places
     complete: Mask
-    lists: Details
-    filters: Details
+    lists: DetailObjects
+    filters: DetailObjects
 
-    def take(self, files: Places) -> Evidence:
+    def take(self, files: Places) -> ColumnEvidence:
         """The same for some files."""
         fields = self.__dict__
-        return Evidence(self.column, *(fields[name].take(files) for name in list(fields)[1:]))
+        return ColumnEvidence(self.column, *(fields[name].take(files) for name in list(fields)[1:]))
 
 
-def evidence(store: Store, manifest: Manifest, files: Sequence[DataFile], columns: Sequence[Column]) -> list[Evidence]:
+def gather_evidence(
+    store: Store, manifest: Manifest, files: Sequence[DataFile], columns: Sequence[Column]
+) -> list[ColumnEvidence]:
     """What is known of columns."""
     names = pa.schema([FILES.field(name) for name in FileKey._fields])
     listed = pa.Table.from_pylist([file.key._asdict() for file in files], names)
-    stored = known_files(store, manifest, listed)
+    stored = match_files(store, manifest, listed)
     rows = np.array([UNKNOWN if file.rows is None else file.rows for file in files], np.int64)
     read = cache(store.get)  # the lists of files that have the details of all columns
-    return [_of(read, column, list(parts(store, stored, column)), rows) for column in columns]
+    return [_of(read, column, list(iterate_block_evidence(store, stored, column)), rows) for column in columns]
 
 
-def _of(read: Callable[[ObjectRef], pa.Table], column: Column, found: Sequence[Part], rows: Places) -> Evidence:
+def _of(
+    read: Callable[[ObjectRef], pa.Table], column: Column, found: Sequence[BlockEvidence], rows: Places
+) -> ColumnEvidence:
     count = len(rows)
     known, of_file = np.zeros(count, bool), rows.copy()
     nulls, nans, distinct = (np.full(count, UNKNOWN) for _ in range(3))
@@ -128,24 +132,26 @@ def _of(read: Callable[[ObjectRef], pa.Table], column: Column, found: Sequence[P
         complete[at] = pc.fill_null(pc.equal(part.rows["frequencies"], "complete"), False)  # noqa: FBT003 - a value
     known &= ~(has_lo & has_hi & (lo > hi))
     lists, filters = (_details(read, found, kind, count) for kind in ("frequencies", "sketches"))
-    return Evidence(
+    return ColumnEvidence(
         column, known, of_file, nulls, nans, empty, lo, hi, has_lo, has_hi, distinct, complete, lists, filters
     )
 
 
 def _form(column: Column) -> str:
     if column.encoding == "binary":
-        return "S16" if is_wide(column) else "S64"
+        return "S16" if is_wide_decimal(column) else "S64"
     return "f8" if column.encoding == "double" else "i8"
 
 
 def _numbers(bounds: list[Any], column: Column) -> NDArray[Any]:
-    if column.encoding == "binary" and not is_wide(column):
+    if column.encoding == "binary" and not is_wide_decimal(column):
         return np.array(bounds, "S64")
-    return as_numbers(bounds, column)
+    return stored_to_sortable(bounds, column)
 
 
-def _details(read: Callable[[ObjectRef], pa.Table], found: Sequence[Part], kind: str, count: int) -> Details:
+def _details(
+    read: Callable[[ObjectRef], pa.Table], found: Sequence[BlockEvidence], kind: str, count: int
+) -> DetailObjects:
     objects: dict[ObjectRef, int] = {}
     which, inside, ordinal = (np.full(count, _NOWHERE) for _ in range(3))
     names = [f"{kind}_{field}" for field in _REF]
@@ -159,4 +165,4 @@ def _details(read: Callable[[ObjectRef], pa.Table], found: Sequence[Part], kind:
                 ref = ObjectRef(name, length, digest, ANY_ROWS, footer_length, footer_digest)
                 which[at] = objects.setdefault(ref, len(objects))
                 inside[at], ordinal[at] = files[f"{kind}_file"][row], part.ordinal
-    return Details(tuple(objects), which, inside, ordinal)
+    return DetailObjects(tuple(objects), which, inside, ordinal)

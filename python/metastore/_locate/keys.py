@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from metastore._analyze.kernel.stored import array, is_wide, numbers
-from metastore._format.bloom import hashes_of
+from metastore._analyze.kernel.stored import is_wide_decimal, sortable_array, sortable_to_arrow
+from metastore._format.bloom import bloom_hashes
 from metastore._format.values import CUT_BYTES
 
 if TYPE_CHECKING:
@@ -49,15 +49,15 @@ class KeyColumn:
         """Take over values of the column's type."""
         null: Mask = values.is_null().to_numpy(zero_copy_only=False)
         present = values.drop_null()
-        if column.encoding == "binary" and not is_wide(column):
+        if column.encoding == "binary" and not is_wide_decimal(column):
             present = present.cast(pa.large_binary())
-            return cls(column, _spread(prefixes(present), ~null), present, ~null, null)
-        known = numbers(present, column)
+            return cls(column, _spread(take_prefixes(present), ~null), present, ~null, null)
+        known = sortable_array(present, column)
         plain = ~null
         if column.encoding == "double":
             plain[plain] = ~np.isnan(known)
             known = known[~np.isnan(known)]
-        return cls(column, _spread(known, plain), array(known, column), plain, null)
+        return cls(column, _spread(known, plain), sortable_to_arrow(known, column), plain, null)
 
     def take(self, order: Places) -> KeyColumn:
         """The same in another order."""
@@ -68,11 +68,11 @@ class KeyColumn:
     @cached_property
     def hashes(self) -> NDArray[np.uint64]:
         """The hashes of plain values, 0 elsewhere."""
-        return _spread(hashes_of(self.stored), self.plain)
+        return _spread(bloom_hashes(self.stored), self.plain)
 
 
 @dataclass(frozen=True)
-class Keys:
+class KeyBatch:
     """A batch of keys: those with a plain first part come first, ordered by it.
 
     Attributes:
@@ -84,7 +84,7 @@ class Keys:
     ordered: int
 
     @classmethod
-    def of(cls, batch: pa.Table, columns: Sequence[Column]) -> Keys:
+    def of(cls, batch: pa.Table, columns: Sequence[Column]) -> KeyBatch:
         """Take over keys."""
         arrays = (one.combine_chunks() for one in batch.columns)
         parts = [KeyColumn.of(values, column) for values, column in zip(arrays, columns, strict=True)]
@@ -97,7 +97,7 @@ class Keys:
         return len(self.columns[0].plain)
 
 
-def prefixes(values: pa.Array) -> NDArray[Any]:
+def take_prefixes(values: pa.Array) -> NDArray[Any]:
     """The first bytes of byte strings, as many as bounds have, in an array that orders as they do.
 
     What is shorter is filled up with zeros: two different strings may look equal, never the wrong way round.

@@ -8,23 +8,23 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from metastore import _jvm_session, _tables
-from metastore._analyze.hadoop import store_of
-from metastore._analyze.place import HadoopPlace
-from metastore._analyze.shipping import ship
-from metastore._locate.columns import char_length, is_padded, leaves
-from metastore._locate.condition import MOST_KEYS, PLANNED_KEYS, condition, text
-from metastore._locate.conversions import converted, padded, stored_forms
-from metastore._locate.evidence import evidence
-from metastore._locate.keys import Keys
-from metastore._locate.search import Search
+from metastore._analyze.hadoop import open_table_store
+from metastore._analyze.place import HadoopTaskStore
+from metastore._analyze.shipping import ship_package
+from metastore._locate.columns import find_char_length, has_char_column, read_spark_columns
+from metastore._locate.condition import MOST_KEYS, PLANNED_KEYS, build_condition, text_literal
+from metastore._locate.conversions import convert_key, list_stored_forms, pad_char
+from metastore._locate.evidence import gather_evidence
+from metastore._locate.keys import KeyBatch
+from metastore._locate.search import CandidateSearch
 from metastore._locate.tasks import SLICE, search_slices
-from metastore._read.matching import named
+from metastore._read.matching import find_column
 from metastore._spark import session
-from metastore._tables.arrow import arrow_table, frame_of
-from metastore._tables.catalog import describe
-from metastore._tables.lines import select_pinned
-from metastore._tables.names import quote
-from metastore._tables.spelling import location_of
+from metastore._tables.arrow import collect_arrow, create_frame
+from metastore._tables.catalog import look_up_table
+from metastore._tables.lines import select_at_snapshot
+from metastore._tables.names import quote_name
+from metastore._tables.spelling import location_sql
 from metastore.answers import Answer
 from metastore.errors import InvalidArgument, JarNotFound, NoStatistics, UnsupportedTable
 
@@ -36,12 +36,12 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructField, StructType
 
-    from metastore._analyze.place import Place
+    from metastore._analyze.place import TaskStore
     from metastore._format.columns import Column
-    from metastore._locate.evidence import Evidence
+    from metastore._locate.evidence import ColumnEvidence
     from metastore._locate.keys import Mask
     from metastore._tables import TableFacts
-    from metastore._tables.catalog import Entry
+    from metastore._tables.catalog import CatalogEntry
 
     Lengths = Sequence[int | None]
     """For each of the key's columns the length of CHAR, to which values are padded; None of others."""
@@ -56,14 +56,14 @@ _QUICK_BYTES = 250 << 20
 """What a core reads in the time that it takes to find out about files, or in little more."""
 
 
-def locate(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFrame, *, pruned: bool) -> DataFrame:
+def locate_rows(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFrame, *, pruned: bool) -> DataFrame:
     """Find the rows of a table that have one of some keys."""
-    entry = describe(spark, table)
+    entry = look_up_table(spark, table)
     if entry.provider == "hudi":
         raise UnsupportedTable(table, "Hudi shows no row's position", hint="metastore.locate in SQL names data files.")
     schema = spark.table(entry.identifier).schema
-    key = [_key_column(leaves(schema), name, entry.name) for name in columns]
-    lengths = [char_length(schema, column) for column in key]
+    key = [_key_column(read_spark_columns(schema), name, entry.name) for name in columns]
+    lengths = [find_char_length(schema, column) for column in key]
     asked = _asked(keys, columns, key, lengths)
     rest = _file_and_position(spark, entry)
     if pruned and entry.provider in _PLANNED and _are_many(keys):
@@ -72,12 +72,12 @@ def locate(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFr
             return _joined(entry.provider, rows, key, lengths, asked)
     some, is_all = _some(asked, key)
     if is_all:
-        asked = frame_of(spark, some, _told(asked.schema, some))
+        asked = create_frame(spark, some, _told(asked.schema, some))
         most = PLANNED_KEYS if pruned else MOST_KEYS
-        where = None if is_padded(schema, key) else condition(some, key, most)
+        where = None if has_char_column(schema, key) else build_condition(some, key, most)
         if where is not None and entry.provider in _PLANNED and _is_analyzed(spark, entry):
             return _joined(entry.provider, _rows(spark, entry, _chosen(key, rest), where), key, lengths, asked)
-    facts = _tables.load_entry(spark, entry)
+    facts = _tables.load_entry_facts(spark, entry)
     key = [_key_column(facts.columns, name, facts.name) for name in columns]
     may = _candidates(spark, facts, key, lengths, some, None if is_all else asked) if pruned else None
     rows = _live(facts, _chosen(key, rest), may, spark)
@@ -85,7 +85,7 @@ def locate(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFr
 
 
 def _key_column(known: Sequence[Column], name: str, table: str) -> Column:
-    column = named(known, name, table)
+    column = find_column(known, name, table)
     if column.encoding is None:
         raise InvalidArgument("columns", f"values of {name}, {column.type}, cannot be located")
     return column
@@ -96,9 +96,9 @@ def _asked(keys: DataFrame, names: Sequence[str], columns: Sequence[Column], len
     frame, chosen = keys, []
     for place, (name, column, length) in enumerate(zip(names, columns, lengths, strict=True)):
         field = _field(keys, name, column)
-        value, exact = converted(quote([field]), keys.schema[field].dataType.simpleString(), column)
+        value, exact = convert_key(quote_name([field]), keys.schema[field].dataType.simpleString(), column)
         frame = frame if exact == "true" else frame.where(exact)
-        whole = value if length is None else padded(f"rtrim({value})", length)
+        whole = value if length is None else pad_char(f"rtrim({value})", length)
         chosen.append(f"{whole} AS k{place}")
     return frame.selectExpr(*chosen)
 
@@ -116,7 +116,7 @@ def _some(asked: DataFrame, key: Sequence[Column]) -> tuple[pa.Table, bool]:
     """Distinct keys, and whether that is all of them: no more of many than are looked for in the driver."""
     doubles = any(column.encoding == "double" for column in key)  # Spark knows which of them are equal
     most = _FEW_NUMBERS if all(column.encoding == "long" for column in key) else _FEW_KEYS
-    some = arrow_table((asked.distinct() if doubles else asked).limit(most + 1))
+    some = collect_arrow((asked.distinct() if doubles else asked).limit(most + 1))
     distinct = some if doubles else some.group_by(some.column_names).aggregate([])
     return distinct, some.num_rows <= most
 
@@ -128,10 +128,10 @@ def _told(schema: StructType, keys: pa.Table) -> StructType:
     return StructType([StructField(field.name, field.dataType, keys[field.name].null_count > 0) for field in schema])
 
 
-def _is_analyzed(spark: SparkSession, entry: Entry) -> bool:
+def _is_analyzed(spark: SparkSession, entry: CatalogEntry) -> bool:
     """Whether the planner has statistics of a table; false also where it is not ours."""
     try:
-        known = session.ask(spark, "snapshots", entry.identifier, {}, Answer)
+        known = session.call_function(spark, "snapshots", entry.identifier, {}, Answer)
     except JarNotFound:
         return False
     if not known:
@@ -141,17 +141,17 @@ def _is_analyzed(spark: SparkSession, entry: Entry) -> bool:
 
 def _are_many(keys: DataFrame) -> bool:
     """Whether these are known to be more than a few, without looking at them."""
-    _, number = _jvm_session.estimated(keys.select("*"))  # its own plan might be cached later
+    _, number = _jvm_session.estimate_size(keys.select("*"))  # its own plan might be cached later
     return number is not None and number > PLANNED_KEYS
 
 
 def _are_quickly_read(rows: DataFrame) -> bool:
     """Whether all rows are read as soon as statistics have said which of them need not be."""
-    size, _ = _jvm_session.estimated(rows)
+    size, _ = _jvm_session.estimate_size(rows)
     return size < _QUICK_BYTES * rows.sparkSession.sparkContext.defaultParallelism
 
 
-def _rows(spark: SparkSession, entry: Entry, chosen: Sequence[str], where: str = "true") -> DataFrame:
+def _rows(spark: SparkSession, entry: CatalogEntry, chosen: Sequence[str], where: str = "true") -> DataFrame:
     """The live rows at the newest snapshot; by what a condition says planning leaves files out."""
     if entry.provider == "iceberg":
         spark.sql(f"REFRESH TABLE {entry.identifier}")
@@ -159,17 +159,17 @@ def _rows(spark: SparkSession, entry: Entry, chosen: Sequence[str], where: str =
 
 
 def _chosen(key: Sequence[Column], rest: Sequence[str]) -> list[str]:
-    return [*(f"{quote(column.path)} AS c{place}" for place, column in enumerate(key)), *rest]
+    return [*(f"{quote_name(column.path)} AS c{place}" for place, column in enumerate(key)), *rest]
 
 
-def _file_and_position(spark: SparkSession, entry: Entry) -> list[str]:
+def _file_and_position(spark: SparkSession, entry: CatalogEntry) -> list[str]:
     """Where a row is; its position is null where Delta hides it."""
     file, position = ("_file", "_pos") if entry.provider == "iceberg" else ("_metadata.file_path", _ROW_INDEX)
     shown = entry.provider != "delta" or _has_positions(spark, entry)
     return [f"{file} AS {_FILE}", f"{position if shown else 'CAST(NULL AS BIGINT)'} AS {POSITION}"]
 
 
-def _has_positions(spark: SparkSession, entry: Entry) -> bool:
+def _has_positions(spark: SparkSession, entry: CatalogEntry) -> bool:
     """Whether Delta shows them: it does so for deletion vectors and row tracking alone (delta-io, SPARK-47731)."""
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - not needed to import this module
 
@@ -181,7 +181,7 @@ def _has_positions(spark: SparkSession, entry: Entry) -> bool:
 
 def _path(provider: str) -> str:
     """SQL of `DataFile.location`: of the rows that are found alone, for it takes longer than to look for them."""
-    return _FILE if provider == "iceberg" else location_of(_FILE)
+    return _FILE if provider == "iceberg" else location_sql(_FILE)
 
 
 def _candidates(
@@ -196,12 +196,12 @@ def _candidates(
 
     None where statistics leave out too few to gain by it.
     """
-    store, place = store_of(spark, facts.identity, writable=False)
+    store, place = open_table_store(spark, facts.identity, writable=False)
     manifest = store.read()
     if manifest is None or manifest.table.uuid != facts.uuid:
         raise NoStatistics(facts.name)
     if lengths[0] is not None and len(key) == 1 and asked is None:
-        some = stored_forms(some, lengths[0])
+        some = list_stored_forms(some, lengths[0])
         if some.num_rows > _FEW_KEYS:
             return None
     else:  # of several columns those of CHAR are compared where rows are read
@@ -210,21 +210,21 @@ def _candidates(
             return None
         key, some = [key[place] for place in told], some.select(told)
         asked = None if asked is None else asked.select(some.column_names)
-    known = evidence(store, manifest, facts.files, key)
-    search, keys = Search(known, store.part), Keys.of(some, key)
+    known = gather_evidence(store, manifest, facts.files, key)
+    search, keys = CandidateSearch(known, store.part), KeyBatch.of(some, key)
     is_near = _bytes(known) <= _FEW_BYTES
     search.crowd(keys)
     if is_near and not _are_nearly_all(search.found, known):
-        search.add(Keys.of(_sample(some), key))
+        search.add(KeyBatch.of(_sample(some), key))
     if _are_nearly_all(search.found, known):
         return None
     if asked is None and is_near:
         search.add(keys)
         found = search.found
-    elif isinstance(place, HadoopPlace):  # tasks cannot read parts of objects there
+    elif isinstance(place, HadoopTaskStore):  # tasks cannot read parts of objects there
         return None
     else:
-        found = _by_tasks(spark, frame_of(spark, some) if asked is None else asked, place, known)
+        found = _by_tasks(spark, create_frame(spark, some) if asked is None else asked, place, known)
     return None if _are_nearly_all(found, known) else found
 
 
@@ -234,21 +234,21 @@ def _sample(keys: pa.Table) -> pa.Table:
     return keys.take(np.linspace(0, keys.num_rows - 1, number).astype(np.int64)) if number else keys
 
 
-def _are_nearly_all(found: Mask, known: Sequence[Evidence]) -> bool:
+def _are_nearly_all(found: Mask, known: Sequence[ColumnEvidence]) -> bool:
     """Whether these files have nearly all rows: then the others are read sooner than left out."""
     rows = np.maximum(known[0].rows, 0)  # nothing can be gained by files of which none is known
     return bool(rows[found].sum() > _NEARLY_ALL * rows.sum())
 
 
-def _bytes(known: Sequence[Evidence]) -> int:
+def _bytes(known: Sequence[ColumnEvidence]) -> int:
     return sum(ref.length for one in known for ref in {*one.lists.objects, *one.filters.objects})
 
 
-def _by_tasks(spark: SparkSession, keys: DataFrame, place: Place, known: Sequence[Evidence]) -> Mask:
+def _by_tasks(spark: SparkSession, keys: DataFrame, place: TaskStore, known: Sequence[ColumnEvidence]) -> Mask:
     """Every slice of the files meets all keys in one task, and gives one bit a file."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - the usual name, not needed to import this module
 
-    ship(spark.sparkContext)
+    ship_package(spark.sparkContext)
     files = len(known[0].known)
     parallel = min(spark.sparkContext.defaultParallelism, -(-files // _SLICE_FILES))
     count = max(-(-_bytes(known) // _SLICE_BYTES), parallel, 1)
@@ -257,7 +257,7 @@ def _by_tasks(spark: SparkSession, keys: DataFrame, place: Place, known: Sequenc
     slices = np.array_split(order, count)
     work = partial(search_slices, place, [[one.take(part) for one in known] for part in slices])
     numbered = keys.crossJoin(F.broadcast(spark.range(count).withColumnRenamed("id", SLICE)))
-    found = arrow_table(numbered.repartition(count, SLICE).mapInArrow(work, f"{SLICE} bigint, found binary"))
+    found = collect_arrow(numbered.repartition(count, SLICE).mapInArrow(work, f"{SLICE} bigint, found binary"))
     may = np.zeros(files, bool)
     for number, bits in zip(found[SLICE].to_pylist(), found["found"].to_pylist(), strict=True):
         part = slices[number]
@@ -267,10 +267,10 @@ def _by_tasks(spark: SparkSession, keys: DataFrame, place: Place, known: Sequenc
 
 def _live(facts: TableFacts, chosen: Sequence[str], may: Mask | None, spark: SparkSession) -> DataFrame:
     """The live rows of some data files, of all if None."""
-    rows = select_pinned(spark, facts, chosen)
+    rows = select_at_snapshot(spark, facts, chosen)
     if may is None:
         return rows
-    paths = ", ".join(text(facts.files[place].location) for place in np.flatnonzero(may))
+    paths = ", ".join(text_literal(facts.files[place].location) for place in np.flatnonzero(may))
     return rows.where(f"{_path(facts.format)} IN ({paths})" if paths else "false")
 
 
@@ -278,9 +278,9 @@ def _joined(provider: str, rows: DataFrame, key: Sequence[Column], lengths: Leng
     """Those of the rows that have one of the keys, which may come twice."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
 
-    values = [f"c{place}" if length is None else padded(f"c{place}", length) for place, length in enumerate(lengths)]
+    values = [f"c{place}" if length is None else pad_char(f"c{place}", length) for place, length in enumerate(lengths)]
     same = [_same(F.expr(value), F.col(field.name), field) for value, field in zip(values, asked.schema, strict=True)]
-    names = [f"c{place} AS {quote([column.name])}" for place, column in enumerate(key)]
+    names = [f"c{place} AS {quote_name([column.name])}" for place, column in enumerate(key)]
     return rows.join(asked, same, "left_semi").selectExpr(*names, f"{_path(provider)} AS {PATH}", POSITION)
 
 

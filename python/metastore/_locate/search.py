@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from metastore._format.bloom import error_rate, hashes_of, may_hold
-from metastore._visible import logger
+from metastore._format.bloom import bloom_hashes, error_rate, may_hold
+from metastore._visible import get_logger
 from metastore.errors import DamagedObject, StoreNotReadable
 
 if TYPE_CHECKING:
@@ -18,15 +18,15 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from metastore._format.objects import ObjectRef
-    from metastore._format.partial import Partial
-    from metastore._format.words import Words
-    from metastore._locate.evidence import Details, Evidence
-    from metastore._locate.keys import KeyColumn, Keys, Mask, Places
+    from metastore._format.partial import ObjectPart
+    from metastore._format.words import UInt64Array
+    from metastore._locate.evidence import ColumnEvidence, DetailObjects
+    from metastore._locate.keys import KeyBatch, KeyColumn, Mask, Places
 
-    Open = Callable[[ObjectRef], Partial]
-    Test = Callable[[Words], Mask]
+    Open = Callable[[ObjectRef], ObjectPart]
+    Test = Callable[[UInt64Array], Mask]
 
-_LOG = logger(__name__)
+_LOG = get_logger(__name__)
 _AT_ONCE = 1 << 14
 _ERRORS = 1
 """So many errors of a filter are expected of as many keys as are looked for: of more it tells little."""
@@ -34,31 +34,25 @@ _SHORT = 8
 """A list is short if it has one value for so many rows; a longer one takes as long to read as the rows."""
 
 
-class Search:
+class CandidateSearch:
     """Which of some data files may hold any of the keys that it is given.
 
     Attributes:
         found: Whether each of the files may.
-
-    Example:
-        >>> search = Search(evidence, store.part)  # doctest: +SKIP
-        >>> search.add(Keys.of(pa.table({"k": [7]}), columns))  # doctest: +SKIP
-        >>> search.found  # doctest: +SKIP
-        array([ True, False])
     """
 
-    def __init__(self, evidence: Sequence[Evidence], open_object: Open) -> None:
+    def __init__(self, evidence: Sequence[ColumnEvidence], open_object: Open) -> None:
         """Begin with no file found."""
         self._known = [_Known(one, open_object) for one in evidence]
         self.found = np.zeros(len(evidence[0].known), bool)
 
-    def crowd(self, keys: Keys) -> None:
+    def crowd(self, keys: KeyBatch) -> None:
         """Take the files within whose bounds are so many keys that looking closer would hardly leave them out."""
         if len(self._known) == 1:  # of several columns only together they tell
             first, behind = self._known[0].reach(keys)
             self.found |= behind - first > self._known[0].most
 
-    def add(self, keys: Keys) -> None:
+    def add(self, keys: KeyBatch) -> None:
         """Look for more keys in the files that were not found yet."""
         self.crowd(keys)
         first, behind = self._known[0].reach(keys)
@@ -68,7 +62,7 @@ class Search:
                 self._may_hold(file, keys, at) for at in _batches(first[file], behind[file], special)
             )
 
-    def _may_hold(self, file: int, keys: Keys, at: Places) -> bool:
+    def _may_hold(self, file: int, keys: KeyBatch, at: Places) -> bool:
         for known, part in zip(self._known, keys.columns, strict=True):
             at = at[known.bounded(file, part, at)]
         for known, part in zip(self._known, keys.columns, strict=True):
@@ -88,9 +82,9 @@ def _batches(first: int, behind: int, special: Places) -> Iterator[Places]:
 class _List:
     """A complete list of values: their hashes in order."""
 
-    hashes: Words
+    hashes: UInt64Array
 
-    def __call__(self, asked: Words) -> Mask:
+    def __call__(self, asked: UInt64Array) -> Mask:
         if not len(self.hashes):
             return np.zeros(len(asked), bool)
         place = np.minimum(np.searchsorted(self.hashes, asked), len(self.hashes) - 1)
@@ -102,11 +96,11 @@ class _List:
 class _Filter:
     bloom: bytes
 
-    def __call__(self, asked: Words) -> Mask:
+    def __call__(self, asked: UInt64Array) -> Mask:
         return may_hold(self.bloom, asked)
 
 
-def _most(known: Evidence) -> NDArray[np.float64]:
+def _most(known: ColumnEvidence) -> NDArray[np.float64]:
     """For each file, how many keys may be looked for: of more, its filter nearly always takes one for present.
 
     A short list of its values is right however many they are.
@@ -119,14 +113,14 @@ def _most(known: Evidence) -> NDArray[np.float64]:
 class _Known:
     """The evidence of one column, its lists and filters read when they are first asked for."""
 
-    def __init__(self, evidence: Evidence, open_object: Open) -> None:
+    def __init__(self, evidence: ColumnEvidence, open_object: Open) -> None:
         self._evidence = evidence
         self._open = open_object
         self._tests: dict[int, Test | None] = {}
         self._seen: set[tuple[str, int, int]] = set()
         self.most = _most(evidence)
 
-    def reach(self, keys: Keys) -> tuple[Places, Places]:
+    def reach(self, keys: KeyBatch) -> tuple[Places, Places]:
         """For each file, which of the ordered keys lie within its bounds: the first, and the first behind them."""
         known, ordered = self._evidence, keys.columns[0].values[: keys.ordered]
         first = np.where(known.known & known.has_lo, np.searchsorted(ordered, known.lo, "left"), 0)
@@ -166,7 +160,7 @@ class _Known:
             self._tests.setdefault(file, None)
         return self._tests[file]
 
-    def _read(self, kind: str, details: Details, file: int) -> None:
+    def _read(self, kind: str, details: DetailObjects, file: int) -> None:
         """Read an object's lists or filters of all files that are in it."""
         which, column = details.which[file], int(details.column[file])
         if which < 0 or (kind == "list" and not self._evidence.complete[file]) or (kind, which, column) in self._seen:
@@ -180,7 +174,7 @@ class _Known:
         except (DamagedObject, StoreNotReadable) as e:
             _LOG.warning("keys are looked for without the %ss of %s: %s", kind, details.objects[which].name, e)
 
-    def _take(self, part: Partial, kind: str, column: int, place: dict[int, int]) -> None:
+    def _take(self, part: ObjectPart, kind: str, column: int, place: dict[int, int]) -> None:
         wanted = f"value_{self._evidence.column.encoding}" if kind == "list" else "bloom"
         rows = part.rows(part.holding(column), ["column", "file", wanted])
         rows = rows.filter(pc.and_(pc.equal(rows["column"], column), pc.is_valid(rows[wanted])))
@@ -189,7 +183,7 @@ class _Known:
                 if file in place and bloom:
                     self._tests[place[file]] = _Filter(bloom)
             return
-        files, hashes = rows["file"].to_numpy(), hashes_of(rows[wanted].combine_chunks())
+        files, hashes = rows["file"].to_numpy(), bloom_hashes(rows[wanted].combine_chunks())
         order = np.lexsort((hashes, files))
         files, hashes = files[order], hashes[order]
         for file, one in place.items():

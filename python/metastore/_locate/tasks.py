@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._locate.keys import Keys
-from metastore._locate.search import Search
-from metastore._store.executor import object_part
+from metastore._locate.keys import KeyBatch
+from metastore._locate.search import CandidateSearch
+from metastore._store.executor import open_object_part
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
 
-    from metastore._analyze.place import Place
-    from metastore._locate.evidence import Evidence
+    from metastore._analyze.place import TaskStore
+    from metastore._locate.evidence import ColumnEvidence
 
 SLICE = "slice"
 """The column that names a slice of the data files."""
@@ -26,17 +26,19 @@ _KEYS_AT_ONCE = 1 << 18
 
 
 def search_slices(
-    place: Place, slices: Sequence[Sequence[Evidence]], batches: Iterable[pa.RecordBatch]
+    place: TaskStore, slices: Sequence[Sequence[ColumnEvidence]], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Look for keys in slices of the data files."""
-    searches: dict[int, Search] = {}
+    searches: dict[int, CandidateSearch] = {}
     for keys in _large(batches):
         numbers = keys[SLICE]
         for number in numbers.unique().to_pylist():
             if number not in searches:
-                searches[number] = Search(slices[number], partial(object_part, place.uri, access=place.access))
+                searches[number] = CandidateSearch(
+                    slices[number], partial(open_object_part, place.uri, access=place.access)
+                )
             part = keys.filter(pc.equal(numbers, number)).drop_columns([SLICE])
-            searches[number].add(Keys.of(part, [one.column for one in slices[number]]))
+            searches[number].add(KeyBatch.of(part, [one.column for one in slices[number]]))
     found = [np.packbits(search.found).tobytes() for search in searches.values()]
     yield pa.record_batch([pa.array(list(searches), pa.int64()), pa.array(found, pa.binary())], [SLICE, "found"])
 

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from metastore._read import rows
 from metastore._read.folder import Folder
-from metastore._read.lineage import lineage
+from metastore._read.lineage import read_lineage
 from metastore.errors import InvalidArgument, NoStatistics
 
 if TYPE_CHECKING:
@@ -19,14 +19,14 @@ if TYPE_CHECKING:
     from metastore._format.columns import Column
     from metastore._format.manifest import Snapshot
     from metastore._read.lineage import Lineage
-    from metastore._read.places import Place
+    from metastore._read.places import Discovery
     from metastore._store import Store
 
 _NEVER_WRITTEN = "none"
 
 
 @dataclass(frozen=True)
-class Shown:
+class SnapshotAnswer:
     """What an answer is about.
 
     Attributes:
@@ -41,7 +41,7 @@ class Shown:
     current: bool | None
     columns: tuple[Column, ...]
     is_asked: bool
-    files: rows.Files
+    files: rows.FileCounts
 
     @property
     def of_table(self) -> rows.Scope:
@@ -51,17 +51,19 @@ class Shown:
 
     def of_file(self, file: Mapping[str, Any]) -> rows.Scope:
         """What those of a data file share, a row of `table-files`."""
-        return self._scope(file["rows"], rows.live(file), rows.Files(1, 1, 1), exact=file["deletes"] is None)
+        return self._scope(
+            file["rows"], rows.count_live_rows(file), rows.FileCounts(1, 1, 1), exact=file["deletes"] is None
+        )
 
-    def _scope(self, physical: int | None, live: int | None, files: rows.Files, *, exact: bool) -> rows.Scope:
-        moment = rows.moment(self.snapshot.analyzed_at)
+    def _scope(self, physical: int | None, live: int | None, files: rows.FileCounts, *, exact: bool) -> rows.Scope:
+        moment = rows.parse_instant(self.snapshot.analyzed_at)
         return rows.Scope(physical, live, exact and self.is_asked, files, self.snapshot.id, self.current, moment)
 
 
-class Asked:
+class TableSnapshots:
     """A table whose snapshots can be asked about."""
 
-    def __init__(self, place: Place, zone: str = "UTC") -> None:
+    def __init__(self, place: Discovery, zone: str = "UTC") -> None:
         self._place = place
         self._zone = zone
 
@@ -89,12 +91,12 @@ class Asked:
 
     @cached_property
     def _lineage(self) -> Lineage | None:
-        found, manifest = lineage(Folder(self.location)), self._place.manifest
+        found, manifest = read_lineage(Folder(self.location)), self._place.manifest
         if found is not None and manifest is not None and found.uuid != manifest.table.uuid:
             raise NoStatistics(self.table, detail="(those that are stored belong to a table that was here before)")
         return found
 
-    def _at(self, at: str | int | datetime | None) -> Shown:
+    def _at(self, at: str | int | datetime | None) -> SnapshotAnswer:
         """What answers a question about columns."""
         shown = self._answering(at, [one for one in self._snapshots if one.computed != "files" or not one.files_total])
         if shown is None:
@@ -104,7 +106,7 @@ class Asked:
             )
         return shown
 
-    def _answering(self, at: str | int | datetime | None, among: Sequence[Snapshot]) -> Shown | None:
+    def _answering(self, at: str | int | datetime | None, among: Sequence[Snapshot]) -> SnapshotAnswer | None:
         """The snapshot asked for, if it was analyzed, else its newest analyzed ancestor.
 
         Of ancestors that have expired only the manifest knows: the newest of them is taken.
@@ -126,7 +128,7 @@ class Asked:
         is_asked = snapshot.id == (wanted or _NEVER_WRITTEN)
         files = _files(snapshot, None if is_asked else found, wanted)
         current = self._is_current(snapshot)
-        return Shown(snapshot, current and is_asked, columns or snapshot.columns, is_asked, files)
+        return SnapshotAnswer(snapshot, current and is_asked, columns or snapshot.columns, is_asked, files)
 
     def _id_at(self, at: str | int | datetime) -> str | None:
         if self._lineage is not None and str(at) in self._lineage.references:
@@ -147,9 +149,9 @@ class Asked:
         return None if self._lineage is None else snapshot.id == self._lineage.current
 
 
-def _files(snapshot: Snapshot, found: Lineage | None, wanted: str | None) -> rows.Files:
+def _files(snapshot: Snapshot, found: Lineage | None, wanted: str | None) -> rows.FileCounts:
     """The data files of an analyzed snapshot; with a lineage, as one of its descendants has them."""
     number = snapshot.files_total
     if found is None or wanted is None:
-        return rows.Files(number, number, number)
-    return rows.Files(number, found.files_left(wanted, snapshot.id, number), found.files.get(wanted))
+        return rows.FileCounts(number, number, number)
+    return rows.FileCounts(number, found.files_left(wanted, snapshot.id, number), found.files.get(wanted))

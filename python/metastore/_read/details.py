@@ -9,18 +9,18 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._format.columns import serves
+from metastore._format.columns import is_compatible
 from metastore._format.histogram import (
     EQUI_HEIGHT,
     Histogram,
-    equal_edges,
-    implied_counts,
+    compute_percentiles,
+    derive_counts,
+    divide_range,
     percentile_ranks,
-    percentiles_of,
 )
 from metastore._format.objects import ObjectRef
-from metastore._format.partial import ANY_ROWS, Partial
-from metastore._format.placed import PLACES, pairs_of
+from metastore._format.partial import ANY_ROWS, ObjectPart
+from metastore._format.placed import POSTING_COLUMNS, read_postings
 from metastore._format.schemas import HISTOGRAMS
 
 if TYPE_CHECKING:
@@ -28,7 +28,7 @@ if TYPE_CHECKING:
 
     from metastore._format.columns import Column
     from metastore._format.manifest import Snapshot
-    from metastore._read.stored import StoredFiles
+    from metastore._read.stored import SnapshotFiles
     from metastore._store import Store
 
 HEADS = 10
@@ -36,7 +36,7 @@ _LISTED = ("none", None)
 
 
 @dataclass(frozen=True)
-class Details:
+class ColumnDetails:
     """What is kept of a column beside its summary.
 
     Attributes:
@@ -63,12 +63,12 @@ class Details:
 
     def files_of_values(self) -> list[dict[str, int] | None]:
         """For each listed value how often it occurs in each data file that holds it; None where that is not known."""
-        rows = self.listed(None, PLACES) if self.table_files is not None else self.listed(None)
+        rows = self.listed(None, POSTING_COLUMNS) if self.table_files is not None else self.listed(None)
         found: list[dict[str, int] | None] = [None] * rows.num_rows
         if self.table_files is None or not rows.num_rows:
             return found
         paths = self.store.get(self.table_files, ["path"])["path"].to_pylist()
-        for row, file, number in zip(*(part.tolist() for part in pairs_of(rows)), strict=True):
+        for row, file, number in zip(*(part.tolist() for part in read_postings(rows)), strict=True):
             if number:
                 found[row] = {**(found[row] or {}), paths[file]: number}
         return found
@@ -153,18 +153,18 @@ def _histogram(column: Column, summary: Mapping[str, Any], row: Mapping[str, Any
     edges, counts, distincts = row[f"edges_{column.encoding}"], row["counts"], row["distincts"]
     if edges is None and counts is not None:
         lo, hi = (summary.get(f"{end}_{column.encoding}") for end in ("lo", "hi"))
-        edges = None if lo is None or hi is None else equal_edges(lo, hi, len(counts), str(column.encoding))
+        edges = None if lo is None or hi is None else divide_range(lo, hi, len(counts), str(column.encoding))
     if edges is None:
         return None
     number = (summary.get("rows") or 0) - (summary.get("nulls") or 0) - (summary.get("nans") or 0)
-    heights = implied_counts(number, len(edges) - 1) if counts is None else np.array(counts, np.int64)
+    heights = derive_counts(number, len(edges) - 1) if counts is None else np.array(counts, np.int64)
     others = (None if one is None else np.array(one, np.int64) for one in (distincts, row.get("errors")))
     return Histogram(row["kind"], edges, heights, *others)
 
 
-def of_table(store: Store, snapshot: Snapshot, column: Column) -> Details | None:
+def read_table_details(store: Store, snapshot: Snapshot, column: Column) -> ColumnDetails | None:
     """The details of a column at table level, None where it has no statistics at all."""
-    ordinal = next((i for i, known in enumerate(snapshot.columns) if serves(known, column)), -1)
+    ordinal = next((i for i, known in enumerate(snapshot.columns) if is_compatible(known, column)), -1)
     part = store.part(snapshot.summary) if snapshot.summary else None
     names = ["column", "rows", "nulls", "nans", "distinct", "files", "lo_exact", "hi_exact", "frequencies"]
     ends = [] if column.encoding is None else [f"{end}_{column.encoding}" for end in ("lo", "hi", "percentiles")]
@@ -176,22 +176,24 @@ def of_table(store: Store, snapshot: Snapshot, column: Column) -> Details | None
     lists = tuple(ref.object for ref in frequencies if ordinal in ref.columns)
     heads = frequencies[0].object if frequencies else None
     files = snapshot.table_files if ordinal in snapshot.distribution else None
-    return Details(store, column, found[0], ordinal, None, heads, lists, snapshot.histograms, files)
+    return ColumnDetails(store, column, found[0], ordinal, None, heads, lists, snapshot.histograms, files)
 
 
-def of_no_rows(store: Store, column: Column) -> Details:
+def make_empty_details(store: Store, column: Column) -> ColumnDetails:
     """The details of a column of a table without rows."""
     nothing = {"rows": 0, "nulls": 0, "nans": 0, "files": 0, "frequencies": "complete"}
-    return Details(store, column, nothing, -1, None, None, (), None)
+    return ColumnDetails(store, column, nothing, -1, None, None, (), None)
 
 
-def of_file(store: Store, stored: StoredFiles, summary: Mapping[str, Any], file: int, column: Column) -> Details:
+def read_file_details(
+    store: Store, stored: SnapshotFiles, summary: Mapping[str, Any], file: int, column: Column
+) -> ColumnDetails:
     """The details of a column in one data file."""
     refs: dict[str, tuple[ObjectRef, int]] = {}
     at = 0
     for block, live in stored.covered:
         inside = np.flatnonzero(live == file)
-        ordinal = next((i for i, known in enumerate(block.columns) if serves(known, column)), None)
+        ordinal = next((i for i, known in enumerate(block.columns) if is_compatible(known, column)), None)
         if len(inside) and ordinal is not None:
             files = store.get(block.files)
             row = files.filter(pc.equal(files["file"], int(inside[0]))).to_pylist()[0]
@@ -200,20 +202,20 @@ def of_file(store: Store, stored: StoredFiles, summary: Mapping[str, Any], file:
     lists, place = refs.get("frequencies", (None, 0))
     bars, at_bars = refs.get("histograms", (None, place))
     both = lists is None or bars is None or place == at_bars
-    return Details(
+    return ColumnDetails(
         *(store, column, summary, at, place if lists else at_bars, lists, (lists,) if lists else ()),
         bars if both else None,
     )
 
 
-def tops_of_table(store: Store, snapshot: Snapshot) -> dict[int, tuple[Any, int]]:
+def read_table_tops(store: Store, snapshot: Snapshot) -> dict[int, tuple[Any, int]]:
     """The most frequent value of every column that has a list, by the column's place in the schema."""
     if not snapshot.frequencies:
         return {}
     return _tops(store.part(snapshot.frequencies[0].object), None)
 
 
-def tops_of_file(store: Store, stored: StoredFiles, file: int) -> dict[str, tuple[Any, int]]:
+def read_file_tops(store: Store, stored: SnapshotFiles, file: int) -> dict[str, tuple[Any, int]]:
     """The same of one data file, by the key of the column."""
     found: dict[str, tuple[Any, int]] = {}
     for columns, ref, place in _details_of(store, stored, file, "frequencies"):
@@ -222,8 +224,8 @@ def tops_of_file(store: Store, stored: StoredFiles, file: int) -> dict[str, tupl
     return found
 
 
-def percentiles_of_file(
-    store: Store, stored: StoredFiles, file: int, known: Mapping[str, tuple[Column, Mapping[str, Any]]]
+def read_file_percentiles(
+    store: Store, stored: SnapshotFiles, file: int, known: Mapping[str, tuple[Column, Mapping[str, Any]]]
 ) -> dict[str, list[Any]]:
     """The percentiles of columns of a data file, taken from their histograms, by the key of the column."""
     found: dict[str, list[Any]] = {}
@@ -236,12 +238,12 @@ def percentiles_of_file(
                 continue
             bars = _histogram(*known[key], row)
             if bars is not None and bars.kind == EQUI_HEIGHT:
-                found[key] = percentiles_of(bars, str(known[key][0].encoding))
+                found[key] = compute_percentiles(bars, str(known[key][0].encoding))
     return found
 
 
 def _details_of(
-    store: Store, stored: StoredFiles, file: int, kind: str
+    store: Store, stored: SnapshotFiles, file: int, kind: str
 ) -> Iterator[tuple[Sequence[Column], ObjectRef, int]]:
     """The objects with details of a data file: the columns that they tell of, and the file's place in them."""
     for block, live in stored.covered:
@@ -253,7 +255,7 @@ def _details_of(
                 yield block.columns, *refs[kind]
 
 
-def _tops(part: Partial, file: int | None) -> dict[int, tuple[Any, int]]:
+def _tops(part: ObjectPart, file: int | None) -> dict[int, tuple[Any, int]]:
     names = ["value_long", "value_double", "value_binary"]
     rows = part.rows([0], ["column", *(["file"] if file is not None else []), *names, "frequency"])
     if file is not None:

@@ -5,25 +5,25 @@ from __future__ import annotations
 import math
 from typing import TYPE_CHECKING, Any
 
-from metastore._format.histogram import at_ranks, coarser
-from metastore._format.values import renderer
-from metastore._read.rows import bounds, edge
+from metastore._format.histogram import coarsen, find_quantiles
+from metastore._format.values import make_renderer
+from metastore._read.rows import render_bounds, render_edge
 from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from metastore._format.histogram import Histogram
-    from metastore._read.details import Details
+    from metastore._read.details import ColumnDetails
     from metastore._read.rows import Row
 
 PROBABILITIES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 
 
-def frequency_rows(details: Details, top: int | None, zone: str, *, exact: bool) -> list[Row]:
+def build_frequency_rows(details: ColumnDetails, top: int | None, zone: str, *, exact: bool) -> list[Row]:
     """One row for each value, most frequent first."""
     _positive("top", top)
-    number, shown = details.values, renderer(details.column, zone)
+    number, shown = details.values, make_renderer(details.column, zone)
     return [
         {
             "value": shown(row["value"]),
@@ -36,11 +36,13 @@ def frequency_rows(details: Details, top: int | None, zone: str, *, exact: bool)
     ]
 
 
-def histogram_rows(details: Details, histogram: Histogram, bins: int | None, zone: str, *, exact: bool) -> list[Row]:
+def build_histogram_rows(
+    details: ColumnDetails, histogram: Histogram, bins: int | None, zone: str, *, exact: bool
+) -> list[Row]:
     """One row for each bin."""
     _positive("bins", bins)
-    found = histogram if bins is None else coarser(histogram, bins)
-    edges = [edge(details.column, details.summary, _plain(one), zone) for one in found.edges]
+    found = histogram if bins is None else coarsen(histogram, bins)
+    edges = [render_edge(details.column, details.summary, _plain(one), zone) for one in found.edges]
     distincts = [None] * len(found.counts) if found.distincts is None else found.distincts.tolist()
     sure = found.are_exact.tolist()
     return [
@@ -51,8 +53,8 @@ def histogram_rows(details: Details, histogram: Histogram, bins: int | None, zon
     ]
 
 
-def quantile_rows(
-    details: Details, histogram: Histogram | None, probabilities: Sequence[float], zone: str, *, exact: bool
+def build_quantile_rows(
+    details: ColumnDetails, histogram: Histogram | None, probabilities: Sequence[float], zone: str, *, exact: bool
 ) -> list[Row]:
     """One row for each probability: the value of rank ceil(p n), and by what share of all its rank may be off.
 
@@ -65,9 +67,9 @@ def quantile_rows(
     ranks = [max(1, math.ceil(probability * number)) for probability in probabilities]
     rows = []
     for probability, rank, found in zip(
-        probabilities, ranks, at_ranks(histogram, ranks, str(details.column.encoding)), strict=True
+        probabilities, ranks, find_quantiles(histogram, ranks, str(details.column.encoding)), strict=True
     ):
-        error, text = found.error, edge(details.column, details.summary, found.value, zone)
+        error, text = found.error, render_edge(details.column, details.summary, found.value, zone)
         if exact and (bound := _bound(details, rank, number, zone)) is not None:
             error, text = 0, bound
         share = error / number if exact and error is not None else None
@@ -75,11 +77,11 @@ def quantile_rows(
     return rows
 
 
-def _bound(details: Details, rank: int, number: int, zone: str) -> str | None:
+def _bound(details: ColumnDetails, rank: int, number: int, zone: str) -> str | None:
     """The bound that has a rank, as `summary` shows it."""
     if rank not in (1, number):
         return None
-    found: str | None = bounds(details.column, details.summary, zone)["min" if rank == 1 else "max"]
+    found: str | None = render_bounds(details.column, details.summary, zone)["min" if rank == 1 else "max"]
     return found
 
 

@@ -10,7 +10,7 @@ import obstore
 from obstore.exceptions import BaseError
 from obstore.store import LocalStore, from_url
 
-from metastore._store.access import client_of_environment
+from metastore._store.access import read_client_options
 from metastore._store.location import local_path, remote_url
 from metastore.errors import StoreNotReadable
 
@@ -81,5 +81,5 @@ class Folder:
 
 
 def _remote(url: str) -> ObjectStore:
-    store: ObjectStore = from_url(url, client_options=client_of_environment(url))
+    store: ObjectStore = from_url(url, client_options=read_client_options(url))
     return store

@@ -13,8 +13,8 @@ import re
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from metastore._tables.iceberg_schema import columns, leaves
-from metastore._visible import logger
+from metastore._tables.iceberg_schema import describe_leaves, walk_leaves
+from metastore._visible import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     from metastore._format.columns import Column
     from metastore._read.folder import Folder
 
-_LOG = logger(__name__)
+_LOG = get_logger(__name__)
 _VERSION = re.compile(r"v(\d+)(\.gz)?\.metadata\.json(\.gz)?")
 _OF_A_CATALOG = re.compile(r"\d+-[0-9a-f-]{36}(\.gz)?\.metadata\.json(\.gz)?")
 
@@ -88,7 +88,7 @@ class Lineage:
         return next((snapshot for since, snapshot in reversed(self.log) if since <= milliseconds), None)
 
 
-def lineage(table: Folder) -> Lineage | None:
+def read_lineage(table: Folder) -> Lineage | None:
     """What the metadata at a table's location says; None where nothing is certain."""
     folder = table / "metadata"
     try:
@@ -129,7 +129,7 @@ def _parse(metadata: dict[str, Any]) -> Lineage:
 
 
 def _leaves(schema: dict[str, Any]) -> tuple[Column, ...]:
-    return columns(tuple(leaves(schema)))[0]
+    return describe_leaves(tuple(walk_leaves(schema)))[0]
 
 
 def _id(value: object) -> str | None:

@@ -13,11 +13,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._format.bloom import hashes_of, may_hold
-from metastore._format.columns import decimal_type, serves
+from metastore._format.bloom import bloom_hashes, may_hold
+from metastore._format.columns import decimal_type, is_compatible
 from metastore._format.objects import ObjectRef
 from metastore._format.partial import ANY_ROWS
-from metastore._store.contradictions import rows_to_set_aside
+from metastore._store.contradictions import find_contradictory_rows
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
 
     from metastore._format.columns import Column
     from metastore._format.manifest import Block
-    from metastore._read.stored import StoredFiles
+    from metastore._read.stored import SnapshotFiles
     from metastore._store import Store
 
     Places = NDArray[np.int64]
@@ -36,7 +36,7 @@ _REF = ("name", "length", "sha256", "footer_length", "footer_sha256")
 
 
 @dataclass(frozen=True)
-class Located:
+class CandidateFiles:
     """Pairs of a value and a data file that may hold it.
 
     Attributes:
@@ -50,18 +50,18 @@ class Located:
     frequencies: Places
 
 
-def locate(store: Store, stored: StoredFiles, column: Column, values: Sequence[Any]) -> Located:
+def find_candidate_files(store: Store, stored: SnapshotFiles, column: Column, values: Sequence[Any]) -> CandidateFiles:
     """Find the data files that may hold values. A file of which nothing is known may hold all of them."""
     asked = _Asked(column, values)
     unknown = np.ones(stored.files.num_rows, dtype=bool)
-    found: list[Located] = []
-    for part in parts(store, stored, column):
+    found: list[CandidateFiles] = []
+    for part in iterate_block_evidence(store, stored, column):
         unknown[part.places] = False
         found.extend(part.located(store, asked))
     left = np.flatnonzero(unknown)
     everything = np.arange(len(values))
     found.append(_pairs(np.tile(everything, len(left)), np.repeat(left, len(values))))
-    return Located(
+    return CandidateFiles(
         *(np.concatenate([getattr(one, name) for one in found]) for name in ("values", "files", "frequencies"))
     )
 
@@ -86,7 +86,7 @@ class _Asked:
 
     @cached_property
     def hashes(self) -> NDArray[np.uint64]:
-        return hashes_of(self.array)
+        return bloom_hashes(self.array)
 
     def within(self, los: Sequence[Any], his: Sequence[Any]) -> tuple[Places, Places]:
         """For each pair of bounds the values within: the first, and the first one behind them."""
@@ -99,7 +99,7 @@ class _Asked:
 
 
 @dataclass(frozen=True)
-class Part:
+class BlockEvidence:
     """The data files of one block that it is asked about.
 
     Attributes:
@@ -114,7 +114,7 @@ class Part:
     rows: pa.Table
     places: Places
 
-    def located(self, store: Store, asked: _Asked) -> Iterator[Located]:
+    def located(self, store: Store, asked: _Asked) -> Iterator[CandidateFiles]:
         rows = self.counts("rows")
         nulls, nans = self.counts("nulls"), self.counts("nans")
         yield from (_counted(self.places, nulls, place) for place in asked.nulls.tolist())
@@ -123,7 +123,7 @@ class Part:
             empty = (nulls >= 0) & (nulls + np.maximum(nans, 0) == rows)
             yield self._of_values(store, asked, empty)
 
-    def _of_values(self, store: Store, asked: _Asked, empty: NDArray[np.bool_]) -> Located:
+    def _of_values(self, store: Store, asked: _Asked, empty: NDArray[np.bool_]) -> CandidateFiles:
         encoding = asked.column.encoding
         los, his = (self.rows[f"{end}_{encoding}"].to_pylist() for end in ("lo", "hi"))
         first, behind = asked.within(los, his)
@@ -134,7 +134,7 @@ class Part:
         keep = frequencies != 0
         rows, values, frequencies = rows[keep], values[keep], frequencies[keep]
         may = self._may_hold(store, asked, rows, values) | (frequencies > 0)
-        return Located(asked.places[values[may]], self.places[rows[may]], frequencies[may])
+        return CandidateFiles(asked.places[values[may]], self.places[rows[may]], frequencies[may])
 
     def _listed(self, store: Store, asked: _Asked, rows: Places, values: Places) -> Places:
         """The frequency of each pair: -1 where the file's list does not tell, 0 where it says that there is none."""
@@ -199,30 +199,30 @@ class Part:
         return counts
 
 
-def parts(store: Store, stored: StoredFiles, column: Column) -> Iterator[Part]:
+def iterate_block_evidence(store: Store, stored: SnapshotFiles, column: Column) -> Iterator[BlockEvidence]:
     """What each block says of the column, each data file once."""
     taken = np.zeros(stored.files.num_rows, dtype=bool)
     for block, live in stored.covered:
-        ordinals = {i for i, known in enumerate(block.columns) if serves(known, column)}
+        ordinals = {i for i, known in enumerate(block.columns) if is_compatible(known, column)}
         for ref in block.summary:
             for ordinal in ordinals & set(ref.columns):
                 rows = store.get(ref.object)
                 rows = rows.filter(pc.equal(rows["column"], ordinal))
-                rows = rows.filter(pa.array(~rows_to_set_aside(rows, block.columns, len(live))))
+                rows = rows.filter(pa.array(~find_contradictory_rows(rows, block.columns, len(live))))
                 places = live[rows["file"].to_numpy()]
                 keep = (places >= 0) & ~taken[places]
                 taken[places[keep]] = True
-                yield Part(block, ordinal, rows.filter(pa.array(keep)), places[keep])
+                yield BlockEvidence(block, ordinal, rows.filter(pa.array(keep)), places[keep])
 
 
-def _counted(places: Places, counts: Places, value: int) -> Located:
+def _counted(places: Places, counts: Places, value: int) -> CandidateFiles:
     """The files of which so many rows are null, or NaN."""
     some = counts != 0
     return _pairs(np.full(some.sum(), value), places[some], counts[some])
 
 
-def _pairs(values: Places, files: Places, frequencies: Places | None = None) -> Located:
-    return Located(values, files, np.full(len(files), UNKNOWN) if frequencies is None else frequencies)
+def _pairs(values: Places, files: Places, frequencies: Places | None = None) -> CandidateFiles:
+    return CandidateFiles(values, files, np.full(len(files), UNKNOWN) if frequencies is None else frequencies)
 
 
 def _comparable(value: Any, column: Column) -> Any:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from metastore._tables.names import split_name
-from metastore._texts import near
+from metastore._texts import find_similar_names
 from metastore.errors import ColumnNotFound, InvalidArgument
 
 if TYPE_CHECKING:
@@ -14,7 +14,7 @@ if TYPE_CHECKING:
     from metastore._format.columns import Column
 
 
-def named(columns: Sequence[Column], name: str, table: str) -> Column:
+def find_column(columns: Sequence[Column], name: str, table: str) -> Column:
     """The column of that name, as Spark finds it: case does not matter where that leaves one."""
     if "." not in name and "`" not in name:  # the usual case, without writing out a thousand names
         top = next((column for column in columns if column.path == (name,)), None)
@@ -33,7 +33,7 @@ def named(columns: Sequence[Column], name: str, table: str) -> Column:
     if field is not None:
         raise InvalidArgument("column", f"{name} is a struct", f"Name a field of it, such as {field.name}.")
     names = [column.name for column in columns]
-    raise ColumnNotFound(name, table, near=near(name, names), known=names)
+    raise ColumnNotFound(name, table, near=find_similar_names(name, names), known=names)
 
 
 def _parts(name: str) -> tuple[str, ...]:

@@ -8,13 +8,13 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from metastore._format.extra import decode_value
-from metastore._visible import logger
+from metastore._visible import get_logger
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-_LOG = logger(__name__)
+_LOG = get_logger(__name__)
 
 COLUMN = "user_defined"
 """The column of the SQL function: a map from name to the value as JSON."""
@@ -24,7 +24,7 @@ _NUMBERS_AS_TEXT = ("NaN", "Infinity", "-Infinity")
 Values = dict[str, "pa.Scalar"]
 
 
-def values(extra: Iterable[tuple[str, bytes]] | None) -> Values:
+def decode_user_defined(extra: Iterable[tuple[str, bytes]] | None) -> Values:
     """The user-defined statistics in a row's `extra`; those that are damaged are passed over."""
     found: Values = {}
     for name, data in extra or ():
@@ -35,25 +35,25 @@ def values(extra: Iterable[tuple[str, bytes]] | None) -> Values:
     return found
 
 
-def texts(found: Values) -> dict[str, str] | None:
+def to_json_texts(found: Values) -> dict[str, str] | None:
     """The same as JSON, as the SQL function shows them."""
     return {name: json.dumps(value.as_py(), default=str) for name, value in found.items()} or None
 
 
-def from_texts(found: Mapping[str, str] | None) -> dict[str, Any]:
+def from_json_texts(found: Mapping[str, str] | None) -> dict[str, Any]:
     """What the SQL function shows as Python values."""
     values = {name: json.loads(text) for name, text in (found or {}).items()}
     # JSON has no such numbers: Jackson writes them as texts.
     return {name: float(value) if value in _NUMBERS_AS_TEXT else value for name, value in values.items()}
 
 
-def fields(rows: Sequence[Values], taken: Iterable[str]) -> list[pa.Field]:
+def infer_fields(rows: Sequence[Values], taken: Iterable[str]) -> list[pa.Field]:
     """The columns that the statistics of some rows make: of their common type, or text where they have none."""
     names = sorted({name for row in rows for name in row} - set(taken))
     return [pa.field(name, _common_type([row[name] for row in rows if name in row])) for name in names]
 
 
-def cast(value: pa.Scalar | None, field: pa.Field) -> Any:
+def cast_scalar(value: pa.Scalar | None, field: pa.Field) -> Any:
     """A value as the Python value of its column's type."""
     if value is None or not value.is_valid:
         return None

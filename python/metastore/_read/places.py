@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 from metastore._read.folder import Folder
 from metastore._store import Store
 from metastore._store.location import FOLDER, local_path
-from metastore._texts import is_location, near
+from metastore._texts import find_similar_names, is_location
 from metastore.errors import InvalidArgument, TableNotFound
 
 if TYPE_CHECKING:
@@ -21,7 +21,7 @@ _OF_A_TABLE = re.compile(r"(?:iceberg|delta|hudi|parquet)-.+")
 
 
 @dataclass(frozen=True)
-class Place:
+class Discovery:
     """Where statistics were looked for and what was found.
 
     Attributes:
@@ -35,7 +35,7 @@ class Place:
     manifest: Manifest | None
 
 
-def place_of(location: str, table: str | None = None) -> Place:
+def discover(location: str, table: str | None = None) -> Discovery:
     """Finds the statistics of a table's location, of a store, or of one table in a root of stores."""
     if not location.strip():
         raise InvalidArgument("location", "it is empty")
@@ -45,7 +45,7 @@ def place_of(location: str, table: str | None = None) -> Place:
     return place
 
 
-def _found(location: str, table: str | None) -> Place:
+def _found(location: str, table: str | None) -> Discovery:
     folder = Folder(location)
     names = folder.names()
     if "log" in names and "objects" in names:
@@ -53,17 +53,17 @@ def _found(location: str, table: str | None) -> Place:
     if FOLDER in names:
         return _place(location, folder / FOLDER)
     if any(_OF_A_TABLE.fullmatch(name) for name in names):
-        return _one_of(location, places_in(folder), table)
+        return _one_of(location, discover_all(folder), table)
     found = _in_root_of_settings(location)
     if found is not None:
         return found
     if not folder.exists():
         name = "" if is_location(location) else f"With Spark, by name: metastore.summary(spark, {location!r})."
         raise TableNotFound(location, hint=name and f"A location is expected here. {name}")
-    return Place(location, None, None)
+    return Discovery(location, None, None)
 
 
-def places_in(root: Folder) -> list[Place]:
+def discover_all(root: Folder) -> list[Discovery]:
     """All tables with statistics under a root of stores; those of a single table where it is not a root."""
     names = root.names()
     if FOLDER in names:
@@ -74,17 +74,17 @@ def places_in(root: Folder) -> list[Place]:
     return [place for place in stores if place.manifest is not None]
 
 
-def _place(asked: str, folder: Folder) -> Place:
+def _place(asked: str, folder: Folder) -> Discovery:
     store = Store.open(folder.uri)
-    return Place(asked, store, store.read())
+    return Discovery(asked, store, store.read())
 
 
-def _one_of(location: str, places: list[Place], table: str | None) -> Place:
+def _one_of(location: str, places: list[Discovery], table: str | None) -> Discovery:
     identities = [(place, place.manifest.table) for place in places if place.manifest is not None]
     names = sorted(identity.name or identity.location for _, identity in identities)
     chosen = [place for place, identity in identities if table is None or _is_called(table)(identity)]
     if not chosen:
-        raise TableNotFound(table or location, near=near(table or location, names), known=names)
+        raise TableNotFound(table or location, near=find_similar_names(table or location, names), known=names)
     if len(chosen) > 1:
         raise InvalidArgument("table", f"{location} has statistics of {', '.join(names)}", "Name one of them.")
     return chosen[0]
@@ -97,13 +97,13 @@ def _is_called(table: str) -> Callable[[TableIdentity], bool]:
     return called
 
 
-def _in_root_of_settings(location: str) -> Place | None:
+def _in_root_of_settings(location: str) -> Discovery | None:
     from metastore import settings  # noqa: PLC0415 - slow to import, and seldom needed
 
     root = settings.get("spark.metastore.store")
     if not root:
         return None
-    places = ((place, place.manifest) for place in places_in(Folder(root)))
+    places = ((place, place.manifest) for place in discover_all(Folder(root)))
     found = (place for place, manifest in places if manifest and _same(manifest.table.location, location))
     return next(found, None)
 

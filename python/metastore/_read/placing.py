@@ -8,9 +8,16 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._format.columns import serves
-from metastore._format.placed import PLACES, STARTS_KEY, pairs_of, part_of, starts_of_text, value_hashes
-from metastore._read.locating import Located
+from metastore._format.columns import is_compatible
+from metastore._format.placed import (
+    POSTING_COLUMNS,
+    STARTS_KEY,
+    choose_part,
+    decode_hash_starts,
+    hash_column_values,
+    read_postings,
+)
+from metastore._read.locating import CandidateFiles
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -18,26 +25,26 @@ if TYPE_CHECKING:
 
     from metastore._format.columns import Column
     from metastore._format.manifest import Snapshot
-    from metastore._format.partial import Partial
+    from metastore._format.partial import ObjectPart
     from metastore._format.references import SummaryRef
-    from metastore._format.words import Words
+    from metastore._format.words import UInt64Array
     from metastore._store import Store
 
 
-def placed(
+def look_up_value(
     store: Store, snapshot: Snapshot, column: Column, value: Any, distinct: int | None, number: int | None
-) -> Located | None:
+) -> CandidateFiles | None:
     """Find the data files that hold a value, and no others."""
     ordinal = next((i for i in snapshot.distribution if snapshot.columns[i].key == column.key), None)
-    if ordinal is None or value is None or not serves(snapshot.columns[ordinal], column):
+    if ordinal is None or value is None or not is_compatible(snapshot.columns[ordinal], column):
         return None
     lists = [ref for ref in snapshot.frequencies if ordinal in ref.columns]
     if snapshot.placed is None:
         asked, told, expected = None, 0, distinct
     else:
-        asked = value_hashes(pa.table({f"value_{column.encoding}": _array(value, column)}), column)
+        asked = hash_column_values(pa.table({f"value_{column.encoding}": _array(value, column)}), column)
         told, expected = _told(store.part(snapshot.placed), ordinal), number
-        lists = [ref for ref in lists if ref.part is None or part_of(asked, ref.part[1])[0] == ref.part[0]]
+        lists = [ref for ref in lists if ref.part is None or choose_part(asked, ref.part[1])[0] == ref.part[0]]
     places: list[np.ndarray] = []
     for ref in lists:
         part = store.part(ref.object)
@@ -48,30 +55,30 @@ def placed(
     if told != expected:
         return None
     files, counts = np.concatenate([np.empty((2, 0), np.int64), *places], axis=1)
-    return Located(np.zeros(len(files), np.int64), files, counts)
+    return CandidateFiles(np.zeros(len(files), np.int64), files, counts)
 
 
-def _told(part: Partial, ordinal: int) -> int:
+def _told(part: ObjectPart, ordinal: int) -> int:
     """Of how many rows the lists of a column tell."""
     rows = part.rows(part.holding(ordinal), ["column", "rows"])
     return int(pc.sum(rows["rows"].filter(pc.equal(rows["column"], ordinal))).as_py() or 0)
 
 
-def _groups(part: Partial, ref: SummaryRef, ordinal: int, asked: Words | None) -> Iterator[int]:
+def _groups(part: ObjectPart, ref: SummaryRef, ordinal: int, asked: UInt64Array | None) -> Iterator[int]:
     """The row groups that may have a value with a hash; without one all that have the column."""
     groups, text = part.holding(ordinal), part.text(STARTS_KEY)
     if asked is None or text is None:
         yield from groups
         return
     try:
-        starts = starts_of_text(text)[groups]
+        starts = decode_hash_starts(text)[groups]
     except (ValueError, IndexError) as e:
         raise DamagedObject(ref.object.name, f"its footer does not say which values row groups have ({e})") from e
     behind = np.append(starts[1:], np.uint64(-1 & (1 << 64) - 1))
     yield from np.array(groups)[(starts <= asked[0]) & (asked[0] <= behind)].tolist()
 
 
-def _of_group(part: Partial, group: int, ordinal: int, column: Column, value: Any) -> tuple[int, np.ndarray]:
+def _of_group(part: ObjectPart, group: int, ordinal: int, column: Column, value: Any) -> tuple[int, np.ndarray]:
     """How many values of the column a row group lists; data files and frequencies of the one that is asked for."""
     name = f"value_{column.encoding}"
     rows = part.rows([group], ["column", name])
@@ -82,7 +89,7 @@ def _of_group(part: Partial, group: int, ordinal: int, column: Column, value: An
     number = int(pc.sum(mine).as_py() or 0)
     if not len(hits):
         return number, np.empty((2, 0), np.int64)
-    _, file, frequency = pairs_of(part.rows([group], PLACES).take(pa.array(hits)))
+    _, file, frequency = read_postings(part.rows([group], POSTING_COLUMNS).take(pa.array(hits)))
     return number, np.array([file, frequency])[:, frequency > 0]
 
 

@@ -8,9 +8,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from metastore._format.columns import serves
-from metastore._format.values import render
-from metastore._read.matching import named
+from metastore._format.columns import is_compatible
+from metastore._format.values import render_value
+from metastore._read.matching import find_column
 from metastore._read.schemas import RANKS
 
 if TYPE_CHECKING:
@@ -19,40 +19,40 @@ if TYPE_CHECKING:
     from metastore._format.columns import Column
     from metastore._format.manifest import Snapshot
     from metastore._format.references import RanksRef
-    from metastore._read.asked import Shown
+    from metastore._read.asked import SnapshotAnswer
     from metastore._read.rows import Row
     from metastore._store import Store
 
 
-def ranked_columns(snapshot: Snapshot) -> tuple[Column, ...]:
+def list_rank_columns(snapshot: Snapshot) -> tuple[Column, ...]:
     """The columns of a snapshot that have exact ranks."""
     held = sorted({ordinal for ref in snapshot.ranks for ordinal in ref.columns})
     return tuple(snapshot.columns[ordinal] for ordinal in held)
 
 
-def view(store: Store, shown: Shown, column: str | None, table: str) -> pa.Table:
+def build_ranks_view(store: Store, shown: SnapshotAnswer, column: str | None, table: str) -> pa.Table:
     """The view `ranks` of a table."""
-    keys = {one.key for one in ranked_columns(shown.snapshot)}
+    keys = {one.key for one in list_rank_columns(shown.snapshot)}
     held = [one for one in shown.columns if one.key in keys]
     parts = [RANKS.empty_table()]
-    for one in [named(held, column, table)] if column else held:
-        for rows in rank_rows(store, shown.snapshot, one):
+    for one in [find_column(held, column, table)] if column else held:
+        for rows in read_ranks(store, shown.snapshot, one):
             names = pa.array([one.name] * rows.num_rows, pa.string())
             parts.append(rows.set_column(0, RANKS.field(0), names).cast(RANKS))
     return pa.concat_tables(parts)
 
 
-def quantile_rows(
-    store: Store, shown: Shown, column: Column, probabilities: Sequence[float], zone: str
+def build_exact_quantile_rows(
+    store: Store, shown: SnapshotAnswer, column: Column, probabilities: Sequence[float], zone: str
 ) -> list[Row] | None:
     """The rows of `quantiles`, None where the column has no ranks."""
-    found = exact_quantiles(store, shown.snapshot, column, probabilities)
+    found = read_exact_quantiles(store, shown.snapshot, column, probabilities)
     if found is None:
         return None
     return [
         {
             "probability": probability,
-            "value": render(value, column, zone=zone),
+            "value": render_value(value, column, zone=zone),
             "exact": shown.is_asked,
             "error": 0.0 if shown.is_asked else None,
         }
@@ -60,7 +60,7 @@ def quantile_rows(
     ]
 
 
-def exact_quantiles(
+def read_exact_quantiles(
     store: Store, snapshot: Snapshot, column: Column, probabilities: Sequence[float]
 ) -> list[Any] | None:
     """Look up exact quantiles.
@@ -81,7 +81,7 @@ def exact_quantiles(
     return [read[place].at(rank) for place, rank in zip(places, ranks, strict=True)]
 
 
-def rank_rows(store: Store, snapshot: Snapshot, column: Column) -> Iterator[pa.Table]:
+def read_ranks(store: Store, snapshot: Snapshot, column: Column) -> Iterator[pa.Table]:
     """The distinct values of a column in order, each with its last rank: the columns of `table-ranks`."""
     ordinal, parts = _parts(snapshot, column)
     for ref in parts:
@@ -90,7 +90,7 @@ def rank_rows(store: Store, snapshot: Snapshot, column: Column) -> Iterator[pa.T
 
 def _parts(snapshot: Snapshot, column: Column) -> tuple[int, list[RanksRef]]:
     """The column's place in the snapshot, and what holds its ranks, in order."""
-    ordinal = next((i for i, one in enumerate(snapshot.columns) if serves(one, column)), -1)
+    ordinal = next((i for i, one in enumerate(snapshot.columns) if is_compatible(one, column)), -1)
     parts = (ref for ref in snapshot.ranks if ordinal in ref.columns)
     return ordinal, sorted(parts, key=lambda ref: ref.before(ordinal))
 

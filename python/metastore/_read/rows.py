@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from metastore._format.values import may_be_cut, render
+from metastore._format.values import may_be_cut, render_value
 
 if TYPE_CHECKING:
     from collections.abc import Mapping
@@ -21,7 +21,7 @@ TOP = "top"
 
 
 @dataclass(frozen=True)
-class Files:
+class FileCounts:
     """How many data files a summary is about.
 
     Attributes:
@@ -52,38 +52,38 @@ class Scope:
     rows: int | None
     live: int | None
     exact: bool
-    files: Files
+    files: FileCounts
     snapshot: str
     current: bool | None
     analyzed_at: datetime | None
 
 
-def live_share(part: int | None, whole: int, live: int | None) -> int | None:
+def scale_to_live(part: int | None, whole: int, live: int | None) -> int | None:
     """How many of `part` of `whole` things are among the `live` ones of them; None where that cannot be told."""
     if part is None or live is None:
         return None
     return min(part, live) if live == whole or part in (0, whole) or live == 0 else None
 
 
-def summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scope, zone: str) -> Row:
+def build_summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scope, zone: str) -> Row:
     """The row of one column; what its statistics do not tell is null.
 
     Counts are those of live rows or null; bounds and all that tells of a distribution describe physical rows.
     """
     known: Mapping[str, Any] = row or {}
     covered = known.get("files", 1) if row is not None else 0
-    files = live_share(covered, scope.files.described, scope.files.left)
+    files = scale_to_live(covered, scope.files.described, scope.files.left)
     is_whole = row is not None and scope.rows is not None and known["rows"] == scope.rows  # all rows, of all files
 
     def live(part: int | None) -> int | None:
-        return live_share(part, scope.rows or 0, scope.live) if is_whole else None
+        return scale_to_live(part, scope.rows or 0, scope.live) if is_whole else None
 
     nulls = live(known.get("nulls"))
     top_value, top_count = _top(known)
     return {
         "column_name": column.name,
         "column_type": column.type,
-        **bounds(column, known, zone),
+        **render_bounds(column, known, zone),
         "approx_unique": _distinct(known.get("distinct"), scope.live, nulls),
         "avg": known.get("mean"),
         "std": _deviation(known),
@@ -94,7 +94,7 @@ def summary_row(column: Column, row: Mapping[str, Any] | None, scope: Scope, zon
         "nan_count": live(known.get("nans")),
         "avg_len": known.get("avg_len"),
         "max_len": known.get("max_len"),
-        "top_value": render(top_value, column, zone=zone),
+        "top_value": render_value(top_value, column, zone=zone),
         "top_count": live(top_count),
         "size_bytes": known.get("compressed_bytes"),
         "exact": scope.exact and files == scope.files.total and (not files or _is_exact(column, known)),
@@ -118,23 +118,23 @@ def _top(known: Mapping[str, Any]) -> tuple[Any, int | None]:
     return (value, count) if count and count >= (known.get("frequencies_floor") or 0) else (None, None)
 
 
-def bounds(column: Column, row: Mapping[str, Any], zone: str) -> Row:
+def render_bounds(column: Column, row: Mapping[str, Any], zone: str) -> Row:
     """Minimum and maximum as texts; a bound that was cut ends in an ellipsis."""
     low, high = row.get(f"lo_{column.encoding}"), row.get(f"hi_{column.encoding}")
     return {
-        "min": render(low, column, exact=row.get("lo_exact") is not False, zone=zone),
-        "max": render(high, column, exact=row.get("hi_exact") is not False, zone=zone),
+        "min": render_value(low, column, exact=row.get("lo_exact") is not False, zone=zone),
+        "max": render_value(high, column, exact=row.get("hi_exact") is not False, zone=zone),
     }
 
 
-def edge(column: Column, row: Mapping[str, Any], value: Any, zone: str) -> str | None:
+def render_edge(column: Column, row: Mapping[str, Any], value: Any, zone: str) -> str | None:
     """An edge of a bin or a quantile as text; one that may be the beginning of longer ones ends in an ellipsis."""
     are_bounds_exact = all(row.get(f"{end}_exact") for end in ("lo", "hi"))
     is_cut = may_be_cut(value, are_bounds_exact=are_bounds_exact)
-    return render(value, column, exact=not is_cut, zone=zone)
+    return render_value(value, column, exact=not is_cut, zone=zone)
 
 
-def moment(text: str) -> datetime | None:
+def parse_instant(text: str) -> datetime | None:
     """The instant that a manifest writes as ISO 8601; None where it is none."""
     try:
         return datetime.fromisoformat(text.replace("Z", "+00:00")).astimezone(timezone.utc)
@@ -142,7 +142,7 @@ def moment(text: str) -> datetime | None:
         return None
 
 
-def live(file: Mapping[str, Any]) -> int | None:
+def count_live_rows(file: Mapping[str, Any]) -> int | None:
     """The live rows of a row of `table-files`; None where not known."""
     physical, deleted = file["rows"], 0 if file["deletes"] is None else file["deleted_rows"]
     return physical - deleted if physical is not None and deleted is not None else None
@@ -150,7 +150,7 @@ def live(file: Mapping[str, Any]) -> int | None:
 
 def _percentile(column: Column, row: Mapping[str, Any], percent: int, zone: str) -> str | None:
     values = row.get(f"percentiles_{column.encoding}")
-    return edge(column, row, values[percent], zone) if values else None
+    return render_edge(column, row, values[percent], zone) if values else None
 
 
 def _deviation(row: Mapping[str, Any]) -> float | None:

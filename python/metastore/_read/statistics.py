@@ -7,15 +7,15 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from metastore._format.columns import serves
+from metastore._format.columns import is_compatible
 from metastore._read import details, own, ranks, rows, schemas, views
 from metastore._read.folder import Folder
-from metastore._read.matching import named
-from metastore._read.places import places_in
+from metastore._read.matching import find_column
+from metastore._read.places import discover_all
 from metastore._read.schemas import NARROWED
-from metastore._read.stored import columns_known, statistics
-from metastore._read.values import OWN, Values, shape, with_own
-from metastore.answers import Answer, Summary, arrow
+from metastore._read.stored import count_known_columns, read_statistics
+from metastore._read.values import USER_DEFINED, ColumnAnswers, add_user_defined, shape_answer
+from metastore.answers import Answer, Summary, to_arrow_table
 from metastore.errors import InvalidArgument, NoStatistics, TableNotFound
 
 if TYPE_CHECKING:
@@ -23,19 +23,13 @@ if TYPE_CHECKING:
     from datetime import datetime
 
     from metastore._format.columns import Column
-    from metastore._read.asked import Shown
+    from metastore._read.asked import SnapshotAnswer
 
 
-class Statistics(Values):
+class Statistics(ColumnAnswers):
     """The statistics of one table, as `metastore.open` gives them: no Spark, no JVM.
 
     What it shows is the manifest of the moment it was opened; open again to see later ones.
-
-    Example:
-        >>> import metastore
-        >>> metastore.open("/nowhere")
-        Traceback (most recent call last):
-        metastore.errors.TableNotFound: [METASTORE_TABLE_NOT_FOUND] There is no table /nowhere.
     """
 
     def __repr__(self) -> str:
@@ -53,7 +47,7 @@ class Statistics(Values):
         if shown is None:
             return self._answer(Answer, "files", [])
         stored, columns = self._stored(shown.snapshot), shown.columns
-        known = columns_known(stored, columns)
+        known = count_known_columns(stored, columns)
         listed = stored.files.select(["path", "size", "rows", "deleted_rows"]).to_pylist()
         more = zip(stored.partitions, stored.is_covered().tolist(), known.tolist(), strict=True)
         described = [
@@ -72,7 +66,7 @@ class Statistics(Values):
         described = [
             {
                 "snapshot": one.id,
-                "analyzed_at": rows.moment(one.analyzed_at),
+                "analyzed_at": rows.parse_instant(one.analyzed_at),
                 **{name: getattr(one, name) for name in ("files", "files_total", "rows")},
                 "columns": len(one.columns),
                 "current": self._is_current(one),
@@ -88,13 +82,13 @@ class Statistics(Values):
         if name == "summary":
             shown = self._at(None)
             described = self._summary_rows(file, shown)
-            only = named(shown.columns, column, self.table).name if column else None
+            only = find_column(shown.columns, column, self.table).name if column else None
             own_fields = _own_fields(described)
             return _view(name, [row for row in described if only in (None, row["column_name"])], own_fields)
         if name == "columns":
             return _view(name, self._column_rows(column, file, self._at(None)), [])
         if name == "ranks":
-            return ranks.view(self._store, self._at(None), column, self.table)
+            return ranks.build_ranks_view(self._store, self._at(None), column, self.table)
         if name in views.NAMES:
             return self._distribution_view(name, column, file)
         return (self.files() if name == "files" else self.snapshots()).to_arrow()
@@ -103,7 +97,7 @@ class Statistics(Values):
         """The columns of a view: those of every table, and in `summary` one for each user-defined statistic."""
         if name == views.WIDE:
             columns = self._at(None).columns
-            return views.wide_schema([named(columns, column, self.table)] if column else columns)
+            return views.build_wide_schema([find_column(columns, column, self.table)] if column else columns)
         own_fields = _own_fields(self._summary_rows(file, self._at(None))) if name == "summary" else []
         return pa.schema([*schemas.VIEWS[name], *own_fields])
 
@@ -112,7 +106,7 @@ class Statistics(Values):
         _check_narrowing(name, column, file)
         if name in NARROWED:
             shown = self._at(None)
-            wanted = named(shown.columns, column, self.table) if column else None
+            wanted = find_column(shown.columns, column, self.table) if column else None
             if wanted is not None and name in views.NAMES:
                 self._require_values(wanted)
             if file:
@@ -128,43 +122,47 @@ class Statistics(Values):
             "location": self.location,
             "snapshot": newest.snapshot.id if newest else None,
             "current": newest.current if newest else None,
-            "analyzed_at": rows.moment(newest.snapshot.analyzed_at) if newest else None,
+            "analyzed_at": rows.parse_instant(newest.snapshot.analyzed_at) if newest else None,
         }
 
     def _distribution_view(self, name: str, column: str | None, file: str | None) -> pa.Table:
         shown = self._at(None)
         columns = shown.columns
-        wanted = [named(columns, column, self.table)] if column else [one for one in columns if one.encoding]
+        wanted = [find_column(columns, column, self.table)] if column else [one for one in columns if one.encoding]
         found = []
         for one in wanted:
             with suppress(NoStatistics):
                 found.append(self._details(one.name, file, shown))
         if name == views.FREQUENCIES:
-            return views.frequencies(found, self._zone)
-        return views.histograms(found) if name == views.HISTOGRAMS else views.wide(found, wanted, self._zone)
+            return views.build_frequencies_view(found, self._zone)
+        return (
+            views.build_histograms_view(found)
+            if name == views.HISTOGRAMS
+            else views.build_wide_view(found, wanted, self._zone)
+        )
 
-    def _summary_rows(self, file: str | None, shown: Shown) -> list[rows.Row]:
+    def _summary_rows(self, file: str | None, shown: SnapshotAnswer) -> list[rows.Row]:
         return self._of_file(file, shown) if file else self._of_table(shown)
 
-    def _column_rows(self, column: str | None, file: str | None, shown: Shown) -> list[rows.Row]:
+    def _column_rows(self, column: str | None, file: str | None, shown: SnapshotAnswer) -> list[rows.Row]:
         snapshot = shown.snapshot
-        wanted = [named(shown.columns, column, self.table)] if column else shown.columns
+        wanted = [find_column(shown.columns, column, self.table)] if column else shown.columns
         stored = self._stored(snapshot)
         paths = stored.files.column("path").to_pylist()
         if file is not None:
             stored = stored.only(self._place_of(file, stored))
-        found = statistics(self._store, stored, shown.columns, wanted).to_pylist()
+        found = read_statistics(self._store, stored, shown.columns, wanted).to_pylist()
         return [self._column_row(row, paths[row["file"]], shown.columns[row["column"]]) for row in found]
 
-    def _of_table(self, shown: Shown) -> list[rows.Row]:
+    def _of_table(self, shown: SnapshotAnswer) -> list[rows.Row]:
         snapshot = shown.snapshot
         stored = self._store.get(snapshot.summary).to_pylist() if snapshot.summary else []
-        tops = details.tops_of_table(self._store, snapshot)
+        tops = details.read_table_tops(self._store, snapshot)
         keys = [column.key for column in snapshot.columns]
         found = {keys[row["column"]]: {**row, rows.TOP: tops.get(row["column"])} for row in stored}
-        for column in ranks.ranked_columns(snapshot):
+        for column in ranks.list_rank_columns(snapshot):
             name = f"percentiles_{column.encoding}"
-            quartiles = ranks.exact_quantiles(self._store, snapshot, column, [p / 100 for p in rows.QUARTILES])
+            quartiles = ranks.read_exact_quantiles(self._store, snapshot, column, [p / 100 for p in rows.QUARTILES])
             if column.key in found and found[column.key][name] and quartiles:
                 exact = dict(zip(rows.QUARTILES, quartiles, strict=True))
                 found[column.key][name] = [exact.get(p, near) for p, near in enumerate(found[column.key][name])]
@@ -175,18 +173,18 @@ class Statistics(Values):
             for column in shown.columns
         ]
 
-    def _of_file(self, file: str, shown: Shown) -> list[rows.Row]:
+    def _of_file(self, file: str, shown: SnapshotAnswer) -> list[rows.Row]:
         columns = shown.columns
         stored = self._stored(shown.snapshot)
         place = self._place_of(file, stored)
         of_file = stored.files.slice(place, 1).to_pylist()[0]
-        known = statistics(self._store, stored.only(place), columns, columns).to_pylist()
+        known = read_statistics(self._store, stored.only(place), columns, columns).to_pylist()
         if not known:
             raise NoStatistics(self.table, detail=f"of the data file {file}")
-        tops = details.tops_of_file(self._store, stored, place)
+        tops = details.read_file_tops(self._store, stored, place)
         found = {row["column"]: {**row, rows.TOP: tops.get(columns[row["column"]].key)} for row in known}
         lacking = {columns[at].key: (columns[at], row) for at, row in found.items() if not _has_percentiles(row)}
-        percentiles = details.percentiles_of_file(self._store, stored, place, lacking) if lacking else {}
+        percentiles = details.read_file_percentiles(self._store, stored, place, lacking) if lacking else {}
         for at, row in found.items():
             if (values := percentiles.get(columns[at].key)) is not None:
                 row[f"percentiles_{columns[at].encoding}"] = values
@@ -194,29 +192,29 @@ class Statistics(Values):
         return [self._summary_row(column, found.get(i), scope) for i, column in enumerate(columns)]
 
     def _summary_row(self, column: Column, row: Mapping[str, Any] | None, scope: rows.Scope) -> rows.Row:
-        known = own.values(row["extra"] if row else None)
-        described = rows.summary_row(column, row, scope, self._zone)
-        return {**(row or {}), **described, OWN: known, own.COLUMN: own.texts(known)}
+        known = own.decode_user_defined(row["extra"] if row else None)
+        described = rows.build_summary_row(column, row, scope, self._zone)
+        return {**(row or {}), **described, USER_DEFINED: known, own.COLUMN: own.to_json_texts(known)}
 
     def _column_row(self, row: Mapping[str, Any], path: str, column: Column) -> rows.Row:
         return {
             **row,
             "path": path,
             "column_name": column.name,
-            **rows.bounds(column, row, self._zone),
+            **rows.render_bounds(column, row, self._zone),
             "null_count": row["nulls"],
             "nan_count": row["nans"],
             "frequencies_kept": row["frequencies"],
         }
 
 
-def tables_at(location: str) -> Answer:
+def list_tables(location: str) -> Answer:
     """One row per table with statistics under a root of stores, or the one table at a location."""
     root = Folder(location)
     if not root.exists():
         raise TableNotFound(location)
-    described = [Statistics(place).as_row() for place in places_in(root)]
-    return Answer("tables", location, *shape("tables", described))
+    described = [Statistics(place).as_row() for place in discover_all(root)]
+    return Answer("tables", location, *shape_answer("tables", described))
 
 
 def _check_narrowing(view: str, column: str | None, file: str | None) -> None:
@@ -226,7 +224,7 @@ def _check_narrowing(view: str, column: str | None, file: str | None) -> None:
 
 
 def _holds(written: Column | None, wanted: Column) -> bool:
-    return written is not None and serves(written, wanted)
+    return written is not None and is_compatible(written, wanted)
 
 
 def _has_percentiles(row: Mapping[str, Any]) -> bool:
@@ -234,10 +232,12 @@ def _has_percentiles(row: Mapping[str, Any]) -> bool:
 
 
 def _own_fields(described: Sequence[rows.Row]) -> list[pa.Field]:
-    return own.fields([row[OWN] for row in described], schemas.VIEWS["summary"].names)
+    return own.infer_fields([row[USER_DEFINED] for row in described], schemas.VIEWS["summary"].names)
 
 
 def _view(name: str, described: Sequence[rows.Row], own_fields: Sequence[pa.Field]) -> pa.Table:
-    described = with_own(described, own_fields)
+    described = add_user_defined(described, own_fields)
     schema = pa.schema([*schemas.VIEWS[name], *own_fields])
-    return arrow([{column: row.get(column) for column in schema.names} for row in described], schema.names, schema)
+    return to_arrow_table(
+        [{column: row.get(column) for column in schema.names} for row in described], schema.names, schema
+    )

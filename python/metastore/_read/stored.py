@@ -9,8 +9,8 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._format.columns import serves
-from metastore._format.files import file_keys
+from metastore._format.columns import is_compatible
+from metastore._format.files import read_file_keys
 from metastore._format.manifest import COMPUTED
 from metastore._format.schemas import SUMMARY
 
@@ -28,7 +28,7 @@ _SHALLOWNESS = {name: rank for rank, name in enumerate(reversed(COMPUTED))}
 
 
 @dataclass(frozen=True)
-class StoredFiles:
+class SnapshotFiles:
     """The data files of a snapshot and the blocks that know them.
 
     Attributes:
@@ -41,11 +41,11 @@ class StoredFiles:
     partitions: tuple[Partition, ...]
     covered: tuple[tuple[Block, np.ndarray], ...]
 
-    def only(self, ordinal: int) -> StoredFiles:
+    def only(self, ordinal: int) -> SnapshotFiles:
         """The same with a single file."""
         covered = ((block, np.where(live == ordinal, live, -1)) for block, live in self.covered)
         held = tuple((block, live) for block, live in covered if (live >= 0).any())
-        return StoredFiles(self.files, self.partitions, held)
+        return SnapshotFiles(self.files, self.partitions, held)
 
     def is_covered(self) -> np.ndarray:
         """For each file, whether a block knows it."""
@@ -55,24 +55,26 @@ class StoredFiles:
         return covered
 
 
-def stored_files(store: Store, manifest: Manifest, snapshot: Snapshot) -> StoredFiles:
+def read_snapshot_files(store: Store, manifest: Manifest, snapshot: Snapshot) -> SnapshotFiles:
     """Finds which blocks cover which files of a snapshot."""
-    return known_files(store, manifest, store.get(snapshot.table_files))
+    return match_files(store, manifest, store.get(snapshot.table_files))
 
 
-def known_files(store: Store, manifest: Manifest, files: pa.Table) -> StoredFiles:
+def match_files(store: Store, manifest: Manifest, files: pa.Table) -> SnapshotFiles:
     """Finds which blocks cover which data files."""
-    position = {key: i for i, key in enumerate(file_keys(files))}
+    position = {key: i for i, key in enumerate(read_file_keys(files))}
     partitions: list[Partition] = [None] * files.num_rows
     covered = []
     for block in _preferred(manifest.blocks):
         live = _live_files(store.get(block.files), position, partitions)
         if (live >= 0).any():
             covered.append((block, live))
-    return StoredFiles(files, tuple(partitions), tuple(covered))
+    return SnapshotFiles(files, tuple(partitions), tuple(covered))
 
 
-def statistics(store: Store, stored: StoredFiles, columns: Sequence[Column], wanted: Sequence[Column]) -> pa.Table:
+def read_statistics(
+    store: Store, stored: SnapshotFiles, columns: Sequence[Column], wanted: Sequence[Column]
+) -> pa.Table:
     """The best row of statistics for each live file and wanted column."""
     ordinals = {column.key: i for i, column in enumerate(columns) if column in wanted}
     parts = [part for block, live in stored.covered for part in _rows(store, block, live, columns, ordinals)]
@@ -84,7 +86,7 @@ def statistics(store: Store, stored: StoredFiles, columns: Sequence[Column], wan
     return rows.take(pa.array(first))
 
 
-def columns_known(stored: StoredFiles, columns: Sequence[Column]) -> np.ndarray:
+def count_known_columns(stored: SnapshotFiles, columns: Sequence[Column]) -> np.ndarray:
     """For each live file, how many of the columns have statistics."""
     known = np.zeros((stored.files.num_rows, len(columns)), dtype=bool)
     for block, live in stored.covered:
@@ -104,7 +106,9 @@ def _preferred(blocks: Sequence[Block]) -> list[Block]:
 def _live_files(files: pa.Table, position: Mapping[FileKey, int], partitions: list[Partition]) -> np.ndarray:
     ordinals = files.column("file").to_pylist()
     live = np.full(max(ordinals, default=-1) + 1, -1, dtype=np.int64)
-    for ordinal, key, partition in zip(ordinals, file_keys(files), files.column("partition").to_pylist(), strict=True):
+    for ordinal, key, partition in zip(
+        ordinals, read_file_keys(files), files.column("partition").to_pylist(), strict=True
+    ):
         at = position.get(key)
         if at is not None:
             live[ordinal] = at
@@ -118,7 +122,7 @@ def _rows(
     matching = np.full(len(block.columns), -1, dtype=np.int64)
     for i, stored in enumerate(block.columns):
         at = ordinals.get(stored.key)
-        if at is not None and serves(stored, columns[at]):
+        if at is not None and is_compatible(stored, columns[at]):
             matching[i] = at
     for ref in block.summary:
         if any(matching[i] >= 0 for i in ref.columns):

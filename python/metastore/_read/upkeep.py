@@ -5,15 +5,15 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from metastore._store import collect
-from metastore._store.compact import compact as compact_store
-from metastore._store.passed_over import passed_over
-from metastore._store.verify import verify as verify_store
+from metastore._store.compact import compact_store
+from metastore._store.passed_over import list_unchecked
+from metastore._store.verify import verify_manifest as verify_store
 from metastore.answers import Answer
 from metastore.errors import NoStatistics
 
 if TYPE_CHECKING:
     from metastore._format.manifest import Manifest
-    from metastore._read.places import Place
+    from metastore._read.places import Discovery
     from metastore._store import Store
 
 _VERIFIED = ("object", "kind", "size", "rows", "state", "problem")
@@ -21,22 +21,22 @@ _GARBAGE = ("path", "size", "age_days", "deleted")
 _SECONDS_A_DAY = 86_400
 
 
-def verify(place: Place) -> Answer:
+def report_verification(place: Discovery) -> Answer:
     """One row per object that the newest manifest names, what is wrong first, and per thing that is passed over."""
     store, manifest = _found(place)
     checked = list(verify_store(store, manifest))
-    found = sorted([*checked, *passed_over(store, checked)], key=lambda finding: not finding.is_wrong)
+    found = sorted([*checked, *list_unchecked(store, checked)], key=lambda finding: not finding.is_wrong)
     rows = [vars(finding) for finding in found]
     return Answer("verify", place.asked, _VERIFIED, tuple(rows))
 
 
-def gc(place: Place, *, delete: bool, grace_days: float) -> Answer:
+def report_garbage(place: Discovery, *, delete: bool, grace_days: float) -> Answer:
     """One row per stored file that nobody needs, deleted if that was asked for."""
     if place.store is None:
         raise NoStatistics(place.asked)
     grace = grace_days * _SECONDS_A_DAY
     store = place.store
-    garbage = store.writable().run(collect.collect(grace)) if delete else store.run(collect.find(grace))
+    garbage = store.writable().run(collect.collect_garbage(grace)) if delete else store.run(collect.find_garbage(grace))
     rows = (
         {"path": blob.path, "size": blob.size, "age_days": round(blob.age / _SECONDS_A_DAY, 1), "deleted": delete}
         for blob in garbage.blobs
@@ -44,7 +44,7 @@ def gc(place: Place, *, delete: bool, grace_days: float) -> Answer:
     return Answer("gc", place.asked, _GARBAGE, tuple(rows))
 
 
-def compact(place: Place) -> dict[str, Any]:
+def report_compaction(place: Discovery) -> dict[str, Any]:
     """What a compaction did, in numbers: before and after."""
     store, _ = _found(place)
     done = compact_store(store.writable())
@@ -65,7 +65,7 @@ def _numbers(manifest: Manifest) -> dict[str, int]:
     }
 
 
-def _found(place: Place) -> tuple[Store, Manifest]:
+def _found(place: Discovery) -> tuple[Store, Manifest]:
     if place.store is None or place.manifest is None:
         raise NoStatistics(place.asked)
     return place.store, place.manifest

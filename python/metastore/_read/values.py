@@ -6,12 +6,12 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from metastore._format.stored import stored_value
+from metastore._format.stored import to_stored_value
 from metastore._read import details, distributions, locating, own, placing, ranks, rows, schemas
-from metastore._read.asked import Asked
-from metastore._read.matching import named
-from metastore._read.stored import StoredFiles, statistics, stored_files
-from metastore._texts import did_you_mean, probabilities_of
+from metastore._read.asked import TableSnapshots
+from metastore._read.matching import find_column
+from metastore._read.stored import SnapshotFiles, read_snapshot_files, read_statistics
+from metastore._texts import check_probabilities, suggest_names
 from metastore.answers import Answer
 from metastore.errors import InvalidArgument, NoStatistics
 
@@ -22,15 +22,15 @@ if TYPE_CHECKING:
     from metastore._format.columns import Column
     from metastore._format.histogram import Histogram
     from metastore._format.manifest import Snapshot
-    from metastore._read.asked import Shown
+    from metastore._read.asked import SnapshotAnswer
 
 A = TypeVar("A", bound=Answer)
 _FEW = 1000
-OWN = "own"
+USER_DEFINED = "own"
 """Where a row keeps its user-defined statistics."""
 
 
-class Values(Asked):
+class ColumnAnswers(TableSnapshots):
     """How the values of a column are distributed, and which data files may hold them."""
 
     def frequencies(
@@ -41,7 +41,7 @@ class Values(Asked):
         found, exact = self._details(column, file, shown)
         if not found.is_listed:
             raise self._without("frequencies", column)
-        described = distributions.frequency_rows(found, top, self._zone, exact=exact)
+        described = distributions.build_frequency_rows(found, top, self._zone, exact=exact)
         return self._answer(Answer, "frequencies", described, shown, column=found.column.name)
 
     def histogram(
@@ -51,7 +51,9 @@ class Values(Asked):
         shown = self._at(at)
         found, exact = self._details(column, file, shown)
         bars = self._bars(found, column)
-        described = [] if bars is None else (distributions.histogram_rows(found, bars, bins, self._zone, exact=exact))
+        described = (
+            [] if bars is None else (distributions.build_histogram_rows(found, bars, bins, self._zone, exact=exact))
+        )
         return self._answer(Answer, "histogram", described, shown, column=found.column.name)
 
     def quantiles(
@@ -65,14 +67,14 @@ class Values(Asked):
         Exact where the column has ranks, else from the histogram, as the quartiles of `summary` are: `error` says by
         what share of the values its rank may be off at most. A column without values has null for each.
         """
-        asked = probabilities_of(probabilities)
+        asked = check_probabilities(probabilities)
         shown = self._at(at)
         found, exact = self._details(column, None, shown)
-        described = ranks.quantile_rows(self._store, shown, found.column, asked, self._zone)
+        described = ranks.build_exact_quantile_rows(self._store, shown, found.column, asked, self._zone)
         if described is None:
             bars = self._bars(found, column)
             by_rank = None if bars is None else found.by_rank(bars)
-            described = distributions.quantile_rows(found, by_rank, asked, self._zone, exact=exact)
+            described = distributions.build_quantile_rows(found, by_rank, asked, self._zone, exact=exact)
         return self._answer(Answer, "quantiles", described, shown, column=found.column.name)
 
     def locate(self, column: str, value: Any, at: str | int | datetime | None = None) -> Answer:
@@ -81,15 +83,17 @@ class Values(Asked):
         Where the column has a distribution (`metastore.analyze(..., distribution=True)`), just the files that hold it.
         """
         shown = self._at(at)
-        wanted = named(shown.columns, column, self.table)
+        wanted = find_column(shown.columns, column, self.table)
         if wanted.encoding is None:
             raise InvalidArgument("column", f"of {column}, {wanted.type}, only counts are kept")
         try:
-            asked = stored_value(value, wanted, self._zone)
+            asked = to_stored_value(value, wanted, self._zone)
         except ValueError as e:
             raise InvalidArgument("value", str(e)) from None
         stored = self._stored(shown.snapshot)
-        found = self._placed(shown.snapshot, wanted, asked) or locating.locate(self._store, stored, wanted, [asked])
+        found = self._placed(shown.snapshot, wanted, asked) or locating.find_candidate_files(
+            self._store, stored, wanted, [asked]
+        )
         listed = stored.files.select(["path", "deletes"]).to_pylist()
         frequencies = dict(zip(found.files.tolist(), found.frequencies.tolist(), strict=True))
         assert self._place.manifest is not None  # noqa: S101 - a snapshot came from it
@@ -106,40 +110,40 @@ class Values(Asked):
         ]
         return self._answer(Answer, "locate", described, shown, column=wanted.name)
 
-    def _placed(self, snapshot: Snapshot, column: Column, value: Any) -> locating.Located | None:
+    def _placed(self, snapshot: Snapshot, column: Column, value: Any) -> locating.CandidateFiles | None:
         """What the lists of the table tell, where they tell where each value lives."""
         if not snapshot.distribution:
             return None
-        known = details.of_table(self._store, snapshot, column)
+        known = details.read_table_details(self._store, snapshot, column)
         if known is None:
             return None
-        return placing.placed(self._store, snapshot, column, value, known.summary.get("distinct"), known.values)
+        return placing.look_up_value(self._store, snapshot, column, value, known.summary.get("distinct"), known.values)
 
-    def _stored(self, snapshot: Snapshot) -> StoredFiles:
+    def _stored(self, snapshot: Snapshot) -> SnapshotFiles:
         assert self._place.manifest is not None  # noqa: S101 - a snapshot came from it
-        return stored_files(self._store, self._place.manifest, snapshot)
+        return read_snapshot_files(self._store, self._place.manifest, snapshot)
 
-    def _details(self, column: str, file: str | None, shown: Shown) -> tuple[details.Details, bool]:
+    def _details(self, column: str, file: str | None, shown: SnapshotAnswer) -> tuple[details.ColumnDetails, bool]:
         """The details of a column, and whether they describe the live rows of the snapshot asked for, no others."""
         snapshot = shown.snapshot
-        wanted = named(shown.columns, column, self.table)
+        wanted = find_column(shown.columns, column, self.table)
         self._require_values(wanted)
         if file is None:
-            found = details.of_table(self._store, snapshot, wanted)
+            found = details.read_table_details(self._store, snapshot, wanted)
             if found is None and snapshot.files_total == 0:
-                found = details.of_no_rows(self._store, wanted)
+                found = details.make_empty_details(self._store, wanted)
             if found is None:
                 raise self._without("statistics", column)
             return found, shown.is_asked and snapshot.exact and found.summary["files"] == snapshot.files_total
         stored = self._stored(snapshot)
         place = self._place_of(file, stored)
-        known = statistics(self._store, stored.only(place), shown.columns, [wanted]).to_pylist()
+        known = read_statistics(self._store, stored.only(place), shown.columns, [wanted]).to_pylist()
         if not known:
             raise self._without("statistics", column)
         is_whole = shown.is_asked and stored.files["deletes"][place].as_py() is None
-        return details.of_file(self._store, stored, known[0], place, wanted), is_whole
+        return details.read_file_details(self._store, stored, known[0], place, wanted), is_whole
 
-    def _bars(self, found: details.Details, column: str) -> Histogram | None:
+    def _bars(self, found: details.ColumnDetails, column: str) -> Histogram | None:
         """The histogram of a column, None where the column has no value."""
         bars = found.histogram()
         values = found.values
@@ -157,10 +161,10 @@ class Values(Asked):
         if column.encoding is None:
             raise InvalidArgument("column", f"of {column.name}, {column.type}, only counts are kept")
 
-    def _place_of(self, file: str, stored: StoredFiles) -> int:
+    def _place_of(self, file: str, stored: SnapshotFiles) -> int:
         paths: list[str] = stored.files.column("path").to_pylist()
         if file not in paths:
-            hint = did_you_mean(file, paths) if len(paths) <= _FEW else ""
+            hint = suggest_names(file, paths) if len(paths) <= _FEW else ""
             raise InvalidArgument("file", f"{file} is no data file of {self.table}", hint or "files() lists them.")
         return paths.index(file)
 
@@ -169,30 +173,33 @@ class Values(Asked):
         kind: type[A],
         verb: str,
         described: Sequence[rows.Row],
-        shown: Shown | None = None,
+        shown: SnapshotAnswer | None = None,
         own_fields: Sequence[pa.Field] = (),
         column: str | None = None,
     ) -> A:
         return kind(
             verb,
             self.table,
-            *shape(verb, described, own_fields),
+            *shape_answer(verb, described, own_fields),
             snapshot=shown.snapshot.id if shown else None,
             current=shown.current if shown else None,
-            analyzed_at=rows.moment(shown.snapshot.analyzed_at) if shown else None,
+            analyzed_at=rows.parse_instant(shown.snapshot.analyzed_at) if shown else None,
             zone=self._zone,
             column_name=column,
         )
 
 
-def shape(
+def shape_answer(
     verb: str, described: Sequence[rows.Row], own_fields: Sequence[pa.Field] = ()
 ) -> tuple[tuple[str, ...], tuple[rows.Row, ...], pa.Schema]:
     """Columns, rows and schema of an answer: those of the SQL function, its map of statistics as columns."""
     schema = pa.schema([*(field for field in schemas.FUNCTIONS[verb] if field.name != own.COLUMN), *own_fields])
     names = tuple(schema.names)
-    return names, tuple({name: row[name] for name in names} for row in with_own(described, own_fields)), schema
+    return names, tuple({name: row[name] for name in names} for row in add_user_defined(described, own_fields)), schema
 
 
-def with_own(described: Sequence[rows.Row], fields: Sequence[pa.Field]) -> list[rows.Row]:
-    return [{**row, **{field.name: own.cast(row[OWN].get(field.name), field) for field in fields}} for row in described]
+def add_user_defined(described: Sequence[rows.Row], fields: Sequence[pa.Field]) -> list[rows.Row]:
+    return [
+        {**row, **{field.name: own.cast_scalar(row[USER_DEFINED].get(field.name), field) for field in fields}}
+        for row in described
+    ]

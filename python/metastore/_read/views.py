@@ -7,36 +7,36 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 
 from metastore._read import distributions, schemas
-from metastore._read.rows import edge
-from metastore.answers import arrow
+from metastore._read.rows import render_edge
+from metastore.answers import to_arrow_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
     from metastore._format.columns import Column
-    from metastore._read.details import Details
+    from metastore._read.details import ColumnDetails
 
 FREQUENCIES, HISTOGRAMS, WIDE = "frequencies", "histograms", "histograms_wide"
 NAMES = (FREQUENCIES, HISTOGRAMS, WIDE)
 
 
-def frequencies(found: Iterable[tuple[Details, bool]], zone: str) -> pa.Table:
+def build_frequencies_view(found: Iterable[tuple[ColumnDetails, bool]], zone: str) -> pa.Table:
     """One row per column and value."""
     schema = schemas.VIEWS[FREQUENCIES]
     rows = []
     for details, exact in found:
         encoding = details.column.encoding
         typed = details.listed(None)["value"].to_pylist() if details.is_listed else []
-        described = distributions.frequency_rows(details, None, zone, exact=exact) if details.is_listed else []
+        described = distributions.build_frequency_rows(details, None, zone, exact=exact) if details.is_listed else []
         files = [one and list(one.items()) for one in details.files_of_values()] if details.is_listed else []
         rows += [
             {"column_name": details.column.name, **row, f"value_{encoding}": value, "files": holding}
             for row, value, holding in zip(described, typed, files, strict=True)
         ]
-    return arrow([{name: row.get(name) for name in schema.names} for row in rows], schema.names, schema)
+    return to_arrow_table([{name: row.get(name) for name in schema.names} for row in rows], schema.names, schema)
 
 
-def histograms(found: Iterable[tuple[Details, bool]]) -> pa.Table:
+def build_histograms_view(found: Iterable[tuple[ColumnDetails, bool]]) -> pa.Table:
     """One row per column, its edges and counts as lists."""
     schema = schemas.VIEWS[HISTOGRAMS]
     rows = []
@@ -54,22 +54,22 @@ def histograms(found: Iterable[tuple[Details, bool]]) -> pa.Table:
                     "exact": exact and bool(bars.are_exact.all()),
                 }
             )
-    return arrow([{name: row.get(name) for name in schema.names} for row in rows], schema.names, schema)
+    return to_arrow_table([{name: row.get(name) for name in schema.names} for row in rows], schema.names, schema)
 
 
-def wide_schema(columns: Iterable[Column]) -> pa.Schema:
+def build_wide_schema(columns: Iterable[Column]) -> pa.Schema:
     """The columns of `histograms_wide`: the number of an edge, and the edges of each column as texts."""
     return pa.schema([*schemas.VIEWS[WIDE], *(pa.field(one.name, pa.string()) for one in columns if one.encoding)])
 
 
-def wide(found: Iterable[tuple[Details, bool]], columns: Iterable[Column], zone: str) -> pa.Table:
+def build_wide_view(found: Iterable[tuple[ColumnDetails, bool]], columns: Iterable[Column], zone: str) -> pa.Table:
     """One row per edge, one column per column of the table."""
     edges = {}
     for details, _ in found:
         bars = details.histogram()
-        texts = [] if bars is None else [edge(details.column, details.summary, one, zone) for one in bars.edges]
+        texts = [] if bars is None else [render_edge(details.column, details.summary, one, zone) for one in bars.edges]
         edges[details.column.name] = texts
     longest = max(map(len, edges.values()), default=0)
-    schema = wide_schema(columns)
+    schema = build_wide_schema(columns)
     filled = {name: [*edges.get(name, []), *[None] * (longest - len(edges.get(name, [])))] for name in schema.names[1:]}
     return pa.table({"edge": list(range(longest)), **filled}, schema=schema)

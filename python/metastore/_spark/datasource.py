@@ -31,10 +31,6 @@ class MetastoreDataSource(DataSource):
     Options: `table` (a name) or `path` (a location; also the argument of `load`), and `view`: `summary` (default),
     `files`, `columns`, `snapshots`, `ranks`, `frequencies`, `histograms` or `histograms_wide`. The option `column`
     narrows all but `files` and `snapshots` to one column, `file` the same without `ranks` to one data file.
-
-    Example:
-        >>> spark.read.format("metastore").option("view", "files").load("/warehouse/db/t")  # doctest: +SKIP
-        DataFrame[path: string, size: bigint, ...]
     """
 
     @classmethod
@@ -53,9 +49,9 @@ class MetastoreDataSource(DataSource):
         given = self.options.get("path") or self.options.get("table") or ""
         try:
             narrowed = (self.options.get("column"), self.options.get("file"))
-            return ddl(metastore.open(given).schema(view, *narrowed) if is_location(given) else VIEWS[view])
+            return to_ddl(metastore.open(given).schema(view, *narrowed) if is_location(given) else VIEWS[view])
         except metastore.MetastoreError:
-            return ddl(VIEWS[view])  # the reader says what is wrong
+            return to_ddl(VIEWS[view])  # the reader says what is wrong
 
     def reader(self, schema: StructType) -> DataSourceReader:  # noqa: ARG002 - the schema is the view's
         """A reader of the view.
@@ -70,11 +66,11 @@ class MetastoreDataSource(DataSource):
         with _told_in_one_line():
             location, view = self._location(), self._view()
             metastore.open(location).check(view, column, file)  # not in the task, whose errors have many lines of Java
-        return Reader(location, view, column, file)
+        return ViewReader(location, view, column, file)
 
     def _view(self) -> str:
         from metastore._read.schemas import VIEWS  # noqa: PLC0415 - as above
-        from metastore._texts import did_you_mean  # noqa: PLC0415 - as above
+        from metastore._texts import suggest_names  # noqa: PLC0415 - as above
         from metastore.errors import InvalidArgument  # noqa: PLC0415 - as above
 
         self._refuse_unknown()
@@ -82,17 +78,17 @@ class MetastoreDataSource(DataSource):
         if view in VIEWS:
             return view
         raise InvalidArgument(
-            "view", f"there is no view {view}", did_you_mean(view, VIEWS) or f"Views: {', '.join(VIEWS)}."
+            "view", f"there is no view {view}", suggest_names(view, VIEWS) or f"Views: {', '.join(VIEWS)}."
         )
 
     def _refuse_unknown(self) -> None:
         """Refuses what looks like an option: of those that a source does not know Spark itself says nothing."""
-        from metastore._texts import did_you_mean  # noqa: PLC0415 - as above
+        from metastore._texts import suggest_names  # noqa: PLC0415 - as above
         from metastore.errors import InvalidArgument  # noqa: PLC0415 - as above
 
         for option in {name.lower() for name in self.options} - _OPTIONS - _SPARKS:
             at = "Ask metastore.summary(t, at => ...)." if option == "at" else ""
-            hint = at or ("" if "." in option else did_you_mean(option, _OPTIONS))
+            hint = at or ("" if "." in option else suggest_names(option, _OPTIONS))
             if hint:
                 raise InvalidArgument(option, "it is no option of the data source", hint)
 
@@ -112,7 +108,7 @@ class MetastoreDataSource(DataSource):
         )
 
 
-class Reader(DataSourceReader):
+class ViewReader(DataSourceReader):
     """Reads one view of the statistics at a location."""
 
     def __init__(self, location: str, view: str, column: str | None, file: str | None) -> None:
@@ -141,7 +137,7 @@ def _told_in_one_line() -> Iterator[None]:
         raise
 
 
-def ddl(schema: pa.Schema) -> str:
+def to_ddl(schema: pa.Schema) -> str:
     """An Arrow schema as Spark's DDL."""
     return ", ".join(f"`{field.name.replace('`', '``')}` {_ddl_type(field.type)}" for field in schema)
 

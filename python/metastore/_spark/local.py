@@ -13,8 +13,8 @@ from threading import Thread
 from typing import TYPE_CHECKING, TextIO
 
 from metastore import _jvm_session
-from metastore._analyze.progress import Ticker, speaking
-from metastore._spark.session import configure, spark_defaults
+from metastore._analyze.progress import ProgressLine, show_stage
+from metastore._spark.session import configure, read_spark_defaults
 from metastore.errors import NoSpark
 
 if TYPE_CHECKING:
@@ -33,7 +33,7 @@ appender.console.layout.pattern = %d{HH:mm:ss} %p %c{1}: %m%n
 
 
 @contextmanager
-def started(conf: Mapping[str, str]) -> Iterator[SparkSession]:
+def start_local_spark(conf: Mapping[str, str]) -> Iterator[SparkSession]:
     """A Spark with the user's spark-defaults.conf and these settings; stopped at the end.
 
     What its JVM writes to stderr goes to a file, which is named when the start fails: at every start Java and Spark
@@ -42,7 +42,7 @@ def started(conf: Mapping[str, str]) -> Iterator[SparkSession]:
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)  # workers would run whatever python3 is on the PATH
     with tempfile.TemporaryDirectory(prefix="metastore-") as scratch:
         log = Path(scratch) / "spark.log"
-        spark = _start({**_quiet(Path(scratch)), **spark_defaults(), **conf}, log)
+        spark = _start({**_quiet(Path(scratch)), **read_spark_defaults(), **conf}, log)
         stop = spark.stop
         try:
             yield spark
@@ -73,7 +73,7 @@ def _start(conf: Mapping[str, str], log: Path) -> SparkSession:
         raise NoSpark("pyspark is not installed", "Run: pip install 'pyspark-metastore[spark]'") from error
     builder = configure(SparkSession.builder.appName("metastore").config(map=dict(conf)))
     try:
-        with _stderr_in(log) as stderr, speaking(Ticker("metastore", stderr), "starting Spark"):
+        with _stderr_in(log) as stderr, show_stage(ProgressLine("metastore", stderr), "starting Spark"):
             return _aside(builder.getOrCreate)
     except Exception as error:  # whatever it is, the user needs Spark's own words
         said = log.read_text("utf-8", "replace").strip().splitlines() or [str(error)]

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING, Any, ParamSpec, TypeVar
 from metastore import jars
 from metastore._read import own
 from metastore._read.schemas import FUNCTIONS
-from metastore._tables.failures import translated
+from metastore._tables.failures import translate_errors
 from metastore._texts import is_location
 from metastore.answers import Answer
 from metastore.errors import InvalidArgument
@@ -33,13 +33,15 @@ EXTENSION = "org.metastore.spark.MetastoreExtensions"
 _SUBJECT = {"explain": "query", "estimates": "query", "tables": "database"}
 
 
-def ask(spark: SparkSession, function: str, subject: str | None, arguments: Mapping[str, object], kind: type[A]) -> A:
+def call_function(
+    spark: SparkSession, function: str, subject: str | None, arguments: Mapping[str, object], kind: type[A]
+) -> A:
     """Calls a SQL function of the shim and wraps its rows."""
-    checked(spark)
+    check_session(spark)
     named = {_SUBJECT.get(function, "table"): subject, **arguments}
     given = {name: str(value) for name, value in named.items() if value is not None}
     call = ", ".join(f"{name} => :{name}" for name in given)
-    with translated(subject or function, spark):
+    with translate_errors(subject or function, spark):
         frame = spark.sql(f"SELECT * FROM metastore_{function}({call})", args=given)
         names, collected = frame.columns, frame.collect()
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
@@ -58,7 +60,7 @@ def ask(spark: SparkSession, function: str, subject: str | None, arguments: Mapp
     )
 
 
-def of_session(verb: Callable[P, R]) -> Callable[P, R]:
+def require_session(verb: Callable[P, R]) -> Callable[P, R]:
     """Makes a verb that takes a session first tell those who leave it out what to type."""
 
     @wraps(verb)
@@ -82,16 +84,16 @@ def _refuse(verb: str, subject: str, args: Sequence[object], kwargs: Mapping[str
     raise InvalidArgument("spark", f"a Spark session is expected, not {subject!r}", hint)
 
 
-def checked(spark: object) -> None:
+def check_session(spark: object) -> None:
     """Tells a session from anything else."""
     if not hasattr(spark, "sql"):
         raise InvalidArgument("spark", f"a Spark session is expected, not {type(spark).__name__}")
 
 
-def settings_of(spark: SparkSession | None) -> Answer:
+def list_settings(spark: SparkSession | None) -> Answer:
     """Every setting as the session and this process see it."""
     from metastore import settings  # noqa: PLC0415 - slow to import
-    from metastore._misspelt import misspelt  # noqa: PLC0415 - as above
+    from metastore._misspelt import find_misspelt_variables  # noqa: PLC0415 - as above
 
     described = tuple(
         {
@@ -113,7 +115,7 @@ def settings_of(spark: SparkSession | None) -> Answer:
             "default": None,
             "meaning": f"There is no such setting. {near}",
         }
-        for name, near in misspelt(os.environ).items()
+        for name, near in find_misspelt_variables(os.environ).items()
     )
     return Answer("config", "settings", tuple(described[0]), described + wrong)
 
@@ -128,7 +130,7 @@ def configure(builder: B) -> B:
     """
     from metastore import settings  # noqa: PLC0415 - slow to import
 
-    options = {**spark_defaults(), **getattr(builder, "_options", {})}
+    options = {**read_spark_defaults(), **getattr(builder, "_options", {})}
     if "spark.remote" in options or "SPARK_REMOTE" in os.environ:
         return builder
     wanted = {one.setting.key: one.text for one in settings.resolve() if one.source == "file"}
@@ -136,15 +138,15 @@ def configure(builder: B) -> B:
     jar = jars.shim()
     home = Path(os.environ.get("SPARK_HOME") or jars.pyspark_jars().parent)
     if not (home / "jars" / jar.name).exists():
-        added["spark.jars"] = appended(options.get("spark.jars"), str(jar))
+        added["spark.jars"] = append_entry(options.get("spark.jars"), str(jar))
     if metadata.version("pyspark").startswith("3."):  # its sessions do not register extensions by themselves
-        added["spark.sql.extensions"] = appended(options.get("spark.sql.extensions"), EXTENSION)
+        added["spark.sql.extensions"] = append_entry(options.get("spark.sql.extensions"), EXTENSION)
     for key, text in added.items():
         builder.config(key, text)  # type: ignore[attr-defined]
     return builder
 
 
-def spark_defaults() -> dict[str, str]:
+def read_spark_defaults() -> dict[str, str]:
     """The settings of `spark-defaults.conf`, where Spark looks for it."""
     home = os.environ.get("SPARK_HOME") or str(jars.pyspark_jars().parent)
     file = Path(os.environ.get("SPARK_CONF_DIR") or Path(home) / "conf") / "spark-defaults.conf"
@@ -155,7 +157,7 @@ def spark_defaults() -> dict[str, str]:
     return {pair[0]: pair[1].strip() for pair in pairs if len(pair) == 2}
 
 
-def appended(present: object, added: str) -> str:
+def append_entry(present: object, added: str) -> str:
     """A comma list with one more entry, unless it has it."""
     parts = [part for part in str(present or "").split(",") if part]
     return ",".join([*parts, *([] if added in parts else [added])])
@@ -167,13 +169,13 @@ def _with_own_columns(
     """The rows of `summary` with a column for each user-defined statistic in place of the map of all."""
     import pyarrow as pa  # noqa: PLC0415 - an answer that is only shown does without
 
-    values = [own.from_texts(row.pop(own.COLUMN, None)) for row in found]
+    values = [own.from_json_texts(row.pop(own.COLUMN, None)) for row in found]
     names = [name for name in names if name != own.COLUMN]
     known = [{name: pa.scalar(value) for name, value in one.items()} for one in values]
-    fields = own.fields(known, names)
+    fields = own.infer_fields(known, names)
     schema = [field for field in FUNCTIONS["summary"] if field.name != own.COLUMN]
     rows = [
-        {**row, **{field.name: own.cast(one.get(field.name), field) for field in fields}}
+        {**row, **{field.name: own.cast_scalar(one.get(field.name), field) for field in fields}}
         for row, one in zip(found, known, strict=True)
     ]
     return [*names, *(field.name for field in fields)], rows, pa.schema([*schema, *fields])

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from metastore._analyze.progress import progress_of, speaking
+from metastore._analyze.progress import make_progress, show_stage
 from metastore._analyze.report import AnalyzeReport
-from metastore._tables.catalog import describe
-from metastore._tables.failures import translated
-from metastore._tables.names import quote, split_name
+from metastore._tables.catalog import look_up_table
+from metastore._tables.failures import translate_errors
+from metastore._tables.names import quote_name, split_name
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -23,7 +23,7 @@ def is_connect(spark: SparkSession) -> bool:
     return type(spark).__module__.startswith("pyspark.sql.connect")
 
 
-def analyze(
+def run_analyze_statement(
     spark: SparkSession,
     table: str,
     columns: Sequence[str] | None,
@@ -32,21 +32,23 @@ def analyze(
     progress: bool | Progress,  # noqa: FBT001 - the public parameter's type
 ) -> AnalyzeReport:
     """Sends the statement and reads its one row."""
-    describe(spark, table)
-    with translated(table, spark), speaking(progress_of(progress, table), "analyzing on the server"):
-        (row,) = spark.sql(statement(table, columns, partition, depth)).collect()
+    look_up_table(spark, table)
+    with translate_errors(table, spark), show_stage(make_progress(progress, table), "analyzing on the server"):
+        (row,) = spark.sql(write_analyze_statement(table, columns, partition, depth)).collect()
     return AnalyzeReport.from_row(row.asDict())
 
 
-def statement(table: str, columns: Sequence[str] | None, partition: Mapping[str, Any] | None, depth: str) -> str:
+def write_analyze_statement(
+    table: str, columns: Sequence[str] | None, partition: Mapping[str, Any] | None, depth: str
+) -> str:
     """Writes an ANALYZE statement."""
     if columns is not None:
-        what = " FOR COLUMNS " + ", ".join(quote(split_name(name)) for name in columns)
+        what = " FOR COLUMNS " + ", ".join(quote_name(split_name(name)) for name in columns)
     else:
         what = {"full": " FOR ALL COLUMNS", "footer": "", "files": " NOSCAN"}[depth]
-    where = ", ".join(f"{quote([name])} = {_literal(value)}" for name, value in (partition or {}).items())
+    where = ", ".join(f"{quote_name([name])} = {_literal(value)}" for name, value in (partition or {}).items())
     part = f" PARTITION ({where})" if where else ""
-    return f"ANALYZE TABLE {quote(split_name(table))}{part} COMPUTE STATISTICS{what}"
+    return f"ANALYZE TABLE {quote_name(split_name(table))}{part} COMPUTE STATISTICS{what}"
 
 
 def _literal(value: Any) -> str:

@@ -5,35 +5,35 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 from metastore import _tables, settings
-from metastore._read.places import Place
+from metastore._read.places import Discovery
 from metastore._spark.statements import is_connect
 from metastore._store import Store
-from metastore._store.location import is_hadoops, store_uri
+from metastore._store.location import needs_hadoop, store_uri
 from metastore.errors import UnsupportedTable
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
 
-def place_of(spark: SparkSession, table: str) -> Place:
+def discover_by_name(spark: SparkSession, table: str) -> Discovery:
     """Finds the statistics of a table where ANALYZE puts them, with the credentials of the session.
 
     Through Connect this process reads and writes the store itself, with what it finds in its environment.
     """
-    identity = _tables.identify(spark, table)
+    identity = _tables.identify_table(spark, table)
     store = _store(spark, table, store_uri(identity, settings.get("spark.metastore.store", spark)))
     manifest = store.read()
     if manifest is None and store.is_empty():
-        return Place(table, None, None)
+        return Discovery(table, None, None)
     is_own = manifest is not None and manifest.table.uuid == identity.uuid  # and not of a table that was dropped
-    return Place(table, store, manifest if is_own else None)
+    return Discovery(table, store, manifest if is_own else None)
 
 
 def _store(spark: SparkSession, table: str, uri: str) -> Store:
     if not is_connect(spark):
-        from metastore._analyze.hadoop import store_at  # noqa: PLC0415 - needs py4j, which Connect's clients lack
+        from metastore._analyze.hadoop import open_store_at  # noqa: PLC0415 - needs py4j, which Connect's clients lack
 
-        return store_at(spark, uri, writable=False)[0]
-    if is_hadoops(uri):
+        return open_store_at(spark, uri, writable=False)[0]
+    if needs_hadoop(uri):
         raise UnsupportedTable(table, f"a Connect session does not reach {uri}", "Run it where the server runs.")
     return Store.open(uri)

@@ -41,7 +41,7 @@ _ENDPOINTS = ("AWS_ENDPOINT_URL_S3", "AWS_ENDPOINT_URL", "AWS_ENDPOINT")
 
 
 @dataclass(frozen=True)
-class Access:
+class Credentials:
     """How an object store is reached; its values are never shown.
 
     Attributes:
@@ -51,25 +51,25 @@ class Access:
     options: Mapping[str, Any] = field(default_factory=dict, repr=False)
 
 
-AS_FOUND = Access()
+FROM_ENVIRONMENT = Credentials()
 """Whatever the libraries find out from the environment."""
 
 
-def access_to(uri: str, lookup: Lookup) -> Access:
+def find_credentials(uri: str, lookup: Lookup) -> Credentials:
     """The access to a location."""
     if local_path(uri) is not None:
-        return AS_FOUND
+        return FROM_ENVIRONMENT
     url = remote_url(uri)
     scheme, _, rest = url.partition("://")
     host = rest.partition("/")[0]
     if scheme == "s3":
-        return Access(_s3(uri, _of_bucket(host, lookup)))
+        return Credentials(_s3(uri, _of_bucket(host, lookup)))
     if scheme == "gs":
-        return Access(_gcs(lookup))
-    return Access(_azure(host, lookup))
+        return Credentials(_gcs(lookup))
+    return Credentials(_azure(host, lookup))
 
 
-def client_of_environment(url: str, options: Mapping[str, Any] | None = None) -> Any:
+def read_client_options(url: str, options: Mapping[str, Any] | None = None) -> Any:
     """Obstore's client options for a location whose endpoint the environment names, None where the usual ones do.
 
     Whoever writes `http://` into `AWS_ENDPOINT_URL` means it, and should not have to say it twice (`AWS_ALLOW_HTTP`).
@@ -79,7 +79,7 @@ def client_of_environment(url: str, options: Mapping[str, Any] | None = None) ->
     return _PLAIN_HTTP["client_options"] if is_named and endpoint.startswith("http://") else None
 
 
-def file_system(uri: str, access: Access) -> tuple[fs.FileSystem, str]:
+def open_file_system(uri: str, access: Credentials) -> tuple[fs.FileSystem, str]:
     """The file system of pyarrow that reaches a location, and the path of the location in it."""
     from pyarrow import fs  # noqa: PLC0415 - slow to import, and only workers write through it
 

@@ -17,10 +17,10 @@ from obstore.exceptions import (
 )
 from obstore.store import from_url
 
-from metastore._store.access import client_of_environment
-from metastore._store.disk import LocalBlobs, Stored
+from metastore._store.access import read_client_options
+from metastore._store.disk import BlobEntry, LocalBlobs
 from metastore._store.location import local_path, remote_url
-from metastore._store.replies import Reply
+from metastore._store.replies import CreateReply
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable, UnsupportedTable
 
 if TYPE_CHECKING:
@@ -35,7 +35,7 @@ _ERRORS = (BaseError, OSError)
 class Blobs(Protocol):
     """Named byte strings under one root."""
 
-    def names(self, folder: str) -> dict[str, Stored]:
+    def names(self, folder: str) -> dict[str, BlobEntry]:
         """What lies directly in a folder, by name.
 
         Raises:
@@ -63,7 +63,7 @@ class Blobs(Protocol):
     def put(self, path: str, data: bytes) -> None:
         """Writes bytes at a path that nobody else uses; to repeat it does no harm."""
 
-    def create(self, path: str, data: bytes) -> tuple[Reply, str]:
+    def create(self, path: str, data: bytes) -> tuple[CreateReply, str]:
         """Writes bytes at a path if there are none, and says what the store answered."""
 
     def delete(self, path: str) -> None:
@@ -77,14 +77,14 @@ class ObstoreBlobs:
         self._uri = uri
         self._store = store
 
-    def names(self, folder: str) -> dict[str, Stored]:
+    def names(self, folder: str) -> dict[str, BlobEntry]:
         """See `Blobs`."""
         try:
             listed = [meta for chunk in obstore.list(self._store, folder) for meta in chunk]
         except _ERRORS as e:
             raise StoreNotReadable(self._uri, _reason(e)) from e
         below = ((meta["path"].removeprefix(f"{folder}/"), meta) for meta in listed)
-        return {name: Stored(meta["size"], meta["last_modified"]) for name, meta in below if "/" not in name}
+        return {name: BlobEntry(meta["size"], meta["last_modified"]) for name, meta in below if "/" not in name}
 
     def get(self, path: str, most: int) -> bytes | None:
         """See `Blobs`."""
@@ -124,18 +124,18 @@ class ObstoreBlobs:
         except _ERRORS as e:
             raise StoreNotWritable(self._uri, _reason(e)) from e
 
-    def create(self, path: str, data: bytes) -> tuple[Reply, str]:
+    def create(self, path: str, data: bytes) -> tuple[CreateReply, str]:
         """See `Blobs`."""
         try:
             # Never in parts: what is put at once is there at once or not at all.
             obstore.put(self._store, path, data, mode="create", use_multipart=False)
         except AlreadyExistsError as e:
-            return Reply.EXISTS, _reason(e)
+            return CreateReply.EXISTS, _reason(e)
         except (PermissionDeniedError, UnauthenticatedError, NotSupportedError) as e:
             raise StoreNotWritable(self._uri, _reason(e)) from e
         except _ERRORS as e:
-            return Reply.UNKNOWN, _reason(e)
-        return Reply.CREATED, ""
+            return CreateReply.UNKNOWN, _reason(e)
+        return CreateReply.CREATED, ""
 
     def delete(self, path: str) -> None:
         """See `Blobs`."""
@@ -163,7 +163,7 @@ def _remote(uri: str, options: Mapping[str, Any] | None) -> ObjectStore:
     try:
         config: Any = dict(options or {})
         url = remote_url(uri)
-        client = config.pop("client_options", None) or client_of_environment(url, config)
+        client = config.pop("client_options", None) or read_client_options(url, config)
         store: ObjectStore = from_url(url, config=config, client_options=client, retry_config=_RETRIES)
     except BaseError as e:
         raise UnsupportedTable(uri, _reason(e)) from e

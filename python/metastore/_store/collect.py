@@ -14,9 +14,9 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 from metastore._format.manifest import Manifest
-from metastore._format.objects import kind_of, names_in
+from metastore._format.objects import find_object_names, object_kind
 from metastore._format.schemas import SCHEMAS
-from metastore._store.protocol import ReadLog, log_name, numbers_of
+from metastore._store.protocol import ReadLog, log_name, parse_log_names
 from metastore.errors import CollectionRefused, DamagedObject
 
 if TYPE_CHECKING:
@@ -85,11 +85,11 @@ class Garbage:
     kept_bytes: int
 
 
-def find(grace: float) -> Generator[Any, Any, Garbage]:
+def find_garbage(grace: float) -> Generator[Any, Any, Garbage]:
     """Steps that find garbage."""
     stored: Sequence[Blob] = yield ListStore()
     logged = {blob.path.removeprefix("log/"): blob for blob in stored if blob.path.startswith("log/")}
-    log = {number: logged[name] for number, name in numbers_of(logged).items()}
+    log = {number: logged[name] for number, name in parse_log_names(logged).items()}
     kept = _kept({number: blob.age for number, blob in log.items()}, grace)
     named: set[str] = set()
     followed: set[str] = set()
@@ -103,9 +103,9 @@ def find(grace: float) -> Generator[Any, Any, Garbage]:
     return Garbage(tuple(victims), len(stays), sum(blob.size for blob in stays))
 
 
-def collect(grace: float) -> Generator[Any, Any, Garbage]:
+def collect_garbage(grace: float) -> Generator[Any, Any, Garbage]:
     """Steps that find garbage and delete it; the same errors as `find`."""
-    garbage = yield from find(grace)
+    garbage = yield from find_garbage(grace)
     for blob in garbage.blobs:
         yield Delete(blob.path)
     return garbage
@@ -129,7 +129,7 @@ def _named_by(number: int, followed: set[str]) -> Generator[Any, Any, set[str]]:
         if isinstance(data, DamagedObject):
             raise data
         manifest = Manifest.from_bytes(data, log_name(number))
-        named = names_in(data)
+        named = find_object_names(data)
         for files in (block.files for block in manifest.blocks if block.files.name not in followed):
             named |= yield ReadDetails(files)
             followed.add(files.name)
@@ -138,16 +138,16 @@ def _named_by(number: int, followed: set[str]) -> Generator[Any, Any, set[str]]:
     return named
 
 
-def is_left_behind(path: str) -> bool:
+def is_leftover(path: str) -> bool:
     """Whether a path is one that a writer uses for a moment."""
     return any(pattern.fullmatch(path) for pattern in _LEFT_BEHIND)
 
 
 def _is_ours(path: str) -> bool:
-    if is_left_behind(path):
+    if is_leftover(path):
         return True
     folder, _, name = path.partition("/")
     try:
-        return folder == "objects" and kind_of(name) in SCHEMAS
+        return folder == "objects" and object_kind(name) in SCHEMAS
     except DamagedObject:
         return False

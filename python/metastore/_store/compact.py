@@ -6,16 +6,16 @@ import sys
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from metastore._format.files import FileKey, file_keys
-from metastore._store.merge import compacted
-from metastore._visible import logger
+from metastore._format.files import FileKey, read_file_keys
+from metastore._store.merge import compact_blocks
+from metastore._visible import get_logger
 from metastore.errors import DamagedObject, NoStatistics
 
 if TYPE_CHECKING:
     from metastore._format.manifest import Manifest
     from metastore._store.store import Store
 
-_LOG = logger(__name__)
+_LOG = get_logger(__name__)
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Compaction:
     after: Manifest
 
 
-def compact(store: Store) -> Compaction:
+def compact_store(store: Store) -> Compaction:
     """Rewrites `files` and `summary` objects so that few blocks are left, and commits that.
 
     Data files in no analyzed snapshot that the manifest keeps are left out. Nothing is deleted: `gc` does that.
@@ -43,7 +43,7 @@ def compact(store: Store) -> Compaction:
         if old is None:
             return None
         found.append(old)
-        smaller = compacted(old, store, _live(old, store))
+        smaller = compact_blocks(old, store, _live(old, store))
         return None if smaller is old else smaller
 
     manifest = store.read()
@@ -58,7 +58,7 @@ def _live(manifest: Manifest, store: Store) -> set[FileKey] | None:
     live: set[FileKey] = set()
     try:
         for snapshot in manifest.snapshots:
-            live.update(file_keys(store.get(snapshot.table_files, FileKey._fields)))
+            live.update(read_file_keys(store.get(snapshot.table_files, FileKey._fields)))
     except DamagedObject as damage:
         _LOG.warning("all data files are kept: %s", damage)
         return None

@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._format.values import decimal_from_bytes
-from metastore._format.zones import identities_of
+from metastore._format.zones import hash_identities
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -22,7 +22,9 @@ if TYPE_CHECKING:
 _ENCODINGS = ("long", "double", "binary")
 
 
-def in_statistics(rows: pa.Table, columns: Sequence[Column], held: Iterable[int], files: pa.Table | None) -> list[str]:
+def check_statistics(
+    rows: pa.Table, columns: Sequence[Column], held: Iterable[int], files: pa.Table | None
+) -> list[str]:
     """Contradictions in the rows of a `summary` or `table-summary`."""
     ordinals = rows["column"].to_numpy()
     known = np.isin(ordinals, np.fromiter(held, np.int64))
@@ -40,7 +42,7 @@ def in_statistics(rows: pa.Table, columns: Sequence[Column], held: Iterable[int]
     return [f"{text} ({int(np.sum(found))})" for text, found in checks.items() if np.any(found)]
 
 
-def rows_to_set_aside(rows: pa.Table, columns: Sequence[Column], files: int) -> NDArray[np.bool_]:
+def find_contradictory_rows(rows: pa.Table, columns: Sequence[Column], files: int) -> NDArray[np.bool_]:
     """Rows of a `summary` of which nothing may be believed: who looks for values takes their data files for unknown."""
     places = rows["file"].to_numpy()
     wrong: NDArray[np.bool_] = (places < 0) | (places >= files)
@@ -50,7 +52,7 @@ def rows_to_set_aside(rows: pa.Table, columns: Sequence[Column], files: int) -> 
     return wrong
 
 
-def in_file_list(files: pa.Table) -> list[str]:
+def check_file_list(files: pa.Table) -> list[str]:
     """Contradictions in the rows of a `files` object."""
     ordinals = files["file"].to_numpy()
     checks = {
@@ -60,20 +62,20 @@ def in_file_list(files: pa.Table) -> list[str]:
     return [f"{text} ({int(np.sum(found))})" for text, found in checks.items() if np.any(found)]
 
 
-def in_identities(written: str | None, files: pa.Table) -> list[str]:
+def check_identities(written: str | None, files: pa.Table) -> list[str]:
     """Contradictions between the rows of `files` and what its footer says to tell them by, if it does."""
-    wrong = written is not None and written != identities_of(files)
+    wrong = written is not None and written != hash_identities(files)
     return ["identities that are those of other data files"] if wrong else []
 
 
-def in_zones(zones: pa.Table, expected: Sequence[pa.Table]) -> list[str]:
+def check_zones(zones: pa.Table, expected: Sequence[pa.Table]) -> list[str]:
     """Contradictions between the rows of `zones` and what follows from the summaries of the block."""
     wanted = {(row["column"], row["zone"]): row for one in expected for row in one.to_pylist()}
     wrong = sum(wanted.get((row["column"], row["zone"])) != row for row in zones.to_pylist())
     return [f"a zone that is not that of its data files ({wrong})"] if wrong else []
 
 
-def in_snapshot(listed: pa.Table, snapshot: Snapshot) -> list[str]:
+def check_snapshot(listed: pa.Table, snapshot: Snapshot) -> list[str]:
     """Contradictions between a snapshot's entry and its list of data files."""
     problems = []
     if listed.num_rows != snapshot.files_total:

@@ -11,7 +11,7 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-class DamagedBlock(Exception):  # noqa: N818 - caught by whoever can do without the block, never shown
+class BlockDamageError(Exception):
     """A block with an object that is not what was written.
 
     Attributes:
@@ -26,9 +26,9 @@ class DamagedBlock(Exception):  # noqa: N818 - caught by whoever can do without 
 
 
 @contextmanager
-def blamed_on(block: str) -> Iterator[None]:
+def attribute_damage(block: str) -> Iterator[None]:
     """Says of which block a damaged object is."""
     try:
         yield
     except DamagedObject as damage:
-        raise DamagedBlock(block, str(damage)) from damage
+        raise BlockDamageError(block, str(damage)) from damage

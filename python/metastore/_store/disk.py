@@ -17,7 +17,7 @@ from datetime import datetime, timezone
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from metastore._store.replies import Reply
+from metastore._store.replies import CreateReply
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
 
 if TYPE_CHECKING:
@@ -39,7 +39,7 @@ _REMOVE = "Remove it: only plain files in plain folders are statistics."
 
 
 @dataclass(frozen=True)
-class Stored:
+class BlobEntry:
     """What a listing tells of a blob: its bytes, and when it was last written by the store's clock."""
 
     size: int
@@ -47,17 +47,7 @@ class Stored:
 
 
 class LocalBlobs:
-    """Blobs in a folder of a local disk, see `metastore._store.blobs.Blobs`.
-
-    Example:
-        >>> import tempfile
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     blobs = LocalBlobs(folder, Path(folder))
-        ...     blobs.put("objects/a", b"abc")
-        ...     os.mkfifo(f"{folder}/objects/b")
-        ...     sorted(blobs.names("objects")), blobs.part("objects/a", 1, 9), blobs.size("objects/b")
-        (['a'], b'bc', None)
-    """
+    """Blobs in a folder of a local disk, see `metastore._store.blobs.Blobs`."""
 
     def __init__(self, uri: str, folder: Path) -> None:
         """Names a folder; nothing is opened yet."""
@@ -77,10 +67,10 @@ class LocalBlobs:
             with self._open_root():
                 pass
 
-    def names(self, folder: str) -> dict[str, Stored]:
+    def names(self, folder: str) -> dict[str, BlobEntry]:
         """See `Blobs`; what is not a plain file is left out."""
         with self._telling(StoreNotReadable):
-            return {name: found for name, found in self._entries(folder) if isinstance(found, Stored)}
+            return {name: found for name, found in self._entries(folder) if isinstance(found, BlobEntry)}
 
     def odd(self, folder: str) -> dict[str, str]:
         """What in a folder is not a plain file, by name: what it is."""
@@ -112,20 +102,20 @@ class LocalBlobs:
         with self._telling(StoreNotWritable), self._written(path, data) as (folder, unfinished, name):
             os.replace(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
 
-    def create(self, path: str, data: bytes) -> tuple[Reply, str]:
+    def create(self, path: str, data: bytes) -> tuple[CreateReply, str]:
         """See `Blobs`."""
         try:
             with self._written(path, data) as (folder, unfinished, name):
                 os.link(unfinished, name, src_dir_fd=folder, dst_dir_fd=folder)
         except FileExistsError as error:
-            return Reply.EXISTS, _reason(error)
+            return CreateReply.EXISTS, _reason(error)
         except _OddFolderError as error:
             raise StoreNotWritable(self._uri, str(error), _REMOVE) from None
         except PermissionError as error:
             raise StoreNotWritable(self._uri, _reason(error)) from error
         except OSError as error:
-            return Reply.UNKNOWN, _reason(error)
-        return Reply.CREATED, ""
+            return CreateReply.UNKNOWN, _reason(error)
+        return CreateReply.CREATED, ""
 
     def delete(self, path: str) -> None:
         """See `Blobs`."""
@@ -133,7 +123,7 @@ class LocalBlobs:
             if folder is not None:
                 os.unlink(name, dir_fd=folder)
 
-    def _entries(self, below: str) -> Iterator[tuple[str, Stored | str]]:
+    def _entries(self, below: str) -> Iterator[tuple[str, BlobEntry | str]]:
         with self._open_folder(f"{below}/") as (folder, _):
             if folder is None:
                 return
@@ -141,7 +131,7 @@ class LocalBlobs:
                 for entry in entries:
                     found = _status(entry.name, folder)
                     if found is not None and stat.S_ISREG(found.st_mode):
-                        yield entry.name, Stored(found.st_size, datetime.fromtimestamp(found.st_mtime, timezone.utc))
+                        yield entry.name, BlobEntry(found.st_size, datetime.fromtimestamp(found.st_mtime, timezone.utc))
                     elif found is not None:
                         yield entry.name, _kind(found.st_mode)
 

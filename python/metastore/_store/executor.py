@@ -7,9 +7,16 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from metastore._format.objects import MAX_OBJECT_BYTES, encode, fresh, kind_of, name_of, reference
-from metastore._format.partial import Partial
-from metastore._store.access import AS_FOUND, Access, file_system
+from metastore._format.objects import (
+    MAX_OBJECT_BYTES,
+    content_name,
+    encode_object,
+    make_reference,
+    mark_unique,
+    object_kind,
+)
+from metastore._format.partial import ObjectPart
+from metastore._store.access import FROM_ENVIRONMENT, Credentials, open_file_system
 from metastore._store.disk import LocalBlobs
 from metastore._store.location import local_path
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
@@ -27,11 +34,11 @@ def write_object(
     row_groups: Sequence[int],
     extra: Mapping[str, str] | None = None,
     *,
-    access: Access = AS_FOUND,
+    access: Credentials = FROM_ENVIRONMENT,
 ) -> ObjectRef:
     """Writes an object into a store and returns its reference; it is there as a whole or not at all."""
-    data = encode(kind, table, row_groups, fresh(extra))
-    name = name_of(kind, data)
+    data = encode_object(kind, table, row_groups, mark_unique(extra))
+    name = content_name(kind, data)
     folder = local_path(uri)
     try:
         if folder is None:
@@ -42,17 +49,17 @@ def write_object(
             local.put(f"objects/{name}", data)
     except (OSError, pa.ArrowException) as e:
         raise StoreNotWritable(uri, str(e).partition("\n")[0]) from e
-    return reference(name, data, table.num_rows)
+    return make_reference(name, data, table.num_rows)
 
 
-def object_bytes(uri: str, name: str, *, access: Access = AS_FOUND) -> bytes:
+def read_object(uri: str, name: str, *, access: Credentials = FROM_ENVIRONMENT) -> bytes:
     """The bytes of an object, not verified."""
-    kind_of(name)
+    object_kind(name)
     folder = local_path(uri)
     try:
         if folder is not None:
             return _there(LocalBlobs(uri, Path(folder)).get(f"objects/{name}", MAX_OBJECT_BYTES), uri, name)
-        system, below = file_system(uri, access)
+        system, below = open_file_system(uri, access)
         with system.open_input_file(f"{below}/objects/{name}") as stream:
             return bytes(stream.readall())
     except FileNotFoundError as e:
@@ -61,14 +68,14 @@ def object_bytes(uri: str, name: str, *, access: Access = AS_FOUND) -> bytes:
         raise StoreNotReadable(uri, str(e).partition("\n")[0]) from e
 
 
-def object_part(uri: str, ref: ObjectRef, *, access: Access = AS_FOUND) -> Partial:
+def open_object_part(uri: str, ref: ObjectRef, *, access: Credentials = FROM_ENVIRONMENT) -> ObjectPart:
     """An object of which only what is asked for is read, verified."""
-    kind_of(ref.name)
+    object_kind(ref.name)
     local = local_path(uri)
     if local is not None:
         blobs, path = LocalBlobs(uri, Path(local)), f"objects/{ref.name}"
-        return Partial(ref, lambda start, length: _there(blobs.part(path, start, length), uri, ref.name))
-    system, folder = file_system(uri, access)
+        return ObjectPart(ref, lambda start, length: _there(blobs.part(path, start, length), uri, ref.name))
+    system, folder = open_file_system(uri, access)
 
     def fetch(start: int, length: int) -> bytes:
         try:
@@ -79,7 +86,7 @@ def object_part(uri: str, ref: ObjectRef, *, access: Access = AS_FOUND) -> Parti
         except (OSError, pa.ArrowException) as e:
             raise StoreNotReadable(uri, str(e).partition("\n")[0]) from e
 
-    return Partial(ref, fetch)
+    return ObjectPart(ref, fetch)
 
 
 def _there(data: bytes | None, uri: str, name: str) -> bytes:
@@ -88,7 +95,7 @@ def _there(data: bytes | None, uri: str, name: str) -> bytes:
     return data
 
 
-def _write_remote(uri: str, access: Access, name: str, data: bytes) -> None:
-    system, folder = file_system(uri, access)
+def _write_remote(uri: str, access: Credentials, name: str, data: bytes) -> None:
+    system, folder = open_file_system(uri, access)
     with system.open_output_stream(f"{folder}/objects/{name}") as stream:
         stream.write(data)  # multi-part uploads become visible when they are closed

@@ -9,10 +9,10 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._format.detail_layout import histograms_layout, lists_layout, sketches_layout
+from metastore._format.detail_layout import lay_out_histograms, lay_out_sketches, lay_out_value_lists
 from metastore._format.objects import decode_detail
 from metastore._format.schemas import DETAILS, SCHEMAS
-from metastore._store.damaged import blamed_on
+from metastore._store.damaged import attribute_damage
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -23,11 +23,11 @@ if TYPE_CHECKING:
     from metastore._format.objects import ObjectRef
     from metastore._store.store import Store
 
-_LAYOUTS = {"sketches": sketches_layout, "frequencies": lists_layout, "histograms": histograms_layout}
+_LAYOUTS = {"sketches": lay_out_sketches, "frequencies": lay_out_value_lists, "histograms": lay_out_histograms}
 
 
 @dataclass(frozen=True)
-class Part:
+class BlockMapping:
     """What a block brings into a merged one.
 
     Attributes:
@@ -64,7 +64,9 @@ class Part:
         return found
 
 
-def joined(files: pa.Table, parts: Sequence[Part], winners: Callable[[], NDArray[np.int16]], store: Store) -> pa.Table:
+def merge_details(
+    files: pa.Table, parts: Sequence[BlockMapping], winners: Callable[[], NDArray[np.int16]], store: Store
+) -> pa.Table:
     """The data files of a merged block, each with detail objects of all of its columns.
 
     Detail objects are written again, to one of each kind, where several parts name different ones of a data file, or
@@ -90,7 +92,7 @@ def joined(files: pa.Table, parts: Sequence[Part], winners: Callable[[], NDArray
     return files
 
 
-def _written_again(count: int, parts: Sequence[Part]) -> NDArray[np.bool_]:
+def _written_again(count: int, parts: Sequence[BlockMapping]) -> NDArray[np.bool_]:
     """The data files of which details are written again."""
     again = np.zeros(count, bool)
     for kind in DETAILS:
@@ -103,12 +105,12 @@ def _written_again(count: int, parts: Sequence[Part]) -> NDArray[np.bool_]:
 
 
 def _rows(
-    kind: str, part: Part, named: pa.Table, wins: NDArray[np.bool_], inside: NDArray[np.int32], store: Store
+    kind: str, part: BlockMapping, named: pa.Table, wins: NDArray[np.bool_], inside: NDArray[np.int32], store: Store
 ) -> Iterator[pa.Table]:
     """What the objects of a part tell of some data files, where its statistics are kept; each object is read once."""
     for name in named[f"{kind}_name"].unique().to_pylist():
         of_object = named.filter(pc.equal(named[f"{kind}_name"], name))
-        with blamed_on(part.block):
+        with attribute_damage(part.block):
             rows = decode_detail(name, of_object[f"{kind}_sha256"][0].as_py(), store.raw(name))
             columns = part.of_columns(name, rows["column"].to_numpy())
         held = dict(zip(of_object[f"{kind}_file"].to_pylist(), part.new_files(of_object).tolist(), strict=True))

@@ -6,7 +6,7 @@ from dataclasses import replace
 from typing import TYPE_CHECKING
 
 from metastore._format.manifest import MAX_BLOCKS, MAX_MANIFEST_BYTES, MAX_READ_BLOCKS, MAX_READ_BYTES
-from metastore._store.merge import merged
+from metastore._store.merge import merge_blocks
 from metastore.errors import UnsupportedTable
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 _FEW_BLOCKS = 8
 
 
-def within_limits(manifest: Manifest, store: Store, keep: int) -> Manifest:
+def shrink_to_limits(manifest: Manifest, store: Store, keep: int) -> Manifest:
     """The manifest with the last `keep` snapshots and its small blocks merged until it is small enough.
 
     Blocks that cannot be merged stay apart, as many as readers take.
@@ -50,5 +50,5 @@ def _shrunk(manifest: Manifest, store: Store) -> Manifest:
     fewer = replace(manifest, snapshots=snapshots[1:]) if too_large and len(snapshots) > 1 else manifest
     if len(blocks) <= _FEW_BLOCKS and fewer is not manifest:
         return fewer
-    together = merged(manifest, store, at_most=max(1, len(blocks) // 2))
+    together = merge_blocks(manifest, store, at_most=max(1, len(blocks) // 2))
     return together if len(together.blocks) < len(blocks) else fewer

@@ -35,13 +35,13 @@ _ASK_SPARK = "Ask with Spark, by the name of the table, or set spark.metastore.s
 def store_uri(identity: TableIdentity, root: str | None = None) -> str:
     """The URI of a table's store."""
     if not root:
-        return beside(identity.location)
+        return default_store_uri(identity.location)
     if not _UUID.fullmatch(identity.uuid):
         raise UnsupportedTable(identity.name, f"its uuid {identity.uuid!r} is no name of a folder")
     return f"{root.rstrip('/')}/{identity.format}-{identity.uuid}"
 
 
-def beside(location: str) -> str:
+def default_store_uri(location: str) -> str:
     """The URI of the store beside a table."""
     return f"{location.rstrip('/')}/{FOLDER}"
 
@@ -62,7 +62,7 @@ def local_path(uri: str) -> PurePosixPath | None:
     return PurePosixPath(path)
 
 
-def is_hadoops(uri: str) -> bool:
+def needs_hadoop(uri: str) -> bool:
     """Whether only a file system of Hadoop's reaches a location, if anything does."""
     match = _SCHEME.fullmatch(uri)
     return match is not None and match[1].lower() not in {"file", *_REMOTE_SCHEMES}
@@ -73,6 +73,6 @@ def remote_url(uri: str) -> str:
     match = _SCHEME.fullmatch(uri)
     scheme = match[1].lower() if match else ""
     if not match or scheme not in _REMOTE_SCHEMES or not match[2]:
-        hint = _ASK_SPARK if is_hadoops(uri) else _HINT
+        hint = _ASK_SPARK if needs_hadoop(uri) else _HINT
         raise UnsupportedTable(uri, f"locations of the scheme {scheme}: are not reached without Spark", hint)
     return f"{_REMOTE_SCHEMES[scheme]}://{match[2]}{quote(match[3])}"

@@ -11,14 +11,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._format.block_writer import BlockWriter
-from metastore._format.files import FileKey, detail_objects, file_keys
+from metastore._format.files import FileKey, list_detail_objects, read_file_keys
 from metastore._format.layout import ZONED_FILES
 from metastore._format.objects import ObjectRef
 from metastore._format.partial import ANY_ROWS
 from metastore._format.schemas import DETAILS, FILES
-from metastore._store.damaged import DamagedBlock, blamed_on
-from metastore._store.joining import Part, joined
-from metastore._visible import logger
+from metastore._store.damaged import BlockDamageError, attribute_damage
+from metastore._store.joining import BlockMapping, merge_details
+from metastore._visible import get_logger
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 
     Rule = Callable[[Sequence["_Source"], "_Source"], bool]
 
-_LOG = logger(__name__)
+_LOG = get_logger(__name__)
 
 _DECODED_OBJECTS = 16
 JOINED_BYTES, JOINED_VALUES = 64 << 20, 1 << 22
@@ -49,7 +49,7 @@ class _Source:
     @cached_property
     def identities(self) -> list[FileKey]:
         """What identifies each of its data files."""
-        return file_keys(self.files)
+        return read_file_keys(self.files)
 
     @cached_property
     def counted(self) -> dict[FileKey, bool]:
@@ -69,7 +69,7 @@ class _Source:
     @cached_property
     def detail_bytes(self) -> int:
         """How large its detail objects are."""
-        objects = set().union(*(detail_objects(self.files, kind) for kind in DETAILS))
+        objects = set().union(*(list_detail_objects(self.files, kind) for kind in DETAILS))
         return sum(length or 0 for _, length, _ in objects)
 
     @cached_property
@@ -77,7 +77,7 @@ class _Source:
         """How many values its value lists have."""
         fields = ("name", "length", "sha256", "footer_length", "footer_sha256")
         named = zip(*(self.files[f"frequencies_{field}"].to_pylist() for field in fields), strict=True)
-        with blamed_on(self.block.id):
+        with attribute_damage(self.block.id):
             return sum(
                 self.store.part(ObjectRef(name, length, digest, ANY_ROWS, footer, of_footer)).num_rows
                 for name, length, digest, footer, of_footer in set(named)
@@ -90,7 +90,7 @@ class _Source:
         return bool(self.files.num_rows < self.block.files.rows)
 
 
-def merged(manifest: Manifest, store: Store, *, at_most: int, zoned: int = ZONED_FILES) -> Manifest:
+def merge_blocks(manifest: Manifest, store: Store, *, at_most: int, zoned: int = ZONED_FILES) -> Manifest:
     """The manifest with its smallest blocks merged, so that about `at_most` are left.
 
     Blocks are merged when they were computed alike. Those are merged first in which the columns of one are the first
@@ -101,7 +101,7 @@ def merged(manifest: Manifest, store: Store, *, at_most: int, zoned: int = ZONED
     return _around_damage(lambda damaged: _merged(manifest, store, at_most, damaged, zoned))
 
 
-def compacted(
+def compact_blocks(
     manifest: Manifest, store: Store, live: AbstractSet[FileKey] | None, *, zoned: int = ZONED_FILES
 ) -> Manifest:
     """The manifest with as few blocks as its columns allow and without data files that nobody asks for.
@@ -116,7 +116,7 @@ def _around_damage(attempt: Callable[[set[str]], Manifest]) -> Manifest:
     while True:
         try:
             return attempt(damaged)
-        except DamagedBlock as damage:
+        except BlockDamageError as damage:
             _LOG.warning("block %s is left out of merging: %s", damage.block, damage.reason)
             damaged.add(damage.block)
 
@@ -164,7 +164,7 @@ def _merged(manifest: Manifest, store: Store, at_most: int, damaged: set[str], z
 
 
 def _source(block: Block, store: Store) -> _Source:
-    with blamed_on(block.id):
+    with attribute_damage(block.id):
         files = store.get(block.files)
         if sorted(files["file"].to_pylist()) != list(range(files.num_rows)):
             raise DamagedObject(block.files.name, "its ordinals are not 0, 1, 2, …")
@@ -246,10 +246,10 @@ def _merge(group: Sequence[_Source], manifest: Manifest, store: Store, zoned: in
         files, ordinals = _as_listed(files, ordinals, manifest, store)
     columns, places = _shared_columns(group)
     parts = [
-        Part(source.block.id, source.files, of_files, of_columns)
+        BlockMapping(source.block.id, source.files, of_files, of_columns)
         for source, of_files, of_columns in zip(group, ordinals, places, strict=True)
     ]
-    files = joined(files, parts, lambda: _winners(group, parts, (len(columns), files.num_rows), store), store)
+    files = merge_details(files, parts, lambda: _winners(group, parts, (len(columns), files.num_rows), store), store)
     writer = BlockWriter(store.put, columns, files, zoned)
     _merge_summaries(writer, group, parts, store)
     return writer.finish(group[-1].block.computed, group[0].block.statistics, manifest.table, manifest.settings)
@@ -289,10 +289,10 @@ def _as_listed(
     places: dict[FileKey, int] = {}
     try:
         for snapshot in manifest.snapshots[-1:]:
-            places = {key: i for i, key in enumerate(file_keys(store.get(snapshot.table_files, FileKey._fields)))}
+            places = {key: i for i, key in enumerate(read_file_keys(store.get(snapshot.table_files, FileKey._fields)))}
     except DamagedObject as damage:
         _LOG.warning("data files keep their order: %s", damage)
-    order = np.argsort([places.get(key, len(places)) for key in file_keys(files)], kind="stable")
+    order = np.argsort([places.get(key, len(places)) for key in read_file_keys(files)], kind="stable")
     new = np.empty(len(order), np.int32)
     new[order] = np.arange(len(order))
     sorted_files = files.take(order).set_column(
@@ -321,7 +321,9 @@ def _shared_columns(group: Sequence[_Source]) -> tuple[tuple[Column, ...], list[
     return tuple(named[place] for place in range(len(named))), ordinals
 
 
-def _winners(group: Sequence[_Source], parts: Sequence[Part], shape: tuple[int, int], store: Store) -> np.ndarray:
+def _winners(
+    group: Sequence[_Source], parts: Sequence[BlockMapping], shape: tuple[int, int], store: Store
+) -> np.ndarray:
     """Which block's row is kept, by column and data file; -1 where there is none."""
     found = np.full(shape, -1, np.int16)
     for at, (source, part) in enumerate(zip(group, parts, strict=True)):
@@ -332,17 +334,19 @@ def _winners(group: Sequence[_Source], parts: Sequence[Part], shape: tuple[int, 
 
 
 def _placed(
-    ref: ObjectRef, part: Part, read: Callable[[ObjectRef], pa.Table]
+    ref: ObjectRef, part: BlockMapping, read: Callable[[ObjectRef], pa.Table]
 ) -> tuple[np.ndarray, np.ndarray, pa.Table]:
     """The rows of a summary, with the columns and data files of the merged block that they are of."""
-    with blamed_on(part.block):
+    with attribute_damage(part.block):
         rows = read(ref)
         _refuse_ordinals(ref, rows["file"].to_numpy(), len(part.ordinals))
         columns = part.of_columns(ref.name, rows["column"].to_numpy())
     return columns, part.ordinals[rows["file"].to_numpy()], rows
 
 
-def _merge_summaries(writer: BlockWriter, group: Sequence[_Source], parts: Sequence[Part], store: Store) -> None:
+def _merge_summaries(
+    writer: BlockWriter, group: Sequence[_Source], parts: Sequence[BlockMapping], store: Store
+) -> None:
     read = lru_cache(_DECODED_OBJECTS)(store.get)
     held = [
         (part, ref.object, _held(part, ref))
@@ -356,13 +360,13 @@ def _merge_summaries(writer: BlockWriter, group: Sequence[_Source], parts: Seque
         writer.add(_rows_of(chosen, columns, read), columns)
 
 
-def _held(part: Part, ref: SummaryRef) -> set[int]:
-    with blamed_on(part.block):
+def _held(part: BlockMapping, ref: SummaryRef) -> set[int]:
+    with attribute_damage(part.block):
         return set(part.of_columns(ref.object.name, np.array(ref.columns, np.int32)).tolist())
 
 
 def _rows_of(
-    chosen: Sequence[tuple[Part, ObjectRef]], wanted: Sequence[int], read: Callable[[ObjectRef], pa.Table]
+    chosen: Sequence[tuple[BlockMapping, ObjectRef]], wanted: Sequence[int], read: Callable[[ObjectRef], pa.Table]
 ) -> pa.Table:
     found = []
     for part, ref in chosen:

@@ -16,8 +16,8 @@ from typing import Any, TypeVar
 
 import metastore
 from metastore._format.manifest import Manifest, TableIdentity
-from metastore._store.replies import Reply
-from metastore._visible import logger
+from metastore._store.replies import CreateReply
+from metastore._visible import get_logger
 from metastore.errors import (
     AnalyzeFailed,
     CommitUnknown,
@@ -27,7 +27,7 @@ from metastore.errors import (
     StoreNotWritable,
 )
 
-_LOG = logger(__name__)
+_LOG = get_logger(__name__)
 
 CONFLICTS = 64
 RESENDS = 5
@@ -93,7 +93,7 @@ def log_name(sequence: int) -> str:
     return f"{sequence:020}.json"
 
 
-def numbers_of(names: Iterable[str]) -> dict[int, str]:
+def parse_log_names(names: Iterable[str]) -> dict[int, str]:
     """The numbers of the manifests among some names, ascending.
 
     A number beyond all that a log can have come to is none of it: a single odd name must not end the numbers.
@@ -104,7 +104,7 @@ def numbers_of(names: Iterable[str]) -> dict[int, str]:
     return dict(found[:chain])
 
 
-def head() -> Steps[Head]:
+def find_head() -> Steps[Head]:
     """Steps that find the end of the log."""
     numbers = yield ListLog()
     top = max(numbers, default=0)
@@ -125,9 +125,9 @@ def commit(
 ) -> Steps[Manifest | None]:
     """Steps that commit a change."""
     for attempt in range(CONFLICTS):
-        log = yield from head()
+        log = yield from find_head()
         if over is not None and log.manifest:
-            require_known(log.manifest, identity, over)
+            refuse_other_table(log.manifest, identity, over)
         base = log.manifest if log.manifest and log.manifest.table.uuid == identity.uuid else None
         changed = change(base)
         finished = None if changed is None else finish(changed)
@@ -143,7 +143,7 @@ def commit(
     raise StoreNotWritable(store, f"other writers were first {CONFLICTS} times", "Try again later.")
 
 
-def require_known(manifest: Manifest, identity: TableIdentity, over: frozenset[str]) -> None:
+def refuse_other_table(manifest: Manifest, identity: TableIdentity, over: frozenset[str]) -> None:
     """Refuses a manifest of a table that took this one's place."""
     if manifest.table.uuid != identity.uuid and manifest.table.uuid not in over:
         reason = "another table at its place was analyzed meanwhile"
@@ -154,7 +154,7 @@ def _publish(store: str, sequence: int, data: bytes) -> Steps[bool]:
     reason = ""
     for attempt in range(RESENDS):
         reply, reason = yield CreateLog(sequence, data)
-        if reply is Reply.CREATED:
+        if reply is CreateReply.CREATED:
             return True
         # "Exists" may be our own bytes, stored by a request whose reply was lost and which was sent again.
         found = yield from _read_back(store, sequence)

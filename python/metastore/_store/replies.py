@@ -5,7 +5,7 @@ from __future__ import annotations
 import enum
 
 
-class Reply(enum.Enum):
+class CreateReply(enum.Enum):
     """An answer to a put-if-absent; only the first one is certain to mean what it says."""
 
     CREATED = "created"

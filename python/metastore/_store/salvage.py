@@ -10,13 +10,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._format.block_writer import BlockWriter
-from metastore._format.files import FileKey, file_keys
+from metastore._format.files import FileKey, read_file_keys
 from metastore._format.layout import ZONED_FILES
 from metastore._format.manifest import COMPUTED
 from metastore._format.schemas import DETAILS, FILES, SUMMARY
-from metastore._store.contradictions import in_file_list, in_statistics
+from metastore._store.contradictions import check_file_list, check_statistics
 from metastore._store.verify import verify_block
-from metastore._visible import logger
+from metastore._visible import get_logger
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -32,7 +32,7 @@ if TYPE_CHECKING:
     ColumnKeys = frozenset[tuple[str, str]]
     """Keys and types of columns."""
 
-_LOG = logger(__name__)
+_LOG = get_logger(__name__)
 _LISTS = "frequencies"
 _TOLD = ["file", "path", "size", "modified"]
 """Place and identity of a data file, which the lists of snapshots tell too."""
@@ -41,7 +41,7 @@ _OPTIONAL = ("summary", "sketches", "histograms", "placed")
 
 
 @dataclass(frozen=True)
-class Lost:
+class LostStatistics:
     """What a damaged block told, and nothing tells any more.
 
     Attributes:
@@ -65,10 +65,10 @@ class Salvage:
     """
 
     block: Block | None
-    lost: Lost | None
+    lost: LostStatistics | None
 
 
-def salvaged(
+def salvage_block(
     store: Store,
     manifest: Manifest,
     block: Block,
@@ -87,20 +87,20 @@ def salvaged(
     listed, is_told = _listed(store, block), False
     if listed is None:
         listed, is_told = _told_by_snapshots(store, manifest, block), True
-    keys = file_keys(listed)
+    keys = read_file_keys(listed)
     lacks_files = len(keys) < block.files.rows and _has_left_files(store, manifest, elsewhere, set(keys))
     known = list(map(elsewhere, keys))
     untold = _untold(block, known)
     kept = listed.filter(pa.array([one is not None for one in untold], pa.bool_()))
     if not kept.num_rows:
-        return Salvage(None, Lost() if lacks_files else None)
+        return Salvage(None, LostStatistics() if lacks_files else None)
     gone = np.array([of is None for of, one in zip(known, untold, strict=True) if one is not None])
     columns = frozenset[tuple[str, str]]().union(*(one for one in untold if one is not None))
     found = _Remains(store, block, wrong, kept, is_told=is_told).written(manifest, columns, gone, zoned)
-    return Salvage(found.block, Lost()) if lacks_files else found
+    return Salvage(found.block, LostStatistics()) if lacks_files else found
 
 
-def mended(entry: Snapshot, wrong: Collection[str]) -> Snapshot | None:
+def repair_snapshot(entry: Snapshot, wrong: Collection[str]) -> Snapshot | None:
     """A snapshot's entry without objects that are damaged; None where nothing is left of it.
 
     Lists of values stay together: that one is missing would say that its values occur nowhere.
@@ -117,9 +117,9 @@ def mended(entry: Snapshot, wrong: Collection[str]) -> Snapshot | None:
     return replace(entry, **whole, ranks=_sound_ranks(entry.ranks, wrong))
 
 
-def parts_lost(entry: Snapshot, wrong: Collection[str]) -> tuple[str, ...] | None:
+def list_lost_parts(entry: Snapshot, wrong: Collection[str]) -> tuple[str, ...] | None:
     """What `mended` takes from an entry, in the words of a manifest; None: all of it."""
-    after = mended(entry, wrong)
+    after = repair_snapshot(entry, wrong)
     if after is None:
         return None
     return tuple(name for name in (*_OPTIONAL, "frequencies", "ranks") if getattr(after, name) != getattr(entry, name))
@@ -142,7 +142,7 @@ def _listed(store: Store, block: Block) -> pa.Table | None:
     except DamagedObject as damage:
         _LOG.warning("only snapshots may tell the data files of block %s: %s", block.id, damage)
         return None
-    return None if in_file_list(listed) else listed
+    return None if check_file_list(listed) else listed
 
 
 def _told_by_snapshots(store: Store, manifest: Manifest, block: Block) -> pa.Table:
@@ -176,7 +176,7 @@ def _has_left_files(
     """Whether a snapshot lists data files that no other block is known to tell of, and that are not told of either."""
     for entry in manifest.snapshots:
         try:
-            keys = file_keys(store.get(entry.table_files, FileKey._fields))
+            keys = read_file_keys(store.get(entry.table_files, FileKey._fields))
         except DamagedObject as damage:
             _LOG.warning("it is not known which data files snapshot %s has: %s", entry.id, damage)
             return True
@@ -224,7 +224,7 @@ class _Remains:
         names = tuple(column.name for column in columns if (column.key, column.type) in untold)
         hurt = {kind: damaged.to_numpy() & gone for kind, damaged in self._damaged.items()}
         paths = self._files["path"].filter(pa.array(np.logical_or.reduce([*hurt.values()]) | bool(names))).to_pylist()
-        lost = Lost(tuple(paths), names, tuple(kind for kind in DETAILS if hurt[kind].any()))
+        lost = LostStatistics(tuple(paths), names, tuple(kind for kind in DETAILS if hurt[kind].any()))
         return Salvage(block, lost if paths else None)
 
     def _without_details(self, kept: pa.Table) -> pa.Table:
@@ -245,7 +245,7 @@ class _Remains:
         known = set(rows["column"].to_pylist())
         rows = self._without_lists(self._of_kept(rows))
         # Against a list of files that was lost no summary has been checked yet.
-        if (is_wrong or self._is_told) and in_statistics(rows, self._block.columns, ref.columns, self._files):
+        if (is_wrong or self._is_told) and check_statistics(rows, self._block.columns, ref.columns, self._files):
             rows, known = rows.slice(0, 0), set()
         if is_wrong or not known:
             self._lost.update(set(ref.columns).difference(known))

@@ -11,18 +11,26 @@ from datetime import datetime, timezone
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
-from metastore._format.manifest import MAX_READ_BYTES, objects_in
-from metastore._format.objects import MAX_OBJECT_BYTES, decode, encode, fresh, kind_of, name_of, reference
-from metastore._format.partial import Partial
+from metastore._format.manifest import MAX_READ_BYTES, iterate_objects
+from metastore._format.objects import (
+    MAX_OBJECT_BYTES,
+    content_name,
+    decode_object,
+    encode_object,
+    make_reference,
+    mark_unique,
+    object_kind,
+)
+from metastore._format.partial import ObjectPart
 from metastore._format.schemas import DETAILS
 from metastore._store import collect, protocol
-from metastore._store.access import AS_FOUND, Access
+from metastore._store.access import FROM_ENVIRONMENT, Credentials
 from metastore._store.blobs import open_blobs
 from metastore._store.disk import LocalBlobs
-from metastore._store.limits import within_limits
+from metastore._store.limits import shrink_to_limits
 from metastore._store.location import local_path
-from metastore._store.replies import Reply
-from metastore._visible import logger
+from metastore._store.replies import CreateReply
+from metastore._visible import get_logger
 from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
 
 if TYPE_CHECKING:
@@ -34,7 +42,7 @@ if TYPE_CHECKING:
     from metastore._format.objects import ObjectRef
     from metastore._store.blobs import Blobs
 
-_LOG = logger(__name__)
+_LOG = get_logger(__name__)
 
 KEEP_SNAPSHOTS = 10
 
@@ -48,17 +56,6 @@ class Store:
 
     Any number of processes may read and commit at the same time. Nothing is created or changed before the first
     `put` or `commit`, and nothing is ever overwritten or deleted.
-
-    Example:
-        >>> import tempfile
-        >>> from metastore._format.manifest import Manifest, TableIdentity
-        >>> with tempfile.TemporaryDirectory() as folder:
-        ...     table = TableIdentity("iceberg", "0d61", folder, "db.t")
-        ...     store = Store.open(f"{folder}/_metastore", writable=True)
-        ...     before = store.read()
-        ...     committed = store.commit(table, lambda old: old or Manifest(table))
-        ...     before, committed.sequence, store.read() == committed
-        (None, 1, True)
     """
 
     def __init__(self, uri: str, blobs: Callable[..., Blobs | None], *, writable: bool) -> None:
@@ -69,10 +66,10 @@ class Store:
         self._reading: Blobs | None = None
         self._writing: Blobs | None = None
         self._seen: set[str] = set()
-        self._parts: dict[ObjectRef, Partial] = {}
+        self._parts: dict[ObjectRef, ObjectPart] = {}
 
     @classmethod
-    def open(cls, uri: str, *, access: Access = AS_FOUND, writable: bool = False) -> Store:
+    def open(cls, uri: str, *, access: Credentials = FROM_ENVIRONMENT, writable: bool = False) -> Store:
         """The store at a URI: `file:/x`, `file:///x`, a bare path, `s3://`, `gs://`, `abfss://`."""
         store = cls(uri, partial(open_blobs, uri, access.options), writable=writable)
         if local_path(uri) is None:
@@ -90,7 +87,7 @@ class Store:
 
     def read(self) -> Manifest | None:
         """The newest manifest, None where there are no statistics."""
-        head = self.run(protocol.head())
+        head = self.run(protocol.find_head())
         if head.manifest is None and head.damage is not None:
             raise head.damage
         manifest: Manifest | None = head.manifest
@@ -98,23 +95,23 @@ class Store:
 
     def get(self, ref: ObjectRef, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of an object, verified; all columns or those asked for."""
-        return decode(ref, self.raw(ref.name, ref.length), columns)
+        return decode_object(ref, self.raw(ref.name, ref.length), columns)
 
     def raw(self, name: str, most: int = MAX_OBJECT_BYTES) -> bytes:
         """The bytes of an object as they are, not verified."""
-        kind_of(name)
+        object_kind(name)
         blobs = self._blobs()
         data = blobs.get(f"objects/{name}", most) if blobs else None
         if data is None:
             raise DamagedObject(name, f"it is missing in {self.uri}")
         return data
 
-    def part(self, ref: ObjectRef) -> Partial:
+    def part(self, ref: ObjectRef) -> ObjectPart:
         """An object of which only what is asked for is read. The footers of the last few are kept."""
         kept = self._parts.get(ref)
         if kept is not None:
             return kept
-        kind_of(ref.name)
+        object_kind(ref.name)
         blobs = self._blobs()
 
         def fetch(start: int, length: int) -> bytes:
@@ -123,7 +120,7 @@ class Store:
                 raise DamagedObject(ref.name, f"it is missing in {self.uri}")
             return data
 
-        part = Partial(ref, fetch)
+        part = ObjectPart(ref, fetch)
         if ref.footer_length <= _SMALL_FOOTER:
             self._parts = {**dict(list(self._parts.items())[1 - _KEPT_FOOTERS :]), ref: part}
         return part
@@ -163,11 +160,11 @@ class Store:
         self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
     ) -> ObjectRef:
         """Writes an object and returns its reference; it counts once a manifest names it."""
-        data = encode(kind, table, row_groups, fresh(extra))
-        name = name_of(kind, data)
+        data = encode_object(kind, table, row_groups, mark_unique(extra))
+        name = content_name(kind, data)
         self.ensure_writable().put(f"objects/{name}", data)
         self._seen.add(name)
-        return reference(name, data, table.num_rows)
+        return make_reference(name, data, table.num_rows)
 
     def commit(
         self,
@@ -180,11 +177,11 @@ class Store:
         """Commits a change and returns the manifest that then is the newest."""
 
         def changed(old: Manifest | None) -> Manifest | None:
-            self._seen.update(ref.name for ref in objects_in(old)) if old else None
+            self._seen.update(ref.name for ref in iterate_objects(old)) if old else None
             return change(old)
 
         def finish(manifest: Manifest | None) -> Manifest | None:
-            return manifest and self._with_objects(within_limits(manifest, self, keep))
+            return manifest and self._with_objects(shrink_to_limits(manifest, self, keep))
 
         self.ensure_writable()
         manifest: Manifest | None = self.run(protocol.commit(self.uri, identity, changed, finish, over))
@@ -239,7 +236,7 @@ class Store:
 
     def _with_objects(self, manifest: Manifest) -> Manifest:
         """Refuses a manifest that names objects which this process does not see: a worker may have another disk."""
-        lengths = {ref.name: ref.length for ref in objects_in(manifest) if ref.name not in self._seen}
+        lengths = {ref.name: ref.length for ref in iterate_objects(manifest) if ref.name not in self._seen}
         absent = self.absent(lengths)
         if absent:
             raise StoreNotWritable(
@@ -280,7 +277,7 @@ class Store:
         match request:
             case protocol.ListLog():
                 names = blobs.names("log") if blobs else {}
-                return list(protocol.numbers_of(names))
+                return list(protocol.parse_log_names(names))
             case protocol.ReadLog(sequence):
                 return self._manifest(blobs, sequence) if blobs else None
             case protocol.CreateLog(sequence, data):
@@ -304,7 +301,7 @@ def _probe(uri: str, blobs: Blobs) -> None:
         blobs.delete(path)
     except StoreNotWritable as e:
         _LOG.info("%s stays behind: %s", path, e)
-    if reply is not Reply.EXISTS:
+    if reply is not CreateReply.EXISTS:
         raise StoreNotWritable(
             uri,
             "it overwrites what it was asked to create only, so that writers would undo each other's commits",

@@ -5,9 +5,9 @@ from __future__ import annotations
 from datetime import timedelta
 from typing import TYPE_CHECKING, Any
 
-from metastore._format.manifest import block_from_footer
-from metastore._format.objects import BLOCK_KEY, decode, unnamed
-from metastore._visible import logger
+from metastore._format.manifest import parse_block_description
+from metastore._format.objects import BLOCK_KEY, decode_object, identify_object
+from metastore._visible import get_logger
 from metastore.errors import DamagedObject, StoreNotWritable
 
 if TYPE_CHECKING:
@@ -18,14 +18,14 @@ if TYPE_CHECKING:
     from metastore._format.manifest import Block, Manifest, TableIdentity
     from metastore._store.store import Store
 
-_LOG = logger(__name__)
+_LOG = get_logger(__name__)
 
 NEWEST = 256
 OLDEST = timedelta(days=1)
 """Older blocks are left to garbage collection, which must not meet a commit that names them again."""
 
 
-def find_unreferenced_blocks(
+def find_orphan_blocks(
     store: Store,
     identity: TableIdentity,
     manifest: Manifest | None,
@@ -61,11 +61,11 @@ def _useful(
 ) -> Block | None:
     try:
         data = store.raw(name)
-        ref, texts = unnamed(name, data)
-        block, table, made_with = block_from_footer(texts.get(BLOCK_KEY, ""), ref)
+        ref, texts = identify_object(name, data)
+        block, table, made_with = parse_block_description(texts.get(BLOCK_KEY, ""), ref)
         if table.uuid != identity.uuid or settings not in (None, made_with):
             return None
-        if wanted is not None and not wanted(block, decode(ref, data)):
+        if wanted is not None and not wanted(block, decode_object(ref, data)):
             return None
         for summary in block.summary:
             store.get(summary.object, ["column", "file"])

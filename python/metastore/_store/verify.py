@@ -8,12 +8,25 @@ from typing import TYPE_CHECKING
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from metastore._format.files import detail_objects
-from metastore._format.manifest import objects_in
-from metastore._format.objects import KIND_KEY, MAX_OBJECT_BYTES, check_bytes, decode, unnamed, verify_chunks
+from metastore._format.files import list_detail_objects
+from metastore._format.manifest import iterate_objects
+from metastore._format.objects import (
+    KIND_KEY,
+    MAX_OBJECT_BYTES,
+    check_bytes,
+    decode_object,
+    identify_object,
+    verify_chunks,
+)
 from metastore._format.schemas import DETAILS, SCHEMAS
-from metastore._format.zones import IDENTITIES_KEY, rows_of_files, zones_of
-from metastore._store.contradictions import in_file_list, in_identities, in_snapshot, in_statistics, in_zones
+from metastore._format.zones import IDENTITIES_KEY, build_zones, read_row_counts
+from metastore._store.contradictions import (
+    check_file_list,
+    check_identities,
+    check_snapshot,
+    check_statistics,
+    check_zones,
+)
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -49,7 +62,7 @@ class Damage:
 
 
 @dataclass(frozen=True)
-class Finding:
+class ObjectFinding:
     """What was found about one object.
 
     Attributes:
@@ -74,7 +87,7 @@ class Finding:
         return self.state not in (OK, UNKNOWN)
 
 
-def verify(store: Store, manifest: Manifest) -> Iterator[Finding]:
+def verify_manifest(store: Store, manifest: Manifest) -> Iterator[ObjectFinding]:
     """Reads every object of a manifest completely and checks it."""
     details: dict[str, tuple[int, str]] = {}
     for block in manifest.blocks:
@@ -85,16 +98,16 @@ def verify(store: Store, manifest: Manifest) -> Iterator[Finding]:
     yield from (_read(store, ref)[0] for ref in manifest.nodes)
 
 
-def verify_block(store: Store, block: Block) -> Iterator[Finding]:
+def verify_block(store: Store, block: Block) -> Iterator[ObjectFinding]:
     """Reads every object of a block completely and checks it."""
     details: dict[str, tuple[int, str]] = {}
     yield from _block(store, block, details)
     yield from _details(store, details)
 
 
-def damage_of(store: Store, manifest: Manifest) -> Damage:
+def find_damage(store: Store, manifest: Manifest) -> Damage:
     """Reads every object of a manifest completely and tells what has to be made again."""
-    wrong = {found.object: found.kind for found in verify(store, manifest) if found.is_wrong}
+    wrong = {found.object: found.kind for found in verify_manifest(store, manifest) if found.is_wrong}
     if not wrong:
         return Damage()
     kinds = {block.id: {wrong[name] for name in _named_by(store, block, wrong)} for block in manifest.blocks}
@@ -107,43 +120,43 @@ def damage_of(store: Store, manifest: Manifest) -> Damage:
 
 def _named_by(store: Store, block: Block, wrong: Collection[str]) -> set[str]:
     """Those of some objects that are a block's; without its details where its list of files is wrong itself."""
-    named = {ref.name for ref in objects_in(block)}
+    named = {ref.name for ref in iterate_objects(block)}
     if block.files.name not in wrong:
         files = store.get(block.files)
-        named.update(*({name for name, _, _ in detail_objects(files, kind)} for kind in DETAILS))
+        named.update(*({name for name, _, _ in list_detail_objects(files, kind)} for kind in DETAILS))
     return named.intersection(wrong)
 
 
-def _details(store: Store, details: Mapping[str, tuple[int, str]]) -> Iterator[Finding]:
+def _details(store: Store, details: Mapping[str, tuple[int, str]]) -> Iterator[ObjectFinding]:
     for name, (length, digest) in sorted(details.items()):
         yield _detail(store, name, length, digest)
 
 
-def _block(store: Store, block: Block, details: dict[str, tuple[int, str]]) -> Iterator[Finding]:
+def _block(store: Store, block: Block, details: dict[str, tuple[int, str]]) -> Iterator[ObjectFinding]:
     finding, files = _read(store, block.files)
     if files is None:
         finding = replace(finding, problem=f"{finding.problem}; what it lists cannot be checked")
     else:
-        finding = _with(finding, in_file_list(files))
+        finding = _with(finding, check_file_list(files))
         if block.zones and finding.state == OK:
-            finding = _with(finding, in_identities(_identities(store, block.files), files))
+            finding = _with(finding, check_identities(_identities(store, block.files), files))
         for kind in DETAILS:
-            details.update({name: (length, digest) for name, length, digest in detail_objects(files, kind)})
+            details.update({name: (length, digest) for name, length, digest in list_detail_objects(files, kind)})
     yield finding
     expected: list[pa.Table] | None = []
     for ref in block.summary:
         finding, rows = _read(store, ref.object)
         if rows is not None:
-            finding = _with(finding, in_statistics(rows, block.columns, ref.columns, files))
+            finding = _with(finding, check_statistics(rows, block.columns, ref.columns, files))
         if not block.zones or files is None or finding.state != OK:
             expected = None
         elif expected is not None:
-            expected.append(zones_of(rows, block.columns, rows_of_files(files)))
+            expected.append(build_zones(rows, block.columns, read_row_counts(files)))
         yield finding
     for ref in block.zones:
         finding, rows = _read(store, ref.object)
         if rows is not None and expected is not None:
-            finding = _with(finding, in_zones(rows, expected))
+            finding = _with(finding, check_zones(rows, expected))
         yield finding
 
 
@@ -152,19 +165,19 @@ def _identities(store: Store, ref: ObjectRef) -> str | None:
     return None if found is None else found.decode()
 
 
-def _snapshot(store: Store, snapshot: Snapshot) -> Iterator[Finding]:
-    for ref in objects_in(snapshot):
+def _snapshot(store: Store, snapshot: Snapshot) -> Iterator[ObjectFinding]:
+    for ref in iterate_objects(snapshot):
         finding, rows = _read(store, ref)
         if rows is not None and ref.kind == "table-files":
-            finding = _with(finding, in_snapshot(rows, snapshot))
+            finding = _with(finding, check_snapshot(rows, snapshot))
         if rows is not None and ref.kind == "table-summary":
-            finding = _with(finding, in_statistics(rows, snapshot.columns, range(len(snapshot.columns)), None))
+            finding = _with(finding, check_statistics(rows, snapshot.columns, range(len(snapshot.columns)), None))
         yield finding
 
 
-def _read(store: Store, ref: ObjectRef) -> tuple[Finding, pa.Table | None]:
+def _read(store: Store, ref: ObjectRef) -> tuple[ObjectFinding, pa.Table | None]:
     """The finding about an object that is named with all its digests, and its rows where they are sound."""
-    whole = Finding(ref.name, ref.kind, ref.length, ref.rows, OK)
+    whole = ObjectFinding(ref.name, ref.kind, ref.length, ref.rows, OK)
     try:
         data = store.raw(ref.name, ref.length)
     except DamagedObject as damage:
@@ -173,29 +186,29 @@ def _read(store: Store, ref: ObjectRef) -> tuple[Finding, pa.Table | None]:
         if ref.kind not in SCHEMAS:
             check_bytes(ref, data)
             return replace(whole, state=UNKNOWN, problem=LATER), None
-        rows = decode(ref, data)
+        rows = decode_object(ref, data)
         _check_footer(ref, data)
     except DamagedObject as damage:
         return _failed(whole, DAMAGED, damage), None
     return whole, rows
 
 
-def _detail(store: Store, name: str, length: int, digest: str) -> Finding:
+def _detail(store: Store, name: str, length: int, digest: str) -> ObjectFinding:
     """The finding about an object that rows of `files` name: its name vouches for its bytes, and so do they."""
     kind = name.rsplit("-", 5)[0]
     try:
         data = store.raw(name, length or MAX_OBJECT_BYTES)  # rows of damaged lists may not say it
     except DamagedObject as damage:
-        return _unread(Finding(name, kind, length, None, OK), damage)
+        return _unread(ObjectFinding(name, kind, length, None, OK), damage)
     try:
-        ref, _ = unnamed(name, data)
-        decode(ref, data)
+        ref, _ = identify_object(name, data)
+        decode_object(ref, data)
         _check_footer(ref, data)
     except DamagedObject as damage:
-        return _failed(Finding(name, kind, length, None, OK), DAMAGED, damage)
+        return _failed(ObjectFinding(name, kind, length, None, OK), DAMAGED, damage)
     if (ref.length, ref.sha256) != (length, digest):
-        return Finding(name, kind, length, ref.rows, DAMAGED, "it is not the one that its block names")
-    return Finding(name, kind, length, ref.rows, OK)
+        return ObjectFinding(name, kind, length, ref.rows, DAMAGED, "it is not the one that its block names")
+    return ObjectFinding(name, kind, length, ref.rows, OK)
 
 
 def _check_footer(ref: ObjectRef, data: bytes) -> None:
@@ -210,15 +223,15 @@ def _check_footer(ref: ObjectRef, data: bytes) -> None:
         raise DamagedObject(ref.name, f"it has no column {required[0]}")
 
 
-def _unread(whole: Finding, damage: DamagedObject) -> Finding:
+def _unread(whole: ObjectFinding, damage: DamagedObject) -> ObjectFinding:
     return _failed(whole, MISSING if damage.reason.startswith("it is missing") else DAMAGED, damage)
 
 
-def _failed(whole: Finding, state: str, damage: DamagedObject) -> Finding:
+def _failed(whole: ObjectFinding, state: str, damage: DamagedObject) -> ObjectFinding:
     return replace(whole, state=state, problem=damage.reason)
 
 
-def _with(finding: Finding, problems: list[str]) -> Finding:
+def _with(finding: ObjectFinding, problems: list[str]) -> ObjectFinding:
     if not problems:
         return finding
     return replace(finding, state=CONTRADICTORY, problem="; ".join(problems))

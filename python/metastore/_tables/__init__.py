@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Protocol
 
 from metastore._tables import delta, hudi, iceberg, parquet
-from metastore._tables.catalog import describe
+from metastore._tables.catalog import look_up_table
 from metastore._tables.model import DataFile, Refusal, TableFacts
 
 if TYPE_CHECKING:
@@ -14,33 +14,33 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from metastore._format.manifest import TableIdentity
-    from metastore._tables.catalog import Entry
+    from metastore._tables.catalog import CatalogEntry
 
-__all__ = ["DataFile", "Refusal", "TableFacts", "identify", "load", "load_entry"]
+__all__ = ["DataFile", "Refusal", "TableFacts", "identify_table", "load_entry_facts", "load_facts"]
 
 
 class _Format(Protocol):
     """What a module of a table format has."""
 
-    def load(self, spark: SparkSession, entry: Entry) -> TableFacts: ...
+    def load(self, spark: SparkSession, entry: CatalogEntry) -> TableFacts: ...
 
-    def identify(self, spark: SparkSession, entry: Entry) -> TableIdentity: ...
+    def identify(self, spark: SparkSession, entry: CatalogEntry) -> TableIdentity: ...
 
 
 _FORMATS: Mapping[str, _Format] = {"iceberg": iceberg, "delta": delta, "hudi": hudi, "parquet": parquet}
 
 
-def load(spark: SparkSession, table: str) -> TableFacts:
+def load_facts(spark: SparkSession, table: str) -> TableFacts:
     """Learn what a name stands for, at its newest snapshot."""
-    return load_entry(spark, describe(spark, table))
+    return load_entry_facts(spark, look_up_table(spark, table))
 
 
-def load_entry(spark: SparkSession, entry: Entry) -> TableFacts:
+def load_entry_facts(spark: SparkSession, entry: CatalogEntry) -> TableFacts:
     """As `load`, of a table that was looked up."""
     return _FORMATS[entry.provider].load(spark, entry)
 
 
-def identify(spark: SparkSession, table: str) -> TableIdentity:
+def identify_table(spark: SparkSession, table: str) -> TableIdentity:
     """Learn which table a name stands for, without looking at its files."""
-    entry = describe(spark, table)
+    entry = look_up_table(spark, table)
     return _FORMATS[entry.provider].identify(spark, entry)

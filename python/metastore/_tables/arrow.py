@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from metastore._tables.lines import spark_line
+from metastore._tables.lines import installed_spark_line
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -12,18 +12,18 @@ if TYPE_CHECKING:
     from pyspark.sql.types import StructType
 
 
-def arrow_table(frame: DataFrame) -> pa.Table:
+def collect_arrow(frame: DataFrame) -> pa.Table:
     """Collect a DataFrame as an Arrow table."""
     if hasattr(frame, "toArrow"):
         return frame.toArrow()
     return _by_batches(frame)  # Spark 3.5
 
 
-def frame_of(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
+def create_frame(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
     """A DataFrame of an Arrow table, small enough for the driver."""
     from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - not needed to import this module
 
-    if spark_line() >= (4, 0):
+    if installed_spark_line() >= (4, 0):
         return spark.createDataFrame(table, schema) if schema else spark.createDataFrame(table)
     rows = [tuple(row.values()) for row in table.to_pylist()]
     return spark.createDataFrame(rows, schema or from_arrow_schema(table.schema))

@@ -6,8 +6,8 @@ import json
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from metastore._tables.failures import translated
-from metastore._tables.names import quote, split_name
+from metastore._tables.failures import translate_errors
+from metastore._tables.names import quote_name, split_name
 from metastore.errors import TableNotFound, UnsupportedTable
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Entry:
+class CatalogEntry:
     """A table that the session's user may read in full.
 
     Attributes:
@@ -34,16 +34,18 @@ class Entry:
     uuid: str
 
 
-def describe(spark: SparkSession, table: str) -> Entry:
+def look_up_table(spark: SparkSession, table: str) -> CatalogEntry:
     """Look a table up by name, as a user who may read all of it: everything that is done by name begins here."""
     from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # noqa: PLC0415 - no types
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - not needed to import this module
 
     parts = split_name(table)
-    identifier = quote(parts)
+    identifier = quote_name(parts)
     try:
-        with translated(table, spark):
-            (row,) = spark.sql(f"SELECT facts FROM metastore_facts('{literal(identifier)}', files => false)").collect()
+        with translate_errors(table, spark):
+            (row,) = spark.sql(
+                f"SELECT facts FROM metastore_facts('{escape_literal(identifier)}', files => false)"
+            ).collect()
     except AnalysisException as failure:
         if _not_found(failure):
             raise TableNotFound(table) from None
@@ -52,10 +54,10 @@ def describe(spark: SparkSession, table: str) -> Entry:
         told = failure.java_exception.getMessage()
         raise UnsupportedTable(table, f"it cannot be loaded: {_first_line(told or failure)}") from None
     found = json.loads(row.facts)
-    return Entry(found["name"] or identifier, identifier, found["format"], found["location"], found["uuid"])
+    return CatalogEntry(found["name"] or identifier, identifier, found["format"], found["location"], found["uuid"])
 
 
-def literal(identifier: str) -> str:
+def escape_literal(identifier: str) -> str:
     r"""A name as it stands in a text of SQL."""
     return identifier.replace("\\", "\\\\").replace("'", "\\'")
 

@@ -19,7 +19,7 @@ _NO_FUNCTION = ("UNRESOLVABLE_TABLE_VALUED_FUNCTION", "UNRESOLVED_ROUTINE")
 
 
 @contextmanager
-def translated(subject: str, spark: SparkSession | None = None) -> Iterator[None]:
+def translate_errors(subject: str, spark: SparkSession | None = None) -> Iterator[None]:
     """Turns what Spark raises for a function of ours into the error it stands for; other errors pass."""
     from pyspark.errors import PySparkException  # noqa: PLC0415 - only here
 
@@ -39,7 +39,7 @@ def _translate(error: Exception, subject: str, spark: SparkSession | None) -> er
     if match:
         return _rebuilt(match[1], match[2], subject)
     if spark is not None and any(one in text for one in _NO_FUNCTION) and "metastore_" in text.lower():
-        return jars.not_in(spark.version)
+        return jars.explain_missing_shim(spark.version)
     return None
 
 

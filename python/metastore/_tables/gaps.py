@@ -28,7 +28,7 @@ BEHAVIOURS = {
 
 
 @dataclass(frozen=True)
-class Target:
+class TestedTarget:
     """A table format on a Spark, as it is tested.
 
     Attributes:
@@ -66,13 +66,13 @@ class Gap:
 _BY_CATALOG = "Iceberg finds tables by catalogs: a path alone does not say which metadata file is the newest"
 
 TARGETS = (
-    Target("iceberg", "Iceberg 1.12", "4.1"),
-    Target("delta", "Delta 4.4", "4.1"),
-    Target("parquet", "Parquet files", "4.1"),
-    Target("iceberg", "Iceberg 1.12", "3.5"),
-    Target("delta", "Delta 3.3", "3.5"),
-    Target("hudi", "Hudi 1.2", "3.5"),
-    Target("parquet", "Parquet files", "3.5"),
+    TestedTarget("iceberg", "Iceberg 1.12", "4.1"),
+    TestedTarget("delta", "Delta 4.4", "4.1"),
+    TestedTarget("parquet", "Parquet files", "4.1"),
+    TestedTarget("iceberg", "Iceberg 1.12", "3.5"),
+    TestedTarget("delta", "Delta 3.3", "3.5"),
+    TestedTarget("hudi", "Hudi 1.2", "3.5"),
+    TestedTarget("parquet", "Parquet files", "3.5"),
 )
 
 GAPS = (
@@ -133,14 +133,14 @@ GAPS = (
 )
 
 
-def gap(behaviour: str, format: str, spark: str) -> Gap | None:  # noqa: A002 - the word of the field
+def find_gap(behaviour: str, format: str, spark: str) -> Gap | None:  # noqa: A002 - the word of the field
     """The gap in one behaviour, if it is one."""
     return next(
         (one for one in GAPS if (one.behaviour, one.format) == (behaviour, format) and spark in one.sparks), None
     )
 
 
-def markdown() -> str:
+def render_formats_page() -> str:
     """Returns the page `docs/formats.md`."""
     notes: list[Gap] = []
     rows = [_row(behaviour, notes) for behaviour in BEHAVIOURS]
@@ -165,7 +165,7 @@ def _releases() -> list[str]:
 def _row(behaviour: str, notes: list[Gap]) -> str:
     cells = []
     for target in TARGETS:
-        found = gap(behaviour, target.format, target.spark)
+        found = find_gap(behaviour, target.format, target.spark)
         if found is not None and found not in notes:
             notes.append(found)
         cells.append("yes" if found is None else f"{found.when} ({notes.index(found) + 1})")
@@ -195,4 +195,4 @@ ones are tried, and where they lack what we ask of them it is named.
 """
 
 if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(markdown(), "utf-8")
+    Path(sys.argv[1]).write_text(render_formats_page(), "utf-8")

@@ -5,25 +5,26 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from metastore._tables.listed import identify, told
+from metastore._tables.listed import ask_shim
+from metastore._tables.listed import identify_entry as identify
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from metastore._tables.catalog import Entry
+    from metastore._tables.catalog import CatalogEntry
     from metastore._tables.model import TableFacts
 
 __all__ = ["identify", "load"]
 
 
-def load(spark: SparkSession, entry: Entry) -> TableFacts:
+def load(spark: SparkSession, entry: CatalogEntry) -> TableFacts:
     """Read the facts of a Hudi table at the instant that its name stands for.
 
     A slice's log files count as deletes: its base file is described by itself. A column that a base file lacks is null
     there, if no column has its name in other case, which Spark may find, and if readers let it be null: of others they
     show what the memory holds.
     """
-    read = told(spark, entry, absent_is_null=False)
+    read = ask_shim(spark, entry, absent_is_null=False)
     keys = frozenset(column.key for column in read.facts.columns)
     facts = replace(read.facts, nameless_is_null=keys - read.required)
     if facts.snapshot is None or entry.name == entry.identifier:  # Spark takes no instant behind a path

@@ -8,15 +8,15 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from metastore._format.manifest import TableIdentity
-from metastore._format.stored import stored_values
-from metastore._tables.arrow import arrow_table
+from metastore._format.stored import to_stored_values
+from metastore._tables.arrow import collect_arrow
 from metastore._tables.iceberg_deletes import Deletes, find_deletes
 from metastore._tables.iceberg_metadata import read_metadata
 from metastore._tables.iceberg_partitions import Partitions
-from metastore._tables.iceberg_schema import Leaf, columns, default_value, leaves
-from metastore._tables.lines import at_snapshot, metadata_table
+from metastore._tables.iceberg_schema import IcebergLeaf, describe_leaves, parse_default, walk_leaves
+from metastore._tables.lines import iceberg_at_snapshot, read_iceberg_metadata_table
 from metastore._tables.model import DataFile, TableFacts
-from metastore._tables.names import quote, split_name
+from metastore._tables.names import quote_name, split_name
 from metastore.errors import UnsupportedTable
 
 if TYPE_CHECKING:
@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from metastore._format.columns import Column
-    from metastore._tables.catalog import Entry
+    from metastore._tables.catalog import CatalogEntry
     from metastore._tables.iceberg_metadata import Metadata
 
 _NAME_MAPPING = "schema.name-mapping.default"
@@ -38,14 +38,14 @@ _listings: dict[tuple[str, bytes], tuple[DataFile, ...]] = {}
 """Data files by the table's name and the digest of its metadata file, oldest first."""
 
 
-def load(spark: SparkSession, entry: Entry) -> TableFacts:
+def load(spark: SparkSession, entry: CatalogEntry) -> TableFacts:
     """Read the facts of an Iceberg table at its current snapshot."""
     _require_whole_name(entry)
     spark.sql(f"REFRESH TABLE {entry.identifier}")
     metadata = read_metadata(spark, entry)
     identity = _identity(entry, metadata)
-    found = tuple(leaves(metadata.schema))
-    described, refused = columns(found)
+    found = tuple(walk_leaves(metadata.schema))
+    described, refused = describe_leaves(found)
     return TableFacts(
         format="iceberg",
         uuid=identity.uuid,
@@ -59,7 +59,7 @@ def load(spark: SparkSession, entry: Entry) -> TableFacts:
         defaults=_defaults(found, described),
         absent_is_null=_NAME_MAPPING not in metadata.content.get("properties", {}),
         local=metadata.is_local,
-        pinned=at_snapshot(entry.identifier, metadata.snapshot)
+        pinned=iceberg_at_snapshot(entry.identifier, metadata.snapshot)
         if metadata.snapshot_has_current_schema
         else entry.identifier,
         refused=refused,
@@ -67,19 +67,19 @@ def load(spark: SparkSession, entry: Entry) -> TableFacts:
     )
 
 
-def identify(spark: SparkSession, entry: Entry) -> TableIdentity:
+def identify(spark: SparkSession, entry: CatalogEntry) -> TableIdentity:
     """Learn which Iceberg table a name stands for, without looking at its files."""
     return _identity(entry, read_metadata(spark, entry))
 
 
-def _require_whole_name(entry: Entry) -> None:
+def _require_whole_name(entry: CatalogEntry) -> None:
     *table, last = split_name(entry.identifier)
     if _SELECTED.fullmatch(last) and not entry.name.lower().endswith(f".{last.lower()}"):
         reason = "it is a branch, a tag or a snapshot, and ANALYZE reads a table where its main branch is"
-        raise UnsupportedTable(entry.identifier, reason, f"The table is {quote(table)}.")
+        raise UnsupportedTable(entry.identifier, reason, f"The table is {quote_name(table)}.")
 
 
-def _identity(entry: Entry, metadata: Metadata) -> TableIdentity:
+def _identity(entry: CatalogEntry, metadata: Metadata) -> TableIdentity:
     location = metadata.location
     bare = location.startswith("/") and not metadata.is_local
     root = _qualified(location, metadata) if bare else location
@@ -91,7 +91,7 @@ def _qualified(location: str, metadata: Metadata) -> str:
     return metadata.resolved.removesuffix(metadata.spelled) + location
 
 
-def _defaults(found: Sequence[Leaf], described: Sequence[Column]) -> dict[str, Any]:
+def _defaults(found: Sequence[IcebergLeaf], described: Sequence[Column]) -> dict[str, Any]:
     return {
         column.key: _default(leaf, column)
         for leaf, column in zip(found, described, strict=True)
@@ -99,15 +99,15 @@ def _defaults(found: Sequence[Leaf], described: Sequence[Column]) -> dict[str, A
     }
 
 
-def _default(leaf: Leaf, column: Column) -> Any:
+def _default(leaf: IcebergLeaf, column: Column) -> Any:
     # Of a column with counts only, that it is not null is all that statistics say of a default.
     if column.encoding is None:
         return True
-    return stored_values(pa.array([default_value(leaf.kind, leaf.default)]), column)[0]
+    return to_stored_values(pa.array([parse_default(leaf.kind, leaf.default)]), column)[0]
 
 
 def _files_once(
-    spark: SparkSession, entry: Entry, metadata: Metadata, described: Sequence[Column]
+    spark: SparkSession, entry: CatalogEntry, metadata: Metadata, described: Sequence[Column]
 ) -> tuple[DataFile, ...]:
     """The data files of the current snapshot, asked for once: neither a metadata file nor a snapshot ever changes."""
     key = (entry.identifier, metadata.digest)
@@ -121,8 +121,10 @@ def _files_once(
     return known
 
 
-def _files(spark: SparkSession, entry: Entry, metadata: Metadata, described: Sequence[Column]) -> tuple[DataFile, ...]:
-    listing = metadata_table(spark, entry.identifier, "files", metadata.snapshot)
+def _files(
+    spark: SparkSession, entry: CatalogEntry, metadata: Metadata, described: Sequence[Column]
+) -> tuple[DataFile, ...]:
+    listing = read_iceberg_metadata_table(spark, entry.identifier, "files", metadata.snapshot)
     wanted = [
         "content",
         "file_path",
@@ -136,9 +138,9 @@ def _files(spark: SparkSession, entry: Entry, metadata: Metadata, described: Seq
     wanted += [name for name in ("referenced_data_file", "content_offset", "content_size_in_bytes") if name in present]
     fields = listing.select("partition.*").columns if "partition" in present else []
     for place, name in enumerate(fields):
-        source = quote(("partition", name))
+        source = quote_name(("partition", name))
         wanted += [f"{source} AS value_{place}", f"CAST({source} AS STRING) AS text_{place}"]
-    rows = arrow_table(listing.selectExpr(*wanted))
+    rows = collect_arrow(listing.selectExpr(*wanted))
     deletes = find_deletes(spark, entry.identifier, str(metadata.snapshot), rows)
     partitions = Partitions(metadata.specs, described, rows, len(fields))
     return tuple(_data_files(rows, partitions, deletes))

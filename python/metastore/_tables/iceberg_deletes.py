@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from metastore._tables.arrow import arrow_table
-from metastore._tables.lines import at_snapshot, metadata_table
+from metastore._tables.arrow import collect_arrow
+from metastore._tables.lines import iceberg_at_snapshot, read_iceberg_metadata_table
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -52,10 +52,10 @@ def find_deletes(spark: SparkSession, identifier: str, snapshot: str, files: pa.
     contents = set(removals.column("content").to_pylist())
     position_files = _deletion_vectors(removals, sources, counts)
     if position_files:
-        _position_deletes(metadata_table(spark, identifier, "position_deletes", snapshot), sources, counts)
+        _position_deletes(read_iceberg_metadata_table(spark, identifier, "position_deletes", snapshot), sources, counts)
     if _EQUALITY in contents:
         equality = removals.filter(pc.equal(removals.column("content"), _EQUALITY)).column("file_path").to_pylist()
-        counts = _marked_rows(spark, at_snapshot(identifier, snapshot))
+        counts = _marked_rows(spark, iceberg_at_snapshot(identifier, snapshot))
         for path in counts:
             sources[path].update(equality)
     return Deletes({path: _digest(sources[path]) for path, count in counts.items() if count}, counts)
@@ -82,7 +82,7 @@ def _position_deletes(deletes: DataFrame, sources: dict[str, set[str]], counts: 
     rows = deletes.groupBy("file_path").agg(
         F.countDistinct("pos").alias("positions"), F.collect_set("delete_file_path").alias("by")
     )
-    for row in arrow_table(rows).to_pylist():
+    for row in collect_arrow(rows).to_pylist():
         # A deletion vector replaces the position deletes that a file had before it.
         if row["file_path"] not in counts:
             sources[row["file_path"]].update(row["by"])
@@ -91,7 +91,7 @@ def _position_deletes(deletes: DataFrame, sources: dict[str, set[str]], counts: 
 
 def _marked_rows(spark: SparkSession, table: str) -> dict[str, int]:
     rows = spark.sql(f"SELECT _file, count_if(_deleted) AS deleted FROM {table} GROUP BY _file")
-    return {row["_file"]: row["deleted"] for row in arrow_table(rows).to_pylist()}
+    return {row["_file"]: row["deleted"] for row in collect_arrow(rows).to_pylist()}
 
 
 def _digest(sources: Iterable[str]) -> str:

@@ -9,8 +9,8 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from metastore import _jvm_session
-from metastore._tables.spelling import literal
-from metastore._visible import logger
+from metastore._tables.spelling import escape_glob
+from metastore._visible import get_logger
 from metastore.errors import UnsupportedTable
 
 if TYPE_CHECKING:
@@ -18,9 +18,9 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from metastore._tables.catalog import Entry
+    from metastore._tables.catalog import CatalogEntry
 
-_LOG = logger(__name__)
+_LOG = get_logger(__name__)
 _GZIP = b"\x1f\x8b"
 
 
@@ -82,14 +82,14 @@ class Metadata:
         return {0: self.content.get("partition-spec", [])}
 
 
-def read_metadata(spark: SparkSession, entry: Entry) -> Metadata:
+def read_metadata(spark: SparkSession, entry: CatalogEntry) -> Metadata:
     """Read the metadata file of a table as the catalog has it now."""
     spelled, resolved, raw = _from_jvm(spark, entry) or _from_spark(spark, entry)
     text = gzip.decompress(raw) if raw.startswith(_GZIP) else raw
     return Metadata(json.loads(text), hashlib.sha256(raw).digest(), spelled, resolved)
 
 
-def _from_jvm(spark: SparkSession, entry: Entry) -> tuple[str, str, bytes] | None:
+def _from_jvm(spark: SparkSession, entry: CatalogEntry) -> tuple[str, str, bytes] | None:
     """Path and bytes by what the driver's JVM has loaded: without the two Spark jobs that SQL takes.
 
     None where there is no such JVM, or what it has loaded is of another make than is known here.
@@ -98,27 +98,27 @@ def _from_jvm(spark: SparkSession, entry: Entry) -> tuple[str, str, bytes] | Non
     from pyspark.errors import PySparkException  # noqa: PLC0415 - not needed to import this module
 
     try:
-        table = _jvm_session.analyzed(spark, entry.identifier).collectLeaves().head().table().table()
+        table = _jvm_session.read_analyzed_plan(spark, entry.identifier).collectLeaves().head().table().table()
         spelled = table.operations().current().metadataFileLocation()
         stream = table.io().newInputFile(spelled).newStream()
         try:
             raw = bytes(stream.readAllBytes())
         finally:
             stream.close()
-        return spelled, _jvm_session.qualified(spark, spelled) if spelled.startswith("/") else spelled, raw
+        return spelled, _jvm_session.qualify_path(spark, spelled) if spelled.startswith("/") else spelled, raw
     except (Py4JError, PySparkException, AttributeError, TypeError) as failure:
         _LOG.debug("the metadata file of %s is looked for by SQL: %s", entry.name, failure)
         return None
 
 
-def _from_spark(spark: SparkSession, entry: Entry) -> tuple[str, str, bytes]:
+def _from_spark(spark: SparkSession, entry: CatalogEntry) -> tuple[str, str, bytes]:
     """The same by SQL and Spark's reader of files."""
     from pyspark.errors import PySparkException  # noqa: PLC0415 - not needed to import this module
 
     try:
         log = spark.sql(f"SELECT file FROM {entry.identifier}.metadata_log_entries").collect()
         spelled = log[-1].file
-        reader = spark.read.format("binaryFile").load(literal(spelled))
+        reader = spark.read.format("binaryFile").load(escape_glob(spelled))
         (row,) = reader.select("path", "content").collect()
     except PySparkException as failure:
         reason = f"its metadata file cannot be read: {str(failure).splitlines()[0]}"

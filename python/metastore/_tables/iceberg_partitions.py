@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from metastore._format.stored import stored_values
+from metastore._format.stored import to_stored_values
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -48,7 +48,7 @@ class Partitions:
                 # A value inside a struct is read from the file: the struct may be null where the value is not.
                 if column is not None and place is not None and field["transform"] == "identity":
                     values = rows.column(f"value_{place}").combine_chunks()
-                    self._stored[field["source-id"], place] = stored_values(values, column)
+                    self._stored[field["source-id"], place] = to_stored_values(values, column)
 
     def texts(self, index: int, spec: int) -> dict[str, str | None]:
         """Return the values of a listed file as text, by partition field."""

@@ -52,7 +52,7 @@ _DEFAULTS: Mapping[str, Callable[[Any], Any]] = {
 
 
 @dataclass(frozen=True)
-class Leaf:
+class IcebergLeaf:
     """A leaf of an Iceberg schema.
 
     Attributes:
@@ -68,18 +68,18 @@ class Leaf:
     default: Any
 
 
-def leaves(struct: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[Leaf]:
+def walk_leaves(struct: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[IcebergLeaf]:
     """Walk the leaves of a schema: struct fields are entered, lists and maps are leaves."""
     for field in struct["fields"]:
         path = (*above, field["name"])
         kind = field["type"]
         if isinstance(kind, dict) and kind["type"] == "struct":
-            yield from leaves(kind, path)
+            yield from walk_leaves(kind, path)
         else:
-            yield Leaf(field["id"], path, kind, field.get("initial-default"))
+            yield IcebergLeaf(field["id"], path, kind, field.get("initial-default"))
 
 
-def spark_type(kind: Any) -> str | None:
+def to_spark_type(kind: Any) -> str | None:
     """Translate an Iceberg type to Spark's simple string."""
     if isinstance(kind, dict):
         return _nested_type(kind)
@@ -92,11 +92,11 @@ def spark_type(kind: Any) -> str | None:
 
 def _nested_type(kind: Mapping[str, Any]) -> str | None:
     if kind["type"] == "list":
-        inner = [spark_type(kind["element"])]
+        inner = [to_spark_type(kind["element"])]
     elif kind["type"] == "map":
-        inner = [spark_type(kind["key"]), spark_type(kind["value"])]
+        inner = [to_spark_type(kind["key"]), to_spark_type(kind["value"])]
     else:
-        inner = [spark_type(field["type"]) for field in kind["fields"]]
+        inner = [to_spark_type(field["type"]) for field in kind["fields"]]
     if any(part is None for part in inner):
         return None
     if kind["type"] == "struct":
@@ -105,22 +105,22 @@ def _nested_type(kind: Mapping[str, Any]) -> str | None:
     return f"{'array' if kind['type'] == 'list' else 'map'}<{','.join(map(str, inner))}>"
 
 
-def columns(found: Sequence[Leaf]) -> tuple[tuple[Column, ...], tuple[Refusal, ...]]:
+def describe_leaves(found: Sequence[IcebergLeaf]) -> tuple[tuple[Column, ...], tuple[Refusal, ...]]:
     """Describe the leaves as columns."""
     described = []
     refused = []
     for leaf in found:
-        kind = spark_type(leaf.kind)
+        kind = to_spark_type(leaf.kind)
         text = kind or str(leaf.kind)
         column = Column(str(leaf.field), leaf.path, text, encoding_of(text) if kind else None)
         described.append(column)
-        reason = refusals.only_counts(text) if kind else refusals.UNKNOWN_TYPE
+        reason = refusals.reason_for_counts_only(text) if kind else refusals.UNKNOWN_TYPE
         if reason is not None:
             refused.append(Refusal(column.name, reason))
     return tuple(described), tuple(refused)
 
 
-def default_value(kind: str, value: Any) -> Any:
+def parse_default(kind: str, value: Any) -> Any:
     """Read a default in Iceberg's single-value JSON."""
     read = _DEFAULTS.get(re.split(r"[(\[]", kind)[0])
     return value if read is None else read(value)

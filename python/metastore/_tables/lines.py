@@ -12,7 +12,7 @@ if TYPE_CHECKING:
     from metastore._tables.model import TableFacts
 
 
-def spark_line() -> tuple[int, int]:
+def installed_spark_line() -> tuple[int, int]:
     """Major and minor version of the installed Spark."""
     import pyspark  # noqa: PLC0415 - not needed to import this module
 
@@ -20,32 +20,32 @@ def spark_line() -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def at_snapshot(identifier: str, snapshot: object) -> str:
+def iceberg_at_snapshot(identifier: str, snapshot: object) -> str:
     """SQL of an Iceberg table at a snapshot."""
-    if spark_line() >= (4, 0):
+    if installed_spark_line() >= (4, 0):
         return f"{identifier} VERSION AS OF {snapshot}"
     # Where Hudi's extension is listed, its parser takes VERSION AS OF of all tables for its own.
     return f"{identifier}.snapshot_id_{snapshot}"
 
 
-def at_version(identifier: str, version: str) -> tuple[str, Mapping[str, str]]:
+def delta_at_version(identifier: str, version: str) -> tuple[str, Mapping[str, str]]:
     """A Delta table at a version: SQL, and options of Spark's reader."""
-    if spark_line() >= (4, 0):
+    if installed_spark_line() >= (4, 0):
         return f"{identifier} VERSION AS OF {version}", {}
     # As above.
     return identifier, {"versionAsOf": version}
 
 
-def select_pinned(spark: SparkSession, facts: TableFacts, chosen: Sequence[str]) -> DataFrame:
+def select_at_snapshot(spark: SparkSession, facts: TableFacts, chosen: Sequence[str]) -> DataFrame:
     """What is chosen of all rows of a table at its snapshot."""
     if facts.pinned_by:
         return spark.read.options(**facts.pinned_by).table(facts.pinned).selectExpr(*chosen)
     return spark.sql(f"SELECT {', '.join(chosen)} FROM {facts.pinned}")
 
 
-def metadata_table(spark: SparkSession, identifier: str, name: str, snapshot: object) -> DataFrame:
+def read_iceberg_metadata_table(spark: SparkSession, identifier: str, name: str, snapshot: object) -> DataFrame:
     """One of Iceberg's metadata tables at a snapshot."""
-    if spark_line() >= (4, 0):
+    if installed_spark_line() >= (4, 0):
         return spark.sql(f"SELECT * FROM {identifier}.{name} VERSION AS OF {snapshot}")
     # As above.
     return spark.read.option("snapshot-id", str(snapshot)).table(f"{identifier}.{name}")

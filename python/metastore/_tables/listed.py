@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 
 from metastore._format.columns import CASTING, Column, encoding_of
 from metastore._format.manifest import TableIdentity
-from metastore._format.stored import stored_value
+from metastore._format.stored import to_stored_value
 from metastore._tables import refusals
-from metastore._tables.arrow import arrow_table
-from metastore._tables.catalog import literal
-from metastore._tables.failures import translated
+from metastore._tables.arrow import collect_arrow
+from metastore._tables.catalog import escape_literal
+from metastore._tables.failures import translate_errors
 from metastore._tables.model import DataFile, Refusal, TableFacts
 
 if TYPE_CHECKING:
@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from metastore._tables.catalog import Entry
+    from metastore._tables.catalog import CatalogEntry
 
 _NOT_READ = ("timestamp", "timestamp_ntz", "binary")
 """Types of partition values that are not read from the metadata's texts: writers differ in zones and encodings."""
 
 
 @dataclass(frozen=True)
-class Told:
+class ShimAnswer:
     """What the shim tells of a table.
 
     Attributes:
@@ -41,10 +41,10 @@ class Told:
     required: frozenset[str] = frozenset()
 
 
-def told(spark: SparkSession, entry: Entry, *, absent_is_null: bool) -> Told:
+def ask_shim(spark: SparkSession, entry: CatalogEntry, *, absent_is_null: bool) -> ShimAnswer:
     """Ask the shim about a table as its name stands for it."""
-    with translated(entry.name):
-        rows = arrow_table(spark.sql(f"SELECT * FROM metastore_facts('{literal(entry.identifier)}')"))
+    with translate_errors(entry.name):
+        rows = collect_arrow(spark.sql(f"SELECT * FROM metastore_facts('{escape_literal(entry.identifier)}')"))
     (text,) = (text for text in rows.column("facts").to_pylist() if text is not None)
     found = json.loads(text)
     columns, refused = _columns(found["leaves"], entry.provider)
@@ -68,10 +68,10 @@ def told(spark: SparkSession, entry: Entry, *, absent_is_null: bool) -> Told:
         field_ids=found["field_ids"],
         has_other_rows=found["has_other_rows"],
     )
-    return Told(facts, tuple(found["unsettled"]), frozenset(found["required"]))
+    return ShimAnswer(facts, tuple(found["unsettled"]), frozenset(found["required"]))
 
 
-def identify(spark: SparkSession, entry: Entry) -> TableIdentity:  # noqa: ARG001 - formats are asked alike
+def identify_entry(spark: SparkSession, entry: CatalogEntry) -> TableIdentity:  # noqa: ARG001 - formats are asked alike
     """Learn which table a name stands for, without looking at its files."""
     return TableIdentity(entry.provider, entry.uuid, entry.location, entry.name)
 
@@ -79,7 +79,7 @@ def identify(spark: SparkSession, entry: Entry) -> TableIdentity:  # noqa: ARG00
 def _columns(leaves: Iterable[Mapping[str, Any]], table_format: str) -> tuple[tuple[Column, ...], tuple[Refusal, ...]]:
     found, refused = [], []
     for leaf in leaves:
-        kind, reason = leaf["type"], refusals.only_counts(leaf["type"])
+        kind, reason = leaf["type"], refusals.reason_for_counts_only(leaf["type"])
         encoding = None if reason else encoding_of(kind)
         column = Column(leaf["key"], tuple(leaf["path"]), kind, encoding, casts=table_format in CASTING)
         found.append(column)
@@ -107,7 +107,7 @@ class _Partitions:
                 unknown.add(column.key)
             else:
                 try:
-                    found[column.key] = stored_value(text, column)
+                    found[column.key] = to_stored_value(text, column)
                 except ValueError:
                     unknown.add(column.key)
         return found, frozenset(unknown)

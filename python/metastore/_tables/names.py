@@ -31,6 +31,6 @@ def split_name(text: str) -> tuple[str, ...]:
         position += 1
 
 
-def quote(parts: Iterable[str]) -> str:
+def quote_name(parts: Iterable[str]) -> str:
     """Write name parts as SQL, every part quoted."""
     return ".".join("`" + part.replace("`", "``") + "`" for part in parts)

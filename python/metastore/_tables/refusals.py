@@ -55,12 +55,12 @@ _PARTS = {
 }
 
 
-def parts_lost(parts: Sequence[str]) -> str:
+def describe_lost_parts(parts: Sequence[str]) -> str:
     """Say what of an earlier snapshot's statistics is left out."""
     return f"its {_listed(parts)} were damaged, and its data files may be gone: these are left out"
 
 
-def files_lost(paths: Sequence[str] | None, columns: Sequence[str], kinds: Sequence[str]) -> str:
+def describe_lost_files(paths: Sequence[str] | None, columns: Sequence[str], kinds: Sequence[str]) -> str:
     """Say what of the statistics of data files is left out."""
     if paths is None:
         return (
@@ -75,14 +75,14 @@ def _listed(parts: Sequence[str]) -> str:
     return ", ".join(_PARTS[part] for part in parts)
 
 
-def held_otherwise(kind: str, wanted: str, paths: Sequence[str], known: str = NOTHING) -> str:
+def describe_other_type(kind: str, wanted: str, paths: Sequence[str], known: str = NOTHING) -> str:
     """Say that data files hold a column in a type from which readers cast."""
     some = "1 data file" if len(paths) == 1 else f"{len(paths)} data files"
     holding = f"{some}, such as {paths[0]}, {'holds' if len(paths) == 1 else 'hold'} it as {kind}"
     return f"{holding}: {known} of the {wanted} that is read"
 
 
-def only_counts(spark_type: str) -> str | None:
+def reason_for_counts_only(spark_type: str) -> str | None:
     """Say why a type has counts only."""
     if " collate " in spark_type:
         return COLLATION

@@ -7,12 +7,12 @@ from importlib import metadata
 import typer
 
 from metastore.cli.options import Json  # noqa: TC001 - typer reads annotations at run time
-from metastore.cli.output import reporting
+from metastore.cli.output import open_output
 
 
 def jar(*, json: Json = False) -> None:
     """Print the path of the jar, for spark-submit --jars "$(metastore jar)"."""
-    with reporting(as_json=json) as output:
+    with open_output(as_json=json) as output:
         from metastore import jars  # noqa: PLC0415 - not needed for --help
 
         output.text("jar", str(jars.shim()))
@@ -20,7 +20,7 @@ def jar(*, json: Json = False) -> None:
 
 def version(*, json: Json = False) -> None:
     """Print the versions of the Metastore and of the libraries it uses."""
-    with reporting(as_json=json) as output:
+    with open_output(as_json=json) as output:
         from metastore import __version__  # noqa: PLC0415 - as above
 
         libraries = ("pyspark", "pyarrow", "obstore")
@@ -42,7 +42,7 @@ def print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it
 
 def config(*, json: Json = False) -> None:
     """One line per setting: its value here and where that comes from."""
-    with reporting(as_json=json) as output:
+    with open_output(as_json=json) as output:
         import metastore  # noqa: PLC0415 - as above
 
         found = metastore.config()

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from metastore.cli.completion import complete_columns, complete_table
-from metastore.cli.options import Conf, Jars, Json, spark_conf
-from metastore.cli.output import reporting
+from metastore.cli.options import Conf, Jars, Json, read_spark_conf
+from metastore.cli.output import open_output
 from metastore.errors import InvalidArgument
 
 Name = Annotated[
@@ -61,10 +61,10 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
     json: Json = False,
 ) -> None:
     """Compute the statistics of a table, of what changed since the last time."""
-    with reporting(as_json=json) as output:
+    with open_output(as_json=json) as output:
         import metastore  # noqa: PLC0415 - not needed for --help
         from metastore import settings  # noqa: PLC0415 - as above
-        from metastore._spark.local import started  # noqa: PLC0415 - as above
+        from metastore._spark.local import start_local_spark  # noqa: PLC0415 - as above
         from metastore._texts import is_location  # noqa: PLC0415 - as above
 
         if is_location(table):
@@ -72,7 +72,7 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
         wanted = None if columns is None else _names("--columns", columns, "Leave it out for all columns.")
         settings.get("spark.metastore.frequencies.algorithm", argument=frequencies)  # before Spark is started for it
         ranked, placed = _some_or_all("--ranks", ranks), _some_or_all("--distribution", distribution)
-        with started(spark_conf(conf, jars)) as spark:
+        with start_local_spark(read_spark_conf(conf, jars)) as spark:
             report = metastore.analyze(
                 *(spark, table, wanted, _partition(partition)),
                 depth=depth,

@@ -10,13 +10,13 @@ import logging
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from metastore._visible import visible
+from metastore._visible import make_visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from metastore._read.places import Place
+    from metastore._read.places import Discovery
 
 _MOST = 1000
 _DEPTHS = ("*", "*/*", "*/*/*")
@@ -48,31 +48,31 @@ def _offered(names: Iterator[str], incomplete: str) -> list[str]:
     # The shell is in the middle of a line: what cannot be read or seen is not offered, and no message disturbs it.
     logging.disable()
     try:
-        return sorted({name for name in names if name.startswith(incomplete) and visible(name) == name})
+        return sorted({name for name in names if name.startswith(incomplete) and make_visible(name) == name})
     except Exception:  # noqa: BLE001 - as above
         return []
 
 
 def _columns_of(table: str, conf: dict[str, str]) -> Iterator[str]:
-    from metastore._read.places import place_of  # noqa: PLC0415 - slow to import
+    from metastore._read.places import discover  # noqa: PLC0415 - slow to import
     from metastore._texts import is_location  # noqa: PLC0415 - as above
 
-    places = [place_of(table)] if is_location(table) else [place for name, place in _tables(conf) if name == table]
+    places = [discover(table)] if is_location(table) else [place for name, place in _tables(conf) if name == table]
     for place in places:
         snapshots = place.manifest.snapshots if place.manifest else ()
         yield from (column.name for snapshot in snapshots[-1:] for column in snapshot.columns)
 
 
-def _tables(conf: dict[str, str]) -> Iterator[tuple[str, Place]]:
+def _tables(conf: dict[str, str]) -> Iterator[tuple[str, Discovery]]:
     from metastore import settings  # noqa: PLC0415 - slow to import
     from metastore._read.folder import Folder  # noqa: PLC0415 - as above
-    from metastore._read.places import place_of, places_in  # noqa: PLC0415 - as above
+    from metastore._read.places import discover, discover_all  # noqa: PLC0415 - as above
 
     root = conf.get("spark.metastore.store") or settings.get("spark.metastore.store")
-    places = places_in(Folder(root)) if root else []
+    places = discover_all(Folder(root)) if root else []
     folders = (folder for warehouse in _warehouses(conf) for depth in _DEPTHS for folder in warehouse.glob(depth))
     analyzed = (folder for folder in islice(folders, _MOST) if (folder / "_metastore").is_dir())
-    for place in [*places, *(place_of(str(folder)) for folder in analyzed)]:
+    for place in [*places, *(discover(str(folder)) for folder in analyzed)]:
         if place.manifest is not None and place.manifest.table.name:
             yield place.manifest.table.name, place
 
@@ -80,10 +80,10 @@ def _tables(conf: dict[str, str]) -> Iterator[tuple[str, Place]]:
 def _warehouses(conf: dict[str, str]) -> list[Path]:
     from pathlib import Path  # noqa: PLC0415 - as above
 
-    from metastore._spark.session import spark_defaults  # noqa: PLC0415 - as above
+    from metastore._spark.session import read_spark_defaults  # noqa: PLC0415 - as above
     from metastore._store.location import local_path  # noqa: PLC0415 - as above
 
-    known = {"spark.sql.warehouse.dir": "spark-warehouse", **spark_defaults(), **conf}
+    known = {"spark.sql.warehouse.dir": "spark-warehouse", **read_spark_defaults(), **conf}
     named = [text for key, text in known.items() if key.endswith((".warehouse", ".warehouse.dir"))]
     return [Path(path) for path in map(local_path, named) if path]
 

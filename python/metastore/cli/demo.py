@@ -9,11 +9,11 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from metastore.cli.options import Json  # noqa: TC001 - typer reads annotations at run time
-from metastore.cli.output import reporting
+from metastore.cli.output import open_output
 
 if TYPE_CHECKING:
-    from metastore._demo.measure import Measured
-    from metastore._demo.story import Compared
+    from metastore._demo.measure import Measurement
+    from metastore._demo.story import Comparison
 
 Scale = Annotated[float, typer.Option(help="Scale factor of TPC-H: 0.1 is 600,000 lines.")]
 Keep = Annotated[Path | None, typer.Option(help="Folder for the tables, to look around later.", show_default=False)]
@@ -21,16 +21,22 @@ Keep = Annotated[Path | None, typer.Option(help="Folder for the tables, to look 
 
 def demo(*, scale: Scale = 0.1, keep: Keep = None, json: Json = False) -> None:
     """Real Iceberg tables, analyzed, and three queries with and without the Metastore."""
-    with reporting(as_json=json) as output:
-        from metastore._demo.story import Compared, Said, tell  # noqa: PLC0415 - not needed for --help
+    with open_output(as_json=json) as output:
+        from metastore._demo.story import Comparison, StoryLine, tell_story  # noqa: PLC0415 - not needed for --help
 
         began = time.perf_counter()
         told: list[dict[str, Any]] = []
-        for part in tell(scale, keep):
-            if isinstance(part, Said):
+        for part in tell_story(scale, keep):
+            if isinstance(part, StoryLine):
                 output.say(part.text, heading=part.heading)
-            elif isinstance(part, Compared):
-                output.comparison(part.number, part.question.title, part.question.shown, lines(part), remarks(part))
+            elif isinstance(part, Comparison):
+                output.comparison(
+                    part.number,
+                    part.question.title,
+                    part.question.shown,
+                    comparison_lines(part),
+                    explain_comparison(part),
+                )
                 told.append(_document(part))
             elif not json:
                 output.glance(part)
@@ -39,7 +45,7 @@ def demo(*, scale: Scale = 0.1, keep: Keep = None, json: Json = False) -> None:
             output.facts("demo", {"scale": scale, "queries": told})
 
 
-def lines(compared: Compared) -> list[tuple[str, str, str]]:
+def comparison_lines(compared: Comparison) -> list[tuple[str, str, str]]:
     """The comparison as lines of name, without, with."""
     one, two, total = compared.without, compared.with_us, compared.files_total
     shown = [
@@ -53,22 +59,28 @@ def lines(compared: Compared) -> list[tuple[str, str, str]]:
     return shown
 
 
-def remarks(compared: Compared) -> list[str]:
+def explain_comparison(compared: Comparison) -> list[str]:
     """What explains the numbers."""
-    from metastore._demo.queries import remark  # noqa: PLC0415 - as above
+    from metastore._demo.queries import explain_difference  # noqa: PLC0415 - as above
 
     skipped = compared.without.files > compared.with_us.files
     example = f"One of the skipped files has {compared.reason}." if skipped and compared.reason else ""
-    return [text for text in (remark(compared.question, compared.without, compared.with_us), example) if text]
+    return [
+        text for text in (explain_difference(compared.question, compared.without, compared.with_us), example) if text
+    ]
 
 
-def _expected(measured: Measured) -> str:
-    from metastore.display.cells import size  # noqa: PLC0415 - as above
+def _expected(measured: Measurement) -> str:
+    from metastore.display.cells import format_bytes  # noqa: PLC0415 - as above
 
-    return f"{measured.expected:,}" if measured.expected is not None else f"unknown ({size(measured.expected_bytes)})"
+    return (
+        f"{measured.expected:,}"
+        if measured.expected is not None
+        else f"unknown ({format_bytes(measured.expected_bytes)})"
+    )
 
 
-def _document(compared: Compared) -> dict[str, Any]:
+def _document(compared: Comparison) -> dict[str, Any]:
     both = {"without": compared.without, "with": compared.with_us}
     numbers = ("files", "rows", "expected", "expected_bytes", "join", "seconds")
     return {

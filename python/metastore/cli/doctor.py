@@ -7,7 +7,7 @@ from typing import Annotated
 import typer
 
 from metastore.cli.options import Json  # noqa: TC001 - typer reads annotations at run time
-from metastore.cli.output import FAILED, reporting
+from metastore.cli.output import FAILED, open_output
 
 Location = Annotated[
     str | None, typer.Argument(help="A table's location, to see whether its statistics can be written.")
@@ -17,13 +17,13 @@ Spark = Annotated[bool, typer.Option("--spark", help="Also start a Spark and ask
 
 def doctor(location: Location = None, *, spark: Spark = False, json: Json = False) -> None:
     """Check the installation; one line to fix each problem, exit code 1 if there is one."""
-    with reporting(as_json=json) as output:
+    with open_output(as_json=json) as output:
         from metastore.cli import checks  # noqa: PLC0415 - not needed for --help
 
         found = [check() for check in checks.QUICK]
-        found.append(checks.store(location))
+        found.append(checks.check_store(location))
         if spark:
-            found += checks.spark()
+            found += checks.check_spark()
         output.findings(found)
     if any(one.state == checks.BROKEN for one in found):
         raise typer.Exit(FAILED)

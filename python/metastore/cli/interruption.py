@@ -25,11 +25,11 @@ PATIENCE_SECONDS = 15.0
 _LINES = {signal.SIGINT: "interrupted", signal.SIGTERM: "terminated"}
 
 
-class Terminated(KeyboardInterrupt):
+class TerminationSignal(KeyboardInterrupt):
     """SIGTERM, where a Ctrl-C would be raised."""
 
 
-def listen() -> None:
+def listen_for_signals() -> None:
     """Lets signals end this process from now on; one that its parent had it ignore stays ignored."""
     watched = [number for number in _LINES if signal.getsignal(number) is not signal.SIG_IGN]
     for number in watched:
@@ -40,33 +40,33 @@ def listen() -> None:
     Thread(target=_insist, args=(reader,), name="metastore-signals", daemon=True).start()
 
 
-def code_of(stop: KeyboardInterrupt) -> int:
+def stop_exit_code(stop: KeyboardInterrupt) -> int:
     """The exit code of a command that was stopped.
 
     Example:
-        >>> code_of(KeyboardInterrupt()), code_of(Terminated())
+        >>> stop_exit_code(KeyboardInterrupt()), stop_exit_code(TerminationSignal())
         (130, 143)
     """
     return 128 + _signal_of(stop)
 
 
-def line_of(stop: KeyboardInterrupt) -> str:
+def describe_stop(stop: KeyboardInterrupt) -> str:
     """What is said of a command that was stopped.
 
     Example:
-        >>> line_of(KeyboardInterrupt())
+        >>> describe_stop(KeyboardInterrupt())
         'interrupted'
     """
     return _LINES[_signal_of(stop)]
 
 
 def _signal_of(stop: KeyboardInterrupt) -> signal.Signals:
-    return signal.SIGTERM if isinstance(stop, Terminated) else signal.SIGINT
+    return signal.SIGTERM if isinstance(stop, TerminationSignal) else signal.SIGINT
 
 
 def _raise(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what `signal` calls
     logging.disable()  # py4j logs the call that is cut off, with its stack, and each that fails while a Spark ends
-    raise Terminated if number == signal.SIGTERM else KeyboardInterrupt
+    raise TerminationSignal if number == signal.SIGTERM else KeyboardInterrupt
 
 
 def _insist(reader: int) -> None:

@@ -27,7 +27,7 @@ Conf = Annotated[
 Jars = Annotated[str | None, typer.Option(help="Jars for Spark, with commas between.", show_default=False)]
 
 
-def spark_conf(conf: list[str] | None, jars: str | None) -> dict[str, str]:
+def read_spark_conf(conf: list[str] | None, jars: str | None) -> dict[str, str]:
     """The settings of `--conf` and `--jars`.
 
     Raises:

@@ -16,8 +16,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
-from metastore._visible import visible, visible_json, visible_lines
-from metastore.cli.interruption import code_of, line_of
+from metastore._visible import make_json_visible, make_lines_visible, make_visible
+from metastore.cli.interruption import describe_stop, stop_exit_code
 from metastore.errors import InvalidArgument, InvalidSetting, MetastoreError, NoStatistics
 
 if TYPE_CHECKING:
@@ -26,7 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from metastore.answers import Answer
-    from metastore.cli.checks import Finding
+    from metastore.cli.checks import CheckResult
 
 OK, FAILED, USAGE, STALE, NO_STATISTICS = range(5)
 """Exit codes."""
@@ -55,7 +55,7 @@ class Output(Protocol):
     ) -> None:
         """Shows a query and its measurements without and with the Metastore."""
 
-    def findings(self, findings: Sequence[Finding]) -> None:
+    def findings(self, findings: Sequence[CheckResult]) -> None:
         """Shows what the doctor found."""
 
     def text(self, kind: str, text: str) -> None:
@@ -73,9 +73,9 @@ class PlainOutput:
 
     def answer(self, answer: Answer) -> None:
         """See `Output`."""
-        from metastore.display.text import complete  # noqa: PLC0415 - pyarrow is slow to import
+        from metastore.display.text import render_complete  # noqa: PLC0415 - pyarrow is slow to import
 
-        _write(complete(answer))
+        _write(render_complete(answer))
 
     def glance(self, answer: Answer) -> None:
         """See `Output`."""
@@ -87,7 +87,7 @@ class PlainOutput:
         """See `Output`."""
         width = max(map(len, facts), default=0)
         for name, value in facts.items():
-            _write(visible(f"{name.ljust(width)}  {_shown(name, value)}".rstrip()))
+            _write(make_visible(f"{name.ljust(width)}  {_shown(name, value)}".rstrip()))
 
     def say(self, text: str, *, heading: bool = False) -> None:
         """See `Output`."""
@@ -97,30 +97,30 @@ class PlainOutput:
         self, number: int, title: str, sql: str, lines: Sequence[tuple[str, str, str]], remarks: Sequence[str]
     ) -> None:
         """See `Output`."""
-        from metastore.display.text import aligned  # noqa: PLC0415 - not needed for --help
+        from metastore.display.text import align_cells  # noqa: PLC0415 - not needed for --help
 
         _write(f"\nQuery {number}: {title}\n")
         _write(textwrap.indent(sql, "    ") + "\n")
-        table = aligned([("", "without", "with the Metastore"), *lines], [False, True, True])
+        table = align_cells([("", "without", "with the Metastore"), *lines], [False, True, True])
         _write(textwrap.indent("\n".join(table), "  ") + "\n")
         for remark in remarks:
             _write(textwrap.fill(remark, TEXT_WIDTH, initial_indent="  ", subsequent_indent="  "))
 
-    def findings(self, findings: Sequence[Finding]) -> None:
+    def findings(self, findings: Sequence[CheckResult]) -> None:
         """See `Output`."""
         width = max(len(one.check) for one in findings)
         for one in findings:
-            _write(visible(f"{one.state.ljust(7)}  {one.check.ljust(width)}  {one.detail}"))
+            _write(make_visible(f"{one.state.ljust(7)}  {one.check.ljust(width)}  {one.detail}"))
             if one.fix and one.state != "ok":
                 _write(f"{'':7}  {'':{width}}  fix: {one.fix}")
 
     def text(self, kind: str, text: str) -> None:  # noqa: ARG002 - as above
         """See `Output`."""
-        _write(visible(text))
+        _write(make_visible(text))
 
     def note(self, text: str) -> None:
         """See `Output`."""
-        _write(visible(text), err=True)
+        _write(make_visible(text), err=True)
 
     def error(self, error: MetastoreError) -> None:
         """See `Output`."""
@@ -142,15 +142,15 @@ class ConsoleOutput(PlainOutput):
 
     def say(self, text: str, *, heading: bool = False) -> None:
         """See `Output`."""
-        _console().print(visible_lines(f"\n{text}" if heading else text), style="bold" if heading else "")
+        _console().print(make_lines_visible(f"\n{text}" if heading else text), style="bold" if heading else "")
 
     def comparison(
         self, number: int, title: str, sql: str, lines: Sequence[tuple[str, str, str]], remarks: Sequence[str]
     ) -> None:
         """See `Output`."""
-        from metastore.display.terminal import comparison  # noqa: PLC0415 - as above
+        from metastore.display.terminal import render_comparison  # noqa: PLC0415 - as above
 
-        _console().print(comparison(number, title, sql, lines, remarks))
+        _console().print(render_comparison(number, title, sql, lines, remarks))
 
 
 class JsonOutput:
@@ -175,7 +175,7 @@ class JsonOutput:
     ) -> None:
         """As `say`: the numbers stand in the document at the end."""
 
-    def findings(self, findings: Sequence[Finding]) -> None:
+    def findings(self, findings: Sequence[CheckResult]) -> None:
         """See `Output`."""
         _dump({"version": VERSION_OF_DOCUMENT, "kind": "doctor", "findings": [vars(one) for one in findings]})
 
@@ -193,7 +193,7 @@ class JsonOutput:
 
 
 @contextmanager
-def reporting(*, as_json: bool) -> Iterator[Output]:
+def open_output(*, as_json: bool) -> Iterator[Output]:
     """The output of one command; an error of ours or of Spark, or a Ctrl-C, is shown and becomes the exit code.
 
     Raises:
@@ -203,16 +203,16 @@ def reporting(*, as_json: bool) -> Iterator[Output]:
     try:
         yield output
     except KeyboardInterrupt as stop:
-        _write(line_of(stop), err=True)
-        raise typer.Exit(code_of(stop)) from stop
+        _write(describe_stop(stop), err=True)
+        raise typer.Exit(stop_exit_code(stop)) from stop
     except MetastoreError as error:
         output.error(error)
-        raise typer.Exit(exit_code(error)) from error
+        raise typer.Exit(error_exit_code(error)) from error
     except Exception as error:
         behind = _stop_behind(error)
         if behind is not None:
-            _write(line_of(behind), err=True)
-            raise typer.Exit(code_of(behind)) from error
+            _write(describe_stop(behind), err=True)
+            raise typer.Exit(stop_exit_code(behind)) from error
         if not _is_of_spark(error):
             raise
         output.error(_SparkError(_first_line(error)))
@@ -245,7 +245,7 @@ def _first_line(error: Exception) -> str:
     return told[0] if told else type(error).__name__
 
 
-def exit_code(error: MetastoreError) -> int:
+def error_exit_code(error: MetastoreError) -> int:
     """The exit code that stands for an error."""
     if isinstance(error, NoStatistics) or error.code == NoStatistics.code:
         return NO_STATISTICS
@@ -265,12 +265,12 @@ def show(output: Output, answer: Answer) -> None:
 
 
 def _dump(document: Mapping[str, Any]) -> None:
-    typer.echo(visible_json(json.dumps(_plain(document), ensure_ascii=False, allow_nan=False, default=str)))
+    typer.echo(make_json_visible(json.dumps(_plain(document), ensure_ascii=False, allow_nan=False, default=str)))
 
 
 def _write(text: str, *, err: bool = False) -> None:
     """Writes lines for people; whatever they quote was written by others."""
-    typer.echo(visible_lines(text), err=err)
+    typer.echo(make_lines_visible(text), err=err)
 
 
 def _console() -> Console:
@@ -292,8 +292,8 @@ def _plain(value: Any) -> Any:
 
 
 def _shown(name: str, value: Any) -> str:
-    from metastore.display.cells import cell, size  # noqa: PLC0415 - not needed for --help
+    from metastore.display.cells import format_bytes, format_cell  # noqa: PLC0415 - not needed for --help
 
     if isinstance(value, list | tuple):  # of texts, or of pairs of a subject and a reason
         return "; ".join(one if isinstance(one, str) else ": ".join(one) for one in value)
-    return size(value) if name.startswith("bytes_") and isinstance(value, int) else cell(name, value)
+    return format_bytes(value) if name.startswith("bytes_") and isinstance(value, int) else format_cell(name, value)

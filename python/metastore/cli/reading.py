@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from metastore.cli.completion import complete_column
-from metastore.cli.options import At, Conf, Jars, Json, OfColumn, Table, spark_conf
-from metastore.cli.output import reporting, show
+from metastore.cli.options import At, Conf, Jars, Json, OfColumn, Table, read_spark_conf
+from metastore.cli.output import open_output, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,7 +36,7 @@ def summary(
     table: Table, file: File = None, at: At = None, *, conf: Conf = None, jars: Jars = None, json: Json = False
 ) -> None:
     """One line per column: bounds, distinct values, quantiles, nulls."""
-    with reporting(as_json=json) as output:
+    with open_output(as_json=json) as output:
         show(output, _ask("summary", table, conf, jars, file=file, at=at))
 
 
@@ -52,7 +52,7 @@ def frequencies(  # noqa: PLR0913 - options of a command
     json: Json = False,
 ) -> None:
     """The most frequent values of a column."""
-    with reporting(as_json=json) as output:
+    with open_output(as_json=json) as output:
         show(output, _ask("frequencies", table, conf, jars, column=column, top=top, file=file, at=at))
 
 
@@ -68,7 +68,7 @@ def histogram(  # noqa: PLR0913 - as above
     json: Json = False,
 ) -> None:
     """How the values of a column are distributed; bars are as long as values lie densely."""
-    with reporting(as_json=json) as output:
+    with open_output(as_json=json) as output:
         show(output, _ask("histogram", table, conf, jars, column=column, bins=bins, file=file, at=at))
 
 
@@ -84,7 +84,7 @@ def quantiles(
 ) -> None:
     """The values that so large shares of a column's values do not exceed."""
     asked = {"probabilities": probability} if probability else {}
-    with reporting(as_json=json) as output:
+    with open_output(as_json=json) as output:
         show(output, _ask("quantiles", table, conf, jars, column=column, at=at, **asked))
 
 
@@ -92,43 +92,43 @@ def locate(
     table: Table, column: OfColumn, value: Value, *, conf: Conf = None, jars: Jars = None, json: Json = False
 ) -> None:
     """The data files that may hold a value, and how many of their rows have it."""
-    with reporting(as_json=json) as output:
+    with open_output(as_json=json) as output:
         if _is_location(table):
             show(output, _ask("locate", table, conf, jars, column=column, value=value))
         else:
-            from metastore._spark.local import started  # noqa: PLC0415 - pyarrow is slow to import
-            from metastore._spark.session import ask  # noqa: PLC0415 - as above
+            from metastore._spark.local import start_local_spark  # noqa: PLC0415 - pyarrow is slow to import
+            from metastore._spark.session import call_function  # noqa: PLC0415 - as above
             from metastore.answers import Answer  # noqa: PLC0415 - as above
 
-            with started(spark_conf(conf, jars)) as spark:
-                output.answer(ask(spark, "locate", table, {"column": column, "value": value}, Answer))
+            with start_local_spark(read_spark_conf(conf, jars)) as spark:
+                output.answer(call_function(spark, "locate", table, {"column": column, "value": value}, Answer))
 
 
 def files(table: Table, at: At = None, *, conf: Conf = None, jars: Jars = None, json: Json = False) -> None:
     """One line per data file: size, rows, partition, whether it is analyzed."""
-    with reporting(as_json=json) as output:
+    with open_output(as_json=json) as output:
         show(output, _ask("files", table, conf, jars, at=at))
 
 
 def columns(table: Table, column: Column = None, *, conf: Conf = None, jars: Jars = None, json: Json = False) -> None:
     """One line per data file and column: what decides whether a file is read."""
-    with reporting(as_json=json) as output:
+    with open_output(as_json=json) as output:
         show(output, _ask("columns", table, conf, jars, column=column))
 
 
 def snapshots(table: Table, *, conf: Conf = None, jars: Jars = None, json: Json = False) -> None:
     """One line per analyzed snapshot."""
-    with reporting(as_json=json) as output:
+    with open_output(as_json=json) as output:
         output.answer(_ask("snapshots", table, conf, jars))
 
 
 def tables(database: Database = None, *, conf: Conf = None, jars: Jars = None, json: Json = False) -> None:
     """One line per table with statistics, of a database or under the root of stores."""
-    with reporting(as_json=json) as output:
+    with open_output(as_json=json) as output:
         if database is not None and _is_location(database):
-            from metastore._read.statistics import tables_at  # noqa: PLC0415 - pyarrow is slow to import
+            from metastore._read.statistics import list_tables  # noqa: PLC0415 - pyarrow is slow to import
 
-            found = tables_at(database)
+            found = list_tables(database)
             output.answer(found)
             if not found:
                 output.note(
@@ -141,7 +141,7 @@ def tables(database: Database = None, *, conf: Conf = None, jars: Jars = None, j
 
 def explain(query: Query, *, conf: Conf = None, jars: Jars = None, json: Json = False) -> None:
     """One line per scan and data file of a query: read or not, and why."""
-    with reporting(as_json=json) as output:
+    with open_output(as_json=json) as output:
         output.answer(_with_spark("explain", query, conf, jars))
 
 
@@ -154,7 +154,7 @@ def estimates(
     json: Json = False,
 ) -> None:
     """One line per operator of a query: the rows that the optimizer expects, and from which statistics."""
-    with reporting(as_json=json) as output:
+    with open_output(as_json=json) as output:
         output.answer(_with_spark("estimates", query, conf, jars, analyze=analyze))
 
 
@@ -181,9 +181,9 @@ def _with_spark(
     **arguments: str | int | Sequence[float] | None,
 ) -> Answer:
     import metastore  # noqa: PLC0415 - as above
-    from metastore._spark.local import started  # noqa: PLC0415 - as above
+    from metastore._spark.local import start_local_spark  # noqa: PLC0415 - as above
 
-    with started(spark_conf(conf, jars)) as spark:
+    with start_local_spark(read_spark_conf(conf, jars)) as spark:
         answer: Answer = getattr(metastore, verb)(spark, subject, **arguments)
         return answer
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from metastore.cli.completion import complete_table
-from metastore.cli.options import Conf, Jars, Json, spark_conf
-from metastore.cli.output import FAILED, reporting
+from metastore.cli.options import Conf, Jars, Json, read_spark_conf
+from metastore.cli.output import FAILED, open_output
 from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -33,17 +33,17 @@ Grace = Annotated[float, typer.Option(help="Days that a file must have been out 
 
 def verify(where: Where, table: Table = None, *, conf: Conf = None, jars: Jars = None, json: Json = False) -> None:
     """Read all statistics of a table and check them; ends with 1 where something is wrong."""
-    with reporting(as_json=json) as output:
+    with open_output(as_json=json) as output:
         import metastore  # noqa: PLC0415 - pyarrow is slow to import
         from metastore._texts import is_location  # noqa: PLC0415 - as above
-        from metastore.display.cells import size  # noqa: PLC0415 - as above
+        from metastore.display.cells import format_bytes  # noqa: PLC0415 - as above
 
         with _reached(where, table, conf, jars) as place:
             found = metastore.verify(*place)
         output.answer(found)
         checked = [row for row in found if row["state"] != "unknown"]
         wrong = sum(1 for row in checked if row["state"] != "ok")
-        total = size(sum(row["size"] for row in checked))
+        total = format_bytes(sum(row["size"] for row in checked))
         output.note(f"{len(checked)} objects of {total}: " + (f"{wrong} with problems" if wrong else "all is well"))
         if len(found) > len(checked):
             output.note(f"{len(found) - len(checked)} more are passed over")
@@ -65,16 +65,16 @@ def gc(
     json: Json = False,
 ) -> None:
     """List the files of a store that nobody needs any more, or delete them."""
-    with reporting(as_json=json) as output:
+    with open_output(as_json=json) as output:
         import metastore  # noqa: PLC0415 - pyarrow is slow to import
-        from metastore.display.cells import size  # noqa: PLC0415 - as above
+        from metastore.display.cells import format_bytes  # noqa: PLC0415 - as above
 
         if grace_days < 0:
             raise InvalidArgument("--grace-days", f"{grace_days:g} is less than 0")
         with _reached(where, table, conf, jars) as place:
             found = metastore.gc(*place, delete=delete, grace_days=grace_days)
         output.answer(found)
-        total = f"{len(found)} files of {size(sum(row['size'] for row in found))}"
+        total = f"{len(found)} files of {format_bytes(sum(row['size'] for row in found))}"
         if not found:
             output.note("There is nothing to delete.")
         else:
@@ -83,7 +83,7 @@ def gc(
 
 def compact(where: Where, table: Table = None, *, conf: Conf = None, jars: Jars = None, json: Json = False) -> None:
     """Merge the statistics of a table into few objects, without data files that left the table."""
-    with reporting(as_json=json) as output:
+    with open_output(as_json=json) as output:
         import metastore  # noqa: PLC0415 - pyarrow is slow to import
 
         with _reached(where, table, conf, jars) as place:
@@ -96,7 +96,7 @@ def _reached(
     where: str, table: str | None, conf: list[str] | None, jars: str | None
 ) -> Iterator[tuple[SparkSession | str, str | None]]:
     """What the functions of the package take: a location, or a Spark and a name in its catalogs."""
-    from metastore._spark.local import started  # noqa: PLC0415 - as above
+    from metastore._spark.local import start_local_spark  # noqa: PLC0415 - as above
     from metastore._texts import is_location  # noqa: PLC0415 - as above
 
     if is_location(where):
@@ -104,5 +104,5 @@ def _reached(
         return
     if table is not None:
         raise InvalidArgument("--table", f"{where} is the name of a table itself")
-    with started(spark_conf(conf, jars)) as spark:
+    with start_local_spark(read_spark_conf(conf, jars)) as spark:
         yield spark, where

@@ -6,7 +6,7 @@ from dataclasses import dataclass
 from datetime import date, datetime, timezone
 from typing import TYPE_CHECKING, Any
 
-from metastore.display.cells import number
+from metastore.display.cells import format_number
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping, Sequence
@@ -38,7 +38,7 @@ class Measure:
     cells: tuple[str, ...] = ()
 
 
-def measure(answer: Answer) -> Measure | None:
+def measure_bars(answer: Answer) -> Measure | None:
     """What bars are drawn of: how often values occur, or how densely the values of a bin lie.
 
     Bins of equal height all hold the same: what tells them apart is how wide they are.
@@ -52,10 +52,10 @@ def measure(answer: Answer) -> Measure | None:
     if len(set(widths)) < 2 or not all(width and width < float("inf") for width in widths):
         return Measure("count", _shares(heights))
     densities = [height / width for height, width in zip(heights, widths, strict=True) if width]
-    return Measure("count", _shares(densities), f"per {unit}", tuple(map(number, densities)))
+    return Measure("count", _shares(densities), f"per {unit}", tuple(map(format_number, densities)))
 
 
-def text(share: float, width: int = WIDTH) -> str:
+def draw_bar(share: float, width: int = WIDTH) -> str:
     """A bar of block characters, `width` long where the share is 1."""
     eighths = round(share * width * 8)
     return _BLOCK * (eighths // 8) + _PARTS[eighths % 8].strip()

@@ -6,7 +6,7 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from metastore._visible import visible
+from metastore._visible import make_visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
@@ -61,9 +61,9 @@ def shown_columns(answer: Answer) -> list[str]:
     return [name for name in wanted if any(row[name] is not None for row in answer.rows) or name in ("min", "max")]
 
 
-def head(name: str) -> str:
+def column_heading(name: str) -> str:
     """The heading of a column."""
-    return _HEADS.get(name) or visible(name.replace("_", " "))
+    return _HEADS.get(name) or make_visible(name.replace("_", " "))
 
 
 def is_number(answer: Answer, name: str) -> bool:
@@ -72,13 +72,13 @@ def is_number(answer: Answer, name: str) -> bool:
     return bool(values) and all(isinstance(value, int | float) and not isinstance(value, bool) for value in values)
 
 
-def cell(name: str, value: Any) -> str:
+def format_cell(name: str, value: Any) -> str:
     """A value as people read it: digits in groups of three, sizes in kB and MB, no more digits than tell something."""
     write = next((write for kind, write in _WRITERS if isinstance(value, kind)), str)
-    return size(value) if name in _SIZES and isinstance(value, int) else visible(write(value))
+    return format_bytes(value) if name in _SIZES and isinstance(value, int) else make_visible(write(value))
 
 
-def value_of(row: Mapping[str, Any], name: str) -> Any:
+def displayed_value(row: Mapping[str, Any], name: str) -> Any:
     """A value to be shown; the mean of dates, a number of days, tells people nothing."""
     kind = str(row.get("column_type"))
     if kind.startswith(("date", "timestamp")) and name in ("avg", "std"):
@@ -91,9 +91,9 @@ def _rounded(text: str | None) -> str | None:
     return f"{float(text):.6g}" if text and len(text) > _DIGITS else text
 
 
-def text_of(row: Mapping[str, Any], name: str) -> str:
+def format_marked_cell(row: Mapping[str, Any], name: str) -> str:
     """The text of a cell, marked where the number may be off."""
-    return f"{APPROXIMATE if is_approximate(row, name) else ''}{brief(name, value_of(row, name))}"
+    return f"{APPROXIMATE if is_approximate(row, name) else ''}{format_brief_cell(name, displayed_value(row, name))}"
 
 
 def is_approximate(row: Mapping[str, Any], name: str) -> bool:
@@ -109,27 +109,27 @@ def is_approximate(row: Mapping[str, Any], name: str) -> bool:
     return not any(str(row[end]).endswith(ELLIPSIS) for end in ("min", "max"))
 
 
-def brief(name: str, value: Any) -> str:
+def format_brief_cell(name: str, value: Any) -> str:
     """A cell of limited length: of a path its end tells more, of a text its beginning."""
-    text = cell(name, value)
+    text = format_cell(name, value)
     if name == "path":
         return text.rsplit("/", 1)[-1]
-    return cut(_MICROSECONDS.sub(r"\1", text), _LONGEST)
+    return shorten(_MICROSECONDS.sub(r"\1", text), _LONGEST)
 
 
-def cut(text: str, length: int) -> str:
+def shorten(text: str, length: int) -> str:
     """A text of at most that length, its end replaced by an ellipsis."""
     return text if len(text) <= length else text[: length - 1] + ELLIPSIS
 
 
-def number(value: float) -> str:
+def format_number(value: float) -> str:
     """A number with four significant digits, or all of its integer part."""
     if value != value or value in (float("inf"), float("-inf")):  # noqa: PLR0124 - NaN
         return str(value)
     return f"{value:,.0f}" if 1e4 <= abs(value) < 1e15 else f"{value:.4g}"
 
 
-def size(value: int) -> str:
+def format_bytes(value: int) -> str:
     """A number of bytes."""
     scaled = float(value)
     for unit in ("B", "kB", "MB", "GB", "TB"):
@@ -143,18 +143,18 @@ _WRITERS: tuple[tuple[type, Callable[[Any], str]], ...] = (
     (type(None), lambda _: ""),
     (bool, lambda value: "yes" if value else "no"),
     (int, lambda value: f"{value:,}"),
-    (float, number),
+    (float, format_number),
     (dict, lambda value: "/".join(f"{key}={part}" for key, part in value.items())),
     (datetime, lambda value: f"{value:%Y-%m-%d %H:%M:%S}"),
 )
 
 
-def caption(answer: Answer) -> str:
+def build_caption(answer: Answer) -> str:
     """One line about the whole: what it is about, how much it covers, whether it is still true."""
-    return ", ".join(caption_parts(answer))
+    return ", ".join(list_caption_parts(answer))
 
 
-def caption_parts(answer: Answer) -> list[str]:
+def list_caption_parts(answer: Answer) -> list[str]:
     """The parts of the caption, each of one source: a name may be written from right to left."""
     parts = [answer.subject] if answer.subject else []
     parts += [f"column {answer.column_name}"] if answer.column_name else []
@@ -167,7 +167,7 @@ def caption_parts(answer: Answer) -> list[str]:
         parts.append(f"snapshot {answer.snapshot} ({state[answer.current]})")
     if answer.analyzed_at is not None:
         parts.append(f"analyzed {answer.analyzed_at:%Y-%m-%d %H:%M} UTC")
-    return [visible(part) for part in parts]
+    return [make_visible(part) for part in parts]
 
 
 def _coverage(files: int | None, total: int | None) -> str:

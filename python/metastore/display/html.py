@@ -7,12 +7,12 @@ from typing import TYPE_CHECKING
 
 from jinja2 import Environment, Template
 
-from metastore.display.cells import caption_parts
-from metastore.display.layout import fit
+from metastore.display.cells import list_caption_parts
+from metastore.display.layout import fit_columns
 
 if TYPE_CHECKING:
     from metastore.answers import Answer
-    from metastore.display.layout import Column
+    from metastore.display.layout import DisplayColumn
 
 _ROWS = 200
 
@@ -36,13 +36,13 @@ _TEMPLATE = """\
 
 def render(answer: Answer) -> str:
     """The answer as HTML; shares of nulls, frequencies and bins get a bar behind them."""
-    layout = fit(answer, _ROWS)
+    layout = fit_columns(answer, _ROWS)
     columns = [column for column in layout.columns if not column.is_bar]
     rows = [[_cell(column, place) for column in columns] for place in range(len(answer[:_ROWS]))]
-    return _template().render(caption=caption_parts(answer), columns=columns, rows=rows, remarks=layout.remarks)
+    return _template().render(caption=list_caption_parts(answer), columns=columns, rows=rows, remarks=layout.remarks)
 
 
-def _cell(column: Column, place: int) -> dict[str, object]:
+def _cell(column: DisplayColumn, place: int) -> dict[str, object]:
     share = column.shares[place] if column.shares else None
     kind = " ".join(["n"] * column.is_number + ["bar"] * (share is not None))
     return {"text": column.cells[place], "kind": kind, "percent": None if share is None else round(100 * share, 1)}

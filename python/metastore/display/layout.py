@@ -10,13 +10,13 @@ from metastore.display.cells import (
     APPROXIMATE,
     OF_ALL_ROWS,
     SAID_ELSEWHERE,
-    cut,
-    head,
+    column_heading,
+    format_marked_cell,
+    format_number,
     is_approximate,
     is_number,
-    number,
+    shorten,
     shown_columns,
-    text_of,
 )
 
 if TYPE_CHECKING:
@@ -42,7 +42,7 @@ _FIRST_TO_GO = {
 
 
 @dataclass(frozen=True)
-class Column:
+class DisplayColumn:
     """A column as it is drawn.
 
     Attributes:
@@ -73,18 +73,18 @@ class Layout:
         remarks: What the reader should know: what marks mean, which columns and how many rows are not there.
     """
 
-    columns: tuple[Column, ...]
+    columns: tuple[DisplayColumn, ...]
     remarks: tuple[str, ...]
 
 
-def fit(answer: Answer, rows: int, width: int | None = None) -> Layout:
+def fit_columns(answer: Answer, rows: int, width: int | None = None) -> Layout:
     """Lays out the first rows of an answer.
 
     Numbers and headings are never cut. Where not all columns fit, those that are asked for least are left out, and a
     remark names them.
     """
     drawn = {name: _column(answer, name, rows) for name in shown_columns(answer)}
-    measure = bars.measure(answer)
+    measure = bars.measure_bars(answer)
     if measure is not None:
         drawn = _with_bars(drawn, measure, rows)
     kept = _those_that_fit(answer, drawn, width)
@@ -92,34 +92,36 @@ def fit(answer: Answer, rows: int, width: int | None = None) -> Layout:
     return Layout(tuple(columns), tuple(_remarks(answer, kept, rows)))
 
 
-def _column(answer: Answer, name: str, rows: int) -> Column:
-    cells = tuple(text_of(row, name) for row in answer.rows[:rows])
-    width = max(len(head(name)), *map(len, cells), 0)
+def _column(answer: Answer, name: str, rows: int) -> DisplayColumn:
+    cells = tuple(format_marked_cell(row, name) for row in answer.rows[:rows])
+    width = max(len(column_heading(name)), *map(len, cells), 0)
     shares = tuple(_share(row[name]) for row in answer.rows[:rows]) if name == "null_percentage" else ()
-    return Column(head(name), cells, width, is_number(answer, name), name in _KEYS, shares=shares)
+    return DisplayColumn(column_heading(name), cells, width, is_number(answer, name), name in _KEYS, shares=shares)
 
 
 def _share(percentage: float | None) -> float | None:
     return None if percentage is None else percentage / 100
 
 
-def _with_bars(drawn: dict[str, Column], measure: bars.Measure, rows: int) -> dict[str, Column]:
+def _with_bars(drawn: dict[str, DisplayColumn], measure: bars.Measure, rows: int) -> dict[str, DisplayColumn]:
     """Bars stand to the right of the numbers that they show."""
-    found: dict[str, Column] = {}
+    found: dict[str, DisplayColumn] = {}
     shares, cells = measure.shares[:rows], measure.cells[:rows]
     for name, column in drawn.items():
         found[name] = column
         if name == measure.beside:
             if cells:
                 width = max(len(measure.head), *map(len, cells))
-                found[bars.DENSITY] = Column(measure.head, cells, width, is_number=True, shares=shares)
+                found[bars.DENSITY] = DisplayColumn(measure.head, cells, width, is_number=True, shares=shares)
             else:
                 found[name] = replace(column, shares=shares)
-            found[bars.BARS] = Column("", tuple(map(bars.text, shares)), bars.WIDTH, is_bar=True, shares=shares)
+            found[bars.BARS] = DisplayColumn(
+                "", tuple(map(bars.draw_bar, shares)), bars.WIDTH, is_bar=True, shares=shares
+            )
     return found
 
 
-def _those_that_fit(answer: Answer, drawn: dict[str, Column], width: int | None) -> list[str]:
+def _those_that_fit(answer: Answer, drawn: dict[str, DisplayColumn], width: int | None) -> list[str]:
     kept = list(drawn)
     order = [name for name in _FIRST_TO_GO.get(answer.kind, ()) if name in kept]
     order += [name for name in reversed(kept) if name not in order and not drawn[name].is_key and name != kept[0]]
@@ -130,7 +132,7 @@ def _those_that_fit(answer: Answer, drawn: dict[str, Column], width: int | None)
     return kept
 
 
-def _narrowest(column: Column) -> int:
+def _narrowest(column: DisplayColumn) -> int:
     if column.is_bar:
         return _READABLE_BAR
     if column.is_number:
@@ -138,7 +140,7 @@ def _narrowest(column: Column) -> int:
     return max(len(column.head), min(column.width, _READABLE_KEY if column.is_key else _READABLE))
 
 
-def _narrowed(columns: Sequence[Column], width: int | None) -> list[Column]:
+def _narrowed(columns: Sequence[DisplayColumn], width: int | None) -> list[DisplayColumn]:
     """Texts become shorter, the longest first, until all columns fit."""
     sizes = [column.width for column in columns]
     least = [_narrowest(column) for column in columns]
@@ -150,11 +152,11 @@ def _narrowed(columns: Sequence[Column], width: int | None) -> list[Column]:
     return [_cut(column, size) for column, size in zip(columns, sizes, strict=True)]
 
 
-def _cut(column: Column, width: int) -> Column:
+def _cut(column: DisplayColumn, width: int) -> DisplayColumn:
     if column.is_bar:
-        cells = tuple(bars.text(share or 0.0, width) for share in column.shares)
+        cells = tuple(bars.draw_bar(share or 0.0, width) for share in column.shares)
     else:
-        cells = tuple(cut(cell, width) for cell in column.cells)
+        cells = tuple(shorten(cell, width) for cell in column.cells)
     return replace(column, cells=cells, width=width)
 
 
@@ -166,7 +168,7 @@ def _remarks(answer: Answer, drawn: Sequence[str], rows: int) -> list[str]:
     remarks = [_approximation(answer)] if answer.kind == "summary" else []
     elsewhere = SAID_ELSEWHERE.get(answer.kind, ())
     unseen = [name for name in answer.columns if name not in drawn and name not in elsewhere]
-    missing = [head(name) for name in unseen if any(row[name] is not None for row in answer.rows)]
+    missing = [column_heading(name) for name in unseen if any(row[name] is not None for row in answer.rows)]
     if missing:
         remarks.append(f"not shown: {', '.join(missing)} (--json and to_dict() have all)")
     if len(answer) > rows:
@@ -177,7 +179,7 @@ def _remarks(answer: Answer, drawn: Sequence[str], rows: int) -> list[str]:
 def _approximation(answer: Answer) -> str:
     """What the mark of approximate numbers means here; empty where there are none."""
     error = max((row["distinct_error"] or 0.0 for row in answer.rows), default=0.0)
-    parts = [f"distinct values have a standard error of at most {number(100 * error)} %"] if error else []
+    parts = [f"distinct values have a standard error of at most {format_number(100 * error)} %"] if error else []
     if any(is_approximate(row, "min") or is_approximate(row, "max") for row in answer.rows):
         parts.append("bounds hold for more than the live rows of this snapshot")
     if any(is_approximate(row, name) for row in answer.rows for name in OF_ALL_ROWS):

@@ -10,8 +10,8 @@ from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 
-from metastore.display.cells import caption
-from metastore.display.layout import GAP, Column, fit
+from metastore.display.cells import build_caption
+from metastore.display.layout import GAP, DisplayColumn, fit_columns
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -23,7 +23,7 @@ _ROWS = 200
 
 def render(answer: Answer, width: int) -> Group:
     """The answer as a table that fits the width of the terminal."""
-    layout = fit(answer, _ROWS, width)
+    layout = fit_columns(answer, _ROWS, width)
     table = Table(header_style="bold", box=None, padding=(0, GAP, 0, 0), pad_edge=False)
     for column in layout.columns:
         side: Literal["left", "right"] = "right" if column.is_number else "left"
@@ -33,15 +33,15 @@ def render(answer: Answer, width: int) -> Group:
         )
     for cells in zip(*(column.cells for column in layout.columns), strict=True):
         table.add_row(*map(Text, cells))
-    above = [Text(line, style="bold") for line in [caption(answer)] if line]
+    above = [Text(line, style="bold") for line in [build_caption(answer)] if line]
     return Group(*above, table, *(Text(remark, style="dim") for remark in layout.remarks))
 
 
-def _style(column: Column) -> str | None:
+def _style(column: DisplayColumn) -> str | None:
     return "blue" if column.is_bar else "cyan" if column.is_key else None
 
 
-def comparison(
+def render_comparison(
     number: int, title: str, sql: str, lines: Sequence[tuple[str, str, str]], remarks: Sequence[str]
 ) -> Group:
     """A query and its measurements without and with the Metastore."""

@@ -10,20 +10,20 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._analyze.kernel.errors import CannotRead
+from metastore._analyze.kernel.errors import UnsupportedDataFile
 from metastore._analyze.kernel.leaves import require_same_values
 from metastore._analyze.kernel.statistics import ColumnStatistics
-from metastore._format.columns import casts_exactly, decimal_type
+from metastore._format.columns import decimal_type, is_exact_cast
 from metastore._tables import refusals
 
 if TYPE_CHECKING:
-    from metastore._analyze.kernel.leaves import Node
+    from metastore._analyze.kernel.leaves import ParquetField
     from metastore._format.columns import Column
 
 _OF_INTEGERS = {"float": pa.float32(), "double": pa.float64(), "string": pa.string()}
 
 
-class Shown(Enum):
+class ReaderCast(Enum):
     """How the values that readers show follow from those of a file."""
 
     SAME = "same"
@@ -36,16 +36,16 @@ class Shown(Enum):
     """By a cast that depends on the reader."""
 
 
-def shown(node: Node, column: Column, physical: str, *, uuid: bool) -> Shown:
+def find_reader_cast(node: ParquetField, column: Column, physical: str, *, uuid: bool) -> ReaderCast:
     """Tell how readers show a column that they cast to the table's type."""
     kind = node.type.value_type if pa.types.is_dictionary(node.type) else node.type
     if column.type == "double" and pa.types.is_float32(kind):
-        return Shown.NEAR
+        return ReaderCast.NEAR
     try:
         require_same_values(node, column, physical, uuid=uuid)
-    except CannotRead:
-        return Shown.CAST if casts_exactly(_type_of(kind), column.type) else Shown.UNKNOWN
-    return Shown.SAME
+    except UnsupportedDataFile:
+        return ReaderCast.CAST if is_exact_cast(_type_of(kind), column.type) else ReaderCast.UNKNOWN
+    return ReaderCast.SAME
 
 
 def _type_of(kind: pa.DataType) -> str:
@@ -55,19 +55,19 @@ def _type_of(kind: pa.DataType) -> str:
     return "bigint" if pa.types.is_signed_integer(kind) else str(kind)
 
 
-def cast(values: pa.Array, column: Column) -> pa.Array:
+def cast_file_values(values: pa.Array, column: Column) -> pa.Array:
     """Cast values of a file whose column is `Shown.CAST`."""
     wanted = decimal_type(column.type)
     to = _OF_INTEGERS[column.type] if wanted is None else pa.decimal128(*wanted)
     return pc.cast(values, to, safe=wanted is not None)  # as Java rounds: to the nearest, to even between two
 
 
-def obscure(rows: int, column: Column, node: Node) -> ColumnStatistics:
+def statistics_of_unknown_cast(rows: int, column: Column, node: ParquetField) -> ColumnStatistics:
     """What is known of a column that is `Shown.UNKNOWN`: nothing."""
     return ColumnStatistics(rows, column.encoding, held=(str(node.type), refusals.NOTHING))
 
 
-def near(found: ColumnStatistics, column: Column) -> ColumnStatistics:
+def widen_float_bounds(found: ColumnStatistics, column: Column) -> ColumnStatistics:
     """What the statistics of floats say of the doubles of the same texts: counts, and bounds one float wider."""
     wider = ColumnStatistics(
         found.rows,

@@ -10,12 +10,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._analyze.kernel import points, stored
-from metastore._analyze.kernel.detail import DETAIL, Detail
-from metastore._analyze.kernel.filters import ColumnFilter
-from metastore._analyze.kernel.joined import Joined
-from metastore._analyze.kernel.parts import Part, combined, part_of_numbers, part_of_texts, part_of_unique_texts
-from metastore._analyze.kernel.runs import Runs, counts_of, merged, runs_of
-from metastore._analyze.kernel.statistics import ColumnStatistics, statistics_of
+from metastore._analyze.kernel.detail import DEFAULT_DETAIL_LIMITS, DetailLimits
+from metastore._analyze.kernel.filters import ColumnBloomBuilder
+from metastore._analyze.kernel.joined import BinaryBuffer
+from metastore._analyze.kernel.parts import (
+    PartialAggregate,
+    aggregate_numbers,
+    aggregate_texts,
+    aggregate_unique_texts,
+    combine_aggregates,
+)
+from metastore._analyze.kernel.runs import ValueRuns, count_integers, make_runs, merge_runs
+from metastore._analyze.kernel.statistics import ColumnStatistics, finish_statistics
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -37,21 +43,13 @@ class ColumnKernel:
     Everything is exact while the column's values, or else its distinct values, fit the budget. Beyond it bounds,
     counts, sums, lengths and frequencies stay exact, distinct values are estimated by the sketch
     (`distinct_error` > 0), and percentiles and histogram are merged from those of parts.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> kernel = ColumnKernel(Column("1", ("x",), "int", "long"))
-        >>> kernel.add(pa.array([3, None, 1], pa.int32()))
-        >>> found = kernel.finish(3)
-        >>> found.lo, found.hi, found.nulls, found.distinct
-        (1, 3, 1, 2)
     """
 
     def __init__(
         self,
         column: Column,
         budget_bytes: int = DEFAULT_BUDGET,
-        detail: Detail = DETAIL,
+        detail: DetailLimits = DEFAULT_DETAIL_LIMITS,
         expected: tuple[int, int] = (0, 0),
     ) -> None:
         """Begin with no rows."""
@@ -80,52 +78,52 @@ class ColumnKernel:
                 rows, None, nulls=self._nulls, compressed_bytes=sizes[0], uncompressed_bytes=sizes[1]
             )
         part, nans = self._values.finish(), self._values.nans
-        found = statistics_of(part, self._column, (rows, self._nulls, nans), self._detail, sizes)
+        found = finish_statistics(part, self._column, (rows, self._nulls, nans), self._detail, sizes)
         bloom = self._values.filter.finish(part.distinct if part else 0, nans)
         return found if bloom is None else replace(found, bloom=bloom)
 
 
 class _Collector(Protocol):
     nans: int
-    filter: ColumnFilter
+    filter: ColumnBloomBuilder
 
     def add(self, array: pa.Array) -> None: ...
 
-    def finish(self) -> Part | None: ...
+    def finish(self) -> PartialAggregate | None: ...
 
 
 class _Parts:
     """Parts that were closed because the budget was full."""
 
-    def __init__(self, column: Column, detail: Detail) -> None:
+    def __init__(self, column: Column, detail: DetailLimits) -> None:
         self._column, self._detail = column, detail
-        self._closed: list[Part] = []
+        self._closed: list[PartialAggregate] = []
 
     def __bool__(self) -> bool:
         return bool(self._closed)
 
-    def add(self, part: Part) -> None:
+    def add(self, part: PartialAggregate) -> None:
         self._closed.append(part)
         if len(self._closed) >= _MOST_PARTS:
-            self._closed = [combined(self._closed, self._column, self._detail)]
+            self._closed = [combine_aggregates(self._closed, self._column, self._detail)]
 
-    def whole(self, last: Part | None) -> Part | None:
+    def whole(self, last: PartialAggregate | None) -> PartialAggregate | None:
         parts = [*self._closed, last] if last else self._closed
-        return combined(parts, self._column, self._detail) if parts else None
+        return combine_aggregates(parts, self._column, self._detail) if parts else None
 
 
 class _Numbers:
-    def __init__(self, column: Column, budget: int, detail: Detail) -> None:
+    def __init__(self, column: Column, budget: int, detail: DetailLimits) -> None:
         self._column, self._limit, self._detail = column, budget // HEADROOM, detail
         self._pending: list[NDArray[Any]] = []
         self._bytes = 0
-        self._runs: Runs | None = None
+        self._runs: ValueRuns | None = None
         self._parts = _Parts(column, detail)
-        self.filter = ColumnFilter(budget)
+        self.filter = ColumnBloomBuilder(budget)
         self.nans = 0
 
     def add(self, array: pa.Array) -> None:
-        values = stored.short_numbers(array, self._column)
+        values = stored.narrow_sortable_array(array, self._column)
         if self._column.encoding == "double":
             is_nan = np.isnan(values)
             if is_nan.any():
@@ -139,39 +137,39 @@ class _Numbers:
                 self._parts.add(self._part(self._runs, points.FINE))
                 self._runs = None
 
-    def finish(self) -> Part | None:
+    def finish(self) -> PartialAggregate | None:
         self._collapse()
         steps = points.FINE if self._parts else points.PERCENT
         return self._parts.whole(self._part(self._runs, steps, last=True) if self._runs else None)
 
-    def _part(self, runs: Runs, steps: int, *, last: bool = False) -> Part:
-        self.filter.add(stored.array(runs.values, self._column), last=last)
-        return part_of_numbers(runs, self._column, steps, self._detail)
+    def _part(self, runs: ValueRuns, steps: int, *, last: bool = False) -> PartialAggregate:
+        self.filter.add(stored.sortable_to_arrow(runs.values, self._column), last=last)
+        return aggregate_numbers(runs, self._column, steps, self._detail)
 
     def _collapse(self) -> None:
         pending, self._pending, self._bytes = self._pending, [], 0
         if len(pending) > 1:
             pending = [np.concatenate(pending)]
         if pending and len(pending[0]):
-            fresh = runs_of(pending.pop())
-            self._runs = merged(self._runs, fresh) if self._runs else fresh
+            fresh = make_runs(pending.pop())
+            self._runs = merge_runs(self._runs, fresh) if self._runs else fresh
 
 
 class _Strings:
     nans = 0
 
-    def __init__(self, column: Column, budget: int, detail: Detail, expected: tuple[int, int]) -> None:
+    def __init__(self, column: Column, budget: int, detail: DetailLimits, expected: tuple[int, int]) -> None:
         self._limit, self._detail = budget // HEADROOM, detail
         self._expected = expected if sum(expected) <= self._limit else (0, 0)
         self._counted: list[tuple[pa.Array, NDArray[np.int64]]] = []
         self._bytes = 0
-        self._plain = Joined(*self._expected)
+        self._plain = BinaryBuffer(*self._expected)
         self._parts = _Parts(column, detail)
-        self.filter = ColumnFilter(budget)
+        self.filter = ColumnBloomBuilder(budget)
 
     def add(self, array: pa.Array) -> None:
         if pa.types.is_dictionary(array.type):
-            counts = counts_of(array.indices.to_numpy(), 0, len(array.dictionary))
+            counts = count_integers(array.indices.to_numpy(), 0, len(array.dictionary))
             present = np.flatnonzero(counts)
             values = array.dictionary if len(present) == len(counts) else array.dictionary.take(pa.array(present))
             self._keep(_binary(values), counts[present])
@@ -183,7 +181,7 @@ class _Strings:
             if 2 * self._bytes > self._limit:  # else the next pieces would be joined to many old values
                 self._parts.add(self._part(points.FINE))
 
-    def finish(self) -> Part | None:
+    def finish(self) -> PartialAggregate | None:
         steps = points.FINE if self._parts else points.PERCENT
         return self._parts.whole(self._part(steps, last=True) if self._counted or len(self._plain) else None)
 
@@ -196,26 +194,26 @@ class _Strings:
         pieces: list[_Piece] = [*self._counted]
         if len(self._plain):
             pieces.append((self._plain.finish(), None))
-        self._counted, self._bytes, self._plain = [], 0, Joined(*self._expected)
+        self._counted, self._bytes, self._plain = [], 0, BinaryBuffer(*self._expected)
         return pieces
 
-    def _part(self, steps: int, *, last: bool = False) -> Part:
+    def _part(self, steps: int, *, last: bool = False) -> PartialAggregate:
         pieces = self._taken()
         values, counts = pieces[0]
         is_plain = len(pieces) == 1 and counts is None
         if is_plain and len(values) > _FEW and not _repeats(values):
             self.filter.add(values, last=last)
-            return part_of_unique_texts(values, steps, self._detail)
+            return aggregate_unique_texts(values, steps, self._detail)
         if len(pieces) > 1 or counts is None:
             values, counts = _deduplicated(pieces)
         self.filter.add(values, last=last)
-        return part_of_texts(values, counts, steps, self._detail)
+        return aggregate_texts(values, counts, steps, self._detail)
 
 
-def _collector(column: Column, budget: int, detail: Detail, expected: tuple[int, int]) -> _Collector | None:
+def _collector(column: Column, budget: int, detail: DetailLimits, expected: tuple[int, int]) -> _Collector | None:
     if column.encoding is None:
         return None
-    if column.encoding == "binary" and not stored.is_wide(column):
+    if column.encoding == "binary" and not stored.is_wide_decimal(column):
         return _Strings(column, budget, detail, expected)
     return _Numbers(column, budget, detail)
 

@@ -10,7 +10,7 @@ LONGEST_LIST = 1 << 18
 
 
 @dataclass(frozen=True)
-class Detail:
+class DetailLimits:
     """What lists of values and histograms may hold.
 
     Attributes:
@@ -31,4 +31,4 @@ class Detail:
         return max(min(LONGEST_LIST, self.room), self.top)
 
 
-DETAIL = Detail()
+DEFAULT_DETAIL_LIMITS = DetailLimits()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 
-class CannotRead(Exception):  # noqa: N818 - the name says what is wrong
+class UnsupportedDataFile(Exception):  # noqa: N818 - the name says what is wrong
     """pyarrow cannot open a data file, or might read it differently from Spark; Spark has to read it.
 
     Attributes:

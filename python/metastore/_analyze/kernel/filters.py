@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from metastore._format.bloom import BloomBuilder, folded, size_for
+from metastore._format.bloom import BloomBuilder, choose_filter_size, fold_filter
 
 _SHARE = 8  # of the budget
 _FEW = 64  # so few values take hardly more room as a list
@@ -13,13 +13,8 @@ _MANY = 1 << 40
 _NAN = pa.array([np.nan])
 
 
-class Deferred:
-    """The bloom filter of values at hand: making it takes time, and not every one that is wanted is stored.
-
-    Example:
-        >>> len(bytes(Deferred(pa.array([1, 2]), 2, False, 32)))
-        32
-    """
+class LazyBloomFilter:
+    """The bloom filter of values at hand: making it takes time, and not every one that is wanted is stored."""
 
     def __init__(self, values: pa.Array, distinct: int, has_nan: bool, size: int) -> None:  # noqa: FBT001 - a part of the values
         """Hold the values."""
@@ -27,7 +22,7 @@ class Deferred:
 
     def __eq__(self, other: object) -> bool:
         """Whether it is the same filter."""
-        return isinstance(other, (bytes, Deferred)) and bytes(self) == bytes(other)
+        return isinstance(other, (bytes, LazyBloomFilter)) and bytes(self) == bytes(other)
 
     __hash__ = None  # type: ignore[assignment] # filters are not keys
 
@@ -48,29 +43,24 @@ class Deferred:
             builder.add_values(_NAN)
         return builder.finish(self._distinct, self._size) or b""
 
-    def smaller(self, size: int) -> Deferred:
+    def smaller(self, size: int) -> LazyBloomFilter:
         """The filter of the same values with fewer bytes."""
-        return Deferred(self._values, self._distinct, self._has_nan, size)
+        return LazyBloomFilter(self._values, self._distinct, self._has_nan, size)
 
 
-def smaller(bloom: bytes | Deferred, size: int) -> bytes | Deferred:
+def resize_bloom_filter(bloom: bytes | LazyBloomFilter, size: int) -> bytes | LazyBloomFilter:
     """A filter of the same values that has fewer bytes."""
     if len(bloom) == size:
         return bloom
     return (
-        bloom.smaller(size) if isinstance(bloom, Deferred) else folded(np.frombuffer(bloom, np.uint8), size).tobytes()
+        bloom.smaller(size)
+        if isinstance(bloom, LazyBloomFilter)
+        else fold_filter(np.frombuffer(bloom, np.uint8), size).tobytes()
     )
 
 
-class ColumnFilter:
-    """Collects the values of a column, part by part.
-
-    Example:
-        >>> few = ColumnFilter(1 << 20)
-        >>> few.add(pa.array([1, 2, 3]), last=True)
-        >>> few.finish(3, nans=0) is None
-        True
-    """
+class ColumnBloomBuilder:
+    """Collects the values of a column, part by part."""
 
     _held: pa.Array | None = None
     _builder: BloomBuilder | None = None
@@ -88,11 +78,11 @@ class ColumnFilter:
             self._builder = BloomBuilder(_MANY, self._most_bytes)
         self._builder.add_values(values)
 
-    def finish(self, distinct: int, nans: int) -> bytes | Deferred | None:
+    def finish(self, distinct: int, nans: int) -> bytes | LazyBloomFilter | None:
         """The filter; None where there is no need for one, or no room."""
         if self._held is not None:
-            size = size_for(distinct)
-            return None if size is None else Deferred(self._held, distinct, nans > 0, size)
+            size = choose_filter_size(distinct)
+            return None if size is None else LazyBloomFilter(self._held, distinct, nans > 0, size)
         if self._builder is None:
             return None
         if nans:

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metastore._analyze.kernel import stored
-from metastore._analyze.kernel.errors import CannotRead
+from metastore._analyze.kernel.errors import UnsupportedDataFile
 from metastore._analyze.kernel.leaves import is_uuid, require_no_rebase, require_same_values
-from metastore._analyze.kernel.parts import order_key
-from metastore._analyze.kernel.read import FileStatistics, open_file, refusing
+from metastore._analyze.kernel.parts import make_comparison_key
+from metastore._analyze.kernel.read import FileStatistics, open_parquet_file, translate_arrow_errors
 from metastore._analyze.kernel.statistics import ColumnStatistics
 from metastore._format.columns import decimal_type
 from metastore._format.values import cut_lower, cut_upper, decimal_to_bytes
@@ -23,7 +23,7 @@ from metastore._format.values import cut_lower, cut_upper, decimal_to_bytes
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from metastore._analyze.kernel.leaves import FileColumn, Node
+    from metastore._analyze.kernel.leaves import FileColumn, ParquetField
     from metastore._format.columns import Column
 
 _MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
@@ -31,15 +31,15 @@ _MICROS = {"s": 1_000_000, "ms": 1_000, "us": 1}
 
 def analyze_footer(source: Any, columns: Sequence[FileColumn]) -> FileStatistics:
     """What the footer of one Parquet file says of columns."""
-    with refusing():
+    with translate_arrow_errors():
         metadata = pq.read_metadata(source)
-        file, leaves = open_file(source, metadata, ())
+        file, leaves = open_parquet_file(source, metadata, ())
         nodes = [(wanted.column, leaves.find(wanted)) for wanted in columns]
         found = tuple(None if node is None else _column(file, column, node) for column, node in nodes)
         return FileStatistics(metadata.num_rows, found, leaves.has_field_ids)
 
 
-def _column(file: pq.ParquetFile, column: Column, node: Node) -> ColumnStatistics:
+def _column(file: pq.ParquetFile, column: Column, node: ParquetField) -> ColumnStatistics:
     groups = [file.metadata.row_group(i) for i in range(file.metadata.num_row_groups)]
     groups = [group for group in groups if group.num_rows]
     rows, leaf = file.metadata.num_rows, file.schema.column(node.first)
@@ -62,14 +62,14 @@ def _column(file: pq.ParquetFile, column: Column, node: Node) -> ColumnStatistic
     return ColumnStatistics(**common, nulls=nulls, nans=0, **bounds)
 
 
-def _same_values(file: pq.ParquetFile, column: Column, node: Node) -> bool:
+def _same_values(file: pq.ParquetFile, column: Column, node: ParquetField) -> bool:
     leaf = file.schema.column(node.first)
     if column.encoding == "double" or leaf.physical_type == "INT96":
         return False
     try:
         require_same_values(node, column, leaf.physical_type, uuid=False)
         require_no_rebase(file.metadata.metadata or {}, column, leaf.physical_type)
-    except CannotRead:
+    except UnsupportedDataFile:
         return False  # which is an answer here: unknown
     unsigned = pa.types.is_integer(node.type) and not pa.types.is_signed_integer(node.type)
     return not unsigned and not is_uuid(leaf)
@@ -82,9 +82,9 @@ def _is_possible(found: Any, rows: int) -> bool:
     return 0 <= found.null_count <= rows and not (found.null_count == rows and found.has_min_max)
 
 
-def _bounds(found: Sequence[Any], rows: Sequence[int], column: Column, node: Node) -> dict[str, Any] | None:
+def _bounds(found: Sequence[Any], rows: Sequence[int], column: Column, node: ParquetField) -> dict[str, Any] | None:
     """Lowest and highest bound of all row groups; None unless each has both and they agree with the counts."""
-    key, lows, highs = order_key(column), [], []
+    key, lows, highs = make_comparison_key(column), [], []
     for one, most in zip(found, rows, strict=True):
         if one is None:
             return None
@@ -100,18 +100,18 @@ def _bounds(found: Sequence[Any], rows: Sequence[int], column: Column, node: Nod
     if not lows:
         return None
     lo, hi = min(lows, key=key), max(highs, key=key)
-    if column.encoding == "binary" and not stored.is_wide(column):
+    if column.encoding == "binary" and not stored.is_wide_decimal(column):
         return {"lo": cut_lower(lo)[0], "hi": cut_upper(hi)[0], "lo_exact": False, "hi_exact": False}
     return {"lo": lo, "hi": hi, "lo_exact": True, "hi_exact": True}
 
 
-def _stored(raw: Any, column: Column, node: Node) -> Any:
+def _stored(raw: Any, column: Column, node: ParquetField) -> Any:
     """A physical value as the format stores it; None if it cannot be one of the column's."""
     if decimal_type(column.type):
         unscaled = int.from_bytes(raw, "big", signed=True) if isinstance(raw, bytes) else int(raw)
         if abs(unscaled) >= 10**node.type.precision:
             return None
-        return decimal_to_bytes(unscaled) if stored.is_wide(column) else unscaled
+        return decimal_to_bytes(unscaled) if stored.is_wide_decimal(column) else unscaled
     if column.encoding == "binary":
         return bytes(raw)
     factor = _MICROS[node.type.unit] if pa.types.is_timestamp(node.type) else 1

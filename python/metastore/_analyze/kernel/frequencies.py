@@ -9,14 +9,14 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._analyze.kernel.text import LONGEST_LISTED
+from metastore._analyze.kernel.text import LONGEST_COUNTED_VALUE
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from metastore._analyze.kernel.detail import Detail
+    from metastore._analyze.kernel.detail import DetailLimits
 
     Counts = NDArray[np.int64]
 
@@ -29,7 +29,7 @@ _FRAME, _BLOCK = 32, 256
 
 
 @dataclass(frozen=True, eq=False)
-class Frequencies:
+class ValueCounts:
     """Values of a column, ascending, and how often each occurs.
 
     Attributes:
@@ -50,7 +50,7 @@ class Frequencies:
 
     def __eq__(self, other: object) -> bool:
         """Whether it is the same list."""
-        return isinstance(other, Frequencies) and self._parts() == other._parts()
+        return isinstance(other, ValueCounts) and self._parts() == other._parts()
 
     __hash__ = None  # type: ignore[assignment] # lists are not keys
 
@@ -70,14 +70,14 @@ class Frequencies:
             return _size_of_integers(self.values.to_numpy(), self.counts)
         return int(pc.sum(pc.binary_length(self.values)).as_py()) + 3 * number
 
-    def cut(self, top: int) -> Frequencies:
+    def cut(self, top: int) -> ValueCounts:
         """The most frequent of these values; of equally frequent ones the least."""
         if len(self) <= top:
             return self
         places, floor = _most_frequent(self.counts, top)
         return _listed(TOP, max(floor, self.floor), self.values.take(pa.array(places)), self.counts[places])
 
-    def with_nan(self, number: int, top: int) -> Frequencies:
+    def with_nan(self, number: int, top: int) -> ValueCounts:
         """The same with the NaNs of the column, which are greater than all numbers."""
         if number == 0:
             return self
@@ -87,13 +87,15 @@ class Frequencies:
         found = replace(self, values=values, counts=np.append(self.counts, number))
         return found if self.kind != TOP else found.cut(top)
 
-    def ranked(self) -> Frequencies:
+    def ranked(self) -> ValueCounts:
         """The same list by falling frequency, then value."""
         order = np.argsort(-self.counts, kind="stable")
         return replace(self, values=self.values.take(pa.array(order)), counts=self.counts[order])
 
 
-def kept(counts: Counts, detail: Detail, *, lacking: int = 0) -> tuple[str, int, NDArray[np.intp]]:
+def choose_counted_values(
+    counts: Counts, detail: DetailLimits, *, lacking: int = 0
+) -> tuple[str, int, NDArray[np.intp]]:
     """Decide which values are listed."""
     distinct = len(counts) + lacking
     single = int(np.count_nonzero(counts == 1)) + lacking
@@ -119,10 +121,10 @@ def _most_frequent(counts: Counts, top: int) -> tuple[NDArray[np.intp], int]:
     return places, int(counts[counts < least].max())
 
 
-def listed(kind: str, floor: int, values: pa.Array, counts: Counts) -> Frequencies:
+def make_value_counts(kind: str, floor: int, values: pa.Array, counts: Counts) -> ValueCounts:
     """A list, without the values that are longer than the format keeps."""
     if pa.types.is_large_binary(values.type) or pa.types.is_binary(values.type):
-        is_short = pc.less_equal(pc.binary_length(values), LONGEST_LISTED).to_numpy(zero_copy_only=False)
+        is_short = pc.less_equal(pc.binary_length(values), LONGEST_COUNTED_VALUE).to_numpy(zero_copy_only=False)
         if not is_short.all():
             floor = max(floor, int(counts[~is_short].max()))
             kind, values, counts = TOP, values.filter(pa.array(is_short)), counts[is_short]
@@ -130,14 +132,14 @@ def listed(kind: str, floor: int, values: pa.Array, counts: Counts) -> Frequenci
     return _listed(kind, floor, values, counts)
 
 
-def _listed(kind: str, floor: int, values: pa.Array, counts: Counts) -> Frequencies:
+def _listed(kind: str, floor: int, values: pa.Array, counts: Counts) -> ValueCounts:
     if kind == TOP and floor == 1:  # all that occur more than once are there: the others say nothing
         repeats = counts > 1
-        return Frequencies(DUPLICATES, 1, values.filter(pa.array(repeats)), counts[repeats])
-    return Frequencies(kind, floor, values, counts)
+        return ValueCounts(DUPLICATES, 1, values.filter(pa.array(repeats)), counts[repeats])
+    return ValueCounts(kind, floor, values, counts)
 
 
-def merged(lists: Sequence[Frequencies | None], top: int) -> Frequencies | None:
+def merge_value_counts(lists: Sequence[ValueCounts | None], top: int) -> ValueCounts | None:
     """The most frequent values of all parts of a column.
 
     Only values of which every part tells the frequency are kept, so that all frequencies are exact.
@@ -156,7 +158,7 @@ def merged(lists: Sequence[Frequencies | None], top: int) -> Frequencies | None:
     floor = int(max([sum(floors), *(total + unlisted)[~is_exact]]))
     values = texts.dictionary.filter(pa.array(is_exact))
     order = pc.array_sort_indices(values)
-    exact = Frequencies(COMPLETE if floor == 0 else TOP, floor, values.take(order), total[is_exact][order.to_numpy()])
+    exact = ValueCounts(COMPLETE if floor == 0 else TOP, floor, values.take(order), total[is_exact][order.to_numpy()])
     exact = exact.cut(top)
     if exact.kind == COMPLETE:
         return exact

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH, bin_ends, implied_counts
+from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH, choose_bin_ends, derive_counts
 
 if TYPE_CHECKING:
     from collections.abc import Callable
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True, eq=False)
-class Histogram:
+class ColumnHistogram:
     """How values spread over bins; bin i holds what is greater than edge i, up to edge i + 1 (bin 0: edge 0 too).
 
     Attributes:
@@ -40,7 +40,7 @@ class Histogram:
 
     def __eq__(self, other: object) -> bool:
         """Whether it is the same histogram."""
-        return isinstance(other, Histogram) and self._parts() == other._parts()
+        return isinstance(other, ColumnHistogram) and self._parts() == other._parts()
 
     __hash__ = None  # type: ignore[assignment] # histograms are not keys
 
@@ -61,7 +61,7 @@ class Histogram:
         edges = 0 if self.edges is None else self.edges.nbytes
         return edges + 2 * sum(len(one) for one in (self.counts, self.distincts) if one is not None)
 
-    def coarser(self, bins: int) -> Histogram:
+    def coarser(self, bins: int) -> ColumnHistogram:
         """The same with about so many bins, or fewer of equal width: each made of neighbours."""
         if self.bins <= bins:
             return self
@@ -71,20 +71,22 @@ class Histogram:
         else:
             heights = self.heights()
             lone = np.zeros_like(heights) if self.distincts is None else np.where(self.distincts == 1, heights, 0)
-            places = np.append(0, bin_ends(np.cumsum(heights), lone, bins) + 1)
+            places = np.append(0, choose_bin_ends(np.cumsum(heights), lone, bins) + 1)
         counts = np.add.reduceat(self.heights(), places[:-1])
         distincts = None if self.distincts is None else np.add.reduceat(self.distincts, places[:-1])
         edges = None if self.edges is None else self.edges.take(pa.array(places))
-        return Histogram(self.kind, edges, self.number, counts, distincts)
+        return ColumnHistogram(self.kind, edges, self.number, counts, distincts)
 
     def heights(self) -> Counts:
         """The values of each bin."""
-        return implied_counts(self.number, self.bins) if self.counts is None else self.counts
+        return derive_counts(self.number, self.bins) if self.counts is None else self.counts
 
 
-def equal_heights(counts: Counts, last_ranks: Counts, bins: int, values: Callable[[Counts], pa.Array]) -> Histogram:
+def make_equal_height_histogram(
+    counts: Counts, last_ranks: Counts, bins: int, values: Callable[[Counts], pa.Array]
+) -> ColumnHistogram:
     """The histogram of runs."""
     distinct, number = len(counts), int(last_ranks[-1])
-    places = np.arange(distinct) if distinct <= bins else bin_ends(last_ranks, counts, bins)
+    places = np.arange(distinct) if distinct <= bins else choose_bin_ends(last_ranks, counts, bins)
     heights, distincts = np.diff(last_ranks[places], prepend=0), np.diff(places, prepend=-1)
-    return Histogram(EQUI_HEIGHT, values(np.append(0, places)), number, heights, distincts)
+    return ColumnHistogram(EQUI_HEIGHT, values(np.append(0, places)), number, heights, distincts)

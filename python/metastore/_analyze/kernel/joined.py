@@ -13,16 +13,8 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
 
-class Joined:
-    """The values of arrays, one behind the other.
-
-    Example:
-        >>> joined = Joined()
-        >>> joined.add(pa.array([b"ab", b""], pa.large_binary()))
-        >>> joined.add(pa.array([b"c"], pa.large_binary()))
-        >>> joined.finish().to_pylist()
-        [b'ab', b'', b'c']
-    """
+class BinaryBuffer:
+    """The values of arrays, one behind the other."""
 
     def __init__(self, values: int = 0, data: int = 0) -> None:
         """Begin with no values."""

@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from metastore._analyze.kernel import stored
-from metastore._analyze.kernel.errors import CannotRead
+from metastore._analyze.kernel.errors import UnsupportedDataFile
 from metastore._format.columns import decimal_type
 
 if TYPE_CHECKING:
@@ -51,7 +51,7 @@ class FileColumn:
 
 
 @dataclass(frozen=True)
-class Node:
+class ParquetField:
     """A field of a file that is not inside a list or map.
 
     Attributes:
@@ -69,7 +69,7 @@ class Node:
     leaves: int
 
 
-class Leaves:
+class ParquetFields:
     """The fields of a Parquet file.
 
     Raises:
@@ -79,37 +79,37 @@ class Leaves:
     def __init__(self, schema: pa.Schema, leaves: int) -> None:
         nodes = list(_nodes(schema, (), 0))
         if sum(node.leaves for node in nodes if len(node.path) == 1) != leaves:
-            raise CannotRead("the file's schema is not the one that pyarrow derives")
+            raise UnsupportedDataFile("the file's schema is not the one that pyarrow derives")
         with_id = [node for node in nodes if node.field_id is not None]
         self._by_path = {node.path: node for node in nodes}
         self._by_id = {node.field_id: node for node in with_id}
         if len(self._by_path) < len(nodes):
-            raise CannotRead("two fields of the file have the same name")
+            raise UnsupportedDataFile("two fields of the file have the same name")
         if len(self._by_id) < len(with_id):
-            raise CannotRead("two fields of the file have the same field id")
+            raise UnsupportedDataFile("two fields of the file have the same field id")
 
     @property
     def has_field_ids(self) -> bool:
         """Whether fields carry ids."""
         return bool(self._by_id)
 
-    def find(self, wanted: FileColumn) -> Node | None:
+    def find(self, wanted: FileColumn) -> ParquetField | None:
         """The field that holds a column, None if the file has none."""
         if wanted.field_id is None:
             return self._named(wanted.path or wanted.column.path)
         if wanted.path is None:
             if not self._by_id:
-                raise CannotRead("the file has no field ids")
+                raise UnsupportedDataFile("the file has no field ids")
             return self._by_id.get(wanted.field_id)
         found = self._named(wanted.path)
         if self._by_id and self._by_id.get(wanted.field_id) is not found:
-            raise CannotRead("names and field ids of the file are those of different columns")
+            raise UnsupportedDataFile("names and field ids of the file are those of different columns")
         return found
 
-    def _named(self, path: tuple[str, ...]) -> Node | None:
+    def _named(self, path: tuple[str, ...]) -> ParquetField | None:
         found = self._by_path.get(path)
         if found is None and tuple(map(str.casefold, path)) in self._folded:
-            raise CannotRead("a column's name differs from the file's in its case")
+            raise UnsupportedDataFile("a column's name differs from the file's in its case")
         return found
 
     @cached_property
@@ -117,7 +117,7 @@ class Leaves:
         return frozenset(tuple(map(str.casefold, path)) for path in self._by_path)
 
 
-def require_same_values(node: Node, column: Column, physical: str, *, uuid: bool) -> None:
+def require_same_values(node: ParquetField, column: Column, physical: str, *, uuid: bool) -> None:
     """Refuse a field whose values pyarrow does not give as Spark does."""
     kind = node.type.value_type if pa.types.is_dictionary(node.type) else node.type
     check = _CHECKS.get(column.type) or (_is_decimal if decimal_type(column.type) else None)
@@ -125,7 +125,9 @@ def require_same_values(node: Node, column: Column, physical: str, *, uuid: bool
         check = _is_interval if column.type.startswith("interval") else _is_text
     same = check(kind, column, physical) or (uuid and check is _is_text)
     if pa.types.is_nested(kind) or not same:
-        raise CannotRead(f"column {column.name} is {physical} ({kind}) in the file and {column.type} in the table")
+        raise UnsupportedDataFile(
+            f"column {column.name} is {physical} ({kind}) in the file and {column.type} in the table"
+        )
 
 
 def require_no_rebase(metadata: dict[bytes, bytes], column: Column, physical: str) -> None:
@@ -136,7 +138,7 @@ def require_no_rebase(metadata: dict[bytes, bytes], column: Column, physical: st
     version = metadata.get(_SPARK_VERSION)
     oldest = (3, 1) if int96 else (3, 0)
     if (_LEGACY_INT96 if int96 else _LEGACY_DATES) in metadata or (version and _release(version) < oldest):
-        raise CannotRead(f"column {column.name} was written in the legacy calendar")
+        raise UnsupportedDataFile(f"column {column.name} was written in the legacy calendar")
 
 
 def is_uuid(leaf: pq.ColumnSchema) -> bool:
@@ -149,12 +151,12 @@ def _release(version: bytes) -> tuple[int, ...]:
     return tuple(int(part) if part.isdigit() else 0 for part in parts)
 
 
-def _nodes(fields: Any, parents: tuple[str, ...], first: int) -> Iterator[Node]:
+def _nodes(fields: Any, parents: tuple[str, ...], first: int) -> Iterator[ParquetField]:
     for field in fields:
         count = _leaf_count(field.type)
         path = (*parents, field.name)
         raw = (field.metadata or {}).get(_FIELD_ID)
-        yield Node(path, None if raw is None or int(raw) < 0 else int(raw), field.type, first, count)
+        yield ParquetField(path, None if raw is None or int(raw) < 0 else int(raw), field.type, first, count)
         if pa.types.is_struct(field.type):
             yield from _nodes(_children(field.type), path, first)
         first += count

@@ -12,9 +12,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._analyze.kernel import points, stored
-from metastore._analyze.kernel.parts import added, order_key, pooled
-from metastore._analyze.kernel.sketch import Sketch, parsed, union_of
-from metastore._analyze.kernel.statistics import ColumnStatistics, sketched
+from metastore._analyze.kernel.parts import add_sums, make_comparison_key, pool_moments
+from metastore._analyze.kernel.sketch import DistinctSketch, parse_sketches, union_sketches
+from metastore._analyze.kernel.statistics import ColumnStatistics, sketch_fields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -36,11 +36,11 @@ def reduce_column(column: Column, rows: pa.Table, thetas: Sequence[bytes | None]
     are. Distinct values are exact when no sketch estimates, when the files' ranges do not overlap, or when there is
     one file; percentiles are merged from those of the files.
     """
-    found = merged_column(column, rows, parsed(thetas))
-    return replace(found, **distinct_of(column, rows, found.sketch))
+    found = merge_column(column, rows, parse_sketches(thetas))
+    return replace(found, **count_distinct(column, rows, found.sketch))
 
 
-def merged_column(column: Column, rows: pa.Table, sketches: Sequence[Sketch | None]) -> ColumnStatistics:
+def merge_column(column: Column, rows: pa.Table, sketches: Sequence[DistinctSketch | None]) -> ColumnStatistics:
     """Reduce the statistics of a column's files, or of groups of them, but for the number of distinct values."""
     files = _Files(column, rows)
     common: dict[str, Any] = {
@@ -50,18 +50,18 @@ def merged_column(column: Column, rows: pa.Table, sketches: Sequence[Sketch | No
     }
     if column.encoding is None:
         return ColumnStatistics(**common)
-    sketch = union_of(sketches) if len(sketches) == rows.num_rows else None
+    sketch = union_sketches(sketches) if len(sketches) == rows.num_rows else None
     return ColumnStatistics(
         **common,
         **files.bounds(),
         **files.moments(),
         **files.lengths(),
         percentiles=files.percentiles(),
-        **sketched(sketch),
+        **sketch_fields(sketch),
     )
 
 
-def distinct_of(column: Column, rows: pa.Table, sketch: Sketch | None) -> dict[str, Any]:
+def count_distinct(column: Column, rows: pa.Table, sketch: DistinctSketch | None) -> dict[str, Any]:
     """The number of distinct values, and its error: exact when no sketch estimates, or the files lie apart."""
     if column.encoding is None:
         return {}
@@ -100,14 +100,14 @@ class _Files:
             values = self._values(name)
             if not values or None in values:
                 continue
-            key = order_key(self._column)
+            key = make_comparison_key(self._column)
             best = choose(values, key=key)
             exact = self._of_holding(f"{name}_exact")
             found[name] = best
             found[f"{name}_exact"] = any(e for v, e in zip(values, exact, strict=True) if v == best)
         return found
 
-    def distinct(self, sketch: Sketch | None) -> dict[str, Any]:
+    def distinct(self, sketch: DistinctSketch | None) -> dict[str, Any]:
         alone = self._apart()
         if alone or sketch is None:
             return alone
@@ -146,8 +146,8 @@ class _Files:
         if self._numbers is None or any(one is None or not len(one) for one in sums):
             return found
         total, means, m2s = (one for one in sums if one is not None)
-        mean, m2 = pooled(self._column, self._numbers[self._holding], m2s, means, totals)
-        return {**found, "sum": added(total.tolist()), "mean": mean, "m2": m2}
+        mean, m2 = pool_moments(self._column, self._numbers[self._holding], m2s, means, totals)
+        return {**found, "sum": add_sums(total.tolist()), "mean": mean, "m2": m2}
 
     def lengths(self) -> dict[str, Any]:
         averages, longest = self._doubles("avg_len"), self._longs("max_len")
@@ -169,14 +169,18 @@ class _Files:
 
     def _merged(self, flat: pa.Array) -> list[Any]:
         numbers = self._numbers[self._holding] if self._numbers is not None else np.empty(0, np.int64)
-        if self._column.encoding == "binary" and not stored.is_wide(self._column):
+        if self._column.encoding == "binary" and not stored.is_wide_decimal(self._column):
             values = flat.to_pylist()
             rows = [values[at : at + _PERCENTILES] for at in range(0, len(values), _PERCENTILES)]
-            return list(points.merged_texts(rows, numbers, points.PERCENT))
-        raw = flat.to_pylist() if stored.is_wide(self._column) else flat.to_numpy()
-        matrix = stored.as_numbers(raw, self._column).reshape(-1, _PERCENTILES)
-        merged = points.merged_numbers(matrix, numbers, points.PERCENT)
-        return [stored.stored(v, self._column) for v in merged] if stored.is_wide(self._column) else merged.tolist()
+            return list(points.merge_text_points(rows, numbers, points.PERCENT))
+        raw = flat.to_pylist() if stored.is_wide_decimal(self._column) else flat.to_numpy()
+        matrix = stored.stored_to_sortable(raw, self._column).reshape(-1, _PERCENTILES)
+        merged = points.merge_number_points(matrix, numbers, points.PERCENT)
+        return (
+            [stored.sortable_to_stored(v, self._column) for v in merged]
+            if stored.is_wide_decimal(self._column)
+            else merged.tolist()
+        )
 
     def are_apart(self) -> bool:
         """Whether no value can lie in two files."""
@@ -187,9 +191,9 @@ class _Files:
             return False
         los, his = map(self._held.column, ends)
         if self._column.encoding != "binary":
-            return are_numbers_apart(los.to_numpy(), his.to_numpy())
-        if stored.is_wide(self._column):
-            key = order_key(self._column)
+            return are_ranges_disjoint(los.to_numpy(), his.to_numpy())
+        if stored.is_wide_decimal(self._column):
+            key = make_comparison_key(self._column)
             ranges = sorted((key(lo), key(hi)) for lo, hi in zip(los.to_pylist(), his.to_pylist(), strict=True))
             return all(hi < lo for (_, hi), (lo, _) in itertools.pairwise(ranges))
         order = pc.sort_indices(los)
@@ -226,7 +230,7 @@ class _Files:
         return None if values.null_count else np.asarray(values.to_numpy(), dtype=np.float64)
 
 
-def are_numbers_apart(los: NDArray[Any], his: NDArray[Any]) -> bool:
+def are_ranges_disjoint(los: NDArray[Any], his: NDArray[Any]) -> bool:
     """Whether no number can lie in two of these ranges."""
     with np.errstate(over="ignore", invalid="ignore"):  # of infinities
         widths = (his.astype(np.float64) - los).sum()

@@ -15,16 +15,16 @@ from metastore._format.words import (
     LONG_VALUE,
     MASKS,
     WORD,
-    in_batches,
-    longest_first,
-    rotate,
-    unaligned_words,
+    order_by_length,
+    rotate_left,
+    split_batches,
+    view_unaligned,
 )
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from metastore._format.words import Words
+    from metastore._format.words import UInt64Array
 
 SEED = 9001
 
@@ -42,10 +42,10 @@ _FIRST = MASKS[np.minimum(np.arange(BLOCK), WORD)]
 _SECOND = MASKS[np.maximum(np.arange(BLOCK) - WORD, 0)]
 
 
-def hash_words(words: Words, length: int | NDArray[np.integer[Any]]) -> Words:
+def murmur_words(words: UInt64Array, length: int | NDArray[np.integer[Any]]) -> UInt64Array:
     """Hashes of values of 1 to 8 bytes."""
     out = np.empty(len(words), dtype=np.uint64)
-    for batch in in_batches(len(words)):
+    for batch in split_batches(len(words)):
         size = np.uint64(length) if isinstance(length, int) else length[batch].astype(np.uint64)
         h1 = words[batch].copy()
         _mix_first(h1)
@@ -55,24 +55,24 @@ def hash_words(words: Words, length: int | NDArray[np.integer[Any]]) -> Words:
     return out
 
 
-def hash_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Words:
+def murmur_bytes(data: NDArray[np.uint8], starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> UInt64Array:
     """Hashes of values of any length that lie in one buffer."""
     out = np.empty(len(starts), dtype=np.uint64)
-    words = unaligned_words(data)
+    words = view_unaligned(data)
     is_long = lengths > LONG_VALUE
     if is_long.any():  # by themselves: as many rounds as blocks, whatever the number of values
         rows = np.flatnonzero(is_long)
         out[rows] = _hash_batch(words, starts[rows], lengths[rows])
         rows = np.flatnonzero(~is_long)
-        out[rows] = hash_bytes(data, starts[rows], lengths[rows])
+        out[rows] = murmur_bytes(data, starts[rows], lengths[rows])
         return out
-    for batch in in_batches(len(starts)):
+    for batch in split_batches(len(starts)):
         out[batch] = _hash_batch(words, starts[batch], lengths[batch])
     return out
 
 
-def _hash_batch(words: Words, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> Words:
-    order = longest_first(lengths // BLOCK)
+def _hash_batch(words: UInt64Array, starts: NDArray[np.int64], lengths: NDArray[np.int64]) -> UInt64Array:
+    order = order_by_length(lengths // BLOCK)
     starts, lengths = starts[order], lengths[order]
     blocks = lengths // BLOCK
     h1 = np.full(len(starts), SEED, dtype=np.uint64)
@@ -86,23 +86,25 @@ def _hash_batch(words: Words, starts: NDArray[np.int64], lengths: NDArray[np.int
     return out
 
 
-def _add_block(h1: Words, h2: Words, words: Words, starts: NDArray[np.int64]) -> None:
+def _add_block(h1: UInt64Array, h2: UInt64Array, words: UInt64Array, starts: NDArray[np.int64]) -> None:
     k1, k2 = words[starts], words[starts + WORD]
     _mix_first(k1)
     h1 ^= k1
-    rotate(h1, 27)
+    rotate_left(h1, 27)
     h1 += h2
     h1 *= _FIVE
     h1 += _ADD1
     _mix_second(k2)
     h2 ^= k2
-    rotate(h2, 31)
+    rotate_left(h2, 31)
     h2 += h1
     h2 *= _FIVE
     h2 += _ADD2
 
 
-def _add_tail(h1: Words, h2: Words, words: Words, starts: NDArray[np.int64], left: NDArray[np.int64]) -> None:
+def _add_tail(
+    h1: UInt64Array, h2: UInt64Array, words: UInt64Array, starts: NDArray[np.int64], left: NDArray[np.int64]
+) -> None:
     k1 = words[starts]
     k1 &= _FIRST[left]
     _mix_first(k1)
@@ -113,19 +115,19 @@ def _add_tail(h1: Words, h2: Words, words: Words, starts: NDArray[np.int64], lef
     h2 ^= k2
 
 
-def _mix_first(k: Words) -> None:
+def _mix_first(k: UInt64Array) -> None:
     k *= _C1
-    rotate(k, 31)
+    rotate_left(k, 31)
     k *= _C2
 
 
-def _mix_second(k: Words) -> None:
+def _mix_second(k: UInt64Array) -> None:
     k *= _C2
-    rotate(k, 33)
+    rotate_left(k, 33)
     k *= _C1
 
 
-def _finish(h1: Words, h2: Words, size: np.uint64 | Words) -> Words:
+def _finish(h1: UInt64Array, h2: UInt64Array, size: np.uint64 | UInt64Array) -> UInt64Array:
     h1 ^= size
     h2 ^= size
     h1 += h2
@@ -137,7 +139,7 @@ def _finish(h1: Words, h2: Words, size: np.uint64 | Words) -> Words:
     return h1
 
 
-def _spread(h: Words) -> None:
+def _spread(h: UInt64Array) -> None:
     h ^= h >> _SHIFT
     h *= _FMIX1
     h ^= h >> _SHIFT

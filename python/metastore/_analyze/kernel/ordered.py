@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._analyze.kernel import stored
-from metastore._analyze.kernel.runs import runs_of
+from metastore._analyze.kernel.runs import make_runs
 from metastore._format.values import DECIMAL_BYTES
 
 if TYPE_CHECKING:
@@ -23,7 +23,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Ordered:
+class SortedRun:
     """Distinct values, ascending, without null and NaN, and how often each occurs.
 
     Attributes:
@@ -53,7 +53,7 @@ class Ordered:
         return bytes(sink.getvalue().to_pybytes())
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Ordered:
+    def from_bytes(cls, data: bytes) -> SortedRun:
         """The run that `to_bytes` wrote."""
         with pa.ipc.open_stream(data) as reader:
             batch = reader.read_next_batch()
@@ -66,7 +66,7 @@ class Ordered:
         places = np.unique(np.linspace(0, len(self) - 1, steps + 1).astype(np.int64))
         return list(self.values.take(pa.array(places)).to_pylist())
 
-    def cut(self, edges: Sequence[Any]) -> list[Ordered]:
+    def cut(self, edges: Sequence[Any]) -> list[SortedRun]:
         """The parts up to each edge, that included, and what follows the last."""
         if pa.types.is_large_binary(self.values.type) or pa.types.is_fixed_size_binary(self.values.type):
             ends = [bisect.bisect_right(self.values, edge, key=lambda value: value.as_py()) for edge in edges]
@@ -74,16 +74,16 @@ class Ordered:
             ends = np.searchsorted(self.values.to_numpy(), edges, side="right").tolist() if edges else []
         starts = [0, *ends]
         return [
-            Ordered(self.values.slice(start, end - start), self.counts[start:end])
+            SortedRun(self.values.slice(start, end - start), self.counts[start:end])
             for start, end in zip(starts, [*ends, len(self)], strict=True)
         ]
 
 
-def ordered(array: pa.Array, column: Column) -> Ordered:
+def sort_values(array: pa.Array, column: Column) -> SortedRun:
     """The run of some values."""
     if isinstance(array, pa.ExtensionArray):
         array = array.storage
-    if column.encoding == "binary" and not stored.is_wide(column):
+    if column.encoding == "binary" and not stored.is_wide_decimal(column):
         counted = array.drop_null().value_counts()
         values = counted.field(0)
         if pa.types.is_dictionary(values.type):
@@ -91,23 +91,23 @@ def ordered(array: pa.Array, column: Column) -> Ordered:
         return _sorted(_as_binary(values), counted.field(1).to_numpy())
     if pa.types.is_dictionary(array.type):
         array = array.dictionary_decode()
-    numbers = stored.numbers(array.drop_null(), column)
+    numbers = stored.sortable_array(array.drop_null(), column)
     if column.encoding == "double":
         numbers = numbers[~np.isnan(numbers)]
-    runs = runs_of(numbers)
-    return Ordered(_arrow(runs.values), runs.counts)
+    runs = make_runs(numbers)
+    return SortedRun(_arrow(runs.values), runs.counts)
 
 
-def of_constant(value: Any, rows: int, column: Column) -> Ordered:
+def make_constant_run(value: Any, rows: int, column: Column) -> SortedRun:
     """The run of a value as it is stored that occurs in all rows."""
-    if column.encoding == "binary" and not stored.is_wide(column):
-        return Ordered(pa.array([value], pa.large_binary()), np.array([rows], np.int64))
+    if column.encoding == "binary" and not stored.is_wide_decimal(column):
+        return SortedRun(pa.array([value], pa.large_binary()), np.array([rows], np.int64))
     if column.encoding == "double" and np.isnan(value):
-        return Ordered(pa.array([], pa.float64()), np.empty(0, np.int64))
-    return Ordered(_arrow(stored.as_numbers([value], column)), np.array([rows], np.int64))
+        return SortedRun(pa.array([], pa.float64()), np.empty(0, np.int64))
+    return SortedRun(_arrow(stored.stored_to_sortable([value], column)), np.array([rows], np.int64))
 
 
-def merged(runs: Iterable[Ordered]) -> Ordered:
+def merge_sorted_runs(runs: Iterable[SortedRun]) -> SortedRun:
     """The run of all values of at least one run."""
     given = list(runs)
     filled = [run for run in given if len(run)]
@@ -117,7 +117,7 @@ def merged(runs: Iterable[Ordered]) -> Ordered:
     return _sorted(values, np.concatenate([run.counts for run in filled]))
 
 
-def stored_values(run: Ordered) -> pa.Array:
+def run_to_stored(run: SortedRun) -> pa.Array:
     """The values as the format stores them."""
     if not pa.types.is_fixed_size_binary(run.values.type):
         return run.values
@@ -127,24 +127,24 @@ def stored_values(run: Ordered) -> pa.Array:
     return pa.array(np.ascontiguousarray(raw).view(f"V{DECIMAL_BYTES}").reshape(-1).tolist(), pa.large_binary())
 
 
-def from_stored(values: pa.Array, counts: NDArray[np.int64], column: Column) -> Ordered:
+def run_from_stored(values: pa.Array, counts: NDArray[np.int64], column: Column) -> SortedRun:
     """The run of values that come out of the store, ascending."""
     if column.encoding != "binary":
-        return Ordered(values, counts)
-    if not stored.is_wide(column):
-        return Ordered(values.cast(pa.large_binary()), counts)
-    return Ordered(_arrow(stored.as_numbers(values.to_pylist(), column)), counts)
+        return SortedRun(values, counts)
+    if not stored.is_wide_decimal(column):
+        return SortedRun(values.cast(pa.large_binary()), counts)
+    return SortedRun(_arrow(stored.stored_to_sortable(values.to_pylist(), column)), counts)
 
 
-def _sorted(values: pa.Array, counts: NDArray[np.int64]) -> Ordered:
+def _sorted(values: pa.Array, counts: NDArray[np.int64]) -> SortedRun:
     if not len(values):
-        return Ordered(values, np.asarray(counts, np.int64))
+        return SortedRun(values, np.asarray(counts, np.int64))
     order = pc.sort_indices(values)
     values, counts = values.take(order), np.asarray(counts, np.int64)[order.to_numpy()]
     is_new = np.ones(len(values), np.bool_)
     is_new[1:] = pc.not_equal(values.slice(1), values.slice(0, len(values) - 1)).to_numpy(zero_copy_only=False)
     starts = np.flatnonzero(is_new)
-    return Ordered(values.filter(pa.array(is_new)), np.add.reduceat(counts, starts))
+    return SortedRun(values.filter(pa.array(is_new)), np.add.reduceat(counts, starts))
 
 
 def _as_binary(values: pa.Array) -> pa.Array:

@@ -15,7 +15,7 @@ from metastore._analyze.kernel.column import HEADROOM
 from metastore._format.columns import decimal_type
 from metastore._format.extra import encode_value
 from metastore._format.stored import ARROW_TYPES
-from metastore._format.values import typed
+from metastore._format.values import to_python_value
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -30,7 +30,7 @@ _WIDEST, _OFFSET = 16, 4
 
 
 @dataclass(frozen=True)
-class Shipped:
+class StatisticPickle:
     """A statistic on its way to an executor, where it may turn out not to be importable."""
 
     name: str
@@ -38,7 +38,7 @@ class Shipped:
     code: bytes
 
 
-class Kernel(Protocol):
+class StatisticsKernel(Protocol):
     """What computes the statistics of a column from its values."""
 
     def add(self, values: pa.Array | pa.ChunkedArray) -> None:
@@ -50,11 +50,11 @@ class Kernel(Protocol):
         """The statistics of the rows added."""
 
 
-class Failure(Exception):  # noqa: N818 - caught where the function is called
+class UserFunctionError(Exception):
     """A user's function failed; the text says how."""
 
 
-def unpacked(shipped: Iterable[Shipped]) -> tuple[tuple[Statistic, ...], dict[str, str]]:
+def unpickle_statistics(shipped: Iterable[StatisticPickle]) -> tuple[tuple[Statistic, ...], dict[str, str]]:
     """The statistics that can be loaded here, and why the others cannot."""
     found, failed = [], {}
     for one in shipped:
@@ -65,15 +65,17 @@ def unpacked(shipped: Iterable[Shipped]) -> tuple[tuple[Statistic, ...], dict[st
     return tuple(found), failed
 
 
-def with_own(kernel: Kernel, column: Column, statistics: Sequence[Statistic], budget: int) -> Kernel:
+def wrap_with_user_defined(
+    kernel: StatisticsKernel, column: Column, statistics: Sequence[Statistic], budget: int
+) -> StatisticsKernel:
     """A kernel that computes user-defined statistics too."""
     if not statistics or column.encoding is None:
         return kernel
-    return _WithOwn(kernel, OwnStatistics(column, statistics, budget // HEADROOM))
+    return _WithOwn(kernel, UserDefinedKernel(column, statistics, budget // HEADROOM))
 
 
 class _WithOwn:
-    def __init__(self, kernel: Kernel, own: OwnStatistics) -> None:
+    def __init__(self, kernel: StatisticsKernel, own: UserDefinedKernel) -> None:
         self._kernel, self._own = kernel, own
 
     def add(self, values: pa.Array | pa.ChunkedArray) -> None:
@@ -86,15 +88,15 @@ class _WithOwn:
         return self._own.added_to(self._kernel.finish(rows, compressed_bytes, uncompressed_bytes))
 
 
-def of_constant(
+def apply_to_constant(
     found: ColumnStatistics, column: Column, value: Any, statistics: Sequence[Statistic]
 ) -> ColumnStatistics:
     """The statistics of a column with one value in all rows, user-defined ones added."""
     if not statistics or column.encoding is None:
         return found
-    own = OwnStatistics(column, statistics)
+    own = UserDefinedKernel(column, statistics)
     try:
-        one = pa.array([typed(value, column)], arrow_type(column))
+        one = pa.array([to_python_value(value, column)], column_arrow_type(column))
     except (pa.ArrowException, TypeError, ValueError, OverflowError) as error:
         return replace(found, failed=dict.fromkeys((s.name for s in statistics), _first_line(error)))
     left = found.rows or 0
@@ -105,7 +107,7 @@ def of_constant(
     return own.added_to(found)
 
 
-class OwnStatistics:
+class UserDefinedKernel:
     """Collects values up to a limit and calls the functions with them.
 
     Where a column has more values than the limit, the functions are called for one part after the other and their
@@ -114,7 +116,7 @@ class OwnStatistics:
 
     def __init__(self, column: Column, statistics: Sequence[Statistic], limit: int = 64 << 20) -> None:
         """Begin with no values."""
-        self._kind = arrow_type(column)
+        self._kind = column_arrow_type(column)
         self._statistics = statistics
         self._limit = limit
         self._held: list[pa.Array] = []
@@ -158,17 +160,17 @@ class OwnStatistics:
                 self._failed[one.name] = TOO_LARGE
                 continue
             try:
-                self._parts[one.name].append(called(one.function, part))
-            except Failure as failure:
+                self._parts[one.name].append(call_user_function(one.function, part))
+            except UserFunctionError as failure:
                 self._failed[one.name] = str(failure)
 
     def _value(self, one: Statistic) -> bytes | None:
         try:
             if self._is_cut:
-                return encoded(merged(one, self._parts[one.name]))
+                return encode_user_value(merge_user_values(one, self._parts[one.name]))
             values = self._joined()
-            return encoded(called(one.function, values) if len(values) else None)
-        except Failure as failure:
+            return encode_user_value(call_user_function(one.function, values) if len(values) else None)
+        except UserFunctionError as failure:
             self._failed[one.name] = str(failure)
             return None
 
@@ -182,30 +184,30 @@ class OwnStatistics:
             self._failed.setdefault(one.name, reason)
 
 
-def called(function: Any, argument: Any) -> Any:
+def call_user_function(function: Any, argument: Any) -> Any:
     """The result of a user's function as a Python value."""
     try:
         result = function(argument)
         return result.as_py() if isinstance(result, pa.Scalar) else result
     except (Exception, SystemExit) as error:  # its faults are its own
-        raise Failure(_first_line(error)) from error
+        raise UserFunctionError(_first_line(error)) from error
 
 
-def merged(statistic: Statistic, values: Sequence[Any]) -> Any:
+def merge_user_values(statistic: Statistic, values: Sequence[Any]) -> Any:
     """The value of the whole from those of its parts; None where none has one."""
     known = [value for value in values if value is not None]
-    return called(statistic.merge, known) if len(known) > 1 else known[0] if known else None
+    return call_user_function(statistic.merge, known) if len(known) > 1 else known[0] if known else None
 
 
-def encoded(value: Any) -> bytes:
+def encode_user_value(value: Any) -> bytes:
     """A result as it is stored."""
     try:
         return encode_value(value)
     except ValueError as error:
-        raise Failure(_first_line(error)) from error
+        raise UserFunctionError(_first_line(error)) from error
 
 
-def arrow_type(column: Column) -> pa.DataType:
+def column_arrow_type(column: Column) -> pa.DataType:
     """The Arrow type in which functions see a column."""
     decimal = decimal_type(column.type)
     if decimal is not None:

@@ -11,16 +11,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._analyze.kernel import points, stored
-from metastore._analyze.kernel.frequencies import DUPLICATES, TOP, Frequencies, kept, listed, merged
-from metastore._analyze.kernel.histograms import Histogram, equal_heights
-from metastore._analyze.kernel.runs import moments
-from metastore._analyze.kernel.selection import select
-from metastore._analyze.kernel.sketch import Sketch, sketch_of, union_of
-from metastore._analyze.kernel.text import Repeats, Texts, repeats_of
-from metastore._analyze.kernel.theta import of_ascending
-from metastore._analyze.kernel.widths import Scale, equal_widths, merged_widths
+from metastore._analyze.kernel.frequencies import (
+    DUPLICATES,
+    TOP,
+    ValueCounts,
+    choose_counted_values,
+    make_value_counts,
+    merge_value_counts,
+)
+from metastore._analyze.kernel.histograms import ColumnHistogram, make_equal_height_histogram
+from metastore._analyze.kernel.runs import compute_moments
+from metastore._analyze.kernel.selection import select_ranks
+from metastore._analyze.kernel.sketch import DistinctSketch, make_sketch, union_sketches
+from metastore._analyze.kernel.text import BinaryValues, ValueRepeats, find_repeats
+from metastore._analyze.kernel.theta import theta_of_sorted
+from metastore._analyze.kernel.widths import ValueScale, make_equal_width_histogram, merge_equal_width_bins
 from metastore._format.columns import Column, decimal_type
-from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH, implied_counts, target_ranks
+from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH, derive_counts, target_ranks
 from metastore._format.histogram import Histogram as Bars
 from metastore._format.values import CUT_BYTES
 
@@ -29,15 +36,15 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from metastore._analyze.kernel.detail import Detail
-    from metastore._analyze.kernel.runs import Runs
+    from metastore._analyze.kernel.detail import DetailLimits
+    from metastore._analyze.kernel.runs import ValueRuns
 
 
 _TEXT = Column("", (), "binary", "binary")
 
 
 @dataclass(frozen=True)
-class Part:
+class PartialAggregate:
     """Statistics of at least one value; null and NaN are counted elsewhere.
 
     Attributes:
@@ -64,7 +71,7 @@ class Part:
     hi: Any
     distinct: int
     error: float
-    sketch: Sketch
+    sketch: DistinctSketch
     points: NDArray[Any] | list[bytes]
     length: int
     max_length: int
@@ -73,24 +80,24 @@ class Part:
     mean: float | None = None
     m2: float | None = None
     singles: int | None = None
-    frequencies: Frequencies | None = None
-    histogram: Histogram | None = None
+    frequencies: ValueCounts | None = None
+    histogram: ColumnHistogram | None = None
 
 
-def part_of_numbers(runs: Runs, column: Column, steps: int, detail: Detail) -> Part:
+def aggregate_numbers(runs: ValueRuns, column: Column, steps: int, detail: DetailLimits) -> PartialAggregate:
     """What is known of the values of a fixed-width column."""
     last_ranks = np.cumsum(runs.counts)
-    number, wide = int(last_ranks[-1]), stored.width(column)
-    found = moments(runs, column)
-    kind, floor, places = kept(runs.counts, detail)
-    part = Part(
+    number, wide = int(last_ranks[-1]), stored.value_width(column)
+    found = compute_moments(runs, column)
+    kind, floor, places = choose_counted_values(runs.counts, detail)
+    part = PartialAggregate(
         number,
-        stored.stored(runs.values[0], column),
-        stored.stored(runs.values[-1], column),
+        stored.sortable_to_stored(runs.values[0], column),
+        stored.sortable_to_stored(runs.values[-1], column),
         len(runs.values),
         0.0,
-        sketch_of(stored.hashes(runs.values, column)),
-        runs.values[np.searchsorted(last_ranks, points.ranks(number, steps), side="left")],
+        make_sketch(stored.theta_hashes(runs.values, column)),
+        runs.values[np.searchsorted(last_ranks, points.quantile_ranks(number, steps), side="left")],
         number * wide,
         wide,
         found.total,
@@ -98,57 +105,63 @@ def part_of_numbers(runs: Runs, column: Column, steps: int, detail: Detail) -> P
         found.mean,
         found.m2,
         singles=int(np.count_nonzero(runs.counts == 1)),
-        frequencies=listed(kind, floor, stored.array(runs.values[places], column), runs.counts[places]),
-        histogram=equal_heights(runs.counts, last_ranks, detail.bins, lambda at: stored.array(runs.values[at], column)),
+        frequencies=make_value_counts(
+            kind, floor, stored.sortable_to_arrow(runs.values[places], column), runs.counts[places]
+        ),
+        histogram=make_equal_height_histogram(
+            runs.counts, last_ranks, detail.bins, lambda at: stored.sortable_to_arrow(runs.values[at], column)
+        ),
     )
     return _with_widths(part, runs.values, runs.counts, column, detail)
 
 
-def part_of_texts(values: pa.Array, counts: NDArray[np.int64], steps: int, detail: Detail) -> Part:
+def aggregate_texts(values: pa.Array, counts: NDArray[np.int64], steps: int, detail: DetailLimits) -> PartialAggregate:
     """What is known of distinct strings or binary values."""
-    texts = Texts(values)
+    texts = BinaryValues(values)
     order = texts.order()
     given, counts = counts, counts[order]
     last_ranks = np.cumsum(counts)
     number = int(last_ranks[-1])
-    rows = order[np.searchsorted(last_ranks, points.ranks(number, steps), side="left")]
+    rows = order[np.searchsorted(last_ranks, points.quantile_ranks(number, steps), side="left")]
     chosen = [texts.value(row) for row in rows.tolist()]
-    kind, floor, places = kept(counts, detail)
-    found = listed(kind, floor, values.take(pa.array(order[places])), counts[places])
-    part = Part(
+    kind, floor, places = choose_counted_values(counts, detail)
+    found = make_value_counts(kind, floor, values.take(pa.array(order[places])), counts[places])
+    part = PartialAggregate(
         number,
         chosen[0],
         chosen[-1],
         len(values),
         0.0,
-        sketch_of(texts.hashes()),
+        make_sketch(texts.hashes()),
         chosen,
         int(np.dot(texts.lengths[order], counts)),
         int(texts.lengths.max()),
         singles=int(np.count_nonzero(counts == 1)),
         frequencies=found if found.size <= detail.room else found.cut(detail.top),
-        histogram=equal_heights(counts, last_ranks, detail.bins, lambda at: _edges(values.take(pa.array(order[at])))),
+        histogram=make_equal_height_histogram(
+            counts, last_ranks, detail.bins, lambda at: _edges(values.take(pa.array(order[at])))
+        ),
     )
     return _with_widths(part, values, given, _TEXT, detail)
 
 
-def part_of_unique_texts(values: pa.Array, steps: int, detail: Detail) -> Part:
+def aggregate_unique_texts(values: pa.Array, steps: int, detail: DetailLimits) -> PartialAggregate:
     """What is known of strings or binary values of which most occur once.
 
     Equal values are told by their 63-bit hashes: among ten million, one count in 180,000 is short by one.
     """
-    texts, number = Texts(values), len(values)
+    texts, number = BinaryValues(values), len(values)
     hashes = texts.hashes()
     ordered = np.sort(hashes)
-    repeats, sketch = repeats_of(hashes, ordered), sketch_of(ordered, of_ascending(ordered))
+    repeats, sketch = find_repeats(hashes, ordered), make_sketch(ordered, theta_of_sorted(ordered))
     del hashes, ordered
     ends = target_ranks(number, min(detail.bins, number))
-    wanted = np.concatenate([points.ranks(number, steps), [1], ends])
+    wanted = np.concatenate([points.quantile_ranks(number, steps), [1], ends])
     ranks, place = np.unique(wanted, return_inverse=True)
-    selected = select(texts, ranks, repeats.again)
+    selected = select_ranks(texts, ranks, repeats.again)
     chosen = [selected.values[at] for at in place.tolist()]
     distinct = selected.distinct
-    part = Part(
+    part = PartialAggregate(
         number,
         chosen[0],
         chosen[steps],
@@ -160,7 +173,7 @@ def part_of_unique_texts(values: pa.Array, steps: int, detail: Detail) -> Part:
         int(texts.lengths.max()),
         singles=repeats.distinct - len(repeats.rows),
         frequencies=_of_repeats(values, texts, repeats, detail),
-        histogram=Histogram(
+        histogram=ColumnHistogram(
             EQUI_HEIGHT,
             _cut(chosen[steps + 1 :]),
             number,
@@ -172,18 +185,24 @@ def part_of_unique_texts(values: pa.Array, steps: int, detail: Detail) -> Part:
 
 
 def _with_widths(
-    part: Part, values: Any, counts: NDArray[np.int64], column: Column, detail: Detail, *, repeated: bool = False
-) -> Part:
+    part: PartialAggregate,
+    values: Any,
+    counts: NDArray[np.int64],
+    column: Column,
+    detail: DetailLimits,
+    *,
+    repeated: bool = False,
+) -> PartialAggregate:
     """The part with bins of equal width, where those are asked for and no bound is infinite."""
     if detail.kind != EQUI_WIDTH:
         return part
-    bars = equal_widths(Scale(column, part.lo, part.hi), values, counts, detail.bins)
+    bars = make_equal_width_histogram(ValueScale(column, part.lo, part.hi), values, counts, detail.bins)
     if bars is None:
         return part
     return replace(part, histogram=replace(bars, distincts=None) if repeated else bars)
 
 
-def _of_repeats(values: pa.Array, texts: Texts, repeats: Repeats, detail: Detail) -> Frequencies:
+def _of_repeats(values: pa.Array, texts: BinaryValues, repeats: ValueRepeats, detail: DetailLimits) -> ValueCounts:
     """The list of the values that occur more than once; where that takes too much room, of the most frequent ones."""
     rows, counts = repeats.rows, repeats.counts
     if int(texts.lengths[rows].sum()) > detail.room and len(rows) > detail.top:
@@ -194,9 +213,9 @@ def _of_repeats(values: pa.Array, texts: Texts, repeats: Repeats, detail: Detail
     else:
         floor = 1
     candidates = values.take(pa.array(rows))
-    order = Texts(candidates).order() if len(rows) else rows
+    order = BinaryValues(candidates).order() if len(rows) else rows
     kind = DUPLICATES if floor == 1 else TOP
-    found = listed(kind, floor, candidates.take(pa.array(order)), counts[order])
+    found = make_value_counts(kind, floor, candidates.take(pa.array(order)), counts[order])
     return found if found.size <= detail.room else found.cut(detail.top)
 
 
@@ -208,21 +227,21 @@ def _cut(values: list[bytes]) -> pa.Array:
     return pa.array([value[:CUT_BYTES] for value in values], pa.binary())
 
 
-def combined(parts: Sequence[Part], column: Column, detail: Detail) -> Part:
+def combine_aggregates(parts: Sequence[PartialAggregate], column: Column, detail: DetailLimits) -> PartialAggregate:
     """The whole of at least one part; with several, distinct values, points and histogram are approximate."""
     if len(parts) == 1:
         return parts[0]
     numbers = np.array([part.number for part in parts])
-    sketch = union_of([part.sketch for part in parts])
+    sketch = union_sketches([part.sketch for part in parts])
     assert sketch is not None  # noqa: S101 - every part has one
-    key = order_key(column)
+    key = make_comparison_key(column)
     totals = None if parts[0].total is None else [part.total or 0 for part in parts]
     mean = m2 = None
     if parts[0].mean is not None:
         means, m2s = (np.array([getattr(part, name) for part in parts]) for name in ("mean", "m2"))
-        mean, m2 = pooled(column, numbers, m2s, means, totals)
+        mean, m2 = pool_moments(column, numbers, m2s, means, totals)
     steps = _merged_points([part.points for part in parts], numbers)
-    return Part(
+    return PartialAggregate(
         int(numbers.sum()),
         min((part.lo for part in parts), key=key),
         max((part.hi for part in parts), key=key),
@@ -233,27 +252,29 @@ def combined(parts: Sequence[Part], column: Column, detail: Detail) -> Part:
         sum(part.length for part in parts),
         max(part.max_length for part in parts),
         None if totals is None else sum(totals),
-        None if parts[0].sum is None else added([part.sum or 0.0 for part in parts]),
+        None if parts[0].sum is None else add_sums([part.sum or 0.0 for part in parts]),
         mean,
         m2,
-        frequencies=None if stored.is_wide(column) else merged([part.frequencies for part in parts], detail.top),
+        frequencies=None
+        if stored.is_wide_decimal(column)
+        else merge_value_counts([part.frequencies for part in parts], detail.top),
         histogram=_of_points(steps, int(numbers.sum()), column, detail),
     )
 
 
-def _of_points(steps: Any, number: int, column: Column, detail: Detail) -> Histogram:
+def _of_points(steps: Any, number: int, column: Column, detail: DetailLimits) -> ColumnHistogram:
     """The histogram of merged points, whose counts are no more than near."""
-    edges = _cut(steps) if isinstance(steps, list) else stored.array(steps, column)
-    heights = implied_counts(number, len(edges) - 1)
+    edges = _cut(steps) if isinstance(steps, list) else stored.sortable_to_arrow(steps, column)
+    heights = derive_counts(number, len(edges) - 1)
     if detail.kind == EQUI_WIDTH:
-        widths = merged_widths([Bars(EQUI_HEIGHT, edges.to_pylist(), heights)], column, detail.bins)
+        widths = merge_equal_width_bins([Bars(EQUI_HEIGHT, edges.to_pylist(), heights)], column, detail.bins)
         if widths is not None:
             kept_edges = pa.array(widths[0], pa.binary()) if column.encoding == "binary" else None
-            return Histogram(EQUI_WIDTH, kept_edges, number, widths[1])
-    return Histogram(EQUI_HEIGHT, edges, number, heights).coarser(detail.bins)
+            return ColumnHistogram(EQUI_WIDTH, kept_edges, number, widths[1])
+    return ColumnHistogram(EQUI_HEIGHT, edges, number, heights).coarser(detail.bins)
 
 
-def _between(parts: Sequence[Part], sketch: Sketch) -> int:
+def _between(parts: Sequence[PartialAggregate], sketch: DistinctSketch) -> int:
     """The estimate, within what the parts' own counts leave possible."""
     counts = [part.distinct for part in parts if part.error == 0]
     most = sum(counts) if len(counts) == len(parts) else sum(part.number for part in parts)
@@ -264,11 +285,11 @@ def _merged_points(rows: Sequence[Any], numbers: NDArray[np.int64]) -> Any:
     """The quantile points of the whole from those of its parts."""
     steps = len(rows[0]) - 1
     if isinstance(rows[0], list):
-        return points.merged_texts(rows, numbers, steps)
-    return points.merged_numbers(np.stack(rows), numbers, steps)
+        return points.merge_text_points(rows, numbers, steps)
+    return points.merge_number_points(np.stack(rows), numbers, steps)
 
 
-def pooled(
+def pool_moments(
     column: Column, numbers: NDArray[np.int64], m2s: NDArray[np.float64], means: Any, totals: Sequence[int] | None
 ) -> tuple[float, float]:
     """Mean and second moment of the whole from those of parts with at least one value (Chan et al.)."""
@@ -288,7 +309,7 @@ def pooled(
         return mean, float(m2s.sum() + np.sum(numbers * offsets**2))
 
 
-def added(sums: Sequence[float]) -> float:
+def add_sums(sums: Sequence[float]) -> float:
     """The sum of sums, infinities and overflow included."""
     try:
         return math.fsum(sums)
@@ -297,13 +318,13 @@ def added(sums: Sequence[float]) -> float:
             return float(np.sum(np.array(sums)))
 
 
-def order_key(column: Column) -> Any:
+def make_comparison_key(column: Column) -> Any:
     """The function that maps a stored value to what compares as it does."""
-    if stored.is_wide(column):
+    if stored.is_wide_decimal(column):
         return lambda value: int.from_bytes(value, "big", signed=True)
-    return itself
+    return identity_key
 
 
-def itself(value: Any) -> Any:
+def identity_key(value: Any) -> Any:
     """The value as it is."""
     return value

@@ -12,20 +12,26 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from metastore._analyze.kernel.casts import Shown, cast, near, obscure, shown
+from metastore._analyze.kernel.casts import (
+    ReaderCast,
+    cast_file_values,
+    find_reader_cast,
+    statistics_of_unknown_cast,
+    widen_float_bounds,
+)
 from metastore._analyze.kernel.column import HEADROOM, ColumnKernel
-from metastore._analyze.kernel.detail import DETAIL
-from metastore._analyze.kernel.errors import CannotRead
-from metastore._analyze.kernel.filters import Deferred
-from metastore._analyze.kernel.leaves import Leaves, is_uuid, require_no_rebase, require_same_values
-from metastore._analyze.kernel.own import with_own
+from metastore._analyze.kernel.detail import DEFAULT_DETAIL_LIMITS
+from metastore._analyze.kernel.errors import UnsupportedDataFile
+from metastore._analyze.kernel.filters import LazyBloomFilter
+from metastore._analyze.kernel.leaves import ParquetFields, is_uuid, require_no_rebase, require_same_values
+from metastore._analyze.kernel.own import wrap_with_user_defined
 from metastore._tables import refusals
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
 
-    from metastore._analyze.kernel.detail import Detail
-    from metastore._analyze.kernel.leaves import FileColumn, Node
+    from metastore._analyze.kernel.detail import DetailLimits
+    from metastore._analyze.kernel.leaves import FileColumn, ParquetField
     from metastore._analyze.kernel.statistics import ColumnStatistics
     from metastore._format.columns import Column
     from metastore.statistics import Statistic
@@ -66,8 +72,8 @@ class FileStatistics:
 class _Reading:
     place: int
     column: Column
-    node: Node
-    shown: Shown
+    node: ParquetField
+    shown: ReaderCast
     uuid: bool
     as_dictionary: bool
     held_bytes: int
@@ -81,12 +87,12 @@ def analyze_parquet(
     columns: Sequence[FileColumn],
     budget_bytes: int = BUDGET,
     statistics: Sequence[Statistic] = (),
-    detail: Detail = DETAIL,
+    detail: DetailLimits = DEFAULT_DETAIL_LIMITS,
 ) -> FileStatistics:
     """Compute everything about columns of one Parquet file."""
-    with refusing():
+    with translate_arrow_errors():
         metadata = pq.read_metadata(source)
-        file, leaves = open_file(source, metadata, ())
+        file, leaves = open_parquet_file(source, metadata, ())
         readings = [
             _reading(place, wanted.column, node, file)
             for place, wanted in enumerate(columns)
@@ -94,16 +100,16 @@ def analyze_parquet(
         ]
         found: list[ColumnStatistics | None] = [None] * len(columns)
         for reading in readings:
-            if reading.shown is Shown.UNKNOWN:
-                found[reading.place] = obscure(metadata.num_rows, reading.column, reading.node)
-        readings = [reading for reading in readings if reading.shown is not Shown.UNKNOWN]
+            if reading.shown is ReaderCast.UNKNOWN:
+                found[reading.place] = statistics_of_unknown_cast(metadata.num_rows, reading.column, reading.node)
+        readings = [reading for reading in readings if reading.shown is not ReaderCast.UNKNOWN]
         dictionaries = [_leaf(file, reading).path for reading in readings if reading.as_dictionary]
         if dictionaries:
-            file, _ = open_file(source, metadata, dictionaries)
+            file, _ = open_parquet_file(source, metadata, dictionaries)
         held, budget = 0, _beside(metadata, budget_bytes)
         for batch in _batches(readings, budget):
             done = _analyze_batch(file, batch, (budget, detail), statistics)
-            waiting = sum(one.bloom.held for one in done.values() if isinstance(one.bloom, Deferred))
+            waiting = sum(one.bloom.held for one in done.values() if isinstance(one.bloom, LazyBloomFilter))
             makes_now = (held + waiting) * _HELD > budget
             held += 0 if makes_now else waiting
             for place, one in done.items():
@@ -113,16 +119,16 @@ def analyze_parquet(
         return FileStatistics(metadata.num_rows, tuple(found), leaves.has_field_ids)
 
 
-def read_values(source: Any, columns: Sequence[FileColumn], budget_bytes: int) -> dict[int, Iterator[pa.Array]]:
+def read_column_values(source: Any, columns: Sequence[FileColumn], budget_bytes: int) -> dict[int, Iterator[pa.Array]]:
     """The values of columns of one Parquet file, column by column."""
-    with refusing():
+    with translate_arrow_errors():
         metadata = pq.read_metadata(source)
-        file, leaves = open_file(source, metadata, ())
+        file, leaves = open_parquet_file(source, metadata, ())
         found = {place: leaves.find(wanted) for place, wanted in enumerate(columns)}
         readings = [_reading(place, columns[place].column, node, file) for place, node in found.items() if node]
     for one in readings:
-        if one.shown not in (Shown.SAME, Shown.CAST):
-            raise CannotRead(f"column {one.column.name} is {one.node.type} in the file, which readers cast")
+        if one.shown not in (ReaderCast.SAME, ReaderCast.CAST):
+            raise UnsupportedDataFile(f"column {one.column.name} is {one.node.type} in the file, which readers cast")
     return {one.place: _arrays(file, one, budget_bytes) for one in readings}
 
 
@@ -132,11 +138,13 @@ def _arrays(file: pq.ParquetFile, one: _Reading, budget: int) -> Iterator[pa.Arr
             yield _values(chunk, one)
 
 
-def open_file(source: Any, metadata: pq.FileMetaData, dictionaries: Sequence[str]) -> tuple[pq.ParquetFile, Leaves]:
+def open_parquet_file(
+    source: Any, metadata: pq.FileMetaData, dictionaries: Sequence[str]
+) -> tuple[pq.ParquetFile, ParquetFields]:
     """Open a file whose footer is known."""
     if _is_signed(source, metadata):
         # Arrow 26 ends the process, not the call, when it meets the metadata of a column whose key it does not have.
-        raise CannotRead(refusals.ENCRYPTED)
+        raise UnsupportedDataFile(refusals.ENCRYPTED)
     file = pq.ParquetFile(
         source,
         metadata=metadata,
@@ -145,7 +153,7 @@ def open_file(source: Any, metadata: pq.FileMetaData, dictionaries: Sequence[str
         buffer_size=_STREAM_BYTES if _has_large_groups(metadata) else 0,
         pre_buffer=not isinstance(source, str),
     )
-    return file, Leaves(file.schema_arrow, metadata.num_columns)
+    return file, ParquetFields(file.schema_arrow, metadata.num_columns)
 
 
 def _beside(metadata: pq.FileMetaData, budget: int) -> int:
@@ -168,21 +176,21 @@ def _is_signed(source: Any, metadata: pq.FileMetaData) -> bool:
 
 
 @contextmanager
-def refusing() -> Iterator[None]:
+def translate_arrow_errors() -> Iterator[None]:
     """Turn what pyarrow raises on a file it cannot read into `CannotRead`."""
     try:
         yield
     except (pa.ArrowException, OSError, ValueError) as e:
-        raise CannotRead(" ".join(str(e).split()) or type(e).__name__) from e
+        raise UnsupportedDataFile(" ".join(str(e).split()) or type(e).__name__) from e
 
 
-def _reading(place: int, column: Column, node: Node, file: pq.ParquetFile) -> _Reading:
+def _reading(place: int, column: Column, node: ParquetField, file: pq.ParquetFile) -> _Reading:
     leaf = file.schema.column(node.first)
     uuid = is_uuid(leaf)
-    how = Shown.SAME
+    how = ReaderCast.SAME
     if column.encoding is not None:
         if column.casts:
-            how = shown(node, column, leaf.physical_type, uuid=uuid)
+            how = find_reader_cast(node, column, leaf.physical_type, uuid=uuid)
         else:
             require_same_values(node, column, leaf.physical_type, uuid=uuid)
         require_no_rebase(file.metadata.metadata or {}, column, leaf.physical_type)
@@ -222,7 +230,7 @@ def _batches(readings: Sequence[_Reading], budget: int) -> Iterator[list[_Readin
 def _analyze_batch(
     file: pq.ParquetFile,
     batch: list[_Reading],
-    limits: tuple[int, Detail],
+    limits: tuple[int, DetailLimits],
     statistics: Sequence[Statistic],
 ) -> dict[int, ColumnStatistics]:
     budget, detail = limits
@@ -230,7 +238,7 @@ def _analyze_batch(
     most = budget if fits else budget // 2  # parts are merged beside the work on the next
     shares = [min(max(budget // len(batch), (HEADROOM + 1) * one.held_bytes), most) for one in batch]
     kernels = [
-        with_own(ColumnKernel(_read_as(one), part, detail, one.texts), one.column, statistics, part)
+        wrap_with_user_defined(ColumnKernel(_read_as(one), part, detail, one.texts), one.column, statistics, part)
         for one, part in zip(batch, shares, strict=True)
     ]
     indices = [one.node.first for one in batch]
@@ -245,12 +253,12 @@ def _analyze_batch(
     while kernels:  # last first, so that what each holds is released before the next works
         kernel, one = kernels.pop(), batch.pop()
         done = kernel.finish(file.metadata.num_rows, one.compressed, one.uncompressed)
-        found[one.place] = near(done, one.column) if one.shown is Shown.NEAR else done
+        found[one.place] = widen_float_bounds(done, one.column) if one.shown is ReaderCast.NEAR else done
     return found
 
 
 def _read_as(one: _Reading) -> Column:
-    return replace(one.column, type="float") if one.shown is Shown.NEAR else one.column
+    return replace(one.column, type="float") if one.shown is ReaderCast.NEAR else one.column
 
 
 def _tables(file: pq.ParquetFile, indices: list[int], most: int) -> Iterator[Any]:
@@ -277,15 +285,15 @@ def _tables(file: pq.ParquetFile, indices: list[int], most: int) -> Iterator[Any
 def _values(chunk: pa.Array, reading: _Reading) -> pa.Array:
     for name in reading.node.path[1:]:
         chunk = pc.struct_field(chunk, _place(chunk.type, name))  # null where a parent is
-    if reading.shown is Shown.CAST:
-        return cast(chunk, reading.column)
+    if reading.shown is ReaderCast.CAST:
+        return cast_file_values(chunk, reading.column)
     return _uuid_texts(chunk) if reading.uuid and reading.column.type != "binary" else chunk
 
 
 def _place(fields: pa.Schema | pa.StructType, name: str) -> int:
     place = int(fields.get_field_index(name))
     if place < 0:
-        raise CannotRead(f"pyarrow does not find field {name} among those that it read")
+        raise UnsupportedDataFile(f"pyarrow does not find field {name} among those that it read")
     return place
 
 

@@ -20,14 +20,14 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from metastore._format.words import Words
+    from metastore._format.words import UInt64Array
 
-BITS = 12
-NUMBER = 1 << BITS
-ERROR = 1.04 / math.sqrt(NUMBER)
+REGISTER_BITS = 12
+REGISTER_COUNT = 1 << REGISTER_BITS
+REGISTER_ERROR = 1.04 / math.sqrt(REGISTER_COUNT)
 """The relative standard error of the estimate."""
 
-_REST = 63 - BITS
+_REST = 63 - REGISTER_BITS
 
 
 @dataclass(frozen=True, eq=False)
@@ -43,22 +43,22 @@ class Registers:
     __hash__ = None  # type: ignore[assignment] # they are not keys
 
     @classmethod
-    def of(cls, hashes: Words) -> Registers:
+    def of(cls, hashes: UInt64Array) -> Registers:
         """The registers of theta hashes, in any order and not necessarily distinct."""
-        rest = (hashes >> np.uint64(BITS)).astype(np.float64)
+        rest = (hashes >> np.uint64(REGISTER_BITS)).astype(np.float64)
         ranks = (_REST + 1 - np.frexp(rest)[1]).astype(np.uint8)
-        found = np.zeros(NUMBER, np.uint8)
-        np.maximum.at(found, (hashes & np.uint64(NUMBER - 1)).astype(np.int64), ranks)
+        found = np.zeros(REGISTER_COUNT, np.uint8)
+        np.maximum.at(found, (hashes & np.uint64(REGISTER_COUNT - 1)).astype(np.int64), ranks)
         return cls(found)
 
     @classmethod
     def from_bytes(cls, data: bytes) -> Registers:
         """The registers that `to_bytes` wrote."""
         least, bits = data[0] if data else 0, np.unpackbits(np.frombuffer(data, np.uint8)[1:])
-        more = np.flatnonzero(bits[:NUMBER])
-        ends = np.flatnonzero(bits[NUMBER:] == 0)[: len(more)]
-        found = np.full(NUMBER, least, np.int64)
-        if len(bits) < NUMBER or len(ends) < len(more):
+        more = np.flatnonzero(bits[:REGISTER_COUNT])
+        ends = np.flatnonzero(bits[REGISTER_COUNT:] == 0)[: len(more)]
+        found = np.full(REGISTER_COUNT, least, np.int64)
+        if len(bits) < REGISTER_COUNT or len(ends) < len(more):
             raise ValueError("registers that are cut short")
         found[more] += np.diff(ends, prepend=-1)
         if found.max() > _REST + 1:
@@ -77,16 +77,16 @@ class Registers:
     def estimate(self) -> int:
         """The number of distinct values."""
         counts = np.bincount(self.values, minlength=_REST + 2).tolist()
-        found = NUMBER * _tau(1 - counts[_REST + 1] / NUMBER)
+        found = REGISTER_COUNT * _tau(1 - counts[_REST + 1] / REGISTER_COUNT)
         for count in reversed(counts[1 : _REST + 1]):
             found = 0.5 * (found + count)
-        found += NUMBER * _sigma(counts[0] / NUMBER)
-        return round(NUMBER * NUMBER / (2 * math.log(2) * found))
+        found += REGISTER_COUNT * _sigma(counts[0] / REGISTER_COUNT)
+        return round(REGISTER_COUNT * REGISTER_COUNT / (2 * math.log(2) * found))
 
 
-def union(registers: Sequence[Registers]) -> Registers:
+def union_registers(registers: Sequence[Registers]) -> Registers:
     """The registers of the values of all."""
-    found: Any = np.zeros(NUMBER, np.uint8)
+    found: Any = np.zeros(REGISTER_COUNT, np.uint8)
     for one in registers:
         found = np.maximum(found, one.values)
     return Registers(found)

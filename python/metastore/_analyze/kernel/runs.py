@@ -22,7 +22,7 @@ _COUNTED_AT_ONCE = 1 << 16
 
 
 @dataclass(frozen=True)
-class Runs:
+class ValueRuns:
     """Distinct values, ascending, without NaN, and their counts."""
 
     values: NDArray[Any]
@@ -51,13 +51,13 @@ class Moments:
     m2: float
 
 
-def runs_of(values: NDArray[Any]) -> Runs:
+def make_runs(values: NDArray[Any]) -> ValueRuns:
     """The runs of values in any order, integers of four or eight bytes, doubles or texts of one length.
 
     An array that owns its values may be sorted in place.
     """
     if len(values) == 0:
-        return Runs(_long(values), np.empty(0, dtype=np.int64))
+        return ValueRuns(_long(values), np.empty(0, dtype=np.int64))
     if _is_sorted(values):
         return _of_sorted(values)
     if values.dtype.kind != "i":
@@ -69,11 +69,11 @@ def runs_of(values: NDArray[Any]) -> Runs:
         offsets = np.empty(len(values), np.uint32)
         np.subtract(values, lo, out=offsets, casting="unsafe")
         runs = _sorted(offsets)
-        return Runs(runs.values.astype(np.int64) + lo, runs.counts)
+        return ValueRuns(runs.values.astype(np.int64) + lo, runs.counts)
     return _sorted(values)
 
 
-def merged(one: Runs, other: Runs) -> Runs:
+def merge_runs(one: ValueRuns, other: ValueRuns) -> ValueRuns:
     """The runs of the values of both."""
     values = np.concatenate([one.values, other.values])
     if len(values) == 0:
@@ -81,10 +81,10 @@ def merged(one: Runs, other: Runs) -> Runs:
     order = np.argsort(values, kind="stable")
     values, counts = values[order], np.concatenate([one.counts, other.counts])[order]
     starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
-    return Runs(values[starts], np.add.reduceat(counts, starts))
+    return ValueRuns(values[starts], np.add.reduceat(counts, starts))
 
 
-def moments(runs: Runs, column: Column) -> Moments:
+def compute_moments(runs: ValueRuns, column: Column) -> Moments:
     """Sum, mean and second moment of at least one value, decimals with their scale applied.
 
     Infinities behave as IEEE arithmetic says: the sum of both is NaN.
@@ -102,18 +102,18 @@ def moments(runs: Runs, column: Column) -> Moments:
         return Moments(exact, exact / scale, exact / (number * scale), second)
 
 
-def _sorted(values: NDArray[Any]) -> Runs:
+def _sorted(values: NDArray[Any]) -> ValueRuns:
     if not values.flags.owndata:  # Arrow's
         return _of_sorted(np.sort(values))
     values.sort()
     return _of_sorted(values)
 
 
-def _of_sorted(values: NDArray[Any]) -> Runs:
+def _of_sorted(values: NDArray[Any]) -> ValueRuns:
     is_new = np.ones(len(values), np.bool_)
     np.not_equal(values[1:], values[:-1], out=is_new[1:])
     starts = np.flatnonzero(is_new)
-    return Runs(_long(values[starts]), np.diff(starts, append=len(values)))
+    return ValueRuns(_long(values[starts]), np.diff(starts, append=len(values)))
 
 
 def _long(values: NDArray[Any]) -> NDArray[Any]:
@@ -126,13 +126,13 @@ def _is_sorted(values: NDArray[Any]) -> bool:
     return bool((start[1:] >= start[:-1]).all() and (rest[1:] >= rest[:-1]).all())
 
 
-def _counted(values: NDArray[Any], lo: int, span: int) -> Runs:
-    counts = counts_of(values, lo, span)
+def _counted(values: NDArray[Any], lo: int, span: int) -> ValueRuns:
+    counts = count_integers(values, lo, span)
     present = np.flatnonzero(counts)
-    return Runs(present + lo, counts[present])
+    return ValueRuns(present + lo, counts[present])
 
 
-def counts_of(values: NDArray[Any], lo: int, span: int) -> NDArray[np.int64]:
+def count_integers(values: NDArray[Any], lo: int, span: int) -> NDArray[np.int64]:
     """How often each integer from `lo` on occurs; all values are less than `lo + span`."""
     counts = np.zeros(span, np.int64)
     step = max(_COUNTED_AT_ONCE, 4 * span)
@@ -142,10 +142,10 @@ def counts_of(values: NDArray[Any], lo: int, span: int) -> NDArray[np.int64]:
     return counts
 
 
-def _integers(runs: Runs, column: Column) -> tuple[int, NDArray[np.float64]]:
+def _integers(runs: ValueRuns, column: Column) -> tuple[int, NDArray[np.float64]]:
     """The exact sum, and each value's distance from (nearly) the mean."""
     number = int(runs.counts.sum())
-    if not stored.is_wide(column):
+    if not stored.is_wide_decimal(column):
         total = _exact_sum(runs.values, runs.counts)
         pivot = round(total / number)
         lo, hi = int(runs.values[0]), int(runs.values[-1])
@@ -153,7 +153,7 @@ def _integers(runs: Runs, column: Column) -> tuple[int, NDArray[np.float64]]:
         if hi - lo < 1 << 63:
             return total, (runs.values - pivot).astype(np.float64)
         return total, runs.values.astype(np.float64) - float(pivot)
-    high, low = stored.halves(runs.values)
+    high, low = stored.decimal_halves(runs.values)
     total = (_exact_sum(high, runs.counts) << 64) + _exact_sum(low, runs.counts)
     distances: NDArray[np.float64] = high.astype(np.float64) * 2.0**64 + low.astype(np.float64) - total / number
     return total, distances

@@ -7,21 +7,21 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from metastore._analyze.kernel.text import LEFT, LEFT_BITS, slots_of, step_for
+from metastore._analyze.kernel.text import LEFT, LEFT_BITS, choose_key_bytes, hash_slots
 from metastore._format.values import CUT_BYTES
-from metastore._format.words import WORD, in_batches
+from metastore._format.words import WORD, split_batches
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
 
-    from metastore._analyze.kernel.text import Flags, Rows, Texts
-    from metastore._format.words import Words
+    from metastore._analyze.kernel.text import BinaryValues, Flags, Rows
+    from metastore._format.words import UInt64Array
 
 _SLOT_BITS = 16  # so that the table of slots stays in the processor's cache
 
 
 @dataclass(frozen=True)
-class Selected:
+class SelectedValues:
     """Values at ranks.
 
     Attributes:
@@ -33,7 +33,7 @@ class Selected:
     distinct: Rows | None
 
 
-def select(texts: Texts, ranks: Rows, again: Flags) -> Selected:
+def select_ranks(texts: BinaryValues, ranks: Rows, again: Flags) -> SelectedValues:
     """The values of 1-based ranks in the order of unsigned bytes.
 
     Some bytes of all rows are sorted, then the next ones of those rows that agree in them with a row at one of the
@@ -67,37 +67,37 @@ def select(texts: Texts, ranks: Rows, again: Flags) -> Selected:
         left, parent = left[~done], numbers[group[~done]]
         ahead, repeated_ahead = starts[~is_done], repeated_starts[~is_done]
         if len(left):
-            rows, again, step = rows[stays], again[chosen][stays], step_for(len(ahead) - 1)
+            rows, again, step = rows[stays], again[chosen][stays], choose_key_bytes(len(ahead) - 1)
             keys = texts.keys(rows, numbers[places[stays]], depth, step)
             depth += step
-    return Selected([texts.value(row) for row in found.tolist()], None if is_close else up_to)
+    return SelectedValues([texts.value(row) for row in found.tolist()], None if is_close else up_to)
 
 
 class _Ordered:
     """The keys of rows, some groups of all rows, in order."""
 
-    def __init__(self, keys: Words, ahead: Rows, firsts: Words) -> None:
+    def __init__(self, keys: UInt64Array, ahead: Rows, firsts: UInt64Array) -> None:
         self._keys = np.sort(keys)
         self._lead = ahead - np.searchsorted(self._keys, firsts)  # from places here to ranks among all rows
 
-    def at(self, ranks: Rows, groups: Rows) -> Words:
+    def at(self, ranks: Rows, groups: Rows) -> UInt64Array:
         """The keys at ranks among all rows that lie in these groups."""
-        found: Words = self._keys[ranks - 1 - self._lead[groups]]
+        found: UInt64Array = self._keys[ranks - 1 - self._lead[groups]]
         return found
 
-    def spans(self, keys: Words, groups: Rows) -> tuple[Rows, Rows]:
+    def spans(self, keys: UInt64Array, groups: Rows) -> tuple[Rows, Rows]:
         """How many of all rows come before the rows of each key, and how many when these are past."""
         lead = self._lead[groups]
         return np.searchsorted(self._keys, keys) + lead, np.searchsorted(self._keys, keys, side="right") + lead
 
 
-def _rows_of(keys: Words, wanted: Words) -> tuple[Rows, NDArray[np.int32]]:
+def _rows_of(keys: UInt64Array, wanted: UInt64Array) -> tuple[Rows, NDArray[np.int32]]:
     """The rows whose keys are among some distinct ones, ascending, and the place of each there."""
     table = np.full(1 << _SLOT_BITS, -1, np.int32)
-    table[slots_of(wanted, _SLOT_BITS)] = np.arange(len(wanted))
+    table[hash_slots(wanted, _SLOT_BITS)] = np.arange(len(wanted))
     place = np.empty(len(keys), np.int32)
-    for batch in in_batches(len(keys)):
-        np.take(table, slots_of(keys[batch], _SLOT_BITS), out=place[batch], mode="clip")
+    for batch in split_batches(len(keys)):
+        np.take(table, hash_slots(keys[batch], _SLOT_BITS), out=place[batch], mode="clip")
     rows = np.flatnonzero(place >= 0)
     place, keys = place[rows], keys[rows]
     missed = np.flatnonzero(wanted[place] != keys)  # another one may have taken the slot

@@ -10,8 +10,8 @@ import numpy as np
 
 from metastore._analyze.kernel import registers as hyperloglog
 from metastore._analyze.kernel.registers import Registers
-from metastore._analyze.kernel.stored import hashes_of
-from metastore._analyze.kernel.theta import Theta, ThetaBuilder, union
+from metastore._analyze.kernel.stored import theta_hashes_of_stored
+from metastore._analyze.kernel.theta import ThetaBuilder, ThetaSketch, union_thetas
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -20,11 +20,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from metastore._format.columns import Column
-    from metastore._format.words import Words
+    from metastore._format.words import UInt64Array
 
 
 @dataclass(frozen=True)
-class Sketch:
+class DistinctSketch:
     """The sketch of a column's values: at least one of both.
 
     Attributes:
@@ -32,7 +32,7 @@ class Sketch:
         registers: Their registers; None where the theta sketch has all hashes, or they are not known.
     """
 
-    theta: Theta | None
+    theta: ThetaSketch | None
     registers: Registers | None = None
 
     @property
@@ -43,7 +43,7 @@ class Sketch:
     @property
     def error(self) -> float:
         """The relative standard error of the estimate; 0 when it is exact."""
-        return hyperloglog.ERROR if self._best is None else self._best.error
+        return hyperloglog.REGISTER_ERROR if self._best is None else self._best.error
 
     @property
     def estimate(self) -> float:
@@ -53,57 +53,62 @@ class Sketch:
         return 0.0 if self.registers is None else float(self.registers.estimate())
 
     @property
-    def _best(self) -> Theta | None:
+    def _best(self) -> ThetaSketch | None:
         """The theta sketch, unless the registers are nearer."""
-        if self.theta is None or (self.registers is not None and self.theta.error > hyperloglog.ERROR):
+        if self.theta is None or (self.registers is not None and self.theta.error > hyperloglog.REGISTER_ERROR):
             return None
         return self.theta
 
 
-def sketch_of(hashes: Words, theta: Theta | None = None) -> Sketch:
+def make_sketch(hashes: UInt64Array, theta: ThetaSketch | None = None) -> DistinctSketch:
     """The sketch of values."""
     if theta is None:
         builder = ThetaBuilder()
         builder.add(hashes)
         theta = builder.finish()
-    return Sketch(theta, None if theta.is_exact else Registers.of(hashes))
+    return DistinctSketch(theta, None if theta.is_exact else Registers.of(hashes))
 
 
-def sketches_of(values: pa.Array, owners: NDArray[np.integer[Any]], column: Column) -> Iterator[tuple[int, Sketch]]:
+def make_sketches(
+    values: pa.Array, owners: NDArray[np.integer[Any]], column: Column
+) -> Iterator[tuple[int, DistinctSketch]]:
     """Sketches of several lists of distinct values."""
     order = np.argsort(owners, kind="stable")
-    owners, hashes = owners[order], hashes_of(values, column)[order]
+    owners, hashes = owners[order], theta_hashes_of_stored(values, column)[order]
     starts = np.flatnonzero(np.diff(owners, prepend=owners[:1] - 1))
     for owner, some in zip(owners[starts].tolist(), np.split(hashes, starts[1:]), strict=True):
-        yield owner, sketch_of(some)
+        yield owner, make_sketch(some)
 
 
-def parsed(thetas: Iterable[bytes | None], registers: Iterable[bytes | None] = repeat(None)) -> list[Sketch | None]:
+def parse_sketches(
+    thetas: Iterable[bytes | None], registers: Iterable[bytes | None] = repeat(None)
+) -> list[DistinctSketch | None]:
     """Sketches as they are merged; equal ones are one: files with the same few values have the same."""
-    found: dict[tuple[bytes | None, bytes | None], Sketch | None] = {(None, None): None}
+    found: dict[tuple[bytes | None, bytes | None], DistinctSketch | None] = {(None, None): None}
     rows = list(zip(thetas, registers, strict=False))
     for theta, more in rows:
         if (theta, more) not in found:
-            found[theta, more] = Sketch(
-                None if theta is None else Theta.from_bytes(theta), None if more is None else Registers.from_bytes(more)
+            found[theta, more] = DistinctSketch(
+                None if theta is None else ThetaSketch.from_bytes(theta),
+                None if more is None else Registers.from_bytes(more),
             )
     return [found[row] for row in rows]
 
 
-def union_of(sketches: Sequence[Sketch | None]) -> Sketch | None:
+def union_sketches(sketches: Sequence[DistinctSketch | None]) -> DistinctSketch | None:
     """The sketch of the values of all; None where one is missing."""
     known = [one for one in sketches if one is not None]
     if len(known) < len(sketches):
         return None
     thetas = [one.theta for one in known if one.theta is not None]
-    theta = union(thetas) if len(thetas) == len(known) else None
+    theta = union_thetas(thetas) if len(thetas) == len(known) else None
     if theta is not None and theta.is_exact:
-        return Sketch(theta)
+        return DistinctSketch(theta)
     registers = _registers_of(known)
-    return None if theta is None and registers is None else Sketch(theta, registers)
+    return None if theta is None and registers is None else DistinctSketch(theta, registers)
 
 
-def _registers_of(sketches: Sequence[Sketch]) -> Registers | None:
+def _registers_of(sketches: Sequence[DistinctSketch]) -> Registers | None:
     """The registers of all; None where one has neither registers nor all hashes."""
     whole = [one.theta.hashes for one in sketches if one.theta is not None and one.theta.is_exact]
     others = [one.registers for one in sketches if not one.is_exact]
@@ -111,4 +116,4 @@ def _registers_of(sketches: Sequence[Sketch]) -> Registers | None:
     if len(known) < len(others):
         return None
     of_hashes = [Registers.of(np.concatenate(whole))] if whole else []
-    return hyperloglog.union([*of_hashes, *known])
+    return hyperloglog.union_registers([*of_hashes, *known])

@@ -9,7 +9,7 @@ import numpy as np
 _PREFIX = 8
 
 
-def values_between(lo: Any, hi: Any) -> int:
+def estimate_values_between(lo: Any, hi: Any) -> int:
     """About how many values of its type lie between two bounds; 0 where a bound is not known."""
     if lo is None or hi is None:
         return 0

@@ -10,20 +10,20 @@ import numpy as np
 import pyarrow as pa
 
 from metastore._analyze.kernel import points, stored
-from metastore._analyze.kernel.detail import DETAIL, Detail
-from metastore._analyze.kernel.frequencies import COMPLETE, NONE, Frequencies
-from metastore._analyze.kernel.parts import Part, part_of_numbers, part_of_texts
-from metastore._analyze.kernel.runs import Runs
-from metastore._analyze.kernel.sketch import Sketch, parsed, union_of
-from metastore._analyze.kernel.theta import EMPTY, Theta
+from metastore._analyze.kernel.detail import DEFAULT_DETAIL_LIMITS, DetailLimits
+from metastore._analyze.kernel.frequencies import COMPLETE, NONE, ValueCounts
+from metastore._analyze.kernel.parts import PartialAggregate, aggregate_numbers, aggregate_texts
+from metastore._analyze.kernel.runs import ValueRuns
+from metastore._analyze.kernel.sketch import DistinctSketch, parse_sketches, union_sketches
+from metastore._analyze.kernel.theta import EMPTY, ThetaSketch
 from metastore._format.schemas import SKETCHES, SUMMARY, TABLE_SKETCHES, TABLE_SUMMARY
 from metastore._format.values import CUT_BYTES, cut_lower, cut_upper
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
 
-    from metastore._analyze.kernel.filters import Deferred
-    from metastore._analyze.kernel.histograms import Histogram
+    from metastore._analyze.kernel.filters import LazyBloomFilter
+    from metastore._analyze.kernel.histograms import ColumnHistogram
     from metastore._format.columns import Column
 
 _TYPED = ("lo", "hi", "percentiles")
@@ -69,43 +69,43 @@ class ColumnStatistics:
     extra: Mapping[str, bytes] = field(default_factory=dict)
     theta: bytes | None = None
     registers: bytes | None = None
-    bloom: bytes | Deferred | None = None
+    bloom: bytes | LazyBloomFilter | None = None
     failed: Mapping[str, str] = field(default_factory=dict)
     """User-defined statistics that could not be computed, and why; not stored."""
     held: tuple[str, str] | None = None
     """The type in which the file holds it where its values do not follow from that, and what is known; not stored."""
-    values: Frequencies | None = None
-    histogram: Histogram | None = None
+    values: ValueCounts | None = None
+    histogram: ColumnHistogram | None = None
 
     @property
-    def sketch(self) -> Sketch | None:
+    def sketch(self) -> DistinctSketch | None:
         """What counts its distinct values with those of other files."""
-        return parsed([self.theta], [self.registers])[0]
+        return parse_sketches([self.theta], [self.registers])[0]
 
-    def listing(self, values: Frequencies | None) -> ColumnStatistics:
+    def listing(self, values: ValueCounts | None) -> ColumnStatistics:
         """The same with another list of values."""
         return replace(self, **_listing(values))
 
 
-def statistics_of(
-    part: Part | None,
+def finish_statistics(
+    part: PartialAggregate | None,
     column: Column,
     counts: tuple[int, int, int],
-    detail: Detail,
+    detail: DetailLimits,
     sizes: tuple[int | None, int | None] = (None, None),
 ) -> ColumnStatistics:
     """The statistics of a column with an encoding."""
     rows, nulls, nans = counts
-    sketch: Sketch | None = part.sketch if part else Sketch(EMPTY)
+    sketch: DistinctSketch | None = part.sketch if part else DistinctSketch(EMPTY)
     if nans:
-        sketch = union_of([sketch, Sketch(Theta(stored.hashes(np.array([np.nan]), column)))])
+        sketch = union_sketches([sketch, DistinctSketch(ThetaSketch(stored.theta_hashes(np.array([np.nan]), column)))])
     distinct = (part.distinct if part else 0) + (1 if nans else 0)
     values: dict[str, Any] = _of_values(part, column) if part else {"distinct_error": 0.0, "singles": 0}
     if values["singles"] is not None and nans == 1:
         values["singles"] += 1
     if column.type == "boolean":
         values["trues"] = part.total if part else 0
-    known = part.frequencies if part else Frequencies(COMPLETE, 0, _NOTHING[column.encoding or ""], _NO_COUNTS)
+    known = part.frequencies if part else ValueCounts(COMPLETE, 0, _NOTHING[column.encoding or ""], _NO_COUNTS)
     return ColumnStatistics(
         rows,
         column.encoding,
@@ -114,36 +114,38 @@ def statistics_of(
         distinct=distinct,
         compressed_bytes=sizes[0],
         uncompressed_bytes=sizes[1],
-        **sketched(sketch),
+        **sketch_fields(sketch),
         histogram=part.histogram if part else None,
         **_listing(None if known is None else known.with_nan(nans, detail.top)),
         **values,
     )
 
 
-def sketched(sketch: Sketch | None) -> dict[str, Any]:
+def sketch_fields(sketch: DistinctSketch | None) -> dict[str, Any]:
     """The fields of a sketch; registers stand only where no theta sketch has all hashes."""
     found = {} if sketch is None else {"theta": sketch.theta, "registers": sketch.registers}
     return {name: one.to_bytes() for name, one in found.items() if one is not None}
 
 
-def constant(column: Column, value: Any, rows: int) -> ColumnStatistics:
+def constant_statistics(column: Column, value: Any, rows: int) -> ColumnStatistics:
     """The statistics of a column that has one value in all rows: partition columns, defaults, columns of nulls."""
     if column.encoding is None:
         return ColumnStatistics(rows, None, nulls=rows if value is None else 0)
     if value is None or rows == 0:
-        return statistics_of(None, column, (rows, rows, 0), DETAIL)
+        return finish_statistics(None, column, (rows, rows, 0), DEFAULT_DETAIL_LIMITS)
     if column.encoding == "double" and np.isnan(value):
-        return statistics_of(None, column, (rows, 0, rows), DETAIL)
+        return finish_statistics(None, column, (rows, 0, rows), DEFAULT_DETAIL_LIMITS)
     counts = np.array([rows])
-    if column.encoding == "binary" and not stored.is_wide(column):
-        part = part_of_texts(pa.array([value], pa.large_binary()), counts, points.PERCENT, DETAIL)
+    if column.encoding == "binary" and not stored.is_wide_decimal(column):
+        part = aggregate_texts(pa.array([value], pa.large_binary()), counts, points.PERCENT, DEFAULT_DETAIL_LIMITS)
     else:
-        part = part_of_numbers(Runs(stored.as_numbers([value], column), counts), column, points.PERCENT, DETAIL)
-    return statistics_of(part, column, (rows, 0, 0), DETAIL)
+        part = aggregate_numbers(
+            ValueRuns(stored.stored_to_sortable([value], column), counts), column, points.PERCENT, DEFAULT_DETAIL_LIMITS
+        )
+    return finish_statistics(part, column, (rows, 0, 0), DEFAULT_DETAIL_LIMITS)
 
 
-def summary_table(rows: Iterable[tuple[int, int, ColumnStatistics]]) -> pa.Table:
+def summary_rows(rows: Iterable[tuple[int, int, ColumnStatistics]]) -> pa.Table:
     """A table of the schema `summary`."""
     ordered = sorted(rows, key=lambda row: row[:2])
     return _table(
@@ -151,12 +153,12 @@ def summary_table(rows: Iterable[tuple[int, int, ColumnStatistics]]) -> pa.Table
     )
 
 
-def row_of(known: ColumnStatistics, schema: pa.Schema) -> pa.Table:
+def partial_aggregate_row(known: ColumnStatistics, schema: pa.Schema) -> pa.Table:
     """One row with some fields of the schema `summary`."""
     return _table(schema, [known])
 
 
-def sketches_table(rows: Iterable[tuple[int, int, ColumnStatistics]]) -> pa.Table:
+def sketch_rows(rows: Iterable[tuple[int, int, ColumnStatistics]]) -> pa.Table:
     """A table of the schema `sketches`: of the same rows, those that have a sketch or a filter."""
     kept = (row for row in rows if (row[2].theta, row[2].registers, row[2].bloom) != (None, None, None))
     ordered = sorted(kept, key=lambda row: row[:2])
@@ -171,7 +173,7 @@ def sketches_table(rows: Iterable[tuple[int, int, ColumnStatistics]]) -> pa.Tabl
     return pa.table([pa.array(v, kind.type) for v, kind in zip(columns, SKETCHES, strict=True)], schema=SKETCHES)
 
 
-def table_summary_table(rows: Iterable[tuple[int, ColumnStatistics, int]]) -> pa.Table:
+def table_summary_rows(rows: Iterable[tuple[int, ColumnStatistics, int]]) -> pa.Table:
     """A table of the schema `table-summary`."""
     ordered = sorted(rows, key=lambda row: row[0])
     return _table(
@@ -182,7 +184,7 @@ def table_summary_table(rows: Iterable[tuple[int, ColumnStatistics, int]]) -> pa
     )
 
 
-def table_sketches_table(rows: Iterable[tuple[int, ColumnStatistics, int]]) -> pa.Table:
+def table_sketch_rows(rows: Iterable[tuple[int, ColumnStatistics, int]]) -> pa.Table:
     """A table of the schema `table-sketches`: of the same rows, those that have a sketch."""
     ordered = sorted((row for row in rows if row[1].theta is not None), key=lambda row: row[0])
     values = ([row[0] for row in ordered], [row[1].theta for row in ordered])
@@ -210,13 +212,13 @@ def _values(field: str, statistics: list[ColumnStatistics]) -> list[Any]:
     return [list(extra.items()) or None for extra in found] if field == "extra" else found
 
 
-def _listing(values: Frequencies | None) -> dict[str, Any]:
+def _listing(values: ValueCounts | None) -> dict[str, Any]:
     """The fields that tell of a list of values."""
     kind, floor = (NONE, None) if values is None else (values.kind, values.floor)
     return {"values": values, "frequencies": kind, "frequencies_floor": floor}
 
 
-def _of_values(part: Part, column: Column) -> dict[str, Any]:
+def _of_values(part: PartialAggregate, column: Column) -> dict[str, Any]:
     lo, lo_exact, hi, hi_exact = _bounds(part, column)
     return {
         "lo": lo,
@@ -235,15 +237,19 @@ def _of_values(part: Part, column: Column) -> dict[str, Any]:
     }
 
 
-def _bounds(part: Part, column: Column) -> tuple[Any, bool, Any, bool]:
-    if column.encoding != "binary" or stored.is_wide(column):
+def _bounds(part: PartialAggregate, column: Column) -> tuple[Any, bool, Any, bool]:
+    if column.encoding != "binary" or stored.is_wide_decimal(column):
         return part.lo, True, part.hi, True
     return *cut_lower(part.lo), *cut_upper(part.hi)
 
 
-def _percentiles(part: Part, column: Column) -> list[Any]:
+def _percentiles(part: PartialAggregate, column: Column) -> list[Any]:
     step = (len(part.points) - 1) // points.PERCENT
     chosen = part.points[::step]
     if isinstance(chosen, list):
         return [value[:CUT_BYTES] for value in chosen]
-    return [stored.stored(value, column) for value in chosen] if stored.is_wide(column) else chosen.tolist()
+    return (
+        [stored.sortable_to_stored(value, column) for value in chosen]
+        if stored.is_wide_decimal(column)
+        else chosen.tolist()
+    )

@@ -7,20 +7,20 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from metastore._analyze.kernel.murmur import hash_bytes
+from metastore._analyze.kernel.murmur import murmur_bytes
 from metastore._format.values import CUT_BYTES
-from metastore._format.words import BLOCK, MASKS, WORD, in_batches, padded, unaligned_words
+from metastore._format.words import BLOCK, MASKS, WORD, pad_buffer, split_batches, view_unaligned
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from metastore._format.words import Words
+    from metastore._format.words import UInt64Array
 
     Rows = NDArray[np.int64]
     Flags = NDArray[np.bool_]
 
-LONGEST_LISTED = 1_024
+LONGEST_COUNTED_VALUE = 1_024
 LEFT_BITS = 3
 LEFT = np.uint64((1 << LEFT_BITS) - 1)
 """The bits of a key that say how many of its bytes the value has; fewer than count where it ends."""
@@ -29,7 +29,7 @@ _SLOT_BITS = 22
 _SPREAD = np.uint64(0x9E3779B97F4A7C15)
 
 
-class Texts:
+class BinaryValues:
     """Values of a binary array.
 
     Attributes:
@@ -43,17 +43,17 @@ class Texts:
         raw = np.frombuffer(data, dtype=np.uint8) if data else np.empty(0, dtype=np.uint8)
         has_room = len(raw) >= bounds[-1] + BLOCK
         self._starts = bounds[:-1] if has_room else bounds[:-1] - bounds[0]
-        self._data = raw if has_room else padded(raw[bounds[0] : bounds[-1]])
-        self._words = unaligned_words(self._data)
+        self._data = raw if has_room else pad_buffer(raw[bounds[0] : bounds[-1]])
+        self._words = view_unaligned(self._data)
         self.lengths: Rows = np.diff(bounds)
 
     def __len__(self) -> int:
         """The number of values."""
         return len(self.lengths)
 
-    def hashes(self) -> Words:
+    def hashes(self) -> UInt64Array:
         """The theta hash of every value."""
-        return hash_bytes(self._data, self._starts, self.lengths)
+        return murmur_bytes(self._data, self._starts, self.lengths)
 
     def value(self, row: int) -> bytes:
         """One value, cut after 65 bytes: enough to tell one that the format keeps whole from one that it cuts."""
@@ -66,40 +66,40 @@ class Texts:
         is_new = np.zeros(len(self), np.bool_)
         is_new[:1] = True
         active, depth = order.copy(), 0
-        while len(active) and depth <= LONGEST_LISTED:
+        while len(active) and depth <= LONGEST_COUNTED_VALUE:
             level = self.refined(order[active], np.cumsum(is_new[active]) - 1, depth)
             order[active], is_new[active] = level.rows, level.is_new
             active = active[~(level.ended | _alone(level.is_new))]
             depth += level.step
         return order
 
-    def refined(self, rows: Rows, groups: Rows, depth: int) -> Level:
+    def refined(self, rows: Rows, groups: Rows, depth: int) -> SortLevel:
         """Order rows by group, and those of a group, which agree in their first `depth` bytes, by what follows."""
         last = int(groups.max())
-        step = step_for(last)
+        step = choose_key_bytes(last)
         keys = self.keys(rows, groups, depth, step) if last else self._keys(rows, depth, step)
         if not (keys[1:] >= keys[:-1]).all():
             order = np.argsort(keys)
             rows, keys = rows[order], keys[order]
         is_new = np.ones(len(rows), np.bool_)
         np.not_equal(keys[1:], keys[:-1], out=is_new[1:])
-        return Level(rows, is_new, (keys & LEFT) < np.uint64(step), step)
+        return SortLevel(rows, is_new, (keys & LEFT) < np.uint64(step), step)
 
-    def keys(self, rows: Rows, groups: Rows, depth: int, step: int) -> Words:
+    def keys(self, rows: Rows, groups: Rows, depth: int, step: int) -> UInt64Array:
         """Numbers that order rows by group, and those of a group by some bytes."""
         keys = self._keys(rows, depth, step)
         keys |= groups.astype(np.uint64) << np.uint64(8 * step + LEFT_BITS)
         return keys
 
-    def beginnings(self) -> Words:
+    def beginnings(self) -> UInt64Array:
         """The first seven bytes of all values as numbers that order as they do."""
         return self._keys(None, 0, WORD - 1)
 
-    def _keys(self, rows: Rows | None, depth: int, step: int) -> Words:
+    def _keys(self, rows: Rows | None, depth: int, step: int) -> UInt64Array:
         """The next bytes of values, and how many there are: of values that begin alike the shorter comes first."""
-        found: Words = np.empty(len(self) if rows is None else len(rows), np.uint64)
+        found: UInt64Array = np.empty(len(self) if rows is None else len(rows), np.uint64)
         shift = np.uint64(64 - 8 * step - LEFT_BITS)
-        for batch in in_batches(len(found)):
+        for batch in split_batches(len(found)):
             some = batch if rows is None else rows[batch]
             lengths, starts = self.lengths[some], self._starts[some]
             if depth:
@@ -115,7 +115,7 @@ class Texts:
 
 
 @dataclass(frozen=True)
-class Level:
+class SortLevel:
     """Rows in the order of some more of their bytes.
 
     Attributes:
@@ -132,7 +132,7 @@ class Level:
 
 
 @dataclass(frozen=True)
-class Repeats:
+class ValueRepeats:
     """Which of many values are equal, told by their 63-bit hashes.
 
     Attributes:
@@ -148,7 +148,7 @@ class Repeats:
     again: Flags
 
 
-def repeats_of(hashes: Words, ordered: Words) -> Repeats:
+def find_repeats(hashes: UInt64Array, ordered: UInt64Array) -> ValueRepeats:
     """Find equal values."""
     is_same = ordered[1:] == ordered[:-1]
     distinct = len(hashes) - int(np.count_nonzero(is_same))
@@ -161,30 +161,30 @@ def repeats_of(hashes: Words, ordered: Words) -> Repeats:
     again[rows[~is_new]] = True
     starts = np.flatnonzero(is_new)
     counts = np.diff(starts, append=len(rows))
-    return Repeats(distinct, rows[starts[counts > 1]], counts[counts > 1], again)
+    return ValueRepeats(distinct, rows[starts[counts > 1]], counts[counts > 1], again)
 
 
-def step_for(last: int) -> int:
+def choose_key_bytes(last: int) -> int:
     """How many bytes fit a key beside the number of a group, the last one given."""
     return min((64 - LEFT_BITS - last.bit_length()) // 8, WORD - 1)
 
 
-def _rows_among(keys: Words, wanted: Words) -> Rows:
+def _rows_among(keys: UInt64Array, wanted: UInt64Array) -> Rows:
     """The rows whose keys are among some, and a few more.
 
     Sorting keys alone takes a fifth of the time of sorting rows by them: this leaves few rows to be sorted.
     """
     is_wanted = np.zeros(1 << _SLOT_BITS, np.bool_)
-    is_wanted[slots_of(wanted, _SLOT_BITS)] = True
+    is_wanted[hash_slots(wanted, _SLOT_BITS)] = True
     found = np.empty(len(keys), np.bool_)
-    for batch in in_batches(len(keys)):
-        np.take(is_wanted, slots_of(keys[batch], _SLOT_BITS), out=found[batch], mode="clip")
+    for batch in split_batches(len(keys)):
+        np.take(is_wanted, hash_slots(keys[batch], _SLOT_BITS), out=found[batch], mode="clip")
     return np.flatnonzero(found)
 
 
-def slots_of(keys: Words, bits: int) -> Rows:
+def hash_slots(keys: UInt64Array, bits: int) -> Rows:
     """The slot of each key in a table of so many bits."""
-    slots: Words = keys * _SPREAD
+    slots: UInt64Array = keys * _SPREAD
     slots >>= np.uint64(64 - bits)
     return slots.view(np.int64)
 

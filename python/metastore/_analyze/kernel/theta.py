@@ -16,7 +16,7 @@ import numpy as np
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from metastore._format.words import Words
+    from metastore._format.words import UInt64Array
 
 LG_K = 12
 NOMINAL = 1 << LG_K
@@ -32,7 +32,7 @@ _AT_ONCE = 1_024
 
 
 @dataclass(frozen=True)
-class Theta:
+class ThetaSketch:
     """A theta sketch.
 
     Attributes:
@@ -40,7 +40,7 @@ class Theta:
         threshold: Hashes from here on were left out; `ALL` if none was.
     """
 
-    hashes: Words
+    hashes: UInt64Array
     threshold: int = ALL
 
     @property
@@ -72,7 +72,7 @@ class Theta:
         return head + self.hashes.astype("<u8").tobytes()
 
     @classmethod
-    def from_bytes(cls, data: bytes) -> Theta:
+    def from_bytes(cls, data: bytes) -> ThetaSketch:
         """The sketch that DataSketches or `to_bytes` wrote."""
         if len(data) < _HEAD.size:
             raise ValueError("a theta sketch has at least 8 bytes")
@@ -91,33 +91,26 @@ class Theta:
         hashes = np.frombuffer(data, dtype="<u8", count=count, offset=8 * longs).astype(np.uint64, copy=False)
         return cls(hashes if flags & _ORDERED else np.sort(hashes), threshold)
 
-    def trimmed(self, nominal: int) -> Theta:
+    def trimmed(self, nominal: int) -> ThetaSketch:
         """The sketch with at most `nominal` hashes, for small files."""
         if len(self.hashes) <= nominal:
             return self
-        return Theta(self.hashes[:nominal], int(self.hashes[nominal]))
+        return ThetaSketch(self.hashes[:nominal], int(self.hashes[nominal]))
 
 
-EMPTY = Theta(np.empty(0, dtype=np.uint64))
+EMPTY = ThetaSketch(np.empty(0, dtype=np.uint64))
 """The sketch of no values."""
 
 
 class ThetaBuilder:
-    """Collects hashes and keeps the smallest.
-
-    Example:
-        >>> builder = ThetaBuilder()
-        >>> builder.add(np.array([7, 7, 3], dtype=np.uint64))
-        >>> builder.finish().estimate
-        2.0
-    """
+    """Collects hashes and keeps the smallest."""
 
     def __init__(self) -> None:
         self._threshold = ALL
-        self._pending: list[Words] = []
+        self._pending: list[UInt64Array] = []
         self._count = 0
 
-    def add(self, hashes: Words, threshold: int = ALL) -> None:
+    def add(self, hashes: UInt64Array, threshold: int = ALL) -> None:
         """Add hashes, in any order and not necessarily distinct."""
         self._threshold = min(self._threshold, threshold)
         kept = hashes if self._threshold == ALL else hashes[hashes < np.uint64(self._threshold)]
@@ -126,10 +119,10 @@ class ThetaBuilder:
         if self._count > _PENDING:
             self._reduce()
 
-    def finish(self) -> Theta:
+    def finish(self) -> ThetaSketch:
         """The sketch of everything added."""
         self._reduce()
-        return Theta(self._pending[0], self._threshold)
+        return ThetaSketch(self._pending[0], self._threshold)
 
     def _reduce(self) -> None:
         hashes = np.concatenate([*self._pending, EMPTY.hashes])
@@ -142,23 +135,23 @@ class ThetaBuilder:
         self._pending, self._count = [hashes], len(hashes)
 
 
-def of_ascending(hashes: Words) -> Theta:
+def theta_of_sorted(hashes: UInt64Array) -> ThetaSketch:
     """The sketch of hashes in ascending order, not necessarily distinct."""
     share = 2 * NOMINAL
     while True:
         found = _without_zero(_once(hashes[:share]))
         if len(found) > NOMINAL:
-            return Theta(found[:NOMINAL], int(found[NOMINAL]))
+            return ThetaSketch(found[:NOMINAL], int(found[NOMINAL]))
         if share >= len(hashes):
-            return Theta(found)
+            return ThetaSketch(found)
         share *= 4
 
 
-def union(sketches: Iterable[Theta]) -> Theta:
+def union_thetas(sketches: Iterable[ThetaSketch]) -> ThetaSketch:
     """The sketch of the values of all sketches."""
     given = _different(sketches)
     if len(given) > _AT_ONCE:
-        given = [union(given[start : start + _AT_ONCE]) for start in range(0, len(given), _AT_ONCE)]
+        given = [union_thetas(given[start : start + _AT_ONCE]) for start in range(0, len(given), _AT_ONCE)]
     if not given:
         return EMPTY
     threshold = min(sketch.threshold for sketch in given)
@@ -169,17 +162,17 @@ def union(sketches: Iterable[Theta]) -> Theta:
         below = min(threshold, int(wanted / density) + 1) if density else threshold
         limit = np.uint64(below)
         lowest = np.concatenate([_least(one, below) for one in given])
-        hashes = distinct(lowest[lowest < limit])
+        hashes = sort_distinct(lowest[lowest < limit])
         if len(hashes) > NOMINAL:
-            return Theta(hashes[:NOMINAL], int(hashes[NOMINAL]))
+            return ThetaSketch(hashes[:NOMINAL], int(hashes[NOMINAL]))
         if below == threshold:
-            return Theta(hashes, threshold)
+            return ThetaSketch(hashes, threshold)
         wanted *= max(-(-_WANTED // max(len(hashes), 1)), 2)  # as often as sketches share a hash
 
 
-def _different(sketches: Iterable[Theta]) -> list[Theta]:
+def _different(sketches: Iterable[ThetaSketch]) -> list[ThetaSketch]:
     """Sketches of all values once: many files with the same few values have the same, and so have groups of files."""
-    found: dict[tuple[int, bytes], Theta] = {}
+    found: dict[tuple[int, bytes], ThetaSketch] = {}
     others = []
     for one in sketches:
         if not one.is_exact:
@@ -191,7 +184,7 @@ def _different(sketches: Iterable[Theta]) -> list[Theta]:
     return [*found.values(), *others]
 
 
-def _least(sketch: Theta, limit: int) -> Words:
+def _least(sketch: ThetaSketch, limit: int) -> UInt64Array:
     """The hashes below a limit, and perhaps some more: about where they end is known without looking at many."""
     expected = len(sketch.hashes) * limit / sketch.threshold
     end = int(expected + 4 * math.sqrt(expected)) + 4
@@ -200,32 +193,32 @@ def _least(sketch: Theta, limit: int) -> Words:
     return sketch.hashes[:end]
 
 
-def distinct(hashes: Words) -> Words:
+def sort_distinct(hashes: UInt64Array) -> UInt64Array:
     """The distinct hashes, ascending (as `numpy.unique`, which is slower)."""
     return _once(np.sort(hashes))
 
 
-def _once(ascending: Words) -> Words:
+def _once(ascending: UInt64Array) -> UInt64Array:
     is_new = np.ones(len(ascending), dtype=np.bool_)
     is_new[1:] = ascending[1:] != ascending[:-1]
-    found: Words = ascending[is_new]
+    found: UInt64Array = ascending[is_new]
     return found
 
 
-def _without_zero(hashes: Words) -> Words:
+def _without_zero(hashes: UInt64Array) -> UInt64Array:
     """Ascending hashes but for 0, which is "no hash" in DataSketches."""
     return hashes[1:] if len(hashes) and hashes[0] == 0 else hashes
 
 
-def _smallest(hashes: Words) -> Words:
+def _smallest(hashes: UInt64Array) -> UInt64Array:
     """The smallest distinct hashes, ascending: more than a sketch holds, or all.
 
     Hashes are spread evenly, so about how far the wanted ones reach is known without looking, unless they repeat a lot.
     """
     wanted = _WANTED
     while wanted < len(hashes):
-        found = _without_zero(distinct(hashes[hashes < np.uint64(ALL // len(hashes) * wanted)]))
+        found = _without_zero(sort_distinct(hashes[hashes < np.uint64(ALL // len(hashes) * wanted)]))
         if len(found) > NOMINAL:
             return found
         wanted *= 8
-    return _without_zero(distinct(hashes))
+    return _without_zero(sort_distinct(hashes))

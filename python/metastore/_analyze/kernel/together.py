@@ -12,16 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._analyze.kernel import merge, points, stored
-from metastore._analyze.kernel.parts import added, pooled
-from metastore._analyze.kernel.sketch import union_of
-from metastore._analyze.kernel.statistics import ColumnStatistics, sketched
+from metastore._analyze.kernel.parts import add_sums, pool_moments
+from metastore._analyze.kernel.sketch import union_sketches
+from metastore._analyze.kernel.statistics import ColumnStatistics, sketch_fields
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
     from numpy.typing import NDArray
 
-    from metastore._analyze.kernel.sketch import Sketch
+    from metastore._analyze.kernel.sketch import DistinctSketch
     from metastore._format.columns import Column
 
     Longs = NDArray[np.int64]
@@ -33,12 +33,12 @@ _POINTS_AT_ONCE = 1 << 20
 
 
 def reduce_columns(
-    columns: Sequence[Column], rows: Sequence[pa.Table], sketches: Sequence[Sequence[Sketch | None]]
+    columns: Sequence[Column], rows: Sequence[pa.Table], sketches: Sequence[Sequence[DistinctSketch | None]]
 ) -> list[ColumnStatistics | None]:
     """Reduce the statistics of columns' files to those of the table: the same as `reduce_column` of each."""
     alike: dict[tuple[str, int], list[int]] = defaultdict(list)
     for place, (column, one) in enumerate(zip(columns, rows, strict=True)):
-        if column.encoding is not None and not stored.is_wide(column) and one.num_rows:
+        if column.encoding is not None and not stored.is_wide_decimal(column) and one.num_rows:
             alike[column.encoding, one.num_rows].append(place)
     found: list[ColumnStatistics | None] = [None] * len(columns)
     for (encoding, files), places in alike.items():
@@ -75,9 +75,9 @@ class _Lines:
                 plain &= ~np.isnan(self._array(f"{end}_double", 0.0)[0]).any(axis=1)
         return plain
 
-    def reduced(self, line: int, column: Column, sketches: Sequence[Sketch | None]) -> ColumnStatistics:
+    def reduced(self, line: int, column: Column, sketches: Sequence[DistinctSketch | None]) -> ColumnStatistics:
         """The statistics of a column of which all files hold values."""
-        sketch = union_of(sketches) if len(sketches) == self._files else None
+        sketch = union_sketches(sketches) if len(sketches) == self._files else None
         totals: dict[str, Any] = {name: sums[line] for name, sums in self._totals.items()}
         return ColumnStatistics(
             encoding=column.encoding,
@@ -86,7 +86,7 @@ class _Lines:
             **self._moments(line, column),
             **self._lengths[line],
             percentiles=self._percentiles[line],
-            **sketched(sketch),
+            **sketch_fields(sketch),
             **self._distinct(line, sketch),
         )
 
@@ -147,8 +147,8 @@ class _Lines:
         if not all(known[line] for _, known in arrays):
             return found
         total, means, m2s = (values[line] for values, _ in arrays)
-        mean, m2 = pooled(column, self._numbers[line], m2s, means, totals)
-        return {**found, "sum": added(total.tolist()), "mean": mean, "m2": m2}
+        mean, m2 = pool_moments(column, self._numbers[line], m2s, means, totals)
+        return {**found, "sum": add_sums(total.tolist()), "mean": mean, "m2": m2}
 
     @cached_property
     def _sums(self) -> list[list[Any]]:
@@ -181,16 +181,20 @@ class _Lines:
             return []
         if self._encoding != "binary":
             values = flat.to_numpy() + 0
-            return list(points.merged_lines(values.reshape(-1, self._files, _POINTS), numbers, points.PERCENT).tolist())
+            return list(
+                points.merge_point_lines(values.reshape(-1, self._files, _POINTS), numbers, points.PERCENT).tolist()
+            )
         encoded = flat.dictionary_encode()
         order = pc.sort_indices(encoded.dictionary).to_numpy()
         ranks = np.empty(len(order), np.int64)
         ranks[order] = np.arange(len(order))
         codes = ranks[encoded.indices.to_numpy()].reshape(-1, self._files, _POINTS)
         texts = encoded.dictionary.take(pa.array(order)).to_pylist()
-        return [[texts[code] for code in line] for line in points.merged_lines(codes, numbers, points.PERCENT).tolist()]
+        return [
+            [texts[code] for code in line] for line in points.merge_point_lines(codes, numbers, points.PERCENT).tolist()
+        ]
 
-    def _distinct(self, line: int, sketch: Sketch | None) -> dict[str, Any]:
+    def _distinct(self, line: int, sketch: DistinctSketch | None) -> dict[str, Any]:
         counts, known = self._longs("distinct")
         has_nan = self._longs("nans")[0][line] > 0
         if known[line] and (self._files == 1 or self._are_apart(line)):
@@ -210,7 +214,7 @@ class _Lines:
             ranges = sorted(zip(self._texts["lo"][line], self._texts["hi"][line], strict=True))
             return all(hi < lo for (_, hi), (lo, _) in pairwise(ranges))
         los, his = (self._array(f"{end}_{self._encoding}", 0)[0][line] for end in ("lo", "hi"))
-        return merge.are_numbers_apart(los, his)
+        return merge.are_ranges_disjoint(los, his)
 
     def _longs(self, name: str) -> tuple[Longs, Bools]:
         return self._array(name, 0)

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._analyze.kernel import stored
-from metastore._analyze.kernel.histograms import Histogram
+from metastore._analyze.kernel.histograms import ColumnHistogram
 from metastore._format.columns import decimal_type
-from metastore._format.histogram import EQUI_WIDTH, equal_edges
+from metastore._format.histogram import EQUI_WIDTH, divide_range
 from metastore._format.values import CUT_BYTES, decimal_from_bytes, decimal_to_bytes
 
 if TYPE_CHECKING:
@@ -30,18 +30,10 @@ _WORD = 6
 _ALL_BITS = (1 << 64) - 1
 
 
-class Scale:
+class ValueScale:
     r"""Values between two bounds as numbers that keep their order, and their distance.
 
     Strings and binary values are read as numbers of base 256: by the six bytes that follow what all have in common.
-
-    Example:
-        >>> from metastore._format.columns import Column
-        >>> scale = Scale(Column("1", ("x",), "string", "binary"), b"k-100", b"k-300")
-        >>> scale.edges(2)
-        [b'k-100', b'k-200\x00\x00\x00', b'k-300']
-        >>> scale.places([b"k-200", b"k-200001"]) > scale.places(scale.edges(2))[1]
-        array([False,  True])
     """
 
     def __init__(self, column: Column, lo: Any, hi: Any) -> None:
@@ -55,8 +47,8 @@ class Scale:
         """The edges of at most so many bins of equal width, as stored; none where infinity is a bound."""
         lo, hi = self._number(self._lo), self._number(self._hi)
         if self._column.encoding == "double":
-            return equal_edges(lo, hi, bins if hi > lo else 1, "double") if np.isfinite(hi - lo) else []
-        found = equal_edges(lo, hi, max(min(bins, hi - lo), 1), "long")
+            return divide_range(lo, hi, bins if hi > lo else 1, "double") if np.isfinite(hi - lo) else []
+        found = divide_range(lo, hi, max(min(bins, hi - lo), 1), "long")
         if self._is_text:
             prefix = self._lo[: self._common]
             inner = [prefix + word.to_bytes(_WORD, "big") for word in found[1:-1]]
@@ -72,9 +64,9 @@ class Scale:
         if self._is_text:
             return self._words(values)
         if not isinstance(values, np.ndarray):
-            values = stored.as_numbers(values, self._column)
-        if stored.is_wide(self._column):
-            high, low = stored.halves(values)
+            values = stored.stored_to_sortable(values, self._column)
+        if stored.is_wide_decimal(self._column):
+            high, low = stored.decimal_halves(values)
             return np.asarray(high.astype(np.float64) * 2.0**64 + low)
         if self._column.encoding == "double":
             return np.asarray(values, np.float64)
@@ -95,7 +87,7 @@ class Scale:
         return padded.view(">u8").astype(np.float64) + 0.5 * goes_on
 
 
-def equal_widths(scale: Scale, values: Any, counts: Counts, bins: int) -> Histogram | None:
+def make_equal_width_histogram(scale: ValueScale, values: Any, counts: Counts, bins: int) -> ColumnHistogram | None:
     """The histogram of values; None where infinity is one."""
     edges = scale.edges(bins)
     if not edges:
@@ -105,26 +97,26 @@ def equal_widths(scale: Scale, values: Any, counts: Counts, bins: int) -> Histog
     heights, distincts = (np.zeros(len(edges) - 1, np.int64) for _ in range(2))
     np.add.at(heights, place, counts)
     np.add.at(distincts, place, 1)
-    return Histogram(EQUI_WIDTH, scale.array(edges), int(counts.sum()), heights, distincts)
+    return ColumnHistogram(EQUI_WIDTH, scale.array(edges), int(counts.sum()), heights, distincts)
 
 
-def merged_widths(parts: Sequence[Bars], column: Column, bins: int) -> tuple[list[Any], Counts] | None:
+def merge_equal_width_bins(parts: Sequence[Bars], column: Column, bins: int) -> tuple[list[Any], Counts] | None:
     """Edges and counts of the whole: each within what one bin of every part leaves open."""
-    key = decimal_from_bytes if stored.is_wide(column) else _itself
+    key = decimal_from_bytes if stored.is_wide_decimal(column) else _itself
     lo, hi = min((part.edges[0] for part in parts), key=key), max((part.edges[-1] for part in parts), key=key)
-    scale = Scale(column, _plain(lo), _plain(hi))
+    scale = ValueScale(column, _plain(lo), _plain(hi))
     edges = scale.edges(bins)
     if not edges:
         return None
     at, sums = scale.places(edges), np.zeros(len(edges))
     for part in parts:
-        sums += below(at, scale.places(part.edges), part.counts, part.are_lone)
+        sums += count_below(at, scale.places(part.edges), part.counts, part.are_lone)
     ranks = np.maximum.accumulate(np.rint(sums).astype(np.int64))
     ranks[0], ranks[-1] = 0, sum(int(part.counts.sum()) for part in parts)
     return edges, np.diff(ranks)
 
 
-def below(at: Numbers, edges: Numbers, counts: Counts, lone: NDArray[np.bool_]) -> Numbers:
+def count_below(at: Numbers, edges: Numbers, counts: Counts, lone: NDArray[np.bool_]) -> Numbers:
     """How many values of a histogram are not greater than each of some places; those of a bin lie evenly in it."""
     sums = np.concatenate([[0], np.cumsum(counts)])
     passed = np.searchsorted(edges, at, side="right") - 1

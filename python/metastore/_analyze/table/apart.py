@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from metastore._analyze.table.details import Part
-from metastore._analyze.table.lists import LISTED, heads_first, merged, tables_by_column
+from metastore._analyze.table.details import DetailSlice
+from metastore._analyze.table.lists import VALUE_ROWS, iterate_columns, put_most_frequent_first, sum_value_rows
 from metastore._analyze.table.objects import ROW_GROUPS
-from metastore._analyze.table.pieces import packed, stored_rows, unpacked
-from metastore._analyze.table.reduction import Listed, reduced
-from metastore._format.detail_layout import even_groups
+from metastore._analyze.table.pieces import read_stored_values, rows_from_ipc, rows_to_ipc
+from metastore._analyze.table.reduction import ListFacts, reduce_lists
+from metastore._format.detail_layout import split_evenly
 from metastore._format.schemas import TABLE_FREQUENCIES
-from metastore._store.damaged import DamagedBlock
+from metastore._store.damaged import BlockDamageError
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
@@ -22,14 +22,14 @@ if TYPE_CHECKING:
 
     from pyspark import SparkContext
 
-    from metastore._analyze.place import Content, Place
-    from metastore._analyze.table.cuts import Lists
-    from metastore._analyze.table.list_nodes import FromNodes
+    from metastore._analyze.place import ReadContent, TaskStore
+    from metastore._analyze.table.cuts import FileValueCounts
+    from metastore._analyze.table.list_nodes import GroupListSource
     from metastore._format.objects import ObjectRef
 
 
 @dataclass(frozen=True)
-class Apart:
+class ReduceJobResult:
     """What tasks made of the lists of columns.
 
     Attributes:
@@ -40,26 +40,30 @@ class Apart:
     """
 
     objects: tuple[tuple[ObjectRef, tuple[int, ...]], ...]
-    listed: dict[int, Listed]
+    listed: dict[int, ListFacts]
     heads: pa.Table
-    damaged: DamagedBlock | DamagedObject | None
+    damaged: BlockDamageError | DamagedObject | None
 
 
-def reduce_apart(
-    context: SparkContext, store: Place, parts: Sequence[Part | FromNodes], columns: Sequence[Lists], top: int
-) -> Apart:
+def run_reduce_job(
+    context: SparkContext,
+    store: TaskStore,
+    parts: Sequence[DetailSlice | GroupListSource],
+    columns: Sequence[FileValueCounts],
+    top: int,
+) -> ReduceJobResult:
     """Reduce lists, every column in one task."""
     tasks = min(len(columns), 4 * context.defaultParallelism)
     shared = context.broadcast({lists.ordinal: lists for lists in columns})
 
-    def send(some: Iterable[tuple[Part | FromNodes, Content]]) -> Iterator[tuple[int, Any]]:
+    def send(some: Iterable[tuple[DetailSlice | GroupListSource, ReadContent]]) -> Iterator[tuple[int, Any]]:
         for part, content in some:
             try:
-                rows = merged(stored_rows(part, content))
+                rows = sum_value_rows(read_stored_values(part, content))
             except DamagedObject as damage:
-                yield 0, (part.block if isinstance(part, Part) else None, part.name, damage.reason)
+                yield 0, (part.block if isinstance(part, DetailSlice) else None, part.name, damage.reason)
                 continue
-            yield from ((ordinal % tasks, packed(of_column)) for ordinal, of_column in tables_by_column(rows))
+            yield from ((ordinal % tasks, rows_to_ipc(of_column)) for ordinal, of_column in iterate_columns(rows))
 
     def reduce(task: int, sent: Iterable[tuple[int, Any]]) -> Iterator[Any]:
         mine = [lists for ordinal, lists in sorted(shared.value.items()) if ordinal % tasks == task]
@@ -69,27 +73,29 @@ def reduce_apart(
     spread = store.with_content(context, parts, slices, lambda part: part.name).mapPartitions(send)
     found = store.collect(spread.partitionBy(tasks, int).mapPartitionsWithIndex(reduce))
     shared.unpersist()
-    heads = [unpacked(one[2]) for one in found if one[0] is not None]
+    heads = [rows_from_ipc(one[2]) for one in found if one[0] is not None]
     whole = pa.concat_tables(heads) if heads else TABLE_FREQUENCIES.empty_table()
-    return Apart(
-        tuple((one[0], tuple(unpacked(one[2])["column"].unique().to_pylist())) for one in found if one[0] is not None),
+    return ReduceJobResult(
+        tuple(
+            (one[0], tuple(rows_from_ipc(one[2])["column"].unique().to_pylist())) for one in found if one[0] is not None
+        ),
         {ordinal: known for one in found for ordinal, known in one[1].items()},
         whole,
         next((_failure(*one[3]) for one in found if one[3]), None),
     )
 
 
-def _failure(block: str | None, name: str, reason: str) -> DamagedBlock | DamagedObject:
+def _failure(block: str | None, name: str, reason: str) -> BlockDamageError | DamagedObject:
     damage = DamagedObject(name, reason)
-    return damage if block is None else DamagedBlock(block, str(damage))
+    return damage if block is None else BlockDamageError(block, str(damage))
 
 
-def _reduced(store: Place, columns: Sequence[Lists], sent: Sequence[Any], top: int) -> Any:
+def _reduced(store: TaskStore, columns: Sequence[FileValueCounts], sent: Sequence[Any], top: int) -> Any:
     damaged = next((content for content in sent if isinstance(content, tuple)), None)
-    tables = [unpacked(content) for content in sent if isinstance(content, bytes)]
-    table, known = reduced(pa.concat_tables(tables) if tables else LISTED.empty_table(), columns, top)
+    tables = [rows_from_ipc(content) for content in sent if isinstance(content, bytes)]
+    table, known = reduce_lists(pa.concat_tables(tables) if tables else VALUE_ROWS.empty_table(), columns, top)
     if damaged or not table.num_rows:
         return None, known, None, damaged
-    ref = store.write("table-frequencies", table, even_groups(table.num_rows, ROW_GROUPS))
-    ordered, heads = heads_first(table)
-    return ref, known, packed(ordered.slice(0, heads)), None
+    ref = store.write("table-frequencies", table, split_evenly(table.num_rows, ROW_GROUPS))
+    ordered, heads = put_most_frequent_first(table)
+    return ref, known, rows_to_ipc(ordered.slice(0, heads)), None

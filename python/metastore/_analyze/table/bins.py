@@ -9,9 +9,9 @@ import numpy as np
 import pyarrow as pa
 
 from metastore._analyze.kernel.points import FINE
-from metastore._analyze.nodes import identity
-from metastore._analyze.table.histograms import merged, widths_of
-from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH, Histogram, equal_edges, implied_counts
+from metastore._analyze.nodes import digest_of_facts
+from metastore._analyze.table.histograms import merge_histograms, merge_to_equal_width
+from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH, Histogram, derive_counts, divide_range
 from metastore._format.schemas import TABLE_HISTOGRAM_NODES
 from metastore.errors import DamagedObject
 
@@ -20,23 +20,23 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from metastore._analyze.table.details import Part
-    from metastore._analyze.table.tree import Tree
+    from metastore._analyze.table.details import DetailSlice
+    from metastore._analyze.table.tree import GroupTree
     from metastore._format.columns import Column
 
     Longs = NDArray[np.int64]
 
-KIND = "table-histogram-nodes"
-FINER = 4
+HISTOGRAM_GROUP_KIND = "table-histogram-nodes"
+GROUP_BIN_FACTOR = 4
 """Histograms of groups have so many times the bins of the table's, so that each level of groups adds little."""
-NOTHING = Histogram(EQUI_HEIGHT, (), np.zeros(0, np.int64))
+EMPTY_HISTOGRAM = Histogram(EQUI_HEIGHT, (), np.zeros(0, np.int64))
 """That of files without values."""
 _MERGING = 3
 """Raised whenever groups would be merged to other bins than before: what is stored is of no use then."""
 
 
 @dataclass(frozen=True)
-class Files:
+class HistogramFiles:
     """The data files of a column whose histograms make that of the table.
 
     Attributes:
@@ -56,7 +56,9 @@ class Files:
     estimated: NDArray[np.bool_]
 
 
-def stored(part: Part, rows: pa.Table, columns: dict[int, Files]) -> list[tuple[int, int, Histogram]]:
+def read_file_histograms(
+    part: DetailSlice, rows: pa.Table, columns: dict[int, HistogramFiles]
+) -> list[tuple[int, int, Histogram]]:
     """Read the wanted rows of a `histograms` object; the files' numbers are their places in `Files`."""
     chosen, ordinals, places = part.chosen(rows)
     kinds = chosen["kind"].to_pylist()
@@ -70,29 +72,31 @@ def stored(part: Part, rows: pa.Table, columns: dict[int, Files]) -> list[tuple[
         counts, distincts = lists["counts"][row], lists["distincts"][row]
         if edges is None and counts is not None:
             bounds = files.los[place], files.his[place]
-            edges = equal_edges(*bounds, len(counts), str(files.column.encoding)) if None not in bounds else None
+            edges = divide_range(*bounds, len(counts), str(files.column.encoding)) if None not in bounds else None
         if edges is None:
             continue
         number, bins = int(files.values[place]), len(edges) - 1
         # Where counts are implied, as earlier versions wrote, the values equal to an edge may go on behind it.
         near = bins if counts is None else FINE if files.estimated[place] else 0
         errors = np.full(bins + 1, -(-number // near)) if near else None
-        counts = implied_counts(number, bins) if counts is None else counts
+        counts = derive_counts(number, bins) if counts is None else counts
         found.append((ordinal, place, Histogram(kinds[row], edges, counts, distincts, errors)))
     return found
 
 
-class Bins:
+class HistogramGroups:
     """How the histograms of a column's data files become that of the table, by those of groups of files."""
 
-    def __init__(self, files: Files, bins: int, kind: str) -> None:
+    def __init__(self, files: HistogramFiles, bins: int, kind: str) -> None:
         """Say what is wanted."""
         self._files, self._bins, self._kind = files, bins, kind
 
     @property
     def what(self) -> bytes:
         """Says what is kept of a group."""
-        return identity("histogram", _MERGING, self._files.column.key, self._files.column.type, self._bins, self._kind)
+        return digest_of_facts(
+            "histogram", _MERGING, self._files.column.key, self._files.column.type, self._bins, self._kind
+        )
 
     def holding(self, places: Longs) -> Longs:
         """The data files among these that hold values."""
@@ -104,7 +108,7 @@ class Bins:
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None
-        return self._whole(known, None, self._bins * FINER) or NOTHING
+        return self._whole(known, None, self._bins * GROUP_BIN_FACTOR) or EMPTY_HISTOGRAM
 
     def of_table(self, parts: Sequence[Histogram | None]) -> Histogram | None:
         """That of the table; None where there is none."""
@@ -113,15 +117,15 @@ class Bins:
 
     def _whole(self, parts: Sequence[Histogram], distinct: int | None, bins: int) -> Histogram | None:
         column = self._files.column
-        if self._kind == EQUI_WIDTH and (widths := widths_of(parts, column, bins)) is not None:
+        if self._kind == EQUI_WIDTH and (widths := merge_to_equal_width(parts, column, bins)) is not None:
             return widths
-        return merged(parts, column, bins, distinct)
+        return merge_histograms(parts, column, bins, distinct)
 
 
-class Gathered:
+class GroupHistograms:
     """The histograms of a column's data files as they are read: once a group has all of its own they become one."""
 
-    def __init__(self, how: Bins, tree: Tree) -> None:
+    def __init__(self, how: HistogramGroups, tree: GroupTree) -> None:
         """Begin with none."""
         self._how = how
         self._found: dict[int, Histogram] = {}
@@ -148,10 +152,10 @@ class Gathered:
         if len(places) and int(places[0]) in self._groups:
             return [self._groups[int(places[0])]]
         holding = set(self._how.holding(places).tolist())
-        return [self._found.get(place) if place in holding else NOTHING for place in places.tolist()]
+        return [self._found.get(place) if place in holding else EMPTY_HISTOGRAM for place in places.tolist()]
 
 
-def node_row(column: Column, histogram: Histogram) -> pa.Table:
+def encode_group_histogram(column: Column, histogram: Histogram) -> pa.Table:
     """The row of `table-histogram-nodes` of a group, without its key."""
     values = {
         "kind": histogram.kind if len(histogram.counts) else None,
@@ -164,11 +168,11 @@ def node_row(column: Column, histogram: Histogram) -> pa.Table:
     return pa.table([pa.array([values[kind.name]], kind.type) for kind in kinds], schema=pa.schema(kinds))
 
 
-def of_row(column: Column, row: pa.Table) -> Histogram:
+def decode_group_histogram(column: Column, row: pa.Table) -> Histogram:
     """The histogram of a group as `node_row` has put it."""
     kind = row["kind"][0].as_py()
     if kind is None:
-        return NOTHING
+        return EMPTY_HISTOGRAM
     names = (f"edges_{column.encoding}", "counts", "distincts", "errors")
     lists = [_lists(row[name])[0] for name in names]
     edges, counts, distincts, errors = lists
@@ -181,7 +185,7 @@ def of_row(column: Column, row: pa.Table) -> Histogram:
         or [len(edges), *lengths] != [bins + 1, bins, bins + 1]
         or any(row[name].combine_chunks().flatten().null_count for name in names)
     ):
-        raise DamagedObject(KIND, "a histogram that no writer of this format makes")
+        raise DamagedObject(HISTOGRAM_GROUP_KIND, "a histogram that no writer of this format makes")
     return Histogram(kind, edges, counts, distincts, errors)
 
 

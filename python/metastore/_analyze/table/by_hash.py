@@ -7,11 +7,11 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from metastore._analyze.kernel.parts import order_key
-from metastore._analyze.kernel.stored import is_wide
-from metastore._analyze.table.lists import keys_of
+from metastore._analyze.kernel.parts import make_comparison_key
+from metastore._analyze.kernel.stored import is_wide_decimal
+from metastore._analyze.table.lists import make_equality_keys
 from metastore._analyze.table.objects import ROW_GROUPS
-from metastore._format.placed import STARTS_KEY, pairs_of, starts_text, value_hashes
+from metastore._format.placed import STARTS_KEY, encode_hash_starts, hash_column_values, read_postings
 from metastore._format.schemas import TABLE_PLACED
 
 if TYPE_CHECKING:
@@ -28,12 +28,14 @@ _MOST_OBJECTS = 64
 _VALUES_OF_A_GROUP = 1 << 14
 
 
-def number_of_parts(values: int, most_values: int) -> int:
+def choose_object_count(values: int, most_values: int) -> int:
     """Into how many objects lists are cut: into small ones, while these are not too many for a manifest."""
     return max(1, -(-values // most_values), min(_MOST_OBJECTS, -(-values // _VALUES_OF_AN_OBJECT)))
 
 
-def laid_out(lists: Sequence[pa.Table], columns: Sequence[Column]) -> tuple[pa.Table, list[int], dict[str, str]]:
+def lay_out_postings(
+    lists: Sequence[pa.Table], columns: Sequence[Column]
+) -> tuple[pa.Table, list[int], dict[str, str]]:
     """Lay lists out in one object."""
     most = max(ROW_GROUPS // len(lists), 1)
     cut = [_of_column(rows, column, most) for rows, column in zip(lists, columns, strict=True)]
@@ -41,41 +43,41 @@ def laid_out(lists: Sequence[pa.Table], columns: Sequence[Column]) -> tuple[pa.T
     return (
         pa.concat_tables([one[0] for one in cut]),
         [n for one in cut for n in one[1]],
-        {STARTS_KEY: starts_text(starts)},
+        {STARTS_KEY: encode_hash_starts(starts)},
     )
 
 
 def _of_column(rows: pa.Table, column: Column, most: int) -> tuple[pa.Table, list[int], NDArray[np.uint64]]:
-    hashes = value_hashes(rows, column)
+    hashes = hash_column_values(rows, column)
     number = len(hashes)
     size = -(-number // min(most, -(-number // _VALUES_OF_A_GROUP)))
     ranked = np.argsort(hashes, kind="stable")
     group = np.empty(number, np.int64)
     group[ranked] = np.arange(number) // size
-    by_group = np.lexsort((by_value(rows[f"value_{column.encoding}"].combine_chunks(), column), group))
+    by_group = np.lexsort((rank_by_value(rows[f"value_{column.encoding}"].combine_chunks(), column), group))
     sizes = [min(size, number - at) for at in range(0, number, size)]
     return rows.take(pa.array(by_group)), sizes, hashes[ranked[::size]]
 
 
-def by_value(values: pa.Array, column: Column) -> Longs:
+def rank_by_value(values: pa.Array, column: Column) -> Longs:
     """Numbers that are ordered as the values of a column are."""
-    if is_wide(column):
+    if is_wide_decimal(column):
         ranks = np.empty(len(values), np.int64)
-        numbers = list(map(order_key(column), values.to_pylist()))
+        numbers = list(map(make_comparison_key(column), values.to_pylist()))
         ranks[sorted(range(len(numbers)), key=numbers.__getitem__)] = np.arange(len(numbers))
         return ranks
-    return keys_of(values)[1]
+    return make_equality_keys(values)[1]
 
 
-def told_rows(rows: pa.Table, files: int) -> Longs:
+def count_indexed_rows(rows: pa.Table, files: int) -> Longs:
     """Of how many rows of each data file a list tells."""
     told = np.zeros(files, np.int64)
-    _, file, count = pairs_of(rows)
+    _, file, count = read_postings(rows)
     np.add.at(told, file, count)
     return told
 
 
-def told_table(told: Mapping[int, Longs]) -> tuple[pa.Table, list[int]]:
+def index_coverage_rows(told: Mapping[int, Longs]) -> tuple[pa.Table, list[int]]:
     """Rows of `table-placed`, and their row groups."""
     tables = []
     for ordinal, rows in sorted(told.items()):

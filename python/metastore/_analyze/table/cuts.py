@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metastore._analyze.kernel.parts import itself
+from metastore._analyze.kernel.parts import identity_key
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
@@ -23,7 +23,7 @@ COMPLETE, DUPLICATES, TOP, NONE = "complete", "duplicates", "top", "none"
 
 
 @dataclass(frozen=True)
-class Cuts:
+class OmittedCountBounds:
     """The data files whose list of a column is cut: between which bounds they may hold how much more of a value.
 
     Attributes:
@@ -67,7 +67,7 @@ class Cuts:
         return _Sums.of(self._keys(self.los), self.floors), _Sums.of(self._keys(self.his), self.floors)
 
     def _keys(self, values: Sequence[Any]) -> NDArray[Any]:
-        return _array(list(values) if self.key is itself else [self.key(value) for value in values])
+        return _array(list(values) if self.key is identity_key else [self.key(value) for value in values])
 
 
 @dataclass(frozen=True)
@@ -99,7 +99,7 @@ def _array(values: list[Any]) -> NDArray[Any]:
 
 
 @dataclass(frozen=True)
-class Lists:
+class FileValueCounts:
     """What is known of the lists of one column's data files.
 
     Attributes:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow as pa
 
-from metastore._analyze.table.lists import LISTED
+from metastore._analyze.table.lists import VALUE_ROWS
 
 if TYPE_CHECKING:
     from numpy.typing import NDArray
@@ -17,7 +17,7 @@ if TYPE_CHECKING:
 
 
 @dataclass(frozen=True)
-class Part:
+class DetailSlice:
     """The wanted rows of one detail object.
 
     Attributes:
@@ -50,8 +50,8 @@ class Part:
         return rows.filter(pa.array(keep)), self.ordinals[columns[keep]], numbers[keep]
 
 
-def listed(part: Part, rows: pa.Table) -> pa.Table:
+def read_listed_values(part: DetailSlice, rows: pa.Table) -> pa.Table:
     """The wanted value lists of a `frequencies` object, as `LISTED`."""
     chosen, ordinals, floors = part.chosen(rows)
     made = {"column": pa.array(ordinals, pa.int32()), "listed": pa.array(floors, pa.int64())}
-    return pa.table([made[name] if name in made else chosen[name] for name in LISTED.names], schema=LISTED)
+    return pa.table([made[name] if name in made else chosen[name] for name in VALUE_ROWS.names], schema=VALUE_ROWS)

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from metastore._format.files import detail_objects
+from metastore._format.files import list_detail_objects
 from metastore._format.objects import decode_detail
 
 if TYPE_CHECKING:
@@ -13,19 +13,19 @@ if TYPE_CHECKING:
 
     import pyarrow as pa
 
-    from metastore._analyze.coverage import IndexedBlock
+    from metastore._analyze.coverage import BlockFiles
     from metastore._store import Store
 
 _MOST_BYTES = 16 << 20  # what is more is read a few objects at a time
 _KINDS = ("frequencies", "histograms")
 
 
-class Early:
+class DetailPrefetch:
     """The lists and histograms of blocks, as far as they are small enough to be held together."""
 
-    def __init__(self, store: Store, blocks: Sequence[IndexedBlock], threads: Executor) -> None:
+    def __init__(self, store: Store, blocks: Sequence[BlockFiles], threads: Executor) -> None:
         """Begin to read."""
-        named = {one for indexed in blocks for kind in _KINDS for one in detail_objects(indexed.files, kind)}
+        named = {one for indexed in blocks for kind in _KINDS for one in list_detail_objects(indexed.files, kind)}
         small = sum(length for _, length, _ in named) <= _MOST_BYTES
         self._coming: dict[str, Future[pa.Table]] = {
             name: threads.submit(_decoded, store, name, digest) for name, _, digest in (named if small else ())

@@ -10,9 +10,9 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore._analyze.kernel import stored
-from metastore._analyze.kernel.histograms import equal_heights
-from metastore._analyze.kernel.widths import merged_widths
-from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH, Histogram, bin_ends, coarser
+from metastore._analyze.kernel.histograms import make_equal_height_histogram
+from metastore._analyze.kernel.widths import merge_equal_width_bins
+from metastore._format.histogram import EQUI_HEIGHT, EQUI_WIDTH, Histogram, choose_bin_ends, coarsen
 from metastore._format.values import CUT_BYTES
 
 if TYPE_CHECKING:
@@ -28,7 +28,9 @@ _MOST_NUMBERS, _MOST_TEXTS = 4_000_000, 500_000
 _ROUNDS = 20
 
 
-def merged(histograms: Sequence[Histogram], column: Column, bins: int, distinct: int | None = None) -> Histogram | None:
+def merge_histograms(
+    histograms: Sequence[Histogram], column: Column, bins: int, distinct: int | None = None
+) -> Histogram | None:
     """The histogram of the whole.
 
     Equi-width histograms with the same edges add up. All others add their distribution functions at each other's edges:
@@ -47,7 +49,7 @@ def merged(histograms: Sequence[Histogram], column: Column, bins: int, distinct:
         counts = sum((part.counts for part in parts[1:]), first.counts)
         return Histogram(EQUI_WIDTH, first.edges, counts, errors=np.zeros(len(first.edges), np.int64))
     most = (_MOST_TEXTS if column.encoding == "binary" else _MOST_NUMBERS) // len(parts)
-    edges = _Edges([coarser(part, max(most, 1)) for part in parts], column)
+    edges = _Edges([coarsen(part, max(most, 1)) for part in parts], column)
     return edges.histogram(bins, distinct)
 
 
@@ -56,28 +58,28 @@ def _has(histogram: Histogram, distinct: int | None) -> bool:
     return distinct is None or histogram.distincts is None or int(histogram.distincts.sum()) == distinct
 
 
-def widths_of(histograms: Sequence[Histogram], column: Column, bins: int) -> Histogram | None:
+def merge_to_equal_width(histograms: Sequence[Histogram], column: Column, bins: int) -> Histogram | None:
     """The histogram of the whole with bins of equal width, off by what one bin of every part leaves open."""
     parts = [part for part in histograms if int(part.counts.sum())]
     if len(parts) == 1 and parts[0].kind == EQUI_WIDTH and len(parts[0].counts) <= bins:
         return parts[0]
-    found = merged_widths(parts, column, bins) if parts else None
+    found = merge_equal_width_bins(parts, column, bins) if parts else None
     return None if found is None else Histogram(EQUI_WIDTH, *found)
 
 
-def of_list(rows: pa.Table, column: Column, bins: int) -> Histogram:
+def make_histogram_of_counts(rows: pa.Table, column: Column, bins: int) -> Histogram:
     """The histogram of a column of which all values are listed: nothing in it is near."""
     values, counts = rows[f"value_{column.encoding}"].combine_chunks(), rows["frequency"].to_numpy()
-    if column.encoding == "binary" and not stored.is_wide(column):
+    if column.encoding == "binary" and not stored.is_wide_decimal(column):
         order = pc.sort_indices(values).to_numpy()
         ordered = pc.binary_slice(values.take(pa.array(order)), 0, CUT_BYTES)
     else:
-        numbers = stored.as_numbers(values.to_pylist(), column)
+        numbers = stored.stored_to_sortable(values.to_pylist(), column)
         order = np.argsort(numbers, kind="stable")
         order = order[: len(order) - int(np.isnan(numbers).sum())] if column.encoding == "double" else order
-        ordered = stored.array(numbers[order], column)
+        ordered = stored.sortable_to_arrow(numbers[order], column)
     counts = counts[order]
-    found = equal_heights(counts, np.cumsum(counts), bins, lambda at: ordered.take(pa.array(at)))
+    found = make_equal_height_histogram(counts, np.cumsum(counts), bins, lambda at: ordered.take(pa.array(at)))
     edges = [] if found.edges is None else found.edges.to_pylist()
     return Histogram(found.kind, edges, found.heights(), found.distincts, np.zeros(len(edges), np.int64))
 
@@ -108,7 +110,7 @@ class _Edges:
     def histogram(self, bins: int, distinct: int | None) -> Histogram:
         """The histogram of about so many bins."""
         is_short = len(self._values) <= bins
-        chosen = np.arange(len(self._values)) if is_short else bin_ends(self._sums, self._exact, bins)
+        chosen = np.arange(len(self._values)) if is_short else choose_bin_ends(self._sums, self._exact, bins)
         ranks, errors, exact = self._sums[chosen], self._errors[chosen], self._exact[chosen]
         # What little may lie between a frequent value and its neighbour goes to the bin before: the value stays alone.
         others = np.diff(ranks, prepend=0) - exact
@@ -128,8 +130,8 @@ class _Edges:
     def _edges(self, places: Longs) -> Sequence[Any]:
         if isinstance(self._values, pa.Array):
             return list(self._values.take(pa.array(places)).to_pylist())
-        if stored.is_wide(self._column):
-            return [stored.stored(value, self._column) for value in self._values[places]]
+        if stored.is_wide_decimal(self._column):
+            return [stored.sortable_to_stored(value, self._column) for value in self._values[places]]
         numbers: Sequence[Any] = self._values[places]
         return numbers
 
@@ -156,13 +158,13 @@ class _Edges:
 
 def _values_of(parts: Sequence[Histogram], column: Column) -> tuple[Any, Longs]:
     """The distinct edges of all parts in order, and the place of each edge of each part among them."""
-    if column.encoding == "binary" and not stored.is_wide(column):
+    if column.encoding == "binary" and not stored.is_wide_decimal(column):
         encoded = pa.array([edge for part in parts for edge in part.edges], pa.large_binary()).dictionary_encode()
         order = pc.sort_indices(encoded.dictionary).to_numpy()
         places = np.empty(len(order), np.int64)
         places[order] = np.arange(len(order))
         return encoded.dictionary.take(pa.array(order)), places[encoded.indices.to_numpy()]
-    flat = np.concatenate([stored.as_numbers(part.edges, column) for part in parts])
+    flat = np.concatenate([stored.stored_to_sortable(part.edges, column) for part in parts])
     values, codes = np.unique(flat, return_inverse=True)
     return values, codes.astype(np.int64)
 

@@ -9,49 +9,49 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from metastore._analyze.kernel import FileColumn
-from metastore._analyze.shipping import ship
+from metastore._analyze.shipping import ship_package
 from metastore._analyze.table import placed, scattered
 from metastore._analyze.table.cuts import COMPLETE, DUPLICATES
-from metastore._analyze.table.pieces import FromFile
-from metastore._analyze.table.placed import InFile
-from metastore._analyze.table.reduction import DUPLICATES_ONLY, REDUCE, SCATTER, Listed, algorithm_of
-from metastore._analyze.table.wanted import Wanted
-from metastore._analyze.worker import unreadable
+from metastore._analyze.table.pieces import DataFileSource
+from metastore._analyze.table.placed import IndexFileSource
+from metastore._analyze.table.reduction import DUPLICATES_ONLY, REDUCE, SCATTER, ListFacts, choose_algorithm
+from metastore._analyze.table.wanted import DetailSelection
+from metastore._analyze.worker import find_spark_only_reason
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from pyspark import SparkContext
 
-    from metastore._analyze.level import Source
-    from metastore._analyze.place import Place
-    from metastore._analyze.table.cuts import Lists
-    from metastore._analyze.table.kept import Listing
-    from metastore._analyze.table.list_nodes import FromNodes
-    from metastore._analyze.table.pieces import Piece
-    from metastore._analyze.table.placed import Earlier
-    from metastore._analyze.table.scattered import Result, Target
+    from metastore._analyze.level import RowSource
+    from metastore._analyze.place import TaskStore
+    from metastore._analyze.table.cuts import FileValueCounts
+    from metastore._analyze.table.kept import ColumnLists
+    from metastore._analyze.table.list_nodes import GroupListSource
+    from metastore._analyze.table.pieces import ValueSource
+    from metastore._analyze.table.placed import EarlierIndex
+    from metastore._analyze.table.scattered import CountTarget, JobResult
     from metastore._tables.model import DataFile
 
 AUTO, EXACT = "auto", "exact"
 
 
-def chosen(lists: Lists, option: str, threshold: int) -> str:
+def choose_job_algorithm(lists: FileValueCounts, option: str, threshold: int) -> str:
     """The algorithm for a column.
 
     Lists that are cut are reduced as they are, unless exact frequencies are asked for: finding what they lack means
     to read the column again in every data file.
     """
     if option == EXACT:
-        found = algorithm_of(lists, threshold)
+        found = choose_algorithm(lists, threshold)
         return SCATTER if found == REDUCE and lists.cut.any() else found
     if option == AUTO:
-        return REDUCE if lists.cut.any() else algorithm_of(lists, threshold)
+        return REDUCE if lists.cut.any() else choose_algorithm(lists, threshold)
     return option
 
 
 @dataclass(frozen=True)
-class Jobs:
+class ValueJobs:
     """Where jobs run and what they read.
 
     Attributes:
@@ -65,28 +65,30 @@ class Jobs:
     """
 
     context: SparkContext
-    store: Place
+    store: TaskStore
     files: Mapping[str, DataFile]
     local: bool
     distribution: frozenset[int] = frozenset()
-    earlier: tuple[Earlier, ...] = ()
+    earlier: tuple[EarlierIndex, ...] = ()
     field_ids: Mapping[str, int] = field(default_factory=dict)
 
-    def can(self, one: Listing) -> bool:
+    def can(self, one: ColumnLists) -> bool:
         """Whether every value of a column is in a complete list or in a file that Python opens."""
         paths = zip(_paths(one.sources), one.lists.cut.tolist(), strict=True)
         return all(
-            not cut or (path in self.files and unreadable(self.files[path], local=self.local) is None)
+            not cut or (path in self.files and find_spark_only_reason(self.files[path], local=self.local) is None)
             for path, cut in paths
         )
 
-    def run(self, columns: Mapping[int, Listing], targets: Mapping[int, Target], groups: Sequence[FromNodes]) -> Result:
+    def run(
+        self, columns: Mapping[int, ColumnLists], targets: Mapping[int, CountTarget], groups: Sequence[GroupListSource]
+    ) -> JobResult:
         """Reduce columns."""
-        ship(self.context)
-        return scattered.run(self.context, self.store, [*groups, *self._pieces(columns)], targets)
+        ship_package(self.context)
+        return scattered.run_count_job(self.context, self.store, [*groups, *self._pieces(columns)], targets)
 
-    def _pieces(self, columns: Mapping[int, Listing]) -> Iterator[Piece]:
-        complete = Wanted("frequencies")
+    def _pieces(self, columns: Mapping[int, ColumnLists]) -> Iterator[ValueSource]:
+        complete = DetailSelection("frequencies")
         again: dict[str, dict[int, FileColumn]] = defaultdict(dict)
         for ordinal, one in columns.items():
             complete.add(ordinal, one.sources, one.tree.among(np.where(one.lists.cut, -1, 0)))
@@ -95,20 +97,24 @@ class Jobs:
                     again[path][ordinal] = FileColumn.of(one.lists.column, self.field_ids)
         yield from complete.parts()
         for path, wanted in again.items():
-            yield FromFile(self.files[path].location, wanted)
+            yield DataFileSource(self.files[path].location, wanted)
 
-    def distribute(self, columns: Mapping[int, Listing], targets: Mapping[int, Target]) -> Result:
+    def distribute(self, columns: Mapping[int, ColumnLists], targets: Mapping[int, CountTarget]) -> JobResult:
         """Make lists that tell where each value lives."""
-        ship(self.context)
+        ship_package(self.context)
         files = len(self.files)
-        found = placed.run(self.context, self.store, list(self._placed(columns, self.earlier)), targets, files)
+        found = placed.run_index_job(
+            self.context, self.store, list(self._placed(columns, self.earlier)), targets, files
+        )
         if found.unreadable and self.earlier:
-            found = placed.run(self.context, self.store, list(self._placed(columns, ())), targets, files)
+            found = placed.run_index_job(self.context, self.store, list(self._placed(columns, ())), targets, files)
         return found
 
-    def _placed(self, columns: Mapping[int, Listing], earlier: Sequence[Earlier]) -> Iterator[placed.Piece]:
+    def _placed(
+        self, columns: Mapping[int, ColumnLists], earlier: Sequence[EarlierIndex]
+    ) -> Iterator[placed.IndexSource]:
         places = {path: place for place, path in enumerate(self.files)}
-        complete = Wanted("frequencies")
+        complete = DetailSelection("frequencies")
         again: dict[str, dict[int, FileColumn]] = defaultdict(dict)
         for ordinal, listing in columns.items():
             lists, sources = listing.lists, listing.sources
@@ -125,16 +131,16 @@ class Jobs:
                 yield replace(one, ordinals=ordinals)
         yield from complete.parts()
         for path, wanted in again.items():
-            yield InFile(places[path], FromFile(self.files[path].location, wanted))
+            yield IndexFileSource(places[path], DataFileSource(self.files[path].location, wanted))
 
 
-def listed_of(target: Target, found: scattered.Reduced) -> Listed:
+def list_facts_of_job(target: CountTarget, found: scattered.PartitionCounts) -> ListFacts:
     """What is known of a list that a job made."""
     if target.algorithm == DUPLICATES_ONLY and found.singles:
-        return Listed(DUPLICATES, 1, target.algorithm, found.listed + found.singles, found.singles)
-    return Listed(COMPLETE, 0, target.algorithm, found.listed, found.singles)
+        return ListFacts(DUPLICATES, 1, target.algorithm, found.listed + found.singles, found.singles)
+    return ListFacts(COMPLETE, 0, target.algorithm, found.listed, found.singles)
 
 
-def _paths(sources: Sequence[Source]) -> Iterator[str]:
+def _paths(sources: Sequence[RowSource]) -> Iterator[str]:
     for source in sources:
         yield from source.indexed.files["path"].take(source.files).to_pylist()

@@ -11,14 +11,14 @@ from typing import TYPE_CHECKING, TypeAlias
 import numpy as np
 import pyarrow as pa
 
-from metastore._analyze.ahead import ahead
-from metastore._analyze.kernel.stored import is_wide
-from metastore._analyze.stored_nodes import RowWriter, StoredRows
+from metastore._analyze.ahead import prefetch
+from metastore._analyze.kernel.stored import is_wide_decimal
+from metastore._analyze.stored_nodes import GroupRows, GroupRowWriter
 from metastore._analyze.table import list_nodes
-from metastore._analyze.table.details import listed
-from metastore._analyze.table.lists import LISTED, by_column, merged
-from metastore._analyze.table.tree import Tree
-from metastore._analyze.table.wanted import Wanted
+from metastore._analyze.table.details import read_listed_values
+from metastore._analyze.table.lists import VALUE_ROWS, split_by_column, sum_value_rows
+from metastore._analyze.table.tree import GroupTree
+from metastore._analyze.table.wanted import DetailSelection
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -26,10 +26,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from metastore._analyze.level import Known, Source
-    from metastore._analyze.table.cuts import Lists
-    from metastore._analyze.table.details import Part
-    from metastore._analyze.table.list_nodes import FromNodes
+    from metastore._analyze.level import ColumnLevel, RowSource
+    from metastore._analyze.table.cuts import FileValueCounts
+    from metastore._analyze.table.details import DetailSlice
+    from metastore._analyze.table.list_nodes import GroupListSource
     from metastore._format.objects import ObjectRef
     from metastore._store import Store
 
@@ -42,18 +42,18 @@ _ROW_GROUP_BYTES = 4 << 20
 NOWHERE = -1
 
 
-class Unmade(Enum):
+class NoGroupList(Enum):
     """Why a group has no list."""
 
     ABSENT = "that of a data file was not read"
     TOO_LONG = "it has too many values"
 
 
-_Group: TypeAlias = "pa.Table | Unmade"
+_Group: TypeAlias = "pa.Table | NoGroupList"
 
 
 @dataclass(frozen=True)
-class Listing:
+class ColumnLists:
     """The lists of one column's data files.
 
     Attributes:
@@ -62,64 +62,64 @@ class Listing:
         tree: The groups of the files, and which of these have a list.
     """
 
-    lists: Lists
-    sources: tuple[Source, ...]
-    tree: Tree
+    lists: FileValueCounts
+    sources: tuple[RowSource, ...]
+    tree: GroupTree
 
     @property
     def is_whole(self) -> bool:
         """Whether no list is cut."""
         return not self.lists.cut.any()
 
-    def by_files(self) -> Listing:
+    def by_files(self) -> ColumnLists:
         """The same without groups."""
         return replace(self, tree=self.tree.knowing(()))
 
 
-class KeptLists:
+class ListGroups:
     """The lists of groups of data files: which are in the store, and which are made."""
 
-    def __init__(self, store: Store, refs: Sequence[ObjectRef], read: Callable[[Part], pa.Table]) -> None:
+    def __init__(self, store: Store, refs: Sequence[ObjectRef], read: Callable[[DetailSlice], pa.Table]) -> None:
         """Read which are kept."""
-        self._known = StoredRows(store, list_nodes.KIND, refs, "number")
+        self._known = GroupRows(store, list_nodes.LIST_GROUP_KIND, refs, "number")
         self._short = {key for key, number in self._known.numbers.items() if number >= 0}
-        self._writer = RowWriter(store, self._known, _ROW_GROUP_BYTES)
+        self._writer = GroupRowWriter(store, self._known, _ROW_GROUP_BYTES)
         self._read = read
 
-    def tree(self, known: Known) -> Tree:
+    def tree(self, known: ColumnLevel) -> GroupTree:
         """The groups of a column's data files."""
-        tree = Tree(known.merge.groups, known.order, list_nodes.what(known.column), self._short)
+        tree = GroupTree(known.merge.groups, known.order, list_nodes.list_cache_key(known.column), self._short)
         self._writer.keep(tree.keys())
         return tree
 
-    def parts(self, columns: Iterable[Listing], *, floors: bool = False) -> list[Part]:
+    def parts(self, columns: Iterable[ColumnLists], *, floors: bool = False) -> list[DetailSlice]:
         """The objects with lists of files that are in no list of a group."""
-        wanted = Wanted("frequencies")
+        wanted = DetailSelection("frequencies")
         for one in columns:
             numbers = one.lists.floors if floors or one.tree.is_flat else np.arange(len(one.lists.kinds))
             wanted.add(one.lists.ordinal, one.sources, one.tree.among(numbers))
         return list(wanted.parts())
 
-    def groups(self, columns: Iterable[Listing]) -> list[FromNodes]:
+    def groups(self, columns: Iterable[ColumnLists]) -> list[GroupListSource]:
         """The objects with the lists of groups."""
-        return list(list_nodes.pieces(self._known, {one.lists.ordinal: one.tree.covers for one in columns}))
+        return list(list_nodes.find_group_sources(self._known, {one.lists.ordinal: one.tree.covers for one in columns}))
 
-    def bytes_of(self, columns: Iterable[Listing]) -> int:
+    def bytes_of(self, columns: Iterable[ColumnLists]) -> int:
         """About how many bytes the lists of groups take."""
         return _BYTES_OF_A_VALUE * sum(self._known.numbers[key] for one in columns for key in one.tree.covers)
 
-    def merged(self, columns: Sequence[Listing], parts: Sequence[Part]) -> pa.Table:
+    def merged(self, columns: Sequence[ColumnLists], parts: Sequence[DetailSlice]) -> pa.Table:
         """What the lists of the table are to be made of, as `LISTED`; lists of groups are made on the way."""
         if all(one.tree.is_flat for one in columns):
-            return pa.concat_tables([LISTED.empty_table(), *self._listed(parts)])
+            return pa.concat_tables([VALUE_ROWS.empty_table(), *self._listed(parts)])
         read = self._rows(parts)
         found: list[_Group] = []
         for one in columns:
-            rows = read.get(one.lists.ordinal, LISTED.empty_table())
+            rows = read.get(one.lists.ordinal, VALUE_ROWS.empty_table())
             found += [rows] if one.tree.is_flat else self._grouped(one, rows, frozenset())
-        return pa.concat_tables([LISTED.empty_table(), *(group for group in found if isinstance(group, pa.Table))])
+        return pa.concat_tables([VALUE_ROWS.empty_table(), *(group for group in found if isinstance(group, pa.Table))])
 
-    def make(self, columns: Iterable[Listing], budget: int) -> None:
+    def make(self, columns: Iterable[ColumnLists], budget: int) -> None:
         """Make lists of groups that are neither kept nor known to be too long."""
         tried = [replace(one, tree=one.tree.knowing(self._known)) for one in columns if not one.tree.is_flat]
         parts = self.parts(tried)
@@ -128,56 +128,56 @@ class KeptLists:
         read = self._rows([part for at, part in enumerate(parts) if at in taken])
         for one in tried if taken else ():
             absent = np.flatnonzero(~np.isin(of_files[one.lists.ordinal], [NOWHERE, *taken]))
-            rows = read.get(one.lists.ordinal, LISTED.empty_table())
+            rows = read.get(one.lists.ordinal, VALUE_ROWS.empty_table())
             self._grouped(one, rows, frozenset(absent.tolist()))
 
     def finish(self) -> tuple[ObjectRef, ...]:
         """Write what was made."""
         return self._writer.finish()
 
-    def _listed(self, parts: Sequence[Part]) -> Iterator[pa.Table]:
-        return ahead(lambda part: listed(part, self._read(part)), parts)
+    def _listed(self, parts: Sequence[DetailSlice]) -> Iterator[pa.Table]:
+        return prefetch(lambda part: read_listed_values(part, self._read(part)), parts)
 
-    def _rows(self, parts: Sequence[Part]) -> dict[int, pa.Table]:
+    def _rows(self, parts: Sequence[DetailSlice]) -> dict[int, pa.Table]:
         """The rows of each column, as `LISTED` but with the numbers of the data files in `listed`."""
         batches: dict[int, list[pa.RecordBatch]] = defaultdict(list)
         for rows in self._listed(parts):
-            for ordinal, some in by_column(rows).items():
+            for ordinal, some in split_by_column(rows).items():
                 batches[ordinal] += some
         return {ordinal: pa.Table.from_batches(some) for ordinal, some in batches.items()}
 
-    def _grouped(self, one: Listing, rows: pa.Table, absent: AbstractSet[int]) -> Sequence[_Group]:
+    def _grouped(self, one: ColumnLists, rows: pa.Table, absent: AbstractSet[int]) -> Sequence[_Group]:
         """The lists of the uppermost groups; those of which a file is absent, or a list is too long, are not kept."""
-        ordinal, wide = one.lists.ordinal, [one.lists.ordinal] if is_wide(one.lists.column) else []
+        ordinal, wide = one.lists.ordinal, [one.lists.ordinal] if is_wide_decimal(one.lists.column) else []
         places = rows["listed"].to_numpy()
-        rows = rows.set_column(LISTED.get_field_index("listed"), "listed", pa.array(one.lists.floors[places]))
+        rows = rows.set_column(VALUE_ROWS.get_field_index("listed"), "listed", pa.array(one.lists.floors[places]))
         order = np.argsort(one.tree.ranks[places], kind="stable")
         rows, ranks = rows.take(pa.array(order)), one.tree.ranks[places[order]]
 
         def of_files(some: Longs) -> list[_Group]:
             if not absent.isdisjoint(some.tolist()):
-                return [Unmade.ABSENT]
+                return [NoGroupList.ABSENT]
             first = one.tree.ranks[some[0]]
             start, end = np.searchsorted(ranks, [first, first + len(some)])
             return [rows.slice(start, end - start)]
 
         def merge(parts: Sequence[_Group]) -> _Group:
-            unmade = {part for part in parts if isinstance(part, Unmade)}
-            if Unmade.TOO_LONG in unmade:  # so is that of the group, whatever else it has
-                return Unmade.TOO_LONG
-            return Unmade.ABSENT if unmade else merged(pa.concat_tables(parts), wide)
+            unmade = {part for part in parts if isinstance(part, NoGroupList)}
+            if NoGroupList.TOO_LONG in unmade:  # so is that of the group, whatever else it has
+                return NoGroupList.TOO_LONG
+            return NoGroupList.ABSENT if unmade else sum_value_rows(pa.concat_tables(parts), wide)
 
         rows_of = self._known.some(one.tree.covers)
-        lists = {key: list_nodes.of_row(ordinal, row) for key, row in rows_of}
-        stored: dict[bytes, _Group] = {key: Unmade.TOO_LONG if of is None else of for key, of in lists.items()}
+        lists = {key: list_nodes.decode_group_list(ordinal, row) for key, row in rows_of}
+        stored: dict[bytes, _Group] = {key: NoGroupList.TOO_LONG if of is None else of for key, of in lists.items()}
         found = one.tree.merged(of_files, stored, merge)
         for key, group in found.made.items():
-            if group is not Unmade.ABSENT and key not in self._known:
-                self._writer.put(key, list_nodes.node_row(group if isinstance(group, pa.Table) else None))
+            if group is not NoGroupList.ABSENT and key not in self._known:
+                self._writer.put(key, list_nodes.encode_group_list(group if isinstance(group, pa.Table) else None))
         return found.parts
 
 
-def _parts_of_files(columns: Sequence[Listing], parts: Sequence[Part]) -> dict[int, Longs]:
+def _parts_of_files(columns: Sequence[ColumnLists], parts: Sequence[DetailSlice]) -> dict[int, Longs]:
     """For each data file of each column the place of the part that holds its list."""
     found = {one.lists.ordinal: np.full(len(one.lists.kinds), NOWHERE) for one in columns}
     for at, part in enumerate(parts):
@@ -187,7 +187,7 @@ def _parts_of_files(columns: Sequence[Listing], parts: Sequence[Part]) -> dict[i
 
 
 def _affordable(
-    columns: Sequence[Listing], parts: Sequence[Part], of_files: Mapping[int, Longs], budget: int
+    columns: Sequence[ColumnLists], parts: Sequence[DetailSlice], of_files: Mapping[int, Longs], budget: int
 ) -> set[int]:
     """The parts of so many groups of files as may be read; a group that is too much alone is passed over.
 
@@ -197,7 +197,7 @@ def _affordable(
     taken: set[int] = set()
     for together in zip_longest(*(one.tree.leaves for one in columns)):
         for one, files in zip(columns, together, strict=True):
-            if files is None or one.lists.estimates[files].max() > list_nodes.MOST:
+            if files is None or one.lists.estimates[files].max() > list_nodes.MOST_GROUP_VALUES:
                 continue
             needed = set(of_files[one.lists.ordinal][files].tolist()) - {NOWHERE}
             if _is_too_much(needed, parts, values, budget):
@@ -208,11 +208,13 @@ def _affordable(
     return taken
 
 
-def _is_too_much(some: AbstractSet[int], parts: Sequence[Part], values: Longs, budget: int) -> bool:
+def _is_too_much(some: AbstractSet[int], parts: Sequence[DetailSlice], values: Longs, budget: int) -> bool:
     return sum(parts[at].length for at in some) > budget or int(values[list(some)].sum()) > _VALUES_AT_ONCE
 
 
-def _values_of_parts(columns: Sequence[Listing], parts: Sequence[Part], of_files: Mapping[int, Longs]) -> Longs:
+def _values_of_parts(
+    columns: Sequence[ColumnLists], parts: Sequence[DetailSlice], of_files: Mapping[int, Longs]
+) -> Longs:
     """About how many values of these columns each part has."""
     found = np.zeros(len(parts), np.int64)
     for one in columns:

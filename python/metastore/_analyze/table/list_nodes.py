@@ -10,38 +10,38 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._analyze.nodes import identity
-from metastore._analyze.table.lists import LISTED
+from metastore._analyze.nodes import digest_of_facts
+from metastore._analyze.table.lists import VALUE_ROWS
 from metastore._format.objects import decode_detail
 from metastore.errors import DamagedObject
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from metastore._analyze.place import Content
-    from metastore._analyze.stored_nodes import StoredRows
+    from metastore._analyze.place import ReadContent
+    from metastore._analyze.stored_nodes import GroupRows
     from metastore._format.columns import Column
     from metastore._format.objects import ObjectRef
 
-KIND = "table-list-nodes"
-MOST, MOST_BYTES = 1 << 16, 4 << 20
+LIST_GROUP_KIND = "table-list-nodes"
+MOST_GROUP_VALUES, MOST_GROUP_BYTES = 1 << 16, 4 << 20
 """A group of files keeps its list up to so many values and bytes."""
-TOO_MANY = -1
+NOT_KEPT = -1
 
 _MERGING = 1
 """Raised whenever groups would be merged to other lists than before: what is stored is of no use then."""
 _ENCODINGS = ("long", "double", "binary")
 
 
-def what(column: Column) -> bytes:
+def list_cache_key(column: Column) -> bytes:
     """Says what is kept of a group of a column's data files."""
-    return identity("list", _MERGING, column.key, column.type)
+    return digest_of_facts("list", _MERGING, column.key, column.type)
 
 
-def node_row(rows: pa.Table | None) -> pa.Table:
+def encode_group_list(rows: pa.Table | None) -> pa.Table:
     """The row of `table-list-nodes` of a group, without its key; its list stays away where it is too long."""
-    if rows is None or rows.num_rows > MOST or rows.nbytes > MOST_BYTES:
-        return pa.table({"number": pa.array([TOO_MANY], pa.int64())})
+    if rows is None or rows.num_rows > MOST_GROUP_VALUES or rows.nbytes > MOST_GROUP_BYTES:
+        return pa.table({"number": pa.array([NOT_KEPT], pa.int64())})
     given = {"number": pa.array([rows.num_rows], pa.int64())}
     for name in _ENCODINGS:
         if rows.num_rows and not rows[f"value_{name}"].null_count:
@@ -53,7 +53,7 @@ def node_row(rows: pa.Table | None) -> pa.Table:
     return pa.table(given)
 
 
-def of_row(ordinal: int, row: pa.Table) -> pa.Table | None:
+def decode_group_list(ordinal: int, row: pa.Table) -> pa.Table | None:
     """The list of a group, as `LISTED`, of what `node_row` has put; None where it was too long."""
     lists = {name: row[name].combine_chunks().flatten() for name in row.column_names if name not in ("node", "number")}
     number = row["number"][0].as_py()
@@ -63,13 +63,13 @@ def of_row(ordinal: int, row: pa.Table) -> pa.Table | None:
     lone = lists["listed"] if len(lists.get("listed", ())) else pa.array(np.zeros(number, np.int64))
     arrays = values | {"frequency": lists["frequencies"], "listed": lone}
     if len(values) != min(number, 1) or any(len(one) != number or one.null_count for one in arrays.values()):
-        raise DamagedObject(KIND, "a list that no writer of this format makes")
+        raise DamagedObject(LIST_GROUP_KIND, "a list that no writer of this format makes")
     arrays["column"] = pa.array(np.full(number, ordinal, np.int32))
-    return pa.table([arrays.get(one.name, pa.nulls(number, one.type)) for one in LISTED], schema=LISTED)
+    return pa.table([arrays.get(one.name, pa.nulls(number, one.type)) for one in VALUE_ROWS], schema=VALUE_ROWS)
 
 
 @dataclass(frozen=True)
-class FromNodes:
+class GroupListSource:
     """Lists of groups in one object.
 
     Attributes:
@@ -84,14 +84,14 @@ class FromNodes:
     sha256: str
     ordinals: Mapping[int, int]
 
-    def rows(self, content: Content) -> pa.Table:
+    def rows(self, content: ReadContent) -> pa.Table:
         """The lists, as `LISTED`."""
         stored = decode_detail(self.name, self.sha256, content())
-        lists = (of_row(ordinal, stored.slice(row, 1)) for row, ordinal in self.ordinals.items())
-        return pa.concat_tables([LISTED.empty_table(), *(one for one in lists if one is not None)])
+        lists = (decode_group_list(ordinal, stored.slice(row, 1)) for row, ordinal in self.ordinals.items())
+        return pa.concat_tables([VALUE_ROWS.empty_table(), *(one for one in lists if one is not None)])
 
 
-def pieces(known: StoredRows, wanted: Mapping[int, Sequence[bytes]]) -> Iterator[FromNodes]:
+def find_group_sources(known: GroupRows, wanted: Mapping[int, Sequence[bytes]]) -> Iterator[GroupListSource]:
     """Where lists of groups are."""
     objects: dict[ObjectRef, dict[int, int]] = defaultdict(dict)
     for ordinal, keys in wanted.items():
@@ -99,7 +99,7 @@ def pieces(known: StoredRows, wanted: Mapping[int, Sequence[bytes]]) -> Iterator
             ref, row = known.place(key)
             objects[ref][row] = ordinal
     for ref, ordinals in objects.items():
-        yield FromNodes(ref.name, ref.length, ref.sha256, ordinals)
+        yield GroupListSource(ref.name, ref.length, ref.sha256, ordinals)
 
 
 def _as_list(values: pa.ChunkedArray) -> pa.Array:

@@ -18,8 +18,8 @@ if TYPE_CHECKING:
     Longs = NDArray[np.int64]
     Batches = Sequence[pa.RecordBatch]
 
-TOP = 10
-LISTED = pa.schema(
+HEAD_VALUES = 10
+VALUE_ROWS = pa.schema(
     [
         pa.field("column", pa.int32(), nullable=False),
         pa.field("value_long", pa.int64()),
@@ -38,54 +38,54 @@ _ROWS_TOGETHER = 1 << 18
 _VALUES = ("value_long", "value_double", "value_binary")
 
 
-def merged(rows: pa.Table, wide: Collection[int] = ()) -> pa.Table:
+def sum_value_rows(rows: pa.Table, wide: Collection[int] = ()) -> pa.Table:
     """Add up equal values of a column."""
     parts: dict[int, pa.Table] = {}
-    for some in _together(by_column(rows), wide):
+    for some in _together(split_by_column(rows), wide):
         parts |= _of_columns(some, wide=any(column in wide for column in some))
-    return pa.concat_tables(parts[column] for column in sorted(parts)) if parts else LISTED.empty_table()
+    return pa.concat_tables(parts[column] for column in sorted(parts)) if parts else VALUE_ROWS.empty_table()
 
 
-def starts_of(columns: Longs) -> Longs:
+def find_run_starts(columns: Longs) -> Longs:
     """Where each run of equal numbers begins."""
     if len(columns) == 0:
         return np.empty(0, np.int64)
     return np.flatnonzero(np.concatenate([[True], columns[1:] != columns[:-1]]))
 
 
-def places(columns: Longs) -> Longs:
+def find_run_places(columns: Longs) -> Longs:
     """The place of each row within its run of equal numbers."""
-    starts = starts_of(columns)
+    starts = find_run_starts(columns)
     lengths = np.diff(starts, append=len(columns))
     return np.arange(len(columns)) - np.repeat(starts, lengths)
 
 
-def heads_first(rows: pa.Table) -> tuple[pa.Table, int]:
+def put_most_frequent_first(rows: pa.Table) -> tuple[pa.Table, int]:
     """Put the ten most frequent values of every column before all others."""
-    heading = places(rows["column"].to_numpy()) < TOP
+    heading = find_run_places(rows["column"].to_numpy()) < HEAD_VALUES
     mask = pa.array(heading)
     return pa.concat_tables([rows.filter(mask), rows.filter(pc.invert(mask))]), int(heading.sum())
 
 
-def by_column(rows: pa.Table) -> dict[int, list[pa.RecordBatch]]:
+def split_by_column(rows: pa.Table) -> dict[int, list[pa.RecordBatch]]:
     """The rows of each column, not copied as long as most of them stand together."""
     found: dict[int, list[pa.RecordBatch]] = defaultdict(list)
     for batch in filter(len, rows.to_batches()):
         columns = batch["column"].to_numpy()
-        starts = starts_of(columns)
+        starts = find_run_starts(columns)
         if len(starts) > 2 * len(np.unique(columns[starts])):
             order = _stable(columns)
             batch, columns = batch.take(pa.array(order)), columns[order]  # noqa: PLW2901 - the same rows
-            starts = starts_of(columns)
+            starts = find_run_starts(columns)
         ends = [*starts[1:].tolist(), len(columns)]
         for column, start, end in zip(columns[starts].tolist(), starts.tolist(), ends, strict=True):
             found[column].append(batch.slice(start, end - start))
     return found
 
 
-def tables_by_column(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
+def iterate_columns(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
     """The rows of each column, as `by_column`."""
-    for column, batches in by_column(rows).items():
+    for column, batches in split_by_column(rows).items():
         yield column, pa.Table.from_batches(batches)
 
 
@@ -130,7 +130,7 @@ def _of_columns(columns: Mapping[int, Batches], *, wide: bool) -> dict[int, pa.T
         "frequency": pa.array(frequencies[order]),
         "listed": pa.array(listed[order]),
     }
-    table = pa.table([filled.get(one.name, pa.nulls(len(order), one.type)) for one in LISTED], schema=LISTED)
+    table = pa.table([filled.get(one.name, pa.nulls(len(order), one.type)) for one in VALUE_ROWS], schema=VALUE_ROWS)
     starts = np.searchsorted(lines, np.arange(len(ordinals) + 1)).tolist()
     spans = zip(ordinals.tolist(), pairwise(starts), strict=True)
     return {column: table.slice(start, end - start) for column, (start, end) in spans}
@@ -149,7 +149,7 @@ def _added_up(lines: Longs, values: pa.Array, counts: Sequence[Longs]) -> tuple[
             found = np.flatnonzero(present)
             sums = [_sums(places, one, len(present))[found] for one in counts]
             return found // span, pa.array(found % span + least), sums
-    keys, _ = keys_of(values)
+    keys, _ = make_equality_keys(values)
     order = _order(lines, keys)
     lines, keys = lines[order], keys[order]
     starts = np.flatnonzero(np.concatenate([[True], (keys[1:] != keys[:-1]) | (lines[1:] != lines[:-1])]))
@@ -188,7 +188,7 @@ def _stable(numbers: Longs) -> Longs:
     return packed
 
 
-def keys_of(values: pa.Array) -> tuple[Longs, Longs]:
+def make_equality_keys(values: pa.Array) -> tuple[Longs, Longs]:
     """Numbers that are equal where the values are, and numbers that are ordered as the values are."""
     if pa.types.is_int64(values.type):
         longs = values.to_numpy()

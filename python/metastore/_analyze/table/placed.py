@@ -12,21 +12,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._analyze.table.by_hash import by_value, laid_out, number_of_parts, told_rows
-from metastore._analyze.table.details import Part, listed
-from metastore._analyze.table.lists import heads_first, keys_of, starts_of, tables_by_column
-from metastore._analyze.table.objects import read
+from metastore._analyze.table.by_hash import choose_object_count, count_indexed_rows, lay_out_postings, rank_by_value
+from metastore._analyze.table.details import DetailSlice, read_listed_values
+from metastore._analyze.table.lists import find_run_starts, iterate_columns, make_equality_keys, put_most_frequent_first
+from metastore._analyze.table.objects import read_detail_object
 from metastore._analyze.table.pieces import (
-    FromFile,
-    Unreadable,
-    by_part,
-    packed,
-    unpacked,
-    values_of,
+    DataFileSource,
+    UnreadableColumns,
+    read_source_values,
+    rows_from_ipc,
+    rows_to_ipc,
+    split_by_partition,
 )
-from metastore._analyze.table.scattered import BUDGET, ROWS_OF_A_PART, Reduced, Result, gathered
-from metastore._format.objects import decode
-from metastore._format.placed import pairs_of, part_of, value_hashes
+from metastore._analyze.table.scattered import (
+    READ_BUDGET,
+    ROWS_PER_PARTITION,
+    JobResult,
+    PartitionCounts,
+    gather_results,
+)
+from metastore._format.objects import decode_object
+from metastore._format.placed import choose_part, hash_column_values, read_postings
 from metastore._format.references import SummaryRef
 from metastore._format.schemas import TABLE_FREQUENCIES
 from metastore.errors import DamagedObject
@@ -37,14 +43,14 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark import SparkContext
 
-    from metastore._analyze.place import Content, Place
-    from metastore._analyze.table.scattered import Target
+    from metastore._analyze.place import ReadContent, TaskStore
+    from metastore._analyze.table.scattered import CountTarget
     from metastore._format.columns import Column
     from metastore._format.objects import ObjectRef
 
     Longs = NDArray[np.int64]
 
-PLACED = pa.schema(
+POSTING_ROWS = pa.schema(
     [
         pa.field("column", pa.int32(), nullable=False),
         pa.field("value_long", pa.int64()),
@@ -58,7 +64,7 @@ PLACED = pa.schema(
 
 
 @dataclass(frozen=True)
-class Earlier:
+class EarlierIndex:
     """An object of the lists of an earlier snapshot: of files that are still there it tells all.
 
     Attributes:
@@ -73,25 +79,29 @@ class Earlier:
 
 
 @dataclass(frozen=True)
-class InFile:
+class IndexFileSource:
     """Columns of a data file that are read again, and the file's place in the snapshot's list."""
 
     place: int
-    values: FromFile
+    values: DataFileSource
 
 
-Piece = Part | InFile | Earlier
+IndexSource = DetailSlice | IndexFileSource | EarlierIndex
 
 
-def run(
-    context: SparkContext, store: Place, pieces: Sequence[Piece], targets: Mapping[int, Target], files: int
-) -> Result:
+def run_index_job(
+    context: SparkContext,
+    store: TaskStore,
+    pieces: Sequence[IndexSource],
+    targets: Mapping[int, CountTarget],
+    files: int,
+) -> JobResult:
     """Make the lists."""
     whole = sum(target.number for target in targets.values())
-    parts = number_of_parts(whole, ROWS_OF_A_PART)
+    parts = choose_object_count(whole, ROWS_PER_PARTITION)
     columns = {ordinal: target.column for ordinal, target in targets.items()}
 
-    def scatter(some: Iterable[tuple[Piece, Content]]) -> Iterator[tuple[int, Any]]:
+    def scatter(some: Iterable[tuple[IndexSource, ReadContent]]) -> Iterator[tuple[int, Any]]:
         return _scattered(some, columns, parts)
 
     def reduce(part: int, sent: Iterable[tuple[int, Any]]) -> Iterator[Any]:
@@ -104,28 +114,28 @@ def run(
     for *_, of_part in found:
         for ordinal, rows in of_part.items():
             told[ordinal] += rows.astype(np.int64)
-    return replace(gathered([one for *one, _ in found]), told=told)
+    return replace(gather_results([one for *one, _ in found]), told=told)
 
 
-def _object_of(piece: Piece) -> str | None:
-    if isinstance(piece, InFile):
+def _object_of(piece: IndexSource) -> str | None:
+    if isinstance(piece, IndexFileSource):
         return None
-    return piece.object.name if isinstance(piece, Earlier) else piece.name
+    return piece.object.name if isinstance(piece, EarlierIndex) else piece.name
 
 
-def placed_lists(rows: pa.Table, column: Column, files: int) -> pa.Table:
+def make_postings(rows: pa.Table, column: Column, files: int) -> pa.Table:
     """The list of a column, each value once."""
     values = rows[f"value_{column.encoding}"].combine_chunks()
-    keys, _ = keys_of(values)
+    keys, _ = make_equality_keys(values)
     where, counts = rows["file"].to_numpy(), rows["frequency"].to_numpy()
     order = np.lexsort((where, keys))
     pairs = _changes(keys[order], where[order])
     counts, where, first = np.add.reduceat(counts[order], pairs), where[order][pairs], order[pairs]
-    starts = starts_of(keys[first])
+    starts = find_run_starts(keys[first])
     lengths = np.diff(starts, append=len(first))
     totals = np.add.reduceat(counts, starts)
     kept = values.take(pa.array(first[starts]))
-    ranked = np.lexsort((by_value(kept, column), -totals))
+    ranked = np.lexsort((rank_by_value(kept, column), -totals))
     dense = 2 * lengths >= files
     filled: dict[str, pa.Array] = {
         "column": pa.array(np.full(len(starts), rows["column"][0].as_py(), np.int32)),
@@ -165,48 +175,50 @@ def _offsets(lengths: Longs, absent: Any) -> pa.Array:
 
 
 def _scattered(
-    pieces: Iterable[tuple[Piece, Content]], columns: Mapping[int, Column], parts: int
+    pieces: Iterable[tuple[IndexSource, ReadContent]], columns: Mapping[int, Column], parts: int
 ) -> Iterator[tuple[int, Any]]:
     unreadable: set[int] = set()
     for piece, content in pieces:
         for values in _placed(piece, content):
-            if isinstance(values, Unreadable):
+            if isinstance(values, UnreadableColumns):
                 unreadable |= values.columns
                 continue
-            for ordinal, rows in tables_by_column(values):
-                yield from by_part(rows, part_of(value_hashes(rows, columns[ordinal]), parts), parts)
+            for ordinal, rows in iterate_columns(values):
+                yield from split_by_partition(
+                    rows, choose_part(hash_column_values(rows, columns[ordinal]), parts), parts
+                )
     yield 0, frozenset(unreadable)
 
 
-def _placed(piece: Piece, content: Content) -> Iterator[pa.Table | Unreadable]:
-    if isinstance(piece, InFile):
-        for values in values_of(piece.values, content, BUDGET):
-            if isinstance(values, Unreadable):
+def _placed(piece: IndexSource, content: ReadContent) -> Iterator[pa.Table | UnreadableColumns]:
+    if isinstance(piece, IndexFileSource):
+        for values in read_source_values(piece.values, content, READ_BUDGET):
+            if isinstance(values, UnreadableColumns):
                 yield values
             else:
                 yield _of_schema(values, pa.array(np.full(values.num_rows, piece.place, np.int32)))
         return
     try:
-        if isinstance(piece, Earlier):
-            yield _carried(piece, decode(piece.object, content()))
+        if isinstance(piece, EarlierIndex):
+            yield _carried(piece, decode_object(piece.object, content()))
         else:
-            rows = listed(piece, read(piece, content))
+            rows = read_listed_values(piece, read_detail_object(piece, content))
             yield _of_schema(rows, rows["listed"].cast(pa.int32()))
     except DamagedObject:
         ordinals = (
-            piece.ordinals.values() if isinstance(piece, Earlier) else piece.ordinals[piece.ordinals >= 0].tolist()
+            piece.ordinals.values() if isinstance(piece, EarlierIndex) else piece.ordinals[piece.ordinals >= 0].tolist()
         )
-        yield Unreadable(frozenset(ordinals))
+        yield UnreadableColumns(frozenset(ordinals))
 
 
-def _carried(piece: Earlier, rows: pa.Table) -> pa.Table:
+def _carried(piece: EarlierIndex, rows: pa.Table) -> pa.Table:
     """What an earlier list says of files that are still there."""
     there = pa.array(list(piece.ordinals), pa.int32())
     has_files = pc.or_(pc.is_valid(rows["files_sparse"]), pc.is_valid(rows["files_dense"]))
     rows = rows.filter(pc.and_(pc.is_in(rows["column"], there), has_files))
     now = np.zeros(max(piece.ordinals) + 1, np.int32)
     now[list(piece.ordinals)] = list(piece.ordinals.values())
-    row, file, count = pairs_of(rows)
+    row, file, count = read_postings(rows)
     place = piece.files[file]
     keep = (place >= 0) & (count > 0)
     row, place, count = row[keep], place[keep], count[keep]
@@ -217,29 +229,32 @@ def _carried(piece: Earlier, rows: pa.Table) -> pa.Table:
 
 
 def _of_schema(rows: pa.Table, files: pa.Array) -> pa.Table:
-    arrays = [files if one.name == "file" else rows[one.name] for one in PLACED]
-    return pa.table(arrays, schema=PLACED)
+    arrays = [files if one.name == "file" else rows[one.name] for one in POSTING_ROWS]
+    return pa.table(arrays, schema=POSTING_ROWS)
 
 
 def _written(
-    store: Place, columns: Mapping[int, Column], sent: Sequence[Any], files: int, part: tuple[int, int]
+    store: TaskStore, columns: Mapping[int, Column], sent: Sequence[Any], files: int, part: tuple[int, int]
 ) -> Any:
-    tables = [unpacked(content) for content in sent if isinstance(content, bytes)]
+    tables = [rows_from_ipc(content) for content in sent if isinstance(content, bytes)]
     unreadable = frozenset[int]().union(*(content for content in sent if isinstance(content, frozenset)))
-    rows = pa.concat_tables([PLACED.empty_table(), *tables])
+    rows = pa.concat_tables([POSTING_ROWS.empty_table(), *tables])
     kept = {
-        ordinal: placed_lists(of_column, columns[ordinal], files)
-        for ordinal, of_column in sorted(tables_by_column(rows), key=lambda one: one[0])
+        ordinal: make_postings(of_column, columns[ordinal], files)
+        for ordinal, of_column in sorted(iterate_columns(rows), key=lambda one: one[0])
     }
     if not kept:
         return None, {}, None, unreadable, {}
     found = {
-        ordinal: Reduced(one.num_rows, int((one["frequency"].to_numpy() == 1).sum())) for ordinal, one in kept.items()
+        ordinal: PartitionCounts(one.num_rows, int((one["frequency"].to_numpy() == 1).sum()))
+        for ordinal, one in kept.items()
     }
-    told = {ordinal: _small(told_rows(one, files)) for ordinal, one in kept.items()}
-    ref = store.write("table-frequencies", *laid_out(list(kept.values()), [columns[ordinal] for ordinal in kept]))
-    ordered, heads = heads_first(pa.concat_tables(list(kept.values())))
-    return SummaryRef(ref, tuple(kept), part), found, packed(ordered.slice(0, heads)), unreadable, told
+    told = {ordinal: _small(count_indexed_rows(one, files)) for ordinal, one in kept.items()}
+    ref = store.write(
+        "table-frequencies", *lay_out_postings(list(kept.values()), [columns[ordinal] for ordinal in kept])
+    )
+    ordered, heads = put_most_frequent_first(pa.concat_tables(list(kept.values())))
+    return SummaryRef(ref, tuple(kept), part), found, rows_to_ipc(ordered.slice(0, heads)), unreadable, told
 
 
 def _small(counts: Longs) -> NDArray[Any]:

@@ -8,10 +8,10 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from metastore._analyze.kernel.parts import order_key
-from metastore._analyze.kernel.stored import is_wide
-from metastore._analyze.table.cuts import COMPLETE, DUPLICATES, NONE, TOP, Cuts, Lists
-from metastore._analyze.table.lists import merged
+from metastore._analyze.kernel.parts import make_comparison_key
+from metastore._analyze.kernel.stored import is_wide_decimal
+from metastore._analyze.table.cuts import COMPLETE, DUPLICATES, NONE, TOP, FileValueCounts, OmittedCountBounds
+from metastore._analyze.table.lists import sum_value_rows
 from metastore._format.schemas import TABLE_FREQUENCIES
 
 if TYPE_CHECKING:
@@ -29,7 +29,7 @@ THRESHOLD = 1_000_000
 
 
 @dataclass(frozen=True)
-class Listed:
+class ListFacts:
     """What is known of a column's list at table level.
 
     Attributes:
@@ -58,28 +58,28 @@ class Listed:
         return found if self.distinct is None else replace(found, distinct=self.distinct, distinct_error=0.0)
 
 
-def algorithm_of(lists: Lists, threshold: int = THRESHOLD) -> str:
+def choose_algorithm(lists: FileValueCounts, threshold: int = THRESHOLD) -> str:
     """Choose by the sums of the files' distinct values and of those that occur more than once."""
     if int(lists.estimates.sum()) < threshold:
         return REDUCE
     return DUPLICATES_ONLY if int(lists.duplicates.sum()) < threshold else SCATTER
 
 
-def cuts_of(lists: Lists) -> Cuts:
+def bound_omitted_counts(lists: FileValueCounts) -> OmittedCountBounds:
     """The files of a column whose lists leave values out."""
     places = np.flatnonzero(lists.cut).tolist()
-    return Cuts(
+    return OmittedCountBounds(
         lists.floors[lists.cut],
         [lists.los[place] for place in places],
         [lists.his[place] for place in places],
-        order_key(lists.column),
+        make_comparison_key(lists.column),
     )
 
 
-def reduced(rows: pa.Table, columns: Sequence[Lists], top: int) -> tuple[pa.Table, dict[int, Listed]]:
+def reduce_lists(rows: pa.Table, columns: Sequence[FileValueCounts], top: int) -> tuple[pa.Table, dict[int, ListFacts]]:
     """Reduce the lists of data files to those of the table."""
-    wide = [lists.ordinal for lists in columns if is_wide(lists.column)]
-    rows = merged(rows, wide).combine_chunks()
+    wide = [lists.ordinal for lists in columns if is_wide_decimal(lists.column)]
+    rows = sum_value_rows(rows, wide).combine_chunks()
     ordinals, frequencies, listed = (rows[name].to_numpy() for name in ("column", "frequency", "listed"))
     errors, kept = np.zeros(len(ordinals), np.int64), np.zeros(len(ordinals), np.bool_)
     found = {}
@@ -90,7 +90,7 @@ def reduced(rows: pa.Table, columns: Sequence[Lists], top: int) -> tuple[pa.Tabl
         at = slice(start, end)
         one = _Merged(rows.slice(start, end - start), frequencies[at], listed[at], errors[at], kept[at])
         found[lists.ordinal] = one.finished(lists, top)
-    table = with_errors(rows, errors)
+    table = table_frequency_rows(rows, errors)
     return table if kept.all() else table.filter(pa.array(kept)), found
 
 
@@ -112,13 +112,13 @@ class _Merged:
     errors: Longs
     kept: NDArray[np.bool_]
 
-    def finished(self, lists: Lists, top: int) -> Listed:
+    def finished(self, lists: FileValueCounts, top: int) -> ListFacts:
         if not lists.is_known or lists.column.encoding is None:
-            return Listed(NONE)
-        cuts = cuts_of(lists)
+            return ListFacts(NONE)
+        cuts = bound_omitted_counts(lists)
         if not len(cuts.floors):
             self.kept[:] = True
-            return Listed(COMPLETE, 0, REDUCE, len(self.kept), int((self.frequencies == 1).sum()))
+            return ListFacts(COMPLETE, 0, REDUCE, len(self.kept), int((self.frequencies == 1).sum()))
         self.errors[:] = np.maximum(cuts.beside(self._values(lists.column)) - self.listed, 0)
         if cuts.most <= 1 and not self.errors.any():
             # All floors are 1 then, and their sums say how many of the cut lists hold a value.
@@ -129,27 +129,27 @@ class _Merged:
         values = self.rows[f"value_{column.encoding}"]
         return values.to_pylist() if column.encoding == "binary" else values.to_numpy()
 
-    def _duplicates(self, lists: Lists) -> Listed:
+    def _duplicates(self, lists: FileValueCounts) -> ListFacts:
         """The list of a column where every value that a file's list leaves out occurs once in the table."""
         self.kept[:] = self.frequencies > 1
         distincts = lists.distincts[lists.cut]
         if (distincts < 0).any():
-            return Listed(DUPLICATES, 1, REDUCE)
+            return ListFacts(DUPLICATES, 1, REDUCE)
         left_out = int(distincts.sum()) - int(self.listed.sum())
         singles = int((~self.kept).sum()) + left_out
-        return Listed(DUPLICATES, 1, REDUCE, len(self.kept) + left_out, singles)
+        return ListFacts(DUPLICATES, 1, REDUCE, len(self.kept) + left_out, singles)
 
-    def _shortened(self, lists: Lists, floor: int, top: int) -> Listed:
+    def _shortened(self, lists: FileValueCounts, floor: int, top: int) -> ListFacts:
         kinds = [kind for kind, cut in zip(lists.kinds, lists.cut, strict=True) if cut]
         if TOP not in kinds or len(self.kept) <= top:
             self.kept[:] = True
-            return Listed(TOP, floor, REDUCE)
+            return ListFacts(TOP, floor, REDUCE)
         self.kept[:top] = True
         most = int((self.frequencies[top:] + self.errors[top:]).max())
-        return Listed(TOP, max(floor, most), REDUCE)
+        return ListFacts(TOP, max(floor, most), REDUCE)
 
 
-def with_errors(rows: pa.Table, errors: NDArray[np.int64] | None) -> pa.Table:
+def table_frequency_rows(rows: pa.Table, errors: NDArray[np.int64] | None) -> pa.Table:
     """Rows of `table-frequencies`; an error that is zero is null."""
     values: dict[str, Any] = {name: rows[name] for name in TABLE_FREQUENCIES.names if name in rows.column_names}
     if errors is not None:

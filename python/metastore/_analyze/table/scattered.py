@@ -14,13 +14,21 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._analyze.kernel.stored import is_wide
-from metastore._analyze.table.lists import LISTED, heads_first, merged, tables_by_column
+from metastore._analyze.kernel.stored import is_wide_decimal
+from metastore._analyze.table.lists import VALUE_ROWS, iterate_columns, put_most_frequent_first, sum_value_rows
 from metastore._analyze.table.objects import ROW_GROUPS
-from metastore._analyze.table.pieces import Unreadable, by_part, hashes, name_of, packed, unpacked, values_of
-from metastore._analyze.table.reduction import DUPLICATES_ONLY, with_errors
-from metastore._analyze.table.sightings import Repeats, Sightings
-from metastore._format.detail_layout import even_groups
+from metastore._analyze.table.pieces import (
+    UnreadableColumns,
+    hash_value_rows,
+    object_of_source,
+    read_source_values,
+    rows_from_ipc,
+    rows_to_ipc,
+    split_by_partition,
+)
+from metastore._analyze.table.reduction import DUPLICATES_ONLY, table_frequency_rows
+from metastore._analyze.table.sightings import RepeatFilter, RepeatFilterBuilder
+from metastore._format.detail_layout import split_evenly
 from metastore._format.references import SummaryRef
 
 if TYPE_CHECKING:
@@ -29,17 +37,17 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
     from pyspark import RDD, SparkContext
 
-    from metastore._analyze.place import Content, Place
-    from metastore._analyze.table.pieces import Piece
+    from metastore._analyze.place import ReadContent, TaskStore
+    from metastore._analyze.table.pieces import ValueSource
     from metastore._format.columns import Column
     from metastore._format.histogram import Histogram
 
-ROWS_OF_A_PART = 2_000_000
-BUDGET = 256 << 20
+ROWS_PER_PARTITION = 2_000_000
+READ_BUDGET = 256 << 20
 
 
 @dataclass(frozen=True)
-class Target:
+class CountTarget:
     """A column that is reduced by a job.
 
     Attributes:
@@ -64,7 +72,7 @@ class Target:
 
 
 @dataclass(frozen=True)
-class Reduced:
+class PartitionCounts:
     """One column's share of a part.
 
     Attributes:
@@ -75,13 +83,13 @@ class Reduced:
     listed: int = 0
     singles: int = 0
 
-    def __add__(self, other: Reduced) -> Reduced:
+    def __add__(self, other: PartitionCounts) -> PartitionCounts:
         """The share of two parts."""
-        return Reduced(self.listed + other.listed, self.singles + other.singles)
+        return PartitionCounts(self.listed + other.listed, self.singles + other.singles)
 
 
 @dataclass(frozen=True)
-class Result:
+class JobResult:
     """What a job did.
 
     Attributes:
@@ -93,23 +101,25 @@ class Result:
     """
 
     objects: tuple[SummaryRef, ...]
-    columns: Mapping[int, Reduced]
+    columns: Mapping[int, PartitionCounts]
     heads: pa.Table
     unreadable: frozenset[int]
     told: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
 
 
-def run(context: SparkContext, store: Place, pieces: Sequence[Piece], targets: Mapping[int, Target]) -> Result:
+def run_count_job(
+    context: SparkContext, store: TaskStore, pieces: Sequence[ValueSource], targets: Mapping[int, CountTarget]
+) -> JobResult:
     """Reduce columns to lists of the table."""
     whole = sum(target.number for target in targets.values())
-    parts = max(context.defaultParallelism, -(-whole // ROWS_OF_A_PART))
+    parts = max(context.defaultParallelism, -(-whole // ROWS_PER_PARTITION))
     slices = min(len(pieces), max(4 * context.defaultParallelism, parts))
-    source = store.with_content(context, pieces, slices, name_of)
+    source = store.with_content(context, pieces, slices, object_of_source)
     filters = _filters(source, targets)
     edges = {ordinal: target.edges(parts) for ordinal, target in targets.items()}
     shared = context.broadcast((targets, filters, edges))
 
-    def scatter(some: Iterable[tuple[Piece, Content]]) -> Iterator[tuple[int, Any]]:
+    def scatter(some: Iterable[tuple[ValueSource, ReadContent]]) -> Iterator[tuple[int, Any]]:
         return _scattered(some, *shared.value, parts)
 
     def reduce(part: int, sent: Iterable[tuple[int, Any]]) -> Iterator[Any]:  # noqa: ARG001 - Spark's signature
@@ -120,21 +130,23 @@ def run(context: SparkContext, store: Place, pieces: Sequence[Piece], targets: M
         found = store.collect(scattered.mapPartitionsWithIndex(reduce))
     finally:
         shared.unpersist()
-    return gathered(found)
+    return gather_results(found)
 
 
-def _filters(source: RDD[tuple[Piece, Content]], targets: Mapping[int, Target]) -> dict[int, Repeats]:
+def _filters(
+    source: RDD[tuple[ValueSource, ReadContent]], targets: Mapping[int, CountTarget]
+) -> dict[int, RepeatFilter]:
     """Which values may repeat: merged in tasks, for a filter is too large to reach the driver as it is."""
     wanted = {ordinal: one for ordinal, one in targets.items() if one.algorithm == DUPLICATES_ONLY}
     if not wanted:
         return {}
 
-    def see(some: Iterable[tuple[Piece, Content]]) -> Iterator[tuple[int, Sightings]]:
-        seen: dict[int, Sightings] = {}
+    def see(some: Iterable[tuple[ValueSource, ReadContent]]) -> Iterator[tuple[int, RepeatFilterBuilder]]:
+        seen: dict[int, RepeatFilterBuilder] = {}
         for ordinal, rows in _columns(some, wanted, set()):
             if ordinal not in seen:
-                seen[ordinal] = Sightings.of(wanted[ordinal].number)
-            seen[ordinal].see(hashes(rows, wanted[ordinal].column))
+                seen[ordinal] = RepeatFilterBuilder.of(wanted[ordinal].number)
+            seen[ordinal].see(hash_value_rows(rows, wanted[ordinal].column))
         yield from seen.items()
 
     tasks = {ordinal: task for task, ordinal in enumerate(wanted)}
@@ -142,28 +154,28 @@ def _filters(source: RDD[tuple[Piece, Content]], targets: Mapping[int, Target]) 
     return dict(sent.mapPartitions(_merge_sightings).collect())
 
 
-def _merge_sightings(sent: Iterable[tuple[int, Sightings]]) -> Iterator[tuple[int, Repeats]]:
-    merged: dict[int, Sightings] = {}
+def _merge_sightings(sent: Iterable[tuple[int, RepeatFilterBuilder]]) -> Iterator[tuple[int, RepeatFilter]]:
+    merged: dict[int, RepeatFilterBuilder] = {}
     for ordinal, seen in sent:
         merged[ordinal] = merged[ordinal].merge(seen) if ordinal in merged else seen
     return ((ordinal, one.repeats()) for ordinal, one in merged.items())
 
 
 def _columns(
-    pieces: Iterable[tuple[Piece, Content]], targets: Mapping[int, Target], unreadable: set[int]
+    pieces: Iterable[tuple[ValueSource, ReadContent]], targets: Mapping[int, CountTarget], unreadable: set[int]
 ) -> Iterator[tuple[int, pa.Table]]:
     for piece, content in pieces:
-        for values in values_of(piece, content, BUDGET):
-            if isinstance(values, Unreadable):
+        for values in read_source_values(piece, content, READ_BUDGET):
+            if isinstance(values, UnreadableColumns):
                 unreadable |= values.columns
                 continue
-            yield from ((ordinal, rows) for ordinal, rows in tables_by_column(values) if ordinal in targets)
+            yield from ((ordinal, rows) for ordinal, rows in iterate_columns(values) if ordinal in targets)
 
 
 def _scattered(
-    pieces: Iterable[tuple[Piece, Content]],
-    targets: Mapping[int, Target],
-    filters: Mapping[int, Repeats],
+    pieces: Iterable[tuple[ValueSource, ReadContent]],
+    targets: Mapping[int, CountTarget],
+    filters: Mapping[int, RepeatFilter],
     edges: Mapping[int, NDArray[Any]],
     parts: int,
 ) -> Iterator[tuple[int, Any]]:
@@ -171,7 +183,7 @@ def _scattered(
     unreadable: set[int] = set()
     singles: dict[int, int] = defaultdict(int)
     for ordinal, values in _columns(pieces, targets, unreadable):
-        rows, hashed = values, hashes(values, targets[ordinal].column)
+        rows, hashed = values, hash_value_rows(values, targets[ordinal].column)
         if ordinal in filters:
             kept = (rows["frequency"].to_numpy() > 1) | filters[ordinal].hold(hashed)
             singles[ordinal] += int((~kept).sum())
@@ -182,43 +194,43 @@ def _scattered(
             )
         else:
             places = (hashed % np.uint64(parts)).astype(np.int64)
-        yield from by_part(rows, places, parts)
+        yield from split_by_partition(rows, places, parts)
     yield 0, (dict(singles), frozenset(unreadable))
 
 
-def _reduced(store: Place, targets: Mapping[int, Target], sent: Iterable[Any]) -> Any:
+def _reduced(store: TaskStore, targets: Mapping[int, CountTarget], sent: Iterable[Any]) -> Any:
     tables = []
     singles: dict[int, int] = defaultdict(int)
     unreadable: frozenset[int] = frozenset()
     for content in sent:
         if isinstance(content, bytes):
-            tables.append(unpacked(content))
+            tables.append(rows_from_ipc(content))
         else:
             for ordinal, number in content[0].items():
                 singles[ordinal] += number
             unreadable |= content[1]
-    rows = pa.concat_tables(tables) if tables else LISTED.empty_table()
-    rows = merged(rows, [ordinal for ordinal, one in targets.items() if is_wide(one.column)])
-    columns = {ordinal: Reduced(singles=number) for ordinal, number in singles.items()}
+    rows = pa.concat_tables(tables) if tables else VALUE_ROWS.empty_table()
+    rows = sum_value_rows(rows, [ordinal for ordinal, one in targets.items() if is_wide_decimal(one.column)])
+    columns = {ordinal: PartitionCounts(singles=number) for ordinal, number in singles.items()}
     kept = []
-    for ordinal, of_column in tables_by_column(rows):
+    for ordinal, of_column in iterate_columns(rows):
         frequent = of_column.filter(pc.greater(of_column["frequency"], 1))
         single = of_column.num_rows - frequent.num_rows
         listed = frequent if targets[ordinal].algorithm == DUPLICATES_ONLY else of_column
-        columns[ordinal] = columns.get(ordinal, Reduced()) + Reduced(listed.num_rows, single)
+        columns[ordinal] = columns.get(ordinal, PartitionCounts()) + PartitionCounts(listed.num_rows, single)
         kept.append(listed)
-    table = with_errors(pa.concat_tables(kept) if kept else rows, None)
+    table = table_frequency_rows(pa.concat_tables(kept) if kept else rows, None)
     if not table.num_rows:
         return None, columns, None, unreadable
-    ref = store.write("table-frequencies", table, even_groups(table.num_rows, ROW_GROUPS))
-    ordered, heads = heads_first(table)
+    ref = store.write("table-frequencies", table, split_evenly(table.num_rows, ROW_GROUPS))
+    ordered, heads = put_most_frequent_first(table)
     held = SummaryRef(ref, tuple(table["column"].unique().to_pylist()))
-    return held, columns, packed(ordered.slice(0, heads)), unreadable
+    return held, columns, rows_to_ipc(ordered.slice(0, heads)), unreadable
 
 
-def gathered(found: Sequence[Any]) -> Result:
+def gather_results(found: Sequence[Any]) -> JobResult:
     """What the tasks of a job did, together."""
-    columns: dict[int, Reduced] = defaultdict(Reduced)
+    columns: dict[int, PartitionCounts] = defaultdict(PartitionCounts)
     unreadable: frozenset[int] = frozenset()
     heads, objects = [], []
     for ref, reduced, sent, missing in found:
@@ -227,14 +239,14 @@ def gathered(found: Sequence[Any]) -> Result:
             columns[ordinal] += one
         if ref is not None:
             objects.append(ref)
-            heads.append(unpacked(sent))
-    whole = pa.concat_tables(heads) if heads else with_errors(LISTED.empty_table(), None)
-    return Result(tuple(objects), dict(columns), _most_frequent(whole), unreadable)
+            heads.append(rows_from_ipc(sent))
+    whole = pa.concat_tables(heads) if heads else table_frequency_rows(VALUE_ROWS.empty_table(), None)
+    return JobResult(tuple(objects), dict(columns), _most_frequent(whole), unreadable)
 
 
 def _most_frequent(heads: pa.Table) -> pa.Table:
     """The ten most frequent of the parts' most frequent values, by column."""
     zero = pa.array(np.zeros(heads.num_rows, np.int64))
-    again = pa.table([zero if one.name == "listed" else heads[one.name] for one in LISTED], schema=LISTED)
-    ordered, number = heads_first(merged(again))
-    return with_errors(ordered.slice(0, number), None)
+    again = pa.table([zero if one.name == "listed" else heads[one.name] for one in VALUE_ROWS], schema=VALUE_ROWS)
+    ordered, number = put_most_frequent_first(sum_value_rows(again))
+    return table_frequency_rows(ordered.slice(0, number), None)

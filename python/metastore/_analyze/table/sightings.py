@@ -22,7 +22,7 @@ _LOW = np.uint64((1 << 32) - 1)
 
 
 @dataclass(frozen=True)
-class Sightings:
+class RepeatFilterBuilder:
     """Filters that grow, and that merge bit by bit.
 
     What `again` does not hold was seen in one place at most; what it holds was probably seen in several. With 16 bits a
@@ -39,7 +39,7 @@ class Sightings:
     again: Bits
 
     @classmethod
-    def of(cls, number: int) -> Sightings:
+    def of(cls, number: int) -> RepeatFilterBuilder:
         """Empty filters for so many values."""
         size = min(max((max(number, 1) * _BITS_A_VALUE - 1).bit_length(), _LEAST), _MOST)
         a_value = (1 << size) / max(number, 1)
@@ -53,23 +53,23 @@ class Sightings:
         _set(self.again, places[known])
         _set(self.once, places)
 
-    def merge(self, other: Sightings) -> Sightings:
+    def merge(self, other: RepeatFilterBuilder) -> RepeatFilterBuilder:
         """Add what was seen in other places."""
         np.bitwise_or(self.again, other.again, out=self.again)
         np.bitwise_or(self.again, self.once & other.once, out=self.again)
         np.bitwise_or(self.once, other.once, out=self.once)
         return self
 
-    def repeats(self) -> Repeats:
+    def repeats(self) -> RepeatFilter:
         """What was seen in several places, to be sent."""
-        return Repeats(self.probes, len(self.again), pa.compress(self.again, _CODEC, asbytes=True))
+        return RepeatFilter(self.probes, len(self.again), pa.compress(self.again, _CODEC, asbytes=True))
 
     def _places(self, hashes: Hashes) -> Hashes:
         return _places(hashes, len(self.once), self.probes)
 
 
 @dataclass(frozen=True)
-class Repeats:
+class RepeatFilter:
     """The filter of values seen in several places: few bits are set, so that it is small as it is sent.
 
     Attributes:

@@ -12,23 +12,17 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from metastore._analyze.nodes import Groups
+    from metastore._analyze.nodes import FileGroups
 
     Longs = NDArray[np.int64]
 
 T = TypeVar("T")
 
 
-class Tree:
-    """The groups of a column: which are known, which data files have to be read.
+class GroupTree:
+    """The groups of a column: which are known, which data files have to be read."""
 
-    Example:
-        >>> groups = Groups(words)  # doctest: +SKIP
-        >>> Tree(groups, np.arange(1000), b"sum", {}).outside  # doctest: +SKIP
-        array([  0,   1,   2, ..., 999])
-    """
-
-    def __init__(self, groups: Groups, order: Longs, what: bytes, known: Container[bytes]) -> None:
+    def __init__(self, groups: FileGroups, order: Longs, what: bytes, known: Container[bytes]) -> None:
         """Look for what is known."""
         self._groups = groups
         self._order = order
@@ -46,7 +40,7 @@ class Tree:
 
     def merged(
         self, files: Callable[[Longs], Sequence[T]], known: Mapping[bytes, T], merge: Callable[[Sequence[T]], T]
-    ) -> Merged[T]:
+    ) -> GroupMerge[T]:
         """Merge what is not known."""
         made: dict[bytes, T] = {}
 
@@ -60,7 +54,7 @@ class Tree:
             made[key] = merge(parts(level - 1, self._groups.members(level, place)))
             return made[key]
 
-        return Merged(parts(self._groups.top, self._top), made)
+        return GroupMerge(parts(self._groups.top, self._top), made)
 
     @cached_property
     def outside(self) -> Longs:
@@ -85,9 +79,9 @@ class Tree:
         found[self._order] = np.arange(len(self._order))
         return found
 
-    def knowing(self, known: Container[bytes]) -> Tree:
+    def knowing(self, known: Container[bytes]) -> GroupTree:
         """The same groups where others are known."""
-        return Tree(self._groups, self._order, self._what, known)
+        return GroupTree(self._groups, self._order, self._what, known)
 
     @property
     def _top(self) -> range:
@@ -108,7 +102,7 @@ class Tree:
                 self._look(level - 1, self._groups.members(level, place), known)
 
 
-class Merged(Generic[T]):
+class GroupMerge(Generic[T]):
     """What a column was merged to.
 
     Attributes:

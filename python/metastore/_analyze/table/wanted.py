@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 import pyarrow.compute as pc
 
-from metastore._analyze.table.details import Part
+from metastore._analyze.table.details import DetailSlice
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -16,22 +16,22 @@ if TYPE_CHECKING:
     import pyarrow as pa
     from numpy.typing import NDArray
 
-    from metastore._analyze.coverage import IndexedBlock
-    from metastore._analyze.level import Source
+    from metastore._analyze.coverage import BlockFiles
+    from metastore._analyze.level import RowSource
 
     Longs = NDArray[np.int64]
 
 
-class Wanted:
+class DetailSelection:
     """The rows of one kind of detail object that a table takes, collected column by column."""
 
     def __init__(self, kind: str) -> None:
         """Begin with none."""
         self._kind = kind
         self._lines: dict[str, dict[int, tuple[int, Longs, Longs]]] = defaultdict(dict)
-        self._blocks: dict[str, IndexedBlock] = {}
+        self._blocks: dict[str, BlockFiles] = {}
 
-    def add(self, ordinal: int, sources: Sequence[Source], numbers: Longs) -> None:
+    def add(self, ordinal: int, sources: Sequence[RowSource], numbers: Longs) -> None:
         """Take a column's rows."""
         at = 0
         for source in sources:
@@ -40,12 +40,12 @@ class Wanted:
             self._blocks[source.indexed.block.id] = source.indexed
             self._lines[source.indexed.block.id][source.ordinal] = (ordinal, source.files, of_files)
 
-    def parts(self) -> Iterator[Part]:
+    def parts(self) -> Iterator[DetailSlice]:
         """The objects to read."""
         for block, lines in self._lines.items():
             yield from self._of_block(self._blocks[block], lines)
 
-    def _of_block(self, indexed: IndexedBlock, lines: dict[int, tuple[int, Longs, Longs]]) -> Iterator[Part]:
+    def _of_block(self, indexed: BlockFiles, lines: dict[int, tuple[int, Longs, Longs]]) -> Iterator[DetailSlice]:
         ordinals = np.full(len(indexed.block.columns), -1, np.int64)
         numbers = np.full((len(lines), indexed.files.num_rows), -1, np.int64)
         for line, (column, (ordinal, files, of_files)) in enumerate(sorted(lines.items())):
@@ -55,7 +55,7 @@ class Wanted:
             of_object = np.full((len(lines), int(inside.max()) + 1), -1, np.int64)
             of_object[:, inside] = numbers[:, files]
             if (of_object >= 0).any():
-                yield Part(indexed.block.id, name, length, digest, ordinals, of_object)
+                yield DetailSlice(indexed.block.id, name, length, digest, ordinals, of_object)
 
 
 def _objects(files: pa.Table, kind: str) -> Iterator[tuple[str, int, str, Longs, Longs]]:

@@ -11,27 +11,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore._analyze.ahead import ahead
+from metastore._analyze.ahead import prefetch
 from metastore._analyze.request import FULL
-from metastore._analyze.shipping import ship
-from metastore._analyze.stored_nodes import RowWriter, StoredRows
+from metastore._analyze.shipping import ship_package
+from metastore._analyze.stored_nodes import GroupRows, GroupRowWriter
 from metastore._analyze.table import bins, objects
-from metastore._analyze.table.apart import reduce_apart
-from metastore._analyze.table.bins import Bins, Gathered
-from metastore._analyze.table.by_hash import told_table
-from metastore._analyze.table.cuts import COMPLETE, NONE, Lists
-from metastore._analyze.table.histograms import of_list
-from metastore._analyze.table.jobs import chosen, listed_of
-from metastore._analyze.table.kept import KeptLists, Listing
-from metastore._analyze.table.reduction import REDUCE, SCATTER, THRESHOLD, Listed, reduced
-from metastore._analyze.table.scattered import Reduced, Result, Target
-from metastore._analyze.table.tree import Tree
-from metastore._analyze.table.wanted import Wanted
-from metastore._format.detail_layout import even_groups
-from metastore._format.histogram import EQUI_HEIGHT, percentiles_of
+from metastore._analyze.table.apart import run_reduce_job
+from metastore._analyze.table.bins import GroupHistograms, HistogramGroups
+from metastore._analyze.table.by_hash import index_coverage_rows
+from metastore._analyze.table.cuts import COMPLETE, NONE, FileValueCounts
+from metastore._analyze.table.histograms import make_histogram_of_counts
+from metastore._analyze.table.jobs import choose_job_algorithm, list_facts_of_job
+from metastore._analyze.table.kept import ColumnLists, ListGroups
+from metastore._analyze.table.reduction import REDUCE, SCATTER, THRESHOLD, ListFacts, reduce_lists
+from metastore._analyze.table.scattered import CountTarget, JobResult, PartitionCounts
+from metastore._analyze.table.tree import GroupTree
+from metastore._analyze.table.wanted import DetailSelection
+from metastore._format.detail_layout import split_evenly
+from metastore._format.histogram import EQUI_HEIGHT, compute_percentiles
 from metastore._format.references import SummaryRef
 from metastore._format.schemas import TABLE_FREQUENCIES
-from metastore._store.damaged import blamed_on
+from metastore._store.damaged import attribute_damage
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -40,11 +40,11 @@ if TYPE_CHECKING:
     from numpy.typing import NDArray
 
     from metastore._analyze.kernel import ColumnStatistics
-    from metastore._analyze.level import Known
-    from metastore._analyze.table.details import Part
-    from metastore._analyze.table.early import Early
-    from metastore._analyze.table.jobs import Jobs
-    from metastore._analyze.table.list_nodes import FromNodes
+    from metastore._analyze.level import ColumnLevel
+    from metastore._analyze.table.details import DetailSlice
+    from metastore._analyze.table.early import DetailPrefetch
+    from metastore._analyze.table.jobs import ValueJobs
+    from metastore._analyze.table.list_nodes import GroupListSource
     from metastore._format.histogram import Histogram
     from metastore._format.objects import ObjectRef
     from metastore._store import Store
@@ -55,7 +55,7 @@ _ROW_GROUP_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
-class Options:
+class TableLevelOptions:
     """How the table level is made.
 
     Attributes:
@@ -76,7 +76,7 @@ class Options:
 
 
 @dataclass(frozen=True)
-class Written:
+class TableDetailResult:
     """What was written.
 
     Attributes:
@@ -91,7 +91,7 @@ class Written:
 
     frequencies: Future[tuple[SummaryRef, ...]]
     histograms: Future[ObjectRef | None]
-    listed: dict[int, Listed]
+    listed: dict[int, ListFacts]
     percentiles: dict[int, list[Any]]
     distribution: tuple[int, ...]
     placed: ObjectRef | None = None
@@ -99,7 +99,7 @@ class Written:
 
 
 @dataclass
-class TableDetails:
+class TableDetailWriter:
     """Collects what is known of columns, and writes their lists and histograms.
 
     Attributes:
@@ -112,52 +112,52 @@ class TableDetails:
     """
 
     store: Store
-    options: Options
+    options: TableLevelOptions
     threads: Executor
-    early: Early
+    early: DetailPrefetch
     nodes: Sequence[ObjectRef] = ()
-    jobs: Jobs | None = None
-    _lists: dict[int, Listing] = field(default_factory=dict)
-    _files: dict[int, bins.Files] = field(default_factory=dict)
-    _bins: dict[int, tuple[Bins, Tree]] = field(default_factory=dict)
-    _wanted_bins: Wanted = field(default_factory=lambda: Wanted("histograms"))
+    jobs: ValueJobs | None = None
+    _lists: dict[int, ColumnLists] = field(default_factory=dict)
+    _files: dict[int, bins.HistogramFiles] = field(default_factory=dict)
+    _bins: dict[int, tuple[HistogramGroups, GroupTree]] = field(default_factory=dict)
+    _wanted_bins: DetailSelection = field(default_factory=lambda: DetailSelection("histograms"))
 
     def __post_init__(self) -> None:
         """Read which groups are kept."""
-        self._known_bins = StoredRows(self.store, bins.KIND, self.nodes)
-        self._kept = KeptLists(self.store, self.nodes, self._read)
+        self._known_bins = GroupRows(self.store, bins.HISTOGRAM_GROUP_KIND, self.nodes)
+        self._kept = ListGroups(self.store, self.nodes, self._read)
 
-    def add(self, ordinal: int, known: Known, found: ColumnStatistics) -> None:
+    def add(self, ordinal: int, known: ColumnLevel, found: ColumnStatistics) -> None:
         """Take a column."""
         if known.column.encoding is None:
             return
         lists = _lists_of(ordinal, known)
-        self._lists[ordinal] = Listing(lists, known.sources, self._kept.tree(known))
+        self._lists[ordinal] = ColumnLists(lists, known.sources, self._kept.tree(known))
         nans = _longs(known.rows, "nans", 0)
         values = np.where(lists.values < 0, -1, lists.values - nans)
         distinct = None if found.distinct is None else found.distinct - (1 if found.nans else 0)
         los, his = (tuple(known.rows[f"{end}_{known.column.encoding}"].to_pylist()) for end in ("lo", "hi"))
         estimated = known.rows["distinct_error"].fill_null(0.0).to_numpy() > 0
-        self._files[ordinal] = bins.Files(known.column, values, los, his, distinct, estimated)
-        how = Bins(self._files[ordinal], self.options.bins, self.options.kind)
-        tree = Tree(known.merge.groups, known.order, how.what, self._known_bins)
+        self._files[ordinal] = bins.HistogramFiles(known.column, values, los, his, distinct, estimated)
+        how = HistogramGroups(self._files[ordinal], self.options.bins, self.options.kind)
+        tree = GroupTree(known.merge.groups, known.order, how.what, self._known_bins)
         self._bins[ordinal] = how, tree
         self._wanted_bins.add(ordinal, known.sources, tree.among(np.arange(known.rows.num_rows)))
 
-    def write(self) -> Written:
+    def write(self) -> TableDetailResult:
         """Reduce and write what was collected."""
         merged = self.threads.submit(self._histograms)
         table, frequencies, facts, told = self._write_lists(self.threads.submit(lambda: merged.result()[0]))
         histograms = self._with_lists(merged.result()[0], table, facts)
         ref = self.threads.submit(self._put_histograms, histograms)
-        placed = self.store.put("table-placed", *told_table(told)) if told else None
+        placed = self.store.put("table-placed", *index_coverage_rows(told)) if told else None
         nodes = (*merged.result()[1], *self._kept.finish())
         percentiles = self._percentiles(histograms)
-        return Written(frequencies, ref, facts, percentiles, tuple(sorted(told)), placed, nodes)
+        return TableDetailResult(frequencies, ref, facts, percentiles, tuple(sorted(told)), placed, nodes)
 
     def _write_lists(
         self, histograms: Future[dict[int, Histogram]]
-    ) -> tuple[pa.Table, Future[tuple[SummaryRef, ...]], dict[int, Listed], dict[int, Longs]]:
+    ) -> tuple[pa.Table, Future[tuple[SummaryRef, ...]], dict[int, ListFacts], dict[int, Longs]]:
         placed = self._placed_targets()
         targets = self._targets(histograms, placed.keys())
         results = []
@@ -169,7 +169,10 @@ class TableDetails:
         table, facts, heads, refs = self._reduced({ordinal for ordinal in self._lists if ordinal not in done})
         for some, result in results:
             mine = some.keys() & done
-            facts |= {ordinal: listed_of(some[ordinal], result.columns.get(ordinal, Reduced())) for ordinal in mine}
+            facts |= {
+                ordinal: list_facts_of_job(some[ordinal], result.columns.get(ordinal, PartitionCounts()))
+                for ordinal in mine
+            }
             made = [replace(ref, columns=tuple(i for i in ref.columns if i in mine)) for ref in result.objects]
             refs += [ref for ref in made if ref.columns]
             others = result.heads.filter(pc.is_in(result.heads["column"], pa.array(sorted(mine), pa.int32())))
@@ -177,38 +180,41 @@ class TableDetails:
         told = {ordinal: rows for _, result in results for ordinal, rows in result.told.items() if ordinal in done}
         return table, self.threads.submit(self._put, table, heads, refs), facts, told
 
-    def _by_job(self, jobs: Jobs, targets: dict[int, Target]) -> Result:
+    def _by_job(self, jobs: ValueJobs, targets: dict[int, CountTarget]) -> JobResult:
         columns = self._only(targets)
         whole = [one for one in columns.values() if one.is_whole]
         self._kept.make(whole, self.options.driver_bytes)
         by_files = {ordinal: one if one.is_whole else one.by_files() for ordinal, one in columns.items()}
         return jobs.run(by_files, targets, self._kept.groups(whole))
 
-    def _only(self, targets: Collection[int]) -> dict[int, Listing]:
+    def _only(self, targets: Collection[int]) -> dict[int, ColumnLists]:
         return {ordinal: self._lists[ordinal] for ordinal in targets}
 
-    def _placed_targets(self) -> dict[int, Target]:
+    def _placed_targets(self) -> dict[int, CountTarget]:
         """The columns of which it is asked where each value lives, as far as every data file can tell."""
         if self.jobs is None:
             return {}
         return {
-            ordinal: Target(one.lists.column, SCATTER, _number(one.lists))
+            ordinal: CountTarget(one.lists.column, SCATTER, _number(one.lists))
             for ordinal, one in self._only(self.jobs.distribution & self._lists.keys()).items()
             if len(one.lists.kinds) == len(self.jobs.files) and (one.is_whole or self.jobs.can(one))
         }
 
-    def _targets(self, histograms: Future[dict[int, Histogram]], but: Collection[int]) -> dict[int, Target]:
+    def _targets(self, histograms: Future[dict[int, Histogram]], but: Collection[int]) -> dict[int, CountTarget]:
         """The columns that a job reduces."""
-        found: dict[int, Target] = {}
+        found: dict[int, CountTarget] = {}
         for ordinal, one in self._lists.items():
-            lists, algorithm = one.lists, chosen(one.lists, self.options.algorithm, self.options.threshold)
+            lists, algorithm = (
+                one.lists,
+                choose_job_algorithm(one.lists, self.options.algorithm, self.options.threshold),
+            )
             if self.jobs is None or algorithm == REDUCE or not lists.values.any() or ordinal in but:
                 continue
             if self.jobs.can(one):
-                found[ordinal] = Target(lists.column, algorithm, _number(lists), histograms.result().get(ordinal))
+                found[ordinal] = CountTarget(lists.column, algorithm, _number(lists), histograms.result().get(ordinal))
         return found
 
-    def _reduced(self, ordinals: Collection[int]) -> tuple[pa.Table, dict[int, Listed], pa.Table, list[SummaryRef]]:
+    def _reduced(self, ordinals: Collection[int]) -> tuple[pa.Table, dict[int, ListFacts], pa.Table, list[SummaryRef]]:
         """The first algorithm: lists made here, what is known of all, the heads of those made elsewhere, and these."""
         columns = [self._lists[ordinal] for ordinal in sorted(ordinals)]
         known = [one for one in columns if one.lists.is_known]
@@ -218,23 +224,27 @@ class TableDetails:
             self._kept.make(known, self.options.driver_bytes)
             return self._apart(columns, known)
         rows = self._kept.merged(known, parts)
-        return (*reduced(rows, [one.lists for one in columns], self.options.top), TABLE_FREQUENCIES.empty_table(), [])
+        return (
+            *reduce_lists(rows, [one.lists for one in columns], self.options.top),
+            TABLE_FREQUENCIES.empty_table(),
+            [],
+        )
 
     def _apart(
-        self, columns: Sequence[Listing], known: Sequence[Listing]
-    ) -> tuple[pa.Table, dict[int, Listed], pa.Table, list[SummaryRef]]:
+        self, columns: Sequence[ColumnLists], known: Sequence[ColumnLists]
+    ) -> tuple[pa.Table, dict[int, ListFacts], pa.Table, list[SummaryRef]]:
         assert self.jobs is not None  # noqa: S101 - the caller looked
-        ship(self.jobs.context)
-        pieces: list[Part | FromNodes] = [*self._kept.groups(known), *self._kept.parts(known, floors=True)]
+        ship_package(self.jobs.context)
+        pieces: list[DetailSlice | GroupListSource] = [*self._kept.groups(known), *self._kept.parts(known, floors=True)]
         lists = [one.lists for one in columns]
-        found = reduce_apart(self.jobs.context, self.jobs.store, pieces, lists, self.options.top)
+        found = run_reduce_job(self.jobs.context, self.jobs.store, pieces, lists, self.options.top)
         if found.damaged is not None:
             raise found.damaged
         refs = [SummaryRef(ref, held) for ref, held in found.objects]
         return TABLE_FREQUENCIES.empty_table(), found.listed, found.heads, refs
 
     def _put(self, table: pa.Table, heads: pa.Table, others: Sequence[SummaryRef]) -> tuple[SummaryRef, ...]:
-        ordered, groups = objects.lists_layout(table, heads)
+        ordered, groups = objects.table_lists_layout(table, heads)
         if not groups:
             return ()
         held = tuple(sorted(table["column"].unique().to_pylist()))
@@ -242,29 +252,29 @@ class TableDetails:
 
     def _histograms(self) -> tuple[dict[int, Histogram], tuple[ObjectRef, ...]]:
         """Those of the columns, and the objects with those of groups."""
-        read = {ordinal: Gathered(how, tree) for ordinal, (how, tree) in self._bins.items()}
+        read = {ordinal: GroupHistograms(how, tree) for ordinal, (how, tree) in self._bins.items()}
         parts = self._wanted_bins.parts()
-        for stored in ahead(lambda part: bins.stored(part, self._read(part), self._files), parts):
+        for stored in prefetch(lambda part: bins.read_file_histograms(part, self._read(part), self._files), parts):
             for ordinal, place, one in stored:
                 read[ordinal].add(place, one)
         found: dict[int, Histogram] = {}
-        writer = RowWriter(self.store, self._known_bins, _ROW_GROUP_BYTES)
+        writer = GroupRowWriter(self.store, self._known_bins, _ROW_GROUP_BYTES)
         for ordinal, (how, tree) in sorted(self._bins.items()):
             column = self._files[ordinal].column
             known: dict[bytes, Histogram | None] = {
-                key: bins.of_row(column, row) for key, row in self._known_bins.some(tree.covers)
+                key: bins.decode_group_histogram(column, row) for key, row in self._known_bins.some(tree.covers)
             }
             merged = tree.merged(read.pop(ordinal).of_files, known, how.of_group)
             writer.keep(tree.keys())
             for key, group in merged.made.items():
                 if group is not None:
-                    writer.put(key, bins.node_row(column, group))
+                    writer.put(key, bins.encode_group_histogram(column, group))
             if (whole := how.of_table(merged.parts)) is not None:
                 found[ordinal] = whole
         return found, writer.finish()
 
     def _with_lists(
-        self, histograms: dict[int, Histogram], table: pa.Table, facts: dict[int, Listed]
+        self, histograms: dict[int, Histogram], table: pa.Table, facts: dict[int, ListFacts]
     ) -> dict[int, Histogram]:
         """The histograms, but for columns of which all values are listed: theirs say what the lists say."""
         found = dict(histograms)
@@ -273,36 +283,38 @@ class TableDetails:
             start, end = ordinals.searchsorted([ordinal, ordinal + 1]).tolist()
             known = facts.get(ordinal)
             if known and known.kind == COMPLETE and one.kind == EQUI_HEIGHT and end > start:
-                listed = of_list(table.slice(start, end - start), self._files[ordinal].column, self.options.bins)
+                listed = make_histogram_of_counts(
+                    table.slice(start, end - start), self._files[ordinal].column, self.options.bins
+                )
                 if int(listed.counts.sum()) == int(one.counts.sum()):
                     found[ordinal] = listed
         return found
 
     def _percentiles(self, histograms: dict[int, Histogram]) -> dict[int, list[Any]]:
         return {
-            ordinal: percentiles_of(one, str(self._files[ordinal].column.encoding))
+            ordinal: compute_percentiles(one, str(self._files[ordinal].column.encoding))
             for ordinal, one in histograms.items()
             if one.kind == EQUI_HEIGHT
         }
 
     def _put_histograms(self, histograms: dict[int, Histogram]) -> ObjectRef | None:
         rows = ((ordinal, self._files[ordinal].column, one) for ordinal, one in histograms.items())
-        table = objects.histograms_table(rows)
-        groups = even_groups(table.num_rows, objects.HISTOGRAM_GROUPS)
+        table = objects.table_histogram_rows(rows)
+        groups = split_evenly(table.num_rows, objects.HISTOGRAM_GROUPS)
         return self.store.put("table-histograms", table, groups) if table.num_rows else None
 
-    def _read(self, part: Part) -> pa.Table:
-        with blamed_on(part.block):
+    def _read(self, part: DetailSlice) -> pa.Table:
+        with attribute_damage(part.block):
             early = self.early.rows(part.name)
-            return objects.read(part, partial(self.store.raw, part.name)) if early is None else early
+            return objects.read_detail_object(part, partial(self.store.raw, part.name)) if early is None else early
 
 
-def _number(lists: Lists) -> int:
+def _number(lists: FileValueCounts) -> int:
     """About how many values the files' lists and the files behind cut lists hold."""
     return int(np.where(lists.cut, np.maximum(lists.values, 0), lists.estimates).sum())
 
 
-def _lists_of(ordinal: int, known: Known) -> Lists:
+def _lists_of(ordinal: int, known: ColumnLevel) -> FileValueCounts:
     rows, encoding = known.rows, known.column.encoding
     nulls, nans = _longs(rows, "nulls", -1), _longs(rows, "nans", -1)
     values = np.where(nulls < 0, -1, _longs(rows, "rows", 0) - nulls)
@@ -322,7 +334,7 @@ def _lists_of(ordinal: int, known: Known) -> Lists:
         for end in ("lo", "hi")
     )
     lengths = rows["avg_len"].drop_null().to_numpy()
-    return Lists(
+    return FileValueCounts(
         known.column,
         ordinal,
         tuple(kinds),
@@ -337,7 +349,7 @@ def _lists_of(ordinal: int, known: Known) -> Lists:
     )
 
 
-def _has_lists(known: Known) -> Iterator[bool]:
+def _has_lists(known: ColumnLevel) -> Iterator[bool]:
     """Whether each row's block has lists: those of footers alone once said so of constants, and had none."""
     for source in known.sources:
         yield from repeat(source.indexed.block.computed == FULL, len(source.files))
