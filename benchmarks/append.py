@@ -9,22 +9,28 @@ from __future__ import annotations
 import argparse
 import tempfile
 from collections import Counter
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 from common import median, report, seconds
 
-from metastore._analyze.blocks import BlockContent, write_block
-from metastore._analyze.commit import ManifestChange, write_table_level
-from metastore._analyze.coverage import Coverage, read_block_files
-from metastore._analyze.details import file_histogram_rows, value_count_rows
-from metastore._analyze.kernel import ColumnKernel, ColumnStatistics, sketch_rows, summary_rows
-from metastore._analyze.table.written import TableLevelOptions
-from metastore._format.columns import Column
-from metastore._format.manifest import Block, TableIdentity
-from metastore._format.objects import object_kind
-from metastore._store import Store
-from metastore._tables.model import DataFile, TableFacts
+from metastore.adapters.table_facts import DataFile, TableFacts
+from metastore.format.block_writer import BlockContent, write_block
+from metastore.format.manifest import Block, TableIdentity
+from metastore.format.objects import object_kind
+from metastore.format.table_column import Column
+from metastore.kernel.column_kernel import ColumnKernel
+from metastore.kernel.statistic_rows import file_histogram_rows, sketch_rows, summary_rows, value_count_rows
+from metastore.pipeline.commit import ManifestChange
+from metastore.store import Store
+from metastore.store.block_files import read_block_files
+from metastore.store.coverage import Coverage
+from metastore.table_level.snapshot_level import write_table_level
+from metastore.table_level.table_details import TableLevelOptions
+
+if TYPE_CHECKING:
+    from metastore.kernel.column_statistics import ColumnStatistics
 
 IDENTITY = TableIdentity("iceberg", "7d2a3a3e-0000-4000-8000-000000000001", "/w/t", "db.t")
 KINDS = {"id": "bigint", "quantity": "int", "customer": "int", "day": "int", "price": "double", "shop": "string"}

@@ -29,7 +29,7 @@ from common import report, spark_session
 from py4j.protocol import Py4JJavaError
 
 import metastore
-from metastore._jvm_session import find_shim_package
+from metastore.jvm_session import find_shim_package
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

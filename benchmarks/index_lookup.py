@@ -34,21 +34,21 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 from common import median, report, seconds, spark_session
 
-from metastore._format import layout
-from metastore._format.block_writer import BlockWriter
-from metastore._format.columns import Column, encoding_of
-from metastore._format.manifest import Manifest, TableIdentity
-from metastore._format.schemas import FILES, SUMMARY
-from metastore._jvm_session import find_shim_package
-from metastore._store import Store
+from metastore.format import object_layout
+from metastore.format.block_writer import BlockWriter
+from metastore.format.manifest import Manifest, TableIdentity
+from metastore.format.object_schemas import FILES, SUMMARY
+from metastore.format.table_column import Column, encoding_of
+from metastore.jvm_session import find_shim_package
+from metastore.store import Store
 
 if TYPE_CHECKING:
     from collections.abc import Callable
 
     from pyspark.sql import SparkSession
 
-    from metastore._format.objects import ObjectRef
-    from metastore._format.references import SummaryRef
+    from metastore.format.manifest_references import SummaryRef
+    from metastore.format.objects import ObjectRef
 
     Wanted = dict[int, tuple[Column, object]]
 
@@ -203,7 +203,7 @@ def look_up(path: str, ordinals: list[int]) -> int:
 
 
 def _row_groups(path: Path, ref: SummaryRef, wanted: list[int], files: int) -> pa.Table:
-    per_group = layout.columns_per_row_group(files)
+    per_group = object_layout.columns_per_row_group(files)
     groups = sorted({ref.columns.index(ordinal) // per_group for ordinal in wanted})
     with pa.memory_map(str(path)) as source:
         metadata = _verified_footer(source, ref.object)

@@ -16,12 +16,12 @@ import pyarrow as pa
 from common import median, report, seconds
 
 import metastore
-from metastore._analyze.table.objects import HISTOGRAM_GROUPS, even_groups, table_lists_layout
-from metastore._format.columns import Column
-from metastore._format.manifest import Manifest, Snapshot, TableIdentity
-from metastore._format.references import SummaryRef
-from metastore._format.schemas import TABLE_FILES, TABLE_FREQUENCIES, TABLE_HISTOGRAMS, TABLE_SUMMARY
-from metastore._store import Store
+from metastore.format.manifest import Manifest, Snapshot, TableIdentity
+from metastore.format.manifest_references import SummaryRef
+from metastore.format.object_layout import HISTOGRAM_GROUPS, even_groups, table_lists_layout
+from metastore.format.object_schemas import TABLE_FILES, TABLE_FREQUENCIES, TABLE_HISTOGRAMS, TABLE_SUMMARY
+from metastore.format.table_column import Column
+from metastore.store import Store
 
 COLUMNS, VALUES, BINS, LOOK_UPS, TARGET = 1_000, 1_000, 1_000, 200, 0.005
 ENCODINGS = ("long", "double", "binary")

@@ -23,11 +23,11 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 from common import report
 
-from metastore._analyze.place import TaskStore
-from metastore._analyze.worker import BlockDestination, BlockTask, run_block_task
-from metastore._format.columns import Column
-from metastore._format.manifest import TableIdentity
-from metastore._tables.model import DataFile
+from metastore.adapters.table_facts import DataFile
+from metastore.format.manifest import TableIdentity
+from metastore.format.table_column import Column
+from metastore.pipeline.block_task import BlockDestination, BlockTask, run_block_task
+from metastore.spark_jobs.task_store import TaskStore
 
 KINDS = (("bigint", "long"), ("double", "double"), ("string", "binary"))
 _LETTERS = np.frombuffer(b"0123456789abcdef", np.uint8)

@@ -7,8 +7,8 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from metastore import _jvm_session
-from metastore._demo.executed import node_class, read_scan_metrics
+from metastore import jvm_session
+from metastore.demo.executed_plan import node_class, read_scan_metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
@@ -96,7 +96,7 @@ class Plan:
 
 def of(frame: DataFrame) -> Plan:
     """The plan of a query that ran."""
-    root = _jvm_session.get_executed_plan(frame)
+    root = jvm_session.get_executed_plan(frame)
     planned = _read(root, _planned)
     plan = Plan(list(planned.joins()), list(planned.rows.tables))
     counts: dict[frozenset[Tables], list[Join]] = {}

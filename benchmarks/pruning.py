@@ -24,7 +24,7 @@ from common import median, planning, report, spark_session
 
 import metastore
 from metastore import jars
-from metastore._demo.executed import count_files_read, find_scan_nodes, read_scan_metrics
+from metastore.demo.executed_plan import count_files_read, find_scan_nodes, read_scan_metrics
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

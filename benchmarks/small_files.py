@@ -30,8 +30,9 @@ import pyarrow.parquet as pq
 from common import median, report, seconds, spark_session
 
 import metastore
-from metastore._analyze.kernel import FileColumn, analyze_parquet
-from metastore._format.columns import Column, encoding_of
+from metastore.format.table_column import Column, encoding_of
+from metastore.kernel.parquet_file import analyze_parquet
+from metastore.kernel.parquet_schema import FileColumn
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

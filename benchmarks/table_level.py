@@ -18,27 +18,15 @@ import numpy as np
 import pyarrow as pa
 from common import median, report, seconds
 
-from metastore._analyze.kernel import (
-    ColumnStatistics,
-    count_distinct,
-    merge_column,
-    parse_sketches,
-    partial_aggregate_row,
-    summary_rows,
-)
-from metastore._analyze.kernel.sketch import DistinctSketch
-from metastore._analyze.kernel.theta import ALL, NOMINAL, ThetaSketch
-from metastore._analyze.nodes import (
-    FAN_OUT,
-    ColumnGroups,
-    FileGroups,
-    GroupAggregate,
-    ReductionInput,
-    aggregate_schema,
-    digest_of_facts,
-)
-from metastore._format.columns import Column
-from metastore._format.schemas import SUMMARY
+from metastore.format.object_schemas import SUMMARY
+from metastore.format.table_column import Column
+from metastore.kernel.column_statistics import ColumnStatistics
+from metastore.kernel.distinct_sketch import DistinctSketch, parse_sketches
+from metastore.kernel.reducer import count_distinct, merge_column
+from metastore.kernel.statistic_rows import partial_aggregate_row, summary_rows
+from metastore.kernel.theta_sketch import ALL, NOMINAL, ThetaSketch
+from metastore.table_level.column_groups import ColumnGroups, GroupAggregate, ReductionInput, aggregate_schema
+from metastore.table_level.group_tree import FAN_OUT, FileGroups, digest_of_facts
 
 SCALARS = ["rows", "nulls", "nans", "lo_long", "hi_long", "distinct", "distinct_error"]
 FIELDS = pa.schema([field for field in SUMMARY if field.name not in ("column", "file", "extra")])

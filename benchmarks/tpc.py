@@ -34,7 +34,7 @@ from common import median, planning, report, save, spark_session
 from pyspark.sql import functions
 
 import metastore
-from metastore._demo.executed import count_files_read
+from metastore.demo.executed_plan import count_files_read
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession

@@ -12,9 +12,9 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from metastore._analyze.report import AnalyzeReport
-    from metastore._api.analyzing import analyze, config, configure
-    from metastore._api.reading import (
+    from metastore.answers import Answer
+    from metastore.api.analyze_functions import analyze, config, configure
+    from metastore.api.read_functions import (
         columns,
         estimates,
         explain,
@@ -29,25 +29,26 @@ if TYPE_CHECKING:
         tables,
         version,
     )
-    from metastore._api.upkeep import compact, gc, verify
-    from metastore._read.statistics import Statistics
-    from metastore.answers import Answer
+    from metastore.api.store_functions import compact, gc, verify
     from metastore.errors import MetastoreError
+    from metastore.pipeline.report import AnalyzeReport
+    from metastore.reading.table_answers import Statistics
     from metastore.statistics import Statistic, statistic
+
 
 __version__ = "0.1.0"
 
 _HOME = {
-    "metastore._analyze.report": ("AnalyzeReport",),
-    "metastore._api.analyzing": ("analyze", "config", "configure"),
-    "metastore._api.upkeep": ("compact", "gc", "verify"),
-    "metastore._read.statistics": ("Statistics",),
+    "metastore.pipeline.report": ("AnalyzeReport",),
+    "metastore.api.analyze_functions": ("analyze", "config", "configure"),
+    "metastore.api.store_functions": ("compact", "gc", "verify"),
+    "metastore.reading.table_answers": ("Statistics",),
     "metastore.answers": ("Answer",),
     "metastore.errors": ("MetastoreError",),
     "metastore.statistics": ("Statistic", "statistic"),
 }
 _MODULE_OF = {name: module for module, names in _HOME.items() for name in names}
-_READING = "metastore._api.reading"
+_READING = "metastore.api.read_functions"
 """The home of all other public names."""
 
 __all__ = [
@@ -82,7 +83,7 @@ __all__ = [
 def __getattr__(name: str) -> Any:
     # Imported when first used: executors import this package, and `metastore --help` answers at once.
     if name not in __all__:
-        from metastore._texts import suggest_names  # noqa: PLC0415 - only here
+        from metastore.suggestions import suggest_names  # noqa: PLC0415 - only here
 
         said = f"module 'metastore' has no attribute {name!r}"
         raise AttributeError(". ".join(filter(None, (said, suggest_names(name, __all__)))))

@@ -12,8 +12,9 @@ from dataclasses import dataclass, fields
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any, overload
 
-from metastore._texts import find_similar_names, parse_spark_text
 from metastore.errors import ColumnNotFound
+from metastore.format.spark_text import parse_spark_text
+from metastore.suggestions import find_similar_names
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping
@@ -22,6 +23,7 @@ if TYPE_CHECKING:
     import pandas as pd  # type: ignore[import-untyped] # optional, and so are its stubs
     import pyarrow as pa
     from rich.console import Console, ConsoleOptions, RenderableType
+
 
 VERSION_OF_DOCUMENT = 1
 TYPED = ("min", "max", "q25", "q50", "q75", "top_value")
@@ -96,7 +98,7 @@ class Answer(Sequence[dict[str, Any]]):
         return dict(self.rows[index])
 
     def __repr__(self) -> str:
-        from metastore.display.text import render  # noqa: PLC0415 - only what is shown needs it
+        from metastore.display.plain_text import render  # noqa: PLC0415 - only what is shown needs it
 
         return render(self)
 

@@ -17,10 +17,11 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, ClassVar
 
-from metastore._visible import make_visible
+from metastore.visible_text import make_visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
+
 
 __all__ = [
     "AccessDenied",
@@ -51,7 +52,7 @@ class MetastoreError(Exception):
 
     Attributes:
         code: The stable name of the kind of error, the same in SQL and in Python.
-        message: What happened, in one line. What it quotes of tables and stores is shown, see `metastore._visible`.
+        message: What happened, in one line. What it quotes of tables and stores is shown, see `metastore.visible_text`.
         hint: What to do about it; empty where nothing general can be said.
     """
 

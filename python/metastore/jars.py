@@ -16,8 +16,8 @@ from dataclasses import dataclass
 from importlib import metadata, resources
 from pathlib import Path
 
-from metastore._texts import suggest_names
 from metastore.errors import JarNotFound
+from metastore.suggestions import suggest_names
 
 SHIM = "metastore-shim.jar"
 LINES = ("3.5", "4.0", "4.1")

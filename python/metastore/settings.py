@@ -13,7 +13,7 @@ import os
 import re
 import sys
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal
 
@@ -26,9 +26,9 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
-from metastore import _misspelt
-from metastore._ownership import describe_foreign_access
-from metastore._setting_values import (
+from metastore.errors import InvalidArgument, InvalidSetting, phrase_suggestion
+from metastore.file_ownership import describe_foreign_access
+from metastore.setting_types import (
     MOST_WHOLE,
     Algorithm,
     Duration,
@@ -40,14 +40,36 @@ from metastore._setting_values import (
     WholeNumber,
     strip_blanks,
 )
-from metastore._texts import find_similar_names
-from metastore._visible import get_logger
-from metastore.errors import InvalidArgument, InvalidSetting, phrase_suggestion
+from metastore.suggestions import find_similar_names
+from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping
 
     from pyspark.sql import SparkSession
+
+
+_PREFIX = "METASTORE_"
+
+
+def find_misspelt_variables(variables: Iterable[str]) -> dict[str, str]:
+    """Those that are near to a setting, each with the hint that names it."""
+    known = {one.environment.removeprefix(_PREFIX) for one in REGISTRY.values()}
+    given = {name: name[len(_PREFIX) :].upper() for name in variables if name.upper().startswith(_PREFIX)}
+    found = {name: find_similar_names(rest, known, cutoff=0.75) for name, rest in given.items() if rest not in known}
+    return {name: phrase_suggestion([_PREFIX + one for one in alike]) for name, alike in found.items() if alike}
+
+
+def warn_of_misspelt_variables(variables: Iterable[str]) -> None:
+    """Names them in the log, each once."""
+    for name, hint in find_misspelt_variables(variables).items():
+        _warn(name, hint)
+
+
+@cache
+def _warn(name: str, hint: str) -> None:
+    _LOG.warning("the environment variable %s is no setting. %s", name, hint)
+
 
 _LOG = get_logger(__name__)
 
@@ -323,7 +345,7 @@ def _resolved(
 
 
 def _from_environment() -> Mapping[str, object]:
-    _misspelt.warn_of_misspelt_variables(os.environ)
+    warn_of_misspelt_variables(os.environ)
     return EnvSettingsSource(_Outside)()
 
 

@@ -21,6 +21,7 @@ if TYPE_CHECKING:
     Function = Callable[[pa.Array], Any]
     Merge = Callable[[list[Any]], Any]
 
+
 GROUP = "metastore.statistics"
 _NAME = re.compile(r"[a-z][a-z0-9_]{0,62}")
 
@@ -74,7 +75,7 @@ def statistic(name: str, version: int = 1, *, merge: Merge | None = None) -> Cal
     """
     if not _NAME.fullmatch(name):
         raise InvalidArgument("name", f"{name!r} is no name of a statistic", "Use a-z, 0-9 and _.")
-    from metastore._read.schemas import VIEWS  # noqa: PLC0415 - only here
+    from metastore.reading.view_schemas import VIEWS  # noqa: PLC0415 - only here
 
     if name in VIEWS["summary"].names:
         raise InvalidArgument("name", f"summary has a column {name!r} of its own")

@@ -4,6 +4,6 @@ from contextlib import suppress
 
 # Spark imports every `pyspark_*` module at once: whatever were raised here would hide the sources of others, too.
 with suppress(Exception):
-    from metastore._spark.datasource import MetastoreDataSource as DefaultSource
+    from metastore.spark.data_source import MetastoreDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

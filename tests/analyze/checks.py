@@ -7,19 +7,19 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import metastore
-from metastore._format.values import CUT_BYTES, to_python_value
-from metastore._store import Store
-from metastore._store.location import default_store_uri
-from metastore._tables.arrow import collect_arrow
-from metastore._tables.names import quote_name
+from metastore.adapters.identifiers import quote_name
+from metastore.adapters.spark_versions import collect_arrow
+from metastore.format.value_rendering import CUT_BYTES, to_python_value
+from metastore.store import Store
+from metastore.store.location import default_store_uri
 
 if TYPE_CHECKING:
     from pathlib import Path
 
     from pyspark.sql import SparkSession
 
-    from metastore._format.columns import Column
-    from metastore._format.manifest import Manifest, Snapshot
+    from metastore.format.manifest import Manifest, Snapshot
+    from metastore.format.table_column import Column
 
 
 def location(spark: SparkSession, table: str) -> str:

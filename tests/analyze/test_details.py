@@ -8,14 +8,17 @@ import pyarrow.parquet as pq
 import pytest
 
 from kernel.samples import columns, table
-from metastore._analyze.kernel import ColumnKernel, DetailLimits, FileColumn, analyze_parquet
-from metastore._analyze.place import TaskStore
-from metastore._analyze.sizes import fit_to_file_size
-from metastore._analyze.worker import BlockBuilder, BlockDestination
-from metastore._format.columns import Column, encoding_of
-from metastore._format.manifest import TableIdentity
-from metastore._format.objects import decode_object, identify_object
-from metastore._tables.model import DataFile
+from metastore.adapters.table_facts import DataFile
+from metastore.format.manifest import TableIdentity
+from metastore.format.objects import decode_object, identify_object
+from metastore.format.table_column import Column, encoding_of
+from metastore.kernel.budget import fit_to_file_size
+from metastore.kernel.column_kernel import ColumnKernel
+from metastore.kernel.descriptor import DetailLimits
+from metastore.kernel.parquet_file import analyze_parquet
+from metastore.kernel.parquet_schema import FileColumn
+from metastore.pipeline.block_task import BlockBuilder, BlockDestination
+from metastore.spark_jobs.task_store import TaskStore
 
 TABLE = TableIdentity("iceberg", "u", "/t", "t")
 SETTINGS = {"histogram_bins": 50, "frequencies_top": 20}

@@ -8,7 +8,7 @@ import pytest
 
 import metastore
 from analyze.checks import Stored, location
-from metastore._tables import refusals
+from metastore.adapters import refusals
 from metastore.errors import ColumnNotFound, InvalidArgument
 
 pytestmark = pytest.mark.spark

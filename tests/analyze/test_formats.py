@@ -12,8 +12,8 @@ import pytest
 import metastore
 from analyze.checks import Stored, check_table
 from analyze.internals import java, loaded
-from metastore._analyze.rows import read_rows_by_spark
-from metastore._tables import load_facts
+from metastore.adapters import load_facts
+from metastore.adapters.spark_rows import read_rows_by_spark
 from metastore.errors import AnalyzeFailed
 from planner.plans import metrics, scans
 

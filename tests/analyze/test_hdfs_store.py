@@ -12,11 +12,11 @@ import pyarrow as pa
 import pytest
 
 import metastore
-from metastore._analyze.hadoop import open_store_at
-from metastore._analyze.place import HadoopTaskStore
-from metastore._format.manifest import Manifest
-from metastore._format.schemas import SKETCHES
 from metastore.errors import DamagedObject, StoreNotWritable, UnsupportedTable
+from metastore.format.manifest import Manifest
+from metastore.format.object_schemas import SKETCHES
+from metastore.spark_jobs.hadoop_store import open_store_at
+from metastore.spark_jobs.task_store import HadoopTaskStore
 from store import hdfs
 from store.made import TABLE, adding, block, bounds
 

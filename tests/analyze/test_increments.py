@@ -8,7 +8,7 @@ import pytest
 
 import metastore
 from analyze.checks import Stored, check_table, location
-from metastore._tables import refusals
+from metastore.adapters import refusals
 from metastore.errors import NoStatistics
 
 pytestmark = pytest.mark.spark

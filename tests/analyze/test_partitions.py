@@ -7,9 +7,9 @@ from decimal import Decimal
 
 import pytest
 
-from metastore._analyze.partitions import is_in_partition
-from metastore._format.columns import Column, encoding_of
-from metastore._tables.model import DataFile
+from metastore.adapters.table_facts import DataFile
+from metastore.format.table_column import Column, encoding_of
+from metastore.pipeline.partition_filter import is_in_partition
 
 ZONE = "America/New_York"
 TEN = datetime(2024, 1, 1, 10, tzinfo=timezone.utc)

@@ -7,7 +7,7 @@ import time
 
 import pytest
 
-from metastore._analyze.progress import ProgressLine, StageProgress
+from metastore.spark_jobs.progress import ProgressLine, StageProgress
 
 READING = StageProgress(files=12, total=40, rows=3_000_000, share=0.25)
 

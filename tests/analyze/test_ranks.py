@@ -9,11 +9,11 @@ import numpy as np
 import pytest
 
 import metastore
-from metastore._analyze.ranks import RankSort
-from metastore._format.values import to_python_value
-from metastore._read.places import discover
-from metastore._read.ranks import read_exact_quantiles
 from metastore.errors import ColumnNotFound
+from metastore.format.value_rendering import to_python_value
+from metastore.reading.discovery import discover
+from metastore.reading.exact_ranks import read_exact_quantiles
+from metastore.table_level.rank_sort import RankSort
 
 pytestmark = pytest.mark.spark
 

@@ -8,9 +8,9 @@ from dataclasses import replace
 import pytest
 
 import metastore
-from metastore._store import Store, merge
-from metastore._store.verify import find_damage
 from metastore.errors import DamagedObject
+from metastore.store import Store, block_merge
+from metastore.store.verification import find_damage
 from store.made import bounds
 
 pytestmark = pytest.mark.spark
@@ -224,8 +224,8 @@ def test_columns_whose_type_changed_are_computed_again(spark, table, location):
 
 
 def test_zones_that_are_damaged_are_made_again(spark, table, location, monkeypatch):
-    monkeypatch.setattr("metastore._format.layout.ZONED_FILES", 1)
-    monkeypatch.setattr(merge.compact_blocks, "__kwdefaults__", {"zoned": 1})
+    monkeypatch.setattr("metastore.format.object_layout.ZONED_FILES", 1)
+    monkeypatch.setattr(block_merge.compact_blocks, "__kwdefaults__", {"zoned": 1})
     metastore.compact(str(location))
     [name] = of_kind(location, "zones")
     flip(location, name)

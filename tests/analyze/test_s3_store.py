@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 
 import metastore
-from metastore._read.places import Discovery
-from metastore._read.upkeep import report_verification
-from metastore._store import Store
 from metastore.errors import StoreNotWritable
+from metastore.reading.discovery import Discovery
+from metastore.reading.maintenance import report_verification
+from metastore.store import Store
 from store import s3
 
 pytestmark = pytest.mark.spark

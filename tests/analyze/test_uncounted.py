@@ -2,13 +2,14 @@
 
 import pyarrow as pa
 
-from metastore._analyze.coverage import BlockFiles, Coverage
-from metastore._analyze.request import AnalyzeRequest
-from metastore._format.columns import Column
-from metastore._format.files import FileKey
-from metastore._format.manifest import Block
-from metastore._format.schemas import FILES
-from metastore._tables.model import DataFile
+from metastore.adapters.table_facts import DataFile
+from metastore.format.data_files import FileKey
+from metastore.format.manifest import Block
+from metastore.format.object_schemas import FILES
+from metastore.format.table_column import Column
+from metastore.pipeline.request import AnalyzeRequest
+from metastore.store.block_files import BlockFiles
+from metastore.store.coverage import Coverage
 
 COLUMNS = (Column("1", ("a",), "int", "long"),)
 LIVE = (DataFile("x", 10, 1, "parquet"), DataFile("y", 10, 1, "parquet"))

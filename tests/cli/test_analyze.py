@@ -7,8 +7,8 @@ from contextlib import nullcontext
 import pytest
 
 import metastore
-from metastore._analyze.report import AnalyzeReport
-from metastore._spark import local
+from metastore.pipeline.report import AnalyzeReport
+from metastore.spark import local_session
 
 
 @pytest.mark.parametrize(
@@ -22,7 +22,7 @@ from metastore._spark import local
 def test_analyze_hands_its_options_on(run, monkeypatch, typed, given):
     seen = {}
     report = AnalyzeReport("db.t", "parquet", "1", 1, 1, 1, 10, 3, 100, 5, committed=True, refused=(), seconds=1.0)
-    monkeypatch.setattr(local, "start_local_spark", lambda _: nullcontext("spark"))
+    monkeypatch.setattr(local_session, "start_local_spark", lambda _: nullcontext("spark"))
     monkeypatch.setattr(metastore, "analyze", lambda *_, **options: seen.update(options) or report)
     run("analyze", "db.t", *typed)
     assert {name: seen[name] for name in given} == given

@@ -15,8 +15,8 @@ from pyspark.errors import AnalysisException
 
 import metastore
 from metastore import jars
-from metastore.cli import checks
-from metastore.cli.checks import BROKEN, OK
+from metastore.cli import doctor_checks
+from metastore.cli.doctor_checks import BROKEN, OK
 from metastore.cli.output import open_output
 from metastore.errors import InvalidArgument
 from read.stores import metadata
@@ -214,11 +214,11 @@ def test_doctor_finds_a_missing_java(run, healthy, monkeypatch):
     ],
 )
 def test_doctor_knows_the_lines_of_spark(monkeypatch, version, state, told):
-    monkeypatch.setattr(checks.metadata, "version", lambda _: version)
-    found = checks.check_pyspark()
+    monkeypatch.setattr(doctor_checks.metadata, "version", lambda _: version)
+    found = doctor_checks.check_pyspark()
     assert (found.state, bool(found.fix)) == (state, state == BROKEN)
     assert told in found.detail
-    assert checks.check_data_sources().state == OK
+    assert doctor_checks.check_data_sources().state == OK
 
 
 def test_doctor_finds_a_wrong_python_for_the_workers(run, healthy, monkeypatch):

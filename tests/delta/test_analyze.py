@@ -7,9 +7,10 @@ import pytest
 import metastore
 from delta.conftest import ROW, append, create, location
 from metastore import errors
-from metastore._analyze import ranks, tasks
-from metastore._locate import condition as few_keys
-from metastore._tables import refusals
+from metastore.adapters import refusals
+from metastore.key_lookup import key_sql as few_keys
+from metastore.pipeline import compute
+from metastore.table_level import rank_sort
 from planner.plans import check, files_read
 
 pytestmark = pytest.mark.spark
@@ -101,7 +102,7 @@ def test_files_that_only_spark_reaches(spark, table, monkeypatch):
     analyze(spark, table, ranks=["id"])
     near, exact = summary(spark, table), metastore.open(location(spark, table)).quantiles("id", [0.5])
     spark.sql(f"CREATE OR REPLACE TABLE {table}_far SHALLOW CLONE {table}")
-    for module in (tasks, ranks):
+    for module in (compute, rank_sort):
         monkeypatch.setattr(module, "find_spark_only_reason", lambda *_, **__: refusals.REMOTE)
     try:
         report = analyze(spark, f"{table}_far", ranks=["id"])

@@ -12,9 +12,9 @@ import pytest
 from rich.console import Console
 
 import metastore
-from metastore._read.schemas import FUNCTIONS
 from metastore.answers import Summary
-from metastore.display import cells, html, text
+from metastore.display import cells, html, plain_text
+from metastore.reading.view_schemas import FUNCTIONS
 
 pytest_plugins = ["read.conftest"]
 
@@ -78,7 +78,7 @@ def test_bars_show_the_numbers_beside_them():
 
 def test_an_answer_about_a_column_names_it():
     answer = histogram(("0", "1", 5))
-    assert text.render(answer).splitlines()[0] == "db.t, column price"
+    assert plain_text.render(answer).splitlines()[0] == "db.t, column price"
     assert "column price" in answer._repr_html_()
     assert answer.to_dict()["column"] == "price"
 
@@ -120,16 +120,16 @@ def test_numbers_in_which_deleted_rows_count_are_approximate(location):
 
 def test_an_empty_answer_has_its_heads():
     answer = metastore.Answer("files", "db.t", ("path", "rows"), ())
-    assert text.render(answer) == "db.t\npath  rows"
+    assert plain_text.render(answer) == "db.t\npath  rows"
     assert "<thead>" in answer._repr_html_()
 
 
 def test_long_answers_are_cut_and_say_so():
     rows = tuple({"path": f"/w/{i}", "rows": i} for i in range(500))
     answer = metastore.Answer("files", "db.t", ("path", "rows"), rows)
-    assert text.render(answer).splitlines()[-1].startswith("450 more rows")
+    assert plain_text.render(answer).splitlines()[-1].startswith("450 more rows")
     assert "300 more rows" in answer._repr_html_()
-    assert len(text.render_complete(answer).splitlines()) == 501
+    assert len(plain_text.render_complete(answer).splitlines()) == 501
 
 
 @pytest.mark.parametrize(

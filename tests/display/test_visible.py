@@ -18,9 +18,9 @@ from typer.testing import CliRunner
 
 import metastore
 from metastore import errors
-from metastore._visible import VisibleFormatter, get_logger, make_json_visible, make_visible
 from metastore.cli import output
 from metastore.cli.app import app
+from metastore.visible_text import VisibleFormatter, get_logger, make_json_visible, make_visible
 from table import made
 from table.made import Content
 

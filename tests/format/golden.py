@@ -12,13 +12,13 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from metastore._format import layout
-from metastore._format.columns import Column, encoding_of
-from metastore._format.manifest import Block, Manifest, Snapshot, TableIdentity, describe_block
-from metastore._format.objects import BLOCK_KEY, ObjectRef, content_name, encode_object, make_reference
-from metastore._format.references import SummaryRef
-from metastore._format.schemas import FILES, SCHEMAS, SUMMARY, TABLE_SUMMARY
-from metastore._format.values import cut_lower, cut_upper, decimal_to_bytes
+from metastore.format import object_layout
+from metastore.format.manifest import Block, Manifest, Snapshot, TableIdentity, describe_block
+from metastore.format.manifest_references import SummaryRef
+from metastore.format.object_schemas import FILES, SCHEMAS, SUMMARY, TABLE_SUMMARY
+from metastore.format.objects import BLOCK_KEY, ObjectRef, content_name, encode_object, make_reference
+from metastore.format.table_column import Column, encoding_of
+from metastore.format.value_rendering import cut_lower, cut_upper, decimal_to_bytes
 
 if TYPE_CHECKING:
     from pathlib import Path
@@ -178,7 +178,7 @@ def _block(folder: Path) -> Block:
     refs = []
     for ordinals in (range(half), range(half, len(columns()))):
         table = _table(SUMMARY, [row for row in rows if row["column"] in ordinals])
-        ref = _put(folder, "summary", table, layout.size_row_groups(table["column"], 4))
+        ref = _put(folder, "summary", table, object_layout.size_row_groups(table["column"], 4))
         refs.append(SummaryRef(ref, tuple(ordinals)))
     sketches = [{"column": 0, "file": 0, "theta": bytes(range(256))}, {"column": 1, "file": 0, "theta": b""}]
     details = {"sketches": _put(folder, "sketches", _table(SCHEMAS["sketches"], sketches), [2])}

@@ -10,8 +10,8 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from metastore._format.objects import ObjectRef, chunk_digests, content_name, encode_object, make_reference
-from metastore._format.schemas import FILES, SUMMARY
+from metastore.format.object_schemas import FILES, SUMMARY
+from metastore.format.objects import ObjectRef, chunk_digests, content_name, encode_object, make_reference
 
 if TYPE_CHECKING:
     import random

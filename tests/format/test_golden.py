@@ -4,8 +4,8 @@ import hashlib
 from decimal import Decimal
 
 from format import golden
-from metastore._format.objects import decode_object, identify_object
-from metastore._store import Store
+from metastore.format.objects import decode_object, identify_object
+from metastore.store import Store
 
 
 def stored(folder):

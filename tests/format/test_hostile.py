@@ -16,12 +16,12 @@ import pytest
 
 from format import crafted, hostile
 from format.crafted import varint
-from metastore._format import objects, thrift
-from metastore._format.footer import MAX_PAGE_BYTES, read_footer
-from metastore._format.manifest import Manifest, parse_block_description
-from metastore._format.objects import content_name, decode_object, encode_object, identify_object, make_reference
-from metastore._format.schemas import SKETCHES
 from metastore.errors import DamagedObject, FormatTooNew
+from metastore.format import compact_thrift, objects
+from metastore.format.manifest import Manifest, parse_block_description
+from metastore.format.object_schemas import SKETCHES
+from metastore.format.objects import content_name, decode_object, encode_object, identify_object, make_reference
+from metastore.format.parquet_footer import MAX_PAGE_BYTES, read_footer
 
 KEPT = Path(__file__).parents[1] / "cases" / "hostile"
 BASE = hostile.samples()
@@ -137,14 +137,14 @@ def struct(*fields):
 )
 def test_thrift_that_lies_is_refused_at_once(data):
     began = time.monotonic()
-    with pytest.raises(thrift.MalformedThriftError):
-        thrift.read_struct(data)
+    with pytest.raises(compact_thrift.MalformedThriftError):
+        compact_thrift.read_struct(data)
     assert time.monotonic() - began < 1
 
 
 def with_page_sizes(data, size):
     """The object with another uncompressed size in the header of its first page."""
-    header, end = thrift.read_struct(data, 4)
+    header, end = compact_thrift.read_struct(data, 4)
     old, new = (b"\x15" + varint(value << 1) for value in (header[2], size))
     return hostile.resized(data, data[4:end], data[4:end].replace(old, new, 1))
 

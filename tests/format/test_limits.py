@@ -5,9 +5,9 @@ from __future__ import annotations
 import pytest
 
 from format import hostile, limits
-from metastore._format.manifest import Manifest
-from metastore._format.objects import decode_object
 from metastore.errors import DamagedObject, FormatTooNew
+from metastore.format.manifest import Manifest
+from metastore.format.objects import decode_object
 
 MANIFESTS, OBJECTS = limits.manifests(), limits.objects()
 

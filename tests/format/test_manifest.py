@@ -11,8 +11,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from format import golden
-from metastore._format.columns import Column
-from metastore._format.manifest import (
+from metastore.errors import DamagedObject, FormatTooNew
+from metastore.format.manifest import (
     Block,
     Manifest,
     TableIdentity,
@@ -20,9 +20,9 @@ from metastore._format.manifest import (
     iterate_objects,
     parse_block_description,
 )
-from metastore._format.objects import ObjectRef
-from metastore._format.references import SummaryRef
-from metastore.errors import DamagedObject, FormatTooNew
+from metastore.format.manifest_references import SummaryRef
+from metastore.format.objects import ObjectRef
+from metastore.format.table_column import Column
 
 REF = ObjectRef("files-0d61fbb2-3f3c-4b2a-9c0e-6b8f0c7b0a11.parquet", 100, "a" * 64, 1, 50, "b" * 64)
 COLUMN = Column("5", ("a", "b.c"), "int", "long")

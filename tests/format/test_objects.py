@@ -11,9 +11,10 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metastore._format import footer, layout
-from metastore._format.footer import read_footer
-from metastore._format.objects import (
+from metastore.errors import DamagedObject
+from metastore.format import object_layout, parquet_footer
+from metastore.format.object_schemas import FILES, SCHEMAS, SKETCHES, SUMMARY
+from metastore.format.objects import (
     ObjectRef,
     chunk_digests,
     content_name,
@@ -23,8 +24,7 @@ from metastore._format.objects import (
     make_reference,
     object_kind,
 )
-from metastore._format.schemas import FILES, SCHEMAS, SKETCHES, SUMMARY
-from metastore.errors import DamagedObject
+from metastore.format.parquet_footer import read_footer
 
 LONGS = st.none() | st.integers(-(2**63), 2**63 - 1)
 DOUBLES = st.none() | st.floats(allow_nan=False)
@@ -234,16 +234,16 @@ def test_rows_and_sizes_are_limited_before_decoding(monkeypatch):
               "MAX_FOOTER_BYTES": "does not end"}  # fmt: skip
     decode_object(ref, data)
     for name, told in limits.items():
-        footer._read.cache_clear()
+        parquet_footer._read.cache_clear()
         with monkeypatch.context() as changed:
-            changed.setattr(footer, name, 2)
+            changed.setattr(parquet_footer, name, 2)
             with pytest.raises(DamagedObject, match=told):
                 decode_object(ref, data)
 
 
 def test_what_expands_when_decoded_is_counted(monkeypatch):
-    monkeypatch.setattr(footer, "FEW_BYTES", 10_000_000)
-    monkeypatch.setattr(footer, "MOST_EXPANSION", 0)
+    monkeypatch.setattr(parquet_footer, "FEW_BYTES", 10_000_000)
+    monkeypatch.setattr(parquet_footer, "MOST_EXPANSION", 0)
     prefix = b"y" * 100_000  # DELTA_BYTE_ARRAY repeats it for nothing
     ref, data = object_of(
         "sketches", table_of(SKETCHES, [{"column": 0, "file": f, "theta": prefix} for f in range(500)])
@@ -292,9 +292,9 @@ def test_unknown_kinds():
     ("columns", "per_group", "groups"), [([], 4, []), ([7], 4, [1]), ([0, 0, 1, 2, 2, 2], 2, [3, 3])]
 )
 def test_row_groups_by_column(columns, per_group, groups):
-    assert layout.size_row_groups(pa.chunked_array([columns], pa.int32()), per_group) == groups
+    assert object_layout.size_row_groups(pa.chunked_array([columns], pa.int32()), per_group) == groups
 
 
 def test_layout_follows_the_number_of_files():
-    assert (layout.columns_per_object(1000), layout.columns_per_row_group(1000)) == (64, 16)
-    assert (layout.columns_per_object(1001), layout.columns_per_row_group(1001)) == (16, 1)
+    assert (object_layout.columns_per_object(1000), object_layout.columns_per_row_group(1000)) == (64, 16)
+    assert (object_layout.columns_per_object(1001), object_layout.columns_per_row_group(1001)) == (16, 1)

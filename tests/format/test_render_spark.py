@@ -12,8 +12,8 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from metastore._format.columns import Column, encoding_of
-from metastore._format.values import decimal_to_bytes, render_value
+from metastore.format.table_column import Column, encoding_of
+from metastore.format.value_rendering import decimal_to_bytes, render_value
 
 YEAR_MICROS = 31_556_952_000_000
 UNITS = {"DAY": 86400, "HOUR": 3600, "MINUTE": 60, "SECOND": 1}

@@ -8,8 +8,10 @@ import pytest
 from hypothesis import example, given
 from hypothesis import strategies as st
 
-from metastore._format.columns import Column, decimal_type, encoding_of
-from metastore._format.values import (
+from metastore.errors import DamagedObject, InvalidArgument
+from metastore.format.spark_text import parse_spark_text as typed_text
+from metastore.format.table_column import Column, decimal_type, encoding_of
+from metastore.format.value_rendering import (
     cut_lower,
     cut_upper,
     decimal_from_bytes,
@@ -17,8 +19,6 @@ from metastore._format.values import (
     render_value,
     to_python_value,
 )
-from metastore._texts import parse_spark_text as typed_text
-from metastore.errors import DamagedObject, InvalidArgument
 
 UTC = dt.timezone.utc
 

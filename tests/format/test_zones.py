@@ -13,24 +13,23 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pytest
 
-from metastore._format import layout, pages
-from metastore._format.columns import Column
-from metastore._format.footer import read_footer
-from metastore._format.manifest import Manifest, parse_block_description
-from metastore._format.objects import BLOCK_KEY, encode_object, find_object_names, verify_chunks
-from metastore._format.schemas import FILES, SUMMARY, TABLE_FILES
-from metastore._format.values import decimal_to_bytes
-from metastore._format.words import pad_buffer
-from metastore._format.xxhash import xxhash_bytes
-from metastore._format.zones import IDENTITIES_KEY, build_zones, hash_identities
-from metastore._store import Store
-from metastore._store.merge import compact_blocks
-from metastore._store.verify import verify_manifest
 from metastore.errors import DamagedObject
+from metastore.format import object_layout, summary_pages
+from metastore.format.hashing import pad_buffer, xxhash_bytes
+from metastore.format.manifest import Manifest, parse_block_description
+from metastore.format.object_schemas import FILES, SUMMARY, TABLE_FILES
+from metastore.format.objects import BLOCK_KEY, encode_object, find_object_names, verify_chunks
+from metastore.format.parquet_footer import read_footer
+from metastore.format.table_column import Column
+from metastore.format.value_rendering import decimal_to_bytes
+from metastore.format.zones import IDENTITIES_KEY, build_zones, hash_identities
+from metastore.store import Store
+from metastore.store.block_merge import compact_blocks
+from metastore.store.verification import verify_manifest
 from pruning import zoned
 from store.made import snapshot
 
-COUNT = 2 * layout.ZONE_FILES + 5
+COUNT = 2 * object_layout.ZONE_FILES + 5
 ENCODED = {
     "long": ("bigint", (-5, 7), (-9, 8)),
     "double": ("double", (-0.5, 2.0), (-float("inf"), 3.5)),
@@ -95,38 +94,40 @@ def test_a_data_file_without_a_row_makes_its_zone_unknown():
 
 def test_pages_have_whole_zones_and_their_digests():
     rows, _ = rows_of("long", {"lo_long": 1}, {"hi_long": None})
-    data = encode_object("summary", rows, [COUNT], {pages.PAGE_ROWS_KEY: "1024"})
+    data = encode_object("summary", rows, [COUNT], {summary_pages.PAGE_ROWS_KEY: "1024"})
     footer = read_footer("summary", data)
-    table = base64.b64decode(footer.texts[pages.PAGES_KEY])
-    size = 16 + 4 * len(pages.PLANNED)
+    table = base64.b64decode(footer.texts[summary_pages.PAGES_KEY])
+    size = 16 + 4 * len(summary_pages.PLANNED)
     assert len(table) == 3 * size
     starts = {chunk.name: chunk.start for chunk in footer.groups[0]}
     for page in range(3):
         entry = table[page * size : (page + 1) * size]
         body = b""
-        for name, length in zip(pages.PLANNED, struct.unpack(f"<{len(pages.PLANNED)}I", entry[16:]), strict=True):
+        for name, length in zip(
+            summary_pages.PLANNED, struct.unpack(f"<{len(summary_pages.PLANNED)}I", entry[16:]), strict=True
+        ):
             body += data[starts[name] : starts[name] + length]
             starts[name] += length
         assert hashlib.sha256(body).digest()[:16] == entry[:16]
 
 
 def test_pages_that_the_writer_cuts_by_bytes_are_no_pages_of_ours(monkeypatch):
-    monkeypatch.setattr(pages, "_MOST_PAGE_BYTES", 1)
+    monkeypatch.setattr(summary_pages, "_MOST_PAGE_BYTES", 1)
     rows, _ = rows_of("long", {"lo_long": 1}, {"hi_long": None})
     texts = read_footer(
-        "summary", encode_object("summary", rows, [COUNT], {pages.PAGE_ROWS_KEY: "2048", "a": "b"})
+        "summary", encode_object("summary", rows, [COUNT], {summary_pages.PAGE_ROWS_KEY: "2048", "a": "b"})
     ).texts
     assert texts["a"] == "b"
-    assert not {pages.PAGE_ROWS_KEY, pages.PAGES_KEY} & texts.keys()
+    assert not {summary_pages.PAGE_ROWS_KEY, summary_pages.PAGES_KEY} & texts.keys()
 
 
 def test_wrong_digests_of_pages_are_damage(tmp_path):
     store = Store.open(str(tmp_path), writable=True)
     rows, _ = rows_of("long", {"lo_long": 1}, {"hi_long": None})
-    ref = store.put("summary", rows, [COUNT], {pages.PAGE_ROWS_KEY: "1024"})
+    ref = store.put("summary", rows, [COUNT], {summary_pages.PAGE_ROWS_KEY: "1024"})
     data = store.raw(ref.name)
     verify_chunks(ref, data)
-    text = read_footer(ref.name, data).texts[pages.PAGES_KEY]
+    text = read_footer(ref.name, data).texts[summary_pages.PAGES_KEY]
     changed = data.replace(text.encode(), (text[:-6] + "AAAAA=").encode())
     footer = changed[-ref.footer_length :]
     with pytest.raises(DamagedObject, match="pages"):
@@ -194,7 +195,7 @@ def test_verify_compares_zones_with_their_data_files(tmp_path):
     rows = store.get(block.zones[0].object)
     place = rows.schema.get_field_index("lo_long")
     wrong = rows.set_column(place, rows.schema.field(place), pa.array([1] * rows.num_rows))
-    ref = store.put("zones", wrong, layout.size_row_groups(wrong["column"], 1))
+    ref = store.put("zones", wrong, object_layout.size_row_groups(wrong["column"], 1))
     lying = replace(block, zones=(replace(block.zones[0], object=ref),))
     states = {found.kind: found.state for found in verify_manifest(store, replace(manifest, blocks=(lying,)))}
     assert states == {"files": "ok", "summary": "ok", "zones": "contradictory"}

@@ -13,7 +13,7 @@ import metastore
 from formats.kinds import KINDS
 from lakes import SPARK
 from metastore import errors
-from metastore._tables.gaps import TARGETS, find_gap
+from metastore.adapters.gaps import TARGETS, find_gap
 
 _NUMBERS = itertools.count()
 

@@ -7,7 +7,7 @@ import pytest
 import metastore
 from formats.kinds import ROW
 from metastore import errors
-from metastore._locate import condition as few_keys
+from metastore.key_lookup import key_sql as few_keys
 from planner.plans import check, conf, labels, scans
 
 pytestmark = pytest.mark.spark

@@ -7,7 +7,7 @@ import pytest
 from formats.conftest import Asked
 from formats.kinds import KINDS
 from lakes import SPARK
-from metastore._tables.gaps import TARGETS
+from metastore.adapters.gaps import TARGETS
 from planner.plans import check, labels
 
 pytestmark = pytest.mark.spark

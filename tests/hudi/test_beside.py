@@ -8,7 +8,7 @@ import metastore
 from delta import conftest as delta
 from hudi.conftest import append, create
 from metastore import errors
-from metastore._tables import gaps
+from metastore.adapters import gaps
 from planner.plans import conf, labels, rows
 
 pytestmark = pytest.mark.spark

@@ -6,8 +6,8 @@ import pytest
 
 import metastore
 from hudi.conftest import write
-from metastore._analyze import tasks
-from metastore._tables import refusals
+from metastore.adapters import refusals
+from metastore.pipeline import compute
 from planner.plans import conf, files_read, rows
 
 pytestmark = pytest.mark.spark
@@ -110,7 +110,7 @@ def test_older_files_are_described_as_hudi_reads_them(spark, first):
 def test_files_that_spark_reads_by_themselves(spark, first, monkeypatch):
     place, options = first
     write(place, _rows(spark, 20, 30, WIDER), **options)
-    monkeypatch.setattr(tasks, "find_spark_only_reason", lambda *_, **__: refusals.REMOTE)
+    monkeypatch.setattr(compute, "find_spark_only_reason", lambda *_, **__: refusals.REMOTE)
     report = _analyze(spark, place, ranks=["f"])
     assert report.files_read == 3
     assert {refusal.subject for refusal in report.refused} == {"f", "x", "st.f"}

@@ -6,9 +6,9 @@ import decimal
 import numpy as np
 import pyarrow as pa
 
-from metastore._analyze.kernel import FileColumn
-from metastore._format.columns import Column, encoding_of
-from metastore._format.stored import ARROW_TYPES
+from metastore.format.table_column import Column, encoding_of
+from metastore.format.value_encoding import ARROW_TYPES
+from metastore.kernel.parquet_schema import FileColumn
 
 ARROW = {
     **ARROW_TYPES,

@@ -8,8 +8,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from kernel.samples import columns, table
-from metastore._analyze.kernel import analyze_parquet
-from metastore._format.values import CUT_BYTES, to_python_value
+from metastore.format.value_rendering import CUT_BYTES, to_python_value
+from metastore.kernel.parquet_file import analyze_parquet
 
 ROWS = 4_000
 WRITERS = {

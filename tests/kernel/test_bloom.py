@@ -7,11 +7,10 @@ import xxhash
 from hypothesis import given
 from hypothesis import strategies as st
 
-from metastore._format import native_bloom
-from metastore._format.bloom import BLOCK_BYTES, BloomBuilder, fold_filter, may_hold
-from metastore._format.bloom import bloom_hashes as hashes_of_stored
-from metastore._format.words import pad_buffer
-from metastore._format.xxhash import xxhash_bytes, xxhash_words
+from metastore.format import bloom_writer
+from metastore.format.bloom_filter import BLOCK_BYTES, BloomBuilder, fold_filter, may_hold
+from metastore.format.bloom_filter import bloom_hashes as hashes_of_stored
+from metastore.format.hashing import pad_buffer, xxhash_bytes, xxhash_words
 
 _MANY = 20_000
 
@@ -91,12 +90,12 @@ STORED = {
 }
 
 
-@pytest.mark.skipif(not native_bloom.writes_bloom_filters(), reason="this pyarrow writes no bloom filters")
+@pytest.mark.skipif(not bloom_writer.writes_bloom_filters(), reason="this pyarrow writes no bloom filters")
 @pytest.mark.parametrize("kind", STORED)
 @pytest.mark.parametrize("room", [_MANY // 2, 100 * _MANY])
 def test_the_writer_of_pyarrow_sets_the_same_bits(kind, room):
     values, native = STORED[kind], BloomBuilder(room)
-    assert native_bloom.build_filter(values, len(built(hashes_of_stored(values)))) is not None
+    assert bloom_writer.build_filter(values, len(built(hashes_of_stored(values)))) is not None
     native.add_values(values)
     own = BloomBuilder(room)
     own.add(hashes_of_stored(values))
@@ -104,7 +103,7 @@ def test_the_writer_of_pyarrow_sets_the_same_bits(kind, room):
 
 
 def test_filters_of_many_slices_are_joined(monkeypatch):
-    monkeypatch.setattr(native_bloom, "_AT_ONCE", 1 << 14)
+    monkeypatch.setattr(bloom_writer, "_AT_ONCE", 1 << 14)
     values = STORED["binary"]
     native = BloomBuilder(len(values))
     native.add_values(values)
@@ -113,7 +112,7 @@ def test_filters_of_many_slices_are_joined(monkeypatch):
 
 @pytest.mark.parametrize("found", [None, np.zeros(32_768, np.uint8)])
 def test_a_filter_that_the_writer_makes_otherwise_is_not_used(monkeypatch, found):
-    monkeypatch.setattr(native_bloom, "build_filter", lambda *_: found)
+    monkeypatch.setattr(bloom_writer, "build_filter", lambda *_: found)
     builder = BloomBuilder(_MANY)
     builder.add_values(STORED["slice"])
     assert builder.finish(_MANY) == built(hashes_of_stored(STORED["slice"]))

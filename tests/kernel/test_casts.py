@@ -9,9 +9,10 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from metastore._analyze.kernel import FileColumn, UnsupportedDataFile, analyze_parquet, read_column_values
-from metastore._format.columns import Column, encoding_of
-from metastore._tables import refusals
+from metastore.adapters import refusals
+from metastore.format.table_column import Column, encoding_of
+from metastore.kernel.parquet_file import analyze_parquet, read_column_values
+from metastore.kernel.parquet_schema import FileColumn, UnsupportedDataFile
 
 NAN = float("nan")
 

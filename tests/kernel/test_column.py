@@ -9,13 +9,14 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.samples import ARROW, column, values
-from metastore._analyze.kernel import ColumnKernel, constant_statistics, sketch_rows, summary_rows
-from metastore._analyze.kernel.column import HEADROOM
-from metastore._analyze.kernel.joined import BinaryBuffer
-from metastore._analyze.kernel.runs import make_runs
-from metastore._analyze.kernel.theta import ThetaSketch
-from metastore._format.schemas import SKETCHES, SUMMARY
-from metastore._format.values import CUT_BYTES, cut_lower, cut_upper, decimal_from_bytes, decimal_to_bytes
+from metastore.format.object_schemas import SKETCHES, SUMMARY
+from metastore.format.value_rendering import CUT_BYTES, cut_lower, cut_upper, decimal_from_bytes, decimal_to_bytes
+from metastore.kernel.binary_values import BinaryBuffer
+from metastore.kernel.column_kernel import HEADROOM, ColumnKernel
+from metastore.kernel.column_statistics import constant_statistics
+from metastore.kernel.statistic_rows import sketch_rows, summary_rows
+from metastore.kernel.theta_sketch import ThetaSketch
+from metastore.kernel.value_runs import make_runs
 
 INTS = st.integers(-(2**63), 2**63 - 1) | st.integers(-5, 5) | st.integers(-(10**6), 10**6)
 DOUBLES = st.floats(width=64) | st.sampled_from([0.0, -0.0, math.inf, -math.inf, math.nan])
@@ -178,7 +179,7 @@ def test_floats_are_hashed_as_floats_and_stored_as_doubles():
 
 
 def constant_union(spark_type, stored):
-    from metastore._analyze.kernel.theta import union_thetas  # noqa: PLC0415 - used here alone
+    from metastore.kernel.theta_sketch import union_thetas  # noqa: PLC0415 - used here alone
 
     return union_thetas(
         ThetaSketch.from_bytes(constant_statistics(column(spark_type), v, 1).theta) for v in stored

@@ -6,11 +6,12 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from metastore._analyze.kernel import ColumnKernel, DetailLimits
-from metastore._analyze.kernel import stored as stored_form
-from metastore._analyze.sizes import fit_to_file_size
-from metastore._format.bloom import bloom_hashes, may_hold
-from metastore._format.columns import Column, encoding_of
+from metastore.format import sortable_values as stored_form
+from metastore.format.bloom_filter import bloom_hashes, may_hold
+from metastore.format.table_column import Column, encoding_of
+from metastore.kernel.budget import fit_to_file_size
+from metastore.kernel.column_kernel import ColumnKernel
+from metastore.kernel.descriptor import DetailLimits
 
 DETAIL = DetailLimits(top=100, room=4_000)
 MANY = 5_000

@@ -5,7 +5,8 @@ import pyarrow.parquet as pq
 import pytest
 
 from kernel.samples import columns, table, wanted
-from metastore._analyze.kernel import analyze_footer, analyze_parquet
+from metastore.kernel.footer_bounds import analyze_footer
+from metastore.kernel.parquet_file import analyze_parquet
 
 EXACT = ("boolean", "tinyint", "smallint", "int", "bigint", "decimal", "date", "timestamp")
 
@@ -80,8 +81,11 @@ def test_millis_become_micros(tmp_path):
     ("lo", "hi", "nulls"), [(9, 1, 0), (1, 9, 4), (1, 9, 99), (1, 9, -1)], ids=["order", "all", "many", "less"]
 )
 def test_footers_that_contradict_themselves_are_not_believed(lo, hi, nulls):
-    from metastore._analyze.kernel.footer import _bounds, _is_possible  # noqa: PLC0415 - no writer makes such footers
-    from metastore._analyze.kernel.leaves import ParquetField  # noqa: PLC0415
+    from metastore.kernel.footer_bounds import (  # noqa: PLC0415 - spares every other use its time
+        _bounds,
+        _is_possible,
+    )
+    from metastore.kernel.parquet_schema import ParquetField  # noqa: PLC0415
 
     class Said:
         has_min_max = has_null_count = True

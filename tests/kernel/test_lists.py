@@ -9,11 +9,14 @@ import pyarrow.parquet as pq
 import pytest
 
 from kernel.samples import ARROW, PROFILES, column, columns, table, values
-from metastore._analyze.kernel import ColumnKernel, DetailLimits, analyze_parquet, constant_statistics
-from metastore._analyze.kernel.frequencies import COMPLETE, ValueCounts, merge_value_counts
-from metastore._analyze.kernel.sketch import make_sketches
-from metastore._format.histogram import target_ranks
-from metastore._format.values import CUT_BYTES, to_python_value
+from metastore.format.histogram_bins import target_ranks
+from metastore.format.value_rendering import CUT_BYTES, to_python_value
+from metastore.kernel.column_kernel import ColumnKernel
+from metastore.kernel.column_statistics import constant_statistics
+from metastore.kernel.descriptor import DetailLimits
+from metastore.kernel.distinct_sketch import make_sketches
+from metastore.kernel.parquet_file import analyze_parquet
+from metastore.kernel.value_counts import COMPLETE, ValueCounts, merge_value_counts
 
 ROWS = 4_000
 DETAILS = {

@@ -10,19 +10,13 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from kernel.samples import ARROW, PROFILES, column, values
-from metastore._analyze.kernel import (
-    ColumnKernel,
-    ColumnStatistics,
-    constant_statistics,
-    parse_sketches,
-    reduce_column,
-    reduce_columns,
-    summary_rows,
-    table_sketch_rows,
-    table_summary_rows,
-)
-from metastore._format.schemas import TABLE_SKETCHES, TABLE_SUMMARY
-from metastore._format.values import decimal_from_bytes, decimal_to_bytes
+from metastore.format.object_schemas import TABLE_SKETCHES, TABLE_SUMMARY
+from metastore.format.value_rendering import decimal_from_bytes, decimal_to_bytes
+from metastore.kernel.column_kernel import ColumnKernel
+from metastore.kernel.column_statistics import ColumnStatistics, constant_statistics
+from metastore.kernel.distinct_sketch import parse_sketches
+from metastore.kernel.reducer import reduce_column, reduce_columns
+from metastore.kernel.statistic_rows import summary_rows, table_sketch_rows, table_summary_rows
 
 
 def analyze(spark_type, array):

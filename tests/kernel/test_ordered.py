@@ -10,7 +10,9 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from metastore._analyze.kernel.ordered import (
+from metastore.format.table_column import Column, encoding_of
+from metastore.format.value_rendering import decimal_to_bytes
+from metastore.table_level.sorted_runs import (
     SortedRun,
     make_constant_run,
     merge_sorted_runs,
@@ -18,8 +20,6 @@ from metastore._analyze.kernel.ordered import (
     run_to_stored,
     sort_values,
 )
-from metastore._format.columns import Column, encoding_of
-from metastore._format.values import decimal_to_bytes
 
 RANDOM = random.Random(11)
 WIDE = [Decimal(RANDOM.randrange(-(10**25), 10**25)) / 100 for _ in range(40)] + [Decimal("-0.01"), Decimal("2.56")]

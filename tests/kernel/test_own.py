@@ -11,11 +11,12 @@ import pyarrow.compute as pc
 import pytest
 
 import metastore
-from metastore._analyze.kernel import ColumnKernel, apply_to_constant, constant_statistics, wrap_with_user_defined
-from metastore._analyze.kernel.own import TOO_LARGE
-from metastore._format.columns import Column, encoding_of
-from metastore._format.extra import decode_value, encode_value
 from metastore.errors import DamagedObject, InvalidArgument
+from metastore.format.extra_value import decode_value, encode_value
+from metastore.format.table_column import Column, encoding_of
+from metastore.kernel.column_kernel import ColumnKernel
+from metastore.kernel.column_statistics import constant_statistics
+from metastore.kernel.user_defined import TOO_LARGE, apply_to_constant, wrap_with_user_defined
 
 COUNT = metastore.statistic("number", merge=sum)(len)
 NULLS = metastore.statistic("null_count_again", merge=sum)(lambda values: values.null_count)

@@ -12,9 +12,11 @@ import pyarrow.parquet as pq
 import pytest
 
 from kernel.samples import column, columns, table, wanted
-from metastore._analyze.kernel import FileColumn, UnsupportedDataFile, analyze_footer, analyze_parquet
-from metastore._analyze.kernel import read as kernel_read
-from metastore._format.values import to_python_value
+from metastore.format.value_rendering import to_python_value
+from metastore.kernel import parquet_file as kernel_read
+from metastore.kernel.footer_bounds import analyze_footer
+from metastore.kernel.parquet_file import analyze_parquet
+from metastore.kernel.parquet_schema import FileColumn, UnsupportedDataFile
 
 DAY = dt.datetime(2026, 1, 31, 12, 0, 0, 123456)  # noqa: DTZ001 - local
 
@@ -284,7 +286,7 @@ _PEAK = """
 import sys
 import pyarrow as pa
 from kernel.samples import wanted
-from metastore._analyze.kernel import analyze_parquet, read
+from metastore.kernel import analyze_parquet, read
 read._LARGE_GROUP, read._STREAM_BYTES = int(sys.argv[2]), 1 << 20
 analyze_parquet(sys.argv[1], [wanted("string", "c")], 16 << 20)
 print(pa.default_memory_pool().max_memory())

@@ -6,9 +6,9 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from metastore._analyze.kernel.murmur import murmur_bytes, murmur_words
-from metastore._analyze.kernel.theta import ALL, EMPTY, NOMINAL, ThetaBuilder, ThetaSketch, union_thetas
-from metastore._format.words import pad_buffer
+from metastore.format.hashing import pad_buffer
+from metastore.format.murmur import murmur_bytes, murmur_words
+from metastore.kernel.theta_sketch import ALL, EMPTY, NOMINAL, ThetaBuilder, ThetaSketch, union_thetas
 
 LONGS = st.integers(-(2**63), 2**63 - 1)
 

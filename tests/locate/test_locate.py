@@ -8,9 +8,9 @@ import math
 import pytest
 
 import metastore
-from metastore._locate import condition, located
-from metastore._spark import session
 from metastore.errors import ColumnNotFound, InvalidArgument, JarNotFound, NoStatistics
+from metastore.key_lookup import key_rows, key_sql
+from metastore.spark import session
 from planner.plans import files_read
 
 pytestmark = pytest.mark.spark
@@ -118,7 +118,7 @@ ASKED = [
 @pytest.mark.parametrize("columns", ASKED, ids="-".join)
 def test_all_rows_of_the_keys_are_found_and_no_others(spark, table, columns, by, monkeypatch):
     if by == "search":
-        monkeypatch.setattr(condition, "MOST_KEYS", 0)
+        monkeypatch.setattr(key_sql, "MOST_KEYS", 0)
     found = check(spark, table, columns, some(spark, table, columns))
     assert [field.name for field in found.schema][-2:] == ["path", "position"]
     assert [field.dataType.simpleString() for field in found.schema][-2:] == ["string", "bigint"]
@@ -134,7 +134,7 @@ def test_nan_null_and_both_zeros_are_keys(spark, table):
 def test_many_keys_are_looked_for_by_tasks(spark, table, columns, monkeypatch):
     settings = {"_FEW_KEYS": 3, "_FEW_NUMBERS": 3, "_SLICE_FILES": 2, "_SLICE_BYTES": 20_000, "_NEARLY_ALL": 1}
     for name, value in settings.items():
-        monkeypatch.setattr(located, name, value)
+        monkeypatch.setattr(key_rows, name, value)
     check(spark, table, columns, some(spark, table, columns))
 
 
@@ -143,11 +143,11 @@ def test_many_keys_of_a_table_that_is_quickly_read_are_joined_with_all_of_it(spa
     def looked_at(*_):
         raise AssertionError
 
-    monkeypatch.setattr(located, "_some", looked_at)
+    monkeypatch.setattr(key_rows, "_some", looked_at)
     keys = some(spark, table, columns, 5).cache()
-    assert keys.count() > condition.PLANNED_KEYS
+    assert keys.count() > key_sql.PLANNED_KEYS
     check(spark, table, columns, keys)
-    monkeypatch.setattr(located, "_QUICK_BYTES", 0)
+    monkeypatch.setattr(key_rows, "_QUICK_BYTES", 0)
     with pytest.raises(AssertionError):
         metastore.locate(spark, table, columns, keys)
     keys.unpersist()
@@ -188,7 +188,7 @@ def test_only_files_that_may_have_the_key_are_read(spark, table, monkeypatch):
     found = metastore.locate(spark, table, ["few", "id"], key)
     assert len(found.collect()) == 1
     assert files_read(found)[0] < FILES / 2
-    monkeypatch.setattr(located, "_FEW_NUMBERS", 0)
+    monkeypatch.setattr(key_rows, "_FEW_NUMBERS", 0)
     assert files_read(_collected(metastore.locate(spark, table, "id", key)))[0] < FILES / 2
 
 
@@ -196,7 +196,7 @@ def test_only_files_that_may_have_the_key_are_read(spark, table, monkeypatch):
 @pytest.mark.parametrize("column", ["CAST(id AS DOUBLE)", "id"])
 @pytest.mark.parametrize("keys", [1, 1001])
 def test_a_directory_says_no_row_counts_and_its_statistics_do(spark, tmp_path, column, keys, monkeypatch):
-    monkeypatch.setattr(located, "_QUICK_BYTES", 0)
+    monkeypatch.setattr(key_rows, "_QUICK_BYTES", 0)
     folder = tmp_path / "rows"
     spark.range(0, 80_000, 1, 8).selectExpr(f"{column} AS k").write.parquet(str(folder))
     name = f"parquet.`{folder}`"

@@ -12,10 +12,10 @@ import pyarrow as pa
 import pytest
 
 from kernel.samples import ARROW
-from metastore._locate.evidence import gather_evidence
-from metastore._locate.keys import KeyBatch, take_prefixes
-from metastore._locate.search import CandidateSearch
 from metastore.errors import DamagedObject
+from metastore.reading.candidate_search import CandidateSearch
+from metastore.reading.evidence import gather_evidence
+from metastore.reading.lookup_keys import KeyBatch, take_prefixes
 from table import made
 from table.made import Content
 

@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 import metastore
 from lakes import SPARK
-from metastore._tables.gaps import find_gap
+from metastore.adapters.gaps import find_gap
 from oracle import tables
 from oracle.columns import SCALARS
 from oracle.data import random_design, write_files

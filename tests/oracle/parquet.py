@@ -8,9 +8,9 @@ from collections import Counter
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from metastore._format.columns import Column, encoding_of
-from metastore._format.manifest import TableIdentity
-from metastore._format.values import decimal_to_bytes
+from metastore.format.manifest import TableIdentity
+from metastore.format.table_column import Column, encoding_of
+from metastore.format.value_rendering import decimal_to_bytes
 from oracle import details, tables
 from oracle.columns import BYTES, SCALARS, WIDE, is_nan
 from oracle.data import random_design, write_files

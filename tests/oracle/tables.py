@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from metastore._tables.arrow import collect_arrow
+from metastore.adapters.spark_versions import collect_arrow
 from oracle import blind, details, reading
 from oracle.columns import ICEBERG_SCALARS, Leaf
 from oracle.data import PADDING, Design, random_design, unsorted_design, write_files

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 from py4j.protocol import Py4JJavaError
 from pyspark.sql.types import StructField, StructType
 
-from metastore._jvm_session import find_shim_package
+from metastore.jvm_session import find_shim_package
 from oracle import reading
 from oracle.columns import BYTES
 from oracle.literals import literal

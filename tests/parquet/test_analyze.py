@@ -8,11 +8,11 @@ import pytest
 
 import metastore
 from metastore import errors
-from metastore._analyze import tasks, worker
-from metastore._format.columns import Column
-from metastore._tables import parquet as module
-from metastore._tables import refusals
-from metastore._tables.model import DataFile
+from metastore.adapters import parquet as module
+from metastore.adapters import refusals
+from metastore.adapters.table_facts import DataFile
+from metastore.format.table_column import Column
+from metastore.pipeline import block_task, compute
 from parquet.conftest import append, settle
 from planner.plans import check, conf
 
@@ -117,8 +117,8 @@ def test_a_file_replaced_while_it_is_read_is_refused(spark, folder):
     listed = DataFile(
         file.name, stat.st_size, 100, "parquet", opened=file.as_uri(), modified=int(stat.st_mtime * 1000) + 1
     )
-    with pytest.raises(worker.CannotRead, match=refusals.REPLACED):
-        worker.analyze_file(worker.BlockTask("full", (ID,), (), {}, absent_is_null=False), listed, 1 << 20)
+    with pytest.raises(block_task.CannotRead, match=refusals.REPLACED):
+        block_task.analyze_file(block_task.BlockTask("full", (ID,), (), {}, absent_is_null=False), listed, 1 << 20)
 
 
 @pytest.mark.slow
@@ -153,7 +153,7 @@ def test_files_that_only_spark_reaches(spark, folder, tmp_path, monkeypatch):
     near = summary(spark, by_path(folder))
     copy = tmp_path / "copy"
     shutil.copytree(folder, copy, ignore=shutil.ignore_patterns("_metastore"))
-    monkeypatch.setattr(tasks, "find_spark_only_reason", lambda *_, **__: refusals.REMOTE)
+    monkeypatch.setattr(compute, "find_spark_only_reason", lambda *_, **__: refusals.REMOTE)
     assert analyze(spark, by_path(copy)).files_read == 4
     far = summary(spark, by_path(copy))
     told = ("min", "max", "approx_unique", "avg", "count", "null_count", "max_len")

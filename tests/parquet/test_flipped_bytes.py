@@ -8,7 +8,7 @@ from collections import defaultdict
 import pytest
 
 import metastore
-from metastore._jvm_session import find_shim_package
+from metastore.jvm_session import find_shim_package
 from parquet.conftest import append
 from planner.plans import conf, rows
 

@@ -6,9 +6,9 @@ import re
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from metastore._demo.executed import count_files_read as files_read
-from metastore._demo.executed import find_scan_nodes as scans
-from metastore._demo.executed import read_scan_metrics as metrics
+from metastore.demo.executed_plan import count_files_read as files_read
+from metastore.demo.executed_plan import find_scan_nodes as scans
+from metastore.demo.executed_plan import read_scan_metrics as metrics
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

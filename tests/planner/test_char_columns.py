@@ -7,7 +7,7 @@ from collections import Counter
 import pytest
 
 import metastore
-from metastore._locate import located
+from metastore.key_lookup import key_rows
 from parquet.conftest import settle
 from planner.plans import check
 from pruning.scala import module
@@ -86,7 +86,7 @@ CHARS = ["c1", "c1 ", "c1   ", "c1       ", "c", "", "c1x", " c1"]
 
 @pytest.mark.parametrize("padding", ["true", pytest.param("false", marks=pytest.mark.campaign)])
 def test_values_are_found_whatever_blanks_are_behind_them(spark, mixed, padding, monkeypatch):
-    monkeypatch.setattr(located, "_NEARLY_ALL", 2)
+    monkeypatch.setattr(key_rows, "_NEARLY_ALL", 2)
     spark.conf.set("spark.sql.readSideCharPadding", padding)
     try:
         for text in CHARS:
@@ -102,7 +102,7 @@ def test_values_are_found_whatever_blanks_are_behind_them(spark, mixed, padding,
 @pytest.mark.parametrize("padding", ["true", pytest.param("false", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("mixed", ["parquet"], indirect=True)
 def test_keys_are_found_whatever_blanks_are_behind_them(spark, mixed, padding, monkeypatch):
-    monkeypatch.setattr(located, "_NEARLY_ALL", 2)
+    monkeypatch.setattr(key_rows, "_NEARLY_ALL", 2)
     spark.conf.set("spark.sql.readSideCharPadding", padding)
     try:
         for text in CHARS:

@@ -11,7 +11,7 @@ import pytest
 
 import metastore
 from analyze.checks import Stored
-from metastore._format.references import SummaryRef
+from metastore.format.manifest_references import SummaryRef
 from planner.conftest import NO_METRICS
 from planner.plans import check, files_read
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from metastore._jvm_session import find_shim_package
+from metastore.jvm_session import find_shim_package
 from planner.plans import conf, labels, plain, rows
 
 pytestmark = pytest.mark.spark

@@ -9,7 +9,7 @@ import pytest
 from pyspark.errors import AnalysisException
 
 from format import crafted, hostile
-from metastore._format.manifest import Manifest
+from metastore.format.manifest import Manifest
 from planner import written
 from planner.plans import check, labels
 

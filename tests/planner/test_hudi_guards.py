@@ -9,7 +9,7 @@ import pyarrow.parquet as pq
 import pytest
 
 from lakes import SPARK
-from metastore._format.manifest import TableIdentity
+from metastore.format.manifest import TableIdentity
 from planner import written
 from planner.hudi_stand_in import Hudi
 from planner.plans import conf, files_read, labels, physical, rows

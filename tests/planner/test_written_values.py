@@ -9,7 +9,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 import pytest
 
-from metastore._jvm_session import find_shim_package
+from metastore.jvm_session import find_shim_package
 from planner import written
 from planner.plans import check, conf, labels
 from planner.written import Values

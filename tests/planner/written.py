@@ -12,16 +12,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
-from metastore._format.bloom import BloomBuilder, bloom_hashes
-from metastore._format.columns import Column, encoding_of
-from metastore._format.detail_layout import lay_out_value_lists
-from metastore._format.manifest import Block, Manifest, Snapshot, TableIdentity
-from metastore._format.objects import ObjectRef, content_name, encode_object, make_reference
-from metastore._format.references import SummaryRef
-from metastore._format.schemas import FILES, FREQUENCIES, SKETCHES, SUMMARY, TABLE_FILES, TABLE_SUMMARY
-from metastore._format.values import cut_lower, cut_upper, decimal_to_bytes
-from metastore._store import Store
-from metastore._store.location import default_store_uri
+from metastore.format.bloom_filter import BloomBuilder, bloom_hashes
+from metastore.format.manifest import Block, Manifest, Snapshot, TableIdentity
+from metastore.format.manifest_references import SummaryRef
+from metastore.format.object_layout import lay_out_value_lists
+from metastore.format.object_schemas import FILES, FREQUENCIES, SKETCHES, SUMMARY, TABLE_FILES, TABLE_SUMMARY
+from metastore.format.objects import ObjectRef, content_name, encode_object, make_reference
+from metastore.format.table_column import Column, encoding_of
+from metastore.format.value_rendering import cut_lower, cut_upper, decimal_to_bytes
+from metastore.store import Store
+from metastore.store.location import default_store_uri
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterator

@@ -50,7 +50,9 @@ def raised_when_killed(spark, table, analyze, word):
 
 @pytest.mark.slow
 def test_a_killed_process_says_so_and_is_replaced(spark, table):
-    said = raised_when_killed(spark, table, lambda: spark.sql(ANALYZE.format(table)), "metastore._attached")
+    said = raised_when_killed(
+        spark, table, lambda: spark.sql(ANALYZE.format(table)), "metastore.spark.attached_process"
+    )
     assert said.startswith(f"[METASTORE_ANALYZE_FAILED] ANALYZE of {table} failed: its Python process was killed")
     assert "SIGKILL" in said
     assert "137" in said

@@ -112,7 +112,7 @@ def analyzing(running, folder):
     """Lets the script in a folder go on, and waits until the job of its ANALYZE has a Python that reads."""
     (folder / "begin").touch()
     deadline = time.monotonic() + LIMIT
-    while not running.pids("pyspark.daemon") or not running.pids("metastore._attached"):
+    while not running.pids("pyspark.daemon") or not running.pids("metastore.spark.attached_process"):
         assert running.process.poll() is None
         assert time.monotonic() < deadline, running.processes()
         time.sleep(0.1)

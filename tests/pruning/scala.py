@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from metastore._jvm_session import find_shim_package
+from metastore.jvm_session import find_shim_package
 
 OURS = "org.metastore.spark."
 

@@ -8,13 +8,13 @@ import numpy as np
 import pyarrow as pa
 import pytest
 
-from metastore._format.columns import Column, encoding_of
-from metastore._format.manifest import Block, Manifest, TableIdentity, describe_block
-from metastore._format.objects import BLOCK_KEY
-from metastore._format.references import SummaryRef
-from metastore._format.schemas import FILES, SUMMARY
-from metastore._jvm_session import find_shim_package
-from metastore._store import Store
+from metastore.format.manifest import Block, Manifest, TableIdentity, describe_block
+from metastore.format.manifest_references import SummaryRef
+from metastore.format.object_schemas import FILES, SUMMARY
+from metastore.format.objects import BLOCK_KEY
+from metastore.format.table_column import Column, encoding_of
+from metastore.jvm_session import find_shim_package
+from metastore.store import Store
 from pruning.scala import module
 
 pytestmark = pytest.mark.spark

@@ -11,14 +11,14 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from format import hostile
-from metastore._format.bloom import BloomBuilder, bloom_hashes
-from metastore._format.columns import Column
-from metastore._format.footer import read_footer
-from metastore._format.manifest import Block, Manifest, Snapshot, TableIdentity
-from metastore._format.objects import encode_object
-from metastore._format.placed import STARTS_KEY, encode_hash_starts, hash_column_values
-from metastore._format.references import RanksRef, SummaryRef
-from metastore._format.schemas import DETAILS, FILES, SCHEMAS, SUMMARY
+from metastore.format.bloom_filter import BloomBuilder, bloom_hashes
+from metastore.format.manifest import Block, Manifest, Snapshot, TableIdentity
+from metastore.format.manifest_references import RanksRef, SummaryRef
+from metastore.format.object_schemas import DETAILS, FILES, SCHEMAS, SUMMARY
+from metastore.format.objects import encode_object
+from metastore.format.parquet_footer import read_footer
+from metastore.format.table_column import Column
+from metastore.format.value_postings import STARTS_KEY, encode_hash_starts, hash_column_values
 from pruning.scala import items, module, no_limits, open_store
 
 pytestmark = pytest.mark.spark

@@ -10,11 +10,11 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from format import crafted, hostile
-from metastore._format.columns import Column
-from metastore._format.footer import read_footer
-from metastore._format.manifest import Block, Manifest, TableIdentity
-from metastore._format.references import SummaryRef
-from metastore._jvm_session import find_shim_package
+from metastore.format.manifest import Block, Manifest, TableIdentity
+from metastore.format.manifest_references import SummaryRef
+from metastore.format.parquet_footer import read_footer
+from metastore.format.table_column import Column
+from metastore.jvm_session import find_shim_package
 from pruning.scala import items, module, no_limits, open_store
 
 pytestmark = pytest.mark.spark

@@ -9,10 +9,10 @@ from dataclasses import replace
 import pytest
 
 from format import hostile
-from metastore._format.footer import read_footer
-from metastore._format.layout import ZONE_FILES
-from metastore._format.references import SummaryRef
-from metastore._jvm_session import find_shim_package
+from metastore.format.manifest_references import SummaryRef
+from metastore.format.object_layout import ZONE_FILES
+from metastore.format.parquet_footer import read_footer
+from metastore.jvm_session import find_shim_package
 from pruning import zoned
 from pruning.scala import module, no_limits, open_store
 from pruning.test_zones import probe_of

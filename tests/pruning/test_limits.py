@@ -6,10 +6,10 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from format import hostile, limits
-from metastore._format.columns import Column
-from metastore._format.manifest import Block, Manifest, TableIdentity
-from metastore._format.references import SummaryRef
 from metastore.errors import DamagedObject, FormatTooNew
+from metastore.format.manifest import Block, Manifest, TableIdentity
+from metastore.format.manifest_references import SummaryRef
+from metastore.format.table_column import Column
 from pruning.scala import items, module, no_limits, open_store
 
 pytestmark = pytest.mark.spark

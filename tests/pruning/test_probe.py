@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from metastore._jvm_session import find_shim_package
+from metastore.jvm_session import find_shim_package
 
 pytestmark = pytest.mark.spark
 

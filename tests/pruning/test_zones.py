@@ -9,10 +9,10 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from metastore._format.layout import ZONE_FILES, size_row_groups
-from metastore._format.schemas import ZONES
-from metastore._jvm_session import find_shim_package
-from metastore._store import Store
+from metastore.format.object_layout import ZONE_FILES, size_row_groups
+from metastore.format.object_schemas import ZONES
+from metastore.jvm_session import find_shim_package
+from metastore.store import Store
 from pruning import zoned
 from pruning.scala import module
 

@@ -5,13 +5,13 @@ from __future__ import annotations
 import numpy as np
 import pyarrow as pa
 
-from metastore._format.block_writer import BlockWriter
-from metastore._format.columns import Column, encoding_of
-from metastore._format.layout import ZONE_FILES
-from metastore._format.manifest import Manifest, TableIdentity
-from metastore._format.schemas import FILES, SUMMARY
-from metastore._format.values import cut_lower, cut_upper, decimal_to_bytes
-from metastore._store import Store
+from metastore.format.block_writer import BlockWriter
+from metastore.format.manifest import Manifest, TableIdentity
+from metastore.format.object_layout import ZONE_FILES
+from metastore.format.object_schemas import FILES, SUMMARY
+from metastore.format.table_column import Column, encoding_of
+from metastore.format.value_rendering import cut_lower, cut_upper, decimal_to_bytes
+from metastore.store import Store
 
 TABLE = TableIdentity("iceberg", "0f6f7f5e-54f3-4d6e-9b0a-0a6a6a0f9f22", "file:/zoned", "zoned")
 NEVER, SMALL = 1 << 30, 1_000

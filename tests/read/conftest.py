@@ -4,8 +4,8 @@ from typing import TYPE_CHECKING
 
 import pytest
 
-from metastore._format.manifest import Manifest, TableIdentity
-from metastore._store import Store
+from metastore.format.manifest import Manifest, TableIdentity
+from metastore.store import Store
 from read.stores import UUID, block, ids, metadata, names, snapshot
 
 if TYPE_CHECKING:

@@ -7,10 +7,10 @@ from typing import TYPE_CHECKING
 
 import pyarrow as pa
 
-from metastore._format.columns import Column
-from metastore._format.manifest import Block, Snapshot
-from metastore._format.references import SummaryRef
-from metastore._format.schemas import FILES, SUMMARY, TABLE_FILES, TABLE_SUMMARY
+from metastore.format.manifest import Block, Snapshot
+from metastore.format.manifest_references import SummaryRef
+from metastore.format.object_schemas import FILES, SUMMARY, TABLE_FILES, TABLE_SUMMARY
+from metastore.format.table_column import Column
 
 if TYPE_CHECKING:
     from pathlib import Path

@@ -4,8 +4,8 @@ from pathlib import Path
 
 import pytest
 
-from metastore._read.folder import Folder
 from metastore.errors import StoreNotReadable
+from metastore.reading.folder import Folder
 
 
 @pytest.mark.parametrize("ask", [Folder.exists, Folder.names, lambda folder: folder.read("a")])

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from metastore._format.columns import Column
-from metastore._read.matching import find_column
+from metastore.adapters.identifiers import find_column
 from metastore.errors import ColumnNotFound, InvalidArgument
+from metastore.format.table_column import Column
 
 COLUMNS = [
     Column(str(key), path, "int", "long")

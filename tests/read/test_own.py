@@ -6,11 +6,11 @@ import pyarrow as pa
 from typer.testing import CliRunner
 
 import metastore
-from metastore._format.extra import encode_value
-from metastore._format.manifest import Manifest, TableIdentity
-from metastore._read import own
-from metastore._store import Store
 from metastore.cli.app import app
+from metastore.format.extra_value import encode_value
+from metastore.format.manifest import Manifest, TableIdentity
+from metastore.reading import extra_columns
+from metastore.store import Store
 from read.stores import ID, NAME, UUID, block, ids, names, snapshot
 
 
@@ -59,7 +59,7 @@ def test_a_name_never_hides_a_column(tmp_path):
 
 def test_numbers_that_json_does_not_have():
     values = {"a": pa.scalar(float("nan")), "b": pa.scalar([float("inf")]), "c": pa.scalar("NaN!")}
-    found = own.from_json_texts(own.to_json_texts(values))
+    found = extra_columns.from_json_texts(extra_columns.to_json_texts(values))
     assert found["a"] != found["a"]
     assert found["c"] == "NaN!"
-    assert own.from_json_texts({"x": '"NaN"'})["x"] != own.from_json_texts({"x": '"NaN"'})["x"]
+    assert extra_columns.from_json_texts({"x": '"NaN"'})["x"] != extra_columns.from_json_texts({"x": '"NaN"'})["x"]

@@ -7,11 +7,11 @@ from dataclasses import replace
 import pytest
 
 import metastore
-from metastore._format.manifest import Manifest, TableIdentity
-from metastore._format.references import RanksRef
-from metastore._format.schemas import TABLE_RANKS
-from metastore._store import Store
 from metastore.errors import ColumnNotFound, InvalidArgument
+from metastore.format.manifest import Manifest, TableIdentity
+from metastore.format.manifest_references import RanksRef
+from metastore.format.object_schemas import TABLE_RANKS
+from metastore.store import Store
 from read.stores import ID, NAME, UUID, block, ids, names, rows_of, snapshot
 
 

@@ -8,13 +8,13 @@ import pyarrow as pa
 import pytest
 
 import metastore
-from metastore._format.columns import Column
-from metastore._format.manifest import Manifest, TableIdentity
-from metastore._locate.evidence import gather_evidence
-from metastore._locate.keys import KeyBatch
-from metastore._locate.search import CandidateSearch
-from metastore._store import Store
-from metastore._tables.model import DataFile
+from metastore.adapters.table_facts import DataFile
+from metastore.format.manifest import Manifest, TableIdentity
+from metastore.format.table_column import Column
+from metastore.reading.candidate_search import CandidateSearch
+from metastore.reading.evidence import gather_evidence
+from metastore.reading.lookup_keys import KeyBatch
+from metastore.store import Store
 from read.stores import ID, UUID, block, ids, snapshot
 
 X = Column("1", ("id",), "double", "double")

@@ -46,15 +46,15 @@ def test_what_to_type_is_said(call):
 
 
 def test_misspelt_variables_are_named_where_settings_are_shown(monkeypatch, caplog):
-    from metastore.cli import checks  # noqa: PLC0415 - the command line is slow to import
+    from metastore.cli import doctor_checks  # noqa: PLC0415 - the command line is slow to import
 
     monkeypatch.setenv("METASTORE_CBO_ENABLE", "false")
     monkeypatch.setenv("METASTORE_PORT", "9083")  # of Hive
     (shown,) = (row for row in metastore.config() if row["name"].startswith("METASTORE_"))
     assert (shown["name"], shown["value"], shown["source"]) == ("METASTORE_CBO_ENABLE", "false", "environment")
     assert shown["meaning"] == "There is no such setting. Did you mean METASTORE_CBO_ENABLED?"
-    found = checks.check_settings()
-    assert (found.state, "METASTORE_CBO_ENABLE is no setting" in found.detail) == (checks.WARNING, True)
+    found = doctor_checks.check_settings()
+    assert (found.state, "METASTORE_CBO_ENABLE is no setting" in found.detail) == (doctor_checks.WARNING, True)
     assert found.fix == "Did you mean METASTORE_CBO_ENABLED?"
     said = "the environment variable METASTORE_CBO_ENABLE is no setting. Did you mean METASTORE_CBO_ENABLED?"
     assert [record.getMessage() for record in caplog.records] == [said]  # once

@@ -9,7 +9,7 @@ import pytest
 
 import metastore
 from metastore import settings
-from metastore.cli import checks
+from metastore.cli import doctor_checks
 from metastore.errors import InvalidArgument, InvalidSetting
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "settings.json").read_text("utf-8"))
@@ -211,8 +211,8 @@ def test_settings_say_which_file_they_are_of(empty_folder):
     rows = {row["name"]: row for row in metastore.config()}
     assert rows["spark.metastore.histogram.bins"]["file"] == str(empty_folder / "metastore.toml")
     assert "written by everybody" in rows["spark.metastore.python"]["left_out"]
-    told = checks.check_settings()
-    assert told.state == checks.WARNING
+    told = doctor_checks.check_settings()
+    assert told.state == doctor_checks.WARNING
     assert "spark.metastore.python is left out" in told.detail
     assert "chmod" in told.fix
 
@@ -223,9 +223,9 @@ def test_doctor_makes_nothing(monkeypatch, tmp_path, there):
     if there:
         (tmp_path / "w" / "t" / "_metastore").mkdir()
     before = {str(one): one.stat().st_mtime_ns for one in tmp_path.rglob("*")}
-    assert checks.check_store(str(tmp_path / "w" / "t")).state == checks.OK
+    assert doctor_checks.check_store(str(tmp_path / "w" / "t")).state == doctor_checks.OK
     monkeypatch.setenv("METASTORE_STORE", str(tmp_path / "stats"))
-    assert checks.check_store(None).state == checks.OK
+    assert doctor_checks.check_store(None).state == doctor_checks.OK
     assert {str(one): one.stat().st_mtime_ns for one in tmp_path.rglob("*")} == before
 
 
@@ -235,8 +235,8 @@ def test_doctor_runs_nothing_of_the_working_folder(monkeypatch, tmp_path):
         (tmp_path / f"{name}.py").write_text(f"import pathlib; pathlib.Path('{tmp_path}/ran').touch()")
     monkeypatch.chdir(tmp_path)
     monkeypatch.setenv("PYSPARK_PYTHON", sys.executable)
-    checks.check_workers_python()
-    checks.check_data_sources()
+    doctor_checks.check_workers_python()
+    doctor_checks.check_data_sources()
     assert sorted(one.name for one in tmp_path.iterdir()) == [
         "json.py",
         "numpy.py",

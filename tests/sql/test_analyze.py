@@ -6,7 +6,7 @@ import shutil
 
 import pytest
 
-from metastore._jvm_session import find_shim_package
+from metastore.jvm_session import find_shim_package
 
 pytestmark = pytest.mark.spark
 

@@ -27,7 +27,7 @@ def start():
     spark.sql("ANALYZE TABLE ice.db.attached COMPUTE STATISTICS NOSCAN")
     jvm = spark._jvm.java.lang.ProcessHandle.current()
     children = {child.pid(): child.info().commandLine().orElse("") for child in jvm.children().toArray()}
-    (attached,) = [pid for pid, command in children.items() if "metastore._attached" in command]
+    (attached,) = [pid for pid, command in children.items() if "metastore.spark.attached_process" in command]
     print(jvm.pid(), attached, flush=True)
     sys.stdin.readline()
     return spark

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from metastore._jvm_session import find_shim_package
+from metastore.jvm_session import find_shim_package
 
 CASES = json.loads((Path(__file__).parents[1] / "cases/dot_names.json").read_text("utf-8"))
 VERSION = "SELECT * FROM metastore.version()"

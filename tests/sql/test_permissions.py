@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 import metastore
 from formats.kinds import KINDS
 from lakes import SPARK
-from metastore._tables.gaps import TARGETS
+from metastore.adapters.gaps import TARGETS
 from metastore.cli.app import app
 from metastore.errors import UnsupportedTable
 from sql import policies
@@ -32,7 +32,7 @@ def query(text):
 def program(*arguments):
     def ask(session, table):
         with pytest.MonkeyPatch.context() as patch:
-            patch.setattr("metastore._spark.local.start_local_spark", lambda *_: _lent(session))
+            patch.setattr("metastore.spark.local_session.start_local_spark", lambda *_: _lent(session))
             done = CliRunner().invoke(app, [part.format(t=table) for part in arguments])
         if done.exit_code:
             raise AssertionError(" ".join(done.stderr.split()))
@@ -183,11 +183,11 @@ def test_masked_values_never_become_bounds(guarded, spark, policy):
 @pytest.mark.parametrize("policy", ["resolution mask", "optimizer mask", "strategy mask", "precbo filter"])
 def test_queries_of_analyze_are_asked_too(guarded, spark, secrets, policy):
     """A policy that lets the name pass and acts on what ANALYZE itself reads later: with ORC and Avro, Spark's rows."""
-    from metastore import _tables  # noqa: PLC0415 - what only this test looks into
-    from metastore._analyze.rows import read_rows_by_spark  # noqa: PLC0415 - as above
-    from metastore._tables.permission import require_unchanged  # noqa: PLC0415 - as above
+    from metastore import adapters  # noqa: PLC0415 - what only this test looks into
+    from metastore.adapters.shim_calls import require_unchanged  # noqa: PLC0415 - as above
+    from metastore.adapters.spark_rows import read_rows_by_spark  # noqa: PLC0415 - as above
 
-    facts = _tables.load_facts(guarded, secrets)
+    facts = adapters.load_facts(guarded, secrets)
 
     def shown():
         rows = require_unchanged(read_rows_by_spark(guarded, facts, facts.columns, facts.files), secrets)

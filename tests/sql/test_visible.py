@@ -9,8 +9,8 @@ import pytest
 from pyspark.errors import AnalysisException
 
 import metastore
-from metastore import _jvm_session
-from metastore._visible import make_visible
+from metastore import jvm_session
+from metastore.visible_text import make_visible
 
 pytestmark = pytest.mark.spark
 
@@ -34,7 +34,7 @@ def acts(text: str) -> set[str]:
 
 
 def test_both_languages_show_the_same(spark):
-    shown = _jvm_session.find_shim_package(spark).VisibleText
+    shown = jvm_session.find_shim_package(spark).VisibleText
     texts = [
         ATTACK,
         "São Paulo, 東京　都, a\u00a0b, 👍🏽",

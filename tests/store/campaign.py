@@ -25,11 +25,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).parents[1]))
 
-from metastore._format.manifest import iterate_objects
-from metastore._store import Store, collect
-from metastore._store.blobs import open_blobs
-from metastore._store.compact import compact_store
 from metastore.errors import CommitUnknown, DamagedObject, MetastoreError, StoreNotReadable, StoreNotWritable
+from metastore.format.manifest import iterate_objects
+from metastore.store import Store, retention
+from metastore.store.compaction import compact_store
+from metastore.store.obstore_blobs import open_blobs
 from store import s3
 from store.made import TABLE, adding, block, snapshot
 
@@ -145,7 +145,7 @@ def keep_up(store, order):
     while order.goes_on():
         try:
             before = compact_store(store)
-            gone = store.run(collect.collect_garbage(GRACE_SECONDS))
+            gone = store.run(retention.collect_garbage(GRACE_SECONDS))
             say(compacted=len(before.before.blocks) - len(before.after.blocks), collected=len(gone.blobs))
         except MetastoreError as doubt:
             say(postponed=doubt.code)

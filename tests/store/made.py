@@ -8,18 +8,18 @@ from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
-from metastore._format import layout
-from metastore._format.columns import Column
-from metastore._format.detail_layout import lay_out_histograms, lay_out_sketches, lay_out_value_lists
-from metastore._format.manifest import Block, Manifest, Snapshot, TableIdentity, describe_block
-from metastore._format.objects import BLOCK_KEY, decode_detail
-from metastore._format.references import SummaryRef
-from metastore._format.schemas import DETAILS, FILES, SCHEMAS, SUMMARY, TABLE_FILES
+from metastore.format import object_layout
+from metastore.format.manifest import Block, Manifest, Snapshot, TableIdentity, describe_block
+from metastore.format.manifest_references import SummaryRef
+from metastore.format.object_layout import lay_out_histograms, lay_out_sketches, lay_out_value_lists
+from metastore.format.object_schemas import DETAILS, FILES, SCHEMAS, SUMMARY, TABLE_FILES
+from metastore.format.objects import BLOCK_KEY, decode_detail
+from metastore.format.table_column import Column
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Sequence
 
-    from metastore._store import Store
+    from metastore.store import Store
 
 TABLE = TableIdentity("iceberg", "0d61fbb2-3f3c-4b2a-9c0e-6b8f0c7b0a11", "file:/w/t", "cat.db.t")
 
@@ -46,7 +46,7 @@ def block(
     summary = []
     if rows:
         statistics = pa.Table.from_pylist(rows, SUMMARY)
-        ref = store.put("summary", statistics, layout.size_row_groups(statistics["column"], 16))
+        ref = store.put("summary", statistics, object_layout.size_row_groups(statistics["column"], 16))
         summary.append(SummaryRef(ref, tuple(held)))
     name, detail = str(uuid.uuid4()), {"sketches_name": sketches, "sketches_file": 0} if sketches else {}
     details = _details(store, range(len(paths)), value, held) if detailed else [detail] * len(paths)

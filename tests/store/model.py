@@ -15,12 +15,12 @@ from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
-from metastore._format.manifest import Block, Manifest, TableIdentity, iterate_objects
-from metastore._format.objects import ObjectRef
-from metastore._store import collect, protocol
-from metastore._store.protocol import CreateLog, ListLog, Pause, ReadLog
-from metastore._store.replies import CreateReply
 from metastore.errors import CommitUnknown, DamagedObject, MetastoreError, StoreNotWritable
+from metastore.format.manifest import Block, Manifest, TableIdentity, iterate_objects
+from metastore.format.objects import ObjectRef
+from metastore.store import commit_log, retention
+from metastore.store.blobs import CreateReply
+from metastore.store.commit_log import CreateLog, ListLog, Pause, ReadLog
 
 TABLE = TableIdentity("iceberg", "u", "file:/t", "t")
 FAULTS = ("reply lost", "says exists", "not stored", "crash before", "crash after")
@@ -100,12 +100,14 @@ class World:
                 return self.put(name)
             case ReadObjects(names):
                 return [name for name in names if name not in self.objects]
-            case collect.ListStore():
-                log = [collect.Blob(f"log/{number:020}.json", 1, self.now - at) for number, (_, at) in self.log.items()]
-                return log + [collect.Blob(f"objects/{name}", 1, self.now - at) for name, at in self.objects.items()]
-            case collect.ReadDetails(ref):
+            case retention.ListStore():
+                log = [
+                    retention.Blob(f"log/{number:020}.json", 1, self.now - at) for number, (_, at) in self.log.items()
+                ]
+                return log + [retention.Blob(f"objects/{name}", 1, self.now - at) for name, at in self.objects.items()]
+            case retention.ReadDetails(ref):
                 return {self.details[ref.name]} if ref.name in self.objects else DamagedObject(ref.name, "missing")
-            case collect.Delete(path):
+            case retention.Delete(path):
                 folder, _, name = path.partition("/")
                 return self.log.pop(int(name[:20])) if folder == "log" else self.objects.pop(name)
         raise TypeError(request)
@@ -171,7 +173,7 @@ class Analyzer(Committer):
 
     def _analyze(self):
         yield PutObject(name_of(self.mark))
-        return (yield from protocol.commit("store", TABLE, self.change, self.finish))
+        return (yield from commit_log.commit("store", TABLE, self.change, self.finish))
 
     def change(self, old):
         base = old or Manifest(TABLE)
@@ -189,7 +191,7 @@ class Compactor(Committer):
     def __init__(self, world):
         self.mark = None
         self.rounds = itertools.count()
-        super().__init__(world, protocol.commit("store", TABLE, self.change, self.finish))
+        super().__init__(world, commit_log.commit("store", TABLE, self.change, self.finish))
 
     def change(self, old):
         if old is None or len(old.blocks) < 2:
@@ -221,7 +223,7 @@ class Collector(Actor):
 
     def __init__(self, world):
         self.mark = None
-        super().__init__(world, collect.collect_garbage(GRACE))
+        super().__init__(world, retention.collect_garbage(GRACE))
 
 
 class Reader(Actor):
@@ -232,7 +234,7 @@ class Reader(Actor):
         super().__init__(world, self._read())
 
     def _read(self):
-        head = yield from protocol.find_head()
+        head = yield from commit_log.find_head()
         names = [ref.name for ref in iterate_objects(head.manifest)] if head.manifest else []
         return (yield ReadObjects((*names, *(name_of(name, "sketches") for name in names))))
 
@@ -252,7 +254,7 @@ def commit_at_once(world: World, block: Block) -> None:
         return replace(old or Manifest(TABLE), blocks=(block,))
 
     world.put(block.files.name)
-    steps, answer = protocol.commit("store", TABLE, change, lambda manifest: manifest), None
+    steps, answer = commit_log.commit("store", TABLE, change, lambda manifest: manifest), None
     with suppress(StopIteration):
         while True:
             answer = world.answer(steps.send(answer), None)

@@ -12,7 +12,7 @@ from contextlib import contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import TYPE_CHECKING, Any
 
-from metastore._store.access import Credentials
+from metastore.store.credentials import Credentials
 
 if TYPE_CHECKING:
     from collections.abc import Iterator

@@ -9,11 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from metastore._format.manifest import Manifest
-from metastore._store import collect, protocol
-from metastore._store.protocol import CreateLog, ListLog, ReadLog
-from metastore._store.replies import CreateReply
 from metastore.errors import CommitUnknown, MetastoreError
+from metastore.format.manifest import Manifest
+from metastore.store import commit_log, retention
+from metastore.store.blobs import CreateReply
+from metastore.store.commit_log import CreateLog, ListLog, ReadLog
 from store import model
 from store.model import Analyzer, Broken, Search
 
@@ -32,17 +32,17 @@ class Clock:
 
 @pytest.fixture(autouse=True)
 def _same_bytes_in_every_run(monkeypatch):
-    monkeypatch.setattr(protocol, "datetime", Clock)
-    signed = protocol._signed
+    monkeypatch.setattr(commit_log, "datetime", Clock)
+    signed = commit_log._signed
 
     def marked(manifest, identity, log):
         content = repr((manifest, log))
-        monkeypatch.setattr(protocol, "uuid", SimpleNamespace(uuid4=lambda: uuid.uuid5(uuid.NAMESPACE_OID, content)))
+        monkeypatch.setattr(commit_log, "uuid", SimpleNamespace(uuid4=lambda: uuid.uuid5(uuid.NAMESPACE_OID, content)))
         return signed(manifest, identity, log)
 
-    monkeypatch.setattr(protocol, "_signed", marked)
+    monkeypatch.setattr(commit_log, "_signed", marked)
     monkeypatch.setattr(Manifest, "from_bytes", lru_cache(None)(Manifest.from_bytes))
-    monkeypatch.setattr(logging.getLogger(protocol.__name__), "disabled", True)
+    monkeypatch.setattr(logging.getLogger(commit_log.__name__), "disabled", True)
 
 
 LATER = {"weeks": 1, "commits": 3, "weeks_ago": 1}
@@ -97,7 +97,7 @@ def giving_up(store, sequence, data):
     ids=lambda function: function.__name__,
 )
 def test_without_read_back_commits_are_lost_or_done_twice(monkeypatch, publish):
-    monkeypatch.setattr(protocol, "_publish", publish)
+    monkeypatch.setattr(commit_log, "_publish", publish)
     with pytest.raises(Broken):
         Search("a", "b", faults=1).run()
 
@@ -112,9 +112,9 @@ def test_without_probing_a_stale_listing_stops_all(monkeypatch):
         numbers = yield ListLog()
         top = max(numbers, default=0)
         data = (yield ReadLog(top)) if top else None
-        return protocol.Head(top, Manifest.from_bytes(data) if data else None)
+        return commit_log.Head(top, Manifest.from_bytes(data) if data else None)
 
-    monkeypatch.setattr(protocol, "find_head", listed_only)
+    monkeypatch.setattr(commit_log, "find_head", listed_only)
     with pytest.raises((Broken, MetastoreError)):
         Search("a", "b", stale_listing=True).run()
 
@@ -136,7 +136,7 @@ def test_without_looking_for_later_ones_a_sleeper_writes_into_the_past(monkeypat
         return
         yield
 
-    monkeypatch.setattr(protocol, "_refuse_a_gap", nothing)
+    monkeypatch.setattr(commit_log, "_refuse_a_gap", nothing)
     with pytest.raises(Broken, match="a was told that it committed, and is lost"):
         Search("a", "burst", "gc", **ASLEEP).run()
 
@@ -146,7 +146,7 @@ def without_grace(monkeypatch):
 
 
 def listing_last(monkeypatch):
-    find = collect.find_garbage
+    find = retention.find_garbage
 
     def reordered(grace):
         log = yield ListLog()
@@ -161,22 +161,22 @@ def listing_last(monkeypatch):
                 return done.value
             read = isinstance(request, ReadLog)
             answer = manifests[request.sequence] if read else (yield request)
-            if isinstance(request, collect.ListStore):
+            if isinstance(request, retention.ListStore):
                 answer = [one for one in answer if not one.path.startswith("log/") or int(one.path[4:24]) in log]
 
-    monkeypatch.setattr(collect, "find_garbage", reordered)
+    monkeypatch.setattr(retention, "find_garbage", reordered)
 
 
 def keeping_the_newest_alone(monkeypatch):
-    monkeypatch.setattr(collect, "_kept", lambda ages, _: {max(ages)} if ages else set())
+    monkeypatch.setattr(retention, "_kept", lambda ages, _: {max(ages)} if ages else set())
 
 
 def forgetting_details(monkeypatch):
     def named_by(number, _):
         data = yield ReadLog(number)
-        return collect.find_object_names(data)
+        return retention.find_object_names(data)
 
-    monkeypatch.setattr(collect, "_named_by", named_by)
+    monkeypatch.setattr(retention, "_named_by", named_by)
 
 
 @pytest.mark.parametrize(

@@ -6,12 +6,12 @@ from dataclasses import replace
 import pyarrow as pa
 import pytest
 
-from metastore._format.columns import Column
-from metastore._format.manifest import MAX_BLOCKS, MAX_MANIFEST_BYTES, Manifest
-from metastore._store import Store, limits, merge
-from metastore._store.merge import compact_blocks, merge_blocks
-from metastore._store.verify import verify_manifest
 from metastore.errors import UnsupportedTable
+from metastore.format.manifest import MAX_BLOCKS, MAX_MANIFEST_BYTES, Manifest
+from metastore.format.table_column import Column
+from metastore.store import Store, block_merge, compaction
+from metastore.store.block_merge import compact_blocks, merge_blocks
+from metastore.store.verification import verify_manifest
 from store.made import TABLE, adding, block, bounds, columns, details_of, snapshot
 
 
@@ -176,7 +176,7 @@ def test_details_that_stay_right_are_not_written_again(store):
 
 def test_blocks_with_much_to_write_again_stay_apart(store, monkeypatch):
     manifest = of(*one_by_one(store, ["a"], columns(3)))
-    monkeypatch.setattr(merge, "JOINED_BYTES", sum(row.size for row in verify_manifest(store, manifest)) // 6)
+    monkeypatch.setattr(block_merge, "JOINED_BYTES", sum(row.size for row in verify_manifest(store, manifest)) // 6)
     assert compact_blocks(manifest, store, None) is manifest
 
 
@@ -233,17 +233,17 @@ def test_wide_tables_stay_below_a_megabyte(store):
 
 
 def test_schemas_beyond_all_limits_are_refused(store, monkeypatch):
-    monkeypatch.setattr(limits, "MAX_MANIFEST_BYTES", 1000)
-    monkeypatch.setattr(limits, "MAX_READ_BYTES", 5000)
+    monkeypatch.setattr(compaction, "MAX_MANIFEST_BYTES", 1000)
+    monkeypatch.setattr(compaction, "MAX_READ_BYTES", 5000)
     with pytest.raises(UnsupportedTable, match="schema needs a manifest"):
         store.commit(TABLE, adding(block(store, ["a"], 0, columns(100))))
     assert store.read() is None
 
 
 def test_more_blocks_than_readers_take_are_refused(store, monkeypatch):
-    monkeypatch.setattr(limits, "MAX_BLOCKS", 2)
-    monkeypatch.setattr(limits, "MAX_READ_BLOCKS", 3)
-    monkeypatch.setattr(merge, "JOINED_BYTES", 1)
+    monkeypatch.setattr(compaction, "MAX_BLOCKS", 2)
+    monkeypatch.setattr(compaction, "MAX_READ_BLOCKS", 3)
+    monkeypatch.setattr(block_merge, "JOINED_BYTES", 1)
     blocks = one_by_one(store, ["a"], columns(4))
     assert len(store.commit(TABLE, adding(*blocks[:3])).blocks) == 3
     with pytest.raises(UnsupportedTable, match="4 blocks"):
@@ -279,8 +279,8 @@ def test_ordinals_that_lie_leave_a_block_out_of_merging(store, kind, ordinal):
 
 
 def test_blocks_that_stay_apart_cost_no_snapshots(store, monkeypatch):
-    monkeypatch.setattr(merge, "JOINED_BYTES", 1)
-    monkeypatch.setattr(limits, "MAX_BLOCKS", 9)
+    monkeypatch.setattr(block_merge, "JOINED_BYTES", 1)
+    monkeypatch.setattr(compaction, "MAX_BLOCKS", 9)
     for i, one in enumerate(one_by_one(store, ["a"], columns(12))):
         manifest = store.commit(TABLE, adding(one, snapshots=[snapshot(store, str(i))]), keep=5)
     assert len(manifest.blocks) == 12

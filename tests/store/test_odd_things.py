@@ -12,11 +12,7 @@ from pathlib import Path
 import pytest
 
 import metastore
-from metastore._store import Store
-from metastore._store.executor import open_object_part, read_object, write_object
-from metastore._store.protocol import FARTHEST, log_name, parse_log_names
-from metastore._store.unreferenced import find_orphan_blocks
-from metastore.cli import checks
+from metastore.cli import doctor_checks
 from metastore.errors import (
     CollectionRefused,
     DamagedObject,
@@ -26,6 +22,10 @@ from metastore.errors import (
     StoreNotWritable,
     TableNotFound,
 )
+from metastore.store import Store
+from metastore.store.arrow_blobs import open_object_part, read_object, write_object
+from metastore.store.commit_log import FARTHEST, log_name, parse_log_names
+from metastore.store.orphan_blocks import find_orphan_blocks
 from patience import ends_within
 from store.made import TABLE, adding, block
 from store.odd import KINDS, ODD, tree
@@ -81,7 +81,7 @@ VERBS = {
     "is empty": lambda folder: Store.open(str(folder)).is_empty(),
     "commit": commit,
     "write": write,
-    "doctor": lambda folder: checks.check_store(str(folder.parent)),
+    "doctor": lambda folder: doctor_checks.check_store(str(folder.parent)),
 }
 
 

@@ -10,15 +10,15 @@ from functools import partial
 import pyarrow as pa
 import pytest
 
-from metastore._format.manifest import Manifest
-from metastore._format.schemas import SKETCHES
-from metastore._read import upkeep
-from metastore._read.folder import Folder
-from metastore._read.places import Discovery
-from metastore._store import Store
-from metastore._store.access import Credentials, find_credentials, open_file_system
-from metastore._store.executor import write_object
 from metastore.errors import StoreNotReadable, StoreNotWritable, UnsupportedTable
+from metastore.format.manifest import Manifest
+from metastore.format.object_schemas import SKETCHES
+from metastore.reading import maintenance
+from metastore.reading.discovery import Discovery
+from metastore.reading.folder import Folder
+from metastore.store import Store
+from metastore.store.arrow_blobs import write_object
+from metastore.store.credentials import Credentials, find_credentials, open_file_system
 from store import s3
 from store.made import TABLE, adding, block, bounds, snapshot
 
@@ -45,8 +45,8 @@ def test_commits_reads_and_upkeep(store):
     manifest = store.read()
     assert manifest.sequence == 2
     assert bounds(store, manifest)["b", "0"] == [1]
-    assert {row["state"] for row in upkeep.report_verification(Discovery("t", store, manifest))} == {"ok"}
-    assert len(upkeep.report_garbage(Discovery("t", store, manifest), delete=False, grace_days=0)) == 0
+    assert {row["state"] for row in maintenance.report_verification(Discovery("t", store, manifest))} == {"ok"}
+    assert len(maintenance.report_garbage(Discovery("t", store, manifest), delete=False, grace_days=0)) == 0
 
 
 @pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])
@@ -65,11 +65,11 @@ def test_garbage_is_deleted(store):
     for path in "abc":
         made = block(store, [path])
         store.commit(TABLE, lambda _, made=made: Manifest(TABLE, (made,)))
-    from metastore._store import collect  # noqa: PLC0415
+    from metastore.store import retention  # noqa: PLC0415
 
-    found = store.run(collect.collect_garbage(-1))
+    found = store.run(retention.collect_garbage(-1))
     assert [blob.path for blob in found.blobs if blob.path.startswith("log/")] == [f"log/{1:020}.json"]
-    assert store.run(collect.find_garbage(-1)).blobs == ()
+    assert store.run(retention.find_garbage(-1)).blobs == ()
     assert store.commit(TABLE, adding()).sequence == 4
 
 

@@ -8,13 +8,13 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from metastore._format.files import list_detail_objects
-from metastore._format.references import RanksRef, SummaryRef
-from metastore._format.schemas import TABLE_FILES
-from metastore._store import Store
-from metastore._store.merge import merge_blocks
-from metastore._store.salvage import LostStatistics, repair_snapshot, salvage_block
-from metastore._store.verify import verify_manifest
+from metastore.format.data_files import list_detail_objects
+from metastore.format.manifest_references import RanksRef, SummaryRef
+from metastore.format.object_schemas import TABLE_FILES
+from metastore.store import Store
+from metastore.store.block_merge import merge_blocks
+from metastore.store.repair import LostStatistics, repair_snapshot, salvage_block
+from metastore.store.verification import verify_manifest
 from store.made import TABLE, adding, block, bounds, columns, details_of, snapshot
 
 KINDS = ("sketches", "frequencies", "histograms")

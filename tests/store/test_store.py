@@ -9,18 +9,12 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from metastore._format.manifest import Manifest
-from metastore._format.schemas import SKETCHES
-from metastore._store import Store
-from metastore._store.executor import write_object
-from metastore._store.unreferenced import find_orphan_blocks
-from metastore.errors import (
-    AnalyzeFailed,
-    DamagedObject,
-    FormatTooNew,
-    StoreNotWritable,
-    UnsupportedTable,
-)
+from metastore.errors import AnalyzeFailed, DamagedObject, FormatTooNew, StoreNotWritable, UnsupportedTable
+from metastore.format.manifest import Manifest
+from metastore.format.object_schemas import SKETCHES
+from metastore.store import Store
+from metastore.store.arrow_blobs import write_object
+from metastore.store.orphan_blocks import find_orphan_blocks
 from store.made import TABLE, adding, block, bounds, snapshot
 
 SKETCH = pa.Table.from_pylist([{"column": 0, "file": 0, "theta": b"x"}], SKETCHES)

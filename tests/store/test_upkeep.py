@@ -13,13 +13,13 @@ import pyarrow as pa
 import pytest
 
 import metastore
-from metastore._format.manifest import Snapshot
-from metastore._format.schemas import SCHEMAS, SUMMARY, TABLE_FILES
-from metastore._store import Store
-from metastore._store.disk import LocalBlobs
-from metastore._store.unreferenced import find_orphan_blocks
-from metastore._store.verify import Damage, find_damage
 from metastore.errors import CollectionRefused, FormatTooNew, NoStatistics, StoreNotWritable
+from metastore.format.manifest import Snapshot
+from metastore.format.object_schemas import SCHEMAS, SUMMARY, TABLE_FILES
+from metastore.store import Store
+from metastore.store.local_blobs import LocalBlobs
+from metastore.store.orphan_blocks import find_orphan_blocks
+from metastore.store.verification import Damage, find_damage
 from store.made import TABLE, adding, block, bounds, columns
 
 DAY = 86_400
@@ -248,7 +248,7 @@ def test_without_a_readable_list_all_files_are_kept(store):
     (folder(store) / "objects" / one.table_files.name).unlink()
     writer = Store.open(store.uri, writable=True)
     writer._with_objects = lambda manifest: manifest  # the commit would refuse to name what is missing
-    from metastore._store.compact import compact_store  # noqa: PLC0415
+    from metastore.store.compaction import compact_store  # noqa: PLC0415
 
     assert sum(each.files.rows for each in compact_store(writer).after.blocks) == 3
 
@@ -266,7 +266,7 @@ def test_a_compaction_is_made_again_on_top_of_what_was_committed_meanwhile(store
     for path in "ab":
         store.commit(TABLE, adding(block(store, [path]), snapshots=[listed(store, "a", "b", "c")]))
     other, late = Store.open(store.uri, writable=True), block(store, ["c"])
-    from metastore._store import compact as module  # noqa: PLC0415
+    from metastore.store import compaction as module  # noqa: PLC0415
 
     merge, calls = module.compact_blocks, []
 

@@ -14,22 +14,18 @@ from pathlib import Path
 
 import pytest
 
-from metastore._store import Store
-from metastore._store.blobs import open_blobs
-from metastore._store.replies import CreateReply
-from metastore.errors import (
-    CommitUnknown,
-    StoreNotReadable,
-    StoreNotWritable,
-)
+from metastore.errors import CommitUnknown, StoreNotReadable, StoreNotWritable
+from metastore.store import Store
+from metastore.store.blobs import CreateReply
+from metastore.store.obstore_blobs import open_blobs
 from store.made import TABLE, adding, block
 
 IMPORTS = """
 import os, sys
-import metastore._store.store
+import metastore.store.table_store
 from dataclasses import replace
-from metastore._store import Store
-from metastore._format.manifest import Manifest, TableIdentity
+from metastore.store import Store
+from metastore.format.manifest import Manifest, TableIdentity
 from metastore.errors import StoreNotWritable
 """
 
@@ -229,5 +225,5 @@ def test_a_killed_writer_leaves_whole_manifests(tmp_path):
 
 
 def test_executors_do_not_need_obstore():
-    code = "import sys, metastore._store.executor; print({m.partition('.')[0] for m in sys.modules})"
+    code = "import sys, metastore.store.arrow_blobs; print({m.partition('.')[0] for m in sys.modules})"
     assert {"obstore", "pyspark"}.isdisjoint(ast.literal_eval(said(code)))

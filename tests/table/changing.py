@@ -8,14 +8,16 @@ import numpy as np
 import pyarrow as pa
 
 from kernel.samples import column
-from metastore._analyze.blocks import BlockContent, write_block
-from metastore._analyze.commit import ManifestChange, write_table_level
-from metastore._analyze.coverage import Coverage, read_block_files
-from metastore._analyze.details import file_histogram_rows, value_count_rows
-from metastore._analyze.kernel import ColumnKernel, sketch_rows, summary_rows
-from metastore._analyze.table.written import TableLevelOptions
-from metastore._store import Store
-from metastore._tables.model import DataFile, TableFacts
+from metastore.adapters.table_facts import DataFile, TableFacts
+from metastore.format.block_writer import BlockContent, write_block
+from metastore.kernel.column_kernel import ColumnKernel
+from metastore.kernel.statistic_rows import file_histogram_rows, sketch_rows, summary_rows, value_count_rows
+from metastore.pipeline.commit import ManifestChange
+from metastore.store import Store
+from metastore.store.block_files import read_block_files
+from metastore.store.coverage import Coverage
+from metastore.table_level.snapshot_level import write_table_level
+from metastore.table_level.table_details import TableLevelOptions
 from table.made import IDENTITY
 
 ROWS = 40

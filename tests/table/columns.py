@@ -12,23 +12,23 @@ import pyarrow.parquet as pq
 
 import metastore
 from kernel.samples import ARROW, column
-from metastore._analyze.commit import write_table_level
-from metastore._analyze.coverage import Coverage, read_block_files
-from metastore._analyze.pipeline import BLOCK_SETTINGS
-from metastore._analyze.place import TaskStore
-from metastore._analyze.request import FULL
-from metastore._analyze.table.written import TableLevelOptions
-from metastore._analyze.worker import BlockDestination, BlockTask, run_block_task
-from metastore._format.manifest import Manifest
-from metastore._store import Store
-from metastore._tables.model import DataFile, TableFacts
+from metastore.adapters.table_facts import DataFile, TableFacts
+from metastore.format.manifest import FULL, Manifest
+from metastore.pipeline.block_task import BlockDestination, BlockTask, run_block_task
+from metastore.pipeline.rounds import BLOCK_SETTINGS
+from metastore.spark_jobs.task_store import TaskStore
+from metastore.store import Store
+from metastore.store.block_files import read_block_files
+from metastore.store.coverage import Coverage
+from metastore.table_level.snapshot_level import write_table_level
+from metastore.table_level.table_details import TableLevelOptions
 from table.made import IDENTITY
 
 if TYPE_CHECKING:
     from collections.abc import Callable
     from pathlib import Path
 
-    from metastore._read.statistics import Statistics
+    from metastore.reading.table_answers import Statistics
 
     Make = Callable[[np.random.Generator, int], Any]
 

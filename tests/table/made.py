@@ -14,21 +14,24 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from kernel.samples import ARROW, column
-from metastore._analyze.commit import write_table_level
-from metastore._analyze.coverage import Coverage, read_block_files
-from metastore._analyze.kernel import ColumnKernel, sketch_rows, stored, summary_rows
-from metastore._analyze.place import TaskStore
-from metastore._analyze.table.jobs import ValueJobs
-from metastore._analyze.table.written import TableLevelOptions
-from metastore._format.manifest import Block, Manifest, TableIdentity
-from metastore._format.references import SummaryRef
-from metastore._format.schemas import FILES, FREQUENCIES, HISTOGRAMS
-from metastore._store import Store
-from metastore._tables.model import DataFile, TableFacts
+from metastore.adapters.table_facts import DataFile, TableFacts
+from metastore.format import sortable_values
+from metastore.format.manifest import Block, Manifest, TableIdentity
+from metastore.format.manifest_references import SummaryRef
+from metastore.format.object_schemas import FILES, FREQUENCIES, HISTOGRAMS
+from metastore.kernel.column_kernel import ColumnKernel
+from metastore.kernel.statistic_rows import sketch_rows, summary_rows
+from metastore.spark_jobs.task_store import TaskStore
+from metastore.store import Store
+from metastore.store.block_files import read_block_files
+from metastore.store.coverage import Coverage
+from metastore.table_level.snapshot_level import write_table_level
+from metastore.table_level.table_details import TableLevelOptions
+from metastore.table_level.value_jobs import ValueJobs
 
 if TYPE_CHECKING:
-    from metastore._format.columns import Column
-    from metastore._format.manifest import Snapshot
+    from metastore.format.manifest import Snapshot
+    from metastore.format.table_column import Column
 
 IDENTITY = TableIdentity("iceberg", "7d2a3a3e-0000-4000-8000-000000000001", "/w/t", "db.t")
 
@@ -48,10 +51,10 @@ class Content:
 def stored_values(array: pa.Array, of: Column) -> list[Any]:
     """Values without nulls, as the format stores them; NaN is one value."""
     array = array.drop_null()
-    if of.encoding == "binary" and not stored.is_wide_decimal(of):
+    if of.encoding == "binary" and not sortable_values.is_wide_decimal(of):
         return [value if isinstance(value, bytes) else value.encode() for value in array.to_pylist()]
-    found = stored.sortable_array(array, of)
-    return [float("nan") if value != value else stored.sortable_to_stored(value, of) for value in found]  # noqa: PLR0124 - NaN
+    found = sortable_values.sortable_array(array, of)
+    return [float("nan") if value != value else sortable_values.sortable_to_stored(value, of) for value in found]  # noqa: PLR0124 - NaN
 
 
 def counted(array: pa.Array, of: Column) -> list[tuple[Any, int]]:
@@ -62,7 +65,7 @@ def counted(array: pa.Array, of: Column) -> list[tuple[Any, int]]:
 
 
 def histogram(array: pa.Array, of: Column, bins: int) -> dict[str, Any] | None:
-    wide = stored.is_wide_decimal(of)
+    wide = sortable_values.is_wide_decimal(of)
     values = [value for value in stored_values(array, of) if value == value]  # noqa: PLR0124 - NaN
     values.sort(key=(lambda value: int.from_bytes(value, "big", signed=True)) if wide else None)
     n, b = len(values), min(bins, len(values))

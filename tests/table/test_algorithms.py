@@ -8,11 +8,11 @@ import pytest
 
 import metastore
 from kernel.samples import ARROW, column, values
-from metastore._analyze.commit import write_table_level
-from metastore._analyze.place import TaskStore
-from metastore._analyze.table.jobs import ValueJobs
-from metastore._analyze.table.sightings import RepeatFilterBuilder
-from metastore._analyze.table.written import TableLevelOptions
+from metastore.spark_jobs.task_store import TaskStore
+from metastore.table_level.repeat_filter import RepeatFilterBuilder
+from metastore.table_level.snapshot_level import write_table_level
+from metastore.table_level.table_details import TableLevelOptions
+from metastore.table_level.value_jobs import ValueJobs
 from table import made
 from table.made import Content
 from table.test_reduction import SETS, listed, truth

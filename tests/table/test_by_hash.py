@@ -11,20 +11,20 @@ import pyarrow as pa
 import pytest
 
 from kernel.samples import ARROW, column, values
-from metastore._analyze.table.by_hash import (
+from metastore.format.manifest import Snapshot
+from metastore.format.manifest_references import SummaryRef
+from metastore.format.object_part import ObjectPart
+from metastore.format.objects import encode_object, make_reference
+from metastore.format.value_postings import STARTS_KEY, choose_part, decode_hash_starts, hash_column_values
+from metastore.reading.value_lookup import look_up_value
+from metastore.table_level.value_index_job import POSTING_ROWS, make_postings
+from metastore.table_level.value_index_layout import (
     choose_object_count,
     count_indexed_rows,
     index_coverage_rows,
     lay_out_postings,
     rank_by_value,
 )
-from metastore._analyze.table.placed import POSTING_ROWS, make_postings
-from metastore._format.manifest import Snapshot
-from metastore._format.objects import encode_object, make_reference
-from metastore._format.partial import ObjectPart
-from metastore._format.placed import STARTS_KEY, choose_part, decode_hash_starts, hash_column_values
-from metastore._format.references import SummaryRef
-from metastore._read.placing import look_up_value
 from table.made import stored_values
 
 FILES = 7

@@ -9,12 +9,12 @@ import pyarrow as pa
 import pytest
 
 from kernel.samples import ARROW, column, values
-from metastore._analyze.commit import write_table_level
-from metastore._analyze.kernel.histograms import make_equal_height_histogram
-from metastore._analyze.table.bins import HistogramFiles, HistogramGroups
-from metastore._analyze.table.histograms import merge_histograms
-from metastore._analyze.table.written import TableLevelOptions
-from metastore._format.histogram import EQUI_WIDTH, Histogram, coarsen, derive_counts, divide_range, find_quantiles
+from metastore.format.histogram_bins import EQUI_WIDTH, Histogram, coarsen, derive_counts, divide_range, find_quantiles
+from metastore.kernel.column_histogram import make_equal_height_histogram
+from metastore.table_level.histogram_groups import HistogramFiles, HistogramGroups
+from metastore.table_level.histogram_sum import merge_histograms
+from metastore.table_level.snapshot_level import write_table_level
+from metastore.table_level.table_details import TableLevelOptions
 from table import made
 from table.made import Content
 

@@ -4,15 +4,14 @@ from __future__ import annotations
 
 import pytest
 
-from metastore._analyze import nodes
-from metastore._analyze.level import LiveStatistics
-from metastore._analyze.place import TaskStore
-from metastore._analyze.table import jobs, list_nodes, written
-from metastore._analyze.table.details import DetailSlice
-from metastore._analyze.table.jobs import ValueJobs
-from metastore._analyze.table.list_nodes import GroupListSource
-from metastore._analyze.table.tree import GroupTree
-from metastore._analyze.table.written import TableLevelOptions
+from metastore.spark_jobs.task_store import TaskStore
+from metastore.table_level import column_groups, list_groups, table_details, value_jobs
+from metastore.table_level.detail_selection import DetailSlice
+from metastore.table_level.group_tree import GroupTree
+from metastore.table_level.list_groups import GroupListSource
+from metastore.table_level.live_statistics import LiveStatistics
+from metastore.table_level.table_details import TableLevelOptions
+from metastore.table_level.value_jobs import ValueJobs
 from table.changing import COLUMNS, Table, nodes_of
 
 pytestmark = [pytest.mark.spark, pytest.mark.slow]
@@ -56,8 +55,8 @@ def lists(table, level):
 
 @pytest.mark.parametrize("options", [AUTO, FORCED])
 def test_a_job_reads_groups(made, monkeypatch, options):
-    taken, run = [], jobs.scattered.run
-    monkeypatch.setattr(jobs.scattered, "run", lambda *given: taken.append(given[2]) or run(*given))
+    taken, run = [], value_jobs.scattered.run
+    monkeypatch.setattr(value_jobs.scattered, "run", lambda *given: taken.append(given[2]) or run(*given))
     table = made(options)
     table.commit(table.append(600))
     table.delete(1)
@@ -71,8 +70,8 @@ def test_a_job_reads_groups(made, monkeypatch, options):
 
 @pytest.mark.parametrize("cut", [False, True])
 def test_tasks_that_reduce_whole_columns_read_groups(made, monkeypatch, cut):
-    taken, run = [], written.reduce_apart
-    monkeypatch.setattr(written, "run_reduce_job", lambda *given: taken.append(given[2]) or run(*given))
+    taken, run = [], table_details.reduce_apart
+    monkeypatch.setattr(table_details, "run_reduce_job", lambda *given: taken.append(given[2]) or run(*given))
     table = made(APART, cut=cut)
     table.commit(table.append(600))
     for _ in range(3):
@@ -87,8 +86,8 @@ def test_tasks_that_reduce_whole_columns_read_groups(made, monkeypatch, cut):
 
 @pytest.mark.parametrize("most", [0, 150])
 def test_groups_of_groups_and_lists_that_are_too_long(made, monkeypatch, most):
-    monkeypatch.setattr(nodes, "FAN_OUT", 4)
-    monkeypatch.setattr(list_nodes, "MOST_GROUP_VALUES", most)
+    monkeypatch.setattr(column_groups, "FAN_OUT", 4)
+    monkeypatch.setattr(list_groups, "MOST_GROUP_VALUES", most)
     table = made(AUTO)
     level = table.commit(table.append(60))
     for _ in range(3):
@@ -98,9 +97,9 @@ def test_groups_of_groups_and_lists_that_are_too_long(made, monkeypatch, most):
         assert lists(table, level) == lists(table, scratch)
     if most:  # it is known of every group whether its list is too long, also where that of a part is
         known = LiveStatistics(table.store, coverage.blocks, table.files).columns(COLUMNS)
-        trees = [GroupTree(one.merge.groups, one.order, list_nodes.list_cache_key(one.column), ()) for one in known]
+        trees = [GroupTree(one.merge.groups, one.order, list_groups.list_cache_key(one.column), ()) for one in known]
         stored = [
-            n for ref in nodes_of(level, list_nodes.LIST_GROUP_KIND) for n in table.store.get(ref)["node"].to_pylist()
+            n for ref in nodes_of(level, list_groups.LIST_GROUP_KIND) for n in table.store.get(ref)["node"].to_pylist()
         ]
         assert set().union(*(tree.keys() for tree in trees)) <= set(stored)
 

@@ -10,15 +10,18 @@ import pytest
 
 import metastore
 from kernel.samples import column
-from metastore._analyze import nodes, stored_nodes
-from metastore._analyze.coverage import read_block_files
-from metastore._analyze.kernel import ColumnKernel, parse_sketches, reduce_column, summary_rows
-from metastore._analyze.level import LiveStatistics
-from metastore._analyze.nodes import FAN_OUT, ColumnGroups, FileGroups, ReductionInput, digest_of_facts, find_group_ends
-from metastore._analyze.table import list_nodes
-from metastore._analyze.table.written import TableLevelOptions
-from metastore._store import Store
-from metastore._tables.model import DataFile
+from metastore.adapters.table_facts import DataFile
+from metastore.kernel.column_kernel import ColumnKernel
+from metastore.kernel.distinct_sketch import parse_sketches
+from metastore.kernel.reducer import reduce_column
+from metastore.kernel.statistic_rows import summary_rows
+from metastore.store import Store
+from metastore.store.block_files import read_block_files
+from metastore.table_level import column_groups, group_cache, list_groups
+from metastore.table_level.column_groups import ColumnGroups, ReductionInput
+from metastore.table_level.group_tree import FAN_OUT, FileGroups, digest_of_facts, find_group_ends
+from metastore.table_level.live_statistics import LiveStatistics
+from metastore.table_level.table_details import TableLevelOptions
 from table.changing import COLUMNS, NODES, ROWS, Table, nodes_of, rows_of
 
 ACTIONS = ("append", "delete", "overwrite", "compact")
@@ -60,8 +63,8 @@ def test_only_what_changed_is_read_and_merged(tmp_path, monkeypatch):
 @pytest.mark.parametrize("most", [0, 150])
 @pytest.mark.parametrize("fan_out", [4, 64])
 def test_lists_that_are_too_long_are_not_kept_and_not_tried_again(tmp_path, monkeypatch, most, fan_out):
-    monkeypatch.setattr(nodes, "FAN_OUT", fan_out)
-    monkeypatch.setattr(list_nodes, "MOST_GROUP_VALUES", most)
+    monkeypatch.setattr(column_groups, "FAN_OUT", fan_out)
+    monkeypatch.setattr(list_groups, "MOST_GROUP_VALUES", most)
     table = Table(tmp_path, 21, cut=True)
     table.commit(table.append(300))
     for _ in range(2):
@@ -70,7 +73,7 @@ def test_lists_that_are_too_long_are_not_kept_and_not_tried_again(tmp_path, monk
         _, _, scratch = table.analyze(nodes=())
         assert rows_of(table, changed) == rows_of(table, scratch)
     numbers = [n for ref in nodes_of(changed, "table-list-nodes") for n in table.store.get(ref)["number"].to_pylist()]
-    assert min(numbers) == list_nodes.NOT_KEPT
+    assert min(numbers) == list_groups.NOT_KEPT
     assert max(numbers) <= most
     assert not [ref for ref in nodes_of(table.analyze()[2], "table-list-nodes") if ref not in changed.nodes]
 
@@ -123,9 +126,9 @@ def test_columns_of_a_file_in_several_blocks(tmp_path):
 
 
 def test_many_nodes_are_written_in_several_objects_and_row_groups(tmp_path, monkeypatch):
-    monkeypatch.setattr(stored_nodes, "_FLUSH_BYTES", 12_000)
-    monkeypatch.setattr(stored_nodes, "_GROUP_BYTES", 3_000)
-    monkeypatch.setattr(stored_nodes, "_SMALL_BYTES", 1)
+    monkeypatch.setattr(group_cache, "_FLUSH_BYTES", 12_000)
+    monkeypatch.setattr(group_cache, "_GROUP_BYTES", 3_000)
+    monkeypatch.setattr(group_cache, "_SMALL_BYTES", 1)
     table = Table(tmp_path, 13)
     level = table.commit(table.append(300))
     assert all(len(nodes_of(level, kind)) > 2 for kind in NODES)
@@ -174,7 +177,7 @@ def test_verification_reads_them_and_collection_keeps_them(tmp_path, kind):
 
 @pytest.mark.slow
 def test_objects_of_which_little_is_left_are_written_anew(tmp_path, monkeypatch):
-    monkeypatch.setattr(stored_nodes, "_MOST_SMALL", 3)
+    monkeypatch.setattr(group_cache, "_MOST_SMALL", 3)
     table = Table(tmp_path, 6)
     table.commit(table.append(120))
     for _ in range(8):

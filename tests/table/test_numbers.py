@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 from kernel.samples import column
-from metastore._analyze.kernel import stored
-from metastore._format.histogram import find_quantiles
+from metastore.format import sortable_values
+from metastore.format.histogram_bins import find_quantiles
 from table import columns
 from table.columns import COLUMNS, PROBABILITIES, TAILS
 
@@ -31,17 +31,17 @@ def analyzed(request, tmp_path_factory):
 
 def in_order(values, of):
     """Values that are neither null nor NaN as numpy compares them, ascending."""
-    if of.encoding == "binary" and not stored.is_wide_decimal(of):
+    if of.encoding == "binary" and not sortable_values.is_wide_decimal(of):
         return np.array(sorted(v if isinstance(v, bytes) else v.encode() for v in values.to_pylist()), object)
-    numbers = np.sort(stored.sortable_array(values, of))
+    numbers = np.sort(sortable_values.sortable_array(values, of))
     return numbers[~np.isnan(numbers)] if of.encoding == "double" else numbers
 
 
 def rank_error(ordered, of, value, rank):
     """How far a stored value, cut or not, is from a rank."""
-    if of.encoding == "binary" and not stored.is_wide_decimal(of):
+    if of.encoding == "binary" and not sortable_values.is_wide_decimal(of):
         ordered = np.array([one[:64] for one in ordered], object)
-    key = stored.stored_to_sortable([value], of)[0] if stored.is_wide_decimal(of) else value
+    key = sortable_values.stored_to_sortable([value], of)[0] if sortable_values.is_wide_decimal(of) else value
     first, last = np.searchsorted(ordered, key, "left") + 1, np.searchsorted(ordered, key, "right")
     return max(first - rank, rank - last, 0) / len(ordered)
 

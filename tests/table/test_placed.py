@@ -11,9 +11,9 @@ import pytest
 
 import metastore
 from kernel.samples import ARROW, column, values
-from metastore._analyze.table.placed import POSTING_ROWS, EarlierIndex, _carried, make_postings
-from metastore._format.placed import read_postings
-from metastore._format.schemas import TABLE_FREQUENCIES
+from metastore.format.object_schemas import TABLE_FREQUENCIES
+from metastore.format.value_postings import read_postings
+from metastore.table_level.value_index_job import POSTING_ROWS, EarlierIndex, _carried, make_postings
 from table import made
 from table.made import Content
 

@@ -8,7 +8,7 @@ import pyarrow as pa
 import pytest
 
 from kernel.samples import ARROW, column, values
-from metastore._analyze.table.lists import VALUE_ROWS, sum_value_rows
+from metastore.table_level.value_rows import VALUE_ROWS, sum_value_rows
 from table import made
 from table.made import Content
 

@@ -3,7 +3,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from metastore import errors
-from metastore._tables import gaps
+from metastore.adapters import gaps
 
 SPARKS_OWN = "DATA_SOURCE_NOT_FOUND"
 PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
@@ -11,7 +11,7 @@ PAGE = Path(__file__).parents[2] / "docs" / "formats.md"
 
 def test_the_documentation_is_current():
     assert PAGE.read_text("utf-8") == gaps.render_formats_page(), (
-        "run: python -m metastore._tables.gaps docs/formats.md"
+        "run: python -m metastore.adapters.gaps docs/formats.md"
     )
 
 

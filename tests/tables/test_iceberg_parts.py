@@ -5,13 +5,13 @@ from __future__ import annotations
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from metastore._analyze.request import FOOTER, FULL
-from metastore._analyze.worker import BlockTask, analyze_file
-from metastore._format.columns import Column
-from metastore._tables.iceberg import _defaults as defaults
-from metastore._tables.iceberg_partitions import Partitions
-from metastore._tables.iceberg_schema import describe_leaves, walk_leaves
-from metastore._tables.model import DataFile
+from metastore.adapters.iceberg import _defaults as defaults
+from metastore.adapters.iceberg_partitions import Partitions
+from metastore.adapters.iceberg_schema import describe_leaves, walk_leaves
+from metastore.adapters.table_facts import DataFile
+from metastore.format.manifest import FOOTER, FULL
+from metastore.format.table_column import Column
+from metastore.pipeline.block_task import BlockTask, analyze_file
 
 ID, DAY = Column("1", ("id",), "bigint", "long"), Column("3", ("day",), "int", "long")
 SPECS = {

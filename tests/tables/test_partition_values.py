@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from metastore._format.columns import Column, encoding_of
-from metastore._tables.listed import _Partitions
+from metastore.adapters.shim_facts import _Partitions
+from metastore.format.table_column import Column, encoding_of
 
 
 def read(kind: str, text: str | None):

@@ -6,8 +6,7 @@ import pytest
 
 from lakes import FORMATS, SPARK
 from metastore import jars
-from metastore._tables.gaps import TARGETS
-from metastore._tables.releases import RELEASES
+from metastore.adapters.gaps import RELEASES, TARGETS
 
 
 def numbers(version: str) -> tuple[int, ...]:

@@ -18,7 +18,7 @@ from random import Random
 import metastore
 from formats.kinds import KINDS, ROW
 from lakes import session_conf
-from metastore._tables.releases import RELEASES, Release
+from metastore.adapters.gaps import RELEASES, Release
 from planner.plans import conf, files_read, labels, plain, rows
 from versions.predicates import draw, lost
 

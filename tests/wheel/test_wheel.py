@@ -19,7 +19,7 @@ from pathlib import Path
 import pytest
 
 from metastore import jars
-from metastore.cli import checks
+from metastore.cli import doctor_checks
 
 pytestmark = [pytest.mark.slow, pytest.mark.spark]
 
@@ -71,8 +71,8 @@ def test_jar_registers_itself_and_holds_a_build_for_every_line(wheel, tmp_path):
     jar = zipfile.ZipFile(tmp_path / JAR)
     service = "META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider"
     assert jar.read(service).decode().split() == [f"{ENTRY.replace('/', '.')}"]
-    assert build().lines() == list(jars.LINES) == sorted(checks.LINES)
-    facts = checks.read_shim_properties(tmp_path / JAR)
+    assert build().lines() == list(jars.LINES) == sorted(doctor_checks.LINES)
+    facts = doctor_checks.read_shim_properties(tmp_path / JAR)
     assert facts["lines"].split() == list(jars.LINES)
     for line in jars.LINES:
         assert facts[f"spark-{line}"].startswith(f"{line}.")
@@ -91,7 +91,7 @@ def test_entry_names_nothing_that_differs_between_versions_of_scala():
 
 
 def test_installed_jar_is_made_from_the_sources_as_they_are():
-    facts, line = checks.read_shim_properties(jars.shim()), jars.spark_line_of(metadata.version("pyspark"))
+    facts, line = doctor_checks.read_shim_properties(jars.shim()), jars.spark_line_of(metadata.version("pyspark"))
     assert facts[f"source-{line}"] == build().source_digest(line), (
         "the installed shim is stale: uv sync --reinstall-package pyspark-metastore"
     )

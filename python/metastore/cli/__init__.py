@@ -7,13 +7,13 @@ import sys
 
 def main() -> None:
     """Runs the command line; the entry point of the installed program."""
-    from metastore.cli import interruption  # noqa: PLC0415 - an import of the package alone costs nothing
+    from metastore.cli import termination  # noqa: PLC0415 - an import of the package alone costs nothing
 
-    interruption.listen_for_signals()
+    termination.listen_for_signals()
     try:
         from metastore.cli.app import app  # noqa: PLC0415 - as above
 
         app()
     except KeyboardInterrupt as stop:  # before a command has begun
-        sys.stderr.write(f"{interruption.describe_stop(stop)}\n")
-        sys.exit(interruption.stop_exit_code(stop))
+        sys.stderr.write(f"{termination.describe_stop(stop)}\n")
+        sys.exit(termination.stop_exit_code(stop))

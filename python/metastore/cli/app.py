@@ -6,7 +6,7 @@ from typing import Annotated
 
 import typer
 
-from metastore.cli import about, analyze, demo, doctor, reading, upkeep
+from metastore.cli import analyze_command, demo_command, doctor, installation_commands, read_commands, store_commands
 
 app = typer.Typer(
     name="metastore",
@@ -23,29 +23,32 @@ app = typer.Typer(
 def program(
     *,
     version: Annotated[
-        bool, typer.Option("--version", is_eager=True, callback=about.print_version, help="Print the version.")
+        bool,
+        typer.Option(
+            "--version", is_eager=True, callback=installation_commands.print_version, help="Print the version."
+        ),
     ] = False,
 ) -> None:
     """Statistics of lakehouse tables on Spark: fewer files read, truer plans, answers at hand."""
 
 
-app.command()(demo.demo)
-app.command()(analyze.analyze)
-app.command()(reading.summary)
-app.command()(reading.frequencies)
-app.command()(reading.histogram)
-app.command()(reading.quantiles)
-app.command()(reading.locate)
-app.command()(reading.files)
-app.command()(reading.columns)
-app.command()(reading.snapshots)
-app.command()(reading.tables)
-app.command()(reading.explain)
-app.command()(reading.estimates)
-app.command()(upkeep.verify)
-app.command()(upkeep.gc)
-app.command()(upkeep.compact)
+app.command()(demo_command.demo)
+app.command()(analyze_command.analyze)
+app.command()(read_commands.summary)
+app.command()(read_commands.frequencies)
+app.command()(read_commands.histogram)
+app.command()(read_commands.quantiles)
+app.command()(read_commands.locate)
+app.command()(read_commands.files)
+app.command()(read_commands.columns)
+app.command()(read_commands.snapshots)
+app.command()(read_commands.tables)
+app.command()(read_commands.explain)
+app.command()(read_commands.estimates)
+app.command()(store_commands.verify)
+app.command()(store_commands.gc)
+app.command()(store_commands.compact)
 app.command()(doctor.doctor)
-app.command()(about.config)
-app.command()(about.jar)
-app.command()(about.version)
+app.command()(installation_commands.config)
+app.command()(installation_commands.jar)
+app.command()(installation_commands.version)

@@ -10,13 +10,14 @@ import logging
 from itertools import islice
 from typing import TYPE_CHECKING, Any
 
-from metastore._visible import make_visible
+from metastore.visible_text import make_visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator
     from pathlib import Path
 
-    from metastore._read.places import Discovery
+    from metastore.reading.discovery import Discovery
+
 
 _MOST = 1000
 _DEPTHS = ("*", "*/*", "*/*/*")
@@ -24,7 +25,7 @@ _DEPTHS = ("*", "*/*", "*/*/*")
 
 def complete_table(ctx: Any, incomplete: str) -> list[str]:
     """Names of analyzed tables that begin like this; none for a path, which the shell completes itself."""
-    from metastore._texts import is_location  # noqa: PLC0415 - the program imports this module at every start
+    from metastore.store.location import is_location  # noqa: PLC0415 - the program imports this module at every start
 
     if is_location(incomplete):
         return []
@@ -54,8 +55,8 @@ def _offered(names: Iterator[str], incomplete: str) -> list[str]:
 
 
 def _columns_of(table: str, conf: dict[str, str]) -> Iterator[str]:
-    from metastore._read.places import discover  # noqa: PLC0415 - slow to import
-    from metastore._texts import is_location  # noqa: PLC0415 - as above
+    from metastore.reading.discovery import discover  # noqa: PLC0415 - slow to import
+    from metastore.store.location import is_location  # noqa: PLC0415 - as above
 
     places = [discover(table)] if is_location(table) else [place for name, place in _tables(conf) if name == table]
     for place in places:
@@ -65,8 +66,11 @@ def _columns_of(table: str, conf: dict[str, str]) -> Iterator[str]:
 
 def _tables(conf: dict[str, str]) -> Iterator[tuple[str, Discovery]]:
     from metastore import settings  # noqa: PLC0415 - slow to import
-    from metastore._read.folder import Folder  # noqa: PLC0415 - as above
-    from metastore._read.places import discover, discover_all  # noqa: PLC0415 - as above
+    from metastore.reading.discovery import (  # noqa: PLC0415 - spares every other use its time
+        discover,
+        discover_all,
+    )
+    from metastore.reading.folder import Folder  # noqa: PLC0415 - as above
 
     root = conf.get("spark.metastore.store") or settings.get("spark.metastore.store")
     places = discover_all(Folder(root)) if root else []
@@ -80,8 +84,8 @@ def _tables(conf: dict[str, str]) -> Iterator[tuple[str, Discovery]]:
 def _warehouses(conf: dict[str, str]) -> list[Path]:
     from pathlib import Path  # noqa: PLC0415 - as above
 
-    from metastore._spark.session import read_spark_defaults  # noqa: PLC0415 - as above
-    from metastore._store.location import local_path  # noqa: PLC0415 - as above
+    from metastore.spark.session import read_spark_defaults  # noqa: PLC0415 - as above
+    from metastore.store.location import local_path  # noqa: PLC0415 - as above
 
     known = {"spark.sql.warehouse.dir": "spark-warehouse", **read_spark_defaults(), **conf}
     named = [text for key, text in known.items() if key.endswith((".warehouse", ".warehouse.dir"))]

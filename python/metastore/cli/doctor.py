@@ -18,12 +18,12 @@ Spark = Annotated[bool, typer.Option("--spark", help="Also start a Spark and ask
 def doctor(location: Location = None, *, spark: Spark = False, json: Json = False) -> None:
     """Check the installation; one line to fix each problem, exit code 1 if there is one."""
     with open_output(as_json=json) as output:
-        from metastore.cli import checks  # noqa: PLC0415 - not needed for --help
+        from metastore.cli import doctor_checks  # noqa: PLC0415 - not needed for --help
 
-        found = [check() for check in checks.QUICK]
-        found.append(checks.check_store(location))
+        found = [check() for check in doctor_checks.QUICK]
+        found.append(doctor_checks.check_store(location))
         if spark:
-            found += checks.check_spark()
+            found += doctor_checks.check_spark()
         output.findings(found)
-    if any(one.state == checks.BROKEN for one in found):
+    if any(one.state == doctor_checks.BROKEN for one in found):
         raise typer.Exit(FAILED)

@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any, Protocol
 
 import typer
 
-from metastore._visible import make_json_visible, make_lines_visible, make_visible
-from metastore.cli.interruption import describe_stop, stop_exit_code
+from metastore.cli.termination import describe_stop, stop_exit_code
 from metastore.errors import InvalidArgument, InvalidSetting, MetastoreError, NoStatistics
+from metastore.visible_text import make_json_visible, make_lines_visible, make_visible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -26,7 +26,8 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from metastore.answers import Answer
-    from metastore.cli.checks import CheckResult
+    from metastore.cli.doctor_checks import CheckResult
+
 
 OK, FAILED, USAGE, STALE, NO_STATISTICS = range(5)
 """Exit codes."""
@@ -73,13 +74,13 @@ class PlainOutput:
 
     def answer(self, answer: Answer) -> None:
         """See `Output`."""
-        from metastore.display.text import render_complete  # noqa: PLC0415 - pyarrow is slow to import
+        from metastore.display.plain_text import render_complete  # noqa: PLC0415 - pyarrow is slow to import
 
         _write(render_complete(answer))
 
     def glance(self, answer: Answer) -> None:
         """See `Output`."""
-        from metastore.display.text import render  # noqa: PLC0415 - as above
+        from metastore.display.plain_text import render  # noqa: PLC0415 - as above
 
         _write(render(answer, TEXT_WIDTH))
 
@@ -97,7 +98,7 @@ class PlainOutput:
         self, number: int, title: str, sql: str, lines: Sequence[tuple[str, str, str]], remarks: Sequence[str]
     ) -> None:
         """See `Output`."""
-        from metastore.display.text import align_cells  # noqa: PLC0415 - not needed for --help
+        from metastore.display.plain_text import align_cells  # noqa: PLC0415 - not needed for --help
 
         _write(f"\nQuery {number}: {title}\n")
         _write(textwrap.indent(sql, "    ") + "\n")
@@ -292,7 +293,10 @@ def _plain(value: Any) -> Any:
 
 
 def _shown(name: str, value: Any) -> str:
-    from metastore.display.cells import format_bytes, format_cell  # noqa: PLC0415 - not needed for --help
+    from metastore.display.cells import (  # noqa: PLC0415 - spares every other use its time
+        format_bytes,
+        format_cell,
+    )
 
     if isinstance(value, list | tuple):  # of texts, or of pairs of a subject and a reason
         return "; ".join(one if isinstance(one, str) else ": ".join(one) for one in value)

@@ -13,6 +13,7 @@ if TYPE_CHECKING:
 
     from metastore.answers import Answer
 
+
 WIDTH = 24
 _SECONDS_OF_DAY = 86_400
 _BLOCK = "\u2588"

@@ -6,12 +6,13 @@ import re
 from datetime import datetime
 from typing import TYPE_CHECKING, Any
 
-from metastore._visible import make_visible
+from metastore.visible_text import make_visible
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Mapping
 
     from metastore.answers import Answer
+
 
 _SHOWN = {
     "summary": (

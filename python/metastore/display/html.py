@@ -14,6 +14,7 @@ if TYPE_CHECKING:
     from metastore.answers import Answer
     from metastore.display.layout import DisplayColumn
 
+
 _ROWS = 200
 
 _TEMPLATE = """\

@@ -24,6 +24,7 @@ if TYPE_CHECKING:
 
     from metastore.answers import Answer
 
+
 GAP = 2
 _READABLE, _READABLE_KEY, _READABLE_BAR = 19, 24, 8
 _KEYS = ("column_name", "path", "name", "value", "table")

@@ -18,6 +18,7 @@ if TYPE_CHECKING:
 
     from metastore.answers import Answer
 
+
 _ROWS = 200
 
 

@@ -2,7 +2,7 @@ package org.metastore.spark
 
 /**
  * Text that others wrote, made to be read in one line: nothing in it acts on a terminal, turns a line around or hides. As
- * `metastore._visible` in Python; values in rows are never changed.
+ * `metastore.visible_text` in Python; values in rows are never changed.
  */
 object VisibleText {
   private val hidden = Set[Int](Character.CONTROL, Character.FORMAT, Character.SURROGATE, Character.LINE_SEPARATOR,

@@ -94,7 +94,7 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
   private def listen(): Unit = PythonProcess.daemon("metastore-python-output") {
     val lines = new BufferedReader(new InputStreamReader(process.getInputStream, UTF_8))
     Iterator.continually(lines.readLine()).takeWhile(_ != null).map(VisibleText(_)).foreach { line =>
-      logInfo(s"metastore._attached: $line")
+      logInfo(s"metastore.spark.attached_process: $line")
       said.synchronized {
         said.enqueue(line)
         if (said.length > PythonProcess.LinesKept) said.dequeue()
@@ -135,9 +135,9 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
 
 object PythonProcess {
 
-  /** As `-m metastore._attached`, but nothing is imported from the working folder, where anybody may have put a module. */
+  /** As `-m metastore.spark.attached_process`, but nothing is imported from the working folder, where anybody may have put a module. */
   private val Program =
-    "import sys; sys.path[:] = filter(None, sys.path); import runpy; runpy.run_module('metastore._attached', run_name='__main__')"
+    "import sys; sys.path[:] = filter(None, sys.path); import runpy; runpy.run_module('metastore.spark.attached_process', run_name='__main__')"
 
   private val StartLimit = Duration(5, TimeUnit.MINUTES)
   private val LinesKept = 50

@@ -1,0 +1,78 @@
+"""What the session's catalogs say about a name."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from metastore.adapters.identifiers import quote_name, split_name
+from metastore.adapters.shim_calls import translate_errors
+from metastore.errors import TableNotFound, UnsupportedTable
+
+if TYPE_CHECKING:
+    from pyspark.errors import AnalysisException
+    from pyspark.sql import SparkSession
+
+
+@dataclass(frozen=True)
+class CatalogEntry:
+    """A table that the session's user may read in full.
+
+    Attributes:
+        name: Full name, a label.
+        identifier: The name as quoted SQL, as the user wrote it.
+        provider: The table format, lower case.
+        location: Root of the table.
+        uuid: Its identity, as in the manifest.
+    """
+
+    name: str
+    identifier: str
+    provider: str
+    location: str
+    uuid: str
+
+
+def look_up_table(spark: SparkSession, table: str) -> CatalogEntry:
+    """Look a table up by name, as a user who may read all of it: everything that is done by name begins here."""
+    from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # noqa: PLC0415 - no types
+    from pyspark.errors import AnalysisException  # noqa: PLC0415 - not needed to import this module
+
+    parts = split_name(table)
+    identifier = quote_name(parts)
+    try:
+        with translate_errors(table, spark):
+            (row,) = spark.sql(
+                f"SELECT facts FROM metastore_facts('{escape_literal(identifier)}', files => false)"
+            ).collect()
+    except AnalysisException as failure:
+        if _not_found(failure):
+            raise TableNotFound(table) from None
+        raise UnsupportedTable(table, _first_line(failure)) from failure
+    except Py4JJavaError as failure:  # what a catalog raises is no error of Spark's
+        told = failure.java_exception.getMessage()
+        raise UnsupportedTable(table, f"it cannot be loaded: {_first_line(told or failure)}") from None
+    found = json.loads(row.facts)
+    return CatalogEntry(found["name"] or identifier, identifier, found["format"], found["location"], found["uuid"])
+
+
+def escape_literal(identifier: str) -> str:
+    r"""A name as it stands in a text of SQL."""
+    return identifier.replace("\\", "\\\\").replace("'", "\\'")
+
+
+def _not_found(failure: AnalysisException) -> bool:
+    condition = failure.getCondition() if hasattr(failure, "getCondition") else failure.getErrorClass()
+    return condition in {
+        "TABLE_OR_VIEW_NOT_FOUND",
+        "SCHEMA_NOT_FOUND",
+        "CATALOG_NOT_FOUND",
+        "_LEGACY_ERROR_TEMP_1331",
+        "REQUIRES_SINGLE_PART_NAMESPACE",
+        "DELTA_MISSING_DELTA_TABLE",
+    }
+
+
+def _first_line(failure: object) -> str:
+    return str(failure).strip().split("\n", 1)[0].rstrip(".")

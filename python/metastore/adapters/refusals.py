@@ -1,0 +1,93 @@
+"""What ANALYZE leaves out, as data: each entry with the reason that reports show."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+
+ONLY_COUNTS = {
+    "array": "lists have row and null counts only",
+    "map": "maps have row and null counts only",
+    "variant": "variants have row and null counts only",
+    "void": "a column of unknown type has row and null counts only",
+    "time": "times have row and null counts only",
+    "geometry": "geometries have row and null counts only",
+    "geography": "geographies have row and null counts only",
+}
+"""Types whose values are not looked at."""
+
+COLLATION = "strings of a collation other than UTF8_BINARY have row and null counts only"
+UNKNOWN_TYPE = "Spark has no type for it: no statistics"
+NESTED_DEFAULT = "a default of a nested field applies only where its struct is present: unknown in this file"
+REPLACED = "it was replaced while it was being read"
+CHANGED_MEANWHILE = "the file left the table while it was being read"
+ROWS_DIFFER = "the rows read are not the number of rows that the table's metadata states"
+NOT_PARQUET = "it is not a Parquet file"
+ENCRYPTED = "it is encrypted"
+UNSETTLED = "it was modified less than 2 seconds ago: analyze again when it rests"
+REMOTE = "its file system is reached through Spark alone"
+"""Reasons that name one data file, or one column of it."""
+
+NOTHING, ONLY_BOUNDS = "nothing is known", "only counts and bounds are known"
+"""How much of values that readers cast: a float's double has the bounds of its neighbours."""
+
+NOT_DISTRIBUTED = "some data file has not been analyzed, or keeps only some of its values and only Spark can read it"
+"""A reason that names a column of which it was asked where its values live."""
+
+DAMAGED = "its statistics are damaged, and only FOR ALL COLUMNS computes them again"
+"""A reason that names a block of the store."""
+
+SNAPSHOT_DAMAGED = "its list of data files was damaged: it is left out"
+"""A reason that names an earlier snapshot."""
+
+EARLIER = "earlier snapshots"
+"""What names data files that the table does not have now, or columns as they were: these are not read again."""
+
+_PARTS = {
+    "summary": "summary",
+    "sketches": "sketches",
+    "frequencies": "lists of values",
+    "histograms": "histograms",
+    "placed": "numbers of listed rows",
+    "ranks": "ranks of some columns",
+}
+
+
+def describe_lost_parts(parts: Sequence[str]) -> str:
+    """Say what of an earlier snapshot's statistics is left out."""
+    return f"its {_listed(parts)} were damaged, and its data files may be gone: these are left out"
+
+
+def describe_lost_files(paths: Sequence[str] | None, columns: Sequence[str], kinds: Sequence[str]) -> str:
+    """Say what of the statistics of data files is left out."""
+    if paths is None:
+        return (
+            "a list of data files was damaged: of those of earlier snapshots alone is left out what no other list tells"
+        )
+    some = "1 data file" if len(paths) == 1 else f"{len(paths)} data files"
+    told = [*([f"the statistics of {', '.join(columns)}"] if columns else []), *([_listed(kinds)] if kinds else [])]
+    return f"{some}, such as {paths[0]}: {', '.join(told)} were damaged and are left out"
+
+
+def _listed(parts: Sequence[str]) -> str:
+    return ", ".join(_PARTS[part] for part in parts)
+
+
+def describe_other_type(kind: str, wanted: str, paths: Sequence[str], known: str = NOTHING) -> str:
+    """Say that data files hold a column in a type from which readers cast."""
+    some = "1 data file" if len(paths) == 1 else f"{len(paths)} data files"
+    holding = f"{some}, such as {paths[0]}, {'holds' if len(paths) == 1 else 'hold'} it as {kind}"
+    return f"{holding}: {known} of the {wanted} that is read"
+
+
+def reason_for_counts_only(spark_type: str) -> str | None:
+    """Say why a type has counts only."""
+    if " collate " in spark_type:
+        return COLLATION
+    for prefix, reason in ONLY_COUNTS.items():
+        if spark_type == prefix or spark_type.startswith((f"{prefix}<", f"{prefix}(", f"{prefix} ")):
+            return reason
+    return None

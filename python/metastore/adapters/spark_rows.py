@@ -1,0 +1,113 @@
+"""Rows of data files as Spark reads them, file by file, for what Python does not open itself."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+from functools import reduce
+from typing import TYPE_CHECKING
+
+from metastore.adapters.hudi_casts import group_by_file_schema
+from metastore.adapters.identifiers import LOCATION, escape_glob, quote_name
+from metastore.adapters.shim_calls import require_columns
+from metastore.adapters.spark_versions import select_at_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Sequence
+
+    from pyspark.sql import DataFrame, SparkSession
+
+    from metastore.adapters.hudi_casts import FilesOfOneSchema
+    from metastore.adapters.table_facts import DataFile, TableFacts
+    from metastore.format.table_column import Column
+
+
+_FILE, _DELETED = "_file", "_deleted"
+
+
+def read_rows_by_spark(
+    spark: SparkSession,
+    facts: TableFacts,
+    columns: Sequence[Column],
+    files: Sequence[DataFile],
+    *,
+    live: bool = False,
+    groups: Sequence[FilesOfOneSchema] = (),
+) -> DataFrame:
+    """Read the rows of some data files as Spark sees them."""
+    if facts.format == "iceberg":
+        rows = _of_iceberg(spark, facts, columns, files)
+    elif facts.casts:  # Hudi shows no row's place
+        rows = reduce(
+            lambda some, more: some.unionAll(more),
+            _casts(spark, facts.name, columns, groups or group_by_file_schema(spark, files)),
+        )
+    elif live:
+        rows = _of_relation(spark, facts, columns, files)
+    else:
+        rows = _of_parquet(spark, facts.name, columns, files)
+    partitions = min(len(files), 4 * spark.sparkContext.defaultParallelism)
+    return rows.repartition(partitions, _FILE).sortWithinPartitions(_FILE)
+
+
+def _of_iceberg(
+    spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile]
+) -> DataFrame:
+    # Where `_deleted` is asked for, Iceberg returns deleted rows too, marked, instead of leaving them out.
+    rows = require_columns(select_at_snapshot(spark, facts, [_FILE, _DELETED, *_chosen(columns)]), facts.name)
+    return rows if len(files) == len(facts.files) else _only(rows, files)
+
+
+def _of_relation(
+    spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile]
+) -> DataFrame:
+    chosen = [f"{LOCATION} AS {_FILE}", f"false AS {_DELETED}", *_chosen(columns)]
+    rows = require_columns(select_at_snapshot(spark, facts, chosen), facts.name)
+    return rows if len(files) == len(facts.files) else _only(rows, files)
+
+
+def _of_parquet(spark: SparkSession, table: str, columns: Sequence[Column], files: Sequence[DataFile]) -> DataFrame:
+    """The files by themselves: no deletion vector stands between them and their rows."""
+    physical = [tuple(json.loads(column.key)) for column in columns]
+    schema = _struct([(path, column.type) for path, column in zip(physical, columns, strict=True) if column.encoding])
+    places = [escape_glob(file.location) for file in files]
+    rows = spark.read.schema(schema or "`any` INT").parquet(*places)
+    chosen = [
+        f"{quote_name(path) if column.encoding else 'CAST(NULL AS BOOLEAN)'} AS c{place}"
+        for place, (path, column) in enumerate(zip(physical, columns, strict=True))
+    ]
+    return require_columns(rows.selectExpr(f"{LOCATION} AS {_FILE}", f"false AS {_DELETED}", *chosen), table)
+
+
+def _casts(
+    spark: SparkSession, table: str, columns: Sequence[Column], groups: Iterable[FilesOfOneSchema]
+) -> Iterator[DataFrame]:
+    for group in groups:
+        found = [replace(column, type=group.type_of(column)) for column in columns]
+        rows = _of_parquet(spark, table, found, group.files)
+        shown = (f"{group.shown(column, f'c{place}')} AS c{place}" for place, column in enumerate(columns))
+        yield rows.selectExpr(_FILE, _DELETED, *shown)
+
+
+def _only(rows: DataFrame, files: Iterable[DataFile]) -> DataFrame:
+    return rows.where(rows[_FILE].isin([file.location for file in files]))
+
+
+def _chosen(columns: Sequence[Column]) -> list[str]:
+    return [f"{_expression(column)} AS c{place}" for place, column in enumerate(columns)]
+
+
+def _expression(column: Column) -> str:
+    name = quote_name(column.path)
+    return name if column.encoding else f"IF({name} IS NULL, NULL, true)"
+
+
+def _struct(leaves: Sequence[tuple[tuple[str, ...], str]]) -> str:
+    """The DDL of a schema with these leaves."""
+    names = list(dict.fromkeys(path[0] for path, _ in leaves))
+    fields = []
+    for name in names:
+        below = [(path[1:], kind) for path, kind in leaves if path[0] == name]
+        kind = below[0][1] if below[0][0] == () else f"STRUCT<{_struct(below)}>"
+        fields.append(f"{quote_name([name])} {kind}")
+    return ", ".join(fields)

@@ -1,0 +1,78 @@
+"""What the lines of Spark have different names for."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql.types import StructType
+
+    from metastore.adapters.table_facts import TableFacts
+
+
+def installed_spark_line() -> tuple[int, int]:
+    """Major and minor version of the installed Spark."""
+    import pyspark  # noqa: PLC0415 - not needed to import this module
+
+    major, minor = pyspark.__version__.split(".")[:2]
+    return int(major), int(minor)
+
+
+def iceberg_at_snapshot(identifier: str, snapshot: object) -> str:
+    """SQL of an Iceberg table at a snapshot."""
+    if installed_spark_line() >= (4, 0):
+        return f"{identifier} VERSION AS OF {snapshot}"
+    # Where Hudi's extension is listed, its parser takes VERSION AS OF of all tables for its own.
+    return f"{identifier}.snapshot_id_{snapshot}"
+
+
+def delta_at_version(identifier: str, version: str) -> tuple[str, Mapping[str, str]]:
+    """A Delta table at a version: SQL, and options of Spark's reader."""
+    if installed_spark_line() >= (4, 0):
+        return f"{identifier} VERSION AS OF {version}", {}
+    # As above.
+    return identifier, {"versionAsOf": version}
+
+
+def select_at_snapshot(spark: SparkSession, facts: TableFacts, chosen: Sequence[str]) -> DataFrame:
+    """What is chosen of all rows of a table at its snapshot."""
+    if facts.pinned_by:
+        return spark.read.options(**facts.pinned_by).table(facts.pinned).selectExpr(*chosen)
+    return spark.sql(f"SELECT {', '.join(chosen)} FROM {facts.pinned}")
+
+
+def read_iceberg_metadata_table(spark: SparkSession, identifier: str, name: str, snapshot: object) -> DataFrame:
+    """One of Iceberg's metadata tables at a snapshot."""
+    if installed_spark_line() >= (4, 0):
+        return spark.sql(f"SELECT * FROM {identifier}.{name} VERSION AS OF {snapshot}")
+    # As above.
+    return spark.read.option("snapshot-id", str(snapshot)).table(f"{identifier}.{name}")
+
+
+def collect_arrow(frame: DataFrame) -> pa.Table:
+    """Collect a DataFrame as an Arrow table."""
+    if hasattr(frame, "toArrow"):
+        return frame.toArrow()
+    return _by_batches(frame)  # Spark 3.5
+
+
+def create_frame(spark: SparkSession, table: pa.Table, schema: StructType | None = None) -> DataFrame:
+    """A DataFrame of an Arrow table, small enough for the driver."""
+    from pyspark.sql.pandas.types import from_arrow_schema  # noqa: PLC0415 - not needed to import this module
+
+    if installed_spark_line() >= (4, 0):
+        return spark.createDataFrame(table, schema) if schema else spark.createDataFrame(table)
+    rows = [tuple(row.values()) for row in table.to_pylist()]
+    return spark.createDataFrame(rows, schema or from_arrow_schema(table.schema))
+
+
+def _by_batches(frame: DataFrame) -> pa.Table:
+    import pyarrow as pa  # noqa: PLC0415 - only where Spark is old
+    from pyspark.sql.pandas.types import to_arrow_schema  # noqa: PLC0415 - as above
+
+    batches = frame._collect_as_arrow()  # type: ignore[operator] # noqa: SLF001 - what its own toPandas calls
+    return pa.Table.from_batches(batches, schema=to_arrow_schema(frame.schema))

@@ -1,0 +1,151 @@
+"""What the pipeline needs to know of a table, whatever its format."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+from metastore.format.data_files import FileKey
+from metastore.format.manifest import TableIdentity
+from metastore.format.table_column import CASTING
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+    from metastore.format.table_column import Column
+
+
+@dataclass(frozen=True)
+class Refusal:
+    """Something that ANALYZE leaves out, and why.
+
+    Attributes:
+        subject: The column or the data file.
+        reason: A sentence from `metastore.adapters.refusals`.
+    """
+
+    subject: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class DataFile:
+    """One immutable data file of a snapshot.
+
+    Attributes:
+        path: By which statistics know it: docs/format.md, "Identity".
+        size: Bytes.
+        rows: Physical rows, deleted ones included; None where the table's metadata does not tell.
+        format: `parquet`, `orc` or `avro`.
+        partition: Partition field to value as text, of the file's own partitioning.
+        constants: Column key to stored value, where the table's metadata decides the value of all rows.
+        unknown: Keys of the columns whose values the table's metadata decides in a way that is not known.
+        encrypted: Whether only the engine holds the key.
+        deletes: Digest of what deletes rows of the file; None when nothing does.
+        deleted_rows: How many; None when not known.
+        opened: URI by which it is opened, where `path` is not one.
+        modified: Modification time in milliseconds, where a file may be replaced under its path.
+    """
+
+    path: str
+    size: int
+    rows: int | None
+    format: str
+    partition: Mapping[str, str | None] = field(default_factory=dict)
+    constants: Mapping[str, Any] = field(default_factory=dict)
+    unknown: frozenset[str] = frozenset()
+    encrypted: bool = False
+    deletes: str | None = None
+    deleted_rows: int | None = 0
+    opened: str = ""
+    modified: int | None = None
+
+    @property
+    def key(self) -> FileKey:
+        """What tells it from all other data files of the table."""
+        return FileKey(self.path, self.size, self.modified)
+
+    @property
+    def live_rows(self) -> int | None:
+        """Rows that nothing deletes; None where not known."""
+        return None if self.rows is None or self.deleted_rows is None else self.rows - self.deleted_rows
+
+    @property
+    def physical_rows(self) -> int:
+        """`rows`, of a file whose rows were counted: of others ANALYZE counts them first."""
+        if self.rows is None:
+            raise ValueError(f"the rows of {self.path} were not counted")
+        return self.rows
+
+    @property
+    def location(self) -> str:
+        """URI or local path by which the file is opened."""
+        return self.opened or self.path
+
+
+@dataclass(frozen=True)
+class TableFacts:
+    """A table at one snapshot.
+
+    Attributes:
+        format: `iceberg`, `delta`, `hudi` or `parquet`.
+        uuid: Identity; a table dropped and created again has another one.
+        location: Root of the table as its metadata spells it.
+        root: The same as a URI or an absolute local path that names the file system.
+        name: Full name, a label.
+        identifier: The table as quoted SQL.
+        snapshot: Identifier of the snapshot; None for a table that was never written.
+        columns: All leaves of the schema, in order.
+        files: Data files of the snapshot.
+        defaults: Column key to the stored value of rows in files that do not have the column.
+        absent_is_null: Whether a column that a file with field ids lacks is null in all its rows.
+        local: Whether paths without a scheme are on the local file system.
+        pinned: SQL of the relation at the snapshot, read under the current schema; see `pinned_by`.
+        refused: Columns without statistics, with the reason.
+        properties: Table properties, as far as the format has them.
+        field_ids: Column key to field id, where keys are made of names and readers look for field ids.
+        nameless_is_null: Keys of columns that are null in all rows of a file without a column of that name in any case.
+        pinned_by: Options of Spark's reader that pin the relation, where no SQL does.
+        has_other_rows: Whether there are rows in other files, such as Hudi's log files without a base file.
+    """
+
+    format: str
+    uuid: str
+    location: str
+    root: str
+    name: str
+    identifier: str
+    snapshot: str | None
+    columns: tuple[Column, ...]
+    files: tuple[DataFile, ...]
+    defaults: Mapping[str, Any]
+    absent_is_null: bool
+    local: bool
+    pinned: str
+    refused: tuple[Refusal, ...] = ()
+    properties: Mapping[str, str] = field(default_factory=dict)
+    field_ids: Mapping[str, int] = field(default_factory=dict)
+    nameless_is_null: frozenset[str] = frozenset()
+    pinned_by: Mapping[str, str] = field(default_factory=dict)
+    has_other_rows: bool = False
+
+    @property
+    def live_rows(self) -> int | None:
+        """How many rows the table has; None where not known."""
+        found = [file.live_rows for file in self.files]
+        return None if self.has_other_rows or None in found else sum(rows for rows in found if rows is not None)
+
+    @property
+    def is_physical(self) -> bool:
+        """Whether the rows of the data files are those of the table: none is deleted or changed by other files."""
+        return not self.has_other_rows and all(file.deletes is None for file in self.files)
+
+    @property
+    def casts(self) -> bool:
+        """Whether readers cast what a file holds in another type: as of `Column`."""
+        return self.format in CASTING
+
+    @property
+    def identity(self) -> TableIdentity:
+        """What tells it from all other tables, and where it is."""
+        return TableIdentity(self.format, self.uuid, self.root, self.name)

@@ -1,0 +1,139 @@
+"""Public functions that prepare sessions and compute statistics."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from metastore import pipeline
+from metastore.errors import InvalidArgument
+from metastore.spark import analyze_statement, session
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from metastore.answers import Answer
+    from metastore.pipeline.report import AnalyzeReport
+    from metastore.spark_jobs.progress import Progress
+    from metastore.statistics import Statistic
+
+
+_DEPTHS = ("full", "footer", "files")
+
+configure = session.configure
+
+
+@session.require_session
+def analyze(  # noqa: PLR0913 - the parts of a statement
+    spark: SparkSession,
+    table: str,
+    columns: Sequence[str] | None = None,
+    partition: Mapping[str, Any] | None = None,
+    progress: bool | Progress = True,  # noqa: FBT001, FBT002 - part of the public interface
+    depth: str = "full",
+    *,
+    statistics: Sequence[Statistic] = (),
+    ranks: bool | Sequence[str] = False,
+    distribution: bool | Sequence[str] = False,
+    frequencies: str | None = None,
+    repair: bool = False,
+) -> AnalyzeReport:
+    """Computes the statistics of a table, of what changed since the last time.
+
+    Args:
+        spark: A session, classic or Connect.
+        table: A name as in SQL.
+        columns: Names of columns or structs; all if None.
+        partition: Partition column to value, to analyze only the data files there.
+        progress: Whether to show progress on stderr.
+        depth: "full" reads data; "footer" takes counts and bounds from Parquet footers; "files" lists files.
+        statistics: User-defined statistics (`metastore.statistic`) to compute besides those that are installed.
+        frequencies: How the table's frequencies are made: "auto", "exact" (reads columns again of which a file does not
+            keep all values), or an algorithm: "reduce", "duplicates", "scatter". As the setting says if None.
+        ranks: True for the exact ranks of all columns, or names of columns: their quantiles are exact then.
+        distribution: True for where each value of all columns lives, or names of columns: `locate` then names the data
+            files that hold a value and no others. Columns of which a file does not keep all values are read again.
+        repair: True to read all stored statistics first, and to compute again what is missing or damaged, as deep as it
+            was and of the columns that it had. With `depth="files"` nothing else is computed. Damaged statistics of
+            earlier snapshots are left out.
+
+    Returns:
+        What was done, and what was left out and why.
+
+    Raises:
+        TableNotFound: There is no such table.
+        ColumnNotFound: The table has no such column; nothing was written.
+        InvalidArgument: `columns` is empty, or an argument is not what it can be.
+        UnsupportedTable: A table of a kind that is not handled.
+        StoreNotWritable: The place of the statistics cannot be written.
+        AnalyzeFailed: The Spark job failed; the statistics that were there are untouched.
+
+    Example:
+        >>> metastore.analyze(spark, "db.sales", columns=["price"]).files_read  # doctest: +SKIP
+        12
+    """
+    if depth not in _DEPTHS:
+        raise InvalidArgument("depth", f"{depth!r} is none of {', '.join(_DEPTHS)}")
+    if columns is not None and depth != "full":
+        raise InvalidArgument("columns", f"depth {depth!r} does not look at single columns")
+    for name, names in (("columns", columns), ("ranks", ranks), ("distribution", distribution)):
+        if isinstance(names, str):
+            raise InvalidArgument(name, "a list of names is expected", f"Say {name}=[{names!r}].")
+    if columns is not None and not columns:
+        raise InvalidArgument("columns", "the list of names is empty", "Leave it out for all columns.")
+    for name, given in (
+        ("statistics", statistics),
+        ("ranks", ranks),
+        ("distribution", distribution),
+        ("frequencies", frequencies),
+    ):
+        if given and depth != "full":
+            raise InvalidArgument(name, f"depth {depth!r} does not read the values that they are made of")
+    session.check_session(spark)
+    if analyze_statement.is_connect(spark):
+        _refuse_on_connect(
+            ranks=ranks, distribution=distribution, frequencies=frequencies, statistics=statistics, repair=repair
+        )
+        return analyze_statement.run_analyze_statement(spark, table, columns, partition, depth, progress)
+    return pipeline.analyze_table(
+        spark,
+        table,
+        columns=columns,
+        all_columns=columns is None and depth == "full",
+        noscan=depth == "files",
+        partition=partition,
+        progress=progress,
+        statistics=statistics,
+        ranks=ranks,
+        distribution=distribution,
+        frequencies=frequencies,
+        repair=repair,
+    )
+
+
+def _refuse_on_connect(**given: object) -> None:
+    told = {
+        "ranks": "Name the columns in spark.metastore.ranks.columns or the table property metastore.ranks.columns.",
+        "distribution": "Name the columns in spark.metastore.distribution.columns, or metastore.distribution.columns.",
+        "frequencies": "Set spark.metastore.frequencies.algorithm on the server.",
+        "repair": "Run `metastore analyze TABLE --repair`, which starts a Spark of its own.",
+        "statistics": "Install them on the server as an entry point.",
+    }
+    for name, value in given.items():
+        if value:
+            what = "functions" if name == "statistics" else "it"
+            raise InvalidArgument(
+                name, f"an ANALYZE statement, which a Connect server runs, does not take {what}", told[name]
+            )
+
+
+def config(spark: SparkSession | None = None) -> Answer:
+    """Every setting with its value and where that comes from.
+
+    Example:
+        >>> import metastore
+        >>> metastore.config()[0]["name"]
+        'spark.metastore.enabled'
+    """
+    return session.list_settings(spark)

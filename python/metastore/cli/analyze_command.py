@@ -1,0 +1,106 @@
+"""`metastore analyze`: computes statistics."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+import typer
+
+from metastore.cli.completion import complete_columns, complete_table
+from metastore.cli.options import Conf, Jars, Json, read_spark_conf
+from metastore.cli.output import open_output
+from metastore.errors import InvalidArgument
+
+Name = Annotated[
+    str,
+    typer.Argument(help="A table's name in a catalog of the Spark.", show_default=False, autocompletion=complete_table),
+]
+
+
+def _columns_option(text: str) -> Any:
+    return typer.Option(help=text, show_default=False, autocompletion=complete_columns)
+
+
+Columns = Annotated[str | None, _columns_option("Only these columns, with commas between.")]
+Ranks = Annotated[str | None, _columns_option("Columns that get exact quantiles, with commas between; * for all.")]
+Distribution = Annotated[
+    str | None,
+    _columns_option("Columns of which is kept which data files hold which value, with commas between; * for all."),
+]
+Frequencies = Annotated[
+    str | None,
+    typer.Option(
+        help="How the table's frequencies are made: auto, exact, reduce, duplicates or scatter.", show_default=False
+    ),
+]
+Partition = Annotated[
+    list[str] | None, typer.Option(help="Only the files of a partition: COLUMN=VALUE.", show_default=False)
+]
+Depth = Annotated[str, typer.Option(help="full (reads data), footer (Parquet footers) or files (a list only).")]
+
+_COMMA = re.compile(r",(?=(?:[^`]*`[^`]*`)*[^`]*$)")
+
+Repair = Annotated[
+    bool, typer.Option("--repair", help="Read all stored statistics first; compute again what is missing or damaged.")
+]
+
+
+def analyze(  # noqa: PLR0913 - the parts of a statement
+    table: Name,
+    *,
+    columns: Columns = None,
+    partition: Partition = None,
+    depth: Depth = "full",
+    ranks: Ranks = None,
+    distribution: Distribution = None,
+    frequencies: Frequencies = None,
+    repair: Repair = False,
+    conf: Conf = None,
+    jars: Jars = None,
+    json: Json = False,
+) -> None:
+    """Compute the statistics of a table, of what changed since the last time."""
+    with open_output(as_json=json) as output:
+        import metastore  # noqa: PLC0415 - not needed for --help
+        from metastore import settings  # noqa: PLC0415 - as above
+        from metastore.spark.local_session import start_local_spark  # noqa: PLC0415 - as above
+        from metastore.store.location import is_location  # noqa: PLC0415 - as above
+
+        if is_location(table):
+            raise InvalidArgument("table", f"{table} is a location", "ANALYZE needs the table's name in a catalog.")
+        wanted = None if columns is None else _names("--columns", columns, "Leave it out for all columns.")
+        settings.get("spark.metastore.frequencies.algorithm", argument=frequencies)  # before Spark is started for it
+        ranked, placed = _some_or_all("--ranks", ranks), _some_or_all("--distribution", distribution)
+        with start_local_spark(read_spark_conf(conf, jars)) as spark:
+            report = metastore.analyze(
+                *(spark, table, wanted, _partition(partition)),
+                depth=depth,
+                ranks=ranked,
+                distribution=placed,
+                frequencies=frequencies,
+                repair=repair,
+            )
+        output.facts("analyze", report.to_dict())
+
+
+def _names(option: str, text: str, hint: str) -> list[str]:
+    """The names of a list; a comma within back-quotes belongs to a name."""
+    names = [name.strip() for name in _COMMA.split(text)]
+    if not all(names):
+        raise InvalidArgument(option, f"{text!r} has an empty name", hint)
+    return names
+
+
+def _some_or_all(option: str, text: str | None) -> bool | list[str]:
+    if text is None:
+        return False
+    return text.strip() == "*" or _names(option, text, "* stands for all columns.")
+
+
+def _partition(given: list[str] | None) -> dict[str, str] | None:
+    pairs = [text.partition("=") for text in given or ()]
+    for name, equals, _ in pairs:
+        if not equals:
+            raise InvalidArgument("--partition", f"{name} is not of the form COLUMN=VALUE")
+    return {name.strip(): value.strip() for name, _, value in pairs} or None

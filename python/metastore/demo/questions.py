@@ -1,0 +1,93 @@
+"""The three questions of the demonstration."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import date, timedelta
+from typing import TYPE_CHECKING
+
+from metastore.demo.tpch_tables import LINEITEM, ORDERS
+
+if TYPE_CHECKING:
+    from metastore.demo.measurement import Measurement
+
+
+_YEAR = 1996
+
+
+@dataclass(frozen=True)
+class Question:
+    """A query and what it is asked for.
+
+    Attributes:
+        title: What the query is after.
+        select: What it makes of the rows.
+        rows: The rows that it looks at, as FROM and WHERE.
+        group: Columns that it groups by, empty for none.
+        why: What the Metastore knows that the table's own metadata does not.
+        where: The same condition as people read it, where the real one is too long.
+    """
+
+    title: str
+    select: str
+    rows: str
+    group: str
+    why: str
+    where: str = ""
+
+    @property
+    def sql(self) -> str:
+        """The query."""
+        return self._sql(self.rows)
+
+    @property
+    def shown(self) -> str:
+        """The query as people read it."""
+        return self._sql(self.rows.partition("\nWHERE")[0] + f"\nWHERE {self.where}" if self.where else self.rows)
+
+    def _sql(self, rows: str) -> str:
+        return f"SELECT {self.select}\n{rows}" + (f"\nGROUP BY {self.group}" if self.group else "")
+
+
+def explain_difference(question: Question, without: Measurement, with_us: Measurement) -> str:
+    """Why the numbers differ; where they do not (other scales), that they do not."""
+    if without.files > with_us.files or without.join != with_us.join:
+        return question.why
+    return "At this scale both ways read the same files and plan the same join."
+
+
+def _working_days() -> list[date]:
+    days = (date(_YEAR, 1, 1) + timedelta(days=i) for i in range(366))
+    return [day for day in days if day.isoweekday() <= 5]
+
+
+_DAYS = _working_days()
+_LIST = ", ".join(f"DATE'{day}'" for day in _DAYS)
+
+QUESTIONS = (
+    Question(
+        title="A long list: lines shipped on working days of 1996",
+        select="l_shipmode, count(*) AS lines, sum(l_extendedprice) AS revenue",
+        rows=f"FROM {LINEITEM}\nWHERE l_shipdate IN ({_LIST})",
+        group="l_shipmode",
+        where=f"l_shipdate IN (DATE'{_DAYS[0]}', DATE'{_DAYS[1]}', ... {len(_DAYS)} dates)",
+        why="Rows lie in the order of shipping, so few files hold that year. Iceberg knows that too, but gives up on "
+        "lists of more than 200 values, as dashboards like to send them.",
+    ),
+    Question(
+        title="A long text: orders by the address of their page",
+        select="count(*) AS orders, sum(o_totalprice) AS revenue",
+        rows=f"FROM {ORDERS}\nWHERE o_page LIKE 'https://shop.example/orders/1995/03/%'",
+        group="",
+        why="Iceberg keeps the first 16 characters of a text, and all of these begin alike; the Metastore keeps "
+        "64 bytes.",
+    ),
+    Question(
+        title="A join: what one clerk sold",
+        select="o_page, o_orderdate, o_orderpriority, o_comment, sum(l_extendedprice * (1 - l_discount)) AS revenue",
+        rows=f"FROM {ORDERS} JOIN {LINEITEM} ON o_orderkey = l_orderkey\nWHERE o_clerk = 'Clerk#000000042'",
+        group="o_page, o_orderdate, o_orderpriority, o_comment",
+        why="Clerks are in every file, so every file is read. But how many clerks there are is known, hence how few "
+        "orders one of them has: Spark sends these to the lines instead of shuffling and sorting both tables.",
+    ),
+)

@@ -1,0 +1,191 @@
+"""Histograms as the format means them: edges, the values of each bin, joining bins, the value at a rank."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    Longs = NDArray[np.int64]
+
+
+EQUI_HEIGHT, EQUI_WIDTH = "equi_height", "equi_width"
+FINE = 100
+"""From so many bins on the ends of the distribution have finer ones, and a heavy value has one for itself."""
+_TAILS = (1, 5, 10, 15, 30)  # ten-thousandths
+
+
+@dataclass(frozen=True)
+class Histogram:
+    """A histogram of one column.
+
+    Attributes:
+        kind: `equi_height` or `equi_width`.
+        edges: One more than there are bins, ascending, as the format stores them.
+        counts: Values of each bin.
+        distincts: How many values have their first rank in each bin; None where not known.
+        errors: By how many values the rank of each edge may be off; None where that is not known.
+    """
+
+    kind: str
+    edges: Sequence[Any]
+    counts: Longs
+    distincts: Longs | None = None
+    errors: Longs | None = None
+
+    @property
+    def are_lone(self) -> NDArray[np.bool_]:
+        """Which bins hold their upper edge alone."""
+        if self.kind != EQUI_HEIGHT:
+            return np.zeros(len(self.counts), np.bool_)
+        if isinstance(self.edges, np.ndarray):
+            found: NDArray[np.bool_] = self.edges[1:] == self.edges[:-1]
+        else:
+            found = np.array([lo == hi for lo, hi in pairwise(self.edges)], np.bool_)
+        return found if self.distincts is None else found | (self.distincts == 1)
+
+    @property
+    def are_exact(self) -> NDArray[np.bool_]:
+        """Which bins are known to hold as many values as they say."""
+        if self.errors is None:
+            return np.zeros(len(self.counts), np.bool_)
+        found: NDArray[np.bool_] = (self.errors[:-1] == 0) & (self.errors[1:] == 0)
+        return found
+
+
+def derive_counts(number: int, bins: int) -> Longs:
+    """The counts of an equi-height histogram: of bin i, floor((i + 1) n / b) - floor(i n / b)."""
+    return np.diff(last_ranks(number, bins))
+
+
+def divide_range(lo: float, hi: float, bins: int, encoding: str) -> list[Any]:
+    """The edges of equi-width bins."""
+    if encoding == "long":
+        return [int(lo) + (int(hi) - int(lo)) * i // bins for i in range(bins + 1)]
+    inner = [lo + (hi / bins - lo / bins) * i for i in range(1, bins)]
+    return [lo, *inner, hi]
+
+
+def last_ranks(number: int, bins: int) -> Longs:
+    """The last rank of each bin of equal height, and 0 before them."""
+    if number * bins < 1 << 63:
+        found: Longs = np.arange(bins + 1, dtype=np.int64) * number // bins
+        return found
+    return np.array([i * number // bins for i in range(bins + 1)], np.int64)
+
+
+def target_ranks(number: int, bins: int) -> Longs:
+    """The ranks at which bins of equal height end; the first and last of many are divided further."""
+    found = last_ranks(number, bins)[1:]
+    if bins >= FINE:
+        tails = np.array(_TAILS, np.int64)
+        lower, upper = -(-number * tails // 10_000), number - number * tails // 10_000
+        found = np.concatenate([[1], lower, found, upper])
+    return np.unique(found)
+
+
+def choose_bin_ends(sums: Longs, lone: Longs, bins: int) -> Longs:
+    """The places of values that are the upper edges of bins."""
+    number = int(sums[-1])
+    places, ended = np.unique(np.searchsorted(sums, target_ranks(number, bins), side="left"), return_counts=True)
+    is_heavy = (ended > 1) | (lone[places] * bins >= number) if bins >= FINE else ended > 1
+    before = places[is_heavy & (lone[places] > 0)] - 1
+    return np.unique(np.concatenate([places, before[before >= 0]]))
+
+
+def coarsen(histogram: Histogram, bins: int) -> Histogram:
+    """The same with fewer bins, each made of neighbours."""
+    if bins >= len(histogram.counts):
+        return histogram
+    starts = last_ranks(len(histogram.counts), bins)
+    if histogram.kind == EQUI_HEIGHT:
+        sums = np.concatenate([[0], np.cumsum(histogram.counts)])
+        starts = np.searchsorted(sums, last_ranks(int(sums[-1]), bins), side="left")
+        starts[-1] = len(histogram.counts)
+        starts = np.unique(starts)
+    return join_bins(histogram, starts)
+
+
+def join_bins(histogram: Histogram, places: Longs) -> Histogram:
+    """The same with the edges at some places alone, the first and the last among them."""
+    edges = histogram.edges
+    edges = edges[places] if isinstance(edges, np.ndarray) else [edges[at] for at in places.tolist()]
+    counts = np.add.reduceat(histogram.counts, places[:-1])
+    distincts = None if histogram.distincts is None else np.add.reduceat(histogram.distincts, places[:-1])
+    errors = None if histogram.errors is None else histogram.errors[places]
+    return Histogram(histogram.kind, edges, counts, distincts, errors)
+
+
+@dataclass(frozen=True)
+class Quantile:
+    """The value at a rank.
+
+    Attributes:
+        value: As the format stores it.
+        error: By how many values its rank may be off; None where that is not known.
+    """
+
+    value: Any
+    error: int | None
+
+
+def find_quantiles(histogram: Histogram, ranks: Sequence[int], encoding: str) -> list[Quantile]:
+    """The values at ranks: numbers are taken to be spread evenly over their bin, of others the nearer edge is taken."""
+    sums, lone = np.cumsum(histogram.counts), histogram.are_lone
+    found = []
+    for rank, place in zip(ranks, np.searchsorted(sums, ranks, side="left").tolist(), strict=True):
+        after, count = int(sums[place]), int(histogram.counts[place])
+        ends = (_plain(histogram.edges[place]), _plain(histogram.edges[place + 1]))
+        inside = rank - after + count
+        if rank == 1:
+            found.append(Quantile(ends[0], None if histogram.errors is None else int(histogram.errors[0])))
+            continue
+        alone = bool(lone[place])
+        value = ends[1] if alone or inside == count else _within(*ends, inside, count, encoding)
+        errors = None if histogram.errors is None else histogram.errors[place : place + 2].tolist()
+        error = None if errors is None else _error(inside, count, *errors, alone=alone, between=encoding != "binary")
+        found.append(Quantile(value, error))
+    return found
+
+
+def _error(inside: int, count: int, below: int, above: int, *, alone: bool, between: bool) -> int:
+    """By how much the rank `inside` of a bin may be off, where those of its edges are by `below` and `above`."""
+    if alone:
+        return max(below - inside + 1, above - (count - inside), 0)
+    if inside == count:
+        return above
+    of_lower, of_upper = inside + below, count - inside + above
+    if between:
+        return max(of_lower, of_upper)
+    return of_upper if 2 * inside > count else of_lower
+
+
+def compute_percentiles(histogram: Histogram, encoding: str) -> list[Any]:
+    """The values at each hundredth of a histogram's ranks: of n values those of rank max(1, ceil(i n / 100))."""
+    ranks = percentile_ranks(int(histogram.counts.sum()))
+    return [found.value for found in find_quantiles(histogram, ranks, encoding)]
+
+
+def percentile_ranks(number: int) -> list[int]:
+    """The ranks of the 101 percentiles of so many values."""
+    return [max(-(-i * number // 100), 1) for i in range(101)]
+
+
+def _within(lo: Any, hi: Any, inside: int, count: int, encoding: str) -> Any:
+    """The value of the rank `inside` among the `count` values of a bin."""
+    if encoding == "binary":
+        return hi if 2 * inside > count else lo
+    if encoding == "long":
+        return lo - (lo - hi) * inside // count
+    return lo + (hi - lo) * (inside / count) if np.isfinite(hi - lo) else hi
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value

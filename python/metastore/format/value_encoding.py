@@ -1,0 +1,88 @@
+"""Arrow and Python values as they are stored in statistics."""
+
+from __future__ import annotations
+
+from datetime import datetime, timezone
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from metastore.format.table_column import decimal_type
+from metastore.format.time_zones import parse_time_zone
+from metastore.format.value_rendering import decimal_to_bytes
+
+if TYPE_CHECKING:
+    from metastore.format.table_column import Column
+
+
+ARROW_TYPES = {
+    "boolean": pa.bool_(),
+    "tinyint": pa.int8(),
+    "smallint": pa.int16(),
+    "int": pa.int32(),
+    "bigint": pa.int64(),
+    "float": pa.float32(),
+    "double": pa.float64(),
+    "date": pa.date32(),
+    "timestamp": pa.timestamp("us", "UTC"),
+    "timestamp_ntz": pa.timestamp("us"),
+    "binary": pa.binary(),
+}
+"""The Arrow type of a Spark type that takes no parameters and is no text."""
+
+
+def to_stored_values(values: pa.Array, column: Column) -> list[Any]:
+    """Turn values of a column's type into what statistics hold."""
+    decimal = decimal_type(column.type)
+    if column.encoding is None:
+        return [True if valid else None for valid in values.is_valid().to_pylist()]
+    if decimal is not None:
+        wide = column.encoding == "binary"
+        return [_unscaled(value, decimal[1], wide=wide) for value in values.to_pylist()]
+    if column.encoding == "double":
+        return list(values.cast(pa.float64()).to_pylist())
+    if column.encoding == "binary":
+        return list(values.cast(pa.binary()).to_pylist())
+    if column.type == "date":
+        values = values.cast(pa.int32())
+    elif pa.types.is_date(values.type):
+        # A date promoted to a timestamp.
+        values = values.cast(pa.timestamp("us"))
+    elif pa.types.is_timestamp(values.type):
+        values = values.cast(pa.timestamp("us", values.type.tz))
+    return list(values.cast(pa.int64()).to_pylist())
+
+
+def to_stored_value(value: Any, column: Column, zone: str = "UTC") -> Any:
+    """Turn one Python value into what statistics hold."""
+    if value is None:
+        return None
+    decimal = decimal_type(column.type)
+    kind = pa.decimal128(*decimal) if decimal else ARROW_TYPES.get(column.type, pa.string())
+    if column.type.startswith("interval"):
+        raise ValueError(f"values of {column.type} are not looked up")
+    try:
+        if column.type == "timestamp":
+            value = _instant(value, zone)
+        array = pa.array([value]).cast(kind)
+    except (pa.ArrowException, TypeError) as e:
+        raise ValueError(f"{value!r} is no {column.type}") from e
+    found = to_stored_values(array, column)[0]
+    return found + 0.0 if column.encoding == "double" else found
+
+
+def _instant(value: Any, zone: str) -> Any:
+    if isinstance(value, str):
+        value = datetime.fromisoformat(value.replace("Z", "+00:00"))
+    if isinstance(value, datetime):
+        return (value if value.tzinfo else value.replace(tzinfo=parse_time_zone(zone))).astimezone(timezone.utc)
+    return value
+
+
+def _unscaled(value: Any, scale: int, *, wide: bool) -> int | bytes | None:
+    if value is None:
+        return None
+    sign, digits, exponent = value.as_tuple()
+    number = int("".join(map(str, digits))) * 10 ** (exponent + scale)
+    number = -number if sign else number
+    return decimal_to_bytes(number) if wide else number

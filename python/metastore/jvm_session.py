@@ -1,0 +1,94 @@
+"""The JVM behind a classic session: PySpark's own members that are not public are used here and nowhere else.
+
+Through Connect there is no such JVM: then each function raises `AttributeError`.
+"""
+
+from __future__ import annotations
+
+from subprocess import TimeoutExpired
+from typing import TYPE_CHECKING, Any
+
+from metastore import jars
+
+if TYPE_CHECKING:
+    from pyspark import RDD, SparkContext
+    from pyspark.sql import DataFrame, SparkSession
+
+
+# ruff: noqa: SLF001
+
+_LAST_SECONDS = 10.0
+
+
+def read_analyzed_plan(spark: SparkSession, identifier: str) -> Any:
+    """The analyzed plan of reading a table: what its catalog has loaded."""
+    return spark._jsparkSession.table(identifier).queryExecution().analyzed()
+
+
+def get_executed_plan(frame: DataFrame) -> Any:
+    """The executed plan of a query."""
+    return frame._jdf.queryExecution().executedPlan()
+
+
+def estimate_size(frame: DataFrame) -> tuple[int, int | None]:
+    """How many bytes and rows Spark expects of a query before it runs."""
+    found = frame._jdf.queryExecution().optimizedPlan().stats()
+    rows = found.rowCount()
+    return int(found.sizeInBytes()), int(rows.get()) if rows.isDefined() else None
+
+
+def get_hadoop_configuration(spark: SparkSession) -> Any:
+    """Hadoop's settings as the session has them, credentials among them."""
+    return spark._jsparkSession.sessionState().newHadoopConf()
+
+
+def qualify_path(spark: SparkSession, path: str) -> str:
+    """A path with the scheme of the file system that it is in."""
+    jvm: Any = spark._jvm
+    found = jvm.org.apache.hadoop.fs.Path(path)
+    return str(found.getFileSystem(get_hadoop_configuration(spark)).makeQualified(found).toString())
+
+
+def load_shim_class(spark: SparkSession | SparkContext, name: str) -> Any:
+    """A class of the shim that Python calls."""
+    found = getattr(find_shim_package(spark).analyze, name)
+    if type(found).__name__ == "JavaPackage":  # what py4j takes an unknown name for
+        raise jars.explain_missing_shim(spark.version)
+    return found
+
+
+def find_shim_package(spark: SparkSession | SparkContext) -> Any:
+    """The package of the shim's build for the line of a Spark: classes of two lines never meet."""
+    jvm: Any = spark._jvm
+    return getattr(jvm.org.metastore.spark, f"v{jars.spark_line_of(spark.version).replace('.', '')}")
+
+
+def to_jvm_rows(frame: DataFrame) -> Any:
+    """A DataFrame as the shim takes it."""
+    return frame._jdf
+
+
+def to_jvm_bytes(records: RDD[bytes]) -> Any:
+    """Records as the shim takes them: bytes as they are."""
+    from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - not needed to import this module
+
+    return records._reserialize(NoOpSerializer())._jrdd
+
+
+def from_jvm_bytes(records: Any, context: SparkContext) -> RDD[bytes]:
+    """Records that the shim gave, back as bytes."""
+    from pyspark import RDD  # noqa: PLC0415 - as above
+    from pyspark.serializers import NoOpSerializer  # noqa: PLC0415 - as above
+
+    return RDD(records, context, NoOpSerializer())
+
+
+def end_jvm(spark: SparkSession) -> None:
+    """End the JVM that a session's Python started, with the jobs in it: by the pipe that it reads."""
+    gateway: Any = spark.sparkContext._gateway
+    process = gateway.proc
+    process.stdin.close()
+    try:
+        process.wait(_LAST_SECONDS)
+    except TimeoutExpired:
+        process.kill()

@@ -1,0 +1,1 @@
+"""The computing kernel: numpy and pyarrow alone, because executors have nothing else."""

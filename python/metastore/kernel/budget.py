@@ -1,0 +1,194 @@
+"""Keeps the statistics of a data file small against the file: sketches, value lists and histograms shrink."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from metastore.format.bloom_filter import choose_filter_size
+from metastore.format.histogram_bins import EQUI_HEIGHT
+from metastore.kernel.column_bloom import resize_bloom_filter
+from metastore.kernel.hyperloglog import Registers
+from metastore.kernel.theta_sketch import ThetaSketch
+from metastore.kernel.value_counts import COMPLETE
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from metastore.kernel.column_histogram import ColumnHistogram
+    from metastore.kernel.column_statistics import ColumnStatistics
+    from metastore.kernel.value_counts import ValueCounts
+
+    Statistics = list[tuple[int, ColumnStatistics]]
+
+
+_PREFIX = 8
+
+
+def estimate_values_between(lo: Any, hi: Any) -> int:
+    """About how many values of its type lie between two bounds; 0 where a bound is not known."""
+    if lo is None or hi is None:
+        return 0
+    if isinstance(lo, bytes):
+        return _texts_between(lo, hi)
+    return _place(hi) - _place(lo) if isinstance(lo, float) else int(hi) - int(lo)
+
+
+def _texts_between(lo: bytes, hi: bytes) -> int:
+    """The difference of the first bytes in which they differ."""
+    ends = (place for place, (a, b) in enumerate(zip(lo, hi, strict=False)) if a != b)
+    common = next(ends, min(len(lo), len(hi)))
+    length = min(max(len(lo), len(hi)) - common, _PREFIX)
+    low, high = (int.from_bytes(one[common : common + length].ljust(length, b"\0"), "big") for one in (lo, hi))
+    return abs(high - low)
+
+
+def _place(value: float) -> int:
+    """The place of a double among all doubles."""
+    bits = int(np.float64(value).view(np.int64))
+    return bits if bits >= 0 else -(bits & ((1 << 63) - 1))
+
+
+_SKETCHES = 25
+_LISTS = _HISTOGRAMS = 40  # so that all of them and the summaries stay below a tenth of the file
+_ALL = 10
+_COLUMN = 1 << 10  # what a column may take of a file, though that is more than a tenth of it
+_SUMMARY, _PERCENTILES = 200, 800  # about
+_ALWAYS = 8 << 10
+_LEAST = 4 << 10  # for all lists, and for all filters, of a small file
+_CUT_LISTS = 2  # a share of the lists' room is for those that are cut
+_SPARE = 6  # sizes are estimates
+_SMALL = 256
+"""Lists of so many values, and histograms with one bin for each of them, are kept whole."""
+_FEWEST_BINS = 64
+_FEWEST_LISTED = 10
+_WIDE_BITS = 16  # one in so many values within the bounds: bounds tell nothing
+
+
+def budget_for_lists(size: int) -> int:
+    """Bytes that all value lists of a data file may take."""
+    return max(size // _LISTS, _LEAST)
+
+
+def fit_to_file_size(statistics: Iterable[tuple[int, ColumnStatistics]], size: int, top: int) -> Statistics:
+    """Fit what is known of a data file into a tenth of its size."""
+    found = _with_lists(list(statistics), budget_for_lists(size), top)
+    found = [(ordinal, _with_bins(known)) for ordinal, known in _with_histograms(found, size // _HISTOGRAMS)]
+    room = max(size // _ALL, _COLUMN * len(found))
+    room -= room // _SPARE
+    others = sum(_size(known) - len(known.theta or b"") for _, known in found)
+    found = _with_sketches(found, min(max(size // _SKETCHES, room // 4), room - others))
+    left = room - sum(_size(known) for _, known in found)
+    return _with_filters(found, max(left, min(size // _ALL, _LEAST)))
+
+
+def _with_lists(found: Statistics, room: int, top: int) -> Statistics:
+    lists = {place: known.values for place, (_, known) in enumerate(found) if known.values is not None}
+    sizes = {place: values.size for place, values in lists.items() if not _is_small(values)}
+    if sum(sizes.values()) > room:  # as many as possible stay complete
+        whole = sorted((place for place in sizes if lists[place].kind == COMPLETE), key=lambda place: sizes[place])
+        sums, most = accumulate(sizes[place] for place in whole), room - room // _CUT_LISTS
+        room -= sum(sizes.pop(place) for place, used in zip(whole, [*sums], strict=True) if used <= most)
+    total = sum(sizes.values())
+    longest = sorted(sizes, key=lambda place: sizes[place], reverse=True)
+    while total > room:
+        for place in longest:
+            if total > room and len(lists[place]) > top:
+                lists[place] = lists[place].cut(top)
+                total -= sizes[place]
+                sizes[place] = lists[place].size
+                total += sizes[place]
+        if top <= _FEWEST_LISTED:
+            break
+        top = max(top // 2, _FEWEST_LISTED)
+    return [
+        (ordinal, known if lists.get(place) is known.values else known.listing(lists[place]))
+        for place, (ordinal, known) in enumerate(found)
+    ]
+
+
+def _is_small(values: ValueCounts) -> bool:
+    return values.kind == COMPLETE and len(values) <= _SMALL and values.size <= _ALWAYS
+
+
+def _with_histograms(found: Statistics, room: int) -> Statistics:
+    """The columns with as many bins as there is room for."""
+    large = [known.histogram for _, known in found if known.histogram is not None and known.histogram.bins > _SMALL]
+    times = -(-sum(one.size for one in large) // max(room, 1))
+    if times <= 1:
+        return found
+    return [
+        (ordinal, replace(known, histogram=_coarser(known.histogram, times)) if known.histogram else known)
+        for ordinal, known in found
+    ]
+
+
+def _coarser(histogram: ColumnHistogram, times: int) -> ColumnHistogram:
+    """So many bins made one, as far as ranks of the table remain known to half a hundredth."""
+    is_by_value = histogram.bins <= _SMALL and histogram.distincts is not None and (histogram.distincts == 1).all()
+    rows = histogram.number
+    fewest = max(_FEWEST_BINS, min(rows // 8, 2 * _FEWEST_BINS), min(rows // 32, 4 * _FEWEST_BINS))
+    return histogram if is_by_value else histogram.coarser(max(histogram.bins // times, fewest))
+
+
+def _with_bins(known: ColumnStatistics) -> ColumnStatistics:
+    """Without percentiles where a histogram tells them: there are no two answers to one question."""
+    has_ranks = known.histogram is not None and known.histogram.kind == EQUI_HEIGHT
+    return replace(known, percentiles=None) if has_ranks else known
+
+
+def _with_sketches(found: Statistics, left: int) -> Statistics:
+    """The columns with the theta sketches that fit, the small ones first, and with registers of the others."""
+    lengths = sorted(len(known.theta) for _, known in found if known.theta is not None)
+    largest = next((length for length, sums in zip(lengths, accumulate(lengths), strict=True) if sums > left), None)
+    return [(ordinal, known if largest is None else _cut(known, largest)) for ordinal, known in found]
+
+
+def _with_filters(found: Statistics, left: int) -> Statistics:
+    """All filters with fewer bits before one is left out: of columns whose bounds tell most the large ones."""
+    wanted = [place for place, (_, known) in enumerate(found) if known.bloom and known.frequencies != COMPLETE]
+    full = {place: len(found[place][1].bloom or b"") for place in sorted(wanted, key=lambda at: _worth(found[at][1]))}
+    over, sizes = sum(full.values()) - left, dict(full)
+    for place in sorted(sizes, key=lambda at: sizes[at], reverse=True):
+        less = choose_filter_size(found[place][1].distinct or 0, sizes[place] - 1)
+        if over > 0 and less is not None:
+            over -= sizes[place] - less
+            sizes[place] = less
+    while over > 0 and sizes:
+        over -= sizes.popitem()[1]
+    for place, size in sizes.items():
+        if full[place] - size <= -over:  # there is room again
+            over += full[place] - size
+            sizes[place] = full[place]
+    return [(ordinal, _filtered(known, sizes.get(place))) for place, (ordinal, known) in enumerate(found)]
+
+
+def _filtered(known: ColumnStatistics, size: int | None) -> ColumnStatistics:
+    """A column with a filter of so many bytes, if any."""
+    if known.bloom is None:
+        return known
+    return replace(known, bloom=None if size is None else resize_bloom_filter(known.bloom, size))
+
+
+def _worth(known: ColumnStatistics) -> tuple[int, int]:
+    between = estimate_values_between(known.lo, known.hi) // max(known.distinct or 0, 1)
+    return -min(between.bit_length(), _WIDE_BITS), len(known.bloom or b"")
+
+
+def _size(known: ColumnStatistics) -> int:
+    summary = _SUMMARY + (0 if known.percentiles is None else _PERCENTILES)
+    sketches = sum(len(one) for one in (known.theta, known.registers) if one is not None)
+    return summary + sketches + sum(one.size for one in (known.values, known.histogram) if one is not None)
+
+
+def _cut(known: ColumnStatistics, largest: int) -> ColumnStatistics:
+    """A column with registers in the place of a sketch that is as large; none where a list tells all values."""
+    if known.theta is None or len(known.theta) < largest or len(known.theta) <= _COLUMN // 2:
+        return known
+    if known.frequencies == COMPLETE:
+        return replace(known, theta=None, registers=None)
+    registers = known.registers or Registers.of(ThetaSketch.from_bytes(known.theta).hashes).to_bytes()
+    return replace(known, theta=None, registers=registers)

@@ -1,0 +1,212 @@
+"""Histograms with bins of equal width, of numbers and of strings."""
+
+from __future__ import annotations
+
+import itertools
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.format import sortable_values
+from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, choose_bin_ends, derive_counts, divide_range
+from metastore.format.table_column import decimal_type
+from metastore.format.value_rendering import CUT_BYTES, decimal_from_bytes, decimal_to_bytes
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from numpy.typing import NDArray
+
+    Counts = NDArray[np.int64]
+    from collections.abc import Sequence
+
+    from metastore.format.histogram_bins import Histogram as Bars
+    from metastore.format.table_column import Column
+
+    Numbers = NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class ColumnHistogram:
+    """How values spread over bins; bin i holds what is greater than edge i, up to edge i + 1 (bin 0: edge 0 too).
+
+    Attributes:
+        kind: `equi_height` or `equi_width`.
+        edges: One more than bins, as the format stores values; None where they follow from the bounds.
+        number: How many values there are.
+        counts: The values of each bin; None where bin i of b holds the ranks from floor(i n / b) + 1 to
+            floor((i + 1) n / b).
+        distincts: How many values have their first rank in each bin, so that they add up; None where not known. A bin
+            of equal height with one holds its upper edge alone.
+    """
+
+    kind: str
+    edges: pa.Array | None
+    number: int
+    counts: Counts | None = None
+    distincts: Counts | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same histogram."""
+        return isinstance(other, ColumnHistogram) and self._parts() == other._parts()
+
+    __hash__ = None  # type: ignore[assignment] # histograms are not keys
+
+    def _parts(self) -> tuple[Any, ...]:
+        lists = (None if one is None else one.tolist() for one in (self.counts, self.distincts))
+        return self.kind, self.edges, self.number, *lists
+
+    @property
+    def bins(self) -> int:
+        """How many bins there are."""
+        if self.edges is not None:
+            return len(self.edges) - 1
+        return 0 if self.counts is None else len(self.counts)
+
+    @property
+    def size(self) -> int:
+        """About as many bytes as it takes when it is stored, or more."""
+        edges = 0 if self.edges is None else self.edges.nbytes
+        return edges + 2 * sum(len(one) for one in (self.counts, self.distincts) if one is not None)
+
+    def coarser(self, bins: int) -> ColumnHistogram:
+        """The same with about so many bins, or fewer of equal width: each made of neighbours."""
+        if self.bins <= bins:
+            return self
+        if self.kind == EQUI_WIDTH:  # stay as wide as each other
+            times = next(more for more in range(-(-self.bins // bins), self.bins + 1) if self.bins % more == 0)
+            places = np.arange(0, self.bins + 1, times)
+        else:
+            heights = self.heights()
+            lone = np.zeros_like(heights) if self.distincts is None else np.where(self.distincts == 1, heights, 0)
+            places = np.append(0, choose_bin_ends(np.cumsum(heights), lone, bins) + 1)
+        counts = np.add.reduceat(self.heights(), places[:-1])
+        distincts = None if self.distincts is None else np.add.reduceat(self.distincts, places[:-1])
+        edges = None if self.edges is None else self.edges.take(pa.array(places))
+        return ColumnHistogram(self.kind, edges, self.number, counts, distincts)
+
+    def heights(self) -> Counts:
+        """The values of each bin."""
+        return derive_counts(self.number, self.bins) if self.counts is None else self.counts
+
+
+def make_equal_height_histogram(
+    counts: Counts, last_ranks: Counts, bins: int, values: Callable[[Counts], pa.Array]
+) -> ColumnHistogram:
+    """The histogram of runs."""
+    distinct, number = len(counts), int(last_ranks[-1])
+    places = np.arange(distinct) if distinct <= bins else choose_bin_ends(last_ranks, counts, bins)
+    heights, distincts = np.diff(last_ranks[places], prepend=0), np.diff(places, prepend=-1)
+    return ColumnHistogram(EQUI_HEIGHT, values(np.append(0, places)), number, heights, distincts)
+
+
+_WORD = 6
+_ALL_BITS = (1 << 64) - 1
+
+
+class ValueScale:
+    r"""Values between two bounds as numbers that keep their order, and their distance.
+
+    Strings and binary values are read as numbers of base 256: by the six bytes that follow what all have in common.
+    """
+
+    def __init__(self, column: Column, lo: Any, hi: Any) -> None:
+        """Lay the scale."""
+        self._column, self._lo, self._hi = column, lo, hi
+        self._is_text = column.encoding == "binary" and decimal_type(column.type) is None
+        pairs = zip(lo, hi, strict=False) if self._is_text else ()
+        self._common = sum(1 for _ in itertools.takewhile(lambda pair: pair[0] == pair[1], pairs))
+
+    def edges(self, bins: int) -> list[Any]:
+        """The edges of at most so many bins of equal width, as stored; none where infinity is a bound."""
+        lo, hi = self._number(self._lo), self._number(self._hi)
+        if self._column.encoding == "double":
+            return divide_range(lo, hi, bins if hi > lo else 1, "double") if np.isfinite(hi - lo) else []
+        found = divide_range(lo, hi, max(min(bins, hi - lo), 1), "long")
+        if self._is_text:
+            prefix = self._lo[: self._common]
+            inner = [prefix + word.to_bytes(_WORD, "big") for word in found[1:-1]]
+            return [value[:CUT_BYTES] for value in (self._lo, *inner, self._hi)]
+        return list(map(decimal_to_bytes, found)) if self._column.encoding == "binary" else found
+
+    def array(self, edges: Sequence[Any]) -> pa.Array | None:
+        """Edges as a histogram keeps them: None where they follow from the bounds."""
+        return pa.array(edges, pa.binary()) if self._column.encoding == "binary" else None
+
+    def places(self, values: Any) -> Numbers:
+        """Where values stand: stored values, or a kernel's numbers or `large_binary` texts."""
+        if self._is_text:
+            return self._words(values)
+        if not isinstance(values, np.ndarray):
+            values = sortable_values.stored_to_sortable(values, self._column)
+        if sortable_values.is_wide_decimal(self._column):
+            high, low = sortable_values.decimal_halves(values)
+            return np.asarray(high.astype(np.float64) * 2.0**64 + low)
+        if self._column.encoding == "double":
+            return np.asarray(values, np.float64)
+        # As distances from the least value, which are exact up to 2^53.
+        return np.asarray((values.view(np.uint64) - np.uint64(self._lo & _ALL_BITS)).astype(np.float64))
+
+    def _number(self, value: Any) -> Any:
+        if self._is_text:
+            return int.from_bytes(value[self._common : self._common + _WORD].ljust(_WORD, b"\0"), "big")
+        return decimal_from_bytes(value) if self._column.encoding == "binary" else value
+
+    def _words(self, values: Any) -> Numbers:
+        """The numbers of texts; one that goes on behind its six bytes is greater by a half."""
+        texts = values if isinstance(values, pa.Array) else pa.array(values, pa.large_binary())
+        words = pc.binary_slice(texts, self._common, self._common + _WORD).to_pylist()
+        padded = np.array([b"\0\0" + word.ljust(_WORD, b"\0") for word in words], "S8")
+        goes_on = np.asarray(pc.greater(pc.binary_length(texts), self._common + _WORD))
+        return padded.view(">u8").astype(np.float64) + 0.5 * goes_on
+
+
+def make_equal_width_histogram(scale: ValueScale, values: Any, counts: Counts, bins: int) -> ColumnHistogram | None:
+    """The histogram of values; None where infinity is one."""
+    edges = scale.edges(bins)
+    if not edges:
+        return None
+    place = np.searchsorted(scale.places(edges), scale.places(values), side="left") - 1
+    place = np.clip(place, 0, len(edges) - 2)
+    heights, distincts = (np.zeros(len(edges) - 1, np.int64) for _ in range(2))
+    np.add.at(heights, place, counts)
+    np.add.at(distincts, place, 1)
+    return ColumnHistogram(EQUI_WIDTH, scale.array(edges), int(counts.sum()), heights, distincts)
+
+
+def merge_equal_width_bins(parts: Sequence[Bars], column: Column, bins: int) -> tuple[list[Any], Counts] | None:
+    """Edges and counts of the whole: each within what one bin of every part leaves open."""
+    key = decimal_from_bytes if sortable_values.is_wide_decimal(column) else _itself
+    lo, hi = min((part.edges[0] for part in parts), key=key), max((part.edges[-1] for part in parts), key=key)
+    scale = ValueScale(column, _plain(lo), _plain(hi))
+    edges = scale.edges(bins)
+    if not edges:
+        return None
+    at, sums = scale.places(edges), np.zeros(len(edges))
+    for part in parts:
+        sums += count_below(at, scale.places(part.edges), part.counts, part.are_lone)
+    ranks = np.maximum.accumulate(np.rint(sums).astype(np.int64))
+    ranks[0], ranks[-1] = 0, sum(int(part.counts.sum()) for part in parts)
+    return edges, np.diff(ranks)
+
+
+def count_below(at: Numbers, edges: Numbers, counts: Counts, lone: NDArray[np.bool_]) -> Numbers:
+    """How many values of a histogram are not greater than each of some places; those of a bin lie evenly in it."""
+    sums = np.concatenate([[0], np.cumsum(counts)])
+    passed = np.searchsorted(edges, at, side="right") - 1
+    inside = np.clip(passed, 0, len(counts) - 1)
+    widths, shares = edges[inside + 1] - edges[inside], np.zeros(len(at))
+    np.divide(at - edges[inside], widths, out=shares, where=(widths > 0) & ~lone[inside])
+    found = sums[inside] + shares * counts[inside]
+    return np.where(passed < 0, 0.0, np.where(passed >= len(counts), float(sums[-1]), found))
+
+
+def _plain(value: Any) -> Any:
+    return value.item() if isinstance(value, np.generic) else value
+
+
+def _itself(value: Any) -> Any:
+    return value

@@ -1,0 +1,261 @@
+"""The kernel: the values of one column of one data file in, its statistics out, in bounded memory."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING, Any, Protocol
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.format import sortable_values
+from metastore.kernel import quantiles
+from metastore.kernel.binary_values import BinaryBuffer
+from metastore.kernel.column_bloom import ColumnBloomBuilder
+from metastore.kernel.column_statistics import ColumnStatistics, finish_statistics
+from metastore.kernel.descriptor import DEFAULT_DETAIL_LIMITS, DetailLimits
+from metastore.kernel.partial_aggregate import (
+    PartialAggregate,
+    aggregate_numbers,
+    aggregate_texts,
+    aggregate_unique_texts,
+)
+from metastore.kernel.reducer import combine_aggregates
+from metastore.kernel.value_runs import ValueRuns, count_integers, make_runs, merge_runs
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from metastore.format.table_column import Column
+
+    _Piece = tuple[pa.Array, NDArray[np.int64] | None]
+
+
+DEFAULT_BUDGET = 64 << 20
+HEADROOM = 12  # the work on values takes up to so many times their own memory
+_MOST_PARTS = 16
+_SAMPLE = 4096
+_FEW = 1 << 16  # so few values are sorted as a whole
+
+
+class ColumnKernel:
+    """Computes the statistics of one column of one data file.
+
+    Everything is exact while the column's values, or else its distinct values, fit the budget. Beyond it bounds,
+    counts, sums, lengths and frequencies stay exact, distinct values are estimated by the sketch
+    (`distinct_error` > 0), and percentiles and histogram are merged from those of parts.
+    """
+
+    def __init__(
+        self,
+        column: Column,
+        budget_bytes: int = DEFAULT_BUDGET,
+        detail: DetailLimits = DEFAULT_DETAIL_LIMITS,
+        expected: tuple[int, int] = (0, 0),
+    ) -> None:
+        """Begin with no rows."""
+        self._column, self._detail = column, detail
+        self._rows = self._nulls = 0
+        self._values = _collector(column, budget_bytes, detail, expected)
+
+    def add(self, values: pa.Array | pa.ChunkedArray) -> None:
+        """Add physical rows."""
+        for chunk in values.chunks if isinstance(values, pa.ChunkedArray) else [values]:
+            array = _plain(chunk)
+            self._rows += len(array)
+            self._nulls += array.null_count
+            if self._values is not None and len(array) > array.null_count:
+                self._values.add(array.drop_null() if array.null_count else array)
+
+    def finish(
+        self, rows: int, compressed_bytes: int | None = None, uncompressed_bytes: int | None = None
+    ) -> ColumnStatistics:
+        """The statistics of the rows added."""
+        if rows != self._rows:
+            raise ValueError(f"{self._rows} rows of column {self._column.name} were added, {rows} expected")
+        sizes = (compressed_bytes, uncompressed_bytes)
+        if self._values is None:
+            return ColumnStatistics(
+                rows, None, nulls=self._nulls, compressed_bytes=sizes[0], uncompressed_bytes=sizes[1]
+            )
+        part, nans = self._values.finish(), self._values.nans
+        found = finish_statistics(part, self._column, (rows, self._nulls, nans), self._detail, sizes)
+        bloom = self._values.filter.finish(part.distinct if part else 0, nans)
+        return found if bloom is None else replace(found, bloom=bloom)
+
+
+class _Collector(Protocol):
+    nans: int
+    filter: ColumnBloomBuilder
+
+    def add(self, array: pa.Array) -> None: ...
+
+    def finish(self) -> PartialAggregate | None: ...
+
+
+class _Parts:
+    """Parts that were closed because the budget was full."""
+
+    def __init__(self, column: Column, detail: DetailLimits) -> None:
+        self._column, self._detail = column, detail
+        self._closed: list[PartialAggregate] = []
+
+    def __bool__(self) -> bool:
+        return bool(self._closed)
+
+    def add(self, part: PartialAggregate) -> None:
+        self._closed.append(part)
+        if len(self._closed) >= _MOST_PARTS:
+            self._closed = [combine_aggregates(self._closed, self._column, self._detail)]
+
+    def whole(self, last: PartialAggregate | None) -> PartialAggregate | None:
+        parts = [*self._closed, last] if last else self._closed
+        return combine_aggregates(parts, self._column, self._detail) if parts else None
+
+
+class _Numbers:
+    def __init__(self, column: Column, budget: int, detail: DetailLimits) -> None:
+        self._column, self._limit, self._detail = column, budget // HEADROOM, detail
+        self._pending: list[NDArray[Any]] = []
+        self._bytes = 0
+        self._runs: ValueRuns | None = None
+        self._parts = _Parts(column, detail)
+        self.filter = ColumnBloomBuilder(budget)
+        self.nans = 0
+
+    def add(self, array: pa.Array) -> None:
+        values = sortable_values.narrow_sortable_array(array, self._column)
+        if self._column.encoding == "double":
+            is_nan = np.isnan(values)
+            if is_nan.any():
+                self.nans += int(is_nan.sum())
+                values = values[~is_nan]
+        self._pending.append(values)
+        self._bytes += values.nbytes
+        if self._bytes > self._limit:
+            self._collapse()
+            if self._runs is not None and self._runs.nbytes > self._limit:
+                self._parts.add(self._part(self._runs, quantiles.FINE))
+                self._runs = None
+
+    def finish(self) -> PartialAggregate | None:
+        self._collapse()
+        steps = quantiles.FINE if self._parts else quantiles.PERCENT
+        return self._parts.whole(self._part(self._runs, steps, last=True) if self._runs else None)
+
+    def _part(self, runs: ValueRuns, steps: int, *, last: bool = False) -> PartialAggregate:
+        self.filter.add(sortable_values.sortable_to_arrow(runs.values, self._column), last=last)
+        return aggregate_numbers(runs, self._column, steps, self._detail)
+
+    def _collapse(self) -> None:
+        pending, self._pending, self._bytes = self._pending, [], 0
+        if len(pending) > 1:
+            pending = [np.concatenate(pending)]
+        if pending and len(pending[0]):
+            fresh = make_runs(pending.pop())
+            self._runs = merge_runs(self._runs, fresh) if self._runs else fresh
+
+
+class _Strings:
+    nans = 0
+
+    def __init__(self, column: Column, budget: int, detail: DetailLimits, expected: tuple[int, int]) -> None:
+        self._limit, self._detail = budget // HEADROOM, detail
+        self._expected = expected if sum(expected) <= self._limit else (0, 0)
+        self._counted: list[tuple[pa.Array, NDArray[np.int64]]] = []
+        self._bytes = 0
+        self._plain = BinaryBuffer(*self._expected)
+        self._parts = _Parts(column, detail)
+        self.filter = ColumnBloomBuilder(budget)
+
+    def add(self, array: pa.Array) -> None:
+        if pa.types.is_dictionary(array.type):
+            counts = count_integers(array.indices.to_numpy(), 0, len(array.dictionary))
+            present = np.flatnonzero(counts)
+            values = array.dictionary if len(present) == len(counts) else array.dictionary.take(pa.array(present))
+            self._keep(_binary(values), counts[present])
+        else:
+            self._plain.add(_binary(array))
+        if self._bytes + self._plain.nbytes > self._limit:
+            values, counts = _deduplicated(self._taken())
+            self._keep(values, counts)
+            if 2 * self._bytes > self._limit:  # else the next pieces would be joined to many old values
+                self._parts.add(self._part(quantiles.FINE))
+
+    def finish(self) -> PartialAggregate | None:
+        steps = quantiles.FINE if self._parts else quantiles.PERCENT
+        return self._parts.whole(self._part(steps, last=True) if self._counted or len(self._plain) else None)
+
+    def _keep(self, values: pa.Array, counts: NDArray[np.int64]) -> None:
+        self._counted.append((values, counts))
+        self._bytes += values.nbytes + counts.nbytes
+
+    def _taken(self) -> list[_Piece]:
+        """What was kept, and is no longer."""
+        pieces: list[_Piece] = [*self._counted]
+        if len(self._plain):
+            pieces.append((self._plain.finish(), None))
+        self._counted, self._bytes, self._plain = [], 0, BinaryBuffer(*self._expected)
+        return pieces
+
+    def _part(self, steps: int, *, last: bool = False) -> PartialAggregate:
+        pieces = self._taken()
+        values, counts = pieces[0]
+        is_plain = len(pieces) == 1 and counts is None
+        if is_plain and len(values) > _FEW and not _repeats(values):
+            self.filter.add(values, last=last)
+            return aggregate_unique_texts(values, steps, self._detail)
+        if len(pieces) > 1 or counts is None:
+            values, counts = _deduplicated(pieces)
+        self.filter.add(values, last=last)
+        return aggregate_texts(values, counts, steps, self._detail)
+
+
+def _collector(column: Column, budget: int, detail: DetailLimits, expected: tuple[int, int]) -> _Collector | None:
+    if column.encoding is None:
+        return None
+    if column.encoding == "binary" and not sortable_values.is_wide_decimal(column):
+        return _Strings(column, budget, detail, expected)
+    return _Numbers(column, budget, detail)
+
+
+def _plain(array: pa.Array) -> pa.Array:
+    """Decode dictionaries that hold nulls or numbers; leave those of strings."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if pa.types.is_dictionary(array.type) and (array.dictionary.null_count or not _is_text(array.type.value_type)):
+        return array.dictionary_decode()
+    return array
+
+
+def _is_text(kind: pa.DataType) -> bool:
+    checks = (pa.types.is_binary, pa.types.is_string, pa.types.is_large_binary, pa.types.is_large_string)
+    return any(check(kind) for check in checks)
+
+
+def _binary(values: pa.Array) -> pa.Array:
+    kind = values.type
+    if pa.types.is_large_binary(kind):
+        return values
+    if pa.types.is_string(kind) or pa.types.is_large_string(kind) or pa.types.is_string_view(kind):
+        values = values.cast(pa.large_string())
+        return values.view(pa.large_binary())
+    return values.cast(pa.large_binary())
+
+
+def _repeats(values: pa.Array) -> bool:
+    """Whether a sample says that a hash table would make the values much fewer."""
+    sample = values.slice(0, _SAMPLE)
+    return len(values) > len(sample) and bool(pc.count_distinct(sample).as_py() < len(sample) // 4)
+
+
+def _deduplicated(
+    pieces: list[_Piece],
+) -> tuple[pa.Array, NDArray[np.int64]]:
+    encoded = pa.concat_arrays([values for values, _ in pieces]).dictionary_encode()
+    codes = encoded.indices.to_numpy()
+    if all(counts is None for _, counts in pieces):
+        return encoded.dictionary, np.bincount(codes)
+    weights = np.concatenate([np.ones(len(v), dtype=np.int64) if c is None else c for v, c in pieces])
+    return encoded.dictionary, np.bincount(codes, weights=weights).astype(np.int64)

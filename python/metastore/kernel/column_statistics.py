@@ -1,0 +1,189 @@
+"""The statistics of one column of one data file, and their tables."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from metastore.format import sortable_values
+from metastore.format.value_rendering import CUT_BYTES, cut_lower, cut_upper
+from metastore.kernel import quantiles, theta_sketch
+from metastore.kernel.descriptor import DEFAULT_DETAIL_LIMITS, DetailLimits
+from metastore.kernel.distinct_sketch import DistinctSketch, parse_sketches, union_sketches
+from metastore.kernel.partial_aggregate import PartialAggregate, aggregate_numbers, aggregate_texts
+from metastore.kernel.theta_sketch import EMPTY, ThetaSketch
+from metastore.kernel.value_counts import COMPLETE, NONE, ValueCounts
+from metastore.kernel.value_runs import ValueRuns
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from metastore.format.table_column import Column
+    from metastore.kernel.column_bloom import LazyBloomFilter
+    from metastore.kernel.column_histogram import ColumnHistogram
+
+_NO_COUNTS = np.empty(0, dtype=np.int64)
+_NOTHING = {"long": pa.array([], pa.int64()), "double": pa.array([], pa.float64()), "binary": pa.array([], pa.binary())}
+
+
+@dataclass(frozen=True)
+class ColumnStatistics:
+    """What is known of one column of one data file, or of a table; None is unknown.
+
+    Attributes are the fields of `summary` in docs/format.md. `lo`, `hi` and `percentiles` are values as they are
+    stored (int, float, bytes) and go into the fields of the column's encoding; `theta` and `registers` are serialised
+    sketches, `bloom` a filter of the values. `values` and `histogram` are what the objects of these kinds hold.
+    """
+
+    rows: int | None
+    encoding: str | None
+    nulls: int | None = None
+    nans: int | None = None
+    lo: Any = None
+    hi: Any = None
+    lo_exact: bool | None = None
+    hi_exact: bool | None = None
+    distinct: int | None = None
+    distinct_error: float | None = None
+    sum_exact: int | None = None
+    sum: float | None = None
+    mean: float | None = None
+    m2: float | None = None
+    avg_len: float | None = None
+    max_len: int | None = None
+    trues: int | None = None
+    compressed_bytes: int | None = None
+    uncompressed_bytes: int | None = None
+    frequencies: str = NONE
+    frequencies_floor: int | None = None
+    frequencies_algorithm: str | None = None
+    singles: int | None = None
+    percentiles: Sequence[Any] | None = None
+    extra: Mapping[str, bytes] = field(default_factory=dict)
+    theta: bytes | None = None
+    registers: bytes | None = None
+    bloom: bytes | LazyBloomFilter | None = None
+    failed: Mapping[str, str] = field(default_factory=dict)
+    """User-defined statistics that could not be computed, and why; not stored."""
+    held: tuple[str, str] | None = None
+    """The type in which the file holds it where its values do not follow from that, and what is known; not stored."""
+    values: ValueCounts | None = None
+    histogram: ColumnHistogram | None = None
+
+    @property
+    def sketch(self) -> DistinctSketch | None:
+        """What counts its distinct values with those of other files."""
+        return parse_sketches([self.theta], [self.registers])[0]
+
+    def listing(self, values: ValueCounts | None) -> ColumnStatistics:
+        """The same with another list of values."""
+        return replace(self, **_listing(values))
+
+
+def finish_statistics(
+    part: PartialAggregate | None,
+    column: Column,
+    counts: tuple[int, int, int],
+    detail: DetailLimits,
+    sizes: tuple[int | None, int | None] = (None, None),
+) -> ColumnStatistics:
+    """The statistics of a column with an encoding."""
+    rows, nulls, nans = counts
+    sketch: DistinctSketch | None = part.sketch if part else DistinctSketch(EMPTY)
+    if nans:
+        sketch = union_sketches(
+            [sketch, DistinctSketch(ThetaSketch(theta_sketch.theta_hashes(np.array([np.nan]), column)))]
+        )
+    distinct = (part.distinct if part else 0) + (1 if nans else 0)
+    values: dict[str, Any] = _of_values(part, column) if part else {"distinct_error": 0.0, "singles": 0}
+    if values["singles"] is not None and nans == 1:
+        values["singles"] += 1
+    if column.type == "boolean":
+        values["trues"] = part.total if part else 0
+    known = part.frequencies if part else ValueCounts(COMPLETE, 0, _NOTHING[column.encoding or ""], _NO_COUNTS)
+    return ColumnStatistics(
+        rows,
+        column.encoding,
+        nulls=nulls,
+        nans=nans,
+        distinct=distinct,
+        compressed_bytes=sizes[0],
+        uncompressed_bytes=sizes[1],
+        **sketch_fields(sketch),
+        histogram=part.histogram if part else None,
+        **_listing(None if known is None else known.with_nan(nans, detail.top)),
+        **values,
+    )
+
+
+def sketch_fields(sketch: DistinctSketch | None) -> dict[str, Any]:
+    """The fields of a sketch; registers stand only where no theta sketch has all hashes."""
+    found = {} if sketch is None else {"theta": sketch.theta, "registers": sketch.registers}
+    return {name: one.to_bytes() for name, one in found.items() if one is not None}
+
+
+def constant_statistics(column: Column, value: Any, rows: int) -> ColumnStatistics:
+    """The statistics of a column that has one value in all rows: partition columns, defaults, columns of nulls."""
+    if column.encoding is None:
+        return ColumnStatistics(rows, None, nulls=rows if value is None else 0)
+    if value is None or rows == 0:
+        return finish_statistics(None, column, (rows, rows, 0), DEFAULT_DETAIL_LIMITS)
+    if column.encoding == "double" and np.isnan(value):
+        return finish_statistics(None, column, (rows, 0, rows), DEFAULT_DETAIL_LIMITS)
+    counts = np.array([rows])
+    if column.encoding == "binary" and not sortable_values.is_wide_decimal(column):
+        part = aggregate_texts(pa.array([value], pa.large_binary()), counts, quantiles.PERCENT, DEFAULT_DETAIL_LIMITS)
+    else:
+        part = aggregate_numbers(
+            ValueRuns(sortable_values.stored_to_sortable([value], column), counts),
+            column,
+            quantiles.PERCENT,
+            DEFAULT_DETAIL_LIMITS,
+        )
+    return finish_statistics(part, column, (rows, 0, 0), DEFAULT_DETAIL_LIMITS)
+
+
+def _listing(values: ValueCounts | None) -> dict[str, Any]:
+    """The fields that tell of a list of values."""
+    kind, floor = (NONE, None) if values is None else (values.kind, values.floor)
+    return {"values": values, "frequencies": kind, "frequencies_floor": floor}
+
+
+def _of_values(part: PartialAggregate, column: Column) -> dict[str, Any]:
+    lo, lo_exact, hi, hi_exact = _bounds(part, column)
+    return {
+        "lo": lo,
+        "hi": hi,
+        "lo_exact": lo_exact,
+        "hi_exact": hi_exact,
+        "distinct_error": part.error,
+        "sum_exact": part.total,
+        "sum": part.sum,
+        "mean": part.mean,
+        "m2": part.m2,
+        "avg_len": part.length / part.number,
+        "max_len": part.max_length,
+        "singles": part.singles,
+        "percentiles": _percentiles(part, column),
+    }
+
+
+def _bounds(part: PartialAggregate, column: Column) -> tuple[Any, bool, Any, bool]:
+    if column.encoding != "binary" or sortable_values.is_wide_decimal(column):
+        return part.lo, True, part.hi, True
+    return *cut_lower(part.lo), *cut_upper(part.hi)
+
+
+def _percentiles(part: PartialAggregate, column: Column) -> list[Any]:
+    step = (len(part.points) - 1) // quantiles.PERCENT
+    chosen = part.points[::step]
+    if isinstance(chosen, list):
+        return [value[:CUT_BYTES] for value in chosen]
+    return (
+        [sortable_values.sortable_to_stored(value, column) for value in chosen]
+        if sortable_values.is_wide_decimal(column)
+        else chosen.tolist()
+    )

@@ -1,0 +1,172 @@
+"""Runs: the distinct values of a fixed-width column in order, and how often each occurs. All else falls out of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from metastore.format import sortable_values
+from metastore.format.table_column import decimal_type
+
+if TYPE_CHECKING:
+    from numpy.typing import NDArray
+
+    from metastore.format.table_column import Column
+
+
+_SMALL_SPAN, _LARGEST_SPAN = 1 << 16, 1 << 20  # beyond a processor's cache counting is slower than sorting
+_LOW = 0xFFFFFFFF
+_SAMPLE = 1 << 10
+_COUNTED_AT_ONCE = 1 << 16
+
+
+@dataclass(frozen=True)
+class ValueRuns:
+    """Distinct values, ascending, without NaN, and their counts."""
+
+    values: NDArray[Any]
+    counts: NDArray[np.int64]
+
+    @property
+    def nbytes(self) -> int:
+        """The memory they take."""
+        return self.values.nbytes + self.counts.nbytes
+
+
+@dataclass(frozen=True)
+class Moments:
+    """Sums of a column's values.
+
+    Attributes:
+        total: The exact sum of unscaled integers; None for doubles.
+        sum: The sum as a number.
+        mean: The arithmetic mean.
+        m2: The sum of the squared distances from the mean.
+    """
+
+    total: int | None
+    sum: float
+    mean: float
+    m2: float
+
+
+def make_runs(values: NDArray[Any]) -> ValueRuns:
+    """The runs of values in any order, integers of four or eight bytes, doubles or texts of one length.
+
+    An array that owns its values may be sorted in place.
+    """
+    if len(values) == 0:
+        return ValueRuns(_long(values), np.empty(0, dtype=np.int64))
+    if _is_sorted(values):
+        return _of_sorted(values)
+    if values.dtype.kind != "i":
+        return _sorted(values)
+    lo, hi = int(values.min()), int(values.max())
+    if hi - lo < max(min(len(values), _LARGEST_SPAN), _SMALL_SPAN):
+        return _counted(values, lo, hi - lo + 1)
+    if hi - lo <= _LOW:  # half the bytes are sorted in half the time
+        offsets = np.empty(len(values), np.uint32)
+        np.subtract(values, lo, out=offsets, casting="unsafe")
+        runs = _sorted(offsets)
+        return ValueRuns(runs.values.astype(np.int64) + lo, runs.counts)
+    return _sorted(values)
+
+
+def merge_runs(one: ValueRuns, other: ValueRuns) -> ValueRuns:
+    """The runs of the values of both."""
+    values = np.concatenate([one.values, other.values])
+    if len(values) == 0:
+        return one
+    order = np.argsort(values, kind="stable")
+    values, counts = values[order], np.concatenate([one.counts, other.counts])[order]
+    starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
+    return ValueRuns(values[starts], np.add.reduceat(counts, starts))
+
+
+def compute_moments(runs: ValueRuns, column: Column) -> Moments:
+    """Sum, mean and second moment of at least one value, decimals with their scale applied.
+
+    Infinities behave as IEEE arithmetic says: the sum of both is NaN.
+    """
+    counts = runs.counts.astype(np.float64)
+    with np.errstate(invalid="ignore", over="ignore"):
+        if column.encoding == "double":
+            total = float(np.sum(runs.values * counts))
+            mean = total / float(counts.sum())
+            return Moments(None, total, mean, _second_moment(runs.values - mean, counts))
+        exact, distances = _integers(runs, column)
+        scale = 10 ** (decimal_type(column.type) or (0, 0))[1]
+        number = int(runs.counts.sum())
+        second = _second_moment(distances / scale, counts)
+        return Moments(exact, exact / scale, exact / (number * scale), second)
+
+
+def _sorted(values: NDArray[Any]) -> ValueRuns:
+    if not values.flags.owndata:  # Arrow's
+        return _of_sorted(np.sort(values))
+    values.sort()
+    return _of_sorted(values)
+
+
+def _of_sorted(values: NDArray[Any]) -> ValueRuns:
+    is_new = np.ones(len(values), np.bool_)
+    np.not_equal(values[1:], values[:-1], out=is_new[1:])
+    starts = np.flatnonzero(is_new)
+    return ValueRuns(_long(values[starts]), np.diff(starts, append=len(values)))
+
+
+def _long(values: NDArray[Any]) -> NDArray[Any]:
+    """Integers of four bytes as those of eight that runs hold."""
+    return values.astype(np.int64) if values.dtype == np.int32 else values
+
+
+def _is_sorted(values: NDArray[Any]) -> bool:
+    start, rest = values[:_SAMPLE], values[_SAMPLE - 1 :]
+    return bool((start[1:] >= start[:-1]).all() and (rest[1:] >= rest[:-1]).all())
+
+
+def _counted(values: NDArray[Any], lo: int, span: int) -> ValueRuns:
+    counts = count_integers(values, lo, span)
+    present = np.flatnonzero(counts)
+    return ValueRuns(present + lo, counts[present])
+
+
+def count_integers(values: NDArray[Any], lo: int, span: int) -> NDArray[np.int64]:
+    """How often each integer from `lo` on occurs; all values are less than `lo + span`."""
+    counts = np.zeros(span, np.int64)
+    step = max(_COUNTED_AT_ONCE, 4 * span)
+    for start in range(0, len(values), step):
+        batch = values[start : start + step]
+        counts += np.bincount(batch - lo if lo else batch, minlength=span)
+    return counts
+
+
+def _integers(runs: ValueRuns, column: Column) -> tuple[int, NDArray[np.float64]]:
+    """The exact sum, and each value's distance from (nearly) the mean."""
+    number = int(runs.counts.sum())
+    if not sortable_values.is_wide_decimal(column):
+        total = _exact_sum(runs.values, runs.counts)
+        pivot = round(total / number)
+        lo, hi = int(runs.values[0]), int(runs.values[-1])
+        pivot = min(max(pivot, lo), hi)
+        if hi - lo < 1 << 63:
+            return total, (runs.values - pivot).astype(np.float64)
+        return total, runs.values.astype(np.float64) - float(pivot)
+    high, low = sortable_values.decimal_halves(runs.values)
+    total = (_exact_sum(high, runs.counts) << 64) + _exact_sum(low, runs.counts)
+    distances: NDArray[np.float64] = high.astype(np.float64) * 2.0**64 + low.astype(np.float64) - total / number
+    return total, distances
+
+
+def _exact_sum(values: NDArray[Any], counts: NDArray[np.int64]) -> int:
+    kind = values.dtype.type
+    low = (values & kind(_LOW)).astype(np.int64)
+    high = (values >> kind(32)).astype(np.int64)
+    return (int(np.dot(high, counts)) << 32) + int(np.dot(low, counts))
+
+
+def _second_moment(distances: NDArray[np.float64], counts: NDArray[np.float64]) -> float:
+    weighted = distances * counts  # no np.dot of doubles: BLAS would start threads inside a task
+    return float(np.sum(weighted * distances) - np.sum(weighted) ** 2 / counts.sum())

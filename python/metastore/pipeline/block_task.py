@@ -1,0 +1,323 @@
+"""What one task does: opens its data files, runs the kernel, writes a block. Needs numpy and pyarrow alone."""
+
+from __future__ import annotations
+
+import ctypes
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import cache, cached_property, partial
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+from metastore.adapters import refusals
+from metastore.format.block_writer import BlockContent, write_block
+from metastore.format.histogram_bins import EQUI_HEIGHT
+from metastore.format.manifest import FULL
+from metastore.kernel.budget import budget_for_lists, fit_to_file_size
+from metastore.kernel.column_statistics import ColumnStatistics, constant_statistics
+from metastore.kernel.descriptor import DEFAULT_DETAIL_LIMITS, DetailLimits
+from metastore.kernel.footer_bounds import analyze_footer
+from metastore.kernel.parquet_file import analyze_parquet
+from metastore.kernel.parquet_schema import FileColumn, UnsupportedDataFile
+from metastore.kernel.statistic_rows import file_histogram_rows, sketch_rows, summary_rows, value_count_rows
+from metastore.kernel.user_defined import apply_to_constant, unpickle_statistics
+from metastore.store.location import local_path
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+
+    from metastore.adapters.table_facts import DataFile
+    from metastore.format.manifest import Block, TableIdentity
+    from metastore.format.objects import ObjectRef
+    from metastore.format.table_column import Column
+    from metastore.kernel.user_defined import StatisticPickle
+    from metastore.spark_jobs.task_store import TaskStore
+    from metastore.statistics import Statistic
+
+
+_TRIM_THRESHOLD, _MMAP_THRESHOLD = -1, -3  # parameters of mallopt
+_KEPT, _LARGEST = 256 << 20, 32 << 20  # glibc takes no more for the second
+
+
+@contextmanager
+def use_system_allocator() -> Iterator[None]:
+    """Let Arrow take memory from where numpy takes it: what one of them has given back serves the other."""
+    _keep_freed()
+    before = pa.default_memory_pool()
+    pa.set_memory_pool(pa.system_memory_pool())
+    try:
+        yield
+    finally:
+        pa.set_memory_pool(before)
+
+
+@cache  # it is a setting of the process
+def _keep_freed() -> None:
+    """Let glibc keep what a column has given back for the next one: the system's pages take as long as reading.
+
+    It stays so after the task, for the next one: Spark ends workers that have been idle for a minute.
+    """
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (AttributeError, OSError, TypeError):  # another C library, which has its own ways
+        return
+    mallopt(_MMAP_THRESHOLD, _LARGEST)
+    mallopt(_TRIM_THRESHOLD, _KEPT)
+
+
+@dataclass(frozen=True)
+class BlockDestination:
+    """Where blocks go and what is written into them besides statistics.
+
+    Attributes:
+        place: Where the store is.
+        table: Whose statistics these are.
+        settings: What they are computed with.
+        budget: Bytes that a task may hold.
+        statistics: User-defined ones to compute.
+    """
+
+    place: TaskStore
+    table: TableIdentity
+    settings: Mapping[str, Any]
+    budget: int
+    statistics: tuple[StatisticPickle, ...] = ()
+
+    def detail(self, file: DataFile) -> DetailLimits:
+        """How much detail the settings ask of a data file."""
+        bins, top = (int(self.settings[name]) for name in ("histogram_bins", "frequencies_top"))
+        kind = str(self.settings.get("histogram_kind", EQUI_HEIGHT))
+        return DetailLimits(bins, top, budget_for_lists(file.size), kind)
+
+
+@dataclass(frozen=True)
+class BlockTask:
+    """The files of one block.
+
+    Attributes:
+        depth: `full` or `footer`.
+        columns: What to compute.
+        files: Of which files.
+        defaults: Column key to the value in files without the column.
+        absent_is_null: Whether a column absent from a file with field ids is null in all its rows.
+        field_ids: As of the table.
+        nameless_is_null: As of the table.
+    """
+
+    depth: str
+    columns: tuple[Column, ...]
+    files: tuple[DataFile, ...]
+    defaults: Mapping[str, Any]
+    absent_is_null: bool
+    field_ids: Mapping[str, int] = field(default_factory=dict)
+    nameless_is_null: frozenset[str] = frozenset()
+
+
+@dataclass(frozen=True)
+class UnreadFile:
+    """A data file that a task left out, and why."""
+
+    path: str
+    reason: str
+
+
+@dataclass(frozen=True)
+class BlockTaskResult:
+    """What a task hands back.
+
+    Attributes:
+        block: What it wrote; None when every file was left out.
+        paths: The files that the block holds.
+        bytes_read: Their size.
+        unread: The files left out.
+        objects: How many objects were written.
+        failed: User-defined statistics that failed, as `name` or `name(column)`, and why.
+        held: Columns whose values do not follow from what a file holds: the type there, what is known, the file.
+    """
+
+    block: Block | None
+    paths: tuple[str, ...]
+    bytes_read: int
+    unread: tuple[UnreadFile, ...] = ()
+    objects: int = 0
+    failed: tuple[tuple[str, str], ...] = ()
+    held: tuple[tuple[Column, str, str, str], ...] = ()
+
+
+@dataclass
+class BlockBuilder:
+    """Collects the statistics of files and writes them as one block."""
+
+    destination: BlockDestination
+    depth: str
+    columns: tuple[Column, ...]
+    _files: list[DataFile] = field(default_factory=list)
+    _summaries: list[pa.Table] = field(default_factory=list)
+    _sketches: list[pa.Table] = field(default_factory=list)
+    _frequencies: list[pa.Table] = field(default_factory=list)
+    _histograms: list[pa.Table] = field(default_factory=list)
+    _unread: list[UnreadFile] = field(default_factory=list)
+    _failed: dict[str, str] = field(default_factory=dict)
+    _held: list[tuple[Column, str, str, str]] = field(default_factory=list)
+
+    @cached_property
+    def statistics(self) -> tuple[Statistic, ...]:
+        """The user-defined statistics that can be loaded here."""
+        if self.depth != FULL:
+            return ()
+        found, failed = unpickle_statistics(self.destination.statistics)
+        self._failed |= failed
+        return found
+
+    def add(self, file: DataFile, statistics: Iterable[tuple[int, ColumnStatistics]]) -> None:
+        """Note a file and the statistics of its columns by ordinal."""
+        if self.depth != FULL:  # lists of constants are known then, and no object holds them
+            statistics = ((column, found.listing(None)) for column, found in statistics)
+        place, top = len(self._files), self.destination.detail(file).top
+        rows = [(column, place, found) for column, found in fit_to_file_size(statistics, file.size, top)]
+        for column, _, found in rows:
+            for name, reason in found.failed.items():
+                self._failed.setdefault(f"{name}({self.columns[column].name})", reason)
+            if found.held is not None:
+                self._held.append((self.columns[column], *found.held, file.path))
+        self._files.append(file)
+        self._summaries.append(summary_rows(rows))
+        self._sketches.append(sketch_rows(rows))
+        self._frequencies.append(value_count_rows(rows))
+        self._histograms.append(file_histogram_rows(rows))
+
+    def refuse(self, unread: UnreadFile) -> None:
+        """Note a file that is left out."""
+        self._unread.append(unread)
+
+    def finish(self) -> BlockTaskResult:
+        """Write the block."""
+        unread = tuple(self._unread)
+        if not self._files:
+            return BlockTaskResult(None, (), 0, unread)
+        tried = {one.name: one.version for one in self.statistics}
+        sketches = pa.concat_tables(self._sketches)
+        content = BlockContent(
+            self.depth,
+            self.columns,
+            tuple(self._files),
+            pa.concat_tables(self._summaries),
+            sketches,
+            pa.concat_tables(self._frequencies) if self.depth == FULL else None,
+            pa.concat_tables(self._histograms),
+            tried,
+        )
+        to = self.destination
+        written: list[ObjectRef] = []
+
+        def put(kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str]) -> ObjectRef:
+            written.append(to.place.write(kind, table, row_groups, extra))
+            return written[-1]
+
+        block = write_block(put, content, to.table, to.settings)
+        return BlockTaskResult(
+            block,
+            tuple(file.path for file in self._files),
+            sum(file.size for file in self._files),
+            unread,
+            objects=len(written),
+            failed=tuple(self._failed.items()),
+            held=tuple(self._held),
+        )
+
+
+def run_block_task(destination: BlockDestination, task: BlockTask) -> BlockTaskResult:
+    """Analyze the files of a task."""
+    builder = BlockBuilder(destination, task.depth, task.columns)
+    with use_system_allocator():
+        for file in task.files:
+            try:
+                builder.add(
+                    file, analyze_file(task, file, destination.budget, builder.statistics, destination.detail(file))
+                )
+            except UnsupportedDataFile as refusal:
+                builder.refuse(UnreadFile(file.path, str(refusal)))
+        return builder.finish()
+
+
+def analyze_file(
+    task: BlockTask,
+    file: DataFile,
+    budget: int,
+    statistics: Sequence[Statistic] = (),
+    detail: DetailLimits = DEFAULT_DETAIL_LIMITS,
+) -> list[tuple[int, ColumnStatistics]]:
+    """Compute the statistics of one file."""
+    found = []
+    wanted = []
+    for ordinal, column in enumerate(task.columns):
+        known = metadata_statistics(column, file, statistics) if file.rows else _constant(column, None, 0, statistics)
+        if known is None:
+            wanted.append((ordinal, column))
+        else:
+            found.append((ordinal, known))
+    if not wanted:
+        return found
+    columns = [FileColumn.of(column, task.field_ids) for _, column in wanted]
+    path = str(local_path(file.location))
+    full = task.depth == FULL
+    _require_same(file, path)
+    read = analyze_parquet(path, columns, budget, statistics, detail) if full else analyze_footer(path, columns)
+    _require_same(file, path)
+    if read.rows != file.rows:
+        raise UnsupportedDataFile(refusals.ROWS_DIFFER)
+    schema = cache(partial(pq.read_schema, path))
+    for (ordinal, column), known in zip(wanted, read.columns, strict=True):
+        found.append((ordinal, known or _absent(task, column, file.physical_rows, schema, statistics)))
+    return found
+
+
+def _require_same(file: DataFile, path: str) -> None:
+    if file.modified is None:
+        return
+    now = Path(path).stat()
+    if (now.st_size, now.st_mtime_ns // 1_000_000) != (file.size, file.modified):
+        raise UnsupportedDataFile(refusals.REPLACED)
+
+
+def metadata_statistics(column: Column, file: DataFile, statistics: Sequence[Statistic]) -> ColumnStatistics | None:
+    """The statistics of a column whose values the table's metadata decides, None of one that the file holds."""
+    if column.key in file.constants:
+        return _constant(column, file.constants[column.key], file.physical_rows, statistics)
+    return unknown_statistics(column, file.physical_rows) if column.key in file.unknown else None
+
+
+def _constant(column: Column, value: Any, rows: int, statistics: Sequence[Statistic]) -> ColumnStatistics:
+    return apply_to_constant(constant_statistics(column, value, rows), column, value, statistics)
+
+
+def _absent(
+    task: BlockTask, column: Column, rows: int, schema: Callable[[], pa.Schema], statistics: Sequence[Statistic]
+) -> ColumnStatistics:
+    if column.key in task.defaults:
+        if len(column.path) > 1:
+            raise UnsupportedDataFile(refusals.NESTED_DEFAULT)
+        return _constant(column, task.defaults[column.key], rows, statistics)
+    is_null = task.absent_is_null or (column.key in task.nameless_is_null and not _has_name(schema(), column.path))
+    return _constant(column, None, rows, statistics) if is_null else unknown_statistics(column, rows)
+
+
+def _has_name(schema: pa.Schema, path: Sequence[str]) -> bool:
+    """Whether a file may have a column of that path, in any case."""
+    fields = list(schema)
+    for part in path:
+        alike = [field for field in fields if field.name.lower() == part.lower()]
+        if not alike:
+            return False
+        fields = [below for field in alike if pa.types.is_struct(field.type) for below in field.type]
+        if not fields:
+            return True
+    return True
+
+
+def unknown_statistics(column: Column, rows: int) -> ColumnStatistics:
+    """Note that a column was looked for in a file, and that nothing is known of it."""
+    return ColumnStatistics(rows, column.encoding)

@@ -1,0 +1,69 @@
+"""Writes the table level and commits it together with new blocks."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import TYPE_CHECKING
+
+from metastore.format.manifest import Manifest, Snapshot
+from metastore.store.repair import repair_snapshot
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping, Sequence
+    from typing import Any
+
+    from metastore.format.manifest import Block, TableIdentity
+    from metastore.format.objects import ObjectRef
+
+
+def newest_versions(blocks: Iterable[Mapping[str, int]]) -> dict[str, int]:
+    """The version of each statistic as the last block that has it was computed with."""
+    return {name: version for statistics in blocks for name, version in statistics.items()}
+
+
+class ManifestChange:
+    """A commit as a change of whatever manifest is the newest.
+
+    Attributes:
+        base: Ids of the blocks that the manifest had when the change was applied last.
+    """
+
+    def __init__(
+        self,
+        identity: TableIdentity,
+        blocks: tuple[Block, ...],
+        instead: Mapping[str, Block | None],
+        snapshot: Snapshot,
+        settings: Mapping[str, Any],
+        nodes: tuple[ObjectRef, ...] = (),
+        damaged: frozenset[str] = frozenset(),
+    ) -> None:
+        """Describe the change."""
+        self.base: frozenset[str] = frozenset()
+        self._identity = identity
+        self._blocks = blocks
+        self._instead = instead
+        self._snapshot = snapshot
+        self._settings = dict(settings)
+        self._nodes = nodes
+        self._damaged = damaged
+
+    def __call__(self, old: Manifest | None) -> Manifest:
+        """Apply the change."""
+        start = old or Manifest(table=self._identity)
+        self.base = frozenset(block.id for block in start.blocks)
+        found = (self._instead.get(block.id, block) for block in start.blocks)
+        kept = tuple(block for block in found if block is not None)
+        added = tuple(block for block in self._blocks if block.id not in self.base | self._instead.keys())
+        entries = [entry for one in start.snapshots if (entry := repair_snapshot(one, self._damaged)) is not None]
+        others = (entry for entry in entries if entry.id != self._snapshot.id)
+        snapshot = self._with_ranks(entries)
+        own = newest_versions(block.statistics for block in kept + added)
+        settings = {**self._settings, "statistics": own} if own else self._settings
+        return replace(start, blocks=kept + added, snapshots=(*others, snapshot), settings=settings, nodes=self._nodes)
+
+    def _with_ranks(self, entries: Sequence[Snapshot]) -> Snapshot:
+        """The entry with the ranks that another writer committed for the same snapshot meanwhile."""
+        mine = self._snapshot
+        same = (entry for entry in entries if (entry.id, entry.columns) == (mine.id, mine.columns))
+        return mine if mine.ranks else replace(mine, ranks=next((entry.ranks for entry in same), ()))

@@ -1,0 +1,185 @@
+"""Cuts the work into tasks, runs them as Spark jobs, and sends what Python cannot read the general way."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
+
+from metastore.adapters import refusals
+from metastore.adapters.hudi_casts import group_by_file_schema, mark_unknown_columns
+from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause
+from metastore.adapters.spark_rows import read_rows_by_spark
+from metastore.adapters.table_facts import Refusal
+from metastore.errors import AnalyzeFailed
+from metastore.format.block_writer import BlockContent, write_block
+from metastore.format.manifest import FULL
+from metastore.kernel.parquet_file import find_spark_only_reason
+from metastore.pipeline.block_task import BlockDestination, BlockTask, BlockTaskResult, run_block_task
+from metastore.pipeline.row_task import analyze_spark_rows
+from metastore.spark_jobs.progress import StageProgress
+from metastore.spark_jobs.session_jobs import _weight, pack_files, run_cancellable, ship_package
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from metastore.adapters.table_facts import DataFile, TableFacts
+    from metastore.format.manifest import Block
+    from metastore.format.table_column import Column
+    from metastore.spark_jobs.progress import Progress
+    from metastore.store import Store
+    from metastore.store.coverage import MissingStatistics
+
+
+@dataclass(frozen=True)
+class ComputeResult:
+    """What all tasks of a run did.
+
+    Attributes:
+        blocks: Entries for the manifest.
+        files_read: Data files that were opened.
+        bytes_read: Their size.
+        refused: Data files that could not be analyzed.
+        objects: Objects written.
+        failed: User-defined statistics that failed, and why.
+    """
+
+    blocks: tuple[Block, ...] = ()
+    files_read: int = 0
+    bytes_read: int = 0
+    refused: tuple[Refusal, ...] = ()
+    objects: int = 0
+    failed: tuple[tuple[str, str], ...] = ()
+
+    def __add__(self, other: ComputeResult) -> ComputeResult:
+        """Put two outcomes together."""
+        return ComputeResult(
+            self.blocks + other.blocks,
+            self.files_read + other.files_read,
+            self.bytes_read + other.bytes_read,
+            self.refused + other.refused,
+            self.objects + other.objects,
+            self.failed + other.failed,
+        )
+
+
+@dataclass(frozen=True)
+class BlockComputation:
+    """Runs the work of one ANALYZE.
+
+    Attributes:
+        spark: The session.
+        facts: The table.
+        store: Where the driver writes.
+        destination: Where tasks write.
+        progress: Told how far it is.
+    """
+
+    spark: SparkSession
+    facts: TableFacts
+    store: Store
+    destination: BlockDestination
+    progress: Progress
+
+    def run(self, work: Sequence[MissingStatistics], depth: str) -> ComputeResult:
+        """Compute what is missing."""
+        outcome = ComputeResult()
+        for part in work:
+            if part.columns:
+                outcome += self._read(part, depth)
+            else:
+                outcome += ComputeResult((self._list(part.files),), objects=1)
+        return outcome
+
+    def _list(self, files: tuple[DataFile, ...]) -> Block:
+        content = BlockContent("files", (), files)
+        return write_block(self.store.put, content, self.destination.table, self.destination.settings)
+
+    def _read(self, work: MissingStatistics, depth: str) -> ComputeResult:
+        reasons = {
+            file.path: reason
+            for file in work.files
+            if (reason := find_spark_only_reason(file, local=self.facts.local)) is not None
+        }
+        near = tuple(file for file in work.files if file.path not in reasons)
+        results = self._run_job(self._cut(replace(work, files=near), depth)) if near else []
+        reasons |= {entry.path: entry.reason for result in results for entry in result.unread}
+        replaced = [path for path, reason in reasons.items() if reason == refusals.REPLACED]
+        done = _outcome(results) + ComputeResult(refused=tuple(Refusal(path, reasons.pop(path)) for path in replaced))
+        far = tuple(file for file in work.files if file.path in reasons)
+        if not far:
+            return done
+        if depth == FULL and not self.facts.field_ids:
+            return done + self._read_far(replace(work, files=far), reasons)
+        refused = tuple(Refusal(path, reason) for path, reason in reasons.items())
+        listed = () if work.listed else (self._list(far),)
+        return done + ComputeResult(listed, refused=refused, objects=len(listed))
+
+    def _read_far(self, work: MissingStatistics, reasons: Mapping[str, str]) -> ComputeResult:
+        ship_package(self.spark.sparkContext)
+        self.progress.begin(f"reading {len(work.files)} files")
+        held: tuple[Refusal, ...] = ()
+        try:
+            groups = group_by_file_schema(self.spark, work.files) if self.facts.casts else []
+            if groups:
+                files, held = mark_unknown_columns(groups, work.columns)
+                work = replace(work, files=files)
+            rows = read_rows_by_spark(self.spark, self.facts, work.columns, work.files, groups=groups)
+            task = self._task(work, FULL, work.files)
+            results = run_cancellable(self.spark, lambda: analyze_spark_rows(rows, self.destination, task))
+        except SPARK_JOB_ERRORS as failure:
+            path, reason = next(iter(reasons.items()))
+            told = f"{find_cause(failure)}. Files such as {path} are read by Spark, for Python says: {reason}"
+            raise AnalyzeFailed(self.facts.name, told) from failure
+        outcome = _outcome(results)
+        unread = tuple(Refusal(entry.path, entry.reason) for result in results for entry in result.unread)
+        seen = {path for result in results for path in result.paths} | {refusal.subject for refusal in unread}
+        gone = tuple(Refusal(file.path, refusals.CHANGED_MEANWHILE) for file in work.files if file.path not in seen)
+        return replace(outcome, refused=outcome.refused + held + unread + gone)
+
+    def _cut(self, work: MissingStatistics, depth: str) -> list[BlockTask]:
+        parallelism = self.spark.sparkContext.defaultParallelism
+        return [self._task(work, depth, files) for files in pack_files(work.files, parallelism)]
+
+    def _task(self, work: MissingStatistics, depth: str, files: tuple[DataFile, ...]) -> BlockTask:
+        facts = self.facts
+        of_absent = (facts.defaults, facts.absent_is_null, facts.field_ids, facts.nameless_is_null)
+        return BlockTask(depth, work.columns, files, *of_absent)
+
+    def _run_job(self, tasks: list[BlockTask]) -> list[BlockTaskResult]:
+        context = self.spark.sparkContext
+        ship_package(context)
+        destination = self.destination
+        files, rows, weight = (context.accumulator(0) for _ in range(3))
+
+        def run(task: BlockTask) -> BlockTaskResult:
+            result = run_block_task(destination, task)
+            files.add(len(task.files))
+            rows.add(sum(file.rows or 0 for file in task.files))
+            weight.add(_weight(task.files))
+            return result
+
+        everything = [file for task in tasks for file in task.files]
+        total, whole = len(everything), _weight(everything)
+        self.progress.begin("reading", lambda: StageProgress(files.value, total, rows.value, weight.value / whole))
+        jobs = context.parallelize(tasks, len(tasks)).map(run)
+        return run_cancellable(self.spark, lambda: destination.place.collect(jobs))
+
+
+def _outcome(results: Sequence[BlockTaskResult]) -> ComputeResult:
+    held: dict[tuple[Column, str, str], list[str]] = defaultdict(list)
+    for column, kind, known, path in (one for result in results for one in result.held):
+        held[column, kind, known].append(path)
+    return ComputeResult(
+        tuple(result.block for result in results if result.block is not None),
+        sum(len(result.paths) for result in results),
+        sum(result.bytes_read for result in results),
+        tuple(
+            Refusal(column.name, refusals.describe_other_type(kind, column.type, paths, known))
+            for (column, kind, known), paths in held.items()
+        ),
+        objects=sum(result.objects for result in results),
+        failed=tuple(failure for result in results for failure in result.failed),
+    )

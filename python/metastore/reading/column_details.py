@@ -1,0 +1,281 @@
+"""Value lists and histograms of one column, of a table or of one of its data files: where they are, and their rows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.format.histogram_bins import (
+    EQUI_HEIGHT,
+    Histogram,
+    compute_percentiles,
+    derive_counts,
+    divide_range,
+    percentile_ranks,
+)
+from metastore.format.object_part import ANY_ROWS, ObjectPart
+from metastore.format.object_schemas import HISTOGRAMS
+from metastore.format.objects import ObjectRef
+from metastore.format.table_column import is_compatible
+from metastore.format.value_postings import POSTING_COLUMNS, read_postings
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from metastore.format.manifest import Snapshot
+    from metastore.format.table_column import Column
+    from metastore.reading.snapshot_files import SnapshotFiles
+    from metastore.store import Store
+
+
+HEADS = 10
+_LISTED = ("none", None)
+
+
+@dataclass(frozen=True)
+class ColumnDetails:
+    """What is kept of a column beside its summary.
+
+    Attributes:
+        store: Where it is.
+        column: The column.
+        summary: Its row of the summary.
+        ordinal: Its place in the objects.
+        file: The data file's place in them; None for the table.
+        heads: The object of which row group 0 has its most frequent values.
+        lists: The objects with all of its listed values.
+        histograms: The object with its histogram.
+        table_files: The object that lists the data files, where lists of the table tell where each value lives.
+    """
+
+    store: Store
+    column: Column
+    summary: Mapping[str, Any]
+    ordinal: int
+    file: int | None
+    heads: ObjectRef | None
+    lists: tuple[ObjectRef, ...]
+    histograms: ObjectRef | None
+    table_files: ObjectRef | None = None
+
+    def files_of_values(self) -> list[dict[str, int] | None]:
+        """For each listed value how often it occurs in each data file that holds it; None where that is not known."""
+        rows = self.listed(None, POSTING_COLUMNS) if self.table_files is not None else self.listed(None)
+        found: list[dict[str, int] | None] = [None] * rows.num_rows
+        if self.table_files is None or not rows.num_rows:
+            return found
+        paths = self.store.get(self.table_files, ["path"])["path"].to_pylist()
+        for row, file, number in zip(*(part.tolist() for part in read_postings(rows)), strict=True):
+            if number:
+                found[row] = {**(found[row] or {}), paths[file]: number}
+        return found
+
+    @property
+    def values(self) -> int | None:
+        """How many values there are, null excluded."""
+        rows, nulls = self.summary.get("rows"), self.summary.get("nulls")
+        return None if rows is None or nulls is None else rows - nulls
+
+    @property
+    def is_listed(self) -> bool:
+        """Whether there is a list of values, be it empty."""
+        return self.summary.get("frequencies") not in _LISTED
+
+    def listed(self, top: int | None, more: Sequence[str] = ()) -> pa.Table:
+        """The most frequent values: `value`, `frequency`, `error`."""
+        few = top is not None and top <= HEADS
+        refs = () if not self.is_listed else (self.heads,) if few else self.lists
+        parts = [self._listed(ref, top, more) for ref in refs if ref is not None]
+        if not parts:
+            return pa.table({name: pa.array([], pa.int64()) for name in ("value", "frequency", "error")})
+        if len(parts) > 1 or not (few or self._is_ranked):
+            whole = pa.concat_tables(parts)
+            return whole.take(pc.sort_indices(whole, [("frequency", "descending"), ("value", "ascending")])).slice(
+                0, top
+            )
+        return parts[0].slice(0, top)
+
+    @property
+    def _is_ranked(self) -> bool:
+        """Whether values stand in the order of their frequencies: those of which it is told where they live do not."""
+        return self.table_files is None
+
+    def histogram(self) -> Histogram | None:
+        """The histogram, None where there is none."""
+        if self.histograms is None:
+            return None
+        part = self.store.part(self.histograms)
+        edges = f"edges_{self.column.encoding}"
+        names = self._names(["kind", edges, "counts", "distincts", *(["errors"] if self.file is None else [])])
+        rows = self._own(part.rows(part.holding(self.ordinal), names)).to_pylist()
+        return _histogram(self.column, self.summary, rows[0]) if rows else None
+
+    def by_rank(self, bars: Histogram) -> Histogram:
+        """What tells ranks: bins of equal width do not where percentiles were kept."""
+        name = f"percentiles_{self.column.encoding}"
+        if bars.kind == EQUI_HEIGHT or not self.summary.get(name):
+            return bars
+        ends = np.array(percentile_ranks(int(bars.counts.sum())))
+        return Histogram(EQUI_HEIGHT, self.summary[name], np.diff(ends[1:], prepend=0))
+
+    def _listed(self, ref: ObjectRef, top: int | None, more: Sequence[str]) -> pa.Table:
+        value = f"value_{self.column.encoding}"
+        given = ["frequency", *(["error"] if self.file is None else []), *more]
+        names = self._names([value, *given])
+        part = self.store.part(ref)
+        parts, found = [], 0
+        for group in self._groups(part.holding(self.ordinal), few=top is not None and top <= HEADS):
+            rows = self._own(part.rows([group], names)).rename_columns({value: "value"})
+            parts.append(rows)
+            found += rows.num_rows
+            if top is not None and found >= top and self._is_ranked:
+                break
+        whole = pa.concat_tables(parts) if parts else self._own(part.rows([], names)).rename_columns({value: "value"})
+        return whole.select(["value", *given])
+
+    @staticmethod
+    def _groups(holding: Sequence[int], *, few: bool) -> Sequence[int]:
+        return [group for group in holding if group == 0] if few else holding
+
+    def _names(self, names: list[str]) -> list[str]:
+        return ["column", *([] if self.file is None else ["file"]), *names]
+
+    def _own(self, rows: pa.Table) -> pa.Table:
+        mask = pc.equal(rows["column"], self.ordinal)
+        return rows.filter(mask if self.file is None else pc.and_(mask, pc.equal(rows["file"], self.file)))
+
+
+def _histogram(column: Column, summary: Mapping[str, Any], row: Mapping[str, Any]) -> Histogram | None:
+    """The histogram of a column, with what the format leaves out, from its rows of two objects."""
+    edges, counts, distincts = row[f"edges_{column.encoding}"], row["counts"], row["distincts"]
+    if edges is None and counts is not None:
+        lo, hi = (summary.get(f"{end}_{column.encoding}") for end in ("lo", "hi"))
+        edges = None if lo is None or hi is None else divide_range(lo, hi, len(counts), str(column.encoding))
+    if edges is None:
+        return None
+    number = (summary.get("rows") or 0) - (summary.get("nulls") or 0) - (summary.get("nans") or 0)
+    heights = derive_counts(number, len(edges) - 1) if counts is None else np.array(counts, np.int64)
+    others = (None if one is None else np.array(one, np.int64) for one in (distincts, row.get("errors")))
+    return Histogram(row["kind"], edges, heights, *others)
+
+
+def read_table_details(store: Store, snapshot: Snapshot, column: Column) -> ColumnDetails | None:
+    """The details of a column at table level, None where it has no statistics at all."""
+    ordinal = next((i for i, known in enumerate(snapshot.columns) if is_compatible(known, column)), -1)
+    part = store.part(snapshot.summary) if snapshot.summary else None
+    names = ["column", "rows", "nulls", "nans", "distinct", "files", "lo_exact", "hi_exact", "frequencies"]
+    ends = [] if column.encoding is None else [f"{end}_{column.encoding}" for end in ("lo", "hi", "percentiles")]
+    rows = part.rows(part.holding(ordinal), names + ends) if part else None
+    found = [] if rows is None else rows.filter(pc.equal(rows["column"], ordinal)).to_pylist()
+    if not found:
+        return None
+    frequencies = snapshot.frequencies
+    lists = tuple(ref.object for ref in frequencies if ordinal in ref.columns)
+    heads = frequencies[0].object if frequencies else None
+    files = snapshot.table_files if ordinal in snapshot.distribution else None
+    return ColumnDetails(store, column, found[0], ordinal, None, heads, lists, snapshot.histograms, files)
+
+
+def make_empty_details(store: Store, column: Column) -> ColumnDetails:
+    """The details of a column of a table without rows."""
+    nothing = {"rows": 0, "nulls": 0, "nans": 0, "files": 0, "frequencies": "complete"}
+    return ColumnDetails(store, column, nothing, -1, None, None, (), None)
+
+
+def read_file_details(
+    store: Store, stored: SnapshotFiles, summary: Mapping[str, Any], file: int, column: Column
+) -> ColumnDetails:
+    """The details of a column in one data file."""
+    refs: dict[str, tuple[ObjectRef, int]] = {}
+    at = 0
+    for block, live in stored.covered:
+        inside = np.flatnonzero(live == file)
+        ordinal = next((i for i, known in enumerate(block.columns) if is_compatible(known, column)), None)
+        if len(inside) and ordinal is not None:
+            files = store.get(block.files)
+            row = files.filter(pc.equal(files["file"], int(inside[0]))).to_pylist()[0]
+            refs, at = dict(_refs(row)), ordinal
+            break
+    lists, place = refs.get("frequencies", (None, 0))
+    bars, at_bars = refs.get("histograms", (None, place))
+    both = lists is None or bars is None or place == at_bars
+    return ColumnDetails(
+        *(store, column, summary, at, place if lists else at_bars, lists, (lists,) if lists else ()),
+        bars if both else None,
+    )
+
+
+def read_table_tops(store: Store, snapshot: Snapshot) -> dict[int, tuple[Any, int]]:
+    """The most frequent value of every column that has a list, by the column's place in the schema."""
+    if not snapshot.frequencies:
+        return {}
+    return _tops(store.part(snapshot.frequencies[0].object), None)
+
+
+def read_file_tops(store: Store, stored: SnapshotFiles, file: int) -> dict[str, tuple[Any, int]]:
+    """The same of one data file, by the key of the column."""
+    found: dict[str, tuple[Any, int]] = {}
+    for columns, ref, place in _details_of(store, stored, file, "frequencies"):
+        tops = _tops(store.part(ref), place)
+        found = {**{columns[ordinal].key: top for ordinal, top in tops.items()}, **found}
+    return found
+
+
+def read_file_percentiles(
+    store: Store, stored: SnapshotFiles, file: int, known: Mapping[str, tuple[Column, Mapping[str, Any]]]
+) -> dict[str, list[Any]]:
+    """The percentiles of columns of a data file, taken from their histograms, by the key of the column."""
+    found: dict[str, list[Any]] = {}
+    for columns, ref, place in _details_of(store, stored, file, "histograms"):
+        part = store.part(ref)
+        rows = part.rows(range(part.groups), HISTOGRAMS.names)
+        for row in rows.filter(pc.equal(rows["file"], place)).to_pylist():
+            key = columns[row["column"]].key
+            if key in found or key not in known:
+                continue
+            bars = _histogram(*known[key], row)
+            if bars is not None and bars.kind == EQUI_HEIGHT:
+                found[key] = compute_percentiles(bars, str(known[key][0].encoding))
+    return found
+
+
+def _details_of(
+    store: Store, stored: SnapshotFiles, file: int, kind: str
+) -> Iterator[tuple[Sequence[Column], ObjectRef, int]]:
+    """The objects with details of a data file: the columns that they tell of, and the file's place in them."""
+    for block, live in stored.covered:
+        inside = np.flatnonzero(live == file)
+        if len(inside):
+            files = store.get(block.files)
+            refs = dict(_refs(files.filter(pc.equal(files["file"], int(inside[0]))).to_pylist()[0]))
+            if kind in refs:
+                yield block.columns, *refs[kind]
+
+
+def _tops(part: ObjectPart, file: int | None) -> dict[int, tuple[Any, int]]:
+    names = ["value_long", "value_double", "value_binary"]
+    rows = part.rows([0], ["column", *(["file"] if file is not None else []), *names, "frequency"])
+    if file is not None:
+        rows = rows.filter(pc.equal(rows["file"], file))
+    first: dict[int, int] = {}
+    for place, column in enumerate(rows["column"].to_pylist()):
+        first.setdefault(column, place)
+    found = {}
+    for column, place in first.items():  # not taken by an array: to make one Arrow imports pandas, half a second
+        (row,) = rows.slice(place, 1).to_pylist()
+        found[column] = (next(row[name] for name in names if row[name] is not None), row["frequency"])
+    return found
+
+
+def _refs(row: Mapping[str, Any]) -> Iterator[tuple[str, tuple[ObjectRef, int]]]:
+    for kind in ("frequencies", "histograms"):
+        if row[f"{kind}_name"] is not None:
+            name, length, digest, footer, of_footer = (
+                row[f"{kind}_{field}"] for field in ("name", "length", "sha256", "footer_length", "footer_sha256")
+            )
+            ref = ObjectRef(name, length, digest, ANY_ROWS, footer, of_footer)
+            yield kind, (ref, row[f"{kind}_file"])

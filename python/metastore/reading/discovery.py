@@ -1,0 +1,114 @@
+"""Where the statistics of a location are."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from metastore.errors import InvalidArgument, TableNotFound
+from metastore.reading.folder import Folder
+from metastore.store import Store
+from metastore.store.location import FOLDER, is_location, local_path
+from metastore.suggestions import find_similar_names
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from metastore.format.manifest import Manifest, TableIdentity
+
+
+_OF_A_TABLE = re.compile(r"(?:iceberg|delta|hudi|parquet)-.+")
+
+
+@dataclass(frozen=True)
+class Discovery:
+    """Where statistics were looked for and what was found.
+
+    Attributes:
+        asked: The location as the user wrote it.
+        store: The store, None where there is none.
+        manifest: Its manifest, None where nothing was ever analyzed.
+    """
+
+    asked: str
+    store: Store | None
+    manifest: Manifest | None
+
+
+def discover(location: str, table: str | None = None) -> Discovery:
+    """Finds the statistics of a table's location, of a store, or of one table in a root of stores."""
+    if not location.strip():
+        raise InvalidArgument("location", "it is empty")
+    place = _found(location, table)
+    if table is not None and (place.manifest is None or not _is_called(table)(place.manifest.table)):
+        raise TableNotFound(table, near=[place.manifest.table.name] if place.manifest else ())
+    return place
+
+
+def _found(location: str, table: str | None) -> Discovery:
+    folder = Folder(location)
+    names = folder.names()
+    if "log" in names and "objects" in names:
+        return _place(location, folder)
+    if FOLDER in names:
+        return _place(location, folder / FOLDER)
+    if any(_OF_A_TABLE.fullmatch(name) for name in names):
+        return _one_of(location, discover_all(folder), table)
+    found = _in_root_of_settings(location)
+    if found is not None:
+        return found
+    if not folder.exists():
+        name = "" if is_location(location) else f"With Spark, by name: metastore.summary(spark, {location!r})."
+        raise TableNotFound(location, hint=name and f"A location is expected here. {name}")
+    return Discovery(location, None, None)
+
+
+def discover_all(root: Folder) -> list[Discovery]:
+    """All tables with statistics under a root of stores; those of a single table where it is not a root."""
+    names = root.names()
+    if FOLDER in names:
+        return [_place(root.uri, root / FOLDER)]
+    if "log" in names and "objects" in names:
+        return [_place(root.uri, root)]
+    stores = (_place(root.uri, root / name) for name in names if _OF_A_TABLE.fullmatch(name))
+    return [place for place in stores if place.manifest is not None]
+
+
+def _place(asked: str, folder: Folder) -> Discovery:
+    store = Store.open(folder.uri)
+    return Discovery(asked, store, store.read())
+
+
+def _one_of(location: str, places: list[Discovery], table: str | None) -> Discovery:
+    identities = [(place, place.manifest.table) for place in places if place.manifest is not None]
+    names = sorted(identity.name or identity.location for _, identity in identities)
+    chosen = [place for place, identity in identities if table is None or _is_called(table)(identity)]
+    if not chosen:
+        raise TableNotFound(table or location, near=find_similar_names(table or location, names), known=names)
+    if len(chosen) > 1:
+        raise InvalidArgument("table", f"{location} has statistics of {', '.join(names)}", "Name one of them.")
+    return chosen[0]
+
+
+def _is_called(table: str) -> Callable[[TableIdentity], bool]:
+    def called(identity: TableIdentity) -> bool:
+        return table in (identity.name, identity.uuid, identity.location) or identity.name.endswith(f".{table}")
+
+    return called
+
+
+def _in_root_of_settings(location: str) -> Discovery | None:
+    from metastore import settings  # noqa: PLC0415 - slow to import, and seldom needed
+
+    root = settings.get("spark.metastore.store")
+    if not root:
+        return None
+    places = ((place, place.manifest) for place in discover_all(Folder(root)))
+    found = (place for place, manifest in places if manifest and _same(manifest.table.location, location))
+    return next(found, None)
+
+
+def _same(one: str, other: str) -> bool:
+    here, there = local_path(one), local_path(other)
+    return here == there if here or there else one.rstrip("/") == other.rstrip("/")

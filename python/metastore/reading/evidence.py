@@ -1,0 +1,169 @@
+"""What the statistics say of a key's columns in each data file, as arrays that tasks are sent."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cache
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.format.data_files import FileKey
+from metastore.format.object_part import ANY_ROWS
+from metastore.format.object_schemas import FILES
+from metastore.format.objects import ObjectRef
+from metastore.format.sortable_values import is_wide_decimal, stored_to_sortable
+from metastore.reading.candidates import UNKNOWN, iterate_block_evidence
+from metastore.reading.snapshot_files import match_files
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Sequence
+
+    from numpy.typing import NDArray
+
+    from metastore.adapters import DataFile
+    from metastore.format.manifest import Manifest
+    from metastore.format.table_column import Column
+    from metastore.reading.candidates import BlockEvidence
+    from metastore.reading.lookup_keys import Mask, Places
+    from metastore.store import Store
+
+
+_REF = ("name", "length", "sha256", "footer_length", "footer_sha256")
+_NOWHERE = -1
+
+
+@dataclass(frozen=True)
+class DetailObjects:
+    """Where the value lists, or the filters, of a column are.
+
+    Attributes:
+        objects: The objects.
+        which: For each data file the place of its object, -1 where there is none.
+        file: Its ordinal in that object.
+        column: The column's ordinal there.
+    """
+
+    objects: tuple[ObjectRef, ...]
+    which: Places
+    file: Places
+    column: Places
+
+    def take(self, files: Places) -> DetailObjects:
+        """The same for some files."""
+        return DetailObjects(self.objects, self.which[files], self.file[files], self.column[files])
+
+
+@dataclass(frozen=True)
+class ColumnEvidence:
+    """What is known of a column in every data file.
+
+    Attributes:
+        column: The column.
+        known: Whether anything is: elsewhere every key may be.
+        rows: Physical rows, -1 where neither the table nor its statistics tell.
+        nulls: Null values, -1 where not known.
+        nans: NaN values, -1 where not known.
+        empty: Whether all values are null or NaN.
+        lo: Lower bounds in the form of `KeyColumn.values`; the lowest of all where there is none.
+        hi: Upper bounds, likewise.
+        has_lo: Whether there is a lower bound.
+        has_hi: Whether there is an upper bound.
+        distinct: How many values there are, about, or exactly where the list is complete; -1 where not known.
+        complete: Whether the list of values is complete.
+        lists: Where value lists are.
+        filters: Where bloom filters are.
+    """
+
+    column: Column
+    known: Mask
+    rows: Places
+    nulls: Places
+    nans: Places
+    empty: Mask
+    lo: NDArray[Any]
+    hi: NDArray[Any]
+    has_lo: Mask
+    has_hi: Mask
+    distinct: Places
+    complete: Mask
+    lists: DetailObjects
+    filters: DetailObjects
+
+    def take(self, files: Places) -> ColumnEvidence:
+        """The same for some files."""
+        fields = self.__dict__
+        return ColumnEvidence(self.column, *(fields[name].take(files) for name in list(fields)[1:]))
+
+
+def gather_evidence(
+    store: Store, manifest: Manifest, files: Sequence[DataFile], columns: Sequence[Column]
+) -> list[ColumnEvidence]:
+    """What is known of columns."""
+    names = pa.schema([FILES.field(name) for name in FileKey._fields])
+    listed = pa.Table.from_pylist([file.key._asdict() for file in files], names)
+    stored = match_files(store, manifest, listed)
+    rows = np.array([UNKNOWN if file.rows is None else file.rows for file in files], np.int64)
+    read = cache(store.get)  # the lists of files that have the details of all columns
+    return [_of(read, column, list(iterate_block_evidence(store, stored, column)), rows) for column in columns]
+
+
+def _of(
+    read: Callable[[ObjectRef], pa.Table], column: Column, found: Sequence[BlockEvidence], rows: Places
+) -> ColumnEvidence:
+    count = len(rows)
+    known, of_file = np.zeros(count, bool), rows.copy()
+    nulls, nans, distinct = (np.full(count, UNKNOWN) for _ in range(3))
+    has_lo, has_hi, empty, complete = (np.zeros(count, bool) for _ in range(4))
+    lo, hi = (np.zeros(count, _form(column)) for _ in range(2))
+    for part in found:
+        at = part.places
+        counted, nulls[at], nans[at] = part.counts("rows"), part.counts("nulls"), part.counts("nans")
+        others = np.maximum(nulls[at], 0) + np.maximum(nans[at], 0)
+        of_file[at] = np.where(rows[at] < 0, counted, rows[at])
+        known[at] = ((rows[at] < 0) | (counted == rows[at])) & (others <= counted)
+        empty[at] = (nulls[at] >= 0) & (others == counted)
+        for values, has, end in ((lo, has_lo, "lo"), (hi, has_hi, "hi")):
+            bounds = part.rows[f"{end}_{column.encoding}"]
+            has[at] = bounds.is_valid().to_numpy()
+            values[at[has[at]]] = _numbers(bounds.drop_null().to_pylist(), column)
+        distinct[at] = part.counts("distinct")
+        complete[at] = pc.fill_null(pc.equal(part.rows["frequencies"], "complete"), False)  # noqa: FBT003 - a value
+    known &= ~(has_lo & has_hi & (lo > hi))
+    lists, filters = (_details(read, found, kind, count) for kind in ("frequencies", "sketches"))
+    return ColumnEvidence(
+        column, known, of_file, nulls, nans, empty, lo, hi, has_lo, has_hi, distinct, complete, lists, filters
+    )
+
+
+def _form(column: Column) -> str:
+    if column.encoding == "binary":
+        return "S16" if is_wide_decimal(column) else "S64"
+    return "f8" if column.encoding == "double" else "i8"
+
+
+def _numbers(bounds: list[Any], column: Column) -> NDArray[Any]:
+    if column.encoding == "binary" and not is_wide_decimal(column):
+        return np.array(bounds, "S64")
+    return stored_to_sortable(bounds, column)
+
+
+def _details(
+    read: Callable[[ObjectRef], pa.Table], found: Sequence[BlockEvidence], kind: str, count: int
+) -> DetailObjects:
+    objects: dict[ObjectRef, int] = {}
+    which, inside, ordinal = (np.full(count, _NOWHERE) for _ in range(3))
+    names = [f"{kind}_{field}" for field in _REF]
+    for part in found:
+        place = dict(zip(part.rows["file"].to_pylist(), part.places.tolist(), strict=True))
+        files = read(part.block.files).select(["file", f"{kind}_file", *names]).to_pydict()
+        for row, file in enumerate(files["file"]):
+            at = place.get(file)
+            if at is not None and files[names[0]][row] is not None:
+                name, length, digest, footer_length, footer_digest = (files[field][row] for field in names)
+                ref = ObjectRef(name, length, digest, ANY_ROWS, footer_length, footer_digest)
+                which[at] = objects.setdefault(ref, len(objects))
+                inside[at], ordinal[at] = files[f"{kind}_file"][row], part.ordinal
+    return DetailObjects(tuple(objects), which, inside, ordinal)

@@ -1,0 +1,123 @@
+"""Keys as statistics hold values: one numpy array a column, never an object a key."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from metastore.format.bloom_filter import bloom_hashes
+from metastore.format.sortable_values import is_wide_decimal, sortable_array, sortable_to_arrow
+from metastore.format.value_rendering import CUT_BYTES
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from metastore.format.table_column import Column
+
+    Places = NDArray[np.int64]
+    Mask = NDArray[np.bool_]
+
+
+_ROWS_AT_ONCE = 1 << 15
+
+
+@dataclass(frozen=True)
+class KeyColumn:
+    """One part of every key of a batch.
+
+    Attributes:
+        column: The table's column.
+        values: In an order-preserving form: int64, float64, or the first bytes as `S`. Any value where it is not plain.
+        stored: The plain values as the format stores them.
+        plain: Where there is a value that bounds, lists and filters tell of: not null, not NaN.
+        null: Where there is none; what is neither plain nor null is NaN.
+    """
+
+    column: Column
+    values: NDArray[Any]
+    stored: pa.Array
+    plain: Mask
+    null: Mask
+
+    @classmethod
+    def of(cls, values: pa.Array, column: Column) -> KeyColumn:
+        """Take over values of the column's type."""
+        null: Mask = values.is_null().to_numpy(zero_copy_only=False)
+        present = values.drop_null()
+        if column.encoding == "binary" and not is_wide_decimal(column):
+            present = present.cast(pa.large_binary())
+            return cls(column, _spread(take_prefixes(present), ~null), present, ~null, null)
+        known = sortable_array(present, column)
+        plain = ~null
+        if column.encoding == "double":
+            plain[plain] = ~np.isnan(known)
+            known = known[~np.isnan(known)]
+        return cls(column, _spread(known, plain), sortable_to_arrow(known, column), plain, null)
+
+    def take(self, order: Places) -> KeyColumn:
+        """The same in another order."""
+        rank = np.cumsum(self.plain) - 1
+        stored = self.stored.take(pa.array(rank[order][self.plain[order]]))
+        return KeyColumn(self.column, self.values[order], stored, self.plain[order], self.null[order])
+
+    @cached_property
+    def hashes(self) -> NDArray[np.uint64]:
+        """The hashes of plain values, 0 elsewhere."""
+        return _spread(bloom_hashes(self.stored), self.plain)
+
+
+@dataclass(frozen=True)
+class KeyBatch:
+    """A batch of keys: those with a plain first part come first, ordered by it.
+
+    Attributes:
+        columns: Their parts.
+        ordered: How many have a plain first part.
+    """
+
+    columns: tuple[KeyColumn, ...]
+    ordered: int
+
+    @classmethod
+    def of(cls, batch: pa.Table, columns: Sequence[Column]) -> KeyBatch:
+        """Take over keys."""
+        arrays = (one.combine_chunks() for one in batch.columns)
+        parts = [KeyColumn.of(values, column) for values, column in zip(arrays, columns, strict=True)]
+        first = parts[0]
+        plain = np.flatnonzero(first.plain)
+        order = np.concatenate([plain[np.argsort(first.values[plain], kind="stable")], np.flatnonzero(~first.plain)])
+        return cls(tuple(part.take(order) for part in parts), len(plain))
+
+    def __len__(self) -> int:
+        return len(self.columns[0].plain)
+
+
+def take_prefixes(values: pa.Array) -> NDArray[Any]:
+    """The first bytes of byte strings, as many as bounds have, in an array that orders as they do.
+
+    What is shorter is filled up with zeros: two different strings may look equal, never the wrong way round.
+    """
+    bounds = np.frombuffer(values.buffers()[1], np.int64)[values.offset : values.offset + len(values) + 1]
+    lengths = np.diff(bounds)
+    width = int(min(max(lengths.max(initial=0), 1), CUT_BYTES))
+    data = np.frombuffer(values.buffers()[2] or b"", np.uint8)
+    data = np.concatenate([data, np.zeros(width, np.uint8)])
+    out = np.empty((len(values), width), np.uint8)
+    steps = np.arange(width)
+    for start in range(0, len(values), _ROWS_AT_ONCE):
+        rows = slice(start, start + _ROWS_AT_ONCE)
+        taken = data[bounds[:-1][rows, None] + steps]
+        out[rows] = np.where(steps < lengths[rows, None], taken, 0)
+    return out.view(f"S{width}").reshape(-1)
+
+
+def _spread(values: NDArray[Any], where: Mask) -> NDArray[Any]:
+    out = np.zeros(len(where), values.dtype)
+    out[where] = values
+    return out

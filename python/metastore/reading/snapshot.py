@@ -1,0 +1,165 @@
+"""Which analyzed snapshot answers a question about a table."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from functools import cached_property
+from typing import TYPE_CHECKING
+
+from metastore.adapters.iceberg_lineage import read_lineage
+from metastore.errors import InvalidArgument, NoStatistics
+from metastore.reading import summary_rows
+from metastore.reading.folder import Folder
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from typing import Any
+
+    from metastore.adapters.iceberg_lineage import Lineage
+    from metastore.format.manifest import Snapshot
+    from metastore.format.table_column import Column
+    from metastore.reading.discovery import Discovery
+    from metastore.store import Store
+
+
+_NEVER_WRITTEN = "none"
+
+
+@dataclass(frozen=True)
+class SnapshotAnswer:
+    """What an answer is about.
+
+    Attributes:
+        snapshot: The analyzed snapshot that answers.
+        current: Whether the table is still there; None where that is not known.
+        columns: The columns of the snapshot asked for, which may have another schema.
+        is_asked: Whether it is the snapshot asked for: an ancestor's numbers are near those of that one, no more.
+        files: Its data files, and those of the snapshot asked for.
+    """
+
+    snapshot: Snapshot
+    current: bool | None
+    columns: tuple[Column, ...]
+    is_asked: bool
+    files: summary_rows.FileCounts
+
+    @property
+    def of_table(self) -> summary_rows.Scope:
+        """What the rows of a summary of the table share."""
+        one = self.snapshot
+        return self._scope(one.physical_rows, one.rows, self.files, exact=one.exact)
+
+    def of_file(self, file: Mapping[str, Any]) -> summary_rows.Scope:
+        """What those of a data file share, a row of `table-files`."""
+        return self._scope(
+            file["rows"],
+            summary_rows.count_live_rows(file),
+            summary_rows.FileCounts(1, 1, 1),
+            exact=file["deletes"] is None,
+        )
+
+    def _scope(
+        self, physical: int | None, live: int | None, files: summary_rows.FileCounts, *, exact: bool
+    ) -> summary_rows.Scope:
+        moment = summary_rows.parse_instant(self.snapshot.analyzed_at)
+        return summary_rows.Scope(
+            physical, live, exact and self.is_asked, files, self.snapshot.id, self.current, moment
+        )
+
+
+class TableSnapshots:
+    """A table whose snapshots can be asked about."""
+
+    def __init__(self, place: Discovery, zone: str = "UTC") -> None:
+        self._place = place
+        self._zone = zone
+
+    @property
+    def table(self) -> str:
+        """The table's name, or the location where it has none."""
+        manifest = self._place.manifest
+        return (manifest.table.name if manifest else "") or self._place.asked
+
+    @property
+    def location(self) -> str:
+        """The table's location."""
+        manifest = self._place.manifest
+        return manifest.table.location if manifest else self._place.asked
+
+    @property
+    def _snapshots(self) -> Sequence[Snapshot]:
+        return self._place.manifest.snapshots if self._place.manifest else ()
+
+    @property
+    def _store(self) -> Store:
+        if self._place.store is None:
+            raise NoStatistics(self.table)
+        return self._place.store
+
+    @cached_property
+    def _lineage(self) -> Lineage | None:
+        found, manifest = read_lineage(Folder(self.location)), self._place.manifest
+        if found is not None and manifest is not None and found.uuid != manifest.table.uuid:
+            raise NoStatistics(self.table, detail="(those that are stored belong to a table that was here before)")
+        return found
+
+    def _at(self, at: str | int | datetime | None) -> SnapshotAnswer:
+        """What answers a question about columns."""
+        shown = self._answering(at, [one for one in self._snapshots if one.computed != "files" or not one.files_total])
+        if shown is None:
+            only_files = any(one.files_total for one in self._snapshots)
+            raise NoStatistics(
+                self.table, detail="of columns, for this snapshot or its ancestors" if only_files else ""
+            )
+        return shown
+
+    def _answering(self, at: str | int | datetime | None, among: Sequence[Snapshot]) -> SnapshotAnswer | None:
+        """The snapshot asked for, if it was analyzed, else its newest analyzed ancestor.
+
+        Of ancestors that have expired only the manifest knows: the newest of them is taken.
+        """
+        if not self._snapshots:
+            return None
+        found, by_id = self._lineage, {one.id: one for one in among}
+        wanted = self._id_at(at) if at is not None else found.current if found else self._snapshots[-1].id
+        if at is not None and wanted not in by_id and (found is None or wanted not in found.parents):
+            known = ", ".join(one.id for one in self._snapshots)
+            raise InvalidArgument("at", f"{at} was not analyzed", f"Analyzed: {known}.")
+        ancestors = found.ancestors(wanted) if found and wanted else (wanted or _NEVER_WRITTEN,)
+        snapshot = next((by_id[one] for one in ancestors if one in by_id), None)
+        if snapshot is None and found is not None and found.has_expired_ancestors(wanted):
+            snapshot = next((one for one in reversed(among) if one.id not in found.parents), None)
+        if snapshot is None:
+            return None
+        columns = found.columns(wanted) if found else ()
+        is_asked = snapshot.id == (wanted or _NEVER_WRITTEN)
+        files = _files(snapshot, None if is_asked else found, wanted)
+        current = self._is_current(snapshot)
+        return SnapshotAnswer(snapshot, current and is_asked, columns or snapshot.columns, is_asked, files)
+
+    def _id_at(self, at: str | int | datetime) -> str | None:
+        if self._lineage is not None and str(at) in self._lineage.references:
+            return self._lineage.references[str(at)]
+        if str(at).isdecimal():
+            return str(at)
+        try:
+            moment = at if isinstance(at, datetime) else datetime.fromisoformat(str(at).replace("Z", "+00:00"))
+        except ValueError:
+            return str(at)
+        if self._lineage is None:
+            raise InvalidArgument(
+                "at", "without the table's own metadata no instant is known", "Give a snapshot: see snapshots()."
+            )
+        return self._lineage.at(moment if moment.tzinfo else moment.replace(tzinfo=timezone.utc))
+
+    def _is_current(self, snapshot: Snapshot) -> bool | None:
+        return None if self._lineage is None else snapshot.id == self._lineage.current
+
+
+def _files(snapshot: Snapshot, found: Lineage | None, wanted: str | None) -> summary_rows.FileCounts:
+    """The data files of an analyzed snapshot; with a lineage, as one of its descendants has them."""
+    number = snapshot.files_total
+    if found is None or wanted is None:
+        return summary_rows.FileCounts(number, number, number)
+    return summary_rows.FileCounts(number, found.files_left(wanted, snapshot.id, number), found.files.get(wanted))

@@ -1,0 +1,138 @@
+"""Rows of statistics as the store holds them, for the live files of one snapshot."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.format.data_files import read_file_keys
+from metastore.format.manifest import COMPUTED
+from metastore.format.object_schemas import SUMMARY
+from metastore.format.table_column import is_compatible
+
+if TYPE_CHECKING:
+    from collections.abc import Iterator, Mapping, Sequence
+
+    from metastore.format.data_files import FileKey
+    from metastore.format.manifest import Block, Manifest, Snapshot
+    from metastore.format.table_column import Column
+    from metastore.store import Store
+
+
+Partition = list[tuple[str, str]] | None
+
+_SHALLOWNESS = {name: rank for rank, name in enumerate(reversed(COMPUTED))}
+
+
+@dataclass(frozen=True)
+class SnapshotFiles:
+    """The data files of a snapshot and the blocks that know them.
+
+    Attributes:
+        files: The snapshot's `table-files`.
+        partitions: The partition of each file, where a block tells it.
+        covered: For each block in order of preference, the ordinal in `files` of each of its own files (-1: not live).
+    """
+
+    files: pa.Table
+    partitions: tuple[Partition, ...]
+    covered: tuple[tuple[Block, np.ndarray], ...]
+
+    def only(self, ordinal: int) -> SnapshotFiles:
+        """The same with a single file."""
+        covered = ((block, np.where(live == ordinal, live, -1)) for block, live in self.covered)
+        held = tuple((block, live) for block, live in covered if (live >= 0).any())
+        return SnapshotFiles(self.files, self.partitions, held)
+
+    def is_covered(self) -> np.ndarray:
+        """For each file, whether a block knows it."""
+        covered = np.zeros(self.files.num_rows, dtype=bool)
+        for _, live in self.covered:
+            covered[live[live >= 0]] = True
+        return covered
+
+
+def read_snapshot_files(store: Store, manifest: Manifest, snapshot: Snapshot) -> SnapshotFiles:
+    """Finds which blocks cover which files of a snapshot."""
+    return match_files(store, manifest, store.get(snapshot.table_files))
+
+
+def match_files(store: Store, manifest: Manifest, files: pa.Table) -> SnapshotFiles:
+    """Finds which blocks cover which data files."""
+    position = {key: i for i, key in enumerate(read_file_keys(files))}
+    partitions: list[Partition] = [None] * files.num_rows
+    covered = []
+    for block in _preferred(manifest.blocks):
+        live = _live_files(store.get(block.files), position, partitions)
+        if (live >= 0).any():
+            covered.append((block, live))
+    return SnapshotFiles(files, tuple(partitions), tuple(covered))
+
+
+def read_statistics(
+    store: Store, stored: SnapshotFiles, columns: Sequence[Column], wanted: Sequence[Column]
+) -> pa.Table:
+    """The best row of statistics for each live file and wanted column."""
+    ordinals = {column.key: i for i, column in enumerate(columns) if column in wanted}
+    parts = [part for block, live in stored.covered for part in _rows(store, block, live, columns, ordinals)]
+    if not parts:
+        return _empty()
+    rows = pa.concat_tables(parts)
+    places = rows.column("file").to_numpy().astype(np.int64) * len(columns) + rows.column("column").to_numpy()
+    _, first = np.unique(places, return_index=True)  # the preferred blocks came first
+    return rows.take(pa.array(first))
+
+
+def count_known_columns(stored: SnapshotFiles, columns: Sequence[Column]) -> np.ndarray:
+    """For each live file, how many of the columns have statistics."""
+    known = np.zeros((stored.files.num_rows, len(columns)), dtype=bool)
+    for block, live in stored.covered:
+        held = {i for ref in block.summary for i in ref.columns}
+        keys = {block.columns[i].key for i in held}
+        ordinals = [i for i, column in enumerate(columns) if column.key in keys]
+        known[np.ix_(live[live >= 0], np.array(ordinals, dtype=np.int64))] = True
+    counts: np.ndarray = known.sum(axis=1)
+    return counts
+
+
+def _preferred(blocks: Sequence[Block]) -> list[Block]:
+    order = sorted(range(len(blocks)), key=lambda i: (_SHALLOWNESS[blocks[i].computed], -i))
+    return [blocks[i] for i in order]
+
+
+def _live_files(files: pa.Table, position: Mapping[FileKey, int], partitions: list[Partition]) -> np.ndarray:
+    ordinals = files.column("file").to_pylist()
+    live = np.full(max(ordinals, default=-1) + 1, -1, dtype=np.int64)
+    for ordinal, key, partition in zip(
+        ordinals, read_file_keys(files), files.column("partition").to_pylist(), strict=True
+    ):
+        at = position.get(key)
+        if at is not None:
+            live[ordinal] = at
+            partitions[at] = partitions[at] if partitions[at] is not None else partition
+    return live
+
+
+def _rows(
+    store: Store, block: Block, live: np.ndarray, columns: Sequence[Column], ordinals: Mapping[str, int]
+) -> Iterator[pa.Table]:
+    matching = np.full(len(block.columns), -1, dtype=np.int64)
+    for i, stored in enumerate(block.columns):
+        at = ordinals.get(stored.key)
+        if at is not None and is_compatible(stored, columns[at]):
+            matching[i] = at
+    for ref in block.summary:
+        if any(matching[i] >= 0 for i in ref.columns):
+            rows = store.get(ref.object)
+            column = matching[rows.column("column").to_numpy()]
+            file = live[rows.column("file").to_numpy()]
+            rows = rows.set_column(0, "column", pa.array(column)).set_column(1, "file", pa.array(file))
+            yield rows.filter(pc.and_(pc.greater_equal(rows["column"], 0), pc.greater_equal(rows["file"], 0)))
+
+
+def _empty() -> pa.Table:
+    return SUMMARY.empty_table()

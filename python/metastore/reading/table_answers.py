@@ -1,0 +1,252 @@
+"""The statistics of one table, read from where they are stored."""
+
+from __future__ import annotations
+
+from contextlib import suppress
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from metastore.adapters.identifiers import find_column
+from metastore.answers import Answer, Summary, to_arrow_table
+from metastore.errors import InvalidArgument, NoStatistics, TableNotFound
+from metastore.format.table_column import is_compatible
+from metastore.reading import column_details, exact_ranks, extra_columns, summary_rows, view_schemas, views
+from metastore.reading.column_answers import USER_DEFINED, ColumnAnswers, add_user_defined, shape_answer
+from metastore.reading.discovery import discover_all
+from metastore.reading.folder import Folder
+from metastore.reading.snapshot_files import count_known_columns, read_statistics
+from metastore.reading.view_schemas import NARROWED
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+    from datetime import datetime
+
+    from metastore.format.table_column import Column
+    from metastore.reading.snapshot import SnapshotAnswer
+
+
+class Statistics(ColumnAnswers):
+    """The statistics of one table, as `metastore.open` gives them: no Spark, no JVM.
+
+    What it shows is the manifest of the moment it was opened; open again to see later ones.
+    """
+
+    def __repr__(self) -> str:
+        return f"Statistics({self.table!r}, snapshots={len(self._snapshots)})"
+
+    def summary(self, file: str | None = None, at: str | int | datetime | None = None) -> Summary:
+        """One row per column: bounds, distinct values, quantiles, nulls."""
+        shown = self._at(at)
+        described = self._summary_rows(file, shown)
+        return self._answer(Summary, "summary", described, shown, _own_fields(described))
+
+    def files(self, at: str | int | datetime | None = None) -> Answer:
+        """One row per data file of the table."""
+        shown = self._answering(at, self._snapshots)
+        if shown is None:
+            return self._answer(Answer, "files", [])
+        stored, columns = self._stored(shown.snapshot), shown.columns
+        known = count_known_columns(stored, columns)
+        listed = stored.files.select(["path", "size", "rows", "deleted_rows"]).to_pylist()
+        more = zip(stored.partitions, stored.is_covered().tolist(), known.tolist(), strict=True)
+        described = [
+            {**row, "partition": dict(partition) if partition else None, "analyzed": covered, "columns_analyzed": count}
+            for row, (partition, covered, count) in zip(listed, more, strict=True)
+        ]
+        return self._answer(Answer, "files", described, shown)
+
+    def columns(self, column: str | None = None, at: str | int | datetime | None = None) -> Answer:
+        """One row per data file and column that has statistics."""
+        shown = self._at(at)
+        return self._answer(Answer, "columns", self._column_rows(column, None, shown), shown)
+
+    def snapshots(self) -> Answer:
+        """One row per analyzed snapshot, oldest first."""
+        described = [
+            {
+                "snapshot": one.id,
+                "analyzed_at": summary_rows.parse_instant(one.analyzed_at),
+                **{name: getattr(one, name) for name in ("files", "files_total", "rows")},
+                "columns": len(one.columns),
+                "current": self._is_current(one),
+                **{name: getattr(one, name) for name in ("size_bytes", "live_size_bytes")},
+            }
+            for one in self._snapshots
+        ]
+        return self._answer(Answer, "snapshots", described)
+
+    def view(self, name: str, column: str | None = None, file: str | None = None) -> pa.Table:
+        """A view as the data source shows it: the answer's columns and the typed ones of docs/format.md."""
+        _check_narrowing(name, column, file)
+        if name == "summary":
+            shown = self._at(None)
+            described = self._summary_rows(file, shown)
+            only = find_column(shown.columns, column, self.table).name if column else None
+            own_fields = _own_fields(described)
+            return _view(name, [row for row in described if only in (None, row["column_name"])], own_fields)
+        if name == "columns":
+            return _view(name, self._column_rows(column, file, self._at(None)), [])
+        if name == "ranks":
+            return exact_ranks.build_ranks_view(self._store, self._at(None), column, self.table)
+        if name in views.NAMES:
+            return self._distribution_view(name, column, file)
+        return (self.files() if name == "files" else self.snapshots()).to_arrow()
+
+    def schema(self, name: str, column: str | None = None, file: str | None = None) -> pa.Schema:
+        """The columns of a view: those of every table, and in `summary` one for each user-defined statistic."""
+        if name == views.WIDE:
+            columns = self._at(None).columns
+            return views.build_wide_schema([find_column(columns, column, self.table)] if column else columns)
+        own_fields = _own_fields(self._summary_rows(file, self._at(None))) if name == "summary" else []
+        return pa.schema([*view_schemas.VIEWS[name], *own_fields])
+
+    def check(self, name: str, column: str | None = None, file: str | None = None) -> None:
+        """Tells whether a view can be read."""
+        _check_narrowing(name, column, file)
+        if name in NARROWED:
+            shown = self._at(None)
+            wanted = find_column(shown.columns, column, self.table) if column else None
+            if wanted is not None and name in views.NAMES:
+                self._require_values(wanted)
+            if file:
+                self._place_of(file, self._stored(shown.snapshot))
+
+    def as_row(self) -> summary_rows.Row:
+        """The row of this table among others, as `tables` shows them."""
+        identity = self._place.manifest.table if self._place.manifest else None
+        newest = self._answering(None, self._snapshots)
+        return {
+            "table": self.table,
+            "format": identity.format if identity else None,
+            "location": self.location,
+            "snapshot": newest.snapshot.id if newest else None,
+            "current": newest.current if newest else None,
+            "analyzed_at": summary_rows.parse_instant(newest.snapshot.analyzed_at) if newest else None,
+        }
+
+    def _distribution_view(self, name: str, column: str | None, file: str | None) -> pa.Table:
+        shown = self._at(None)
+        columns = shown.columns
+        wanted = [find_column(columns, column, self.table)] if column else [one for one in columns if one.encoding]
+        found = []
+        for one in wanted:
+            with suppress(NoStatistics):
+                found.append(self._details(one.name, file, shown))
+        if name == views.FREQUENCIES:
+            return views.build_frequencies_view(found, self._zone)
+        return (
+            views.build_histograms_view(found)
+            if name == views.HISTOGRAMS
+            else views.build_wide_view(found, wanted, self._zone)
+        )
+
+    def _summary_rows(self, file: str | None, shown: SnapshotAnswer) -> list[summary_rows.Row]:
+        return self._of_file(file, shown) if file else self._of_table(shown)
+
+    def _column_rows(self, column: str | None, file: str | None, shown: SnapshotAnswer) -> list[summary_rows.Row]:
+        snapshot = shown.snapshot
+        wanted = [find_column(shown.columns, column, self.table)] if column else shown.columns
+        stored = self._stored(snapshot)
+        paths = stored.files.column("path").to_pylist()
+        if file is not None:
+            stored = stored.only(self._place_of(file, stored))
+        found = read_statistics(self._store, stored, shown.columns, wanted).to_pylist()
+        return [self._column_row(row, paths[row["file"]], shown.columns[row["column"]]) for row in found]
+
+    def _of_table(self, shown: SnapshotAnswer) -> list[summary_rows.Row]:
+        snapshot = shown.snapshot
+        stored = self._store.get(snapshot.summary).to_pylist() if snapshot.summary else []
+        tops = column_details.read_table_tops(self._store, snapshot)
+        keys = [column.key for column in snapshot.columns]
+        found = {keys[row["column"]]: {**row, summary_rows.TOP: tops.get(row["column"])} for row in stored}
+        for column in exact_ranks.list_rank_columns(snapshot):
+            name = f"percentiles_{column.encoding}"
+            quartiles = exact_ranks.read_exact_quantiles(
+                self._store, snapshot, column, [p / 100 for p in summary_rows.QUARTILES]
+            )
+            if column.key in found and found[column.key][name] and quartiles:
+                exact = dict(zip(summary_rows.QUARTILES, quartiles, strict=True))
+                found[column.key][name] = [exact.get(p, near) for p, near in enumerate(found[column.key][name])]
+        written = {column.key: column for column in snapshot.columns}
+        scope = shown.of_table
+        return [
+            self._summary_row(column, found.get(column.key) if _holds(written.get(column.key), column) else None, scope)
+            for column in shown.columns
+        ]
+
+    def _of_file(self, file: str, shown: SnapshotAnswer) -> list[summary_rows.Row]:
+        columns = shown.columns
+        stored = self._stored(shown.snapshot)
+        place = self._place_of(file, stored)
+        of_file = stored.files.slice(place, 1).to_pylist()[0]
+        known = read_statistics(self._store, stored.only(place), columns, columns).to_pylist()
+        if not known:
+            raise NoStatistics(self.table, detail=f"of the data file {file}")
+        tops = column_details.read_file_tops(self._store, stored, place)
+        found = {row["column"]: {**row, summary_rows.TOP: tops.get(columns[row["column"]].key)} for row in known}
+        lacking = {columns[at].key: (columns[at], row) for at, row in found.items() if not _has_percentiles(row)}
+        percentiles = column_details.read_file_percentiles(self._store, stored, place, lacking) if lacking else {}
+        for at, row in found.items():
+            if (values := percentiles.get(columns[at].key)) is not None:
+                row[f"percentiles_{columns[at].encoding}"] = values
+        scope = shown.of_file(of_file)
+        return [self._summary_row(column, found.get(i), scope) for i, column in enumerate(columns)]
+
+    def _summary_row(
+        self, column: Column, row: Mapping[str, Any] | None, scope: summary_rows.Scope
+    ) -> summary_rows.Row:
+        known = extra_columns.decode_user_defined(row["extra"] if row else None)
+        described = summary_rows.build_summary_row(column, row, scope, self._zone)
+        return {
+            **(row or {}),
+            **described,
+            USER_DEFINED: known,
+            extra_columns.COLUMN: extra_columns.to_json_texts(known),
+        }
+
+    def _column_row(self, row: Mapping[str, Any], path: str, column: Column) -> summary_rows.Row:
+        return {
+            **row,
+            "path": path,
+            "column_name": column.name,
+            **summary_rows.render_bounds(column, row, self._zone),
+            "null_count": row["nulls"],
+            "nan_count": row["nans"],
+            "frequencies_kept": row["frequencies"],
+        }
+
+
+def list_tables(location: str) -> Answer:
+    """One row per table with statistics under a root of stores, or the one table at a location."""
+    root = Folder(location)
+    if not root.exists():
+        raise TableNotFound(location)
+    described = [Statistics(place).as_row() for place in discover_all(root)]
+    return Answer("tables", location, *shape_answer("tables", described))
+
+
+def _check_narrowing(view: str, column: str | None, file: str | None) -> None:
+    for option, given in (("column", column), ("file", file)):
+        if given and option not in NARROWED.get(view, ()):
+            raise InvalidArgument(option, f"the view {view} cannot be narrowed by it")
+
+
+def _holds(written: Column | None, wanted: Column) -> bool:
+    return written is not None and is_compatible(written, wanted)
+
+
+def _has_percentiles(row: Mapping[str, Any]) -> bool:
+    return any(row[f"percentiles_{encoding}"] for encoding in ("long", "double", "binary"))
+
+
+def _own_fields(described: Sequence[summary_rows.Row]) -> list[pa.Field]:
+    return extra_columns.infer_fields([row[USER_DEFINED] for row in described], view_schemas.VIEWS["summary"].names)
+
+
+def _view(name: str, described: Sequence[summary_rows.Row], own_fields: Sequence[pa.Field]) -> pa.Table:
+    described = add_user_defined(described, own_fields)
+    schema = pa.schema([*view_schemas.VIEWS[name], *own_fields])
+    return to_arrow_table(
+        [{column: row.get(column) for column in schema.names} for row in described], schema.names, schema
+    )

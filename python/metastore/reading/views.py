@@ -1,0 +1,78 @@
+"""Views of value lists and histograms: typed values beside their texts, as docs/format.md stores them."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
+import pyarrow as pa
+
+from metastore.answers import to_arrow_table
+from metastore.reading import distribution_rows, view_schemas
+from metastore.reading.summary_rows import render_edge
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from metastore.format.table_column import Column
+    from metastore.reading.column_details import ColumnDetails
+
+
+FREQUENCIES, HISTOGRAMS, WIDE = "frequencies", "histograms", "histograms_wide"
+NAMES = (FREQUENCIES, HISTOGRAMS, WIDE)
+
+
+def build_frequencies_view(found: Iterable[tuple[ColumnDetails, bool]], zone: str) -> pa.Table:
+    """One row per column and value."""
+    schema = view_schemas.VIEWS[FREQUENCIES]
+    rows = []
+    for details, exact in found:
+        encoding = details.column.encoding
+        typed = details.listed(None)["value"].to_pylist() if details.is_listed else []
+        described = (
+            distribution_rows.build_frequency_rows(details, None, zone, exact=exact) if details.is_listed else []
+        )
+        files = [one and list(one.items()) for one in details.files_of_values()] if details.is_listed else []
+        rows += [
+            {"column_name": details.column.name, **row, f"value_{encoding}": value, "files": holding}
+            for row, value, holding in zip(described, typed, files, strict=True)
+        ]
+    return to_arrow_table([{name: row.get(name) for name in schema.names} for row in rows], schema.names, schema)
+
+
+def build_histograms_view(found: Iterable[tuple[ColumnDetails, bool]]) -> pa.Table:
+    """One row per column, its edges and counts as lists."""
+    schema = view_schemas.VIEWS[HISTOGRAMS]
+    rows = []
+    for details, exact in found:
+        bars = details.histogram()
+        if bars is not None:
+            rows.append(
+                {
+                    "column_name": details.column.name,
+                    "kind": bars.kind,
+                    "bins": len(bars.counts),
+                    f"edges_{details.column.encoding}": list(bars.edges),
+                    "counts": bars.counts.tolist(),
+                    "distincts": None if bars.distincts is None else bars.distincts.tolist(),
+                    "exact": exact and bool(bars.are_exact.all()),
+                }
+            )
+    return to_arrow_table([{name: row.get(name) for name in schema.names} for row in rows], schema.names, schema)
+
+
+def build_wide_schema(columns: Iterable[Column]) -> pa.Schema:
+    """The columns of `histograms_wide`: the number of an edge, and the edges of each column as texts."""
+    return pa.schema([*view_schemas.VIEWS[WIDE], *(pa.field(one.name, pa.string()) for one in columns if one.encoding)])
+
+
+def build_wide_view(found: Iterable[tuple[ColumnDetails, bool]], columns: Iterable[Column], zone: str) -> pa.Table:
+    """One row per edge, one column per column of the table."""
+    edges = {}
+    for details, _ in found:
+        bars = details.histogram()
+        texts = [] if bars is None else [render_edge(details.column, details.summary, one, zone) for one in bars.edges]
+        edges[details.column.name] = texts
+    longest = max(map(len, edges.values()), default=0)
+    schema = build_wide_schema(columns)
+    filled = {name: [*edges.get(name, []), *[None] * (longest - len(edges.get(name, [])))] for name in schema.names[1:]}
+    return pa.table({"edge": list(range(longest)), **filled}, schema=schema)

@@ -1,0 +1,60 @@
+"""ANALYZE as a SQL statement, for sessions that have no Spark context."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from metastore.adapters.catalog import look_up_table
+from metastore.adapters.identifiers import quote_name, split_name
+from metastore.adapters.shim_calls import translate_errors
+from metastore.pipeline.report import AnalyzeReport
+from metastore.spark_jobs.progress import make_progress, show_stage
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping, Sequence
+
+    from pyspark.sql import SparkSession
+
+    from metastore.spark_jobs.progress import Progress
+
+
+def is_connect(spark: SparkSession) -> bool:
+    """Whether a session is Spark Connect's."""
+    return type(spark).__module__.startswith("pyspark.sql.connect")
+
+
+def run_analyze_statement(
+    spark: SparkSession,
+    table: str,
+    columns: Sequence[str] | None,
+    partition: Mapping[str, Any] | None,
+    depth: str,
+    progress: bool | Progress,  # noqa: FBT001 - the public parameter's type
+) -> AnalyzeReport:
+    """Sends the statement and reads its one row."""
+    look_up_table(spark, table)
+    with translate_errors(table, spark), show_stage(make_progress(progress, table), "analyzing on the server"):
+        (row,) = spark.sql(write_analyze_statement(table, columns, partition, depth)).collect()
+    return AnalyzeReport.from_row(row.asDict())
+
+
+def write_analyze_statement(
+    table: str, columns: Sequence[str] | None, partition: Mapping[str, Any] | None, depth: str
+) -> str:
+    """Writes an ANALYZE statement."""
+    if columns is not None:
+        what = " FOR COLUMNS " + ", ".join(quote_name(split_name(name)) for name in columns)
+    else:
+        what = {"full": " FOR ALL COLUMNS", "footer": "", "files": " NOSCAN"}[depth]
+    where = ", ".join(f"{quote_name([name])} = {_literal(value)}" for name, value in (partition or {}).items())
+    part = f" PARTITION ({where})" if where else ""
+    return f"ANALYZE TABLE {quote_name(split_name(table))}{part} COMPUTE STATISTICS{what}"
+
+
+def _literal(value: Any) -> str:
+    if value is None:
+        return "NULL"
+    if isinstance(value, (bool, int)):
+        return str(value).lower()
+    escaped = str(value).replace("\\", "\\\\").replace("'", "\\'")
+    return f"'{escaped}'"

@@ -1,0 +1,185 @@
+"""The process that a Spark driver starts to run its `ANALYZE TABLE` statements in Python.
+
+The driver's JVM runs `python -m metastore.spark.attached_process`, lends it the session of each statement and sends
+one line a statement on standard input: a key, a blank, the statement as JSON. The answer goes back over py4j; what is
+printed is only ever quoted when the process dies.
+
+It ends with its standard input, which ends with the JVM whatever ended that: at once, with a job, a merge or a store
+that hangs under way. What is written appears as a whole or not at all, so that nothing is left half done.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import signal
+import sys
+from queue import SimpleQueue
+from threading import Thread
+from types import SimpleNamespace
+from typing import TYPE_CHECKING, Any, TextIO, cast
+
+from metastore.errors import AnalyzeFailed, MetastoreError
+from metastore.spark_jobs.progress import NoProgress, ProgressLine
+from metastore.visible_text import VisibleFormatter
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable
+
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    from metastore.spark_jobs.progress import Progress
+
+
+log = logging.getLogger("metastore")
+
+
+class StatementServer:
+    """The lent JVM, and the statements that it sends.
+
+    Args:
+        gateway: The connection to the JVM; its entry point is the shim's `PythonEntry`.
+    """
+
+    def __init__(self, gateway: Any) -> None:
+        self._gateway = gateway
+        self._entry = gateway.entry_point
+        self._properties: dict[str, str] = {}
+        self._context: SparkContext | None = None
+
+    def serve(self, lines: Iterable[str]) -> None:
+        """Answers statements until there are no more."""
+        self._entry.attached()
+        for line in lines:
+            key, _, statement = line.partition(" ")
+            self._entry.answer(key, json.dumps(self._answer(key, statement)))
+
+    def _answer(self, key: str, statement: str) -> dict[str, Any]:
+        wanted = json.loads(statement)
+        try:
+            return {"report": _run(self._session(key), wanted, self._progress(wanted))}
+        except MetastoreError as error:
+            return {"error": {"code": error.code, "message": str(error)}}
+        except Exception as error:
+            # The statement must end whatever went wrong; what did goes to the driver's log in full.
+            log.exception("ANALYZE of %s failed", wanted["table"])
+            failed = AnalyzeFailed(wanted["table"], _first_line(error))
+            return {"error": {"code": failed.code, "message": str(failed)}}
+
+    def _progress(self, wanted: dict[str, Any]) -> Progress:
+        return ProgressLine(wanted["table"], _DriverStderr(self._entry)) if wanted["progress"] else NoProgress()
+
+    def _session(self, key: str) -> SparkSession:
+        from pyspark.sql import SparkSession  # noqa: PLC0415 - the driver's Spark, found by the environment
+
+        jsession = self._entry.session(key)
+        context = self._lent_context(jsession)
+        # Were there no session yet, the constructor would make the lent one the default of the whole driver.
+        SparkSession._instantiatedSession = cast("SparkSession", SimpleNamespace(_sc=context))  # noqa: SLF001
+        session = SparkSession(context, jsession)
+        SparkSession._instantiatedSession = session  # noqa: SLF001
+        self._take_properties(context, dict(self._entry.properties(key)))
+        return session
+
+    def _lent_context(self, jsession: Any) -> SparkContext:
+        from pyspark import SparkConf, SparkContext  # noqa: PLC0415 - see above
+
+        if self._context is None:
+            jsc = self._gateway.jvm.org.apache.spark.api.java.JavaSparkContext(jsession.sparkContext())
+            conf = SparkConf(_jvm=self._gateway.jvm, _jconf=jsc.getConf())
+            self._context = SparkContext(gateway=self._gateway, jsc=jsc, conf=conf)
+        return self._context
+
+    def _take_properties(self, context: Any, properties: dict[str, str]) -> None:
+        # Job tags, job group and pool of the statement: what cancels the statement cancels its jobs.
+        gone: dict[str, Any] = dict.fromkeys(self._properties.keys() - properties.keys())
+        for name, value in {**gone, **properties}.items():
+            context.setLocalProperty(name, value)
+        self._properties = properties
+
+
+class _DriverStderr:
+    """Standard error of the driver's JVM, for lines that a person reads there."""
+
+    def __init__(self, entry: Any) -> None:
+        self._entry = entry
+
+    def isatty(self) -> bool:
+        return False  # Spark's own progress overwrites itself there
+
+    def write(self, text: str) -> None:
+        self._entry.say(text)
+
+    def flush(self) -> None:
+        pass
+
+
+def _run(spark: SparkSession, statement: dict[str, Any], progress: Progress) -> dict[str, Any]:
+    from metastore import pipeline  # noqa: PLC0415 - slow to import, and the JVM waits for the first sign of life
+
+    report = pipeline.analyze_table(
+        spark,
+        statement["table"],
+        columns=statement.get("columns"),
+        all_columns=statement["all_columns"],
+        noscan=statement["noscan"],
+        partition=statement["partition"],
+        partition_columns=statement["partition_columns"],
+        progress=progress,
+    )
+    return report.to_dict()
+
+
+def _first_line(error: Exception) -> str:
+    lines = str(error).strip().splitlines()
+    return lines[0] if lines else type(error).__name__
+
+
+def _requests() -> TextIO:
+    """Standard input as the channel of statements; from here on everything printed goes to standard error."""
+    channel = os.fdopen(os.dup(sys.stdin.fileno()), encoding="utf-8")
+    with open(os.devnull) as nothing:  # noqa: PTH123 - workers that Spark forks must not read statements
+        os.dup2(nothing.fileno(), sys.stdin.fileno())
+    sys.stdout.flush()
+    os.dup2(sys.stderr.fileno(), sys.stdout.fileno())
+    return channel
+
+
+def _serve(requests: SimpleQueue[str]) -> None:
+    """Serves until the process ends; what ends the service ends the process."""
+    from pyspark.java_gateway import launch_gateway  # noqa: PLC0415 - see above
+
+    try:
+        StatementServer(launch_gateway()).serve(iter(requests.get, None))  # type: ignore[no-untyped-call]
+    except BaseException:
+        log.exception("the service ends")
+        _end(1)
+
+
+def _end(code: int) -> None:
+    """Ends the process whatever its threads do, the one that waits for a job among them."""
+    sys.stderr.flush()
+    os._exit(code)
+
+
+def run_process() -> None:
+    """Attaches to the JVM named in the environment and serves it."""
+    # The shell that a Ctrl-C is meant for cancels the jobs. It stays ignored: a context that is made beside the main
+    # thread leaves signals alone.
+    signal.signal(signal.SIGINT, signal.SIG_IGN)
+    log_to_errors = logging.StreamHandler(sys.stderr)
+    log_to_errors.setFormatter(VisibleFormatter("%(levelname)s %(name)s: %(message)s"))
+    logging.basicConfig(level=logging.INFO, handlers=[log_to_errors])
+    logging.getLogger("py4j").setLevel(logging.WARNING)
+    lines = _requests()
+    requests: SimpleQueue[str] = SimpleQueue()
+    Thread(target=_serve, args=(requests,), name="metastore-statements", daemon=True).start()
+    for line in lines:
+        requests.put(line)
+    _end(0)
+
+
+if __name__ == "__main__":
+    run_process()

@@ -1,0 +1,141 @@
+"""Stores on file systems that only Hadoop reaches, HDFS first of all: the driver's side, through its JVM."""
+
+from __future__ import annotations
+
+import json
+from contextlib import contextmanager
+from datetime import datetime, timezone
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+from py4j.protocol import Py4JJavaError  # type: ignore[import-untyped] # it has no types
+
+from metastore import jvm_session, settings
+from metastore.adapters.spark_errors import find_cause
+from metastore.errors import DamagedObject, StoreNotReadable, StoreNotWritable
+from metastore.spark_jobs.task_store import HadoopTaskStore, TaskStore
+from metastore.store import Store
+from metastore.store.blobs import CreateReply
+from metastore.store.credentials import find_credentials
+from metastore.store.local_blobs import BlobEntry
+from metastore.store.location import needs_hadoop, store_uri
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator
+
+    from pyspark.sql import SparkSession
+
+    from metastore.format.manifest import TableIdentity
+    from metastore.store.obstore_blobs import Blobs
+
+
+_PROVEN = frozenset({"org.apache.hadoop.fs.Hdfs"})
+"""File systems that promise to rename in one step and never over what is there: HDFS, by a change of its name node."""
+_REFUSALS = frozenset(
+    {"AccessControlException", "SafeModeException", "NSQuotaExceededException", "DSQuotaExceededException"}
+)
+_PROMISE = "that a file is created once, so that writers could undo each other's commits"
+_ELSEWHERE = "Set spark.metastore.store to a place on HDFS, on an object store or on a shared disk."
+
+
+def open_store_at(spark: SparkSession, uri: str, *, writable: bool) -> tuple[Store, TaskStore]:
+    """The store at a URI as the driver reaches it, and as tasks do."""
+    if needs_hadoop(uri):
+        hadoop = jvm_session.get_hadoop_configuration(spark)
+        return Store(uri, partial(_open, spark, uri), writable=writable), HadoopTaskStore(uri, settings=hadoop)
+    access = find_credentials(uri, make_hadoop_lookup(spark))
+    return Store.open(uri, access=access, writable=writable), TaskStore(uri, access)
+
+
+def open_table_store(spark: SparkSession, table: TableIdentity, *, writable: bool) -> tuple[Store, TaskStore]:
+    """The store of a table, wherever the settings put it."""
+    return open_store_at(spark, store_uri(table, settings.get("spark.metastore.store", spark)), writable=writable)
+
+
+def make_hadoop_lookup(spark: SparkSession) -> Callable[[str], str | None]:
+    """Looks up settings as Hadoop's file systems see them: secrets may lie in a credential provider."""
+    conf = jvm_session.get_hadoop_configuration(spark)
+
+    def lookup(key: str) -> str | None:
+        found = conf.getPassword(key)
+        return None if found is None else "".join(found)
+
+    return lookup
+
+
+def _open(spark: SparkSession, uri: str, *, writable: bool) -> Blobs:
+    folder = jvm_session.load_shim_class(spark, "HadoopFolder")(uri, jvm_session.get_hadoop_configuration(spark))
+    if writable:
+        try:
+            served_by = folder.servedBy()
+        except Py4JJavaError as error:
+            raise StoreNotWritable(uri, find_cause(error)) from error
+        if served_by not in _PROVEN:
+            reason = (
+                f"{served_by} does not promise that a file is created once: writers could undo each other's commits"
+            )
+            raise StoreNotWritable(uri, reason, _ELSEWHERE)
+    return HadoopBlobs(uri, folder)
+
+
+class HadoopBlobs:
+    """Blobs in a folder of a Hadoop file system."""
+
+    def __init__(self, uri: str, folder: Any) -> None:
+        """Wrap a folder."""
+        self._uri = uri
+        self._folder = folder
+
+    def names(self, folder: str) -> dict[str, BlobEntry]:
+        """See `metastore.store.obstore_blobs.Blobs`."""
+        with self._telling(StoreNotReadable):
+            found = json.loads(self._folder.names(folder))
+        return {name: BlobEntry(size, datetime.fromtimestamp(ms / 1000, timezone.utc)) for name, size, ms in found}
+
+    def get(self, path: str, most: int) -> bytes | None:
+        """See `metastore.store.obstore_blobs.Blobs`."""
+        size = self.size(path)
+        if size is None:
+            return None
+        if size > most:
+            raise DamagedObject(path, f"it has {size} bytes")
+        return self.part(path, 0, size)
+
+    def part(self, path: str, start: int, length: int) -> bytes | None:
+        """See `metastore.store.obstore_blobs.Blobs`."""
+        with self._telling(StoreNotReadable):
+            found: bytes | None = self._folder.part(path, start, length)
+        return found
+
+    def size(self, path: str) -> int | None:
+        """See `metastore.store.obstore_blobs.Blobs`."""
+        with self._telling(StoreNotReadable):
+            size = int(self._folder.size(path))
+        return None if size < 0 else size
+
+    def put(self, path: str, data: bytes) -> None:
+        """See `metastore.store.obstore_blobs.Blobs`."""
+        with self._telling(StoreNotWritable):
+            self._folder.put(path, data)
+
+    def create(self, path: str, data: bytes) -> tuple[CreateReply, str]:
+        """See `metastore.store.obstore_blobs.Blobs`."""
+        try:
+            return (CreateReply.CREATED, "") if self._folder.create(path, data) else (CreateReply.EXISTS, "it exists")
+        except Py4JJavaError as error:
+            if error.java_exception.getClass().getSimpleName() in _REFUSALS:
+                raise StoreNotWritable(self._uri, find_cause(error)) from error
+            return CreateReply.UNKNOWN, find_cause(error)
+
+    def delete(self, path: str) -> None:
+        """See `metastore.store.obstore_blobs.Blobs`."""
+        with self._telling(StoreNotWritable):
+            self._folder.delete(path)
+
+    @contextmanager
+    def _telling(self, kind: type[StoreNotReadable | StoreNotWritable]) -> Iterator[None]:
+        """What Hadoop refuses becomes an error of this kind."""
+        try:
+            yield
+        except Py4JJavaError as error:
+            raise kind(self._uri, find_cause(error)) from error

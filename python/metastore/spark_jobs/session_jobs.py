@@ -1,0 +1,141 @@
+"""Ships the package with the job: executors need Python with numpy and pyarrow, nothing of ours."""
+
+from __future__ import annotations
+
+import hashlib
+import io
+import sys
+import uuid
+import zipfile
+from concurrent.futures import ThreadPoolExecutor, wait
+from functools import cache
+from pathlib import Path
+from typing import TYPE_CHECKING, TypeVar, cast
+
+from pyspark import inheritable_thread_target
+
+import metastore
+from metastore.adapters.spark_versions import installed_spark_line
+from metastore.kernel.user_defined import StatisticPickle
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Iterator, Sequence
+
+    from pyspark import SparkContext
+    from pyspark.sql import SparkSession
+
+    from metastore.adapters.table_facts import DataFile
+    from metastore.statistics import Statistic
+
+
+T = TypeVar("T")
+
+_AGAIN_SECONDS = 0.5
+
+
+def run_cancellable(spark: SparkSession, job: Callable[[], T]) -> T:
+    """Run a job so that Ctrl-C cancels it, with the job group, tags and pool of this thread.
+
+    PySpark cancels in the thread that the signal meets, over that thread's connection to the JVM. Where the thread
+    waits for a job's answer on the same connection, cancelling fails: so it waits for another thread instead. In a
+    notebook, whose kernel takes the signal from PySpark, nobody cancels: so this does, also a job that starts late.
+    """
+    context, tag = spark.sparkContext, f"metastore-job-{uuid.uuid4()}"
+    with ThreadPoolExecutor(1, "metastore-job") as threads:
+        context.addJobTag(tag)
+        answer = threads.submit(_inheriting(spark, job))
+        try:
+            return answer.result()
+        except KeyboardInterrupt:
+            while not answer.done():
+                context.cancelJobsWithTag(tag)
+                wait([answer], _AGAIN_SECONDS)
+            raise
+        finally:
+            context.removeJobTag(tag)
+
+
+def _inheriting(spark: SparkSession, job: Callable[[], T]) -> Callable[[], T]:
+    if installed_spark_line() >= (4, 0):
+        return cast("Callable[[], T]", inheritable_thread_target(spark)(job))
+    return cast("Callable[[], T]", inheritable_thread_target(job))  # Spark 3.5
+
+
+def pickle_statistics(statistics: Iterable[Statistic]) -> tuple[tuple[StatisticPickle, ...], dict[str, str]]:
+    """Pack statistics for the job; functions of installed modules go by name, others by their code."""
+    from pyspark import cloudpickle  # noqa: PLC0415 - not needed to import this module
+
+    packed, failed = [], {}
+    for one in statistics:
+        try:
+            packed.append(StatisticPickle(one.name, one.version, cloudpickle.dumps(one)))  # type: ignore[no-untyped-call]
+        except Exception as error:  # noqa: BLE001 - pickling runs code of whatever the function holds
+            failed[one.name] = f"it cannot be sent to workers: {error}"
+    return tuple(packed), failed
+
+
+_EPOCH = (1980, 1, 1, 0, 0, 0)
+
+
+def ship_package(context: SparkContext) -> None:
+    """Make this version of the package importable by the workers of a SparkContext.
+
+    The whole package goes, not only what a task imports: the archive comes before an installed package on a worker's
+    path, and must not hide parts of it.
+    """
+    from pyspark import SparkFiles  # noqa: PLC0415 - not needed to import this module
+
+    content = _archive(Path(metastore.__file__).parent)
+    name = f"pyspark-metastore-{hashlib.sha256(content).hexdigest()[:16]}.zip"
+    root = Path(SparkFiles.getRootDirectory())
+    # addPyFile leaves this mark in the Python that called it; another Python of the same Spark has to call it too.
+    if str(root / name) in sys.path:
+        return
+    # Executors fetch the archive from this very file as long as the application lives.
+    archive = root / "pyspark-metastore" / name
+    if not archive.exists():
+        archive.parent.mkdir(exist_ok=True)
+        archive.write_bytes(content)
+    context.addPyFile(str(archive))
+
+
+@cache  # sources that change meanwhile are not those that run here
+def _archive(package: Path) -> bytes:
+    """Zip the package's Python sources; equal sources give equal bytes."""
+    sink = io.BytesIO()
+    with zipfile.ZipFile(sink, "w") as archive:
+        for source in sorted(package.rglob("*.py")):
+            name = Path(package.name) / source.relative_to(package)
+            entry = zipfile.ZipInfo(name.as_posix(), _EPOCH)
+            archive.writestr(entry, source.read_bytes(), compress_type=zipfile.ZIP_DEFLATED)
+    return sink.getvalue()
+
+
+_OPEN_COST = 1 << 20
+_SMALLEST, _SHORT, _LARGEST = 32 << 20, 128 << 20, 512 << 20
+_MOST_FILES = 2048
+
+
+def _weight(files: Sequence[DataFile]) -> int:
+    """How much work files are."""
+    return sum(file.size + _OPEN_COST for file in files)
+
+
+def pack_files(files: Sequence[DataFile], parallelism: int) -> Iterator[tuple[DataFile, ...]]:
+    """Group files, in order, into tasks of a sensible size.
+
+    Two tasks for each that runs at once even out how long they take; where they would be short, what starting them
+    takes counts more.
+    """
+    total = _weight(files)
+    target = min(max(total // (2 * parallelism), min(total // parallelism, _SHORT), _SMALLEST), _LARGEST)
+    group: list[DataFile] = []
+    weight = 0
+    for file in files:
+        if group and (weight + file.size // 2 > target or len(group) == _MOST_FILES):
+            yield tuple(group)
+            group, weight = [], 0
+        group.append(file)
+        weight += file.size + _OPEN_COST
+    if group:
+        yield tuple(group)

@@ -1,0 +1,160 @@
+"""Where the objects of a store are, for the driver that runs jobs and for the tasks of these jobs."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable
+from contextvars import ContextVar
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeVar
+
+from metastore import jvm_session
+from metastore.errors import DamagedObject
+from metastore.format.objects import content_name, encode_object, make_reference, mark_unique, object_kind
+from metastore.store.arrow_blobs import read_object, write_object
+from metastore.store.credentials import FROM_ENVIRONMENT, Credentials
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Iterator, Mapping, Sequence
+
+    import pyarrow as pa
+    from pyspark import RDD, SparkContext
+    from pyspark.sql import DataFrame
+
+    from metastore.format.objects import ObjectRef
+
+
+T = TypeVar("T")
+
+ReadContent = Callable[[], bytes]
+"""The bytes of an object, not verified; raises `DamagedObject` where it is missing."""
+
+_FRAME = 4
+_WAITING: ContextVar[list[bytes]] = ContextVar("_WAITING")
+
+
+@dataclass(frozen=True)
+class TaskStore:
+    """A place that tasks reach themselves: a shared folder or an object store.
+
+    A job that writes objects ends in `collect` or `collect_rows`; one that reads them begins with `with_content`.
+
+    Attributes:
+        uri: URI of the store.
+        access: How an object store is reached.
+    """
+
+    uri: str
+    access: Credentials = FROM_ENVIRONMENT
+
+    def write(
+        self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
+    ) -> ObjectRef:
+        """Write an object, in a task."""
+        return write_object(self.uri, kind, table, row_groups, extra, access=self.access)
+
+    def with_content(
+        self, context: SparkContext, items: Sequence[T], slices: int, name: Callable[[T], str | None]
+    ) -> RDD[tuple[T, ReadContent]]:
+        """Distribute items, each with the content of the object that it names."""
+        uri, access = self.uri, self.access
+        return context.parallelize(items, slices).map(
+            lambda item: (item, partial(read_object, uri, name(item) or "", access=access))
+        )
+
+    def collect(self, results: RDD[T]) -> list[T]:
+        """Run a job whose tasks write objects, and return what they say."""
+        return results.collect()
+
+    def packed(self, results: Iterable[Any]) -> Iterator[bytes]:
+        """Pack what a task says, and what it wrote, into the rows that `collect_rows` reads."""
+        return map(pickle.dumps, results)
+
+    def collect_rows(self, rows: DataFrame) -> list[Any]:
+        """Run a job whose tasks write objects and answer with one column of rows from `packed`."""
+        return [pickle.loads(row[0]) for row in rows.collect()]  # noqa: S301 - written by our own task
+
+
+@dataclass(frozen=True)
+class HadoopTaskStore(TaskStore):
+    """A place that Python tasks do not reach: the JVM of their executor carries objects to and fro.
+
+    Attributes:
+        settings: Hadoop's, in the JVM of the driver; None in tasks.
+    """
+
+    settings: Any = field(default=None, repr=False, compare=False)
+
+    def __reduce__(self) -> tuple[Any, ...]:
+        """Leave the driver's JVM behind."""
+        return HadoopTaskStore, (self.uri,)
+
+    def write(
+        self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
+    ) -> ObjectRef:
+        """See `Place`: the bytes wait until `packed` hands them over."""
+        data = encode_object(kind, table, row_groups, mark_unique(extra))
+        name = content_name(kind, data)
+        _WAITING.get().append(_record(name, data))
+        return make_reference(name, data, table.num_rows)
+
+    def with_content(
+        self, context: SparkContext, items: Sequence[T], slices: int, name: Callable[[T], str | None]
+    ) -> RDD[tuple[T, ReadContent]]:
+        """See `Place`."""
+        asked = context.parallelize([_record(_checked(name(item)), pickle.dumps(item)) for item in items], slices)
+        found = self._objects(context).read(jvm_session.to_jvm_bytes(asked))
+        return jvm_session.from_jvm_bytes(found, context).map(_with_content)
+
+    def collect(self, results: RDD[T]) -> list[T]:
+        """See `Place`."""
+        return self._unpacked(results.ctx, jvm_session.to_jvm_bytes(results.mapPartitions(self.packed)))
+
+    def packed(self, results: Iterable[Any]) -> Iterator[bytes]:
+        """See `Place`: what was written comes before the result that names it."""
+        waiting: list[bytes] = []
+        _WAITING.set(waiting)
+        for result in results:
+            yield from waiting
+            waiting.clear()
+            yield _record("", pickle.dumps(result))
+        yield from waiting
+
+    def collect_rows(self, rows: DataFrame) -> list[Any]:
+        """See `Place`."""
+        return self._unpacked(rows.sparkSession.sparkContext, jvm_session.to_jvm_rows(rows))
+
+    def _unpacked(self, context: SparkContext, records: Any) -> list[Any]:
+        passed = jvm_session.from_jvm_bytes(self._objects(context).written(records), context).collect()
+        return [pickle.loads(record[1:]) for record in passed]  # noqa: S301 - written by our own task
+
+    def _objects(self, context: SparkContext) -> Any:
+        return jvm_session.load_shim_class(context, "HadoopObjects")(self.uri, self.settings)
+
+
+def _checked(name: str | None) -> str:
+    """A name that is no path; none where it is not an object's."""
+    try:
+        object_kind(name)
+    except DamagedObject:
+        return ""
+    return str(name)
+
+
+def _record(name: str, data: bytes) -> bytes:
+    """A record as `HadoopObjects` of the shim reads it."""
+    return bytes([len(name)]) + name.encode("ascii") + data
+
+
+def _with_content(answer: bytes) -> tuple[Any, ReadContent]:
+    end = _FRAME + int.from_bytes(answer[:_FRAME], "big")
+    start = _FRAME + 1 + answer[_FRAME]
+    name, data = answer[_FRAME + 1 : start].decode("ascii"), answer[end:]
+
+    def content() -> bytes:
+        if not data:
+            raise DamagedObject(name, "it is missing")
+        return data
+
+    return pickle.loads(answer[start:end]), content  # noqa: S301 - written by our own driver

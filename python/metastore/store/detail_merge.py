@@ -1,0 +1,155 @@
+"""Joining blocks that know different columns of the same data files: their detail objects become one of each kind."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.errors import DamagedObject
+from metastore.format.object_layout import lay_out_histograms, lay_out_sketches, lay_out_value_lists
+from metastore.format.object_schemas import DETAILS, SCHEMAS
+from metastore.format.objects import decode_detail
+from metastore.store.block_damage import attribute_damage
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterator, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    from metastore.format.objects import ObjectRef
+    from metastore.store.table_store import Store
+
+
+_LAYOUTS = {"sketches": lay_out_sketches, "frequencies": lay_out_value_lists, "histograms": lay_out_histograms}
+
+
+@dataclass(frozen=True)
+class BlockMapping:
+    """What a block brings into a merged one.
+
+    Attributes:
+        block: Its id.
+        files: The rows of its `files` object that are kept.
+        ordinals: Its data files' new ordinals, by the old ones; -1 of those that are not kept.
+        columns: Its columns' new ordinals, by the old ones.
+    """
+
+    block: str
+    files: pa.Table
+    ordinals: NDArray[np.int32]
+    columns: NDArray[np.int32]
+
+    @property
+    def moved(self) -> bool:
+        """Whether ordinals of columns in its detail objects are not those of the merged block."""
+        return not np.array_equal(self.columns, np.arange(len(self.columns)))
+
+    def naming(self, kind: str) -> pa.Table:
+        """Its data files of which there are details of a kind."""
+        return self.files.filter(pc.is_valid(self.files[f"{kind}_name"]))
+
+    def new_files(self, rows: pa.Table) -> NDArray[np.int32]:
+        """The new ordinals of the data files in some of its rows."""
+        found: NDArray[np.int32] = self.ordinals[rows["file"].to_numpy()]
+        return found
+
+    def of_columns(self, name: str, ordinals: NDArray[np.int32]) -> NDArray[np.int32]:
+        """The new ordinals of columns in an object."""
+        if len(ordinals) and (ordinals.min() < 0 or ordinals.max() >= len(self.columns)):
+            raise DamagedObject(name, f"it has rows of columns that are not among {len(self.columns)}")
+        found: NDArray[np.int32] = self.columns[ordinals]
+        return found
+
+
+def merge_details(
+    files: pa.Table, parts: Sequence[BlockMapping], winners: Callable[[], NDArray[np.int16]], store: Store
+) -> pa.Table:
+    """The data files of a merged block, each with detail objects of all of its columns.
+
+    Detail objects are written again, to one of each kind, where several parts name different ones of a data file, or
+    where the ordinals of columns in them change. The others stay.
+    """
+    again = _written_again(files.num_rows, parts)
+    if not again.any():
+        return files
+    kept = winners()
+    inside = np.where(again, np.cumsum(again) - 1, -1).astype(np.int32)
+    for kind in DETAILS:
+        named = np.zeros(files.num_rows, bool)
+        rows = [SCHEMAS[kind].empty_table()]
+        for at, part in enumerate(parts):
+            of_part = part.naming(kind)
+            of_part = of_part.filter(pa.array(again[part.new_files(of_part)]))
+            named[part.new_files(of_part)] = True
+            rows += _rows(kind, part, of_part, kept == at, inside, store)
+        ref = _write(kind, pa.concat_tables(rows), store) if named.any() else None
+        chosen = np.flatnonzero(again).tolist()
+        fields = {file: _fields(kind, ref if named[file] else None, int(inside[file])) for file in chosen}
+        files = _naming(files, kind, fields)
+    return files
+
+
+def _written_again(count: int, parts: Sequence[BlockMapping]) -> NDArray[np.bool_]:
+    """The data files of which details are written again."""
+    again = np.zeros(count, bool)
+    for kind in DETAILS:
+        names: dict[int, str] = {}
+        for part in parts:
+            named = part.naming(kind)
+            for file, name in zip(part.new_files(named).tolist(), named[f"{kind}_name"].to_pylist(), strict=True):
+                again[file] |= part.moved or names.setdefault(file, name) != name
+    return again
+
+
+def _rows(
+    kind: str, part: BlockMapping, named: pa.Table, wins: NDArray[np.bool_], inside: NDArray[np.int32], store: Store
+) -> Iterator[pa.Table]:
+    """What the objects of a part tell of some data files, where its statistics are kept; each object is read once."""
+    for name in named[f"{kind}_name"].unique().to_pylist():
+        of_object = named.filter(pc.equal(named[f"{kind}_name"], name))
+        with attribute_damage(part.block):
+            rows = decode_detail(name, of_object[f"{kind}_sha256"][0].as_py(), store.raw(name))
+            columns = part.of_columns(name, rows["column"].to_numpy())
+        held = dict(zip(of_object[f"{kind}_file"].to_pylist(), part.new_files(of_object).tolist(), strict=True))
+        numbers, places = np.unique(rows["file"].to_numpy(), return_inverse=True)
+        files = np.array([held.get(number, -1) for number in numbers.tolist()], np.int32)[places]
+        chosen = (files >= 0) & wins[columns, files]
+        rows = rows.select(SCHEMAS[kind].names).set_column(0, rows.schema.field("column"), pa.array(columns))
+        rows = rows.set_column(1, rows.schema.field("file"), pa.array(inside[files]))
+        yield rows.filter(pa.array(chosen)).cast(SCHEMAS[kind])
+
+
+def _write(kind: str, rows: pa.Table, store: Store) -> ObjectRef | None:
+    # An object of value lists without rows says that values were counted.
+    if not rows.num_rows and kind != "frequencies":
+        return None
+    lists = (rows["column"].to_numpy().astype(np.int64) << 32) | rows["file"].to_numpy()
+    together = rows.take(pa.array(np.argsort(lists, kind="stable")))
+    return store.put(kind, *_LAYOUTS[kind](together))
+
+
+def _fields(kind: str, ref: ObjectRef | None, inside: int) -> Mapping[str, Any]:
+    if ref is None:
+        return {}
+    return {
+        f"{kind}_name": ref.name,
+        f"{kind}_length": ref.length,
+        f"{kind}_sha256": ref.sha256,
+        f"{kind}_footer_length": ref.footer_length,
+        f"{kind}_footer_sha256": ref.footer_sha256,
+        f"{kind}_file": inside,
+    }
+
+
+def _naming(files: pa.Table, kind: str, made: Mapping[int, Mapping[str, Any]]) -> pa.Table:
+    for place, field in enumerate(files.schema):
+        if field.name.startswith(f"{kind}_"):
+            values = files[field.name].to_pylist()
+            for file, fields in made.items():
+                values[file] = fields.get(field.name)
+            files = files.set_column(place, field, pa.array(values, field.type))
+    return files

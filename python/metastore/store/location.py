@@ -1,0 +1,84 @@
+"""Where statistics live: URIs as Spark and the table formats write them, and the folders behind them."""
+
+from __future__ import annotations
+
+import re
+from pathlib import PurePosixPath
+from typing import TYPE_CHECKING
+from urllib.parse import quote
+
+from metastore.errors import UnsupportedTable
+
+if TYPE_CHECKING:
+    from metastore.format.manifest import TableIdentity
+
+
+FOLDER = "_metastore"
+_REMOTE_SCHEMES = {
+    "s3": "s3",
+    "s3a": "s3",
+    "s3n": "s3",
+    "gs": "gs",
+    "az": "az",
+    "abfs": "abfs",
+    "abfss": "abfss",
+    "adl": "adl",
+    "azure": "azure",
+    "wasb": "abfs",
+    "wasbs": "abfss",
+}
+_SCHEME = re.compile(r"([A-Za-z][A-Za-z0-9+.-]+):(?://([^/]*))?(.*)", re.DOTALL)
+_UUID = re.compile(r"[A-Za-z0-9._-]{1,128}")
+_HINT = "Set spark.metastore.store to a local folder or to an s3, gs or abfss location."
+_ASK_SPARK = "Ask with Spark, by the name of the table, or set spark.metastore.store to an s3, gs or abfss location."
+
+
+def store_uri(identity: TableIdentity, root: str | None = None) -> str:
+    """The URI of a table's store."""
+    if not root:
+        return default_store_uri(identity.location)
+    if not _UUID.fullmatch(identity.uuid):
+        raise UnsupportedTable(identity.name, f"its uuid {identity.uuid!r} is no name of a folder")
+    return f"{root.rstrip('/')}/{identity.format}-{identity.uuid}"
+
+
+def default_store_uri(location: str) -> str:
+    """The URI of the store beside a table."""
+    return f"{location.rstrip('/')}/{FOLDER}"
+
+
+def local_path(uri: str) -> PurePosixPath | None:
+    """The path that a `file:` URI or a bare path means, None for what is not local.
+
+    Spark's and Iceberg's locations are Hadoop paths: percent signs, spaces and hashes in them mean themselves.
+    """
+    match = _SCHEME.fullmatch(uri)
+    if not match:
+        return PurePosixPath(uri)
+    scheme, host, path = match.groups()
+    if scheme.lower() != "file":
+        return None
+    if host not in (None, "", "localhost"):
+        raise UnsupportedTable(uri, f"it lies on the disk of {host}", _HINT)
+    return PurePosixPath(path)
+
+
+def needs_hadoop(uri: str) -> bool:
+    """Whether only a file system of Hadoop's reaches a location, if anything does."""
+    match = _SCHEME.fullmatch(uri)
+    return match is not None and match[1].lower() not in {"file", *_REMOTE_SCHEMES}
+
+
+def remote_url(uri: str) -> str:
+    """A location on an object store as the URL that obstore and pyarrow read, special characters encoded."""
+    match = _SCHEME.fullmatch(uri)
+    scheme = match[1].lower() if match else ""
+    if not match or scheme not in _REMOTE_SCHEMES or not match[2]:
+        hint = _ASK_SPARK if needs_hadoop(uri) else _HINT
+        raise UnsupportedTable(uri, f"locations of the scheme {scheme}: are not reached without Spark", hint)
+    return f"{_REMOTE_SCHEMES[scheme]}://{match[2]}{quote(match[3])}"
+
+
+def is_location(text: str) -> bool:
+    """Whether a text is a path or URI and not the name of a table."""
+    return "`" not in text and ("/" in text or text.startswith("."))

@@ -1,0 +1,204 @@
+"""Histograms of data files as they are stored, and those of a table made of them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from metastore.errors import DamagedObject
+from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, Histogram, derive_counts, divide_range
+from metastore.format.object_schemas import TABLE_HISTOGRAM_NODES
+from metastore.kernel.quantiles import FINE
+from metastore.table_level.group_tree import digest_of_facts
+from metastore.table_level.histogram_sum import merge_histograms, merge_to_equal_width
+
+if TYPE_CHECKING:
+    from collections.abc import Sequence
+
+    from numpy.typing import NDArray
+
+    from metastore.format.table_column import Column
+    from metastore.table_level.detail_selection import DetailSlice
+    from metastore.table_level.group_tree import GroupTree
+
+    Longs = NDArray[np.int64]
+
+
+HISTOGRAM_GROUP_KIND = "table-histogram-nodes"
+GROUP_BIN_FACTOR = 4
+"""Histograms of groups have so many times the bins of the table's, so that each level of groups adds little."""
+EMPTY_HISTOGRAM = Histogram(EQUI_HEIGHT, (), np.zeros(0, np.int64))
+"""That of files without values."""
+_MERGING = 3
+"""Raised whenever groups would be merged to other bins than before: what is stored is of no use then."""
+
+
+@dataclass(frozen=True)
+class HistogramFiles:
+    """The data files of a column whose histograms make that of the table.
+
+    Attributes:
+        column: The column.
+        values: How many values each has, null and NaN excluded; -1: not known.
+        los: Their lower bounds.
+        his: Their upper bounds.
+        distinct: Distinct values of the table, NaN excluded; None if not known.
+        estimated: Which of them were analyzed in parts, so that the ranks of their edges are near.
+    """
+
+    column: Column
+    values: Longs
+    los: tuple[Any, ...]
+    his: tuple[Any, ...]
+    distinct: int | None
+    estimated: NDArray[np.bool_]
+
+
+def read_file_histograms(
+    part: DetailSlice, rows: pa.Table, columns: dict[int, HistogramFiles]
+) -> list[tuple[int, int, Histogram]]:
+    """Read the wanted rows of a `histograms` object; the files' numbers are their places in `Files`."""
+    chosen, ordinals, places = part.chosen(rows)
+    kinds = chosen["kind"].to_pylist()
+    lists = {
+        name: _lists(chosen[name]) for name in chosen.column_names if name.startswith(("edges_", "counts", "dist"))
+    }
+    found = []
+    for row, (ordinal, place) in enumerate(zip(ordinals.tolist(), places.tolist(), strict=True)):
+        files = columns[ordinal]
+        edges = lists[f"edges_{files.column.encoding}"][row]
+        counts, distincts = lists["counts"][row], lists["distincts"][row]
+        if edges is None and counts is not None:
+            bounds = files.los[place], files.his[place]
+            edges = divide_range(*bounds, len(counts), str(files.column.encoding)) if None not in bounds else None
+        if edges is None:
+            continue
+        number, bins = int(files.values[place]), len(edges) - 1
+        # Where counts are implied, as earlier versions wrote, the values equal to an edge may go on behind it.
+        near = bins if counts is None else FINE if files.estimated[place] else 0
+        errors = np.full(bins + 1, -(-number // near)) if near else None
+        counts = derive_counts(number, bins) if counts is None else counts
+        found.append((ordinal, place, Histogram(kinds[row], edges, counts, distincts, errors)))
+    return found
+
+
+class HistogramGroups:
+    """How the histograms of a column's data files become that of the table, by those of groups of files."""
+
+    def __init__(self, files: HistogramFiles, bins: int, kind: str) -> None:
+        """Say what is wanted."""
+        self._files, self._bins, self._kind = files, bins, kind
+
+    @property
+    def what(self) -> bytes:
+        """Says what is kept of a group."""
+        return digest_of_facts(
+            "histogram", _MERGING, self._files.column.key, self._files.column.type, self._bins, self._kind
+        )
+
+    def holding(self, places: Longs) -> Longs:
+        """The data files among these that hold values."""
+        found: Longs = places[self._files.values[places] != 0]
+        return found
+
+    def of_group(self, parts: Sequence[Histogram | None]) -> Histogram | None:
+        """That of a group of data files, or of groups; None where it is not known of all of it."""
+        known = [part for part in parts if part is not None]
+        if len(known) < len(parts):
+            return None
+        return self._whole(known, None, self._bins * GROUP_BIN_FACTOR) or EMPTY_HISTOGRAM
+
+    def of_table(self, parts: Sequence[Histogram | None]) -> Histogram | None:
+        """That of the table; None where there is none."""
+        known = [part for part in parts if part is not None]
+        return self._whole(known, self._files.distinct, self._bins) if len(known) == len(parts) else None
+
+    def _whole(self, parts: Sequence[Histogram], distinct: int | None, bins: int) -> Histogram | None:
+        column = self._files.column
+        if self._kind == EQUI_WIDTH and (widths := merge_to_equal_width(parts, column, bins)) is not None:
+            return widths
+        return merge_histograms(parts, column, bins, distinct)
+
+
+class GroupHistograms:
+    """The histograms of a column's data files as they are read: once a group has all of its own they become one."""
+
+    def __init__(self, how: HistogramGroups, tree: GroupTree) -> None:
+        """Begin with none."""
+        self._how = how
+        self._found: dict[int, Histogram] = {}
+        self._groups: dict[int, Histogram | None] = {}
+        leaves = () if tree.is_flat else tree.leaves
+        self._lacking = {int(leaf[0]): set(how.holding(leaf).tolist()) for leaf in leaves}
+        self._leaves = {place: leaf for leaf in leaves for place in leaf.tolist()}
+
+    def add(self, place: int, histogram: Histogram) -> None:
+        """Take that of a data file."""
+        self._found[place] = histogram
+        leaf = self._leaves.get(place)
+        if leaf is None:
+            return
+        lacking = self._lacking[int(leaf[0])]
+        lacking.discard(place)
+        if not lacking:
+            self._groups[int(leaf[0])] = self._how.of_group(self.of_files(leaf))
+            for file in leaf.tolist():
+                self._found.pop(file, None)
+
+    def of_files(self, places: Longs) -> list[Histogram | None]:
+        """Those of data files, or that of their group; None where a file holds values and has none."""
+        if len(places) and int(places[0]) in self._groups:
+            return [self._groups[int(places[0])]]
+        holding = set(self._how.holding(places).tolist())
+        return [self._found.get(place) if place in holding else EMPTY_HISTOGRAM for place in places.tolist()]
+
+
+def encode_group_histogram(column: Column, histogram: Histogram) -> pa.Table:
+    """The row of `table-histogram-nodes` of a group, without its key."""
+    values = {
+        "kind": histogram.kind if len(histogram.counts) else None,
+        f"edges_{column.encoding}": histogram.edges,
+        "counts": histogram.counts,
+        "distincts": histogram.distincts,
+        "errors": histogram.errors,
+    }
+    kinds = [TABLE_HISTOGRAM_NODES.field(name) for name in values]
+    return pa.table([pa.array([values[kind.name]], kind.type) for kind in kinds], schema=pa.schema(kinds))
+
+
+def decode_group_histogram(column: Column, row: pa.Table) -> Histogram:
+    """The histogram of a group as `node_row` has put it."""
+    kind = row["kind"][0].as_py()
+    if kind is None:
+        return EMPTY_HISTOGRAM
+    names = (f"edges_{column.encoding}", "counts", "distincts", "errors")
+    lists = [_lists(row[name])[0] for name in names]
+    edges, counts, distincts, errors = lists
+    bins = 0 if counts is None else len(counts)
+    lengths = [expected if one is None else len(one) for one, expected in zip(lists[2:], (bins, bins + 1), strict=True)]
+    if (
+        kind not in (EQUI_HEIGHT, EQUI_WIDTH)
+        or counts is None
+        or edges is None
+        or [len(edges), *lengths] != [bins + 1, bins, bins + 1]
+        or any(row[name].combine_chunks().flatten().null_count for name in names)
+    ):
+        raise DamagedObject(HISTOGRAM_GROUP_KIND, "a histogram that no writer of this format makes")
+    return Histogram(kind, edges, counts, distincts, errors)
+
+
+def _lists(column: pa.ChunkedArray) -> list[Any]:
+    """Each list as numpy values, or as bytes; None where there is none."""
+    column = column.combine_chunks()
+    texts = column.type.value_type == "binary"
+    offsets, flat = column.offsets.to_numpy(), column.values
+    valid = column.is_valid().to_pylist()
+    values = flat if texts else flat.to_numpy(zero_copy_only=False)
+    spans = zip(valid, offsets[:-1].tolist(), offsets[1:].tolist(), strict=True)
+    return [
+        None if not present else values.slice(start, end - start).to_pylist() if texts else values[start:end]
+        for present, start, end in spans
+    ]

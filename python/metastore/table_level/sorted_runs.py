@@ -1,0 +1,160 @@
+"""Sorted runs of any column's values: what a distributed sort moves, merges and cuts."""
+
+from __future__ import annotations
+
+import bisect
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.format import sortable_values
+from metastore.format.value_rendering import DECIMAL_BYTES
+from metastore.kernel.value_runs import make_runs
+
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Sequence
+
+    from numpy.typing import NDArray
+
+    from metastore.format.table_column import Column
+
+
+@dataclass(frozen=True)
+class SortedRun:
+    """Distinct values, ascending, without null and NaN, and how often each occurs.
+
+    Attributes:
+        values: An Arrow array of `int64`, `double`, `large_binary`, or, for wide decimals, 16 bytes that compare as
+            unsigned bytes do.
+        counts: Of each value.
+    """
+
+    values: pa.Array
+    counts: NDArray[np.int64]
+
+    def __len__(self) -> int:
+        """The number of distinct values."""
+        return len(self.counts)
+
+    @property
+    def nbytes(self) -> int:
+        """The memory that it takes."""
+        return int(self.values.nbytes + self.counts.nbytes)
+
+    def to_bytes(self) -> bytes:
+        """The run as it travels between tasks."""
+        batch = pa.record_batch([self.values, pa.array(self.counts)], names=["value", "count"])
+        sink = pa.BufferOutputStream()
+        with pa.ipc.new_stream(sink, batch.schema) as writer:
+            writer.write_batch(batch)
+        return bytes(sink.getvalue().to_pybytes())
+
+    @classmethod
+    def from_bytes(cls, data: bytes) -> SortedRun:
+        """The run that `to_bytes` wrote."""
+        with pa.ipc.open_stream(data) as reader:
+            batch = reader.read_next_batch()
+        return cls(batch.column(0), batch.column(1).to_numpy())
+
+    def points(self, steps: int) -> list[Any]:
+        """Values at equal steps, the last included."""
+        if not len(self):
+            return []
+        places = np.unique(np.linspace(0, len(self) - 1, steps + 1).astype(np.int64))
+        return list(self.values.take(pa.array(places)).to_pylist())
+
+    def cut(self, edges: Sequence[Any]) -> list[SortedRun]:
+        """The parts up to each edge, that included, and what follows the last."""
+        if pa.types.is_large_binary(self.values.type) or pa.types.is_fixed_size_binary(self.values.type):
+            ends = [bisect.bisect_right(self.values, edge, key=lambda value: value.as_py()) for edge in edges]
+        else:
+            ends = np.searchsorted(self.values.to_numpy(), edges, side="right").tolist() if edges else []
+        starts = [0, *ends]
+        return [
+            SortedRun(self.values.slice(start, end - start), self.counts[start:end])
+            for start, end in zip(starts, [*ends, len(self)], strict=True)
+        ]
+
+
+def sort_values(array: pa.Array, column: Column) -> SortedRun:
+    """The run of some values."""
+    if isinstance(array, pa.ExtensionArray):
+        array = array.storage
+    if column.encoding == "binary" and not sortable_values.is_wide_decimal(column):
+        counted = array.drop_null().value_counts()
+        values = counted.field(0)
+        if pa.types.is_dictionary(values.type):
+            values = values.dictionary_decode()
+        return _sorted(_as_binary(values), counted.field(1).to_numpy())
+    if pa.types.is_dictionary(array.type):
+        array = array.dictionary_decode()
+    numbers = sortable_values.sortable_array(array.drop_null(), column)
+    if column.encoding == "double":
+        numbers = numbers[~np.isnan(numbers)]
+    runs = make_runs(numbers)
+    return SortedRun(_arrow(runs.values), runs.counts)
+
+
+def make_constant_run(value: Any, rows: int, column: Column) -> SortedRun:
+    """The run of a value as it is stored that occurs in all rows."""
+    if column.encoding == "binary" and not sortable_values.is_wide_decimal(column):
+        return SortedRun(pa.array([value], pa.large_binary()), np.array([rows], np.int64))
+    if column.encoding == "double" and np.isnan(value):
+        return SortedRun(pa.array([], pa.float64()), np.empty(0, np.int64))
+    return SortedRun(_arrow(sortable_values.stored_to_sortable([value], column)), np.array([rows], np.int64))
+
+
+def merge_sorted_runs(runs: Iterable[SortedRun]) -> SortedRun:
+    """The run of all values of at least one run."""
+    given = list(runs)
+    filled = [run for run in given if len(run)]
+    if len(filled) < 2:
+        return (filled or given)[0]
+    values = pa.concat_arrays([run.values for run in filled])
+    return _sorted(values, np.concatenate([run.counts for run in filled]))
+
+
+def run_to_stored(run: SortedRun) -> pa.Array:
+    """The values as the format stores them."""
+    if not pa.types.is_fixed_size_binary(run.values.type):
+        return run.values
+    raw = np.frombuffer(run.values.buffers()[1], np.uint8)
+    raw = raw[DECIMAL_BYTES * run.values.offset :][: DECIMAL_BYTES * len(run)].reshape(-1, DECIMAL_BYTES).copy()
+    raw[:, 0] ^= 0x80
+    return pa.array(np.ascontiguousarray(raw).view(f"V{DECIMAL_BYTES}").reshape(-1).tolist(), pa.large_binary())
+
+
+def run_from_stored(values: pa.Array, counts: NDArray[np.int64], column: Column) -> SortedRun:
+    """The run of values that come out of the store, ascending."""
+    if column.encoding != "binary":
+        return SortedRun(values, counts)
+    if not sortable_values.is_wide_decimal(column):
+        return SortedRun(values.cast(pa.large_binary()), counts)
+    return SortedRun(_arrow(sortable_values.stored_to_sortable(values.to_pylist(), column)), counts)
+
+
+def _sorted(values: pa.Array, counts: NDArray[np.int64]) -> SortedRun:
+    if not len(values):
+        return SortedRun(values, np.asarray(counts, np.int64))
+    order = pc.sort_indices(values)
+    values, counts = values.take(order), np.asarray(counts, np.int64)[order.to_numpy()]
+    is_new = np.ones(len(values), np.bool_)
+    is_new[1:] = pc.not_equal(values.slice(1), values.slice(0, len(values) - 1)).to_numpy(zero_copy_only=False)
+    starts = np.flatnonzero(is_new)
+    return SortedRun(values.filter(pa.array(is_new)), np.add.reduceat(counts, starts))
+
+
+def _as_binary(values: pa.Array) -> pa.Array:
+    if pa.types.is_string(values.type) or pa.types.is_large_string(values.type):
+        return values.cast(pa.large_string()).view(pa.large_binary())
+    return values.cast(pa.large_binary())
+
+
+def _arrow(numbers: NDArray[Any]) -> pa.Array:
+    if numbers.dtype.kind != "S":
+        return pa.array(numbers)
+    buffer = pa.py_buffer(np.ascontiguousarray(numbers).tobytes())
+    return pa.Array.from_buffers(pa.binary(DECIMAL_BYTES), len(numbers), [None, buffer])

@@ -1,0 +1,375 @@
+"""The value lists and histograms of a table: collected column by column, reduced, written."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import repeat
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from metastore.format import object_layout
+from metastore.format.histogram_bins import EQUI_HEIGHT, compute_percentiles
+from metastore.format.manifest import FULL
+from metastore.format.manifest_references import SummaryRef
+from metastore.format.object_layout import split_evenly
+from metastore.format.object_schemas import TABLE_FREQUENCIES
+from metastore.spark_jobs.session_jobs import ship_package
+from metastore.store.block_damage import attribute_damage
+from metastore.store.prefetch import prefetch
+from metastore.table_level import detail_selection, histogram_groups
+from metastore.table_level.count_bounds import COMPLETE, NONE, FileValueCounts
+from metastore.table_level.count_jobs import CountTarget, JobResult, PartitionCounts, run_reduce_job
+from metastore.table_level.detail_selection import DetailSelection
+from metastore.table_level.group_cache import GroupRows, GroupRowWriter
+from metastore.table_level.group_tree import GroupTree
+from metastore.table_level.histogram_groups import GroupHistograms, HistogramGroups
+from metastore.table_level.histogram_sum import make_histogram_of_counts
+from metastore.table_level.list_groups import ColumnLists, ListGroups
+from metastore.table_level.list_reduction import REDUCE, SCATTER, THRESHOLD, ListFacts, reduce_lists
+from metastore.table_level.value_index_layout import index_coverage_rows
+from metastore.table_level.value_jobs import choose_job_algorithm, list_facts_of_job
+
+if TYPE_CHECKING:
+    from collections.abc import Collection, Iterator, Sequence
+    from concurrent.futures import Executor, Future
+
+    from numpy.typing import NDArray
+
+    from metastore.format.histogram_bins import Histogram
+    from metastore.format.objects import ObjectRef
+    from metastore.kernel.column_statistics import ColumnStatistics
+    from metastore.store import Store
+    from metastore.store.prefetch import DetailPrefetch
+    from metastore.table_level.detail_selection import DetailSlice
+    from metastore.table_level.list_groups import GroupListSource
+    from metastore.table_level.live_statistics import ColumnLevel
+    from metastore.table_level.value_jobs import ValueJobs
+
+    Longs = NDArray[np.int64]
+
+
+_ROW_GROUP_BYTES = 4 << 20
+
+
+@dataclass(frozen=True)
+class TableLevelOptions:
+    """How the table level is made.
+
+    Attributes:
+        bins: Bins of a histogram.
+        top: Values kept of a column of which some file keeps its most frequent ones only.
+        algorithm: `auto`, `exact`, `reduce`, `duplicates` or `scatter`.
+        threshold: Below it a sum of the files' distinct (or duplicate) counts is small.
+        driver_bytes: Bytes of stored lists that the driver reduces itself.
+        kind: Of histograms, `equi_height` or `equi_width`.
+    """
+
+    bins: int = 1000
+    top: int = 1000
+    algorithm: str = "auto"
+    threshold: int = THRESHOLD
+    driver_bytes: int = 64 << 20
+    kind: str = EQUI_HEIGHT
+
+
+@dataclass(frozen=True)
+class TableDetailResult:
+    """What was written.
+
+    Attributes:
+        frequencies: The objects of value lists, once they are written.
+        histograms: That of histograms, if any, likewise.
+        listed: What is known of the lists, by the column's place in the snapshot's schema.
+        percentiles: Those of the columns that have a histogram of equal height: they are taken from it.
+        distribution: Columns, by their place, of which the lists tell where each value lives.
+        placed: The object that says of how many rows of each data file they tell, if any.
+        nodes: The objects that keep what groups of data files were merged to.
+    """
+
+    frequencies: Future[tuple[SummaryRef, ...]]
+    histograms: Future[ObjectRef | None]
+    listed: dict[int, ListFacts]
+    percentiles: dict[int, list[Any]]
+    distribution: tuple[int, ...]
+    placed: ObjectRef | None = None
+    nodes: tuple[ObjectRef, ...] = ()
+
+
+@dataclass
+class TableDetailWriter:
+    """Collects what is known of columns, and writes their lists and histograms.
+
+    Attributes:
+        store: Where detail objects are and the result goes.
+        options: How it is made.
+        threads: Where objects are written.
+        early: Objects that are being read.
+        nodes: Objects that keep what groups of data files were merged to.
+        jobs: Where lists that are too long for one place are reduced; None: all are reduced here.
+    """
+
+    store: Store
+    options: TableLevelOptions
+    threads: Executor
+    early: DetailPrefetch
+    nodes: Sequence[ObjectRef] = ()
+    jobs: ValueJobs | None = None
+    _lists: dict[int, ColumnLists] = field(default_factory=dict)
+    _files: dict[int, histogram_groups.HistogramFiles] = field(default_factory=dict)
+    _bins: dict[int, tuple[HistogramGroups, GroupTree]] = field(default_factory=dict)
+    _wanted_bins: DetailSelection = field(default_factory=lambda: DetailSelection("histograms"))
+
+    def __post_init__(self) -> None:
+        """Read which groups are kept."""
+        self._known_bins = GroupRows(self.store, histogram_groups.HISTOGRAM_GROUP_KIND, self.nodes)
+        self._kept = ListGroups(self.store, self.nodes, self._read)
+
+    def add(self, ordinal: int, known: ColumnLevel, found: ColumnStatistics) -> None:
+        """Take a column."""
+        if known.column.encoding is None:
+            return
+        lists = _lists_of(ordinal, known)
+        self._lists[ordinal] = ColumnLists(lists, known.sources, self._kept.tree(known))
+        nans = _longs(known.rows, "nans", 0)
+        values = np.where(lists.values < 0, -1, lists.values - nans)
+        distinct = None if found.distinct is None else found.distinct - (1 if found.nans else 0)
+        los, his = (tuple(known.rows[f"{end}_{known.column.encoding}"].to_pylist()) for end in ("lo", "hi"))
+        estimated = known.rows["distinct_error"].fill_null(0.0).to_numpy() > 0
+        self._files[ordinal] = histogram_groups.HistogramFiles(known.column, values, los, his, distinct, estimated)
+        how = HistogramGroups(self._files[ordinal], self.options.bins, self.options.kind)
+        tree = GroupTree(known.merge.groups, known.order, how.what, self._known_bins)
+        self._bins[ordinal] = how, tree
+        self._wanted_bins.add(ordinal, known.sources, tree.among(np.arange(known.rows.num_rows)))
+
+    def write(self) -> TableDetailResult:
+        """Reduce and write what was collected."""
+        merged = self.threads.submit(self._histograms)
+        table, frequencies, facts, told = self._write_lists(self.threads.submit(lambda: merged.result()[0]))
+        histograms = self._with_lists(merged.result()[0], table, facts)
+        ref = self.threads.submit(self._put_histograms, histograms)
+        placed = self.store.put("table-placed", *index_coverage_rows(told)) if told else None
+        nodes = (*merged.result()[1], *self._kept.finish())
+        percentiles = self._percentiles(histograms)
+        return TableDetailResult(frequencies, ref, facts, percentiles, tuple(sorted(told)), placed, nodes)
+
+    def _write_lists(
+        self, histograms: Future[dict[int, Histogram]]
+    ) -> tuple[pa.Table, Future[tuple[SummaryRef, ...]], dict[int, ListFacts], dict[int, Longs]]:
+        placed = self._placed_targets()
+        targets = self._targets(histograms, placed.keys())
+        results = []
+        if self.jobs is not None and targets:
+            results.append((targets, self._by_job(self.jobs, targets)))
+        if self.jobs is not None and placed:
+            results.append((placed, self.jobs.distribute(self._only(placed), placed)))
+        done = {ordinal for some, result in results for ordinal in some.keys() - result.unreadable}
+        table, facts, heads, refs = self._reduced({ordinal for ordinal in self._lists if ordinal not in done})
+        for some, result in results:
+            mine = some.keys() & done
+            facts |= {
+                ordinal: list_facts_of_job(some[ordinal], result.columns.get(ordinal, PartitionCounts()))
+                for ordinal in mine
+            }
+            made = [replace(ref, columns=tuple(i for i in ref.columns if i in mine)) for ref in result.objects]
+            refs += [ref for ref in made if ref.columns]
+            others = result.heads.filter(pc.is_in(result.heads["column"], pa.array(sorted(mine), pa.int32())))
+            heads = pa.concat_tables([heads, others])
+        told = {ordinal: rows for _, result in results for ordinal, rows in result.told.items() if ordinal in done}
+        return table, self.threads.submit(self._put, table, heads, refs), facts, told
+
+    def _by_job(self, jobs: ValueJobs, targets: dict[int, CountTarget]) -> JobResult:
+        columns = self._only(targets)
+        whole = [one for one in columns.values() if one.is_whole]
+        self._kept.make(whole, self.options.driver_bytes)
+        by_files = {ordinal: one if one.is_whole else one.by_files() for ordinal, one in columns.items()}
+        return jobs.run(by_files, targets, self._kept.groups(whole))
+
+    def _only(self, targets: Collection[int]) -> dict[int, ColumnLists]:
+        return {ordinal: self._lists[ordinal] for ordinal in targets}
+
+    def _placed_targets(self) -> dict[int, CountTarget]:
+        """The columns of which it is asked where each value lives, as far as every data file can tell."""
+        if self.jobs is None:
+            return {}
+        return {
+            ordinal: CountTarget(one.lists.column, SCATTER, _number(one.lists))
+            for ordinal, one in self._only(self.jobs.distribution & self._lists.keys()).items()
+            if len(one.lists.kinds) == len(self.jobs.files) and (one.is_whole or self.jobs.can(one))
+        }
+
+    def _targets(self, histograms: Future[dict[int, Histogram]], but: Collection[int]) -> dict[int, CountTarget]:
+        """The columns that a job reduces."""
+        found: dict[int, CountTarget] = {}
+        for ordinal, one in self._lists.items():
+            lists, algorithm = (
+                one.lists,
+                choose_job_algorithm(one.lists, self.options.algorithm, self.options.threshold),
+            )
+            if self.jobs is None or algorithm == REDUCE or not lists.values.any() or ordinal in but:
+                continue
+            if self.jobs.can(one):
+                found[ordinal] = CountTarget(lists.column, algorithm, _number(lists), histograms.result().get(ordinal))
+        return found
+
+    def _reduced(self, ordinals: Collection[int]) -> tuple[pa.Table, dict[int, ListFacts], pa.Table, list[SummaryRef]]:
+        """The first algorithm: lists made here, what is known of all, the heads of those made elsewhere, and these."""
+        columns = [self._lists[ordinal] for ordinal in sorted(ordinals)]
+        known = [one for one in columns if one.lists.is_known]
+        parts = self._kept.parts(known)
+        size = sum(part.length for part in parts) + self._kept.bytes_of(known)
+        if self.jobs is not None and size > self.options.driver_bytes:
+            self._kept.make(known, self.options.driver_bytes)
+            return self._apart(columns, known)
+        rows = self._kept.merged(known, parts)
+        return (
+            *reduce_lists(rows, [one.lists for one in columns], self.options.top),
+            TABLE_FREQUENCIES.empty_table(),
+            [],
+        )
+
+    def _apart(
+        self, columns: Sequence[ColumnLists], known: Sequence[ColumnLists]
+    ) -> tuple[pa.Table, dict[int, ListFacts], pa.Table, list[SummaryRef]]:
+        assert self.jobs is not None  # noqa: S101 - the caller looked
+        ship_package(self.jobs.context)
+        pieces: list[DetailSlice | GroupListSource] = [*self._kept.groups(known), *self._kept.parts(known, floors=True)]
+        lists = [one.lists for one in columns]
+        found = run_reduce_job(self.jobs.context, self.jobs.store, pieces, lists, self.options.top)
+        if found.damaged is not None:
+            raise found.damaged
+        refs = [SummaryRef(ref, held) for ref, held in found.objects]
+        return TABLE_FREQUENCIES.empty_table(), found.listed, found.heads, refs
+
+    def _put(self, table: pa.Table, heads: pa.Table, others: Sequence[SummaryRef]) -> tuple[SummaryRef, ...]:
+        ordered, groups = object_layout.table_lists_layout(table, heads)
+        if not groups:
+            return ()
+        held = tuple(sorted(table["column"].unique().to_pylist()))
+        return (SummaryRef(self.store.put("table-frequencies", ordered, groups), held), *others)
+
+    def _histograms(self) -> tuple[dict[int, Histogram], tuple[ObjectRef, ...]]:
+        """Those of the columns, and the objects with those of groups."""
+        read = {ordinal: GroupHistograms(how, tree) for ordinal, (how, tree) in self._bins.items()}
+        parts = self._wanted_bins.parts()
+        for stored in prefetch(
+            lambda part: histogram_groups.read_file_histograms(part, self._read(part), self._files), parts
+        ):
+            for ordinal, place, one in stored:
+                read[ordinal].add(place, one)
+        found: dict[int, Histogram] = {}
+        writer = GroupRowWriter(self.store, self._known_bins, _ROW_GROUP_BYTES)
+        for ordinal, (how, tree) in sorted(self._bins.items()):
+            column = self._files[ordinal].column
+            known: dict[bytes, Histogram | None] = {
+                key: histogram_groups.decode_group_histogram(column, row)
+                for key, row in self._known_bins.some(tree.covers)
+            }
+            merged = tree.merged(read.pop(ordinal).of_files, known, how.of_group)
+            writer.keep(tree.keys())
+            for key, group in merged.made.items():
+                if group is not None:
+                    writer.put(key, histogram_groups.encode_group_histogram(column, group))
+            if (whole := how.of_table(merged.parts)) is not None:
+                found[ordinal] = whole
+        return found, writer.finish()
+
+    def _with_lists(
+        self, histograms: dict[int, Histogram], table: pa.Table, facts: dict[int, ListFacts]
+    ) -> dict[int, Histogram]:
+        """The histograms, but for columns of which all values are listed: theirs say what the lists say."""
+        found = dict(histograms)
+        ordinals = table["column"].to_numpy()
+        for ordinal, one in histograms.items():
+            start, end = ordinals.searchsorted([ordinal, ordinal + 1]).tolist()
+            known = facts.get(ordinal)
+            if known and known.kind == COMPLETE and one.kind == EQUI_HEIGHT and end > start:
+                listed = make_histogram_of_counts(
+                    table.slice(start, end - start), self._files[ordinal].column, self.options.bins
+                )
+                if int(listed.counts.sum()) == int(one.counts.sum()):
+                    found[ordinal] = listed
+        return found
+
+    def _percentiles(self, histograms: dict[int, Histogram]) -> dict[int, list[Any]]:
+        return {
+            ordinal: compute_percentiles(one, str(self._files[ordinal].column.encoding))
+            for ordinal, one in histograms.items()
+            if one.kind == EQUI_HEIGHT
+        }
+
+    def _put_histograms(self, histograms: dict[int, Histogram]) -> ObjectRef | None:
+        rows = ((ordinal, self._files[ordinal].column, one) for ordinal, one in histograms.items())
+        table = object_layout.table_histogram_rows(rows)
+        groups = split_evenly(table.num_rows, object_layout.HISTOGRAM_GROUPS)
+        return self.store.put("table-histograms", table, groups) if table.num_rows else None
+
+    def _read(self, part: DetailSlice) -> pa.Table:
+        with attribute_damage(part.block):
+            early = self.early.rows(part.name)
+            return (
+                detail_selection.read_detail_object(part, partial(self.store.raw, part.name))
+                if early is None
+                else early
+            )
+
+
+def _number(lists: FileValueCounts) -> int:
+    """About how many values the files' lists and the files behind cut lists hold."""
+    return int(np.where(lists.cut, np.maximum(lists.values, 0), lists.estimates).sum())
+
+
+def _lists_of(ordinal: int, known: ColumnLevel) -> FileValueCounts:
+    rows, encoding = known.rows, known.column.encoding
+    nulls, nans = _longs(rows, "nulls", -1), _longs(rows, "nans", -1)
+    values = np.where(nulls < 0, -1, _longs(rows, "rows", 0) - nulls)
+    floors = _longs(rows, "frequencies_floor", -1)
+    stored = zip(rows["frequencies"].to_pylist(), floors.tolist(), _has_lists(known), strict=True)
+    kinds = [_kind(kind, floor) if has else NONE for kind, floor, has in stored]
+    is_cut = np.array([kind != COMPLETE for kind in kinds], np.bool_)
+    estimates = _longs(rows, "distinct", 0)
+    exact = rows["distinct_error"].fill_null(1.0).to_numpy() == 0
+    # NaN lies outside of all bounds.
+    bounded = nans == 0
+    los, his = (
+        tuple(
+            value if inside else None
+            for value, inside in zip(rows[f"{end}_{encoding}"].to_pylist(), bounded, strict=True)
+        )
+        for end in ("lo", "hi")
+    )
+    lengths = rows["avg_len"].drop_null().to_numpy()
+    return FileValueCounts(
+        known.column,
+        ordinal,
+        tuple(kinds),
+        np.where(is_cut, np.maximum(floors, 0), 0),
+        values,
+        np.where(exact, estimates, -1),
+        _longs(rows, "singles", -1),
+        estimates,
+        los,
+        his,
+        float(lengths.max()) if len(lengths) else 0.0,
+    )
+
+
+def _has_lists(known: ColumnLevel) -> Iterator[bool]:
+    """Whether each row's block has lists: those of footers alone once said so of constants, and had none."""
+    for source in known.sources:
+        yield from repeat(source.indexed.block.computed == FULL, len(source.files))
+
+
+def _kind(kind: str | None, floor: int) -> str:
+    if kind is None or (floor < 0 and kind != COMPLETE):
+        return NONE
+    return COMPLETE if floor == 0 and kind != NONE else kind
+
+
+def _longs(rows: pa.Table, name: str, missing: int) -> Longs:
+    known = rows[name]
+    found: Longs = (known.fill_null(missing) if known.null_count else known).to_numpy().astype(np.int64)
+    return found
