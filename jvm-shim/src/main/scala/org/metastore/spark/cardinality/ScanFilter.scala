@@ -100,6 +100,9 @@ private[cardinality] final class ScanFilter(
     case (condition, Seq(asked)) if columns.exists(_.asked == asked) => condition
   } ++ joint.map(_._1)
 
+  /** Whether the effect of every condition is known. */
+  def isEstimated: Boolean = estimated.size == conjuncts.size
+
   /** The columns that Spark estimates the filter by, by their keys. */
   val named: Set[String] = usable.flatMap(_._2).map(_.key).toSet
 
