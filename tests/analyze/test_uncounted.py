@@ -27,7 +27,7 @@ def indexed(name, lists, computed="full"):
 
 def missing(*blocks, depth="full"):
     request = AnalyzeRequest(depth, COLUMNS, LIVE)
-    return [(part.columns, [file.path for file in part.files]) for part in Coverage(blocks, LIVE).missing(request)]
+    return [(part.columns, [file.path for file in part.files]) for part in Coverage(blocks, LIVE).find_missing(request)]
 
 
 def test_files_without_value_lists_are_analyzed_again():
@@ -41,6 +41,6 @@ def test_files_without_value_lists_are_as_deep_as_footers():
 
 def test_blocks_without_value_lists_are_left_out_when_there_are_later_ones_with_them():
     old, new = indexed("old", {"x": False}), indexed("new", {"x": True, "y": True})
-    assert Coverage([old, new], LIVE).redundant() == {"old"}
-    assert Coverage([new, indexed("worse", {"x": False})], LIVE).redundant() == set()
-    assert Coverage([old, indexed("new", {"y": True})], LIVE).redundant() == set()
+    assert Coverage([old, new], LIVE).find_redundant_blocks() == {"old"}
+    assert Coverage([new, indexed("worse", {"x": False})], LIVE).find_redundant_blocks() == set()
+    assert Coverage([old, indexed("new", {"y": True})], LIVE).find_redundant_blocks() == set()

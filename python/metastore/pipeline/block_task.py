@@ -135,7 +135,7 @@ class BlockTaskResult:
         unread: The files left out.
         objects: How many objects were written.
         failed: User-defined statistics that failed, as `name` or `name(column)`, and why.
-        held: Columns whose values do not follow from what a file holds: the type there, what is known, the file.
+        cast_columns: Columns whose values do not follow from what a file holds: its type, what is known, the file.
     """
 
     block: Block | None
@@ -144,7 +144,7 @@ class BlockTaskResult:
     unread: tuple[UnreadFile, ...] = ()
     objects: int = 0
     failed: tuple[tuple[str, str], ...] = ()
-    held: tuple[tuple[Column, str, str, str], ...] = ()
+    cast_columns: tuple[tuple[Column, str, str, str], ...] = ()
 
 
 @dataclass
@@ -161,7 +161,7 @@ class BlockBuilder:
     _histograms: list[pa.Table] = field(default_factory=list)
     _unread: list[UnreadFile] = field(default_factory=list)
     _failed: dict[str, str] = field(default_factory=dict)
-    _held: list[tuple[Column, str, str, str]] = field(default_factory=list)
+    _cast_columns: list[tuple[Column, str, str, str]] = field(default_factory=list)
 
     @cached_property
     def statistics(self) -> tuple[Statistic, ...]:
@@ -182,7 +182,7 @@ class BlockBuilder:
             for name, reason in found.failed.items():
                 self._failed.setdefault(f"{name}({self.columns[column].name})", reason)
             if found.held is not None:
-                self._held.append((self.columns[column], *found.held, file.path))
+                self._cast_columns.append((self.columns[column], *found.held, file.path))
         self._files.append(file)
         self._summaries.append(summary_rows(rows))
         self._sketches.append(sketch_rows(rows))
@@ -225,7 +225,7 @@ class BlockBuilder:
             unread,
             objects=len(written),
             failed=tuple(self._failed.items()),
-            held=tuple(self._held),
+            cast_columns=tuple(self._cast_columns),
         )
 
 

@@ -114,7 +114,7 @@ class BlockComputation:
         if depth == FULL and not self.facts.field_ids:
             return done + self._read_far(replace(work, files=far), reasons)
         refused = tuple(Refusal(path, reason) for path, reason in reasons.items())
-        listed = () if work.listed else (self._list(far),)
+        listed = () if work.is_listed else (self._list(far),)
         return done + ComputeResult(listed, refused=refused, objects=len(listed))
 
     def _read_far(self, work: MissingStatistics, reasons: Mapping[str, str]) -> ComputeResult:
@@ -170,7 +170,7 @@ class BlockComputation:
 
 def _outcome(results: Sequence[BlockTaskResult]) -> ComputeResult:
     held: dict[tuple[Column, str, str], list[str]] = defaultdict(list)
-    for column, kind, known, path in (one for result in results for one in result.held):
+    for column, kind, known, path in (one for result in results for one in result.cast_columns):
         held[column, kind, known].append(path)
     return ComputeResult(
         tuple(result.block for result in results if result.block is not None),

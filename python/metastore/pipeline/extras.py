@@ -92,7 +92,7 @@ class ValueIndexExtra:
         lost = {_identity(entry.columns[ordinal]) for ordinal in entry.distribution}
         self._wanted |= {place for place, column in enumerate(self._facts.columns) if _identity(column) in lost}
 
-    def asked_of(self, jobs: ValueJobs, manifest: Manifest | None, snapshot: str) -> ValueJobs:
+    def extend_jobs(self, jobs: ValueJobs, manifest: Manifest | None, snapshot: str) -> ValueJobs:
         """Have jobs make what is wanted, and what the newest entry has of the same snapshot."""
         entries = manifest.snapshots if manifest else ()
         places = {_identity(column): place for place, column in enumerate(self._facts.columns)}
@@ -109,7 +109,7 @@ class ValueIndexExtra:
         earlier = next((found for entry in reversed(entries) if (found := self._earlier(entry, wanted, places))), ())
         return replace(jobs, distribution=wanted, earlier=earlier)
 
-    def note(self, made: Snapshot) -> None:
+    def record_failures(self, made: Snapshot) -> None:
         """Note what could not be made."""
         names = (self._facts.columns[ordinal].name for ordinal in sorted(self._wanted - set(made.distribution)))
         self.failed |= {f"distribution of {name}": refusals.NOT_DISTRIBUTED for name in names}
@@ -167,7 +167,7 @@ class RanksExtra:
         places = enumerate(self._facts.columns)
         self._ordinals |= {place for place, column in places if _ordered_identity(column) in lost}
 
-    def of(self, manifest: Manifest | None) -> tuple[RanksRef, ...]:
+    def make_ranks(self, manifest: Manifest | None) -> tuple[RanksRef, ...]:
         """Compute what is wanted and is not there."""
         if self._made is None:
             self._made = self._make(manifest)

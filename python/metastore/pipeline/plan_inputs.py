@@ -40,7 +40,7 @@ def _remembered(facts: TableFacts, store: Store, indexed: BlockFilesCache) -> Ma
     found: dict[FileKey, int] = {}
     for block in manifest.blocks:
         try:
-            (one,) = indexed.of([block])
+            (one,) = indexed.read([block])
         except BlockDamageError:
             continue
         rows = one.files.column("rows").to_pylist()

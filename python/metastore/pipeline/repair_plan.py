@@ -48,18 +48,18 @@ class RepairPlan:
         self._rewritten: dict[str, Block] = {}
         self._entries: dict[str, tuple[str, ...] | None] = {}
 
-    def add(self, blocks: Iterable[str]) -> None:
+    def mark_damaged(self, blocks: Iterable[str]) -> None:
         """Take blocks, by their ids, for damaged."""
         self._damaged.update(blocks)
 
-    def examined(self, manifest: Manifest, snapshot: str) -> Manifest:
+    def examine(self, manifest: Manifest, snapshot: str) -> Manifest:
         """What is sound of a manifest, where damage is looked for."""
         if not self.asked:
             return manifest
         if manifest.digest not in self._examined:
             self._examined.add(manifest.digest)
             self.damage = find_damage(self._store, manifest)
-            self.add(self.damage.blocks)
+            self.mark_damaged(self.damage.blocks)
             lost = ((entry.id, list_lost_parts(entry, self.damage.objects)) for entry in manifest.snapshots)
             self._entries |= {name: parts for name, parts in lost if parts != ()}
             self._entries.pop(snapshot, None)
@@ -76,12 +76,12 @@ class RepairPlan:
         same = (entry for entry in manifest.snapshots if entry.id == snapshot)
         return next((entry for entry in same if repair_snapshot(entry, self.damage.objects) != entry), None)
 
-    def sound(self, manifest: Manifest) -> list[Block]:
+    def find_sound_blocks(self, manifest: Manifest) -> list[Block]:
         """The blocks that are not damaged."""
         return [block for block in manifest.blocks if block.id not in self._damaged]
 
     @property
-    def left(self) -> frozenset[str]:
+    def blocks_left_damaged(self) -> frozenset[str]:
         """The ids of damaged blocks that stay as they are."""
         return frozenset(self._left)
 
@@ -89,16 +89,16 @@ class RepairPlan:
         """Tell whether a block is."""
         return block.id in self._damaged
 
-    def requests(self, manifest: Manifest | None, request: AnalyzeRequest) -> list[AnalyzeRequest]:
+    def make_requests(self, manifest: Manifest | None, request: AnalyzeRequest) -> list[AnalyzeRequest]:
         """Ask again for what damaged blocks held; those that would need deeper reading than the statement stay."""
         damaged = [block for block in manifest.blocks if self.is_damaged(block)] if manifest else []
         deeper = {block.id for block in damaged if DEPTHS[block.computed] > DEPTHS[request.depth]}
         self._left = set() if self.asked else deeper
         return [self._held(block, request) for block in damaged if block.id not in self._left]
 
-    def instead(self, manifest: Manifest | None, coverage: Coverage) -> Mapping[str, Block | None]:
+    def find_replacements(self, manifest: Manifest | None, coverage: Coverage) -> Mapping[str, Block | None]:
         """What takes the place of blocks, by their ids: what is left of them, or nothing."""
-        redundant = coverage.redundant()
+        redundant = coverage.find_redundant_blocks()
         found: dict[str, Block | None] = dict.fromkeys(redundant)
         found |= {old: None if new.id in redundant else new for old, new in self._rewritten.items()}
         if manifest is not None:
@@ -132,7 +132,7 @@ class RepairPlan:
 
     def _left_of(self, manifest: Manifest, block: Block, coverage: Coverage) -> Block | None:
         if block.id not in self._salvaged:
-            self._salvaged[block.id] = self._salvage(manifest, block, coverage.told(block))
+            self._salvaged[block.id] = self._salvage(manifest, block, coverage.columns_known_elsewhere(block))
         return self._salvaged[block.id].block
 
     def _salvage(self, manifest: Manifest, block: Block, elsewhere: Callable[[FileKey], ColumnKeys | None]) -> Salvage:

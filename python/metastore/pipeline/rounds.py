@@ -140,7 +140,7 @@ class _Run:
                 stale = self._round(stale=stale)
             except BlockDamageError as damage:
                 _LOG.warning("block %s is computed again: %s", damage.block, damage.reason)
-                self._repair.add([damage.block])
+                self._repair.mark_damaged([damage.block])
                 stale = True
             if not stale:
                 return
@@ -157,17 +157,17 @@ class _Run:
             manifest = None
         if manifest is not None:
             manifest = self._examined(manifest)
-        base = self._repair.sound(manifest) if manifest else []
+        base = self._repair.find_sound_blocks(manifest) if manifest else []
         self._cover(base)
         new = [] if self._repair.asked else self._adopt(manifest)  # they may name the details that are damaged
-        for request in (self._request, *self._repair.requests(manifest, self._request)):
+        for request in (self._request, *self._repair.make_requests(manifest, self._request)):
             self._cover([*base, *new])
             new += self._compute(request)
         if not new and not stale and not self._repair.damage and self._is_current(manifest):
             broken = self._broken_blocks()
             if broken:
                 _LOG.warning("blocks %s are computed again: objects of theirs are not there", ", ".join(sorted(broken)))
-                self._repair.add(broken)
+                self._repair.mark_damaged(broken)
                 return True
             if manifest is None or not self._store.absent(list_snapshot_objects(manifest.snapshots[-1])):
                 return False
@@ -178,7 +178,7 @@ class _Run:
     def _examined(self, manifest: Manifest) -> Manifest:
         """What is sound of a manifest, where damage is looked for; what this snapshot's entry lost is wanted again."""
         snapshot = snapshot_id(self._facts)
-        sound = self._repair.examined(manifest, snapshot)
+        sound = self._repair.examine(manifest, snapshot)
         lost = self._repair.damaged_entry(manifest, snapshot)
         if lost is not None:
             self._ranking.restore(lost)
@@ -186,20 +186,20 @@ class _Run:
         return sound
 
     def _cover(self, blocks: Sequence[Block]) -> None:
-        self._coverage = Coverage(self._indexed.of(blocks), self._facts.files)
+        self._coverage = Coverage(self._indexed.read(blocks), self._facts.files)
 
     def _adopt(self, manifest: Manifest | None) -> list[Block]:
         """Find blocks that a killed ANALYZE finished and nobody has committed."""
         coverage = self._coverage
 
         def wanted(block: Block, files: pa.Table) -> bool:
-            gains = coverage.gains(block, files, self._facts.columns, self._request.statistics)
+            gains = coverage.adds_knowledge(block, files, self._facts.columns, self._request.statistics)
             return gains and not self._repair.is_damaged(block)
 
         return find_orphan_blocks(self._store, self._identity, manifest, settings=self._settings, wanted=wanted)
 
     def _compute(self, request: AnalyzeRequest) -> list[Block]:
-        work = self._coverage.missing(request)
+        work = self._coverage.find_missing(request)
         if work:
             self._store.ensure_writable()
         try:
@@ -236,7 +236,7 @@ class _Run:
         return {block for block, objects in used.items() if not absent.isdisjoint(objects)}
 
     def _commit(self, base: frozenset[str], new: Sequence[Block], manifest: Manifest | None) -> bool:
-        instead = self._repair.instead(manifest, self._coverage)
+        instead = self._repair.find_replacements(manifest, self._coverage)
         self._progress.begin("merging")
         try:
             level = write_table_level(
@@ -245,21 +245,21 @@ class _Run:
                 self._coverage,
                 self._options,
                 self._statistics,
-                self._distribution.asked_of(self._jobs, manifest, snapshot_id(self._facts)),
+                self._distribution.extend_jobs(self._jobs, manifest, snapshot_id(self._facts)),
                 manifest.nodes if manifest else (),
             )
         except SPARK_JOB_ERRORS as failure:
             raise AnalyzeFailed(self._facts.name, find_cause(failure)) from failure
         self._failed |= level.failed
-        self._distribution.note(level.snapshot)
+        self._distribution.record_failures(level.snapshot)
         self._progress.begin("writing")
-        snapshot = replace(level.snapshot, ranks=self._ranking.of(manifest))
+        snapshot = replace(level.snapshot, ranks=self._ranking.make_ranks(manifest))
         wrong = self._repair.damage.objects
         change = ManifestChange(self._identity, tuple(new), instead, snapshot, self._settings, level.nodes, wrong)
         self._store.commit(self._identity, change, keep=self._keep, over=self._over)
         self._level_objects += level.objects
         self._committed = True
-        return not change.base <= base | instead.keys() | self._repair.left
+        return not change.base <= base | instead.keys() | self._repair.blocks_left_damaged
 
     def note_failures(self, failed: Mapping[str, str]) -> None:
         """Note user-defined statistics that failed, and why."""
@@ -282,7 +282,7 @@ class _Run:
             files_read=self._outcome.files_read,
             files_total=len(files),
             rows=self._facts.live_rows,
-            columns=self._coverage.columns(self._facts.columns),
+            columns=self._coverage.count_columns(self._facts.columns),
             bytes_read=self._outcome.bytes_read,
             objects=self._outcome.objects + self._level_objects,
             committed=self._committed,

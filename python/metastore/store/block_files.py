@@ -56,7 +56,7 @@ class BlockFiles:
         return DEPTHS[self.block.computed]
 
     @cached_property
-    def uncounted(self) -> frozenset[int]:
+    def files_without_value_counts(self) -> frozenset[int]:
         """The data files of which all was computed but value lists: earlier versions kept none."""
         if self.block.computed != FULL:
             return frozenset()
@@ -65,9 +65,9 @@ class BlockFiles:
 
     def depth_of(self, file: int) -> int:
         """How deep the statistics of one of its files are; those without value lists are no deeper than footers."""
-        return DEPTHS[FOOTER] if file in self.uncounted else self.depth
+        return DEPTHS[FOOTER] if file in self.files_without_value_counts else self.depth
 
-    def known(self, file: int) -> frozenset[ColumnKey]:
+    def known_columns(self, file: int) -> frozenset[ColumnKey]:
         """The columns that the block has a row of for one of its data files."""
         absent = self.absent.get(file)
         return self._columns - absent if absent else self._columns
@@ -91,7 +91,7 @@ class BlockFilesCache:
         self._store = store
         self._known: dict[str, BlockFiles] = {}
 
-    def of(self, blocks: Sequence[Block]) -> list[BlockFiles]:
+    def read(self, blocks: Sequence[Block]) -> list[BlockFiles]:
         """One entry a block, in order."""
         fresh = [block for block in blocks if block.id not in self._known]
         self._known |= {one.block.id: one for one in read_block_files(self._store, fresh)}

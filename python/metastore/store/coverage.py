@@ -32,12 +32,12 @@ class MissingStatistics:
     Attributes:
         columns: What to compute.
         files: Of which files.
-        listed: Whether some block lists the files already.
+        is_listed: Whether some block lists the files already.
     """
 
     columns: tuple[Column, ...]
     files: tuple[DataFile, ...]
-    listed: bool
+    is_listed: bool
 
 
 class Coverage:
@@ -50,10 +50,10 @@ class Coverage:
             own = frozenset(indexed.block.statistics.items())
             for key in indexed.ordinals.keys() & self._holders.keys():
                 file = indexed.ordinals[key]
-                self._holders[key].append((indexed.depth_of(file), indexed.known(file), own))
+                self._holders[key].append((indexed.depth_of(file), indexed.known_columns(file), own))
 
     @property
-    def used(self) -> list[BlockFiles]:
+    def live_blocks(self) -> list[BlockFiles]:
         """The blocks that list a file of the snapshot."""
         return [indexed for indexed in self.blocks if not indexed.ordinals.keys().isdisjoint(self._holders)]
 
@@ -61,18 +61,18 @@ class Coverage:
         """Tell whether any block lists a file."""
         return bool(self._holders[file.key])
 
-    def best(self, file: DataFile) -> BlockFiles | None:
+    def deepest_block(self, file: DataFile) -> BlockFiles | None:
         """Return the deepest, then latest block that lists a file."""
-        return self._best.get(file.key)
+        return self._deepest_blocks.get(file.key)
 
     @cached_property
-    def _best(self) -> dict[FileKey, BlockFiles]:
+    def _deepest_blocks(self) -> dict[FileKey, BlockFiles]:
         found: dict[FileKey, BlockFiles] = {}
         for indexed in sorted(self.blocks, key=lambda one: one.depth):
             found |= dict.fromkeys(indexed.ordinals.keys() & self._holders.keys(), indexed)
         return found
 
-    def gains(
+    def adds_knowledge(
         self,
         block: Block,
         files: pa.Table,
@@ -90,7 +90,7 @@ class Coverage:
                 return True
         return False
 
-    def told(self, block: Block) -> Callable[[FileKey], frozenset[ColumnKey] | None]:
+    def columns_known_elsewhere(self, block: Block) -> Callable[[FileKey], frozenset[ColumnKey] | None]:
         """What is known of the live files as deep as in a block, with all of its user-defined statistics."""
         own, least = frozenset(block.statistics.items()), DEPTHS[block.computed]
 
@@ -104,12 +104,12 @@ class Coverage:
 
         return told
 
-    def columns(self, columns: Sequence[Column]) -> int:
+    def count_columns(self, columns: Sequence[Column]) -> int:
         """Count the columns with statistics of some live file."""
         sets = {known for holders in self._holders.values() for _, known, _ in holders}
         return len(_keys(columns) & frozenset[ColumnKey]().union(*sets))
 
-    def missing(self, request: AnalyzeRequest) -> list[MissingStatistics]:
+    def find_missing(self, request: AnalyzeRequest) -> list[MissingStatistics]:
         """Find what a request asks for and no block holds."""
         groups: dict[tuple[FileKnowledge, ...], list[DataFile]] = defaultdict(list)
         for file in request.files:
@@ -119,30 +119,30 @@ class Coverage:
             columns = _uncovered(holders, request)
             if columns or not holders:
                 work[columns, bool(holders)] += files
-        return [MissingStatistics(columns, tuple(files), listed) for (columns, listed), files in work.items()]
+        return [MissingStatistics(columns, tuple(files), is_listed) for (columns, is_listed), files in work.items()]
 
-    def redundant(self) -> set[str]:
+    def find_redundant_blocks(self) -> set[str]:
         """Name the blocks of which every file and column stands in deeper ones, or in a later one as deep.
 
         A later one as deep comes of user-defined statistics: it has to have them all.
         """
         shallow = [indexed for indexed in self.blocks if indexed.block.computed != FULL]
         if not shallow:
-            return self._outdone()
+            return self._superseded()
         deep: dict[FileKey, frozenset[ColumnKey]] = defaultdict(frozenset)
         for indexed in self.blocks:
             if indexed.block.computed == FULL:
                 for key, file in indexed.ordinals.items():
-                    deep[key] |= indexed.known(file)
-        return self._outdone() | {
+                    deep[key] |= indexed.known_columns(file)
+        return self._superseded() | {
             indexed.block.id
             for indexed in shallow
-            if all(key in deep and indexed.known(file) <= deep[key] for key, file in indexed.ordinals.items())
+            if all(key in deep and indexed.known_columns(file) <= deep[key] for key, file in indexed.ordinals.items())
         }
 
-    def _outdone(self) -> set[str]:
+    def _superseded(self) -> set[str]:
         full = [indexed for indexed in self.blocks if indexed.block.computed == FULL]
-        if not any(indexed.block.statistics or indexed.uncounted for indexed in full):
+        if not any(indexed.block.statistics or indexed.files_without_value_counts for indexed in full):
             return set()
         return {
             old.block.id
@@ -156,7 +156,7 @@ def _stands_in(later: Sequence[BlockFiles], old: BlockFiles, key: FileKey, file:
         key in new.ordinals
         and old.block.statistics.keys() <= new.block.statistics.keys()
         and new.depth_of(new.ordinals[key]) >= old.depth_of(file)
-        and old.known(file) <= new.known(new.ordinals[key])
+        and old.known_columns(file) <= new.known_columns(new.ordinals[key])
         for new in later
     )
 
