@@ -131,7 +131,7 @@ class AnalyzeStatement:
         columns: Names of columns; None means all.
         partition: Partition column to value.
         depth: `full`, `footer` or `files`.
-        settings: The value of every setting, by its key.
+        frequencies: How the table's frequencies are made; as the setting says if None.
         statistics: User-defined statistics passed by the caller.
         ranks: Whether all columns get exact ranks, or which.
         distribution: Whether all columns get lists that tell where each value lives, or which.
@@ -143,7 +143,7 @@ class AnalyzeStatement:
     columns: tuple[str, ...] | None
     partition: Mapping[str, Any]
     depth: str
-    settings: Mapping[str, Any]
+    frequencies: str | None = None
     statistics: tuple[Statistic, ...] = ()
     ranks: ColumnChoice = False
     distribution: ColumnChoice = False

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from metastore import adapters
+from metastore import adapters, settings
 from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause
 from metastore.adapters.table_facts import Refusal
 from metastore.errors import AnalyzeFailed
@@ -69,6 +69,9 @@ def run_statement(spark: SparkSession, statement: AnalyzeStatement, progress: bo
 
 
 def _prepare(spark: SparkSession, statement: AnalyzeStatement, progress: Progress) -> _Run:
+    # A setting that has no value it can have is told before anything is read.
+    asked = {} if statement.frequencies is None else {"spark.metastore.frequencies.algorithm": statement.frequencies}
+    values = {one.setting.key: one.value for one in settings.resolve(spark, asked)}
     facts = adapters.load_facts(spark, statement.table)
     store, place = open_table_store(spark, facts.identity, writable=True)
     indexed = BlockFilesCache(store)
@@ -85,7 +88,7 @@ def _prepare(spark: SparkSession, statement: AnalyzeStatement, progress: Progres
     statistics, unusable = (
         collect_statistics(statement.statistics) if statement.depth == FULL or statement.repair else ((), {})
     )
-    run = _Run(spark, facts, request, progress, statistics, statement, (store, place, indexed))
+    run = _Run(spark, facts, request, progress, statistics, statement, values, (store, place, indexed))
     run.note_failures(unusable)
     return run
 
@@ -93,7 +96,7 @@ def _prepare(spark: SparkSession, statement: AnalyzeStatement, progress: Progres
 class _Run:
     """The state of one ANALYZE: rounds of looking, computing and committing, until nothing is missing."""
 
-    def __init__(
+    def __init__(  # noqa: PLR0913, PLR0917 - the parts of a statement and its table
         self,
         spark: SparkSession,
         facts: TableFacts,
@@ -101,6 +104,7 @@ class _Run:
         progress: Progress,
         statistics: Sequence[Statistic],
         statement: AnalyzeStatement,
+        settings: Mapping[str, Any],
         stored: tuple[Store, TaskStore, BlockFilesCache],
     ) -> None:
         packed, self._failed = pickle_statistics(statistics)
@@ -109,8 +113,8 @@ class _Run:
         wanted = frozenset((one.name, one.version) for one in self._statistics)
         self._request = replace(request, statistics=wanted)
         self._identity = facts.identity
-        self._keep = statement.settings["spark.metastore.snapshots.keep"]
-        self._options = _options(statement.settings)
+        self._keep = settings["spark.metastore.snapshots.keep"]
+        self._options = _options(settings)
         self._settings = {
             **BLOCK_SETTINGS,
             "histogram_bins": self._options.bins,
