@@ -75,7 +75,7 @@ class BlockFiles:
     @cached_property
     def _columns(self) -> frozenset[ColumnKey]:
         # Made once: of a block with many files it is asked for each.
-        return _keys(self.block.columns)
+        return column_keys(self.block.columns)
 
 
 def read_block_files(store: Store, blocks: Iterable[Block]) -> list[BlockFiles]:
@@ -115,7 +115,8 @@ def list_block_objects(indexed: BlockFiles) -> dict[str, int]:
     return named
 
 
-def _keys(columns: Sequence[Column]) -> frozenset[ColumnKey]:
+def column_keys(columns: Sequence[Column]) -> frozenset[ColumnKey]:
+    """Key and type of each column."""
     return frozenset((column.key, column.type) for column in columns)
 
 
