@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from metastore.errors import DamagedObject
 from metastore.format.data_files import read_file_keys
 from metastore.format.manifest import COMPUTED, FOOTER, FULL
 from metastore.format.object_schemas import DETAILS
@@ -129,9 +128,6 @@ def _gaps(store: Store, block: Block) -> dict[int, frozenset[ColumnKey]]:
     for ref in block.summary:
         rows = store.get(ref.object, ["column", "file"])
         places = [rows.column(name).to_numpy() for name in ("column", "file")]
-        limits = zip(places, present.shape, strict=True)
-        if any(len(some) and not 0 <= some.min() <= some.max() < most for some, most in limits):
-            raise DamagedObject(ref.object.name, "it has rows of columns or data files that its block does not have")
         present[tuple(places)] = True
     keys = [(column.key, column.type) for column in block.columns]
     found: dict[int, list[ColumnKey]] = defaultdict(list)
