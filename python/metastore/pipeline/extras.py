@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 from abc import ABC, abstractmethod
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Any
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING
 
 import numpy as np
 from py4j.protocol import Py4JError  # type: ignore[import-untyped] # it has no types
@@ -14,8 +14,6 @@ from metastore.adapters import refusals
 from metastore.adapters.spark_errors import find_cause
 from metastore.errors import DamagedObject
 from metastore.format.data_files import FileKey, read_file_keys
-from metastore.format.manifest import FULL
-from metastore.pipeline.request import find_columns
 from metastore.table_level.snapshot_level import snapshot_id
 from metastore.table_level.value_index_job import EarlierIndex
 from metastore.visible_text import get_logger
@@ -27,7 +25,6 @@ if TYPE_CHECKING:
     from metastore.format.manifest import Manifest, Snapshot
     from metastore.format.manifest_references import RanksRef
     from metastore.format.table_column import Column
-    from metastore.pipeline.request import AnalyzeRequest
     from metastore.store import Store
     from metastore.table_level.rank_sort import RankSort
     from metastore.table_level.value_jobs import ValueJobs
@@ -35,51 +32,7 @@ if TYPE_CHECKING:
 
 _LOG = get_logger(__name__)
 
-ColumnChoice = bool | tuple[str, ...]
-PARTITION_REFUSAL = "it is made of the whole table: leave the partition out"
-NOT_ORDERED = "values of its type have no order that is kept"
-
 _File = tuple[FileKey, str | None]
-
-
-@dataclass(frozen=True)
-class ExtraColumns:
-    """The ordinals of columns that are to have something, and why others that should have it cannot."""
-
-    ordinals: frozenset[int] = frozenset()
-    failed: Mapping[str, str] = field(default_factory=dict)
-
-
-def find_extra_columns(
-    what: str,
-    facts: TableFacts,
-    request: AnalyzeRequest,
-    choice: ColumnChoice,
-    settings: Mapping[str, Any],
-    *,
-    case_sensitive: bool,
-) -> ExtraColumns:
-    """Find the columns that an argument, a setting or a property of the table chooses."""
-    if request.depth != FULL:
-        return ExtraColumns()
-    listed = facts.properties.get(f"metastore.{what}.columns", "")
-    names = [*settings[f"spark.metastore.{what}.columns"], *map(str.strip, listed.split(","))]
-    found: set[Column] = set()
-    if choice is True:
-        found.update(column for column in request.columns if column.encoding is not None)
-    elif choice:
-        found.update(find_columns(facts, choice, case_sensitive=case_sensitive))
-    missing: dict[str, str] = {}
-    configured = find_columns(facts, list(filter(None, names)), case_sensitive=case_sensitive, failed=missing)
-    failed = {f"{what} of {name}": reason for name, reason in missing.items()}
-    found.update(set(configured) & set(request.columns))
-    if found and len(request.files) < len(facts.files):
-        return ExtraColumns(failed=failed | {f"{what} of {column.name}": PARTITION_REFUSAL for column in found})
-    if what == "ranks":
-        unordered = {column for column in found if column.encoding is None or column.collation is not None}
-        failed |= {f"ranks of {column.name}": NOT_ORDERED for column in unordered}
-        found -= unordered
-    return ExtraColumns(frozenset(place for place, column in enumerate(facts.columns) if column in found), failed)
 
 
 @dataclass(frozen=True)

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 from metastore import adapters, settings
 from metastore.adapters.identifiers import LOCATION, escape_glob
 from metastore.format.manifest import FULL
-from metastore.pipeline.extras import RanksExtra, ValueIndexExtra, find_extra_columns
+from metastore.pipeline.extras import RanksExtra, ValueIndexExtra
 from metastore.pipeline.request import resolve_request
 from metastore.spark_jobs.hadoop_store import open_table_store
 from metastore.spark_jobs.session_jobs import pickle_statistics
@@ -107,20 +107,10 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
     block_files = BlockFilesCache(store)
     facts = count_rows(spark, facts, store, block_files)
     case_sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
-    request = resolve_request(
-        facts,
-        columns=statement.columns,
-        partition=statement.partition,
-        partition_columns=statement.partition_columns,
-        depth=statement.depth,
-        case_sensitive=case_sensitive,
-        zone=spark.conf.get("spark.sql.session.timeZone") or "UTC",
-    )
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    request = resolve_request(facts, statement, values, case_sensitive=case_sensitive, zone=zone)
+    ranks, index = request.ranks, request.distribution
     users = _load_user_statistics(statement)
-    ranks, index = (
-        find_extra_columns(what, facts, request, choice, values, case_sensitive=case_sensitive)
-        for what, choice in (("ranks", statement.ranks), ("distribution", statement.distribution))
-    )
     files = {file.path: file for file in facts.files}
     return PlanInputs(
         facts,
