@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metastore.adapters import refusals
+from metastore.adapters.table_facts import Refusal
 from metastore.format.block_writer import BlockContent, write_block
 from metastore.format.histogram_bins import EQUI_HEIGHT
 from metastore.format.manifest import FULL
@@ -117,14 +118,6 @@ class BlockTask:
 
 
 @dataclass(frozen=True)
-class UnreadFile:
-    """A data file that a task left out, and why."""
-
-    path: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class BlockTaskResult:
     """What a task hands back.
 
@@ -141,7 +134,7 @@ class BlockTaskResult:
     block: Block | None
     paths: tuple[str, ...]
     bytes_read: int
-    unread: tuple[UnreadFile, ...] = ()
+    unread: tuple[Refusal, ...] = ()
     objects: int = 0
     failed: tuple[tuple[str, str], ...] = ()
     cast_columns: tuple[tuple[Column, str, str, str], ...] = ()
@@ -159,7 +152,7 @@ class BlockBuilder:
     _sketches: list[pa.Table] = field(default_factory=list)
     _frequencies: list[pa.Table] = field(default_factory=list)
     _histograms: list[pa.Table] = field(default_factory=list)
-    _unread: list[UnreadFile] = field(default_factory=list)
+    _unread: list[Refusal] = field(default_factory=list)
     _failed: dict[str, str] = field(default_factory=dict)
     _cast_columns: list[tuple[Column, str, str, str]] = field(default_factory=list)
 
@@ -189,7 +182,7 @@ class BlockBuilder:
         self._frequencies.append(value_count_rows(rows))
         self._histograms.append(file_histogram_rows(rows))
 
-    def refuse(self, unread: UnreadFile) -> None:
+    def refuse(self, unread: Refusal) -> None:
         """Note a file that is left out."""
         self._unread.append(unread)
 
@@ -239,7 +232,7 @@ def run_block_task(destination: BlockDestination, task: BlockTask) -> BlockTaskR
                     file, analyze_file(task, file, destination.budget, builder.statistics, destination.detail(file))
                 )
             except UnsupportedDataFile as refusal:
-                builder.refuse(UnreadFile(file.path, str(refusal)))
+                builder.refuse(Refusal(file.path, str(refusal)))
         return builder.finish()
 
 

@@ -120,8 +120,8 @@ class BlockComputation:
             if (reason := find_spark_only_reason(file, local=self.facts.local)) is not None
         }
         near = tuple(file for file in work.files if file.path not in reasons)
-        results = self._run_job(self._cut(replace(work, files=near))) if near else []
-        reasons |= {entry.path: entry.reason for result in results for entry in result.unread}
+        results = self._run_job(work, near) if near else []
+        reasons |= {entry.subject: entry.reason for result in results for entry in result.unread}
         replaced = [path for path, reason in reasons.items() if reason == refusals.REPLACED]
         done = _outcome(results) + ComputeResult(refused=tuple(Refusal(path, reasons.pop(path)) for path in replaced))
         far = tuple(file for file in work.files if file.path in reasons)
@@ -150,23 +150,20 @@ class BlockComputation:
             told = f"{find_cause(failure)}. Files such as {path} are read by Spark, for Python says: {reason}"
             raise AnalyzeFailed(self.facts.name, told) from failure
         outcome = _outcome(results)
-        unread = tuple(Refusal(entry.path, entry.reason) for result in results for entry in result.unread)
+        unread = tuple(refusal for result in results for refusal in result.unread)
         seen = {path for result in results for path in result.paths} | {refusal.subject for refusal in unread}
         gone = tuple(Refusal(file.path, refusals.CHANGED_MEANWHILE) for file in work.files if file.path not in seen)
         return replace(outcome, refused=outcome.refused + held + unread + gone)
-
-    def _cut(self, work: MissingStatistics) -> list[BlockTask]:
-        parallelism = self.spark.sparkContext.defaultParallelism
-        return [self._task(work, files) for files in pack_files(work.files, parallelism)]
 
     def _task(self, work: MissingStatistics, files: tuple[DataFile, ...]) -> BlockTask:
         facts = self.facts
         of_absent = (facts.defaults, facts.absent_is_null, facts.field_ids, facts.nameless_is_null)
         return BlockTask(work.depth, work.columns, files, *of_absent)
 
-    def _run_job(self, tasks: list[BlockTask]) -> list[BlockTaskResult]:
+    def _run_job(self, work: MissingStatistics, chosen: tuple[DataFile, ...]) -> list[BlockTaskResult]:
         context = self.spark.sparkContext
         ship_package(context)
+        tasks = [self._task(work, files) for files in pack_files(chosen, context.defaultParallelism)]
         destination = self.destination
         files, rows, weight = (context.accumulator(0) for _ in range(3))
 
@@ -177,8 +174,7 @@ class BlockComputation:
             weight.add(_weight(task.files))
             return result
 
-        everything = [file for task in tasks for file in task.files]
-        total, whole = len(everything), _weight(everything)
+        total, whole = len(chosen), _weight(chosen)
         self.progress.begin("reading", lambda: StageProgress(files.value, total, rows.value, weight.value / whole))
         jobs = context.parallelize(tasks, len(tasks)).map(run)
         return run_cancellable(self.spark, lambda: destination.place.collect(jobs))
