@@ -8,7 +8,7 @@ import pytest
 
 from kernel.samples import column
 from metastore.adapters.table_facts import TableFacts
-from metastore.pipeline.commit import commit
+from metastore.pipeline.commit import commit_plan
 from metastore.pipeline.plan import MissingStatistics, RoundState, make_plan
 from metastore.pipeline.plan_inputs import PlanInputs
 from metastore.pipeline.request import AnalyzeRequest
@@ -44,7 +44,7 @@ class Lake(Table):
         inputs = self.inputs()
         plan = make_plan(inputs, RoundState.of(inputs), self.store.read())
         (block,) = self.append(count)
-        commit(self.inputs(), plan, plan.state, [block], NoProgress())
+        commit_plan(self.inputs(), plan, plan.state, [block], NoProgress())
         return block
 
     def objects(self):
@@ -171,9 +171,9 @@ def test_a_commit_of_another_writer_makes_the_state_stale(lake):
     lake.analyzed()
     inputs = lake.inputs()
     plan = make_plan(inputs, RoundState.of(inputs), lake.store.read())
-    assert not commit(inputs, plan, plan.state, (), NoProgress()).is_stale
+    assert not commit_plan(inputs, plan, plan.state, (), NoProgress()).is_stale
     lake.analyzed(2)
-    after = commit(inputs, plan, plan.state, (), NoProgress())
+    after = commit_plan(inputs, plan, plan.state, (), NoProgress())
     assert after.is_stale
     assert after.is_committed
     again = make_plan(lake.inputs(), after, lake.store.read())

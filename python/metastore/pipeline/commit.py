@@ -78,7 +78,7 @@ class ManifestChange:
         return mine if mine.ranks else replace(mine, ranks=next((entry.ranks for entry in same), ()))
 
 
-def commit(
+def commit_plan(
     inputs: PlanInputs, plan: Plan, state: RoundState, computed: Sequence[Block], progress: Progress
 ) -> RoundState:
     """Write the table level of what is there now and commit it; the state says whether others committed meanwhile."""

@@ -70,7 +70,7 @@ _BUDGET = 1 << 30
 _NO_MODULE = "Executors need Python with numpy and pyarrow: set spark.pyspark.python to one."
 
 
-def compute(
+def compute_missing(
     spark: SparkSession, inputs: PlanInputs, work: Sequence[MissingStatistics], progress: Progress
 ) -> ComputeResult:
     """Compute what is missing, and write it as blocks."""

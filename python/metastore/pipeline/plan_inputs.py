@@ -41,13 +41,7 @@ BLOCK_SETTINGS: Mapping[str, Any] = {"theta_lgk": 12, "theta_hash": "iceberg"}
 
 @dataclass(frozen=True)
 class UserStatistics:
-    """The user-defined statistics of a statement.
-
-    Attributes:
-        statistics: Those that can be computed.
-        pickles: The same for tasks.
-        failed: The others, and why.
-    """
+    """The user-defined statistics that can be computed, the same for tasks, and why others cannot."""
 
     statistics: tuple[Statistic, ...] = ()
     pickles: tuple[StatisticPickle, ...] = ()
@@ -59,17 +53,11 @@ class PlanInputs:
     """What every step of an ANALYZE works with, from its beginning to its end.
 
     Attributes:
-        facts: The table.
-        request: What the statement asks for.
-        store: Where statistics are.
-        task_store: The same for tasks.
-        block_files: The lists of files of its blocks.
-        options: How the table level is made.
+        task_store: The store as tasks reach it.
         keep: So many snapshots stay.
         is_repair: Whether all stored statistics are read first to find damage.
-        user_statistics: User-defined ones.
         extras: What is wanted besides statistics.
-        jobs: Jobs of the table level.
+        jobs: Jobs that the table level is made with.
     """
 
     facts: TableFacts
@@ -109,24 +97,25 @@ def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
     case_sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
     zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
     request = resolve_request(facts, statement, values, case_sensitive=case_sensitive, zone=zone)
-    ranks, index = request.ranks, request.distribution
     users = _load_user_statistics(statement)
+    ranks, index = request.ranks, request.distribution
+    sort = RankSort(spark, facts, place)
     files = {file.path: file for file in facts.files}
     return PlanInputs(
-        facts,
-        replace(request, statistics=frozenset((one.name, one.version) for one in users.statistics)),
-        store,
-        place,
-        block_files,
-        _choose_options(values),
-        values["spark.metastore.snapshots.keep"],
-        statement.repair,
-        users,
-        (
-            RanksExtra(facts, store, ranks.ordinals, ranks.failed, RankSort(spark, facts, place)),
+        facts=facts,
+        request=replace(request, statistics=frozenset((one.name, one.version) for one in users.statistics)),
+        store=store,
+        task_store=place,
+        block_files=block_files,
+        options=_choose_options(values),
+        keep=values["spark.metastore.snapshots.keep"],
+        is_repair=statement.repair,
+        user_statistics=users,
+        extras=(
+            RanksExtra(facts, store, ranks.ordinals, ranks.failed, sort),
             ValueIndexExtra(facts, store, index.ordinals, index.failed),
         ),
-        ValueJobs(spark.sparkContext, place, files, facts.local, field_ids=facts.field_ids),
+        jobs=ValueJobs(spark.sparkContext, place, files, facts.local, field_ids=facts.field_ids),
     )
 
 

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING
 
 from metastore.adapters.table_facts import Refusal
 from metastore.errors import AnalyzeFailed
-from metastore.pipeline.commit import commit
-from metastore.pipeline.compute import compute
+from metastore.pipeline.commit import commit_plan
+from metastore.pipeline.compute import compute_missing
 from metastore.pipeline.plan import RoundState, make_plan
 from metastore.pipeline.plan_inputs import read_inputs
 from metastore.pipeline.repair_plan import list_refusals
@@ -55,11 +55,11 @@ def _run_rounds(spark: SparkSession, inputs: PlanInputs, progress: Progress) -> 
         state = _refuse_other_table(inputs, state, manifest)
         try:
             plan = make_plan(inputs, state, manifest)
-            computed = compute(spark, inputs, plan.work, progress)
+            computed = compute_missing(spark, inputs, plan.work, progress)
             state = replace(plan.state, result=plan.state.result + computed)
             if plan.reason is None and not computed.blocks:
                 return replace(state, coverage=plan.coverage)
-            state = commit(inputs, plan, state, computed.blocks, progress)
+            state = commit_plan(inputs, plan, state, computed.blocks, progress)
         except BlockDamageError as damage:
             _LOG.warning("block %s is computed again: %s", damage.block, damage.reason)
             state = state.with_damage([damage.block])

@@ -1,4 +1,4 @@
-"""Which statistics of which data files exist already, and what is left to do."""
+"""Which statistics of which data files exist already."""
 
 from __future__ import annotations
 
