@@ -2,6 +2,8 @@ package org.metastore.spark.adapter
 
 import java.lang.reflect.{InvocationHandler, InvocationTargetException, Method, Modifier, Proxy}
 
+import org.metastore.spark.tables.Reflected
+
 /**
  * Stands before an object of a table format: every call goes to the delegate, except those that a subclass answers.
  * What the delegate implements and we do not know (partitioning, runtime filters, later additions) stays in place.
@@ -39,7 +41,7 @@ private[adapter] object Forwarding {
   /** The stand-in for a delegate, with all of the delegate's public interfaces, in the delegate's own class loader. */
   def standIn[A](handler: Forwarding, as: Class[A]): A = {
     val loader = handler.delegate.getClass.getClassLoader
-    val visible = Reflection.interfaces(handler.delegate.getClass).filter(i => Modifier.isPublic(i.getModifiers))
+    val visible = Reflected.interfaces(handler.delegate.getClass).filter(i => Modifier.isPublic(i.getModifiers))
     as.cast(Proxy.newProxyInstance(loader, visible.toArray, handler))
   }
 

@@ -110,5 +110,16 @@ object Reflected {
     found
   }
 
+  /** Every interface that a class implements. */
+  def interfaces(c: Class[_]): Seq[Class[_]] = interfacesOf.get(c)
+
+  private val interfacesOf = new ClassValue[Seq[Class[_]]] {
+    override def computeValue(c: Class[_]): Seq[Class[_]] = supertypes(c).filter(_.isInterface).toSeq.distinct
+  }
+
+  private def supertypes(c: Class[_]): Iterator[Class[_]] =
+    if (c == null) Iterator.empty
+    else Iterator.single(c) ++ supertypes(c.getSuperclass) ++ c.getInterfaces.iterator.flatMap(supertypes)
+
   private def lineage(c: Class[_]): Iterator[Class[_]] = Iterator.iterate[Class[_]](c)(_.getSuperclass).takeWhile(_ != null)
 }
