@@ -280,7 +280,7 @@ def test_lists_histograms_and_ranks_of_tables(spark, tmp_path):
         ask = {
             "table-frequencies": lambda s: store.values(s.frequencies().apply(0).ref(), 0, none, False),  # noqa: FBT003
             "table-histograms": lambda s: store.histogram(s.histograms().get(), 0, none),
-            "table-ranks": lambda s: store.ranked(s.ranks(), 0),
+            "table-ranks": lambda s: store.listRanks(s.ranks(), 0),
         }[kind]
         found.append(outcome(lambda ask=ask, snapshot=snapshot: ask(snapshot)))
     assert found[: len(TABLE_KINDS)] == ["read"] * len(TABLE_KINDS)

@@ -96,4 +96,4 @@ def test_identities_of_other_files_are_not_believed(spark, tmp_path):
     paths = [path + "x" if i == other else path for i, path in enumerate(files["path"].to_pylist())]
     found = joined(spark, tmp_path, paths, files["size"].to_pylist())
     assert found.knownFiles() == FILES - 1
-    assert not found.known(other)
+    assert not found.isKnown(other)

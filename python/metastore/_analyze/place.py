@@ -154,7 +154,7 @@ class HadoopPlace(Place):
         return self._unpacked(rows.sparkSession.sparkContext, _jvm_session.rows_in_jvm(rows))
 
     def _unpacked(self, context: SparkContext, records: Any) -> list[Any]:
-        passed = _jvm_session.bytes_from_jvm(self._objects(context).written(records), context).collect()
+        passed = _jvm_session.bytes_from_jvm(self._objects(context).write(records), context).collect()
         return [pickle.loads(record[1:]) for record in passed]  # noqa: S301 - written by our own task
 
     def _objects(self, context: SparkContext) -> Any:

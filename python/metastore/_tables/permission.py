@@ -43,4 +43,4 @@ def require_unchanged(rows: DataFrame, table: str) -> DataFrame:
 
 
 def _checks(rows: DataFrame) -> Any:
-    return _jvm_session.shim_class(rows.sparkSession, "PlainRows")
+    return _jvm_session.shim_class(rows.sparkSession, "RowPermission")

@@ -27,21 +27,21 @@ final class MetastoreConf(conf: SQLConf) {
   def readTimeoutMillis: Long = get(ReadTimeout)
 
   /** The text of a setting and its source. */
-  def textOf(setting: Setting[_]): SettingValue =
+  def resolve(setting: Setting[_]): SettingValue =
     Option(conf.getConfString(setting.key, null)).map(SettingValue(_, "spark"))
       .orElse(Option(System.getenv(setting.environment)).map(SettingValue(_, "environment")))
       .getOrElse(SettingValue(setting.default, "default"))
 
   /** What stands somewhere for a setting and is no value of it. */
-  def invalid(setting: Setting[_]): Option[SettingValue] = Some(textOf(setting)).filter(found => setting.parse(found.text.trim).isEmpty)
+  def findInvalid(setting: Setting[_]): Option[SettingValue] = Some(resolve(setting)).filter(found => setting.parse(found.text.trim).isEmpty)
 
   /** Settings of this session that there are not, by their keys. */
-  def unknown: Map[String, String] =
+  def unknownKeys: Map[String, String] =
     conf.getAllConfs.filter { case (key, _) => key.startsWith(Prefix) && !all.exists(_.key == key) }
 
   /** The value of a setting. A text that is no value counts as the default, with one log line: planning never fails. */
   def get[T](setting: Setting[T]): T = {
-    val found = textOf(setting)
+    val found = resolve(setting)
     setting.parse(found.text.trim).getOrElse {
       warnOnce(setting, found)
       setting.parse(setting.default).get
@@ -123,15 +123,15 @@ object MetastoreConf extends Logging {
    * The variables of an environment that look like settings and are none: name, value, "environment", and the hint that names
    * what is near. Other software has variables that begin as ours do.
    */
-  def misspelt(environment: Map[String, String]): Seq[(String, String, String, String)] = {
+  def findMisspelt(environment: Map[String, String]): Seq[(String, String, String, String)] = {
     val (begin, known) = ("METASTORE_", all.map(_.environment))
     environment.toSeq.sorted.collect { case (name, text) if name.startsWith(begin) && !known.contains(name) =>
-      (name, text, "environment", NearNames.question(name, known, begin))
+      (name, text, "environment", NearNames.phraseSuggestion(name, known, begin))
     }.filter(_._4.nonEmpty)
   }
 
   /** One log line for each variable of this process that is near to a setting. */
-  def warnOfMisspelt(): Unit = misspelt(sys.env).foreach { case (name, _, _, hint) =>
+  def warnOfMisspeltVariables(): Unit = findMisspelt(sys.env).foreach { case (name, _, _, hint) =>
     if (warned.add(name)) logWarning(s"[METASTORE_INVALID_SETTING] the environment variable $name is no setting.$hint")
   }
 

@@ -14,24 +14,24 @@ object NearNames {
    *
    * @param prefix what names begin with: it makes none of them alike
    */
-  def question(name: String, names: Seq[String], prefix: String = ""): String =
-    question(of(name.stripPrefix(prefix), names.map(_.stripPrefix(prefix))).map(prefix + _))
+  def phraseSuggestion(name: String, names: Seq[String], prefix: String = ""): String =
+    phraseSuggestion(find(name.stripPrefix(prefix), names.map(_.stripPrefix(prefix))).map(prefix + _))
 
   /** The question, or, where nothing is near, some of the names that there are. */
   def hint(name: String, names: Seq[String], prefix: String = ""): String =
-    Some(question(name, names, prefix)).filter(_.nonEmpty).getOrElse(known(names))
+    Some(phraseSuggestion(name, names, prefix)).filter(_.nonEmpty).getOrElse(listNames(names))
 
   /** Some names as the end of a sentence. */
-  def known(names: Seq[String]): String = {
+  def listNames(names: Seq[String]): String = {
     val others = names.length - Shown
     if (names.isEmpty) "" else s" Known: ${names.take(Shown).mkString(", ")}${if (others > 0) s" and $others more" else ""}."
   }
 
   /** The question for names that are near. */
-  def question(near: Seq[String]): String = if (near.isEmpty) "" else s" Did you mean ${near.mkString(" or ")}?"
+  def phraseSuggestion(near: Seq[String]): String = if (near.isEmpty) "" else s" Did you mean ${near.mkString(" or ")}?"
 
   /** At most three names that share more than half of their letters with `name`. */
-  def of(name: String, names: Seq[String]): Seq[String] = {
+  def find(name: String, names: Seq[String]): Seq[String] = {
     val wanted = UTF8String.fromString(name.toLowerCase(Locale.ROOT))
     names.map(n => n -> wanted.levenshteinDistance(UTF8String.fromString(n.toLowerCase(Locale.ROOT))))
       .filter { case (n, distance) => distance <= math.max(2, name.length / 3) && 2 * distance < math.max(name.length, n.length) }

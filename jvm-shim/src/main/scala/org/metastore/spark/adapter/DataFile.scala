@@ -16,28 +16,28 @@ import org.metastore.spark.store.{FileKey, FileList}
  * @param changed  whether other files change rows of this one as it is read: its statistics say nothing about them.
  * @param partition values of partition columns, by key, as far as the format tells: only estimates depend on it.
  */
-final case class DataFile(
+final case class ScanFile(
     path: String,
     size: Long,
     rows: Option[Long],
     deletedRows: Option[Double] = Some(0),
     modified: Option[Long] = None,
-    changed: Boolean = false,
+    hasChanges: Boolean = false,
     partition: Map[String, Literal] = Map.empty)
 
 /** The data files of several scans, with the list by which their join with the statistics is found again. */
-private[adapter] final class DataFiles(files: IndexedSeq[DataFile]) extends immutable.IndexedSeq[DataFile] {
+private[adapter] final class ScanFiles(files: IndexedSeq[ScanFile]) extends immutable.IndexedSeq[ScanFile] {
   override def length: Int = files.length
-  override def apply(place: Int): DataFile = files(place)
+  override def apply(place: Int): ScanFile = files(place)
 
-  lazy val list: FileList = DataFiles.listOf(files)
+  lazy val list: FileList = ScanFiles.listOf(files)
 }
 
-private[adapter] object DataFiles {
+private[adapter] object ScanFiles {
 
   /** The list of data files that the statistics are asked with. */
-  def listOf(files: IndexedSeq[DataFile]): FileList = files match {
-    case shared: DataFiles => shared.list
+  def listOf(files: IndexedSeq[ScanFile]): FileList = files match {
+    case shared: ScanFiles => shared.list
     case own => FileList.of(own.map(file => FileKey(file.path, file.size, file.modified)))
   }
 }

@@ -13,11 +13,11 @@ private[adapter] final class DeltaAdapter extends FileRelationAdapter[DeltaScan]
 
   override protected def restriction(files: HadoopFsRelation, table: DeltaScan, planner: ScanPlanner): Option[Reason] =
     if (!planner.settings.pruneInsideWrites && DeltaScan.isInsideWrite(files)) Some(Reason(ReasonCode.InsideWrite))
-    else ParquetAdapter.converted(files)
+    else ParquetAdapter.conversionRefusal(files)
 
-  override protected def counted(
-      files: HadoopFsRelation, table: DeltaScan, conjuncts: Seq[Expression]): Option[IndexedSeq[DataFile]] = Some(table.chosen)
+  override protected def countedFiles(
+      files: HadoopFsRelation, table: DeltaScan, conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]] = Some(table.deltaFiles)
 
   /** Numbers that ANALYZE TABLES of Spark once left in the catalog are of an unknown version. */
-  override protected def otherwise(numbers: Option[CatalogStatistics]): Option[CatalogStatistics] = None
+  override protected def fallbackStatistics(numbers: Option[CatalogStatistics]): Option[CatalogStatistics] = None
 }

@@ -7,10 +7,10 @@ import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRela
 
 import org.metastore.spark.explain.{Reason, ReasonCode, ScanDecision}
 import org.metastore.spark.sql.ReadPermission
-import org.metastore.spark.tables.{DeltaTable, Reflected}
+import org.metastore.spark.tables.{DeltaTable, Reflection}
 
 /** Counts and bounds that Delta answers from its log: no scan is left in the plan. */
-object DeltaAnswers {
+object MetadataAnswers {
   private val FromMetadata = "spark.databricks.delta.optimizeMetadataQuery.enabled"
 
   /**
@@ -21,10 +21,10 @@ object DeltaAnswers {
   def of(session: SparkSession, plan: LogicalPlan, planned: QueryExecution, shown: Seq[ScanDecision]): Seq[ScanDecision] =
     if (!holds(planned.analyzed)(isDelta) || !holds(planned.optimizedPlan)(_.isInstanceOf[LocalRelation])) Nil
     else {
-      val reading = Reflected.call[SparkSession](session, "cloneSession")
+      val reading = Reflection.call[SparkSession](session, "cloneSession")
       reading.conf.set(FromMetadata, "false")
       val all = ReadPermission.asActive(reading)(ScanDecisions.of(reading.sessionState.executePlan(plan, CommandExecutionMode.SKIP).executedPlan))
-      all.map(_.table).diff(shown.map(_.table)).map(ScanDecision.leftAlone(_, Reason(ReasonCode.AnsweredByFormat)))
+      all.map(_.table).diff(shown.map(_.table)).map(ScanDecision.withoutPruning(_, Reason(ReasonCode.AnsweredByFormat)))
     }
 
   private def holds(plan: LogicalPlan)(test: LogicalPlan => Boolean): Boolean =

@@ -14,14 +14,14 @@ import org.apache.spark.sql.types.{BinaryType, DataType, TimestampType}
 import org.metastore.spark.explain.LiveFiles
 import org.metastore.spark.pruning.ColumnResolver
 import org.metastore.spark.store.Manifest
-import org.metastore.spark.tables.{DeltaTable, LakeTable, Reflected}
+import org.metastore.spark.tables.{DeltaTable, LakeTable, Reflection}
 
 /**
  * A Delta table at the version that a query reads, after Delta has chosen files itself.
  *
  * Only relations in this state are touched: commands, streams and change feeds read Delta tables by other indexes.
  */
-private[adapter] final class DeltaScan private (index: FileIndex, label: Option[String]) extends FileTable {
+private[adapter] final class DeltaScan private (index: FileIndex, label: Option[String]) extends FileScan {
   private val table = DeltaTable.of(index)
 
   override val root: Path = new Path(table.location)
@@ -38,21 +38,21 @@ private[adapter] final class DeltaScan private (index: FileIndex, label: Option[
   override def lineage: Iterator[String] = table.current.iterator.flatMap(table.lineage)
 
   override def live(index: FileIndex): LiveFiles = {
-    val number = Try(Reflected.call[Option[Any]](Reflected.call[AnyRef](scan, "total"), "files").map(_.toString.toLong)).toOption.flatten
+    val number = Try(Reflection.call[Option[Any]](Reflection.call[AnyRef](scan, "total"), "files").map(_.toString.toLong)).toOption.flatten
     new LiveFiles("Delta", number, () => table.current.toSeq.flatMap(table.dataFiles).map(file => file.path -> file.rows))
   }
 
-  override def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] =
+  override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
     listed.iterator.flatMap(_.files).toIndexedSeq.map { file =>
-      DataFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None)
+      ScanFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None)
     }
 
-  private def scan: AnyRef = Reflected.call[AnyRef](index, "preparedScan")
+  private def scan: AnyRef = Reflection.call[AnyRef](index, "preparedScan")
 
   /** The files that Delta has chosen for the query. */
-  def chosen: IndexedSeq[DataFile] = {
-    table.files(Reflected.call[scala.collection.Seq[AnyRef]](scan, "files")).toIndexedSeq.map { file =>
-      DataFile(file.path, file.size, file.rows, file.deletedRows.map(_.toDouble), partition = partitionOf(file.partition))
+  def deltaFiles: IndexedSeq[ScanFile] = {
+    table.files(Reflection.call[scala.collection.Seq[AnyRef]](scan, "files")).toIndexedSeq.map { file =>
+      ScanFile(file.path, file.size, file.rows, file.deletedRows.map(_.toDouble), partition = partitionOf(file.partition))
     }
   }
 
@@ -89,15 +89,15 @@ private[adapter] object DeltaScan {
 
   /** Whether the query is part of a write to a Delta table: MERGE, INSERT .. SELECT, CTAS. */
   def isInsideWrite(relation: HadoopFsRelation): Boolean = {
-    val companion = Reflected.load(s"$Transaction$$", relation.location.getClass.getClassLoader).getField("MODULE$").get(null) // scalastyle:ignore
-    Reflected.call[Option[_]](companion, "getActive").isDefined
+    val companion = Reflection.load(s"$Transaction$$", relation.location.getClass.getClassLoader).getField("MODULE$").get(null) // scalastyle:ignore
+    Reflection.call[Option[_]](companion, "getActive").isDefined
   }
 
   /**
    * Lets Delta choose files where our rule comes before its own; that one finds nothing left to do then. Sub-queries are
    * chosen for with the main plan: in a plan of their own they stay as they are.
    */
-  def prepared(plan: LogicalPlan, session: SparkSession): LogicalPlan =
+  def prepareRelations(plan: LogicalPlan, session: SparkSession): LogicalPlan =
     if (plan.isInstanceOf[Subquery] || !plan.exists(isUnprepared)) plan
     else session.sessionState.optimizer.preCBORules.find(_.getClass.getName == PreparingRule).fold(plan)(_.apply(plan))
 

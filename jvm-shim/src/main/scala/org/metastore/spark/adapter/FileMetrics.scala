@@ -37,7 +37,7 @@ private[adapter] object FileMetrics {
   }
 
   /** What the table format says of the planning that found `planned`, for the files that are left of it. */
-  def left(planned: IcebergTasks, left: TasksSize): Array[CustomTaskMetric] = {
+  def remainingFiles(planned: IcebergTasks, left: TaskTotals): Array[CustomTaskMetric] = {
     val counted = Map(
       "resultDataFiles" -> left.files, "totalDataFileSize" -> left.bytes, "resultDeleteFiles" -> left.deletes,
       "totalDeleteFileSize" -> left.deletesBytes)

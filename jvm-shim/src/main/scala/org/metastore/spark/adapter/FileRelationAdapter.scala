@@ -8,16 +8,16 @@ import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
-import org.metastore.spark.cardinality.{CatalogNumbers, KnownColumns}
+import org.metastore.spark.cardinality.{V1Statistics, RelationColumns}
 import org.metastore.spark.explain.{LiveFiles, Reason}
 import org.metastore.spark.store.TableStatistics
-import org.metastore.spark.tables.MissingMember
+import org.metastore.spark.tables.UnsupportedRelease
 
 /**
  * Tables that Spark reads as file relations. Here only the decision whether files may be dropped is made, and travels with the
  * relation; the physical scan's own filters say which (PhysicalScanRule): what a plan is for can be told only here.
  */
-private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends RelationAdapter {
+private[adapter] abstract class FileRelationAdapter[T <: FileScan] extends RelationAdapter {
 
   /** The table behind a relation, if it is of this adapter's kind. */
   protected def tableOf(files: HadoopFsRelation, label: Option[String]): Option[T]
@@ -26,19 +26,19 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
   protected def restriction(files: HadoopFsRelation, table: T, planner: ScanPlanner): Option[Reason]
 
   /** The data files that an estimate counts; None where there is none to be made now. */
-  protected def counted(files: HadoopFsRelation, table: T, conjuncts: Seq[Expression]): Option[IndexedSeq[DataFile]]
+  protected def countedFiles(files: HadoopFsRelation, table: T, conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]]
 
   /** The relation that is planned, of which the files that an estimate counts are listed. */
-  protected def listed(files: HadoopFsRelation, table: T, conjuncts: Seq[Expression]): HadoopFsRelation = files
+  protected def listPartitions(files: HadoopFsRelation, table: T, conjuncts: Seq[Expression]): HadoopFsRelation = files
 
   /** The numbers that stay where ours are not known. */
-  protected def otherwise(numbers: Option[CatalogStatistics]): Option[CatalogStatistics]
+  protected def fallbackStatistics(numbers: Option[CatalogStatistics]): Option[CatalogStatistics]
 
   override final def prepare(
       relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan] = relation match {
     case Files(logical, files) if ScanMark.of(files).isEmpty =>
-      try tableBehind(logical, files).map(prepared(logical, files, _, conjuncts, planner))
-      catch { case unknown: MissingMember => Some(marked(logical, files, ScanMark.refused(unknown.reason), logical.catalogTable)) }
+      try tableBehind(logical, files).map(prepareRelation(logical, files, _, conjuncts, planner))
+      catch { case unknown: UnsupportedRelease => Some(withMark(logical, files, ScanMark.refuse(unknown.reason), logical.catalogTable)) }
     case _ => None
   }
 
@@ -47,10 +47,10 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
     case _ => None
   }
 
-  override final def columns(relation: LogicalPlan, planner: ScanPlanner): Option[KnownColumns] = relation match {
+  override final def columns(relation: LogicalPlan, planner: ScanPlanner): Option[RelationColumns] = relation match {
     case Files(logical, files) =>
       for (table <- tableBehind(logical, files); known <- planner.statistics(table.id).toOption)
-        yield planner.columns(table.id, known, table.estimated(known.manifest), table.lineage)
+        yield planner.columns(table.id, known, table.estimateResolver(known.manifest), table.lineage)
     case _ => None
   }
 
@@ -66,54 +66,54 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
     }
   }
 
-  private def prepared(
+  private def prepareRelation(
       logical: LogicalRelation, files: HadoopFsRelation, table: T, above: Seq[Expression],
       planner: ScanPlanner): LogicalPlan = {
-    val conjuncts = above.map(named(_, logical))
+    val conjuncts = above.map(withRelationNames(_, logical))
     lazy val known = planner.statistics(table.id)
     val mark = planner.restriction.orElse(restriction(files, table, planner)) match {
-      case Some(why) => ScanMark.refused(why)
-      case None => known.fold(ScanMark.refused, s => ScanMark.Allowed(s.fingerprint, table.root.toString))
+      case Some(why) => ScanMark.refuse(why)
+      case None => known.fold(ScanMark.refuse, s => ScanMark.Permit(s.fingerprint, table.root.toString))
     }
-    if (!planner.estimates) marked(logical, files, mark, logical.catalogTable)
+    if (!planner.estimates) withMark(logical, files, mark, logical.catalogTable)
     else {
-      val read = if (known.isRight) orNone(table)(Some(listed(files, table, conjuncts))).getOrElse(files) else files
-      val planned = this.planned(logical, read, table, conjuncts, planner, known)
+      val read = if (known.isRight) orNone(table)(Some(listPartitions(files, table, conjuncts))).getOrElse(files) else files
+      val planned = this.planScan(logical, read, table, conjuncts, planner, known)
       val numbers = planned.flatMap(catalogNumbers(files, table, _, known))
-      val fixed = if (numbers.isDefined && mark.isInstanceOf[ScanMark.Allowed]) read else files // who is left alone lists when it runs, as without us
-      val copy = marked(logical, fixed, mark, described(logical, files, table, numbers))
+      val fixed = if (numbers.isDefined && mark.isInstanceOf[ScanMark.Permit]) read else files // who is left alone lists when it runs, as without us
+      val copy = withMark(logical, fixed, mark, withStatistics(logical, files, table, numbers))
       planned.foreach(one => copy.setTagValue(ScanDecisions.Decision, one.decision))
       copy
     }
   }
 
   // In a query columns stand as the user wrote them; Spark's listings look for them by the names of the relation.
-  private def named(conjunct: Expression, logical: LogicalRelation): Expression = conjunct.transform {
+  private def withRelationNames(conjunct: Expression, logical: LogicalRelation): Expression = conjunct.transform {
     case column: AttributeReference => logical.output.find(_.exprId == column.exprId).fold(column)(of => column.withName(of.name))
   }
 
-  private def marked(
+  private def withMark(
       logical: LogicalRelation, files: HadoopFsRelation, mark: ScanMark, entry: Option[CatalogTable]): LogicalPlan = {
     val copy = logical.copy(relation = files.copy(options = files.options + mark.asOption)(files.sparkSession), catalogTable = entry)
     copy.copyTagsFrom(logical)
     copy
   }
 
-  private def planned(
+  private def planScan(
       logical: LogicalRelation, files: HadoopFsRelation, table: T, conjuncts: Seq[Expression], planner: ScanPlanner,
-      known: => Either[Reason, TableStatistics]): Option[Planned] =
-    for (statistics <- known.toOption; listed <- orNone(table)(counted(files, table, conjuncts)))
+      known: => Either[Reason, TableStatistics]): Option[ScanPlan] =
+    for (statistics <- known.toOption; listed <- orNone(table)(countedFiles(files, table, conjuncts)))
     yield {
-      val asked = EstimatedScan(logical.output, table.estimated(statistics.manifest), () => table.lineage)
+      val asked = EstimateRequest(logical.output, table.estimateResolver(statistics.manifest), () => table.lineage)
       planner.plan(table.id, listed, conjuncts, table.resolver(statistics.manifest), LiveFiles.Unknown, Some(asked))
     }
 
   private def catalogNumbers(
-      files: HadoopFsRelation, table: T, planned: Planned, known: => Either[Reason, TableStatistics]): Option[CatalogStatistics] =
+      files: HadoopFsRelation, table: T, planned: ScanPlan, known: => Either[Reason, TableStatistics]): Option[CatalogStatistics] =
     orNone(table) {
       val attributes = files.schema.map(f => f.name -> AttributeReference(f.name, f.dataType, f.nullable)()).toMap
-      for (numbers <- planned.numbers; statistics <- known.toOption; estimated = table.estimated(statistics.manifest);
-          found <- CatalogNumbers.of(files.schema, numbers, name => estimated.key(attributes(name), Nil)))
+      for (numbers <- planned.numbers; statistics <- known.toOption; estimated = table.estimateResolver(statistics.manifest);
+          found <- V1Statistics.of(files.schema, numbers, name => estimated.key(attributes(name), Nil)))
         yield found
     }
 
@@ -123,9 +123,9 @@ private[adapter] abstract class FileRelationAdapter[T <: FileTable] extends Rela
       None
     }
 
-  private def described(
+  private def withStatistics(
       logical: LogicalRelation, files: HadoopFsRelation, table: T, numbers: Option[CatalogStatistics]): Option[CatalogTable] =
-    if (numbers.isEmpty) logical.catalogTable.map(known => known.copy(stats = otherwise(known.stats)))
+    if (numbers.isEmpty) logical.catalogTable.map(known => known.copy(stats = fallbackStatistics(known.stats)))
     else Some(logical.catalogTable.getOrElse(pathTable(table, files)).copy(stats = numbers))
 
   // A table read by its path has no entry in a catalog, where Spark looks for numbers.

@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.expressions.{AttributeReference, EqualTo, E
 import org.apache.spark.sql.types.StringType
 
 /** The data files that a query itself names, by Iceberg's metadata column `_file`: rows of other files cannot match. */
-private[adapter] object FilesNamed {
+private[adapter] object FileColumnFilter {
   private val Column = "_file"
 
   /** The paths that every row of the scan comes from; None where the query names no files. */

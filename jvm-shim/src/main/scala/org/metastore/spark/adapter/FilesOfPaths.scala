@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.expressions.{And, AttributeReference, Bound
 import org.apache.spark.sql.execution.datasources.{FileFormat, PartitionDirectory}
 
 /** Leaves out the data files that a query itself excludes by `_metadata.file_path`: Delta's own index lists them all. */
-private[adapter] object FilesOfPaths {
+private[adapter] object FilePathFilter {
 
   def by(filters: Seq[Expression], listed: Seq[PartitionDirectory]): Seq[PartitionDirectory] = {
     val ofPaths = filters.filter(f => f.deterministic && f.references.nonEmpty && f.references.forall(isPath))

@@ -2,13 +2,13 @@ package org.metastore.spark.adapter
 
 import java.lang.reflect.{InvocationHandler, InvocationTargetException, Method, Modifier, Proxy}
 
-import org.metastore.spark.tables.Reflected
+import org.metastore.spark.tables.Reflection
 
 /**
  * Stands before an object of a table format: every call goes to the delegate, except those that a subclass answers.
  * What the delegate implements and we do not know (partitioning, runtime filters, later additions) stays in place.
  */
-private[adapter] abstract class Forwarding(val delegate: AnyRef) extends InvocationHandler {
+private[adapter] abstract class DelegateProxy(val delegate: AnyRef) extends InvocationHandler {
 
   /** What distinguishes two stand-ins before equal delegates: plans are reused and cached by equality. */
   protected def fingerprint: AnyRef
@@ -31,25 +31,25 @@ private[adapter] abstract class Forwarding(val delegate: AnyRef) extends Invocat
 
   private def isOf(method: Method, c: Class[_]): Boolean = method.getDeclaringClass == c
 
-  private def sameAs(other: AnyRef): Boolean = Forwarding.of(other).exists { that =>
+  private def sameAs(other: AnyRef): Boolean = DelegateProxy.of(other).exists { that =>
     that.getClass == getClass && that.delegate == delegate && that.fingerprint == fingerprint
   }
 }
 
-private[adapter] object Forwarding {
+private[adapter] object DelegateProxy {
 
   /** The stand-in for a delegate, with all of the delegate's public interfaces, in the delegate's own class loader. */
-  def standIn[A](handler: Forwarding, as: Class[A]): A = {
+  def create[A](handler: DelegateProxy, as: Class[A]): A = {
     val loader = handler.delegate.getClass.getClassLoader
-    val visible = Reflected.interfaces(handler.delegate.getClass).filter(i => Modifier.isPublic(i.getModifiers))
+    val visible = Reflection.interfaces(handler.delegate.getClass).filter(i => Modifier.isPublic(i.getModifiers))
     as.cast(Proxy.newProxyInstance(loader, visible.toArray, handler))
   }
 
   /** The handler behind an object, if it is one of our stand-ins. */
-  def of(any: Any): Option[Forwarding] = any match {
+  def of(any: Any): Option[DelegateProxy] = any match {
     case proxy: AnyRef if Proxy.isProxyClass(proxy.getClass) =>
       Proxy.getInvocationHandler(proxy) match {
-        case handler: Forwarding => Some(handler)
+        case handler: DelegateProxy => Some(handler)
         case _ => None
       }
     case _ => None

@@ -11,7 +11,7 @@ import org.metastore.spark.store.StatisticsCache
 import org.metastore.spark.tables.HudiTable
 
 /** What a file index of Hudi lists, and the data files in it. */
-private[adapter] final class HudiListing(val directories: Seq[PartitionDirectory], val files: IndexedSeq[DataFile])
+private[adapter] final class HudiListing(val directories: Seq[PartitionDirectory], val files: IndexedSeq[ScanFile])
 
 /**
  * Listings that are kept: Hudi makes the directories of all file slices anew whenever it is asked, for estimates, for EXPLAIN
@@ -23,14 +23,14 @@ private[adapter] object HudiListing {
   private val counter = new AtomicLong
 
   /** What decides, beside an index, what it lists: values of partitions are read in the session's time zone. */
-  private final case class Asked(filters: Set[Expression], zone: String, caseSensitive: Boolean)
+  private final case class ListingKey(filters: Set[Expression], zone: String, caseSensitive: Boolean)
 
   /** Where in the cache a listing is. */
-  private final class Entry(index: FileIndex, slices: AnyRef, by: Asked) {
+  private final class Entry(index: FileIndex, slices: AnyRef, by: ListingKey) {
     private val (ofIndex, ofSlices) = (new WeakReference(index), new WeakReference(slices))
     private val key = s"listing:${counter.incrementAndGet()}"
 
-    def is(index: FileIndex, slices: AnyRef, asked: Asked): Boolean =
+    def is(index: FileIndex, slices: AnyRef, asked: ListingKey): Boolean =
       (ofIndex.get eq index) && (ofSlices.get eq slices) && by == asked
 
     def isLost: Boolean = ofIndex.get == null || ofSlices.get == null // scalastyle:ignore
@@ -45,7 +45,7 @@ private[adapter] object HudiListing {
   /** The listing of the partitions that satisfy filters: the one that is kept, or that which `list` makes. */
   def of(index: FileIndex, partitionFilters: Seq[Expression])(list: => HudiListing): HudiListing =
     HudiTable.slicesInMemory(index).filter(_ => partitionFilters.forall(isFixed)).fold(list) { slices =>
-      val asked = Asked(partitionFilters.map(named).toSet, SQLConf.get.sessionLocalTimeZone, SQLConf.get.caseSensitiveAnalysis)
+      val asked = ListingKey(partitionFilters.map(named).toSet, SQLConf.get.sessionLocalTimeZone, SQLConf.get.caseSensitiveAnalysis)
       val entry = entryOf(index, slices, asked)
       entry.listing.getOrElse {
         val made = list
@@ -54,7 +54,7 @@ private[adapter] object HudiListing {
       }
     }
 
-  private def entryOf(index: FileIndex, slices: AnyRef, asked: Asked): Entry = synchronized {
+  private def entryOf(index: FileIndex, slices: AnyRef, asked: ListingKey): Entry = synchronized {
     entries.find(_.is(index, slices, asked)).getOrElse {
       val entry = new Entry(index, slices, asked)
       val (lost, others) = entries.partition(_.isLost)

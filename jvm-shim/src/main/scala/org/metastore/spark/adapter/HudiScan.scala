@@ -14,17 +14,17 @@ import org.metastore.spark.MetastoreConf
 import org.metastore.spark.explain.{LiveFiles, ReasonCode, ScanDecision}
 import org.metastore.spark.pruning.ColumnResolver
 import org.metastore.spark.store.Manifest
-import org.metastore.spark.tables.{HudiTable, LakeTable, Leaf, ParquetDirectory, Reflected, Releases}
+import org.metastore.spark.tables.{HudiTable, LakeTable, Leaf, ParquetTable, Reflection, FormatReleases}
 
 /**
  * A Hudi table as of one instant: one data file, the base file, for each file slice.
  *
  * Rows of a slice with log files are not just those of its base file: such slices are always read.
  */
-private[adapter] final class HudiScan private (relation: HadoopFsRelation, label: Option[String]) extends FileTable {
+private[adapter] final class HudiScan private (relation: HadoopFsRelation, label: Option[String]) extends FileScan {
 
   override val root: Path = HudiTable.root(relation)
-  override val id: TableId = TableId("hudi", ParquetDirectory.uuidOf(root), root.toString, label.getOrElse(s"hudi.`$root`"))
+  override val id: TableId = TableId("hudi", ParquetTable.uuidOf(root), root.toString, label.getOrElse(s"hudi.`$root`"))
 
   private val partitionColumns = HudiTable.partitionColumns(relation.location).map(_.toLowerCase(Locale.ROOT)).toSet
 
@@ -35,11 +35,11 @@ private[adapter] final class HudiScan private (relation: HadoopFsRelation, label
    * Columns by name, Hudi's own among them. Unknown are those whose values Spark takes from a partition's path: they need not
    * be those in the file.
    */
-  override def resolver(statistics: Manifest): ColumnResolver = new StoredColumns(relation.partitionSchema.fieldNames)
+  override def resolver(statistics: Manifest): ColumnResolver = new FileColumns(relation.partitionSchema.fieldNames)
 
-  override def estimated(statistics: Manifest): ColumnResolver = new StoredColumns(Array.empty)
+  override def estimateResolver(statistics: Manifest): ColumnResolver = new FileColumns(Array.empty)
 
-  private final class StoredColumns(unknown: Array[String]) extends ColumnResolver {
+  private final class FileColumns(unknown: Array[String]) extends ColumnResolver {
     private val same = SQLConf.get.resolver
 
     override def key(root: Attribute, path: Seq[String]): Option[String] = {
@@ -59,10 +59,10 @@ private[adapter] final class HudiScan private (relation: HadoopFsRelation, label
   @volatile private var shared = Option.empty[HudiListing]
 
   /** What the index lists without Hudi's own skipping. */
-  def listed(index: FileIndex, partitionFilters: Seq[Expression]): HudiListing = {
+  def listSlices(index: FileIndex, partitionFilters: Seq[Expression]): HudiListing = {
     val found = HudiListing.of(index, partitionFilters) {
       val directories = index.listFiles(partitionFilters, Nil)
-      new HudiListing(directories, new DataFiles(filesIn(directories)))
+      new HudiListing(directories, new ScanFiles(filesIn(directories)))
     }
     shared = Some(found)
     found
@@ -76,15 +76,15 @@ private[adapter] final class HudiScan private (relation: HadoopFsRelation, label
   override def live(index: FileIndex): LiveFiles =
     new LiveFiles("Hudi", HudiTable.filesInMemory(index), () => files(index.listFiles(Nil, Nil)).map(file => file.path -> file.rows))
 
-  override def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] =
+  override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
     shared.filter(_.directories eq listed).fold(filesIn(listed))(_.files)
 
-  private def filesIn(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] = listed.toIndexedSeq.flatMap { partition =>
+  private def filesIn(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] = listed.toIndexedSeq.flatMap { partition =>
     partition.files.map { file =>
       val slice = HudiScan.slice(partition.values, file.getPath)
       val base = slice.map(_.base).getOrElse(Some(HudiScan.Base(file.getPath, file.getLen)))
       val (path, size) = base.fold(file.getPath -> file.getLen)(known => known.path -> known.size)
-      DataFile(LakeTable.pathInTable(path, root), size, None, deletedRows = if (slice.isDefined) None else Some(0), changed = slice.isDefined)
+      ScanFile(LakeTable.pathInTable(path, root), size, None, deletedRows = if (slice.isDefined) None else Some(0), hasChanges = slice.isDefined)
     }
   }
 
@@ -97,19 +97,19 @@ private[adapter] final class HudiScan private (relation: HadoopFsRelation, label
       decide: Seq[PartitionDirectory] => ScanDecision): Seq[PartitionDirectory] =
     if (!MetastoreConf().hudiBypassSkipping) super.list(index, statistics, partitionFilters, dataFilters)(decide)
     else {
-      val all = listed(index, partitionFilters).directories
-      val untold = if (dataFilters.isEmpty) new BitSet else HudiScan.untold(decide(all), statistics, dataFilters)
+      val all = listSlices(index, partitionFilters).directories
+      val untold = if (dataFilters.isEmpty) new BitSet else HudiScan.unknownFiles(decide(all), statistics, dataFilters)
       if (untold.isEmpty) all
       else {
         val left = index.listFiles(partitionFilters, dataFilters).flatMap(_.files).map(_.getPath).toSet
         val paths = all.iterator.flatMap(_.files).map(_.getPath).toIndexedSeq
-        FileTable.some(all)(file => !untold.get(file) || left(paths(file)))
+        FileScan.selectFiles(all)(file => !untold.get(file) || left(paths(file)))
       }
     }
 
   /** Conjuncts by which Hudi itself chooses partitions. */
   def partitionFilters(conjuncts: Seq[Expression]): Seq[Expression] =
-    FileTable.over(partitionColumns, conjuncts)
+    FileScan.conjunctsOver(partitionColumns, conjuncts)
 }
 
 private[adapter] object HudiScan {
@@ -123,7 +123,7 @@ private[adapter] object HudiScan {
   /** The Hudi table behind a relation, unless it reads changes. */
   def of(relation: HadoopFsRelation, label: Option[String]): Option[HudiScan] =
     if (HudiTable.is(relation)) {
-      Releases.require(relation.location)
+      FormatReleases.require(relation.location)
       Some(new HudiScan(relation, label))
     } else None
 
@@ -144,19 +144,19 @@ private[adapter] object HudiScan {
     else Try(sliceOf(values, listed)).getOrElse(Some(Slice(None)))
 
   private def sliceOf(mapping: AnyRef, listed: Path): Option[Slice] = {
-    val fileId = Reflected.load(FileNames, mapping.getClass.getClassLoader).getMethod("getFileId", classOf[String]).invoke(null, listed.getName)
-    Reflected.option[AnyRef](Reflected.call[AnyRef](mapping, "getSlice", fileId)).map { slice =>
+    val fileId = Reflection.load(FileNames, mapping.getClass.getClassLoader).getMethod("getFileId", classOf[String]).invoke(null, listed.getName)
+    Reflection.option[AnyRef](Reflection.call[AnyRef](mapping, "getSlice", fileId)).map { slice =>
       Slice(HudiTable.baseFile(slice).map { base =>
-        Base(new Path(Reflected.call[String](base, "getPath")), Reflected.call[Long](base, "getFileSize"))
+        Base(new Path(Reflection.call[String](base, "getPath")), Reflection.call[Long](base, "getFileSize"))
       })
     }
   }
 
   /** Files that are read because the statistics tell nothing of them that the filters ask. */
-  private def untold(decision: ScanDecision, statistics: Manifest, filters: Seq[Expression]): BitSet = {
+  private def unknownFiles(decision: ScanDecision, statistics: Manifest, filters: Seq[Expression]): BitSet = {
     val why = if (isAnalyzed(statistics, filters)) Set[ReasonCode](ReasonCode.KeptFileUnknown) else unknowns
     val set = new BitSet(decision.before)
-    (0 until decision.before).filter(decision.kept.get).foreach(file => set.set(file, why(decision.reason(file).code)))
+    (0 until decision.before).filter(decision.survivors.get).foreach(file => set.set(file, why(decision.reason(file).code)))
     set
   }
 

@@ -12,10 +12,10 @@ import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, Data
 import org.apache.spark.sql.metastore.RowLevelTarget
 import org.apache.spark.sql.types.StructType
 
-import org.metastore.spark.cardinality.{IcebergNumbers, KnownColumns}
+import org.metastore.spark.cardinality.{V2Statistics, RelationColumns}
 import org.metastore.spark.explain.{Reason, ReasonCode, ScanDecision}
 import org.metastore.spark.pruning.ColumnResolver
-import org.metastore.spark.tables.{IcebergTable, Releases}
+import org.metastore.spark.tables.{IcebergTable, FormatReleases}
 
 /** Iceberg tables: stand-ins before table, scan builder and scan, put in place before Iceberg's own push-down. */
 private[adapter] final class IcebergAdapter extends RelationAdapter {
@@ -23,38 +23,38 @@ private[adapter] final class IcebergAdapter extends RelationAdapter {
   override def prepare(
       relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan] = relation match {
     case metadata: DataSourceV2Relation if IcebergTable.isMetadataTable(metadata.table) =>
-      Some(before(metadata, new IcebergShield(metadata.table.name, Reason(ReasonCode.MetadataTable), harmless = false)))
+      Some(before(metadata, new IcebergPassThrough(metadata.table.name, Reason(ReasonCode.MetadataTable), harmless = false)))
     case iceberg: DataSourceV2Relation if IcebergTable.is(iceberg.table) =>
-      val scans = Releases.refusal(iceberg.table).map(new IcebergShield(iceberg.table.name, _, harmless = false))
-      Some(before(iceberg, scans.getOrElse(scansOf(new ScannedIceberg(iceberg.table), iceberg, conjuncts, planner))))
+      val scans = FormatReleases.refusal(iceberg.table).map(new IcebergPassThrough(iceberg.table.name, _, harmless = false))
+      Some(before(iceberg, scans.getOrElse(scansOf(new IcebergScan(iceberg.table), iceberg, conjuncts, planner))))
     case _ => None
   }
 
   override def table(relation: LogicalPlan): Option[TableId] = scanned(relation).map(_._2.id)
 
-  override def columns(relation: LogicalPlan, planner: ScanPlanner): Option[KnownColumns] =
+  override def columns(relation: LogicalPlan, planner: ScanPlanner): Option[RelationColumns] =
     for ((iceberg, table) <- scanned(relation); known <- planner.statistics(table.id).toOption)
-      yield planner.columns(table.id, known, new NamedColumns(iceberg.output, table.keys.get), table.lineage)
+      yield planner.columns(table.id, known, new OutputColumns(iceberg.output, table.keys.get), table.lineage)
 
   // A sub-query's relations were prepared, and are scans, when the query around it is planned.
-  private def scanned(relation: LogicalPlan): Option[(DataSourceV2Relation, ScannedIceberg)] = relation match {
+  private def scanned(relation: LogicalPlan): Option[(DataSourceV2Relation, IcebergScan)] = relation match {
     case scan: DataSourceV2ScanRelation => scanned(scan.relation)
     case iceberg: DataSourceV2Relation =>
-      val table = Forwarding.of(iceberg.table).fold(iceberg.table)(_.delegate.asInstanceOf[Table])
-      if (IcebergTable.is(table) && Releases.refusal(table).isEmpty) Some(iceberg -> new ScannedIceberg(table)) else None
+      val table = DelegateProxy.of(iceberg.table).fold(iceberg.table)(_.delegate.asInstanceOf[Table])
+      if (IcebergTable.is(table) && FormatReleases.refusal(table).isEmpty) Some(iceberg -> new IcebergScan(table)) else None
     case _ => None
   }
 
   private def scansOf(
-      table: ScannedIceberg, iceberg: DataSourceV2Relation, conjuncts: Seq[Expression], planner: ScanPlanner): IcebergScans =
+      table: IcebergScan, iceberg: DataSourceV2Relation, conjuncts: Seq[Expression], planner: ScanPlanner): IcebergInterceptor =
     planner.restriction match {
-      case Some(why) if planner.leavesAlone => new IcebergShield(table.name, why, harmless = false)
-      case _ if IcebergAdapter.isIncremental(iceberg) => new IcebergShield(table.name, Reason(ReasonCode.Incremental), planner.estimates)
-      case _ => new IcebergRequest(table, iceberg.output, conjuncts, planner)
+      case Some(why) if planner.leavesAlone => new IcebergPassThrough(table.name, why, harmless = false)
+      case _ if IcebergAdapter.isIncremental(iceberg) => new IcebergPassThrough(table.name, Reason(ReasonCode.Incremental), planner.estimates)
+      case _ => new IcebergPruning(table, iceberg.output, conjuncts, planner)
     }
 
-  private def before(relation: DataSourceV2Relation, scans: IcebergScans): LogicalPlan = {
-    val prepared = relation.copy(table = Forwarding.standIn(new IcebergTableProxy(relation.table, scans), classOf[Table]))
+  private def before(relation: DataSourceV2Relation, scans: IcebergInterceptor): LogicalPlan = {
+    val prepared = relation.copy(table = DelegateProxy.create(new IcebergTableProxy(relation.table, scans), classOf[Table]))
     prepared.copyTagsFrom(relation)
     prepared
   }
@@ -66,10 +66,10 @@ private[adapter] object IcebergAdapter {
   def shieldTarget(command: V2WriteCommand, planner: ScanPlanner): LogicalPlan =
     if (!planner.estimates) command
     else RowLevelTarget.replace(command) { (table, operation) =>
-      ScannedIceberg.of(table).map { iceberg =>
+      IcebergScan.of(table).map { iceberg =>
         val why = Reason(ReasonCode.RowLevelCommand, "command" -> operation.command.toString)
-        val shield = new IcebergShield(iceberg.name, why, planner.estimates)
-        Forwarding.standIn(new IcebergOperationProxy(operation, shield), classOf[RowLevelOperation])
+        val shield = new IcebergPassThrough(iceberg.name, why, planner.estimates)
+        DelegateProxy.create(new IcebergOperationProxy(operation, shield), classOf[RowLevelOperation])
       }
     }
 
@@ -80,7 +80,7 @@ private[adapter] object IcebergAdapter {
 }
 
 /** What is done to the scans of one Iceberg relation when Iceberg has built them. */
-private[adapter] trait IcebergScans {
+private[adapter] trait IcebergInterceptor {
 
   /** Relations that are treated alike are equal: Spark recognises equal parts of a plan by it. */
   def fingerprint: AnyRef
@@ -90,49 +90,49 @@ private[adapter] trait IcebergScans {
 }
 
 /** Scans of which no file is dropped, for a reason; where `harmless`, the optimizer does not get the table format's numbers. */
-private[adapter] final class IcebergShield(table: String, why: Reason, harmless: Boolean) extends IcebergScans {
+private[adapter] final class IcebergPassThrough(table: String, why: Reason, harmless: Boolean) extends IcebergInterceptor {
 
   override val fingerprint: AnyRef = (why, harmless)
 
   override def prepare(scan: AnyRef): AnyRef = scan match {
-    case _: LocalScan => IcebergScanProxy.before(scan, ScanDecision.leftAlone(table, Reason(ReasonCode.AnsweredByFormat)), _())
-    case _ => IcebergScanProxy.before(scan, ScanDecision.leftAlone(table, why), own =>
-      if (harmless) IcebergNumbers.withoutColumns(own, scan.asInstanceOf[Scan].readSchema, None) else own())
+    case _: LocalScan => IcebergScanProxy.before(scan, ScanDecision.withoutPruning(table, Reason(ReasonCode.AnsweredByFormat)), _())
+    case _ => IcebergScanProxy.before(scan, ScanDecision.withoutPruning(table, why), own =>
+      if (harmless) V2Statistics.withoutColumns(own, scan.asInstanceOf[Scan].readSchema, None) else own())
   }
 }
 
 /** What the planner wants of one Iceberg relation. */
-private[adapter] final class IcebergRequest(
-    table: ScannedIceberg, output: Seq[AttributeReference], conjuncts: Seq[Expression], planner: ScanPlanner)
-  extends IcebergScans {
+private[adapter] final class IcebergPruning(
+    table: IcebergScan, output: Seq[AttributeReference], conjuncts: Seq[Expression], planner: ScanPlanner)
+  extends IcebergInterceptor {
 
   override val fingerprint: AnyRef =
     (conjuncts.map(QueryPlan.normalizeExpressions(_, output).canonicalized), planner.restriction, planner.estimates)
 
   /** Prunes a scan, and stands before it. */
   override def prepare(scan: AnyRef): AnyRef = scan.getClass.getName match {
-    case "org.apache.iceberg.spark.source.SparkBatchQueryScan" => pruned(scan)
+    case "org.apache.iceberg.spark.source.SparkBatchQueryScan" => pruneScan(scan)
     case name => leftAlone(scan, Reason(ReasonCode.UnsupportedTable, "relation" -> table.name, "detail" -> name.split('.').last))
   }
 
-  private def leftAlone(scan: AnyRef, why: Reason): AnyRef = new IcebergShield(table.name, why, planner.estimates).prepare(scan)
+  private def leftAlone(scan: AnyRef, why: Reason): AnyRef = new IcebergPassThrough(table.name, why, planner.estimates).prepare(scan)
 
-  private def pruned(scan: AnyRef): AnyRef =
+  private def pruneScan(scan: AnyRef): AnyRef =
     try {
       val all = IcebergTasks.of(scan, table.snapshot, planner)
-      val tasks = named.fold(all)(all.only)
+      val tasks = filesOfQuery.fold(all)(all.selectPaths)
       val schema = table.schemaOf(scan)
-      val live = table.live(if (named.isEmpty) "Iceberg" else "the query", scan, all.live)
-      val columns = new NamedColumns(output, keyOf(schema, _))
-      val planned = planner.plan(table.id, tasks.files, conjuncts, columns, live, Some(EstimatedScan(output, columns, () => table.lineage)))
+      val live = table.live(if (filesOfQuery.isEmpty) "Iceberg" else "the query", scan, all.live)
+      val columns = new OutputColumns(output, keyOf(schema, _))
+      val planned = planner.plan(table.id, tasks.files, conjuncts, columns, live, Some(EstimateRequest(output, columns, () => table.lineage)))
       val decision = planned.decision
-      val kept = tasks.files.indices.filter(decision.kept.get)
+      val kept = tasks.files.indices.filter(decision.survivors.get)
       if (kept.size < all.tasks.size) tasks.at(kept).giveTo(scan)
       val counted = kept.map(tasks.files(_).rows)
       val rows = if (counted.forall(_.isDefined)) Some(counted.flatten.map(_.toDouble).sum) else None
       IcebergScanProxy.before(scan, decision, own =>
         if (!planner.estimates) own()
-        else IcebergNumbers.answer(own, readSchema(scan), rows, planned.numbers, name => keyOf(schema, Seq(name))), Some(all))
+        else V2Statistics.answer(own, readSchema(scan), rows, planned.numbers, name => keyOf(schema, Seq(name))), Some(all))
     } catch {
       case NonFatal(e) =>
         val why = Reason.failure(e)
@@ -140,7 +140,7 @@ private[adapter] final class IcebergRequest(
         leftAlone(scan, why)
     }
 
-  private def named: Option[Set[String]] = if (planner.restriction.isEmpty) FilesNamed.by(conjuncts, output) else None
+  private def filesOfQuery: Option[Set[String]] = if (planner.restriction.isEmpty) FileColumnFilter.by(conjuncts, output) else None
 
   private def readSchema(scan: AnyRef): StructType = scan.asInstanceOf[Scan].readSchema
 
@@ -153,7 +153,7 @@ private[adapter] final class IcebergRequest(
  *
  * @param keyOf the key of the column at a path
  */
-private final class NamedColumns(output: Seq[AttributeReference], keyOf: Seq[String] => Option[String]) extends ColumnResolver {
+private final class OutputColumns(output: Seq[AttributeReference], keyOf: Seq[String] => Option[String]) extends ColumnResolver {
   override def key(root: Attribute, path: Seq[String]): Option[String] =
     output.find(_.exprId == root.exprId).flatMap(column => keyOf(column.name +: path))
 }

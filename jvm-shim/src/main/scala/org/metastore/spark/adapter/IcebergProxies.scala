@@ -8,26 +8,26 @@ import org.apache.spark.sql.connector.read.{Batch, Scan, ScanBuilder, Statistics
 import org.metastore.spark.explain.ScanDecision
 
 /** Stands before what has scan builders, so that its scans pass through us. */
-private[adapter] abstract class IcebergSourceProxy(source: AnyRef, scans: IcebergScans) extends Forwarding(source) {
+private[adapter] abstract class IcebergSourceProxy(source: AnyRef, scans: IcebergInterceptor) extends DelegateProxy(source) {
   override protected def fingerprint: AnyRef = scans.fingerprint
 
   override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
     case "newScanBuilder" =>
       val builder = new IcebergBuilderProxy(forward(method, arguments), scans)
-      Some(Forwarding.standIn(builder, classOf[ScanBuilder]))
+      Some(DelegateProxy.create(builder, classOf[ScanBuilder]))
     case _ => None
   }
 }
 
 /** Stands before a SparkTable. */
-private[adapter] final class IcebergTableProxy(table: AnyRef, scans: IcebergScans) extends IcebergSourceProxy(table, scans)
+private[adapter] final class IcebergTableProxy(table: AnyRef, scans: IcebergInterceptor) extends IcebergSourceProxy(table, scans)
 
 /** Stands before the UPDATE, DELETE or MERGE of a table. */
-private[adapter] final class IcebergOperationProxy(operation: AnyRef, scans: IcebergScans)
+private[adapter] final class IcebergOperationProxy(operation: AnyRef, scans: IcebergInterceptor)
   extends IcebergSourceProxy(operation, scans)
 
 /** Stands before a SparkScanBuilder: what it builds is treated once Iceberg's own push-down is done. */
-private[adapter] final class IcebergBuilderProxy(builder: AnyRef, scans: IcebergScans) extends Forwarding(builder) {
+private[adapter] final class IcebergBuilderProxy(builder: AnyRef, scans: IcebergInterceptor) extends DelegateProxy(builder) {
   override protected def fingerprint: AnyRef = scans.fingerprint
 
   override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
@@ -41,7 +41,7 @@ private[adapter] final class IcebergScanProxy(
     scan: AnyRef,
     val decision: ScanDecision,
     statistics: (() => Statistics) => Statistics,
-    planned: Option[IcebergTasks]) extends Forwarding(scan) {
+    planned: Option[IcebergTasks]) extends DelegateProxy(scan) {
 
   override protected def fingerprint: AnyRef = decision.fingerprint
 
@@ -60,13 +60,13 @@ private[adapter] final class IcebergScanProxy(
         Array[CustomMetric](new FilesBeforeMetric, new FilesAfterMetric, new FilesByFormatMetric))
     case "reportDriverMetrics" =>
       // A scan whose planning was another one's reports none, and no scan knows what was taken from it.
-      val own = planned.filter(_.report.nonEmpty).map(FileMetrics.left(_, IcebergTasks.left(delegate).size))
+      val own = planned.filter(_.report.nonEmpty).map(FileMetrics.remainingFiles(_, IcebergTasks.currentTasks(delegate).size))
       Some(own.getOrElse(forward(method, arguments).asInstanceOf[Array[CustomTaskMetric]]) ++ FileMetrics.of(decision))
     case _ => None
   }
 
   private def batchOnce(own: () => AnyRef): Batch = synchronized {
-    if (batch.isEmpty) batch = Some(Forwarding.standIn(new IcebergBatchProxy(own(), decision.fingerprint), classOf[Batch]))
+    if (batch.isEmpty) batch = Some(DelegateProxy.create(new IcebergBatchProxy(own(), decision.fingerprint), classOf[Batch]))
     batch.get
   }
 
@@ -82,7 +82,7 @@ private[adapter] final class IcebergScanProxy(
  * Spark asks every copy of a physical scan for its partitions, four and more while a query is planned, and each time Iceberg
  * broadcasts the table, which was a third of the planning of TPC-DS: here one answer serves all copies.
  */
-private[adapter] final class IcebergBatchProxy(batch: AnyRef, kept: AnyRef) extends Forwarding(batch) {
+private[adapter] final class IcebergBatchProxy(batch: AnyRef, kept: AnyRef) extends DelegateProxy(batch) {
   private var partitions: Option[AnyRef] = None
 
   override protected def fingerprint: AnyRef = kept
@@ -99,10 +99,10 @@ private[adapter] final class IcebergBatchProxy(batch: AnyRef, kept: AnyRef) exte
 private[adapter] object IcebergScanProxy {
   def before(
       scan: AnyRef, decision: ScanDecision, statistics: (() => Statistics) => Statistics, planned: Option[IcebergTasks] = None): Scan =
-    Forwarding.standIn(new IcebergScanProxy(scan, decision, statistics, planned), classOf[Scan])
+    DelegateProxy.create(new IcebergScanProxy(scan, decision, statistics, planned), classOf[Scan])
 
   /** The decision behind a scan, if it passed through us. */
-  def decisionOf(scan: Scan): Option[ScanDecision] = Forwarding.of(scan).collect {
+  def decisionOf(scan: Scan): Option[ScanDecision] = DelegateProxy.of(scan).collect {
     case proxy: IcebergScanProxy => proxy.decision
   }
 }

@@ -8,7 +8,7 @@ import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.MetastoreConf
 import org.metastore.spark.explain.LiveFiles
-import org.metastore.spark.pruning.{ColumnResolver, FilterReader, PruningRule, Verdicts}
+import org.metastore.spark.pruning.{ColumnResolver, FilterReader, PruningFilter, Verdicts}
 import org.metastore.spark.store.{FileList, StatisticsCache, StatisticsStore}
 
 /**
@@ -45,9 +45,9 @@ final class LookupTimer private (
   /** Nanoseconds of each run of a planner that decides on the files and estimates the rows and all columns that are named. */
   def estimating(runs: Int, cold: Boolean): Array[Long] = {
     val table = TableId("iceberg", uuid, root.stripSuffix("/_metastore"), root)
-    val listed = new DataFiles(scan.paths.indices.map(i => DataFile(scan.paths(i), scan.sizes(i), None)))
+    val listed = new ScanFiles(scan.paths.indices.map(i => ScanFile(scan.paths(i), scan.sizes(i), None)))
     val output = conjuncts.flatMap(_.references).distinct
-    val asked = EstimatedScan(output, resolver, () => Iterator.empty)
+    val asked = EstimateRequest(output, resolver, () => Iterator.empty)
     Array.fill(runs) {
       if (cold) StatisticsCache.clear()
       val start = System.nanoTime()
@@ -74,18 +74,18 @@ final class LookupTimer private (
   private def lookUp(): Verdicts = {
     val begin = System.nanoTime()
     val statistics = StatisticsStore.open(root, conf).planning(uuid, LookupTimer.LimitMillis).fold(why => throw new IllegalStateException(why.toString), identity)
-    val filter = PruningRule.compile(conjuncts, resolver)
+    val filter = PruningFilter.compile(conjuncts, resolver)
     val known = System.nanoTime()
-    val files = statistics.of(joined, filter.needs)
+    val files = statistics.of(joined, filter.columnKeys)
     val found = System.nanoTime()
     val verdicts = filter.evaluate(files)
     Seq(known - begin, found - known, System.nanoTime() - found).copyToArray(ended)
-    if (verdicts.unused.nonEmpty) throw new IllegalStateException(verdicts.unused.values.head.toString)
+    if (verdicts.unusedConjuncts.nonEmpty) throw new IllegalStateException(verdicts.unusedConjuncts.values.head.toString)
     verdicts
   }
 
   /** The same for a scan that lists its files in random order. */
-  def shuffled: LookupTimer = {
+  def inRandomOrder: LookupTimer = {
     val places = new scala.util.Random(0).shuffle((0 until scan.length).toVector).toArray
     new LookupTimer(session, root, uuid, new FileList(places.map(scan.paths(_)), places.map(scan.sizes(_))), conjuncts, resolver)
   }

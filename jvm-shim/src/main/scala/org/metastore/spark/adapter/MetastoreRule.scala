@@ -10,11 +10,11 @@ import org.apache.spark.sql.catalyst.trees.TreePattern
 import org.apache.spark.sql.execution.command.DataWritingCommand
 
 import org.metastore.spark.MetastoreConf
-import org.metastore.spark.cardinality.{JoinKeys, WrittenOrder}
+import org.metastore.spark.cardinality.{JoinKeys, QueryJoinOrder}
 import org.metastore.spark.explain.Reason
 
 /** Decides, before joins are reordered, which data files each scan reads, and tells the optimizer how much is left. */
-final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with PredicateHelper {
+final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] with PredicateHelper {
 
   private val adapters: Seq[RelationAdapter] = Seq(new IcebergAdapter, new DeltaAdapter, new HudiAdapter, new ParquetAdapter(session))
 
@@ -22,12 +22,12 @@ final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with 
     val settings = new MetastoreConf(conf)
     if (!settings.pruningEnabled && !settings.cboEnabled) plan
     else try {
-      PlanGuard.judge(plan, PlanningContext.current.write, settings.pruneInsideWrites).fold(plan) { scope =>
-        val prepared = DeltaScan.prepared(plan, session)
+      PlanScope.judge(plan, PlanningContext.current.write, settings.pruneInsideWrites).fold(plan) { scope =>
+        val prepared = DeltaScan.prepareRelations(plan, session)
         val planner = ScanPlanner.of(session, settings, scope, joinsOf(prepared, _))
         if (!planner.leavesAlone) begin(prepared, planner)
         val rewritten = rewrite(prepared, Nil, planner)
-        if (settings.cboEnabled && conf.cboEnabled && conf.joinReorderEnabled && !rewritten.fastEquals(prepared)) WrittenOrder.keep(rewritten)
+        if (settings.cboEnabled && conf.cboEnabled && conf.joinReorderEnabled && !rewritten.fastEquals(prepared)) QueryJoinOrder.keep(rewritten)
         else rewritten
       }
     } catch {
@@ -61,23 +61,23 @@ final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with 
     case Filter(condition, child) =>
       plan.mapChildren(rewrite(_, above ++ splitConjunctivePredicates(condition), planner))
     case leaf: LeafNode => prepare(leaf, above, planner)
-    case command: Command => shielded(command, planner).mapChildren {
+    case command: Command => shieldTarget(command, planner).mapChildren {
       // The target of a command is not a scan, and Spark refreshes cached tables by comparing it.
-      case target: LeafNode if !MetastoreRule.isQueryOf(command) => target
+      case target: LeafNode if !LogicalScanRule.isQueryOf(command) => target
       case query => rewrite(query, Nil, planner)
     }
     case other => other.mapChildren(rewrite(_, Nil, planner))
   }
 
-  private def shielded(command: Command, planner: ScanPlanner): LogicalPlan = command match {
-    case write: V2WriteCommand => safely(write)(IcebergAdapter.shieldTarget(write, planner))
+  private def shieldTarget(command: Command, planner: ScanPlanner): LogicalPlan = command match {
+    case write: V2WriteCommand => orUnchanged(write)(IcebergAdapter.shieldTarget(write, planner))
     case other => other
   }
 
   private def prepare(leaf: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): LogicalPlan =
-    safely(leaf)(adapters.iterator.flatMap(_.prepare(leaf, conjuncts, planner)).toSeq.headOption.getOrElse(leaf))
+    orUnchanged(leaf)(adapters.iterator.flatMap(_.prepare(leaf, conjuncts, planner)).toSeq.headOption.getOrElse(leaf))
 
-  private def safely(plan: LogicalPlan)(changed: => LogicalPlan): LogicalPlan =
+  private def orUnchanged(plan: LogicalPlan)(changed: => LogicalPlan): LogicalPlan =
     try changed catch {
       case NonFatal(e) if !ScanPlanner.isCancelled(e) =>
         ScanPlanner.warn(plan.nodeName, Reason.failure(e), e)
@@ -85,7 +85,7 @@ final class MetastoreRule(session: SparkSession) extends Rule[LogicalPlan] with 
     }
 }
 
-private object MetastoreRule {
+private object LogicalScanRule {
 
   /** Whether the one child of a command is what it writes, not what it writes to. */
   def isQueryOf(command: Command): Boolean = command match {

@@ -11,12 +11,12 @@ import org.apache.spark.sql.internal.SQLConf
 import org.metastore.spark.explain.LiveFiles
 import org.metastore.spark.pruning.ColumnResolver
 import org.metastore.spark.store.Manifest
-import org.metastore.spark.tables.{LakeTable, Leaf, ParquetDirectory}
+import org.metastore.spark.tables.{LakeTable, Leaf, ParquetTable}
 
 /** A directory of Parquet files that Spark reads by its own file source. */
-private[adapter] final class ParquetTable(relation: HadoopFsRelation, override val root: Path, label: Option[String]) extends FileTable {
+private[adapter] final class ParquetScan(relation: HadoopFsRelation, override val root: Path, label: Option[String]) extends FileScan {
 
-  override val id: TableId = TableId(ParquetDirectory.Format, ParquetDirectory.uuidOf(root), root.toString, label.getOrElse(s"parquet.`$root`"))
+  override val id: TableId = TableId(ParquetTable.Format, ParquetTable.uuidOf(root), root.toString, label.getOrElse(s"parquet.`$root`"))
 
   private val partitionColumns = relation.partitionSchema.fieldNames.map(_.toLowerCase(Locale.ROOT)).toSet
 
@@ -37,7 +37,7 @@ private[adapter] final class ParquetTable(relation: HadoopFsRelation, override v
   }
 
   /** Estimates take the values of partition columns from their paths. */
-  override def estimated(statistics: Manifest): ColumnResolver = {
+  override def estimateResolver(statistics: Manifest): ColumnResolver = {
     val stored = resolver(statistics)
     val same = SQLConf.get.resolver
     (root, path) => relation.partitionSchema.fieldNames.find(same(_, root.name)).filter(_ => path.isEmpty).map(name => Leaf.key(Seq(name)))
@@ -59,13 +59,13 @@ private[adapter] final class ParquetTable(relation: HadoopFsRelation, override v
     case _ => LiveFiles.Unknown
   }
 
-  override def files(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] =
+  override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
     listed.iterator.flatMap(_.files).toIndexedSeq.map { file =>
-      DataFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None, modified = Some(file.getModificationTime))
+      ScanFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None, modified = Some(file.getModificationTime))
     }
 
   /** The same with the values of partition columns. */
-  def partitioned(listed: Seq[PartitionDirectory]): IndexedSeq[DataFile] = listed.toIndexedSeq.flatMap { directory =>
+  def withPartitionValues(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] = listed.toIndexedSeq.flatMap { directory =>
     val fields = relation.partitionSchema.fields.toSeq
     val values = fields.zip(directory.values.toSeq(fields.map(_.dataType))).map { case (field, value) =>
       Leaf.key(Seq(field.name)) -> Literal(value, field.dataType)
@@ -74,13 +74,13 @@ private[adapter] final class ParquetTable(relation: HadoopFsRelation, override v
   }
 }
 
-private[adapter] object ParquetTable {
+private[adapter] object ParquetScan {
 
   /** The table behind a relation, if it is one directory that we know how to read fewer files of. */
-  def of(relation: HadoopFsRelation, label: Option[String]): Option[ParquetTable] =
-    if (ParquetDirectory.is(relation)) Some(new ParquetTable(relation, ParquetDirectory.rootOf(relation), label)) else None
+  def of(relation: HadoopFsRelation, label: Option[String]): Option[ParquetScan] =
+    if (ParquetTable.is(relation)) Some(new ParquetScan(relation, ParquetTable.rootOf(relation), label)) else None
 
   /** The same table later, when Spark has chosen partitions: then its paths are theirs. */
-  def at(relation: HadoopFsRelation, root: String, label: Option[String]): Option[ParquetTable] =
-    if (ParquetDirectory.isRead(relation)) Some(new ParquetTable(relation, new Path(root), label)) else None
+  def at(relation: HadoopFsRelation, root: String, label: Option[String]): Option[ParquetScan] =
+    if (ParquetTable.isRead(relation)) Some(new ParquetScan(relation, new Path(root), label)) else None
 }

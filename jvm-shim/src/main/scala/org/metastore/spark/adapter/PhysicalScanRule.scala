@@ -24,29 +24,29 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
 
   private def marked(scan: FileSourceScanExec, planner: => ScanPlanner): Option[SparkPlan] =
     try ScanMark.of(scan.relation).filterNot(_ => isDone(scan)).flatMap {
-      case ScanMark.Refused(_, why) => Some(labelled(scan, scan.relation, s"[Metastore: $why]"))
-      case allowed: ScanMark.Allowed => pruned(scan, allowed, planner)
+      case ScanMark.Refusal(_, why) => Some(withLabel(scan, scan.relation, s"[Metastore: $why]"))
+      case allowed: ScanMark.Permit => pruned(scan, allowed, planner)
     } catch {
       case NonFatal(e) =>
         ScanPlanner.warn(scan.nodeName, Reason.failure(e), e)
         None
     }
 
-  private def pruned(scan: FileSourceScanExec, allowed: ScanMark.Allowed, planner: ScanPlanner): Option[SparkPlan] = {
+  private def pruned(scan: FileSourceScanExec, allowed: ScanMark.Permit, planner: ScanPlanner): Option[SparkPlan] = {
     val relation = scan.relation
-    FileTable.at(relation, allowed.root, scan.tableIdentifier.map(_.unquotedString)).map { table =>
+    FileScan.at(relation, allowed.root, scan.tableIdentifier.map(_.unquotedString)).map { table =>
       planner.statistics(table.id, Some(allowed.fingerprint)) match {
         case Right(known) if known.fingerprint == allowed.fingerprint =>
-          val index = new PrunedFileIndex(relation.location, table, known.manifest, planner)
+          val index = new PruningFileIndex(relation.location, table, known.manifest, planner)
           val decision = index.decision(scan.partitionFilters, scan.dataFilters)
-          labelled(scan, relation.copy(location = index)(relation.sparkSession), decision.label)
-        case Right(_) => labelled(scan, relation, "[Metastore: the statistics changed while the query was planned]")
-        case Left(why) => labelled(scan, relation, s"[Metastore: ${why.sentence}]")
+          withLabel(scan, relation.copy(location = index)(relation.sparkSession), decision.label)
+        case Right(_) => withLabel(scan, relation, "[Metastore: the statistics changed while the query was planned]")
+        case Left(why) => withLabel(scan, relation, s"[Metastore: ${why.sentence}]")
       }
     }
   }
 
-  private def labelled(scan: FileSourceScanExec, relation: HadoopFsRelation, label: String): SparkPlan = {
+  private def withLabel(scan: FileSourceScanExec, relation: HadoopFsRelation, label: String): SparkPlan = {
     val named = scan.tableIdentifier.getOrElse(TableIdentifier(relation.location.rootPaths.head.toString, Some(formatOf(scan.relation))))
     val copy = scan.copy(relation = relation, tableIdentifier = Some(named.copy(table = s"${named.table} $label")))
     copy.copyTagsFrom(scan)
@@ -57,7 +57,7 @@ final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
     DeltaScan.of(relation, None).orElse(HudiScan.of(relation, None)).fold("parquet")(_.id.format)
 
   private def isDone(scan: FileSourceScanExec): Boolean =
-    scan.relation.location.isInstanceOf[PrunedFileIndex] || scan.tableIdentifier.exists(_.table.contains(PhysicalScanRule.Label))
+    scan.relation.location.isInstanceOf[PruningFileIndex] || scan.tableIdentifier.exists(_.table.contains(PhysicalScanRule.Label))
 }
 
 private[adapter] object PhysicalScanRule {
@@ -65,12 +65,12 @@ private[adapter] object PhysicalScanRule {
 
   /** The name of a scan's table, without what was written behind it. */
   def tableOf(scan: FileSourceScanExec): String = scan.tableIdentifier match {
-    case Some(TableIdentifier(name, format, _)) if name.contains('/') => s"${format.fold("")(_ + ".")}`${unlabelled(name)}`"
-    case Some(named) => named.copy(table = unlabelled(named.table)).unquotedString
+    case Some(TableIdentifier(name, format, _)) if name.contains('/') => s"${format.fold("")(_ + ".")}`${withoutLabel(name)}`"
+    case Some(named) => named.copy(table = withoutLabel(named.table)).unquotedString
     case None => scan.relation.location.rootPaths.mkString(", ")
   }
 
-  private def unlabelled(name: String): String = if (name.contains(Label)) name.substring(0, name.indexOf(Label)) else name
+  private def withoutLabel(name: String): String = if (name.contains(Label)) name.substring(0, name.indexOf(Label)) else name
 }
 
 /** The same rule for plans that adaptive execution does not touch. */

@@ -5,13 +5,13 @@ import org.apache.spark.sql.catalyst.plans.logical.{Command, LogicalPlan, Subque
 import org.metastore.spark.explain.{Reason, ReasonCode}
 
 /** Tells which plans are none of our business: writes, streams, rows or values hidden by a policy. */
-object PlanGuard {
+object PlanScope {
 
   /** What may be done to the scans of a plan. */
   sealed trait Scope
   case object Everything extends Scope
   /** Nothing; every scan says why. */
-  final case class LeaveAlone(reason: Reason) extends Scope
+  final case class NoChange(reason: Reason) extends Scope
   /** Estimates may be corrected, no file may be dropped. */
   final case class NumbersOnly(reason: Reason) extends Scope
 
@@ -45,7 +45,7 @@ object PlanGuard {
    */
   def judge(plan: LogicalPlan, query: Option[Write], insideWrites: Boolean): Option[Scope] =
     if (isStream(plan)) None
-    else if (plan.exists(node => policies.exists(className(node).contains))) Some(LeaveAlone(Reason(ReasonCode.RowPolicy)))
+    else if (plan.exists(node => policies.exists(className(node).contains))) Some(NoChange(Reason(ReasonCode.RowPolicy)))
     else Some(ofWrite(plan, query, insideWrites))
 
   private def ofWrite(plan: LogicalPlan, query: Option[Write], insideWrites: Boolean): Scope = {

@@ -12,20 +12,20 @@ import org.metastore.spark.store.WarmUp
  *
  * @param write the sign of a write in the whole query, which a sub-query's own plan does not show.
  */
-final class PlanningContext(val write: Option[PlanGuard.Write]) {
+final class PlanningContext(val write: Option[PlanScope.Write]) {
   private val patience = if (WarmUp.isDone) 1L else PlanningContext.ColdPatience
   private val statistics = new java.util.HashMap[AnyRef, AnyRef]()
   private val sharedOf = new java.util.WeakHashMap[AnyRef, AnyRef]()
   private var spent = 0L
 
   /** The first answer for a key, kept: one version of the statistics for the whole query. */
-  def once[A <: AnyRef](key: AnyRef)(load: => A): A = kept(statistics, key)(load)
+  def once[A <: AnyRef](key: AnyRef)(load: => A): A = memoize(statistics, key)(load)
 
   /** What equal objects share, made for the first of them and kept while that one is in use. */
-  def shared[A <: AnyRef](like: AnyRef)(make: => A): A = kept(sharedOf, like)(make)
+  def shareAmongEqual[A <: AnyRef](like: AnyRef)(make: => A): A = memoize(sharedOf, like)(make)
 
   // Not `computeIfAbsent`: what makes one may ask for another.
-  private def kept[A <: AnyRef](in: java.util.Map[AnyRef, AnyRef], key: AnyRef)(make: => A): A = {
+  private def memoize[A <: AnyRef](in: java.util.Map[AnyRef, AnyRef], key: AnyRef)(make: => A): A = {
     val known = in.get(key)
     if (known != null) known.asInstanceOf[A]
     else {
@@ -39,10 +39,10 @@ final class PlanningContext(val write: Option[PlanGuard.Write]) {
   def hadoop(session: SparkSession): Configuration = once(session)(session.sessionState.newHadoopConf())
 
   /** What is left of a planning timeout, in milliseconds. */
-  def left(timeoutMillis: Long): Long = math.max(0L, timeoutMillis * patience - spent / 1000000)
+  def remainingMillis(timeoutMillis: Long): Long = math.max(0L, timeoutMillis * patience - spent / 1000000)
 
   /** Counts the time that a block took against the planning timeout. */
-  def timed[A](block: => A): A = {
+  def countTime[A](block: => A): A = {
     val start = System.nanoTime()
     try block
     finally spent += System.nanoTime() - start
@@ -63,13 +63,13 @@ object PlanningContext {
 
   /** A new query begins in this thread. */
   def begin(plan: LogicalPlan): PlanningContext = {
-    threads.set(new PlanningContext(PlanGuard.write(plan)))
+    threads.set(new PlanningContext(PlanScope.write(plan)))
     threads.get
   }
 }
 
 /** Marks the beginning of each query's planning: Spark normalizes a plan once, just before it is optimized. */
-object BeginPlanning extends Rule[LogicalPlan] {
+object PlanningStartRule extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = {
     PlanningContext.begin(plan)
     plan

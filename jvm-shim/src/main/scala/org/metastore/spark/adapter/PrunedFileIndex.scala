@@ -11,8 +11,8 @@ import org.metastore.spark.explain.ScanDecision
 import org.metastore.spark.store.Manifest
 
 /** The files of a physical scan without those in which no row can match. Everything else is the delegate's. */
-private[adapter] final class PrunedFileIndex(
-    val delegate: FileIndex, table: FileTable, statistics: Manifest, planner: ScanPlanner) extends FileIndex {
+private[adapter] final class PruningFileIndex(
+    val delegate: FileIndex, table: FileScan, statistics: Manifest, planner: ScanPlanner) extends FileIndex {
 
   private val resolver = table.resolver(statistics)
 
@@ -34,7 +34,7 @@ private[adapter] final class PrunedFileIndex(
 
   override def listFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] = {
     val (listed, decision) = decide(partitionFilters, dataFilters.filter(isFixed))
-    FileTable.some(listed)(decision.kept.get)
+    FileScan.selectFiles(listed)(decision.survivors.get)
   }
 
   /** What is decided for these filters; those that need a sub-query's answer choose among the partitions later. */
@@ -50,7 +50,7 @@ private[adapter] final class PrunedFileIndex(
         last = Some(listed -> made)
         made
       }
-      val listed = FilesOfPaths.by(data, table.list(delegate, statistics, partitionFilters, data)(about))
+      val listed = FilePathFilter.by(data, table.list(delegate, statistics, partitionFilters, data)(about))
       (listed, about(listed))
     })
 
@@ -58,7 +58,7 @@ private[adapter] final class PrunedFileIndex(
   private def isFixed(filter: Expression): Boolean = filter.find(_.isInstanceOf[PlanExpression[_]]).isEmpty
 
   override def equals(other: Any): Boolean = other match {
-    case that: PrunedFileIndex => that.delegate == delegate && that.fingerprint == fingerprint
+    case that: PruningFileIndex => that.delegate == delegate && that.fingerprint == fingerprint
     case _ => false
   }
 

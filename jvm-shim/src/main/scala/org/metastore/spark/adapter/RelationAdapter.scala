@@ -3,7 +3,7 @@ package org.metastore.spark.adapter
 import org.apache.spark.sql.catalyst.expressions.Expression
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 
-import org.metastore.spark.cardinality.KnownColumns
+import org.metastore.spark.cardinality.RelationColumns
 
 /**
  * One kind of relation: says which table it is, which data files its scan reads, drops files from it and hands the
@@ -24,5 +24,5 @@ private[adapter] trait RelationAdapter {
   def table(relation: LogicalPlan): Option[TableId]
 
   /** What the statistics know of a relation's columns; None where it is not of this kind, or never analyzed. May throw. */
-  def columns(relation: LogicalPlan, planner: ScanPlanner): Option[KnownColumns]
+  def columns(relation: LogicalPlan, planner: ScanPlanner): Option[RelationColumns]
 }

@@ -19,15 +19,15 @@ object ScanDecisions {
     case stage: QueryStageExec => of(stage.plan)
     case _: ReusedExchangeExec => Nil
     case scan: BatchScanExec => IcebergScanProxy.decisionOf(scan.scan).toSeq ++ subqueries(scan)
-    case rows: LocalTableScanExec => answered(rows).toSeq
+    case rows: LocalTableScanExec => decisionOfRows(rows).toSeq
     case scan: FileSourceScanExec => fileScan(scan).toSeq ++ subqueries(scan)
     case node => node.children.flatMap(of) ++ subqueries(node)
   }
 
   /** What the optimizer was told of a scan in a logical plan. */
   def estimateOf(leaf: LogicalPlan): Option[ScanEstimate] = leaf match {
-    case relation: DataSourceV2ScanRelation => IcebergScanProxy.decisionOf(relation.scan).flatMap(_.estimated)
-    case other => other.getTagValue(Decision).flatMap(_.estimated)
+    case relation: DataSourceV2ScanRelation => IcebergScanProxy.decisionOf(relation.scan).flatMap(_.rowEstimate)
+    case other => other.getTagValue(Decision).flatMap(_.rowEstimate)
   }
 
   private[adapter] val Decision = TreeNodeTag[ScanDecision]("metastore.decision")
@@ -37,23 +37,23 @@ object ScanDecisions {
   }).collect { case plan: SparkPlan => plan }.flatMap(of)
 
   /** Of a scan that the table format has answered, Spark's plan keeps the rows alone. */
-  private def answered(rows: LocalTableScanExec): Option[ScanDecision] = rows.logicalLink.flatMap(_.collectFirst {
+  private def decisionOfRows(rows: LocalTableScanExec): Option[ScanDecision] = rows.logicalLink.flatMap(_.collectFirst {
     case relation: DataSourceV2ScanRelation => IcebergScanProxy.decisionOf(relation.scan)
   }.flatten)
 
   /** What the optimizer was told of the one relation behind a scan: Delta's physical scan knows no row counts. */
-  private def told(scan: SparkPlan): Option[ScanEstimate] =
+  private def estimateOfRelation(scan: SparkPlan): Option[ScanEstimate] =
     scan.logicalLink.map(_.collectLeaves()).collect { case Seq(leaf) => leaf }.flatMap(estimateOf)
 
   private def fileScan(scan: FileSourceScanExec): Option[ScanDecision] = scan.relation.location match {
-    case index: PrunedFileIndex =>
+    case index: PruningFileIndex =>
       val decision = index.decision(scan.partitionFilters, scan.dataFilters)
-      Some(told(scan).fold(decision)(decision.estimatedAs))
+      Some(estimateOfRelation(scan).fold(decision)(decision.withEstimate))
     case _ => ScanMark.of(scan.relation).map { mark =>
       val table = PhysicalScanRule.tableOf(scan)
-      ScanDecision.leftAlone(table, mark match {
-        case ScanMark.Refused(code, _) => Reason(code)
-        case ScanMark.Allowed(_, _) => Reason(ReasonCode.UnsupportedTable, "relation" -> table, "detail" -> "physical scan")
+      ScanDecision.withoutPruning(table, mark match {
+        case ScanMark.Refusal(code, _) => Reason(code)
+        case ScanMark.Permit(_, _) => Reason(ReasonCode.UnsupportedTable, "relation" -> table, "detail" -> "physical scan")
       })
     }
   }

@@ -17,21 +17,21 @@ private[adapter] object ScanMark {
   private val Key = "metastore.scan"
 
   /** Files of the table at `root` may be dropped by the statistics of this fingerprint; Spark narrows the paths it reads. */
-  final case class Allowed(fingerprint: String, root: String) extends ScanMark {
+  final case class Permit(fingerprint: String, root: String) extends ScanMark {
     override def asOption: (String, String) = Key -> s"ok:$fingerprint:$root"
   }
 
   /** The scan is left alone. */
-  final case class Refused(code: ReasonCode, why: String) extends ScanMark {
+  final case class Refusal(code: ReasonCode, why: String) extends ScanMark {
     override def asOption: (String, String) = Key -> s"no:${code.name}:$why"
   }
 
-  def refused(reason: Reason): ScanMark = Refused(reason.code, reason.sentence)
+  def refuse(reason: Reason): ScanMark = Refusal(reason.code, reason.sentence)
 
   /** The mark of a relation. */
   def of(relation: HadoopFsRelation): Option[ScanMark] = relation.options.get(Key).map(_.split(":", 3)).map {
-    case Array("ok", fingerprint, root) => Allowed(fingerprint, root)
-    case Array("no", code, why) => Refused(ReasonCode.all.find(_.name == code).getOrElse(ReasonCode.Failed), why)
-    case other => Refused(ReasonCode.Failed, other.mkString(":"))
+    case Array("ok", fingerprint, root) => Permit(fingerprint, root)
+    case Array("no", code, why) => Refusal(ReasonCode.all.find(_.name == code).getOrElse(ReasonCode.Failed), why)
+    case other => Refusal(ReasonCode.Failed, other.mkString(":"))
   }
 }

@@ -11,22 +11,22 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.{MetastoreConf, VisibleText}
-import org.metastore.spark.cardinality.{FilterOfScan, JoinKeys, KnownColumns, RowsOfFiles, ScanStatistics}
+import org.metastore.spark.cardinality.{FilterRequest, JoinKeys, RelationColumns, RowCounts, ScanStatistics}
 import org.metastore.spark.explain.{LiveFiles, Reason, ReasonCode, ScanDecision}
-import org.metastore.spark.pruning.{ColumnResolver, CompiledFilter, PruningRule}
-import org.metastore.spark.store.{ColumnHistogram, FileStatistics, Manifest, Snapshot, StatisticsStore, TableDistinct, TableStatistics}
+import org.metastore.spark.pruning.{ColumnResolver, PruningFilter}
+import org.metastore.spark.store.{ColumnHistogram, FileSetStatistics, Manifest, Snapshot, StatisticsStore, TableDistinct, TableStatistics}
 
 /** Decides which data files of the scans of one query are read. One decision is all that EXPLAIN, metrics and estimates say. */
 private[adapter] final class ScanPlanner(
-    session: SparkSession, val settings: MetastoreConf, val scope: PlanGuard.Scope, context: PlanningContext,
+    session: SparkSession, val settings: MetastoreConf, val scope: PlanScope.Scope, context: PlanningContext,
     joinsOf: ScanPlanner => JoinKeys = _ => JoinKeys.Unknown) {
 
   /** Why no file of this plan may be dropped, whatever the statistics say. */
   val restriction: Option[Reason] = scope match {
-    case PlanGuard.LeaveAlone(reason) => Some(reason)
-    case PlanGuard.NumbersOnly(reason) => Some(reason)
-    case PlanGuard.Everything if settings.pruningEnabled => None
-    case PlanGuard.Everything => Some(Reason(ReasonCode.Disabled, "setting" -> MetastoreConf.PruningEnabled.key))
+    case PlanScope.NoChange(reason) => Some(reason)
+    case PlanScope.NumbersOnly(reason) => Some(reason)
+    case PlanScope.Everything if settings.pruningEnabled => None
+    case PlanScope.Everything => Some(Reason(ReasonCode.Disabled, "setting" -> MetastoreConf.PruningEnabled.key))
   }
 
   val estimates: Boolean = settings.cboEnabled && !leavesAlone
@@ -39,17 +39,17 @@ private[adapter] final class ScanPlanner(
     }
 
   /** What a table's statistics know of its columns. */
-  def columns(id: TableId, known: TableStatistics, resolver: ColumnResolver, lineage: => Iterator[String]): KnownColumns = {
-    lazy val described = DescribedSnapshot.of(known.manifest, lineage)
-    new KnownColumns(
+  def columns(id: TableId, known: TableStatistics, resolver: ColumnResolver, lineage: => Iterator[String]): RelationColumns = {
+    lazy val described = DistributionSnapshot.of(known.manifest, lineage)
+    new RelationColumns(
       resolver, (key, dataType) => histogramsOf(id, known, described, Seq((key, dataType))).get((key, dataType)))
   }
 
   /** Whether nothing is done to the plan's scans but to say why. */
-  def leavesAlone: Boolean = scope.isInstanceOf[PlanGuard.LeaveAlone]
+  def leavesAlone: Boolean = scope.isInstanceOf[PlanScope.NoChange]
 
   /** What equal scans of a query share. It must not refer to the scan: it is kept while the first of them is in use. */
-  def shared[A <: AnyRef](scan: AnyRef)(make: => A): A = context.shared(scan)(make)
+  def shared[A <: AnyRef](scan: AnyRef)(make: => A): A = context.shareAmongEqual(scan)(make)
 
   /**
    * The statistics of a table: the same version for every scan of the query.
@@ -57,18 +57,18 @@ private[adapter] final class ScanPlanner(
    * @param version the fingerprint that the query began with, where an earlier step of its planning left one
    */
   def statistics(table: TableId, version: Option[String] = None): Either[Reason, TableStatistics] =
-    context.once((table.format, table.uuid, table.root(settings.store)))(begun(table, version))()
+    context.once((table.format, table.uuid, table.root(settings.store)))(beginLookup(table, version))()
 
   /** Begins to look for the statistics of the tables of a plan side by side: `statistics` waits for them. */
   def begin(tables: Iterator[TableId]): Unit =
-    tables.foreach(table => context.once((table.format, table.uuid, table.root(settings.store)))(begun(table, None)))
+    tables.foreach(table => context.once((table.format, table.uuid, table.root(settings.store)))(beginLookup(table, None)))
 
-  private def begun(table: TableId, version: Option[String]): () => Either[Reason, TableStatistics] = {
-    def left = context.left(settings.planningTimeoutMillis)
-    val coming = context.timed {
+  private def beginLookup(table: TableId, version: Option[String]): () => Either[Reason, TableStatistics] = {
+    def left = context.remainingMillis(settings.planningTimeoutMillis)
+    val coming = context.countTime {
       StatisticsStore.open(table.root(settings.store), context.hadoop(session)).begin(table.uuid, left, version)
     }
-    lazy val found = context.timed(coming(left))
+    lazy val found = context.countTime(coming(left))
       .left.map(why => if (why.code == ReasonCode.NoStatistics) Reason(why.code, "table" -> table.name) else why)
     () => found
   }
@@ -82,37 +82,37 @@ private[adapter] final class ScanPlanner(
    * @param asked     what estimates need, where numbers are asked for
    */
   def plan(
-      table: TableId, files: IndexedSeq[DataFile], conjuncts: Seq[Expression], resolver: ColumnResolver,
-      live: LiveFiles, asked: Option[EstimatedScan] = None): Planned = {
-    val list = DataFiles.listOf(files)
+      table: TableId, files: IndexedSeq[ScanFile], conjuncts: Seq[Expression], resolver: ColumnResolver,
+      live: LiveFiles, asked: Option[EstimateRequest] = None): ScanPlan = {
+    val list = ScanFiles.listOf(files)
     val rows = IntStream.range(0, files.length).mapToLong(i => files(i).rows.getOrElse(-1L)).toArray
     def refused(why: Reason) =
-      Planned(new ScanDecision(table.name, list, rows, Left(why), new BitSet, "", ScanPlanner.changed(files), live), None)
+      ScanPlan(new ScanDecision(table.name, list, rows, Left(why), new BitSet, "", ScanPlanner.filesWithChanges(files), live), None)
     try {
       statistics(table) match {
         case Left(why) => refused(why)
-        case Right(known) => context.timed {
-          val compiled = PruningRule.compile(conjuncts, resolver)
-          val joined = known.of(list, if (restriction.isDefined) Nil else compiled.needs)
-          val distrusted = contradicting(joined, rows)
+        case Right(known) => context.countTime {
+          val compiled = PruningFilter.compile(conjuncts, resolver)
+          val joined = known.of(list, if (restriction.isDefined) Nil else compiled.columnKeys)
+          val distrusted = contradictoryFiles(joined, rows)
           val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
           val outcome = judge(joined, compiled, isWhole = live.beyond(files.length) == 0)
           lazy val decided: ScanDecision = new ScanDecision(
-            table.name, list, counted, outcome, distrusted, known.fingerprint, ScanPlanner.changed(files), live,
+            table.name, list, counted, outcome, distrusted, known.fingerprint, ScanPlanner.filesWithChanges(files), live,
             () => numbers.summary)
           lazy val numbers: ScanStatistics = {
-            val described = DescribedSnapshot.of(known.manifest, asked.fold[Iterator[String]](Iterator.empty)(_.lineage()))
+            val described = DistributionSnapshot.of(known.manifest, asked.fold[Iterator[String]](Iterator.empty)(_.lineage()))
             lazy val distinct = described.fold(Map.empty[String, TableDistinct])(distinctOf(known, _))
-            val filter = new FilterOfScan(
+            val filter = new FilterRequest(
               conjuncts, asked.fold(resolver)(_.resolver), histogramsOf(table, known, described, _),
               asked.fold(Seq.empty[Attribute])(_.output), joins)
-            val counts = new RowsOfFiles(decided, known.manifest.latest.flatMap(RowsOfFiles.perByte))
+            val counts = new RowCounts(decided, known.manifest.latest.flatMap(RowCounts.perByte))
             new ScanStatistics(
               joined, decided, files(_).partition, counts, files(_).deletedRows, distinct.get, filter, described.forall(_.isAncestor),
               described.exists(_.isRead))
           }
-          ScanPlanner.tell(decided)
-          Planned(decided, orNone(table)(numbers))
+          ScanPlanner.logDecision(decided)
+          ScanPlan(decided, orNone(table)(numbers))
         }
       }
     } catch {
@@ -132,7 +132,7 @@ private[adapter] final class ScanPlanner(
 
   // Where they cannot be read, bounds tell less.
   private def histogramsOf(
-      table: TableId, known: TableStatistics, described: Option[DescribedSnapshot],
+      table: TableId, known: TableStatistics, described: Option[DistributionSnapshot],
       columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] =
     try described.fold(Map.empty[(String, DataType), ColumnHistogram])(one => known.histograms(one.snapshot, columns))
     catch { case NonFatal(e) =>
@@ -140,18 +140,18 @@ private[adapter] final class ScanPlanner(
       Map.empty
     }
 
-  private def distinctOf(known: TableStatistics, described: DescribedSnapshot): Map[String, TableDistinct] =
-    context.timed(known.distinct(described.snapshot).getOrElse(Map.empty))
+  private def distinctOf(known: TableStatistics, described: DistributionSnapshot): Map[String, TableDistinct] =
+    context.countTime(known.distinct(described.snapshot).getOrElse(Map.empty))
 
   // Where the format was asked for a part of the files, the scan has a filter, though none is left to us.
-  private def judge(joined: FileStatistics, filter: CompiledFilter, isWhole: Boolean): Either[Reason, ScanDecision.Verdict] =
+  private def judge(joined: FileSetStatistics, filter: PruningFilter, isWhole: Boolean): Either[Reason, ScanDecision.Verdict] =
     if (restriction.isDefined) Left(restriction.get)
     else if (filter.conjuncts.isEmpty && isWhole) Left(Reason(ReasonCode.NoFilter))
     else if (filter.conjuncts.nonEmpty && filter.columns.isEmpty) Left(Reason(ReasonCode.NothingToPrune))
     else Right(ScanDecision.Verdict(filter.evaluate(joined), filter.conjuncts.map(_.sql)))
 
   // Other rows than the table format counts: the statistics are not of this file.
-  private def contradicting(joined: FileStatistics, rows: Array[Long]): BitSet = {
+  private def contradictoryFiles(joined: FileSetStatistics, rows: Array[Long]): BitSet = {
     val set = new BitSet(rows.length)
     rows.indices.foreach(i => set.set(i, rows(i) >= 0 && joined.rows(i) >= 0 && rows(i) != joined.rows(i)))
     set
@@ -162,7 +162,7 @@ private[adapter] object ScanPlanner extends Logging {
 
   /** A planner for one optimizer run of a session; `joins` finds the keys of its joins. */
   def of(
-      session: SparkSession, settings: MetastoreConf, scope: PlanGuard.Scope, joins: ScanPlanner => JoinKeys): ScanPlanner =
+      session: SparkSession, settings: MetastoreConf, scope: PlanScope.Scope, joins: ScanPlanner => JoinKeys): ScanPlanner =
     new ScanPlanner(session, settings, scope, PlanningContext.current, joins)
 
   /**
@@ -170,17 +170,17 @@ private[adapter] object ScanPlanner extends Logging {
    * earlier, and how long that took, belongs to another query.
    */
   def physical(session: SparkSession, settings: MetastoreConf): ScanPlanner =
-    new ScanPlanner(session, settings, PlanGuard.Everything, new PlanningContext(None))
+    new ScanPlanner(session, settings, PlanScope.Everything, new PlanningContext(None))
 
   /** What was decided, for who reads the log at INFO. */
-  private def tell(decision: ScanDecision): Unit = logInfo(VisibleText(s"${decision.table} ${decision.label}"))
+  private def logDecision(decision: ScanDecision): Unit = logInfo(VisibleText(s"${decision.table} ${decision.label}"))
 
   /** The files whose rows other files change. */
-  private def changed(files: IndexedSeq[DataFile]): BitSet = {
+  private def filesWithChanges(files: IndexedSeq[ScanFile]): BitSet = {
     val set = new BitSet(files.length)
     var i = 0
     while (i < files.length) {
-      if (files(i).changed) set.set(i)
+      if (files(i).hasChanges) set.set(i)
       i += 1
     }
     set
@@ -203,7 +203,7 @@ private[adapter] object ScanPlanner extends Logging {
  * @param resolver finds columns of the statistics, which need not hold the very values that the scan returns
  * @param lineage  the snapshot that it reads and those before it, newest first; none where the table has no snapshots
  */
-private[adapter] final case class EstimatedScan(output: Seq[Attribute], resolver: ColumnResolver, lineage: () => Iterator[String])
+private[adapter] final case class EstimateRequest(output: Seq[Attribute], resolver: ColumnResolver, lineage: () => Iterator[String])
 
 /**
  * The analyzed snapshot whose distributions stand for those of the snapshot that is read: for an estimate it need not be that.
@@ -211,23 +211,23 @@ private[adapter] final case class EstimatedScan(output: Seq[Attribute], resolver
  * @param isAncestor whether what is read was made from it, or is it
  * @param isRead     whether it is what is read, as far as snapshots tell
  */
-private[adapter] final case class DescribedSnapshot(snapshot: Snapshot, isAncestor: Boolean, isRead: Boolean)
+private[adapter] final case class DistributionSnapshot(snapshot: Snapshot, isAncestor: Boolean, isRead: Boolean)
 
-private[adapter] object DescribedSnapshot {
+private[adapter] object DistributionSnapshot {
 
   /** The one that is read or the newest before it, else the newest of all. */
-  def of(manifest: Manifest, lineage: Iterator[String]): Option[DescribedSnapshot] = {
-    if (lineage.isEmpty) manifest.latest.map(DescribedSnapshot(_, isAncestor = true, isRead = true))
+  def of(manifest: Manifest, lineage: Iterator[String]): Option[DistributionSnapshot] = {
+    if (lineage.isEmpty) manifest.latest.map(DistributionSnapshot(_, isAncestor = true, isRead = true))
     else {
       val read = manifest.snapshot(lineage.next())
       val before = read.orElse(lineage.map(manifest.snapshot).collectFirst { case Some(snapshot) => snapshot })
-      before.orElse(manifest.latest).map(DescribedSnapshot(_, before.isDefined, read.isDefined))
+      before.orElse(manifest.latest).map(DistributionSnapshot(_, before.isDefined, read.isDefined))
     }
   }
 }
 
 /** What was decided about a scan, and the numbers of the files that it reads, where there are statistics. */
-private[adapter] final case class Planned(decision: ScanDecision, numbers: Option[ScanStatistics])
+private[adapter] final case class ScanPlan(decision: ScanDecision, numbers: Option[ScanStatistics])
 
 /** A table, as its statistics name it. */
 private[adapter] final case class TableId(format: String, uuid: String, location: String, name: String) {

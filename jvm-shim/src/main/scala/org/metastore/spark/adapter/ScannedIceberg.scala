@@ -11,10 +11,10 @@ import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.explain.LiveFiles
-import org.metastore.spark.tables.{IcebergTable, Reflected}
+import org.metastore.spark.tables.{IcebergTable, Reflection}
 
 /** What the planner asks of an Iceberg table whose data are scanned. */
-private[adapter] final class ScannedIceberg(spark: Table) {
+private[adapter] final class IcebergScan(spark: Table) {
   private val table = IcebergTable(spark)
 
   def uuid: String = table.uuid
@@ -24,7 +24,7 @@ private[adapter] final class ScannedIceberg(spark: Table) {
 
   /** The files of the snapshot that a scan reads. */
   def live(by: String, scan: AnyRef, number: Option[Long]): LiveFiles = new LiveFiles(by, number, () => {
-    val snapshot = Reflected.call[AnyRef](IcebergTasks.snapshot(scan), "snapshotId").toString
+    val snapshot = Reflection.call[AnyRef](IcebergTasks.snapshot(scan), "snapshotId").toString
     table.dataFiles(snapshot).map(file => file.path -> file.rows)
   })
 
@@ -48,42 +48,42 @@ private[adapter] final class ScannedIceberg(spark: Table) {
   def keys: Map[Seq[String], String] = table.leaves(table.current).map(leaf => leaf.path -> leaf.key).toMap
 
   private def schemaFrom(on: AnyRef, method: String): AnyRef = {
-    val schema = Reflected.call[AnyRef](on, method)
+    val schema = Reflection.call[AnyRef](on, method)
     require(schema.getClass.getName == "org.apache.iceberg.Schema")
     schema
   }
 
   private def showsSparkSchema(schema: AnyRef): Boolean =
-    shape(table.sparkSchema(schema)) == shape(Reflected.call[StructType](spark, "schema"))
+    shape(table.sparkSchema(schema)) == shape(Reflection.call[StructType](spark, "schema"))
 
   private def shape(schema: StructType) = schema.fields.toSeq.map(f => (f.name, f.dataType.catalogString))
 }
 
-private[adapter] object ScannedIceberg {
+private[adapter] object IcebergScan {
 
   /** The Iceberg table behind a relation, if it is one that holds data. */
-  def of(table: Table): Option[ScannedIceberg] = if (IcebergTable.is(table)) Some(new ScannedIceberg(table)) else None
+  def of(table: Table): Option[IcebergScan] = if (IcebergTable.is(table)) Some(new IcebergScan(table)) else None
 }
 
 /** What tasks read: data files and their bytes, delete files and theirs. */
-private[adapter] final case class TasksSize(files: Long, bytes: Long, deletes: Long, deletesBytes: Long)
+private[adapter] final case class TaskTotals(files: Long, bytes: Long, deletes: Long, deletesBytes: Long)
 
 /** Field ids by the path of a column. */
 private[adapter] final class IcebergSchema(schema: AnyRef) {
 
   /** The field id of a column or of a field inside structs; None inside lists and maps, and for unknown names. */
   def fieldId(path: Seq[String]): Option[Int] = {
-    val root = Reflected.call[AnyRef](schema, "asStruct")
+    val root = Reflection.call[AnyRef](schema, "asStruct")
     path.init.foldLeft(Option(root))((struct, name) => struct.flatMap(field(_, name)).flatMap(structOf))
       .flatMap(field(_, path.last))
-      .map(f => Reflected.call[Int](f, "fieldId"))
+      .map(f => Reflection.call[Int](f, "fieldId"))
   }
 
   private def field(struct: AnyRef, name: String): Option[AnyRef] =
-    Option(Reflected.call[AnyRef](struct, "field", name))
+    Option(Reflection.call[AnyRef](struct, "field", name))
 
   private def structOf(field: AnyRef): Option[AnyRef] =
-    Some(Reflected.call[AnyRef](field, "type")).filter(Reflected.call[Boolean](_, "isStructType"))
+    Some(Reflection.call[AnyRef](field, "type")).filter(Reflection.call[Boolean](_, "isStructType"))
 }
 
 /**
@@ -94,50 +94,50 @@ private[adapter] final class IcebergSchema(schema: AnyRef) {
  */
 private[adapter] final class IcebergTasks private (
     val tasks: IndexedSeq[AnyRef], loader: ClassLoader, val report: Seq[CustomTaskMetric], val live: Option[Long]) {
-  private lazy val taskClass = Reflected.load("org.apache.iceberg.FileScanTask", loader)
-  private lazy val fileOf = Reflected.method(Reflected.load("org.apache.iceberg.ContentScanTask", loader), "file")
-  private lazy val deletesOf = Reflected.method(taskClass, "deletes")
-  private lazy val content = Reflected.load("org.apache.iceberg.ContentFile", loader)
-  private lazy val locationOf = Reflected.method(content, "location", "path")
-  private lazy val sizeOf = Reflected.method(content, "fileSizeInBytes")
-  private lazy val recordsOf = Reflected.method(content, "recordCount")
-  private lazy val contentOf = Reflected.method(content, "content")
-  private lazy val offsetOf = Try(Reflected.method(Reflected.load("org.apache.iceberg.DeleteFile", loader), "contentOffset")).toOption
+  private lazy val taskClass = Reflection.load("org.apache.iceberg.FileScanTask", loader)
+  private lazy val fileOf = Reflection.method(Reflection.load("org.apache.iceberg.ContentScanTask", loader), "file")
+  private lazy val deletesOf = Reflection.method(taskClass, "deletes")
+  private lazy val content = Reflection.load("org.apache.iceberg.ContentFile", loader)
+  private lazy val locationOf = Reflection.method(content, "location", "path")
+  private lazy val sizeOf = Reflection.method(content, "fileSizeInBytes")
+  private lazy val recordsOf = Reflection.method(content, "recordCount")
+  private lazy val contentOf = Reflection.method(content, "content")
+  private lazy val offsetOf = Try(Reflection.method(Reflection.load("org.apache.iceberg.DeleteFile", loader), "contentOffset")).toOption
 
   /** One entry a task, in the order of the tasks. What is not one data file has no path: no statistics know it. */
-  lazy val files: IndexedSeq[DataFile] = {
-    val shares = deletedShares
-    tasks.map(task => if (taskClass.isInstance(task)) dataFile(task, shares) else DataFile("", -1L, None))
+  lazy val files: IndexedSeq[ScanFile] = {
+    val shares = shareOfDeletes
+    tasks.map(task => if (taskClass.isInstance(task)) dataFile(task, shares) else ScanFile("", -1L, None))
   }
 
   /** What Iceberg counts of tasks as it plans them. */
-  lazy val size: TasksSize = {
+  lazy val size: TaskTotals = {
     val ofFiles = tasks.filter(taskClass.isInstance)
     def sum(method: Method): Long = ofFiles.map(method.invoke(_).asInstanceOf[java.lang.Long].longValue).sum
-    val bytes = sum(Reflected.method(taskClass, "length"))
-    TasksSize(tasks.size.toLong, bytes, ofFiles.map(deletes(_).size.toLong).sum, sum(Reflected.method(taskClass, "sizeBytes")) - bytes)
+    val bytes = sum(Reflection.method(taskClass, "length"))
+    TaskTotals(tasks.size.toLong, bytes, ofFiles.map(deletes(_).size.toLong).sum, sum(Reflection.method(taskClass, "sizeBytes")) - bytes)
   }
 
-  private def dataFile(task: AnyRef, shares: Map[AnyRef, Double]): DataFile = {
+  private def dataFile(task: AnyRef, shares: Map[AnyRef, Double]): ScanFile = {
     val file = fileOf.invoke(task)
     val rows = recordsOf.invoke(file).asInstanceOf[java.lang.Long].longValue
     val applied = deletes(task)
     val deleted = applied.map(d => shares.getOrElse(keyOf(d), 0.0)).sum
     val known = if (applied.exists(isEquality)) None else Some(deleted)
-    DataFile(locationOf.invoke(file).toString, sizeOf.invoke(file).asInstanceOf[java.lang.Long], Some(rows), known)
+    ScanFile(locationOf.invoke(file).toString, sizeOf.invoke(file).asInstanceOf[java.lang.Long], Some(rows), known)
   }
 
   /** Those of the files of these paths, and what is not one data file. */
-  def only(paths: Set[String]): IcebergTasks =
+  def selectPaths(paths: Set[String]): IcebergTasks =
     at(tasks.indices.filter(i => files(i).path.isEmpty || paths(files(i).path)))
 
   def at(places: IndexedSeq[Int]): IcebergTasks = new IcebergTasks(places.map(tasks), loader, report, live)
 
   /** Makes a scan read these tasks and no others. */
-  def giveTo(scan: AnyRef): Unit = Reflected.call[AnyRef](scan, "resetTasks", new java.util.ArrayList[AnyRef](tasks.asJava))
+  def giveTo(scan: AnyRef): Unit = Reflection.call[AnyRef](scan, "resetTasks", new java.util.ArrayList[AnyRef](tasks.asJava))
 
   // A delete file that several data files share removes an unknown part of each: an even one, for estimates.
-  private def deletedShares: Map[AnyRef, Double] = {
+  private def shareOfDeletes: Map[AnyRef, Double] = {
     val named = tasks.filter(taskClass.isInstance).flatMap(deletes)
     named.groupBy(keyOf).map { case (key, same) =>
       key -> recordsOf.invoke(same.head).asInstanceOf[java.lang.Long].doubleValue / same.size
@@ -172,25 +172,25 @@ private[adapter] object IcebergTasks {
   }
 
   private def planned(scan: AnyRef): IcebergTasks = {
-    val tasks = left(scan)
-    val report = Reflected.call[Array[CustomTaskMetric]](scan, "reportDriverMetrics").toSeq
+    val tasks = currentTasks(scan)
+    val report = Reflection.call[Array[CustomTaskMetric]](scan, "reportDriverMetrics").toSeq
     new IcebergTasks(tasks.tasks, scan.getClass.getClassLoader, report, Try(filesOf(scan)).toOption.flatten)
   }
 
   /** Those that a scan has now: when a query runs, Spark may leave out some. */
-  def left(scan: AnyRef): IcebergTasks = {
-    val tasks = Reflected.call[JavaCollection[AnyRef]](scan, "tasks").asScala.toIndexedSeq
+  def currentTasks(scan: AnyRef): IcebergTasks = {
+    val tasks = Reflection.call[JavaCollection[AnyRef]](scan, "tasks").asScala.toIndexedSeq
     new IcebergTasks(tasks, scan.getClass.getClassLoader, Nil, None)
   }
 
   /** The snapshot that a scan reads. */
-  def snapshot(scan: AnyRef): AnyRef = Reflected.call[AnyRef](Reflected.call[AnyRef](scan, "scan"), "snapshot")
+  def snapshot(scan: AnyRef): AnyRef = Reflection.call[AnyRef](Reflection.call[AnyRef](scan, "scan"), "snapshot")
 
   /** How many data files it has, by the list of its manifests, which planning has read. */
   private def filesOf(scan: AnyRef): Option[Long] = {
-    val io = Reflected.call[AnyRef](Reflected.call[AnyRef](scan, "table"), "io")
-    val manifests = Reflected.call[JavaList[AnyRef]](snapshot(scan), "dataManifests", io).asScala
-    val counts = manifests.flatMap(m => Seq("addedFilesCount", "existingFilesCount").map(Reflected.call[Integer](m, _)))
+    val io = Reflection.call[AnyRef](Reflection.call[AnyRef](scan, "table"), "io")
+    val manifests = Reflection.call[JavaList[AnyRef]](snapshot(scan), "dataManifests", io).asScala
+    val counts = manifests.flatMap(m => Seq("addedFilesCount", "existingFilesCount").map(Reflection.call[Integer](m, _)))
     if (counts.contains(null)) None else Some(counts.map(_.longValue).sum) // scalastyle:ignore
   }
 }

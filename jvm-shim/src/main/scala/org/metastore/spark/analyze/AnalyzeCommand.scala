@@ -15,7 +15,7 @@ import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog}
 import org.apache.spark.sql.execution.command.{AnalyzeTableCommand, LeafRunnableCommand}
 import org.apache.spark.sql.types.StructType
 
-import org.metastore.spark.sql.{MetastoreException, Namespaces, QuotedName, ResolvedName, TableFunctions}
+import org.metastore.spark.sql.{MetastoreException, Namespaces, SqlName, TableLookup, TableFunctions}
 
 /** `ANALYZE TABLE` of a table that is ours: done in Python, its report is the answer. */
 final case class AnalyzeCommand(statement: AnalyzeStatement) extends LeafRunnableCommand {
@@ -29,7 +29,7 @@ object AnalyzeCommand {
   /** Analyzes one table. Its files are read beside Spark's plans, so that whoever may not read it is refused here. */
   def analyze(session: SparkSession, statement: AnalyzeStatement): Row = {
     TableFunctions.requireSettings(session)
-    ResolvedName.resolve(session, statement.table)
+    TableLookup.resolve(session, statement.table)
     AnalyzeReport.row(AttachedPython.run(session, statement))
   }
 }
@@ -44,9 +44,9 @@ final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[Stri
   override def run(session: SparkSession): Seq[Row] = {
     TableFunctions.requireSettings(session)
     tables.sortBy(_.name).flatMap { table =>
-      val name = QuotedName(catalog.name +: table.namespace.toSeq :+ table.name)
+      val name = SqlName(catalog.name +: table.namespace.toSeq :+ table.name)
       try {
-        if (Ownership.ofMetastore(session, catalog.loadTable(table))) Some(AnalyzeCommand.analyze(session, statement(name)))
+        if (AnalyzeScope.isOurs(session, catalog.loadTable(table))) Some(AnalyzeCommand.analyze(session, statement(name)))
         else {
           analyzedBySpark(session, table)
           None
@@ -65,7 +65,7 @@ final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[Stri
 
   // Spark passes over the tables of its catalog that it cannot analyze, too.
   private def analyzedBySpark(session: SparkSession, table: Identifier): Unit =
-    if (catalog.name == Ownership.SessionCatalog)
+    if (catalog.name == AnalyzeScope.SessionCatalog)
       Try(AnalyzeTableCommand(TableIdentifier(table.name, table.namespace.lastOption), noScan).run(session))
 
   private def statement(table: String) = AnalyzeStatement(table, None, allColumns = false, noScan, Map.empty)

@@ -43,11 +43,11 @@ object AttachedPython extends Logging {
   }
 
   private def of(session: SparkSession): PythonProcess = {
-    val wanted = Interpreter.of(session.sparkContext)
+    val wanted = PythonInterpreter.of(session.sparkContext)
     val (usable, gone) = process.partition(p => p.isAlive && p.interpreter == wanted && (p.context eq session.sparkContext))
     gone.foreach(_.stop())
     process = None
-    if (usable.isEmpty && Onlooker.isThere(session.sparkContext)) Onlooker.tell("ANALYZE: starting Python\n")
+    if (usable.isEmpty && ProgressConsole.isThere(session.sparkContext)) ProgressConsole.print("ANALYZE: starting Python\n")
     process = Some(usable.headOption.getOrElse(new PythonProcess(wanted, session.sparkContext)))
     follow(session.sparkContext)
     process.get
@@ -69,7 +69,7 @@ object AttachedPython extends Logging {
   }
 
   private def unavailable(context: SparkContext, statement: AnalyzeStatement, cause: PythonUnavailable): MetastoreException = {
-    val python = Interpreter.of(context).command
+    val python = PythonInterpreter.of(context).command
     MetastoreException.analyzeFailed(statement.table, s"${cause.getMessage}. Start Spark with spark.metastore.python set to an " +
       s"interpreter of the driver's host with the package (now it is $python), after: pip install pyspark-metastore", Some(cause))
   }

@@ -20,7 +20,7 @@ final class HadoopObjects(uri: String, conf: Configuration) {
   import HadoopObjects._
 
   /** Writes the records that have a name, and passes the others on. */
-  def written(records: JavaRDD[Array[Byte]]): JavaRDD[Array[Byte]] = {
+  def write(records: JavaRDD[Array[Byte]]): JavaRDD[Array[Byte]] = {
     val (to, settings) = (uri, shared(records.context))
     records.rdd.mapPartitions { some =>
       val folder = new HadoopFolder(to, settings.value.value)
@@ -33,8 +33,8 @@ final class HadoopObjects(uri: String, conf: Configuration) {
   }
 
   /** The same for a column of records. */
-  def written(rows: Dataset[Row]): JavaRDD[Array[Byte]] =
-    written(rows.rdd.map(_.getAs[Array[Byte]](0)).toJavaRDD())
+  def write(rows: Dataset[Row]): JavaRDD[Array[Byte]] =
+    write(rows.rdd.map(_.getAs[Array[Byte]](0)).toJavaRDD())
 
   /**
    * Adds to every record the bytes of the object that it names, none where it is missing, after the length of the record

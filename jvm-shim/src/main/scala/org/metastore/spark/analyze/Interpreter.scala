@@ -10,11 +10,11 @@ import org.apache.spark.SparkContext
 import org.metastore.spark.MetastoreConf
 
 /** The Python that runs ANALYZE on the driver's host, and the environment that it gets. */
-final case class Interpreter(command: String)
+final case class PythonInterpreter(command: String)
 
-object Interpreter {
+object PythonInterpreter {
   /** A driver that was started as, or for, a Connect client must not make a Connect client of the attached process. */
-  val forgotten: Seq[String] = Seq("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_API_MODE",
+  val variablesToUnset: Seq[String] = Seq("SPARK_REMOTE", "SPARK_LOCAL_REMOTE", "SPARK_CONNECT_MODE_ENABLED", "SPARK_API_MODE",
     "PYSPARK_SUBMIT_ARGS", "PYSPARK_DRIVER_PYTHON", "PYTHONSTARTUP")
 
   /**
@@ -24,18 +24,18 @@ object Interpreter {
    * Only who starts the driver may name it: from the conf of a session any user of a server could run a program as the
    * driver's user.
    */
-  def of(context: SparkContext): Interpreter = {
+  def of(context: SparkContext): PythonInterpreter = {
     val conf = context.getConf
     def set(key: String) = conf.getOption(key).filter(_.nonEmpty)
     def environment(name: String) = sys.env.get(name).filter(_.nonEmpty)
-    Interpreter(set(MetastoreConf.Python.key).orElse(environment(MetastoreConf.Python.environment))
+    PythonInterpreter(set(MetastoreConf.Python.key).orElse(environment(MetastoreConf.Python.environment))
       .orElse(set("spark.pyspark.python")).orElse(environment("PYSPARK_PYTHON"))
       .orElse(besideSpark)
       .getOrElse("python3"))
   }
 
   /** What the process is told besides its own environment: how to reach this JVM, and Spark's own Python. */
-  def environment(interpreter: Interpreter, port: Int, secret: String): Map[String, String] = {
+  def environment(interpreter: PythonInterpreter, port: Int, secret: String): Map[String, String] = {
     val python = sparkHome.map(_.resolve("python")).filter(folder => Files.isDirectory(folder.resolve("pyspark")))
     val zips = python.toSeq.flatMap(folder => Option(folder.resolve("lib").toFile.listFiles).toSeq.flatten)
       .filter(file => file.getName.startsWith("py4j") && file.getName.endsWith(".zip")).map(_.getPath)

@@ -10,7 +10,7 @@ import org.apache.spark.SparkContext
  * Who reads the driver's standard error while it runs: a person at a terminal, or in a notebook, whose kernel shows what the
  * JVM of its Python says. Nobody reads that of a server, of a batch job or of what was told not to show progress.
  */
-object Onlooker {
+object ProgressConsole {
   private val Servers = Seq("HiveThriftServer2", "SparkConnectServer")
   private val PythonDriver = "pyspark-shell" // what `python` starts: a shell, a script, a notebook
   private val Progress = "spark.ui.showConsoleProgress"
@@ -24,7 +24,7 @@ object Onlooker {
   }
 
   /** A line, or several. On a terminal they take the place of Spark's bar, which comes again below them. */
-  def tell(lines: String): Unit = {
+  def print(lines: String): Unit = {
     System.err.print(if (isTerminal) "\r\u001b[K" + lines else lines)
     System.err.flush()
   }

@@ -6,13 +6,13 @@ import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, Proje
 import org.apache.spark.sql.catalyst.util.METADATA_COL_ATTR_KEY
 import org.apache.spark.sql.types.BooleanType
 
-import org.metastore.spark.sql.{MetastoreException, ReadPermission, ResolvedName}
+import org.metastore.spark.sql.{MetastoreException, ReadPermission, TableLookup}
 
 /**
  * What ANALYZE asks of its own queries, where Spark reads rows for it: what this user is shown otherwise than it is stored
  * must never become everybody's statistics. Python calls these methods over py4j.
  */
-object PlainRows {
+object RowPermission {
 
   /**
    * Passes where the rows are columns and fields of one relation as they are, or whether they are null, and no more.
@@ -20,7 +20,7 @@ object PlainRows {
    * @throws MetastoreException METASTORE_UNSUPPORTED_TABLE
    */
   def requireColumns(table: String, rows: Dataset[Row]): Unit =
-    if (!readsColumns(rows.queryExecution.analyzed)) throw MetastoreException.hidden(table)
+    if (!readsColumns(rows.queryExecution.analyzed)) throw MetastoreException.rowsHidden(table)
 
   /**
    * Passes where no rule that others gave to the session acts on a query before it runs.
@@ -30,7 +30,7 @@ object PlainRows {
   def requireUnchanged(table: String, rows: Dataset[Row]): Unit = ReadPermission.requireUnchanged(table, rows.queryExecution)
 
   private def readsColumns(plan: LogicalPlan): Boolean = plan match {
-    case Project(columns, child) => columns.forall(isColumn) && ResolvedName.relation(child).isInstanceOf[LeafNode]
+    case Project(columns, child) => columns.forall(isColumn) && TableLookup.relation(child).isInstanceOf[LeafNode]
     case _ => false
   }
 

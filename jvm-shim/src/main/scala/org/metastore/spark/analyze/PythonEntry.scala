@@ -14,13 +14,13 @@ import org.apache.spark.sql.SparkSession
  * @param ready counted down once the process is attached
  */
 final class PythonEntry(ready: CountDownLatch) {
-  private final class Lent(val session: SparkSession, val properties: Map[String, String], val answer: Promise[String])
+  private final class LentSession(val session: SparkSession, val properties: Map[String, String], val answer: Promise[String])
 
-  private val lent = new ConcurrentHashMap[String, Lent]()
+  private val lent = new ConcurrentHashMap[String, LentSession]()
 
   /** Lends a session for one statement. */
   def lend(key: String, session: SparkSession, properties: Map[String, String], answer: Promise[String]): Unit =
-    lent.put(key, new Lent(session, properties, answer))
+    lent.put(key, new LentSession(session, properties, answer))
 
   /** The statement is over: nothing is lent any more. */
   def takeBack(key: String): Unit = lent.remove(key)
@@ -41,7 +41,7 @@ final class PythonEntry(ready: CountDownLatch) {
   def properties(key: String): JavaMap[String, String] = lent.get(key).properties.asJava
 
   /** What there is to tell who waits for a statement. */
-  def say(lines: String): Unit = Onlooker.tell(lines)
+  def say(lines: String): Unit = ProgressConsole.print(lines)
 
   /** The answer to a statement, as JSON. */
   def answer(key: String, json: String): Unit = Option(lent.get(key)).foreach(_.answer.trySuccess(json))

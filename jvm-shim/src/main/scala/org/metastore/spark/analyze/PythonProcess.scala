@@ -30,12 +30,12 @@ import org.metastore.spark.VisibleText
  *
  * @throws PythonUnavailable it could not be started, or lacks a package
  */
-final class PythonProcess(val interpreter: Interpreter, val context: SparkContext) extends Logging {
+final class PythonProcess(val interpreter: PythonInterpreter, val context: SparkContext) extends Logging {
   private val ready = new CountDownLatch(1)
   private val entry = new PythonEntry(ready)
   private val secret = PythonProcess.newSecret()
   private val gateway = PythonProcess.gateway(entry, secret)
-  private val said = mutable.Queue.empty[String]
+  private val lastOutput = mutable.Queue.empty[String]
   @volatile private var stopped = false
   private val process = start()
   private val requests = new PrintWriter(new OutputStreamWriter(process.getOutputStream, UTF_8), true)
@@ -57,7 +57,7 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
     context.addJobTag(tag)
     try {
       entry.lend(key, session, LocalProperties.of(context), answer)
-      requests.println(s"$key ${statement.json(Onlooker.isThere(context))}")
+      requests.println(s"$key ${statement.json(ProgressConsole.isThere(context))}")
       watch(answer)
       Await.result(answer.future, Duration.Inf)
     } catch {
@@ -80,8 +80,8 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
 
   private def start(): Process = {
     val builder = new ProcessBuilder(interpreter.command, "-c", PythonProcess.Program)
-    builder.environment.putAll(Interpreter.environment(interpreter, gateway.getJavaServer.getListeningPort, secret).asJava)
-    Interpreter.forgotten.foreach(builder.environment.remove(_))
+    builder.environment.putAll(PythonInterpreter.environment(interpreter, gateway.getJavaServer.getListeningPort, secret).asJava)
+    PythonInterpreter.variablesToUnset.foreach(builder.environment.remove(_))
     builder.redirectErrorStream(true)
     try builder.start() catch {
       case e: IOException =>
@@ -95,9 +95,9 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
     val lines = new BufferedReader(new InputStreamReader(process.getInputStream, UTF_8))
     Iterator.continually(lines.readLine()).takeWhile(_ != null).map(VisibleText(_)).foreach { line =>
       logInfo(s"metastore._attached: $line")
-      said.synchronized {
-        said.enqueue(line)
-        if (said.length > PythonProcess.LinesKept) said.dequeue()
+      lastOutput.synchronized {
+        lastOutput.enqueue(line)
+        if (lastOutput.length > PythonProcess.LinesKept) lastOutput.dequeue()
       }
     }
   }
@@ -108,7 +108,7 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
     try {
       while (!isReady) {
         isReady = ready.await(PythonProcess.PollMillis, TimeUnit.MILLISECONDS)
-        if (!isReady && !process.isAlive) throw died()
+        if (!isReady && !process.isAlive) throw deathCause()
         if (!isReady && System.nanoTime > deadline) {
           throw new PythonUnavailable(s"${interpreter.command} did not attach within ${PythonProcess.StartLimit.toSeconds} s")
         }
@@ -118,12 +118,12 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
 
   private def watch(answer: Promise[String]): Unit = PythonProcess.daemon("metastore-python-watch") {
     while (!answer.isCompleted && !process.waitFor(PythonProcess.PollMillis, TimeUnit.MILLISECONDS)) {}
-    if (!answer.isCompleted) answer.tryFailure(died())
+    if (!answer.isCompleted) answer.tryFailure(deathCause())
   }
 
-  private def died(): Exception = {
+  private def deathCause(): Exception = {
     TimeUnit.MILLISECONDS.sleep(PythonProcess.PollMillis) // its last words may still be on their way
-    val lines = said.synchronized(said.toList).map(_.trim).filter(_.nonEmpty)
+    val lines = lastOutput.synchronized(lastOutput.toList).map(_.trim).filter(_.nonEmpty)
     val missing = lines.flatMap(PythonProcess.Missing.findFirstMatchIn(_)).map(_.group(1)).lastOption
     val ended = s"${interpreter.command} ended with ${process.exitValue}${lines.lastOption.fold("")(" after: " + _)}"
     if (stopped) new PythonLost("its Spark was stopped meanwhile")

@@ -36,16 +36,16 @@ private[cardinality] final class ColumnPredicate(condition: Expression, leaf: Ex
   }
 
   /** The rows for which it is true. Raises what evaluating the expression raises, and TimeoutException. */
-  def of(column: ColumnHistogram): ColumnHistogram = column.derived(bound.canonicalized)(held(column))
+  def of(column: ColumnHistogram): ColumnHistogram = column.derived(bound.canonicalized)(selectRows(column))
 
-  private def held(column: ColumnHistogram): ColumnHistogram = {
+  private def selectRows(column: ColumnHistogram): ColumnHistogram = {
     val cuts = cutsOn(column.axis)
     val (singles, ranges) = column.buckets.partition(_.isSingle)
     if (ranges.length.toLong * (cuts.length + 1) > MostParts) throw new TimeoutException("a condition has too many literals for as many files")
-    val counted = heldBy(singles, cuts.map(_._1).distinct)
+    val counted = selectSingles(singles, cuts.map(_._1).distinct)
     val spread =
-      if (isPlain) ranges.indices.flatMap(i => parts(ranges(i), cuts, column, i == 0)).flatMap(kept(_))
-      else tried(ranges.toIndexedSeq)
+      if (isPlain) ranges.indices.flatMap(i => parts(ranges(i), cuts, column, i == 0)).flatMap(scaleBucket(_))
+      else sampleRanges(ranges.toIndexedSeq)
     val found = (counted ++ spread).sorted(Bucket.order)
     val nan: Any = if (dataType == FloatType) Float.NaN else Double.NaN
     column.of(
@@ -54,7 +54,7 @@ private[cardinality] final class ColumnPredicate(condition: Expression, leaf: Ex
   }
 
   /** The single values for which it is true: where it only compares, all those between two literals are as the first of them. */
-  private def heldBy(singles: Array[Bucket], cuts: Array[Double]): Array[Bucket] =
+  private def selectSingles(singles: Array[Bucket], cuts: Array[Double]): Array[Bucket] =
     if (!isPlain || !isOrdered) singles.filter(bucket => holds(bucket.lo))
     else {
       val found = Array.newBuilder[Bucket]
@@ -87,12 +87,12 @@ private[cardinality] final class ColumnPredicate(condition: Expression, leaf: Ex
   }
 
   /** What any other condition leaves of ranges, by the values that are known of them: never nothing, as few say little. */
-  private def tried(ranges: Seq[Bucket]): Seq[Bucket] = {
+  private def sampleRanges(ranges: Seq[Bucket]): Seq[Bucket] = {
     val known = ranges.map(bucket => bucket -> (if (isText) Seq(bucket.hi) else samples(bucket.lo, bucket.hi)))
     if (known.exists(_._1.hi match { case text: UTF8String => text.numBytes >= CutBytes; case _ => false })) {
       throw new IllegalArgumentException("the values of long texts are known by their beginnings alone")
     }
-    val found = known.map { case (bucket, values) => Part(bucket, values) }.flatMap(kept(_))
+    val found = known.map { case (bucket, values) => BucketSample(bucket, values) }.flatMap(scaleBucket(_))
     val number = known.map(_._2.size).sum
     if (found.nonEmpty || number == 0) found
     else ranges.map(bucket => bucket.copy(rows = bucket.rows / 2 / number, distinct = math.max(1.0, bucket.distinct / 2 / number)))
@@ -111,12 +111,12 @@ private[cardinality] final class ColumnPredicate(condition: Expression, leaf: Ex
   }
 
   /** A bucket at the literals in it: each alone, and what lies between them. */
-  private def parts(bucket: Bucket, cuts: Array[(Double, Any)], column: ColumnHistogram, isFirst: Boolean): Seq[Part] = {
+  private def parts(bucket: Bucket, cuts: Array[(Double, Any)], column: ColumnHistogram, isFirst: Boolean): Seq[BucketSample] = {
     val (unit, inside) = (column.axis.unit, within(cuts, bucket, isFirst))
-    if (inside.isEmpty) Seq(Part(bucket, Seq(bucket.hi))) // as all of it
+    if (inside.isEmpty) Seq(BucketSample(bucket, Seq(bucket.hi))) // as all of it
     else {
       val each = bucket.rows / math.max(1.0, bucket.distinct)
-      val points = inside.collect { case (place, value) if !column.hasSingle(place, value) => Part(Bucket.single(value, place, each), Seq(value)) }
+      val points = inside.collect { case (place, value) if !column.hasSingle(place, value) => BucketSample(Bucket.single(value, place, each), Seq(value)) }
       val places = (bucket.from, bucket.lo) +: inside :+ ((bucket.until, bucket.hi))
       val spans = places.zip(places.tail).zipWithIndex.map { case (((from, lo), (until, hi)), i) =>
         val isOpen = i < inside.size // the end of the last one belongs to it
@@ -125,7 +125,7 @@ private[cardinality] final class ColumnPredicate(condition: Expression, leaf: Ex
       val (left, width) = (math.max(0.0, bucket.rows - each * points.size), spans.map(_._2).sum)
       val between = spans.map { case (span, size, isOpen) =>
         val share = size / width
-        Part(span.copy(rows = left * share, distinct = math.max(1.0, bucket.distinct * share)), Seq(inner(span.lo, span.hi, isOpen)))
+        BucketSample(span.copy(rows = left * share, distinct = math.max(1.0, bucket.distinct * share)), Seq(inner(span.lo, span.hi, isOpen)))
       }
       points ++ between
     }
@@ -136,7 +136,7 @@ private[cardinality] final class ColumnPredicate(condition: Expression, leaf: Ex
       .foldLeft(List.empty[(Double, Any)]) { (found, cut) => if (found.headOption.exists(_._1 == cut._1)) found else cut :: found }
       .reverse
 
-  private def kept(part: Part): Option[Bucket] = {
+  private def scaleBucket(part: BucketSample): Option[Bucket] = {
     val held = part.samples.count(holds)
     if (held == 0) None
     else {
@@ -183,13 +183,13 @@ private[cardinality] object ColumnPredicate {
   private val Few = 32 // in each of a thousand bins
 
   /** Whether a condition can be answered while a query is planned, by Spark's own code. */
-  def canEvaluate(condition: Expression): Boolean = Conjuncts.refused(condition).isEmpty && !condition.exists {
+  def canEvaluate(condition: Expression): Boolean = Conjuncts.refusal(condition).isEmpty && !condition.exists {
     case own: StaticInvoke => !own.staticObject.getName.startsWith("org.apache.")
     case call => call.isInstanceOf[InvokeLike]
   }
 
   /** Some rows, and values of which some are theirs. */
-  private final case class Part(bucket: Bucket, samples: Seq[Any])
+  private final case class BucketSample(bucket: Bucket, samples: Seq[Any])
 
   /** The least text above all that begin with one, and with what comes before a wildcard in it. */
   private def afterPrefix(text: UTF8String): Seq[UTF8String] = {

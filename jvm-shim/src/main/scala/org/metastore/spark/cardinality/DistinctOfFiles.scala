@@ -5,7 +5,7 @@ import java.util.Arrays.stream
 import org.metastore.spark.store.TableDistinct
 
 /** Distinct values of some of a table's files, from their counts and the table's. */
-private[cardinality] object DistinctOfFiles {
+private[cardinality] object DistinctEstimate {
   private val Sample = 2000
   private val Steps = 24 // of a range of a million: no more than a millionth off
 
@@ -34,7 +34,7 @@ private[cardinality] object DistinctOfFiles {
 
   private def fromTable(all: Array[Long], kept: Array[Long], table: TableDistinct): Double = {
     val sampled = sample(all)
-    val (alike, share) = (new Alike(sampled), table.files.toDouble / sampled.length)
+    val (alike, share) = (new CountGroups(sampled), table.files.toDouble / sampled.length)
     val largest = stream(all).max.getAsLong.toDouble
     if (total(sampled) * share <= table.distinct * 1.01) total(kept)
     else {
@@ -42,21 +42,21 @@ private[cardinality] object DistinctOfFiles {
       var (low, high) = (floor, floor + math.log(1e6))
       for (_ <- 0 until Steps) {
         val middle = (low + high) / 2
-        if (alike.shown(share, math.exp(middle)) < table.distinct) low = middle else high = middle
+        if (alike.expectValues(share, math.exp(middle)) < table.distinct) low = middle else high = middle
       }
       val keptSample = sample(kept)
-      math.min(table.distinct, new Alike(keptSample).shown(kept.length.toDouble / keptSample.length, math.exp(high)))
+      math.min(table.distinct, new CountGroups(keptSample).expectValues(kept.length.toDouble / keptSample.length, math.exp(high)))
     }
   }
 
   /** Files by their counts, of which a table mostly has few: a logarithm of each for every file and step takes long. */
-  private final class Alike(counts: Array[Long]) {
+  private final class CountGroups(counts: Array[Long]) {
     private val sorted = counts.sorted
     private val ends = sorted.indices.filter(i => i + 1 == sorted.length || sorted(i) != sorted(i + 1)).toArray
     private val files = ends.indices.map(i => ends(i) - (if (i == 0) -1 else ends(i - 1))).toArray
 
     /** Values of the universe that appear in any of the files. */
-    def shown(share: Double, universe: Double): Double = {
+    def expectValues(share: Double, universe: Double): Double = {
       var (missed, i) = (0.0, 0)
       while (i < ends.length) {
         missed += files(i) * math.log1p(-math.min(sorted(ends(i)) / universe, 1 - 1e-12))

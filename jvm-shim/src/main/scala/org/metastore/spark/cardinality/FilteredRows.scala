@@ -5,7 +5,7 @@ import java.util.IdentityHashMap
 
 import org.apache.spark.sql.catalyst.expressions.Expression
 
-import org.metastore.spark.store.{FileStatistics, StoredValue}
+import org.metastore.spark.store.{FileSetStatistics, CatalystValue}
 
 /**
  * How many rows of a scan's files satisfy its filter: conditions on several columns are independent within a file, not within
@@ -18,10 +18,10 @@ import org.metastore.spark.store.{FileStatistics, StoredValue}
  * @param dropped physical rows of the files that were dropped because of some of the conditions
  * @param isAncestor whether the table whose distributions are known has no rows that the scan's does not have
  */
-private[cardinality] final class FilteredRows(
-    filter: ScanFilter, statistics: FileStatistics, kept: Array[Int], rows: Int => Double, live: Int => Double, all: Double,
+private[cardinality] final class MatchingRowCount(
+    filter: FilterSelectivity, statistics: FileSetStatistics, kept: Array[Int], rows: Int => Double, live: Int => Double, all: Double,
     dropped: Seq[Expression] => Double, isAncestor: Boolean) {
-  import FilteredRows._
+  import MatchingRowCount._
 
   private val (physical, left) = (stream(kept).mapToDouble(rows(_)).sum, stream(kept).mapToDouble(live(_)).sum)
 
@@ -29,14 +29,14 @@ private[cardinality] final class FilteredRows(
 
   /** The number of rows. */
   lazy val number: Double =
-    if (columns.isEmpty && filter.several.isEmpty) left
-    else if (kept.length > mostFiles) left * ofColumns * filter.several.map(_.of(_.share)).product
+    if (columns.isEmpty && filter.jointConditions.isEmpty) left
+    else if (kept.length > mostFiles) left * ofColumns * filter.jointConditions.map(_.of(_.share)).product
     else {
       val shares = if (isOneColumn && isAncestor) Nil else columns.map(_.shares)
-      val parts = new IdentityHashMap[Restricted, OfColumn]
-      def among(file: Int)(part: Restricted) = parts.computeIfAbsent(part, new OfColumn(_)).shareOf(file)
+      val parts = new IdentityHashMap[ColumnConditions, OfColumn]
+      def among(file: Int)(part: ColumnConditions) = parts.computeIfAbsent(part, new OfColumn(_)).shareOf(file)
       val found = kept.indices.iterator.map { i =>
-        live(kept(i)) * shares.iterator.map(_(i)).product * filter.several.iterator.map(_.of(among(kept(i)))).product
+        live(kept(i)) * shares.iterator.map(_(i)).product * filter.jointConditions.iterator.map(_.of(among(kept(i)))).product
       }.sum
       if (isOneColumn && isAncestor) found * ofColumns else found
     }
@@ -49,14 +49,14 @@ private[cardinality] final class FilteredRows(
 
   // Every join demands keys that are not null, of which each file has its share. What is known of the files read alone,
   // as of a column of partitions, does not tell what was dropped.
-  private def drops(column: Restricted): Boolean =
+  private def drops(column: ColumnConditions): Boolean =
     filter.columns.size == 1 || !column.ofTable || column.kept.values < column.whole.values
 
   // What lies between two places among overlapping bounds takes a look at all of them.
-  private def mostFiles: Int = if ((filter.columns ++ filter.several.flatMap(_.columns)).forall(_.ofTable)) MostFiles else MostOverlapping
+  private def mostFiles: Int = if ((filter.columns ++ filter.jointConditions.flatMap(_.columns)).forall(_.ofTable)) MostFiles else MostOverlapping
 
   /** Rows that the conditions on one column leave: of files that the statistics do not tell of, all may match. */
-  private final class OfColumn(column: Restricted) {
+  private final class OfColumn(column: ColumnConditions) {
     private val zones = statistics.column(column.asked.key, column.asked.dataType).toOption
     private lazy val rowsTold = stream(kept).filter(isTold(_)).mapToDouble(rows(_)).sum
 
@@ -81,18 +81,18 @@ private[cardinality] final class FilteredRows(
         math.min(rowsTold, if (isOneColumn || byFiles <= 0) ofAll else math.max(byFiles, ofAll * byFiles / (byFiles + elsewhere)))
       }
 
-    private def isTold(file: Int): Boolean = zones.exists(_.known(file))
+    private def isTold(file: Int): Boolean = zones.exists(_.hasStatistics(file))
 
     def shareOf(file: Int): Double = zones.filter(known => known.nulls(file) >= 0 && known.rows(file) > 0).fold(column.share) { known =>
       val (all, nulls, nans) = (known.rows(file), known.nulls(file), math.max(0L, known.nans(file)))
-      val bounds = for (lo <- StoredValue.lo(known, file); hi <- StoredValue.hi(known, file)) yield (lo, hi)
+      val bounds = for (lo <- CatalystValue.lo(known, file); hi <- CatalystValue.hi(known, file)) yield (lo, hi)
       val ofValues = bounds.fold(column.share) { case (lo, hi) => column.between(column.whole.axis.at(lo), column.whole.axis.at(hi)) }
       (math.max(0L, all - nulls - nans) * ofValues + nulls * column.ofNulls + nans * column.ofNans) / all
     }
   }
 }
 
-private object FilteredRows {
+private object MatchingRowCount {
   private val MostFiles = 8192 // beyond, the table alone tells
   private val MostOverlapping = 512
 }

@@ -15,7 +15,7 @@ import org.apache.spark.sql.types.StructType
  * Answers in Iceberg's place when Spark asks a scan for its statistics. Iceberg's own answer is harmful where cost-based
  * optimization is on: distinct counts without bounds, and an exception where a column with statistics was dropped.
  */
-object IcebergNumbers extends Logging {
+object V2Statistics extends Logging {
 
   /**
    * The statistics of the files read.
@@ -30,7 +30,7 @@ object IcebergNumbers extends Logging {
     try {
       numbers.filter(_.rowCount.isDefined) match {
         case Some(files) =>
-          answered(ToldScan.of(schema, files.rowCount.get, field => keyOf(field.name).flatMap(files.column(_, field.dataType))))
+          answered(OptimizerStatistics.of(schema, files.rowCount.get, field => keyOf(field.name).flatMap(files.column(_, field.dataType))))
         case None => withoutColumns(own, schema, known)
       }
     } catch {
@@ -43,20 +43,20 @@ object IcebergNumbers extends Logging {
   def withoutColumns(own: () => Statistics, schema: StructType, known: Option[Double]): Statistics =
     try {
       val theirs = own()
-      new Numbers(theirs.sizeInBytes, theirs.numRows, new JavaMap)
+      new ReportedStatistics(theirs.sizeInBytes, theirs.numRows, new JavaMap)
     } catch {
       case NonFatal(e) =>
         logDebug("The table format could not estimate its scan", e)
-        known.map(rows => answered(ToldScan.of(schema, rows, _ => None))).getOrElse(new Numbers(OptionalLong.empty, OptionalLong.empty, new JavaMap))
+        known.map(rows => answered(OptimizerStatistics.of(schema, rows, _ => None))).getOrElse(new ReportedStatistics(OptionalLong.empty, OptionalLong.empty, new JavaMap))
     }
 
-  private def answered(told: ToldScan): Statistics = {
+  private def answered(told: OptimizerStatistics): Statistics = {
     val named = new JavaMap[NamedReference, ColumnStatistics]
     told.columns.foreach { case (field, stat) => named.put(RawName(field.name), new Column(stat)) }
-    new Numbers(OptionalLong.of(told.size.min(BigInt(Long.MaxValue)).toLong), OptionalLong.of(told.rows.toLong), named)
+    new ReportedStatistics(OptionalLong.of(told.size.min(BigInt(Long.MaxValue)).toLong), OptionalLong.of(told.rows.toLong), named)
   }
 
-  private final class Numbers(size: OptionalLong, rows: OptionalLong, columns: Map[NamedReference, ColumnStatistics])
+  private final class ReportedStatistics(size: OptionalLong, rows: OptionalLong, columns: Map[NamedReference, ColumnStatistics])
     extends Statistics {
     override def sizeInBytes: OptionalLong = size
     override def numRows: OptionalLong = rows

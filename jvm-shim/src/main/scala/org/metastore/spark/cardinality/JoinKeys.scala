@@ -11,7 +11,7 @@ import org.metastore.spark.pruning.ColumnResolver
 import org.metastore.spark.store.ColumnHistogram
 
 /** How the statistics know the columns of a scan. */
-final class KnownColumns(val resolver: ColumnResolver, val histogram: (String, DataType) => Option[ColumnHistogram])
+final class RelationColumns(val resolver: ColumnResolver, val histogram: (String, DataType) => Option[ColumnHistogram])
 
 /**
  * Distinct counts of join keys that make Spark's formula T(A) T(B) / max(V(A), V(B)) return the size of the join: with f the
@@ -42,7 +42,7 @@ object JoinKeys extends PredicateHelper {
   }
 
   /** The columns that rows are grouped by, under all names that they have on their way there. */
-  private def uncounted(plan: LogicalPlan): Set[ExprId] = {
+  private def groupingColumns(plan: LogicalPlan): Set[ExprId] = {
     val sources = mutable.HashMap.empty[ExprId, Set[ExprId]].withDefaultValue(Set.empty)
     val grouped = mutable.HashSet.empty[ExprId]
     plan.foreach { node =>
@@ -74,12 +74,12 @@ object JoinKeys extends PredicateHelper {
   private final case class Sought(column: Origin, in: Origin, isIn: Boolean, keepsNulls: Boolean)
 
   /** @param known what the statistics know of a leaf's columns */
-  def of(plan: LogicalPlan, known: LogicalPlan => Option[KnownColumns]): JoinKeys = {
+  def of(plan: LogicalPlan, known: LogicalPlan => Option[RelationColumns]): JoinKeys = {
     val uses = new Uses
     follow(plan, Nil, uses)
     val keys = mutable.HashMap.empty[ExprId, Option[Key]]
     def keyOf(origin: Origin) = keys.getOrElseUpdate(origin.column.exprId, known(origin.leaf).flatMap(Key.of(origin, _)))
-    val elsewhere = uses.elsewhere ++ uncounted(plan)
+    val elsewhere = uses.elsewhere ++ groupingColumns(plan)
     val found = uses.joined.toSeq.flatMap { case (left, right) =>
       for (a <- keyOf(left).toSeq; b <- keyOf(right).toSeq; share = a.share(b) if share > 0; isOwn = !Seq(left, right).exists(one => elsewhere(one.column.exprId))
           if isOwn || isNear(1 / share, math.max(a.values.distinct, b.values.distinct)); one <- Seq(left, right))
@@ -170,12 +170,12 @@ object JoinKeys extends PredicateHelper {
 
 
     /** How likely a row of this side and one of the other that their conditions leave have the same value. */
-    def share(other: Key): Double = math.min(1.0, MatchingRows.share(values, other.values) * sought(other) * other.sought(this))
+    def share(other: Key): Double = math.min(1.0, JoinSelectivity.share(values, other.values) * correlation(other) * other.correlation(this))
 
     /** The share of this side's rows whose value the other side has, or has not. */
     def leftBy(other: Key, isIn: Boolean, keepsNulls: Boolean): Double = {
       val rows = math.max(1.0, values.rows)
-      val found = MatchingRows.found(values, other.values, other.others)
+      val found = JoinSelectivity.found(values, other.values, other.others)
       if (isIn) found / rows else math.max(0.0, rows - (if (keepsNulls) 0.0 else values.nulls) - found) / rows
     }
 
@@ -184,7 +184,7 @@ object JoinKeys extends PredicateHelper {
      * of a calendar of two centuries, and for what was sold in it, mean one of the years with sales: the conditions take
      * away what lies beyond the other side's values before they take any that lies among them.
      */
-    private def sought(other: Key): Double = {
+    private def correlation(other: Key): Double = {
       val among = within(other.values)
       if (among <= 0 || among > Key.Most) 1.0 else math.min(1 / among, 1 / math.max(others, Key.Least))
     }
@@ -199,10 +199,10 @@ object JoinKeys extends PredicateHelper {
     private val Least = 1e-6
     private val Most = 0.5 // of rows that the other side may have: of more the conditions need not be asked
 
-    def of(origin: Origin, known: KnownColumns): Option[Key] = {
+    def of(origin: Origin, known: RelationColumns): Option[Key] = {
       val (own, others) = origin.conjuncts.filter(ColumnPredicate.canEvaluate)
         .partition(c => c.references.size == 1 && c.references.head.exprId == origin.column.exprId)
-      lazy val beside = new ScanFilter(
+      lazy val beside = new FilterSelectivity(
         others, known.resolver, _.flatMap(asked => known.histogram(asked.key, asked.dataType).map(found => asked -> ((found, true)))).toMap)
       for {
         key <- known.resolver.key(origin.column, Nil)
@@ -210,7 +210,7 @@ object JoinKeys extends PredicateHelper {
       } yield {
         val kept =
           try own.reduceOption(And(_, _)).fold(whole)(new ColumnPredicate(_, origin.column).of(whole))
-          catch { case Failed(_) => whole } // as if there were no condition on it
+          catch { case EvaluationFailure(_) => whole } // as if there were no condition on it
         new Key(kept, beside.share)
       }
     }

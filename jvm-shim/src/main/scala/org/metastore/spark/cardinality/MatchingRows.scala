@@ -5,7 +5,7 @@ import org.apache.spark.unsafe.types.UTF8String
 import org.metastore.spark.store.{Axis, Bucket, ColumnHistogram}
 
 /** How likely a row of one column and a row of another have the same value. */
-private[cardinality] object MatchingRows {
+private[cardinality] object JoinSelectivity {
   private val MostPairs = 1 << 20 // of buckets: there are more only where thousands of values begin alike
 
   /** The share of all pairs of rows: T(A) T(B) times it is what joining them gives; 0 where that takes too long to find. */
@@ -21,7 +21,7 @@ private[cardinality] object MatchingRows {
   def found(one: ColumnHistogram, other: ColumnHistogram, share: Double): Double = {
     val (left, right) = comparable(one, other)
     val byBuckets = sum(left, right) { (a, b) =>
-      rowsFound(a, b, left, right) * ScanStatistics.drawn(b.distinct, b.rows, share) / math.max(1.0, b.distinct)
+      rowsFound(a, b, left, right) * ScanStatistics.expectDistinct(b.distinct, b.rows, share) / math.max(1.0, b.distinct)
     }.getOrElse(one.values)
     math.min(one.values, byBuckets) + (if (other.nans > 0) one.nans else 0)
   }

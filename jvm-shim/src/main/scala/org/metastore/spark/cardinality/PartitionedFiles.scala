@@ -14,36 +14,36 @@ import org.metastore.spark.store._
  * @param partitions of each file the values of partition columns, by key
  * @param counts     rows of each file, 0 where they are not known
  */
-private[cardinality] final class PartitionedFiles(
-    analyzed: FileStatistics, partitions: Array[Map[String, Literal]], counts: Array[Long]) extends FileStatistics {
+private[cardinality] final class PartitionStatistics(
+    analyzed: FileSetStatistics, partitions: Array[Map[String, Literal]], counts: Array[Long]) extends FileSetStatistics {
 
-  private val told: Map[(String, DataType), Seq[Option[ColumnZone]]] =
+  private val told: Map[(String, DataType), Seq[Option[FileSummary]]] =
     partitions.headOption.fold(Set.empty[String])(_.keySet).iterator.map(key => key -> partitions.flatMap(_.get(key))).collect {
       case (key, values) if values.length == partitions.length =>
-        (key, values.head.dataType) -> values.indices.map(file => PartitionedFiles.zone(values(file), counts(file)))
+        (key, values.head.dataType) -> values.indices.map(file => PartitionStatistics.zone(values(file), counts(file)))
     }.toMap
 
-  private lazy val partitioned = new ZoneFiles(counts, told)
+  private lazy val partitioned = new InMemoryStatistics(counts, told)
 
   /** Whether the values of a column are those of the partitions. */
   def isPartition(key: String, dataType: DataType): Boolean = told.contains((key, dataType))
 
-  override def column(key: String, dataType: DataType): Either[Reason, ColumnZones] = of(key, dataType).column(key, dataType)
+  override def column(key: String, dataType: DataType): Either[Reason, ColumnSummary] = of(key, dataType).column(key, dataType)
 
   override def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes] = of(key, dataType).sizes(key, dataType)
 
-  private def of(key: String, dataType: DataType): FileStatistics = if (isPartition(key, dataType)) partitioned else analyzed
+  private def of(key: String, dataType: DataType): FileSetStatistics = if (isPartition(key, dataType)) partitioned else analyzed
 
-  override def among(files: Array[Int]): PartitionedFiles =
-    new PartitionedFiles(analyzed.among(files), files.map(partitions(_)), files.map(counts(_)))
+  override def among(files: Array[Int]): PartitionStatistics =
+    new PartitionStatistics(analyzed.among(files), files.map(partitions(_)), files.map(counts(_)))
 
   override def files: FileList = analyzed.files
   override def fingerprint: String = analyzed.fingerprint
   override def rows: Array[Long] = analyzed.rows
-  override def known(file: Int): Boolean = analyzed.known(file)
+  override def isKnown(file: Int): Boolean = analyzed.isKnown(file)
   override def knownFiles: Int = analyzed.knownFiles
   override def load(columns: Seq[(String, DataType)]): Unit = analyzed.load(columns)
-  override def groups(columns: Seq[(String, DataType)]): Seq[FileGroups] = analyzed.groups(columns)
+  override def groups(columns: Seq[(String, DataType)]): Seq[FileGroupStatistics] = analyzed.groups(columns)
 
   override def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean): ColumnValues =
     analyzed.values(key, dataType, among, filters)
@@ -52,18 +52,18 @@ private[cardinality] final class PartitionedFiles(
     analyzed.frequencies(key, dataType, value, among)
 }
 
-private object PartitionedFiles {
+private object PartitionStatistics {
 
   /** A column that has one value in all rows of a file. */
-  def zone(value: Literal, rows: Long): Option[ColumnZone] = value.value match {
-    case null => Some(ColumnZone(rows, Some(rows), Some(0L), None, None, loExact = false, hiExact = false, Some(0L), None, None))
+  def zone(value: Literal, rows: Long): Option[FileSummary] = value.value match {
+    case null => Some(FileSummary(rows, Some(rows), Some(0L), None, None, loExact = false, hiExact = false, Some(0L), None, None))
     case nan if ColumnHistogram.isNaN(nan) => None
     case one =>
       val bytes = one match {
         case text: UTF8String => text.numBytes.toLong
         case _ => value.dataType.defaultSize.toLong
       }
-      Some(ColumnZone(
+      Some(FileSummary(
         rows, Some(0L), Some(0L), Some(one), Some(one), loExact = true, hiExact = true, Some(1L), Some(bytes.toDouble), Some(bytes)))
   }
 }

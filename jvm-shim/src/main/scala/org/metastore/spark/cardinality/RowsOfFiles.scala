@@ -10,12 +10,12 @@ import org.metastore.spark.store.Snapshot
  *
  * @param table rows of a byte of the table, for scans without any file whose rows are counted
  */
-final class RowsOfFiles(decision: ScanDecision, table: => Option[Double]) {
+final class RowCounts(decision: ScanDecision, table: => Option[Double]) {
   private val (counted, sizes) = (decision.rows, decision.files.sizes)
 
   private lazy val perByte: Option[Double] = {
     val known = Array.range(0, counted.length).filter(f => counted(f) >= 0 && sizes(f) > 0)
-    RowsOfFiles.share(stream(known).mapToDouble(counted(_).toDouble).sum, stream(known).mapToDouble(sizes(_).toDouble).sum).orElse(table)
+    RowCounts.share(stream(known).mapToDouble(counted(_).toDouble).sum, stream(known).mapToDouble(sizes(_).toDouble).sum).orElse(table)
   }
 
   /** 0 where it is not known. */
@@ -36,7 +36,7 @@ final class RowsOfFiles(decision: ScanDecision, table: => Option[Double]) {
   def whole: Array[Long] = Array.tabulate(counted.length)(f => math.round(apply(f)))
 }
 
-object RowsOfFiles {
+object RowCounts {
 
   /** Rows of a byte of an analyzed snapshot's data files. */
   def perByte(snapshot: Snapshot): Option[Double] = snapshot.physicalRows.flatMap(rows => share(rows.toDouble, snapshot.sizeBytes.toDouble))

@@ -10,8 +10,8 @@ import org.apache.spark.sql.catalyst.plans.logical.ColumnStat
 import org.apache.spark.sql.types._
 
 import org.metastore.spark.explain.{ScanDecision, ScanEstimate}
-import org.metastore.spark.store.{BytesBounds, ColumnHistogram, ColumnSizes, ColumnZones, DoubleOrder, FileStatistics, LongBounds, StoredValue, TableDistinct}
-import org.metastore.spark.store.ByteOrder.compare
+import org.metastore.spark.store.{BytesBounds, ColumnHistogram, ColumnSizes, ColumnSummary, DoubleOrder, FileSetStatistics, LongBounds, CatalystValue, TableDistinct}
+import org.metastore.spark.store.UnsignedOrder.compare
 
 /**
  * What the optimizer is told of a scan: the rows of its files that satisfy its filter, and the columns of those rows, so that
@@ -25,21 +25,21 @@ import org.metastore.spark.store.ByteOrder.compare
  * @param isRead     whether it is that snapshot
  */
 final class ScanStatistics(
-    analyzed: FileStatistics, decision: ScanDecision, partitions: Int => Map[String, Literal], rows: RowsOfFiles,
-    deleted: Int => Option[Double], tableDistinct: String => Option[TableDistinct], filter: FilterOfScan,
+    analyzed: FileSetStatistics, decision: ScanDecision, partitions: Int => Map[String, Literal], rows: RowCounts,
+    deleted: Int => Option[Double], tableDistinct: String => Option[TableDistinct], filter: FilterRequest,
     isAncestor: Boolean, isRead: Boolean) {
   import ScanStatistics._
 
-  private val kept: Array[Int] = decision.kept.stream().toArray
+  private val kept: Array[Int] = decision.survivors.stream().toArray
 
-  private val files = new PartitionedFiles(analyzed, Array.tabulate(decision.rows.length)(partitions), rows.whole)
+  private val files = new PartitionStatistics(analyzed, Array.tabulate(decision.rows.length)(partitions), rows.whole)
 
   /** Of a table of very many files the statistics of those that are read are enough: `places` are theirs. */
   private val (statistics, places) =
     if (kept.length <= files.files.length / Fewer && files.groups(Nil).nonEmpty) (files.among(kept), kept.indices.toArray)
     else (files, kept)
 
-  private def isTrusted(place: Int): Boolean = !decision.distrusted.get(fileAt(place))
+  private def isTrusted(place: Int): Boolean = !decision.contradictoryFiles.get(fileAt(place))
 
   private def fileAt(place: Int): Int = if (statistics eq files) place else kept(place)
 
@@ -51,7 +51,7 @@ final class ScanStatistics(
   private val readRows: Option[Double] =
     if (kept.forall(rows.isKnown)) Some(stream(kept).mapToDouble(liveRows(_)).sum) else None
 
-  private lazy val conditions: ScanFilter = filter.on { asked =>
+  private lazy val conditions: FilterSelectivity = filter.on { asked =>
     val ofTable = filter.histograms(asked.map(one => (one.key, one.dataType)).filterNot((files.isPartition _).tupled))
     asked.flatMap { one =>
       ofTable.get((one.key, one.dataType)).map(_ -> true).orElse(ofFiles(one.key, one.dataType).map(_ -> false)).map(one -> _)
@@ -61,7 +61,7 @@ final class ScanStatistics(
   private lazy val matching: Option[Double] = readRows.map { read =>
     if (filter.isEmpty || read <= 0) read
     else {
-      val found = new FilteredRows(
+      val found = new MatchingRowCount(
         conditions, statistics, places, p => rows(fileAt(p)), p => liveRows(fileAt(p)), rows.sum, droppedBy, isAncestor)
       math.min(read, found.number)
     }
@@ -69,7 +69,7 @@ final class ScanStatistics(
 
   private def droppedBy(conditions: Seq[Expression]): Double = decision.outcome.fold(_ => 0.0, { verdict =>
     val places = filter.places(conditions)
-    rows.sum(Array.range(0, decision.rows.length).filter(f => !decision.kept.get(f) && places(verdict.verdicts.skippedBy(f))))
+    rows.sum(Array.range(0, decision.rows.length).filter(f => !decision.survivors.get(f) && places(verdict.verdicts.skippedBy(f))))
   })
 
   /** The rows that satisfy the filter and that joins look for, for Spark at least one; None where those of a file are unknown. */
@@ -86,18 +86,18 @@ final class ScanStatistics(
     kept.forall(f => !rows.isBySize(f) && deleted(f).contains(0.0)) && (filter.isEmpty || isAncestor) &&
       (kept.isEmpty || filter.isEmpty || conditions.isExact && conditions.columns.forall { one =>
         files.isPartition(one.asked.key, one.asked.dataType) ||
-          isRead && tableDistinct(one.asked.key).exists(_.files == decision.total) && kept.forall(files.known)
+          isRead && tableDistinct(one.asked.key).exists(_.files == decision.total) && kept.forall(files.isKnown)
       })
 
   /** What Spark will take the filter to let through, of the columns that it is told of. */
-  private lazy val (sparkShare: Double, withheld: Set[String]) =
+  private lazy val (sparkShare: Double, withheldColumns: Set[String]) =
     if (filter.isEmpty || estimate.isEmpty) (1.0, Set.empty[String])
     else {
-      val share = filter.sparkShare(conditions.estimated, (key, dataType) => told(key, dataType))
+      val share = filter.sparkShare(conditions.estimatedConjuncts, (key, dataType) => statOfMatching(key, dataType))
       if (share > Impossible) (share, Set.empty[String])
       else {
         val named = conditions.columns.map(_.asked.key).toSet
-        (filter.sparkShare(conditions.estimated, (key, dataType) => if (named(key)) None else told(key, dataType)), named)
+        (filter.sparkShare(conditions.estimatedConjuncts, (key, dataType) => if (named(key)) None else statOfMatching(key, dataType)), named)
       }
     }
 
@@ -110,57 +110,57 @@ final class ScanStatistics(
    * @param key the column's key in the statistics
    */
   def column(key: String, dataType: DataType): Option[ColumnStat] =
-    if (withheld(key)) None
-    else if (conditions.named(key)) told(key, dataType) // its share of the filter was asked of these very numbers
-    else told(key, dataType).map { stat => // what Spark is going to take away with the rows is added
-      stat.copy(distinctCount = stat.distinctCount.map(n => whole(n.toDouble / sparkShare).max(1)))
+    if (withheldColumns(key)) None
+    else if (conditions.columnKeys(key)) statOfMatching(key, dataType) // its share of the filter was asked of these very numbers
+    else statOfMatching(key, dataType).map { stat => // what Spark is going to take away with the rows is added
+      stat.copy(distinctCount = stat.distinctCount.map(n => roundToWhole(n.toDouble / sparkShare).max(1)))
     }
 
   // Spark's share is asked of them before Spark is told.
   private val statsOfMatching = TrieMap.empty[(String, DataType), Option[ColumnStat]]
 
   /** Of the rows that satisfy the filter. */
-  private def told(key: String, dataType: DataType): Option[ColumnStat] =
+  private def statOfMatching(key: String, dataType: DataType): Option[ColumnStat] =
     if (!isSupported(dataType)) None
     else statsOfMatching.getOrElseUpdate((key, dataType), {
       val rows = estimate.getOrElse(physicalRows)
       val stat = conditions.columns.find(one => one.asked.key == key && one.asked.dataType == dataType) match {
-        case Some(one) => restricted(one, rows)
-        case None => ofFilesRead(key, dataType).map(thinned(_, rows))
+        case Some(one) => statOfCondition(one, rows)
+        case None => ofFilesRead(key, dataType).map(thin(_, rows))
       }
-      filter.joined.get(key).fold(stat)(count => stat.map(_.copy(distinctCount = Some(whole(math.max(1.0, count))))))
+      filter.joinDistinctCounts.get(key).fold(stat)(count => stat.map(_.copy(distinctCount = Some(roundToWhole(math.max(1.0, count))))))
     })
 
-  private def restricted(one: Restricted, rows: Double): Option[ColumnStat] = {
+  private def statOfCondition(one: ColumnConditions, rows: Double): Option[ColumnStat] = {
     val (column, dataType) = (one.kept, one.asked.dataType)
     val read = ofFilesRead(one.asked.key, dataType)
-    def isTold = statistics.column(one.asked.key, dataType).exists(zones => stream(places).allMatch(zones.known(_)))
+    def isTold = statistics.column(one.asked.key, dataType).exists(zones => stream(places).allMatch(zones.hasStatistics(_)))
     if (column.buckets.isEmpty || isOrdered(dataType) && !isTold) None
     else {
       val share = math.min(1.0, rows / math.max(1.0, column.rows))
       val bounds = if (isOrdered(dataType)) (Some(column.buckets.head.lo), Some(column.buckets.maxBy(_.until).hi)) else (None, None)
       // Files repeat each other's values, which their buckets do not tell.
       val repeated = if (one.ofTable) 1.0 else read.flatMap(_.distinctCount).fold(1.0)(n => math.min(1.0, n.toDouble / one.whole.distinct))
-      val distinct = column.buckets.iterator.map(bucket => drawn(bucket.distinct, bucket.rows, share)).sum * repeated
+      val distinct = column.buckets.iterator.map(bucket => expectDistinct(bucket.distinct, bucket.rows, share)).sum * repeated
       if (isOrdered(dataType) && !isFinite(dataType, bounds._1.get, bounds._2.get)) None
       else Some(ColumnStat(
-        distinctCount = Some(whole(math.max(1, math.min(distinct, rows)))),
+        distinctCount = Some(roundToWhole(math.max(1, math.min(distinct, rows)))),
         min = bounds._1,
         max = bounds._2,
-        nullCount = Some(whole(rows * column.nulls / math.max(1.0, column.rows))),
+        nullCount = Some(roundToWhole(rows * column.nulls / math.max(1.0, column.rows))),
         avgLen = read.flatMap(_.avgLen).orElse(Some(length(dataType, -1))),
         maxLen = read.flatMap(_.maxLen).orElse(Some(length(dataType, -1)))))
     }
   }
 
-  private def thinned(stat: ColumnStat, rows: Double): ColumnStat = {
+  private def thin(stat: ColumnStat, rows: Double): ColumnStat = {
     val read = readRows.getOrElse(physicalRows)
     if (rows >= read) stat
     else {
       val (share, nulls) = (rows / read, stat.nullCount.fold(0.0)(_.toDouble))
       stat.copy(
-        distinctCount = stat.distinctCount.map(n => whole(math.max(1.0, drawn(n.toDouble, math.max(n.toDouble, read - nulls), share)))),
-        nullCount = stat.nullCount.map(n => whole(n.toDouble * share)))
+        distinctCount = stat.distinctCount.map(n => roundToWhole(math.max(1.0, expectDistinct(n.toDouble, math.max(n.toDouble, read - nulls), share)))),
+        nullCount = stat.nullCount.map(n => roundToWhole(n.toDouble * share)))
     }
   }
 
@@ -178,7 +178,7 @@ final class ScanStatistics(
     else for {
       zones <- statistics.column(key, dataType).toOption
       sizes <- statistics.sizes(key, dataType).toOption
-      described = stream(places).filter(f => zones.known(f) && isTrusted(f)).toArray
+      described = stream(places).filter(f => zones.hasStatistics(f) && isTrusted(f)).toArray
       if isComplete(dataType, zones, sizes, described)
       nonNull = stream(described).filter(f => zones.rows(f) > zones.nulls(f)).toArray
       if nonNull.nonEmpty
@@ -186,31 +186,31 @@ final class ScanStatistics(
     } yield stat(key, dataType, zones, sizes, described, nonNull, bounds)
 
   // Where Spark estimates by minimum and maximum, they have to be those of every file that is read.
-  private def isComplete(dataType: DataType, zones: ColumnZones, sizes: ColumnSizes, described: Array[Int]): Boolean =
+  private def isComplete(dataType: DataType, zones: ColumnSummary, sizes: ColumnSizes, described: Array[Int]): Boolean =
     (!isOrdered(dataType) || described.length == kept.length) &&
       total(described, zones.rows) >= EnoughRows * physicalRows &&
       stream(described).allMatch(f => zones.nulls(f) >= 0 && sizes.distinct(f) >= 0)
 
   private def stat(
-      key: String, dataType: DataType, zones: ColumnZones, sizes: ColumnSizes, described: Array[Int],
+      key: String, dataType: DataType, zones: ColumnSummary, sizes: ColumnSizes, described: Array[Int],
       nonNull: Array[Int], bounds: (Option[Any], Option[Any])): ColumnStat = {
     val (rows, nulls) = (total(described, zones.rows), total(described, zones.nulls))
     val scale = readRows.getOrElse(physicalRows) / rows
     val limit = math.min((rows - nulls) * scale, domain(dataType, bounds))
-    val distinct = singles(zones, sizes, nonNull).getOrElse(DistinctOfFiles.estimate(
+    val distinct = singles(zones, sizes, nonNull).getOrElse(DistinctEstimate.estimate(
       stream(sizes.distinct).filter(_ >= 0).toArray, stream(nonNull).mapToLong(sizes.distinct(_)).toArray, rows - nulls,
       tableDistinct(key)))
     ColumnStat(
-      distinctCount = Some(whole(math.max(1, math.min(distinct, limit)))),
+      distinctCount = Some(roundToWhole(math.max(1, math.min(distinct, limit)))),
       min = bounds._1,
       max = bounds._2,
-      nullCount = Some(whole(nulls * scale)),
+      nullCount = Some(roundToWhole(nulls * scale)),
       avgLen = Some(length(dataType, weighted(zones, sizes, nonNull))),
       maxLen = Some(length(dataType, stream(nonNull).mapToLong(sizes.maxLen(_)).max.getAsLong.toDouble)))
   }
 
   /** Of files that hold one value each, such as those of a partition, the values themselves tell how many there are. */
-  private def singles(zones: ColumnZones, sizes: ColumnSizes, nonNull: Array[Int]): Option[Double] =
+  private def singles(zones: ColumnSummary, sizes: ColumnSizes, nonNull: Array[Int]): Option[Double] =
     if (!stream(nonNull).allMatch(f => sizes.distinct(f) == 1 && zones.bounds.hasLo(f))) None
     else zones.bounds match {
       case b: LongBounds => Some(stream(nonNull).mapToLong(b.lo(_)).distinct.count.toDouble)
@@ -223,13 +223,13 @@ final class ScanStatistics(
   private def first(of: Array[Int], before: (Int, Int) => Boolean): Int =
     stream(of).reduce((best, f) => if (before(f, best)) f else best).getAsInt
 
-  private def weighted(zones: ColumnZones, sizes: ColumnSizes, nonNull: Array[Int]): Double = {
+  private def weighted(zones: ColumnSummary, sizes: ColumnSizes, nonNull: Array[Int]): Double = {
     def values(f: Int): Double = (zones.rows(f) - zones.nulls(f)).toDouble
     stream(nonNull).mapToDouble(f => values(f) * sizes.avgLen(f)).sum / stream(nonNull).mapToDouble(values(_)).sum
   }
 
   private def bounds(
-      dataType: DataType, zones: ColumnZones, nonNull: Array[Int]): Option[(Option[Any], Option[Any])] =
+      dataType: DataType, zones: ColumnSummary, nonNull: Array[Int]): Option[(Option[Any], Option[Any])] =
     if (!stream(nonNull).allMatch(f => zones.bounds.hasLo(f) && zones.bounds.hasHi(f))) None
     else {
       val (lowest, highest) = zones.bounds match {
@@ -241,8 +241,8 @@ final class ScanStatistics(
         case _ => (nonNull.head, nonNull.head)
       }
       for {
-        lo <- StoredValue.lo(zones, lowest)
-        hi <- StoredValue.hiNumber(zones, highest)
+        lo <- CatalystValue.lo(zones, lowest)
+        hi <- CatalystValue.hiNumber(zones, highest)
         if isFinite(dataType, lo, hi)
       } yield (Some(lo), Some(hi))
     }
@@ -256,7 +256,7 @@ private[cardinality] object ScanStatistics {
   private val Impossible = 1e-9
 
   /** Distinct values among a share of rows, drawn at random (A. F. Cardenas, 1975). */
-  def drawn(distinct: Double, rows: Double, share: Double): Double =
+  def expectDistinct(distinct: Double, rows: Double, share: Double): Double =
     if (share >= 1 || distinct <= 0) distinct else distinct * -math.expm1(math.max(1.0, rows / distinct) * math.log1p(-share))
 
   /** TIMESTAMP_NTZ, TIME and intervals make Spark 4.1's range estimation fail: nothing is said of them. */
@@ -294,5 +294,5 @@ private[cardinality] object ScanStatistics {
     case other => other.defaultSize.toLong
   }
 
-  def whole(number: Double): BigInt = BigDecimal(math.rint(number)).toBigInt
+  def roundToWhole(number: Double): BigInt = BigDecimal(math.rint(number)).toBigInt
 }

@@ -12,20 +12,20 @@ import org.apache.spark.sql.types.{StringType, StructField, StructType}
  * @param columns those of which something is known
  * @param size    bytes of the rows, as Spark computes them of these very numbers
  */
-private[cardinality] final case class ToldScan(rows: BigInt, columns: Seq[(StructField, ColumnStat)], size: BigInt)
+private[cardinality] final case class OptimizerStatistics(rows: BigInt, columns: Seq[(StructField, ColumnStat)], size: BigInt)
 
-private[cardinality] object ToldScan {
+private[cardinality] object OptimizerStatistics {
   // As EstimationUtils.getSizePerRow has it.
   private val (rowOverhead, stringOverhead) = (8L, 12L)
 
   /** @param known finds the numbers of a column */
-  def of(schema: StructType, rows: Double, known: StructField => Option[ColumnStat]): ToldScan = {
+  def of(schema: StructType, rows: Double, known: StructField => Option[ColumnStat]): OptimizerStatistics = {
     val count = BigInt(math.max(1L, math.round(rows)))
-    val columns = narrowed(schema.fields.toSeq.flatMap(field => known(field).map(field -> _)))
+    val columns = narrowColumns(schema.fields.toSeq.flatMap(field => known(field).map(field -> _)))
     val byName = columns.map { case (field, stat) => field.name -> stat }.toMap
     val attributes = schema.fields.toSeq.map(f => AttributeReference(f.name, f.dataType, f.nullable)())
     val stats = AttributeMap(attributes.flatMap(a => byName.get(a.name).map(a -> _)))
-    ToldScan(count, columns, EstimationUtils.getOutputSize(attributes, count, stats))
+    OptimizerStatistics(count, columns, EstimationUtils.getOutputSize(attributes, count, stats))
   }
 
   /**
@@ -33,7 +33,7 @@ private[cardinality] object ToldScan {
    * side of a join would no longer be broadcast for being known better. At most half of a column's width is taken off, so that
    * rows which joins put together of several scans, and to which Spark adds the bytes once, stay near their width.
    */
-  private def narrowed(columns: Seq[(StructField, ColumnStat)]): Seq[(StructField, ColumnStat)] =
+  private def narrowColumns(columns: Seq[(StructField, ColumnStat)]): Seq[(StructField, ColumnStat)] =
     columns.zipWithIndex.map { case ((field, stat), place) =>
       val part = rowOverhead / columns.size + (if (place < rowOverhead % columns.size) 1 else 0)
       val lengths = stat.avgLen.map { length =>

@@ -9,19 +9,19 @@ import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint, Le
  * computed (`cast(a.id as bigint) = b.id`) or compared by `<=>`, or whose type has no statistics. It takes such a join for a cross join, and puts
  * it last or joins the smallest tables to it first, whatever they filter. Joins below and above are still reordered.
  */
-object WrittenOrder extends PredicateHelper {
+object QueryJoinOrder extends PredicateHelper {
 
   // A hint that asks for nothing: Spark reorders no join that has one.
   private val inPlace = JoinHint(Some(HintInfo()), None)
 
   /** The plan with such joins marked. */
-  def keep(plan: LogicalPlan): LogicalPlan = marked(plan)._1
+  def keep(plan: LogicalPlan): LogicalPlan = markJoins(plan)._1
 
   /** With the columns of the plan of which nothing is known. */
-  private def marked(plan: LogicalPlan): (LogicalPlan, Set[ExprId]) = plan match {
+  private def markJoins(plan: LogicalPlan): (LogicalPlan, Set[ExprId]) = plan match {
     case leaf: LeafNode => (leaf, leaf.output.filterNot(column => ScanStatistics.isSupported(column.dataType)).map(_.exprId).toSet)
     case other =>
-      val children = other.children.map(marked)
+      val children = other.children.map(markJoins)
       val unknown = children.flatMap(_._2).toSet
       other.withNewChildren(children.map(_._1)) match {
         case union: Union => (union, union.output.map(_.exprId).toSet)

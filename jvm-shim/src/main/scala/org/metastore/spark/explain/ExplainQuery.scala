@@ -6,7 +6,7 @@ import org.apache.spark.sql.execution.CommandExecutionMode
 import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand
 
 import org.metastore.spark.MetastoreConf
-import org.metastore.spark.adapter.{DeltaAnswers, ScanDecisions}
+import org.metastore.spark.adapter.{MetadataAnswers, ScanDecisions}
 import org.metastore.spark.sql.ReadPermission
 
 /** What would be read for a query, without running it. */
@@ -26,16 +26,16 @@ object ExplainQuery {
     val planned = session.sessionState.executePlan(plan, CommandExecutionMode.SKIP)
     ReadPermission.requireOfAll(session, planned.analyzed)
     val shown = ScanDecisions.of(planned.executedPlan)
-    val answered = DeltaAnswers.of(session, plan, planned, shown)
-    val decisions = shown ++ written(planned.analyzed).filter(_ => shown.isEmpty).toSeq.flatMap { written =>
+    val answered = MetadataAnswers.of(session, plan, planned, shown)
+    val decisions = shown ++ queryOfWrite(planned.analyzed).filter(_ => shown.isEmpty).toSeq.flatMap { written =>
       val read = ScanDecisions.of(session.sessionState.executePlan(written).executedPlan)
-      if (MetastoreConf.of(session).pruneInsideWrites) read else read.map(_.leftAlone(Reason(ReasonCode.InsideWrite)))
+      if (MetastoreConf.of(session).pruneInsideWrites) read else read.map(_.withoutPruning(Reason(ReasonCode.InsideWrite)))
     }
     (decisions ++ answered).zipWithIndex.flatMap { case (decision, scan) => decision.perFile(scan) }
   }
 
   /** The query whose rows a table gets. */
-  private def written(plan: LogicalPlan): Option[LogicalPlan] = plan match {
+  private def queryOfWrite(plan: LogicalPlan): Option[LogicalPlan] = plan match {
     case create: V2CreateTableAsSelectPlan => Some(create.query)
     case insert @ (_: AppendData | _: OverwriteByExpression | _: OverwritePartitionsDynamic) => insert.children.headOption
     case CreateDataSourceTableAsSelectCommand(_, _, query, _) => Some(query)

@@ -24,10 +24,10 @@ import org.metastore.spark.sql.{MetastoreException, ReadPermission}
  */
 final case class OperatorEstimate(
     operator: Int, parent: Option[Int], name: String, detail: String, rows: Option[BigInt], bytes: BigInt,
-    scan: Option[ScanEstimate], found: Option[Long]) {
+    scan: Option[ScanEstimate], countedRows: Option[Long]) {
 
   /** How many times the estimate is off, either way; of a scan that of the filter above it tells. */
-  def qError: Option[Double] = for (expected <- rows; counted <- found; if scan.isEmpty) yield {
+  def qError: Option[Double] = for (expected <- rows; counted <- countedRows; if scan.isEmpty) yield {
     val (one, other) = (math.max(1.0, expected.toDouble), math.max(1.0, counted.toDouble))
     math.max(one / other, other / one)
   }
@@ -55,7 +55,7 @@ object OperatorEstimate {
   }
 
   private def estimates(session: SparkSession, optimized: LogicalPlan, run: Boolean): Seq[OperatorEstimate] = {
-    val counts = if (run) counted(session, optimized) else Map.empty[Int, Long]
+    val counts = if (run) countRows(session, optimized) else Map.empty[Int, Long]
     operators(optimized).map { case Operator(node, place, parent, counter, isLimited) =>
       val stats = node.stats
       OperatorEstimate(
@@ -92,7 +92,7 @@ object OperatorEstimate {
   }
 
   /** Runs a plan with counters on top of operators and scans, numbered in the same order. */
-  private def counted(session: SparkSession, plan: LogicalPlan): Map[Int, Long] = {
+  private def countRows(session: SparkSession, plan: LogicalPlan): Map[Int, Long] = {
     val run = s"metastore.estimates ${UUID.randomUUID}:"
     def counting(operator: Operator, of: Map[Option[Int], Seq[Operator]]): LogicalPlan = {
       val node =

@@ -28,7 +28,7 @@ object Reason {
 
   /** Describes an exception that was caught where the user's query must go on. */
   def failure(cause: Throwable): Reason = cause match {
-    case known: KnownCause => known.reason
+    case known: ReasonedFailure => known.reason
     case other => unknown(other)
   }
 
@@ -37,7 +37,7 @@ object Reason {
 }
 
 /** An exception that is itself a reason. */
-trait KnownCause extends Throwable {
+trait ReasonedFailure extends Throwable {
   def reason: Reason
 }
 

@@ -25,26 +25,26 @@ final class ScanDecision(
     val files: FileList,
     val rows: Array[Long],
     val outcome: Either[Reason, ScanDecision.Verdict],
-    val distrusted: BitSet,
+    val contradictoryFiles: BitSet,
     val version: String,
-    val changed: BitSet = new BitSet,
+    val filesWithChanges: BitSet = new BitSet,
     live: LiveFiles = LiveFiles.Unknown,
     estimate: () => Option[ScanEstimate] = () => None) {
 
   /** The files that are read. */
-  val kept: BitSet = {
+  val survivors: BitSet = {
     val set = new BitSet(files.length)
     (0 until files.length).foreach { file =>
-      set.set(file, changed.get(file) || distrusted.get(file) || outcome.fold(_ => true, _.verdicts.kept(file)))
+      set.set(file, filesWithChanges.get(file) || contradictoryFiles.get(file) || outcome.fold(_ => true, _.verdicts.isKept(file)))
     }
     set
   }
 
   /** How many rows satisfy the scan's filter; None where nothing tells. */
-  lazy val estimated: Option[ScanEstimate] = try estimate() catch { case NonFatal(_) => None }
+  lazy val rowEstimate: Option[ScanEstimate] = try estimate() catch { case NonFatal(_) => None }
 
   def before: Int = files.length
-  def after: Int = kept.cardinality
+  def after: Int = survivors.cardinality
 
   /** Files of the snapshot that were not left to us, as far as they can be counted. */
   val skippedByFormat: Long = live.beyond(before)
@@ -55,42 +55,42 @@ final class ScanDecision(
   /** Equal only for equal statistics and equal files kept: belongs into equality of the scan. */
   lazy val fingerprint: AnyRef = {
     // Formats plan manifests in parallel: the order of equal scans' files may differ.
-    val paths = (0 until files.length).iterator.filter(kept.get(_)).map(files.paths(_)).toSet
+    val paths = (0 until files.length).iterator.filter(survivors.get(_)).map(files.paths(_)).toSet
     ScanDecision.Fingerprint(version, paths, outcome.left.toOption.map(_.code.name))
   }
 
   /** The same scan if no file of it is dropped, for another reason. */
-  def leftAlone(why: Reason): ScanDecision = new ScanDecision(table, files, rows, Left(why), distrusted, version, changed, live, estimate)
+  def withoutPruning(why: Reason): ScanDecision = new ScanDecision(table, files, rows, Left(why), contradictoryFiles, version, filesWithChanges, live, estimate)
 
   /** The same scan with the number that the optimizer was told. */
-  def estimatedAs(told: ScanEstimate): ScanDecision =
-    new ScanDecision(table, files, rows, outcome, distrusted, version, changed, live, () => Some(told))
+  def withEstimate(told: ScanEstimate): ScanDecision =
+    new ScanDecision(table, files, rows, outcome, contradictoryFiles, version, filesWithChanges, live, () => Some(told))
 
   /** The text on the scan in EXPLAIN. */
   def label: String = outcome match {
     case Right(_) =>
       val byFormat = if (skippedByFormat > 0) s", $skippedByFormat by ${live.by}" else ""
-      s"[Metastore: $total -> $after files$byFormat${trouble.fold("")(why => s", ${why.sentence}")}]"
+      s"[Metastore: $total -> $after files$byFormat${unusedStatistics.fold("")(why => s", ${why.sentence}")}]"
     case Left(reason) if reason.code == ReasonCode.Failed => "[Metastore: failed, the log says why]"
     case Left(reason) => s"[Metastore: ${reason.sentence}]"
   }
 
   /** Why statistics that exist could not be used for some conjunct. */
-  def trouble: Option[Reason] =
-    outcome.toOption.toSeq.flatMap(_.verdicts.unused.values).find(why => ScanDecision.troubles(why.code))
+  def unusedStatistics: Option[Reason] =
+    outcome.toOption.toSeq.flatMap(_.verdicts.unusedConjuncts.values).find(why => ScanDecision.troubles(why.code))
 
   /** Why a file is read or not. */
   def reason(file: Int): Reason = outcome match {
     case Left(why) => why
-    case Right(_) if changed.get(file) => Reason(ReasonCode.KeptLogFiles)
-    case Right(_) if distrusted.get(file) => Reason(ReasonCode.KeptContradictory, "column" -> "(row count)")
+    case Right(_) if filesWithChanges.get(file) => Reason(ReasonCode.KeptLogFiles)
+    case Right(_) if contradictoryFiles.get(file) => Reason(ReasonCode.KeptContradictory, "column" -> "(row count)")
     case Right(verdict) => verdict.verdicts.reason(file)
   }
 
   /** One row a live data file, as `metastore.explain` shows them; one without a path where no files are known. */
   def perFile(scan: Int): Seq[FileDecision] = {
     val left = (0 until files.length).map { file =>
-      row(scan, Some(files.paths(file)), kept.get(file), reason(file), Some(rows(file)).filter(_ >= 0))
+      row(scan, Some(files.paths(file)), survivors.get(file), reason(file), Some(rows(file)).filter(_ >= 0))
     }
     val paths = files.paths.toSet
     val all = left ++ live.list().collect { case (path, number) if !paths(path) =>
@@ -102,7 +102,7 @@ final class ScanDecision(
 
   private def row(scan: Int, path: Option[String], isKept: Boolean, why: Reason, rows: Option[Long]) =
     FileDecision(scan, table, path, isKept, why.code.name, why.arguments.get("conjunct"), why.arguments.get("statistic"), rows,
-      estimated)
+      rowEstimate)
 }
 
 object ScanDecision {
@@ -117,7 +117,7 @@ object ScanDecision {
   }
 
   /** A scan that is read as without us. */
-  def leftAlone(table: String, why: Reason): ScanDecision =
+  def withoutPruning(table: String, why: Reason): ScanDecision =
     new ScanDecision(table, new FileList(Array.empty, Array.empty), Array.empty, Left(why), new BitSet, "")
 }
 

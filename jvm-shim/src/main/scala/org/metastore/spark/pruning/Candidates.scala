@@ -13,22 +13,22 @@ private[pruning] final class Candidates(all: Evaluation) {
   val skippedBy: Array[Int] = new Array[Int](all.length)
   java.util.Arrays.fill(skippedBy, FileVerdicts.Kept)
 
-  private var left = all.length
+  private var remaining = all.length
   private var asked: Option[Array[Int]] = None // None: every file
   private var evaluation = all
 
-  def count: Int = left
+  def count: Int = remaining
 
   /** Excludes the files of which it is proven that no row makes the condition true. Throws what the evaluation throws. */
-  def narrow(condition: Condition, mark: Int): Unit = if (left > 0) {
+  def narrow(condition: Condition, mark: Int): Unit = if (remaining > 0) {
     val proven = evaluation.noRowMatches(condition)
     if (!evaluation.isNone(proven)) {
       asked match {
         case None => excludeByPlace(proven, mark)
-        case Some(files) => excludeAll(Evaluation.chosen(files, proven), mark)
+        case Some(files) => excludeAll(Evaluation.select(files, proven), mark)
       }
-      if (left <= proven.length / Fewer) {
-        val few = kept
+      if (remaining <= proven.length / Fewer) {
+        val few = survivors
         asked = Some(few)
         evaluation = all.among(few)
       }
@@ -54,10 +54,10 @@ private[pruning] final class Candidates(all: Evaluation) {
   }
 
   /** The files that are left, in their order. */
-  def kept: Array[Int] = {
-    val files = new Array[Int](left)
+  def survivors: Array[Int] = {
+    val files = new Array[Int](remaining)
     var (found, file) = (0, 0)
-    while (found < left) {
+    while (found < remaining) {
       if (skippedBy(file) == FileVerdicts.Kept) {
         files(found) = file
         found += 1
@@ -77,7 +77,7 @@ private[pruning] final class Candidates(all: Evaluation) {
 
   private def exclude(file: Int, mark: Int): Unit = if (skippedBy(file) == FileVerdicts.Kept) {
     skippedBy(file) = mark
-    left -= 1
+    remaining -= 1
   }
 }
 

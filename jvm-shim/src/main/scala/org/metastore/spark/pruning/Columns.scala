@@ -8,20 +8,20 @@ import org.apache.spark.sql.types.{StringType, StructType}
 import org.metastore.spark.explain.{Reason, ReasonCode}
 
 /** Finds the columns of the statistics behind attributes and struct fields, and remembers which were asked for. */
-private[pruning] final class Columns(resolver: ColumnResolver) {
-  import Columns._
-  private val found = mutable.LinkedHashSet.empty[ColumnUse]
+private[pruning] final class ColumnLookup(resolver: ColumnResolver) {
+  import ColumnLookup._
+  private val found = mutable.LinkedHashSet.empty[ColumnReference]
 
   /** The columns that were found so far. */
-  def used: Seq[ColumnUse] = found.toSeq
+  def references: Seq[ColumnReference] = found.toSeq
 
   /** The column that the expression reads, whatever its type. */
-  def find(expression: Expression): Either[Reason, ColumnUse] = expression match {
-    case Leaf(root, path) if resolver.isMetadata(root) => Left(Reason(ReasonCode.MetadataColumn, "expression" -> expression.sql))
-    case Leaf(root, path) =>
+  def find(expression: Expression): Either[Reason, ColumnReference] = expression match {
+    case ColumnPath(root, path) if resolver.isMetadata(root) => Left(Reason(ReasonCode.MetadataColumn, "expression" -> expression.sql))
+    case ColumnPath(root, path) =>
       val name = (root.name +: path).map(part => if (part.contains(".")) s"`$part`" else part).mkString(".")
       resolver.key(root, path).map { key =>
-        val use = ColumnUse(key, name, expression.dataType)
+        val use = ColumnReference(key, name, expression.dataType)
         found += use
         use
       }.toRight(Reason(ReasonCode.UnknownColumn, "column" -> name))
@@ -30,8 +30,8 @@ private[pruning] final class Columns(resolver: ColumnResolver) {
 
   /** Why the bounds of a column of this type cannot be used; `None` where they can. */
   def whyNoBounds(expression: Expression): Option[Reason] = expression match {
-    case Leaf(root, _) if isChar(root) => Some(Reason(ReasonCode.CharPadding, "column" -> root.name))
-    case Leaf(root, _) => expression.dataType match {
+    case ColumnPath(root, _) if isChar(root) => Some(Reason(ReasonCode.CharPadding, "column" -> root.name))
+    case ColumnPath(root, _) => expression.dataType match {
       case s: StringType if s != StringType => Some(Reason(ReasonCode.Collation, "column" -> root.name, "collation" -> s.typeName))
       case _ => None
     }
@@ -39,20 +39,20 @@ private[pruning] final class Columns(resolver: ColumnResolver) {
   }
 }
 
-private[spark] object Columns {
+private[spark] object ColumnLookup {
   private val RawType = "__CHAR_VARCHAR_TYPE_STRING"
   private val Char = "(?i)(?<![a-z])char\\(".r
 
   /** A column or a field of structs, whose bounds may be used. */
-  object Chain {
+  object BoundedColumn {
     def unapply(expression: Expression): Boolean = expression match {
-      case Leaf(root, _) => !isChar(root)
+      case ColumnPath(root, _) => !isChar(root)
       case _ => false
     }
   }
 
   /** An attribute and the names of the struct fields below it. */
-  object Leaf {
+  object ColumnPath {
     def unapply(expression: Expression): Option[(Attribute, Seq[String])] = expression match {
       case attribute: Attribute => Some((attribute, Nil))
       case field: GetStructField => unapply(field.child).map { case (root, path) =>

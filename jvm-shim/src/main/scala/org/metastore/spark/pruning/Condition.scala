@@ -22,10 +22,10 @@ private[pruning] object Condition {
   final case class Unknown(reason: Reason) extends Condition
 
   /** `column IS NULL`, or `IS NOT NULL`. */
-  final case class NullTest(column: ColumnUse, isNull: Boolean) extends Condition
+  final case class NullTest(column: ColumnReference, isNull: Boolean) extends Condition
 
   /** `isnan(column)`, or its negation, which is true of NULL. */
-  final case class NaNTest(column: ColumnUse, isNaN: Boolean) extends Condition
+  final case class NaNTest(column: ColumnReference, isNaN: Boolean) extends Condition
 
   /** The term is not NULL, and in the set (`inside`) or not in it. */
   final case class Member(term: Term, set: ValueSet, inside: Boolean) extends Condition
@@ -49,7 +49,7 @@ private[pruning] object Relation {
 }
 
 /** A column seen through monotone steps; `dataType` is the type of the result. NULL exactly where the column is. */
-private[pruning] final case class Term(column: ColumnUse, dataType: org.apache.spark.sql.types.DataType, steps: List[Step]) {
+private[pruning] final case class Term(column: ColumnReference, dataType: org.apache.spark.sql.types.DataType, steps: List[Step]) {
 
   /** Bounds of the term's values, from those of the column. */
   def bounds(column: org.metastore.spark.store.Bounds): org.metastore.spark.store.Bounds =

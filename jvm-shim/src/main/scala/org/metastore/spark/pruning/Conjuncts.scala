@@ -5,11 +5,11 @@ import org.apache.spark.sql.catalyst.expressions.{And, Expression, Not, Or, Oute
 import org.metastore.spark.explain.{Reason, ReasonCode}
 
 /** Compiles a conjunct into negation normal form. */
-private[pruning] final class Conjuncts(columns: Columns) {
-  private val leaves = new Leaves(columns)
+private[pruning] final class Conjuncts(columns: ColumnLookup) {
+  private val leaves = new LeafPredicates(columns)
 
   def compile(conjunct: Expression): Condition =
-    Conjuncts.refused(conjunct).fold(normal(conjunct, negated = false))(Condition.Unknown)
+    Conjuncts.refusal(conjunct).fold(normal(conjunct, negated = false))(Condition.Unknown)
 
   /** NOT goes down to the leaves first (De Morgan); only there it is known whether a rule is exact. */
   private def normal(condition: Expression, negated: Boolean): Condition = condition match {
@@ -25,7 +25,7 @@ private[pruning] final class Conjuncts(columns: Columns) {
 private[spark] object Conjuncts {
 
   /** Why nothing may be made of a conjunct: its answer is not fixed while a query is planned, or users' code gives it. */
-  def refused(conjunct: Expression): Option[Reason] = {
+  def refusal(conjunct: Expression): Option[Reason] = {
     val text = "expression" -> conjunct.sql
     if (!conjunct.deterministic) Some(Reason(ReasonCode.NotDeterministic, text))
     else conjunct.collectFirst {

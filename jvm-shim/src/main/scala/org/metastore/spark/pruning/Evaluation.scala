@@ -4,7 +4,7 @@ import scala.collection.mutable
 
 import org.metastore.spark.explain.Reason
 import org.metastore.spark.pruning.Condition._
-import org.metastore.spark.store.{Bounds, BytesBounds, ByteOrder, ColumnZones, FileGroups, FileStatistics, LongBounds}
+import org.metastore.spark.store.{Bounds, BytesBounds, UnsignedOrder, ColumnSummary, FileGroupStatistics, FileSetStatistics, LongBounds}
 
 /**
  * Evaluates predicates over many files at once. The two questions have separate rules: neither negates the other.
@@ -12,21 +12,21 @@ import org.metastore.spark.store.{Bounds, BytesBounds, ByteOrder, ColumnZones, F
  * @param length number of the files
  * @param column what is known of a column in these files
  */
-private[pruning] final class Evaluation private (val length: Int, column: ColumnUse => Either[Reason, ColumnZones]) {
-  private val zones = mutable.Map.empty[ColumnUse, Either[Reason, ColumnZones]]
+private[pruning] final class Evaluation private (val length: Int, column: ColumnReference => Either[Reason, ColumnSummary]) {
+  private val zones = mutable.Map.empty[ColumnReference, Either[Reason, ColumnSummary]]
   private lazy val none = new Array[Boolean](length)
 
   /** Over all files of a scan. */
-  def this(files: FileStatistics) = this(files.files.length, use => files.column(use.key, use.dataType))
+  def this(files: FileSetStatistics) = this(files.files.length, use => files.column(use.key, use.dataType))
 
   /** Over groups of files, each as if it were one file. */
-  def this(groups: FileGroups) = this(groups.length, use => groups.column(use.key, use.dataType))
+  def this(groups: FileGroupStatistics) = this(groups.length, use => groups.column(use.key, use.dataType))
 
   /** Over some of the files: answers are aligned with `files`. */
   def among(files: Array[Int]): Evaluation = new Evaluation(files.length, zonesOf(_).map(_.at(files)))
 
   /** The column in all files; `Left` where nothing is known of it. */
-  def zonesOf(use: ColumnUse): Either[Reason, ColumnZones] = zones.getOrElseUpdate(use, column(use))
+  def zonesOf(use: ColumnReference): Either[Reason, ColumnSummary] = zones.getOrElseUpdate(use, column(use))
 
   /** Whether an answer is the one that proves nothing of any file. */
   def isNone(proven: Array[Boolean]): Boolean = proven eq none
@@ -43,7 +43,7 @@ private[pruning] final class Evaluation private (val length: Int, column: Column
     case NaNTest(use, true) => where(use)((zones, i) => zones.nans(i) == 0 || allNull(zones, i))
     case NaNTest(use, false) => where(use)((zones, i) => zones.nans(i) == zones.rows(i))
     case member: Member => noMember(member)
-    case Related(left, relation, right) => related(left, right)(new Pairs(_, _).never(relation)) { (a, b, proven, i) =>
+    case Related(left, relation, right) => compareTerms(left, right)(new BoundsComparison(_, _).never(relation)) { (a, b, proven, i) =>
       if (relation == Relation.NullSafeEqual) nullSafeNever(a, b, proven, i)
       else proven || allNull(a, i) || allNull(b, i)
     }
@@ -55,7 +55,7 @@ private[pruning] final class Evaluation private (val length: Int, column: Column
     if (!zones.boundsDecide) {
       var i = 0
       while (i < length) {
-        proven(i) = zones.known(i) && (proven(i) || allNull(zones, i))
+        proven(i) = zones.hasStatistics(i) && (proven(i) || allNull(zones, i))
         i += 1
       }
     }
@@ -75,29 +75,29 @@ private[pruning] final class Evaluation private (val length: Int, column: Column
     case Member(term, set, inside) => zonesOf(term.column).fold(_ => none, { zones =>
       val bounds = term.bounds(zones.bounds)
       val proven = if (inside) set.covers(bounds) else set.disjoint(bounds)
-      each(i => zones.known(i) && proven(i) && zones.nulls(i) == 0)
+      each(i => zones.hasStatistics(i) && proven(i) && zones.nulls(i) == 0)
     })
-    case Related(left, relation, right) => related(left, right)(new Pairs(_, _).always(relation)) { (a, b, proven, i) =>
+    case Related(left, relation, right) => compareTerms(left, right)(new BoundsComparison(_, _).always(relation)) { (a, b, proven, i) =>
       proven && a.nulls(i) == 0 && b.nulls(i) == 0
     }
   }
 
-  private def allNull(zones: ColumnZones, i: Int): Boolean = zones.nulls(i) == zones.rows(i)
+  private def allNull(zones: ColumnSummary, i: Int): Boolean = zones.nulls(i) == zones.rows(i)
 
   /** `<=>` also holds where both are NULL, so values that never meet are not enough. */
-  private def nullSafeNever(a: ColumnZones, b: ColumnZones, apart: Boolean, i: Int): Boolean =
+  private def nullSafeNever(a: ColumnSummary, b: ColumnSummary, apart: Boolean, i: Int): Boolean =
     (apart && (a.nulls(i) == 0 || b.nulls(i) == 0)) ||
       (allNull(a, i) && b.nulls(i) == 0) || (a.nulls(i) == 0 && allNull(b, i))
 
-  private def where(use: ColumnUse)(test: (ColumnZones, Int) => Boolean): Array[Boolean] =
-    zonesOf(use).fold(_ => none, zones => each(i => zones.known(i) && test(zones, i)))
+  private def where(use: ColumnReference)(test: (ColumnSummary, Int) => Boolean): Array[Boolean] =
+    zonesOf(use).fold(_ => none, zones => each(i => zones.hasStatistics(i) && test(zones, i)))
 
-  private def related(left: Term, right: Term)(prove: (Bounds, Bounds) => Int => Boolean)(
-      test: (ColumnZones, ColumnZones, Boolean, Int) => Boolean): Array[Boolean] =
+  private def compareTerms(left: Term, right: Term)(prove: (Bounds, Bounds) => Int => Boolean)(
+      test: (ColumnSummary, ColumnSummary, Boolean, Int) => Boolean): Array[Boolean] =
     (zonesOf(left.column), zonesOf(right.column)) match {
       case (Right(a), Right(b)) =>
         val proven = prove(left.bounds(a.bounds), right.bounds(b.bounds))
-        each(i => a.known(i) && b.known(i) && test(a, b, proven(i), i))
+        each(i => a.hasStatistics(i) && b.hasStatistics(i) && test(a, b, proven(i), i))
       case _ => none
     }
 
@@ -140,7 +140,7 @@ private[pruning] final class Evaluation private (val length: Int, column: Column
 private[pruning] object Evaluation {
 
   /** Those of some files for which something is proven. */
-  def chosen(files: Array[Int], proven: Array[Boolean]): Array[Int] = {
+  def select(files: Array[Int], proven: Array[Boolean]): Array[Int] = {
     val out = new Array[Int](files.length)
     var (found, i) = (0, 0)
     while (i < files.length) {
@@ -155,13 +155,13 @@ private[pruning] object Evaluation {
 }
 
 /** Compares the bounds of two terms of a row. */
-private final class Pairs(left: Bounds, right: Bounds) {
+private final class BoundsComparison(left: Bounds, right: Bounds) {
 
   /** Whether no pair of values within the bounds is so related. */
   def never(relation: Relation): Int => Boolean = relation match {
     case Relation.Less => i => ordered(right.hasHi(i) && left.hasLo(i), hiOf(right), loOf(left), i) <= 0
     case Relation.LessOrEqual => i => ordered(right.hasHi(i) && left.hasLo(i), hiOf(right), loOf(left), i) < 0
-    case Relation.Equal | Relation.NullSafeEqual => apart
+    case Relation.Equal | Relation.NullSafeEqual => disjoint
     case Relation.NotEqual => same
   }
 
@@ -170,10 +170,10 @@ private final class Pairs(left: Bounds, right: Bounds) {
     case Relation.Less => i => ordered(left.hasHi(i) && right.hasLo(i), hiOf(left), loOf(right), i) < 0
     case Relation.LessOrEqual => i => ordered(left.hasHi(i) && right.hasLo(i), hiOf(left), loOf(right), i) <= 0
     case Relation.Equal | Relation.NullSafeEqual => same
-    case Relation.NotEqual => apart
+    case Relation.NotEqual => disjoint
   }
 
-  private val apart: Int => Boolean = i =>
+  private val disjoint: Int => Boolean = i =>
     ordered(left.hasHi(i) && right.hasLo(i), hiOf(left), loOf(right), i) < 0 ||
       ordered(right.hasHi(i) && left.hasLo(i), hiOf(right), loOf(left), i) < 0
 
@@ -203,7 +203,7 @@ private final class Pairs(left: Bounds, right: Bounds) {
   private def ordered(known: Boolean, a: Side, b: Side, i: Int): Int = (a, b) match {
     case _ if !known => Int.MaxValue
     case (Left(x), Left(y)) => java.lang.Long.compare(x(i), y(i))
-    case (Right(x), Right(y)) => ByteOrder.compare(x(i), y(i))
+    case (Right(x), Right(y)) => UnsignedOrder.compare(x(i), y(i))
     case _ => throw new IllegalArgumentException("bounds of two kinds")
   }
 }

@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.plans.logical.{Filter, LeafNode, LocalRelat
 import org.apache.spark.sql.types.{BooleanType, DataType, StructType}
 
 /** A table that has columns and nothing else. */
-private final case class ProbedTable(override val output: Seq[Attribute]) extends LeafNode {
+private final case class ProbeTable(override val output: Seq[Attribute]) extends LeafNode {
   override def computeStats(): Statistics = Statistics(sizeInBytes = conf.defaultSizeInBytes)
 }
 
@@ -16,7 +16,7 @@ private[spark] final class FilterReader(spark: SparkSession, schema: StructType)
 
   /** @throws org.apache.spark.sql.AnalysisException if it is no filter over these columns */
   def conjuncts(filter: String): Seq[Expression] = {
-    val table = ProbedTable(schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)()))
+    val table = ProbeTable(schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)()))
     val parsed = spark.sessionState.sqlParser.parseExpression(filter)
     val optimized = spark.sessionState.executePlan(Filter(parsed, table)).optimizedPlan
     if (isEmpty(optimized)) Seq(Literal(false, BooleanType))

@@ -4,22 +4,22 @@ import scala.util.control.NonFatal
 
 import org.slf4j.LoggerFactory
 
-import org.metastore.spark.store.{FileGroups, FileStatistics}
+import org.metastore.spark.store.{FileGroupStatistics, FileSetStatistics}
 
 /**
  * The files of a scan after whole groups of them were excluded.
  *
  * @param judged groups, each with the marks of what excludes them
  */
-private[pruning] final class GroupedFiles(files: FileStatistics, judged: () => Seq[(FileGroups, Array[Int])]) {
-  import GroupedFiles._
+private[pruning] final class GroupCandidates(files: FileSetStatistics, judged: () => Seq[(FileGroupStatistics, Array[Int])]) {
+  import GroupCandidates._
 
   private val length = files.files.length
   private val skippedBy = new Array[Int](length)
   java.util.Arrays.fill(skippedBy, FileVerdicts.Kept)
 
   /** The files that are left, in their order, where they are few; else all are judged one by one. */
-  val left: Option[Array[Int]] =
+  val survivors: Option[Array[Int]] =
     try {
       val groups = judged()
       groups.foreach { case (group, marks) => exclude(group, marks) }
@@ -31,7 +31,7 @@ private[pruning] final class GroupedFiles(files: FileStatistics, judged: () => S
     }
 
   /** The marks of all files, from those of the files that were left. */
-  def completed(few: Array[Int], marks: Array[Int]): Array[Int] = {
+  def completeMarks(few: Array[Int], marks: Array[Int]): Array[Int] = {
     var i = 0
     while (i < few.length) {
       skippedBy(few(i)) = marks(i)
@@ -40,7 +40,7 @@ private[pruning] final class GroupedFiles(files: FileStatistics, judged: () => S
     skippedBy
   }
 
-  private def exclude(group: FileGroups, marks: Array[Int]): Unit = {
+  private def exclude(group: FileGroupStatistics, marks: Array[Int]): Unit = {
     var file = 0
     while (file < length) {
       val place = group.of(file)
@@ -63,7 +63,7 @@ private[pruning] final class GroupedFiles(files: FileStatistics, judged: () => S
   }
 }
 
-private object GroupedFiles {
+private object GroupCandidates {
   private val Fewer = 16 // of more than that share, what whole columns tell is worth keeping for later queries
   private val log = LoggerFactory.getLogger("org.metastore.spark.pruning")
 }

@@ -17,15 +17,15 @@ private[pruning] object Intersections {
       column <- onColumn(part)
     } yield (column, i)
     parts.groupBy(_._1.use).values.toSeq
-      .flatMap(all => united(all.map(_._1)).map(_ -> all.map(_._2).distinct))
+      .flatMap(all => unite(all.map(_._1)).map(_ -> all.map(_._2).distinct))
       .sortBy(_._2.max)
   }
 
   /** An equal condition: each AND inside it stands together with what follows from it. */
-  def tightened(condition: Condition): Condition = condition match {
-    case Or(left, right) => Or(tightened(left), tightened(right))
+  def tighten(condition: Condition): Condition = condition match {
+    case Or(left, right) => Or(tighten(left), tighten(right))
     case and: And =>
-      val parts = conjuncts(and).map(tightened).toIndexedSeq
+      val parts = conjuncts(and).map(tighten).toIndexedSeq
       (parts ++ of(parts).map(_._1)).reduceLeft(And(_, _))
     case leaf => leaf
   }
@@ -41,7 +41,7 @@ private[pruning] object Intersections {
    * @param values the values of which it is true; `None`: all
    * @param ofNull it is true of NULL; `onlyNull`: and of nothing else
    */
-  private final case class OnColumn(use: ColumnUse, values: Option[ValueSet], ofNull: Boolean, onlyNull: Boolean)
+  private final case class OnColumn(use: ColumnReference, values: Option[ValueSet], ofNull: Boolean, onlyNull: Boolean)
 
   private def onColumn(condition: Condition): Option[OnColumn] = condition match {
     case Member(term, set, true) if term.isColumn => Some(OnColumn(term.column, Some(set), ofNull = false, onlyNull = false))
@@ -53,7 +53,7 @@ private[pruning] object Intersections {
     case _ => None
   }
 
-  private def united(conditions: Seq[OnColumn]): Option[Condition] = {
+  private def unite(conditions: Seq[OnColumn]): Option[Condition] = {
     val sets = conditions.flatMap(_.values)
     if (sets.isEmpty || conditions.size < 2 || conditions.forall(_.ofNull)) None
     else {

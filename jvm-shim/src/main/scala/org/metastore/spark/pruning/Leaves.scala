@@ -14,7 +14,7 @@ import org.metastore.spark.pruning.Condition.{Always, Member, NaNTest, Never, Nu
  * Turns a condition without AND, OR and NOT into a leaf. `positive` and `negative` are separate rules: what has no exact
  * negation becomes unknown when negated.
  */
-private[pruning] final class Leaves(columns: Columns) {
+private[pruning] final class LeafPredicates(columns: ColumnLookup) {
   private val terms = new Terms(columns)
 
   /** The rule for rows where the condition is true. */
@@ -24,14 +24,14 @@ private[pruning] final class Leaves(columns: Columns) {
     case IsNull(child) => nullTest(child, isNull = true)
     case IsNotNull(child) => nullTest(child, isNull = false)
     case IsNaN(child) => nanTest(child, isNaN = true)
-    case In(Prefixed(term, length), list) if list.forall(_.isInstanceOf[Literal]) =>
-      list.map(item => prefixed(term, length, item.asInstanceOf[Literal], condition)).reduceOption(Condition.Or(_, _)).getOrElse(Never)
+    case In(PrefixTerm(term, length), list) if list.forall(_.isInstanceOf[Literal]) =>
+      list.map(item => comparePrefix(term, length, item.asInstanceOf[Literal], condition)).reduceOption(Condition.Or(_, _)).getOrElse(Never)
     case In(value, list) if list.forall(_.isInstanceOf[Literal]) => in(value, list.map(_.asInstanceOf[Literal].value), condition)
     case InSet(value, set) => in(value, set.toSeq, condition)
     case StartsWith(terms(term), Literal(prefix: UTF8String, StringType)) => startsWith(term, prefix.getBytes, inside = true)
     case Like(terms(term), Literal(pattern: UTF8String, StringType), escape) => like(term, pattern.toString, escape, condition)
-    case EqualTo(Prefixed(term, length), literal: Literal) => prefixed(term, length, literal, condition)
-    case EqualTo(literal: Literal, Prefixed(term, length)) => prefixed(term, length, literal, condition)
+    case EqualTo(PrefixTerm(term, length), literal: Literal) => comparePrefix(term, length, literal, condition)
+    case EqualTo(literal: Literal, PrefixTerm(term, length)) => comparePrefix(term, length, literal, condition)
     case comparison: BinaryComparison => compare(comparison)
     case terms(term) if term.dataType == BooleanType => Member(term, LiteralValues.point(LiteralValues.LongKey(1)), inside = true)
     case other => unknown(other)
@@ -65,7 +65,7 @@ private[pruning] final class Leaves(columns: Columns) {
     case BinaryComparison(_, Literal(null, _)) | BinaryComparison(Literal(null, _), _) => Never
     case BinaryComparison(terms(term), literal: Literal) => withKey(term, literal, comparison)(against(term, comparison, _))
     case BinaryComparison(literal: Literal, terms(term)) =>
-      withKey(term, literal, comparison)(against(term, mirrored(comparison), _))
+      withKey(term, literal, comparison)(against(term, mirror(comparison), _))
     case BinaryComparison(terms(left), terms(right)) if left.dataType == right.dataType => related(left, comparison, right)
     case _ => unknown(comparison)
   }
@@ -83,7 +83,7 @@ private[pruning] final class Leaves(columns: Columns) {
   }
 
   /** The comparison with its sides exchanged. */
-  private def mirrored(comparison: BinaryComparison): BinaryComparison = comparison match {
+  private def mirror(comparison: BinaryComparison): BinaryComparison = comparison match {
     case LessThan(left, right) => GreaterThan(right, left)
     case LessThanOrEqual(left, right) => GreaterThanOrEqual(right, left)
     case GreaterThan(left, right) => LessThan(right, left)
@@ -143,7 +143,7 @@ private[pruning] final class Leaves(columns: Columns) {
 
   private def startsWith(term: Term, prefix: Array[Byte], inside: Boolean): Condition =
     if (prefix.isEmpty) { if (inside) NullTest(term.column, isNull = false) else Never }
-    else Member(term, ValueSet.prefixed(prefix), inside)
+    else Member(term, ValueSet.ofPrefix(prefix), inside)
 
   private def like(term: Term, pattern: String, escape: Char, whole: Expression): Condition =
     LikePattern.parse(pattern, escape).fold(unknown(whole)) {
@@ -160,7 +160,7 @@ private[pruning] final class Leaves(columns: Columns) {
     }
 
   /** `substring(s, 1, n) = 'x'`: s begins with x. More would need the number of its characters. */
-  private def prefixed(term: Term, length: Int, literal: Literal, whole: Expression): Condition = literal.value match {
+  private def comparePrefix(term: Term, length: Int, literal: Literal, whole: Expression): Condition = literal.value match {
     case null => Never
     case prefix: UTF8String if prefix.numBytes > 0 && length > 0 && literal.dataType == StringType && isUtf8(prefix) =>
       Condition.implies(startsWith(term, prefix.getBytes, inside = true), noRule(whole))
@@ -169,7 +169,7 @@ private[pruning] final class Leaves(columns: Columns) {
 
   private def isUtf8(text: UTF8String): Boolean = java.util.Arrays.equals(text.toString.getBytes(UTF_8), text.getBytes)
 
-  private object Prefixed {
+  private object PrefixTerm {
     def unapply(expression: Expression): Option[(Term, Int)] = expression match {
       case Substring(terms(term), Literal(from: Int, IntegerType), Literal(length: Int, IntegerType))
           if term.dataType == StringType && (from == 0 || from == 1) => Some((term, length))
@@ -188,7 +188,7 @@ private[pruning] final class Leaves(columns: Columns) {
   private def unknown(expression: Expression): Condition = Unknown(noRule(expression))
 
   private def noRule(expression: Expression): Reason = {
-    val causes = expression.collect { case e @ Columns.Leaf(_, _) => e }
+    val causes = expression.collect { case e @ ColumnLookup.ColumnPath(_, _) => e }
     causes.flatMap(columns.whyNoBounds(_)).headOption
       .orElse(causes.flatMap(columns.find(_).left.toOption).headOption)
       .getOrElse(Reason(ReasonCode.UnsupportedExpression, "expression" -> expression.sql))

@@ -3,7 +3,7 @@ package org.metastore.spark.pruning
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-import org.metastore.spark.store.{ByteOrder, DecimalBytes, DoubleOrder}
+import org.metastore.spark.store.{UnsignedOrder, DecimalBytes, DoubleOrder}
 
 /** Takes values of literals to the order in which bounds are kept, and builds sets of them. */
 private[pruning] object LiteralValues {
@@ -48,7 +48,7 @@ private[pruning] object LiteralValues {
     case Seq(only) => Some(point(only))
     case Seq(_: LongKey, _*) => Some(ValueSet.LongPoints(keys.collect { case LongKey(v) => v }.distinct.sorted.toArray))
     case _ =>
-      val sorted = keys.collect { case BytesKey(v) => v }.sortWith((a, b) => ByteOrder.compare(a, b) < 0)
+      val sorted = keys.collect { case BytesKey(v) => v }.sortWith((a, b) => UnsignedOrder.compare(a, b) < 0)
       Some(ValueSet.BytesPoints(sorted.toArray))
   }
 

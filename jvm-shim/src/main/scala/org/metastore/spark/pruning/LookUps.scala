@@ -1,14 +1,14 @@
 package org.metastore.spark.pruning
 
 import org.metastore.spark.pruning.Condition._
-import org.metastore.spark.store.{Bounds, BytesBounds, ColumnZones, FileStatistics, LongBounds, Points}
+import org.metastore.spark.store.{Bounds, BytesBounds, ColumnSummary, FileSetStatistics, LongBounds, Points}
 
 /**
  * What bounds leave open, lists of all values and bloom filters may decide: whether a file holds one of some single values,
  * and whether it holds only these. They are read for the files alone that nothing else decides.
  */
-private[pruning] final class LookUps(files: FileStatistics, bounds: Evaluation) {
-  import LookUps._
+private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Evaluation) {
+  import ValueLookups._
 
   /** Those of some files of which it is proven that no row makes the predicate true. */
   def noRowMatches(predicate: Condition, among: Array[Int]): Array[Int] = predicate match {
@@ -16,21 +16,21 @@ private[pruning] final class LookUps(files: FileStatistics, bounds: Evaluation) 
       val proven = noRowMatches(left, among)
       proven ++ noRowMatches(right, less(among, proven))
     case Or(left, right) =>
-      val (first, second) = if (asks(left)) (right, left) else (left, right)
+      val (first, second) = if (hasPoints(left)) (right, left) else (left, right)
       noRowMatches(second, noRowMatches(first, among))
-    case Member(term, set, inside) if asks(predicate) =>
-      val proven = excluded(predicate, among)
+    case Member(term, set, inside) if hasPoints(predicate) =>
+      val proven = excludeByBounds(predicate, among)
       bounds.zonesOf(term.column).fold(_ => proven, { zones =>
-        proven ++ lookedUp(term.column, zones, set.points.get, inside, less(among, proven))
+        proven ++ excludeByValues(term.column, zones, set.points.get, inside, less(among, proven))
       })
-    case other => excluded(other, among)
+    case other => excludeByBounds(other, among)
   }
 
-  private def excluded(predicate: Condition, among: Array[Int]): Array[Int] =
-    if (among.isEmpty) among else Evaluation.chosen(among, bounds.among(among).noRowMatches(predicate))
+  private def excludeByBounds(predicate: Condition, among: Array[Int]): Array[Int] =
+    if (among.isEmpty) among else Evaluation.select(among, bounds.among(among).noRowMatches(predicate))
 
-  private def lookedUp(use: ColumnUse, zones: ColumnZones, points: Points, inside: Boolean, among: Array[Int]): Array[Int] = {
-    val open = among.filter(i => zones.known(i) && isOpen(zones.bounds, points, inside, i))
+  private def excludeByValues(use: ColumnReference, zones: ColumnSummary, points: Points, inside: Boolean, among: Array[Int]): Array[Int] = {
+    val open = among.filter(i => zones.hasStatistics(i) && isOpen(zones.bounds, points, inside, i))
     if (open.isEmpty) open
     else {
       val values = files.values(use.key, use.dataType, open, filters = inside)
@@ -39,12 +39,12 @@ private[pruning] final class LookUps(files: FileStatistics, bounds: Evaluation) 
   }
 }
 
-private[pruning] object LookUps {
+private[pruning] object ValueLookups {
 
   /** Whether single values decide some part of it. */
-  def asks(predicate: Condition): Boolean = predicate match {
-    case And(left, right) => asks(left) || asks(right)
-    case Or(left, right) => asks(left) || asks(right)
+  def hasPoints(predicate: Condition): Boolean = predicate match {
+    case And(left, right) => hasPoints(left) || hasPoints(right)
+    case Or(left, right) => hasPoints(left) || hasPoints(right)
     case Member(term, set, _) => term.isColumn && set.points.isDefined
     case _ => false
   }

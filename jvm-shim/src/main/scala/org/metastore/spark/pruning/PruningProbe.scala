@@ -5,7 +5,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.Attribute
 import org.apache.spark.sql.types.{DataType, StructType}
 
-import org.metastore.spark.store.{ColumnZone, FileList, FileStatistics, Manifest, StatisticsStore, ZoneFiles}
+import org.metastore.spark.store.{FileSummary, FileList, FileSetStatistics, Manifest, StatisticsStore, InMemoryStatistics}
 
 /**
  * Asks the pruning rules without a query: which files would a filter read, and why? A diagnostic, meant for tests, for
@@ -17,7 +17,7 @@ import org.metastore.spark.store.{ColumnZone, FileList, FileStatistics, Manifest
  * }}}
  */
 final class PruningProbe private (
-    filters: FilterReader, val statistics: FileStatistics, resolver: ColumnResolver) {
+    filters: FilterReader, val statistics: FileSetStatistics, resolver: ColumnResolver) {
 
   /** Paths of the files, in the order of all answers. */
   def paths: Array[String] = statistics.files.paths
@@ -25,7 +25,7 @@ final class PruningProbe private (
   /** For each file `1` if the filter has to read it, `0` if no row can match. */
   def kept(filter: String): String = {
     val verdicts = verdictsOf(filter)
-    (0 until verdicts.length).map(i => if (verdicts.kept(i)) '1' else '0').mkString
+    (0 until verdicts.length).map(i => if (verdicts.isKept(i)) '1' else '0').mkString
   }
 
   /** As `kept`, for many filters at once. */
@@ -43,17 +43,17 @@ final class PruningProbe private (
     val answer = json.createObjectNode()
     rule.conjuncts.foreach(conjunct => answer.withArray[com.fasterxml.jackson.databind.node.ArrayNode]("conjuncts").add(conjunct.sql))
     val unused = answer.putObject("unused")
-    verdicts.unused.toSeq.sortBy(_._1).foreach { case (i, reason) => unused.put(i.toString, reason.toString) }
+    verdicts.unusedConjuncts.toSeq.sortBy(_._1).foreach { case (i, reason) => unused.put(i.toString, reason.toString) }
     val files = answer.putArray("files")
     (0 until verdicts.length).foreach { i =>
       val reason = verdicts.reason(i)
-      files.addObject().put("path", paths(i)).put("kept", verdicts.kept(i)).put("conjunct", verdicts.skippedBy(i))
+      files.addObject().put("path", paths(i)).put("kept", verdicts.isKept(i)).put("conjunct", verdicts.skippedBy(i))
         .put("reason", reason.code.name).put("sentence", reason.sentence)
     }
     json.writeValueAsString(answer)
   }
 
-  private def compiled(filter: String): CompiledFilter = PruningRule.compile(filters.conjuncts(filter), resolver)
+  private def compiled(filter: String): PruningFilter = PruningFilter.compile(filters.conjuncts(filter), resolver)
 
   private def verdictsOf(filter: String): Verdicts = compiled(filter).evaluate(statistics)
 }
@@ -102,7 +102,7 @@ object PruningProbe {
         known(file, path).map(zone(_, optionalLong(file, "rows"), text => bounds((text, dataType))))
       }
     }.toMap
-    new PruningProbe(filters, new ZoneFiles(rows.toArray, columns), byName(leaves(schema, Nil).map { case (path, _) =>
+    new PruningProbe(filters, new InMemoryStatistics(rows.toArray, columns), byName(leaves(schema, Nil).map { case (path, _) =>
       path -> key(path)
     }.toMap))
   }
@@ -121,7 +121,7 @@ object PruningProbe {
     distinct.zip(filters.values(distinct)).toMap
   }
 
-  private def zone(column: JsonNode, rows: Option[Long], value: String => Any): ColumnZone = ColumnZone(
+  private def zone(column: JsonNode, rows: Option[Long], value: String => Any): FileSummary = FileSummary(
     optionalLong(column, "rows").orElse(rows).getOrElse(-1), optionalLong(column, "nulls"), optionalLong(column, "nans"),
     Option(column.get(Lo)).map(text => value(text.asText)),
     Option(column.get(Hi)).map(text => value(text.asText)),

@@ -6,7 +6,7 @@ import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
 import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.explain.Reason
-import org.metastore.spark.store.FileStatistics
+import org.metastore.spark.store.FileSetStatistics
 
 /**
  * Says which column of the statistics an attribute of the plan is.
@@ -35,7 +35,7 @@ object ColumnResolver {
 }
 
 /** A column that a filter asks about, with the type that it has in the query. */
-final case class ColumnUse(key: String, name: String, dataType: DataType)
+final case class ColumnReference(key: String, name: String, dataType: DataType)
 
 /** What was decided for every file of a scan. */
 trait Verdicts {
@@ -43,7 +43,7 @@ trait Verdicts {
   def length: Int
 
   /** False only where no row of the file can match the filter. */
-  def kept(file: Int): Boolean
+  def isKept(file: Int): Boolean
 
   def keptCount: Int
 
@@ -57,26 +57,26 @@ trait Verdicts {
   def reason(file: Int): Reason
 
   /** Why conjuncts could not be used, by index of the conjunct; absent where they were. */
-  def unused: Map[Int, Reason]
+  def unusedConjuncts: Map[Int, Reason]
 }
 
 /** The conjuncts of a scan, compiled once and usable for any list of files. Immutable and thread-safe. */
-trait CompiledFilter {
+trait PruningFilter {
 
   /** The conjuncts as compiled; indices in [[Verdicts]] refer to them. */
   def conjuncts: IndexedSeq[Expression]
 
   /** The columns whose statistics decide. Empty: nothing can be pruned by this filter. */
-  def columns: Seq[ColumnUse]
+  def columns: Seq[ColumnReference]
 
   /** Keys and types of these columns, as statistics are asked for them. */
-  final def needs: Seq[(String, DataType)] = columns.map(use => use.key -> use.dataType)
+  final def columnKeys: Seq[(String, DataType)] = columns.map(use => use.key -> use.dataType)
 
   /**
    * Finds the files that hold no matching row. Three-valued: a file is skipped only when it is proven that no row can match;
    * all else, every doubt and every exception included, keeps it. Never throws.
    */
-  def evaluate(files: FileStatistics): Verdicts
+  def evaluate(files: FileSetStatistics): Verdicts
 
   /**
    * Finds the files all of whose physical rows match every conjunct: a second proof, never the negation of the first. Never
@@ -84,18 +84,18 @@ trait CompiledFilter {
    *
    * @return for each file, whether it is proven
    */
-  def allRowsMatch(files: FileStatistics): Array[Boolean]
+  def allRowsMatch(files: FileSetStatistics): Array[Boolean]
 }
 
-object PruningRule {
+object PruningFilter {
 
   /**
    * Compiles the conjuncts of a scan. Never throws: a conjunct without a rule is left out, with its reason.
    *
    * @param conjuncts the filter above the scan, split at AND, over the scan's output
    */
-  def compile(conjuncts: Seq[Expression], resolver: ColumnResolver): CompiledFilter = {
-    val columns = new Columns(resolver)
+  def compile(conjuncts: Seq[Expression], resolver: ColumnResolver): PruningFilter = {
+    val columns = new ColumnLookup(resolver)
     val compiler = new Conjuncts(columns)
     val compiled = conjuncts.map { conjunct =>
       try compiler.compile(conjunct)
@@ -103,4 +103,7 @@ object PruningRule {
     }
     new ConjunctFilter(conjuncts.toIndexedSeq, compiled.toIndexedSeq)
   }
+
+  /** The classes that judge files, for who loads them before the first query. */
+  private[spark] def pruningClasses: Seq[Class[_]] = Seq(PruningFilter.getClass, classOf[LeafPredicates], classOf[Evaluation])
 }

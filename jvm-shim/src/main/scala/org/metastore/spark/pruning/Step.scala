@@ -16,15 +16,15 @@ private[pruning] object Step {
    * @param high of the upper bound: not below the function's value there
    * @param attained the results are values of the function, so that exact bounds stay exact
    */
-  final case class Rising(low: Long => Long, high: Long => Long, attained: Boolean) extends Step {
+  final case class Monotone(low: Long => Long, high: Long => Long, attained: Boolean) extends Step {
     override def apply(bounds: Bounds): Bounds = mapLongs(bounds) { (from, to, i) =>
       if (from.hasLo(i)) attempt(low(from.lo(i))).foreach(to.setLo(i, _, attained && from.loExact(i)))
       if (from.hasHi(i)) attempt(high(from.hi(i))).foreach(to.setHi(i, _, attained && from.hiExact(i)))
     }
   }
 
-  object Rising {
-    def exactly(function: Long => Long): Rising = Rising(function, function, attained = true)
+  object Monotone {
+    def exactly(function: Long => Long): Monotone = Monotone(function, function, attained = true)
   }
 
   /**

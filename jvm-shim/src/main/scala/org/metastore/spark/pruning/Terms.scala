@@ -10,25 +10,25 @@ import org.apache.spark.unsafe.types.UTF8String
 import org.metastore.spark.store.{DoubleOrder, ServedTypes}
 
 /** Recognises columns, and the functions of a column whose bounds follow from the column's. */
-private[pruning] final class Terms(columns: Columns) {
+private[pruning] final class Terms(columns: ColumnLookup) {
   import Terms._
 
   /** The expression as a term; `None` where there is no proof for it, or its type has no usable bounds. */
   def unapply(expression: Expression): Option[Term] = expression match {
-    case Columns.Chain() => columns.find(expression).toOption.filter(use => ServedTypes.ordered(use.dataType))
+    case ColumnLookup.BoundedColumn() => columns.find(expression).toOption.filter(use => ServedTypes.ordered(use.dataType))
       .map(use => Term(use, use.dataType, Nil))
     case cast: Cast => unapply(cast.child).flatMap(CastTerms(cast, _))
     case year: Year => unapply(year.child).filter(_.dataType == DateType)
-      .map(_.after(Some(Step.Rising.exactly(days => DateTimeUtils.getYear(Math.toIntExact(days)).toLong)), IntegerType))
+      .map(_.after(Some(Step.Monotone.exactly(days => DateTimeUtils.getYear(Math.toIntExact(days)).toLong)), IntegerType))
     case TruncDate(Date(term), Literal(format: UTF8String, _)) => truncatedDate(term, format)
     case t: TruncTimestamp if t.timeZoneId.isDefined => truncatedTimestamp(t)
-    case DateAdd(Date(term), Literal(days: Int, IntegerType)) => Some(shifted(term, days.toLong, IntegerType, DateType))
-    case DateSub(Date(term), Literal(days: Int, IntegerType)) => Some(shifted(term, -days.toLong, IntegerType, DateType))
-    case Add(Integral(term), Whole(value), _) => Some(shifted(term, value, term.dataType, term.dataType))
-    case Add(Whole(value), Integral(term), _) => Some(shifted(term, value, term.dataType, term.dataType))
+    case DateAdd(Date(term), Literal(days: Int, IntegerType)) => Some(shift(term, days.toLong, IntegerType, DateType))
+    case DateSub(Date(term), Literal(days: Int, IntegerType)) => Some(shift(term, -days.toLong, IntegerType, DateType))
+    case Add(Integral(term), Whole(value), _) => Some(shift(term, value, term.dataType, term.dataType))
+    case Add(Whole(value), Integral(term), _) => Some(shift(term, value, term.dataType, term.dataType))
     case Subtract(Integral(term), Whole(value), _) => minus(term, value)
-    case Subtract(Whole(value), Integral(term), _) => Some(mirrored(term, value))
-    case UnaryMinus(Integral(term), _) => Some(mirrored(term, 0))
+    case Subtract(Whole(value), Integral(term), _) => Some(mirror(term, value))
+    case UnaryMinus(Integral(term), _) => Some(mirror(term, 0))
     case _ => None
   }
 
@@ -44,7 +44,7 @@ private[pruning] final class Terms(columns: Columns) {
     val level = DateTimeUtils.parseTruncLevel(format)
     if (TruncDate(Literal(0, DateType), Literal(format, StringType)).eval() == null) None // not a unit of dates
     else Some(term.after(
-      Some(Step.Rising.exactly(days => DateTimeUtils.truncDate(Math.toIntExact(days), level).toLong)), DateType))
+      Some(Step.Monotone.exactly(days => DateTimeUtils.truncDate(Math.toIntExact(days), level).toLong)), DateType))
   }
 
   /** Truncation goes from instants to local time and back, so that both sides may jump. */
@@ -55,7 +55,7 @@ private[pruning] final class Terms(columns: Columns) {
       val isUnit = t.copy(timestamp = Literal(0L, TimestampType)).eval() != null
       unapply(t.timestamp).filter(_.dataType == TimestampType && isUnit).map { term =>
         term.after(
-          Some(Jumps.around(zone, DateTimeUtils.truncTimestamp(_, level, zone), Jumps.Micros, Jumps.Micros)), TimestampType)
+          Some(ClockChanges.around(zone, DateTimeUtils.truncTimestamp(_, level, zone), ClockChanges.Micros, ClockChanges.Micros)), TimestampType)
       }
     case _ => None
   }
@@ -76,13 +76,13 @@ private[pruning] object Terms {
     case _ => false
   }
 
-  private def shifted(term: Term, by: Long, range: DataType, result: DataType): Term =
+  private def shift(term: Term, by: Long, range: DataType, result: DataType): Term =
     term.after(Some(Step.Arithmetic(value => within(range, Math.addExact(value, by)), falling = false)), result)
 
   private def minus(term: Term, value: Long): Option[Term] =
-    if (value == Long.MinValue) None else Some(shifted(term, -value, term.dataType, term.dataType))
+    if (value == Long.MinValue) None else Some(shift(term, -value, term.dataType, term.dataType))
 
-  private def mirrored(term: Term, from: Long): Term = term.after(
+  private def mirror(term: Term, from: Long): Term = term.after(
     Some(Step.Arithmetic(value => within(term.dataType, Math.subtractExact(from, value)), falling = true)), term.dataType)
 
   /** The value, if the type holds it: otherwise Spark's result would have wrapped around or failed. */
@@ -101,7 +101,7 @@ private[pruning] object Terms {
  * Functions of local time are not monotone where clocks jump: a day may come twice. No zone ever jumped by more than a day,
  * so bounds that are moved apart by a day are safe. Zones with one fixed offset never jump.
  */
-private[pruning] object Jumps {
+private[pruning] object ClockChanges {
   private val MicrosADay = 24L * 60 * 60 * 1000000
 
   /** How long a day is in the unit of a function's argument or result. */
@@ -111,15 +111,15 @@ private[pruning] object Jumps {
 
   /** @param result moved as well where the function comes back from local time; `None`: it stays there */
   def around(zone: ZoneId, function: Long => Long, argument: Unit, result: Unit): Step =
-    if (zone.getRules.isFixedOffset) Step.Rising.exactly(function)
-    else Step.Rising(
+    if (zone.getRules.isFixedOffset) Step.Monotone.exactly(function)
+    else Step.Monotone(
       value => Math.subtractExact(function(Math.subtractExact(value, argument.day)), result.day),
       value => Math.addExact(function(Math.addExact(value, argument.day)), result.day), attained = false)
 
   /** As `around`, for functions whose result is local time. */
   def toLocal(zone: ZoneId, function: Long => Long): Step =
-    if (zone.getRules.isFixedOffset) Step.Rising.exactly(function)
-    else Step.Rising(
+    if (zone.getRules.isFixedOffset) Step.Monotone.exactly(function)
+    else Step.Monotone(
       value => function(Math.subtractExact(value, MicrosADay)), value => function(Math.addExact(value, MicrosADay)),
       attained = false)
 }
@@ -136,28 +136,28 @@ private[pruning] object CastTerms {
     case (from, FloatType) if Terms.isIntegral(from) =>
       rising(term, FloatType)(value => DoubleOrder.key(value.toFloat.toDouble))
     case (FloatType, DoubleType) => Some(term.after(None, DoubleType))
-    case (from, to: DecimalType) if Terms.isIntegral(from) => rescaled(term, digits(from), 0, to)
-    case (from: DecimalType, to: DecimalType) => rescaled(term, from.precision, from.scale, to)
+    case (from, to: DecimalType) if Terms.isIntegral(from) => rescale(term, digits(from), 0, to)
+    case (from: DecimalType, to: DecimalType) => rescale(term, from.precision, from.scale, to)
     case (DateType, TimestampNTZType) => rising(term, TimestampNTZType)(Math.multiplyExact(_, MicrosADay))
     case (TimestampNTZType, DateType) => rising(term, DateType)(Math.floorDiv(_, MicrosADay))
-    case (from, to) if cast.timeZoneId.isDefined => zoned(term, from, to, cast.zoneId)
+    case (from, to) if cast.timeZoneId.isDefined => convertZone(term, from, to, cast.zoneId)
     case _ => None
   }
 
-  private def zoned(term: Term, from: DataType, to: DataType, zone: ZoneId): Option[Term] = (from, to) match {
+  private def convertZone(term: Term, from: DataType, to: DataType, zone: ZoneId): Option[Term] = (from, to) match {
     case (DateType, TimestampType) => Some(term.after(
-      Some(Jumps.around(zone, days => DateTimeUtils.daysToMicros(Math.toIntExact(days), zone), Jumps.Days, Jumps.Micros)), to))
+      Some(ClockChanges.around(zone, days => DateTimeUtils.daysToMicros(Math.toIntExact(days), zone), ClockChanges.Days, ClockChanges.Micros)), to))
     case (TimestampType, DateType) =>
-      Some(term.after(Some(Jumps.toLocal(zone, DateTimeUtils.microsToDays(_, zone).toLong)), to))
+      Some(term.after(Some(ClockChanges.toLocal(zone, DateTimeUtils.microsToDays(_, zone).toLong)), to))
     case (TimestampType, TimestampNTZType) =>
-      Some(term.after(Some(Jumps.toLocal(zone, DateTimeUtils.convertTz(_, java.time.ZoneOffset.UTC, zone))), to))
+      Some(term.after(Some(ClockChanges.toLocal(zone, DateTimeUtils.convertTz(_, java.time.ZoneOffset.UTC, zone))), to))
     case (TimestampNTZType, TimestampType) => Some(term.after(
-      Some(Jumps.around(zone, DateTimeUtils.convertTz(_, zone, java.time.ZoneOffset.UTC), Jumps.Micros, Jumps.Micros)), to))
+      Some(ClockChanges.around(zone, DateTimeUtils.convertTz(_, zone, java.time.ZoneOffset.UTC), ClockChanges.Micros, ClockChanges.Micros)), to))
     case _ => None
   }
 
   private def rising(term: Term, to: DataType)(function: Long => Long): Option[Term] =
-    Some(term.after(Some(Step.Rising.exactly(function)), to))
+    Some(term.after(Some(Step.Monotone.exactly(function)), to))
 
   private def digits(integral: DataType): Int = integral match {
     case ByteType => 3
@@ -167,13 +167,13 @@ private[pruning] object CastTerms {
   }
 
   /** Only where every value of the narrower type fits: then the cast neither fails nor rounds nor gives NULL. */
-  private def rescaled(term: Term, precision: Int, scale: Int, to: DecimalType): Option[Term] = {
+  private def rescale(term: Term, precision: Int, scale: Int, to: DecimalType): Option[Term] = {
     val more = to.scale - scale
     if (more < 0 || to.precision - to.scale < precision - scale) None
     else if (to.precision > 18) Some(term.after(if (precision > 18 && more == 0) None else Some(Step.ToLongDecimal(more)), to))
     else {
       val factor = java.math.BigInteger.TEN.pow(more).longValueExact
-      Some(term.after(if (more == 0) None else Some(Step.Rising.exactly(Math.multiplyExact(_, factor))), to))
+      Some(term.after(if (more == 0) None else Some(Step.Monotone.exactly(Math.multiplyExact(_, factor))), to))
     }
   }
 }

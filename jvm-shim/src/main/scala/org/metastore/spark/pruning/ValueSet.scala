@@ -2,7 +2,7 @@ package org.metastore.spark.pruning
 
 import java.util.Arrays
 
-import org.metastore.spark.store.{BytesBounds, Bounds, ByteOrder, LongBounds, Points}
+import org.metastore.spark.store.{BytesBounds, Bounds, UnsignedOrder, LongBounds, Points}
 
 /**
  * The values that a leaf accepts, in the order of the bounds. Unknown bounds answer false to both questions, except where
@@ -144,7 +144,7 @@ private[pruning] object ValueSet {
 
     override def covers(bounds: Bounds): Array[Boolean] = bounds match {
       case b: BytesBounds => each(b.lo.length) { i =>
-        (lo == null || b.lo(i) != null && ByteOrder.compare(b.lo(i), lo) >= 0) &&
+        (lo == null || b.lo(i) != null && UnsignedOrder.compare(b.lo(i), lo) >= 0) &&
           (hi == null || b.hi(i) != null && !above(b.hi(i))) && (!isPoint || exact(b, i))
       }
       case _ => throw new IllegalArgumentException("bounds are not bytes")
@@ -154,7 +154,7 @@ private[pruning] object ValueSet {
 
     override def intersect(other: ValueSet): ValueSet = other match {
       case that: BytesRange =>
-        val least = if (lo == null || that.lo != null && ByteOrder.compare(that.lo, lo) > 0) that.lo else lo
+        val least = if (lo == null || that.lo != null && UnsignedOrder.compare(that.lo, lo) > 0) that.lo else lo
         val narrower = if (hi == null || that.hi != null && that.above(hi)) that else this
         val both = BytesRange(least, narrower.hi, narrower.hiIncluded)
         if (least != null && both.above(least)) Nothing else both
@@ -164,23 +164,23 @@ private[pruning] object ValueSet {
     }
 
     private def above(value: Array[Byte]): Boolean = value != null && hi != null && {
-      val order = ByteOrder.compare(value, hi)
+      val order = UnsignedOrder.compare(value, hi)
       order > 0 || (order == 0 && !hiIncluded)
     }
 
-    private def below(value: Array[Byte]): Boolean = value != null && lo != null && ByteOrder.compare(value, lo) < 0
+    private def below(value: Array[Byte]): Boolean = value != null && lo != null && UnsignedOrder.compare(value, lo) < 0
   }
 
   /** Single byte strings, sorted. */
   final case class BytesPoints(values: Array[Array[Byte]]) extends ValueSet {
     override def points: Option[Points] = if (values.length <= Points.Most) Some(Points.Bytes(values)) else None
 
-    private val order: java.util.Comparator[Array[Byte]] = (a, b) => ByteOrder.compare(a, b)
+    private val order: java.util.Comparator[Array[Byte]] = (a, b) => UnsignedOrder.compare(a, b)
 
     override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
       case b: BytesBounds => each(b.lo.length) { i =>
         val at = if (b.lo(i) == null) 0 else firstFrom(b.lo(i))
-        at == values.length || (b.hi(i) != null && ByteOrder.compare(values(at), b.hi(i)) > 0)
+        at == values.length || (b.hi(i) != null && UnsignedOrder.compare(values(at), b.hi(i)) > 0)
       }
       case _ => throw new IllegalArgumentException("bounds are not bytes")
     }
@@ -213,7 +213,7 @@ private[pruning] object ValueSet {
   }
 
   /** Byte strings that begin with the prefix. */
-  def prefixed(prefix: Array[Byte]): BytesRange = {
+  def ofPrefix(prefix: Array[Byte]): BytesRange = {
     val last = prefix.lastIndexWhere(_ != -1)
     val next = if (last < 0) null else prefix.take(last + 1)
     if (next != null) next(last) = (next(last) + 1).toByte

@@ -7,7 +7,7 @@ import org.apache.spark.sql.types.Decimal
 import org.apache.spark.unsafe.types.UTF8String
 
 /** Builds rows from what Scala code has at hand: texts, options and numbers. */
-object Answer {
+object ResultRow {
   private val Digits = 38
   private val Most = BigInt(10).pow(Digits) - 1
 
@@ -15,7 +15,7 @@ object Answer {
   def row(values: Any*): InternalRow = new GenericInternalRow(values.map(internal).toArray[Any])
 
   /** A number of any size as DECIMAL(38,0), the largest there is beyond it. */
-  def whole(number: BigInt): Decimal = Decimal(BigDecimal(number.min(Most)), Digits, 0)
+  def decimalOf(number: BigInt): Decimal = Decimal(BigDecimal(number.min(Most)), Digits, 0)
 
   /** A map of texts. */
   def texts(entries: Seq[(String, String)]): ArrayBasedMapData = {

@@ -81,7 +81,7 @@ object Arguments {
   }
 
   /** A value as people write it: texts in quotes, numbers without the suffix of their type. */
-  private[sql] def shown(literal: Literal): String =
+  private[sql] def toText(literal: Literal): String =
     if (literal.dataType == StringType) literal.sql else Option(cast(literal, StringType)).fold("NULL")(_.toString)
 
   /** A value in another type, by Spark's CAST in the session's time zone; null where it cannot be. */

@@ -22,21 +22,21 @@ import org.metastore.spark.store.SummaryRow
  * The data source is Python's, and the worker that reads it has no session to resolve a name with; here there is one. A
  * location needs no session and is left to Python.
  */
-final class DataSourceByName(session: SparkSession) extends Rule[LogicalPlan] {
+final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
   private val PythonTable = "org.apache.spark.sql.execution.datasources.v2.python.PythonTable"
   private val views: Map[String, TableFunction] =
     Seq(SummaryFunction, FilesFunction, ColumnsFunction, SnapshotsFunction).map(view => view.name -> view).toMap
 
   override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperators {
     case relation: DataSourceV2Relation if relation.table.getClass.getName == PythonTable && isOurs(relation) =>
-      val read = stored(relation)
+      val read = withCatalogOptions(relation)
       answer(read).getOrElse(read)
   }
 
   private def isOurs(relation: DataSourceV2Relation): Boolean = relation.table.name.toLowerCase(Locale.ROOT) == "metastore"
 
   /** A table of the session's catalog with the options that it was created with: Spark gives those of the query alone. */
-  private def stored(relation: DataSourceV2Relation): DataSourceV2Relation = relation.identifier match {
+  private def withCatalogOptions(relation: DataSourceV2Relation): DataSourceV2Relation = relation.identifier match {
     case Some(name) if !Seq("path", "table").exists(relation.options.containsKey(_)) =>
       val made = session.sessionState.catalog.getTableMetadata(TableIdentifier(name.name, name.namespace.lastOption)).storage
       // A table that names another one has a location, too: its own, where nothing is.
@@ -50,34 +50,34 @@ final class DataSourceByName(session: SparkSession) extends Rule[LogicalPlan] {
   private def answer(relation: DataSourceV2Relation): Option[LogicalPlan] = {
     val options = relation.options.asCaseSensitiveMap.asScala.map { case (k, v) => k.toLowerCase(Locale.ROOT) -> v }
     val asked = options.getOrElse("view", SummaryFunction.name).toLowerCase(Locale.ROOT)
-    options.get("path").orElse(options.get("table")).filterNot(DataSourceByName.isLocation).flatMap { name =>
-      val narrowed = DataSourceByName.narrowing.filter(options.contains)
+    options.get("path").orElse(options.get("table")).filterNot(DataSourceRule.isLocation).flatMap { name =>
+      val narrowed = DataSourceRule.narrowing.filter(options.contains)
       if (views.contains(asked) || DistributionViews.names(asked)) {
         TableFunctions.requireSettings(session)
-        narrowed.filterNot(DataSourceByName.narrowedBy.getOrElse(asked, Set.empty)).foreach { option =>
+        narrowed.filterNot(DataSourceRule.narrowedBy.getOrElse(asked, Set.empty)).foreach { option =>
           throw MetastoreException.invalidArgument(option, s"the view $asked cannot be narrowed by it")
         }
       }
       if (DistributionViews.names(asked))
-        Some(TableFunctions.readable(session, name)(
+        Some(TableFunctions.readWithinLimit(session, name)(
           DistributionViews.relation(session, asked, name, options.get("column"), options.get("file"), relation.output)))
       else views.get(asked).map {
-        case ColumnsFunction => unread(name, options.toMap, relation.output)
+        case ColumnsFunction => columnsView(name, options.toMap, relation.output)
         case SummaryFunction =>
           rows(SummaryFunction, name, relation.output, options.get("file").map("file" -> _)) { (_, call) =>
             SummaryFunction.known(session, call, options.get("column"))
           }
         case other => rows(other, name, relation.output) {
-          case (typed: TypedFunction, call) => typed.known(session, call)
+          case (typed: StatisticsFunction, call) => typed.rowsWithStatistics(session, call)
           case (plain, call) => plain.rows(session, call).map(_ -> None)
         }
       }
     }
   }
 
-  private def unread(name: String, options: Map[String, String], output: Seq[Attribute]): UnreadColumns = {
-    TableFunctions.readable(session, name)(ResolvedName.resolve(session, name))
-    UnreadColumns(output, name, options) { (columns, files) =>
+  private def columnsView(name: String, options: Map[String, String], output: Seq[Attribute]): ColumnsView = {
+    TableFunctions.readWithinLimit(session, name)(TableLookup.resolve(session, name))
+    ColumnsView(output, name, options) { (columns, files) =>
       rows(ColumnsFunction, name, output, options.get("column").map("column" -> _)) { (_, call) =>
         ColumnsFunction.known(session, call, options.get("file"), columns, files)
       }
@@ -87,20 +87,20 @@ final class DataSourceByName(session: SparkSession) extends Rule[LogicalPlan] {
   private def rows(view: TableFunction, name: String, output: Seq[Attribute], more: Option[(String, String)] = None)(
       read: (TableFunction, Arguments) => Seq[(InternalRow, Option[SummaryRow])]): LocalRelation = {
     val arguments = (Seq("table" -> name) ++ more).map { case (key, text) => NamedArgumentExpression(key, Literal(text)) }
-    val known = TableFunctions.readable(session, name)(read(view, Arguments.bind(view, arguments)))
+    val known = TableFunctions.readWithinLimit(session, name)(read(view, Arguments.bind(view, arguments)))
     LocalRelation(output, known.map { case (row, statistics) =>
-      Answer.row(output.map(attribute => value(view, row, statistics, attribute)): _*)
+      ResultRow.row(output.map(attribute => value(view, row, statistics, attribute)): _*)
     })
   }
 
   private def value(view: TableFunction, row: InternalRow, statistics: Option[SummaryRow], attribute: Attribute): Any =
     view.schema.fieldNames.indexOf(attribute.name) match {
-      case -1 => statistics.map(TypedColumns.value(_, attribute.name))
+      case -1 => statistics.map(SummaryColumns.value(_, attribute.name))
       case i => row.get(i, view.schema(i).dataType)
     }
 }
 
-private[sql] object DataSourceByName {
+private[sql] object DataSourceRule {
 
   /** As the Python side tells locations from names. */
   def isLocation(text: String): Boolean = !text.contains('`') && (text.contains('/') || text.startsWith("."))

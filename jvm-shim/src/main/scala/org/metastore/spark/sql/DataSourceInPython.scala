@@ -11,8 +11,8 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.apache.spark.sql.connector.catalog.SupportsRead
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
-import org.metastore.spark.analyze.Interpreter
-import org.metastore.spark.tables.Reflected
+import org.metastore.spark.analyze.PythonInterpreter
+import org.metastore.spark.tables.Reflection
 
 /**
  * Finds `spark.read.format("metastore")` as Spark does, and says in one line what is wrong with it: Spark wraps what a data source
@@ -21,13 +21,13 @@ import org.metastore.spark.tables.Reflected
  *
  * A rule for hints, because these come before the rule of Spark's that does the same.
  */
-final class DataSourceInPython(session: SparkSession) extends Rule[LogicalPlan] {
+final class DataSourceErrorRule(session: SparkSession) extends Rule[LogicalPlan] {
   private val Unresolved = "org.apache.spark.sql.catalyst.plans.logical.UnresolvedDataSource"
-  private lazy val finding = Reflected.load("org.apache.spark.sql.catalyst.analysis.ResolveDataSource", getClass.getClassLoader)
+  private lazy val finding = Reflection.load("org.apache.spark.sql.catalyst.analysis.ResolveDataSource", getClass.getClassLoader)
     .getConstructors.head.newInstance(session).asInstanceOf[Rule[LogicalPlan]]
 
   override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperators {
-    case source if isOurs(source) => told {
+    case source if isOurs(source) => withClearErrors {
       val found = finding(source)
       found.foreach {
         case relation: DataSourceV2Relation if isReadInPython(relation) => read(relation)
@@ -44,7 +44,7 @@ final class DataSourceInPython(session: SparkSession) extends Rule[LogicalPlan] 
 
   private def isReadInPython(relation: DataSourceV2Relation): Boolean = {
     val named = relation.options.asCaseSensitiveMap.asScala.map { case (key, value) => key.toLowerCase(Locale.ROOT) -> value }
-    named.get("path").orElse(named.get("table")).forall(DataSourceByName.isLocation)
+    named.get("path").orElse(named.get("table")).forall(DataSourceRule.isLocation)
   }
 
   /** Has Spark make the source's reader, which it keeps: what is wrong with a location is found when a task would begin. */
@@ -53,18 +53,18 @@ final class DataSourceInPython(session: SparkSession) extends Rule[LogicalPlan] 
     case _ =>
   }
 
-  private def told(find: => LogicalPlan): LogicalPlan = try find catch {
+  private def withClearErrors(find: => LogicalPlan): LogicalPlan = try find catch {
     case e: Exception if MetastoreException.firstLine(e).startsWith("[DATA_SOURCE_NOT_FOUND]") =>
-      throw MetastoreException.sourceNotFound(Interpreter.of(session.sparkContext).command, e)
-    case e: Exception => throw MetastoreException.inside(e).getOrElse(e)
+      throw MetastoreException.sourceNotFound(PythonInterpreter.of(session.sparkContext).command, e)
+    case e: Exception => throw MetastoreException.fromPython(e).getOrElse(e)
   }
 }
 
-object DataSourceInPython {
+object DataSourceErrorRule {
 
   /** Before Spark 4.1 there is no place for rules that come so early: Spark's own errors stay. */
   def inject(extensions: SparkSessionExtensions): Unit = {
-    val rule: SparkSession => Rule[LogicalPlan] = new DataSourceInPython(_)
-    Try(Reflected.call[AnyRef](extensions, "injectHintResolutionRule", rule))
+    val rule: SparkSession => Rule[LogicalPlan] = new DataSourceErrorRule(_)
+    Try(Reflection.call[AnyRef](extensions, "injectHintResolutionRule", rule))
   }
 }

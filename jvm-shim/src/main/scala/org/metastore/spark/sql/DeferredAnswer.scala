@@ -13,7 +13,7 @@ import org.apache.spark.sql.execution.{LeafExecNode, SQLExecution, SparkPlan, Sp
  *
  * @param call tells one call from another
  */
-final case class DeferredAnswer(output: Seq[Attribute], function: String, call: Arguments)(val run: () => Seq[InternalRow])
+final case class JobFunctionCall(output: Seq[Attribute], function: String, call: Arguments)(val run: () => Seq[InternalRow])
   extends LeafNode with MultiInstanceRelation {
 
   override protected def otherCopyArgs: Seq[AnyRef] = Seq(run)
@@ -23,7 +23,7 @@ final case class DeferredAnswer(output: Seq[Attribute], function: String, call: 
 }
 
 /** Rows of a call that a statement makes once, however often it names them: a common table expression stands in it as often. */
-private[sql] final class OncePerStatement(session: SparkSession, rows: () => Seq[InternalRow]) extends (() => Seq[InternalRow]) {
+private[sql] final class StatementMemo(session: SparkSession, rows: () => Seq[InternalRow]) extends (() => Seq[InternalRow]) {
   private var last: Option[(String, Seq[InternalRow])] = None
 
   override def apply(): Seq[InternalRow] =
@@ -39,7 +39,7 @@ private[sql] final class OncePerStatement(session: SparkSession, rows: () => Seq
 }
 
 /** The same in a physical plan. */
-final case class DeferredAnswerExec(
+final case class JobFunctionCallExec(
     output: Seq[Attribute], function: String, @transient call: Arguments)(@transient run: () => Seq[InternalRow]) extends LeafExecNode {
 
   @transient private lazy val rows: Array[InternalRow] = {
@@ -54,9 +54,9 @@ final case class DeferredAnswerExec(
 }
 
 /** Plans deferred calls. */
-object DeferredAnswers extends SparkStrategy {
+object JobFunctionStrategy extends SparkStrategy {
   override def apply(plan: LogicalPlan): Seq[SparkPlan] = plan match {
-    case answer: DeferredAnswer => Seq(DeferredAnswerExec(answer.output, answer.function, answer.call)(answer.run))
+    case answer: JobFunctionCall => Seq(JobFunctionCallExec(answer.output, answer.function, answer.call)(answer.run))
     case _ => Nil
   }
 }

@@ -7,14 +7,14 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.{DataType, StructType}
 
 /** Spark's parser, or the one that another extension put before it, with our names made readable to it first. */
-abstract class DelegatingParser(delegate: ParserInterface) extends ParserInterface {
+abstract class ParserWrapper(delegate: ParserInterface) extends ParserInterface {
 
   override def parsePlan(sqlText: String): LogicalPlan =
-    PartitionOfColumns.keep(DotNames.rewrite(sqlText), delegate.parsePlan)
+    PartitionClause.parse(FunctionNames.rewrite(sqlText), delegate.parsePlan)
 
-  override def parseQuery(sqlText: String): LogicalPlan = delegate.parseQuery(DotNames.rewrite(sqlText))
+  override def parseQuery(sqlText: String): LogicalPlan = delegate.parseQuery(FunctionNames.rewrite(sqlText))
 
-  override def parseExpression(sqlText: String): Expression = delegate.parseExpression(DotNames.rewrite(sqlText))
+  override def parseExpression(sqlText: String): Expression = delegate.parseExpression(FunctionNames.rewrite(sqlText))
 
   override def parseTableIdentifier(sqlText: String): TableIdentifier = delegate.parseTableIdentifier(sqlText)
 

@@ -18,7 +18,7 @@ private[sql] object DistributionViews {
       output: Seq[Attribute]): LocalRelation = {
     val columns = ColumnDetails.all(session, table, column, file)
     view match {
-      case "frequencies" => LocalRelation(output, columns.filter(_.isListed).flatMap(frequencies).map(row(_, output)))
+      case "frequencies" => LocalRelation(output, columns.filter(_.hasValueCounts).flatMap(frequencies).map(row(_, output)))
       case "histograms" => LocalRelation(output, columns.flatMap(histogram).map(row(_, output)))
       case "ranks" => LocalRelation(output, columns.flatMap(ranks).map(row(_, output)))
       case _ => wide(columns, output)
@@ -45,7 +45,7 @@ private[sql] object DistributionViews {
       "exact" -> (column.isWhole && bins.counts.indices.forall(bins.isExact)))
   }
 
-  private def ranks(column: ColumnDetails): Seq[Map[String, Any]] = column.ranked.map { case (value, rank) =>
+  private def ranks(column: ColumnDetails): Seq[Map[String, Any]] = column.rankedValues.map { case (value, rank) =>
     Map("column_name" -> column.leaf.name, s"value_${encoding(value)}" -> value, "rank" -> rank)
   }
 
@@ -54,11 +54,11 @@ private[sql] object DistributionViews {
     val edges = columns.map(column => column.bins.fold(IndexedSeq.empty[Any])(_.edges.map(column.text.edge(_, column.row))))
     val attributes = columns.map(column => AttributeReference(column.leaf.name, StringType)())
     val longest = if (edges.isEmpty) 0 else edges.map(_.length).max
-    LocalRelation(output ++ attributes, (0 until longest).map(i => Answer.row(Seq[Any](i.toLong) ++ edges.map(_.lift(i)): _*)))
+    LocalRelation(output ++ attributes, (0 until longest).map(i => ResultRow.row(Seq[Any](i.toLong) ++ edges.map(_.lift(i)): _*)))
   }
 
   private def row(values: Map[String, Any], output: Seq[Attribute]): InternalRow =
-    Answer.row(output.map(attribute => values.getOrElse(attribute.name, None)): _*)
+    ResultRow.row(output.map(attribute => values.getOrElse(attribute.name, None)): _*)
 
   private def encoding(value: Any): String = value match {
     case _: Long => "long"

@@ -19,13 +19,13 @@ import org.metastore.spark.NearNames
  * Spark's own lexer reads the text: literals and comments are never touched. Only our names are, and only where a table
  * stands: `INSERT INTO metastore.files (a)` and a user's own function `metastore.f(x)` stay as they are.
  */
-object DotNames {
+object FunctionNames {
   private val Schema = "metastore"
   private val Prefix = s"${Schema}_"
 
   /** Returns the text with our table functions written in one part; most texts are returned unread. */
   def rewrite(sql: String): String =
-    if (sql.toLowerCase(Locale.ROOT).contains(Schema)) new DotNames(sql).rewritten else sql
+    if (sql.toLowerCase(Locale.ROOT).contains(Schema)) new FunctionNames(sql).rewriteText else sql
 
   /** Whether the session has a function `metastore_<name>`, be it ours or the user's. */
   private def isRegistered(name: String): Boolean = SparkSession.getActiveSession.exists { session =>
@@ -44,15 +44,15 @@ object DotNames {
   }
 }
 
-private final class DotNames(sql: String) {
-  private val tokens = DotNames.tokens(sql)
+private final class FunctionNames(sql: String) {
+  private val tokens = FunctionNames.tokens(sql)
 
-  def rewritten: String = {
+  def rewriteText: String = {
     tokens.indices.foreach(refuseMisspelt)
     val names = tokens.indices.filter(isFunctionName)
     names.foldRight(sql) { (i, text) =>
       val (from, until) = (offset(tokens(i).getStartIndex), offset(tokens(i + 2).getStopIndex + 1))
-      val name = s"${DotNames.Schema}_${word(i + 2).toLowerCase(Locale.ROOT)}"
+      val name = s"${FunctionNames.Schema}_${word(i + 2).toLowerCase(Locale.ROOT)}"
       text.substring(0, from) + name + " " * (until - from - name.length) + text.substring(until)
     }
   }
@@ -61,16 +61,16 @@ private final class DotNames(sql: String) {
 
   /** The name that is called as a function of ours, whether there is one of that name or not. */
   private def dotted(i: Int): Option[String] =
-    if (word(i).equalsIgnoreCase(DotNames.Schema) && word(i + 1) == "." && word(i + 3) == "(") Some(word(i + 2).toLowerCase(Locale.ROOT))
+    if (word(i).equalsIgnoreCase(FunctionNames.Schema) && word(i + 1) == "." && word(i + 3) == "(") Some(word(i + 2).toLowerCase(Locale.ROOT))
     else None
 
   /** Spark would only say that it knows no such function. */
   private def refuseMisspelt(i: Int): Unit = {
     val plain = word(i).toLowerCase(Locale.ROOT)
-    val single = if (plain.startsWith(DotNames.Prefix) && word(i + 1) == "(") Some(plain.stripPrefix(DotNames.Prefix)) else None
-    dotted(i).orElse(single.filterNot(DotNames.isRegistered)).foreach { name =>
+    val single = if (plain.startsWith(FunctionNames.Prefix) && word(i + 1) == "(") Some(plain.stripPrefix(FunctionNames.Prefix)) else None
+    dotted(i).orElse(single.filterNot(FunctionNames.isRegistered)).foreach { name =>
       val known = TableFunctions.all.map(_.name)
-      if (!known.contains(name) && isTablePosition(i) && NearNames.of(name, known).nonEmpty)
+      if (!known.contains(name) && isTablePosition(i) && NearNames.find(name, known).nonEmpty)
         throw MetastoreException.functionNotFound(name, known)
     }
   }

@@ -1,12 +1,12 @@
 package org.metastore.spark.sql
 
-import org.metastore.spark.store.{Block, ColumnEntry, DataFileRow, DetailRef, FileKey, HistogramRow, Snapshot, SummaryRow, TableFileRow, ValueRow}
+import org.metastore.spark.store.{Block, ColumnEntry, DataFileRow, DetailRef, FileKey, HistogramRow, Snapshot, SummaryRow, TableFileRow, ValueCount}
 
 /** One column in one data file, by the deepest of the blocks that know it. */
-final case class KnownColumn(file: TableFileRow, column: ColumnEntry, row: SummaryRow)
+final case class FileColumnSummary(file: TableFileRow, column: ColumnEntry, row: SummaryRow)
 
 /** The file level of the statistics, restricted to the live files of one analyzed snapshot. */
-final class FileLevel(analyzed: AnalyzedTable, snapshot: Snapshot) {
+final class FileLevel(analyzed: TableContext, snapshot: Snapshot) {
 
   val files: IndexedSeq[TableFileRow] = analyzed.store.tableFiles(snapshot)
 
@@ -19,11 +19,11 @@ final class FileLevel(analyzed: AnalyzedTable, snapshot: Snapshot) {
   }
 
   /** What is known of some columns in some of the files, ordered by file, then as the keys are. */
-  def columns(of: Seq[TableFileRow], keys: Seq[String]): Seq[KnownColumn] = {
+  def columns(of: Seq[TableFileRow], keys: Seq[String]): Seq[FileColumnSummary] = {
     val wanted = of.map(file => file.key -> file).toMap
     val position = keys.zipWithIndex.toMap
     val found = blocks.flatMap(block => inBlock(block, wanted, position.keySet))
-    val deepest = found.foldLeft(Map.empty[(String, String), KnownColumn]) { (kept, known) =>
+    val deepest = found.foldLeft(Map.empty[(String, String), FileColumnSummary]) { (kept, known) =>
       kept.updated((known.file.path, known.column.key), known)
     }
     val order = of.map(_.path).zipWithIndex.toMap
@@ -31,8 +31,8 @@ final class FileLevel(analyzed: AnalyzedTable, snapshot: Snapshot) {
   }
 
   /** The most frequent value of each column of a data file, by the column's key. */
-  def tops(of: TableFileRow): Map[String, ValueRow] =
-    ofDetails(of, _.frequencies)(detail => analyzed.store.tops(detail.ref, Some(detail.file)))
+  def mostFrequent(of: TableFileRow): Map[String, ValueCount] =
+    ofDetails(of, _.frequencies)(detail => analyzed.store.mostFrequent(detail.ref, Some(detail.file)))
 
   /** The histogram of each column of a data file, by the column's key. */
   def histograms(of: TableFileRow): Map[String, HistogramRow] =
@@ -79,11 +79,11 @@ final class FileLevel(analyzed: AnalyzedTable, snapshot: Snapshot) {
     blocks.filter(_.computed != "full") ++ blocks.filter(_.computed == "full")
   }
 
-  private def inBlock(block: Block, wanted: Map[FileKey, TableFileRow], keys: Set[String]): Seq[KnownColumn] = {
+  private def inBlock(block: Block, wanted: Map[FileKey, TableFileRow], keys: Set[String]): Seq[FileColumnSummary] = {
     val files = analyzed.store.dataFiles(block).flatMap(file => wanted.get(file.key).map(file.file -> _)).toMap
     val columns = block.columns.indices.filter(i => keys.contains(block.columns(i).key)).toSet
     if (files.isEmpty || columns.isEmpty) Nil
     else analyzed.store.summary(block, Some(columns), Some(files.keySet))
-      .map(row => KnownColumn(files(row.file.get), block.columns(row.column), row))
+      .map(row => FileColumnSummary(files(row.file.get), block.columns(row.column), row))
   }
 }

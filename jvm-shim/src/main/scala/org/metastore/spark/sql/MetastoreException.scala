@@ -4,7 +4,7 @@ import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.trees.Origin
 
 import org.metastore.spark.{MetastoreConf, NearNames, VisibleText}
-import org.metastore.spark.store.StoreException
+import org.metastore.spark.store.StatisticsException
 
 /**
  * A mistake or a misfortune that the user is told of in one line: `[CODE] what happened. What to do.` Codes and texts are
@@ -41,13 +41,13 @@ object MetastoreException {
   /** `parts` are those of the table's name, `names` the last parts of the names of the tables beside it, `missing` says which part
    * of the name is unknown before the last. */
   def tableNotFound(parts: Seq[String], names: Seq[String], missing: String = ""): MetastoreException = {
-    val table = QuotedName(parts)
+    val table = SqlName(parts)
     new MetastoreException("METASTORE_TABLE_NOT_FOUND", s"There is no table $table.$missing${near(parts, names)}", Map("table" -> table))
   }
 
   /** `parts` are those of the database's name, `names` the last parts of the names of the databases beside it. */
   def databaseNotFound(parts: Seq[String], names: Seq[String]): MetastoreException =
-    invalidArgument("database", s"there is no database ${QuotedName(parts)}", near(parts, names))
+    invalidArgument("database", s"there is no database ${SqlName(parts)}", near(parts, names))
 
   def columnNotFound(column: String, table: String, names: Seq[String]): MetastoreException =
     new MetastoreException("METASTORE_COLUMN_NOT_FOUND", s"$table has no column '$column'.${NearNames.hint(column, names)}",
@@ -63,7 +63,7 @@ object MetastoreException {
       Map("table" -> table, "reason" -> reason))
 
   /** A policy hides rows or values of the table from this user. */
-  def hidden(table: String): MetastoreException = unsupportedTable(
+  def rowsHidden(table: String): MetastoreException = unsupportedTable(
     table, "this user does not see it as it is: it is a view, it has a row filter or a column mask, or a rule of this session " +
       "adds something to every query, such as a LIMIT, which may hide rows, too")
 
@@ -95,7 +95,7 @@ object MetastoreException {
       Map("table" -> table, "reason" -> reason), cause)
 
   /** The statistics themselves cannot be used. */
-  def unusable(table: String, cause: StoreException): MetastoreException =
+  def statisticsUnusable(table: String, cause: StatisticsException): MetastoreException =
     new MetastoreException(cause.code, s"The statistics of $table cannot be used: ${cause.reason.sentence}.${repair(cause.code, table)}",
       cause.reason.arguments + ("table" -> table), Some(cause))
 
@@ -103,19 +103,19 @@ object MetastoreException {
     if (code == "METASTORE_DAMAGED_OBJECT") s" Run: metastore analyze $table --repair" else ""
 
   /** The statistics could not be reached. */
-  def unreadable(table: String, cause: java.io.IOException): MetastoreException =
+  def storeUnreadable(table: String, cause: java.io.IOException): MetastoreException =
     new MetastoreException("METASTORE_STORE_NOT_READABLE",
       s"The statistics of $table could not be read: ${firstLine(cause)}", Map("table" -> table), Some(cause))
 
   /** There was no answer in time: storage or a catalog hangs. */
-  def unanswered(asked: String, limitMillis: Long): MetastoreException =
+  def timedOut(asked: String, limitMillis: Long): MetastoreException =
     new MetastoreException("METASTORE_STORE_NOT_READABLE",
       s"The statistics of $asked could not be read: there was no answer within $limitMillis ms. " +
         s"Where it only takes longer, set ${MetastoreConf.ReadTimeout.key}.",
       Map("table" -> asked, "limit" -> s"$limitMillis ms"))
 
   /** The error of ours that our Python raised, where Spark tells of it in a line of its own. */
-  def inside(wrapped: Exception): Option[MetastoreException] = wrapped match {
+  def fromPython(wrapped: Exception): Option[MetastoreException] = wrapped match {
     case known: MetastoreException => Some(known)
     case other => Option(other.getMessage).flatMap(Raised.findFirstMatchIn).map(found => new MetastoreException(found.group(1), found.group(2), Map.empty))
   }
@@ -123,9 +123,9 @@ object MetastoreException {
   private val Raised = raw"metastore\.errors\.\w+: \[(METASTORE_[A-Z_]+)\] ([^\n]*)".r
 
   private def near(parts: Seq[String], names: Seq[String]): String = {
-    val like = NearNames.of(parts.last, names)
-    def whole(some: Seq[String]) = some.map(name => QuotedName(parts.init :+ name))
-    if (like.isEmpty) NearNames.known(whole(names)) else NearNames.question(whole(like))
+    val like = NearNames.find(parts.last, names)
+    def whole(some: Seq[String]) = some.map(name => SqlName(parts.init :+ name))
+    if (like.isEmpty) NearNames.listNames(whole(names)) else NearNames.phraseSuggestion(whole(like))
   }
 
   /** The first line of what an exception says. */

@@ -22,15 +22,15 @@ object Namespaces {
    * Says that there is no such database or catalog, and which there are, as the end of a sentence; empty where the parts name
    * a database that there is, or nobody knows.
    */
-  def missing(session: SparkSession, parts: Seq[String]): String =
+  def explainMissing(session: SparkSession, parts: Seq[String]): String =
     if (parts.length > 1 && !session.sessionState.catalogManager.isCatalogRegistered(parts.head))
-      s" There is no catalog ${QuotedName(parts.take(1))}.${NearNames.hint(parts.head, catalogs(session))}"
-    else Try(ResolvedName.namespace(session, parts)).toOption.collect {
+      s" There is no catalog ${SqlName(parts.take(1))}.${NearNames.hint(parts.head, catalogs(session))}"
+    else Try(TableLookup.namespace(session, parts)).toOption.collect {
       case (catalog: SupportsNamespaces, names) if names.nonEmpty && Try(catalog.namespaceExists(names)).toOption.contains(false) =>
-        val known = beside(catalog, names)
-        val near = Some(NearNames.of(names.last, known)).filter(_.nonEmpty)
-        def whole(some: Seq[String]) = some.map(name => QuotedName(parts.init :+ name))
-        s" There is no database ${QuotedName(parts)}.${near.fold(NearNames.known(whole(known)))(n => NearNames.question(whole(n)))}"
+        val known = siblings(catalog, names)
+        val near = Some(NearNames.find(names.last, known)).filter(_.nonEmpty)
+        def whole(some: Seq[String]) = some.map(name => SqlName(parts.init :+ name))
+        s" There is no database ${SqlName(parts)}.${near.fold(NearNames.listNames(whole(known)))(n => NearNames.phraseSuggestion(whole(n)))}"
     }.getOrElse("")
 
   private def catalogs(session: SparkSession): Seq[String] =
@@ -39,7 +39,7 @@ object Namespaces {
   private val Configured = raw"spark\.sql\.catalog\.([^.]+)".r
 
   /** The last parts of the names of the namespaces beside one. */
-  def beside(catalog: CatalogPlugin, namespace: Array[String]): Seq[String] = catalog match {
+  def siblings(catalog: CatalogPlugin, namespace: Array[String]): Seq[String] = catalog match {
     case known: SupportsNamespaces => Try(known.listNamespaces(namespace.dropRight(1)).toSeq).getOrElse(Nil).flatMap(_.lastOption)
     case _ => Nil
   }

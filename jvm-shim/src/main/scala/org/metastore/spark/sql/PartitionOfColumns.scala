@@ -9,14 +9,14 @@ import org.apache.spark.sql.catalyst.trees.TreeNodeTag
  * Spark's parser drops it in front of FOR COLUMNS, so such a text is parsed a second time without FOR COLUMNS, and the
  * clause travels with the first result as a tag.
  */
-object PartitionOfColumns {
+object PartitionClause {
   private val tag = TreeNodeTag[Map[String, Option[String]]]("metastore.partition")
 
   /** The clause of a plan that `keep` returned; empty: none was written. */
   def of(plan: LogicalPlan): Map[String, Option[String]] = plan.getTagValue(tag).getOrElse(Map.empty)
 
   /** Parses a text and keeps the clause. */
-  def keep(sql: String, parse: String => LogicalPlan): LogicalPlan = {
+  def parse(sql: String, parse: String => LogicalPlan): LogicalPlan = {
     val plan = parse(sql)
     plan match {
       case analyze: AnalyzeColumn => withoutColumns(sql).map(parse).foreach {
@@ -30,7 +30,7 @@ object PartitionOfColumns {
 
   /** The text up to COMPUTE STATISTICS where it has a PARTITION clause. */
   private def withoutColumns(sql: String): Option[String] = {
-    val words = DotNames.tokens(sql).map(token => token.getText -> token.getStopIndex)
+    val words = FunctionNames.tokens(sql).map(token => token.getText -> token.getStopIndex)
     val statistics = words.indexWhere(_._1 == "STATISTICS", words.lastIndexWhere(_._1 == "COMPUTE"))
     if (statistics < 0 || !words.take(statistics).exists(_._1 == "PARTITION")) None
     else Some(sql.substring(0, sql.offsetByCodePoints(0, words(statistics)._2 + 1)))

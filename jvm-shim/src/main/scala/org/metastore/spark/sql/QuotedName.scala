@@ -1,7 +1,7 @@
 package org.metastore.spark.sql
 
 /** Writes the parts of a name so that SQL reads them back. */
-object QuotedName {
+object SqlName {
 
   /** Joins parts by dots for people; parts that are no plain identifiers are back-quoted. */
   def apply(parts: Seq[String]): String =

@@ -5,10 +5,10 @@ import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 
 /** What a projection shows of the table below it. */
-private[sql] object ReadColumns {
+private[sql] object FullProjection {
 
   /** Whether it shows every column, each as it is or as Spark itself pads CHAR when it reads. */
-  def all(columns: Seq[NamedExpression], child: LogicalPlan): Boolean = {
+  def isFull(columns: Seq[NamedExpression], child: LogicalPlan): Boolean = {
     val shown = columns.flatMap(readOf)
     shown.length == columns.length && child.outputSet.subsetOf(AttributeSet(shown))
   }

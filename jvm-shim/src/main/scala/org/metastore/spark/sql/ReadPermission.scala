@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution}
 import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation}
 
-import org.metastore.spark.tables.{LakeTables, MissingMember}
+import org.metastore.spark.tables.{TableFormats, UnsupportedRelease}
 
 /**
  * Asks whether the session's user may see every value of a table, before its statistics are read or made.
@@ -30,16 +30,16 @@ private[spark] object ReadPermission {
    * @param relation that relation
    * @throws MetastoreException METASTORE_ACCESS_DENIED: a rule refuses; METASTORE_UNSUPPORTED_TABLE: one hides rows or values
    */
-  def require(session: SparkSession, name: String, query: LogicalPlan, relation: LogicalPlan): Unit = refusing(name) {
+  def require(session: SparkSession, name: String, query: LogicalPlan, relation: LogicalPlan): Unit = requireAllowed(name) {
     session.sessionState.analyzer.checkAnalysis(query)
-    val rules = new RulesOfOthers(session)
+    val rules = new ExtensionRules(session)
     def physical = session.sessionState.executePlan(query, CommandExecutionMode.SKIP).sparkPlan
     // Of the columns in their order no projection is left, which is all that some rules look at.
     val turned = Project(query.output.reverse, query)
-    showsAll(rules.rewritten(Project(relation.output, relation)), relation) && Seq(query, turned).forall { one =>
-      val optimized = rules.optimized(one)
+    showsAll(rules.rewrite(Project(relation.output, relation)), relation) && Seq(query, turned).forall { one =>
+      val optimized = rules.optimizeWith(one)
       optimized.forall(showsAll(_, relation)) && rules.leavePlanning(optimized.head)
-    } && rules.leave(physical)
+    } && rules.leavePhysical(physical)
   }
 
   /**
@@ -47,11 +47,11 @@ private[spark] object ReadPermission {
    *
    * @throws MetastoreException as `require`
    */
-  def requireUnchanged(name: String, query: QueryExecution): Unit = refusing(name)(asActive(query.sparkSession) {
-    val rules = new RulesOfOthers(query.sparkSession)
-    val (optimized, alone) = (rules.optimized(query.analyzed), rules.optimizedWithout(query.analyzed))
+  def requireUnchanged(name: String, query: QueryExecution): Unit = requireAllowed(name)(asActive(query.sparkSession) {
+    val rules = new ExtensionRules(query.sparkSession)
+    val (optimized, alone) = (rules.optimizeWith(query.analyzed), rules.optimizeWithout(query.analyzed))
     optimized.zip(alone).forall { case (one, other) => one.sameResult(other) } && rules.leavePlanning(optimized.head) &&
-      rules.leave(query.sparkPlan)
+      rules.leavePhysical(query.sparkPlan)
   })
 
   /** Rules ask the active session who its user is: it must be the one that will run the query. */
@@ -66,14 +66,14 @@ private[spark] object ReadPermission {
    * the query already stands the bare table.
    */
   def requireOfAll(session: SparkSession, query: LogicalPlan): Unit = relations(query).foreach { relation =>
-    ResolvedName.sqlName(relation).filter(_ => isLakeTable(relation)) match {
-      case Some(name) => ResolvedName.resolve(session, name)
-      case None => requireAnew(session, relation)
+    TableLookup.sqlName(relation).filter(_ => isLakeTable(relation)) match {
+      case Some(name) => TableLookup.resolve(session, name)
+      case None => requireUnnamed(session, relation)
     }
   }
 
   /** Of a relation without a name: rules for analysis have passed over it already, and may have left their sign on it. */
-  private def requireAnew(session: SparkSession, relation: LogicalPlan): Unit = {
+  private def requireUnnamed(session: SparkSession, relation: LogicalPlan): Unit = {
     val fresh = relation match {
       case known: MultiInstanceRelation => known.newInstance()
       case other => other
@@ -82,7 +82,7 @@ private[spark] object ReadPermission {
       case OfFiles(paths) => paths
       case other => other.nodeName
     }
-    val query = asked(name)(session.sessionState.analyzer.execute(Project(fresh.output, fresh)))
+    val query = asPermissionError(name)(session.sessionState.analyzer.execute(Project(fresh.output, fresh)))
     require(session, name, query, fresh)
   }
 
@@ -94,17 +94,17 @@ private[spark] object ReadPermission {
 
   // Nothing is known of the values of a table whose release is refused.
   private def isLakeTable(relation: LogicalPlan): Boolean =
-    try LakeTables.of(relation).isDefined catch { case _: MissingMember => false }
+    try TableFormats.of(relation).isDefined catch { case _: UnsupportedRelease => false }
 
   /** Those of its views and sub-queries too, each once. */
   private def relations(query: LogicalPlan): Seq[LogicalPlan] =
     query.collectWithSubqueries { case relation @ (_: DataSourceV2Relation | _: LogicalRelation) => relation }
       .groupBy(source).values.map(_.head).toSeq
 
-  private def refusing(name: String)(isAllowed: => Boolean): Unit = if (!asked(name)(isAllowed)) throw MetastoreException.hidden(name)
+  private def requireAllowed(name: String)(isAllowed: => Boolean): Unit = if (!asPermissionError(name)(isAllowed)) throw MetastoreException.rowsHidden(name)
 
   /** Says in one line whatever a plug-in throws to refuse; errors of Spark's own are those of every query. */
-  def asked[T](name: String)(ask: => T): T = try ask catch {
+  def asPermissionError[T](name: String)(ask: => T): T = try ask catch {
     case e @ (_: AnalysisException | _: IOException) => throw e
     // A metadata file that is gone; what a catalog forbids is not among these.
     case e: Exception if isUnreadable(e) => throw MetastoreException.unsupportedTable(name, s"it cannot be loaded: ${MetastoreException.firstLine(e)}")
@@ -117,7 +117,7 @@ private[spark] object ReadPermission {
 
   /** Whether a plan reads all rows and columns of a relation as they are. */
   private def showsAll(plan: LogicalPlan, relation: LogicalPlan): Boolean = plan match {
-    case Project(columns, child) => ReadColumns.all(columns, child) && showsAll(child, relation)
+    case Project(columns, child) => FullProjection.isFull(columns, child) && showsAll(child, relation)
     case leaf: LeafNode => source(leaf).exists(source(relation).contains) && relation.outputSet.subsetOf(leaf.outputSet)
     case _ => false
   }

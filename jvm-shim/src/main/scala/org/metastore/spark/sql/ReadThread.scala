@@ -35,7 +35,7 @@ private final class ReadThread[T](read: () => T) extends Thread("metastore-read"
   } catch {
     case e: ExecutionException => throw e.getCause
     case e @ (_: TimeoutException | _: InterruptedException) =>
-      ReadThread.abandoned.add(this)
+      ReadThread.hangingThreads.add(this)
       interrupt()
       throw e
   }
@@ -43,7 +43,7 @@ private final class ReadThread[T](read: () => T) extends Thread("metastore-read"
 
 private[sql] object ReadThread {
   private val MostAbandoned = 64
-  private val abandoned = ConcurrentHashMap.newKeySet[Thread]()
+  private val hangingThreads = ConcurrentHashMap.newKeySet[Thread]()
 
   /**
    * Reads in a thread of its own.
@@ -53,8 +53,8 @@ private[sql] object ReadThread {
    * @throws InterruptedException the thread that waits was interrupted
    */
   def run[T](limitMillis: Option[Long])(read: => T): T = {
-    abandoned.removeIf(!_.isAlive)
-    if (abandoned.size >= MostAbandoned) throw new TimeoutException
+    hangingThreads.removeIf(!_.isAlive)
+    if (hangingThreads.size >= MostAbandoned) throw new TimeoutException
     val thread = new ReadThread(() => read)
     thread.start()
     thread.await(limitMillis)

@@ -11,10 +11,10 @@ import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{BinaryType, CharType, DataType, StringType, VarcharType}
 import org.apache.spark.unsafe.types.UTF8String
 
-import org.metastore.spark.store.{StoredValue, SummaryRow}
+import org.metastore.spark.store.{CatalystValue, SummaryRow}
 
 /** Values of columns as text, exactly as `CAST(value AS STRING)` gives it in this session. */
-final class Rendering private (written: Option[DataType], shown: DataType) {
+final class ValueText private (written: Option[DataType], shown: DataType) {
   private val zone = Some(SQLConf.get.sessionLocalTimeZone)
   private val ansi = SQLConf.get.ansiEnabled // decides whether small decimals are written with an exponent
   private val isCut = shown == BinaryType || shown.isInstanceOf[StringType]
@@ -30,18 +30,18 @@ final class Rendering private (written: Option[DataType], shown: DataType) {
 
   /** An edge of a bin or a quantile: a string that may be the beginning of longer ones ends in an ellipsis. */
   def edge(edge: Any, column: SummaryRow): UTF8String = bound(Some(edge), edge match {
-    case cut: Array[Byte] => cut.length < Rendering.CutBytes || (column.loExact && column.hiExact)
+    case cut: Array[Byte] => cut.length < ValueText.CutBytes || (column.loExact && column.hiExact)
     case _ => true
   })
 
   private def asText(value: Any, from: DataType): UTF8String = {
-    val literal = Literal(StoredValue.catalyst(value, from), from)
+    val literal = Literal(CatalystValue.catalyst(value, from), from)
     val typed = if (from == shown) literal else Cast(literal, shown, zone, ansiEnabled = false)
     Cast(typed, StringType, zone, ansi).eval().asInstanceOf[UTF8String]
   }
 }
 
-object Rendering {
+object ValueText {
   private val CutBytes = 64
 
   /**
@@ -49,9 +49,9 @@ object Rendering {
    *
    * @param written Spark's `simpleString`; a type that this Spark does not know is not rendered
    */
-  def of(written: String, shown: DataType): Rendering = {
+  def of(written: String, shown: DataType): ValueText = {
     val known = if (written == shown.simpleString) Some(shown) else Try(CatalystSqlParser.parseDataType(written)).toOption
-    new Rendering(known.map(plain), plain(shown))
+    new ValueText(known.map(plain), plain(shown))
   }
 
   /** Bounds of texts are kept by bytes, whatever their length limit or collation. */

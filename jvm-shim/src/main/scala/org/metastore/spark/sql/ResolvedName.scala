@@ -10,17 +10,17 @@ import org.apache.spark.sql.connector.catalog.{CatalogPlugin, TableCatalog}
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
-import org.metastore.spark.tables.{IcebergTable, LakeTable, LakeTables}
+import org.metastore.spark.tables.{IcebergTable, LakeTable, TableFormats}
 
 /**
  * A table that this user may read in full.
  *
  * @param name full name in its catalog, where it has one
  */
-final case class FoundTable(table: LakeTable, name: Option[String])
+final case class TableHandle(table: LakeTable, name: Option[String])
 
 /** Finds the table that a user names, as the user: through the session's catalogs, with the session's rights. */
-object ResolvedName {
+object TableLookup {
 
   /**
    * Resolves `t`, `db.t`, `cat.db.t` or a path such as `` delta.`/path` ``.
@@ -34,23 +34,23 @@ object ResolvedName {
   def resolve(session: SparkSession, name: String): LakeTable = find(session, name).table
 
   /** As `resolve`, with the table's name in its catalog. */
-  def find(session: SparkSession, name: String): FoundTable = {
-    val query = ReadPermission.asked(name)(selectAll(session, name))
+  def find(session: SparkSession, name: String): TableHandle = {
+    val query = ReadPermission.asPermissionError(name)(selectAll(session, name))
     relation(query) match {
       case r: DataSourceV2Relation if IcebergTable.isMetadataTable(r.table) =>
         throw MetastoreException.unsupportedTable(name, "it is a metadata table")
       case _: View => throw MetastoreException.unsupportedTable(name, "it is a view", " Ask about the tables that it reads.")
-      case other if other.children.nonEmpty => throw MetastoreException.hidden(name)
+      case other if other.children.nonEmpty => throw MetastoreException.rowsHidden(name)
       case leaf =>
-        val table = LakeTables.of(leaf).getOrElse(throw MetastoreException.unsupportedTable(
+        val table = TableFormats.of(leaf).getOrElse(throw MetastoreException.unsupportedTable(
           name, "it is no Iceberg, Delta or Hudi table with data, nor a directory of Parquet files"))
         ReadPermission.require(session, name, query, leaf)
-        FoundTable(table, ownName(leaf))
+        TableHandle(table, catalogName(leaf))
     }
   }
 
   /** The name in its catalog of what a relation reads; none of what was named by its path. */
-  private def ownName(relation: LogicalPlan): Option[String] = relation match {
+  private def catalogName(relation: LogicalPlan): Option[String] = relation match {
     case v2: DataSourceV2Relation => Some(v2.table.name)
     case v1: LogicalRelation => v1.catalogTable.map(_.identifier.unquotedString)
     case _ => None
@@ -61,8 +61,8 @@ object ResolvedName {
     case v2: DataSourceV2Relation => for {
       catalog <- v2.catalog
       identifier <- v2.identifier if !identifier.getClass.getName.endsWith("PathIdentifier")
-    } yield QuotedName(catalog.name +: identifier.namespace.toSeq :+ identifier.name)
-    case v1: LogicalRelation => v1.catalogTable.map(table => QuotedName(table.identifier.nameParts))
+    } yield SqlName(catalog.name +: identifier.namespace.toSeq :+ identifier.name)
+    case v1: LogicalRelation => v1.catalogTable.map(table => SqlName(table.identifier.nameParts))
     case _ => None
   }
 
@@ -73,8 +73,8 @@ object ResolvedName {
       case _: ParseException => throw MetastoreException.invalidArgument("table", s"'$name' is not the name of a table", ofPath(name))
     }
     // What a parser or an analyzer of others makes of a name, it may make of a whole query alone.
-    def parsed = state.sqlParser.parsePlan(s"SELECT * FROM ${QuotedName.everyPart(fromInsideView(session, parts))}")
-    def atPath = LakeTables.atPath(session, parts).map(Project(Seq(UnresolvedStar(None)), _))
+    def parsed = state.sqlParser.parsePlan(s"SELECT * FROM ${SqlName.everyPart(fromInsideView(session, parts))}")
+    def atPath = TableFormats.atPath(session, parts).map(Project(Seq(UnresolvedStar(None)), _))
     val analyzed = try state.analyzer.execute(atPath.getOrElse(parsed)) catch {
       case e: Exception if e.getClass.getName == "org.apache.hudi.exception.TableNotFoundException" =>
         throw notFound(session, parts)
@@ -90,11 +90,11 @@ object ResolvedName {
   }
 
   private def notFound(session: SparkSession, parts: Seq[String]): MetastoreException =
-    if (parts.length == 2 && DataSourceByName.isLocation(parts.last)) MetastoreException.tableNotFound(parts, Nil)
-    else MetastoreException.tableNotFound(parts, beside(session, parts), Namespaces.missing(session, parts.init))
+    if (parts.length == 2 && DataSourceRule.isLocation(parts.last)) MetastoreException.tableNotFound(parts, Nil)
+    else MetastoreException.tableNotFound(parts, beside(session, parts), Namespaces.explainMissing(session, parts.init))
 
   private def ofPath(name: String): String =
-    if (!DataSourceByName.isLocation(name)) ""
+    if (!DataSourceRule.isLocation(name)) ""
     else s" A path is asked about as delta.`$name`, hudi.`$name` or parquet.`$name`, an Iceberg table by the name in its catalog;" +
       s" without Spark: metastore.open('$name') in Python, metastore summary $name in a shell."
 
@@ -122,7 +122,7 @@ object ResolvedName {
   private[spark] def relation(plan: LogicalPlan): LogicalPlan = plan match {
     case alias: SubqueryAlias => relation(alias.child)
     // Hudi puts the columns of its partitioned tables in order, Spark pads those that are CHAR.
-    case Project(columns, child) if ReadColumns.all(columns, child) => relation(child)
+    case Project(columns, child) if FullProjection.isFull(columns, child) => relation(child)
     case marker: UnaryNode if isMarker(marker) => relation(marker.child)
     case other => other
   }

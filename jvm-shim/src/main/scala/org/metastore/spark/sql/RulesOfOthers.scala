@@ -10,52 +10,52 @@ import org.apache.spark.sql.execution.{SparkOptimizer, SparkPlan}
  *
  * Left out are ours; Delta's and Hudi's, which would list the table's files; and engines that read the same rows otherwise.
  */
-private[sql] final class RulesOfOthers(session: SparkSession) {
+private[sql] final class ExtensionRules(session: SparkSession) {
   private val state = session.sessionState
   private val own = state.optimizer.asInstanceOf[SparkOptimizer]
 
   /** An optimized plan: as it is in the end, and before filters were pushed into scans, which hide them. */
-  def optimized(plan: LogicalPlan): Seq[LogicalPlan] = run(plan, new WatchedOptimizer(areAsked = true))
+  def optimizeWith(plan: LogicalPlan): Seq[LogicalPlan] = run(plan, new RecordingOptimizer(areAsked = true))
 
   /** The same by Spark's rules alone. */
-  def optimizedWithout(plan: LogicalPlan): Seq[LogicalPlan] = run(plan, new WatchedOptimizer(areAsked = false))
+  def optimizeWithout(plan: LogicalPlan): Seq[LogicalPlan] = run(plan, new RecordingOptimizer(areAsked = false))
 
   /** Whether no strategy makes a physical plan of its own for any part of an optimized plan. */
   def leavePlanning(optimized: LogicalPlan): Boolean = {
-    val strategies = asked(state.experimentalMethods.extraStrategies ++ state.planner.extraPlanningStrategies)
+    val strategies = selectRules(state.experimentalMethods.extraStrategies ++ state.planner.extraPlanningStrategies)
     val nodes = ReturnAnswer(optimized) +: optimized.collect { case node => node }
     strategies.forall(strategy => nodes.forall(strategy(_).isEmpty))
   }
 
   /** Whether rules for physical plans, which are rare, leave one as it is. */
-  def leave(physical: => SparkPlan): Boolean = {
+  def leavePhysical(physical: => SparkPlan): Boolean = {
     val adaptive = state.adaptiveRulesHolder
-    val columnar = asked(state.columnarRules).flatMap(rule => Seq(rule.preColumnarTransitions, rule.postColumnarTransitions))
-    val rules: Seq[Rule[SparkPlan]] = columnar ++ asked(
+    val columnar = selectRules(state.columnarRules).flatMap(rule => Seq(rule.preColumnarTransitions, rule.postColumnarTransitions))
+    val rules: Seq[Rule[SparkPlan]] = columnar ++ selectRules(
       adaptive.queryPostPlannerStrategyRules ++ adaptive.queryStagePrepRules ++ adaptive.queryStageOptimizerRules)
     lazy val plan = physical
     rules.forall(rule => rule(plan).fastEquals(plan))
   }
 
-  private def run(plan: LogicalPlan, optimizer: WatchedOptimizer): Seq[LogicalPlan] =
+  private def run(plan: LogicalPlan, optimizer: RecordingOptimizer): Seq[LogicalPlan] =
     AnalysisHelper.allowInvokingTransformsInAnalyzer {
       optimizer.execute(all(optimizer.normalizations)(plan)) +: optimizer.beforePushDown.toSeq
     }
 
   /** What the optimizer's rules make of a plan that was not optimized: Spark's may take away what they look for. */
-  def rewritten(plan: LogicalPlan): LogicalPlan = AnalysisHelper.allowInvokingTransformsInAnalyzer {
-    all(asked(own.extendedOperatorOptimizationRules ++ own.preCBORules ++ state.experimentalMethods.extraOptimizations))(plan)
+  def rewrite(plan: LogicalPlan): LogicalPlan = AnalysisHelper.allowInvokingTransformsInAnalyzer {
+    all(selectRules(own.extendedOperatorOptimizationRules ++ own.preCBORules ++ state.experimentalMethods.extraOptimizations))(plan)
   }
 
   private def all(rules: Seq[Rule[LogicalPlan]])(plan: LogicalPlan) = rules.foldLeft(plan)((seen, rule) => rule(seen))
 
-  private def asked[T](rules: scala.collection.Seq[T]): List[T] =
+  private def selectRules[T](rules: scala.collection.Seq[T]): List[T] =
     rules.filterNot(rule => notAsked.exists(rule.getClass.getName.startsWith)).toList
 
   private val notAsked = Seq("org.metastore.", "org.apache.spark.sql.delta.", "org.apache.spark.sql.hudi.",
     "org.apache.comet.", "org.apache.gluten.", "com.nvidia.spark.rapids.")
 
-  private final class WatchedOptimizer(areAsked: Boolean)
+  private final class RecordingOptimizer(areAsked: Boolean)
     extends SparkOptimizer(state.catalogManager, state.catalog, state.experimentalMethods) {
     @volatile private var seen: Option[LogicalPlan] = None
 
@@ -74,6 +74,6 @@ private[sql] final class RulesOfOthers(session: SparkSession) {
     override def earlyScanPushDownRules: Seq[Rule[LogicalPlan]] = Watch +: own.earlyScanPushDownRules.toList
     override def defaultBatches: Seq[Batch] = super.defaultBatches.filter(areAsked || _.name != "User Provided Optimizers")
 
-    private def injected(rules: scala.collection.Seq[Rule[LogicalPlan]]) = if (areAsked) asked(rules) else Nil
+    private def injected(rules: scala.collection.Seq[Rule[LogicalPlan]]) = if (areAsked) selectRules(rules) else Nil
   }
 }

@@ -32,7 +32,7 @@ trait TableFunction {
    *
    * @throws MetastoreException what the user has to know at once
    */
-  def deferred(session: SparkSession, call: Arguments): Option[() => Seq[InternalRow]] = None
+  def jobRows(session: SparkSession, call: Arguments): Option[() => Seq[InternalRow]] = None
 
   /**
    * The answer, in Catalyst's internal values of `schema`.

@@ -13,8 +13,8 @@ import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.MetastoreConf
 import org.metastore.spark.sql.functions._
-import org.metastore.spark.store.StoreException
-import org.metastore.spark.tables.MissingMember
+import org.metastore.spark.store.StatisticsException
+import org.metastore.spark.tables.UnsupportedRelease
 
 /** Every table function there is, and how Spark gets to know them. */
 object TableFunctions {
@@ -47,10 +47,10 @@ object TableFunctions {
     if (function.needsSettings) requireSettings(session)
     val call = Arguments.bind(function, arguments)
     val limit = if (function.isLimited(call)) Some(MetastoreConf.of(session).readTimeoutMillis) else None
-    UnreadAnswer(DataTypeUtils.toAttributes(function.schema), function.name) { output =>
-      readable(subject(arguments), limit) {
-        function.deferred(session, call) match {
-          case Some(run) => DeferredAnswer(output, function.name, call)(new OncePerStatement(session, run))
+    FunctionCall(DataTypeUtils.toAttributes(function.schema), function.name) { output =>
+      readWithinLimit(subject(arguments), limit) {
+        function.jobRows(session, call) match {
+          case Some(run) => JobFunctionCall(output, function.name, call)(new StatementMemo(session, run))
           case None => LocalRelation(output, function.rows(session, call))
         }
       }
@@ -66,7 +66,7 @@ object TableFunctions {
   private[spark] def requireSettings(session: SparkSession): Unit = {
     val conf = MetastoreConf.of(session)
     MetastoreConf.all.foreach { setting =>
-      conf.invalid(setting).foreach(wrong => throw MetastoreException.invalidSetting(setting.key, wrong.text, wrong.source))
+      conf.findInvalid(setting).foreach(wrong => throw MetastoreException.invalidSetting(setting.key, wrong.text, wrong.source))
     }
   }
 
@@ -78,15 +78,15 @@ object TableFunctions {
     }
 
   /** Reads within `spark.metastore.read.timeout`, and says in one line why the statistics of `asked` cannot be read. */
-  private[sql] def readable[T](session: SparkSession, asked: => String)(read: => T): T =
-    readable(asked, Some(MetastoreConf.of(session).readTimeoutMillis))(read)
+  private[sql] def readWithinLimit[T](session: SparkSession, asked: => String)(read: => T): T =
+    readWithinLimit(asked, Some(MetastoreConf.of(session).readTimeoutMillis))(read)
 
-  private def readable[T](asked: => String, limitMillis: Option[Long])(read: => T): T =
+  private def readWithinLimit[T](asked: => String, limitMillis: Option[Long])(read: => T): T =
     try ReadThread.run(limitMillis)(read) catch {
-      case _: TimeoutException => throw MetastoreException.unanswered(asked, limitMillis.getOrElse(0L))
-      case e: StoreException => throw MetastoreException.unusable(asked, e)
-      case e: IOException => throw MetastoreException.unreadable(asked, e)
-      case e: MissingMember => throw MetastoreException.unsupportedTable(asked, s"it ${e.reason.sentence}")
+      case _: TimeoutException => throw MetastoreException.timedOut(asked, limitMillis.getOrElse(0L))
+      case e: StatisticsException => throw MetastoreException.statisticsUnusable(asked, e)
+      case e: IOException => throw MetastoreException.storeUnreadable(asked, e)
+      case e: UnsupportedRelease => throw MetastoreException.unsupportedTable(asked, s"it ${e.reason.sentence}")
     }
 
   private def info(function: TableFunction): ExpressionInfo = {

@@ -7,7 +7,7 @@ import org.apache.spark.unsafe.types.UTF8String
 import org.metastore.spark.store.SummaryRow
 
 /** The columns of `table-summary` (docs/format.md) that the data source adds to the texts of a view. */
-object TypedColumns {
+object SummaryColumns {
 
   /** The value of a column, as Catalyst's; null where there is none, or no such column. */
   def value(row: SummaryRow, column: String): Any = column match {

@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
  * The call of a table function before it is answered. Spark looks functions up with its catalog locked, and every other
  * statement of the session would wait for what is read there.
  */
-final case class UnreadAnswer(output: Seq[Attribute], function: String)(val read: Seq[Attribute] => LogicalPlan)
+final case class FunctionCall(output: Seq[Attribute], function: String)(val read: Seq[Attribute] => LogicalPlan)
   extends LeafNode with MultiInstanceRelation {
 
   override protected def otherCopyArgs: Seq[AnyRef] = Seq(read)
@@ -20,6 +20,6 @@ final case class UnreadAnswer(output: Seq[Attribute], function: String)(val read
 }
 
 /** Answers calls once all names are resolved and nothing is locked; still in analysis, so that mistakes are told at once. */
-object AnswerCalls extends Rule[LogicalPlan] {
-  override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperators { case call: UnreadAnswer => call.answer }
+object FunctionCallRule extends Rule[LogicalPlan] {
+  override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperators { case call: FunctionCall => call.answer }
 }

@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.StringType
  *
  * @param read the rows of the columns and data files of these names
  */
-final case class UnreadColumns(output: Seq[Attribute], table: String, options: Map[String, String])(
+final case class ColumnsView(output: Seq[Attribute], table: String, options: Map[String, String])(
     val read: (String => Boolean, String => Boolean) => LocalRelation) extends LeafNode with MultiInstanceRelation {
 
   override protected def otherCopyArgs: Seq[AnyRef] = Seq(read)
@@ -24,18 +24,18 @@ final case class UnreadColumns(output: Seq[Attribute], table: String, options: M
 }
 
 /** Reads the view when the filters have reached it; Spark applies them once more. */
-object ReadNarrowed extends Rule[LogicalPlan] with PredicateHelper {
+object ColumnsViewRule extends Rule[LogicalPlan] with PredicateHelper {
 
   override def apply(plan: LogicalPlan): LogicalPlan = plan.transformDown {
-    case filter @ Filter(condition, view: UnreadColumns) =>
+    case filter @ Filter(condition, view: ColumnsView) =>
       val conjuncts = splitConjunctivePredicates(condition)
       filter.copy(child = view.rows(allowed(conjuncts, view, "column_name"), allowed(conjuncts, view, "path")))
-    case call: UnreadAnswer => call.answer // an analyzer without our rules left it
-    case view: UnreadColumns => view.rows(_ => true, _ => true)
+    case call: FunctionCall => call.answer // an analyzer without our rules left it
+    case view: ColumnsView => view.rows(_ => true, _ => true)
   }
 
   /** What the conjuncts leave of a text column's values. */
-  private def allowed(conjuncts: Seq[Expression], view: UnreadColumns, name: String): String => Boolean = {
+  private def allowed(conjuncts: Seq[Expression], view: ColumnsView, name: String): String => Boolean = {
     val column = view.output.filter(a => a.name == name && a.dataType == StringType)
     def isIt(expression: Expression) = column.exists(_.semanticEquals(expression))
     val sets = conjuncts.collect {

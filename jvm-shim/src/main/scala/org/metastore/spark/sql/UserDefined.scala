@@ -10,7 +10,7 @@ import org.apache.arrow.memory.RootAllocator
 import org.apache.arrow.vector.ipc.ArrowStreamReader
 
 /** User-defined statistics as SQL shows them: a map from name to value, as JSON. docs/format.md: `extra`. */
-object UserDefined {
+object UserDefinedStatistics {
   private val MaxBytes = 16 << 10
   private val MaxMemory = 1L << 20
   private val json = new ObjectMapper
@@ -18,7 +18,7 @@ object UserDefined {
   /** The map, as Catalyst's; null where there is none. What is damaged is left out. */
   def texts(extra: Map[String, Array[Byte]]): Any = {
     val found = extra.toSeq.sortBy(_._1).flatMap { case (name, bytes) => text(bytes).map(name -> _) }
-    if (found.isEmpty) null else Answer.texts(found)
+    if (found.isEmpty) null else ResultRow.texts(found)
   }
 
   private def text(bytes: Array[Byte]): Option[String] =

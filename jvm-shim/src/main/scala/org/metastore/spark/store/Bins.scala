@@ -6,7 +6,7 @@ package org.metastore.spark.store
  * @param distincts empty where not known
  * @param errors    by how many values the rank of each edge may be off; empty where not known
  */
-final case class Bins(
+final case class Histogram(
     kind: String, edges: IndexedSeq[Any], counts: IndexedSeq[Long], distincts: IndexedSeq[Long], errors: IndexedSeq[Long]) {
   private val ends = counts.scanLeft(0L)(_ + _).tail
 
@@ -16,13 +16,13 @@ final case class Bins(
   def isExact(bin: Int): Boolean = Seq(bin, bin + 1).forall(errors.lift(_).contains(0L))
 
   /** The same with fewer bins, each made of neighbours. */
-  def coarser(bins: Int): Bins =
+  def coarsen(bins: Int): Histogram =
     if (bins >= counts.length) this
     else {
-      val starts = (if (kind == Bins.EquiHeight) byRank(bins) else (0 to bins).map(i => (i.toLong * counts.length / bins).toInt)).distinct
+      val starts = (if (kind == Histogram.EquiHeight) byRank(bins) else (0 to bins).map(i => (i.toLong * counts.length / bins).toInt)).distinct
       val spans = starts.zip(starts.tail)
       def joined(of: IndexedSeq[Long]) = if (of.isEmpty) of else spans.map { case (from, until) => of.slice(from, until).sum }
-      Bins(kind, starts.map(edges), joined(counts), joined(distincts), if (errors.isEmpty) errors else starts.map(errors))
+      Histogram(kind, starts.map(edges), joined(counts), joined(distincts), if (errors.isEmpty) errors else starts.map(errors))
     }
 
   /** The value of a rank: numbers are taken to be spread evenly over their bin, of others the nearer edge is taken. */
@@ -39,7 +39,7 @@ final case class Bins(
 
   /** The values of the ranks at each hundredth. */
   def percentiles: IndexedSeq[Any] =
-    (0 to Bins.Percent).map(i => at(Bins.rankOf(i, number)).value)
+    (0 to Histogram.Percent).map(i => at(Histogram.rankOf(i, number)).value)
 
   private def error(place: Int, inside: Long, count: Long): Long = {
     val (below, above) = (errors(place), errors(place + 1))
@@ -59,7 +59,7 @@ final case class Bins(
 
   /** Whether a bin holds its upper edge alone. */
   private[store] def isLone(place: Int): Boolean =
-    kind == Bins.EquiHeight && (distincts.lift(place).contains(1L) || ((edges(place), edges(place + 1)) match {
+    kind == Histogram.EquiHeight && (distincts.lift(place).contains(1L) || ((edges(place), edges(place + 1)) match {
       case (lo: Array[Byte], hi: Array[Byte]) => lo.sameElements(hi)
       case (lo, hi) => lo == hi
     }))
@@ -73,12 +73,12 @@ final case class Bins(
 /** The value of a rank, and by how many values that rank may be off; `None` where that is not known. */
 final case class Quantile(value: Any, error: Option[Long])
 
-object Bins {
+object Histogram {
   private val Percent = 100
   val EquiHeight = "equi_height"
 
   /** The bins of a stored histogram of a column, with what the format leaves out. */
-  def of(stored: HistogramRow, row: SummaryRow): Option[Bins] = {
+  def of(stored: HistogramRow, row: SummaryRow): Option[Histogram] = {
     val number = row.rows.flatMap(rows => row.nulls.map(rows - _ - row.nans.getOrElse(0L))).getOrElse(0L)
     val edges = if (stored.edges.nonEmpty) stored.edges else equalWidths(row, stored.counts.length)
     if (edges.length < 2) None
@@ -86,12 +86,12 @@ object Bins {
       val bins = edges.length - 1
       val implied = (0 to bins).map(i => (BigInt(i) * number / bins).toLong)
       val counts = if (stored.counts.nonEmpty) stored.counts else implied.zip(implied.tail).map { case (from, to) => to - from }
-      Some(Bins(stored.kind, edges, counts, stored.distincts, stored.errors))
+      Some(Histogram(stored.kind, edges, counts, stored.distincts, stored.errors))
     }
   }
 
   /** The percentiles of a column as bins. */
-  def ofPercentiles(row: SummaryRow): Option[Bins] = of(HistogramRow(EquiHeight, row.percentiles, IndexedSeq.empty, IndexedSeq.empty), row)
+  def ofPercentiles(row: SummaryRow): Option[Histogram] = of(HistogramRow(EquiHeight, row.percentiles, IndexedSeq.empty, IndexedSeq.empty), row)
     .map(bins => bins.copy(counts = (0L +: (1 to Percent).map(rankOf(_, bins.number))).sliding(2).map(ends => ends(1) - ends(0)).toIndexedSeq))
 
   private def rankOf(percent: Int, number: Long): Long =

@@ -1,7 +1,7 @@
 package org.metastore.spark.store
 
 /** Decoded statistics that stay in the driver's memory. */
-private[store] trait Weighed {
+private[store] trait CacheWeight {
 
   /** Bytes, about. */
   def weight: Long
@@ -17,7 +17,7 @@ private[store] trait Weighed {
  */
 private[store] final class BlockColumn(
     val present: Array[Boolean], val rows: Array[Long], val nulls: Array[Long], val nans: Array[Long], val lo: Array[Long],
-    val hi: Array[Long], val loBytes: Array[Array[Byte]], val hiBytes: Array[Array[Byte]], val flags: Array[Byte]) extends Weighed {
+    val hi: Array[Long], val loBytes: Array[Array[Byte]], val hiBytes: Array[Array[Byte]], val flags: Array[Byte]) extends CacheWeight {
 
   override def weight: Long = {
     val fixed = present.length * (1L + 3 * 8 + 1) + (if (lo == null) 0 else present.length * 16L)
@@ -42,7 +42,7 @@ private[store] object BlockColumn {
 }
 
 /** Distinct counts and lengths of one column of a block, by data file; -1 and NaN are unknown. */
-private[store] final class BlockSizes(val distinct: Array[Long], val avgLen: Array[Double], val maxLen: Array[Long]) extends Weighed {
+private[store] final class BlockSizes(val distinct: Array[Long], val avgLen: Array[Double], val maxLen: Array[Long]) extends CacheWeight {
   override def weight: Long = distinct.length * BlockSizes.FileBytes
 }
 
@@ -73,7 +73,7 @@ private[store] final class BlockRows(val files: Array[Long]) {
 /** The data files of a block and where each path stands in it. */
 private[store] final class BlockFiles(
     paths: Array[String], sizes: Array[Long], modified: Array[Long], val rows: BlockRows) {
-  private lazy val places = new PathTable(paths)
+  private lazy val places = new PathIndex(paths)
 
   def length: Int = paths.length
 
@@ -100,7 +100,7 @@ private[store] final class BlockFiles(
 }
 
 /** Where each of some paths stands among them; of equal ones the last. */
-private final class PathTable(paths: Array[String]) {
+private final class PathIndex(paths: Array[String]) {
   private val mask = Integer.highestOneBit(math.max(paths.length, 1)) * 4 - 1
   private val slots = new Array[Int](mask + 1) // position + 1; 0 is free
   paths.indices.foreach(i => slots(slotOf(paths(i))) = i + 1)
@@ -116,12 +116,12 @@ private final class PathTable(paths: Array[String]) {
     while (slots(slot) != 0 && paths(slots(slot) - 1) != path) {
       slot = (slot + 1) & mask
       steps += 1
-      if (steps > PathTable.MaxSteps) throw new IllegalArgumentException("its paths were made to have the same hash")
+      if (steps > PathIndex.MaxSteps) throw new IllegalArgumentException("its paths were made to have the same hash")
     }
     slot
   }
 }
 
-private object PathTable {
+private object PathIndex {
   private val MaxSteps = 1 << 12
 }

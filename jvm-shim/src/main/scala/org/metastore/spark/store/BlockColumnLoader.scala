@@ -6,7 +6,7 @@ package org.metastore.spark.store
  *
  * @param place the field that tells the ordinal of a row, of which there are `files`
  */
-private[store] final class BlockColumnLoader(block: Block, group: SummaryGroup, files: Int, place: String = "file") {
+private[store] final class BlockColumnLoader(block: Block, group: RowGroup, files: Int, place: String = "file") {
   private val spans = group.spans(files, place)
   private val rows = group.longs("rows", -1)
   private val nulls = group.longs("nulls", -1)
@@ -32,12 +32,12 @@ private[store] final class BlockColumnLoader(block: Block, group: SummaryGroup, 
     }
   }
 
-  private def numbers(span: Span, bounds: NumberBounds): BlockColumn =
+  private def numbers(span: ColumnRows, bounds: NumberBounds): BlockColumn =
     counts(
       span, span.scatter(bounds.lo, Long.MinValue), span.scatter(bounds.hi, Long.MaxValue), null, null,
       span.scatter(bounds.flags))
 
-  private def binary(span: Span, signed: Boolean): BlockColumn = {
+  private def binary(span: ColumnRows, signed: Boolean): BlockColumn = {
     val (lows, highs) = binaryBounds
     val lo = span.scatter(lows)
     val hi = span.scatter(highs)
@@ -47,7 +47,7 @@ private[store] final class BlockColumnLoader(block: Block, group: SummaryGroup, 
   }
 
   private def counts(
-      span: Span, lo: Array[Long], hi: Array[Long], loBytes: Array[Array[Byte]], hiBytes: Array[Array[Byte]],
+      span: ColumnRows, lo: Array[Long], hi: Array[Long], loBytes: Array[Array[Byte]], hiBytes: Array[Array[Byte]],
       flags: Array[Byte]): BlockColumn =
     new BlockColumn(
       span.present, span.scatter(rows, -1), span.scatter(nulls, -1), span.scatter(nans, -1), lo, hi, loBytes, hiBytes, flags)

@@ -54,7 +54,7 @@ private[store] final class BlockReader(objects: ObjectReader) {
   /** One page of a column: by file, the first of them is that of its first row. */
   def readPage(block: Block, ref: ObjectRef, column: Int, group: Int, table: PageTable, page: Int): BlockColumn =
     StatisticsCache.getOrLoad[BlockColumn](s"${columnKey(ref, column)}:$page", _.weight) {
-      SummaryGroup.readPage(objects, ref, table, group, page) { rows =>
+      RowGroup.readPage(objects, ref, table, group, page) { rows =>
         new BlockColumnLoader(block, rows, table.rowsOf(group, page)).load(column)
       }
     }
@@ -74,12 +74,12 @@ private[store] final class BlockReader(objects: ObjectReader) {
       }
       new BlockRows(groups match {
         case Seq((ordinals, counts)) if ordinals.length == filesOf(block) && isCount(ordinals) => counts
-        case _ => objects.guarded(block.files)(byOrdinal(groups, filesOf(block)))
+        case _ => objects.asDamage(block.files)(byOrdinal(groups, filesOf(block)))
       })
     }
 
   private def byOrdinal(groups: Seq[(Array[Long], Array[Long])], files: Int): Array[Long] = {
-    val out = Filled.longs(files, -1)
+    val out = Fill.longs(files, -1)
     for ((ordinals, counts) <- groups; i <- ordinals.indices) out(Math.toIntExact(ordinals(i))) = counts(i)
     out
   }
@@ -118,8 +118,8 @@ private[store] final class BlockReader(objects: ObjectReader) {
       }.toMap
     }
 
-  private def read[T](ref: ObjectRef, group: Int, fields: Seq[String])(decode: SummaryGroup => T): T =
-    SummaryGroup.read(objects, ref, group, fields)(decode)
+  private def read[T](ref: ObjectRef, group: Int, fields: Seq[String])(decode: RowGroup => T): T =
+    RowGroup.read(objects, ref, group, fields)(decode)
 
   private def anotherNumberOfRows(ref: ObjectRef) =
     new DamagedObjectException(ref.name, "it has another number of rows than written")
@@ -130,21 +130,21 @@ private[store] final class BlockReader(objects: ObjectReader) {
     val footer = objects.footer(ref)
     val modified = Seq("modified").filter(footer.has) // of earlier versions there is none
     val groups = footer.rowGroups.indices.map { group =>
-      SummaryGroup.read(objects, ref, group, Seq("path", "size") ++ modified) { rows =>
+      RowGroup.read(objects, ref, group, Seq("path", "size") ++ modified) { rows =>
         val paths = rows.bytes("path")
         rows.memory.take(paths.length * FileBytes + paths.iterator.filter(_ != null).map(_.length.toLong).sum)
         if (paths.contains(null)) throw new IllegalArgumentException("it has a file without a path") // scalastyle:ignore
-        val times = modified.headOption.fold(Filled.longs(paths.length, -1))(rows.longs(_, -1))
+        val times = modified.headOption.fold(Fill.longs(paths.length, -1))(rows.longs(_, -1))
         (paths.map(new String(_, UTF_8)), rows.longs("size", -1), times)
       }
     }
     val (paths, sizes, times) = (groups.flatMap(_._1).toArray, groups.flatMap(_._2).toArray, groups.flatMap(_._3).toArray)
     if (paths.length != ref.rows) throw anotherNumberOfRows(ref)
-    new BlockFiles(paths, sizes, times, new BlockRows(Filled.longs(paths.length, -1)))
+    new BlockFiles(paths, sizes, times, new BlockRows(Fill.longs(paths.length, -1)))
   }
 
   private def readFiles(ref: ObjectRef): BlockFiles =
-    objects.guarded(ref)(RowGroupMemory.lend(ref.name)(readFiles(ref, _)))
+    objects.asDamage(ref)(RowGroupMemory.lend(ref.name)(readFiles(ref, _)))
 
   private def readFiles(ref: ObjectRef, memory: RowGroupMemory): BlockFiles = {
     val footer = objects.footer(ref)
@@ -152,14 +152,14 @@ private[store] final class BlockReader(objects: ObjectReader) {
       val rows = footer.rowGroups(group).rows.toInt
       val leaves = FileFields.map(footer.leaf)
       val pages = objects.chunks(ref, footer, group, leaves, memory)
-      def longs(field: String): Array[Long] = FlatDecoder.longs(pages(footer.leaf(field)), rows, -1)
-      (longs("file"), FlatDecoder.bytes(pages(footer.leaf("path")), rows), longs("size"), longs("modified"), longs("rows"))
+      def longs(field: String): Array[Long] = ColumnDecoder.longs(pages(footer.leaf(field)), rows, -1)
+      (longs("file"), ColumnDecoder.bytes(pages(footer.leaf("path")), rows), longs("size"), longs("modified"), longs("rows"))
     }
     val length = groups.map(_._1.length).sum
     if (length != ref.rows) throw anotherNumberOfRows(ref)
     memory.take(length * FileBytes + groups.map(_._2.iterator.filter(_ != null).map(_.length.toLong).sum).sum)
     val paths = new Array[String](length)
-    val sizes, modified, rows = Filled.longs(length, -1)
+    val sizes, modified, rows = Fill.longs(length, -1)
     groups.foreach { case (ordinals, path, size, time, counts) =>
       ordinals.indices.foreach { i =>
         val file = ordinals(i).toInt

@@ -15,7 +15,7 @@ import org.apache.parquet.schema.Types
  * @param memory what reading its row group may take
  */
 private[store] final class ChunkPages(
-    obj: String, chunk: Chunk, val leaf: Leaf, bytes: Array[Byte], start: Int, val memory: RowGroupMemory)
+    obj: String, chunk: ColumnChunk, val leaf: FooterLeaf, bytes: Array[Byte], start: Int, val memory: RowGroupMemory)
   extends PageReader {
   import ChunkPages._
 

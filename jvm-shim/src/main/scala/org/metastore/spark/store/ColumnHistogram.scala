@@ -52,7 +52,7 @@ final class Axis(dataType: DataType, common: Array[Byte]) {
   }
 
   private def ofBytes(bytes: Array[Byte]): Double = {
-    val order = ByteOrder.compare(Arrays.copyOf(bytes, math.min(bytes.length, common.length)), common)
+    val order = UnsignedOrder.compare(Arrays.copyOf(bytes, math.min(bytes.length, common.length)), common)
     if (order < 0) -1
     else if (order > 0) Axis.Edge
     else (0 until Axis.Bytes).map(i => bytes.lift(common.length + i).fold(0)(_ & 0xff)).foldLeft(0.0)(_ * 256 + _)
@@ -85,7 +85,7 @@ final class ColumnHistogram(
     val isComplete: Boolean) {
 
   /** What conditions leave of it, and how it meets others. */
-  val derived = new Derived
+  val derived = new Memo
 
   /** Rows that are neither null nor NaN. */
   lazy val values: Double = buckets.iterator.map(_.rows).sum
@@ -171,9 +171,9 @@ object ColumnHistogram {
   private val MostFiles = 2048
 
   /** Of a column of a table; none where neither values nor bins of all of them are kept. */
-  def of(dataType: DataType, row: SummaryRow, listed: IndexedSeq[ValueRow], bins: Option[Bins]): Option[ColumnHistogram] =
+  def of(dataType: DataType, row: SummaryRow, listed: IndexedSeq[ValueCount], bins: Option[Histogram]): Option[ColumnHistogram] =
     for (rows <- row.rows; nulls <- row.nulls; if bins.isDefined || row.frequencies.contains("complete")) yield {
-      def catalyst(value: Any) = StoredValue.catalyst(value, dataType)
+      def catalyst(value: Any) = CatalystValue.catalyst(value, dataType)
       val nans = row.nans.getOrElse(0L).toDouble
       val axis = Axis.of(dataType, row.lo.map(catalyst), row.hi.map(catalyst))
       // What files left out of their lists may be most of a value's rows: its range tells more then.
@@ -196,12 +196,12 @@ object ColumnHistogram {
    * @param isComplete whether each of these files has one value
    */
   def ofFiles(
-      dataType: DataType, zones: ColumnZones, sizes: ColumnSizes, files: Array[Int], isComplete: Boolean): Option[ColumnHistogram] = {
-    val told = files.filter(f => zones.known(f) && zones.nulls(f) >= 0 && sizes.distinct(f) >= 0)
+      dataType: DataType, zones: ColumnSummary, sizes: ColumnSizes, files: Array[Int], isComplete: Boolean): Option[ColumnHistogram] = {
+    val told = files.filter(f => zones.hasStatistics(f) && zones.nulls(f) >= 0 && sizes.distinct(f) >= 0)
     val filled = told.filter(f => zones.rows(f) > zones.nulls(f))
     val some = if (isComplete) filled else sample(filled)
     val bounded = some.flatMap { f =>
-      for (lo <- StoredValue.lo(zones, f); hi <- StoredValue.hiNumber(zones, f) if !isNaN(hi)) yield (f, lo, hi)
+      for (lo <- CatalystValue.lo(zones, f); hi <- CatalystValue.hiNumber(zones, f) if !isNaN(hi)) yield (f, lo, hi)
     }
     if (told.isEmpty || bounded.length < some.length || !filled.forall(f => zones.bounds.hasLo(f) && zones.bounds.hasHi(f))) None
     else {
@@ -223,7 +223,7 @@ object ColumnHistogram {
   }
 
   /** The bins without the values that have buckets of their own, which may have more rows where they are not `counted`. */
-  private def residual(bins: Bins, singles: Array[Bucket], counted: Boolean, axis: Axis, catalyst: Any => Any): Array[Bucket] = {
+  private def residual(bins: Histogram, singles: Array[Bucket], counted: Boolean, axis: Axis, catalyst: Any => Any): Array[Bucket] = {
     val edges = bins.edges.map(catalyst)
     val places = edges.map(axis.at)
     var next = 0

@@ -7,20 +7,20 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.explain.{Reason, ReasonCode}
 
 /** A column of one block, with what it may be used for. */
-private[store] final case class Part[T](block: JoinedBlock, served: ServedType, column: T)
+private[store] final case class BlockPart[T](block: BlockJoin, served: TypePromotion, column: T)
 
 /** Where a column stands in one block. */
-private[store] final case class Source(block: Block, ordinal: Int, served: ServedType, ref: ObjectRef)
+private[store] final case class ColumnSource(block: Block, ordinal: Int, served: TypePromotion, ref: ObjectRef)
 
-private[store] object Source {
+private[store] object ColumnSource {
 
   /** @param holder the object that holds a column of a block */
-  def of(block: Block, column: (String, DataType), holder: (Block, Int) => Option[ObjectRef]): Seq[Source] = for {
+  def of(block: Block, column: (String, DataType), holder: (Block, Int) => Option[ObjectRef]): Seq[ColumnSource] = for {
     (entry, ordinal) <- block.columnsOf(column._1)
-    served = ServedType.of(entry, column._2)
-    if served != ServedType.Nothing
+    served = TypePromotion.of(entry, column._2)
+    if served != TypePromotion.Nothing
     ref <- holder(block, ordinal)
-  } yield Source(block, ordinal, served, ref)
+  } yield ColumnSource(block, ordinal, served, ref)
 }
 
 /**
@@ -31,7 +31,7 @@ private[store] object Source {
  * @param read   reads a row group of a block's summary: its columns by ordinal
  * @param holder the object that holds a column of a block
  */
-private[store] final class ColumnLoader[T <: Weighed](
+private[store] final class ColumnLoader[T <: CacheWeight](
     budget: Budget, reader: BlockReader, cached: (ObjectRef, Int) => Option[T], read: (Block, ObjectRef, Int) => Map[Int, T],
     holder: (Block, Int) => Option[ObjectRef] = _.summaryOf(_)) {
   private type Column = (String, DataType)
@@ -50,7 +50,7 @@ private[store] final class ColumnLoader[T <: Weighed](
     val reads = groups.map { case (source, group) =>
       () => {
         val columns = read(source.block, source.ref, group)
-        budget.hold(columns.values.map(_.weight).sum)
+        budget.reserve(columns.values.map(_.weight).sum)
         columns.map { case (ordinal, value) => (source.ref, ordinal) -> value }
       }
     }
@@ -58,27 +58,27 @@ private[store] final class ColumnLoader[T <: Weighed](
   }
 
   /** The parts of a column by block, the least preferred first, or why there are none. */
-  def parts(blocks: Seq[JoinedBlock], column: Column): Either[Reason, Seq[Part[T]]] = synchronized {
+  def parts(blocks: Seq[BlockJoin], column: Column): Either[Reason, Seq[BlockPart[T]]] = synchronized {
     val found = for {
       joined <- blocks
       source <- sources(joined.block, column)
       if !failed.contains(source.ref)
       value <- loaded.get((source.ref, source.ordinal))
-    } yield Part(joined, source.served, value)
+    } yield BlockPart(joined, source.served, value)
     if (found.nonEmpty) Right(found) else Left(whyNone(blocks.map(_.block), column))
   }
 
   /** Whether everything that the statistics hold of the column could be read. */
-  def complete(blocks: Seq[JoinedBlock], column: Column): Boolean = synchronized {
+  def complete(blocks: Seq[BlockJoin], column: Column): Boolean = synchronized {
     !blocks.exists(joined => sources(joined.block, column).exists(source => failed.contains(source.ref)))
   }
 
-  private def sources(block: Block, column: Column): Seq[Source] = Source.of(block, column, holder)
+  private def sources(block: Block, column: Column): Seq[ColumnSource] = ColumnSource.of(block, column, holder)
 
   private def isLoaded(ref: ObjectRef, ordinal: Int): Boolean = loaded.contains((ref, ordinal)) || {
     val found = cached(ref, ordinal)
     found.foreach { column =>
-      budget.hold(column.weight)
+      budget.reserve(column.weight)
       loaded((ref, ordinal)) = column
     }
     found.isDefined

@@ -12,7 +12,7 @@ trait ColumnValues {
   def within(points: Points): Int => Boolean
 
   /** What tells so of a file. */
-  def known(file: Int): Option[KnownValues]
+  def evidence(file: Int): Option[ValueEvidence]
 }
 
 object ColumnValues {
@@ -21,27 +21,27 @@ object ColumnValues {
   object Unknown extends ColumnValues {
     override def lack(points: Points): Int => Boolean = _ => false
     override def within(points: Points): Int => Boolean = _ => false
-    override def known(file: Int): Option[KnownValues] = None
+    override def evidence(file: Int): Option[ValueEvidence] = None
   }
 }
 
 /** How the values of a column in a file are known. */
-sealed trait KnownValues
+sealed trait ValueEvidence
 
-object KnownValues {
+object ValueEvidence {
 
   /** All of them are listed. */
-  final case class Listed(count: Int) extends KnownValues
+  final case class InList(count: Int) extends ValueEvidence
 
   /** Lists of the table tell in which files each value is. */
-  case object Placed extends KnownValues
+  case object InIndex extends ValueEvidence
 
   /** A bloom filter tells of most others that they are not among them. */
-  case object Filtered extends KnownValues
+  case object InFilter extends ValueEvidence
 }
 
 /** The values of some files. */
-private[store] final class FoundValues(dataType: DataType, files: collection.Map[Int, FileValues]) extends ColumnValues {
+private[store] final class ListValues(dataType: DataType, files: collection.Map[Int, FileValues]) extends ColumnValues {
 
   override def lack(points: Points): Int => Boolean = {
     lazy val hashes = new ValueHash(dataType).of(points)
@@ -50,7 +50,7 @@ private[store] final class FoundValues(dataType: DataType, files: collection.Map
 
   override def within(points: Points): Int => Boolean = file => files.get(file).exists(_.within(points))
 
-  override def known(file: Int): Option[KnownValues] = files.get(file).map(_.known)
+  override def evidence(file: Int): Option[ValueEvidence] = files.get(file).map(_.known)
 }
 
 /** The values of a column in one data file: all of them listed, or a bloom filter. */
@@ -61,7 +61,7 @@ private[store] sealed trait FileValues {
 
   def within(points: Points): Boolean
 
-  def known: KnownValues
+  def known: ValueEvidence
 
   /** Bytes in memory. */
   def weight: Long
@@ -84,14 +84,14 @@ private[store] object FileValues {
       case _ => false
     }
 
-    override def known: KnownValues = KnownValues.Listed(sorted.length)
+    override def known: ValueEvidence = ValueEvidence.InList(sorted.length)
     override def weight: Long = 24 + 8L * sorted.length
   }
 
   /** Few enough byte strings that all of them may be asked for at once. */
   final class BytesList(sorted: Array[Array[Byte]]) extends FileValues {
     override def lack(points: Points, hashes: => Array[Long]): Boolean = points match {
-      case Points.Bytes(values) => !values.exists(Arrays.binarySearch(sorted, _, ByteOrder.comparator) >= 0)
+      case Points.Bytes(values) => !values.exists(Arrays.binarySearch(sorted, _, UnsignedOrder.comparator) >= 0)
       case _ => false
     }
 
@@ -100,7 +100,7 @@ private[store] object FileValues {
       case _ => false
     }
 
-    override def known: KnownValues = KnownValues.Listed(sorted.length)
+    override def known: ValueEvidence = ValueEvidence.InList(sorted.length)
     override def weight: Long = 24 + sorted.iterator.map(24L + _.length).sum
   }
 
@@ -108,7 +108,7 @@ private[store] object FileValues {
   final class HashList(sorted: Array[Long]) extends FileValues {
     override def lack(points: Points, hashes: => Array[Long]): Boolean = !hashes.exists(Arrays.binarySearch(sorted, _) >= 0)
     override def within(points: Points): Boolean = false
-    override def known: KnownValues = KnownValues.Listed(sorted.length)
+    override def known: ValueEvidence = ValueEvidence.InList(sorted.length)
     override def weight: Long = 24 + 8L * sorted.length
   }
 
@@ -120,7 +120,7 @@ private[store] object FileValues {
     }
 
     override def within(points: Points): Boolean = false
-    override def known: KnownValues = KnownValues.Filtered
+    override def known: ValueEvidence = ValueEvidence.InFilter
     override def weight: Long = 24L + bits.length
   }
 }

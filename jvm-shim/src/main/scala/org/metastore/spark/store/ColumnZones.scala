@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.DataType
  * @param loExact  `lo` occurs in the file (not cut or rounded)
  * @param distinct distinct non-null values; `avgLen`, `maxLen` in bytes: only what the statistics hold
  */
-final case class ColumnZone(
+final case class FileSummary(
     rows: Long, nulls: Option[Long], nans: Option[Long], lo: Option[Any], hi: Option[Any], loExact: Boolean, hiExact: Boolean,
     distinct: Option[Long], avgLen: Option[Double], maxLen: Option[Long])
 
@@ -23,44 +23,44 @@ final case class ColumnZone(
  * @param known  the file has usable statistics of this column
  * @param bounds bounds of the file's non-null values in Spark's order; where doubles hold a NaN it is the upper bound
  */
-final class ColumnZones(
-    val key: String, val dataType: DataType, val known: Array[Boolean], val rows: Array[Long], val nulls: Array[Long],
-    val nans: Array[Long], val bounds: Bounds, contradictory: java.util.BitSet) extends Weighed {
+final class ColumnSummary(
+    val key: String, val dataType: DataType, val hasStatistics: Array[Boolean], val rows: Array[Long], val nulls: Array[Long],
+    val nans: Array[Long], val bounds: Bounds, contradictory: java.util.BitSet) extends CacheWeight {
 
   /** Every file's statistics are usable, and no file's values are all null: then bounds alone decide comparisons. */
   lazy val boundsDecide: Boolean = {
     var file = 0
-    while (file < known.length && known(file) && nulls(file) != rows(file)) file += 1
-    file == known.length
+    while (file < hasStatistics.length && hasStatistics(file) && nulls(file) != rows(file)) file += 1
+    file == hasStatistics.length
   }
 
   /** Whether the file's statistics were set aside because they contradict themselves. */
   def isContradictory(file: Int): Boolean = contradictory.get(file)
 
-  def length: Int = known.length
+  def length: Int = hasStatistics.length
 
   override def weight: Long = length * 25L + bounds.weight
 
   /** What is known of some of the files: aligned with `files`. */
-  def at(files: Array[Int]): ColumnZones = {
+  def at(files: Array[Int]): ColumnSummary = {
     val set = new java.util.BitSet
     if (!contradictory.isEmpty) files.indices.foreach(i => set.set(i, contradictory.get(files(i))))
-    new ColumnZones(
-      key, dataType, Picked.booleans(known, files), Picked.longs(rows, files), Picked.longs(nulls, files),
-      Picked.longs(nans, files), bounds.at(files), set)
+    new ColumnSummary(
+      key, dataType, Gather.booleans(hasStatistics, files), Gather.longs(rows, files), Gather.longs(nulls, files),
+      Gather.longs(nans, files), bounds.at(files), set)
   }
 }
 
 /** Distinct counts and lengths of one column, aligned with a [[FileList]]; -1 and NaN mean unknown. */
-final class ColumnSizes(val distinct: Array[Long], val avgLen: Array[Double], val maxLen: Array[Long]) extends Weighed {
+final class ColumnSizes(val distinct: Array[Long], val avgLen: Array[Double], val maxLen: Array[Long]) extends CacheWeight {
   override def weight: Long = distinct.length * BlockSizes.FileBytes
 }
 
 private[store] object ColumnSizes {
 
   /** Puts the parts of a column in the order of the scan's files; later parts replace earlier ones. */
-  def assemble(parts: Seq[Part[BlockSizes]], length: Int): ColumnSizes = {
-    val sizes = new ColumnSizes(Filled.longs(length, -1), Filled.doubles(length, Double.NaN), Filled.longs(length, -1))
+  def assemble(parts: Seq[BlockPart[BlockSizes]], length: Int): ColumnSizes = {
+    val sizes = new ColumnSizes(Fill.longs(length, -1), Fill.doubles(length, Double.NaN), Fill.longs(length, -1))
     for (part <- parts; i <- 0 until length) {
       val file = part.block.ordinals(i)
       if (file >= 0) {
@@ -77,7 +77,7 @@ private[store] object ColumnSizes {
  * Bounds of non-null values, one pair a file, in one of two orders that agree with Spark's ordering of the type:
  * `LongBounds` by signed 64-bit integers, `BytesBounds` by unsigned bytes.
  */
-sealed trait Bounds extends Weighed {
+sealed trait Bounds extends CacheWeight {
   def hasLo(file: Int): Boolean
   def hasHi(file: Int): Boolean
   def loExact(file: Int): Boolean
@@ -115,8 +115,8 @@ final class LongBounds(val lo: Array[Long], val hi: Array[Long], val flags: Arra
   override def hiExact(file: Int): Boolean = (flags(file) & Bounds.HiExact) != 0
 
   override def at(files: Array[Int]): Bounds = new LongBounds(
-    Picked.longs(lo, files), Picked.longs(hi, files), Picked.bytes(flags, files),
-    if (numbers == null) null else Picked.longs(numbers, files)) // scalastyle:ignore
+    Gather.longs(lo, files), Gather.longs(hi, files), Gather.bytes(flags, files),
+    if (numbers == null) null else Gather.longs(numbers, files)) // scalastyle:ignore
 
   override def weight: Long = lo.length * (if (numbers == null) 17L else 25L)
 }
@@ -143,7 +143,7 @@ final class BytesBounds private (
   }
 
   override def at(files: Array[Int]): Bounds = new BytesBounds(
-    files.map(lo(_)), files.map(hi(_)), Picked.bytes(flags, files), madeHeads.map(_.at(files)))
+    files.map(lo(_)), files.map(hi(_)), Gather.bytes(flags, files), madeHeads.map(_.at(files)))
 
   /** By the lengths of some of them. */
   override def weight: Long = {
@@ -169,11 +169,11 @@ final class BoundHeads private (shared: Array[Byte], val lo: Array[Long], val hi
 
   def of(value: Array[Byte]): Long = {
     val order = Arrays.compareUnsigned(value, 0, math.min(value.length, shared.length), shared, 0, shared.length)
-    if (order < 0) Long.MinValue else if (order > 0) Long.MaxValue else ByteOrder.head(value, shared.length)
+    if (order < 0) Long.MinValue else if (order > 0) Long.MaxValue else UnsignedOrder.head(value, shared.length)
   }
 
   private[store] def at(files: Array[Int]): BoundHeads =
-    new BoundHeads(shared, Picked.longs(lo, files), Picked.longs(hi, files))
+    new BoundHeads(shared, Gather.longs(lo, files), Gather.longs(hi, files))
 }
 
 private[store] object BoundHeads {
@@ -200,7 +200,7 @@ private[store] object BoundHeads {
     val heads = new Array[Long](values.length)
     var i = 0
     while (i < heads.length) {
-      heads(i) = if (values(i) == null) unknown else ByteOrder.head(values(i), from)
+      heads(i) = if (values(i) == null) unknown else UnsignedOrder.head(values(i), from)
       i += 1
     }
     heads

@@ -7,7 +7,7 @@ import java.util.{LinkedHashMap => JLinkedHashMap}
  * What was made of something that does not change, the newest few, as long as memory suffices: one query asks for it more than
  * once, and queries repeat.
  */
-final class Derived {
+final class Memo {
   private var made = new SoftReference(new JLinkedHashMap[Any, AnyRef])
 
   /** What was made under a key; two threads may make it at the same time. */
@@ -20,12 +20,12 @@ final class Derived {
 
   private def keep(key: Any, value: AnyRef): Unit = synchronized {
     val found = Option(made.get).getOrElse(new JLinkedHashMap[Any, AnyRef])
-    if (found.size >= Derived.Most) found.remove(found.keySet.iterator.next())
+    if (found.size >= Memo.Most) found.remove(found.keySet.iterator.next())
     found.put(key, value)
     made = new SoftReference(found)
   }
 }
 
-object Derived {
+object Memo {
   private val Most = 32
 }

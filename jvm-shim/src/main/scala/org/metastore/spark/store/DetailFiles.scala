@@ -11,24 +11,24 @@ import scala.collection.mutable
  * @param place   by file: which of them holds its details, or -1
  * @param inside  by file: its ordinal there
  */
-private[store] final class DetailFiles(
+private[store] final class DetailObjects(
     val objects: IndexedSeq[ObjectRef], val place: Array[Int], val inside: Array[Int]) {
-  def weight: Long = objects.size * DetailFiles.ObjectBytes + place.length * DetailFiles.FileBytes
+  def weight: Long = objects.size * DetailObjects.ObjectBytes + place.length * DetailObjects.FileBytes
 }
 
-private[store] object DetailFiles {
+private[store] object DetailObjects {
   private val ObjectBytes = 400L
   private val FileBytes = 8L
 
   /** Reads where the details are. A block of an earlier version may not tell: then there are none. */
-  def read(reader: ObjectReader, block: Block, kind: String): DetailFiles = {
+  def read(reader: ObjectReader, block: Block, kind: String): DetailObjects = {
     val footer = reader.footer(block.files)
     val files = Math.toIntExact(block.files.rows)
     val fields = Seq("name", "length", "footer_length", "footer_sha256", "file").map(field => s"${kind}_$field")
     RowGroupMemory.lend(block.files.name)(_.take(files * FileBytes))
     val found = new Builder(files, kind)
     if (fields.forall(footer.has)) footer.rowGroups.indices.foreach { group =>
-      SummaryGroup.read(reader, block.files, group, "file" +: fields)(found.add)
+      RowGroup.read(reader, block.files, group, "file" +: fields)(found.add)
     }
     found.result()
   }
@@ -39,7 +39,7 @@ private[store] object DetailFiles {
     private val place = Array.fill(files)(-1)
     private val inside = new Array[Int](files)
 
-    def add(rows: SummaryGroup): Unit = {
+    def add(rows: RowGroup): Unit = {
       val (ordinals, names) = (rows.longs("file", -1), rows.bytes(s"${kind}_name"))
       val (lengths, footers) = (rows.longs(s"${kind}_length", -1), rows.longs(s"${kind}_footer_length", -1))
       val (digests, insides) = (rows.bytes(s"${kind}_footer_sha256"), rows.longs(s"${kind}_file", -1))
@@ -55,12 +55,12 @@ private[store] object DetailFiles {
 
     private def register(ref: ObjectRef, memory: RowGroupMemory): Int = {
       memory.take(ObjectBytes)
-      ManifestReader.refuseName(ref, kind)
+      ManifestReader.requireName(ref, kind)
       objects += ref
       places.size
     }
 
-    def result(): DetailFiles = new DetailFiles(objects.result(), place, inside)
+    def result(): DetailObjects = new DetailObjects(objects.result(), place, inside)
   }
 
   private def text(bytes: Array[Byte]): String = new String(bytes, UTF_8)

@@ -5,19 +5,19 @@ import org.apache.spark.sql.types.DataType
 /**
  * Finds the values of a column in the data files of one scan where a snapshot's lists tell in which of them each value lives.
  */
-private[store] final class Distributions(
-    files: BlockReader, places: PlacesReader, manifest: Manifest, joined: JoinedFiles, scan: FileList, budget: Budget) {
-  import Distributions._
+private[store] final class ValueIndex(
+    files: BlockReader, places: ValueIndexReader, manifest: Manifest, joined: FileJoin, scan: FileList, budget: Budget) {
+  import ValueIndex._
 
   /** What a snapshot tells of a column, as far as planning may wait for it. */
-  def of(key: String, dataType: DataType, among: Array[Int], zones: ColumnZones): Option[PlacedFiles] =
+  def of(key: String, dataType: DataType, among: Array[Int], zones: ColumnSummary): Option[IndexFiles] =
     for {
       (snapshot, column) <- source(key, dataType)
       lists = new Lists(snapshot, column, dataType)
       if snapshot.placed.isDefined || among.length * Share >= snapshot.tableFiles.rows || among.length > Many
       where <- joinedWith(snapshot)
-      told <- lists.told
-    } yield new PlacedFiles(told, where, zones, lists.rows(_))
+      told <- lists.coveredRows
+    } yield new IndexFiles(told, where, zones, lists.rows(_))
 
   /** The newest snapshot that tells of the column, with its place there. */
   private def source(key: String, dataType: DataType): Option[(Snapshot, Int)] = {
@@ -25,16 +25,16 @@ private[store] final class Distributions(
       snapshot <- manifest.snapshots.reverse
       column <- snapshot.distribution
       entry = snapshot.columns(column)
-      if entry.key == key && ServedType.of(entry, dataType) == ServedType.Full
+      if entry.key == key && TypePromotion.of(entry, dataType) == TypePromotion.Full
     } yield (snapshot, column)
     found.headOption
   }
 
   private def joinedWith(snapshot: Snapshot): Option[Array[Int]] =
-    Option(joined.listed.get(snapshot.tableFiles)).orElse {
+    Option(joined.placesInLists.get(snapshot.tableFiles)).orElse {
       val ref = snapshot.tableFiles
       PlanningPool.run(Seq(() => files.tableFiles(ref).join(scan)), budget).head.toOption.map { found =>
-        joined.listed.put(ref, found)
+        joined.placesInLists.put(ref, found)
         found
       }
     }
@@ -46,10 +46,10 @@ private[store] final class Distributions(
     private def number: Int = Math.toIntExact(snapshot.tableFiles.rows)
 
     /** By data file of the snapshot: of how many of its rows the lists tell. */
-    def told: Option[Array[Long]] = snapshot.placed match {
+    def coveredRows: Option[Array[Long]] = snapshot.placed match {
       case Some(ref) =>
         val key = s"told:${ref.name}:${ref.footerSha256}:$column:$number"
-        Cached.all(Seq(Cached[Array[Long]](key, _.length * 8L)(places.told(ref, column, number))), budget).head.toOption
+        CacheEntry.all(Seq(CacheEntry[Array[Long]](key, _.length * 8L)(places.coveredRows(ref, column, number))), budget).head.toOption
       case None => sum(None, _.total)
     }
 
@@ -58,21 +58,21 @@ private[store] final class Distributions(
       sum(snapshot.placed.map(_ => new ValueHash(dataType).of(points)), _.of(points))
 
     /** @param hashes of the values that are read; `None`: all */
-    private def sum(hashes: Option[Array[Long]], counts: ValuePlaces => FileCounts): Option[Array[Long]] = {
+    private def sum(hashes: Option[Array[Long]], counts: Postings => PostingCounts): Option[Array[Long]] = {
       val asked = refs.map(ref => ref -> hashes.map(of => ref.part.fold(of)(part => of.filter(part.has(_)))))
         .filterNot { case (_, of) => of.exists(_.isEmpty) }
       for {
         found <- all(PlanningPool.run(asked.map { case (ref, of) => () => places.groups(ref.ref, column, dataType, of) }, budget))
         groups = found.flatten.map(group => group -> places.cached(group, column, dataType, number))
-        if fits(groups.collect { case (group, values) if values.now.isEmpty => group.size })
+        if fits(groups.collect { case (group, values) if values.find.isEmpty => group.size })
         read <- all(PlanningPool.run(groups.map { case (_, values) => () => counts(values.get()) }, budget))
-        sums <- PlanningPool.here(Seq(() => FileCounts.sum(read, number)), budget).head.toOption
+        sums <- PlanningPool.here(Seq(() => PostingCounts.sum(read, number)), budget).head.toOption
       } yield sums
     }
   }
 }
 
-private object Distributions {
+private object ValueIndex {
   private val Share = 8 // of fewer data files their own lists are read sooner than lists that are not cut by hashes
   private val Many = 1024 // more lists than that are not read
   private val MostEntries = 8L << 20
@@ -93,13 +93,13 @@ private object Distributions {
  * @param zones the column in the scan's files: lists that do not account for all of a file's rows tell nothing of it
  * @param find  by data file of the snapshot: how many of its rows have one of some points; `None`: not known
  */
-private[store] final class PlacedFiles(
-    told: Array[Long], where: Array[Int], zones: ColumnZones, find: Points => Option[Array[Long]]) {
+private[store] final class IndexFiles(
+    told: Array[Long], where: Array[Int], zones: ColumnSummary, find: Points => Option[Array[Long]]) {
 
   /** Whether it is known of a file which values it has. */
   def tells(file: Int): Boolean = {
     val place = where(file)
-    place >= 0 && place < told.length && zones.known(file) && zones.nulls(file) >= 0 &&
+    place >= 0 && place < told.length && zones.hasStatistics(file) && zones.nulls(file) >= 0 &&
       told(place) == zones.rows(file) - zones.nulls(file)
   }
 
@@ -116,7 +116,7 @@ private[store] final class PlacedFiles(
  * @param among the files that are asked about
  * @param load  finds what else is known of some files
  */
-private[store] final class PlacedValues(placed: PlacedFiles, among: Array[Int], load: Array[Int] => ColumnValues)
+private[store] final class IndexValues(placed: IndexFiles, among: Array[Int], load: Array[Int] => ColumnValues)
   extends ColumnValues {
   private lazy val others = load(among.filterNot(placed.tells(_)))
 
@@ -125,7 +125,7 @@ private[store] final class PlacedValues(placed: PlacedFiles, among: Array[Int], 
   override def within(points: Points): Int => Boolean =
     decided(points, _.within(points))((rows, file) => rows == placed.values(file))
 
-  override def known(file: Int): Option[KnownValues] = if (placed.tells(file)) Some(KnownValues.Placed) else others.known(file)
+  override def evidence(file: Int): Option[ValueEvidence] = if (placed.tells(file)) Some(ValueEvidence.InIndex) else others.evidence(file)
 
   private def decided(points: Points, otherwise: ColumnValues => Int => Boolean)(told: (Long, Int) => Boolean): Int => Boolean =
     placed.rows(points) match {

@@ -23,15 +23,15 @@ final class FileList(val paths: Array[String], val sizes: Array[Long], val modif
 
   /** Some of the files, in their order. */
   def at(places: Array[Int]): FileList =
-    new FileList(places.map(paths(_)), Picked.longs(sizes, places), if (modified == null) null else Picked.longs(modified, places))
+    new FileList(places.map(paths(_)), Gather.longs(sizes, places), if (modified == null) null else Gather.longs(modified, places))
 
-  private val join = new AtomicReference[SoftReference[JoinedFiles]](new SoftReference(null))
+  private val join = new AtomicReference[SoftReference[FileJoin]](new SoftReference(null))
 
   /** The join of this list with that version of the statistics, if it is the last one that was made. */
-  private[store] def joined(fingerprint: String): Option[JoinedFiles] =
+  private[store] def findJoin(fingerprint: String): Option[FileJoin] =
     Option(join.get.get).filter(_.fingerprint == fingerprint)
 
-  private[store] def keep(joined: JoinedFiles): Unit = join.set(new SoftReference(joined))
+  private[store] def keep(joined: FileJoin): Unit = join.set(new SoftReference(joined))
 }
 
 object FileList {

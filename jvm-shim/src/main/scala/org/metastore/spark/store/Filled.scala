@@ -1,7 +1,7 @@
 package org.metastore.spark.store
 
 /** Arrays of one value. Scala's own `Array.fill` makes an object of every element. */
-private[store] object Filled {
+private[store] object Fill {
   def longs(length: Int, value: Long): Array[Long] = {
     val out = new Array[Long](length)
     java.util.Arrays.fill(out, value)

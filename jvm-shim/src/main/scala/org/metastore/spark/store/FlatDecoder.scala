@@ -11,7 +11,7 @@ import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName._
 
 /** Decodes a column chunk that is not nested into primitive arrays, page by page, in the encodings of docs/format.md. */
-private[store] object FlatDecoder {
+private[store] object ColumnDecoder {
 
   /** Integers, booleans as 0 and 1, doubles as `DoubleOrder.key`; `missing` where the value is null. */
   def longs(pages: ChunkPages, rows: Int, missing: Long): Array[Long] = {
@@ -23,7 +23,7 @@ private[store] object FlatDecoder {
   }
 
   /** As `longs`, and tells for each row whether it has a value. */
-  def presentLongs(pages: ChunkPages, rows: Int): (Array[Long], Array[Boolean]) = {
+  def longsWithPresence(pages: ChunkPages, rows: Int): (Array[Long], Array[Boolean]) = {
     pages.memory.take(rows * 9L)
     val out = new Array[Long](rows)
     val present = new Array[Boolean](rows)
@@ -33,7 +33,7 @@ private[store] object FlatDecoder {
 
   /** Doubles as they are; NaN where the value is null. */
   def doubles(pages: ChunkPages, rows: Int): Array[Double] = {
-    val (keys, present) = presentLongs(pages, rows)
+    val (keys, present) = longsWithPresence(pages, rows)
     pages.memory.take(rows * 8L)
     Array.tabulate(rows)(i => if (present(i)) DoubleOrder.value(keys(i)) else Double.NaN)
   }

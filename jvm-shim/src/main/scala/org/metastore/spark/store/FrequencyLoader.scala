@@ -3,7 +3,7 @@ package org.metastore.spark.store
 import org.apache.spark.sql.types.DataType
 
 /** Finds how often a value occurs in the files of one scan, where a list of values tells. */
-private[store] final class FrequencyLoader(reader: ValueReader, blocks: Seq[JoinedBlock], budget: Budget) {
+private[store] final class ValueFrequencies(reader: ValueCountReader, blocks: Seq[BlockJoin], budget: Budget) {
 
   /**
    * @param point a single value
@@ -11,12 +11,12 @@ private[store] final class FrequencyLoader(reader: ValueReader, blocks: Seq[Join
    * @return in their order; -1: no list has it
    */
   def load(key: String, dataType: DataType, point: Points, among: Array[Int]): Array[Long] = {
-    val found = Filled.longs(among.length, -1)
+    val found = Fill.longs(among.length, -1)
     val reads = for {
       joined <- blocks if joined.block.computed == "full"
       (entry, ordinal) <- joined.block.columnsOf(key)
-      if ServedType.of(entry, dataType) == ServedType.Full
-      details <- Cached.all(Seq(reader.details(joined.block, "frequencies")), budget).flatMap(_.toOption)
+      if TypePromotion.of(entry, dataType) == TypePromotion.Full
+      details <- CacheEntry.all(Seq(reader.details(joined.block, "frequencies")), budget).flatMap(_.toOption)
       place <- placesOf(details, joined, among)
     } yield (joined, details, place, () => reader.frequencies(details.objects(place), ordinal, dataType, point))
     for (((joined, details, place, _), Right(counts)) <- reads.zip(PlanningPool.run(reads.map(_._4), budget)); i <- among.indices) {
@@ -26,6 +26,6 @@ private[store] final class FrequencyLoader(reader: ValueReader, blocks: Seq[Join
     found
   }
 
-  private def placesOf(details: DetailFiles, joined: JoinedBlock, among: Array[Int]): Seq[Int] =
+  private def placesOf(details: DetailObjects, joined: BlockJoin, among: Array[Int]): Seq[Int] =
     among.map(joined.ordinals(_)).filter(_ >= 0).map(details.place(_)).filter(_ >= 0).distinct.toSeq
 }

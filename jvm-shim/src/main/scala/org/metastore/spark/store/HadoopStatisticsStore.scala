@@ -31,12 +31,12 @@ private[store] final class HadoopStatisticsStore(folder: Path, conf: Configurati
       manifest(budget).flatMap { found =>
         if (found.table.uuid == tableUuid)
           Right(new PlanningStatistics(
-            new Readers(
-              new BlockReader(objects), new ValueReader(objects), new PlacesReader(objects), new ColumnHistogramReader(objects),
+            new StatisticsReaders(
+              new BlockReader(objects), new ValueCountReader(objects), new ValueIndexReader(objects), new HistogramReader(objects),
               found, budget)))
         else Left(Reason(ReasonCode.OtherTable, "written" -> found.table.uuid, "read" -> tableUuid))
       }
-    } catch { case scala.util.control.NonFatal(e) => Left(PlanningPool.explained(e, budget)) }
+    } catch { case scala.util.control.NonFatal(e) => Left(PlanningPool.explain(e, budget)) }
 
   /** The newest manifest, by a thread that may hang, and with the rights of this one. */
   private def newest(limitMillis: Long): Budget => Either[Reason, Manifest] = {
@@ -54,16 +54,16 @@ private[store] final class HadoopStatisticsStore(folder: Path, conf: Configurati
   private def versionKey(fingerprint: String): String = s"version:$root:$fingerprint"
 
   override def dataFiles(block: Block): IndexedSeq[DataFileRow] =
-    rowReader.rows(block.files)(RowsOfObjects.dataFile).sortBy(_.file)
+    rowReader.rows(block.files)(ObjectRows.dataFile).sortBy(_.file)
 
   override def tableFiles(snapshot: Snapshot): IndexedSeq[TableFileRow] =
-    rowReader.rows(snapshot.tableFiles)(RowsOfObjects.tableFile)
+    rowReader.rows(snapshot.tableFiles)(ObjectRows.tableFile)
 
   override def tableSummary(snapshot: Snapshot): IndexedSeq[SummaryRow] =
-    snapshot.summary.fold(IndexedSeq.empty[SummaryRow])(rowReader.rows(_)(RowsOfObjects.summary)).sortBy(_.column)
+    snapshot.summary.fold(IndexedSeq.empty[SummaryRow])(rowReader.rows(_)(ObjectRows.summary)).sortBy(_.column)
 
   override def tableSketches(snapshot: Snapshot): IndexedSeq[SketchRow] =
-    snapshot.sketches.fold(IndexedSeq.empty[SketchRow])(rowReader.rows(_)(RowsOfObjects.sketch)).sortBy(_.column)
+    snapshot.sketches.fold(IndexedSeq.empty[SketchRow])(rowReader.rows(_)(ObjectRows.sketch)).sortBy(_.column)
 
   override def summary(block: Block, columns: Option[Set[Int]], files: Option[Set[Int]]): IndexedSeq[SummaryRow] =
     block.summary.toIndexedSeq
@@ -71,41 +71,41 @@ private[store] final class HadoopStatisticsStore(folder: Path, conf: Configurati
       .flatMap(part => rowReader.rows(part.ref, groupsOf(columns))(row => wanted(row, columns, files)))
       .sortBy(row => (row.column, row.file))
 
-  override def sketches(ref: ObjectRef): IndexedSeq[SketchRow] = rowReader.rows(ref)(RowsOfObjects.sketch)
+  override def sketches(ref: ObjectRef): IndexedSeq[SketchRow] = rowReader.rows(ref)(ObjectRows.sketch)
 
-  override def values(ref: ObjectRef, column: Int, file: Option[Int], few: Boolean): IndexedSeq[ValueRow] =
+  override def values(ref: ObjectRef, column: Int, file: Option[Int], few: Boolean): IndexedSeq[ValueCount] =
     rowReader.rows(ref, footer => groupsOf(Some(Set(column)))(footer).filter(_ == 0 || !few)) { row =>
-      if (isOf(row, column, file)) RowsOfObjects.value(row) else None
+      if (isOf(row, column, file)) ObjectRows.value(row) else None
     }
 
-  override def tops(ref: ObjectRef, file: Option[Int]): Map[Int, ValueRow] =
+  override def mostFrequent(ref: ObjectRef, file: Option[Int]): Map[Int, ValueCount] =
     rowReader.rows(ref, _ => Seq(0)) { row =>
-      if (file.forall(row.int("file").contains)) RowsOfObjects.value(row).map(row.int("column").get -> _) else None
+      if (file.forall(row.int("file").contains)) ObjectRows.value(row).map(row.int("column").get -> _) else None
     }.reverse.toMap
 
   override def histogram(ref: ObjectRef, column: Int, file: Option[Int]): Option[HistogramRow] =
     rowReader.rows(ref, groupsOf(Some(Set(column)))) { row =>
-      if (isOf(row, column, file)) Some(RowsOfObjects.histogram(row)) else None
+      if (isOf(row, column, file)) Some(ObjectRows.histogram(row)) else None
     }.headOption
 
   override def histograms(ref: ObjectRef, file: Int): Map[Int, HistogramRow] =
     rowReader.rows(ref, groupsOf(None)) { row =>
-      if (row.int("file").contains(file)) Some(row.int("column").get -> RowsOfObjects.histogram(row)) else None
+      if (row.int("file").contains(file)) Some(row.int("column").get -> ObjectRows.histogram(row)) else None
     }.toMap
 
   override def quantiles(ranks: Seq[RanksRef], column: Int, probabilities: Seq[Double]): Option[Seq[Option[Any]]] =
     rankReader.quantiles(ranks, column, probabilities)
 
-  override def ranked(ranks: Seq[RanksRef], column: Int): Seq[(Any, Long)] = rankReader.all(ranks, column)
+  override def listRanks(ranks: Seq[RanksRef], column: Int): Seq[(Any, Long)] = rankReader.all(ranks, column)
 
   private def isOf(row: ObjectRow, column: Int, file: Option[Int]): Boolean =
     row.int("column").contains(column) && file.forall(row.int("file").contains)
 
   private def wanted(row: ObjectRow, columns: Option[Set[Int]], files: Option[Set[Int]]): Option[SummaryRow] = {
     val taken = columns.forall(set => row.int("column").exists(set)) && files.forall(set => row.int("file").exists(set))
-    if (taken) Some(RowsOfObjects.summary(row)) else None
+    if (taken) Some(ObjectRows.summary(row)) else None
   }
 
-  private def groupsOf(columns: Option[Set[Int]])(footer: VerifiedFooter): Seq[Int] =
+  private def groupsOf(columns: Option[Set[Int]])(footer: ParquetFooter): Seq[Int] =
     columns.fold[Seq[Int]](footer.rowGroups.indices)(footer.groupsOf)
 }

@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.explain.Reason
 
 /** A block joined with a list of files: `ordinals(i)` is the block's ordinal of the list's file i, or -1. */
-private[store] final class JoinedBlock(val block: Block, val counted: BlockRows, val ordinals: Array[Int]) {
+private[store] final class BlockJoin(val block: Block, val counted: BlockRows, val ordinals: Array[Int]) {
   def rows: Array[Long] = counted.files
 
   val matches: Int = {
@@ -32,9 +32,9 @@ private[store] final class JoinedBlock(val block: Block, val counted: BlockRows,
   }
 
   /** The block joined with some of the list's files. */
-  def at(places: Array[Int]): JoinedBlock = new JoinedBlock(block, counted, Picked.ints(ordinals, places))
+  def at(places: Array[Int]): BlockJoin = new BlockJoin(block, counted, Gather.ints(ordinals, places))
 
-  def isLike(other: JoinedBlock): Boolean = block.files == other.block.files && Arrays.equals(ordinals, other.ordinals)
+  def isLike(other: BlockJoin): Boolean = block.files == other.block.files && Arrays.equals(ordinals, other.ordinals)
 }
 
 /**
@@ -42,22 +42,22 @@ private[store] final class JoinedBlock(val block: Block, val counted: BlockRows,
  *
  * @param failure why a block could not be read
  */
-private[store] final class JoinedFiles(
-    val fingerprint: String, length: Int, val blocks: IndexedSeq[JoinedBlock], val failure: Option[Reason]) extends Weighed {
-  private lazy val number = JoinedFiles.counter.incrementAndGet()
+private[store] final class FileJoin(
+    val fingerprint: String, length: Int, val blocks: IndexedSeq[BlockJoin], val failure: Option[Reason]) extends CacheWeight {
+  private lazy val number = FileJoin.counter.incrementAndGet()
 
   /** By list of a snapshot's files: where each known file stands in it, or -1. */
-  val listed = new ConcurrentHashMap[ObjectRef, Array[Int]]()
+  val placesInLists = new ConcurrentHashMap[ObjectRef, Array[Int]]()
 
   val rows: Array[Long] = blocks match {
     case Seq(only) if only.isWhole(length) => only.rows
-    case _ => Filled.longs(length, -1)
+    case _ => Fill.longs(length, -1)
   }
   val known: Array[Boolean] = new Array[Boolean](length)
   val knownFiles: Int = blocks.map(join).sum
 
   /** How many files the block knows that none before it does. */
-  private def join(block: JoinedBlock): Int = {
+  private def join(block: BlockJoin): Int = {
     val (ordinals, counted) = (block.ordinals, block.rows)
     val (rowsOf, isKnown) = (rows, known)
     var (found, i) = (0, 0)
@@ -74,7 +74,7 @@ private[store] final class JoinedFiles(
   }
 
   /** The join with some of the list's files. */
-  def at(places: Array[Int]): JoinedFiles = new JoinedFiles(fingerprint, places.length, blocks.map(_.at(places)), failure)
+  def at(places: Array[Int]): FileJoin = new FileJoin(fingerprint, places.length, blocks.map(_.at(places)), failure)
 
   override def weight: Long = length * (9L + 4L * blocks.length)
 
@@ -82,32 +82,32 @@ private[store] final class JoinedFiles(
    * The same join, as an earlier scan made it, or this one for later scans: what is aligned with it serves them all. A scan's
    * list of files is new in every query, and mostly the same.
    */
-  def remembered: JoinedFiles =
+  def cachedOrSelf: FileJoin =
     if (failure.isDefined) this
     else {
       val key = s"joined:$fingerprint:$length:${blocks.map(block => Arrays.hashCode(block.ordinals)).hashCode}"
-      StatisticsCache.get[JoinedFiles](key).filter(isLike).getOrElse {
+      StatisticsCache.get[FileJoin](key).filter(isLike).getOrElse {
         StatisticsCache.put(key, this, weight)
         this
       }
     }
 
-  private def isLike(other: JoinedFiles): Boolean =
+  private def isLike(other: FileJoin): Boolean =
     fingerprint == other.fingerprint && rows.length == other.rows.length && blocks.length == other.blocks.length &&
       blocks.zip(other.blocks).forall { case (one, another) => one.isLike(another) }
 
   /** What was aligned with these files for an earlier scan and is still in memory. */
-  def kept[T <: AnyRef](column: (String, DataType))(implicit kind: ClassTag[T]): Option[T] =
+  def findAligned[T <: AnyRef](column: (String, DataType))(implicit kind: ClassTag[T]): Option[T] =
     StatisticsCache.get[T](keyOf(column, kind))
 
   /** Keeps what was aligned with these files. */
-  def keep[T <: Weighed](column: (String, DataType), aligned: T)(implicit kind: ClassTag[T]): Unit =
+  def keepAligned[T <: CacheWeight](column: (String, DataType), aligned: T)(implicit kind: ClassTag[T]): Unit =
     if (failure.isEmpty) StatisticsCache.put(keyOf(column, kind), aligned, aligned.weight)
 
   private def keyOf(column: (String, DataType), kind: ClassTag[_]): String =
     s"${kind.runtimeClass.getSimpleName}:$number:${column._2.catalogString}:${column._1}"
 }
 
-private object JoinedFiles {
+private object FileJoin {
   private val counter = new AtomicLong
 }

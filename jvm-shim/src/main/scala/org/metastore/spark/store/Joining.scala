@@ -6,7 +6,7 @@ import org.metastore.spark.explain.Reason
  * Looks for the files of a scan in the blocks of one version of the statistics. A large block is asked for whole zones first:
  * that takes hashes of the scan's paths, and none of the block's.
  */
-private[store] final class Joining(reader: BlockReader, manifest: Manifest, files: FileList, budget: Budget) {
+private[store] final class FileJoiner(reader: BlockReader, manifest: Manifest, files: FileList, budget: Budget) {
 
   /** The blocks, the least preferred first. */
   private val blocks = {
@@ -15,7 +15,7 @@ private[store] final class Joining(reader: BlockReader, manifest: Manifest, file
   }
 
   /** Begins; what it gives waits for the end. */
-  def begin(): () => JoinedFiles = {
+  def begin(): () => FileJoin = {
     val zoned = byZones
     val checks = zoned.flatMap { case (place, join) => join.checks.map(place -> _) }
     val checked = PlanningPool.start(checks.map(_._2), budget)
@@ -28,44 +28,44 @@ private[store] final class Joining(reader: BlockReader, manifest: Manifest, file
       val (whole, parts) = zoned.zip(counted()).partition { case ((place, join), _) => join.isComplete(zones(place)) }
       val again = parts.map(_._1._1)
       val joined = whole.map { case ((place, join), rows) =>
-        place -> rows.map(new JoinedBlock(blocks(place), _, join.ordinals(zones(place))))
+        place -> rows.map(new BlockJoin(blocks(place), _, join.ordinals(zones(place))))
       } ++ others.zip(listed()) ++ again.zip(byPaths(again)())
       result(joined.sortBy(_._1).map(_._2))
     }
   }
 
-  private def result(joined: Seq[Either[Reason, JoinedBlock]]): JoinedFiles = {
+  private def result(joined: Seq[Either[Reason, BlockJoin]]): FileJoin = {
     val known = joined.collect { case Right(block) if block.matches > 0 => block }
-    new JoinedFiles(manifest.fingerprint, files.length, known.toIndexedSeq, joined.collectFirst { case Left(reason) => reason })
+    new FileJoin(manifest.fingerprint, files.length, known.toIndexedSeq, joined.collectFirst { case Left(reason) => reason })
   }
 
   /** Large blocks of which zones may be in the scan, by their places. */
-  private def byZones: Seq[(Int, ZonedJoin)] = {
+  private def byZones: Seq[(Int, ZoneJoin)] = {
     val large = blocks.indices.filter(place => blocks(place).zones.nonEmpty && math.min(blocks(place).files.rows, Zone.Files) <= files.length)
     large.zip(PlanningPool.run(large.map(place => () => reader.identities(blocks(place))), budget)).collect {
-      case (place, Right(Some(identities))) => place -> new ZonedJoin(identities, files, blocks(place).files.rows.toInt)
+      case (place, Right(Some(identities))) => place -> new ZoneJoin(identities, files, blocks(place).files.rows.toInt)
     }
   }
 
-  private def byPaths(places: Seq[Int]): () => Seq[Either[Reason, JoinedBlock]] =
+  private def byPaths(places: Seq[Int]): () => Seq[Either[Reason, BlockJoin]] =
     PlanningPool.start(
       places.map(place => () => {
         val known = reader.files(blocks(place))
-        val found = new JoinedBlock(blocks(place), known.rows, known.join(files))
-        if (found.matches > 0) budget.hold(known.weight + files.length * 4L)
+        val found = new BlockJoin(blocks(place), known.rows, known.join(files))
+        if (found.matches > 0) budget.reserve(known.weight + files.length * 4L)
         found
       }), budget)
 }
 
 /** Zones of one block in a scan's list of files. */
-private final class ZonedJoin(identities: ZoneIdentities, files: FileList, blockFiles: Int) {
-  import ZonedJoin._
+private final class ZoneJoin(identities: ZoneIdentities, files: FileList, blockFiles: Int) {
+  import ZoneJoin._
 
   private val places = identities.places(files, blockFiles)
 
   /** Tasks that give the zones whose files stand where they may stand. */
   def checks: Seq[() => Seq[Int]] = places.indices.filter(places(_) >= 0).grouped(AtOnce).toVector.map { zones =>
-    () => identities.confirmed(zones, places, files, blockFiles)
+    () => identities.confirm(zones, places, files, blockFiles)
   }
 
   /** Whether these zones tell of all files whether they are in the block. */
@@ -88,6 +88,6 @@ private final class ZonedJoin(identities: ZoneIdentities, files: FileList, block
   }
 }
 
-private object ZonedJoin {
+private object ZoneJoin {
   private val AtOnce = 32 // zones
 }

@@ -14,7 +14,7 @@ private[store] final class ManifestLog(folder: StoreFolder) {
    * @throws DamagedObjectException if there are manifests and none is whole
    */
   def newest(): Option[Manifest] = {
-    val found = listed()
+    val found = listManifests()
     val later = found.headOption.map(beyond).getOrElse(Nil)
     firstWhole((later ++ found).toList, None)
   }
@@ -37,7 +37,7 @@ private[store] final class ManifestLog(folder: StoreFolder) {
   }
 
   /** All manifests, the newest first. A number beyond all that a log can have come to is none of it. */
-  private def listed(): Seq[FileStatus] = {
+  private def listManifests(): Seq[FileStatus] = {
     val found = folder.files().filter(file => Name.matcher(file.getPath.getName).matches && numberOf(file) > 0).sortBy(numberOf)
     val before = BigInt(0) +: found.map(numberOf)
     found.zip(before).takeWhile { case (file, last) => numberOf(file) - last <= Farthest }.map(_._1).reverse

@@ -28,10 +28,10 @@ private[store] object ManifestReader {
   def read(name: String, bytes: Array[Byte]): Manifest = new ManifestReader(name).read(bytes)
 
   /** Refuses names that could form a path or that are of another kind, and sizes that no object has. */
-  def refuseName(ref: ObjectRef, kind: String): Unit = {
+  def requireName(ref: ObjectRef, kind: String): Unit = {
     if (!ObjectName.matcher(ref.name).matches || ref.kind != kind)
       throw new DamagedObjectException(ref.name, s"its name is not that of a $kind object")
-    ObjectReader.refuseSizes(ref)
+    ObjectReader.requireSizes(ref)
   }
 
   def hex(bytes: Array[Byte]): String = {
@@ -60,7 +60,7 @@ private final class ManifestReader(name: String) {
   private def damaged(what: String): Nothing = throw new DamagedObjectException(name, what)
 
   private def read(bytes: Array[Byte]): Manifest = {
-    val (line, fingerprint) = checkedLine(bytes)
+    val (line, fingerprint) = verifyLine(bytes)
     val root =
       try json.readTree(bytes, 0, line)
       catch { case e: JsonProcessingException => throw new DamagedObjectException(name, "it is not JSON", e) }
@@ -68,18 +68,18 @@ private final class ManifestReader(name: String) {
     refuseNewer(root)
     val identity = table(child(root, "table"))
     casts = Casting(identity.format)
-    val schemas = listed(root, "schemas").map(entries)
+    val schemas = optionalList(root, "schemas").map(entries)
     val blocks = array(root, "blocks")
     if (blocks.size > MaxBlocks) damaged(s"it has ${blocks.size} blocks")
     optional(root, "previous").foreach(_ => text(root, "previous"))
-    for (nodes <- Seq("nodes", "detail_nodes"); node <- listed(root, nodes)) objectRef(node, ObjectRef.kindOf(text(node, "name")))
+    for (nodes <- Seq("nodes", "detail_nodes"); node <- optionalList(root, nodes)) objectRef(node, ObjectRef.kindOf(text(node, "name")))
     Manifest(
       long(root, "sequence"), text(root, "commit"), text(root, "written_at"), text(root, "writer"), identity, settings(root),
       blocks.map(block(_, schemas)), array(root, "snapshots").map(snapshot(_, schemas)), fingerprint)
   }
 
   /** Verifies the second line and returns the length of the first, line feed included, and its digest. */
-  private def checkedLine(bytes: Array[Byte]): (Int, String) = {
+  private def verifyLine(bytes: Array[Byte]): (Int, String) = {
     if (bytes.length > MaxBytes) damaged(s"it has ${bytes.length} bytes")
     var line = 0
     while (line < bytes.length && bytes(line) != '\n') line += 1
@@ -92,7 +92,7 @@ private final class ManifestReader(name: String) {
 
   private def refuseNewer(root: JsonNode): Unit = {
     val format = long(root, "format")
-    val unknown = listed(root, "requires").map(textOf(_, "requires")).filterNot(Known)
+    val unknown = optionalList(root, "requires").map(textOf(_, "requires")).filterNot(Known)
     if (format < 1) damaged(s"it names the format $format")
     if (format > Format) throw new FormatTooNewException(s"format $format")
     if (unknown.nonEmpty) throw new FormatTooNewException(unknown.mkString(", "))
@@ -110,7 +110,7 @@ private final class ManifestReader(name: String) {
     fields(node, "statistics").values.foreach(wholeOf(_, "statistics"))
     Block(
       text(node, "id"), computed(node), columns, objectRef(child(node, "files"), "files"), summary,
-      listed(node, "zones").map(withColumns(_, "zones", columns)))
+      optionalList(node, "zones").map(withColumns(_, "zones", columns)))
   }
 
   private def computed(node: JsonNode): String = {
@@ -156,11 +156,11 @@ private final class ManifestReader(name: String) {
 
   private def snapshot(node: JsonNode, schemas: Schemas): Snapshot = {
     val columns = columnsOf(node, schemas)
-    val lists = listed(node, "frequencies").map(list => withColumns(list, "table-frequencies", columns).copy(part = part(list)))
+    val lists = optionalList(node, "frequencies").map(list => withColumns(list, "table-frequencies", columns).copy(part = part(list)))
     nullableText(node, "frequencies_asked")
     snapshot(node, columns, lists).copy(
-      ranks = listed(node, "ranks").map(ranksRef(_, columns)),
-      distribution = ordinals(listed(node, "distribution"), "distribution", columns),
+      ranks = optionalList(node, "ranks").map(ranksRef(_, columns)),
+      distribution = ordinals(optionalList(node, "distribution"), "distribution", columns),
       placed = optional(node, "placed").map(objectRef(_, "table-placed")))
   }
 
@@ -180,8 +180,8 @@ private final class ManifestReader(name: String) {
 
   private def snapshot(node: JsonNode, columns: IndexedSeq[ColumnEntry], lists: Seq[SummaryRef]): Snapshot = Snapshot(
     text(node, "id"), text(node, "analyzed_at"), computed(node), truth(node, "exact"),
-    columns, long(node, "files"), long(node, "files_total"), known(node, "rows"),
-    known(node, "physical_rows"), long(node, "size_bytes"), known(node, "live_size_bytes"),
+    columns, long(node, "files"), long(node, "files_total"), optionalLong(node, "rows"),
+    optionalLong(node, "physical_rows"), long(node, "size_bytes"), optionalLong(node, "live_size_bytes"),
     objectRef(child(node, "table_files"), "table-files"), optional(node, "summary").map(objectRef(_, "table-summary")),
     optional(node, "sketches").map(objectRef(_, "table-sketches")), lists,
     optional(node, "histograms").map(objectRef(_, "table-histograms")))
@@ -191,7 +191,7 @@ private final class ManifestReader(name: String) {
     if (footer > Int.MaxValue || long(node, "rows") < 0) damaged("an object has sizes that none has")
     val ref = ObjectRef(
       text(node, "name"), long(node, "length"), text(node, "sha256"), long(node, "rows"), footer.toInt, text(node, "footer_sha256"))
-    refuseName(ref, kind)
+    requireName(ref, kind)
     if (!Sha256.matcher(ref.sha256).matches || !Sha256.matcher(ref.footerSha256).matches) damaged(s"no digest of ${ref.name}")
     ref
   }
@@ -219,7 +219,7 @@ private final class ManifestReader(name: String) {
   private def long(node: JsonNode, field: String): Long = wholeOf(child(node, field), field)
 
   /** A number that may be null. */
-  private def known(node: JsonNode, field: String): Option[Long] = optional(node, field).map(wholeOf(_, field))
+  private def optionalLong(node: JsonNode, field: String): Option[Long] = optional(node, field).map(wholeOf(_, field))
 
   private def wholeOf(value: JsonNode, field: String): Long = {
     if (!value.isIntegralNumber || !value.canConvertToLong) damaged(s"its field $field is not an integer")
@@ -227,7 +227,7 @@ private final class ManifestReader(name: String) {
   }
 
   /** A list that may be absent or null. */
-  private def listed(node: JsonNode, field: String): IndexedSeq[JsonNode] =
+  private def optionalList(node: JsonNode, field: String): IndexedSeq[JsonNode] =
     optional(node, field).fold(IndexedSeq.empty[JsonNode])(_ => array(node, field))
 
   private def array(node: JsonNode, field: String): IndexedSeq[JsonNode] = {

@@ -10,15 +10,15 @@ private[store] final class ObjectReader(objects: StoreFolder) {
   import ObjectReader._
 
   /** The object's footer, from the cache or by one request. The cache goes by the digest that is checked, not by a claim. */
-  def footer(ref: ObjectRef): VerifiedFooter = {
+  def footer(ref: ObjectRef): ParquetFooter = {
     val found = cachedFooter(ref).get()
     if (ref.rows != ObjectRef.AnyRows && ref.rows != found.rows) throw damaged(ref, s"it has ${found.rows} rows where ${ref.rows} were named")
-    if (found.decoded > mostBytes(ref.length)) throw damaged(ref, s"it has ${found.decoded} bytes when decoded")
+    if (found.decodedBytes > mostBytes(ref.length)) throw damaged(ref, s"it has ${found.decodedBytes} bytes when decoded")
     found
   }
 
-  def cachedFooter(ref: ObjectRef): Cached[VerifiedFooter] =
-    Cached[VerifiedFooter](s"footer:${ref.name}:${ref.footerSha256}", _ => ref.footerLength * 3L)(guarded(ref)(readFooter(ref)))
+  def cachedFooter(ref: ObjectRef): CacheEntry[ParquetFooter] =
+    CacheEntry[ParquetFooter](s"footer:${ref.name}:${ref.footerSha256}", _ => ref.footerLength * 3L)(asDamage(ref)(readFooter(ref)))
 
   /**
    * Some columns of one row group, verified. Neighbouring column chunks come by one request.
@@ -26,8 +26,8 @@ private[store] final class ObjectReader(objects: StoreFolder) {
    * @param memory what the columns and their pages may take
    */
   def chunks(
-      ref: ObjectRef, footer: VerifiedFooter, rowGroup: Int, leaves: Seq[Int], memory: RowGroupMemory): Map[Int, ChunkPages] =
-    guarded(ref) {
+      ref: ObjectRef, footer: ParquetFooter, rowGroup: Int, leaves: Seq[Int], memory: RowGroupMemory): Map[Int, ChunkPages] =
+    asDamage(ref) {
       read(ref, leaves.map(leaf => leaf -> footer.chunk(rowGroup, leaf)), memory).map { piece =>
         if (!footer.verify(rowGroup, piece.leaf, piece.bytes, piece.offset, piece.chunk.length.toInt))
           throw damaged(ref, "a column's digest does not agree")
@@ -37,8 +37,8 @@ private[store] final class ObjectReader(objects: StoreFolder) {
 
   /** As `chunks`, one page of the columns that have single pages. */
   def page(
-      ref: ObjectRef, footer: VerifiedFooter, table: PageTable, rowGroup: Int, page: Int, memory: RowGroupMemory): Map[Int, ChunkPages] =
-    guarded(ref) {
+      ref: ObjectRef, footer: ParquetFooter, table: PageTable, rowGroup: Int, page: Int, memory: RowGroupMemory): Map[Int, ChunkPages] =
+    asDamage(ref) {
       val wanted = table.chunks(rowGroup, page)
       val pieces = read(ref, wanted, memory).map(piece => piece.leaf -> piece).toMap
       val digest = MessageDigest.getInstance("SHA-256")
@@ -49,45 +49,45 @@ private[store] final class ObjectReader(objects: StoreFolder) {
       pieces.map { case (leaf, piece) => leaf -> piece.pages(ref, footer, memory) }
     }
 
-  private def read(ref: ObjectRef, chunks: Seq[(Int, Chunk)], memory: RowGroupMemory): Seq[Piece] = {
-    val wanted = chunks.map { case (leaf, chunk) => Range(leaf, chunk) }.sortBy(_.start)
+  private def read(ref: ObjectRef, chunks: Seq[(Int, ColumnChunk)], memory: RowGroupMemory): Seq[ChunkBytes] = {
+    val wanted = chunks.map { case (leaf, chunk) => ByteRange(leaf, chunk) }.sortBy(_.start)
     wanted.foreach { range =>
       if (range.start < 4 || range.length > ref.length - range.start) throw damaged(ref, "a column lies outside of it")
     }
     val byLeaf = chunks.toMap
-    val source = new Source(ref)
+    val source = new ObjectFile(ref)
     try spans(wanted).flatMap { span =>
       val start = span.head.start
       val length = span.map(_.end).max - start
       memory.take(length)
       val bytes = source.read(start, length.toInt)
-      span.map(range => Piece(range.leaf, byLeaf(range.leaf), bytes, (range.start - start).toInt))
+      span.map(range => ChunkBytes(range.leaf, byLeaf(range.leaf), bytes, (range.start - start).toInt))
     } finally source.close()
   }
 
-  private def readFooter(ref: ObjectRef): VerifiedFooter = {
-    val source = new Source(ref)
+  private def readFooter(ref: ObjectRef): ParquetFooter = {
+    val source = new ObjectFile(ref)
     val bytes =
       try source.read(ref.length - ref.footerLength, ref.footerLength)
       finally source.close()
     val digest = ManifestReader.hex(ManifestReader.sha256(bytes, 0, bytes.length))
     if (!MessageDigest.isEqual(digest.getBytes, ref.footerSha256.getBytes)) throw damaged(ref, "its footer's digest does not agree")
-    VerifiedFooter.read(bytes)
+    ParquetFooter.read(bytes)
   }
 
   /** What goes wrong below is damage of that object, except that the storage cannot be read. */
-  def guarded[T](ref: ObjectRef)(body: => T): T =
+  def asDamage[T](ref: ObjectRef)(body: => T): T =
     try body
     catch {
       case e: EOFException => throw new DamagedObjectException(ref.name, "it is shorter than written", e)
       case e: java.io.FileNotFoundException => throw new DamagedObjectException(ref.name, "it is missing", e)
       case e: IOException => throw e
-      case e: StoreException => throw e
+      case e: StatisticsException => throw e
       case e: RuntimeException => throw new DamagedObjectException(ref.name, String.valueOf(e.getMessage), e)
     }
 
   /** One open file; opened at the first read, without asking the storage for its length. */
-  private final class Source(ref: ObjectRef) {
+  private final class ObjectFile(ref: ObjectRef) {
     private var stream: Option[FSDataInputStream] = None
 
     def read(start: Long, length: Int): Array[Byte] = {
@@ -110,23 +110,23 @@ private[store] object ObjectReader {
   private val MostExpansion = 1000L
   private val Gap = 32 << 10 // bytes of unwanted columns that are cheaper to read than another request
 
-  private final case class Range(leaf: Int, start: Long, length: Int) {
+  private final case class ByteRange(leaf: Int, start: Long, length: Int) {
     def end: Long = start + length
   }
 
   /** A column chunk, or a part of one, in bytes that were read. */
-  private final case class Piece(leaf: Int, chunk: Chunk, bytes: Array[Byte], offset: Int) {
-    def pages(ref: ObjectRef, footer: VerifiedFooter, memory: RowGroupMemory): ChunkPages =
+  private final case class ChunkBytes(leaf: Int, chunk: ColumnChunk, bytes: Array[Byte], offset: Int) {
+    def pages(ref: ObjectRef, footer: ParquetFooter, memory: RowGroupMemory): ChunkPages =
       new ChunkPages(ref.name, chunk, footer.leaves(leaf), bytes, offset, memory)
   }
 
-  private object Range {
-    def apply(leaf: Int, chunk: Chunk): Range =
-      Range(leaf, chunk.start, Math.toIntExact(chunk.length))
+  private object ByteRange {
+    def apply(leaf: Int, chunk: ColumnChunk): ByteRange =
+      ByteRange(leaf, chunk.start, Math.toIntExact(chunk.length))
   }
 
   /** Refuses sizes that no object has, before anything is allocated. */
-  def refuseSizes(ref: ObjectRef): Unit = {
+  def requireSizes(ref: ObjectRef): Unit = {
     val possible = ref.length > 12 && ref.length <= MaxLength && ref.footerLength > 8 && ref.footerLength < ref.length &&
       ref.footerLength <= MaxFooter && ref.rows >= ObjectRef.AnyRows && ref.rows <= MaxRows
     if (!possible) throw new DamagedObjectException(ref.name, "its sizes in the manifest are impossible")
@@ -137,8 +137,8 @@ private[store] object ObjectReader {
 
   private def damaged(ref: ObjectRef, what: String): DamagedObjectException = new DamagedObjectException(ref.name, what)
 
-  private def spans(wanted: Seq[Range]): Seq[Seq[Range]] =
-    wanted.foldLeft(List.empty[List[Range]]) {
+  private def spans(wanted: Seq[ByteRange]): Seq[Seq[ByteRange]] =
+    wanted.foldLeft(List.empty[List[ByteRange]]) {
       case (last :: before, range) if range.start - last.head.end <= Gap && range.end - last.last.start < Int.MaxValue / 2 =>
         (range :: last) :: before
       case (spans, range) => List(range) :: spans

@@ -11,7 +11,7 @@ import scala.util.Try
  *
  * @param rows of a page, but for the last of a row group
  */
-private[store] final class PageTable private (footer: VerifiedFooter, val rows: Int, entries: ByteBuffer) {
+private[store] final class PageTable private (footer: ParquetFooter, val rows: Int, entries: ByteBuffer) {
   import PageTable._
 
   private val before = footer.rowGroups.map(group => pagesOf(group.rows, rows)).scanLeft(0)(_ + _)
@@ -24,7 +24,7 @@ private[store] final class PageTable private (footer: VerifiedFooter, val rows: 
   def rowsOf(group: Int, page: Int): Int = math.min(rows, footer.rowGroups(group).rows - page.toLong * rows).toInt
 
   /** A page as a column chunk of its own, by leaf; in the order of the digest. */
-  def chunks(group: Int, page: Int): Seq[(Int, Chunk)] = leaves.zipWithIndex.map { case (leaf, field) =>
+  def chunks(group: Int, page: Int): Seq[(Int, ColumnChunk)] = leaves.zipWithIndex.map { case (leaf, field) =>
     val whole = footer.chunk(group, leaf)
     var start = 0L
     for (earlier <- 0 until page) start += length(group, earlier, field)
@@ -60,7 +60,7 @@ private[store] object PageTable {
   private def pagesOf(rows: Long, pageRows: Int): Int = Math.toIntExact((rows + pageRows - 1) / pageRows)
 
   /** The table in a footer's key-values; `None` where there is none that can be used: then whole columns are read. */
-  def of(footer: VerifiedFooter, texts: Map[String, String]): Option[PageTable] = Try {
+  def of(footer: ParquetFooter, texts: Map[String, String]): Option[PageTable] = Try {
     for (rows <- texts.get(RowsKey).map(_.toInt); text <- texts.get(Key)) yield {
       val bytes = Base64.getDecoder.decode(text)
       require(rows > 0 && footer.rowGroups.map(group => pagesOf(group.rows, rows).toLong).sum * EntryBytes == bytes.length)

@@ -12,17 +12,17 @@ import org.metastore.spark.explain.Reason
  * @param joined the blocks joined with these files
  * @param whole  loads whole columns
  */
-private[store] final class PagedColumns(
-    reader: BlockReader, joined: IndexedSeq[JoinedBlock], whole: ColumnLoader[BlockColumn], budget: Budget) {
-  import PagedColumns._
+private[store] final class PageLoader(
+    reader: BlockReader, joined: IndexedSeq[BlockJoin], whole: ColumnLoader[BlockColumn], budget: Budget) {
+  import PageLoader._
 
   private type Column = (String, DataType)
 
-  private val loaded = mutable.HashMap.empty[(Int, Column), Seq[Part[BlockColumn]]]
+  private val loaded = mutable.HashMap.empty[(Int, Column), Seq[BlockPart[BlockColumn]]]
   private val failed = mutable.HashMap.empty[Column, Reason]
 
   def load(columns: Seq[Column]): Unit = synchronized {
-    val reads = located(columns).filter(_.isLittle)
+    val reads = locatePages(columns).filter(_.isLittle)
     val pages = reads.flatMap(read => read.pages.map(read -> _))
     val found = PlanningPool.run(pages.map { case (read, page) => () => read.part(page) }, budget)
     reads.foreach(read => loaded((read.place, read.column)) = Nil)
@@ -36,7 +36,7 @@ private[store] final class PagedColumns(
   }
 
   /** The parts of a column by block, the least preferred first, or why there are none. */
-  def parts(column: Column): Either[Reason, Seq[Part[BlockColumn]]] = synchronized {
+  def parts(column: Column): Either[Reason, Seq[BlockPart[BlockColumn]]] = synchronized {
     val found = joined.indices.flatMap { place =>
       loaded.getOrElse((place, column), whole.parts(Seq(joined(place)), column).getOrElse(Nil))
     }
@@ -46,12 +46,12 @@ private[store] final class PagedColumns(
   }
 
   /** Where columns of blocks have single pages. A column that has several types in a block is read whole. */
-  private def located(columns: Seq[Column]): Seq[Read] = {
+  private def locatePages(columns: Seq[Column]): Seq[Read] = {
     val sources = for {
       place <- joined.indices
       if joined(place).block.zones.nonEmpty
       column <- columns
-      all = Source.of(joined(place).block, column, _.summaryOf(_))
+      all = ColumnSource.of(joined(place).block, column, _.summaryOf(_))
       if all.size == 1
     } yield (place, column, all.head)
     val tables = PlanningPool.run(
@@ -62,24 +62,24 @@ private[store] final class PagedColumns(
   }
 
   /** The pages of one column of a block that hold files which are asked for. */
-  private final class Read(val place: Int, val column: Column, source: Source, group: Int, table: PageTable) {
+  private final class Read(val place: Int, val column: Column, source: ColumnSource, group: Int, table: PageTable) {
     private val ordinals = joined(place).ordinals
 
     val pages: Seq[Int] = ordinals.filter(_ >= 0).map(_ / table.rows).distinct.toSeq
 
     def isLittle: Boolean = pages.size <= table.count(group) / Share
 
-    def part(page: Int): Part[BlockColumn] = {
+    def part(page: Int): BlockPart[BlockColumn] = {
       val column = reader.readPage(source.block, source.ref, source.ordinal, group, table, page)
-      budget.hold(column.weight)
+      budget.reserve(column.weight)
       val first = page * table.rows
       val rows = joined(place).rows.slice(first, first + table.rowsOf(group, page))
       val inside = ordinals.map(ordinal => if (ordinal >= first && ordinal < first + rows.length) ordinal - first else -1)
-      Part(new JoinedBlock(source.block, new BlockRows(rows), inside), source.served, column)
+      BlockPart(new BlockJoin(source.block, new BlockRows(rows), inside), source.served, column)
     }
   }
 }
 
-private object PagedColumns {
+private object PageLoader {
   private val Share = 4 // of more of the pages the whole column takes hardly longer
 }

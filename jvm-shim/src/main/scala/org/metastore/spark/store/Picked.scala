@@ -1,7 +1,7 @@
 package org.metastore.spark.store
 
 /** Elements of an array, by their places. Without boxing. */
-private[store] object Picked {
+private[store] object Gather {
 
   def longs(values: Array[Long], places: Array[Int]): Array[Long] = {
     val out = new Array[Long](places.length)

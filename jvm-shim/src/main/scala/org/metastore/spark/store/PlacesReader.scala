@@ -9,18 +9,18 @@ import org.apache.spark.sql.types.DataType
  *
  * @param size what is read of it
  */
-private[store] final case class PlacesGroup(ref: ObjectRef, group: Int, size: ReadSize)
+private[store] final case class PostingRowGroup(ref: ObjectRef, group: Int, size: ReadSize)
 
 /** Reads where the values of a column live: `table-frequencies` of a column in a snapshot's distribution. */
-private[store] final class PlacesReader(objects: ObjectReader) {
-  import PlacesReader._
+private[store] final class ValueIndexReader(objects: ObjectReader) {
+  import ValueIndexReader._
 
   /** By data file of a snapshot: of how many of its rows the lists of a column tell, -1 where nothing is said of it. */
-  def told(ref: ObjectRef, column: Int, files: Int): Array[Long] = {
+  def coveredRows(ref: ObjectRef, column: Int, files: Int): Array[Long] = {
     RowGroupMemory.lend(ref.name)(_.take(files * 8L))
-    val out = Filled.longs(files, -1)
+    val out = Fill.longs(files, -1)
     for (group <- objects.footer(ref).groupsOf(Set(column)))
-      SummaryGroup.read(objects, ref, group, Seq("column", "file", "rows")) { rows =>
+      RowGroup.read(objects, ref, group, Seq("column", "file", "rows")) { rows =>
         for (span <- rows.spans(files).get(column)) {
           val counts = span.scatter(rows.longs("rows", -1), -1)
           out.indices.filter(counts(_) >= 0).foreach(file => out(file) = counts(file))
@@ -34,7 +34,7 @@ private[store] final class PlacesReader(objects: ObjectReader) {
    *
    * @param hashes of the values; `None`: all values
    */
-  def groups(ref: ObjectRef, column: Int, dataType: DataType, hashes: Option[Array[Long]]): Seq[PlacesGroup] = objects.guarded(ref) {
+  def groups(ref: ObjectRef, column: Int, dataType: DataType, hashes: Option[Array[Long]]): Seq[PostingRowGroup] = objects.asDamage(ref) {
     val footer = objects.footer(ref)
     val of = footer.groupsOf(Set(column))
     val chosen = (hashes, footer.leastHashes) match {
@@ -47,7 +47,7 @@ private[store] final class PlacesReader(objects: ObjectReader) {
     }
     chosen.map { group =>
       val chunks = leavesOf(footer, dataType).map(footer.chunk(group, _))
-      PlacesGroup(ref, group, ReadSize(chunks.map(_.values).sum, chunks.map(_.length).sum))
+      PostingRowGroup(ref, group, ReadSize(chunks.map(_.values).sum, chunks.map(_.length).sum))
     }
   }
 
@@ -56,27 +56,27 @@ private[store] final class PlacesReader(objects: ObjectReader) {
    *
    * @param files how many data files the snapshot lists
    */
-  def cached(from: PlacesGroup, column: Int, dataType: DataType, files: Int): Cached[ValuePlaces] =
-    Cached[ValuePlaces](s"places:${from.ref.name}:${from.ref.footerSha256}:${from.group}:$column:$files", _.weight) {
-      objects.guarded(from.ref) {
+  def cached(from: PostingRowGroup, column: Int, dataType: DataType, files: Int): CacheEntry[Postings] =
+    CacheEntry[Postings](s"places:${from.ref.name}:${from.ref.footerSha256}:${from.group}:$column:$files", _.weight) {
+      objects.asDamage(from.ref) {
         RowGroupMemory.lend(from.ref.name)(readGroup(from.ref, from.group, column, dataType, files, _))
       }
     }
 
   private def readGroup(
-      ref: ObjectRef, group: Int, column: Int, dataType: DataType, files: Int, memory: RowGroupMemory): ValuePlaces = {
+      ref: ObjectRef, group: Int, column: Int, dataType: DataType, files: Int, memory: RowGroupMemory): Postings = {
     val footer = objects.footer(ref)
     val rows = footer.rowGroups(group).rows.toInt
     val leaves = leavesOf(footer, dataType)
     val pages = objects.chunks(ref, footer, group, leaves, memory)
-    val (from, until) = span(FlatDecoder.longs(pages(leaves.head), rows, -1), column)
+    val (from, until) = span(ColumnDecoder.longs(pages(leaves.head), rows, -1), column)
     val values = valuesOf(pages(leaves(1)), rows, from, until, dataType)
     val lists = leaves.drop(2).map(pages)
     memory.take(lists.map(_.getTotalValueCount).sum * EntryBytes)
     val store = new ColumnReadStoreImpl(
-      new VerifiedRowGroup(lists, rows), new GroupRecordConverter(footer.schema).getRootConverter,
+      new PageStore(lists, rows), new GroupRecordConverter(footer.schema).getRootConverter,
       footer.schema, "")
-    val entries = lists.map(new Entries(store, footer, _))
+    val entries = lists.map(new ListEntries(store, footer, _))
     val built = new Builder(files)
     for (row <- 0 until rows) {
       val wanted = row >= from && row < until
@@ -91,19 +91,19 @@ private[store] final class PlacesReader(objects: ObjectReader) {
     built.result(values)
   }
 
-  private def valuesOf(pages: ChunkPages, rows: Int, from: Int, until: Int, dataType: DataType): ListedValues =
-    if (ServedType.encoding(dataType).contains(Encoding.BinaryValues)) {
-      val stored = FlatDecoder.bytes(pages, rows).slice(from, until)
+  private def valuesOf(pages: ChunkPages, rows: Int, from: Int, until: Int, dataType: DataType): PostingValues =
+    if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)) {
+      val stored = ColumnDecoder.bytes(pages, rows).slice(from, until)
       if (stored.contains(null)) throw new IllegalArgumentException("a value is missing")
-      new ListedValues.Bytes(stored.map(ValueReader.inOrder(_, dataType)))
+      new PostingValues.Bytes(stored.map(ValueCountReader.inOrder(_, dataType)))
     } else {
-      val (stored, present) = FlatDecoder.presentLongs(pages, rows)
+      val (stored, present) = ColumnDecoder.longsWithPresence(pages, rows)
       if (!(from until until).forall(present(_))) throw new IllegalArgumentException("a value is missing")
-      new ListedValues.Longs(stored.slice(from, until))
+      new PostingValues.Longs(stored.slice(from, until))
     }
 
-  private def leavesOf(footer: VerifiedFooter, dataType: DataType): Seq[Int] =
-    Seq(Seq("column"), Seq(ValueReader.fieldOf(dataType)), MapKey, MapValue, ListElement).map(footer.leafAt)
+  private def leavesOf(footer: ParquetFooter, dataType: DataType): Seq[Int] =
+    Seq(Seq("column"), Seq(ValueCountReader.fieldOf(dataType)), MapKey, MapValue, ListElement).map(footer.leafAt)
 
   /** Where the rows of a column are: they stand together. */
   private def span(columns: Array[Long], column: Int): (Int, Int) = {
@@ -118,7 +118,7 @@ private[store] final class PlacesReader(objects: ObjectReader) {
   }
 }
 
-private object PlacesReader {
+private object ValueIndexReader {
   private val EntryBytes = 48L // decoded, and in arrays that grow
   private val MostHash = -1L // as an unsigned number
   private val MapKey = Seq("files_sparse", "key_value", "key")
@@ -126,7 +126,7 @@ private object PlacesReader {
   private val ListElement = Seq("files_dense", "list", "element")
 
   /** The entries of a column's lists, row by row. */
-  private final class Entries(store: ColumnReadStoreImpl, footer: VerifiedFooter, pages: ChunkPages) {
+  private final class ListEntries(store: ColumnReadStoreImpl, footer: ParquetFooter, pages: ChunkPages) {
     private val leaf = pages.leaf
     private val reader = store.getColumnReader(footer.schema.getColumnDescription(leaf.path.toArray))
     private val isInt = leaf.physical == org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName.INT32
@@ -179,9 +179,9 @@ private object PlacesReader {
       entries = Math.addExact(entries, 1)
     }
 
-    def result(values: ListedValues): ValuePlaces = {
+    def result(values: PostingValues): Postings = {
       starts += entries
-      new ValuePlaces(values, starts.result(), files.result(), counts.result())
+      new Postings(values, starts.result(), files.result(), counts.result())
     }
   }
 }

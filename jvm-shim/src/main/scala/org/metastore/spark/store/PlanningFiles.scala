@@ -9,12 +9,12 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.explain.Reason
 
 /** What planning a query reads with. */
-private[store] final class Readers(
-    val blocks: BlockReader, val values: ValueReader, val places: PlacesReader,
-    val histograms: ColumnHistogramReader, val manifest: Manifest, val budget: Budget)
+private[store] final class StatisticsReaders(
+    val blocks: BlockReader, val values: ValueCountReader, val places: ValueIndexReader,
+    val histograms: HistogramReader, val manifest: Manifest, val budget: Budget)
 
 /** Columns of the blocks that a query uses: read once for all of its files, in whatever parts they are asked for. */
-private[store] final class LoadedColumns(readers: Readers) {
+private[store] final class QueryColumns(readers: StatisticsReaders) {
   import readers.{blocks, budget}
 
   val bounds = new ColumnLoader[BlockColumn](budget, blocks, blocks.cached, blocks.readColumns)
@@ -27,20 +27,20 @@ private[store] final class LoadedColumns(readers: Readers) {
  *
  * @param few some files of the scan: what is aligned with them is of no use to other queries
  */
-private[store] final class PlanningFiles(
-    readers: Readers, override val files: FileList, joined: JoinedFiles, columns: LoadedColumns, few: Boolean = false)
-  extends FileStatistics {
+private[store] final class BlockStatistics(
+    readers: StatisticsReaders, override val files: FileList, joined: FileJoin, columns: QueryColumns, few: Boolean = false)
+  extends FileSetStatistics {
   import readers.{budget, values => valueReader}
 
   private type Column = (String, DataType)
 
-  private val distributions = new Distributions(readers.blocks, readers.places, readers.manifest, joined, files, budget)
-  private lazy val paged = new PagedColumns(readers.blocks, joined.blocks, columns.bounds, budget)
-  private val zones = new ConcurrentHashMap[Column, Either[Reason, ColumnZones]]()
+  private val distributions = new ValueIndex(readers.blocks, readers.places, readers.manifest, joined, files, budget)
+  private lazy val paged = new PageLoader(readers.blocks, joined.blocks, columns.bounds, budget)
+  private val zones = new ConcurrentHashMap[Column, Either[Reason, ColumnSummary]]()
 
   override def fingerprint: String = joined.fingerprint
   override def rows: Array[Long] = joined.rows
-  override def known(file: Int): Boolean = joined.known(file)
+  override def isKnown(file: Int): Boolean = joined.known(file)
   override def knownFiles: Int = joined.knownFiles
 
   override def load(wanted: Seq[Column]): Unit = {
@@ -51,23 +51,23 @@ private[store] final class PlanningFiles(
       why.left.foreach(reason => zones.put(column, Left(joined.failure.getOrElse(reason))))
     }
     val found = parts.collect { case (column, Right(all)) => column -> all }
-    val assemblies = found.map { case ((key, dataType), all) => () => new ZoneAssembler(key, dataType, files.length).assemble(all) }
+    val assemblies = found.map { case ((key, dataType), all) => () => new SummaryAssembler(key, dataType, files.length).assemble(all) }
     // Other threads take longer to begin than a few thousand values to be copied.
-    val inPool = found.size > 1 && found.size.toLong * files.length > PlanningFiles.Few
+    val inPool = found.size > 1 && found.size.toLong * files.length > BlockStatistics.Few
     val assembled = if (inPool) PlanningPool.run(assemblies, budget) else PlanningPool.here(assemblies, budget)
     found.zip(assembled).foreach { case ((column, _), aligned) =>
       zones.put(column, aligned)
-      if (!few && columns.bounds.complete(joined.blocks, column)) aligned.foreach(joined.keep(column, _))
+      if (!few && columns.bounds.complete(joined.blocks, column)) aligned.foreach(joined.keepAligned(column, _))
     }
   }
 
   private def isAligned(column: Column): Boolean = {
-    val found = joined.kept[ColumnZones](column)
+    val found = joined.findAligned[ColumnSummary](column)
     found.foreach(aligned => zones.put(column, Right(aligned)))
     found.isDefined
   }
 
-  override def column(key: String, dataType: DataType): Either[Reason, ColumnZones] = {
+  override def column(key: String, dataType: DataType): Either[Reason, ColumnSummary] = {
     val column = (key, dataType)
     if (!zones.containsKey(column)) load(Seq(column))
     zones.get(column)
@@ -75,11 +75,11 @@ private[store] final class PlanningFiles(
 
   override def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes] = {
     val column = (key, dataType)
-    joined.kept[ColumnSizes](column).map(Right(_)).getOrElse {
+    joined.findAligned[ColumnSizes](column).map(Right(_)).getOrElse {
       columns.sizes.load(joined.blocks.map(_.block), Seq(column))
       columns.sizes.parts(joined.blocks, column).map { parts =>
         val sizes = ColumnSizes.assemble(parts, files.length)
-        if (!few && columns.sizes.complete(joined.blocks, column)) joined.keep(column, sizes)
+        if (!few && columns.sizes.complete(joined.blocks, column)) joined.keepAligned(column, sizes)
         sizes
       }
     }
@@ -89,49 +89,49 @@ private[store] final class PlanningFiles(
     try {
       def listed(open: Array[Int]): ColumnValues =
         if (open.isEmpty) ColumnValues.Unknown
-        else new FoundValues(dataType, new ValueLoader(valueReader, joined.blocks, budget).load(key, dataType, open, filters))
-      placedOf(key, dataType, among).fold(listed(among))(new PlacedValues(_, among, listed(_)))
+        else new ListValues(dataType, new ValueCountLoader(valueReader, joined.blocks, budget).load(key, dataType, open, filters))
+      placedOf(key, dataType, among).fold(listed(among))(new IndexValues(_, among, listed(_)))
     } catch {
       case NonFatal(e) =>
-        PlanningPool.explained(e, budget)
+        PlanningPool.explain(e, budget)
         ColumnValues.Unknown
     }
 
   override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long] = {
     val zones = column(key, dataType).toOption
-    def counted(counts: ColumnZones => Array[Long]): Array[Long] =
-      among.map(i => zones.filter(_.known(i)).fold(-1L)(counts(_)(i)))
+    def counted(counts: ColumnSummary => Array[Long]): Array[Long] =
+      among.map(i => zones.filter(_.hasStatistics(i)).fold(-1L)(counts(_)(i)))
     value match {
       case null => counted(_.nulls)
       case number: Double if number.isNaN => counted(_.nans)
       case number: Float if number.isNaN => counted(_.nans)
-      case _ => frequencies(key, dataType, StoredValue.point(value, dataType), among)
+      case _ => frequencies(key, dataType, CatalystValue.point(value, dataType), among)
     }
   }
 
   private def frequencies(key: String, dataType: DataType, point: Points, among: Array[Int]): Array[Long] = {
     val found = placedOf(key, dataType, among)
       .flatMap(placed => placed.rows(point).map(rows => among.map(file => if (placed.tells(file)) rows(file) else -1L)))
-      .getOrElse(Filled.longs(among.length, -1))
+      .getOrElse(Fill.longs(among.length, -1))
     val open = among.indices.filter(found(_) < 0).toArray
-    val listed = new FrequencyLoader(valueReader, joined.blocks, budget).load(key, dataType, point, open.map(among(_)))
+    val listed = new ValueFrequencies(valueReader, joined.blocks, budget).load(key, dataType, point, open.map(among(_)))
     open.indices.foreach(i => found(open(i)) = listed(i))
     found
   }
 
-  private def placedOf(key: String, dataType: DataType, among: Array[Int]): Option[PlacedFiles] =
+  private def placedOf(key: String, dataType: DataType, among: Array[Int]): Option[IndexFiles] =
     column(key, dataType).toOption.flatMap(distributions.of(key, dataType, among, _))
 
-  override def groups(wanted: Seq[Column]): Seq[FileGroups] = {
+  override def groups(wanted: Seq[Column]): Seq[FileGroupStatistics] = {
     val zoned = joined.blocks.filter(_.block.zones.nonEmpty)
     columns.zones.load(zoned.map(_.block), wanted)
-    zoned.map(new ZonesOfBlock(_, columns.zones))
+    zoned.map(new ZoneGroups(_, columns.zones))
   }
 
-  override def among(places: Array[Int]): FileStatistics =
-    new PlanningFiles(readers, files.at(places), joined.at(places), columns, few = true)
+  override def among(places: Array[Int]): FileSetStatistics =
+    new BlockStatistics(readers, files.at(places), joined.at(places), columns, few = true)
 }
 
-private object PlanningFiles {
+private object BlockStatistics {
   private val Few = 20000L
 }

@@ -32,7 +32,7 @@ private[store] final class Budget(limitMillis: Long, val store: String) {
    *
    * @throws DamagedObjectException if the statistics hold more than any table's
    */
-  def hold(bytes: Long): Unit =
+  def reserve(bytes: Long): Unit =
     if (room.addAndGet(-bytes) < 0)
       throw new DamagedObjectException(store, s"its statistics take more than ${Budget.MostHeld >> 20} MB of the driver's memory")
 
@@ -120,7 +120,7 @@ private[store] object PlanningPool {
             throw e
           case NonFatal(e) =>
             if (e.isInstanceOf[TimeoutException]) read.giveUp()
-            Left(logged(reason(e, budget)))
+            Left(logReason(reason(e, budget)))
         }
       })
     }
@@ -128,21 +128,21 @@ private[store] object PlanningPool {
   /** As `run`, in this thread: for what reads no storage and takes no time. */
   def here[T](tasks: Seq[() => T], budget: Budget): Seq[Either[Reason, T]] = tasks.map { task =>
     try Right(task())
-    catch { case NonFatal(e) => Left(explained(e, budget)) }
+    catch { case NonFatal(e) => Left(explain(e, budget)) }
   }
 
   /** The reason of a failure, logged. */
-  def explained(failure: Throwable, budget: Budget): Reason = logged(reason(failure, budget))
+  def explain(failure: Throwable, budget: Budget): Reason = logReason(reason(failure, budget))
 
   private def reason(failure: Throwable, budget: Budget): Reason = failure match {
     case _: TimeoutException => budget.timeout
     case e: ExecutionException => reason(e.getCause, budget)
-    case e: StoreException => e.reason
+    case e: StatisticsException => e.reason
     case e: IOException => Reason(ReasonCode.StoreUnreadable, "error" -> e.toString)
     case e => Reason.failure(e)
   }
 
-  private def logged(reason: Reason): Reason = {
+  private def logReason(reason: Reason): Reason = {
     log.warn("Planning without some statistics: {}", reason)
     reason
   }

@@ -5,7 +5,7 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.explain.Reason
 
 /** Statistics of one manifest for the planning of one query. */
-private[store] final class PlanningStatistics(readers: Readers) extends TableStatistics {
+private[store] final class PlanningStatistics(readers: StatisticsReaders) extends TableStatistics {
   import readers.{blocks => reader, budget}
 
   override def manifest: Manifest = readers.manifest
@@ -27,24 +27,24 @@ private[store] final class PlanningStatistics(readers: Readers) extends TableSta
       summary <- snapshot.summary.toSeq
       (key, dataType) <- columns.distinct
       (entry, ordinal) <- snapshot.columns.iterator.zipWithIndex.find(_._1.key == key).toSeq
-      if ServedType.of(entry, dataType) == ServedType.Full
+      if TypePromotion.of(entry, dataType) == TypePromotion.Full
     } yield (key, dataType) -> readers.histograms.histogram(snapshot, ordinal, summary, dataType)
-    val found = Cached.all(wanted.map(_._2), budget.ofEstimates)
+    val found = CacheEntry.all(wanted.map(_._2), budget.ofEstimates)
     wanted.map(_._1).zip(found).collect { case (column, Right(Some(histogram))) => column -> histogram }.toMap
   }
 
-  override def of(files: FileList, wanted: Seq[(String, DataType)]): FileStatistics = {
-    val columns = new LoadedColumns(readers)
-    val joined = files.joined(fingerprint).getOrElse {
-      val joining = new Joining(reader, manifest, files, budget).begin()
+  override def of(files: FileList, wanted: Seq[(String, DataType)]): FileSetStatistics = {
+    val columns = new QueryColumns(readers)
+    val joined = files.findJoin(fingerprint).getOrElse {
+      val joining = new FileJoiner(reader, manifest, files, budget).begin()
       // Of other blocks only few of the files may be known, if any: they are read once that is certain.
       val (zoned, others) = manifest.blocks.filter(_.files.rows <= 2L * files.length).partition(_.zones.nonEmpty)
       columns.zones.load(zoned, wanted)
       columns.bounds.load(others, wanted)
-      val known = joining().remembered
+      val known = joining().cachedOrSelf
       if (known.failure.isEmpty) files.keep(known)
       known
     }
-    new PlanningFiles(readers, files, joined, columns)
+    new BlockStatistics(readers, files, joined, columns)
   }
 }

@@ -25,7 +25,7 @@ object Points {
   final case class Bytes(sorted: Array[Array[Byte]]) extends Points {
     override def count: Int = sorted.length
 
-    def has(value: Array[Byte]): Boolean = Arrays.binarySearch(sorted, value, ByteOrder.comparator) >= 0
+    def has(value: Array[Byte]): Boolean = Arrays.binarySearch(sorted, value, UnsignedOrder.comparator) >= 0
   }
 }
 

@@ -19,9 +19,9 @@ private[store] final class RowReader(objects: ObjectReader) {
    * @param groups row groups, given the footer
    * @param make   makes a value of a row; `None` leaves the row out
    */
-  def rows[T](ref: ObjectRef, groups: VerifiedFooter => Seq[Int])(make: ObjectRow => Option[T]): IndexedSeq[T] = {
+  def rows[T](ref: ObjectRef, groups: ParquetFooter => Seq[Int])(make: ObjectRow => Option[T]): IndexedSeq[T] = {
     val footer = objects.footer(ref)
-    objects.guarded(ref) {
+    objects.asDamage(ref) {
       RowGroupMemory.lend(ref.name) { memory =>
         groups(footer).flatMap(group => readGroup(ref, footer, group, memory, make)).toIndexedSeq
       }
@@ -32,7 +32,7 @@ private[store] final class RowReader(objects: ObjectReader) {
     rows(ref, _.rowGroups.indices)(row => Some(make(row)))
 
   private def readGroup[T](
-      ref: ObjectRef, footer: VerifiedFooter, group: Int, memory: RowGroupMemory, make: ObjectRow => Option[T]): Seq[T] = {
+      ref: ObjectRef, footer: ParquetFooter, group: Int, memory: RowGroupMemory, make: ObjectRow => Option[T]): Seq[T] = {
     val schema = footer.schema
     footer.leaves.indices.foreach { leaf =>
       val bytes = if (footer.leaves(leaf).repeated == 0) ValueBytes else ElementBytes
@@ -41,7 +41,7 @@ private[store] final class RowReader(objects: ObjectReader) {
     val pages = objects.chunks(ref, footer, group, footer.leaves.indices, memory)
     val count = footer.rowGroups(group).rows
     val records = new ColumnIOFactory().getColumnIO(schema)
-      .getRecordReader(new VerifiedRowGroup(pages.values.toSeq, count), new GroupRecordConverter(schema))
+      .getRecordReader(new PageStore(pages.values.toSeq, count), new GroupRecordConverter(schema))
     val made = Seq.newBuilder[T]
     var i = 0L
     while (i < count) {
@@ -57,7 +57,7 @@ private object RowReader {
   private val ElementBytes = 48L // of a list: an object each, and all of a row at a time
 }
 
-private final class VerifiedRowGroup(chunks: Seq[ChunkPages], rows: Long) extends PageReadStore {
+private final class PageStore(chunks: Seq[ChunkPages], rows: Long) extends PageReadStore {
   private val byPath = chunks.map(chunk => chunk.leaf.path -> chunk).toMap
 
   override def getPageReader(descriptor: ColumnDescriptor): PageReader =

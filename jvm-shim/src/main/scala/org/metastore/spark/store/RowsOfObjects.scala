@@ -3,7 +3,7 @@ package org.metastore.spark.store
 import org.apache.parquet.example.data.Group
 
 /** Makes the rows of each kind of object (docs/format.md, "Objects"). */
-private[store] object RowsOfObjects {
+private[store] object ObjectRows {
 
   def dataFile(row: ObjectRow): DataFileRow = DataFileRow(
     row.int("file").get, row.text("path").get, row.long("size").get, row.long("modified"), row.long("rows"),
@@ -16,16 +16,16 @@ private[store] object RowsOfObjects {
       name, row.long(s"${kind}_length").get, row.text(s"${kind}_sha256").get, rows = ObjectRef.AnyRows,
       row.long(s"${kind}_footer_length").orElse(row.int(s"${kind}_footer_length").map(_.toLong)).get.toInt,
       row.text(s"${kind}_footer_sha256").get)
-    ManifestReader.refuseName(ref, kind)
+    ManifestReader.requireName(ref, kind)
     ref
   }
 
   private def withFile(row: ObjectRow, kind: String): Option[DetailRef] =
     detail(row, kind).flatMap(ref => row.int(s"${kind}_file").map(DetailRef(ref, _)))
 
-  def value(row: ObjectRow): Option[ValueRow] =
+  def value(row: ObjectRow): Option[ValueCount] =
     row.long("value_long").orElse[Any](row.double("value_double")).orElse(row.bytes("value_binary"))
-      .map(ValueRow(_, row.long("frequency").getOrElse(0), row.long("error").getOrElse(0), filesOf(row)))
+      .map(ValueCount(_, row.long("frequency").getOrElse(0), row.long("error").getOrElse(0), filesOf(row)))
 
   private def filesOf(row: ObjectRow): Map[Int, Long] = {
     val dense = row.list("files_dense")(_.getLong(0, 0)).zipWithIndex.collect { case (count, file) if count > 0 => file -> count }
@@ -33,7 +33,7 @@ private[store] object RowsOfObjects {
   }
 
   def histogram(row: ObjectRow): HistogramRow = HistogramRow(
-    row.text("kind").getOrElse(""), typed(row, "edges"), row.list("counts")(_.getLong(0, 0)), row.list("distincts")(_.getLong(0, 0)),
+    row.text("kind").getOrElse(""), typedList(row, "edges"), row.list("counts")(_.getLong(0, 0)), row.list("distincts")(_.getLong(0, 0)),
     row.list("errors")(_.getLong(0, 0)))
 
   def tableFile(row: ObjectRow): TableFileRow = TableFileRow(
@@ -65,7 +65,7 @@ private[store] object RowsOfObjects {
     uncompressedBytes = row.long("uncompressed_bytes"),
     frequencies = row.text("frequencies"),
     frequenciesFloor = row.long("frequencies_floor"),
-    percentiles = typed(row, "percentiles"),
+    percentiles = typedList(row, "percentiles"),
     extra = row.map("extra")(entry => entry.getBinary(1, 0).getBytes),
     files = row.int("files").getOrElse(1),
     singles = row.long("singles"),
@@ -74,7 +74,7 @@ private[store] object RowsOfObjects {
   private def bound(row: ObjectRow, side: String): Option[Any] =
     row.long(s"${side}_long").orElse[Any](row.double(s"${side}_double")).orElse(row.bytes(s"${side}_binary"))
 
-  private def typed(row: ObjectRow, field: String): IndexedSeq[Any] = {
+  private def typedList(row: ObjectRow, field: String): IndexedSeq[Any] = {
     def of(encoding: String)(item: Group => Any): IndexedSeq[Any] = row.list(s"${field}_$encoding")(item)
     Seq(
       of("long")(_.getLong(0, 0)), of("double")(_.getDouble(0, 0)), of("binary")(_.getBinary(0, 0).getBytes))

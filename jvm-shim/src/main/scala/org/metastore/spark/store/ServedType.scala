@@ -3,22 +3,22 @@ package org.metastore.spark.store
 import org.apache.spark.sql.types._
 
 /** What statistics written under one type can say about a column that the query sees as another. */
-private[store] sealed trait ServedType
+private[store] sealed trait TypePromotion
 
-private[store] object ServedType {
+private[store] object TypePromotion {
 
   /** Bounds and counts. */
-  case object Full extends ServedType
+  case object Full extends TypePromotion
 
   /** Counts only: bounds of such a type say nothing. */
-  case object Counts extends ServedType
+  case object Counts extends TypePromotion
 
   /** Nothing. */
-  case object Nothing extends ServedType
+  case object Nothing extends TypePromotion
 
   private val DecimalType18 = 18
 
-  def of(entry: ColumnEntry, dataType: DataType): ServedType = {
+  def of(entry: ColumnEntry, dataType: DataType): TypePromotion = {
     val written = entry.dataType
     if (entry.collation.exists(_ != "UTF8_BINARY") && dataType == StringType) Nothing
     else if (entry.casts && dataType == DoubleType && written == "float") Nothing

@@ -6,5 +6,5 @@ import org.apache.spark.sql.types.DataType
 object ServedTypes {
 
   /** Whether bounds of the type may decide comparisons; otherwise only its counts say something. */
-  def ordered(dataType: DataType): Boolean = ServedType.encoding(dataType).isDefined
+  def ordered(dataType: DataType): Boolean = TypePromotion.encoding(dataType).isDefined
 }

@@ -1,7 +1,9 @@
 package org.metastore.spark.store
 
+import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.hadoop.conf.Configuration
 import org.apache.hadoop.fs.Path
+import org.apache.parquet.column.page.DataPageV1
 import org.apache.spark.sql.internal.SQLConf
 
 import org.metastore.spark.MetastoreConf
@@ -11,7 +13,7 @@ import org.metastore.spark.explain.Reason
  * Reads the statistics of one table: `<table location>/_metastore/` or a folder of a central store. Never writes.
  *
  * Everything read is verified against the manifest's digests before it is decoded, and decoded values stay in the driver's
- * cache. Methods without `Either` raise a [[StoreException]] for damaged or too new statistics, and `IOException` where the
+ * cache. Methods without `Either` raise a [[StatisticsException]] for damaged or too new statistics, and `IOException` where the
  * storage cannot be read: SQL functions let the user see it. Planning uses [[planning]], which never throws.
  */
 trait StatisticsStore {
@@ -68,10 +70,10 @@ trait StatisticsStore {
    * @param file ordinal of a data file in the object; `None` at table level
    * @param few  only those in the first row group, which holds the ten most frequent
    */
-  def values(ref: ObjectRef, column: Int, file: Option[Int], few: Boolean): IndexedSeq[ValueRow]
+  def values(ref: ObjectRef, column: Int, file: Option[Int], few: Boolean): IndexedSeq[ValueCount]
 
   /** The most frequent value of every column in a `frequencies` or `table-frequencies` object. */
-  def tops(ref: ObjectRef, file: Option[Int]): Map[Int, ValueRow]
+  def mostFrequent(ref: ObjectRef, file: Option[Int]): Map[Int, ValueCount]
 
   /**
    * Exact quantiles of a column: of p among n values that are neither null nor NaN the value of rank max(1, ceil(p n)).
@@ -83,7 +85,7 @@ trait StatisticsStore {
   def quantiles(ranks: Seq[RanksRef], column: Int, probabilities: Seq[Double]): Option[Seq[Option[Any]]]
 
   /** The distinct values of a column in order, each with its last rank; empty without ranks. */
-  def ranked(ranks: Seq[RanksRef], column: Int): Seq[(Any, Long)]
+  def listRanks(ranks: Seq[RanksRef], column: Int): Seq[(Any, Long)]
 
   /** The histogram of a column in a `histograms` or `table-histograms` object. */
   def histogram(ref: ObjectRef, column: Int, file: Option[Int]): Option[HistogramRow]
@@ -122,4 +124,11 @@ object StatisticsStore {
       case Some(uri) => s"${uri.stripSuffix("/")}/$format-$tableUuid"
       case None => s"${location.stripSuffix("/")}/_metastore"
     }
+
+  /** The classes that read statistics, for who loads them before the first query. */
+  private[spark] def readingClasses: Seq[Class[_]] = Seq(ManifestReader.getClass, classOf[ManifestLog], classOf[ObjectReader],
+    ParquetFooter.getClass, classOf[CompactThrift], RowGroupMemory.getClass, classOf[ChunkPages], PageHead.getClass,
+    ColumnDecoder.getClass, LevelRuns.getClass, classOf[PackedIntegers], PackedBytes.getClass, classOf[BlockReader],
+    classOf[BlockColumnLoader], classOf[RowGroup], classOf[ColumnLoader[_]], classOf[FileJoiner], classOf[BlockStatistics],
+    classOf[SummaryAssembler], PlanningPool.getClass, classOf[DataPageV1], classOf[ObjectMapper])
 }

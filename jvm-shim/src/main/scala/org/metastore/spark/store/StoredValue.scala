@@ -4,21 +4,21 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 /** Converts stored values to Catalyst's internal values and back to what people read. */
-object StoredValue {
+object CatalystValue {
 
   /** The lower bound of a file as Catalyst's internal value. */
-  def lo(zones: ColumnZones, file: Int): Option[Any] = bound(zones, file, low = true)
+  def lo(zones: ColumnSummary, file: Int): Option[Any] = bound(zones, file, low = true)
 
   /** The upper bound of a file as Catalyst's internal value; NaN where the file holds one. A cut one may be invalid UTF-8. */
-  def hi(zones: ColumnZones, file: Int): Option[Any] = bound(zones, file, low = false)
+  def hi(zones: ColumnSummary, file: Int): Option[Any] = bound(zones, file, low = false)
 
   /** As `hi`, of the values that are no NaN. */
-  def hiNumber(zones: ColumnZones, file: Int): Option[Any] = zones.bounds match {
+  def hiNumber(zones: ColumnSummary, file: Int): Option[Any] = zones.bounds match {
     case b: LongBounds if b.hasHi(file) => Some(ofLong(b.hiUpTo(DoubleOrder.NaN - 1)(file), zones.dataType))
     case _ => hi(zones, file)
   }
 
-  private def bound(zones: ColumnZones, file: Int, low: Boolean): Option[Any] = zones.bounds match {
+  private def bound(zones: ColumnSummary, file: Int, low: Boolean): Option[Any] = zones.bounds match {
     case b: LongBounds if (if (low) b.hasLo(file) else b.hasHi(file)) =>
       Some(ofLong(if (low) b.lo(file) else b.hi(file), zones.dataType))
     case b: BytesBounds => Option(if (low) b.lo(file) else b.hi(file)).map(ofBytes(_, zones.dataType))
@@ -58,7 +58,7 @@ object StoredValue {
 
   /** Catalyst's internal value as one to be looked up. */
   def point(value: Any, dataType: DataType): Points =
-    if (ServedType.encoding(dataType).contains(Encoding.BinaryValues)) Points.Bytes(Array(orderedBytes(value)))
+    if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)) Points.Bytes(Array(orderedBytes(value)))
     else Points.Longs(Array(orderedLong(value, dataType)))
 
   private def ofLong(value: Long, dataType: DataType): Any = dataType match {

@@ -6,7 +6,7 @@ package org.metastore.spark.store
  * @param files  number of data files of the block
  * @param dense  row i of the span is file i: nothing has to be moved
  */
-private[store] final class Span(val from: Int, val until: Int, ordinals: Array[Long], files: Int) {
+private[store] final class ColumnRows(val from: Int, val until: Int, ordinals: Array[Long], files: Int) {
   private val dense = until - from == files && isCount()
 
   private def isCount(): Boolean = {
@@ -18,7 +18,7 @@ private[store] final class Span(val from: Int, val until: Int, ordinals: Array[L
   def scatter(values: Array[Long], missing: Long): Array[Long] =
     if (dense) whole(values, values.slice(from, until))
     else {
-      val out = Filled.longs(files, missing)
+      val out = Fill.longs(files, missing)
       foreach((file, row) => out(file) = values(row))
       out
     }
@@ -26,7 +26,7 @@ private[store] final class Span(val from: Int, val until: Int, ordinals: Array[L
   def scatter(values: Array[Double], missing: Double): Array[Double] =
     if (dense) whole(values, values.slice(from, until))
     else {
-      val out = Filled.doubles(files, missing)
+      val out = Fill.doubles(files, missing)
       foreach((file, row) => out(file) = values(row))
       out
     }
@@ -74,64 +74,64 @@ private[store] final class Span(val from: Int, val until: Int, ordinals: Array[L
  * @param first  the least ordinal that its rows may have: ordinals count from there
  * @param memory what reading it may take
  */
-private[store] final class SummaryGroup private (
-    footer: VerifiedFooter, rows: Int, pages: Map[Int, ChunkPages], first: Int, val memory: RowGroupMemory) {
+private[store] final class RowGroup private (
+    footer: ParquetFooter, rows: Int, pages: Map[Int, ChunkPages], first: Int, val memory: RowGroupMemory) {
   private def leaves(field: String): Int = footer.leaf(field)
 
   def has(field: String): Boolean = footer.has(field)
 
-  def longs(field: String, missing: Long): Array[Long] = FlatDecoder.longs(pages(leaves(field)), rows, missing)
+  def longs(field: String, missing: Long): Array[Long] = ColumnDecoder.longs(pages(leaves(field)), rows, missing)
 
-  def presentLongs(field: String): (Array[Long], Array[Boolean]) = FlatDecoder.presentLongs(pages(leaves(field)), rows)
+  def presentLongs(field: String): (Array[Long], Array[Boolean]) = ColumnDecoder.longsWithPresence(pages(leaves(field)), rows)
 
-  def doubles(field: String): Array[Double] = FlatDecoder.doubles(pages(leaves(field)), rows)
+  def doubles(field: String): Array[Double] = ColumnDecoder.doubles(pages(leaves(field)), rows)
 
-  def bytes(field: String): Array[Array[Byte]] = FlatDecoder.bytes(pages(leaves(field)), rows)
+  def bytes(field: String): Array[Array[Byte]] = ColumnDecoder.bytes(pages(leaves(field)), rows)
 
   /**
    * The rows of each column: they stand together, ordered by file.
    *
    * @param place the field that tells the ordinal of a row
    */
-  def spans(files: Int, place: String = "file"): Map[Int, Span] = {
+  def spans(files: Int, place: String = "file"): Map[Int, ColumnRows] = {
     val columns = longs("column", -1)
     val ordinals = longs(place, -1)
     if (first != 0) ordinals.indices.foreach(i => ordinals(i) -= first)
-    var spans = Map.empty[Int, Span]
+    var spans = Map.empty[Int, ColumnRows]
     var from = 0
     while (from < rows) {
       var until = from + 1
       while (until < rows && columns(until) == columns(from)) until += 1
       val column = columns(from).toInt
       if (spans.contains(column)) throw new IllegalArgumentException(s"its rows of column $column do not stand together")
-      memory.take(SummaryGroup.SpanBytes)
-      spans += column -> new Span(from, until, ordinals, files)
+      memory.take(RowGroup.SpanBytes)
+      spans += column -> new ColumnRows(from, until, ordinals, files)
       from = until
     }
     spans
   }
 }
 
-private[store] object SummaryGroup {
+private[store] object RowGroup {
   private val SpanBytes = 128L // with its place in a map
 
   /** Decodes fields of one row group within the memory that it may take; what goes wrong is damage of the object. */
-  def read[T](objects: ObjectReader, ref: ObjectRef, group: Int, fields: Seq[String])(decode: SummaryGroup => T): T =
-    objects.guarded(ref) {
+  def read[T](objects: ObjectReader, ref: ObjectRef, group: Int, fields: Seq[String])(decode: RowGroup => T): T =
+    objects.asDamage(ref) {
       RowGroupMemory.lend(ref.name) { memory =>
         val footer = objects.footer(ref)
         val pages = objects.chunks(ref, footer, group, fields.map(footer.leaf), memory)
-        decode(new SummaryGroup(footer, footer.rowGroups(group).rows.toInt, pages, 0, memory))
+        decode(new RowGroup(footer, footer.rowGroups(group).rows.toInt, pages, 0, memory))
       }
     }
 
   /** As `read`, the rows of one page of the columns that have single pages; row i of the row group is of ordinal i. */
-  def readPage[T](objects: ObjectReader, ref: ObjectRef, table: PageTable, group: Int, page: Int)(decode: SummaryGroup => T): T =
-    objects.guarded(ref) {
+  def readPage[T](objects: ObjectReader, ref: ObjectRef, table: PageTable, group: Int, page: Int)(decode: RowGroup => T): T =
+    objects.asDamage(ref) {
       RowGroupMemory.lend(ref.name) { memory =>
         val footer = objects.footer(ref)
         val pages = objects.page(ref, footer, table, group, page, memory)
-        decode(new SummaryGroup(footer, table.rowsOf(group, page), pages, page * table.rows, memory))
+        decode(new RowGroup(footer, table.rowsOf(group, page), pages, page * table.rows, memory))
       }
     }
 }

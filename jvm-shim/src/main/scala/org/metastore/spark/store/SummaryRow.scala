@@ -24,7 +24,7 @@ final case class DetailRef(ref: ObjectRef, file: Int)
  *
  * @param files how often it occurs in each data file that holds it, by place in the snapshot's list; empty where not known
  */
-final case class ValueRow(value: Any, frequency: Long, error: Long, files: Map[Int, Long])
+final case class ValueCount(value: Any, frequency: Long, error: Long, files: Map[Int, Long])
 
 /** A histogram as it is stored. Lists are empty where null. */
 final case class HistogramRow(
@@ -45,7 +45,7 @@ final case class TableFileRow(
 /**
  * A row of `summary` or `table-summary`: everything known of one column in one data file, or in a table.
  *
- * `lo`, `hi` and `percentiles` are values in the column's encoding: `Long`, `Double` or `Array[Byte]`; `StoredValue`
+ * `lo`, `hi` and `percentiles` are values in the column's encoding: `Long`, `Double` or `Array[Byte]`; `CatalystValue`
  * converts them to Catalyst's.
  *
  * @param column     ordinal in the block's or snapshot's columns

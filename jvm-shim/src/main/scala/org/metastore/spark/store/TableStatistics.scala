@@ -10,7 +10,7 @@ import org.metastore.spark.explain.Reason
  * {{{
  * StatisticsStore.open(root, hadoopConf).planning(uuid, limit) match {
  *   case Right(statistics) =>
- *     val filter = PruningRule.compile(conjuncts, resolver)
+ *     val filter = PruningFilter.compile(conjuncts, resolver)
  *     filter.evaluate(statistics.of(fileList, filter.needs))
  *   case Left(reason) => ... // plan as without us
  * }
@@ -38,26 +38,26 @@ trait TableStatistics {
    *
    * @param columns keys and types of columns that are going to be asked for: they are read meanwhile
    */
-  def of(files: FileList, columns: Seq[(String, DataType)]): FileStatistics
+  def of(files: FileList, columns: Seq[(String, DataType)]): FileSetStatistics
 }
 
 /** How many distinct values a column has in `files` files of a table. */
 final case class TableDistinct(distinct: Double, files: Int)
 
 /** Groups of files, each as if it were one file: what holds of no row of it holds of no row of its files. */
-trait FileGroups {
+trait FileGroupStatistics {
 
   def length: Int
 
   /** The group of a file of the scan; -1 where it is in none. */
   def of(file: Int): Int
 
-  /** As `FileStatistics.column`, aligned with the groups. Bounds and counts of a group that is not wholly known are unknown. */
-  def column(key: String, dataType: DataType): Either[Reason, ColumnZones]
+  /** As `FileSetStatistics.column`, aligned with the groups. Bounds and counts of a group that is not wholly known are unknown. */
+  def column(key: String, dataType: DataType): Either[Reason, ColumnSummary]
 }
 
 /** A table's statistics joined with the files of one scan. Arrays are aligned with `files` and never to be changed. */
-trait FileStatistics {
+trait FileSetStatistics {
 
   def files: FileList
 
@@ -68,7 +68,7 @@ trait FileStatistics {
   def rows: Array[Long]
 
   /** Whether some block knows the file (by path and size, and modification time where that is part of the key). */
-  def known(file: Int): Boolean
+  def isKnown(file: Int): Boolean
 
   /** Number of files of the scan that some block knows. */
   def knownFiles: Int
@@ -86,7 +86,7 @@ trait FileStatistics {
    * @param key      the column's key (docs/format.md, "Identity")
    * @param dataType its type in the query, to which the stored values are converted if that is exact
    */
-  def column(key: String, dataType: DataType): Either[Reason, ColumnZones]
+  def column(key: String, dataType: DataType): Either[Reason, ColumnSummary]
 
   /** Distinct counts and lengths of one column, for the optimizer. Never throws. */
   def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes]
@@ -113,8 +113,8 @@ trait FileStatistics {
    * @param columns keys and types of columns that are going to be asked for: they are read at once
    * @return one entry a large block of statistics; none where there are none
    */
-  def groups(columns: Seq[(String, DataType)]): Seq[FileGroups]
+  def groups(columns: Seq[(String, DataType)]): Seq[FileGroupStatistics]
 
   /** The same for some of the files: of their columns no more is read than they need. */
-  def among(files: Array[Int]): FileStatistics
+  def among(files: Array[Int]): FileSetStatistics
 }

@@ -9,8 +9,8 @@ import org.apache.spark.sql.types.DataType
  * Finds out what is known of single values of a column in some files of one scan: first where it stands, then the footers,
  * then lists and bloom filters, each side by side. It reads no more than planning may wait for.
  */
-private[store] final class ValueLoader(reader: ValueReader, blocks: Seq[JoinedBlock], budget: Budget) {
-  import ValueLoader._
+private[store] final class ValueCountLoader(reader: ValueCountReader, blocks: Seq[BlockJoin], budget: Budget) {
+  import ValueCountLoader._
 
   /**
    * @param among   the files that are asked about
@@ -19,65 +19,65 @@ private[store] final class ValueLoader(reader: ValueReader, blocks: Seq[JoinedBl
    */
   def load(key: String, dataType: DataType, among: Array[Int], filters: Boolean): collection.Map[Int, FileValues] = {
     val found = mutable.HashMap.empty[Int, FileValues]
-    val parts = located(key, dataType, among, filters)
+    val parts = locate(key, dataType, among, filters)
     val sizes = footersOf(parts)
     val allowance = new Allowance
     val (reads, wanted) = parts.flatMap(part => part.reads.filter(read => allowance.take(read, sizes)).map(_ -> part)).unzip
-    for (((read, part), Right(lists)) <- reads.zip(wanted).zip(Cached.all(reads.map(_.lists), budget))) part.fill(found, read, lists)
+    for (((read, part), Right(lists)) <- reads.zip(wanted).zip(CacheEntry.all(reads.map(_.lists), budget))) part.fill(found, read, lists)
     found
   }
 
   /** Where the details of the files are; of files without any nothing else is read. */
-  private def located(key: String, dataType: DataType, among: Array[Int], filters: Boolean): Seq[Part] = {
+  private def locate(key: String, dataType: DataType, among: Array[Int], filters: Boolean): Seq[BlockRead] = {
     val sources = for {
       joined <- blocks
       if joined.block.computed == "full"
       files = among.filter(joined.ordinals(_) >= 0)
       if files.nonEmpty
       (entry, ordinal) <- joined.block.columnsOf(key)
-      if ServedType.of(entry, dataType) == ServedType.Full
+      if TypePromotion.of(entry, dataType) == TypePromotion.Full
       summary <- joined.block.summaryOf(ordinal)
-    } yield new Source(joined, files, ordinal, summary)
+    } yield new BlockSource(joined, files, ordinal, summary)
     val kinds = if (filters) Seq("frequencies", "sketches") else Seq("frequencies")
-    val details = Cached.all(sources.flatMap(source => kinds.map(reader.details(source.joined.block, _))), budget)
+    val details = CacheEntry.all(sources.flatMap(source => kinds.map(reader.details(source.joined.block, _))), budget)
     val known = sources.zip(details.grouped(kinds.size).toSeq).map { case (source, of) =>
       (source, of.head.toOption, of.drop(1).flatMap(_.toOption).headOption)
     }.filter { case (source, lists, blooms) => source.hasSome(lists) || source.hasSome(blooms) }
-    val counts = Cached.all(known.map { case (source, _, _) => source.counts }, budget)
-    known.zip(counts).collect { case ((source, lists, blooms), Right(listed)) => new Part(source, dataType, listed, lists, blooms) }
+    val counts = CacheEntry.all(known.map { case (source, _, _) => source.counts }, budget)
+    known.zip(counts).collect { case ((source, lists, blooms), Right(listed)) => new BlockRead(source, dataType, listed, lists, blooms) }
   }
 
-  private def footersOf(parts: Seq[Part]): Map[ObjectRef, VerifiedFooter] = {
-    val refs = parts.flatMap(_.reads).filter(_.lists.now.isEmpty).map(_.ref).distinct.take(MostObjects)
-    refs.zip(Cached.all(refs.map(reader.footer), budget)).collect { case (ref, Right(footer)) => ref -> footer }.toMap
+  private def footersOf(parts: Seq[BlockRead]): Map[ObjectRef, ParquetFooter] = {
+    val refs = parts.flatMap(_.reads).filter(_.lists.find.isEmpty).map(_.ref).distinct.take(MostObjects)
+    refs.zip(CacheEntry.all(refs.map(reader.footer), budget)).collect { case (ref, Right(footer)) => ref -> footer }.toMap
   }
 
   /** Lists or bloom filters of one object. */
-  private final class Read(
-      val ref: ObjectRef, val isBloom: Boolean, val place: Int, val lists: Cached[ValueLists], val size: VerifiedFooter => ReadSize)
+  private final class ObjectRead(
+      val ref: ObjectRef, val isBloom: Boolean, val place: Int, val lists: CacheEntry[ValueCountLists], val size: ParquetFooter => ReadSize)
 
   /** One column of one block, and the files that are asked about in it. */
-  private final class Source(val joined: JoinedBlock, val files: Array[Int], val column: Int, summary: ObjectRef) {
-    def counts: Cached[Array[Long]] = reader.counts(joined.block, column, summary)
+  private final class BlockSource(val joined: BlockJoin, val files: Array[Int], val column: Int, summary: ObjectRef) {
+    def counts: CacheEntry[Array[Long]] = reader.listedValueCounts(joined.block, column, summary)
 
-    def hasSome(details: Option[DetailFiles]): Boolean = details.exists(d => files.exists(i => d.place(joined.ordinals(i)) >= 0))
+    def hasSome(details: Option[DetailObjects]): Boolean = details.exists(d => files.exists(i => d.place(joined.ordinals(i)) >= 0))
   }
 
   /** What is read of a source: where all values are listed the list, else the filter. */
-  private final class Part(
-      source: Source, dataType: DataType, listed: Array[Long], lists: Option[DetailFiles], blooms: Option[DetailFiles]) {
+  private final class BlockRead(
+      source: BlockSource, dataType: DataType, listed: Array[Long], lists: Option[DetailObjects], blooms: Option[DetailObjects]) {
     import source.{column, files, joined}
 
-    val reads: Seq[Read] =
+    val reads: Seq[ObjectRead] =
       lists.toSeq.flatMap(details => objectsOf(details, listed(_) >= 0).map { place =>
         val ref = details.objects(place)
-        new Read(ref, false, place, reader.lists(ref, column, dataType), reader.sizeOfLists(_, column, dataType))
+        new ObjectRead(ref, false, place, reader.lists(ref, column, dataType), reader.sizeOfLists(_, column, dataType))
       }) ++ blooms.toSeq.flatMap(details => objectsOf(details, listed(_) < 0).map { place =>
         val ref = details.objects(place)
-        new Read(ref, true, place, reader.blooms(ref, column), reader.sizeOfBlooms(_, column))
+        new ObjectRead(ref, true, place, reader.blooms(ref, column), reader.sizeOfBlooms(_, column))
       })
 
-    def fill(found: mutable.Map[Int, FileValues], read: Read, values: ValueLists): Unit = {
+    def fill(found: mutable.Map[Int, FileValues], read: ObjectRead, values: ValueCountLists): Unit = {
       val details = if (read.isBloom) blooms.get else lists.get
       files.foreach { i =>
         val file = joined.ordinals(i)
@@ -86,7 +86,7 @@ private[store] final class ValueLoader(reader: ValueReader, blocks: Seq[JoinedBl
       }
     }
 
-    private def objectsOf(details: DetailFiles, isWanted: Int => Boolean): Seq[Int] =
+    private def objectsOf(details: DetailObjects, isWanted: Int => Boolean): Seq[Int] =
       files.map(joined.ordinals(_)).filter(isWanted).map(details.place(_)).filter(_ >= 0).distinct.toSeq
   }
 
@@ -94,8 +94,8 @@ private[store] final class ValueLoader(reader: ValueReader, blocks: Seq[JoinedBl
   private final class Allowance {
     private var (rows, bytes) = (MostRows, MostBytes)
 
-    def take(read: Read, footers: Map[ObjectRef, VerifiedFooter]): Boolean =
-      read.lists.now.isDefined || footers.get(read.ref).exists { footer =>
+    def take(read: ObjectRead, footers: Map[ObjectRef, ParquetFooter]): Boolean =
+      read.lists.find.isDefined || footers.get(read.ref).exists { footer =>
         // What is wrong with an object is said when it is read, and costs only what is in it.
         val size = Try(read.size(footer)).getOrElse(ReadSize(0, 0))
         val fits = size.rows <= rows && size.bytes <= bytes
@@ -108,7 +108,7 @@ private[store] final class ValueLoader(reader: ValueReader, blocks: Seq[JoinedBl
   }
 }
 
-private object ValueLoader {
+private object ValueCountLoader {
   private val MostObjects = 1024
   private val MostRows = 4L << 20
   private val MostBytes = 32L << 20

@@ -8,36 +8,36 @@ package org.metastore.spark.store
  * @param files  places in the snapshot's list of data files
  * @param counts rows of these files that have the value
  */
-private[store] final class ValuePlaces(values: ListedValues, starts: Array[Int], files: Array[Int], counts: Array[Long]) {
+private[store] final class Postings(values: PostingValues, starts: Array[Int], files: Array[Int], counts: Array[Long]) {
 
   /** Rows with one of the points, by data file. */
-  def of(points: Points): FileCounts = {
+  def of(points: Points): PostingCounts = {
     val entries = values.find(points).flatMap(value => starts(value) until starts(value + 1))
-    FileCounts(Picked.ints(files, entries), Picked.longs(counts, entries))
+    PostingCounts(Gather.ints(files, entries), Gather.longs(counts, entries))
   }
 
   /** Rows with any of the values, by data file. */
-  def total: FileCounts = FileCounts(files, counts)
+  def total: PostingCounts = PostingCounts(files, counts)
 
   /** Bytes in memory. */
   def weight: Long = 100L + values.weight + starts.length * 4L + files.length * 12L
 }
 
 /** Rows by data file of a snapshot; a file may stand there more than once. */
-private[store] final case class FileCounts(files: Array[Int], counts: Array[Long])
+private[store] final case class PostingCounts(files: Array[Int], counts: Array[Long])
 
-private[store] object FileCounts {
+private[store] object PostingCounts {
 
   /** All of them together, by data file. */
-  def sum(found: Seq[FileCounts], number: Int): Array[Long] = {
+  def sum(found: Seq[PostingCounts], number: Int): Array[Long] = {
     val sums = new Array[Long](number)
-    for (FileCounts(files, counts) <- found; i <- files.indices) sums(files(i)) = Math.addExact(sums(files(i)), counts(i))
+    for (PostingCounts(files, counts) <- found; i <- files.indices) sums(files(i)) = Math.addExact(sums(files(i)), counts(i))
     sums
   }
 }
 
 /** The values of a row group, in its order. */
-private[store] sealed trait ListedValues {
+private[store] sealed trait PostingValues {
   def length: Int
 
   /** Places of the values that are among the points. */
@@ -47,10 +47,10 @@ private[store] sealed trait ListedValues {
   def weight: Long
 }
 
-private[store] object ListedValues {
+private[store] object PostingValues {
 
   /** Integers, or doubles as their keys. */
-  final class Longs(values: Array[Long]) extends ListedValues {
+  final class Longs(values: Array[Long]) extends PostingValues {
     override def length: Int = values.length
     override def weight: Long = values.length * 8L
 
@@ -61,7 +61,7 @@ private[store] object ListedValues {
   }
 
   /** Bytes, in the order of bounds. */
-  final class Bytes(values: Array[Array[Byte]]) extends ListedValues {
+  final class Bytes(values: Array[Array[Byte]]) extends PostingValues {
     override def length: Int = values.length
     override def weight: Long = values.iterator.map(value => 24L + value.length).sum
 

@@ -8,34 +8,34 @@ import org.apache.parquet.column.values.bloomfilter.BlockSplitBloomFilter
 import org.apache.spark.sql.types.{DataType, DecimalType}
 
 /** Reads lists of values and bloom filters of single columns. What does not add up says nothing. */
-private[store] final class ValueReader(objects: ObjectReader) {
-  import ValueReader._
+private[store] final class ValueCountReader(objects: ObjectReader) {
+  import ValueCountReader._
 
   /** How many values each data file of a block has in a column, null excluded, where all are listed; -1 elsewhere. */
-  def counts(block: Block, column: Int, summary: ObjectRef): Cached[Array[Long]] =
-    Cached[Array[Long]](key("listed", summary, s":$column"), _.length * 8L)(readCounts(summary, column, filesOf(block)))
+  def listedValueCounts(block: Block, column: Int, summary: ObjectRef): CacheEntry[Array[Long]] =
+    CacheEntry[Array[Long]](key("listed", summary, s":$column"), _.length * 8L)(readCounts(summary, column, filesOf(block)))
 
   /** Where the details of a kind are. */
-  def details(block: Block, kind: String): Cached[DetailFiles] =
-    Cached[DetailFiles](key(kind, block.files), _.weight)(DetailFiles.read(objects, block, kind))
+  def details(block: Block, kind: String): CacheEntry[DetailObjects] =
+    CacheEntry[DetailObjects](key(kind, block.files), _.weight)(DetailObjects.read(objects, block, kind))
 
-  def footer(ref: ObjectRef): Cached[VerifiedFooter] = objects.cachedFooter(ref)
+  def footer(ref: ObjectRef): CacheEntry[ParquetFooter] = objects.cachedFooter(ref)
 
   /** The lists of a column in an object, by ordinal of the data file in it. */
-  def lists(ref: ObjectRef, column: Int, dataType: DataType): Cached[ValueLists] =
-    Cached[ValueLists](key("lists", ref, s":$column"), _.weight)(readLists(ref, column, dataType))
+  def lists(ref: ObjectRef, column: Int, dataType: DataType): CacheEntry[ValueCountLists] =
+    CacheEntry[ValueCountLists](key("lists", ref, s":$column"), _.weight)(readLists(ref, column, dataType))
 
   /** As `lists`, for the bloom filters. */
-  def blooms(ref: ObjectRef, column: Int): Cached[ValueLists] =
-    Cached[ValueLists](key("blooms", ref, s":$column"), _.weight)(readBlooms(ref, column))
+  def blooms(ref: ObjectRef, column: Int): CacheEntry[ValueCountLists] =
+    CacheEntry[ValueCountLists](key("blooms", ref, s":$column"), _.weight)(readBlooms(ref, column))
 
   /** How many rows and bytes are read for the lists of a column. */
-  def sizeOfLists(footer: VerifiedFooter, column: Int, dataType: DataType): ReadSize =
+  def sizeOfLists(footer: ParquetFooter, column: Int, dataType: DataType): ReadSize =
     sizeOf(footer, column, fieldOf(dataType))
 
-  def sizeOfBlooms(footer: VerifiedFooter, column: Int): ReadSize = sizeOf(footer, column, Bloom)
+  def sizeOfBlooms(footer: ParquetFooter, column: Int): ReadSize = sizeOf(footer, column, Bloom)
 
-  private def sizeOf(footer: VerifiedFooter, column: Int, field: String): ReadSize =
+  private def sizeOf(footer: ParquetFooter, column: Int, field: String): ReadSize =
     if (!footer.has(field)) ReadSize(0, 0)
     else {
       val groups = footer.groupsOf(Set(column))
@@ -46,8 +46,8 @@ private[store] final class ValueReader(objects: ObjectReader) {
 
   private def readCounts(summary: ObjectRef, column: Int, files: Int): Array[Long] = {
     RowGroupMemory.lend(summary.name)(_.take(files * 8L))
-    val out = Filled.longs(files, -1)
-    for (group <- objects.footer(summary).groupsOf(Set(column))) SummaryGroup.read(objects, summary, group, CountFields) { rows =>
+    val out = Fill.longs(files, -1)
+    for (group <- objects.footer(summary).groupsOf(Set(column))) RowGroup.read(objects, summary, group, CountFields) { rows =>
       for (span <- rows.spans(files).get(column)) {
         val kinds = span.scatter(rows.bytes("frequencies"))
         val (counts, nulls) = (span.scatter(rows.longs("rows", -1), -1), span.scatter(rows.longs("nulls", -1), -1))
@@ -58,11 +58,11 @@ private[store] final class ValueReader(objects: ObjectReader) {
     out
   }
 
-  private def readLists(ref: ObjectRef, column: Int, dataType: DataType): ValueLists = {
+  private def readLists(ref: ObjectRef, column: Int, dataType: DataType): ValueCountLists = {
     val field = fieldOf(dataType)
     val found = mutable.HashMap.empty[Int, ListBuilder]
     val fields = Seq("column", "file", field, "frequency")
-    for (group <- objects.footer(ref).groupsOf(Set(column))) SummaryGroup.read(objects, ref, group, fields) { rows =>
+    for (group <- objects.footer(ref).groupsOf(Set(column))) RowGroup.read(objects, ref, group, fields) { rows =>
       val (files, frequencies) = (rows.longs("file", -1), rows.longs("frequency", 0))
       val builder = (file: Long) => found.getOrElseUpdate(Math.toIntExact(file), ListBuilder(dataType))
       val add: (Int, Int) => Unit =
@@ -78,14 +78,14 @@ private[store] final class ValueReader(objects: ObjectReader) {
         builder(files(from)).total += frequencies.slice(from, until).sum
       }
     }
-    ValueLists.of(found.map { case (file, list) => (file, list.result(), list.total) })
+    ValueCountLists.of(found.map { case (file, list) => (file, list.result(), list.total) })
   }
 
   /** How often a value occurs in the data files of an object whose lists have it, by their ordinals there. */
   def frequencies(ref: ObjectRef, column: Int, dataType: DataType, point: Points): Map[Int, Long] = {
     val field = fieldOf(dataType)
     val fields = Seq("column", "file", field, "frequency")
-    objects.footer(ref).groupsOf(Set(column)).flatMap(SummaryGroup.read(objects, ref, _, fields) { rows =>
+    objects.footer(ref).groupsOf(Set(column)).flatMap(RowGroup.read(objects, ref, _, fields) { rows =>
       val (columns, files, counts) = (rows.longs("column", -1), rows.longs("file", -1), rows.longs("frequency", 0))
       val isIt: Int => Boolean = point match {
         case asked: Points.Longs =>
@@ -99,10 +99,10 @@ private[store] final class ValueReader(objects: ObjectReader) {
     }).toMap
   }
 
-  private def readBlooms(ref: ObjectRef, column: Int): ValueLists = {
+  private def readBlooms(ref: ObjectRef, column: Int): ValueCountLists = {
     val footer = objects.footer(ref)
     val groups = if (footer.has(Bloom)) footer.groupsOf(Set(column)) else Nil
-    ValueLists.of(groups.flatMap(SummaryGroup.read(objects, ref, _, Seq("column", "file", Bloom)) { rows =>
+    ValueCountLists.of(groups.flatMap(RowGroup.read(objects, ref, _, Seq("column", "file", Bloom)) { rows =>
       val (columns, files, bits) = (rows.longs("column", -1), rows.longs("file", -1), rows.bytes(Bloom))
       columns.indices.filter(i => columns(i) == column && isBloom(bits(i)))
         .map(i => (Math.toIntExact(files(i)), new FileValues.Bloom(bits(i)), -1L))
@@ -110,7 +110,7 @@ private[store] final class ValueReader(objects: ObjectReader) {
   }
 }
 
-private[store] object ValueReader {
+private[store] object ValueCountReader {
   private val Bloom = "bloom"
   private val Bytes = "value_binary"
   private val CountFields = Seq("column", "file", "rows", "nulls", "frequencies")
@@ -119,7 +119,7 @@ private[store] object ValueReader {
   private def key(what: String, ref: ObjectRef, of: String = ""): String = s"$what:${ref.name}:${ref.footerSha256}$of"
 
   /** The column of lists that holds values of a type. */
-  def fieldOf(dataType: DataType): String = ServedType.encoding(dataType) match {
+  def fieldOf(dataType: DataType): String = TypePromotion.encoding(dataType) match {
     case Some(Encoding.BinaryValues) => Bytes
     case Some(Encoding.DoubleValues) => "value_double"
     case _ => "value_long"
@@ -154,7 +154,7 @@ private[store] final case class ReadSize(rows: Long, bytes: Long)
  *
  * @param totals how many rows a list accounts for: one that lost values proves nothing
  */
-private[store] final class ValueLists(values: Array[FileValues], totals: Array[Long]) {
+private[store] final class ValueCountLists(values: Array[FileValues], totals: Array[Long]) {
 
   /** The values of a data file; null where there are none, or not for so many rows. */
   def of(file: Int, total: Long): FileValues = if (file < values.length && totals(file) == total) values(file) else null
@@ -162,11 +162,11 @@ private[store] final class ValueLists(values: Array[FileValues], totals: Array[L
   def weight: Long = values.iterator.map(list => 16L + (if (list == null) 0 else list.weight)).sum
 }
 
-private[store] object ValueLists {
+private[store] object ValueCountLists {
   private val MostFiles = 1 << 20
 
   /** @param found ordinal, values and total of each file */
-  def of(found: Iterable[(Int, FileValues, Long)]): ValueLists = {
+  def of(found: Iterable[(Int, FileValues, Long)]): ValueCountLists = {
     val length = if (found.isEmpty) 0 else found.map(_._1).max + 1
     if (length > MostFiles) throw new IllegalArgumentException(s"it has a row for file ${length - 1}")
     val values = new Array[FileValues](length)
@@ -175,7 +175,7 @@ private[store] object ValueLists {
       values(file) = list
       totals(file) = total
     }
-    new ValueLists(values, totals)
+    new ValueCountLists(values, totals)
   }
 }
 
@@ -192,7 +192,7 @@ private sealed abstract class ListBuilder {
 
 private object ListBuilder {
   def apply(dataType: DataType): ListBuilder =
-    if (ServedType.encoding(dataType).contains(Encoding.BinaryValues)) new OfBytes(dataType) else new OfLongs
+    if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)) new OfBytes(dataType) else new OfLongs
 
   private final class OfLongs extends ListBuilder {
     private val found = Array.newBuilder[Long]
@@ -214,7 +214,7 @@ private object ListBuilder {
     private var count = 0
 
     override def add(values: Array[Array[Byte]], from: Int, until: Int): Unit = (from until until).foreach { i =>
-      val value = ValueReader.inOrder(values(i), dataType)
+      val value = ValueCountReader.inOrder(values(i), dataType)
       count += 1
       if (count <= Points.Most) few += value
       hashes += hash.ofBytes(value)
@@ -223,7 +223,7 @@ private object ListBuilder {
     override def result(): FileValues =
       if (count <= Points.Most) {
         val sorted = few.toArray
-        Arrays.sort(sorted, ByteOrder.comparator)
+        Arrays.sort(sorted, UnsignedOrder.comparator)
         new FileValues.BytesList(sorted)
       } else {
         val sorted = hashes.result()

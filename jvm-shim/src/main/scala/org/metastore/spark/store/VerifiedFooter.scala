@@ -15,7 +15,7 @@ import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
  * @param path      names from the root
  * @param nullable  how many of them may be absent (the maximum definition level); `repeated`: the repetition level
  */
-private[store] final case class Leaf(path: Seq[String], physical: PrimitiveTypeName, nullable: Int, repeated: Int)
+private[store] final case class FooterLeaf(path: Seq[String], physical: PrimitiveTypeName, nullable: Int, repeated: Int)
 
 /**
  * A column chunk, where it lies and how it is packed.
@@ -23,16 +23,16 @@ private[store] final case class Leaf(path: Seq[String], physical: PrimitiveTypeN
  * @param decoded bytes of its pages when decompressed, as the footer says
  * @param ints    smallest and largest value of an INT32 column, where the footer tells
  */
-private[store] final case class Chunk(
+private[store] final case class ColumnChunk(
     start: Long, length: Long, values: Long, codec: CompressionCodecName, decoded: Long, ints: Option[(Int, Int)])
 
-private[store] final case class RowGroupEntry(rows: Long, chunks: IndexedSeq[Chunk])
+private[store] final case class RowGroupEntry(rows: Long, chunks: IndexedSeq[ColumnChunk])
 
 /** The verified footer of an object: where its column chunks lie, and the digest of each. */
-private[store] final class VerifiedFooter(
-    bytes: Array[Byte], val leaves: IndexedSeq[Leaf], val rowGroups: IndexedSeq[RowGroupEntry], digests: Array[Byte],
+private[store] final class ParquetFooter(
+    bytes: Array[Byte], val leaves: IndexedSeq[FooterLeaf], val rowGroups: IndexedSeq[RowGroupEntry], digests: Array[Byte],
     texts: Map[String, String]) {
-  import VerifiedFooter._
+  import ParquetFooter._
 
   /** Where single pages can be read, if they can. */
   lazy val pages: Option[PageTable] = PageTable.of(this, texts)
@@ -44,7 +44,7 @@ private[store] final class VerifiedFooter(
   val rows: Long = rowGroups.map(_.rows).sum
 
   /** Bytes of all pages when decompressed. */
-  val decoded: Double = rowGroups.flatMap(_.chunks).map(_.decoded.toDouble).sum
+  val decodedBytes: Double = rowGroups.flatMap(_.chunks).map(_.decoded.toDouble).sum
 
   private val byName = leaves.indices.groupBy(leaves(_).path.head)
 
@@ -67,7 +67,7 @@ private[store] final class VerifiedFooter(
 
   def has(name: String): Boolean = byName.contains(name)
 
-  def chunk(rowGroup: Int, leaf: Int): Chunk = rowGroups(rowGroup).chunks(leaf)
+  def chunk(rowGroup: Int, leaf: Int): ColumnChunk = rowGroups(rowGroup).chunks(leaf)
 
   /** Row groups that may hold one of these values of `column`, by the footer's statistics. */
   def groupsOf(columns: Set[Int]): Seq[Int] = rowGroups.indices.filter { group =>
@@ -88,7 +88,7 @@ private[store] final class VerifiedFooter(
   }
 }
 
-private[store] object VerifiedFooter {
+private[store] object ParquetFooter {
   private val DigestBytes = 16
   private val Hashes = "metastore.hashes"
   private val Kept = Set(PageTable.RowsKey, PageTable.Key, ZoneIdentities.Key, Hashes)
@@ -105,7 +105,7 @@ private[store] object VerifiedFooter {
    * @param bytes from the start of the footer to the end of the file
    * @throws IllegalArgumentException if they are none, or not of one of our objects
    */
-  def read(bytes: Array[Byte]): VerifiedFooter = {
+  def read(bytes: Array[Byte]): ParquetFooter = {
     val thrift = new CompactThrift(bytes, 0, bytes.length - Tail)
     var (schema, groups, texts) = (IndexedSeq.empty[SchemaElement], IndexedSeq.empty[RowGroupEntry], Map.empty[String, String])
     var rows = -1L
@@ -126,7 +126,7 @@ private[store] object VerifiedFooter {
       texts.getOrElse("metastore.digests", throw new IllegalArgumentException("it has no digests of its columns")))
     if (digests.length != groups.size * leaves.size * DigestBytes)
       throw new IllegalArgumentException("it has too few digests of its columns")
-    new VerifiedFooter(bytes, leaves, groups, digests, texts.filter { case (key, _) => Kept(key) })
+    new ParquetFooter(bytes, leaves, groups, digests, texts.filter { case (key, _) => Kept(key) })
   }
 
   private def all[T](thrift: CompactThrift, most: Int)(read: CompactThrift => T): IndexedSeq[T] = {
@@ -136,7 +136,7 @@ private[store] object VerifiedFooter {
   }
 
   /** Every row has a value or a null, in lists at least one of them. */
-  private def refuseCounts(group: RowGroupEntry, leaves: IndexedSeq[Leaf]): Unit =
+  private def refuseCounts(group: RowGroupEntry, leaves: IndexedSeq[FooterLeaf]): Unit =
     group.chunks.zip(leaves).foreach { case (chunk, leaf) =>
       val sound = if (leaf.repeated == 0) chunk.values == group.rows else chunk.values >= group.rows && chunk.values <= MaxValues
       if (!sound) throw new IllegalArgumentException(s"it has ${chunk.values} values in ${group.rows} rows")
@@ -162,7 +162,7 @@ private[store] object VerifiedFooter {
   }
 
   private def rowGroup(thrift: CompactThrift): RowGroupEntry = {
-    var (chunks, rows) = (IndexedSeq.empty[Chunk], -1L)
+    var (chunks, rows) = (IndexedSeq.empty[ColumnChunk], -1L)
     thrift.struct {
       case (1, _) => chunks = all(thrift, MaxColumns)(columnChunk)
       case (3, _) => rows = thrift.long()
@@ -172,8 +172,8 @@ private[store] object VerifiedFooter {
     RowGroupEntry(rows, chunks)
   }
 
-  private def columnChunk(thrift: CompactThrift): Chunk = {
-    var found: Option[Chunk] = None
+  private def columnChunk(thrift: CompactThrift): ColumnChunk = {
+    var found: Option[ColumnChunk] = None
     thrift.struct {
       case (3, _) => found = Some(columnMetadata(thrift))
       case (_, kind) => thrift.skip(kind)
@@ -181,7 +181,7 @@ private[store] object VerifiedFooter {
     found.getOrElse(throw new IllegalArgumentException("a column has no place"))
   }
 
-  private def columnMetadata(thrift: CompactThrift): Chunk = {
+  private def columnMetadata(thrift: CompactThrift): ColumnChunk = {
     var (physical, codec, values, length, start, decoded) = (-1, -1, -1L, -1L, -1L, 0L)
     var range: Option[(Int, Int)] = None
     thrift.struct {
@@ -196,7 +196,7 @@ private[store] object VerifiedFooter {
       case (_, kind) => thrift.skip(kind)
     }
     if (length < 0 || length > Int.MaxValue) throw new IllegalArgumentException(s"it has a column of $length bytes")
-    Chunk(start, length, values, codecOf(codec), decoded, range.filter(_ => physical == Int32))
+    ColumnChunk(start, length, values, codecOf(codec), decoded, range.filter(_ => physical == Int32))
   }
 
   private val Int32 = 1
@@ -243,8 +243,8 @@ private[store] object VerifiedFooter {
     PrimitiveTypeName.FLOAT, PrimitiveTypeName.DOUBLE, PrimitiveTypeName.BINARY, PrimitiveTypeName.FIXED_LEN_BYTE_ARRAY)
 
   /** The schema stands as a tree in depth-first order, each node with the number of its children. */
-  private def leavesOf(schema: IndexedSeq[SchemaElement]): IndexedSeq[Leaf] = {
-    val leaves = IndexedSeq.newBuilder[Leaf]
+  private def leavesOf(schema: IndexedSeq[SchemaElement]): IndexedSeq[FooterLeaf] = {
+    val leaves = IndexedSeq.newBuilder[FooterLeaf]
     var at = 1 // behind the root
     def children(count: Int, path: Seq[String], nullable: Int, repeated: Int): Unit = (0 until count).foreach { _ =>
       if (at >= schema.size || path.size > MaxDepth) throw new IllegalArgumentException("its columns are no tree, or nest deeply")
@@ -253,7 +253,7 @@ private[store] object VerifiedFooter {
       val (below, absent, again) = (
         path :+ node.name, nullable + (if (node.repetition == 0) 0 else 1),
         repeated + (if (node.repetition == Type.Repetition.REPEATED.ordinal) 1 else 0))
-      if (node.children == 0) leaves += Leaf(below, physicals(node.physical), absent, again)
+      if (node.children == 0) leaves += FooterLeaf(below, physicals(node.physical), absent, again)
       else children(node.children, below, absent, again)
     }
     schema.headOption.foreach(root => children(root.children, Nil, 0, 0))

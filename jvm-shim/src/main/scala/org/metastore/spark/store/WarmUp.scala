@@ -7,6 +7,8 @@ import scala.util.control.NonFatal
 import com.github.luben.zstd.Zstd
 import org.slf4j.LoggerFactory
 
+import org.metastore.spark.pruning.PruningFilter
+
 /**
  * Loads the classes and the native library that read statistics, beside the start of a session: the first query would pay for
  * them from its planning timeout, which is about storage.
@@ -28,20 +30,10 @@ object WarmUp {
 
   private def run(): Unit =
     try {
-      ManifestReader.sha256(Array.emptyByteArray, 0, 0)
       Zstd.compress(Array.emptyByteArray)
-      val here = getClass.getName.stripSuffix("WarmUp$")
-      val beside = here.stripSuffix("store.") + "pruning."
-      (Classes.map(here + _) ++ Pruning.map(beside + _) ++ Others).foreach(Class.forName(_, true, getClass.getClassLoader))
+      (StatisticsStore.readingClasses ++ PruningFilter.pruningClasses).foreach(c => Class.forName(c.getName, true, c.getClassLoader))
     } catch {
       case e @ (NonFatal(_) | _: LinkageError) =>
         log.debug("The classes that read statistics are loaded when they are needed", e)
     } finally done = true
-
-  private val Classes = Seq(
-    "ManifestReader$", "ManifestLog", "ObjectReader", "VerifiedFooter$", "CompactThrift", "RowGroupMemory$", "ChunkPages",
-    "PageHead$", "FlatDecoder$", "LevelRuns$", "PackedIntegers", "PackedBytes$", "BlockReader", "BlockColumnLoader",
-    "SummaryGroup", "ColumnLoader", "Joining", "PlanningFiles", "ZoneAssembler", "PlanningPool$")
-  private val Pruning = Seq("PruningRule$", "Leaves", "Evaluation")
-  private val Others = Seq("org.apache.parquet.column.page.DataPageV1", "com.fasterxml.jackson.databind.ObjectMapper")
 }

@@ -8,33 +8,33 @@ import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
  * Puts the parts of a column from all blocks in the order of the scan's files. Later parts replace earlier ones, and what
  * contradicts itself is unknown for that file.
  */
-private[store] final class ZoneAssembler(key: String, dataType: DataType, length: Int) {
+private[store] final class SummaryAssembler(key: String, dataType: DataType, length: Int) {
   private val known = new Array[Boolean](length)
-  private val rows = Filled.longs(length, -1)
-  private val nulls = Filled.longs(length, -1)
-  private val nans = Filled.longs(length, -1)
+  private val rows = Fill.longs(length, -1)
+  private val nulls = Fill.longs(length, -1)
+  private val nans = Fill.longs(length, -1)
   private val flags = new Array[Byte](length)
   private val contradictory = new JBitSet()
-  private val encoding = ServedType.encoding(dataType)
+  private val encoding = TypePromotion.encoding(dataType)
   private val isDouble = dataType == DoubleType || dataType == FloatType
   private val isBytes = encoding.contains(Encoding.BinaryValues)
   private val isNumber = encoding.isDefined && !isBytes
-  private val lo = if (isNumber) Filled.longs(length, Long.MinValue) else Array.empty[Long]
-  private val hi = if (isNumber) Filled.longs(length, Long.MaxValue) else Array.empty[Long]
-  private val numbers = if (isDouble) Filled.longs(length, Long.MaxValue) else null // scalastyle:ignore
+  private val lo = if (isNumber) Fill.longs(length, Long.MinValue) else Array.empty[Long]
+  private val hi = if (isNumber) Fill.longs(length, Long.MaxValue) else Array.empty[Long]
+  private val numbers = if (isDouble) Fill.longs(length, Long.MaxValue) else null // scalastyle:ignore
   private val loBytes = new Array[Array[Byte]](if (isBytes) length else 0)
   private val hiBytes = new Array[Array[Byte]](if (isBytes) length else 0)
 
-  def assemble(parts: Seq[Part[BlockColumn]]): ColumnZones = {
+  def assemble(parts: Seq[BlockPart[BlockColumn]]): ColumnSummary = {
     parts.foreach(add)
     val bounds =
       if (isNumber) new LongBounds(lo, hi, flags, numbers) else if (isBytes) new BytesBounds(loBytes, hiBytes, flags) else NoBounds
-    new ColumnZones(key, dataType, known, rows, nulls, nans, bounds, contradictory)
+    new ColumnSummary(key, dataType, known, rows, nulls, nans, bounds, contradictory)
   }
 
-  private def add(part: Part[BlockColumn]): Unit = {
+  private def add(part: BlockPart[BlockColumn]): Unit = {
     val ordinals = part.block.ordinals
-    val full = part.served == ServedType.Full
+    val full = part.served == TypePromotion.Full
     var i = 0
     while (i < length) {
       val file = ordinals(i)
@@ -43,7 +43,7 @@ private[store] final class ZoneAssembler(key: String, dataType: DataType, length
     }
   }
 
-  private def put(i: Int, file: Int, part: Part[BlockColumn], full: Boolean): Unit = {
+  private def put(i: Int, file: Int, part: BlockPart[BlockColumn], full: Boolean): Unit = {
     val column = part.column
     val sound = soundCounts(column, file, part.block.rows(file)) && (!full || soundBounds(column, file))
     known(i) = sound
@@ -66,7 +66,7 @@ private[store] final class ZoneAssembler(key: String, dataType: DataType, length
     val values = column.rows(file) - math.max(column.nulls(file), 0) - math.max(column.nans(file), 0)
     if (isBytes) {
       val (low, high) = (column.loBytes(file), column.hiBytes(file))
-      if (low != null && high != null) values > 0 && ByteOrder.compare(low, high) <= 0
+      if (low != null && high != null) values > 0 && UnsignedOrder.compare(low, high) <= 0
       else (low == null && high == null) || values > 0
     } else {
       val has = column.flags(file) & (Bounds.HasLo | Bounds.HasHi)
@@ -122,7 +122,7 @@ private[store] final class ZoneAssembler(key: String, dataType: DataType, length
 }
 
 /** Order of strings and binary values: unsigned bytes, a prefix before what it begins. */
-object ByteOrder {
+object UnsignedOrder {
   def compare(a: Array[Byte], b: Array[Byte]): Int = java.util.Arrays.compareUnsigned(a, b)
 
   val comparator: java.util.Comparator[Array[Byte]] = (a, b) => compare(a, b)

@@ -11,28 +11,28 @@ import org.metastore.spark.explain.{Reason, ReasonCode}
  * @param rows    of each file; -1 is unknown
  * @param columns by key and type: what is known in each file
  */
-final class ZoneFiles(override val rows: Array[Long], columns: Map[(String, DataType), Seq[Option[ColumnZone]]])
-  extends FileStatistics {
+final class InMemoryStatistics(override val rows: Array[Long], columns: Map[(String, DataType), Seq[Option[FileSummary]]])
+  extends FileSetStatistics {
   private val length = rows.length
   private val ordinals = Array.range(0, length)
 
   override val files: FileList = new FileList(ordinals.map(i => s"file-$i"), new Array[Long](length))
   override def fingerprint: String = "given"
-  override def known(file: Int): Boolean = true
+  override def isKnown(file: Int): Boolean = true
   override def knownFiles: Int = length
   override def load(columns: Seq[(String, DataType)]): Unit = ()
 
-  override def groups(columns: Seq[(String, DataType)]): Seq[FileGroups] = Nil
+  override def groups(columns: Seq[(String, DataType)]): Seq[FileGroupStatistics] = Nil
 
-  override def among(files: Array[Int]): FileStatistics =
-    new ZoneFiles(files.map(rows(_)), columns.map { case (column, zones) => column -> files.toSeq.map(zones(_)) })
+  override def among(files: Array[Int]): FileSetStatistics =
+    new InMemoryStatistics(files.map(rows(_)), columns.map { case (column, zones) => column -> files.toSeq.map(zones(_)) })
 
-  override def column(key: String, dataType: DataType): Either[Reason, ColumnZones] =
+  override def column(key: String, dataType: DataType): Either[Reason, ColumnSummary] =
     columns.get((key, dataType)).map(assembled(key, dataType, _)).toRight(Reason(ReasonCode.UnknownColumn, "column" -> key))
 
   override def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes] =
     columns.get((key, dataType)).map { zones =>
-      def of[T](missing: T)(get: ColumnZone => Option[T]): Seq[T] = zones.map(_.flatMap(get).getOrElse(missing))
+      def of[T](missing: T)(get: FileSummary => Option[T]): Seq[T] = zones.map(_.flatMap(get).getOrElse(missing))
       new ColumnSizes(of(-1L)(_.distinct).toArray, of(Double.NaN)(_.avgLen).toArray, of(-1L)(_.maxLen).toArray)
     }.toRight(Reason(ReasonCode.UnknownColumn, "column" -> key))
 
@@ -40,22 +40,22 @@ final class ZoneFiles(override val rows: Array[Long], columns: Map[(String, Data
     ColumnValues.Unknown
 
   override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long] =
-    Filled.longs(among.length, -1)
+    Fill.longs(among.length, -1)
 
-  private def assembled(key: String, dataType: DataType, zones: Seq[Option[ColumnZone]]): ColumnZones = {
-    val block = Block("given", "full", IndexedSeq.empty, ZoneFiles.NoObject, Nil)
-    val joined = new JoinedBlock(block, new BlockRows(rows), ordinals)
-    val served = if (ServedTypes.ordered(dataType)) ServedType.Full else ServedType.Counts
-    new ZoneAssembler(key, dataType, length).assemble(Seq(Part(joined, served, stored(dataType, zones))))
+  private def assembled(key: String, dataType: DataType, zones: Seq[Option[FileSummary]]): ColumnSummary = {
+    val block = Block("given", "full", IndexedSeq.empty, InMemoryStatistics.NoObject, Nil)
+    val joined = new BlockJoin(block, new BlockRows(rows), ordinals)
+    val served = if (ServedTypes.ordered(dataType)) TypePromotion.Full else TypePromotion.Counts
+    new SummaryAssembler(key, dataType, length).assemble(Seq(BlockPart(joined, served, stored(dataType, zones))))
   }
 
-  private def stored(dataType: DataType, zones: Seq[Option[ColumnZone]]): BlockColumn = {
-    def counts(get: ColumnZone => Option[Long]): Array[Long] = zones.map(_.flatMap(get).getOrElse(-1L)).toArray
-    def longs(get: ColumnZone => Option[Any], missing: Long): Array[Long] =
-      zones.map(_.flatMap(get).fold(missing)(StoredValue.orderedLong(_, dataType))).toArray
-    def bytes(get: ColumnZone => Option[Any]): Array[Array[Byte]] =
-      zones.map(_.flatMap(get).fold[Array[Byte]](null)(StoredValue.orderedBytes(_))).toArray
-    val encoding = ServedType.encoding(dataType)
+  private def stored(dataType: DataType, zones: Seq[Option[FileSummary]]): BlockColumn = {
+    def counts(get: FileSummary => Option[Long]): Array[Long] = zones.map(_.flatMap(get).getOrElse(-1L)).toArray
+    def longs(get: FileSummary => Option[Any], missing: Long): Array[Long] =
+      zones.map(_.flatMap(get).fold(missing)(CatalystValue.orderedLong(_, dataType))).toArray
+    def bytes(get: FileSummary => Option[Any]): Array[Array[Byte]] =
+      zones.map(_.flatMap(get).fold[Array[Byte]](null)(CatalystValue.orderedBytes(_))).toArray
+    val encoding = TypePromotion.encoding(dataType)
     val isBytes = encoding.contains(Encoding.BinaryValues)
     val isNumber = encoding.isDefined && !isBytes
     new BlockColumn(
@@ -64,12 +64,12 @@ final class ZoneFiles(override val rows: Array[Long], columns: Map[(String, Data
       if (isBytes) bytes(_.lo) else null, if (isBytes) bytes(_.hi) else null, zones.map(_.fold(0.toByte)(flags)).toArray)
   }
 
-  private def flags(zone: ColumnZone): Byte = (
+  private def flags(zone: FileSummary): Byte = (
     (if (zone.lo.isDefined) Bounds.HasLo else 0) | (if (zone.hi.isDefined) Bounds.HasHi else 0) |
       (if (zone.lo.isDefined && zone.loExact) Bounds.LoExact else 0) |
       (if (zone.hi.isDefined && zone.hiExact) Bounds.HiExact else 0)).toByte
 }
 
-private object ZoneFiles {
+private object InMemoryStatistics {
   private val NoObject = ObjectRef("", 0, "", 0, 0, "")
 }

@@ -47,7 +47,7 @@ private[store] final class ZoneIdentities private (entries: ByteBuffer) {
   }
 
   /** Those of some zones whose files are the list's from their places on. */
-  def confirmed(some: Seq[Int], places: Array[Int], files: FileList, blockFiles: Int): Seq[Int] = {
+  def confirm(some: Seq[Int], places: Array[Int], files: FileList, blockFiles: Int): Seq[Int] = {
     val identity = new Identity(files)
     some.filter { zone =>
       identity.read(places(zone), places(zone) + Zone.length(zone, blockFiles))

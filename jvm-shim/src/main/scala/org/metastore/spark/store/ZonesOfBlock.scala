@@ -5,8 +5,8 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.explain.Reason
 
 /** The zones of one block as groups of a scan's files. */
-private[store] final class ZonesOfBlock(joined: JoinedBlock, loader: ColumnLoader[BlockColumn]) extends FileGroups {
-  private lazy val asFiles = new JoinedBlock(joined.block, new BlockRows(joined.counted.zones), Array.range(0, joined.counted.zones.length))
+private[store] final class ZoneGroups(joined: BlockJoin, loader: ColumnLoader[BlockColumn]) extends FileGroupStatistics {
+  private lazy val asFiles = new BlockJoin(joined.block, new BlockRows(joined.counted.zones), Array.range(0, joined.counted.zones.length))
 
   override def length: Int = joined.counted.zones.length
 
@@ -15,6 +15,6 @@ private[store] final class ZonesOfBlock(joined: JoinedBlock, loader: ColumnLoade
     if (ordinal < 0) -1 else ordinal / Zone.Files
   }
 
-  override def column(key: String, dataType: DataType): Either[Reason, ColumnZones] =
-    loader.parts(Seq(asFiles), (key, dataType)).map(new ZoneAssembler(key, dataType, length).assemble(_))
+  override def column(key: String, dataType: DataType): Either[Reason, ColumnSummary] =
+    loader.parts(Seq(asFiles), (key, dataType)).map(new SummaryAssembler(key, dataType, length).assemble(_))
 }

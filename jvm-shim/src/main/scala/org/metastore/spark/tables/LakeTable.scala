@@ -36,17 +36,17 @@ object Leaf {
     Leaf(Leaf.key(key), path, field.dataType, CharVarcharUtils.getRawType(field.metadata).collect { case char: CharType => char.length })
 
   /** The leaves of a schema, in order: physical names from the root, names from the root, and the field. */
-  def below(struct: StructType, physical: StructField => String): Vector[(Vector[String], Vector[String], StructField)] =
+  def walk(struct: StructType, physical: StructField => String): Vector[(Vector[String], Vector[String], StructField)] =
     struct.fields.toVector.flatMap { field =>
       field.dataType match {
         case inner: StructType =>
-          below(marked(inner, field), physical).map { case (key, path, leaf) => (physical(field) +: key, field.name +: path, leaf) }
+          walk(withCharMarks(inner, field), physical).map { case (key, path, leaf) => (physical(field) +: key, field.name +: path, leaf) }
         case _ => Vector((Vector(physical(field)), Vector(field.name), field))
       }
     }
 
   /** The fields of a struct with Spark's marks of CHAR, which stand at the struct. */
-  private def marked(inner: StructType, field: StructField): StructType = CharVarcharUtils.getRawType(field.metadata) match {
+  private def withCharMarks(inner: StructType, field: StructField): StructType = CharVarcharUtils.getRawType(field.metadata) match {
     case Some(raw: StructType) if raw.length == inner.length =>
       val told = CharVarcharUtils.replaceCharVarcharWithStringInSchema(raw)
       StructType(inner.fields.zip(told.fields).map { case (one, same) =>
@@ -67,7 +67,7 @@ object Leaf {
  *
  * @param modified modification time in milliseconds, where files may be replaced under their paths
  */
-final case class LiveFile(
+final case class DataFile(
     path: String, size: Long, rows: Option[Long], deletedRows: Option[Long], partition: Map[String, String],
     modified: Option[Long] = None) {
 
@@ -80,7 +80,7 @@ final case class LiveFile(
  * @param location where it is, with scheme
  * @param deletes  what identifies the rows that are deleted in it
  */
-final case class ListedFile(live: LiveFile, location: String, deletes: Option[String] = None)
+final case class FileFacts(live: DataFile, location: String, deletes: Option[String] = None)
 
 /**
  * The data files that ANALYZE is to read.
@@ -88,11 +88,11 @@ final case class ListedFile(live: LiveFile, location: String, deletes: Option[St
  * @param unsettled    paths of files that were written too lately to be told from a later file of the same path and size
  * @param hasOtherRows whether there are rows in other files than these, such as Hudi's log files without a base file
  */
-final case class Listing(
-    snapshot: Option[String], files: Seq[ListedFile], unsettled: Seq[String] = Nil, hasOtherRows: Boolean = false)
+final case class SnapshotFacts(
+    snapshot: Option[String], files: Seq[FileFacts], recentFiles: Seq[String] = Nil, hasOtherRows: Boolean = false)
 
 /** What says whose statistics are a table's, and where they are. */
-trait TableIdentity {
+trait TableReference {
 
   /** iceberg, delta, hudi or parquet. */
   def format: String
@@ -101,13 +101,13 @@ trait TableIdentity {
 }
 
 /** A table that its format knows by its directory alone. */
-final case class DirectoryIdentity(format: String, root: Path) extends TableIdentity {
-  override def uuid: String = ParquetDirectory.uuidOf(root)
+final case class DirectoryReference(format: String, root: Path) extends TableReference {
+  override def uuid: String = ParquetTable.uuidOf(root)
   override def location: String = root.toString
 }
 
 /** What the statistics need to know of a table, whatever its format. Read once, for one question. */
-trait LakeTable extends TableIdentity {
+trait LakeTable extends TableReference {
 
   /** The snapshot that the name points to; `None`: the table was never written. */
   def current: Option[String]
@@ -131,11 +131,11 @@ trait LakeTable extends TableIdentity {
   def leaves(snapshot: Option[String]): IndexedSeq[Leaf]
 
   /** The data files of a snapshot. Reads the table's metadata. */
-  def dataFiles(snapshot: String): Seq[LiveFile]
+  def dataFiles(snapshot: String): Seq[DataFile]
 }
 
 /** A table of which ANALYZE is told by the shim, for only the JVM can read its metadata. */
-trait ListedTable extends LakeTable {
+trait TableFacts extends LakeTable {
 
   /** Names of the columns that partition the table. */
   def partitionColumns: Seq[String]
@@ -147,7 +147,7 @@ trait ListedTable extends LakeTable {
    * Keys of the columns that some reader of the table takes to be never null: what it shows of a file without them may be
    * anything.
    */
-  def required: Set[String] = Set.empty
+  def requiredColumns: Set[String] = Set.empty
 
   /** Table properties. */
   def properties: Map[String, String]
@@ -156,7 +156,7 @@ trait ListedTable extends LakeTable {
   def refusal: Option[String] = None
 
   /** The data files of the table as the name stands for it. Reads the table's metadata. */
-  def listing: Listing
+  def facts: SnapshotFacts
 }
 
 object LakeTable {

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRela
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 /** Finds the table format behind what Spark knows of a table. */
-object LakeTables {
+object TableFormats {
   private val V1Class = "org.apache.spark.sql.connector.catalog.V1Table"
 
   /** The table that a catalog loads. */
@@ -24,19 +24,19 @@ object LakeTables {
     case v1: LogicalRelation => v1.relation match {
       case files: HadoopFsRelation if DeltaTable.is(files) => Some(DeltaTable(files))
       case files: HadoopFsRelation if HudiTable.is(files) => Some(HudiTable(files))
-      case files: HadoopFsRelation if ParquetDirectory.is(files) => Some(ParquetDirectory(files))
+      case files: HadoopFsRelation if ParquetTable.is(files) => Some(ParquetTable(files))
       case other =>
         HudiTable.requireIndex(other)
-        UnwrittenHudiTable.of(other, v1.catalogTable, v1.schema)
+        EmptyHudiTable.of(other, v1.catalogTable, v1.schema)
     }
     case _ => None
   }
 
   /** Which table it is that a catalog loads, without listing its files. */
-  def identity(session: SparkSession, table: Table): Option[TableIdentity] = of(table).orElse(for {
+  def identity(session: SparkSession, table: Table): Option[TableReference] = of(table).orElse(for {
     format <- format(table)
-    location <- Reflected.call[CatalogTable](table, "v1Table").storage.locationUri
-  } yield DirectoryIdentity(format, HudiTable.qualified(new Path(location), session)))
+    location <- Reflection.call[CatalogTable](table, "v1Table").storage.locationUri
+  } yield DirectoryReference(format, HudiTable.qualify(new Path(location), session)))
 
   /** The format of a table that a catalog loads, without asking the table for anything. */
   def format(table: Table): Option[String] =
@@ -57,5 +57,5 @@ object LakeTables {
   def atPath(session: SparkSession, name: Seq[String]): Option[LogicalPlan] =
     ofPath(name).filter(_ == HudiTable.Format).map(format => session.read.format(format).load(name.last).queryExecution.analyzed)
 
-  private val byProvider = Set(ParquetDirectory.Format, HudiTable.Format)
+  private val byProvider = Set(ParquetTable.Format, HudiTable.Format)
 }

@@ -10,14 +10,14 @@ import scala.reflect.ClassTag
 /**
  * Members of a table format's objects by name: the shim is compiled without any table format, and the formats' classes are often
  * not public where their interfaces are. Releases rename members and give them other types: a member is asked for by every name
- * that it has had, and an answer of another type than expected is no answer. All that is missing is a [[MissingMember]].
+ * that it has had, and an answer of another type than expected is no answer. All that is missing is a [[UnsupportedRelease]].
  */
-object Reflected {
+object Reflection {
 
   /**
    * Calls `target.name(arguments)`, public or not; what the method throws is thrown.
    *
-   * @throws MissingMember where this release of the format has no such method, or one that answers otherwise
+   * @throws UnsupportedRelease where this release of the format has no such method, or one that answers otherwise
    */
   def call[T: ClassTag](target: AnyRef, name: String, arguments: AnyRef*): T =
     as[T](target.getClass, name, invoke(method(target.getClass, name, arguments), target, arguments))
@@ -25,13 +25,13 @@ object Reflected {
   /**
    * The value of the first of these that there is: a method without parameters, or a field.
    *
-   * @throws MissingMember where this release has none of them, or one that holds something else
+   * @throws UnsupportedRelease where this release has none of them, or one that holds something else
    */
   def value[T: ClassTag](target: AnyRef, names: String*): T = {
     val owner = target.getClass
     names.iterator.flatMap(valueOf(owner, target, _)).take(1).toList.headOption match {
       case Some((name, found)) => as[T](owner, name, found)
-      case None => throw MissingMember(Releases.of(owner), s"${owner.getSimpleName}.${names.head}")
+      case None => throw UnsupportedRelease(FormatReleases.of(owner), s"${owner.getSimpleName}.${names.head}")
     }
   }
 
@@ -51,23 +51,23 @@ object Reflected {
   /**
    * The method without parameters of a public class or interface that has one of these names, for what is asked very often.
    *
-   * @throws MissingMember where this release has none of them
+   * @throws UnsupportedRelease where this release has none of them
    */
   def method(owner: Class[_], names: String*): Method =
-    names.iterator.flatMap(find(owner, _, Nil)).take(1).toList.headOption.getOrElse(throw MissingMember(Releases.of(owner), s"${owner.getSimpleName}.${names.head}"))
+    names.iterator.flatMap(find(owner, _, Nil)).take(1).toList.headOption.getOrElse(throw UnsupportedRelease(FormatReleases.of(owner), s"${owner.getSimpleName}.${names.head}"))
 
   /**
    * A class of a table format.
    *
-   * @throws MissingMember where this release has none of that name
+   * @throws UnsupportedRelease where this release has none of that name
    */
   def load(name: String, loader: ClassLoader): Class[_] =
     try Class.forName(name, false, loader)
-    catch { case _: ClassNotFoundException => throw MissingMember(Releases.named(name, loader), name) }
+    catch { case _: ClassNotFoundException => throw UnsupportedRelease(FormatReleases.releaseOfClass(name, loader), name) }
 
   private def method(owner: Class[_], name: String, arguments: Seq[AnyRef]): Method =
     find(owner, name, arguments.map(argument => if (argument == null) classOf[Void] else argument.getClass))
-      .getOrElse(throw MissingMember(Releases.of(owner), s"${owner.getSimpleName}.$name"))
+      .getOrElse(throw UnsupportedRelease(FormatReleases.of(owner), s"${owner.getSimpleName}.$name"))
 
   private def invoke(method: Method, target: AnyRef, arguments: Seq[AnyRef]): AnyRef =
     try method.invoke(target, arguments: _*)
@@ -79,7 +79,7 @@ object Reflected {
   private def as[T](owner: Class[_], name: String, found: AnyRef)(implicit expected: ClassTag[T]): T = {
     val boxed = MethodType.methodType(expected.runtimeClass).wrap.returnType
     if (found != null && !boxed.isInstance(found)) {
-      throw MissingMember(Releases.of(owner), s"${owner.getSimpleName}.$name: ${boxed.getSimpleName}")
+      throw UnsupportedRelease(FormatReleases.of(owner), s"${owner.getSimpleName}.$name: ${boxed.getSimpleName}")
     }
     found.asInstanceOf[T]
   }

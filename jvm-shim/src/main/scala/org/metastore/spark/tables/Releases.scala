@@ -2,14 +2,14 @@ package org.metastore.spark.tables
 
 import scala.util.Try
 
-import org.metastore.spark.explain.{KnownCause, Reason, ReasonCode}
+import org.metastore.spark.explain.{ReasonedFailure, Reason, ReasonCode}
 
 /** A table format as it is on the class path; `version` is None where its jar does not tell. */
-final case class Release(format: Format, version: Option[String]) {
+final case class Release(format: TableFormat, version: Option[String]) {
 
   /** Why its tables are left alone: it is older than any release whose members and meaning we know. */
   def refusal: Option[Reason] =
-    version.filter(Releases.isBefore(_, format.oldest)).map(found => needs(format.oldest, found))
+    version.filter(FormatReleases.isBefore(_, format.oldest)).map(found => needs(format.oldest, found))
 
   /** Why, where something that it should have is missing. */
   def lacks(member: String): Reason =
@@ -27,14 +27,14 @@ final case class Release(format: Format, version: Option[String]) {
  * @param oldest    the oldest release that is tested on any Spark, docs/formats.md
  * @param newest    the newest one
  */
-final case class Format(name: String, packages: Seq[String], shown: String, oldest: String, newest: String)
+final case class TableFormat(name: String, packages: Seq[String], shown: String, oldest: String, newest: String)
 
 /** The releases of table formats that are found, and which of them are known. */
-object Releases {
+object FormatReleases {
   private val formats = Seq(
-    Format("Iceberg", Seq("org.apache.iceberg."), "org.apache.iceberg.spark.source.SparkTable", "1.6", "1.12"),
-    Format("Delta", Seq("org.apache.spark.sql.delta.", "io.delta."), "org.apache.spark.sql.delta.catalog.DeltaTableV2", "3.2", "4.4"),
-    Format("Hudi", Seq("org.apache.hudi.", "org.apache.spark.sql.hudi."), "org.apache.hudi.HoodieFileIndex", "0.15", "1.2"))
+    TableFormat("Iceberg", Seq("org.apache.iceberg."), "org.apache.iceberg.spark.source.SparkTable", "1.6", "1.12"),
+    TableFormat("Delta", Seq("org.apache.spark.sql.delta.", "io.delta."), "org.apache.spark.sql.delta.catalog.DeltaTableV2", "3.2", "4.4"),
+    TableFormat("Hudi", Seq("org.apache.hudi.", "org.apache.spark.sql.hudi."), "org.apache.hudi.HoodieFileIndex", "0.15", "1.2"))
 
   // What is found goes with its class: formats may be loaded and unloaded again.
   private val ofClass = new ClassValue[Option[Release]] {
@@ -46,10 +46,10 @@ object Releases {
   def of(c: Class[_]): Option[Release] = ofClass.get(c)
 
   /** The release that a class of this name would belong to. */
-  def named(name: String, loader: ClassLoader): Option[Release] =
+  def releaseOfClass(name: String, loader: ClassLoader): Option[Release] =
     formats.find(_.packages.exists(name.startsWith)).flatMap(in(loader, _))
 
-  private def in(loader: ClassLoader, format: Format): Option[Release] =
+  private def in(loader: ClassLoader, format: TableFormat): Option[Release] =
     Try(Class.forName(format.shown, false, loader)).toOption.flatMap(of)
 
   /** The releases that a class loader finds. */
@@ -59,8 +59,8 @@ object Releases {
   /** Why nothing is done with an object of a release that is too old. */
   def refusal(on: AnyRef): Option[Reason] = of(on.getClass).flatMap(_.refusal)
 
-  /** @throws MissingMember where there is such a reason */
-  def require(on: AnyRef): Unit = refusal(on).foreach(why => throw new MissingMember(why))
+  /** @throws UnsupportedRelease where there is such a reason */
+  def require(on: AnyRef): Unit = refusal(on).foreach(why => throw new UnsupportedRelease(why))
 
   // Iceberg's jars have it in a class, the others' in the manifest.
   private def version(c: Class[_]): Option[String] = {
@@ -79,11 +79,11 @@ object Releases {
 }
 
 /** This release of a table format cannot be used: `reason` says which one is needed. */
-final class MissingMember(override val reason: Reason) extends RuntimeException(reason.sentence) with KnownCause
+final class UnsupportedRelease(override val reason: Reason) extends RuntimeException(reason.sentence) with ReasonedFailure
 
-object MissingMember {
+object UnsupportedRelease {
 
   /** What to throw where something is not there that a release should have. */
-  def apply(release: Option[Release], member: String): MissingMember =
-    new MissingMember(release.fold(Reason(ReasonCode.Failed, "error" -> s"there is no $member"))(_.lacks(member)))
+  def apply(release: Option[Release], member: String): UnsupportedRelease =
+    new UnsupportedRelease(release.fold(Reason(ReasonCode.Failed, "error" -> s"there is no $member"))(_.lacks(member)))
 }

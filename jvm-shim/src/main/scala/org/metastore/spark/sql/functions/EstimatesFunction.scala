@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.explain.OperatorEstimate
-import org.metastore.spark.sql.{Answer, Argument, Arguments, TableFunction}
+import org.metastore.spark.sql.{ResultRow, Argument, Arguments, TableFunction}
 
 /** `metastore.estimates(query)`: one row an operator of the optimized plan. */
 object EstimatesFunction extends TableFunction {
@@ -22,15 +22,15 @@ object EstimatesFunction extends TableFunction {
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = answer(session, call)()
 
-  override def deferred(session: SparkSession, call: Arguments): Option[() => Seq[InternalRow]] =
+  override def jobRows(session: SparkSession, call: Arguments): Option[() => Seq[InternalRow]] =
     if (call.flag(Run)) Some(answer(session, call)) else None
 
   private def answer(session: SparkSession, call: Arguments): () => Seq[InternalRow] = {
     val estimates = OperatorEstimate.of(session, call.text("query"), call.flag(Run))
     () => estimates().map { one =>
-      Answer.row(
-        one.operator, one.parent, one.name, one.detail, one.rows.map(Answer.whole), Answer.whole(one.bytes), one.scan.map(_.rows),
-        one.scan.map(_.source), one.scan.map(_.isExact), one.found, one.qError)
+      ResultRow.row(
+        one.operator, one.parent, one.name, one.detail, one.rows.map(ResultRow.decimalOf), ResultRow.decimalOf(one.bytes), one.scan.map(_.rows),
+        one.scan.map(_.source), one.scan.map(_.isExact), one.countedRows, one.qError)
     }
   }
 }

@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.explain.ExplainQuery
-import org.metastore.spark.sql.{Answer, Argument, Arguments, TableFunction}
+import org.metastore.spark.sql.{ResultRow, Argument, Arguments, TableFunction}
 
 /** `metastore.explain(query)`: one row a scan and data file. */
 object ExplainFunction extends TableFunction {
@@ -18,7 +18,7 @@ object ExplainFunction extends TableFunction {
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
     ExplainQuery.decisions(session, call.text("query")).map { file =>
-      Answer.row(
+      ResultRow.row(
         file.scan, file.table, file.path, file.kept, file.reason, file.conjunct, file.statistic, file.rows,
         file.estimate.map(_.rows), file.estimate.map(_.source), file.estimate.map(_.isExact))
     }

@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.sql._
-import org.metastore.spark.tables.{ListedFile, ListedTable, Listing}
+import org.metastore.spark.tables.{FileFacts, TableFacts, SnapshotFacts}
 
 /**
  * `metastore_facts(table [, files])`: what ANALYZE has to know of a table as its name stands for it, where only the JVM reads
@@ -33,34 +33,34 @@ object FactsFunction extends TableFunction {
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val name = call.text("table")
-    val found = ResolvedName.find(session, name)
+    val found = TableLookup.find(session, name)
     found.table match {
       case _ if call.optional("files").contains("false") => Seq(facts(identity(found)))
-      case table: ListedTable =>
+      case table: TableFacts =>
         table.refusal.foreach(why => throw MetastoreException.unsupportedTable(name, why))
-        val listing = table.listing
+        val listing = table.facts
         facts(identity(found) ++ described(table, listing)) +: listing.files.map(row)
       case other => throw MetastoreException.unsupportedTable(name, s"it is of format ${other.format}")
     }
   }
 
   private def facts(found: Map[String, Any]): InternalRow =
-    Answer.row(mapper.writeValueAsString(found.asJava), None, None, None, None, None, None, None, None)
+    ResultRow.row(mapper.writeValueAsString(found.asJava), None, None, None, None, None, None, None, None)
 
-  private def row(file: ListedFile): InternalRow =
-    Answer.row(None, file.live.path, file.location, file.live.size, file.live.rows, file.live.deletedRows, file.deletes,
-      Answer.texts(file.live.partition.toSeq), file.live.modified)
+  private def row(file: FileFacts): InternalRow =
+    ResultRow.row(None, file.live.path, file.location, file.live.size, file.live.rows, file.live.deletedRows, file.deletes,
+      ResultRow.texts(file.live.partition.toSeq), file.live.modified)
 
-  private def identity(found: FoundTable): Map[String, Any] = Map(
+  private def identity(found: TableHandle): Map[String, Any] = Map(
     "format" -> found.table.format, "name" -> found.name.orNull, "uuid" -> found.table.uuid, "location" -> found.table.location)
 
-  private def described(table: ListedTable, listing: Listing): Map[String, Any] = {
+  private def described(table: TableFacts, listing: SnapshotFacts): Map[String, Any] = {
     val leaves = table.leaves(None).map { leaf =>
       Map[String, Any]("key" -> leaf.key, "path" -> leaf.path.asJava, "type" -> leaf.dataType.catalogString).asJava
     }
     Map(
-      "required" -> table.required.toSeq.sorted.asJava,
-      "snapshot" -> listing.snapshot.orNull, "unsettled" -> listing.unsettled.asJava,
+      "required" -> table.requiredColumns.toSeq.sorted.asJava,
+      "snapshot" -> listing.snapshot.orNull, "unsettled" -> listing.recentFiles.asJava,
       "has_other_rows" -> listing.hasOtherRows, "leaves" -> leaves.asJava,
       "partition_columns" -> table.partitionColumns.asJava, "field_ids" -> table.fieldIds.asJava, "properties" -> table.properties.asJava)
   }

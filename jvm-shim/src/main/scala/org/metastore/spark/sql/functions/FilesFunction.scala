@@ -16,10 +16,10 @@ object FilesFunction extends TableFunction {
   override val meaning = "The data files of a snapshot; rows counts deleted rows too"
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val analyzed = AnalyzedTable.of(session, call.text("table"))
-    val asked = analyzed.asked(call.value("at"))
+    val analyzed = TableContext.of(session, call.text("table"))
+    val asked = analyzed.requestedSnapshot(call.value("at"))
     val live = asked.toSeq.flatMap(analyzed.table.dataFiles)
-    val snapshot = analyzed.analyzed(asked, _ => true)
+    val snapshot = analyzed.answeringSnapshot(asked, _ => true)
     val files = snapshot.map(new FileLevel(analyzed, _))
     val known = files.fold(Map.empty[FileKey, TableFileRow])(_.files.map(file => file.key -> file).toMap)
     val keys = analyzed.table.leaves(asked).map(_.key).toSet
@@ -29,7 +29,7 @@ object FilesFunction extends TableFunction {
     live.map { file =>
       val deleted = deletes.get(file.key).flatMap(_.deletedRows).orElse(file.deletedRows)
       val rows = file.rows.orElse(known.get(file.key).flatMap(_.rows))
-      Answer.row(file.path, file.size, rows, deleted, Answer.texts(file.partition.toSeq), known.get(file.key).exists(_.block.isDefined),
+      ResultRow.row(file.path, file.size, rows, deleted, ResultRow.texts(file.partition.toSeq), known.get(file.key).exists(_.block.isDefined),
         counts.getOrElse(file.path, 0).toLong)
     }
   }

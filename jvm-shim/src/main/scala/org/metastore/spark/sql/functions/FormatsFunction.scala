@@ -4,8 +4,8 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.StructType
 
-import org.metastore.spark.sql.{Answer, Argument, Arguments, TableFunction}
-import org.metastore.spark.tables.Releases
+import org.metastore.spark.sql.{ResultRow, Argument, Arguments, TableFunction}
+import org.metastore.spark.tables.FormatReleases
 
 /** `metastore_formats()`: one row a table format whose jar the session has. `metastore doctor` asks it. */
 object FormatsFunction extends TableFunction {
@@ -16,8 +16,8 @@ object FormatsFunction extends TableFunction {
   override val needsSettings = false
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
-    Releases.all(session.sharedState.jarClassLoader).map { release =>
+    FormatReleases.all(session.sharedState.jarClassLoader).map { release =>
       val format = release.format
-      Answer.row(format.name, release.version, format.oldest, format.newest, release.refusal.map(_.sentence))
+      ResultRow.row(format.name, release.version, format.oldest, format.newest, release.refusal.map(_.sentence))
     }
 }

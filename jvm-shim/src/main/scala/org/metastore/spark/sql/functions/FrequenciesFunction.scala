@@ -22,7 +22,7 @@ object FrequenciesFunction extends TableFunction {
     column.frequent(top).map { found =>
       val fraction = column.values.filter(_ > 0).map(found.frequency.toDouble / _)
       val error = Some(found.error).filter(_ => column.isWhole)
-      Answer.row(column.text.value(Some(found.value)), found.frequency, fraction, error.contains(0L), error)
+      ResultRow.row(column.text.value(Some(found.value)), found.frequency, fraction, error.contains(0L), error)
     }
   }
 }

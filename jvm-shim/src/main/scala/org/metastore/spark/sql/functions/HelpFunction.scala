@@ -4,7 +4,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.StructType
 
-import org.metastore.spark.sql.{Answer, Argument, Arguments, TableFunction, TableFunctions}
+import org.metastore.spark.sql.{ResultRow, Argument, Arguments, TableFunction, TableFunctions}
 
 /** `metastore.help()`: one row a table function. */
 object HelpFunction extends TableFunction {
@@ -19,6 +19,6 @@ object HelpFunction extends TableFunction {
     val arguments = required.map(_.name).mkString(", ") + optional.map { argument =>
       if (argument == function.arguments.head) s"[${argument.name}]" else s" [, ${argument.name}]"
     }.mkString
-    Answer.row(s"metastore.${function.name}", arguments, function.schema.fieldNames.mkString(", "), function.meaning)
+    ResultRow.row(s"metastore.${function.name}", arguments, function.schema.fieldNames.mkString(", "), function.meaning)
   }
 }

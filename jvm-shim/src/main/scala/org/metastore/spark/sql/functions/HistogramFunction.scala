@@ -19,10 +19,10 @@ object HistogramFunction extends TableFunction {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val wanted = call.positive("bins")
     val column = ColumnDetails.of(session, call)
-    column.histogram.toSeq.map(bins => wanted.fold(bins)(bins.coarser)).flatMap { bins =>
+    column.histogram.toSeq.map(bins => wanted.fold(bins)(bins.coarsen)).flatMap { bins =>
       val edges = bins.edges.map(column.text.edge(_, column.row))
       bins.counts.indices.map { i =>
-        Answer.row(i.toLong, edges(i), edges(i + 1), bins.counts(i), bins.distincts.lift(i), column.isWhole && bins.isExact(i))
+        ResultRow.row(i.toLong, edges(i), edges(i + 1), bins.counts(i), bins.distincts.lift(i), column.isWhole && bins.isExact(i))
       }
     }
   }

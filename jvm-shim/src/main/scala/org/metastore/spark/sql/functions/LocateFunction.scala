@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.{StringType, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.MetastoreConf
-import org.metastore.spark.pruning.{ColumnResolver, PruningRule}
+import org.metastore.spark.pruning.{ColumnResolver, PruningFilter}
 import org.metastore.spark.sql._
 import org.metastore.spark.store.{FileKey, FileList, Snapshot}
 import org.metastore.spark.tables.{HudiTable, Leaf}
@@ -30,9 +30,9 @@ object LocateFunction extends TableFunction {
     "that is not known"
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val analyzed = AnalyzedTable.of(session, call.text("table"))
+    val analyzed = TableContext.of(session, call.text("table"))
     val current = analyzed.table.current
-    val snapshot = analyzed.analyzedColumns(current)
+    val snapshot = analyzed.snapshotWithColumns(current)
     val leaf = analyzed.leaf(session, call.text("column"), analyzed.table.leaves(current))
     if (snapshot.columns.find(_.key == leaf.key).exists(_.encoding.isEmpty))
       throw MetastoreException.invalidArgument("column", s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
@@ -41,18 +41,18 @@ object LocateFunction extends TableFunction {
     val found = located(analyzed, leaf, value, files.toIndexedSeq)
     // Log files may hold any value.
     (found ++ changed.map(_ -> None)).sortBy(_._1.path)
-      .map { case (file, frequency) => Answer.row(file.path, frequency, frequency.isDefined && file.isWhole) }
+      .map { case (file, frequency) => ResultRow.row(file.path, frequency, frequency.isDefined && file.isWhole) }
   }
 
   /** A live data file; `isWhole`: all of its rows are live, and no others. */
   private final case class Live(path: String, key: FileKey, isWhole: Boolean)
 
   /** Those of the table as the name stands for it: of newer ones than were analyzed nothing is known. */
-  private def filesOf(analyzed: AnalyzedTable, snapshot: Snapshot): Seq[Live] =
+  private def filesOf(analyzed: TableContext, snapshot: Snapshot): Seq[Live] =
     if (analyzed.isCurrent(snapshot)) analyzed.store.tableFiles(snapshot).map(file => Live(file.path, file.key, file.deletes.isEmpty))
     else analyzed.table.current.toSeq.flatMap(analyzed.table.dataFiles).map(file => Live(file.path, file.key, file.deletedRows.contains(0L)))
 
-  private def located(analyzed: AnalyzedTable, leaf: Leaf, value: Literal, files: IndexedSeq[Live]): Seq[(Live, Option[Long])] = {
+  private def located(analyzed: TableContext, leaf: Leaf, value: Literal, files: IndexedSeq[Live]): Seq[(Live, Option[Long])] = {
     val attribute = AttributeReference(leaf.name, leaf.dataType)()
     val resolver: ColumnResolver = (_, _) => Some(leaf.key)
     val forms = leaf.charLength.filter(_ => value.value != null).fold(Seq(value))(storedForms(value, _))
@@ -60,14 +60,14 @@ object LocateFunction extends TableFunction {
     val conditions: Seq[Seq[Expression]] =
       if (areFew) forms.map(form => Seq(EqualNullSafe(attribute, form)))
       else Seq(Seq(GreaterThanOrEqual(attribute, forms.head), LessThanOrEqual(attribute, forms.last)))
-    val filters = conditions.map(PruningRule.compile(_, resolver))
+    val filters = conditions.map(PruningFilter.compile(_, resolver))
     val known = analyzed.store.planning(analyzed.table.uuid, MetastoreConf().readTimeoutMillis) match {
-      case Right(statistics) => statistics.of(FileList.of(files.map(_.key)), filters.head.needs)
+      case Right(statistics) => statistics.of(FileList.of(files.map(_.key)), filters.head.columnKeys)
       case Left(why) => throw new java.io.IOException(why.sentence)
     }
     val counts = filters.zip(forms).map { case (filter, form) =>
       val verdicts = filter.evaluate(known)
-      val kept = files.indices.filter(verdicts.kept).toArray
+      val kept = files.indices.filter(verdicts.isKept).toArray
       kept.zip(if (areFew) known.frequencies(leaf.key, leaf.dataType, form.value, kept) else kept.map(_ => -1L)).toMap
     }
     files.indices.map(i => files(i) -> sum(counts.flatMap(_.get(i)))).filterNot(_._2.contains(0L))
@@ -89,7 +89,7 @@ object LocateFunction extends TableFunction {
     val cast = Cast(asked, leaf.dataType, zone, ansiEnabled = true)
     val found = Try(cast).filter(_.checkInputDataTypes().isSuccess).map(cast => Literal(cast.eval(), leaf.dataType)).toOption
     found.filter(value => asked.dataType == StringType || isSame(value, asked, zone)).getOrElse(
-      throw MetastoreException.invalidArgument("value", s"${Arguments.shown(asked)} is not of the type ${leaf.dataType.simpleString}"))
+      throw MetastoreException.invalidArgument("value", s"${Arguments.toText(asked)} is not of the type ${leaf.dataType.simpleString}"))
   }
 
   private def isSame(value: Literal, asked: Literal, zone: Option[String]): Boolean = {

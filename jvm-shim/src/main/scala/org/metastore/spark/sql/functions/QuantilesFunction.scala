@@ -7,7 +7,7 @@ import org.apache.spark.sql.catalyst.util.ArrayData
 import org.apache.spark.sql.types.{ArrayType, DoubleType, StringType, StructType}
 
 import org.metastore.spark.sql._
-import org.metastore.spark.store.Bins
+import org.metastore.spark.store.Histogram
 
 /** `metastore.quantiles(table, column [, probabilities] [, at])`: one row a probability. */
 object QuantilesFunction extends TableFunction {
@@ -25,15 +25,15 @@ object QuantilesFunction extends TableFunction {
     val wanted = call.value("probabilities").fold(Usual)(probabilities)
     val column = ColumnDetails.of(session, call)
     column.quantiles(wanted) match {
-      case Some(exact) => wanted.zip(exact).map { case (p, value) => Answer.row(p, column.text.value(value), column.isAsked, noErrorIf(column.isAsked)) }
-      case None => column.byRank match {
+      case Some(exact) => wanted.zip(exact).map { case (p, value) => ResultRow.row(p, column.text.value(value), column.isRequested, noErrorIf(column.isRequested)) }
+      case None => column.rankHistogram match {
         case Some(bins) => wanted.map(quantile(column, bins, _))
-        case None => wanted.map(Answer.row(_, None, column.isWhole, noErrorIf(column.isWhole)))
+        case None => wanted.map(ResultRow.row(_, None, column.isWhole, noErrorIf(column.isWhole)))
       }
     }
   }
 
-  private def quantile(column: ColumnDetails, bins: Bins, probability: Double): InternalRow = {
+  private def quantile(column: ColumnDetails, bins: Histogram, probability: Double): InternalRow = {
     val rank = math.max(1L, math.ceil(probability * bins.number).toLong)
     val found = bins.at(rank)
     val bound = // as summary shows it
@@ -43,7 +43,7 @@ object QuantilesFunction extends TableFunction {
       else None
     val error = if (bound.isDefined) Some(0L) else found.error.filter(_ => column.isWhole)
     val share = error.map(_.toDouble / bins.number)
-    Answer.row(probability, bound.getOrElse(column.text.edge(found.value, column.row)), share.contains(0.0), share)
+    ResultRow.row(probability, bound.getOrElse(column.text.edge(found.value, column.row)), share.contains(0.0), share)
   }
 
   private def noErrorIf(isKnown: Boolean): Option[Double] = if (isKnown) Some(0) else None

@@ -5,7 +5,7 @@ import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.{MetastoreConf, NearNames}
-import org.metastore.spark.sql.{Answer, Argument, Arguments, TableFunction}
+import org.metastore.spark.sql.{ResultRow, Argument, Arguments, TableFunction}
 
 /** `metastore.settings()`: one row a setting. */
 object SettingsFunction extends TableFunction {
@@ -18,20 +18,20 @@ object SettingsFunction extends TableFunction {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val conf = MetastoreConf.of(session)
     val known = MetastoreConf.all.map { setting =>
-      conf.invalid(setting) match {
+      conf.findInvalid(setting) match {
         case Some(wrong) =>
           val problem = s"'${wrong.text}' (${wrong.source}) is no value of this setting: the default is in force"
-          Answer.row(setting.key, setting.default, "default", setting.default, setting.meaning, problem)
+          ResultRow.row(setting.key, setting.default, "default", setting.default, setting.meaning, problem)
         case None =>
-          val found = conf.textOf(setting)
-          Answer.row(setting.key, found.text, found.source, setting.default, setting.meaning, None)
+          val found = conf.resolve(setting)
+          ResultRow.row(setting.key, found.text, found.source, setting.default, setting.meaning, None)
       }
     }
-    val unknown = conf.unknown.toSeq.sorted.map { case (key, text) =>
-      (key, text, "spark", NearNames.question(key, MetastoreConf.all.map(_.key), "spark.metastore."))
+    val unknown = conf.unknownKeys.toSeq.sorted.map { case (key, text) =>
+      (key, text, "spark", NearNames.phraseSuggestion(key, MetastoreConf.all.map(_.key), "spark.metastore."))
     }
-    known ++ (unknown ++ MetastoreConf.misspelt(sys.env)).map { case (name, text, source, hint) =>
-      Answer.row(name, text, source, None, None, s"there is no such setting.$hint")
+    known ++ (unknown ++ MetastoreConf.findMisspelt(sys.env)).map { case (name, text, source, hint) =>
+      ResultRow.row(name, text, source, None, None, s"there is no such setting.$hint")
     }
   }
 }

@@ -16,9 +16,9 @@ object SnapshotsFunction extends TableFunction {
   override val meaning = "The snapshots that were analyzed"
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val analyzed = AnalyzedTable.of(session, call.text("table"))
+    val analyzed = TableContext.of(session, call.text("table"))
     analyzed.manifest.toSeq.flatMap(_.snapshots).map { snapshot =>
-      Answer.row(snapshot.id, Rendering.timestamp(snapshot.analyzedAt), snapshot.files, snapshot.filesTotal, snapshot.rows,
+      ResultRow.row(snapshot.id, ValueText.timestamp(snapshot.analyzedAt), snapshot.files, snapshot.filesTotal, snapshot.rows,
         snapshot.columns.length.toLong, analyzed.isCurrent(snapshot), snapshot.sizeBytes, snapshot.liveSizeBytes)
     }
   }

@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.VisibleText
 import org.metastore.spark.sql._
-import org.metastore.spark.tables.LakeTables
+import org.metastore.spark.tables.TableFormats
 
 /** `metastore.tables([database])`: one row a table that has statistics. */
 object TablesFunction extends TableFunction with Logging {
@@ -22,7 +22,7 @@ object TablesFunction extends TableFunction with Logging {
   override val meaning = "The tables of a database (db, cat.db; the current one if not given) that have statistics"
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
-    val (catalog, namespace) = ResolvedName.namespace(session, call.optional("database").fold(Seq.empty[String])(parts(session, _)))
+    val (catalog, namespace) = TableLookup.namespace(session, call.optional("database").fold(Seq.empty[String])(parts(session, _)))
     catalog match {
       case tables: TableCatalog => listed(tables, namespace).sortBy(_.name).flatMap(analyzed(session, tables, _))
       case other => throw MetastoreException.invalidArgument("database", s"the catalog ${other.name} has no tables")
@@ -37,16 +37,16 @@ object TablesFunction extends TableFunction with Logging {
   private def listed(catalog: TableCatalog, namespace: Array[String]): Seq[Identifier] =
     try catalog.listTables(namespace).toSeq catch {
       case NonFatal(e) if Namespaces.isMissing(catalog, namespace, e) =>
-        throw MetastoreException.databaseNotFound(catalog.name +: namespace.toSeq, Namespaces.beside(catalog, namespace))
+        throw MetastoreException.databaseNotFound(catalog.name +: namespace.toSeq, Namespaces.siblings(catalog, namespace))
       case NonFatal(e) => throw MetastoreException.invalidArgument(
-        "database", s"the tables of ${QuotedName(catalog.name +: namespace.toSeq)} cannot be listed: ${MetastoreException.firstLine(e)}")
+        "database", s"the tables of ${SqlName(catalog.name +: namespace.toSeq)} cannot be listed: ${MetastoreException.firstLine(e)}")
     }
 
   /** A table that cannot be loaded, or that this user may not read, is not a reason to hide the others. */
   private def analyzed(session: SparkSession, catalog: TableCatalog, table: Identifier): Option[InternalRow] = {
-    val name = QuotedName(catalog.name +: table.namespace.toSeq :+ table.name)
-    try LakeTables.identity(session, catalog.loadTable(table))
-      .filter(AnalyzedTable.store(session, _).manifest().isDefined).flatMap(_ => row(AnalyzedTable.of(session, name)))
+    val name = SqlName(catalog.name +: table.namespace.toSeq :+ table.name)
+    try TableFormats.identity(session, catalog.loadTable(table))
+      .filter(TableContext.store(session, _).manifest().isDefined).flatMap(_ => row(TableContext.of(session, name)))
     catch {
       // Plug-ins refuse with exceptions of their own.
       case NonFatal(e) =>
@@ -55,9 +55,9 @@ object TablesFunction extends TableFunction with Logging {
     }
   }
 
-  private def row(analyzed: AnalyzedTable): Option[InternalRow] = analyzed.manifest.map { manifest =>
-    val snapshot = analyzed.analyzed(analyzed.table.current, _ => true).orElse(manifest.latest)
-    Answer.row(analyzed.name, analyzed.table.format, analyzed.table.location, snapshot.map(_.id), snapshot.exists(analyzed.isCurrent),
-      snapshot.map(s => Rendering.timestamp(s.analyzedAt)))
+  private def row(analyzed: TableContext): Option[InternalRow] = analyzed.manifest.map { manifest =>
+    val snapshot = analyzed.answeringSnapshot(analyzed.table.current, _ => true).orElse(manifest.latest)
+    ResultRow.row(analyzed.name, analyzed.table.format, analyzed.table.location, snapshot.map(_.id), snapshot.exists(analyzed.isCurrent),
+      snapshot.map(s => ValueText.timestamp(s.analyzedAt)))
   }
 }

@@ -6,7 +6,7 @@ import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.StructType
 
-import org.metastore.spark.sql.{Answer, Argument, Arguments, TableFunction}
+import org.metastore.spark.sql.{ResultRow, Argument, Arguments, TableFunction}
 
 /** `metastore.version()`: one row. */
 object VersionFunction extends TableFunction {
@@ -20,7 +20,7 @@ object VersionFunction extends TableFunction {
 
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
     val jar = Option(getClass.getProtectionDomain.getCodeSource).map(_.getLocation.getPath)
-    Seq(Answer.row(build.getProperty("version"), session.version, scala.util.Properties.versionNumberString, StatisticsFormat, jar))
+    Seq(ResultRow.row(build.getProperty("version"), session.version, scala.util.Properties.versionNumberString, StatisticsFormat, jar))
   }
 
   private lazy val build: Properties = {
