@@ -9,6 +9,7 @@ import org.apache.spark.internal.Logging
 import org.apache.spark.network.util.JavaUtils
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.internal.SQLConf
+import org.metastore.spark.sql.MetastoreException
 
 /** The settings of one session, each read at the moment it is asked for: Spark conf, then environment, then default. */
 final class MetastoreConf(conf: SQLConf) {
@@ -140,6 +141,19 @@ object MetastoreConf extends Logging {
 
   /** The settings of one session. */
   def of(session: SparkSession): MetastoreConf = new MetastoreConf(session.sessionState.conf)
+
+  /**
+   * Passes where every setting of the session has a value that it can have. Queries go on with defaults; who asks about
+   * statistics is told.
+   *
+   * @throws MetastoreException METASTORE_INVALID_SETTING
+   */
+  def requireValid(session: SparkSession): Unit = {
+    val conf = of(session)
+    all.foreach { setting =>
+      conf.findInvalid(setting).foreach(wrong => throw MetastoreException.invalidSetting(setting.key, wrong.text, wrong.source))
+    }
+  }
 
   private val warned = ConcurrentHashMap.newKeySet[String]()
 

@@ -15,7 +15,8 @@ import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog}
 import org.apache.spark.sql.execution.command.{AnalyzeTableCommand, LeafRunnableCommand}
 import org.apache.spark.sql.types.StructType
 
-import org.metastore.spark.sql.{MetastoreException, Namespaces, SqlName, TableLookup, TableFunctions}
+import org.metastore.spark.MetastoreConf
+import org.metastore.spark.sql.{MetastoreException, Namespaces, SqlName, TableLookup}
 
 /** `ANALYZE TABLE` of a table that is ours: done in Python, its report is the answer. */
 final case class AnalyzeCommand(statement: AnalyzeStatement) extends LeafRunnableCommand {
@@ -28,7 +29,7 @@ object AnalyzeCommand {
 
   /** Analyzes one table. Its files are read beside Spark's plans, so that whoever may not read it is refused here. */
   def analyze(session: SparkSession, statement: AnalyzeStatement): Row = {
-    TableFunctions.requireSettings(session)
+    MetastoreConf.requireValid(session)
     TableLookup.resolve(session, statement.table)
     AnalyzeReport.row(AttachedPython.run(session, statement))
   }
@@ -42,7 +43,7 @@ final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[Stri
   override val output: Seq[Attribute] = AnalyzeReport.attributes
 
   override def run(session: SparkSession): Seq[Row] = {
-    TableFunctions.requireSettings(session)
+    MetastoreConf.requireValid(session)
     tables.sortBy(_.name).flatMap { table =>
       val name = SqlName(catalog.name +: table.namespace.toSeq :+ table.name)
       try {

@@ -14,7 +14,9 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 import org.apache.spark.sql.util.CaseInsensitiveStringMap
 
 import org.metastore.spark.sql.functions.{ColumnsFunction, FilesFunction, SnapshotsFunction, SummaryFunction}
+import org.metastore.spark.MetastoreConf
 import org.metastore.spark.store.SummaryRow
+import org.metastore.spark.tables.TableFormats
 
 /**
  * Answers `spark.read.format("metastore").option("table", "db.t")`.
@@ -50,10 +52,10 @@ final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
   private def answer(relation: DataSourceV2Relation): Option[LogicalPlan] = {
     val options = relation.options.asCaseSensitiveMap.asScala.map { case (k, v) => k.toLowerCase(Locale.ROOT) -> v }
     val asked = options.getOrElse("view", SummaryFunction.name).toLowerCase(Locale.ROOT)
-    options.get("path").orElse(options.get("table")).filterNot(DataSourceRule.isLocation).flatMap { name =>
+    options.get("path").orElse(options.get("table")).filterNot(TableFormats.isLocation).flatMap { name =>
       val narrowed = DataSourceRule.narrowing.filter(options.contains)
       if (views.contains(asked) || DistributionViews.names(asked)) {
-        TableFunctions.requireSettings(session)
+        MetastoreConf.requireValid(session)
         narrowed.filterNot(DataSourceRule.narrowedBy.getOrElse(asked, Set.empty)).foreach { option =>
           throw MetastoreException.invalidArgument(option, s"the view $asked cannot be narrowed by it")
         }
@@ -101,9 +103,6 @@ final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
 }
 
 private[sql] object DataSourceRule {
-
-  /** As the Python side tells locations from names. */
-  def isLocation(text: String): Boolean = !text.contains('`') && (text.contains('/') || text.startsWith("."))
 
   /** The options that narrow what is read. */
   val narrowing: Seq[String] = Seq("column", "file")

@@ -13,6 +13,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 import org.metastore.spark.analyze.PythonInterpreter
 import org.metastore.spark.tables.Reflection
+import org.metastore.spark.tables.TableFormats
 
 /**
  * Finds `spark.read.format("metastore")` as Spark does, and says in one line what is wrong with it: Spark wraps what a data source
@@ -44,7 +45,7 @@ final class DataSourceErrorRule(session: SparkSession) extends Rule[LogicalPlan]
 
   private def isReadInPython(relation: DataSourceV2Relation): Boolean = {
     val named = relation.options.asCaseSensitiveMap.asScala.map { case (key, value) => key.toLowerCase(Locale.ROOT) -> value }
-    named.get("path").orElse(named.get("table")).forall(DataSourceRule.isLocation)
+    named.get("path").orElse(named.get("table")).forall(TableFormats.isLocation)
   }
 
   /** Has Spark make the source's reader, which it keeps: what is wrong with a location is found when a task would begin. */

@@ -3,7 +3,7 @@ package org.metastore.spark.sql
 import org.apache.spark.sql.AnalysisException
 import org.apache.spark.sql.catalyst.trees.Origin
 
-import org.metastore.spark.{MetastoreConf, NearNames, VisibleText}
+import org.metastore.spark.{NearNames, VisibleText}
 import org.metastore.spark.store.StatisticsException
 
 /**
@@ -111,7 +111,7 @@ object MetastoreException {
   def timedOut(asked: String, limitMillis: Long): MetastoreException =
     new MetastoreException("METASTORE_STORE_NOT_READABLE",
       s"The statistics of $asked could not be read: there was no answer within $limitMillis ms. " +
-        s"Where it only takes longer, set ${MetastoreConf.ReadTimeout.key}.",
+        "Where it only takes longer, set spark.metastore.read.timeout.",
       Map("table" -> asked, "limit" -> s"$limitMillis ms"))
 
   /** The error of ours that our Python raised, where Spark tells of it in a line of its own. */

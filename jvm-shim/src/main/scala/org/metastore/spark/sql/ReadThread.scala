@@ -5,7 +5,6 @@ import java.util.concurrent.{CompletableFuture, ConcurrentHashMap, ExecutionExce
 
 import org.apache.hadoop.security.UserGroupInformation
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.analysis.AnalysisContext
 import org.apache.spark.sql.internal.SQLConf
 
 /**
@@ -18,11 +17,11 @@ import org.apache.spark.sql.internal.SQLConf
 private final class ReadThread[T](read: () => T) extends Thread("metastore-read") {
   private val user = UserGroupInformation.getCurrentUser
   private val ofView = Some(SQLConf.get).filterNot(_ eq SparkSession.active.sessionState.conf)
-  private val namespace = AnalysisContext.get.catalogAndNamespace
+  private val namespace = ViewNamespace.current
   private val result = new CompletableFuture[T]
   setDaemon(true)
 
-  override def run(): Unit = {
+  override def run(): Unit = ViewNamespace.within(namespace) {
     val reading: PrivilegedAction[Boolean] = () =>
       try result.complete(ofView.fold(read())(conf => SQLConf.withExistingConf(conf)(read())))
       catch { case e: Throwable => result.completeExceptionally(e) } // also what is fatal: somebody waits for it
@@ -58,11 +57,5 @@ private[sql] object ReadThread {
     val thread = new ReadThread(() => read)
     thread.start()
     thread.await(limitMillis)
-  }
-
-  /** The catalog and namespace of the view in which names are looked up; empty outside of views. */
-  def viewNamespace: Seq[String] = Thread.currentThread match {
-    case reading: ReadThread[_] => reading.namespace
-    case _ => AnalysisContext.get.catalogAndNamespace
   }
 }

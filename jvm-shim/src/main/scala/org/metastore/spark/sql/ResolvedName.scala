@@ -3,7 +3,7 @@ package org.metastore.spark.sql
 import scala.util.Try
 
 import org.apache.spark.sql.{AnalysisException, SparkSession}
-import org.apache.spark.sql.catalyst.analysis.{UnresolvedRelation, UnresolvedStar}
+import org.apache.spark.sql.catalyst.analysis.{AnalysisContext, UnresolvedRelation, UnresolvedStar}
 import org.apache.spark.sql.catalyst.parser.ParseException
 import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project, SubqueryAlias, UnaryNode, View}
 import org.apache.spark.sql.connector.catalog.{CatalogPlugin, TableCatalog}
@@ -57,7 +57,7 @@ object TableLookup {
   }
 
   /** The name by which SQL finds what a relation reads again, if it has one. */
-  private[sql] def sqlName(relation: LogicalPlan): Option[String] = relation match {
+  private[spark] def sqlName(relation: LogicalPlan): Option[String] = relation match {
     case v2: DataSourceV2Relation => for {
       catalog <- v2.catalog
       identifier <- v2.identifier if !identifier.getClass.getName.endsWith("PathIdentifier")
@@ -90,11 +90,11 @@ object TableLookup {
   }
 
   private def notFound(session: SparkSession, parts: Seq[String]): MetastoreException =
-    if (parts.length == 2 && DataSourceRule.isLocation(parts.last)) MetastoreException.tableNotFound(parts, Nil)
+    if (parts.length == 2 && TableFormats.isLocation(parts.last)) MetastoreException.tableNotFound(parts, Nil)
     else MetastoreException.tableNotFound(parts, beside(session, parts), Namespaces.explainMissing(session, parts.init))
 
   private def ofPath(name: String): String =
-    if (!DataSourceRule.isLocation(name)) ""
+    if (!TableFormats.isLocation(name)) ""
     else s" A path is asked about as delta.`$name`, hudi.`$name` or parquet.`$name`, an Iceberg table by the name in its catalog;" +
       s" without Spark: metastore.open('$name') in Python, metastore summary $name in a shell."
 
@@ -103,7 +103,7 @@ object TableLookup {
     Seq("PATH_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_TABLE_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE")
 
   /** The catalog and namespace that the parts of a name stand for; without parts, the current ones. */
-  private[sql] def namespace(session: SparkSession, parts: Seq[String]): (CatalogPlugin, Array[String]) = {
+  private[spark] def namespace(session: SparkSession, parts: Seq[String]): (CatalogPlugin, Array[String]) = {
     val catalogs = session.sessionState.catalogManager
     parts match {
       case Nil => (catalogs.currentCatalog, catalogs.currentNamespace)
@@ -133,8 +133,21 @@ object TableLookup {
 
   /** Inside a persistent view, short names mean the catalog and namespace in which the view was made. */
   private def fromInsideView(session: SparkSession, parts: Seq[String]): Seq[String] = {
-    val ofView = ReadThread.viewNamespace
+    val ofView = ViewNamespace.current
     def startsWithCatalog = parts.length > 1 && session.sessionState.catalogManager.isCatalogRegistered(parts.head)
     if (ofView.isEmpty || startsWithCatalog) parts else if (parts.length == 1) ofView ++ parts else ofView.head +: parts
+  }
+}
+
+/** The catalog and namespace of the view in which names are looked up; empty outside of views. */
+private[spark] object ViewNamespace {
+  private val ofThread = new ThreadLocal[Seq[String]]
+
+  def current: Seq[String] = Option(ofThread.get).getOrElse(AnalysisContext.get.catalogAndNamespace)
+
+  /** For a thread that looks up names for another one. */
+  def within[T](namespace: Seq[String])(body: => T): T = {
+    ofThread.set(namespace)
+    try body finally ofThread.remove()
   }
 }

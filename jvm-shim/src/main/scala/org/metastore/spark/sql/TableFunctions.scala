@@ -44,7 +44,7 @@ object TableFunctions {
   /** A call as a plan, with fresh attributes. Nothing is read yet. */
   private def plan(function: TableFunction, arguments: Seq[Expression]): LogicalPlan = {
     val session = SparkSession.active
-    if (function.needsSettings) requireSettings(session)
+    if (function.needsSettings) MetastoreConf.requireValid(session)
     val call = Arguments.bind(function, arguments)
     val limit = if (function.isLimited(call)) Some(MetastoreConf.of(session).readTimeoutMillis) else None
     FunctionCall(DataTypeUtils.toAttributes(function.schema), function.name) { output =>
@@ -54,19 +54,6 @@ object TableFunctions {
           case None => LocalRelation(output, function.rows(session, call))
         }
       }
-    }
-  }
-
-  /**
-   * Passes where every setting of the session has a value that it can have. Queries go on with defaults; who asks about
-   * statistics is told.
-   *
-   * @throws MetastoreException METASTORE_INVALID_SETTING
-   */
-  private[spark] def requireSettings(session: SparkSession): Unit = {
-    val conf = MetastoreConf.of(session)
-    MetastoreConf.all.foreach { setting =>
-      conf.findInvalid(setting).foreach(wrong => throw MetastoreException.invalidSetting(setting.key, wrong.text, wrong.source))
     }
   }
 

@@ -55,20 +55,7 @@ private[store] object BlockSizes {
  *
  * @param files by ordinal; -1: unknown
  */
-private[store] final class BlockRows(val files: Array[Long]) {
-
-  /** Rows of the files of each zone together; -1 where one of them is unknown. */
-  val zones: Array[Long] = Array.tabulate(Zone.count(files.length)) { zone =>
-    val first = zone * Zone.Files
-    val until = first + Zone.length(zone, files.length)
-    var (file, sum) = (first, 0L)
-    while (file < until && sum >= 0) {
-      sum = if (files(file) < 0) -1 else sum + files(file)
-      file += 1
-    }
-    math.max(sum, -1)
-  }
-}
+private[store] final class BlockRows(val files: Array[Long])
 
 /** The data files of a block and where each path stands in it. */
 private[store] final class BlockFiles(

@@ -23,45 +23,8 @@ private[store] final class BlockReader(objects: ObjectReader) {
   def rowGroups(ref: ObjectRef, columns: Set[Int]): Seq[Int] = objects.footer(ref).groupsOf(columns)
 
   /** Reads one row group of a block's summary and keeps every column in it, by ordinal. */
-  def readColumns(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockColumn] = read(ref, group, BoundFields) { rows =>
-    val loader = new BlockColumnLoader(block, rows, filesOf(block))
-    loader.columns.map { column =>
-      val loaded = loader.load(column)
-      StatisticsCache.put(columnKey(ref, column), loaded, loaded.weight)
-      column -> loaded
-    }.toMap
-  }
-
-  /** As `readColumns`, of zones: by zone. */
-  def readZones(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockColumn] = read(ref, group, ZoneFields) { rows =>
-    val loader = new BlockColumnLoader(block, rows, Zone.count(filesOf(block)), "zone")
-    loader.columns.map { column =>
-      val loaded = loader.load(column)
-      StatisticsCache.put(columnKey(ref, column), loaded, loaded.weight)
-      column -> loaded
-    }.toMap
-  }
-
-  /** Where single pages of a column lie: the row group and its pages, if that is all of the column, file by file. */
-  def pages(block: Block, ref: ObjectRef, column: Int): Option[(Int, PageTable)] = {
-    val footer = objects.footer(ref)
-    footer.groupsOf(Set(column)) match {
-      case Seq(group) if footer.rowGroups(group).rows == block.files.rows => footer.pages.map(group -> _)
-      case _ => None
-    }
-  }
-
-  /** One page of a column: by file, the first of them is that of its first row. */
-  def readPage(block: Block, ref: ObjectRef, column: Int, group: Int, table: PageTable, page: Int): BlockColumn =
-    StatisticsCache.getOrLoad[BlockColumn](s"${columnKey(ref, column)}:$page", _.weight) {
-      RowGroup.readPage(objects, ref, table, group, page) { rows =>
-        new BlockColumnLoader(block, rows, table.rowsOf(group, page)).load(column)
-      }
-    }
-
-  /** What tells the files of each zone from others, where the list of a block's files says so. */
-  def identities(block: Block): Option[ZoneIdentities] =
-    objects.footer(block.files).identities.filter(_.zones == Zone.count(filesOf(block)))
+  def readColumns(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockColumn] =
+    read(ref, group, BoundFields)(rows => keepAll(ref, new BlockColumnLoader(block, rows, filesOf(block))))
 
   /** How many rows each file of a block has. */
   def rows(block: Block): BlockRows =
@@ -175,7 +138,7 @@ private[store] final class BlockReader(objects: ObjectReader) {
   }
 }
 
-private object BlockReader {
+private[store] object BlockReader {
   private val FileBytes = 100L // of the arrays of a data file, its path's object and its places among the others
   private val DistinctBytes = 100L
   private val RowsBytes = 24L // of an ordinal and a count as they are read, and of the count in its place
@@ -183,11 +146,16 @@ private object BlockReader {
   private val BoundFields = Seq(
     "column", "file", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_double", "hi_double", "lo_binary", "hi_binary",
     "lo_exact", "hi_exact")
-  private val ZoneFields = Seq(
-    "column", "zone", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_double", "hi_double", "lo_binary", "hi_binary")
   private val SizeFields = Seq("column", "file", "distinct", "avg_len", "max_len")
 
-  private def columnKey(ref: ObjectRef, column: Int): String = s"column:${ref.name}:${ref.footerSha256}:$column"
+  /** Loads all columns of a row group and keeps them. */
+  def keepAll(ref: ObjectRef, loader: BlockColumnLoader): Map[Int, BlockColumn] = loader.columns.map { column =>
+    val loaded = loader.load(column)
+    StatisticsCache.put(columnKey(ref, column), loaded, loaded.weight)
+    column -> loaded
+  }.toMap
+
+  def columnKey(ref: ObjectRef, column: Int): String = s"column:${ref.name}:${ref.footerSha256}:$column"
 
   private def sizesKey(ref: ObjectRef, column: Int): String = s"sizes:${ref.name}:${ref.footerSha256}:$column"
 }

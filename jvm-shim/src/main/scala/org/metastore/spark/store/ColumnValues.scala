@@ -2,44 +2,6 @@ package org.metastore.spark.store
 
 import org.apache.spark.sql.types.DataType
 
-/** What is known of the single values of one column, by file of a scan. Files of which nothing is known answer false. */
-trait ColumnValues {
-
-  /** For each file, whether it is certain that no row has one of the values. */
-  def lack(points: Points): Int => Boolean
-
-  /** For each file, whether it is certain that each row has one of the values, or NULL. */
-  def within(points: Points): Int => Boolean
-
-  /** What tells so of a file. */
-  def evidence(file: Int): Option[ValueEvidence]
-}
-
-object ColumnValues {
-
-  /** Nothing is known. */
-  object Unknown extends ColumnValues {
-    override def lack(points: Points): Int => Boolean = _ => false
-    override def within(points: Points): Int => Boolean = _ => false
-    override def evidence(file: Int): Option[ValueEvidence] = None
-  }
-}
-
-/** How the values of a column in a file are known. */
-sealed trait ValueEvidence
-
-object ValueEvidence {
-
-  /** All of them are listed. */
-  final case class InList(count: Int) extends ValueEvidence
-
-  /** Lists of the table tell in which files each value is. */
-  case object InIndex extends ValueEvidence
-
-  /** A bloom filter tells of most others that they are not among them. */
-  case object InFilter extends ValueEvidence
-}
-
 /** The values of some files. */
 private[store] final class ListValues(dataType: DataType, files: collection.Map[Int, FileValues]) extends ColumnValues {
 

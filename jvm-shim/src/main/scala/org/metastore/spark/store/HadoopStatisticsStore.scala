@@ -32,7 +32,7 @@ private[store] final class HadoopStatisticsStore(folder: Path, conf: Configurati
         if (found.table.uuid == tableUuid)
           Right(new PlanningStatistics(
             new StatisticsReaders(
-              new BlockReader(objects), new ValueCountReader(objects), new ValueIndexReader(objects), new HistogramReader(objects),
+              new BlockReader(objects), new ZoneReader(objects), new ValueCountReader(objects), new ValueIndexReader(objects), new HistogramReader(objects),
               found, budget)))
         else Left(Reason(ReasonCode.OtherTable, "written" -> found.table.uuid, "read" -> tableUuid))
       }

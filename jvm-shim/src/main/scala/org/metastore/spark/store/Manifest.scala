@@ -140,3 +140,13 @@ final case class Manifest(
   /** The analyzed snapshot of that id, if any. */
   def snapshot(id: String): Option[Snapshot] = snapshots.find(_.id == id)
 }
+
+/**
+ * A part of the exact ranks of some columns of a snapshot.
+ *
+ * @param columns by their ordinals in the snapshot
+ * @param before  how many values of each of them come before those in the object
+ */
+final case class RanksRef(ref: ObjectRef, columns: Seq[Int], before: Seq[Long]) {
+  def valuesBefore(column: Int): Long = before(columns.indexOf(column))
+}

@@ -35,15 +35,18 @@ private[store] final class ObjectReader(objects: StoreFolder) {
       }.toMap
     }
 
-  /** As `chunks`, one page of the columns that have single pages. */
-  def page(
-      ref: ObjectRef, footer: ParquetFooter, table: PageTable, rowGroup: Int, page: Int, memory: RowGroupMemory): Map[Int, ChunkPages] =
+  /**
+   * As `chunks`, parts of some of them.
+   *
+   * @param wanted   by leaf
+   * @param expected digest of all of them, in this order
+   */
+  def parts(
+      ref: ObjectRef, footer: ParquetFooter, wanted: Seq[(Int, ColumnChunk)], expected: Array[Byte], memory: RowGroupMemory): Map[Int, ChunkPages] =
     asDamage(ref) {
-      val wanted = table.chunks(rowGroup, page)
       val pieces = read(ref, wanted, memory).map(piece => piece.leaf -> piece).toMap
       val digest = MessageDigest.getInstance("SHA-256")
       wanted.foreach { case (leaf, chunk) => digest.update(pieces(leaf).bytes, pieces(leaf).offset, chunk.length.toInt) }
-      val expected = table.digest(rowGroup, page)
       if (!java.util.Arrays.equals(digest.digest(), 0, expected.length, expected, 0, expected.length))
         throw damaged(ref, "a page's digest does not agree")
       pieces.map { case (leaf, piece) => leaf -> piece.pages(ref, footer, memory) }

@@ -17,6 +17,8 @@ private[store] final class PageTable private (footer: ParquetFooter, val rows: I
   private val before = footer.rowGroups.map(group => pagesOf(group.rows, rows)).scanLeft(0)(_ + _)
   private val leaves = Fields.map(footer.leaf)
 
+  def weight: Long = entries.limit()
+
   /** How many pages a column of a row group has. */
   def count(group: Int): Int = before(group + 1) - before(group)
 
@@ -46,11 +48,11 @@ private[store] final class PageTable private (footer: ParquetFooter, val rows: I
 }
 
 private[store] object PageTable {
-  val RowsKey = "metastore.page_rows"
-  val Key = "metastore.pages"
+  private val RowsKey = "metastore.page_rows"
+  private val Key = "metastore.pages"
 
   /** The columns whose pages stand in the table. */
-  val Fields: IndexedSeq[String] = IndexedSeq(
+  private val Fields: IndexedSeq[String] = IndexedSeq(
     "column", "file", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_double", "hi_double", "lo_binary", "hi_binary",
     "lo_exact", "hi_exact")
 
@@ -59,9 +61,9 @@ private[store] object PageTable {
 
   private def pagesOf(rows: Long, pageRows: Int): Int = Math.toIntExact((rows + pageRows - 1) / pageRows)
 
-  /** The table in a footer's key-values; `None` where there is none that can be used: then whole columns are read. */
-  def of(footer: ParquetFooter, texts: Map[String, String]): Option[PageTable] = Try {
-    for (rows <- texts.get(RowsKey).map(_.toInt); text <- texts.get(Key)) yield {
+  /** The table in a footer; `None` where there is none that can be used: then whole columns are read. */
+  def of(footer: ParquetFooter): Option[PageTable] = Try {
+    for (rows <- footer.text(RowsKey).map(_.toInt); text <- footer.text(Key)) yield {
       val bytes = Base64.getDecoder.decode(text)
       require(rows > 0 && footer.rowGroups.map(group => pagesOf(group.rows, rows).toLong).sum * EntryBytes == bytes.length)
       new PageTable(footer, rows, ByteBuffer.wrap(bytes).order(Endian.LITTLE_ENDIAN))

@@ -13,7 +13,7 @@ import org.metastore.spark.explain.Reason
  * @param whole  loads whole columns
  */
 private[store] final class PageLoader(
-    reader: BlockReader, joined: IndexedSeq[BlockJoin], whole: ColumnLoader[BlockColumn], budget: Budget) {
+    reader: ZoneReader, joined: IndexedSeq[BlockJoin], whole: ColumnLoader[BlockColumn], budget: Budget) {
   import PageLoader._
 
   private type Column = (String, DataType)

@@ -10,7 +10,7 @@ import org.metastore.spark.explain.Reason
 
 /** What planning a query reads with. */
 private[store] final class StatisticsReaders(
-    val blocks: BlockReader, val values: ValueCountReader, val places: ValueIndexReader,
+    val blocks: BlockReader, val zones: ZoneReader, val values: ValueCountReader, val places: ValueIndexReader,
     val histograms: HistogramReader, val manifest: Manifest, val budget: Budget)
 
 /** Columns of the blocks that a query uses: read once for all of its files, in whatever parts they are asked for. */
@@ -19,7 +19,7 @@ private[store] final class QueryColumns(readers: StatisticsReaders) {
 
   val bounds = new ColumnLoader[BlockColumn](budget, blocks, blocks.cached, blocks.readColumns)
   val sizes = new ColumnLoader[BlockSizes](budget, blocks, blocks.cachedSizes, blocks.readSizes)
-  val zones = new ColumnLoader[BlockColumn](budget, blocks, blocks.cached, blocks.readZones, _.zonesOf(_))
+  val zones = new ColumnLoader[BlockColumn](budget, blocks, blocks.cached, readers.zones.readZones, _.zonesOf(_))
 }
 
 /**
@@ -35,7 +35,7 @@ private[store] final class BlockStatistics(
   private type Column = (String, DataType)
 
   private val distributions = new ValueIndex(readers.blocks, readers.places, readers.manifest, joined, files, budget)
-  private lazy val paged = new PageLoader(readers.blocks, joined.blocks, columns.bounds, budget)
+  private lazy val paged = new PageLoader(readers.zones, joined.blocks, columns.bounds, budget)
   private val zones = new ConcurrentHashMap[Column, Either[Reason, ColumnSummary]]()
 
   override def fingerprint: String = joined.fingerprint

@@ -36,7 +36,7 @@ private[store] final class PlanningStatistics(readers: StatisticsReaders) extend
   override def of(files: FileList, wanted: Seq[(String, DataType)]): FileSetStatistics = {
     val columns = new QueryColumns(readers)
     val joined = files.findJoin(fingerprint).getOrElse {
-      val joining = new FileJoiner(reader, manifest, files, budget).begin()
+      val joining = new FileJoiner(reader, readers.zones, manifest, files, budget).begin()
       // Of other blocks only few of the files may be known, if any: they are read once that is certain.
       val (zoned, others) = manifest.blocks.filter(_.files.rows <= 2L * files.length).partition(_.zones.nonEmpty)
       columns.zones.load(zoned, wanted)

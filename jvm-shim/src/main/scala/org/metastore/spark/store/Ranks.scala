@@ -1,15 +1,5 @@
 package org.metastore.spark.store
 
-/**
- * A part of the exact ranks of some columns of a snapshot.
- *
- * @param columns by their ordinals in the snapshot
- * @param before  how many values of each of them come before those in the object
- */
-final case class RanksRef(ref: ObjectRef, columns: Seq[Int], before: Seq[Long]) {
-  def valuesBefore(column: Int): Long = before(columns.indexOf(column))
-}
-
 /** Looks up which value stands at a rank, in `table-ranks` objects. */
 private[store] final class RankReader(objects: ObjectReader, rows: RowReader) {
 

@@ -74,7 +74,7 @@ private[store] final class ColumnRows(val from: Int, val until: Int, ordinals: A
  * @param first  the least ordinal that its rows may have: ordinals count from there
  * @param memory what reading it may take
  */
-private[store] final class RowGroup private (
+private[store] final class RowGroup(
     footer: ParquetFooter, rows: Int, pages: Map[Int, ChunkPages], first: Int, val memory: RowGroupMemory) {
   private def leaves(field: String): Int = footer.leaf(field)
 
@@ -122,16 +122,6 @@ private[store] object RowGroup {
         val footer = objects.footer(ref)
         val pages = objects.chunks(ref, footer, group, fields.map(footer.leaf), memory)
         decode(new RowGroup(footer, footer.rowGroups(group).rows.toInt, pages, 0, memory))
-      }
-    }
-
-  /** As `read`, the rows of one page of the columns that have single pages; row i of the row group is of ordinal i. */
-  def readPage[T](objects: ObjectReader, ref: ObjectRef, table: PageTable, group: Int, page: Int)(decode: RowGroup => T): T =
-    objects.asDamage(ref) {
-      RowGroupMemory.lend(ref.name) { memory =>
-        val footer = objects.footer(ref)
-        val pages = objects.page(ref, footer, table, group, page, memory)
-        decode(new RowGroup(footer, table.rowsOf(group, page), pages, page * table.rows, memory))
       }
     }
 }

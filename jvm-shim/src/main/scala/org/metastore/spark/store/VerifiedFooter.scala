@@ -34,11 +34,8 @@ private[store] final class ParquetFooter(
     texts: Map[String, String]) {
   import ParquetFooter._
 
-  /** Where single pages can be read, if they can. */
-  lazy val pages: Option[PageTable] = PageTable.of(this, texts)
-
-  /** What tells the files of each zone from all others, in the list of a block's files. */
-  lazy val identities: Option[ZoneIdentities] = ZoneIdentities.of(texts)
+  /** What the footer says under a key of ours. */
+  def text(key: String): Option[String] = texts.get(key)
 
   /** All rows. */
   val rows: Long = rowGroups.map(_.rows).sum
@@ -91,7 +88,7 @@ private[store] final class ParquetFooter(
 private[store] object ParquetFooter {
   private val DigestBytes = 16
   private val Hashes = "metastore.hashes"
-  private val Kept = Set(PageTable.RowsKey, PageTable.Key, ZoneIdentities.Key, Hashes)
+  private val Digests = "metastore.digests"
   private val Tail = 8 // length of the footer, magic number
   private val MaxChunks = 1 << 16
   private val MaxColumns = 1 << 10
@@ -123,10 +120,10 @@ private[store] object ParquetFooter {
     groups.foreach(refuseCounts(_, leaves))
     refuseOverlaps(groups)
     val digests = Base64.getDecoder.decode(
-      texts.getOrElse("metastore.digests", throw new IllegalArgumentException("it has no digests of its columns")))
+      texts.getOrElse(Digests, throw new IllegalArgumentException("it has no digests of its columns")))
     if (digests.length != groups.size * leaves.size * DigestBytes)
       throw new IllegalArgumentException("it has too few digests of its columns")
-    new ParquetFooter(bytes, leaves, groups, digests, texts.filter { case (key, _) => Kept(key) })
+    new ParquetFooter(bytes, leaves, groups, digests, texts - Digests)
   }
 
   private def all[T](thrift: CompactThrift, most: Int)(read: CompactThrift => T): IndexedSeq[T] = {

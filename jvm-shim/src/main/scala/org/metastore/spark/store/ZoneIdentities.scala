@@ -20,6 +20,8 @@ private[store] final class ZoneIdentities private (entries: ByteBuffer) {
 
   val zones: Int = entries.limit() / EntryBytes
 
+  def weight: Long = entries.limit()
+
   /**
    * Where in a scan's list each zone of a block may stand, by its first and last path; -1: nowhere. Gives up where many
    * files stand alone: such a list has another order.
@@ -66,15 +68,15 @@ private[store] final class ZoneIdentities private (entries: ByteBuffer) {
 }
 
 private[store] object ZoneIdentities {
-  val Key = "metastore.identities"
+  private val Key = "metastore.identities"
 
   private val EntryBytes = 24
   private val Alone = 8 // one file of so many
   private val Alike = 4 // zones that may begin alike; more are made to cost time
 
-  /** What a footer's key-values say; `None` where they say nothing that can be used. */
-  def of(texts: Map[String, String]): Option[ZoneIdentities] = Try {
-    texts.get(Key).map { text =>
+  /** What a footer says; `None` where it says nothing that can be used. */
+  def of(footer: ParquetFooter): Option[ZoneIdentities] = Try {
+    footer.text(Key).map { text =>
       val bytes = Base64.getDecoder.decode(text)
       require(bytes.length > 0 && bytes.length % EntryBytes == 0)
       new ZoneIdentities(ByteBuffer.wrap(bytes).order(Endian.LITTLE_ENDIAN))
@@ -128,4 +130,51 @@ private[store] object Zone {
 
   /** How many files a zone of a block has. */
   def length(zone: Int, blockFiles: Int): Int = math.min(Files, blockFiles - zone * Files)
+
+  /** Rows of the files of each zone together; -1 where one of them is unknown. */
+  def rows(files: Array[Long]): Array[Long] = Array.tabulate(count(files.length)) { zone =>
+    val first = zone * Files
+    val until = first + length(zone, files.length)
+    var (file, sum) = (first, 0L)
+    while (file < until && sum >= 0) {
+      sum = if (files(file) < 0) -1 else sum + files(file)
+      file += 1
+    }
+    math.max(sum, -1)
+  }
+}
+
+/** Zones of one block in a scan's list of files. */
+private[store] final class ZoneJoin(identities: ZoneIdentities, files: FileList, blockFiles: Int) {
+  import ZoneJoin._
+
+  private val places = identities.places(files, blockFiles)
+
+  /** Tasks that give the zones whose files stand where they may stand. */
+  def checks: Seq[() => Seq[Int]] = places.indices.filter(places(_) >= 0).grouped(AtOnce).toVector.map { zones =>
+    () => identities.confirm(zones, places, files, blockFiles)
+  }
+
+  /** Whether these zones tell of all files whether they are in the block. */
+  def isComplete(zones: Seq[Int]): Boolean =
+    zones.size == places.length || zones.map(Zone.length(_, blockFiles)).sum == files.length
+
+  /** Ordinal in the block of each file, by the zones that were found. */
+  def ordinals(zones: Seq[Int]): Array[Int] = {
+    val out = new Array[Int](files.length)
+    java.util.Arrays.fill(out, -1)
+    zones.foreach { zone =>
+      val (from, first) = (places(zone), zone * Zone.Files)
+      var i = 0
+      while (i < Zone.length(zone, blockFiles)) {
+        out(from + i) = first + i
+        i += 1
+      }
+    }
+    out
+  }
+}
+
+private object ZoneJoin {
+  private val AtOnce = 32 // zones
 }

@@ -6,9 +6,13 @@ import org.metastore.spark.explain.Reason
 
 /** The zones of one block as groups of a scan's files. */
 private[store] final class ZoneGroups(joined: BlockJoin, loader: ColumnLoader[BlockColumn]) extends FileGroupStatistics {
-  private lazy val asFiles = new BlockJoin(joined.block, new BlockRows(joined.counted.zones), Array.range(0, joined.counted.zones.length))
+  private lazy val asFiles = {
+    val files = joined.block.files
+    val rows = StatisticsCache.getOrLoad[Array[Long]](s"zone-rows:${files.name}:${files.footerSha256}", _.length * 8L)(Zone.rows(joined.rows))
+    new BlockJoin(joined.block, new BlockRows(rows), Array.range(0, length))
+  }
 
-  override def length: Int = joined.counted.zones.length
+  override def length: Int = Zone.count(joined.rows.length)
 
   override def of(file: Int): Int = {
     val ordinal = joined.ordinals(file)

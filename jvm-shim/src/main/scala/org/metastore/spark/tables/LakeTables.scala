@@ -12,6 +12,10 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 /** Finds the table format behind what Spark knows of a table. */
 object TableFormats {
+
+  /** Whether a text says where a table is, rather than its name; as in Python. */
+  def isLocation(text: String): Boolean = !text.contains('`') && (text.contains('/') || text.startsWith("."))
+
   private val V1Class = "org.apache.spark.sql.connector.catalog.V1Table"
 
   /** The table that a catalog loads. */
