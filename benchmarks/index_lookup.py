@@ -268,7 +268,7 @@ def _planner(spark: SparkSession, path: Path, size: Size, wanted: Wanted) -> dic
     """What the driver's planner needs, in milliseconds, and how many files it leaves."""
     ddl = ", ".join(f"column_{i:04} {TYPES[i % len(TYPES)]}" for i in range(size.columns))
     query = " AND ".join(f"{column.path[0]} = {_literal(column, value)}" for column, value in wanted.values())
-    java = shim_package(spark).adapter.LookupTimer
+    java = shim_package(spark).scan.LookupTimer
     listing = path.with_suffix(".txt")
     listed = _files(size.files)
     lines = (

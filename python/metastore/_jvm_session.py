@@ -106,7 +106,7 @@ def shim_package(spark: SparkSession | SparkContext) -> Any:
     """The package of the shim's build for the line of a Spark: classes of two lines never meet.
 
     Example:
-        >>> shim_package(spark).store.StatisticsCache.clear()  # doctest: +SKIP
+        >>> shim_package(spark).statistics.cache.StatisticsCache.clear()  # doctest: +SKIP
     """
     jvm: Any = spark._jvm
     return getattr(jvm.org.metastore.spark, f"v{jars.line_of(spark.version).replace('.', '')}")

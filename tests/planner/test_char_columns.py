@@ -145,7 +145,7 @@ def test_iceberg_has_varchar_as_strings(spark):
 )
 def test_padding_alone_is_no_mask(spark, table, columns, whole):
     relation = spark.table(table)._jdf.queryExecution().analyzed()
-    read = module(spark, "org.metastore.spark.sql.FullProjection")
+    read = module(spark, "org.metastore.spark.tables.FullProjection")
     while relation.nodeName() == "SubqueryAlias":
         relation = relation.children().head()
     assert relation.nodeName() == "Project", "Spark pads"

@@ -163,7 +163,7 @@ def outcome(ask):
 
 
 def opened(spark, folder):
-    module(spark, "org.metastore.spark.store.StatisticsCache").clear()
+    module(spark, "org.metastore.spark.statistics.cache.StatisticsCache").clear()
     return open_store(spark, folder)
 
 
@@ -244,7 +244,7 @@ def test_where_values_live(spark, tmp_path, layout):
         more = {"frequencies": lists, "distribution": (0,), "placed": refs.get("table-placed")}
         snapshots.append(_snapshot(number, columns[number], refs["table-files"], **more))
     _committed(tmp_path / "t", [block], snapshots)
-    module(spark, "org.metastore.spark.store.StatisticsCache").clear()
+    module(spark, "org.metastore.spark.statistics.cache.StatisticsCache").clear()
     asked, began = probe(spark, tmp_path / "t", columns), time.monotonic()
     told = [asked.kept(f"c{number} = 7") for number in range(len(objects))]
     assert told[: len(base)] == ["010"] * len(base)

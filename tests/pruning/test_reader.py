@@ -21,7 +21,7 @@ DOUBLES = {"distinct_error", "sum", "mean", "m2", "avg_len"}
 
 @pytest.fixture
 def store(spark, tmp_path):
-    module(spark, "org.metastore.spark.store.StatisticsCache").clear()
+    module(spark, "org.metastore.spark.statistics.cache.StatisticsCache").clear()
     golden.write(tmp_path)
     return open_store(spark, tmp_path)
 

@@ -2,13 +2,14 @@ package org.metastore.spark
 
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
 
-import org.metastore.spark.adapter.{PlanningStartRule, LogicalScanRule, PhysicalScanColumnarRule, PhysicalScanRule}
 import org.metastore.spark.analyze.AnalyzeRule
-import org.metastore.spark.cardinality.CboSwitch
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.estimates.CboSwitch
+import org.metastore.spark.scan.{LogicalScanRule, PhysicalScanColumnarRule, PhysicalScanRule, PlanningStartRule, WarmUp}
 import org.metastore.spark.sql.{
-  FunctionCallRule, DataSourceRule, DataSourceErrorRule, JobFunctionStrategy, MetastoreParser, OutermostParser, ColumnsViewRule, TableFunctions
+  ColumnsViewRule, DataSourceErrorRule, DataSourceRule, FunctionCallRule, JobFunctionStrategy, MetastoreParser,
+  OutermostParser, TableFunctions
 }
-import org.metastore.spark.store.WarmUp
 
 /**
  * Everything that the shim adds to a session of one line of Spark, one line each.

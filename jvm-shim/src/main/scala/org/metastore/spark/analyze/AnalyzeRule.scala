@@ -1,15 +1,19 @@
 package org.metastore.spark.analyze
 
+import scala.util.Try
+
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.{ResolvedNamespace, ResolvedTable, UnresolvedTableOrView}
 import org.apache.spark.sql.catalyst.plans.logical.{AnalyzeColumn, AnalyzeTable, AnalyzeTables, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.connector.catalog.{CatalogPlugin, TableCatalog}
-import org.apache.spark.sql.execution.command.{AnalyzeColumnCommand, AnalyzePartitionCommand, AnalyzeTableCommand}
+import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Table, TableCatalog}
 import org.apache.spark.sql.execution.{command => stock}
+import org.apache.spark.sql.execution.command.{AnalyzeColumnCommand, AnalyzePartitionCommand, AnalyzeTableCommand}
 
-import org.metastore.spark.sql.{PartitionClause, SqlName}
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.reason.SqlName
+import org.metastore.spark.sql.PartitionClause
 import org.metastore.spark.tables.{IcebergTable, TableFormats}
 
 /**
@@ -59,4 +63,30 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
     case tables: TableCatalog if AnalyzeScope.isOurs(session, tables, namespace) => Some(AnalyzeTablesCommand(tables, namespace, noScan))
     case _ => None
   }
+}
+
+/** Whose ANALYZE a table gets: ours for the formats of `spark.metastore.analyze.formats`, Spark's for all others. */
+object AnalyzeScope {
+
+  /** The name of Spark's own catalog, whoever implements it. */
+  val SessionCatalog = "spark_catalog"
+
+  def isOurs(session: SparkSession, table: Table): Boolean =
+    TableFormats.format(table).exists(MetastoreConf.of(session).analyzeFormats.contains)
+
+  /** Whose ANALYZE a table gets that Spark knows by what its own catalog holds. */
+  def isOurs(session: SparkSession, table: TableIdentifier): Boolean =
+    Try(session.sessionState.catalog.getTableMetadata(table)).toOption.flatMap(_.provider).flatMap(TableFormats.ofProvider)
+      .exists(MetastoreConf.of(session).analyzeFormats.contains)
+
+  /**
+   * Whose ANALYZE TABLES a namespace gets: Spark's where no table is ours.
+   */
+  def isOurs(session: SparkSession, catalog: TableCatalog, namespace: Seq[String]): Boolean =
+    isOfFormat(session, catalog) || Try(catalog.listTables(namespace.toArray)).toOption.exists(_.exists { table =>
+      Try(catalog.loadTable(table)).toOption.exists(isOurs(session, _))
+    })
+
+  private def isOfFormat(session: SparkSession, catalog: TableCatalog): Boolean =
+    catalog.getClass.getName == "org.apache.iceberg.spark.SparkCatalog" && MetastoreConf.of(session).analyzeFormats.contains("iceberg")
 }

@@ -1,26 +1,30 @@
 package org.metastore.spark.analyze
 
-import java.io.{BufferedReader, IOException, InputStreamReader, OutputStreamWriter, PrintWriter}
+import java.io.{BufferedReader, InputStreamReader, IOException, OutputStreamWriter, PrintWriter}
 import java.net.InetAddress
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.SecureRandom
-import java.util.{Base64, UUID}
-import java.util.concurrent.{CountDownLatch, TimeUnit}
+import java.util.{Base64, Collections, Map => JavaMap, UUID, WeakHashMap}
+import java.util.concurrent.{ConcurrentHashMap, CountDownLatch, TimeUnit}
+import java.util.concurrent.locks.ReentrantLock
 
-import scala.collection.JavaConverters._
 import scala.collection.mutable
+import scala.collection.JavaConverters._
 import scala.concurrent.{Await, Promise}
 import scala.concurrent.duration.Duration
 import scala.util.Try
 
+import com.fasterxml.jackson.databind.JsonNode
 import py4j.ClientServer
 
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.metastore.LocalProperties
+import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
 import org.apache.spark.sql.SparkSession
 
-import org.metastore.spark.VisibleText
+import org.metastore.spark.conf.PythonInterpreter
+import org.metastore.spark.reason.{MetastoreException, VisibleText}
 
 /**
  * One Python process attached to this JVM: it gets statements on its standard input and borrows the session of each over
@@ -196,4 +200,136 @@ object PythonLost {
 
   /** It ended by itself. */
   def ended(how: String): PythonLost = new PythonLost(s"its Python process $how. $NextOne")
+}
+
+/** The one attached Python process of this driver: started by the first statement, restarted when it is gone. */
+object AttachedPython extends Logging {
+  private val lock = new ReentrantLock()
+  @volatile private var process: Option[PythonProcess] = None
+  private val followed = Collections.newSetFromMap(new WeakHashMap[SparkContext, java.lang.Boolean])
+
+  Runtime.getRuntime.addShutdownHook(new Thread(() => stop(), "metastore-python-stop"))
+
+  /** Ends the process; the next statement starts another one. */
+  def stop(): Unit = {
+    process.foreach(_.stop())
+    process = None
+  }
+
+  /**
+   * Runs one ANALYZE in Python, after those that came before it.
+   *
+   * @return the report
+   * @throws MetastoreException what Python said, in one line
+   */
+  def run(session: SparkSession, statement: AnalyzeStatement): JsonNode = {
+    lock.lockInterruptibly()
+    val answer = try of(session).ask(session, statement) catch {
+      case e: PythonUnavailable => throw unavailable(session.sparkContext, statement, e)
+      case e: PythonLost => throw MetastoreException.analyzeFailed(statement.table, e.getMessage, Some(e))
+    } finally lock.unlock()
+    val json = AnalyzeStatement.mapper.readTree(answer)
+    if (json.has("report")) json.get("report") else throw failed(statement, json.path("error"))
+  }
+
+  private def of(session: SparkSession): PythonProcess = {
+    val wanted = PythonInterpreter.of(session.sparkContext)
+    val (usable, gone) = process.partition(p => p.isAlive && p.interpreter == wanted && (p.context eq session.sparkContext))
+    gone.foreach(_.stop())
+    process = None
+    if (usable.isEmpty && ProgressConsole.isThere(session.sparkContext)) ProgressConsole.print("ANALYZE: starting Python\n")
+    process = Some(usable.headOption.getOrElse(new PythonProcess(wanted, session.sparkContext)))
+    follow(session.sparkContext)
+    process.get
+  }
+
+  /**
+   * The process ends with its context. The listener stays for good: to remove one takes a lock and may wait for the thread
+   * that is calling it, and at the end of a JVM its hooks and that thread would wait for each other.
+   */
+  private def follow(context: SparkContext): Unit = if (followed.add(context)) {
+    context.addSparkListener(new SparkListener {
+      override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = process.filter(_.context eq context).foreach(_.stop())
+    })
+  }
+
+  private def failed(statement: AnalyzeStatement, error: JsonNode): MetastoreException = {
+    val code = error.path("code").asText
+    new MetastoreException(code, error.path("message").asText.stripPrefix(s"[$code] "), Map("table" -> statement.table))
+  }
+
+  private def unavailable(context: SparkContext, statement: AnalyzeStatement, cause: PythonUnavailable): MetastoreException = {
+    val python = PythonInterpreter.of(context).command
+    MetastoreException.analyzeFailed(statement.table, s"${cause.getMessage}. Start Spark with spark.metastore.python set to an " +
+      s"interpreter of the driver's host with the package (now it is $python), after: pip install pyspark-metastore", Some(cause))
+  }
+}
+
+/**
+ * What the attached process may call over py4j: it borrows the session of a statement and answers it.
+ *
+ * @param ready counted down once the process is attached
+ */
+final class PythonEntry(ready: CountDownLatch) {
+  private final class LentSession(val session: SparkSession, val properties: Map[String, String], val answer: Promise[String])
+
+  private val lent = new ConcurrentHashMap[String, LentSession]()
+
+  /** Lends a session for one statement. */
+  def lend(key: String, session: SparkSession, properties: Map[String, String], answer: Promise[String]): Unit =
+    lent.put(key, new LentSession(session, properties, answer))
+
+  /** The statement is over: nothing is lent any more. */
+  def takeBack(key: String): Unit = lent.remove(key)
+
+  // Called from Python, by these names.
+
+  /** The process is attached and waits for statements. */
+  def attached(): Unit = ready.countDown()
+
+  /** The session of a statement; it becomes the active one of the thread that serves Python. */
+  def session(key: String): SparkSession = {
+    val session = lent.get(key).session
+    SparkSession.setActiveSession(session)
+    session
+  }
+
+  /** The local properties of the statement's thread, for the jobs that Python starts. */
+  def properties(key: String): JavaMap[String, String] = lent.get(key).properties.asJava
+
+  /** What there is to tell who waits for a statement. */
+  def say(lines: String): Unit = ProgressConsole.print(lines)
+
+  /** The answer to a statement, as JSON. */
+  def answer(key: String, json: String): Unit = Option(lent.get(key)).foreach(_.answer.trySuccess(json))
+}
+
+/**
+ * Who reads the driver's standard error while it runs: a person at a terminal, or in a notebook, whose kernel shows what the
+ * JVM of its Python says. Nobody reads that of a server, of a batch job or of what was told not to show progress.
+ */
+object ProgressConsole {
+  private val Servers = Seq("HiveThriftServer2", "SparkConnectServer")
+  private val PythonDriver = "pyspark-shell" // what `python` starts: a shell, a script, a notebook
+  private val Progress = "spark.ui.showConsoleProgress"
+  private val PatienceSeconds = 5L
+
+  /** Whether somebody reads. */
+  def isThere(context: SparkContext): Boolean = {
+    val command = sys.props.getOrElse("sun.java.command", "")
+    !context.getConf.getOption(Progress).contains("false") && !Servers.exists(command.contains(_)) &&
+      (command.contains(PythonDriver) || isTerminal)
+  }
+
+  /** A line, or several. On a terminal they take the place of Spark's bar, which comes again below them. */
+  def print(lines: String): Unit = {
+    System.err.print(if (isTerminal) "\r\u001b[K" + lines else lines)
+    System.err.flush()
+  }
+
+  /** Java does not say it of standard error. */
+  private lazy val isTerminal: Boolean = Try {
+    val asked = new ProcessBuilder("sh", "-c", "test -t 2").redirectError(ProcessBuilder.Redirect.INHERIT).start()
+    asked.waitFor(PatienceSeconds, TimeUnit.SECONDS) && asked.exitValue == 0
+  }.getOrElse(false)
 }

@@ -1,13 +1,18 @@
 package org.metastore.spark.explain
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.plans.logical.{AppendData, LogicalPlan, OverwriteByExpression, OverwritePartitionsDynamic, V2CreateTableAsSelectPlan}
-import org.apache.spark.sql.execution.CommandExecutionMode
+import org.apache.spark.sql.catalyst.plans.logical.{
+  AppendData, LocalRelation, LogicalPlan, OverwriteByExpression, OverwritePartitionsDynamic, V2CreateTableAsSelectPlan
+}
+import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution}
 import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
-import org.metastore.spark.MetastoreConf
-import org.metastore.spark.adapter.{MetadataAnswers, ScanDecisions}
-import org.metastore.spark.sql.ReadPermission
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.pruning.{FileDecision, ScanDecision}
+import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.scan.ScanDecisions
+import org.metastore.spark.tables.{DeltaTable, ReadPermission, Reflection}
 
 /** What would be read for a query, without running it. */
 object ExplainQuery {
@@ -40,5 +45,35 @@ object ExplainQuery {
     case insert @ (_: AppendData | _: OverwriteByExpression | _: OverwritePartitionsDynamic) => insert.children.headOption
     case CreateDataSourceTableAsSelectCommand(_, _, query, _) => Some(query)
     case _ => None
+  }
+}
+
+/** Counts and bounds that Delta answers from its log: no scan is left in the plan. */
+object MetadataAnswers {
+  private val FromMetadata = "spark.databricks.delta.optimizeMetadataQuery.enabled"
+
+  /**
+   * One decision for each scan that a query would have if Delta did not answer it.
+   *
+   * @param plan    the parsed query, `planned` what it becomes, `shown` the scans that this has
+   */
+  def of(session: SparkSession, plan: LogicalPlan, planned: QueryExecution, shown: Seq[ScanDecision]): Seq[ScanDecision] =
+    if (!holds(planned.analyzed)(isDelta) || !holds(planned.optimizedPlan)(_.isInstanceOf[LocalRelation])) Nil
+    else {
+      val reading = Reflection.call[SparkSession](session, "cloneSession")
+      reading.conf.set(FromMetadata, "false")
+      val all = ReadPermission.asActive(reading)(ScanDecisions.of(reading.sessionState.executePlan(plan, CommandExecutionMode.SKIP).executedPlan))
+      all.map(_.table).diff(shown.map(_.table)).map(ScanDecision.withoutPruning(_, Reason(ReasonCode.AnsweredByFormat)))
+    }
+
+  private def holds(plan: LogicalPlan)(test: LogicalPlan => Boolean): Boolean =
+    plan.collectWithSubqueries { case node if test(node) => node }.nonEmpty
+
+  private def isDelta(node: LogicalPlan): Boolean = node match {
+    case relation: LogicalRelation => relation.relation match {
+      case files: HadoopFsRelation => DeltaTable.is(files)
+      case _ => false
+    }
+    case _ => false
   }
 }

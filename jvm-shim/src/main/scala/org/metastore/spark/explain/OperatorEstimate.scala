@@ -5,11 +5,15 @@ import java.util.UUID
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Alias, Literal}
 import org.apache.spark.sql.catalyst.expressions.aggregate.Count
-import org.apache.spark.sql.catalyst.plans.logical.{CollectMetrics, Command, Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  CollectMetrics, Command, Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project
+}
 import org.apache.spark.sql.execution.{CommandExecutionMode, SQLExecution}
 
-import org.metastore.spark.adapter.ScanDecisions
-import org.metastore.spark.sql.{MetastoreException, ReadPermission}
+import org.metastore.spark.pruning.ScanEstimate
+import org.metastore.spark.reason.MetastoreException
+import org.metastore.spark.scan.ScanDecisions
+import org.metastore.spark.tables.ReadPermission
 
 /**
  * What the optimizer expects of one operator of a query; a row of `metastore.estimates(query)`.

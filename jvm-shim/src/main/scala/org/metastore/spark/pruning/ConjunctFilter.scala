@@ -2,14 +2,16 @@ package org.metastore.spark.pruning
 
 import scala.util.control.NonFatal
 
-import org.apache.spark.sql.catalyst.expressions.Expression
-import org.apache.spark.sql.types.{BinaryType, DataType, Decimal, DecimalType, StringType}
 import org.slf4j.LoggerFactory
 
-import org.metastore.spark.VisibleText
-import org.metastore.spark.explain.{Reason, ReasonCode}
+import org.apache.spark.sql.catalyst.expressions.{Expression, Literal}
+import org.apache.spark.sql.types.{BinaryType, DataType, Decimal, DecimalType, StringType}
+
 import org.metastore.spark.pruning.Condition._
-import org.metastore.spark.store.{FileGroupStatistics, FileSetStatistics}
+import org.metastore.spark.reason.{Reason, ReasonCode, VisibleText}
+import org.metastore.spark.statistics.columns.{
+  CatalystValue, ColumnSummary, FileGroupStatistics, FileSetStatistics, ValueEvidence
+}
 
 private[pruning] final class ConjunctFilter(
     override val conjuncts: IndexedSeq[Expression], compiled: IndexedSeq[Condition]) extends PruningFilter {
@@ -181,4 +183,36 @@ private[pruning] final class FileVerdicts(
 private[pruning] object FileVerdicts {
   val Kept = -1
   val Empty = -2
+}
+
+/** Writes what is known of a column in a file as people read it: `a in [1, 5], 2 of 10 rows null`. */
+private[pruning] object SummaryText {
+
+  def of(files: FileSetStatistics, use: ColumnReference, file: Int): String = files.column(use.key, use.dataType) match {
+    case Right(zones) if zones.hasStatistics(file) => s"${use.name}${range(zones, file)}${nulls(zones, file)}"
+    case _ => s"${use.name} unknown"
+  }
+
+  /** What is known of single values: `, all 200 values listed`. */
+  def values(files: FileSetStatistics, use: ColumnReference, file: Int): String =
+    files.values(use.key, use.dataType, Array(file), filters = true).evidence(file) match {
+      case Some(ValueEvidence.InList(count)) => s", all $count values listed"
+      case Some(ValueEvidence.InIndex) => ", where each value is listed"
+      case Some(ValueEvidence.InFilter) => ", bloom filter"
+      case None => ""
+    }
+
+  private def range(zones: ColumnSummary, file: Int): String = {
+    val (lo, hi) = (CatalystValue.lo(zones, file), CatalystValue.hi(zones, file))
+    if (lo.isEmpty && hi.isEmpty) ""
+    else s" in [${text(lo, zones.dataType, zones.bounds.loExact(file))}, ${text(hi, zones.dataType, zones.bounds.hiExact(file))}]"
+  }
+
+  private def text(bound: Option[Any], dataType: DataType, exact: Boolean): String = bound.fold("?") { value =>
+    val shown = try Literal(value, dataType).toString catch { case NonFatal(_) => value.toString }
+    if (exact) shown else s"$shown…"
+  }
+
+  private def nulls(zones: ColumnSummary, file: Int): String =
+    if (zones.nulls(file) < 0) "" else s", ${zones.nulls(file)} of ${zones.rows(file)} rows null"
 }

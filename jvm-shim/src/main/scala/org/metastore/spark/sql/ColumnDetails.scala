@@ -2,7 +2,9 @@ package org.metastore.spark.sql
 
 import org.apache.spark.sql.SparkSession
 
-import org.metastore.spark.store.{Histogram, DetailRef, ObjectRef, RanksRef, Snapshot, SummaryRow, TableFileRow, ValueCount}
+import org.metastore.spark.reason.MetastoreException
+import org.metastore.spark.statistics.objects.{DetailRef, ObjectRef, RanksRef, Snapshot, SummaryRow, TableFileRow, ValueCount}
+import org.metastore.spark.statistics.values.Histogram
 import org.metastore.spark.tables.Leaf
 
 /**

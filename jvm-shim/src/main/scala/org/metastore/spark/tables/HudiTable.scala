@@ -3,18 +3,20 @@ package org.metastore.spark.tables
 import java.time.Instant
 import java.time.format.DateTimeFormatter
 
-import scala.collection.JavaConverters._
 import scala.collection.mutable
+import scala.collection.JavaConverters._
 import scala.util.Try
 
 import org.apache.hadoop.fs.Path
+
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.types.{StringType, StructField, StructType}
 
-import org.metastore.spark.explain.{Reason, ReasonCode}
+import org.metastore.spark.reason.{Reason, ReasonCode}
 
 /**
  * A Hudi table at the instant that its name stands for, by reflection on Hudi's own file index: whatever Hudi reads
@@ -246,4 +248,30 @@ object HudiTable {
     try system.listStatus(folder).exists(file => named(file.getPath.getName))
     catch { case _: java.io.FileNotFoundException => false }
   }
+}
+
+/** A Hudi table without any instant: Hudi shows a relation without a file index for it. */
+final class EmptyHudiTable private (root: Path, schema: StructType) extends TableFacts {
+  override val format: String = "hudi"
+  override val uuid: String = ParquetTable.uuidOf(root)
+  override val location: String = root.toString
+  override val current: Option[String] = None
+  override def lineage(snapshot: String): Iterator[String] = Iterator.single(snapshot)
+  override def snapshot(text: String): Option[String] = None
+  override def snapshotAt(micros: Long): Option[String] = None
+  override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] = HudiTable.leaves(schema)
+  override def dataFiles(snapshot: String): Seq[DataFile] = Nil
+  override def facts: SnapshotFacts = SnapshotFacts(None, Nil)
+  override def properties: Map[String, String] = Map.empty
+  override def partitionColumns: Seq[String] = Nil
+  override def fieldIds: Map[String, Long] = Map.empty
+}
+
+object EmptyHudiTable {
+  private val RelationClass = "org.apache.hudi.EmptyRelation"
+
+  /** The table of a relation that is Hudi's empty one. */
+  def of(relation: AnyRef, entry: Option[CatalogTable], schema: StructType): Option[LakeTable] =
+    entry.filter(_ => relation.getClass.getName == RelationClass)
+      .map(table => new EmptyHudiTable(HudiTable.qualify(new Path(table.location), SparkSession.active), schema))
 }

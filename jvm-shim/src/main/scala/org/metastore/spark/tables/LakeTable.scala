@@ -1,14 +1,14 @@
 package org.metastore.spark.tables
 
 import com.fasterxml.jackson.databind.ObjectMapper
-
 import org.apache.hadoop.fs.Path
+
 import org.apache.spark.sql.catalyst.expressions.{Cast, Literal}
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{CharType, DataType, MetadataBuilder, StringType, StructField, StructType}
 
-import org.metastore.spark.store.FileKey
+import org.metastore.spark.statistics.objects.FileKey
 
 /**
  * A leaf of a table's schema.
