@@ -4,11 +4,7 @@ import org.apache.spark.sql.catalyst.parser.{AbstractSqlParser, CatalystSqlParse
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.StructType
 
-/**
- * The parser of Spark 4.1, which binds parameter markers while parsing: `parsePlanWithParameters` is what `spark.sql` calls.
- * The trait's own version forgets the parameters, and parsers of other extensions inherit it (Delta 4.4.0), so the markers
- * are substituted here unless Spark's parser comes next.
- */
+/** The parser of Spark 4.1, which binds parameter markers while parsing: `parsePlanWithParameters` is what `spark.sql` calls. */
 final class MetastoreParser(delegate: ParserInterface) extends ParserWrapper(delegate) {
 
   override def parsePlanWithParameters(sqlText: String, parameters: ParameterContext): LogicalPlan =

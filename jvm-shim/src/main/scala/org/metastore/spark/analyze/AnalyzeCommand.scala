@@ -104,12 +104,9 @@ object AnalyzeReport {
 /**
  * One ANALYZE of one table, as the Python side is told of it.
  *
- * @param table      full name, parts quoted where they must be
- * @param columns    FOR COLUMNS; `None`: not written
- * @param allColumns FOR ALL COLUMNS
- * @param noScan     NOSCAN
- * @param partition  PARTITION: column to value; a value of null is the partition of nulls, `None` was written without a
- *                   value and stands for every one
+ * @param columns FOR COLUMNS; `None`: not written
+ * @param partition PARTITION: column to value; a value of null is the partition of nulls, `None` was written without a value and
+ *   stands for every one
  */
 final case class AnalyzeStatement(
     table: String, columns: Option[Seq[String]], allColumns: Boolean, noScan: Boolean,

@@ -16,12 +16,7 @@ import org.metastore.spark.reason.SqlName
 import org.metastore.spark.sql.PartitionClause
 import org.metastore.spark.tables.{IcebergTable, TableFormats}
 
-/**
- * Takes over ANALYZE of the tables that are ours, before Spark refuses it for them; everything else stays Spark's.
- *
- * A resolution rule, because the table must be known and Spark's final check, which refuses all tables of other catalogs,
- * must not have run yet. For tables that its own catalog knows Spark has put commands of its own by then.
- */
+/** Takes over ANALYZE of the tables that are ours, before Spark refuses it for them; everything else stays Spark's. */
 final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
@@ -79,9 +74,7 @@ object AnalyzeScope {
     Try(session.sessionState.catalog.getTableMetadata(table)).toOption.flatMap(_.provider).flatMap(TableFormats.ofProvider)
       .exists(MetastoreConf.of(session).analyzeFormats.contains)
 
-  /**
-   * Whose ANALYZE TABLES a namespace gets: Spark's where no table is ours.
-   */
+  /** Whose ANALYZE TABLES a namespace gets: Spark's where no table is ours. */
   def isOurs(session: SparkSession, catalog: TableCatalog, namespace: Seq[String]): Boolean =
     isOfFormat(session, catalog) || Try(catalog.listTables(namespace.toArray)).toOption.exists(_.exists { table =>
       Try(catalog.loadTable(table)).toOption.exists(isOurs(session, _))

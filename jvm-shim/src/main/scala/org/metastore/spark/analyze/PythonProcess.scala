@@ -27,10 +27,8 @@ import org.metastore.spark.conf.PythonInterpreter
 import org.metastore.spark.reason.{MetastoreException, VisibleText}
 
 /**
- * One Python process attached to this JVM: it gets statements on its standard input and borrows the session of each over
- * py4j, on the loopback address, with a token that only its environment holds. Serves one statement at a time.
- *
- * Its threads do not keep the JVM from ending, and it ends with its standard input, whatever ended the JVM.
+ * One Python process attached to this JVM: it gets statements on its standard input and borrows the session of each over py4j, on
+ * the loopback address, with a token that only its environment holds. Serves one statement at a time.
  *
  * @throws PythonUnavailable it could not be started, or lacks a package
  */
@@ -51,7 +49,6 @@ final class PythonProcess(val interpreter: PythonInterpreter, val context: Spark
   /**
    * Hands a statement over and waits for the answer. Interrupting the waiting thread ends process and jobs.
    *
-   * @return the answer, as JSON
    * @throws PythonLost the process died
    */
   def ask(session: SparkSession, statement: AnalyzeStatement): String = {
@@ -219,7 +216,6 @@ object AttachedPython extends Logging {
   /**
    * Runs one ANALYZE in Python, after those that came before it.
    *
-   * @return the report
    * @throws MetastoreException what Python said, in one line
    */
   def run(session: SparkSession, statement: AnalyzeStatement): JsonNode = {
@@ -243,10 +239,7 @@ object AttachedPython extends Logging {
     process.get
   }
 
-  /**
-   * The process ends with its context. The listener stays for good: to remove one takes a lock and may wait for the thread
-   * that is calling it, and at the end of a JVM its hooks and that thread would wait for each other.
-   */
+  /** The process ends with its context. */
   private def follow(context: SparkContext): Unit = if (followed.add(context)) {
     context.addSparkListener(new SparkListener {
       override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = process.filter(_.context eq context).foreach(_.stop())
@@ -265,11 +258,7 @@ object AttachedPython extends Logging {
   }
 }
 
-/**
- * What the attached process may call over py4j: it borrows the session of a statement and answers it.
- *
- * @param ready counted down once the process is attached
- */
+/** What the attached process may call over py4j: it borrows the session of a statement and answers it. */
 final class PythonEntry(ready: CountDownLatch) {
   private final class LentSession(val session: SparkSession, val properties: Map[String, String], val answer: Promise[String])
 

@@ -18,9 +18,6 @@ object PythonInterpreter {
   /**
    * Finds it: `spark.metastore.python`, `spark.pyspark.python`, `PYSPARK_PYTHON`, the one beside a Spark that pip installed,
    * `python3`. Not `PYSPARK_DRIVER_PYTHON`, which is often jupyter.
-   *
-   * Only who starts the driver may name it: from the conf of a session any user of a server could run a program as the
-   * driver's user.
    */
   def of(context: SparkContext): PythonInterpreter = {
     val conf = context.getConf

@@ -11,11 +11,7 @@ import org.apache.spark.unsafe.types.UTF8String
 import org.metastore.spark.pruning.Conjuncts
 import org.metastore.spark.statistics.values.{Axis, Bucket, ColumnHistogram}
 
-/**
- * A condition on one column, answered by evaluating Catalyst's own expression on values: any deterministic one will do.
- *
- * @param leaf the column in the condition
- */
+/** A condition on one column, answered by evaluating Catalyst's own expression on values: any deterministic one will do. */
 private[estimates] final class ColumnPredicate(condition: Expression, leaf: Expression) {
   import ColumnPredicate._
 

@@ -13,12 +13,6 @@ import org.metastore.spark.conf.MetastoreConf
 
 /**
  * Switches cost-based optimization on where the user has decided nothing: without it Spark uses none of our numbers but sizes.
- *
- * It is set once, on the SparkContext's conf and before the first session exists, so that it is visible everywhere, survives
- * RESET and newSession, and loses against whatever the user sets in a session.
- *
- * Iceberg's distinct counts without bounds, of which Spark makes estimates of zero rows, come with cost-based optimization:
- * who gets the one from us is spared the other, also where we keep out of a query later.
  */
 object CboSwitch extends Logging {
   private val Cbo = "spark.sql.cbo.enabled"
@@ -45,8 +39,7 @@ object CboSwitch extends Logging {
 
 /**
  * Leaves joins where they were written of whose keys Spark's estimator knows nothing: keys that come out of a `UNION`, that are
- * computed (`cast(a.id as bigint) = b.id`) or compared by `<=>`, or whose type has no statistics. It takes such a join for a cross join, and puts
- * it last or joins the smallest tables to it first, whatever they filter. Joins below and above are still reordered.
+ * computed (`cast(a.id as bigint) = b.id`) or compared by `<=>`, or whose type has no statistics.
  */
 object QueryJoinOrder extends PredicateHelper {
 

@@ -17,11 +17,7 @@ import org.metastore.spark.statistics.values.ColumnHistogram
 /** A column of the statistics as a filter names it. */
 private[estimates] final case class ColumnKey(key: String, dataType: DataType)(val leaf: Expression)
 
-/**
- * The values of a column before and after the conditions on it alone.
- *
- * @param ofTable whether they are those of the whole table, not of the files that are read
- */
+/** The values of a column before and after the conditions on it alone. */
 private[estimates] final case class ColumnConditions(
     asked: ColumnKey, conditions: Seq[Expression], whole: ColumnHistogram, kept: ColumnHistogram, ofTable: Boolean) {
 
@@ -71,9 +67,6 @@ private[estimates] final case class JointSelectivity(left: Selectivity, right: S
 /**
  * What a scan's filter leaves, from the values of its columns: conditions on one column are evaluated on their values, those on
  * several columns take them to be independent.
- *
- * @param conjuncts  what every row of the scan must satisfy
- * @param histograms finds how columns' values are spread, by key and type
  */
 private[estimates] final class FilterSelectivity(
     conjuncts: Seq[Expression], resolver: ColumnResolver, histograms: Seq[ColumnKey] => Map[ColumnKey, (ColumnHistogram, Boolean)]) {
@@ -193,12 +186,7 @@ private[estimates] object FilterSelectivity {
   private def leafOf(expression: Expression): Option[(Attribute, Seq[String])] = ColumnLookup.ColumnPath.unapply(expression)
 }
 
-/**
- * The filter of a scan, not yet estimated.
- *
- * @param histograms how columns' values are spread over the table, by key and type
- * @param output     what the scan gives
- */
+/** The filter of a scan, not yet estimated. */
 final class FilterRequest(
     conjuncts: Seq[Expression], resolver: ColumnResolver,
     private[estimates] val histograms: Seq[(String, DataType)] => Map[(String, DataType), ColumnHistogram],
@@ -247,15 +235,8 @@ private[estimates] object SparkSelectivity {
 }
 
 /**
- * How many rows of a scan's files satisfy its filter: conditions on several columns are independent within a file, not within
- * the table, so that a column that follows the order of the files tells of the others too.
- *
- * @param kept    the files that are read, by place in `statistics`
- * @param rows    physical rows of a file
- * @param live    rows of a file that no delete removes
- * @param all     physical rows of the scan before we dropped files
- * @param dropped physical rows of the files that were dropped because of some of the conditions
- * @param isAncestor whether the table whose distributions are known has no rows that the scan's does not have
+ * How many rows of a scan's files satisfy its filter: conditions on several columns are independent within a file, not within the
+ * table, so that a column that follows the order of the files tells of the others too.
  */
 private[estimates] final class MatchingRowCount(
     filter: FilterSelectivity, statistics: FileSetStatistics, kept: Array[Int], rows: Int => Double, live: Int => Double, all: Double,

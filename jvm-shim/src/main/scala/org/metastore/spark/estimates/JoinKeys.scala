@@ -160,12 +160,7 @@ object JoinKeys extends PredicateHelper {
     for (column <- of.get(a.exprId); values <- follow(in, Nil, new Uses).get(b.exprId))
       yield Sought(column, values, isIn = true, keepsNulls = false)
 
-  /**
-   * A key of a join.
-   *
-   * @param values those that the conditions on it leave
-   * @param others what is known of the rows that conditions on other columns leave: their share
-   */
+  /** A key of a join. */
   private final class Key(val values: ColumnHistogram, beside: => Double) {
     private lazy val others = beside
 
@@ -180,11 +175,7 @@ object JoinKeys extends PredicateHelper {
       if (isIn) found / rows else math.max(0.0, rows - (if (keepsNulls) 0.0 else values.nulls) - found) / rows
     }
 
-    /**
-     * How many times likelier than any row one that other conditions leave has a value of the other side. Those who ask for a year
-     * of a calendar of two centuries, and for what was sold in it, mean one of the years with sales: the conditions take
-     * away what lies beyond the other side's values before they take any that lies among them.
-     */
+    /** How many times likelier than any row one that other conditions leave has a value of the other side. */
     private def correlation(other: Key): Double = {
       val among = within(other.values)
       if (among <= 0 || among > Key.Most) 1.0 else math.min(1 / among, 1 / math.max(others, Key.Least))
@@ -227,11 +218,7 @@ private[estimates] object JoinSelectivity {
     if (one.rows <= 0 || other.rows <= 0) 0
     else one.derived(other)(Double.box(pairs(one, other) / one.rows / other.rows)).doubleValue
 
-  /**
-   * How many rows of one have a value that the other has too; all of them where that takes too long to find.
-   *
-   * @param share of the other's rows, which conditions on other columns leave: rare values are less likely among them
-   */
+  /** How many rows of one have a value that the other has too; all of them where that takes too long to find. */
   def found(one: ColumnHistogram, other: ColumnHistogram, share: Double): Double = {
     val (left, right) = comparable(one, other)
     val byBuckets = sum(left, right) { (a, b) =>

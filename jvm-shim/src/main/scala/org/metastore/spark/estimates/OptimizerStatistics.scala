@@ -14,13 +14,7 @@ import org.apache.spark.sql.connector.read.Statistics
 import org.apache.spark.sql.connector.read.colstats.ColumnStatistics
 import org.apache.spark.sql.types.{StringType, StructField, StructType}
 
-/**
- * What Spark is told of a scan.
- *
- * @param rows    at least one: no row would make every plan above look free
- * @param columns those of which something is known
- * @param size    bytes of the rows, as Spark computes them of these very numbers
- */
+/** What Spark is told of a scan. */
 private[estimates] final case class OptimizerStatistics(rows: BigInt, columns: Seq[(StructField, ColumnStat)], size: BigInt)
 
 private[estimates] object OptimizerStatistics {
@@ -38,9 +32,8 @@ private[estimates] object OptimizerStatistics {
   }
 
   /**
-   * The columns without the bytes that Spark adds to each row where rows are counted, and does not add where they are not: a
-   * side of a join would no longer be broadcast for being known better. At most half of a column's width is taken off, so that
-   * rows which joins put together of several scans, and to which Spark adds the bytes once, stay near their width.
+   * The columns without the bytes that Spark adds to each row where rows are counted, and does not add where they are not: a side
+   * of a join would no longer be broadcast for being known better.
    */
   private def narrowColumns(columns: Seq[(StructField, ColumnStat)]): Seq[(StructField, ColumnStat)] =
     columns.zipWithIndex.map { case ((field, stat), place) =>
@@ -75,9 +68,7 @@ object V2Statistics extends Logging {
   /**
    * The statistics of the files read.
    *
-   * @param own   Iceberg's answer, asked for where we know less
    * @param known rows of the files read, as the format counts them; None where unknown
-   * @param keyOf the key of a top-level column in our statistics
    */
   def answer(
       own: () => Statistics, schema: StructType, known: Option[Double], numbers: Option[ScanStatistics],

@@ -16,11 +16,8 @@ import org.metastore.spark.statistics.objects.Snapshot
 import org.metastore.spark.statistics.values.ColumnHistogram
 
 /**
- * Statistics of a scan's files and, for estimates, what the table format knows of its partition columns: the one value that
- * each file has, whether or not it was analyzed.
- *
- * @param partitions of each file the values of partition columns, by key
- * @param counts     rows of each file, 0 where they are not known
+ * Statistics of a scan's files and, for estimates, what the table format knows of its partition columns: the one value that each
+ * file has, whether or not it was analyzed.
  */
 private[estimates] final class PartitionStatistics(
     analyzed: FileSetStatistics, partitions: Array[Map[String, Literal]], counts: Array[Long]) extends FileSetStatistics {
@@ -76,11 +73,7 @@ private object PartitionStatistics {
   }
 }
 
-/**
- * Physical rows of a scan's data files: those that are counted, and of the others what their size makes likely.
- *
- * @param table rows of a byte of the table, for scans without any file whose rows are counted
- */
+/** Physical rows of a scan's data files: those that are counted, and of the others what their size makes likely. */
 final class RowCounts(decision: ScanDecision, table: => Option[Double]) {
   private val (counted, sizes) = (decision.rows, decision.files.sizes)
 

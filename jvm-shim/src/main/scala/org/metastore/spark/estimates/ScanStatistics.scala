@@ -20,13 +20,6 @@ import org.metastore.spark.statistics.values.ColumnHistogram
 /**
  * What the optimizer is told of a scan: the rows of its files that satisfy its filter, and the columns of those rows, so that
  * Spark's own estimate of the filter, which it makes of them once more, ends at that number.
- *
- * @param partitions of each file the values of partition columns, by key
- * @param rows       of each file
- * @param deleted    rows of each file that are deleted, where that is known
- * @param filter     the conditions on the scan, none of them where there is no filter
- * @param isAncestor whether what is read was made from the snapshot that the distributions are of, or is it
- * @param isRead     whether it is that snapshot
  */
 final class ScanStatistics(
     analyzed: FileSetStatistics, decision: ScanDecision, partitions: Int => Map[String, Literal], rows: RowCounts,
@@ -108,11 +101,7 @@ final class ScanStatistics(
   /** The rows that Spark starts from, to end at the estimate. */
   lazy val rowCount: Option[Double] = estimate.map(_ / math.max(sparkShare, Impossible))
 
-  /**
-   * Everything that Spark may be told of a column, or nothing at all: half of it makes Spark estimate zero rows.
-   *
-   * @param key the column's key in the statistics
-   */
+  /** Everything that Spark may be told of a column, or nothing at all: half of it makes Spark estimate zero rows. */
   def column(key: String, dataType: DataType): Option[ColumnStat] =
     if (withheldColumns(key)) None
     else if (conditions.columnKeys(key)) statOfMatching(key, dataType) // its share of the filter was asked of these very numbers
@@ -306,16 +295,7 @@ private[estimates] object DistinctEstimate {
   private val Sample = 2000
   private val Steps = 24 // of a range of a million: no more than a millionth off
 
-  /**
-   * Between the largest file's count (files repeat each other) and the sum of all (no value in two files).
-   *
-   * Which of the two it is, the table's own count tells: values are taken to fall on files as if drawn from a universe of
-   * that size in which all files together show the table's count.
-   *
-   * @param all    distinct values in each file of the scan before pruning
-   * @param kept   distinct values in each file read
-   * @param values non-null values in the files read
-   */
+  /** Between the largest file's count (files repeat each other) and the sum of all (no value in two files). */
   def estimate(all: Array[Long], kept: Array[Long], values: Double, table: Option[TableDistinct]): Double = {
     val largest = stream(kept).max.getAsLong.toDouble
     val sum = total(kept)

@@ -52,11 +52,7 @@ object ExplainQuery {
 object MetadataAnswers {
   private val FromMetadata = "spark.databricks.delta.optimizeMetadataQuery.enabled"
 
-  /**
-   * One decision for each scan that a query would have if Delta did not answer it.
-   *
-   * @param plan    the parsed query, `planned` what it becomes, `shown` the scans that this has
-   */
+  /** One decision for each scan that a query would have if Delta did not answer it. */
   def of(session: SparkSession, plan: LogicalPlan, planned: QueryExecution, shown: Seq[ScanDecision]): Seq[ScanDecision] =
     if (!holds(planned.analyzed)(isDelta) || !holds(planned.optimizedPlan)(_.isInstanceOf[LocalRelation])) Nil
     else {

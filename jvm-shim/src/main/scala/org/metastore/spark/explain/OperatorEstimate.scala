@@ -15,17 +15,7 @@ import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.scan.ScanDecisions
 import org.metastore.spark.tables.ReadPermission
 
-/**
- * What the optimizer expects of one operator of a query; a row of `metastore.estimates(query)`.
- *
- * @param operator place in the optimized plan, from 0, each before its inputs
- * @param parent   the operator that takes its rows
- * @param detail   the operator as EXPLAIN shows it
- * @param rows     rows expected, where anything is known; `bytes` their size
- * @param scan     of a scan with statistics: the rows that satisfy its filter, which stands above it
- * @param found    rows that it gave when the query ran; none where it did not run, nothing was counted, or below a LIMIT,
- *                 where it gives as many as are asked for, and below the filter of a scan
- */
+/** What the optimizer expects of one operator of a query; a row of `metastore.estimates(query)`. */
 final case class OperatorEstimate(
     operator: Int, parent: Option[Int], name: String, detail: String, rows: Option[BigInt], bytes: BigInt,
     scan: Option[ScanEstimate], countedRows: Option[Long]) {
@@ -44,9 +34,8 @@ object OperatorEstimate {
   /**
    * Of each operator of a query, which is analyzed now, and optimized when it is asked for.
    *
-   * @param run whether the query is run then, to count what comes; its rows go nowhere
-   * @throws org.apache.spark.sql.AnalysisException the query itself is wrong, or reads a table that is not shown to this
-   *                                               user as it is
+   * @throws org.apache.spark.sql.AnalysisException the query itself is wrong, or reads a table that is not shown to this user as
+   *   it is
    */
   def of(session: SparkSession, query: String, run: Boolean): () => Seq[OperatorEstimate] = {
     val plan = session.sessionState.sqlParser.parsePlan(query)

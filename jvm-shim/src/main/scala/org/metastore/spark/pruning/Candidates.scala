@@ -6,12 +6,7 @@ import org.slf4j.LoggerFactory
 
 import org.metastore.spark.statistics.columns.{FileGroupStatistics, FileSetStatistics}
 
-/**
- * The data files that nothing has excluded so far, and what excluded each of the others. Once few are left, conditions are
- * evaluated for these alone.
- *
- * @param all evaluates over every file
- */
+/** The data files that nothing has excluded so far, and what excluded each of the others. */
 private[pruning] final class Candidates(all: Evaluation) {
   import Candidates._
 
@@ -91,11 +86,7 @@ private object Candidates {
   private val Fewer = 8 // to pick bounds out costs about as much as to compare them
 }
 
-/**
- * The files of a scan after whole groups of them were excluded.
- *
- * @param judged groups, each with the marks of what excludes them
- */
+/** The files of a scan after whole groups of them were excluded. */
 private[pruning] final class GroupCandidates(files: FileSetStatistics, judged: () => Seq[(FileGroupStatistics, Array[Int])]) {
   import GroupCandidates._
 

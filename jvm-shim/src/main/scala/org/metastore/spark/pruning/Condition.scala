@@ -8,10 +8,7 @@ import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.columns.Bounds
 import org.metastore.spark.statistics.objects.DoubleOrder
 
-/**
- * A condition in negation normal form: NOT is gone, because it was pushed into the leaves when the conjunct was compiled. A
- * leaf that has no exact rule is `Unknown`, which proves nothing: neither that no row matches nor that all do.
- */
+/** A condition in negation normal form: NOT is gone, because it was pushed into the leaves when the conjunct was compiled. */
 private[pruning] sealed trait Condition
 
 private[pruning] object Condition {
@@ -98,10 +95,7 @@ private[spark] object Conjuncts {
   }
 }
 
-/**
- * Conditions that hold together on one column: no value may be in all their sets, though a file's bounds meet each of them.
- * NaN, above every number, meets `v >= 10`, and `v <= 20` leaves it out.
- */
+/** Conditions that hold together on one column: no value may be in all their sets, though a file's bounds meet each of them. */
 private[pruning] object Intersections {
 
   /** What follows from conditions that hold together and from no single one, and which of them it follows from. */
@@ -134,7 +128,6 @@ private[pruning] object Intersections {
    * A condition on the bare column.
    *
    * @param values the values of which it is true; `None`: all
-   * @param ofNull it is true of NULL; `onlyNull`: and of nothing else
    */
   private final case class OnColumn(use: ColumnReference, values: Option[ValueSet], ofNull: Boolean, onlyNull: Boolean)
 

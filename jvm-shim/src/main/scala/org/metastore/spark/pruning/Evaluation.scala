@@ -9,12 +9,7 @@ import org.metastore.spark.statistics.columns.{
 }
 import org.metastore.spark.statistics.objects.{Points, UnsignedOrder}
 
-/**
- * Evaluates predicates over many files at once. The two questions have separate rules: neither negates the other.
- *
- * @param length number of the files
- * @param column what is known of a column in these files
- */
+/** Evaluates predicates over many files at once. The two questions have separate rules: neither negates the other. */
 private[pruning] final class Evaluation private (val length: Int, column: ColumnReference => Either[Reason, ColumnSummary]) {
   private val zones = mutable.Map.empty[ColumnReference, Either[Reason, ColumnSummary]]
   private lazy val none = new Array[Boolean](length)

@@ -10,10 +10,7 @@ import org.metastore.spark.pruning.Condition.{Always, Member, NaNTest, Never, Nu
 import org.metastore.spark.pruning.LiteralValues.{BytesKey, Key}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 
-/**
- * Turns a condition without AND, OR and NOT into a leaf. `positive` and `negative` are separate rules: what has no exact
- * negation becomes unknown when negated.
- */
+/** Turns a condition without AND, OR and NOT into a leaf. */
 private[pruning] final class LeafPredicates(columns: ColumnLookup) {
   private val terms = new Terms(columns)
 
@@ -195,12 +192,7 @@ private[pruning] final class LeafPredicates(columns: ColumnLookup) {
   }
 }
 
-/**
- * What a LIKE pattern says about the beginning of what it matches.
- *
- * @param prefix what every match begins with
- * @param rest   what follows the prefix in the pattern
- */
+/** What a LIKE pattern says about the beginning of what it matches. */
 private[pruning] final case class LikePattern(prefix: Array[Byte], rest: LikePattern.Rest)
 
 private[pruning] object LikePattern {

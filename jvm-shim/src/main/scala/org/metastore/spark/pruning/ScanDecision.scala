@@ -130,9 +130,7 @@ final case class FileDecision(
  * The live data files of the snapshot that a scan reads, before the table format and the query's own choice of files and
  * partitions leave some to us.
  *
- * @param by     who leaves files out, as EXPLAIN names them
  * @param number how many there are; `None` where counting them would list them
- * @param list   their paths, and rows where they are known: reads the table's metadata
  */
 final class LiveFiles(val by: String, val number: Option[Long], val list: () => Seq[(String, Option[Long])]) {
 
@@ -146,11 +144,5 @@ object LiveFiles {
   val Unknown: LiveFiles = new LiveFiles("", None, () => Nil)
 }
 
-/**
- * How many rows of a scan satisfy its filter, as the optimizer is told.
- *
- * @param source  what they are estimated from: `value counts`, `histogram`, `bounds`, or `row counts` where no condition tells;
- *                `size` where the rows of a file that is read are not counted anywhere
- * @param isExact whether that is their true number
- */
+/** How many rows of a scan satisfy its filter, as the optimizer is told. */
 final case class ScanEstimate(rows: Long, source: String, isExact: Boolean)

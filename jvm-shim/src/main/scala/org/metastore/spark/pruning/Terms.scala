@@ -100,10 +100,7 @@ private[pruning] object Terms {
   }
 }
 
-/**
- * Functions of local time are not monotone where clocks jump: a day may come twice. No zone ever jumped by more than a day,
- * so bounds that are moved apart by a day are safe. Zones with one fixed offset never jump.
- */
+/** Functions of local time are not monotone where clocks jump: a day may come twice. */
 private[pruning] object ClockChanges {
   private val MicrosADay = 24L * 60 * 60 * 1000000
 
@@ -186,13 +183,7 @@ private[pruning] sealed trait Step extends (Bounds => Bounds)
 
 private[pruning] object Step {
 
-  /**
-   * A function that never decreases and is defined everywhere, or nearly. Where it fails on a bound, that bound is unknown.
-   *
-   * @param low  of the lower bound: not above the function's value there
-   * @param high of the upper bound: not below the function's value there
-   * @param attained the results are values of the function, so that exact bounds stay exact
-   */
+  /** A function that never decreases and is defined everywhere, or nearly. Where it fails on a bound, that bound is unknown. */
   final case class Monotone(low: Long => Long, high: Long => Long, attained: Boolean) extends Step {
     override def apply(bounds: Bounds): Bounds = mapLongs(bounds) { (from, to, i) =>
       if (from.hasLo(i)) attempt(low(from.lo(i))).foreach(to.setLo(i, _, attained && from.loExact(i)))
@@ -207,9 +198,6 @@ private[pruning] object Step {
   /**
    * Integer arithmetic that may overflow, and then gives a smaller value or an error: both bounds must be known and pass, or
    * nothing is.
-   *
-   * @param function throws where it overflows
-   * @param falling  larger arguments give smaller results
    */
   final case class Arithmetic(function: Long => Long, falling: Boolean) extends Step {
     override def apply(bounds: Bounds): Bounds = mapLongs(bounds) { (from, to, i) =>

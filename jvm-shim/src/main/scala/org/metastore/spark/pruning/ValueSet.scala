@@ -8,10 +8,7 @@ import org.apache.spark.unsafe.types.UTF8String
 import org.metastore.spark.statistics.columns.{Bounds, BytesBounds, LongBounds}
 import org.metastore.spark.statistics.objects.{DecimalBytes, DoubleOrder, Points, UnsignedOrder}
 
-/**
- * The values that a leaf accepts, in the order of the bounds. Unknown bounds answer false to both questions, except where
- * the set itself is open to that side.
- */
+/** The values that a leaf accepts, in the order of the bounds. */
 private[pruning] sealed trait ValueSet {
 
   /** No value between the file's bounds is in the set. */

@@ -130,12 +130,7 @@ object MetastoreException {
     Option(cause.getMessage).flatMap(_.split('\n').headOption).filter(_.nonEmpty).getOrElse(cause.getClass.getName)
 }
 
-/**
- * The statistics cannot be used. Planners turn it into its `reason` and go on without statistics; SQL functions raise it.
- *
- * @param code   error class of the project, as in the Python package's `metastore.errors`
- * @param reason the same fact for `metastore.explain`
- */
+/** The statistics cannot be used. Planners turn it into its `reason` and go on without statistics; SQL functions raise it. */
 sealed abstract class StatisticsException(val code: String, val reason: Reason, cause: Throwable)
   extends RuntimeException(s"[$code] ${reason.sentence}", cause)
 

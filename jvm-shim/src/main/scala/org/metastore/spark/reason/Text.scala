@@ -9,11 +9,7 @@ object NearNames {
   private val Most = 3
   private val Shown = 5
 
-  /**
-   * A question that names what is near, as the end of a sentence; empty where nothing is.
-   *
-   * @param prefix what names begin with: it makes none of them alike
-   */
+  /** A question that names what is near, as the end of a sentence; empty where nothing is. */
   def phraseSuggestion(name: String, names: Seq[String], prefix: String = ""): String =
     phraseSuggestion(find(name.stripPrefix(prefix), names.map(_.stripPrefix(prefix))).map(prefix + _))
 

@@ -18,11 +18,7 @@ import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.objects.Manifest
 import org.metastore.spark.tables.{DeltaTable, LakeTable, Reflection}
 
-/**
- * A Delta table at the version that a query reads, after Delta has chosen files itself.
- *
- * Only relations in this state are touched: commands, streams and change feeds read Delta tables by other indexes.
- */
+/** A Delta table at the version that a query reads, after Delta has chosen files itself. */
 private[scan] final class DeltaScan private (index: FileIndex, label: Option[String]) extends FileScan {
   private val table = DeltaTable.of(index)
 
@@ -95,10 +91,7 @@ private[scan] object DeltaScan {
     Reflection.call[Option[_]](companion, "getActive").isDefined
   }
 
-  /**
-   * Lets Delta choose files where our rule comes before its own; that one finds nothing left to do then. Sub-queries are
-   * chosen for with the main plan: in a plan of their own they stay as they are.
-   */
+  /** Lets Delta choose files where our rule comes before its own; that one finds nothing left to do then. */
   def prepareRelations(plan: LogicalPlan, session: SparkSession): LogicalPlan =
     if (plan.isInstanceOf[Subquery] || !plan.exists(isUnprepared)) plan
     else session.sessionState.optimizer.preCBORules.find(_.getClass.getName == PreparingRule).fold(plan)(_.apply(plan))

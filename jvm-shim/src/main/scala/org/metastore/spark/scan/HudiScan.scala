@@ -21,11 +21,7 @@ import org.metastore.spark.statistics.cache.StatisticsCache
 import org.metastore.spark.statistics.objects.Manifest
 import org.metastore.spark.tables.{FormatReleases, HudiTable, LakeTable, Leaf, ParquetTable, Reflection}
 
-/**
- * A Hudi table as of one instant: one data file, the base file, for each file slice.
- *
- * Rows of a slice with log files are not just those of its base file: such slices are always read.
- */
+/** A Hudi table as of one instant: one data file, the base file, for each file slice. */
 private[scan] final class HudiScan private (relation: HadoopFsRelation, label: Option[String]) extends FileScan {
 
   override val root: Path = HudiTable.root(relation)
@@ -36,10 +32,7 @@ private[scan] final class HudiScan private (relation: HadoopFsRelation, label: O
   /** Why no file may be dropped, whatever the statistics say. */
   def refusal: Option[String] = HudiTable.refusal(relation)
 
-  /**
-   * Columns by name, Hudi's own among them. Unknown are those whose values Spark takes from a partition's path: they need not
-   * be those in the file.
-   */
+  /** Columns by name, Hudi's own among them. */
   override def resolver(statistics: Manifest): ColumnResolver = new FileColumns(relation.partitionSchema.fieldNames)
 
   override def estimateResolver(statistics: Manifest): ColumnResolver = new FileColumns(Array.empty)
@@ -93,11 +86,7 @@ private[scan] final class HudiScan private (relation: HadoopFsRelation, label: O
     }
   }
 
-  /**
-   * Without Hudi's own skipping, which in Hudi 1.2.0 loses rows. It is asked only about data files, none of them with log
-   * files, of which our statistics tell nothing: that they do not know, or any where a filter names no column that was
-   * analyzed. Beside a column that was, none of the others is left to Hudi: what it makes of one loses the rows of all.
-   */
+  /** Without Hudi's own skipping, which in Hudi 1.2.0 loses rows. */
   override def list(index: FileIndex, statistics: Manifest, partitionFilters: Seq[Expression], dataFilters: Seq[Expression])(
       decide: Seq[PartitionDirectory] => ScanDecision): Seq[PartitionDirectory] =
     if (!MetastoreConf().hudiBypassSkipping) super.list(index, statistics, partitionFilters, dataFilters)(decide)
@@ -138,11 +127,7 @@ private[scan] object HudiScan {
   /** A slice whose rows are not just those of its base file; `base` where it is known. */
   private final case class Slice(base: Option[Base])
 
-  /**
-   * The slice with log files, or with rows in a second place, that a listed file stands for; None where the file is all that is
-   * read. Hudi tells by what it puts where a partition's values are: of its own class, one for each slice or, before 1.1, one
-   * for a partition, which its reader asks for the slices. Of whatever is not understood the file is read.
-   */
+  /** The slice with log files, or with rows in a second place, that a listed file stands for. */
   private def slice(values: InternalRow, listed: Path): Option[Slice] =
     if (listed.getName.startsWith(".")) Some(Slice(None))
     else if (values.getClass.getName.startsWith(PlainRows)) None
@@ -202,10 +187,7 @@ private[scan] object HudiAdapter {
 /** What a file index of Hudi lists, and the data files in it. */
 private[scan] final class HudiListing(val directories: Seq[PartitionDirectory], val files: IndexedSeq[ScanFile])
 
-/**
- * Listings that are kept: Hudi makes the directories of all file slices anew whenever it is asked, for estimates, for EXPLAIN
- * and when a query runs, though the slices themselves stay in its index until that is refreshed.
- */
+/** Listings that are kept. */
 private[scan] object HudiListing {
   private val Kept = 32
   private val BytesOfFile = 1100L // its path alone, as Hadoop holds it, has 400

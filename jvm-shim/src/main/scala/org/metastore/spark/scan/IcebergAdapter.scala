@@ -150,11 +150,7 @@ private[scan] final class IcebergPruning(
     schema.flatMap(_.fieldId(path)).map(_.toString)
 }
 
-/**
- * Columns by the relation's own names: in a query they stand as the user wrote them, in any case.
- *
- * @param keyOf the key of the column at a path
- */
+/** Columns by the relation's own names: in a query they stand as the user wrote them, in any case. */
 private final class OutputColumns(output: Seq[AttributeReference], keyOf: Seq[String] => Option[String]) extends ColumnResolver {
   override def key(root: Attribute, path: Seq[String]): Option[String] =
     output.find(_.exprId == root.exprId).flatMap(column => keyOf(column.name +: path))

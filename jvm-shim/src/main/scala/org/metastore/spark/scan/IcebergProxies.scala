@@ -77,12 +77,7 @@ private[scan] final class IcebergScanProxy(
   }
 }
 
-/**
- * Two scans of one table with equal pushed filters have equal batches for Iceberg, whatever we dropped of each.
- *
- * Spark asks every copy of a physical scan for its partitions, four and more while a query is planned, and each time Iceberg
- * broadcasts the table, which was a third of the planning of TPC-DS: here one answer serves all copies.
- */
+/** Two scans of one table with equal pushed filters have equal batches for Iceberg, whatever we dropped of each. */
 private[scan] final class IcebergBatchProxy(batch: AnyRef, kept: AnyRef) extends DelegateProxy(batch) {
   private var partitions: Option[AnyRef] = None
 

@@ -32,8 +32,7 @@ private[scan] final class IcebergScan(spark: Table) {
   def snapshot: Option[String] = table.current
 
   /**
-   * The schema whose field ids a scan reads by: the scan's own where it tells it, otherwise the table's for the
-   * snapshot read. A schema that does not show Spark's names and types is not the one.
+   * The schema whose field ids a scan reads by: the scan's own where it tells it, otherwise the table's for the snapshot read.
    */
   def schemaOf(scan: AnyRef): Option[IcebergSchema] = {
     val candidates = Iterator(
@@ -86,12 +85,7 @@ private[scan] final class IcebergSchema(schema: AnyRef) {
     Some(Reflection.call[AnyRef](field, "type")).filter(Reflection.call[Boolean](_, "isStructType"))
 }
 
-/**
- * The tasks of an Iceberg scan: the data files that it is going to read. Equal scans share them, so that they name no scan.
- *
- * @param report what Iceberg says of the planning that found them
- * @param live   how many data files their snapshot has
- */
+/** The tasks of an Iceberg scan: the data files that it is going to read. Equal scans share them, so that they name no scan. */
 private[scan] final class IcebergTasks private (
     val tasks: IndexedSeq[AnyRef], loader: ClassLoader, val report: Seq[CustomTaskMetric], val live: Option[Long]) {
   private lazy val taskClass = Reflection.load("org.apache.iceberg.FileScanTask", loader)
@@ -155,12 +149,7 @@ private[scan] final class IcebergTasks private (
 
 private[scan] object IcebergTasks {
 
-  /**
-   * What a scan is going to read. Iceberg reads manifests to tell, which is most of a query's planning: here once for all equal
-   * scans of a query, such as those of a common table expression that it names several times.
-   *
-   * @param snapshot that is read: not every version of Iceberg compares it
-   */
+  /** What a scan is going to read. */
   def of(scan: AnyRef, snapshot: Option[String], planner: ScanPlanner): IcebergTasks = {
     val known = planner.shared(scan)((snapshot, planned(scan)))
     // The scan of a table that was never written has nothing behind it that could take tasks.

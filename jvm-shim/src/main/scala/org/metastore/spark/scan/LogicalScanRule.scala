@@ -105,12 +105,7 @@ object PlanScope {
   /** Estimates may be corrected, no file may be dropped. */
   final case class NumbersOnly(reason: Reason) extends Scope
 
-  /**
-   * A write.
-   *
-   * @param rowLevel whether it changes rows of a table that it reads itself (UPDATE, DELETE, MERGE)
-   * @param ofHudi   whether it is a command of Hudi, which reads its target by ordinary scans
-   */
+  /** A write. */
   final case class Write(node: String, rowLevel: Boolean, ofHudi: Boolean)
 
   private val HudiCommands = "org.apache.spark.sql.hudi.command."
@@ -127,12 +122,7 @@ object PlanScope {
     signs.find(_.ofHudi).orElse(signs.find(_.rowLevel)).orElse(signs.headOption)
   }
 
-  /**
-   * Judges a plan at the optimizer's door: nothing of a stream's plan is touched, not even to say so.
-   *
-   * @param query        the write that the whole query is: sub-queries are optimized on their own and do not show it
-   * @param insideWrites `spark.metastore.pruneInsideWrites`
-   */
+  /** Judges a plan at the optimizer's door: nothing of a stream's plan is touched, not even to say so. */
   def judge(plan: LogicalPlan, query: Option[Write], insideWrites: Boolean): Option[Scope] =
     if (isStream(plan)) None
     else if (plan.exists(node => policies.exists(className(node).contains))) Some(NoChange(Reason(ReasonCode.RowPolicy)))

@@ -26,10 +26,7 @@ private[scan] final class ParquetScan(relation: HadoopFsRelation, override val r
 
   private val partitionColumns = relation.partitionSchema.fieldNames.map(_.toLowerCase(Locale.ROOT)).toSet
 
-  /**
-   * Columns by their names in the files, in any case where Spark reads them so. Unknown are partition columns, whose values
-   * are not those in the files, and columns that Spark reads by field id.
-   */
+  /** Columns by their names in the files, in any case where Spark reads them so. */
   override def resolver(statistics: Manifest): ColumnResolver = {
     val caseSensitive = SQLConf.get.caseSensitiveAnalysis
     (root, path) => {

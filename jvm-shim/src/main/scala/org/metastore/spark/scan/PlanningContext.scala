@@ -15,11 +15,7 @@ import org.apache.spark.sql.catalyst.rules.Rule
 import org.metastore.spark.pruning.PruningFilter
 import org.metastore.spark.statistics.StatisticsStore
 
-/**
- * What the sub-queries and the main plan of one query share while they are planned, in the planning thread.
- *
- * @param write the sign of a write in the whole query, which a sub-query's own plan does not show.
- */
+/** What the sub-queries and the main plan of one query share while they are planned, in the planning thread. */
 final class PlanningContext(val write: Option[PlanScope.Write]) {
   private val patience = if (WarmUp.isDone) 1L else PlanningContext.ColdPatience
   private val statistics = new java.util.HashMap[AnyRef, AnyRef]()

@@ -43,10 +43,7 @@ private[scan] trait RelationAdapter {
   def columns(relation: LogicalPlan, planner: ScanPlanner): Option[RelationColumns]
 }
 
-/**
- * Tables that Spark reads as file relations. Here only the decision whether files may be dropped is made, and travels with the
- * relation; the physical scan's own filters say which (PhysicalScanRule): what a plan is for can be told only here.
- */
+/** Tables that Spark reads as file relations. */
 private[scan] abstract class FileRelationAdapter[T <: FileScan] extends RelationAdapter {
 
   /** The table behind a relation, if it is of this adapter's kind. */
@@ -219,16 +216,7 @@ private[scan] object FileScan {
   }
 }
 
-/**
- * A data file of a scan, as the table format lists it at planning.
- *
- * @param path the path by which the statistics know it.
- * @param rows physical rows, where the format knows them.
- * @param deletedRows rows that are deleted, where that is known: only estimates depend on it.
- * @param modified modification time in milliseconds, where files have no other identity.
- * @param changed  whether other files change rows of this one as it is read: its statistics say nothing about them.
- * @param partition values of partition columns, by key, as far as the format tells: only estimates depend on it.
- */
+/** A data file of a scan, as the table format lists it at planning. */
 final case class ScanFile(
     path: String,
     size: Long,

@@ -61,10 +61,7 @@ object ScanDecisions {
   }
 }
 
-/**
- * The decision on a file relation, as an option of the relation: it survives every later rewrite and every thread. Without
- * a mark a scan is left alone, so that no unknown way into physical planning drops a file.
- */
+/** The decision on a file relation, as an option of the relation: it survives every later rewrite and every thread. */
 private[scan] sealed trait ScanMark {
   /** The option; equal decisions are equal texts, so that equal scans stay equal. */
   def asOption: (String, String)

@@ -54,11 +54,7 @@ private[scan] final class ScanPlanner(
   /** What equal scans of a query share. It must not refer to the scan: it is kept while the first of them is in use. */
   def shared[A <: AnyRef](scan: AnyRef)(make: => A): A = context.shareAmongEqual(scan)(make)
 
-  /**
-   * The statistics of a table: the same version for every scan of the query.
-   *
-   * @param version the fingerprint that the query began with, where an earlier step of its planning left one
-   */
+  /** The statistics of a table: the same version for every scan of the query. */
   def statistics(table: TableId, version: Option[String] = None): Either[Reason, TableStatistics] =
     context.once((table.format, table.uuid, table.root(settings.store)))(beginLookup(table, version))()
 
@@ -76,14 +72,7 @@ private[scan] final class ScanPlanner(
     () => found
   }
 
-  /**
-   * Joins a scan's files with the statistics and asks the rules. Never throws.
-   *
-   * @param files     the scan's files before us, in its order
-   * @param conjuncts what every row of the scan must satisfy
-   * @param live      all data files of the snapshot
-   * @param asked     what estimates need, where numbers are asked for
-   */
+  /** Joins a scan's files with the statistics and asks the rules. Never throws. */
   def plan(
       table: TableId, files: IndexedSeq[ScanFile], conjuncts: Seq[Expression], resolver: ColumnResolver,
       live: LiveFiles, asked: Option[EstimateRequest] = None): ScanPlan = {
@@ -199,20 +188,11 @@ private[scan] object ScanPlanner extends Logging {
   }
 }
 
-/**
- * A scan whose rows are estimated.
- *
- * @param output   what it gives
- * @param resolver finds columns of the statistics, which need not hold the very values that the scan returns
- * @param lineage  the snapshot that it reads and those before it, newest first; none where the table has no snapshots
- */
+/** A scan whose rows are estimated. */
 private[scan] final case class EstimateRequest(output: Seq[Attribute], resolver: ColumnResolver, lineage: () => Iterator[String])
 
 /**
  * The analyzed snapshot whose distributions stand for those of the snapshot that is read: for an estimate it need not be that.
- *
- * @param isAncestor whether what is read was made from it, or is it
- * @param isRead     whether it is what is read, as far as snapshots tell
  */
 private[scan] final case class DistributionSnapshot(snapshot: Snapshot, isAncestor: Boolean, isRead: Boolean)
 

@@ -10,16 +10,7 @@ import org.metastore.spark.tables.Leaf
 /**
  * What is kept of one column of a table, or of one of its data files, beside its summary.
  *
- * @param leaf    the column
- * @param written the type under which its statistics were written
- * @param row     its summary
- * @param describesLive whether it describes the live rows of its own snapshot and nothing else
- * @param isAsked whether its snapshot is the one asked for: an ancestor's numbers are near those of that one, no more
- * @param ordinal the column in the objects
- * @param file    the data file in them; `None` at table level
- * @param heads   the object with its ten most frequent values in front
- * @param lists   the objects with all values that are kept
- * @param snapshot the snapshot, at table level
+ * @param file the data file in them; `None` at table level
  */
 final class ColumnDetails private (
     analyzed: TableContext, val leaf: Leaf, written: String, val row: SummaryRow, describesLive: Boolean, val isRequested: Boolean,

@@ -27,10 +27,8 @@ import org.metastore.spark.statistics.objects.SummaryRow
 import org.metastore.spark.tables.{Reflection, TableFormats, TableLookup}
 
 /**
- * Answers `spark.read.format("metastore").option("table", "db.t")`.
- *
- * The data source is Python's, and the worker that reads it has no session to resolve a name with; here there is one. A
- * location needs no session and is left to Python.
+ * Answers `spark.read.format("metastore").option("table", "db.t")`. The data source is Python's, and the worker that reads it has
+ * no session to resolve a name with; here there is one. A location needs no session and is left to Python.
  */
 final class DataSourceRule(session: SparkSession) extends Rule[LogicalPlan] {
   private val PythonTable = "org.apache.spark.sql.execution.datasources.v2.python.PythonTable"
@@ -120,13 +118,7 @@ private[sql] object DataSourceRule {
     Seq("summary", "columns", "frequencies", "histograms", "histograms_wide").map(_ -> narrowing.toSet).toMap + ("ranks" -> Set("column"))
 }
 
-/**
- * Finds `spark.read.format("metastore")` as Spark does, and says in one line what is wrong with it: Spark wraps what a data source
- * in Python raises into a line of its own, and asks the Python of its workers for data sources, which is `python3` of the PATH
- * where nobody named another, whatever Python the driver runs in.
- *
- * A rule for hints, because these come before the rule of Spark's that does the same.
- */
+/** Finds `spark.read.format("metastore")` as Spark does, and says in one line what is wrong with it. */
 final class DataSourceErrorRule(session: SparkSession) extends Rule[LogicalPlan] {
   private val Unresolved = "org.apache.spark.sql.catalyst.plans.logical.UnresolvedDataSource"
   private lazy val finding = Reflection.load("org.apache.spark.sql.catalyst.analysis.ResolveDataSource", getClass.getClassLoader)
@@ -237,10 +229,8 @@ private[sql] object DistributionViews {
 }
 
 /**
- * The view `columns` of the data source before it is read: it has a row for every column of every data file, and what of it
- * is read depends on the filters of each query.
- *
- * @param read the rows of the columns and data files of these names
+ * The view `columns` of the data source before it is read: it has a row for every column of every data file, and what of it is
+ * read depends on the filters of each query.
  */
 final case class ColumnsView(output: Seq[Attribute], table: String, options: Map[String, String])(
     val read: (String => Boolean, String => Boolean) => LocalRelation) extends LeafNode with MultiInstanceRelation {

@@ -55,13 +55,7 @@ object ColumnsFunction extends StatisticsFunction {
   override def rowsWithStatistics(session: SparkSession, call: Arguments): Seq[(InternalRow, Option[SummaryRow])] =
     known(session, call, None, _ => true, _ => true)
 
-  /**
-   * The rows of some columns and data files alone.
-   *
-   * @param file    path of the one data file to show, or its last part
-   * @param columns which columns are wanted, by name as it is shown
-   * @param files   which data files are wanted, by path
-   */
+  /** The rows of some columns and data files alone. */
   def known(
       session: SparkSession, call: Arguments, file: Option[String], columns: String => Boolean,
       files: String => Boolean): Seq[(InternalRow, Option[SummaryRow])] = {

@@ -36,11 +36,7 @@ object FunctionCallRule extends Rule[LogicalPlan] {
   override def apply(plan: LogicalPlan): LogicalPlan = plan.resolveOperators { case call: FunctionCall => call.answer }
 }
 
-/**
- * The call of a table function that starts jobs: it is answered when the statement is executed, in its thread and job group.
- *
- * @param call tells one call from another
- */
+/** The call of a table function that starts jobs: it is answered when the statement is executed, in its thread and job group. */
 final case class JobFunctionCall(output: Seq[Attribute], function: String, call: Arguments)(val run: () => Seq[InternalRow])
   extends LeafNode with MultiInstanceRelation {
 
@@ -92,9 +88,6 @@ object JobFunctionStrategy extends SparkStrategy {
 /**
  * A thread that reads what a table function or the data source answers: storage or a catalog that hangs keeps this thread, and
  * the one that asks can be interrupted.
- *
- * A new thread inherits its maker's session and local properties. The rest is handed over: the user, the settings with which
- * a view is analyzed, and the namespace in which its names are looked up.
  */
 private final class ReadThread[T](read: () => T) extends Thread("metastore-read") {
   private val user = UserGroupInformation.getCurrentUser
@@ -126,13 +119,7 @@ private[sql] object ReadThread {
   private val MostAbandoned = 64
   private val hangingThreads = ConcurrentHashMap.newKeySet[Thread]()
 
-  /**
-   * Reads in a thread of its own.
-   *
-   * @param limitMillis how long it may take; `None`: as long as it takes
-   * @throws TimeoutException     it took longer, or so many reads hang that no other one is begun
-   * @throws InterruptedException the thread that waits was interrupted
-   */
+  /** Reads in a thread of its own. */
   def run[T](limitMillis: Option[Long])(read: => T): T = {
     hangingThreads.removeIf(!_.isAlive)
     if (hangingThreads.size >= MostAbandoned) throw new TimeoutException

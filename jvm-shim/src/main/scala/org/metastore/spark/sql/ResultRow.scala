@@ -78,11 +78,7 @@ final class ValueText private (written: Option[DataType], shown: DataType) {
 object ValueText {
   private val CutBytes = 64
 
-  /**
-   * Renders values that were written under one type for a column that may have another one by now.
-   *
-   * @param written Spark's `simpleString`; a type that this Spark does not know is not rendered
-   */
+  /** Renders values that were written under one type for a column that may have another one by now. */
   def of(written: String, shown: DataType): ValueText = {
     val known = if (written == shown.simpleString) Some(shown) else Try(CatalystSqlParser.parseDataType(written)).toOption
     new ValueText(known.map(plain), plain(shown))

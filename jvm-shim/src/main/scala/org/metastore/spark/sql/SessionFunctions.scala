@@ -101,10 +101,7 @@ object FormatsFunction extends TableFunction {
 
 /**
  * `metastore_facts(table [, files])`: what ANALYZE has to know of a table as its name stands for it, where only the JVM reads
- * that from its metadata. Python asks it through SQL.
- *
- * The first row has `facts`, JSON; each other row is one data file. With `files => false` there is the first row alone, with
- * what identifies the table: of whatever format it is, that is how Python asks whether this user may read it.
+ * that from its metadata. Python asks it through SQL. The first row has `facts`, JSON; each other row is one data file.
  */
 object FactsFunction extends TableFunction {
   override val name = "facts"

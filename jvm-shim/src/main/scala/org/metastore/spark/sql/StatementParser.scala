@@ -39,11 +39,8 @@ abstract class ParserWrapper(delegate: ParserInterface) extends ParserInterface 
 }
 
 /**
- * Our parser around those of all extensions that are listed: Delta's drops parameter markers, and only who comes before it
- * can save them.
- *
- * Where a session is built in the JVM, by a Connect or Thrift server or a shell, Spark applies what registers itself before
- * what is listed. So this is listed as the last.
+ * Our parser around those of all extensions that are listed: Delta's drops parameter markers, and only who comes before it can
+ * save them.
  */
 final class OutermostParser extends (SparkSessionExtensions => Unit) {
   override def apply(extensions: SparkSessionExtensions): Unit =
@@ -61,11 +58,8 @@ object OutermostParser {
 }
 
 /**
- * Lets people write `metastore.summary(...)`: Spark's grammar has no table functions of two name parts, so the two parts
- * become the one part `metastore_summary`, of the same length with blanks, so that positions in error messages stay right.
- *
- * Spark's own lexer reads the text: literals and comments are never touched. Only our names are, and only where a table
- * stands: `INSERT INTO metastore.files (a)` and a user's own function `metastore.f(x)` stay as they are.
+ * Lets people write `metastore.summary(...)`: Spark's grammar has no table functions of two name parts, so the two parts become
+ * the one part `metastore_summary`, of the same length with blanks, so that positions in error messages stay right.
  */
 object FunctionNames {
   private val Schema = "metastore"
@@ -161,16 +155,11 @@ private final class FunctionNames(sql: String) {
   private def offset(codePoints: Int): Int = sql.offsetByCodePoints(0, codePoints)
 }
 
-/**
- * The PARTITION clause of `ANALYZE TABLE t PARTITION (...) COMPUTE STATISTICS FOR COLUMNS ...`.
- *
- * Spark's parser drops it in front of FOR COLUMNS, so such a text is parsed a second time without FOR COLUMNS, and the
- * clause travels with the first result as a tag.
- */
+/** The PARTITION clause of `ANALYZE TABLE t PARTITION (...) COMPUTE STATISTICS FOR COLUMNS ...`. */
 object PartitionClause {
   private val tag = TreeNodeTag[Map[String, Option[String]]]("metastore.partition")
 
-  /** The clause of a plan that `keep` returned; empty: none was written. */
+  /** The clause of a plan that `parse` returned; empty: none was written. */
   def of(plan: LogicalPlan): Map[String, Option[String]] = plan.getTagValue(tag).getOrElse(Map.empty)
 
   /** Parses a text and keeps the clause. */

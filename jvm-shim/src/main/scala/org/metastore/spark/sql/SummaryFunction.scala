@@ -96,14 +96,7 @@ object SummaryFunction extends StatisticsFunction {
   private def origin(analyzed: TableContext, snapshot: Snapshot, asked: Option[String]): Seq[Any] =
     Seq(snapshot.id, analyzed.isCurrent(snapshot) && analyzed.isRequested(snapshot, asked), ValueText.timestamp(snapshot.analyzedAt))
 
-  /**
-   * What the rows of a summary share.
-   *
-   * @param rows       physical rows of the files described; `live` are left of them
-   * @param exact      whether nothing was deleted or changed since
-   * @param files      data files of the snapshot described, of which the one asked for still has `filesLeft`
-   * @param filesTotal data files of the snapshot asked for
-   */
+  /** What the rows of a summary share. */
   private final case class Scope(
       rows: Option[Long], live: Option[Long], exact: Boolean, files: Long, filesLeft: Long, filesTotal: Long, origin: Seq[Any])
 

@@ -12,11 +12,7 @@ import org.metastore.spark.statistics.objects.{
 }
 import org.metastore.spark.tables.{LakeTable, Leaf, TableLookup, TableReference}
 
-/**
- * A table together with its statistics, for one question.
- *
- * @param name as the user wrote it
- */
+/** A table together with its statistics, for one question. */
 final class TableContext private (val name: String, val table: LakeTable, val store: StatisticsStore) {
 
   /** The newest manifest that belongs to this very table, not to one of the same name that was dropped. */
@@ -29,10 +25,8 @@ final class TableContext private (val name: String, val table: LakeTable, val st
   }
 
   /**
-   * The analyzed snapshot that answers for the snapshot asked for: itself, else its nearest ancestor. Of ancestors that
-   * have expired only the manifest knows: the newest of them is taken.
-   *
-   * @param holds which analyzed snapshots can answer
+   * The analyzed snapshot that answers for the snapshot asked for: itself, else its nearest ancestor. Of ancestors that have
+   * expired only the manifest knows: the newest of them is taken.
    */
   def answeringSnapshot(asked: Option[String], holds: Snapshot => Boolean): Option[Snapshot] = manifest.flatMap { known =>
     val usable = known.snapshots.filter(holds).map(s => s.id -> s).toMap
@@ -42,7 +36,7 @@ final class TableContext private (val name: String, val table: LakeTable, val st
     ids.flatMap(usable.get(_)).take(1).toList.headOption.orElse(expired)
   }
 
-  /** As `analyzed`, raising METASTORE_NO_STATISTICS. Statistics of file lists alone say nothing about columns. */
+  /** As `answeringSnapshot`, raising METASTORE_NO_STATISTICS. Statistics of file lists alone say nothing about columns. */
   def snapshotWithColumns(asked: Option[String]): Snapshot =
     answeringSnapshot(asked, s => s.computed != "files" || s.filesTotal == 0).getOrElse(throw MetastoreException.noStatistics(name,
       if (manifest.exists(_.snapshots.nonEmpty)) " of columns for this snapshot or one that it was made from" else ""))

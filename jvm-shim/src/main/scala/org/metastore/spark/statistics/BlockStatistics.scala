@@ -33,11 +33,7 @@ private[statistics] final class QueryColumns(readers: StatisticsReaders) {
   val zones = new ColumnLoader[BlockColumn](budget, blocks, blocks.cached, readers.zones.readZones, _.zonesOf(_))
 }
 
-/**
- * Statistics joined with the files of a scan, or with some of them.
- *
- * @param few some files of the scan: what is aligned with them is of no use to other queries
- */
+/** Statistics joined with the files of a scan, or with some of them. */
 private[statistics] final class BlockStatistics(
     readers: StatisticsReaders, override val files: FileList, joined: FileJoin, columns: QueryColumns, few: Boolean = false)
   extends FileSetStatistics {

@@ -10,11 +10,10 @@ import org.metastore.spark.statistics.columns.{
 import org.metastore.spark.statistics.objects.{Block, Encoding, Fill, ObjectRef}
 
 /**
- * Statistics of a few files that are given instead of read: for questions of the kind "would a file like this be skipped?".
- * They pass the same checks as stored ones.
+ * Statistics of a few files that are given instead of read: for questions of the kind "would a file like this be skipped?". They
+ * pass the same checks as stored ones.
  *
- * @param rows    of each file; -1 is unknown
- * @param columns by key and type: what is known in each file
+ * @param rows of each file; -1 is unknown
  */
 final class InMemoryStatistics(override val rows: Array[Long], columns: Map[(String, DataType), Seq[Option[FileSummary]]])
   extends FileSetStatistics {

@@ -18,7 +18,7 @@ import org.metastore.spark.statistics.zones.{Zone, ZoneJoin, ZoneReader}
  * StatisticsStore.open(root, hadoopConf).planning(uuid, limit) match {
  *   case Right(statistics) =>
  *     val filter = PruningFilter.compile(conjuncts, resolver)
- *     filter.evaluate(statistics.of(fileList, filter.needs))
+ *     filter.evaluate(statistics.of(fileList, filter.columnKeys))
  *   case Left(reason) => ... // plan as without us
  * }
  * }}}
@@ -93,10 +93,7 @@ private[statistics] final class PlanningStatistics(readers: StatisticsReaders) e
   }
 }
 
-/**
- * Looks for the files of a scan in the blocks of one version of the statistics. A large block is asked for whole zones first:
- * that takes hashes of the scan's paths, and none of the block's.
- */
+/** Looks for the files of a scan in the blocks of one version of the statistics. */
 private[statistics] final class FileJoiner(reader: BlockReader, zones: ZoneReader, manifest: Manifest, files: FileList, budget: Budget) {
 
   /** The blocks, the least preferred first. */

@@ -143,10 +143,8 @@ object DeltaTable {
   }
 
   /**
-   * The key of a column or of a field inside structs, in a schema that knows the physical names; None inside lists and maps,
-   * and for unknown names.
-   *
-   * @param same whether two names mean one column
+   * The key of a column or of a field inside structs, in a schema that knows the physical names; None inside lists and maps, and
+   * for unknown names.
    */
   def key(schema: StructType, path: Seq[String], same: (String, String) => Boolean): Option[String] = {
     def names(struct: StructType, left: Seq[String]): Option[Vector[String]] = struct.fields.filter(f => same(f.name, left.head)) match {

@@ -150,11 +150,7 @@ object HudiTable {
     new HudiTable(relation)
   }
 
-  /**
-   * Passes a relation that does not read a Hudi table by relations of its own kind, which show no file index.
-   *
-   * @throws UnsupportedRelease it does: releases before 1.0 read so what merges on read
-   */
+  /** Passes a relation that does not read a Hudi table by relations of its own kind, which show no file index. */
   private[tables] def requireIndex(relation: AnyRef): Unit =
     if (RelationsWithoutIndex(relation.getClass.getName)) {
       val found = FormatReleases.of(relation.getClass).flatMap(_.version).getOrElse("an older one")

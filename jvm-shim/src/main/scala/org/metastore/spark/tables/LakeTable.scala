@@ -10,13 +10,7 @@ import org.apache.spark.sql.types.{CharType, DataType, MetadataBuilder, StringTy
 
 import org.metastore.spark.statistics.objects.FileKey
 
-/**
- * A leaf of a table's schema.
- *
- * @param key        as docs/format.md, "Identity"
- * @param path       names from the root of the schema
- * @param charLength of CHAR: so many characters its values are padded to where they are read and compared
- */
+/** A leaf of a table's schema. */
 final case class Leaf(key: String, path: Seq[String], dataType: DataType, charLength: Option[Int] = None) {
 
   /** The dotted name; parts that hold a dot or a back-quote are back-quoted. */
@@ -62,11 +56,7 @@ object Leaf {
   private val RawType = "__CHAR_VARCHAR_TYPE_STRING"
 }
 
-/**
- * A live data file of a snapshot, as the table itself knows it. `deletedRows = None`: unknown.
- *
- * @param modified modification time in milliseconds, where files may be replaced under their paths
- */
+/** A live data file of a snapshot, as the table itself knows it. `deletedRows = None`: unknown. */
 final case class DataFile(
     path: String, size: Long, rows: Option[Long], deletedRows: Option[Long], partition: Map[String, String],
     modified: Option[Long] = None) {
@@ -74,20 +64,10 @@ final case class DataFile(
   def key: FileKey = FileKey(path, size, modified)
 }
 
-/**
- * A data file as ANALYZE wants to know it.
- *
- * @param location where it is, with scheme
- * @param deletes  what identifies the rows that are deleted in it
- */
+/** A data file as ANALYZE wants to know it. */
 final case class FileFacts(live: DataFile, location: String, deletes: Option[String] = None)
 
-/**
- * The data files that ANALYZE is to read.
- *
- * @param unsettled    paths of files that were written too lately to be told from a later file of the same path and size
- * @param hasOtherRows whether there are rows in other files than these, such as Hudi's log files without a base file
- */
+/** The data files that ANALYZE is to read. */
 final case class SnapshotFacts(
     snapshot: Option[String], files: Seq[FileFacts], recentFiles: Seq[String] = Nil, hasOtherRows: Boolean = false)
 

@@ -16,23 +16,10 @@ import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, Data
 
 import org.metastore.spark.reason.MetastoreException
 
-/**
- * Asks whether the session's user may see every value of a table, before its statistics are read or made.
- *
- * Catalogs check privileges when a table is loaded, but plug-ins do it in rules, at any point of Spark's
- * `SparkSessionExtensions`, which no table function passes through. They are shown the query that reads all columns, and it
- * must stay that query until it would run: what hides rows or changes values anywhere on the way leaves a trace in its plan.
- */
+/** Asks whether the session's user may see every value of a table, before its statistics are read or made. */
 private[spark] object ReadPermission {
 
-  /**
-   * Passes where a query is allowed and left as it is.
-   *
-   * @param name     as the user wrote it
-   * @param query    analyzed: all columns of one relation
-   * @param relation that relation
-   * @throws MetastoreException METASTORE_ACCESS_DENIED: a rule refuses; METASTORE_UNSUPPORTED_TABLE: one hides rows or values
-   */
+  /** Passes where a query is allowed and left as it is. */
   def require(session: SparkSession, name: String, query: LogicalPlan, relation: LogicalPlan): Unit = requireAllowed(name) {
     session.sessionState.analyzer.checkAnalysis(query)
     val rules = new ExtensionRules(session)
@@ -45,11 +32,7 @@ private[spark] object ReadPermission {
     } && rules.leavePhysical(physical)
   }
 
-  /**
-   * Passes where a query that is about to run is what Spark alone would make of its analyzed plan.
-   *
-   * @throws MetastoreException as `require`
-   */
+  /** Passes where a query that is about to run is what Spark alone would make of its analyzed plan. */
   def requireUnchanged(name: String, query: QueryExecution): Unit = requireAllowed(name)(asActive(query.sparkSession) {
     val rules = new ExtensionRules(query.sparkSession)
     val (optimized, alone) = (rules.optimizeWith(query.analyzed), rules.optimizeWithout(query.analyzed))
@@ -154,11 +137,7 @@ private[spark] object FullProjection {
   }
 }
 
-/**
- * What the rules of a session that may be somebody's policy make of a plan, wherever `SparkSessionExtensions` put them.
- *
- * Left out are ours; Delta's and Hudi's, which would list the table's files; and engines that read the same rows otherwise.
- */
+/** What the rules of a session that may be somebody's policy make of a plan, wherever `SparkSessionExtensions` put them. */
 private[spark] final class ExtensionRules(session: SparkSession) {
   private val state = session.sessionState
   private val own = state.optimizer.asInstanceOf[SparkOptimizer]

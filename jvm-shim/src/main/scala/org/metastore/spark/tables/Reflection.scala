@@ -124,10 +124,7 @@ object Reflection {
   private def lineage(c: Class[_]): Iterator[Class[_]] = Iterator.iterate[Class[_]](c)(_.getSuperclass).takeWhile(_ != null)
 }
 
-/**
- * Stands before an object of a table format: every call goes to the delegate, except those that a subclass answers.
- * What the delegate implements and we do not know (partitioning, runtime filters, later additions) stays in place.
- */
+/** Stands before an object of a table format: every call goes to the delegate, except those that a subclass answers. */
 private[spark] abstract class DelegateProxy(val delegate: AnyRef) extends InvocationHandler {
 
   /** What distinguishes two stand-ins before equal delegates: plans are reused and cached by equality. */

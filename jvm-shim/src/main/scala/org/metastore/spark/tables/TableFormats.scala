@@ -84,14 +84,7 @@ final case class Release(format: TableFormat, version: Option[String]) {
     Reason(ReasonCode.NeedsRelease, "needed" -> s"${format.name} $releases", "found" -> found)
 }
 
-/**
- * A table format that comes in jars of its own.
- *
- * @param packages  beginnings of the names of its classes
- * @param shown     a class that is there wherever the format is
- * @param oldest    the oldest release that is tested on any Spark, docs/formats.md
- * @param newest    the newest one
- */
+/** A table format that comes in jars of its own. */
 final case class TableFormat(name: String, packages: Seq[String], shown: String, oldest: String, newest: String)
 
 /** The releases of table formats that are found, and which of them are known. */

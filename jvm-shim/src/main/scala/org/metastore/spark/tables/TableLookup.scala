@@ -12,11 +12,7 @@ import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 import org.metastore.spark.reason.{MetastoreException, NearNames, SqlName}
 
-/**
- * A table that this user may read in full.
- *
- * @param name full name in its catalog, where it has one
- */
+/** A table that this user may read in full. */
 final case class TableHandle(table: LakeTable, name: Option[String])
 
 /** Finds the table that a user names, as the user: through the session's catalogs, with the session's rights. */
@@ -24,10 +20,6 @@ object TableLookup {
 
   /**
    * Resolves `t`, `db.t`, `cat.db.t` or a path such as `` delta.`/path` ``.
-   *
-   * Spark does it as for a query of all columns, with whatever other extensions add: where they make more of the name than
-   * the table itself (a view, a row filter, a column mask), nothing is told about the rows behind it, nor where a plug-in
-   * refuses to read it. Whatever takes the name of a table comes through here first, whichever way it came.
    *
    * @throws MetastoreException no such table, not one that has statistics, or not one that this user may read in full
    */

@@ -16,8 +16,6 @@ import org.metastore.spark.reason.{DamagedObjectException, Reason, ReasonCode, S
 /**
  * How long one query may wait for the statistics in one store, all reads together, and how much of the driver's memory they may
  * hold.
- *
- * @param store whose reads they are: a store that hangs must not stop the reads of others
  */
 private[statistics] final class Budget(limitMillis: Long, val store: String) {
   private val left = new AtomicLong(TimeUnit.MILLISECONDS.toNanos(math.max(limitMillis, 0)))
@@ -30,11 +28,7 @@ private[statistics] final class Budget(limitMillis: Long, val store: String) {
     finally left.addAndGet(started - System.nanoTime())
   }
 
-  /**
-   * Counts bytes that are kept until the query is planned.
-   *
-   * @throws DamagedObjectException if the statistics hold more than any table's
-   */
+  /** Counts bytes that are kept until the query is planned. */
   def reserve(bytes: Long): Unit =
     if (room.addAndGet(-bytes) < 0)
       throw new DamagedObjectException(store, s"its statistics take more than ${Budget.MostHeld >> 20} MB of the driver's memory")
@@ -52,9 +46,6 @@ private[statistics] object Budget {
 /**
  * Reads statistics beside the planning thread: storage that hangs costs a query its time limit and no more, and columns are
  * decoded on several cores.
- *
- * A read that a query gave up goes on for a while and fills the cache for the next one. Until it ends, other queries do not
- * wait for that store again, and another thread takes its place: other stores are read as before.
  */
 private[statistics] object PlanningPool {
   private val log = LoggerFactory.getLogger("org.metastore.spark.statistics")
@@ -96,11 +87,7 @@ private[statistics] object PlanningPool {
     () => started(budget)
   }
 
-  /**
-   * As `start`, of reads that may never be waited for.
-   *
-   * @param limitMillis after which they are given up
-   */
+  /** As `start`, of reads that may never be waited for. */
   def begin[T](reads: Seq[() => T], store: String, limitMillis: Long): Budget => Seq[Either[Reason, T]] = {
     val (begun, results) = startOf(reads, store)
     begun.foreach { read =>

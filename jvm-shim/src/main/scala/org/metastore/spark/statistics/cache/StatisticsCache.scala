@@ -67,12 +67,7 @@ object StatisticsCache {
   }
 }
 
-/**
- * Something of immutable objects that is read once and then stays in the driver's cache.
- *
- * @param key    names its content
- * @param weight its bytes in memory
- */
+/** Something of immutable objects that is read once and then stays in the driver's cache. */
 private[statistics] final case class CacheEntry[T <: AnyRef](key: String, weight: T => Long)(read: => T) {
 
   /** What was read before. */

@@ -10,11 +10,9 @@ private[statistics] trait CacheWeight {
 }
 
 /**
- * One column of a block as stored, by data file: arrays of the block's number of files. Doubles stand as `DoubleOrder.key`,
- * long decimals with the sign bit flipped. Counts: -1 is unknown.
+ * One column of a block as stored, by data file: arrays of the block's number of files.
  *
- * @param present the block has a row for this file
- * @param lo      of integers and doubles, else null
+ * @param lo of integers and doubles, else null
  * @param loBytes of binary values, else null
  */
 private[statistics] final class BlockColumn(
@@ -115,12 +113,7 @@ private object PathIndex {
   private val MaxSteps = 1 << 12
 }
 
-/**
- * Turns the rows of a summary's row group into columns by data file, or those of zones by zone. Each field is decoded once for
- * all its columns.
- *
- * @param place the field that tells the ordinal of a row, of which there are `files`
- */
+/** Turns the rows of a summary's row group into columns by data file, or those of zones by zone. */
 private[statistics] final class BlockColumnLoader(block: Block, group: RowGroup, files: Int, place: String = "file") {
   private val spans = group.spans(files, place)
   private val rows = group.longs("rows", -1)

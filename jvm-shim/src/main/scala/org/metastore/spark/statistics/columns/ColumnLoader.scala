@@ -25,14 +25,7 @@ private[statistics] object ColumnSource {
   } yield ColumnSource(block, ordinal, served, ref)
 }
 
-/**
- * Loads columns of blocks for one scan: first the footers, then every row group that is needed, side by side. What was read
- * or failed once is not read again.
- *
- * @param cached the column of a summary that was read before
- * @param read   reads a row group of a block's summary: its columns by ordinal
- * @param holder the object that holds a column of a block
- */
+/** Loads columns of blocks for one scan: first the footers, then every row group that is needed, side by side. */
 private[statistics] final class ColumnLoader[T <: CacheWeight](
     budget: Budget, reader: BlockReader, cached: (ObjectRef, Int) => Option[T], read: (Block, ObjectRef, Int) => Map[Int, T],
     holder: (Block, Int) => Option[ObjectRef] = _.summaryOf(_)) {

@@ -9,9 +9,8 @@ import org.metastore.spark.statistics.objects.{DoubleOrder, Encoding, Fill, Gath
 /**
  * What is known of one column in one data file: physical rows, deleted ones included.
  *
- * @param lo       no non-null value is below it; Catalyst's internal value of the type; `None`: unknown
- * @param hi       no non-null value is above it, in Spark's order: NaN where doubles hold one
- * @param loExact  `lo` occurs in the file (not cut or rounded)
+ * @param lo no non-null value is below it; Catalyst's internal value of the type; `None`: unknown
+ * @param hi no non-null value is above it, in Spark's order: NaN where doubles hold one
  * @param distinct distinct non-null values; `avgLen`, `maxLen` in bytes: only what the statistics hold
  */
 final case class FileSummary(
@@ -19,10 +18,9 @@ final case class FileSummary(
     distinct: Option[Long], avgLen: Option[Double], maxLen: Option[Long])
 
 /**
- * One column in all files of a [[FileList]], aligned with it. `-1` in a count and `false` in `known` mean unknown: then
- * nothing may be concluded. Contradictory statistics of a file (bounds inverted, more nulls than rows) are unknown already.
+ * One column in all files of a [[FileList]], aligned with it. `-1` in a count and `false` in `known` mean unknown: then nothing
+ * may be concluded. Contradictory statistics of a file (bounds inverted, more nulls than rows) are unknown already.
  *
- * @param known  the file has usable statistics of this column
  * @param bounds bounds of the file's non-null values in Spark's order; where doubles hold a NaN it is the upper bound
  */
 final class ColumnSummary(
@@ -160,13 +158,7 @@ private[statistics] object BytesBounds {
   private val Measured = 64
 }
 
-/**
- * An integer for every bound that is a byte string: where those of a value and of a bound differ, the two differ alike.
- *
- * @param shared what all of the bounds begin with: paths and padded numbers differ late
- * @param lo     below every other where the bound is unknown
- * @param hi     above every other where the bound is unknown
- */
+/** An integer for every bound that is a byte string: where those of a value and of a bound differ, the two differ alike. */
 final class BoundHeads private (shared: Array[Byte], val lo: Array[Long], val hi: Array[Long]) {
 
   def of(value: Array[Byte]): Long = {
@@ -216,10 +208,7 @@ object Bounds {
   val HiExact: Byte = 8
 }
 
-/**
- * Puts the parts of a column from all blocks in the order of the scan's files. Later parts replace earlier ones, and what
- * contradicts itself is unknown for that file.
- */
+/** Puts the parts of a column from all blocks in the order of the scan's files. */
 private[statistics] final class SummaryAssembler(key: String, dataType: DataType, length: Int) {
   private val known = new Array[Boolean](length)
   private val rows = Fill.longs(length, -1)

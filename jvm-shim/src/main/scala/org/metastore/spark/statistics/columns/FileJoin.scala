@@ -40,11 +40,7 @@ private[statistics] final class BlockJoin(val block: Block, val counted: BlockRo
   def isLike(other: BlockJoin): Boolean = block.files == other.block.files && Arrays.equals(ordinals, other.ordinals)
 }
 
-/**
- * All blocks of one version joined with a list of files.
- *
- * @param failure why a block could not be read
- */
+/** All blocks of one version joined with a list of files. */
 private[statistics] final class FileJoin(
     val fingerprint: String, length: Int, val blocks: IndexedSeq[BlockJoin], val failure: Option[Reason]) extends CacheWeight {
   private lazy val number = FileJoin.counter.incrementAndGet()
@@ -81,10 +77,7 @@ private[statistics] final class FileJoin(
 
   override def weight: Long = length * (9L + 4L * blocks.length)
 
-  /**
-   * The same join, as an earlier scan made it, or this one for later scans: what is aligned with it serves them all. A scan's
-   * list of files is new in every query, and mostly the same.
-   */
+  /** The same join, as an earlier scan made it, or this one for later scans: what is aligned with it serves them all. */
   def cachedOrSelf: FileJoin =
     if (failure.isDefined) this
     else {
@@ -116,13 +109,9 @@ private object FileJoin {
 }
 
 /**
- * The data files of one scan before pruning, in the scan's order: everything about them is then an array of this length.
+ * The data files of one scan before pruning, in the scan's order: everything about them is then an array of this length. Keep one
+ * instance per snapshot and ask with the same instance again: the join with the statistics is cached by its identity.
  *
- * Keep one instance per snapshot and ask with the same instance again: the join with the statistics is cached by its
- * identity.
- *
- * @param paths    as docs/format.md, "Identity": Iceberg `file_path` byte for byte; else decoded, relative to the table
- * @param sizes    bytes
  * @param modified modification times in milliseconds where they are part of the key (Parquet tables), else null
  */
 final class FileList(val paths: Array[String], val sizes: Array[Long], val modified: Array[Long]) {

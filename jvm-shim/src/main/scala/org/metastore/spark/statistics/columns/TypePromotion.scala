@@ -90,11 +90,7 @@ object CatalystValue {
     case _ => None
   }
 
-  /**
-   * A value as stored in a column's encoding, as Catalyst's internal value.
-   *
-   * @param value `Long`, `Double` or `Array[Byte]`, as in [[SummaryRow]]
-   */
+  /** A value as stored in a column's encoding, as Catalyst's internal value. */
   def catalyst(value: Any, dataType: DataType): Any = (value, dataType) match {
     case (long: Long, _) => ofLong(long, dataType)
     case (double: Double, FloatType) => double.toFloat

@@ -13,11 +13,7 @@ import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 
 import org.metastore.spark.reason.DamagedObjectException
 
-/**
- * The pages of one verified column chunk that stands in memory.
- *
- * @param memory what reading its row group may take
- */
+/** The pages of one verified column chunk that stands in memory. */
 private[statistics] final class ChunkPages(
     obj: String, chunk: ColumnChunk, val leaf: FooterLeaf, bytes: Array[Byte], start: Int, val memory: RowGroupMemory)
   extends PageReader {
@@ -98,16 +94,7 @@ private object ChunkPages {
   private val statistics: Statistics[_] = Statistics.createStats(Types.optional(PrimitiveTypeName.INT32).named("none"))
 }
 
-/**
- * What the header of a data page says.
- *
- * @param size       bytes of the page when decompressed, levels included
- * @param compressed bytes of the page as stored, levels included
- * @param values     nulls included
- * @param levels     encoding of the definition levels; version 2 has only one
- * @param repeats    bytes of the repetition levels, in version 2; `defines`: of the definition levels
- * @param isPacked   whether the values of version 2 are compressed
- */
+/** What the header of a data page says. */
 private[statistics] final case class PageHead(
     isSecond: Boolean, size: Int, compressed: Int, values: Int, encoding: ParquetEncoding, levels: ParquetEncoding, repeats: Int,
     defines: Int, isPacked: Boolean)

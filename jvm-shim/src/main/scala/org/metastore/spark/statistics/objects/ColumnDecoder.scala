@@ -212,8 +212,6 @@ private final class BytesSink(out: Array[Array[Byte]], pages: ChunkPages) extend
 /**
  * DELTA_BINARY_PACKED integers, straight from bytes into an array: parquet-mr's reader copies every value twice, and planning
  * decodes millions.
- *
- * @param at where the encoded integers begin; moves behind what was read
  */
 private[statistics] final class PackedIntegers(bytes: Array[Byte], private var at: Int, end: Int) {
   import PackedIntegers._
@@ -222,12 +220,7 @@ private[statistics] final class PackedIntegers(bytes: Array[Byte], private var a
   /** Where the next byte stands that was not read. */
   def position: Int = at
 
-  /**
-   * Reads all of the integers, of which there must be `count`, into `out` from `first` on. Those of INT32 columns wrap around
-   * at 32 bits: the caller narrows them.
-   *
-   * @throws IllegalArgumentException if the bytes are no such integers
-   */
+  /** Reads all of the integers, of which there must be `count`, into `out` from `first` on. */
   def read(count: Int, out: Array[Long], first: Int): Unit = {
     val valuesABlock = checked(unsigned(), MaxBlock)
     val miniBlocks = checked(unsigned(), valuesABlock)
@@ -340,11 +333,7 @@ private[statistics] object PackedBytes {
 
   private val ArrayBytes = 24L // of the object beside its elements
 
-  /**
-   * Reads `count` values into `out` from `first` on. Equal neighbours are one array: nobody writes into it.
-   *
-   * @param memory what the values may take: each may be nearly as long as all bytes
-   */
+  /** Reads `count` values into `out` from `first` on. Equal neighbours are one array: nobody writes into it. */
   def read(
       bytes: Array[Byte], start: Int, end: Int, count: Int, out: Array[Array[Byte]], first: Int, memory: RowGroupMemory): Unit = {
     val (prefixes, suffixes) = (new Array[Long](count), new Array[Long](count))

@@ -2,15 +2,7 @@ package org.metastore.spark.statistics.objects
 
 import java.util.Locale
 
-/**
- * An immutable object of the store, as a manifest names it. It is trusted only when length and digest agree.
- *
- * @param length       all bytes
- * @param sha256       hex digest of all bytes
- * @param rows         rows of the Parquet file
- * @param footerLength bytes from the start of the Parquet footer to the end of the file
- * @param footerSha256 hex digest of those bytes
- */
+/** An immutable object of the store, as a manifest names it. It is trusted only when length and digest agree. */
 final case class ObjectRef(name: String, length: Long, sha256: String, rows: Long, footerLength: Int, footerSha256: String) {
 
   /** What comes before the uuid: `files`, `summary`, `table-summary`, ... */
@@ -39,23 +31,14 @@ object Encoding {
 /**
  * A leaf column as it was when its statistics were written.
  *
- * @param key       identity in the table's format: Iceberg field id as decimal text, otherwise a JSON array of names
- * @param path      names from the root of the schema to the leaf
- * @param dataType  Spark's `simpleString`
- * @param encoding  `None`: only counts are stored
+ * @param encoding `None`: only counts are stored
  * @param collation `None`: UTF8_BINARY
- * @param casts     whether readers of the table cast a float to a double through its text, as Hudi does: 0.1 stays 0.1
  */
 final case class ColumnEntry(
     key: String, path: Seq[String], dataType: String, encoding: Option[Encoding], collation: Option[String],
     casts: Boolean = false)
 
-/**
- * An object and the columns that it holds.
- *
- * @param columns their ordinals, of its block or snapshot
- * @param part    of lists that are cut by their values' hashes, which part this is
- */
+/** An object and the columns that it holds. */
 final case class SummaryRef(ref: ObjectRef, columns: Seq[Int], part: Option[HashPart] = None)
 
 /** One of `of` equal ranges of all hashes, the `place`-th from 0. */
@@ -63,12 +46,7 @@ final case class HashPart(place: Int, of: Int) {
   def has(hash: Long): Boolean = (hash >>> 32) * of >>> 32 == place
 }
 
-/**
- * The statistics of some data files. Several blocks may describe one file; each of them is sound on its own.
- *
- * @param computed `full` (data was read), `footer` (bounds from Parquet footers) or `files` (no columns)
- * @param zones    what the summaries say of consecutive files together; none in small blocks
- */
+/** The statistics of some data files. Several blocks may describe one file; each of them is sound on its own. */
 final case class Block(
     id: String, computed: String, columns: IndexedSeq[ColumnEntry], files: ObjectRef, summary: Seq[SummaryRef],
     zones: Seq[SummaryRef] = Nil) {
@@ -100,14 +78,7 @@ final case class TableIdentity(format: String, uuid: String, location: String, n
 /**
  * The table level of one analyzed snapshot.
  *
- * @param columns      all leaves of the snapshot's schema, in order; `table-summary` refers to them by ordinal
- * @param files        data files of the snapshot that blocks cover, of `filesTotal`
- * @param rows         live rows, `None` where other files change rows; `physicalRows` counts deleted rows too
- * @param analyzedAt   ISO 8601 in UTC
- * @param frequencies  objects with the columns' most frequent values; the first has the ten of every column
- * @param ranks        objects with exact ranks of some columns
- * @param distribution ordinals of columns of which `frequencies` tell where each value lives
- * @param placed       the object that says of how many rows of each data file they tell
+ * @param rows live rows, `None` where other files change rows; `physicalRows` counts deleted rows too
  */
 final case class Snapshot(
     id: String, analyzedAt: String, computed: String, exact: Boolean, columns: IndexedSeq[ColumnEntry],
@@ -116,13 +87,7 @@ final case class Snapshot(
     histograms: Option[ObjectRef] = None, ranks: Seq[RanksRef] = Nil,
     distribution: Seq[Int] = Nil, placed: Option[ObjectRef] = None)
 
-/**
- * The whole state of a table's statistics (docs/format.md, "Manifest").
- *
- * @param fingerprint hex digest of the manifest's line: the version of the statistics
- * @param snapshots   oldest first
- * @param settings    as written, values as JSON text
- */
+/** The whole state of a table's statistics (docs/format.md, "Manifest"). */
 final case class Manifest(
     sequence: Long, commit: String, writtenAt: String, writer: String, table: TableIdentity,
     settings: Map[String, String], blocks: IndexedSeq[Block], snapshots: IndexedSeq[Snapshot], fingerprint: String) {
@@ -141,12 +106,7 @@ final case class Manifest(
   def snapshot(id: String): Option[Snapshot] = snapshots.find(_.id == id)
 }
 
-/**
- * A part of the exact ranks of some columns of a snapshot.
- *
- * @param columns by their ordinals in the snapshot
- * @param before  how many values of each of them come before those in the object
- */
+/** A part of the exact ranks of some columns of a snapshot. */
 final case class RanksRef(ref: ObjectRef, columns: Seq[Int], before: Seq[Long]) {
   def valuesBefore(column: Int): Long = before(columns.indexOf(column))
 }

@@ -25,11 +25,6 @@ private[statistics] object ManifestReader {
   private val Casting = Set("hudi") // formats whose readers cast a float to a double through its text
   private val json = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
 
-  /**
-   * @param name of the file, for messages
-   * @throws DamagedObjectException if the bytes are not a manifest
-   * @throws FormatTooNewException  if a later version wrote them
-   */
   def read(name: String, bytes: Array[Byte]): Manifest = new ManifestReader(name).read(bytes)
 
   /** Refuses names that could form a path or that are of another kind, and sizes that no object has. */
@@ -256,12 +251,7 @@ private final class ManifestReader(name: String) {
 private[statistics] final class ManifestLog(folder: StoreFolder) {
   import ManifestLog._
 
-  /**
-   * The newest manifest that is whole; `None` where there is none. One that was read before is not read again while it stays
-   * the newest.
-   *
-   * @throws DamagedObjectException if there are manifests and none is whole
-   */
+  /** The newest manifest that is whole; `None` where there is none. */
   def newest(): Option[Manifest] = {
     val found = listManifests()
     val later = found.headOption.map(beyond).getOrElse(Nil)

@@ -25,11 +25,7 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
   def cachedFooter(ref: ObjectRef): CacheEntry[ParquetFooter] =
     CacheEntry[ParquetFooter](s"footer:${ref.name}:${ref.footerSha256}", _ => ref.footerLength * 3L)(asDamage(ref)(readFooter(ref)))
 
-  /**
-   * Some columns of one row group, verified. Neighbouring column chunks come by one request.
-   *
-   * @param memory what the columns and their pages may take
-   */
+  /** Some columns of one row group, verified. Neighbouring column chunks come by one request. */
   def chunks(
       ref: ObjectRef, footer: ParquetFooter, rowGroup: Int, leaves: Seq[Int], memory: RowGroupMemory): Map[Int, ChunkPages] =
     asDamage(ref) {
@@ -40,12 +36,7 @@ private[statistics] final class ObjectReader(objects: StoreFolder) {
       }.toMap
     }
 
-  /**
-   * As `chunks`, parts of some of them.
-   *
-   * @param wanted   by leaf
-   * @param expected digest of all of them, in this order
-   */
+  /** As `chunks`, parts of some of them. */
   def parts(
       ref: ObjectRef, footer: ParquetFooter, wanted: Seq[(Int, ColumnChunk)], expected: Array[Byte], memory: RowGroupMemory): Map[Int, ChunkPages] =
     asDamage(ref) {
@@ -153,15 +144,7 @@ private[statistics] object ObjectReader {
     }.map(_.reverse)
 }
 
-/**
- * A folder within a store, and the plain files in it; nothing else there is ever opened.
- *
- * On a local disk whoever can write a table's folder can put a FIFO there, on which opening waits for ever, or a symbolic link
- * to the store of another table. Only the way to the store may lead through links. Hadoop's other file systems have neither.
- *
- * @param store the folder of the store
- * @param name  `log` or `objects`
- */
+/** A folder within a store, and the plain files in it; nothing else there is ever opened. */
 private[statistics] final class StoreFolder(fs: FileSystem, store: Path, name: String) {
   import StoreFolder._
 
@@ -182,11 +165,7 @@ private[statistics] final class StoreFolder(fs: FileSystem, store: Path, name: S
     try Some(fs.getFileStatus(new Path(folder, name))).filter(_.isFile)
     catch { case _: FileNotFoundException => None }
 
-  /**
-   * Opens a plain file whose length is known.
-   *
-   * @throws DamagedObjectException if it is something else
-   */
+  /** Opens a plain file whose length is known. */
   def open(name: String, length: Long): FSDataInputStream = {
     requireFolders()
     val path = new Path(folder, name)

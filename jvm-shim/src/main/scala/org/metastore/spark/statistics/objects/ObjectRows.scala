@@ -13,12 +13,7 @@ import org.apache.parquet.schema.MessageType
 private[statistics] final class RowReader(objects: ObjectReader) {
   import RowReader._
 
-  /**
-   * The rows of some row groups.
-   *
-   * @param groups row groups, given the footer
-   * @param make   makes a value of a row; `None` leaves the row out
-   */
+  /** The rows of some row groups. */
   def rows[T](ref: ObjectRef, groups: ParquetFooter => Seq[Int])(make: ObjectRow => Option[T]): IndexedSeq[T] = {
     val footer = objects.footer(ref)
     objects.asDamage(ref) {
@@ -184,11 +179,7 @@ private[statistics] object ObjectRows {
   }
 }
 
-/**
- * What tells a data file from all others of its table: docs/format.md, "Identity".
- *
- * @param modified modification time in milliseconds, where files may be replaced under their paths
- */
+/** What tells a data file from all others of its table: docs/format.md, "Identity". */
 final case class FileKey(path: String, size: Long, modified: Option[Long])
 
 /** A row of `files`: a data file of a block. Column names as in docs/format.md. */
@@ -205,8 +196,6 @@ final case class DetailRef(ref: ObjectRef, file: Int)
 
 /**
  * A value of a column and how often it occurs; with `error` rows more, at most. In the column's encoding, as in [[SummaryRow]].
- *
- * @param files how often it occurs in each data file that holds it, by place in the snapshot's list; empty where not known
  */
 final case class ValueCount(value: Any, frequency: Long, error: Long, files: Map[Int, Long])
 
@@ -227,16 +216,11 @@ final case class TableFileRow(
 }
 
 /**
- * A row of `summary` or `table-summary`: everything known of one column in one data file, or in a table.
+ * A row of `summary` or `table-summary`: everything known of one column in one data file, or in a table. `lo`, `hi` and
+ * `percentiles` are values in the column's encoding: `Long`, `Double` or `Array[Byte]`; `CatalystValue` converts them to
+ * Catalyst's.
  *
- * `lo`, `hi` and `percentiles` are values in the column's encoding: `Long`, `Double` or `Array[Byte]`; `CatalystValue`
- * converts them to Catalyst's.
- *
- * @param column     ordinal in the block's or snapshot's columns
- * @param file       data file in the block; `None` at table level
- * @param files      data files that a table-level row covers; 1 at file level
- * @param sumExact   unscaled
- * @param singles    values that occur once
+ * @param file data file in the block; `None` at table level
  */
 final case class SummaryRow(
     column: Int, file: Option[Int], rows: Option[Long], nulls: Option[Long], nans: Option[Long], lo: Option[Any], hi: Option[Any],

@@ -10,20 +10,10 @@ import org.apache.parquet.hadoop.metadata.CompressionCodecName
 import org.apache.parquet.schema.{MessageType, Type}
 import org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName
 
-/**
- * A column of an object's Parquet schema.
- *
- * @param path      names from the root
- * @param nullable  how many of them may be absent (the maximum definition level); `repeated`: the repetition level
- */
+/** A column of an object's Parquet schema. */
 private[statistics] final case class FooterLeaf(path: Seq[String], physical: PrimitiveTypeName, nullable: Int, repeated: Int)
 
-/**
- * A column chunk, where it lies and how it is packed.
- *
- * @param decoded bytes of its pages when decompressed, as the footer says
- * @param ints    smallest and largest value of an INT32 column, where the footer tells
- */
+/** A column chunk, where it lies and how it is packed. */
 private[statistics] final case class ColumnChunk(
     start: Long, length: Long, values: Long, codec: CompressionCodecName, decoded: Long, ints: Option[(Int, Int)])
 
@@ -97,12 +87,7 @@ private[statistics] object ParquetFooter {
   private val MaxDepth = 4
   private val MaxValues = 1 << 27 // of a column in a row group
 
-  /**
-   * Reads a footer that was verified.
-   *
-   * @param bytes from the start of the footer to the end of the file
-   * @throws IllegalArgumentException if they are none, or not of one of our objects
-   */
+  /** Reads a footer that was verified. */
   def read(bytes: Array[Byte]): ParquetFooter = {
     val thrift = new CompactThrift(bytes, 0, bytes.length - Tail)
     var (schema, groups, texts) = (IndexedSeq.empty[SchemaElement], IndexedSeq.empty[RowGroupEntry], Map.empty[String, String])
@@ -260,12 +245,7 @@ private[statistics] object ParquetFooter {
   }
 }
 
-/**
- * Reads Thrift's compact protocol from bytes, as far as Parquet footers and page headers need it. What is not asked for is passed over, not
- * made into objects: a planner reads a dozen footers of hundreds of column chunks for one query.
- *
- * Bytes that are no such structure raise an exception; nothing is allocated by a length that they claim.
- */
+/** Reads Thrift's compact protocol from bytes, as far as Parquet footers and page headers need it. */
 private[statistics] final class CompactThrift(bytes: Array[Byte], private var at: Int, end: Int) {
   import CompactThrift._
 

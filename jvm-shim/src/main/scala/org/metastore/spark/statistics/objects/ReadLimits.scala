@@ -9,10 +9,7 @@ import org.apache.parquet.column.page.{DataPage, DataPageV1, DataPageV2, Diction
 
 import org.metastore.spark.reason.DamagedObjectException
 
-/**
- * Pages that parquet-mr may decode. It allocates by the lengths that it reads, and DELTA_BYTE_ARRAY lets every value of a page
- * be nearly as long as the page: what a page claims is checked before.
- */
+/** Pages that parquet-mr may decode. */
 private[statistics] final class LimitedPages(pages: ChunkPages, descriptor: ColumnDescriptor) extends PageReader {
   override def getTotalValueCount: Long = pages.getTotalValueCount
 
@@ -100,13 +97,7 @@ private[statistics] object LevelRuns {
   private val MaxShift = 28
   private val Packed = 8 // values are packed by eight
 
-  /**
-   * Moves behind runs that may be decoded.
-   *
-   * @param width bits of a value
-   * @param count how many values there are
-   * @throws IllegalArgumentException if one says to be longer than that
-   */
+  /** Moves behind runs that may be decoded. */
   def check(bytes: ByteBuffer, width: Int, count: Int): Unit =
     while (bytes.hasRemaining && width > 0) {
       val header = varint(bytes)
@@ -133,12 +124,7 @@ private[statistics] object LevelRuns {
   private def refuse(what: String): Nothing = throw new IllegalArgumentException(s"it has $what")
 }
 
-/**
- * What reading one row group may take of the driver's memory. Everything is asked for before it is allocated: what an object
- * claims of itself is believed only so far.
- *
- * @param obj the object, for messages
- */
+/** What reading one row group may take of the driver's memory. */
 private[statistics] final class RowGroupMemory private (obj: String) {
   import RowGroupMemory._
 

@@ -1,11 +1,6 @@
 package org.metastore.spark.statistics.objects
 
-/**
- * The rows of one column in a row group of a summary.
- *
- * @param files  number of data files of the block
- * @param dense  row i of the span is file i: nothing has to be moved
- */
+/** The rows of one column in a row group of a summary. */
 private[statistics] final class ColumnRows(val from: Int, val until: Int, ordinals: Array[Long], files: Int) {
   private val dense = until - from == files && isCount()
 
@@ -68,12 +63,7 @@ private[statistics] final class ColumnRows(val from: Int, val until: Int, ordina
   }
 }
 
-/**
- * Some fields of one row group of a summary, or of some of its rows, decoded when asked.
- *
- * @param first  the least ordinal that its rows may have: ordinals count from there
- * @param memory what reading it may take
- */
+/** Some fields of one row group of a summary, or of some of its rows, decoded when asked. */
 private[statistics] final class RowGroup(
     footer: ParquetFooter, rows: Int, pages: Map[Int, ChunkPages], first: Int, val memory: RowGroupMemory) {
   private def leaves(field: String): Int = footer.leaf(field)
@@ -88,11 +78,7 @@ private[statistics] final class RowGroup(
 
   def bytes(field: String): Array[Array[Byte]] = ColumnDecoder.bytes(pages(leaves(field)), rows)
 
-  /**
-   * The rows of each column: they stand together, ordered by file.
-   *
-   * @param place the field that tells the ordinal of a row
-   */
+  /** The rows of each column: they stand together, ordered by file. */
   def spans(files: Int, place: String = "file"): Map[Int, ColumnRows] = {
     val columns = longs("column", -1)
     val ordinals = longs(place, -1)

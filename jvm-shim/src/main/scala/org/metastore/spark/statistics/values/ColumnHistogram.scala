@@ -10,11 +10,7 @@ import org.metastore.spark.statistics.cache.Memo
 import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSizes, ColumnSummary}
 import org.metastore.spark.statistics.objects.{SummaryRow, UnsignedOrder, ValueCount}
 
-/**
- * Rows of a column whose values lie between two of Catalyst's internal values, evenly; all of one value where both are it.
- *
- * @param from  place of `lo` on the column's axis, `until` of `hi`: the range holds `hi` and not `lo`
- */
+/** Rows of a column whose values lie between two of Catalyst's internal values, evenly; all of one value where both are it. */
 final case class Bucket(lo: Any, hi: Any, from: Double, until: Double, rows: Double, distinct: Double) {
   def isSingle: Boolean = lo.asInstanceOf[AnyRef] eq hi.asInstanceOf[AnyRef]
 
@@ -80,9 +76,7 @@ object Axis {
 /**
  * How the rows of a column are spread over its values: buckets of single values where their counts are kept, ranges elsewhere.
  *
- * @param buckets    in the order of the axis; they may touch, and overlap where they are those of data files
- * @param nans       rows that are NaN: no bucket has them
- * @param isComplete whether every value has a bucket of its own with its true count
+ * @param nans rows that are NaN: no bucket has them
  */
 final class ColumnHistogram(
     val dataType: DataType, val axis: Axis, val buckets: Array[Bucket], val nulls: Double, val nans: Double,
@@ -194,11 +188,7 @@ object ColumnHistogram {
         nans, isComplete)
     }
 
-  /**
-   * Of the data files among some that have bounds and counts: each is a bucket, or of very many every n-th for n of them.
-   *
-   * @param isComplete whether each of these files has one value
-   */
+  /** Of the data files among some that have bounds and counts: each is a bucket, or of very many every n-th for n of them. */
   def ofFiles(
       dataType: DataType, zones: ColumnSummary, sizes: ColumnSizes, files: Array[Int], isComplete: Boolean): Option[ColumnHistogram] = {
     val told = files.filter(f => zones.hasStatistics(f) && zones.nulls(f) >= 0 && sizes.distinct(f) >= 0)

@@ -7,12 +7,7 @@ import org.metastore.spark.statistics.objects.{
   HistogramRow, ObjectReader, ObjectRef, ObjectRows, RanksRef, RowGroup, RowReader, Snapshot, SummaryRow, ValueCount
 }
 
-/**
- * The bins of a histogram: bin i holds `counts(i)` values from `edges(i)` to `edges(i + 1)`.
- *
- * @param distincts empty where not known
- * @param errors    by how many values the rank of each edge may be off; empty where not known
- */
+/** The bins of a histogram: bin i holds `counts(i)` values from `edges(i)` to `edges(i + 1)`. */
 final case class Histogram(
     kind: String, edges: IndexedSeq[Any], counts: IndexedSeq[Long], distincts: IndexedSeq[Long], errors: IndexedSeq[Long]) {
   private val ends = counts.scanLeft(0L)(_ + _).tail
@@ -191,7 +186,7 @@ private[statistics] final class RankReader(objects: ObjectReader, rows: RowReade
     }
   }
 
-  /** See [[StatisticsStore.ranked]]. */
+  /** See [[StatisticsStore.listRanks]]. */
   def all(parts: Seq[RanksRef], column: Int): Seq[(Any, Long)] = for {
     part <- parts.filter(_.columns.contains(column)).sortBy(_.valuesBefore(column))
     group <- groups(part.ref, column)

@@ -20,11 +20,6 @@ import org.metastore.spark.statistics.objects.{
 private[statistics] final class ValueCountLoader(reader: ValueCountReader, blocks: Seq[BlockJoin], budget: Budget) {
   import ValueCountLoader._
 
-  /**
-   * @param among   the files that are asked about
-   * @param filters whether bloom filters are of use too
-   * @return those of which something is known
-   */
   def load(key: String, dataType: DataType, among: Array[Int], filters: Boolean): collection.Map[Int, FileValues] = {
     val found = mutable.HashMap.empty[Int, FileValues]
     val parts = locate(key, dataType, among, filters)
@@ -125,11 +120,6 @@ private object ValueCountLoader {
 /** Finds how often a value occurs in the files of one scan, where a list of values tells. */
 private[statistics] final class ValueFrequencies(reader: ValueCountReader, blocks: Seq[BlockJoin], budget: Budget) {
 
-  /**
-   * @param point a single value
-   * @param among the files that are asked about
-   * @return in their order; -1: no list has it
-   */
   def load(key: String, dataType: DataType, point: Points, among: Array[Int]): Array[Long] = {
     val found = Fill.longs(among.length, -1)
     val reads = for {
@@ -153,9 +143,7 @@ private[statistics] final class ValueFrequencies(reader: ValueCountReader, block
 /**
  * Where the details of one kind are, by data file of a block.
  *
- * @param objects the detail objects
- * @param place   by file: which of them holds its details, or -1
- * @param inside  by file: its ordinal there
+ * @param place by file: which of them holds its details, or -1
  */
 private[statistics] final class DetailObjects(
     val objects: IndexedSeq[ObjectRef], val place: Array[Int], val inside: Array[Int]) {

@@ -157,11 +157,7 @@ private[statistics] object ValueCountReader {
 /** What is going to be read of an object. */
 private[statistics] final case class ReadSize(rows: Long, bytes: Long)
 
-/**
- * The values of one column in the data files of an object, by their ordinals there.
- *
- * @param totals how many rows a list accounts for: one that lost values proves nothing
- */
+/** The values of one column in the data files of an object, by their ordinals there. */
 private[statistics] final class ValueCountLists(values: Array[FileValues], totals: Array[Long]) {
 
   /** The values of a data file; null where there are none, or not for so many rows. */

@@ -8,9 +8,7 @@ import org.metastore.spark.statistics.columns.{
 }
 import org.metastore.spark.statistics.objects.{Gather, Manifest, Points, Snapshot, ValueHash}
 
-/**
- * Finds the values of a column in the data files of one scan where a snapshot's lists tell in which of them each value lives.
- */
+/** Finds the values of a column in the data files of one scan where a snapshot's lists tell in which of them each value lives. */
 private[statistics] final class ValueIndex(
     files: BlockReader, places: ValueIndexReader, manifest: Manifest, joined: FileJoin, scan: FileList, budget: Budget) {
   import ValueIndex._
@@ -94,10 +92,8 @@ private object ValueIndex {
 /**
  * Where values live, as far as it is certain for the files of a scan.
  *
- * @param told  by data file of the snapshot: of how many of its rows the lists tell
  * @param where of each file of the scan its place in the snapshot's list, or -1
- * @param zones the column in the scan's files: lists that do not account for all of a file's rows tell nothing of it
- * @param find  by data file of the snapshot: how many of its rows have one of some points; `None`: not known
+ * @param find by data file of the snapshot: how many of its rows have one of some points; `None`: not known
  */
 private[statistics] final class IndexFiles(
     told: Array[Long], where: Array[Int], zones: ColumnSummary, find: Points => Option[Array[Long]]) {
@@ -116,12 +112,7 @@ private[statistics] final class IndexFiles(
   def values(file: Int): Long = told(where(file))
 }
 
-/**
- * Single values by where they live; of the other files what else is known.
- *
- * @param among the files that are asked about
- * @param load  finds what else is known of some files
- */
+/** Single values by where they live; of the other files what else is known. */
 private[statistics] final class IndexValues(placed: IndexFiles, among: Array[Int], load: Array[Int] => ColumnValues)
   extends ColumnValues {
   private lazy val others = load(among.filterNot(placed.tells(_)))
@@ -142,14 +133,7 @@ private[statistics] final class IndexValues(placed: IndexFiles, among: Array[Int
     }
 }
 
-/**
- * In which data files of a snapshot each of some values of one column lives, and in how many of their rows: one row group.
- *
- * @param values the values
- * @param starts where the files of each value begin in `files`, and the end of the last
- * @param files  places in the snapshot's list of data files
- * @param counts rows of these files that have the value
- */
+/** In which data files of a snapshot each of some values of one column lives, and in how many of their rows: one row group. */
 private[statistics] final class Postings(values: PostingValues, starts: Array[Int], files: Array[Int], counts: Array[Long]) {
 
   /** Rows with one of the points, by data file. */

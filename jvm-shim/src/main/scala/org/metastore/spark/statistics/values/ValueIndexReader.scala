@@ -11,11 +11,7 @@ import org.metastore.spark.statistics.objects.{
   ChunkPages, ColumnDecoder, Encoding, Fill, ObjectReader, ObjectRef, PageStore, ParquetFooter, RowGroup, RowGroupMemory
 }
 
-/**
- * A row group of an object with lists that tell where values live.
- *
- * @param size what is read of it
- */
+/** A row group of an object with lists that tell where values live. */
 private[statistics] final case class PostingRowGroup(ref: ObjectRef, group: Int, size: ReadSize)
 
 /** Reads where the values of a column live: `table-frequencies` of a column in a snapshot's distribution. */
@@ -36,11 +32,7 @@ private[statistics] final class ValueIndexReader(objects: ObjectReader) {
     out
   }
 
-  /**
-   * The row groups of an object in which values of a column may be.
-   *
-   * @param hashes of the values; `None`: all values
-   */
+  /** The row groups of an object in which values of a column may be. */
   def groups(ref: ObjectRef, column: Int, dataType: DataType, hashes: Option[Array[Long]]): Seq[PostingRowGroup] = objects.asDamage(ref) {
     val footer = objects.footer(ref)
     val of = footer.groupsOf(Set(column))
@@ -58,11 +50,7 @@ private[statistics] final class ValueIndexReader(objects: ObjectReader) {
     }
   }
 
-  /**
-   * The values of a column in a row group.
-   *
-   * @param files how many data files the snapshot lists
-   */
+  /** The values of a column in a row group. */
   def cached(from: PostingRowGroup, column: Int, dataType: DataType, files: Int): CacheEntry[Postings] =
     CacheEntry[Postings](s"places:${from.ref.name}:${from.ref.footerSha256}:${from.group}:$column:$files", _.weight) {
       objects.asDamage(from.ref) {

@@ -14,10 +14,7 @@ import org.metastore.spark.statistics.columns.{BlockColumn, BlockJoin, BlockPart
 import org.metastore.spark.statistics.objects.{ColumnChunk, ParquetFooter}
 
 /**
- * Where the pages of a summary lie that planning reads, with one digest for those of the same rows (docs/format.md,
- * "Objects").
- *
- * @param rows of a page, but for the last of a row group
+ * Where the pages of a summary lie that planning reads, with one digest for those of the same rows (docs/format.md, "Objects").
  */
 private[statistics] final class PageTable private (footer: ParquetFooter, val rows: Int, entries: ByteBuffer) {
   import PageTable._
@@ -79,12 +76,7 @@ private[statistics] object PageTable {
   }.toOption.flatten
 }
 
-/**
- * Columns of few files of a scan: of a large block only the pages that hold them, of other blocks all.
- *
- * @param joined the blocks joined with these files
- * @param whole  loads whole columns
- */
+/** Columns of few files of a scan: of a large block only the pages that hold them, of other blocks all. */
 private[statistics] final class PageLoader(
     reader: ZoneReader, joined: IndexedSeq[BlockJoin], whole: ColumnLoader[BlockColumn], budget: Budget) {
   import PageLoader._

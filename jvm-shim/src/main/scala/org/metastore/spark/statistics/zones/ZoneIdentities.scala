@@ -18,11 +18,7 @@ import org.metastore.spark.statistics.columns.{
 }
 import org.metastore.spark.statistics.objects.ParquetFooter
 
-/**
- * Tells the data files of a zone from all others without reading their paths: docs/format.md, "files".
- *
- * @param entries by zone: hash of paths, hash of sizes, CRC-32 of the first path, CRC-32 of the last one
- */
+/** Tells the data files of a zone from all others without reading their paths: docs/format.md, "files". */
 private[statistics] final class ZoneIdentities private (entries: ByteBuffer) {
   import ZoneIdentities._
 
@@ -30,12 +26,7 @@ private[statistics] final class ZoneIdentities private (entries: ByteBuffer) {
 
   def weight: Long = entries.limit()
 
-  /**
-   * Where in a scan's list each zone of a block may stand, by its first and last path; -1: nowhere. Gives up where many
-   * files stand alone: such a list has another order.
-   *
-   * @param blockFiles files of the block
-   */
+  /** Where in a scan's list each zone of a block may stand, by its first and last path; -1: nowhere. */
   def places(files: FileList, blockFiles: Int): Array[Int] = {
     val found = new Array[Int](zones)
     Arrays.fill(found, -1)
