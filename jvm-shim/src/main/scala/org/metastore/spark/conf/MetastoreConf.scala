@@ -23,7 +23,6 @@ final class MetastoreConf(conf: SQLConf) {
   def hudiBypassSkipping: Boolean = get(HudiBypassSkipping)
   def store: Option[String] = Some(get(Store)).filter(_.nonEmpty)
   def analyzeFormats: Set[String] = get(AnalyzeFormats).toSet
-  def snapshotsKeep: Int = get(SnapshotsKeep)
   def cacheBytes: Long = get(CacheSize)
   def planningTimeoutMillis: Long = get(PlanningTimeout)
   def readTimeoutMillis: Long = get(ReadTimeout)

@@ -9,7 +9,7 @@ import org.apache.spark.sql.catalyst.util.DateTimeUtils
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-import org.metastore.spark.statistics.columns.{Bounds, BytesBounds, LongBounds, ServedTypes}
+import org.metastore.spark.statistics.columns.{Bounds, BytesBounds, LongBounds, TypePromotion}
 import org.metastore.spark.statistics.objects.{DecimalBytes, DoubleOrder}
 
 /** Recognises columns, and the functions of a column whose bounds follow from the column's. */
@@ -18,7 +18,7 @@ private[pruning] final class Terms(columns: ColumnLookup) {
 
   /** The expression as a term; `None` where there is no proof for it, or its type has no usable bounds. */
   def unapply(expression: Expression): Option[Term] = expression match {
-    case ColumnLookup.BoundedColumn() => columns.find(expression).toOption.filter(use => ServedTypes.ordered(use.dataType))
+    case ColumnLookup.BoundedColumn() => columns.find(expression).toOption.filter(use => TypePromotion.hasBounds(use.dataType))
       .map(use => Term(use, use.dataType, Nil))
     case cast: Cast => unapply(cast.child).flatMap(CastTerms(cast, _))
     case year: Year => unapply(year.child).filter(_.dataType == DateType)

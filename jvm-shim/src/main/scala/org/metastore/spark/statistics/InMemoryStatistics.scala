@@ -5,7 +5,7 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.columns.{
   BlockColumn, BlockJoin, BlockPart, BlockRows, Bounds, CatalystValue, ColumnSizes, ColumnSummary, ColumnValues,
-  FileGroupStatistics, FileList, FileSetStatistics, FileSummary, ServedTypes, SummaryAssembler, TypePromotion
+  FileGroupStatistics, FileList, FileSetStatistics, FileSummary, SummaryAssembler, TypePromotion
 }
 import org.metastore.spark.statistics.objects.{Block, Encoding, Fill, ObjectRef}
 
@@ -49,7 +49,7 @@ final class InMemoryStatistics(override val rows: Array[Long], columns: Map[(Str
   private def assembled(key: String, dataType: DataType, zones: Seq[Option[FileSummary]]): ColumnSummary = {
     val block = Block("given", "full", IndexedSeq.empty, InMemoryStatistics.NoObject, Nil)
     val joined = new BlockJoin(block, new BlockRows(rows), ordinals)
-    val served = if (ServedTypes.ordered(dataType)) TypePromotion.Full else TypePromotion.Counts
+    val served = if (TypePromotion.hasBounds(dataType)) TypePromotion.Full else TypePromotion.Counts
     new SummaryAssembler(key, dataType, length).assemble(Seq(BlockPart(joined, served, stored(dataType, zones))))
   }
 

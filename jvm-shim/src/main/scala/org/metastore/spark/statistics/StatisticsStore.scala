@@ -17,7 +17,7 @@ import org.metastore.spark.statistics.columns.{BlockColumnLoader, BlockReader, C
 import org.metastore.spark.statistics.objects.{
   Block, ChunkPages, ColumnDecoder, CompactThrift, DataFileRow, HistogramRow, LevelRuns, Manifest, ManifestLog,
   ManifestReader, ObjectReader, ObjectRef, ObjectRow, ObjectRows, PackedBytes, PackedIntegers, PageHead, ParquetFooter,
-  RanksRef, RowGroup, RowGroupMemory, RowReader, SketchRow, Snapshot, StoreFolder, SummaryRow, TableFileRow, ValueCount
+  RanksRef, RowGroup, RowGroupMemory, RowReader, Snapshot, StoreFolder, SummaryRow, TableFileRow, ValueCount
 }
 import org.metastore.spark.statistics.values.{HistogramReader, RankReader, ValueCountReader, ValueIndexReader}
 import org.metastore.spark.statistics.zones.ZoneReader
@@ -29,13 +29,17 @@ import org.metastore.spark.statistics.zones.ZoneReader
  * cache. Methods without `Either` raise a [[StatisticsException]] for damaged or too new statistics, and `IOException` where the
  * storage cannot be read: SQL functions let the user see it. Planning uses [[planning]], which never throws.
  */
-trait StatisticsStore {
+final class StatisticsStore private (folder: Path, conf: Configuration) {
+  private lazy val fs = folder.getFileSystem(conf)
+  private lazy val objects = new ObjectReader(new StoreFolder(fs, folder, "objects"))
+  private lazy val rowReader = new RowReader(objects)
+  private lazy val rankReader = new RankReader(objects, rowReader)
 
   /** Folder of the statistics, for messages. */
-  def root: String
+  def root: String = folder.toString
 
   /** The newest manifest; `None` where the table was never analyzed. */
-  def manifest(): Option[Manifest]
+  def manifest(): Option[Manifest] = new ManifestLog(new StoreFolder(fs, folder, "log")).newest()
 
   /**
    * The statistics for planning a scan of the table `uuid`.
@@ -45,7 +49,7 @@ trait StatisticsStore {
    * @param version     fingerprint of the statistics that the query began with: these, as long as they are remembered. `None`,
    *                    or forgotten: the newest ones
    */
-  final def planning(tableUuid: String, limitMillis: Long, version: Option[String] = None): Either[Reason, TableStatistics] =
+  def planning(tableUuid: String, limitMillis: Long, version: Option[String] = None): Either[Reason, TableStatistics] =
     begin(tableUuid, limitMillis, version)(limitMillis)
 
   /**
@@ -54,110 +58,7 @@ trait StatisticsStore {
    * @param limitMillis after which the look-up is given up, waited for or not
    * @return for how long to wait, and to read in this query from then on, in milliseconds, to the statistics
    */
-  def begin(tableUuid: String, limitMillis: Long, version: Option[String] = None): Long => Either[Reason, TableStatistics]
-
-  /** The data files of a block, in order of their ordinals. */
-  def dataFiles(block: Block): IndexedSeq[DataFileRow]
-
-  /** The data files of an analyzed snapshot. */
-  def tableFiles(snapshot: Snapshot): IndexedSeq[TableFileRow]
-
-  /** The table level of an analyzed snapshot, by column; empty after `NOSCAN`. */
-  def tableSummary(snapshot: Snapshot): IndexedSeq[SummaryRow]
-
-  /** Sketches of the table level, by column. */
-  def tableSketches(snapshot: Snapshot): IndexedSeq[SketchRow]
-
-  /**
-   * The file level of a block: one row per column and data file, by column, then file.
-   *
-   * @param columns ordinals in the block's columns; `None`: all
-   * @param files   ordinals of data files; `None`: all
-   */
-  def summary(block: Block, columns: Option[Set[Int]], files: Option[Set[Int]]): IndexedSeq[SummaryRow]
-
-  /**
-   * Values of a column in a `frequencies` or `table-frequencies` object, most frequent first; in the object's order those of
-   * which it tells where they live.
-   *
-   * @param file ordinal of a data file in the object; `None` at table level
-   * @param few  only those in the first row group, which holds the ten most frequent
-   */
-  def values(ref: ObjectRef, column: Int, file: Option[Int], few: Boolean): IndexedSeq[ValueCount]
-
-  /** The most frequent value of every column in a `frequencies` or `table-frequencies` object. */
-  def mostFrequent(ref: ObjectRef, file: Option[Int]): Map[Int, ValueCount]
-
-  /**
-   * Exact quantiles of a column: of p among n values that are neither null nor NaN the value of rank max(1, ceil(p n)).
-   *
-   * @param ranks  of the snapshot
-   * @param column its ordinal in the snapshot
-   * @return `None` where the column has no ranks; no value where it has no values
-   */
-  def quantiles(ranks: Seq[RanksRef], column: Int, probabilities: Seq[Double]): Option[Seq[Option[Any]]]
-
-  /** The distinct values of a column in order, each with its last rank; empty without ranks. */
-  def listRanks(ranks: Seq[RanksRef], column: Int): Seq[(Any, Long)]
-
-  /** The histogram of a column in a `histograms` or `table-histograms` object. */
-  def histogram(ref: ObjectRef, column: Int, file: Option[Int]): Option[HistogramRow]
-
-  /** The histograms of all columns of a data file in a `histograms` object, by the column's ordinal. */
-  def histograms(ref: ObjectRef, file: Int): Map[Int, HistogramRow]
-
-  /** Sketches in a detail object of data files. */
-  def sketches(ref: ObjectRef): IndexedSeq[SketchRow]
-}
-
-object StatisticsStore {
-
-  /**
-   * Opens the statistics kept in the folder `root`, any URI that Hadoop reads; reads nothing yet.
-   *
-   * {{{
-   * StatisticsStore.open("/warehouse/db/t/_metastore", spark.sessionState.newHadoopConf()).manifest()
-   * }}}
-   */
-  def open(root: String, conf: Configuration): StatisticsStore = {
-    StatisticsCache.limit(new MetastoreConf(SQLConf.get).cacheBytes)
-    new HadoopStatisticsStore(new Path(root), conf)
-  }
-
-  /**
-   * Where the statistics of a table are kept.
-   *
-   * @param location  the table's location
-   * @param store     `spark.metastore.store`, if it is set
-   * @param format    `iceberg`, `delta`, `hudi` or `parquet`
-   * @param tableUuid uuid of the table
-   */
-  def rootOf(location: String, store: Option[String], format: String, tableUuid: String): String =
-    store.filter(_.nonEmpty) match {
-      case Some(uri) => s"${uri.stripSuffix("/")}/$format-$tableUuid"
-      case None => s"${location.stripSuffix("/")}/_metastore"
-    }
-
-  /** The classes that read statistics, for who loads them before the first query. */
-  private[spark] def readingClasses: Seq[Class[_]] = Seq(ManifestReader.getClass, classOf[ManifestLog], classOf[ObjectReader],
-    ParquetFooter.getClass, classOf[CompactThrift], RowGroupMemory.getClass, classOf[ChunkPages], PageHead.getClass,
-    ColumnDecoder.getClass, LevelRuns.getClass, classOf[PackedIntegers], PackedBytes.getClass, classOf[BlockReader],
-    classOf[BlockColumnLoader], classOf[RowGroup], classOf[ColumnLoader[_]], classOf[FileJoiner], classOf[BlockStatistics],
-    classOf[SummaryAssembler], PlanningPool.getClass, classOf[DataPageV1], classOf[ObjectMapper])
-}
-
-/** The statistics of a table on any file system that Hadoop reads. */
-private[statistics] final class HadoopStatisticsStore(folder: Path, conf: Configuration) extends StatisticsStore {
-  private lazy val fs = folder.getFileSystem(conf)
-  private lazy val objects = new ObjectReader(new StoreFolder(fs, folder, "objects"))
-  private lazy val rowReader = new RowReader(objects)
-  private lazy val rankReader = new RankReader(objects, rowReader)
-
-  override def root: String = folder.toString
-
-  override def manifest(): Option[Manifest] = new ManifestLog(new StoreFolder(fs, folder, "log")).newest()
-
-  override def begin(tableUuid: String, limitMillis: Long, version: Option[String]): Long => Either[Reason, TableStatistics] = {
+  def begin(tableUuid: String, limitMillis: Long, version: Option[String] = None): Long => Either[Reason, TableStatistics] = {
     val remembered = version.flatMap(v => StatisticsCache.get[Manifest](versionKey(v)))
     val manifest = remembered.fold(newest(limitMillis))(found => _ => Right(found))
     millis => known(tableUuid, new Budget(millis, root), manifest)
@@ -168,7 +69,7 @@ private[statistics] final class HadoopStatisticsStore(folder: Path, conf: Config
     try {
       manifest(budget).flatMap { found =>
         if (found.table.uuid == tableUuid)
-          Right(new PlanningStatistics(
+          Right(new TableStatistics(
             new StatisticsReaders(
               new BlockReader(objects), new ZoneReader(objects), new ValueCountReader(objects), new ValueIndexReader(objects), new HistogramReader(objects),
               found, budget)))
@@ -191,50 +92,72 @@ private[statistics] final class HadoopStatisticsStore(folder: Path, conf: Config
 
   private def versionKey(fingerprint: String): String = s"version:$root:$fingerprint"
 
-  override def dataFiles(block: Block): IndexedSeq[DataFileRow] =
+  /** The data files of a block, in order of their ordinals. */
+  def dataFiles(block: Block): IndexedSeq[DataFileRow] =
     rowReader.rows(block.files)(ObjectRows.dataFile).sortBy(_.file)
 
-  override def tableFiles(snapshot: Snapshot): IndexedSeq[TableFileRow] =
+  /** The data files of an analyzed snapshot. */
+  def tableFiles(snapshot: Snapshot): IndexedSeq[TableFileRow] =
     rowReader.rows(snapshot.tableFiles)(ObjectRows.tableFile)
 
-  override def tableSummary(snapshot: Snapshot): IndexedSeq[SummaryRow] =
+  /** The table level of an analyzed snapshot, by column; empty after `NOSCAN`. */
+  def tableSummary(snapshot: Snapshot): IndexedSeq[SummaryRow] =
     snapshot.summary.fold(IndexedSeq.empty[SummaryRow])(rowReader.rows(_)(ObjectRows.summary)).sortBy(_.column)
 
-  override def tableSketches(snapshot: Snapshot): IndexedSeq[SketchRow] =
-    snapshot.sketches.fold(IndexedSeq.empty[SketchRow])(rowReader.rows(_)(ObjectRows.sketch)).sortBy(_.column)
-
-  override def summary(block: Block, columns: Option[Set[Int]], files: Option[Set[Int]]): IndexedSeq[SummaryRow] =
+  /**
+   * The file level of a block: one row per column and data file, by column, then file.
+   *
+   * @param columns ordinals in the block's columns; `None`: all
+   * @param files   ordinals of data files; `None`: all
+   */
+  def summary(block: Block, columns: Option[Set[Int]], files: Option[Set[Int]]): IndexedSeq[SummaryRow] =
     block.summary.toIndexedSeq
       .filter(part => columns.forall(wanted => part.columns.exists(wanted)))
       .flatMap(part => rowReader.rows(part.ref, groupsOf(columns))(row => wanted(row, columns, files)))
       .sortBy(row => (row.column, row.file))
 
-  override def sketches(ref: ObjectRef): IndexedSeq[SketchRow] = rowReader.rows(ref)(ObjectRows.sketch)
-
-  override def values(ref: ObjectRef, column: Int, file: Option[Int], few: Boolean): IndexedSeq[ValueCount] =
+  /**
+   * Values of a column in a `frequencies` or `table-frequencies` object, most frequent first; in the object's order those of
+   * which it tells where they live.
+   *
+   * @param file ordinal of a data file in the object; `None` at table level
+   * @param few  only those in the first row group, which holds the ten most frequent
+   */
+  def values(ref: ObjectRef, column: Int, file: Option[Int], few: Boolean): IndexedSeq[ValueCount] =
     rowReader.rows(ref, footer => groupsOf(Some(Set(column)))(footer).filter(_ == 0 || !few)) { row =>
       if (isOf(row, column, file)) ObjectRows.value(row) else None
     }
 
-  override def mostFrequent(ref: ObjectRef, file: Option[Int]): Map[Int, ValueCount] =
+  /** The most frequent value of every column in a `frequencies` or `table-frequencies` object. */
+  def mostFrequent(ref: ObjectRef, file: Option[Int]): Map[Int, ValueCount] =
     rowReader.rows(ref, _ => Seq(0)) { row =>
       if (file.forall(row.int("file").contains)) ObjectRows.value(row).map(row.int("column").get -> _) else None
     }.reverse.toMap
 
-  override def histogram(ref: ObjectRef, column: Int, file: Option[Int]): Option[HistogramRow] =
+  /** The histogram of a column in a `histograms` or `table-histograms` object. */
+  def histogram(ref: ObjectRef, column: Int, file: Option[Int]): Option[HistogramRow] =
     rowReader.rows(ref, groupsOf(Some(Set(column)))) { row =>
       if (isOf(row, column, file)) Some(ObjectRows.histogram(row)) else None
     }.headOption
 
-  override def histograms(ref: ObjectRef, file: Int): Map[Int, HistogramRow] =
+  /** The histograms of all columns of a data file in a `histograms` object, by the column's ordinal. */
+  def histograms(ref: ObjectRef, file: Int): Map[Int, HistogramRow] =
     rowReader.rows(ref, groupsOf(None)) { row =>
       if (row.int("file").contains(file)) Some(row.int("column").get -> ObjectRows.histogram(row)) else None
     }.toMap
 
-  override def quantiles(ranks: Seq[RanksRef], column: Int, probabilities: Seq[Double]): Option[Seq[Option[Any]]] =
+  /**
+   * Exact quantiles of a column: of p among n values that are neither null nor NaN the value of rank max(1, ceil(p n)).
+   *
+   * @param ranks  of the snapshot
+   * @param column its ordinal in the snapshot
+   * @return `None` where the column has no ranks; no value where it has no values
+   */
+  def quantiles(ranks: Seq[RanksRef], column: Int, probabilities: Seq[Double]): Option[Seq[Option[Any]]] =
     rankReader.quantiles(ranks, column, probabilities)
 
-  override def listRanks(ranks: Seq[RanksRef], column: Int): Seq[(Any, Long)] = rankReader.all(ranks, column)
+  /** The distinct values of a column in order, each with its last rank; empty without ranks. */
+  def listRanks(ranks: Seq[RanksRef], column: Int): Seq[(Any, Long)] = rankReader.all(ranks, column)
 
   private def isOf(row: ObjectRow, column: Int, file: Option[Int]): Boolean =
     row.int("column").contains(column) && file.forall(row.int("file").contains)
@@ -246,4 +169,40 @@ private[statistics] final class HadoopStatisticsStore(folder: Path, conf: Config
 
   private def groupsOf(columns: Option[Set[Int]])(footer: ParquetFooter): Seq[Int] =
     columns.fold[Seq[Int]](footer.rowGroups.indices)(footer.groupsOf)
+}
+
+object StatisticsStore {
+
+  /**
+   * Opens the statistics kept in the folder `root`, any URI that Hadoop reads; reads nothing yet.
+   *
+   * {{{
+   * StatisticsStore.open("/warehouse/db/t/_metastore", spark.sessionState.newHadoopConf()).manifest()
+   * }}}
+   */
+  def open(root: String, conf: Configuration): StatisticsStore = {
+    StatisticsCache.limit(new MetastoreConf(SQLConf.get).cacheBytes)
+    new StatisticsStore(new Path(root), conf)
+  }
+
+  /**
+   * Where the statistics of a table are kept.
+   *
+   * @param location  the table's location
+   * @param store     `spark.metastore.store`, if it is set
+   * @param format    `iceberg`, `delta`, `hudi` or `parquet`
+   * @param tableUuid uuid of the table
+   */
+  def rootOf(location: String, store: Option[String], format: String, tableUuid: String): String =
+    store.filter(_.nonEmpty) match {
+      case Some(uri) => s"${uri.stripSuffix("/")}/$format-$tableUuid"
+      case None => s"${location.stripSuffix("/")}/_metastore"
+    }
+
+  /** The classes that read statistics, for who loads them before the first query. */
+  private[spark] def readingClasses: Seq[Class[_]] = Seq(ManifestReader.getClass, classOf[ManifestLog], classOf[ObjectReader],
+    ParquetFooter.getClass, classOf[CompactThrift], RowGroupMemory.getClass, classOf[ChunkPages], PageHead.getClass,
+    ColumnDecoder.getClass, LevelRuns.getClass, classOf[PackedIntegers], PackedBytes.getClass, classOf[BlockReader],
+    classOf[BlockColumnLoader], classOf[RowGroup], classOf[ColumnLoader[_]], classOf[FileJoiner], classOf[BlockStatistics],
+    classOf[SummaryAssembler], PlanningPool.getClass, classOf[DataPageV1], classOf[ObjectMapper])
 }

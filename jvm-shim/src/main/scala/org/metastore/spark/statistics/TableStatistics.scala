@@ -23,40 +23,16 @@ import org.metastore.spark.statistics.zones.{Zone, ZoneJoin, ZoneReader}
  * }
  * }}}
  */
-trait TableStatistics {
-
-  /** Digest of the manifest: equal fingerprints mean equal statistics. Belongs into equals/hashCode of pruned scans. */
-  def fingerprint: String
-
-  def manifest: Manifest
-
-  /** Columns of an analyzed snapshot whose distinct values were counted over the table, by key. Never throws. */
-  def distinct(of: Snapshot): Either[Reason, Map[String, TableDistinct]]
-
-  /**
-   * How the values of columns are spread over the rows of an analyzed snapshot, as far as it is known. Never throws.
-   *
-   * @param columns keys and types: they are read side by side
-   */
-  def histograms(of: Snapshot, columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram]
-
-  /**
-   * Joins the statistics with the files of a scan; cached by the list's identity. Never throws.
-   *
-   * @param columns keys and types of columns that are going to be asked for: they are read meanwhile
-   */
-  def of(files: FileList, columns: Seq[(String, DataType)]): FileSetStatistics
-}
-
-/** Statistics of one manifest for the planning of one query. */
-private[statistics] final class PlanningStatistics(readers: StatisticsReaders) extends TableStatistics {
+final class TableStatistics private[statistics] (readers: StatisticsReaders) {
   import readers.{blocks => reader, budget}
 
-  override def manifest: Manifest = readers.manifest
+  def manifest: Manifest = readers.manifest
 
-  override def fingerprint: String = manifest.fingerprint
+  /** Digest of the manifest: equal fingerprints mean equal statistics. Belongs into equals/hashCode of pruned scans. */
+  def fingerprint: String = manifest.fingerprint
 
-  override def distinct(snapshot: Snapshot): Either[Reason, Map[String, TableDistinct]] = {
+  /** Columns of an analyzed snapshot whose distinct values were counted over the table, by key. Never throws. */
+  def distinct(snapshot: Snapshot): Either[Reason, Map[String, TableDistinct]] = {
     val found = snapshot.summary.map { ref =>
       PlanningPool.run(Seq(() => reader.tableDistinct(ref)), budget).head.map { counts =>
         counts.filter { case (column, _) => snapshot.columns.indices.contains(column) }
@@ -66,7 +42,12 @@ private[statistics] final class PlanningStatistics(readers: StatisticsReaders) e
     found.getOrElse(Right(Map.empty))
   }
 
-  override def histograms(snapshot: Snapshot, columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] = {
+  /**
+   * How the values of columns are spread over the rows of an analyzed snapshot, as far as it is known. Never throws.
+   *
+   * @param columns keys and types: they are read side by side
+   */
+  def histograms(snapshot: Snapshot, columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] = {
     val wanted = for {
       summary <- snapshot.summary.toSeq
       (key, dataType) <- columns.distinct
@@ -77,19 +58,24 @@ private[statistics] final class PlanningStatistics(readers: StatisticsReaders) e
     wanted.map(_._1).zip(found).collect { case (column, Right(Some(histogram))) => column -> histogram }.toMap
   }
 
-  override def of(files: FileList, wanted: Seq[(String, DataType)]): FileSetStatistics = {
-    val columns = new QueryColumns(readers)
+  /**
+   * Joins the statistics with the files of a scan; cached by the list's identity. Never throws.
+   *
+   * @param columns keys and types of columns that are going to be asked for: they are read meanwhile
+   */
+  def of(files: FileList, columns: Seq[(String, DataType)]): FileSetStatistics = {
+    val query = new QueryColumns(readers)
     val joined = files.findJoin(fingerprint).getOrElse {
       val joining = new FileJoiner(reader, readers.zones, manifest, files, budget).begin()
       // Of other blocks only few of the files may be known, if any: they are read once that is certain.
       val (zoned, others) = manifest.blocks.filter(_.files.rows <= 2L * files.length).partition(_.zones.nonEmpty)
-      columns.zones.load(zoned, wanted)
-      columns.bounds.load(others, wanted)
+      query.zones.load(zoned, columns)
+      query.bounds.load(others, columns)
       val known = joining().cachedOrSelf
       if (known.failure.isEmpty) files.keep(known)
       known
     }
-    new BlockStatistics(readers, files, joined, columns)
+    new BlockStatistics(readers, files, joined, query)
   }
 }
 

@@ -6,9 +6,9 @@ import org.apache.spark.unsafe.types.UTF8String
 import org.metastore.spark.statistics.objects.{ColumnEntry, DecimalBytes, DoubleOrder, Encoding, Points}
 
 /** What statistics written under one type can say about a column that the query sees as another. */
-private[statistics] sealed trait TypePromotion
+sealed trait TypePromotion
 
-private[statistics] object TypePromotion {
+object TypePromotion {
 
   /** Bounds and counts. */
   case object Full extends TypePromotion
@@ -29,6 +29,9 @@ private[statistics] object TypePromotion {
     else if (written == dataType.catalogString || isChar(written, dataType)) Counts
     else Nothing
   }
+
+  /** Whether bounds of the type may decide comparisons; otherwise only its counts say something. */
+  def hasBounds(dataType: DataType): Boolean = encoding(dataType).isDefined
 
   /** The encoding whose bounds agree with Spark's order of the type; none where bounds say nothing. */
   def encoding(dataType: DataType): Option[Encoding] = dataType match {
@@ -59,13 +62,6 @@ private[statistics] object TypePromotion {
   }
 
   private def isChar(written: String, dataType: DataType): Boolean = dataType == StringType && written.startsWith("char(")
-}
-
-/** Which types have bounds that agree with Spark's order. */
-object ServedTypes {
-
-  /** Whether bounds of the type may decide comparisons; otherwise only its counts say something. */
-  def ordered(dataType: DataType): Boolean = TypePromotion.encoding(dataType).isDefined
 }
 
 /** Converts stored values to Catalyst's internal values and back to what people read. */

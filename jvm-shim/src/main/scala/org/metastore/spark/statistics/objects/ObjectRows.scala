@@ -1,7 +1,5 @@
 package org.metastore.spark.statistics.objects
 
-import scala.collection.JavaConverters._
-
 import org.apache.parquet.column.ColumnDescriptor
 import org.apache.parquet.column.page.{PageReader, PageReadStore}
 import org.apache.parquet.example.data.Group
@@ -75,8 +73,6 @@ private[statistics] final class ObjectRow(schema: MessageType, row: Group) {
 
   def bytes(field: String): Option[Array[Byte]] = value(field)(i => row.getBinary(i, 0).getBytes)
 
-  def unscaled(field: String): Option[java.math.BigInteger] = bytes(field).map(new java.math.BigInteger(_))
-
   /** The items of a list, read by `item` from the repeated group's only field; none where the list is null. */
   def list[T](field: String)(item: Group => T): IndexedSeq[T] = repeated(field).map(item)
 
@@ -95,8 +91,6 @@ private[statistics] final class ObjectRow(schema: MessageType, row: Group) {
       val index = schema.getFieldIndex(field)
       if (row.getFieldRepetitionCount(index) == 0) None else Some(get(index))
     }
-
-  override def toString: String = schema.getFields.asScala.map(_.getName).mkString("ObjectRow(", ", ", ")")
 }
 
 /** Makes the rows of each kind of object (docs/format.md, "Objects"). */
@@ -106,7 +100,7 @@ private[statistics] object ObjectRows {
     row.int("file").get, row.text("path").get, row.long("size").get, row.long("modified"), row.long("rows"),
     row.map("partition")(entry => if (entry.getFieldRepetitionCount(1) == 0) None else Some(entry.getString(1, 0)))
       .collect { case (name, Some(value)) => name -> value },
-    detail(row, "sketches"), row.int("sketches_file"), withFile(row, "frequencies"), withFile(row, "histograms"))
+    withFile(row, "frequencies"), withFile(row, "histograms"))
 
   private def detail(row: ObjectRow, kind: String): Option[ObjectRef] = row.text(s"${kind}_name").map { name =>
     val ref = ObjectRef(
@@ -135,9 +129,7 @@ private[statistics] object ObjectRows {
 
   def tableFile(row: ObjectRow): TableFileRow = TableFileRow(
     row.text("block"), row.int("file"), row.text("path").get, row.long("size").get, row.long("rows"), row.text("deletes"),
-    row.long("deleted_rows"), row.int("log_files"), row.long("modified"))
-
-  def sketch(row: ObjectRow): SketchRow = SketchRow(row.int("column").get, row.int("file"), row.bytes("theta"))
+    row.long("deleted_rows"), row.long("modified"))
 
   def summary(row: ObjectRow): SummaryRow = SummaryRow(
     column = row.int("column").get,
@@ -151,7 +143,7 @@ private[statistics] object ObjectRows {
     hiExact = row.boolean("hi_exact").contains(true),
     distinct = row.long("distinct"),
     distinctError = row.double("distinct_error"),
-    sumExact = row.unscaled("sum_exact").map(new java.math.BigDecimal(_)),
+    sumExact = row.bytes("sum_exact").map(bytes => new java.math.BigDecimal(new java.math.BigInteger(bytes))),
     sum = row.double("sum"),
     mean = row.double("mean"),
     m2 = row.double("m2"),
@@ -185,8 +177,7 @@ final case class FileKey(path: String, size: Long, modified: Option[Long])
 /** A row of `files`: a data file of a block. Column names as in docs/format.md. */
 final case class DataFileRow(
     file: Int, path: String, size: Long, modified: Option[Long], rows: Option[Long], partition: Map[String, String],
-    sketches: Option[ObjectRef], sketchesFile: Option[Int], frequencies: Option[DetailRef] = None,
-    histograms: Option[DetailRef] = None) {
+    frequencies: Option[DetailRef] = None, histograms: Option[DetailRef] = None) {
 
   def key: FileKey = FileKey(path, size, modified)
 }
@@ -207,7 +198,7 @@ final case class HistogramRow(
 /** A row of `table-files`: a live data file of a snapshot. `deletedRows = None`: unknown. */
 final case class TableFileRow(
     block: Option[String], file: Option[Int], path: String, size: Long, rows: Option[Long], deletes: Option[String],
-    deletedRows: Option[Long], logFiles: Option[Int], modified: Option[Long]) {
+    deletedRows: Option[Long], modified: Option[Long]) {
 
   def key: FileKey = FileKey(path, size, modified)
 
@@ -240,6 +231,3 @@ object SummaryRow {
     trues = None, compressedBytes = None, uncompressedBytes = None, frequencies = Some("complete"), frequenciesFloor = None,
     percentiles = IndexedSeq.empty, extra = Map.empty, files = 0)
 }
-
-/** A row of `sketches` or `table-sketches`. */
-final case class SketchRow(column: Int, file: Option[Int], theta: Option[Array[Byte]])
