@@ -15,7 +15,7 @@ import org.apache.spark.sql.types.{BinaryType, DataType, TimestampType}
 
 import org.metastore.spark.pruning.{ColumnResolver, LiveFiles}
 import org.metastore.spark.reason.{Reason, ReasonCode}
-import org.metastore.spark.statistics.objects.Manifest
+import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
 import org.metastore.spark.tables.{DeltaTable, LakeTable, Reflection}
 
 /** A Delta table at the version that a query reads, after Delta has chosen files itself. */
@@ -23,7 +23,7 @@ private[scan] final class DeltaScan private (index: FileIndex, label: Option[Str
   private val table = DeltaTable.of(index)
 
   override val root: Path = new Path(table.location)
-  override val id: TableId = TableId("delta", table.uuid, table.location, label.getOrElse(s"delta.`$root`"))
+  override val id: TableIdentity = TableIdentity("delta", table.uuid, table.location, label.getOrElse(s"delta.`$root`"))
 
   // The relation's schema does not know the physical names, the snapshot's does.
   private lazy val schema = table.schema(None)

@@ -17,6 +17,7 @@ import org.apache.spark.sql.types.{StringType, StructType}
 import org.metastore.spark.estimates.{RelationColumns, V2Statistics}
 import org.metastore.spark.pruning.{ColumnResolver, ScanDecision}
 import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.statistics.objects.TableIdentity
 import org.metastore.spark.tables.{DelegateProxy, FormatReleases, IcebergTable}
 
 /** Iceberg tables: stand-ins before table, scan builder and scan, put in place before Iceberg's own push-down. */
@@ -32,7 +33,7 @@ private[scan] final class IcebergAdapter extends RelationAdapter {
     case _ => None
   }
 
-  override def table(relation: LogicalPlan): Option[TableId] = scanned(relation).map(_._2.id)
+  override def table(relation: LogicalPlan): Option[TableIdentity] = scanned(relation).map(_._2.id)
 
   override def columns(relation: LogicalPlan, planner: ScanPlanner): Option[RelationColumns] =
     for ((iceberg, table) <- scanned(relation); known <- planner.statistics(table.id).toOption)

@@ -11,6 +11,7 @@ import org.apache.spark.sql.connector.metric.CustomTaskMetric
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.pruning.LiveFiles
+import org.metastore.spark.statistics.objects.TableIdentity
 import org.metastore.spark.tables.{IcebergTable, Reflection}
 
 /** What the planner asks of an Iceberg table whose data are scanned. */
@@ -20,7 +21,7 @@ private[scan] final class IcebergScan(spark: Table) {
   def uuid: String = table.uuid
   def location: String = table.location
   def name: String = spark.name
-  def id: TableId = TableId("iceberg", uuid, location, name)
+  def id: TableIdentity = TableIdentity("iceberg", uuid, location, name)
 
   /** The files of the snapshot that a scan reads. */
   def live(by: String, scan: AnyRef, number: Option[Long]): LiveFiles = new LiveFiles(by, number, () => {

@@ -11,6 +11,7 @@ import org.metastore.spark.pruning.{ColumnResolver, FilterReader, LiveFiles, Pru
 import org.metastore.spark.statistics.StatisticsStore
 import org.metastore.spark.statistics.cache.StatisticsCache
 import org.metastore.spark.statistics.columns.FileList
+import org.metastore.spark.statistics.objects.TableIdentity
 
 /**
  * Times what planning does with the statistics of one scan: manifest, files of the blocks and their join with the scan's,
@@ -45,7 +46,7 @@ final class LookupTimer private (
 
   /** Nanoseconds of each run of a planner that decides on the files and estimates the rows and all columns that are named. */
   def estimating(runs: Int, cold: Boolean): Array[Long] = {
-    val table = TableId("iceberg", uuid, root.stripSuffix("/_metastore"), root)
+    val table = TableIdentity("iceberg", uuid, root.stripSuffix("/_metastore"), root)
     val listed = new ScanFiles(scan.paths.indices.map(i => ScanFile(scan.paths(i), scan.sizes(i), None)))
     val output = conjuncts.flatMap(_.references).distinct
     val asked = EstimateRequest(output, resolver, () => Iterator.empty)

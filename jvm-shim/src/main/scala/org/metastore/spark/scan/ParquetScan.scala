@@ -16,13 +16,13 @@ import org.apache.spark.sql.types.{DataType, StructType, TimestampType}
 
 import org.metastore.spark.pruning.{ColumnResolver, LiveFiles}
 import org.metastore.spark.reason.{Reason, ReasonCode}
-import org.metastore.spark.statistics.objects.Manifest
+import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
 import org.metastore.spark.tables.{LakeTable, Leaf, ParquetTable}
 
 /** A directory of Parquet files that Spark reads by its own file source. */
 private[scan] final class ParquetScan(relation: HadoopFsRelation, override val root: Path, label: Option[String]) extends FileScan {
 
-  override val id: TableId = TableId(ParquetTable.Format, ParquetTable.uuidOf(root), root.toString, label.getOrElse(s"parquet.`$root`"))
+  override val id: TableIdentity = TableIdentity(ParquetTable.Format, ParquetTable.uuidOf(root), root.toString, label.getOrElse(s"parquet.`$root`"))
 
   private val partitionColumns = relation.partitionSchema.fieldNames.map(_.toLowerCase(Locale.ROOT)).toSet
 

@@ -18,7 +18,7 @@ import org.metastore.spark.pruning.{ColumnResolver, LiveFiles, ScanDecision}
 import org.metastore.spark.reason.Reason
 import org.metastore.spark.statistics.TableStatistics
 import org.metastore.spark.statistics.columns.FileList
-import org.metastore.spark.statistics.objects.{FileKey, Manifest}
+import org.metastore.spark.statistics.objects.{FileKey, Manifest, TableIdentity}
 import org.metastore.spark.tables.UnsupportedRelease
 
 /**
@@ -37,7 +37,7 @@ private[scan] trait RelationAdapter {
   def prepare(relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan]
 
   /** The table of a relation whose statistics are going to be asked for; None where it is not of this kind. May throw. */
-  def table(relation: LogicalPlan): Option[TableId]
+  def table(relation: LogicalPlan): Option[TableIdentity]
 
   /** What the statistics know of a relation's columns; None where it is not of this kind, or never analyzed. May throw. */
   def columns(relation: LogicalPlan, planner: ScanPlanner): Option[RelationColumns]
@@ -69,7 +69,7 @@ private[scan] abstract class FileRelationAdapter[T <: FileScan] extends Relation
     case _ => None
   }
 
-  override final def table(relation: LogicalPlan): Option[TableId] = relation match {
+  override final def table(relation: LogicalPlan): Option[TableIdentity] = relation match {
     case Files(logical, files) if ScanMark.of(files).isEmpty => tableBehind(logical, files).map(_.id)
     case _ => None
   }
@@ -167,7 +167,7 @@ private[scan] abstract class FileRelationAdapter[T <: FileScan] extends Relation
 
 /** A table that Spark reads as a file relation: its identity, and how its statistics name columns and files. */
 private[scan] trait FileScan {
-  def id: TableId
+  def id: TableIdentity
   def root: Path
 
   /** Finds columns of the statistics by their names in queries. */

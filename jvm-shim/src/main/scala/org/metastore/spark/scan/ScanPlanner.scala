@@ -16,7 +16,7 @@ import org.metastore.spark.pruning.{ColumnResolver, LiveFiles, PruningFilter, Sc
 import org.metastore.spark.reason.{Reason, ReasonCode, VisibleText}
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
 import org.metastore.spark.statistics.columns.{FileSetStatistics, TableDistinct}
-import org.metastore.spark.statistics.objects.{Manifest, Snapshot}
+import org.metastore.spark.statistics.objects.{Manifest, Snapshot, TableIdentity}
 import org.metastore.spark.statistics.values.ColumnHistogram
 
 /** Decides which data files of the scans of one query are read. One decision is all that EXPLAIN, metrics and estimates say. */
@@ -42,7 +42,7 @@ private[scan] final class ScanPlanner(
     }
 
   /** What a table's statistics know of its columns. */
-  def columns(id: TableId, known: TableStatistics, resolver: ColumnResolver, lineage: => Iterator[String]): RelationColumns = {
+  def columns(id: TableIdentity, known: TableStatistics, resolver: ColumnResolver, lineage: => Iterator[String]): RelationColumns = {
     lazy val described = DistributionSnapshot.of(known.manifest, lineage)
     new RelationColumns(
       resolver, (key, dataType) => histogramsOf(id, known, described, Seq((key, dataType))).get((key, dataType)))
@@ -55,17 +55,17 @@ private[scan] final class ScanPlanner(
   def shared[A <: AnyRef](scan: AnyRef)(make: => A): A = context.shareAmongEqual(scan)(make)
 
   /** The statistics of a table: the same version for every scan of the query. */
-  def statistics(table: TableId, version: Option[String] = None): Either[Reason, TableStatistics] =
-    context.once((table.format, table.uuid, table.root(settings.store)))(beginLookup(table, version))()
+  def statistics(table: TableIdentity, version: Option[String] = None): Either[Reason, TableStatistics] =
+    context.once((table.format, table.uuid, table.folder(settings.store)))(beginLookup(table, version))()
 
   /** Begins to look for the statistics of the tables of a plan side by side: `statistics` waits for them. */
-  def begin(tables: Iterator[TableId]): Unit =
-    tables.foreach(table => context.once((table.format, table.uuid, table.root(settings.store)))(beginLookup(table, None)))
+  def begin(tables: Iterator[TableIdentity]): Unit =
+    tables.foreach(table => context.once((table.format, table.uuid, table.folder(settings.store)))(beginLookup(table, None)))
 
-  private def beginLookup(table: TableId, version: Option[String]): () => Either[Reason, TableStatistics] = {
+  private def beginLookup(table: TableIdentity, version: Option[String]): () => Either[Reason, TableStatistics] = {
     def left = context.remainingMillis(settings.planningTimeoutMillis)
     val coming = context.countTime {
-      StatisticsStore.open(table.root(settings.store), context.hadoop(session)).begin(table.uuid, left, version)
+      StatisticsStore.open(table.folder(settings.store), context.hadoop(session)).begin(table.uuid, left, version)
     }
     lazy val found = context.countTime(coming(left))
       .left.map(why => if (why.code == ReasonCode.NoStatistics) Reason(why.code, "table" -> table.name) else why)
@@ -74,7 +74,7 @@ private[scan] final class ScanPlanner(
 
   /** Joins a scan's files with the statistics and asks the rules. Never throws. */
   def plan(
-      table: TableId, files: IndexedSeq[ScanFile], conjuncts: Seq[Expression], resolver: ColumnResolver,
+      table: TableIdentity, files: IndexedSeq[ScanFile], conjuncts: Seq[Expression], resolver: ColumnResolver,
       live: LiveFiles, asked: Option[EstimateRequest] = None): ScanPlan = {
     val list = ScanFiles.listOf(files)
     val rows = IntStream.range(0, files.length).mapToLong(i => files(i).rows.getOrElse(-1L)).toArray
@@ -116,7 +116,7 @@ private[scan] final class ScanPlanner(
   }
 
   // What fails in an estimate costs no more than the estimate.
-  private def orNone[A](table: TableId)(numbers: => A): Option[A] =
+  private def orNone[A](table: TableIdentity)(numbers: => A): Option[A] =
     try Some(numbers) catch { case NonFatal(e) =>
       ScanPlanner.warn(s"The size of ${table.name}", Reason.failure(e), e)
       None
@@ -124,7 +124,7 @@ private[scan] final class ScanPlanner(
 
   // Where they cannot be read, bounds tell less.
   private def histogramsOf(
-      table: TableId, known: TableStatistics, described: Option[DistributionSnapshot],
+      table: TableIdentity, known: TableStatistics, described: Option[DistributionSnapshot],
       columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] =
     try described.fold(Map.empty[(String, DataType), ColumnHistogram])(one => known.histograms(one.snapshot, columns))
     catch { case NonFatal(e) =>
@@ -211,13 +211,3 @@ private[scan] object DistributionSnapshot {
 
 /** What was decided about a scan, and the numbers of the files that it reads, where there are statistics. */
 private[scan] final case class ScanPlan(decision: ScanDecision, numbers: Option[ScanStatistics])
-
-/** A table, as its statistics name it. */
-private[scan] final case class TableId(format: String, uuid: String, location: String, name: String) {
-
-  /** The folder of its statistics. */
-  def root(store: Option[String]): String = store match {
-    case Some(uri) => s"${uri.stripSuffix("/")}/$format-$uuid"
-    case None => s"${location.stripSuffix("/")}/_metastore"
-  }
-}

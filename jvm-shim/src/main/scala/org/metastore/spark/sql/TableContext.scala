@@ -8,9 +8,10 @@ import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.statistics.StatisticsStore
 import org.metastore.spark.statistics.objects.{
-  Block, ColumnEntry, DataFileRow, DetailRef, FileKey, HistogramRow, Manifest, Snapshot, SummaryRow, TableFileRow, ValueCount
+  Block, ColumnEntry, DataFileRow, DetailRef, FileKey, HistogramRow, Manifest, Snapshot, SummaryRow, TableFileRow,
+  TableIdentity, ValueCount
 }
-import org.metastore.spark.tables.{LakeTable, Leaf, TableLookup, TableReference}
+import org.metastore.spark.tables.{LakeTable, Leaf, TableLookup}
 
 /** A table together with its statistics, for one question. */
 final class TableContext private (val name: String, val table: LakeTable, val store: StatisticsStore) {
@@ -85,13 +86,11 @@ object TableContext {
   def of(session: SparkSession, name: String): TableContext = of(session, name, TableLookup.resolve(session, name))
 
   /** Opens the statistics of a table. */
-  def of(session: SparkSession, name: String, table: LakeTable): TableContext = new TableContext(name, table, store(session, table))
+  def of(session: SparkSession, name: String, table: LakeTable): TableContext = new TableContext(name, table, store(session, table.identity))
 
   /** Where the statistics of a table are. */
-  def store(session: SparkSession, table: TableReference): StatisticsStore = {
-    val root = StatisticsStore.rootOf(table.location, MetastoreConf.of(session).store, table.format, table.uuid)
-    StatisticsStore.open(root, session.sessionState.newHadoopConf())
-  }
+  def store(session: SparkSession, table: TableIdentity): StatisticsStore =
+    StatisticsStore.open(table.folder(MetastoreConf.of(session).store), session.sessionState.newHadoopConf())
 }
 
 /** One column in one data file, by the deepest of the blocks that know it. */

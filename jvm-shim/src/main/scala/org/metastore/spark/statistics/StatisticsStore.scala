@@ -185,20 +185,6 @@ object StatisticsStore {
     new StatisticsStore(new Path(root), conf)
   }
 
-  /**
-   * Where the statistics of a table are kept.
-   *
-   * @param location  the table's location
-   * @param store     `spark.metastore.store`, if it is set
-   * @param format    `iceberg`, `delta`, `hudi` or `parquet`
-   * @param tableUuid uuid of the table
-   */
-  def rootOf(location: String, store: Option[String], format: String, tableUuid: String): String =
-    store.filter(_.nonEmpty) match {
-      case Some(uri) => s"${uri.stripSuffix("/")}/$format-$tableUuid"
-      case None => s"${location.stripSuffix("/")}/_metastore"
-    }
-
   /** The classes that read statistics, for who loads them before the first query. */
   private[spark] def readingClasses: Seq[Class[_]] = Seq(ManifestReader.getClass, classOf[ManifestLog], classOf[ObjectReader],
     ParquetFooter.getClass, classOf[CompactThrift], RowGroupMemory.getClass, classOf[ChunkPages], PageHead.getClass,

@@ -8,7 +8,7 @@ import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{CharType, DataType, MetadataBuilder, StringType, StructField, StructType}
 
-import org.metastore.spark.statistics.objects.FileKey
+import org.metastore.spark.statistics.objects.{FileKey, TableIdentity}
 
 /** A leaf of a table's schema. */
 final case class Leaf(key: String, path: Seq[String], dataType: DataType, charLength: Option[Int] = None) {
@@ -71,23 +71,16 @@ final case class FileFacts(live: DataFile, location: String, deletes: Option[Str
 final case class SnapshotFacts(
     snapshot: Option[String], files: Seq[FileFacts], recentFiles: Seq[String] = Nil, hasOtherRows: Boolean = false)
 
-/** What says whose statistics are a table's, and where they are. */
-trait TableReference {
+/** What the statistics need to know of a table, whatever its format. Read once, for one question. */
+trait LakeTable {
 
   /** iceberg, delta, hudi or parquet. */
   def format: String
   def uuid: String
   def location: String
-}
 
-/** A table that its format knows by its directory alone. */
-final case class DirectoryReference(format: String, root: Path) extends TableReference {
-  override def uuid: String = ParquetTable.uuidOf(root)
-  override def location: String = root.toString
-}
-
-/** What the statistics need to know of a table, whatever its format. Read once, for one question. */
-trait LakeTable extends TableReference {
+  /** Whose statistics are the table's, and where they are. */
+  final def identity: TableIdentity = TableIdentity(format, uuid, location, location)
 
   /** The snapshot that the name points to; `None`: the table was never written. */
   def current: Option[String]

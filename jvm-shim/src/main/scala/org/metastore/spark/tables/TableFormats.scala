@@ -14,6 +14,7 @@ import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRela
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
 import org.metastore.spark.reason.{Reason, ReasonCode, ReasonedFailure}
+import org.metastore.spark.statistics.objects.TableIdentity
 
 /** Finds the table format behind what Spark knows of a table. */
 object TableFormats {
@@ -42,10 +43,11 @@ object TableFormats {
   }
 
   /** Which table it is that a catalog loads, without listing its files. */
-  def identity(session: SparkSession, table: Table): Option[TableReference] = of(table).orElse(for {
+  def identity(session: SparkSession, table: Table): Option[TableIdentity] = of(table).map(_.identity).orElse(for {
     format <- format(table)
     location <- Reflection.call[CatalogTable](table, "v1Table").storage.locationUri
-  } yield DirectoryReference(format, HudiTable.qualify(new Path(location), session)))
+    root = HudiTable.qualify(new Path(location), session)
+  } yield TableIdentity(format, ParquetTable.uuidOf(root), root.toString, root.toString))
 
   /** The format of a table that a catalog loads, without asking the table for anything. */
   def format(table: Table): Option[String] =

@@ -73,7 +73,14 @@ private[statistics] object Block {
 }
 
 /** Which table the statistics belong to. A reader with another uuid at hand ignores them. */
-final case class TableIdentity(format: String, uuid: String, location: String, name: String)
+final case class TableIdentity(format: String, uuid: String, location: String, name: String) {
+
+  /** The folder of its statistics: in the store that `spark.metastore.store` names, else beside the table. */
+  def folder(store: Option[String]): String = store.filter(_.nonEmpty) match {
+    case Some(uri) => s"${uri.stripSuffix("/")}/$format-$uuid"
+    case None => s"${location.stripSuffix("/")}/_metastore"
+  }
+}
 
 /**
  * The table level of one analyzed snapshot.
