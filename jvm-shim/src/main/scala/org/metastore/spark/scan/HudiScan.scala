@@ -134,7 +134,7 @@ private[scan] object HudiScan {
     else Try(sliceOf(values, listed)).getOrElse(Some(Slice(None)))
 
   private def sliceOf(mapping: AnyRef, listed: Path): Option[Slice] = {
-    val fileId = Reflection.load(FileNames, mapping.getClass.getClassLoader).getMethod("getFileId", classOf[String]).invoke(null, listed.getName)
+    val fileId = Reflection.callStatic[String](Reflection.load(FileNames, mapping.getClass.getClassLoader), "getFileId", listed.getName)
     Reflection.option[AnyRef](Reflection.call[AnyRef](mapping, "getSlice", fileId)).map { slice =>
       Slice(HudiTable.baseFile(slice).map { base =>
         Base(new Path(Reflection.call[String](base, "getPath")), Reflection.call[Long](base, "getFileSize"))

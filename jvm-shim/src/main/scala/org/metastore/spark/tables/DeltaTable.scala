@@ -97,17 +97,9 @@ final class DeltaTable private (head: AnyRef) extends TableFacts {
   private def at(snapshot: String): AnyRef =
     if (current.contains(snapshot)) head else known.getOrElseUpdate(snapshot, load(snapshot.toLong))
 
-  // Its later parameters differ between releases and have defaults.
-  private def load(version: Long): AnyRef = {
-    val loader = log.getClass.getMethods.filter(_.getName == "getSnapshotAt").minBy(_.getParameterCount)
-    val more = (2 to loader.getParameterCount).map(i => call[AnyRef](log, s"getSnapshotAt$$default$$$i"))
-    call[AnyRef](log, "getSnapshotAt", Long.box(version) +: more: _*)
-  }
+  private def load(version: Long): AnyRef = Reflection.callWithDefaults[AnyRef](log, "getSnapshotAt", Long.box(version))
 
-  private lazy val newest: AnyRef = {
-    val update = log.getClass.getMethods.filter(_.getName == "update").minBy(_.getParameterCount)
-    call[AnyRef](log, "update", (1 to update.getParameterCount).map(i => call[AnyRef](log, s"update$$default$$$i")): _*)
-  }
+  private lazy val newest: AnyRef = Reflection.callWithDefaults[AnyRef](log, "update")
 }
 
 object DeltaTable {

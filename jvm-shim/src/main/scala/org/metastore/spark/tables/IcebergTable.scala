@@ -86,10 +86,8 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     }
 
   /** One of the table's Iceberg schemas as Spark shows it. */
-  def sparkSchema(schema: AnyRef): StructType = {
-    val converter = sparkTable.getClass.getClassLoader.loadClass("org.apache.iceberg.spark.SparkSchemaUtil")
-    converter.getMethod("convert", schema.getClass).invoke(null, schema).asInstanceOf[StructType]
-  }
+  def sparkSchema(schema: AnyRef): StructType =
+    Reflection.callStatic[StructType](Reflection.load("org.apache.iceberg.spark.SparkSchemaUtil", sparkTable.getClass.getClassLoader), "convert", schema)
 
   private def bySnapshotId(text: String): Option[AnyRef] =
     scala.util.Try(text.toLong).toOption.flatMap(snapshots.get)

@@ -22,6 +22,18 @@ object Reflection {
   def call[T: ClassTag](target: AnyRef, name: String, arguments: AnyRef*): T =
     as[T](target.getClass, name, invoke(method(target.getClass, name, arguments), target, arguments))
 
+  /** Calls a static method, as `call` does. */
+  def callStatic[T: ClassTag](owner: Class[_], name: String, arguments: AnyRef*): T =
+    as[T](owner, name, invoke(method(owner, name, arguments), null, arguments)) // scalastyle:ignore
+
+  /** Calls a Scala method whose later parameters differ between releases and have defaults. */
+  def callWithDefaults[T: ClassTag](target: AnyRef, name: String, arguments: AnyRef*): T = {
+    val overloads = target.getClass.getMethods.filter(_.getName == name)
+    if (overloads.isEmpty) throw missing(target.getClass, name)
+    val defaults = (arguments.length + 1 to overloads.map(_.getParameterCount).min).map(i => call[AnyRef](target, s"$name$$default$$$i"))
+    call[T](target, name, arguments ++ defaults: _*)
+  }
+
   /**
    * The value of the first of these that there is: a method without parameters, or a field.
    *
@@ -31,7 +43,7 @@ object Reflection {
     val owner = target.getClass
     names.iterator.flatMap(valueOf(owner, target, _)).take(1).toList.headOption match {
       case Some((name, found)) => as[T](owner, name, found)
-      case None => throw UnsupportedRelease(FormatReleases.of(owner), s"${owner.getSimpleName}.${names.head}")
+      case None => throw missing(owner, names.head)
     }
   }
 
@@ -54,7 +66,7 @@ object Reflection {
    * @throws UnsupportedRelease where this release has none of them
    */
   def method(owner: Class[_], names: String*): Method =
-    names.iterator.flatMap(find(owner, _, Nil)).take(1).toList.headOption.getOrElse(throw UnsupportedRelease(FormatReleases.of(owner), s"${owner.getSimpleName}.${names.head}"))
+    names.iterator.flatMap(find(owner, _, Nil)).take(1).toList.headOption.getOrElse(throw missing(owner, names.head))
 
   /**
    * A class of a table format.
@@ -67,7 +79,7 @@ object Reflection {
 
   private def method(owner: Class[_], name: String, arguments: Seq[AnyRef]): Method =
     find(owner, name, arguments.map(argument => if (argument == null) classOf[Void] else argument.getClass))
-      .getOrElse(throw UnsupportedRelease(FormatReleases.of(owner), s"${owner.getSimpleName}.$name"))
+      .getOrElse(throw missing(owner, name))
 
   private def invoke(method: Method, target: AnyRef, arguments: Seq[AnyRef]): AnyRef =
     try method.invoke(target, arguments: _*)
@@ -76,11 +88,12 @@ object Reflection {
   private def valueOf(owner: Class[_], target: AnyRef, name: String): Option[(String, AnyRef)] =
     find(owner, name, Nil).map(name -> invoke(_, target, Nil)).orElse(fieldOf(owner, name).map(name -> _.get(target)))
 
+  private def missing(owner: Class[_], member: String) =
+    UnsupportedRelease(FormatReleases.of(owner), s"${owner.getSimpleName}.$member")
+
   private def as[T](owner: Class[_], name: String, found: AnyRef)(implicit expected: ClassTag[T]): T = {
     val boxed = MethodType.methodType(expected.runtimeClass).wrap.returnType
-    if (found != null && !boxed.isInstance(found)) {
-      throw UnsupportedRelease(FormatReleases.of(owner), s"${owner.getSimpleName}.$name: ${boxed.getSimpleName}")
-    }
+    if (found != null && !boxed.isInstance(found)) throw missing(owner, s"$name: ${boxed.getSimpleName}")
     found.asInstanceOf[T]
   }
 
