@@ -4,10 +4,8 @@ import scala.collection.mutable
 
 import org.metastore.spark.pruning.Condition._
 import org.metastore.spark.reason.Reason
-import org.metastore.spark.statistics.columns.{
-  Bounds, BytesBounds, ColumnSummary, FileGroupStatistics, FileSetStatistics, LongBounds
-}
-import org.metastore.spark.statistics.objects.{Points, UnsignedOrder}
+import org.metastore.spark.statistics.columns.{Bounds, ColumnSummary, FileGroupStatistics, FileSetStatistics, NoBounds}
+import org.metastore.spark.statistics.objects.Values
 
 /** Evaluates predicates over many files at once. The two questions have separate rules: neither negates the other. */
 private[pruning] final class Evaluation private (val length: Int, column: ColumnReference => Either[Reason, ColumnSummary]) {
@@ -154,56 +152,36 @@ private[pruning] object Evaluation {
 
 /** Compares the bounds of two terms of a row. */
 private final class BoundsComparison(left: Bounds, right: Bounds) {
+  private val (leftLo, leftHi, rightLo, rightHi) = (left.los, left.his, right.los, right.his)
 
   /** Whether no pair of values within the bounds is so related. */
   def never(relation: Relation): Int => Boolean = relation match {
-    case Relation.Less => i => ordered(right.hasHi(i) && left.hasLo(i), hiOf(right), loOf(left), i) <= 0
-    case Relation.LessOrEqual => i => ordered(right.hasHi(i) && left.hasLo(i), hiOf(right), loOf(left), i) < 0
+    case Relation.Less => i => isKnown(right, left, i) && rightHi.compare(i, leftLo, i) <= 0
+    case Relation.LessOrEqual => i => isKnown(right, left, i) && rightHi.compare(i, leftLo, i) < 0
     case Relation.Equal | Relation.NullSafeEqual => disjoint
     case Relation.NotEqual => same
   }
 
   /** Whether all pairs of values within the bounds are so related. */
   def always(relation: Relation): Int => Boolean = relation match {
-    case Relation.Less => i => ordered(left.hasHi(i) && right.hasLo(i), hiOf(left), loOf(right), i) < 0
-    case Relation.LessOrEqual => i => ordered(left.hasHi(i) && right.hasLo(i), hiOf(left), loOf(right), i) <= 0
+    case Relation.Less => i => isKnown(left, right, i) && leftHi.compare(i, rightLo, i) < 0
+    case Relation.LessOrEqual => i => isKnown(left, right, i) && leftHi.compare(i, rightLo, i) <= 0
     case Relation.Equal | Relation.NullSafeEqual => same
     case Relation.NotEqual => disjoint
   }
 
   private val disjoint: Int => Boolean = i =>
-    ordered(left.hasHi(i) && right.hasLo(i), hiOf(left), loOf(right), i) < 0 ||
-      ordered(right.hasHi(i) && left.hasLo(i), hiOf(right), loOf(left), i) < 0
+    isKnown(left, right, i) && leftHi.compare(i, rightLo, i) < 0 || isKnown(right, left, i) && rightHi.compare(i, leftLo, i) < 0
 
   /** Both are the same single value. */
   private val same: Int => Boolean = i =>
-    exact(left, i) && exact(right, i) && ordered(known = true, loOf(left), hiOf(left), i) == 0 &&
-      ordered(known = true, loOf(right), hiOf(right), i) == 0 && ordered(known = true, loOf(left), loOf(right), i) == 0
+    exact(left, i) && exact(right, i) && leftLo.compare(i, leftHi, i) == 0 && rightLo.compare(i, rightHi, i) == 0 &&
+      leftLo.compare(i, rightLo, i) == 0
+
+  private def isKnown(above: Bounds, below: Bounds, i: Int): Boolean = above.hasHi(i) && below.hasLo(i)
 
   private def exact(bounds: Bounds, i: Int): Boolean =
     bounds.hasLo(i) && bounds.hasHi(i) && bounds.loExact(i) && bounds.hiExact(i)
-
-  private type Side = Either[Array[Long], Array[Array[Byte]]]
-
-  private def loOf(bounds: Bounds): Side = bounds match {
-    case b: LongBounds => Left(b.lo)
-    case b: BytesBounds => Right(b.lo)
-    case _ => throw new IllegalArgumentException("there are no bounds")
-  }
-
-  private def hiOf(bounds: Bounds): Side = bounds match {
-    case b: LongBounds => Left(b.hi)
-    case b: BytesBounds => Right(b.hi)
-    case _ => throw new IllegalArgumentException("there are no bounds")
-  }
-
-  /** Order of two bounds of file i; larger than anything where one is unknown, so that nothing follows from it. */
-  private def ordered(known: Boolean, a: Side, b: Side, i: Int): Int = (a, b) match {
-    case _ if !known => Int.MaxValue
-    case (Left(x), Left(y)) => java.lang.Long.compare(x(i), y(i))
-    case (Right(x), Right(y)) => UnsignedOrder.compare(x(i), y(i))
-    case _ => throw new IllegalArgumentException("bounds of two kinds")
-  }
 }
 
 /**
@@ -232,7 +210,7 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
   private def excludeByBounds(predicate: Condition, among: Array[Int]): Array[Int] =
     if (among.isEmpty) among else Evaluation.select(among, bounds.among(among).noRowMatches(predicate))
 
-  private def excludeByValues(use: ColumnReference, zones: ColumnSummary, points: Points, inside: Boolean, among: Array[Int]): Array[Int] = {
+  private def excludeByValues(use: ColumnReference, zones: ColumnSummary, points: Values, inside: Boolean, among: Array[Int]): Array[Int] = {
     val open = among.filter(i => zones.hasStatistics(i) && isOpen(zones.bounds, points, inside, i))
     if (open.isEmpty) open
     else {
@@ -253,13 +231,9 @@ private[pruning] object ValueLookups {
   }
 
   /** An exact bound is a value of the file: where it is one that is asked for, or one that is not, all is said already. */
-  private def isOpen(bounds: Bounds, points: Points, inside: Boolean, i: Int): Boolean = (bounds, points) match {
-    case (b: LongBounds, asked: Points.Longs) =>
-      !(b.loExact(i) && asked.has(b.lo(i)) == inside) && !(b.hiExact(i) && asked.has(b.hi(i)) == inside)
-    case (b: BytesBounds, asked: Points.Bytes) =>
-      !(b.loExact(i) && b.hasLo(i) && asked.has(b.lo(i)) == inside) && !(b.hiExact(i) && b.hasHi(i) && asked.has(b.hi(i)) == inside)
-    case _ => false
-  }
+  private def isOpen(bounds: Bounds, points: Values, inside: Boolean, i: Int): Boolean =
+    bounds != NoBounds && !(bounds.hasLo(i) && bounds.loExact(i) && bounds.los.isIn(points, i) == inside) &&
+      !(bounds.hasHi(i) && bounds.hiExact(i) && bounds.his.isIn(points, i) == inside)
 
   private def less(files: Array[Int], proven: Array[Int]): Array[Int] =
     if (proven.isEmpty) files

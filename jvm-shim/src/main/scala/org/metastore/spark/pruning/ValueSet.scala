@@ -6,7 +6,7 @@ import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
 import org.metastore.spark.statistics.columns.{Bounds, BytesBounds, LongBounds}
-import org.metastore.spark.statistics.objects.{DecimalBytes, DoubleOrder, Points, UnsignedOrder}
+import org.metastore.spark.statistics.objects.{DecimalBytes, DoubleOrder, Values, UnsignedOrder}
 
 /** The values that a leaf accepts, in the order of the bounds. */
 private[pruning] sealed trait ValueSet {
@@ -21,7 +21,7 @@ private[pruning] sealed trait ValueSet {
   def intersect(other: ValueSet): ValueSet
 
   /** The values, where they are single ones and few enough to be looked up. */
-  def points: Option[Points] = None
+  def points: Option[Values] = None
 }
 
 private[pruning] object ValueSet {
@@ -50,7 +50,7 @@ private[pruning] object ValueSet {
 
   /** Integers from `lo` to `hi`, both included; the extremes mean no limit. */
   final case class LongRange(lo: Long, hi: Long) extends ValueSet {
-    override def points: Option[Points] = if (lo == hi) Some(Points.Longs(Array(lo))) else None
+    override def points: Option[Values] = if (lo == hi) Some(Values.Longs(Array(lo))) else None
 
     override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
       case b: LongBounds =>
@@ -83,7 +83,7 @@ private[pruning] object ValueSet {
 
   /** Single integers, sorted. */
   final case class LongPoints(values: Array[Long]) extends ValueSet {
-    override def points: Option[Points] = if (values.length <= Points.Most) Some(Points.Longs(values)) else None
+    override def points: Option[Values] = if (values.length <= Values.MostLookedUp) Some(Values.Longs(values)) else None
 
     override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
       case b: LongBounds =>
@@ -125,7 +125,7 @@ private[pruning] object ValueSet {
   final case class BytesRange(lo: Array[Byte], hi: Array[Byte], hiIncluded: Boolean) extends ValueSet {
     private val isPoint = lo != null && hi != null && hiIncluded && Arrays.equals(lo, hi)
 
-    override def points: Option[Points] = if (isPoint) Some(Points.Bytes(Array(lo))) else None
+    override def points: Option[Values] = if (isPoint) Some(Values.Bytes(Array(lo))) else None
 
     override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
       case b: BytesBounds =>
@@ -174,7 +174,7 @@ private[pruning] object ValueSet {
 
   /** Single byte strings, sorted. */
   final case class BytesPoints(values: Array[Array[Byte]]) extends ValueSet {
-    override def points: Option[Points] = if (values.length <= Points.Most) Some(Points.Bytes(values)) else None
+    override def points: Option[Values] = if (values.length <= Values.MostLookedUp) Some(Values.Bytes(values)) else None
 
     private val order: java.util.Comparator[Array[Byte]] = (a, b) => UnsignedOrder.compare(a, b)
 

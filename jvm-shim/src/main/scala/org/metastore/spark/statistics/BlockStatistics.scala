@@ -12,7 +12,7 @@ import org.metastore.spark.statistics.columns.{
   BlockColumn, BlockReader, BlockSizes, CatalystValue, ColumnLoader, ColumnSizes, ColumnSummary, ColumnValues,
   FileGroupStatistics, FileJoin, FileList, FileSetStatistics, SummaryAssembler
 }
-import org.metastore.spark.statistics.objects.{Fill, Manifest, Points}
+import org.metastore.spark.statistics.objects.{Fill, Manifest, Values}
 import org.metastore.spark.statistics.values.{
   HistogramReader, IndexFiles, IndexValues, ListValues, ValueCountLoader, ValueCountReader, ValueFrequencies, ValueIndex,
   ValueIndexReader
@@ -116,7 +116,7 @@ private[statistics] final class BlockStatistics(
     }
   }
 
-  private def frequencies(key: String, dataType: DataType, point: Points, among: Array[Int]): Array[Long] = {
+  private def frequencies(key: String, dataType: DataType, point: Values, among: Array[Int]): Array[Long] = {
     val found = placedOf(key, dataType, among)
       .flatMap(placed => placed.rows(point).map(rows => among.map(file => if (placed.tells(file)) rows(file) else -1L)))
       .getOrElse(Fill.longs(among.length, -1))

@@ -4,7 +4,7 @@ import java.util.{Arrays, BitSet => JBitSet}
 
 import org.apache.spark.sql.types.{DataType, DoubleType, FloatType}
 
-import org.metastore.spark.statistics.objects.{DoubleOrder, Encoding, Fill, Gather, UnsignedOrder}
+import org.metastore.spark.statistics.objects.{DoubleOrder, Encoding, Fill, Gather, UnsignedOrder, Values}
 
 /**
  * What is known of one column in one data file: physical rows, deleted ones included.
@@ -83,6 +83,10 @@ sealed trait Bounds extends CacheWeight {
   def loExact(file: Int): Boolean
   def hiExact(file: Int): Boolean
 
+  /** Lower and upper bounds by file; what stands for unknown ones says nothing. */
+  def los: Values
+  def his: Values
+
   /** Those of some of the files, in their order. */
   def at(files: Array[Int]): Bounds
 }
@@ -93,6 +97,8 @@ case object NoBounds extends Bounds {
   override def hasHi(file: Int): Boolean = false
   override def loExact(file: Int): Boolean = false
   override def hiExact(file: Int): Boolean = false
+  override val los: Values = Values.Longs(Array.emptyLongArray)
+  override val his: Values = los
   override def at(files: Array[Int]): Bounds = this
   override def weight: Long = 0
 }
@@ -113,6 +119,8 @@ final class LongBounds(val lo: Array[Long], val hi: Array[Long], val flags: Arra
   override def hasHi(file: Int): Boolean = (flags(file) & Bounds.HasHi) != 0
   override def loExact(file: Int): Boolean = (flags(file) & Bounds.LoExact) != 0
   override def hiExact(file: Int): Boolean = (flags(file) & Bounds.HiExact) != 0
+  override val los: Values = Values.Longs(lo)
+  override val his: Values = Values.Longs(hi)
 
   override def at(files: Array[Int]): Bounds = new LongBounds(
     Gather.longs(lo, files), Gather.longs(hi, files), Gather.bytes(flags, files),
@@ -135,6 +143,8 @@ final class BytesBounds private (
   override def hasHi(file: Int): Boolean = hi(file) != null
   override def loExact(file: Int): Boolean = (flags(file) & Bounds.LoExact) != 0
   override def hiExact(file: Int): Boolean = (flags(file) & Bounds.HiExact) != 0
+  override val los: Values = Values.Bytes(lo)
+  override val his: Values = Values.Bytes(hi)
 
   /** Integers that most comparisons need alone. */
   def heads: BoundHeads = {

@@ -3,7 +3,7 @@ package org.metastore.spark.statistics.columns
 import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.reason.Reason
-import org.metastore.spark.statistics.objects.Points
+import org.metastore.spark.statistics.objects.Values
 
 /** How many distinct values a column has in `files` files of a table. */
 final case class TableDistinct(distinct: Double, files: Int)
@@ -87,10 +87,10 @@ trait FileSetStatistics {
 trait ColumnValues {
 
   /** For each file, whether it is certain that no row has one of the values. */
-  def lack(points: Points): Int => Boolean
+  def lack(points: Values): Int => Boolean
 
   /** For each file, whether it is certain that each row has one of the values, or NULL. */
-  def within(points: Points): Int => Boolean
+  def within(points: Values): Int => Boolean
 
   /** What tells so of a file. */
   def evidence(file: Int): Option[ValueEvidence]
@@ -100,8 +100,8 @@ object ColumnValues {
 
   /** Nothing is known. */
   object Unknown extends ColumnValues {
-    override def lack(points: Points): Int => Boolean = _ => false
-    override def within(points: Points): Int => Boolean = _ => false
+    override def lack(points: Values): Int => Boolean = _ => false
+    override def within(points: Values): Int => Boolean = _ => false
     override def evidence(file: Int): Option[ValueEvidence] = None
   }
 }

@@ -3,7 +3,7 @@ package org.metastore.spark.statistics.columns
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-import org.metastore.spark.statistics.objects.{ColumnEntry, DecimalBytes, DoubleOrder, Encoding, Points}
+import org.metastore.spark.statistics.objects.{ColumnEntry, DecimalBytes, DoubleOrder, Encoding, Values}
 
 /** What statistics written under one type can say about a column that the query sees as another. */
 sealed trait TypePromotion
@@ -114,9 +114,9 @@ object CatalystValue {
   }
 
   /** Catalyst's internal value as one to be looked up. */
-  def point(value: Any, dataType: DataType): Points =
-    if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)) Points.Bytes(Array(orderedBytes(value)))
-    else Points.Longs(Array(orderedLong(value, dataType)))
+  def point(value: Any, dataType: DataType): Values =
+    if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)) Values.Bytes(Array(orderedBytes(value)))
+    else Values.Longs(Array(orderedLong(value, dataType)))
 
   private def ofLong(value: Long, dataType: DataType): Any = dataType match {
     case BooleanType => value != 0

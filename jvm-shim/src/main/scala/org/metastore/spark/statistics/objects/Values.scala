@@ -84,27 +84,73 @@ private[statistics] object Gather {
   }
 }
 
-/** Single values that a filter asks for, sorted in the order of bounds: integers, doubles as `DoubleOrder.key`, or bytes. */
-sealed trait Points {
-  def count: Int
+/** Values of a column in the order of bounds: integers, doubles as `DoubleOrder.key`, or bytes, long decimals as `DecimalBytes`. */
+sealed trait Values {
+  def length: Int
+
+  /** Bytes in memory. */
+  def weight: Long
+
+  /** Order of one of these and of one of others, which are of the same kind. */
+  def compare(i: Int, others: Values, j: Int): Int
+
+  /** Whether one of these is among some that are sorted, and of the same kind. */
+  def isIn(sorted: Values, i: Int): Boolean
+
+  /** Places of those that are among some that are sorted. */
+  final def placesIn(sorted: Values): Array[Int] = {
+    val found = Array.newBuilder[Int]
+    var i = 0
+    while (i < length) {
+      if (isIn(sorted, i)) found += i
+      i += 1
+    }
+    found.result()
+  }
+
+  /** Whether all of them are among some that are sorted. */
+  final def areIn(sorted: Values): Boolean = (0 until length).forall(isIn(sorted, _))
+
+  /** Whether none of them is among some that are sorted. */
+  final def areOutOf(sorted: Values): Boolean = !(0 until length).exists(isIn(sorted, _))
 }
 
-object Points {
+object Values {
 
   /** More than these are not looked up one by one. */
-  val Most = 1000
+  val MostLookedUp = 1000
 
-  final case class Longs(sorted: Array[Long]) extends Points {
-    override def count: Int = sorted.length
+  final case class Longs(array: Array[Long]) extends Values {
+    override def length: Int = array.length
+    override def weight: Long = 24 + array.length * 8L
 
-    def has(value: Long): Boolean = Arrays.binarySearch(sorted, value) >= 0
+    override def compare(i: Int, others: Values, j: Int): Int = others match {
+      case Longs(that) => java.lang.Long.compare(array(i), that(j))
+      case _ => otherKind
+    }
+
+    override def isIn(sorted: Values, i: Int): Boolean = sorted match {
+      case Longs(those) => Arrays.binarySearch(those, array(i)) >= 0
+      case _ => otherKind
+    }
   }
 
-  final case class Bytes(sorted: Array[Array[Byte]]) extends Points {
-    override def count: Int = sorted.length
+  final case class Bytes(array: Array[Array[Byte]]) extends Values {
+    override def length: Int = array.length
+    override def weight: Long = 24 + array.iterator.map(24L + _.length).sum
 
-    def has(value: Array[Byte]): Boolean = Arrays.binarySearch(sorted, value, UnsignedOrder.comparator) >= 0
+    override def compare(i: Int, others: Values, j: Int): Int = others match {
+      case Bytes(that) => UnsignedOrder.compare(array(i), that(j))
+      case _ => otherKind
+    }
+
+    override def isIn(sorted: Values, i: Int): Boolean = sorted match {
+      case Bytes(those) => Arrays.binarySearch(those, array(i), UnsignedOrder.comparator) >= 0
+      case _ => otherKind
+    }
   }
+
+  private def otherKind: Nothing = throw new IllegalArgumentException("values of two kinds")
 }
 
 /** Hashes as docs/format.md says ("sketches"): XXH64 of a value as it is stored, not as it is ordered. */
@@ -113,9 +159,9 @@ private[statistics] final class ValueHash(dataType: DataType) {
   private val isDecimal = dataType.isInstanceOf[DecimalType]
   private val hasher = new BlockSplitBloomFilter(BlockSplitBloomFilter.LOWER_BOUND_BYTES) // not for several threads
 
-  def of(points: Points): Array[Long] = points match {
-    case Points.Longs(values) => values.map(value => hasher.hash(if (isDouble) bitsOf(value) else value))
-    case Points.Bytes(values) => values.map(ofBytes)
+  def of(values: Values): Array[Long] = values match {
+    case Values.Longs(array) => array.map(value => hasher.hash(if (isDouble) bitsOf(value) else value))
+    case Values.Bytes(array) => array.map(ofBytes)
   }
 
   /** Of bytes in the order of bounds. */

@@ -10,7 +10,7 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.statistics.cache.{Budget, CacheEntry, PlanningPool}
 import org.metastore.spark.statistics.columns.{BlockJoin, TypePromotion}
 import org.metastore.spark.statistics.objects.{
-  Block, Fill, ManifestReader, ObjectReader, ObjectRef, ParquetFooter, Points, RowGroup, RowGroupMemory
+  Block, Fill, ManifestReader, ObjectReader, ObjectRef, ParquetFooter, Values, RowGroup, RowGroupMemory
 }
 
 /**
@@ -120,7 +120,7 @@ private object ValueCountLoader {
 /** Finds how often a value occurs in the files of one scan, where a list of values tells. */
 private[statistics] final class ValueFrequencies(reader: ValueCountReader, blocks: Seq[BlockJoin], budget: Budget) {
 
-  def load(key: String, dataType: DataType, point: Points, among: Array[Int]): Array[Long] = {
+  def load(key: String, dataType: DataType, point: Values, among: Array[Int]): Array[Long] = {
     val found = Fill.longs(among.length, -1)
     val reads = for {
       joined <- blocks if joined.block.computed == "full"

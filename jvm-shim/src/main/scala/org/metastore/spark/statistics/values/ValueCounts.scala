@@ -11,7 +11,7 @@ import org.apache.spark.sql.types.{DataType, DecimalType}
 import org.metastore.spark.statistics.cache.CacheEntry
 import org.metastore.spark.statistics.columns.{ColumnValues, TypePromotion, ValueEvidence}
 import org.metastore.spark.statistics.objects.{
-  Block, DecimalBytes, Encoding, Fill, ObjectReader, ObjectRef, ParquetFooter, Points, RowGroup, RowGroupMemory,
+  Block, DecimalBytes, Encoding, Fill, ObjectReader, ObjectRef, ParquetFooter, Values, RowGroup, RowGroupMemory,
   UnsignedOrder, ValueHash
 }
 
@@ -90,18 +90,18 @@ private[statistics] final class ValueCountReader(objects: ObjectReader) {
   }
 
   /** How often a value occurs in the data files of an object whose lists have it, by their ordinals there. */
-  def frequencies(ref: ObjectRef, column: Int, dataType: DataType, point: Points): Map[Int, Long] = {
+  def frequencies(ref: ObjectRef, column: Int, dataType: DataType, point: Values): Map[Int, Long] = {
     val field = fieldOf(dataType)
     val fields = Seq("column", "file", field, "frequency")
     objects.footer(ref).groupsOf(Set(column)).flatMap(RowGroup.read(objects, ref, _, fields) { rows =>
       val (columns, files, counts) = (rows.longs("column", -1), rows.longs("file", -1), rows.longs("frequency", 0))
       val isIt: Int => Boolean = point match {
-        case asked: Points.Longs =>
-          val values = rows.longs(field, 0)
-          i => asked.has(values(i))
-        case asked: Points.Bytes =>
-          val values = rows.bytes(field)
-          i => values(i) != null && asked.has(inOrder(values(i), dataType))
+        case _: Values.Longs =>
+          val values = Values.Longs(rows.longs(field, 0))
+          values.isIn(point, _)
+        case _: Values.Bytes =>
+          val values = Values.Bytes(rows.bytes(field).map(inOrder(_, dataType)))
+          i => values.array(i) != null && values.isIn(point, i)
       }
       columns.indices.filter(i => columns(i) == column && isIt(i)).map(i => files(i).toInt -> counts(i))
     }).toMap
@@ -206,7 +206,7 @@ private object ListBuilder {
     override def result(): FileValues = {
       val sorted = found.result()
       Arrays.sort(sorted)
-      new FileValues.LongList(sorted)
+      new FileValues.Sorted(Values.Longs(sorted))
     }
   }
 
@@ -220,15 +220,15 @@ private object ListBuilder {
     override def add(values: Array[Array[Byte]], from: Int, until: Int): Unit = (from until until).foreach { i =>
       val value = ValueCountReader.inOrder(values(i), dataType)
       count += 1
-      if (count <= Points.Most) few += value
+      if (count <= Values.MostLookedUp) few += value
       hashes += hash.ofBytes(value)
     }
 
     override def result(): FileValues =
-      if (count <= Points.Most) {
+      if (count <= Values.MostLookedUp) {
         val sorted = few.toArray
         Arrays.sort(sorted, UnsignedOrder.comparator)
-        new FileValues.BytesList(sorted)
+        new FileValues.Sorted(Values.Bytes(sorted))
       } else {
         val sorted = hashes.result()
         Arrays.sort(sorted)
@@ -240,12 +240,12 @@ private object ListBuilder {
 /** The values of some files. */
 private[statistics] final class ListValues(dataType: DataType, files: collection.Map[Int, FileValues]) extends ColumnValues {
 
-  override def lack(points: Points): Int => Boolean = {
+  override def lack(points: Values): Int => Boolean = {
     lazy val hashes = new ValueHash(dataType).of(points)
     file => files.get(file).exists(_.lack(points, hashes))
   }
 
-  override def within(points: Points): Int => Boolean = file => files.get(file).exists(_.within(points))
+  override def within(points: Values): Int => Boolean = file => files.get(file).exists(_.within(points))
 
   override def evidence(file: Int): Option[ValueEvidence] = files.get(file).map(_.known)
 }
@@ -254,9 +254,9 @@ private[statistics] final class ListValues(dataType: DataType, files: collection
 private[statistics] sealed trait FileValues {
 
   /** @param hashes of the points */
-  def lack(points: Points, hashes: => Array[Long]): Boolean
+  def lack(points: Values, hashes: => Array[Long]): Boolean
 
-  def within(points: Points): Boolean
+  def within(points: Values): Boolean
 
   def known: ValueEvidence
 
@@ -265,58 +265,31 @@ private[statistics] sealed trait FileValues {
 }
 
 private[statistics] object FileValues {
-  import java.util.Arrays
 
-  import org.apache.parquet.column.values.bloomfilter.BlockSplitBloomFilter
-
-  /** Integers, or doubles as their keys. */
-  final class LongList(sorted: Array[Long]) extends FileValues {
-    override def lack(points: Points, hashes: => Array[Long]): Boolean = points match {
-      case Points.Longs(values) => !values.exists(Arrays.binarySearch(sorted, _) >= 0)
-      case _ => false
-    }
-
-    override def within(points: Points): Boolean = points match {
-      case asked: Points.Longs => sorted.length <= asked.count && sorted.forall(asked.has)
-      case _ => false
-    }
-
-    override def known: ValueEvidence = ValueEvidence.InList(sorted.length)
-    override def weight: Long = 24 + 8L * sorted.length
-  }
-
-  /** Few enough byte strings that all of them may be asked for at once. */
-  final class BytesList(sorted: Array[Array[Byte]]) extends FileValues {
-    override def lack(points: Points, hashes: => Array[Long]): Boolean = points match {
-      case Points.Bytes(values) => !values.exists(Arrays.binarySearch(sorted, _, UnsignedOrder.comparator) >= 0)
-      case _ => false
-    }
-
-    override def within(points: Points): Boolean = points match {
-      case asked: Points.Bytes => sorted.length <= asked.count && sorted.forall(asked.has)
-      case _ => false
-    }
-
-    override def known: ValueEvidence = ValueEvidence.InList(sorted.length)
-    override def weight: Long = 24 + sorted.iterator.map(24L + _.length).sum
+  /** All of them, sorted; few enough byte strings that all of them may be asked for at once. */
+  final class Sorted(values: Values) extends FileValues {
+    override def lack(points: Values, hashes: => Array[Long]): Boolean = points.areOutOf(values)
+    override def within(points: Values): Boolean = values.length <= points.length && values.areIn(points)
+    override def known: ValueEvidence = ValueEvidence.InList(values.length)
+    override def weight: Long = values.weight
   }
 
   /** Byte strings by their hashes: what has another hash is not among them. */
   final class HashList(sorted: Array[Long]) extends FileValues {
-    override def lack(points: Points, hashes: => Array[Long]): Boolean = !hashes.exists(Arrays.binarySearch(sorted, _) >= 0)
-    override def within(points: Points): Boolean = false
+    override def lack(points: Values, hashes: => Array[Long]): Boolean = !hashes.exists(Arrays.binarySearch(sorted, _) >= 0)
+    override def within(points: Values): Boolean = false
     override def known: ValueEvidence = ValueEvidence.InList(sorted.length)
     override def weight: Long = 24 + 8L * sorted.length
   }
 
   /** The bits of a bloom filter. */
   final class Bloom(bits: Array[Byte]) extends FileValues {
-    override def lack(points: Points, hashes: => Array[Long]): Boolean = {
+    override def lack(points: Values, hashes: => Array[Long]): Boolean = {
       val filter = new BlockSplitBloomFilter(bits)
       !hashes.exists(filter.findHash(_))
     }
 
-    override def within(points: Points): Boolean = false
+    override def within(points: Values): Boolean = false
     override def known: ValueEvidence = ValueEvidence.InFilter
     override def weight: Long = 24L + bits.length
   }

@@ -6,7 +6,7 @@ import org.metastore.spark.statistics.cache.{Budget, CacheEntry, PlanningPool}
 import org.metastore.spark.statistics.columns.{
   BlockReader, ColumnSummary, ColumnValues, FileJoin, FileList, TypePromotion, ValueEvidence
 }
-import org.metastore.spark.statistics.objects.{Gather, Manifest, Points, Snapshot, ValueHash}
+import org.metastore.spark.statistics.objects.{Gather, Manifest, Values, Snapshot, ValueHash}
 
 /** Finds the values of a column in the data files of one scan where a snapshot's lists tell in which of them each value lives. */
 private[statistics] final class ValueIndex(
@@ -58,7 +58,7 @@ private[statistics] final class ValueIndex(
     }
 
     /** By data file of the snapshot: how many of its rows have one of the points. `None`: not known. */
-    def rows(points: Points): Option[Array[Long]] =
+    def rows(points: Values): Option[Array[Long]] =
       sum(snapshot.placed.map(_ => new ValueHash(dataType).of(points)), _.of(points))
 
     /** @param hashes of the values that are read; `None`: all */
@@ -96,7 +96,7 @@ private object ValueIndex {
  * @param find by data file of the snapshot: how many of its rows have one of some points; `None`: not known
  */
 private[statistics] final class IndexFiles(
-    told: Array[Long], where: Array[Int], zones: ColumnSummary, find: Points => Option[Array[Long]]) {
+    told: Array[Long], where: Array[Int], zones: ColumnSummary, find: Values => Option[Array[Long]]) {
 
   /** Whether it is known of a file which values it has. */
   def tells(file: Int): Boolean = {
@@ -106,7 +106,7 @@ private[statistics] final class IndexFiles(
   }
 
   /** How many rows of a file have one of the points, asked only of files that are known. */
-  def rows(points: Points): Option[Int => Long] = find(points).map(found => file => found(where(file)))
+  def rows(points: Values): Option[Int => Long] = find(points).map(found => file => found(where(file)))
 
   /** How many rows of a file have a value, asked only of files that are known. */
   def values(file: Int): Long = told(where(file))
@@ -117,14 +117,14 @@ private[statistics] final class IndexValues(placed: IndexFiles, among: Array[Int
   extends ColumnValues {
   private lazy val others = load(among.filterNot(placed.tells(_)))
 
-  override def lack(points: Points): Int => Boolean = decided(points, _.lack(points))((rows, _) => rows == 0)
+  override def lack(points: Values): Int => Boolean = decided(points, _.lack(points))((rows, _) => rows == 0)
 
-  override def within(points: Points): Int => Boolean =
+  override def within(points: Values): Int => Boolean =
     decided(points, _.within(points))((rows, file) => rows == placed.values(file))
 
   override def evidence(file: Int): Option[ValueEvidence] = if (placed.tells(file)) Some(ValueEvidence.InIndex) else others.evidence(file)
 
-  private def decided(points: Points, otherwise: ColumnValues => Int => Boolean)(told: (Long, Int) => Boolean): Int => Boolean =
+  private def decided(points: Values, otherwise: ColumnValues => Int => Boolean)(told: (Long, Int) => Boolean): Int => Boolean =
     placed.rows(points) match {
       case Some(rows) =>
         lazy val open = otherwise(others)
@@ -134,11 +134,11 @@ private[statistics] final class IndexValues(placed: IndexFiles, among: Array[Int
 }
 
 /** In which data files of a snapshot each of some values of one column lives, and in how many of their rows: one row group. */
-private[statistics] final class Postings(values: PostingValues, starts: Array[Int], files: Array[Int], counts: Array[Long]) {
+private[statistics] final class Postings(values: Values, starts: Array[Int], files: Array[Int], counts: Array[Long]) {
 
   /** Rows with one of the points, by data file. */
-  def of(points: Points): PostingCounts = {
-    val entries = values.find(points).flatMap(value => starts(value) until starts(value + 1))
+  def of(points: Values): PostingCounts = {
+    val entries = values.placesIn(points).flatMap(value => starts(value) until starts(value + 1))
     PostingCounts(Gather.ints(files, entries), Gather.longs(counts, entries))
   }
 
@@ -159,51 +159,5 @@ private[statistics] object PostingCounts {
     val sums = new Array[Long](number)
     for (PostingCounts(files, counts) <- found; i <- files.indices) sums(files(i)) = Math.addExact(sums(files(i)), counts(i))
     sums
-  }
-}
-
-/** The values of a row group, in its order. */
-private[statistics] sealed trait PostingValues {
-  def length: Int
-
-  /** Places of the values that are among the points. */
-  def find(points: Points): Array[Int]
-
-  /** Bytes in memory. */
-  def weight: Long
-}
-
-private[statistics] object PostingValues {
-
-  /** Integers, or doubles as their keys. */
-  final class Longs(values: Array[Long]) extends PostingValues {
-    override def length: Int = values.length
-    override def weight: Long = values.length * 8L
-
-    override def find(points: Points): Array[Int] = points match {
-      case asked: Points.Longs => places(length)(i => asked.has(values(i)))
-      case _ => Array.emptyIntArray
-    }
-  }
-
-  /** Bytes, in the order of bounds. */
-  final class Bytes(values: Array[Array[Byte]]) extends PostingValues {
-    override def length: Int = values.length
-    override def weight: Long = values.iterator.map(value => 24L + value.length).sum
-
-    override def find(points: Points): Array[Int] = points match {
-      case asked: Points.Bytes => places(length)(i => asked.has(values(i)))
-      case _ => Array.emptyIntArray
-    }
-  }
-
-  private def places(length: Int)(isAsked: Int => Boolean): Array[Int] = {
-    val found = Array.newBuilder[Int]
-    var i = 0
-    while (i < length) {
-      if (isAsked(i)) found += i
-      i += 1
-    }
-    found.result()
   }
 }

@@ -8,7 +8,8 @@ import org.apache.spark.sql.types.DataType
 import org.metastore.spark.statistics.cache.CacheEntry
 import org.metastore.spark.statistics.columns.TypePromotion
 import org.metastore.spark.statistics.objects.{
-  ChunkPages, ColumnDecoder, Encoding, Fill, ObjectReader, ObjectRef, PageStore, ParquetFooter, RowGroup, RowGroupMemory
+  ChunkPages, ColumnDecoder, Encoding, Fill, ObjectReader, ObjectRef, PageStore, ParquetFooter, RowGroup, RowGroupMemory,
+  Values
 }
 
 /** A row group of an object with lists that tell where values live. */
@@ -86,15 +87,15 @@ private[statistics] final class ValueIndexReader(objects: ObjectReader) {
     built.result(values)
   }
 
-  private def valuesOf(pages: ChunkPages, rows: Int, from: Int, until: Int, dataType: DataType): PostingValues =
+  private def valuesOf(pages: ChunkPages, rows: Int, from: Int, until: Int, dataType: DataType): Values =
     if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)) {
       val stored = ColumnDecoder.bytes(pages, rows).slice(from, until)
       if (stored.contains(null)) throw new IllegalArgumentException("a value is missing")
-      new PostingValues.Bytes(stored.map(ValueCountReader.inOrder(_, dataType)))
+      new Values.Bytes(stored.map(ValueCountReader.inOrder(_, dataType)))
     } else {
       val (stored, present) = ColumnDecoder.longsWithPresence(pages, rows)
       if (!(from until until).forall(present(_))) throw new IllegalArgumentException("a value is missing")
-      new PostingValues.Longs(stored.slice(from, until))
+      new Values.Longs(stored.slice(from, until))
     }
 
   private def leavesOf(footer: ParquetFooter, dataType: DataType): Seq[Int] =
@@ -174,7 +175,7 @@ private object ValueIndexReader {
       entries = Math.addExact(entries, 1)
     }
 
-    def result(values: PostingValues): Postings = {
+    def result(values: Values): Postings = {
       starts += entries
       new Postings(values, starts.result(), files.result(), counts.result())
     }
