@@ -17,7 +17,8 @@ from typing import TYPE_CHECKING, Any, Protocol
 import typer
 
 from metastore.cli.termination import describe_stop, stop_exit_code
-from metastore.errors import InvalidArgument, InvalidSetting, MetastoreError, NoStatistics
+from metastore.contract import read_contract
+from metastore.errors import MetastoreError
 from metastore.visible_text import make_json_visible, make_lines_visible, make_visible
 
 if TYPE_CHECKING:
@@ -29,8 +30,8 @@ if TYPE_CHECKING:
     from metastore.cli.doctor_checks import CheckResult
 
 
-OK, FAILED, USAGE, STALE, NO_STATISTICS = range(5)
-"""Exit codes."""
+OK, FAILED, STALE = 0, 1, 3
+"""Exit codes; those of errors stand in the contract."""
 
 VERSION_OF_DOCUMENT = 1
 TEXT_WIDTH = 100
@@ -248,9 +249,8 @@ def _first_line(error: Exception) -> str:
 
 def error_exit_code(error: MetastoreError) -> int:
     """The exit code that stands for an error."""
-    if isinstance(error, NoStatistics) or error.code == NoStatistics.code:
-        return NO_STATISTICS
-    return USAGE if isinstance(error, InvalidArgument | InvalidSetting) else FAILED
+    codes: Mapping[str, int] = {one["code"]: one["exit_code"] for one in read_contract("errors")["errors"]}
+    return codes.get(error.code, FAILED)
 
 
 def show(output: Output, answer: Answer) -> None:
