@@ -72,6 +72,14 @@ def test_formats_are_those_whose_jars_are_locked():
         assert (version(one["oldest"]), version(one["newest"])) == (min(tested), max(tested))
 
 
+def test_limits_are_said_in_the_page_of_the_format():
+    limits, page = read_contract("limits"), (ROOT / "docs/format.md").read_text("utf-8")
+    assert f"version {limits['format_version']}\n" in page
+    for name in ("manifest_blocks", "zone_files", "cut_bytes"):
+        assert re.search(rf"\b{limits[name]:,}\b", page), name
+    assert f"{limits['manifest_bytes'] >> 20} MB" in page
+
+
 def version(text: str) -> tuple[int, ...]:
     return tuple(int(part) for part in text.split(".")[:2])
 
