@@ -52,7 +52,7 @@ def conditions(seed: int) -> list[str]:
 
 
 def probe_of(spark, folder):
-    module(spark, "org.metastore.spark.store.StatisticsCache").clear()
+    module(spark, "org.metastore.spark.statistics.cache.StatisticsCache").clear()
     probes = find_shim_package(spark).pruning.PruningProbe
     return probes.open(spark._jsparkSession, zoned.DDL, str(folder), zoned.TABLE.uuid)
 

@@ -266,7 +266,7 @@ def test_misspelt_functions_of_one_part_are_named_and_those_of_users_are_theirs(
 def test_variables_that_are_near_to_settings_are_named(spark):
     given = {"METASTORE_CBO_ENABLE": "1", "METASTORE_CBO_ENABLED": "1", "METASTORE_PORT": "9083", "CBO_ENABLE": "1"}
     environment = spark._jvm.PythonUtils.toScalaMap(given)
-    (found,) = items(module(spark, "org.metastore.spark.MetastoreConf").misspelt(environment))
+    (found,) = items(module(spark, "org.metastore.spark.conf.MetastoreConf").findMisspelt(environment))
     assert (found._1(), found._2(), found._3()) == ("METASTORE_CBO_ENABLE", "1", "environment")
     assert found._4() == " Did you mean METASTORE_CBO_ENABLED?"
 

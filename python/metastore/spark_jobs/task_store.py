@@ -126,7 +126,7 @@ class HadoopTaskStore(TaskStore):
         return self._unpacked(rows.sparkSession.sparkContext, jvm_session.to_jvm_rows(rows))
 
     def _unpacked(self, context: SparkContext, records: Any) -> list[Any]:
-        passed = jvm_session.from_jvm_bytes(self._objects(context).written(records), context).collect()
+        passed = jvm_session.from_jvm_bytes(self._objects(context).write(records), context).collect()
         return [pickle.loads(record[1:]) for record in passed]  # noqa: S301 - written by our own task
 
     def _objects(self, context: SparkContext) -> Any:
