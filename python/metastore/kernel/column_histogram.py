@@ -72,7 +72,7 @@ class ColumnHistogram:
         edges = 0 if self.edges is None else self.edges.nbytes
         return edges + 2 * sum(len(one) for one in (self.counts, self.distincts) if one is not None)
 
-    def coarser(self, bins: int) -> ColumnHistogram:
+    def merge_bins(self, bins: int) -> ColumnHistogram:
         """The same with about so many bins, or fewer of equal width: each made of neighbours."""
         if self.bins <= bins:
             return self
@@ -80,15 +80,15 @@ class ColumnHistogram:
             times = next(more for more in range(-(-self.bins // bins), self.bins + 1) if self.bins % more == 0)
             places = np.arange(0, self.bins + 1, times)
         else:
-            heights = self.heights()
+            heights = self.bin_counts()
             lone = np.zeros_like(heights) if self.distincts is None else np.where(self.distincts == 1, heights, 0)
             places = np.append(0, choose_bin_ends(np.cumsum(heights), lone, bins) + 1)
-        counts = np.add.reduceat(self.heights(), places[:-1])
+        counts = np.add.reduceat(self.bin_counts(), places[:-1])
         distincts = None if self.distincts is None else np.add.reduceat(self.distincts, places[:-1])
         edges = None if self.edges is None else self.edges.take(pa.array(places))
         return ColumnHistogram(self.kind, edges, self.number, counts, distincts)
 
-    def heights(self) -> Counts:
+    def bin_counts(self) -> Counts:
         """The values of each bin."""
         return derive_counts(self.number, self.bins) if self.counts is None else self.counts
 
@@ -132,11 +132,11 @@ class ValueScale:
             return [value[:CUT_BYTES] for value in (self._lo, *inner, self._hi)]
         return list(map(decimal_to_bytes, found)) if self._column.encoding == "binary" else found
 
-    def array(self, edges: Sequence[Any]) -> pa.Array | None:
+    def edges_to_arrow(self, edges: Sequence[Any]) -> pa.Array | None:
         """Edges as a histogram keeps them: None where they follow from the bounds."""
         return pa.array(edges, pa.binary()) if self._column.encoding == "binary" else None
 
-    def places(self, values: Any) -> Numbers:
+    def positions(self, values: Any) -> Numbers:
         """Where values stand: stored values, or a kernel's numbers or `large_binary` texts."""
         if self._is_text:
             return self._words(values)
@@ -169,12 +169,12 @@ def make_equal_width_histogram(scale: ValueScale, values: Any, counts: Counts, b
     edges = scale.edges(bins)
     if not edges:
         return None
-    place = np.searchsorted(scale.places(edges), scale.places(values), side="left") - 1
+    place = np.searchsorted(scale.positions(edges), scale.positions(values), side="left") - 1
     place = np.clip(place, 0, len(edges) - 2)
     heights, distincts = (np.zeros(len(edges) - 1, np.int64) for _ in range(2))
     np.add.at(heights, place, counts)
     np.add.at(distincts, place, 1)
-    return ColumnHistogram(EQUI_WIDTH, scale.array(edges), int(counts.sum()), heights, distincts)
+    return ColumnHistogram(EQUI_WIDTH, scale.edges_to_arrow(edges), int(counts.sum()), heights, distincts)
 
 
 def merge_equal_width_bins(parts: Sequence[Bars], column: Column, bins: int) -> tuple[list[Any], Counts] | None:
@@ -185,9 +185,9 @@ def merge_equal_width_bins(parts: Sequence[Bars], column: Column, bins: int) -> 
     edges = scale.edges(bins)
     if not edges:
         return None
-    at, sums = scale.places(edges), np.zeros(len(edges))
+    at, sums = scale.positions(edges), np.zeros(len(edges))
     for part in parts:
-        sums += count_below(at, scale.places(part.edges), part.counts, part.are_lone)
+        sums += count_below(at, scale.positions(part.edges), part.counts, part.are_lone)
     ranks = np.maximum.accumulate(np.rint(sums).astype(np.int64))
     ranks[0], ranks[-1] = 0, sum(int(part.counts.sum()) for part in parts)
     return edges, np.diff(ranks)

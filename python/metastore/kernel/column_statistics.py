@@ -68,7 +68,7 @@ class ColumnStatistics:
     bloom: bytes | LazyBloomFilter | None = None
     failed: Mapping[str, str] = field(default_factory=dict)
     """User-defined statistics that could not be computed, and why; not stored."""
-    held: tuple[str, str] | None = None
+    cast_type: tuple[str, str] | None = None
     """The type in which the file holds it where its values do not follow from that, and what is known; not stored."""
     values: ValueCounts | None = None
     histogram: ColumnHistogram | None = None
@@ -78,9 +78,9 @@ class ColumnStatistics:
         """What counts its distinct values with those of other files."""
         return parse_sketches([self.theta], [self.registers])[0]
 
-    def listing(self, values: ValueCounts | None) -> ColumnStatistics:
+    def with_value_counts(self, values: ValueCounts | None) -> ColumnStatistics:
         """The same with another list of values."""
-        return replace(self, **_listing(values))
+        return replace(self, **_value_count_fields(values))
 
 
 def finish_statistics(
@@ -114,7 +114,7 @@ def finish_statistics(
         uncompressed_bytes=sizes[1],
         **sketch_fields(sketch),
         histogram=part.histogram if part else None,
-        **_listing(None if known is None else known.with_nan(nans, detail.top)),
+        **_value_count_fields(None if known is None else known.add_nan(nans, detail.top)),
         **values,
     )
 
@@ -146,7 +146,7 @@ def constant_statistics(column: Column, value: Any, rows: int) -> ColumnStatisti
     return finish_statistics(part, column, (rows, 0, 0), DEFAULT_DETAIL_LIMITS)
 
 
-def _listing(values: ValueCounts | None) -> dict[str, Any]:
+def _value_count_fields(values: ValueCounts | None) -> dict[str, Any]:
     """The fields that tell of a list of values."""
     kind, floor = (NONE, None) if values is None else (values.kind, values.floor)
     return {"values": values, "frequencies": kind, "frequencies_floor": floor}

@@ -131,7 +131,7 @@ def aggregate_texts(values: pa.Array, counts: NDArray[np.int64], steps: int, det
         int(np.dot(texts.lengths[order], counts)),
         int(texts.lengths.max()),
         singles=int(np.count_nonzero(counts == 1)),
-        frequencies=found if found.size <= detail.room else found.cut(detail.top),
+        frequencies=found if found.size <= detail.list_bytes else found.keep_most_frequent(detail.top),
         histogram=make_equal_height_histogram(
             counts, last_ranks, detail.bins, lambda at: _edges(values.take(pa.array(order[at])))
         ),
@@ -199,7 +199,7 @@ def _with_widths(
 def _of_repeats(values: pa.Array, texts: BinaryValues, repeats: ValueRepeats, detail: DetailLimits) -> ValueCounts:
     """The list of the values that occur more than once; where that takes too much room, of the most frequent ones."""
     rows, counts = repeats.rows, repeats.counts
-    if int(texts.lengths[rows].sum()) > detail.room and len(rows) > detail.top:
+    if int(texts.lengths[rows].sum()) > detail.list_bytes and len(rows) > detail.top:
         least = np.partition(counts, len(counts) - detail.top)[len(counts) - detail.top]
         beyond = counts < least
         floor = int(counts[beyond].max(initial=1))
@@ -210,7 +210,7 @@ def _of_repeats(values: pa.Array, texts: BinaryValues, repeats: ValueRepeats, de
     order = BinaryValues(candidates).order() if len(rows) else rows
     kind = DUPLICATES if floor == 1 else TOP
     found = make_value_counts(kind, floor, candidates.take(pa.array(order)), counts[order])
-    return found if found.size <= detail.room else found.cut(detail.top)
+    return found if found.size <= detail.list_bytes else found.keep_most_frequent(detail.top)
 
 
 def _edges(values: pa.Array) -> pa.Array:

@@ -88,7 +88,7 @@ def _of_points(steps: Any, number: int, column: Column, detail: DetailLimits) ->
         if widths is not None:
             kept_edges = pa.array(widths[0], pa.binary()) if column.encoding == "binary" else None
             return ColumnHistogram(EQUI_WIDTH, kept_edges, number, widths[1])
-    return ColumnHistogram(EQUI_HEIGHT, edges, number, heights).coarser(detail.bins)
+    return ColumnHistogram(EQUI_HEIGHT, edges, number, heights).merge_bins(detail.bins)
 
 
 def _between(parts: Sequence[PartialAggregate], sketch: DistinctSketch) -> int:

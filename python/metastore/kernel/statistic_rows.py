@@ -60,7 +60,7 @@ def _lists(lists: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 def _list_of(column: int, file: int, known: ColumnStatistics) -> pa.Table:
     assert known.values is not None  # noqa: S101 - chosen by the caller
-    ranked = known.values.ranked()
+    ranked = known.values.sort_by_count()
     number = len(ranked)
     nothing: Sequence[pa.Array] = [pa.nulls(number, FREQUENCIES.field(name).type) for name in FREQUENCIES.names[2:5]]
     place = (_LONG, _DOUBLE, _BINARY).index(known.encoding or "")
