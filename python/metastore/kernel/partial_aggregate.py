@@ -23,7 +23,6 @@ from metastore.kernel.column_histogram import (
 )
 from metastore.kernel.distinct_sketch import DistinctSketch, make_sketch
 from metastore.kernel.rank_selection import select_ranks
-from metastore.kernel.theta_sketch import theta_of_sorted
 from metastore.kernel.value_counts import DUPLICATES, TOP, ValueCounts, choose_counted_values, make_value_counts
 from metastore.kernel.value_runs import compute_moments
 
@@ -147,7 +146,7 @@ def aggregate_unique_texts(values: pa.Array, steps: int, detail: DetailLimits) -
     texts, number = BinaryValues(values), len(values)
     hashes = texts.hashes()
     ordered = np.sort(hashes)
-    repeats, sketch = find_repeats(hashes, ordered), make_sketch(ordered, theta_of_sorted(ordered))
+    repeats, sketch = find_repeats(hashes, ordered), make_sketch(ordered, is_sorted=True)
     del hashes, ordered
     ends = target_ranks(number, min(detail.bins, number))
     wanted = np.concatenate([quantiles.quantile_ranks(number, steps), [1], ends])
