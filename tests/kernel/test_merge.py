@@ -9,13 +9,13 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from kernel.samples import ARROW, PROFILES, column, values
+from kernel.samples import ARROW, PROFILES, column, reduce_column, values
 from metastore.format.object_schemas import TABLE_SKETCHES, TABLE_SUMMARY
 from metastore.format.value_rendering import decimal_from_bytes, decimal_to_bytes
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.kernel.column_statistics import ColumnStatistics, constant_statistics
 from metastore.kernel.distinct_sketch import parse_sketches
-from metastore.kernel.reducer import reduce_column, reduce_columns
+from metastore.kernel.reducer import reduce_columns
 from metastore.kernel.statistic_rows import summary_rows, table_sketch_rows, table_summary_rows
 
 

@@ -9,11 +9,10 @@ import pyarrow as pa
 import pytest
 
 import metastore
-from kernel.samples import column
+from kernel.samples import column, reduce_column
 from metastore.adapters.table_facts import DataFile
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.kernel.distinct_sketch import parse_sketches
-from metastore.kernel.reducer import reduce_column
 from metastore.kernel.statistic_rows import summary_rows
 from metastore.store import Store
 from metastore.store.block_files import read_block_files

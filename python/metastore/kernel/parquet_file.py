@@ -70,12 +70,10 @@ class FileStatistics:
     Attributes:
         rows: How many rows it has.
         columns: The statistics of the wanted columns, in their order; None for a column that the file does not have.
-        has_field_ids: Whether its fields carry ids.
     """
 
     rows: int
     columns: tuple[ColumnStatistics | None, ...]
-    has_field_ids: bool
 
 
 @dataclass
@@ -126,7 +124,7 @@ def analyze_parquet(
                 found[place] = replace(one, bloom=bytes(one.bloom)) if makes_now and one.bloom else one
         if max((one.held_bytes for one in readings), default=0) > _MOST_KEPT:
             pa.default_memory_pool().release_unused()
-        return FileStatistics(metadata.num_rows, tuple(found), leaves.has_field_ids)
+        return FileStatistics(metadata.num_rows, tuple(found))
 
 
 def read_column_values(source: Any, columns: Sequence[FileColumn], budget_bytes: int) -> dict[int, Iterator[pa.Array]]:

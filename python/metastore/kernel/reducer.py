@@ -5,7 +5,6 @@ from __future__ import annotations
 import itertools
 import math
 from collections import defaultdict
-from dataclasses import replace
 from functools import cached_property
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any
@@ -25,7 +24,7 @@ from metastore.kernel.column_histogram import (
     merge_equal_width_bins,
 )
 from metastore.kernel.column_statistics import ColumnStatistics, sketch_fields
-from metastore.kernel.distinct_sketch import DistinctSketch, parse_sketches, union_sketches
+from metastore.kernel.distinct_sketch import DistinctSketch, union_sketches
 from metastore.kernel.partial_aggregate import PartialAggregate, _cut
 from metastore.kernel.value_counts import (
     merge_value_counts,
@@ -138,17 +137,6 @@ def add_sums(sums: Sequence[float]) -> float:
 _ROUNDING = 1 + 1e-9
 _SAMPLE = 256  # files: of so many that do not lie apart no others matter
 _PERCENTILES = quantiles.PERCENT + 1
-
-
-def reduce_column(column: Column, rows: pa.Table, thetas: Sequence[bytes | None]) -> ColumnStatistics:
-    """Reduce the statistics of a column's files to those of the table.
-
-    What is unknown of one file is unknown of the table. Bounds, counts, sums and moments are exact when the files'
-    are. Distinct values are exact when no sketch estimates, when the files' ranges do not overlap, or when there is
-    one file; percentiles are merged from those of the files.
-    """
-    found = merge_column(column, rows, parse_sketches(thetas))
-    return replace(found, **count_distinct(column, rows, found.sketch))
 
 
 def merge_column(column: Column, rows: pa.Table, sketches: Sequence[DistinctSketch | None]) -> ColumnStatistics:
@@ -359,7 +347,7 @@ _POINTS_AT_ONCE = 1 << 20
 def reduce_columns(
     columns: Sequence[Column], rows: Sequence[pa.Table], sketches: Sequence[Sequence[DistinctSketch | None]]
 ) -> list[ColumnStatistics | None]:
-    """Reduce the statistics of columns' files to those of the table: the same as `reduce_column` of each."""
+    """Reduce the statistics of columns' files to those of the table; None of those that have to be merged alone."""
     alike: dict[tuple[str, int], list[int]] = defaultdict(list)
     for place, (column, one) in enumerate(zip(columns, rows, strict=True)):
         if column.encoding is not None and not sortable_values.is_wide_decimal(column) and one.num_rows:
