@@ -11,6 +11,7 @@ import pytest
 import metastore
 from kernel.samples import column, reduce_column
 from metastore.adapters.table_facts import DataFile
+from metastore.kernel.built_in_statistics import identify_merged_statistics
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.kernel.distinct_sketch import parse_sketches
 from metastore.kernel.statistic_rows import summary_rows
@@ -112,6 +113,26 @@ def test_another_number_of_bins_takes_no_notice_of_what_is_kept(tmp_path):
     changed = table.commit()
     _, _, scratch = table.analyze(nodes=())
     assert rows_of(table, changed) == rows_of(table, scratch)
+
+
+@pytest.mark.parametrize("change", ["added", "changed"])
+def test_a_statistic_that_groups_lack_is_not_missing_from_the_table(tmp_path, monkeypatch, change):
+    table, now = Table(tmp_path, 25), identify_merged_statistics()
+    before = now[:-2] if change == "added" else tuple((*one[:3], 0) for one in now)
+    with monkeypatch.context() as old:
+        old.setattr(column_groups, "identify_merged_statistics", lambda: before)
+        level = table.commit(table.append(150))
+    (ref,) = nodes_of(level)
+    stored = table.store.get(ref)
+    for name in ("min_len", "empty_texts"):
+        place, field = stored.schema.get_field_index(name), stored.schema.field(name)
+        stored = stored.set_column(place, field, pa.nulls(ref.rows, field.type))
+    nodes = [one for one in level.nodes if one != ref] + [table.store.put("table-nodes", stored, [ref.rows])]
+    _, _, again = table.analyze(nodes=nodes)
+    _, _, scratch = table.analyze(nodes=())
+    assert rows_of(table, again) == rows_of(table, scratch)
+    text = table.store.get(again.snapshot.summary).to_pylist()[1]
+    assert (text["min_len"], text["max_len"], text["empty_texts"]) == (4, 4, 0)
 
 
 def test_columns_of_a_file_in_several_blocks(tmp_path):

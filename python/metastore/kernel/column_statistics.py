@@ -53,7 +53,6 @@ class ColumnStatistics:
     mean: float | None = None
     m2: float | None = None
     avg_len: float | None = None
-    max_len: int | None = None
     trues: int | None = None
     compressed_bytes: int | None = None
     uncompressed_bytes: int | None = None
@@ -61,6 +60,8 @@ class ColumnStatistics:
     frequencies_floor: int | None = None
     frequencies_algorithm: str | None = None
     singles: int | None = None
+    numbers: Mapping[str, int | None] = field(default_factory=dict)
+    """The built-in statistics that descriptors compute, by the names of their fields."""
     percentiles: Sequence[Any] | None = None
     extra: Mapping[str, bytes] = field(default_factory=dict)
     theta: bytes | None = None
@@ -72,6 +73,11 @@ class ColumnStatistics:
     """The type in which the file holds it where its values do not follow from that, and what is known; not stored."""
     values: ValueCounts | None = None
     histogram: ColumnHistogram | None = None
+
+    @property
+    def max_len(self) -> int | None:
+        """Bytes of the longest value."""
+        return self.numbers.get("max_len")
 
     @property
     def sketch(self) -> DistinctSketch | None:
@@ -165,7 +171,7 @@ def _of_values(part: PartialAggregate, column: Column) -> dict[str, Any]:
         "mean": part.mean,
         "m2": part.m2,
         "avg_len": part.length / part.number,
-        "max_len": part.max_length,
+        "numbers": part.numbers,
         "singles": part.singles,
         "percentiles": _percentiles(part, column),
     }

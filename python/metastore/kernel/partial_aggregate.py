@@ -15,6 +15,7 @@ from metastore.format.table_column import Column
 from metastore.format.value_rendering import CUT_BYTES
 from metastore.kernel import quantiles, theta_sketch
 from metastore.kernel.binary_values import BinaryValues, ValueRepeats, find_repeats
+from metastore.kernel.built_in_statistics import FixedWidthInput, TextInput, compute_numbers
 from metastore.kernel.column_histogram import (
     ColumnHistogram,
     ValueScale,
@@ -27,6 +28,8 @@ from metastore.kernel.value_counts import DUPLICATES, TOP, ValueCounts, choose_c
 from metastore.kernel.value_runs import compute_moments
 
 if TYPE_CHECKING:
+    from collections.abc import Mapping
+
     from numpy.typing import NDArray
 
     from metastore.kernel.descriptor import DetailLimits
@@ -49,7 +52,7 @@ class PartialAggregate:
         sketch: That of their hashes.
         points: Quantile points: a numpy array, or a list of bytes for text.
         length: Bytes of all values.
-        max_length: Bytes of the longest.
+        numbers: The built-in statistics that descriptors compute, by name.
         total: The exact sum of unscaled integers, else None.
         sum: The sum as a number; None for text, as `mean` and `m2`.
         mean: The arithmetic mean.
@@ -67,7 +70,7 @@ class PartialAggregate:
     sketch: DistinctSketch
     points: NDArray[Any] | list[bytes]
     length: int
-    max_length: int
+    numbers: Mapping[str, int]
     total: int | None = None
     sum: float | None = None
     mean: float | None = None
@@ -80,7 +83,7 @@ class PartialAggregate:
 def aggregate_numbers(runs: ValueRuns, column: Column, steps: int, detail: DetailLimits) -> PartialAggregate:
     """What is known of the values of a fixed-width column."""
     last_ranks = np.cumsum(runs.counts)
-    number, wide = int(last_ranks[-1]), sortable_values.value_width(column)
+    number, width = int(last_ranks[-1]), sortable_values.value_width(column)
     found = compute_moments(runs, column)
     kind, floor, places = choose_counted_values(runs.counts, detail)
     part = PartialAggregate(
@@ -91,8 +94,8 @@ def aggregate_numbers(runs: ValueRuns, column: Column, steps: int, detail: Detai
         0.0,
         make_sketch(theta_sketch.theta_hashes(runs.values, column)),
         runs.values[np.searchsorted(last_ranks, quantiles.quantile_ranks(number, steps), side="left")],
-        number * wide,
-        wide,
+        number * width,
+        compute_numbers(FixedWidthInput(number, width)),
         found.total,
         found.sum,
         found.mean,
@@ -128,7 +131,7 @@ def aggregate_texts(values: pa.Array, counts: NDArray[np.int64], steps: int, det
         make_sketch(texts.hashes()),
         chosen,
         int(np.dot(texts.lengths[order], counts)),
-        int(texts.lengths.max()),
+        compute_numbers(TextInput(texts.lengths, given)),
         singles=int(np.count_nonzero(counts == 1)),
         frequencies=found if found.size <= detail.list_bytes else found.keep_most_frequent(detail.top),
         histogram=make_equal_height_histogram(
@@ -163,7 +166,7 @@ def aggregate_unique_texts(values: pa.Array, steps: int, detail: DetailLimits) -
         sketch,
         chosen[: steps + 1],
         int(texts.lengths.sum()),
-        int(texts.lengths.max()),
+        compute_numbers(TextInput(texts.lengths)),
         singles=repeats.distinct - len(repeats.rows),
         frequencies=_of_repeats(values, texts, repeats, detail),
         histogram=ColumnHistogram(

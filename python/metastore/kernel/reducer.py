@@ -19,6 +19,7 @@ from metastore.format.histogram_bins import Histogram as Bars
 from metastore.format.sortable_values import make_comparison_key
 from metastore.format.table_column import Column, decimal_type
 from metastore.kernel import quantiles
+from metastore.kernel.built_in_statistics import COMPUTED, merge_part_numbers
 from metastore.kernel.column_histogram import (
     ColumnHistogram,
     merge_equal_width_bins,
@@ -66,7 +67,7 @@ def combine_aggregates(parts: Sequence[PartialAggregate], column: Column, detail
         sketch,
         steps,
         sum(part.length for part in parts),
-        max(part.max_length for part in parts),
+        merge_part_numbers([part.numbers for part in parts]),
         None if totals is None else sum(totals),
         None if parts[0].sum is None else add_sums([part.sum or 0.0 for part in parts]),
         mean,
@@ -154,7 +155,8 @@ def merge_column(column: Column, rows: pa.Table, sketches: Sequence[DistinctSket
         **common,
         **files.bounds(),
         **files.moments(),
-        **files.lengths(),
+        avg_len=files.average_length(),
+        numbers=files.numbers(),
         percentiles=files.percentiles(),
         **sketch_fields(sketch),
     )
@@ -248,12 +250,16 @@ class _Files:
         mean, m2 = pool_moments(self._column, self._numbers[self._holding], m2s, means, totals)
         return {**found, "sum": add_sums(total.tolist()), "mean": mean, "m2": m2}
 
-    def lengths(self) -> dict[str, Any]:
-        averages, longest = self._doubles("avg_len"), self._longs("max_len")
-        if self._numbers is None or averages is None or longest is None or not len(longest):
-            return {}
+    def average_length(self) -> float | None:
+        averages = self._doubles("avg_len")
+        if self._numbers is None or averages is None or not len(averages):
+            return None
         numbers = self._numbers[self._holding]
-        return {"avg_len": float(np.sum(averages * numbers) / numbers.sum()), "max_len": int(longest.max())}
+        return float(np.sum(averages * numbers) / numbers.sum())
+
+    def numbers(self) -> dict[str, int]:
+        known = ((one, self._longs(one.name)) for one in COMPUTED)
+        return {one.name: one.merge_numbers(values) for one, values in known if values is not None and len(values)}
 
     def percentiles(self) -> list[Any] | None:
         name = f"percentiles_{self._column.encoding}"
@@ -396,7 +402,8 @@ class _Lines:
             **totals,
             **self._bounds_of(line),
             **self._moments(line, column),
-            **self._lengths[line],
+            avg_len=self._average_lengths[line],
+            numbers={name: numbers[line] for name, (numbers, known) in self._computed.items() if known[line]},
             percentiles=self._percentiles[line],
             **sketch_fields(sketch),
             **self._distinct(line, sketch),
@@ -471,12 +478,15 @@ class _Lines:
         return [self._array(name, 0.0) for name in ("sum", "mean", "m2")]
 
     @cached_property
-    def _lengths(self) -> list[dict[str, Any]]:
+    def _average_lengths(self) -> list[float | None]:
         averages, known = self._array("avg_len", 0.0)
-        longest, all_known = self._longs("max_len")
         means = (averages * self._numbers).sum(axis=1) / self._numbers.sum(axis=1)
-        lines = zip(means.tolist(), longest.max(axis=1).tolist(), (known & all_known).tolist(), strict=True)
-        return [{"avg_len": mean, "max_len": most} if is_known else {} for mean, most, is_known in lines]
+        return [mean if is_known else None for mean, is_known in zip(means.tolist(), known.tolist(), strict=True)]
+
+    @cached_property
+    def _computed(self) -> dict[str, tuple[list[int], Bools]]:
+        lines = ((one, *self._longs(one.name)) for one in COMPUTED)
+        return {one.name: (one.merge_numbers(values), known) for one, values, known in lines}
 
     @cached_property
     def _percentiles(self) -> list[list[Any] | None]:
