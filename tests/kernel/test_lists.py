@@ -80,7 +80,7 @@ def test_bins_of_equal_height_hold_their_ranks(written):
         assert bins == len(truth) if len(truth) <= detail.bins else bins <= 2 * detail.bins, of
         firsts = np.cumsum([0, *(frequency for _, frequency in ordered)])[:-1] + 1
         for kept in (histogram, histogram.merge_bins(2), histogram.merge_bins(120)):
-            ends = np.cumsum(kept.bin_counts())
+            ends = np.cumsum(kept.counts)
             edges = [edge(value, of) for value in kept.edges.to_pylist()]
             assert ends[-1] == number, of
             assert edges == [cut(each[0]), *(cut(each[end - 1]) for end in ends)], of
@@ -116,7 +116,7 @@ def test_many_strings_that_are_mostly_unique(shape, detail):
     ordered = sorted(texts)
     bins = len(found.histogram.edges) - 1
     ends = target_ranks(len(ordered), detail.bins).tolist()
-    assert np.cumsum(found.histogram.bin_counts()).tolist() == ends
+    assert np.cumsum(found.histogram.counts).tolist() == ends
     assert found.histogram.edges.to_pylist() == [ordered[0], *(ordered[end - 1] for end in ends)]
     firsts = [place + 1 for place, text in enumerate(ordered) if place == 0 or ordered[place - 1] != text]
     assert found.histogram.distincts.tolist() == np.bincount(np.searchsorted(ends, firsts), minlength=bins).tolist()
@@ -188,7 +188,7 @@ def test_beyond_the_budget_frequencies_that_are_listed_are_exact(spark_type):
     assert len(listed) >= 12
     assert all(truth[value] == frequency for value, frequency in listed.items())
     assert max(frequency for value, frequency in truth.items() if value not in listed) <= found.frequencies_floor
-    assert int(found.histogram.bin_counts().sum()) == 90_000
+    assert int(found.histogram.counts.sum()) == 90_000
 
 
 def test_parts_that_leave_values_out_are_merged_to_what_is_certain():

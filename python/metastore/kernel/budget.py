@@ -129,7 +129,7 @@ def _with_histograms(found: Statistics, room: int) -> Statistics:
 def _merge_bins(histogram: ColumnHistogram, times: int) -> ColumnHistogram:
     """So many bins made one, as far as ranks of the table remain known to half a hundredth."""
     is_by_value = histogram.bins <= _SMALL and histogram.distincts is not None and (histogram.distincts == 1).all()
-    rows = histogram.number
+    rows = int(histogram.counts.sum())
     fewest = max(_FEWEST_BINS, min(rows // 8, 2 * _FEWEST_BINS), min(rows // 32, 4 * _FEWEST_BINS))
     return histogram if is_by_value else histogram.merge_bins(max(histogram.bins // times, fewest))
 

@@ -172,7 +172,6 @@ def aggregate_unique_texts(values: pa.Array, steps: int, detail: DetailLimits) -
         histogram=ColumnHistogram(
             EQUI_HEIGHT,
             _cut(chosen[steps + 1 :]),
-            number,
             np.diff(ends, prepend=0),
             None if distinct is None else np.diff(distinct[place[steps + 2 :]], prepend=0),
         ),

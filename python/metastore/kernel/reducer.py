@@ -87,8 +87,8 @@ def _of_points(steps: Any, number: int, column: Column, detail: DetailLimits) ->
         widths = merge_equal_width_bins([Bars(EQUI_HEIGHT, edges.to_pylist(), heights)], column, detail.bins)
         if widths is not None:
             kept_edges = pa.array(widths[0], pa.binary()) if column.encoding == "binary" else None
-            return ColumnHistogram(EQUI_WIDTH, kept_edges, number, widths[1])
-    return ColumnHistogram(EQUI_HEIGHT, edges, number, heights).merge_bins(detail.bins)
+            return ColumnHistogram(EQUI_WIDTH, kept_edges, widths[1])
+    return ColumnHistogram(EQUI_HEIGHT, edges, heights).merge_bins(detail.bins)
 
 
 def _between(parts: Sequence[PartialAggregate], sketch: DistinctSketch) -> int:
