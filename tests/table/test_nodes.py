@@ -17,7 +17,7 @@ from metastore.kernel.distinct_sketch import parse_sketches
 from metastore.kernel.statistic_rows import summary_rows
 from metastore.store import Store
 from metastore.store.block_files import read_block_files
-from metastore.table_level import column_groups, group_cache, list_groups
+from metastore.table_level import column_groups, group_cache, group_tree, list_groups
 from metastore.table_level.column_groups import ColumnGroups, ReductionInput
 from metastore.table_level.group_tree import FAN_OUT, FileGroups, digest_of_facts, find_group_ends
 from metastore.table_level.live_statistics import LiveStatistics
@@ -63,7 +63,7 @@ def test_only_what_changed_is_read_and_merged(tmp_path, monkeypatch):
 @pytest.mark.parametrize("most", [0, 150])
 @pytest.mark.parametrize("fan_out", [4, 64])
 def test_lists_that_are_too_long_are_not_kept_and_not_tried_again(tmp_path, monkeypatch, most, fan_out):
-    monkeypatch.setattr(column_groups, "FAN_OUT", fan_out)
+    monkeypatch.setattr(group_tree, "FAN_OUT", fan_out)
     monkeypatch.setattr(list_groups, "MOST_GROUP_VALUES", most)
     table = Table(tmp_path, 21, cut=True)
     table.commit(table.append(300))

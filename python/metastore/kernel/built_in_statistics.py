@@ -63,9 +63,10 @@ class StatisticDescriptor:
     of_texts: Callable[[TextInput], int] | None = None
     version: int = 1
 
-    def merge_numbers(self, numbers: Any) -> Any:
-        """The number of the whole: of each line of an array, or of a list."""
-        return _UFUNCS[self.merge].reduce(np.asarray(numbers, np.int64), axis=-1).tolist()
+    @property
+    def ufunc(self) -> np.ufunc:
+        """Merges numbers of parts."""
+        return _UFUNCS[self.merge]
 
 
 def _count_empty(texts: TextInput) -> int:
@@ -142,7 +143,9 @@ def compute_numbers(values: FixedWidthInput | TextInput) -> dict[str, int]:
 
 def merge_part_numbers(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
     """The computed statistics of parts of a file become those of the whole."""
-    return {one.name: one.merge_numbers([part[one.name] for part in parts]) for one in COMPUTED if one.name in parts[0]}
+    return {
+        one.name: int(one.ufunc.reduce([part[one.name] for part in parts])) for one in COMPUTED if one.name in parts[0]
+    }
 
 
 def describe_statistics(statistics: Iterable[StatisticDescriptor]) -> list[dict[str, Any]]:

@@ -10,25 +10,34 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format import sortable_values
-from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, target_ranks
+from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, derive_counts, target_ranks
+from metastore.format.histogram_bins import Histogram as Bars
 from metastore.format.table_column import Column
 from metastore.format.value_rendering import CUT_BYTES
 from metastore.kernel import quantiles, theta_sketch
 from metastore.kernel.binary_values import BinaryValues, ValueRepeats, find_repeats
-from metastore.kernel.built_in_statistics import FixedWidthInput, TextInput, compute_numbers
+from metastore.kernel.built_in_statistics import FixedWidthInput, TextInput, compute_numbers, merge_part_numbers
 from metastore.kernel.column_histogram import (
     ColumnHistogram,
     ValueScale,
     make_equal_height_histogram,
     make_equal_width_histogram,
+    merge_equal_width_bins,
 )
-from metastore.kernel.distinct_sketch import DistinctSketch, make_sketch
+from metastore.kernel.distinct_sketch import DistinctSketch, make_sketch, union_sketches
+from metastore.kernel.moments import add_sums, compute_moments, pool_moments
 from metastore.kernel.rank_selection import select_ranks
-from metastore.kernel.value_counts import DUPLICATES, TOP, ValueCounts, choose_counted_values, make_value_counts
-from metastore.kernel.value_runs import compute_moments
+from metastore.kernel.value_counts import (
+    DUPLICATES,
+    TOP,
+    ValueCounts,
+    choose_counted_values,
+    make_value_counts,
+    merge_value_counts,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
+    from collections.abc import Mapping, Sequence
 
     from numpy.typing import NDArray
 
@@ -220,3 +229,65 @@ def _edges(values: pa.Array) -> pa.Array:
 
 def _cut(values: list[bytes]) -> pa.Array:
     return pa.array([value[:CUT_BYTES] for value in values], pa.binary())
+
+
+def combine_aggregates(parts: Sequence[PartialAggregate], column: Column, detail: DetailLimits) -> PartialAggregate:
+    """The whole of at least one part; with several, distinct values, points and histogram are approximate."""
+    if len(parts) == 1:
+        return parts[0]
+    numbers = np.array([part.number for part in parts])
+    sketch = union_sketches([part.sketch for part in parts])
+    assert sketch is not None  # noqa: S101 - every part has one
+    key = sortable_values.make_comparison_key(column)
+    totals = None if parts[0].total is None else [part.total or 0 for part in parts]
+    mean = m2 = None
+    if parts[0].mean is not None:
+        means, m2s = (np.array([getattr(part, name) for part in parts]) for name in ("mean", "m2"))
+        mean, m2 = pool_moments(column, numbers, m2s, means, totals)
+    steps = _merged_points([part.points for part in parts], numbers)
+    return PartialAggregate(
+        int(numbers.sum()),
+        min((part.lo for part in parts), key=key),
+        max((part.hi for part in parts), key=key),
+        _between(parts, sketch),
+        sketch.error,
+        sketch,
+        steps,
+        sum(part.length for part in parts),
+        merge_part_numbers([part.numbers for part in parts]),
+        None if totals is None else sum(totals),
+        None if parts[0].sum is None else add_sums([part.sum or 0.0 for part in parts]),
+        mean,
+        m2,
+        frequencies=None
+        if sortable_values.is_wide_decimal(column)
+        else merge_value_counts([part.frequencies for part in parts], detail.top),
+        histogram=_of_points(steps, int(numbers.sum()), column, detail),
+    )
+
+
+def _of_points(steps: Any, number: int, column: Column, detail: DetailLimits) -> ColumnHistogram:
+    """The histogram of merged points, whose counts are no more than near."""
+    edges = _cut(steps) if isinstance(steps, list) else sortable_values.sortable_to_arrow(steps, column)
+    heights = derive_counts(number, len(edges) - 1)
+    if detail.kind == EQUI_WIDTH:
+        widths = merge_equal_width_bins([Bars(EQUI_HEIGHT, edges.to_pylist(), heights)], column, detail.bins)
+        if widths is not None:
+            kept_edges = pa.array(widths[0], pa.binary()) if column.encoding == "binary" else None
+            return ColumnHistogram(EQUI_WIDTH, kept_edges, widths[1])
+    return ColumnHistogram(EQUI_HEIGHT, edges, heights).merge_bins(detail.bins)
+
+
+def _between(parts: Sequence[PartialAggregate], sketch: DistinctSketch) -> int:
+    """The estimate, within what the parts' own counts leave possible."""
+    counts = [part.distinct for part in parts if part.error == 0]
+    most = sum(counts) if len(counts) == len(parts) else sum(part.number for part in parts)
+    return min(max(round(sketch.estimate), *counts, 0), most)
+
+
+def _merged_points(rows: Sequence[Any], numbers: NDArray[np.int64]) -> Any:
+    """The quantile points of the whole from those of its parts."""
+    steps = len(rows[0]) - 1
+    if isinstance(rows[0], list):
+        return quantiles.merge_text_points(rows, numbers, steps)
+    return quantiles.merge_number_points(np.stack(rows), numbers, steps)
