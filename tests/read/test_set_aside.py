@@ -51,5 +51,7 @@ def test_a_value_may_be_where_statistics_are_wrong(statistics):
     assert [row["path"] for row in metastore.open(str(folder)).locate("id", value)] == ["b"]
     files = [DataFile(path, size, 10, "parquet") for path, size in (("a", 100), ("b", 101))]
     search = CandidateSearch(gather_evidence(store, store.read(), files, [column]), store.part)
-    search.add(KeyBatch.of(pa.table({"k": pa.array([value], pa.int32() if column == ID else pa.float64())}), [column]))
+    search.add(
+        KeyBatch.from_table(pa.table({"k": pa.array([value], pa.int32() if column == ID else pa.float64())}), [column])
+    )
     assert search.found.tolist() == [False, True]

@@ -216,11 +216,11 @@ def _candidates(
         key, some = [key[place] for place in told], some.select(told)
         asked = None if asked is None else asked.select(some.column_names)
     known = gather_evidence(store, manifest, facts.files, key)
-    search, keys = CandidateSearch(known, store.part), KeyBatch.of(some, key)
+    search, keys = CandidateSearch(known, store.part), KeyBatch.from_table(some, key)
     is_near = _bytes(known) <= _FEW_BYTES
-    search.crowd(keys)
+    search.add_crowded_files(keys)
     if is_near and not _are_nearly_all(search.found, known):
-        search.add(KeyBatch.of(_sample(some), key))
+        search.add(KeyBatch.from_table(_sample(some), key))
     if _are_nearly_all(search.found, known):
         return None
     if asked is None and is_near:

@@ -39,7 +39,7 @@ def search_slices(
                     slices[number], partial(open_object_part, place.uri, access=place.access)
                 )
             part = keys.filter(pc.equal(numbers, number)).drop_columns([SLICE])
-            searches[number].add(KeyBatch.of(part, [one.column for one in slices[number]]))
+            searches[number].add(KeyBatch.from_table(part, [one.column for one in slices[number]]))
     found = [np.packbits(search.found).tobytes() for search in searches.values()]
     yield pa.record_batch([pa.array(list(searches), pa.int64()), pa.array(found, pa.binary())], [SLICE, "found"])
 

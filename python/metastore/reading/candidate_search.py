@@ -47,7 +47,7 @@ class CandidateSearch:
         self._known = [_Known(one, open_object) for one in evidence]
         self.found = np.zeros(len(evidence[0].known), bool)
 
-    def crowd(self, keys: KeyBatch) -> None:
+    def add_crowded_files(self, keys: KeyBatch) -> None:
         """Take the files within whose bounds are so many keys that looking closer would hardly leave them out."""
         if len(self._known) == 1:  # of several columns only together they tell
             first, behind = self._known[0].reach(keys)
@@ -55,7 +55,7 @@ class CandidateSearch:
 
     def add(self, keys: KeyBatch) -> None:
         """Look for more keys in the files that were not found yet."""
-        self.crowd(keys)
+        self.add_crowded_files(keys)
         first, behind = self._known[0].reach(keys)
         special = np.arange(keys.ordered, len(keys))
         for file in np.flatnonzero(~self.found).tolist():

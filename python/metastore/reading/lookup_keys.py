@@ -46,7 +46,7 @@ class KeyColumn:
     null: Mask
 
     @classmethod
-    def of(cls, values: pa.Array, column: Column) -> KeyColumn:
+    def from_values(cls, values: pa.Array, column: Column) -> KeyColumn:
         """Take over values of the column's type."""
         null: Mask = values.is_null().to_numpy(zero_copy_only=False)
         present = values.drop_null()
@@ -85,10 +85,10 @@ class KeyBatch:
     ordered: int
 
     @classmethod
-    def of(cls, batch: pa.Table, columns: Sequence[Column]) -> KeyBatch:
+    def from_table(cls, batch: pa.Table, columns: Sequence[Column]) -> KeyBatch:
         """Take over keys."""
         arrays = (one.combine_chunks() for one in batch.columns)
-        parts = [KeyColumn.of(values, column) for values, column in zip(arrays, columns, strict=True)]
+        parts = [KeyColumn.from_values(values, column) for values, column in zip(arrays, columns, strict=True)]
         first = parts[0]
         plain = np.flatnonzero(first.plain)
         order = np.concatenate([plain[np.argsort(first.values[plain], kind="stable")], np.flatnonzero(~first.plain)])

@@ -42,7 +42,7 @@ class SnapshotFiles:
     partitions: tuple[Partition, ...]
     covered: tuple[tuple[Block, np.ndarray], ...]
 
-    def only(self, ordinal: int) -> SnapshotFiles:
+    def restrict_to(self, ordinal: int) -> SnapshotFiles:
         """The same with a single file."""
         covered = ((block, np.where(live == ordinal, live, -1)) for block, live in self.covered)
         held = tuple((block, live) for block, live in covered if (live >= 0).any())

@@ -112,7 +112,7 @@ class Statistics(ColumnAnswers):
             if file:
                 self._place_of(file, self._stored(shown.snapshot))
 
-    def as_row(self) -> summary_rows.Row:
+    def to_table_row(self) -> summary_rows.Row:
         """The row of this table among others, as `tables` shows them."""
         identity = self._place.manifest.table if self._place.manifest else None
         newest = self._answering(None, self._snapshots)
@@ -150,7 +150,7 @@ class Statistics(ColumnAnswers):
         stored = self._stored(snapshot)
         paths = stored.files.column("path").to_pylist()
         if file is not None:
-            stored = stored.only(self._place_of(file, stored))
+            stored = stored.restrict_to(self._place_of(file, stored))
         found = read_statistics(self._store, stored, shown.columns, wanted).to_pylist()
         return [self._column_row(row, paths[row["file"]], shown.columns[row["column"]]) for row in found]
 
@@ -169,7 +169,7 @@ class Statistics(ColumnAnswers):
                 exact = dict(zip(summary_rows.QUARTILES, quartiles, strict=True))
                 found[column.key][name] = [exact.get(p, near) for p, near in enumerate(found[column.key][name])]
         written = {column.key: column for column in snapshot.columns}
-        scope = shown.of_table
+        scope = shown.table_scope
         return [
             self._summary_row(column, found.get(column.key) if _holds(written.get(column.key), column) else None, scope)
             for column in shown.columns
@@ -180,7 +180,7 @@ class Statistics(ColumnAnswers):
         stored = self._stored(shown.snapshot)
         place = self._place_of(file, stored)
         of_file = stored.files.slice(place, 1).to_pylist()[0]
-        known = read_statistics(self._store, stored.only(place), columns, columns).to_pylist()
+        known = read_statistics(self._store, stored.restrict_to(place), columns, columns).to_pylist()
         if not known:
             raise NoStatistics(self.table, detail=f"of the data file {file}")
         tops = column_details.read_file_tops(self._store, stored, place)
@@ -190,7 +190,7 @@ class Statistics(ColumnAnswers):
         for at, row in found.items():
             if (values := percentiles.get(columns[at].key)) is not None:
                 row[f"percentiles_{columns[at].encoding}"] = values
-        scope = shown.of_file(of_file)
+        scope = shown.file_scope(of_file)
         return [self._summary_row(column, found.get(i), scope) for i, column in enumerate(columns)]
 
     def _summary_row(
@@ -222,7 +222,7 @@ def list_tables(location: str) -> Answer:
     root = Folder(location)
     if not root.exists():
         raise TableNotFound(location)
-    described = [Statistics(place).as_row() for place in discover_all(root)]
+    described = [Statistics(place).to_table_row() for place in discover_all(root)]
     return Answer("tables", location, *shape_answer("tables", described))
 
 

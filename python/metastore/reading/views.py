@@ -27,11 +27,11 @@ def build_frequencies_view(found: Iterable[tuple[ColumnDetails, bool]], zone: st
     rows = []
     for details, exact in found:
         encoding = details.column.encoding
-        typed = details.listed(None)["value"].to_pylist() if details.is_listed else []
+        typed = details.read_value_list(None)["value"].to_pylist() if details.has_value_list else []
         described = (
-            distribution_rows.build_frequency_rows(details, None, zone, exact=exact) if details.is_listed else []
+            distribution_rows.build_frequency_rows(details, None, zone, exact=exact) if details.has_value_list else []
         )
-        files = [one and list(one.items()) for one in details.files_of_values()] if details.is_listed else []
+        files = [one and list(one.items()) for one in details.read_value_files()] if details.has_value_list else []
         rows += [
             {"column_name": details.column.name, **row, f"value_{encoding}": value, "files": holding}
             for row, value, holding in zip(described, typed, files, strict=True)
