@@ -13,9 +13,10 @@ import pytest
 
 from kernel.samples import ARROW
 from metastore.errors import DamagedObject
-from metastore.reading.candidate_search import CandidateSearch
+from metastore.reading.candidates import CandidateSearch
 from metastore.reading.evidence import gather_evidence
 from metastore.reading.lookup_keys import KeyBatch, take_prefixes
+from metastore.reading.snapshot_files import match_data_files
 from table import made
 from table.made import Content
 
@@ -59,7 +60,7 @@ def store(tmp_path_factory):
 def known(store, kinds, files=None):
     found, facts, manifest = store
     columns = [facts.columns[KIND[kind]] for kind in kinds]
-    return gather_evidence(found, manifest, files or facts.files, columns), columns
+    return gather_evidence(found, match_data_files(found, manifest, files or facts.files), columns), columns
 
 
 def plain(value):

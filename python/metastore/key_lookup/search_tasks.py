@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.reading.candidate_search import CandidateSearch
+from metastore.reading.candidates import CandidateSearch
 from metastore.reading.lookup_keys import KeyBatch
 from metastore.store.arrow_blobs import open_object_part
 

@@ -21,6 +21,7 @@ from metastore.reading import (
     view_schemas,
 )
 from metastore.reading.distribution_rows import check_probabilities
+from metastore.reading.evidence import UNKNOWN
 from metastore.reading.snapshot import TableSnapshots
 from metastore.reading.snapshot_files import SnapshotFiles, read_snapshot_files, read_statistics
 from metastore.suggestions import suggest_names
@@ -103,19 +104,19 @@ class ColumnAnswers(TableSnapshots):
             raise InvalidArgument("value", str(e)) from None
         stored = self._stored(shown.snapshot)
         found = self._placed(shown.snapshot, wanted, asked) or candidates.find_candidate_files(
-            self._store, stored, wanted, [asked]
+            self._store, stored, wanted, asked
         )
         listed = stored.files.select(["path", "deletes"]).to_pylist()
         frequencies = dict(zip(found.files.tolist(), found.frequencies.tolist(), strict=True))
         assert self._place.manifest is not None  # noqa: S101 - a snapshot came from it
         if self._place.manifest.table.format == "hudi":  # log files may hold any value
             changed = (file for file, row in enumerate(listed) if row["deletes"] is not None)
-            frequencies |= dict.fromkeys(changed, candidates.UNKNOWN)
+            frequencies |= dict.fromkeys(changed, UNKNOWN)
         described = [
             {
                 "path": listed[file]["path"],
-                "frequency": None if frequency == candidates.UNKNOWN else frequency,
-                "exact": shown.is_requested and frequency != candidates.UNKNOWN and listed[file]["deletes"] is None,
+                "frequency": None if frequency == UNKNOWN else frequency,
+                "exact": shown.is_requested and frequency != UNKNOWN and listed[file]["deletes"] is None,
             }
             for file, frequency in sorted(frequencies.items())
         ]

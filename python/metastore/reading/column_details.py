@@ -194,10 +194,9 @@ def read_file_details(
     """The details of a column in one data file."""
     refs: dict[str, tuple[ObjectRef, int]] = {}
     at = 0
-    for block, live in stored.covered:
+    for block, ordinal, live in stored.sources(column):
         inside = np.flatnonzero(live == file)
-        ordinal = next((i for i, known in enumerate(block.columns) if is_compatible(known, column)), None)
-        if len(inside) and ordinal is not None:
+        if len(inside):
             files = store.get(block.files)
             row = files.filter(pc.equal(files["file"], int(inside[0]))).to_pylist()[0]
             refs, at = dict(_refs(row)), ordinal
