@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from metastore.adapters.identifiers import find_column
-from metastore.answers import Answer, Summary, to_arrow_table
+from metastore.answers import Answer, Summary
 from metastore.errors import InvalidArgument, NoStatistics, TableNotFound
 from metastore.format.table_column import is_compatible
 from metastore.reading import column_details, exact_ranks, extra_columns, summary_rows, view_schemas, views
@@ -84,9 +84,10 @@ class Statistics(ColumnAnswers):
             described = self._summary_rows(file, shown)
             only = find_column(shown.columns, column, self.table).name if column else None
             own_fields = _own_fields(described)
-            return _view(name, [row for row in described if only in (None, row["column_name"])], own_fields)
+            rows = [row for row in described if only in (None, row["column_name"])]
+            return views.build_view(name, add_user_defined(rows, own_fields), own_fields)
         if name == "columns":
-            return _view(name, self._column_rows(column, file, self._at(None)), [])
+            return views.build_view(name, self._column_rows(column, file, self._at(None)))
         if name == "ranks":
             return exact_ranks.build_ranks_view(self._store, self._at(None), column, self.table)
         if name in views.NAMES:
@@ -242,11 +243,3 @@ def _has_percentiles(row: Mapping[str, Any]) -> bool:
 
 def _own_fields(described: Sequence[summary_rows.Row]) -> list[pa.Field]:
     return extra_columns.infer_fields([row[USER_DEFINED] for row in described], view_schemas.VIEWS["summary"].names)
-
-
-def _view(name: str, described: Sequence[summary_rows.Row], own_fields: Sequence[pa.Field]) -> pa.Table:
-    described = add_user_defined(described, own_fields)
-    schema = pa.schema([*view_schemas.VIEWS[name], *own_fields])
-    return to_arrow_table(
-        [{column: row.get(column) for column in schema.names} for row in described], schema.names, schema
-    )
