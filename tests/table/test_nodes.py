@@ -17,7 +17,7 @@ from metastore.kernel.reducer import reduce_column
 from metastore.kernel.statistic_rows import summary_rows
 from metastore.store import Store
 from metastore.store.block_files import read_block_files
-from metastore.table_level import column_groups, group_cache, list_groups
+from metastore.table_level import group_cache, group_tree, list_groups
 from metastore.table_level.column_groups import ColumnGroups, ReductionInput
 from metastore.table_level.group_tree import FAN_OUT, FileGroups, digest_of_facts, find_group_ends
 from metastore.table_level.live_statistics import LiveStatistics
@@ -63,7 +63,7 @@ def test_only_what_changed_is_read_and_merged(tmp_path, monkeypatch):
 @pytest.mark.parametrize("most", [0, 150])
 @pytest.mark.parametrize("fan_out", [4, 64])
 def test_lists_that_are_too_long_are_not_kept_and_not_tried_again(tmp_path, monkeypatch, most, fan_out):
-    monkeypatch.setattr(column_groups, "FAN_OUT", fan_out)
+    monkeypatch.setattr(group_tree, "FAN_OUT", fan_out)
     monkeypatch.setattr(list_groups, "MOST_GROUP_VALUES", most)
     table = Table(tmp_path, 21, cut=True)
     table.commit(table.append(300))
@@ -221,7 +221,7 @@ def test_percentiles_stay_near_in_rank():
     rows = summary_rows((0, i, one) for i, one in enumerate(found))
     thetas = [one.theta for one in found]
     words = np.stack([np.frombuffer(digest_of_facts(i), np.uint64) for i in range(len(found))])
-    merged = ColumnGroups(of, FileGroups(words), {}).reduced(ReductionInput(rows, rows, parse_sketches(thetas)))
+    merged = ColumnGroups(of, FileGroups(words), {}).reduce(ReductionInput(rows, rows, parse_sketches(thetas)))
     ordered = np.sort(np.concatenate(values))
     for percent, value in enumerate(merged.percentiles):
         low, high = np.searchsorted(ordered, [value, value + 1]) / len(ordered) * 100
@@ -237,13 +237,13 @@ def test_files_that_were_analyzed_again_are_merged_again(tmp_path):
     table = Table(tmp_path, 8)
     table.commit(table.append(100))
     facts, coverage, _ = table.analyze()
-    first = next(LiveStatistics(table.store, coverage.blocks, facts.files).columns(COLUMNS))
-    same = next(LiveStatistics(table.store, coverage.blocks, facts.files, first.merge.made).columns(COLUMNS))
-    assert not same.merge.made
+    first = next(LiveStatistics(table.store, coverage.blocks, facts.files).read_columns(COLUMNS))
+    same = next(LiveStatistics(table.store, coverage.blocks, facts.files, first.groups.made).read_columns(COLUMNS))
+    assert not same.groups.made
     blocks = [*(one.block for one in coverage.blocks), table.block(table.files[:50])]
     again = next(
-        LiveStatistics(table.store, read_block_files(table.store, blocks), facts.files, first.merge.made).columns(
+        LiveStatistics(table.store, read_block_files(table.store, blocks), facts.files, first.groups.made).read_columns(
             COLUMNS
         )
     )
-    assert again.merge.made
+    assert again.groups.made

@@ -211,7 +211,7 @@ class RanksExtra:
         if not ordinals:
             return ()
         try:
-            return self._jobs.ranks(ordinals, files, known)
+            return self._jobs.sort_columns(ordinals, files, known)
         except (PySparkException, Py4JError) as failure:
             cause = find_cause(failure)
         if known:

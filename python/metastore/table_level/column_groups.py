@@ -48,7 +48,7 @@ class ReductionInput:
 
     Attributes:
         every: A row of the schema `summary` for each file, in order or not; percentiles may be missing.
-        rows: The rows of the files that `Merge.wanted` names, in their order, with percentiles.
+        rows: The rows of the files that `ColumnGroups.files_to_read` names, in their order, with percentiles.
         sketches: That of each of these.
     """
 
@@ -62,7 +62,7 @@ class GroupAggregate:
     """What a group of data files was merged to; or some data files that follow each other.
 
     Attributes:
-        rows: A row with the fields of `fields_of` its column, and perhaps those of others; or a row for each file.
+        rows: A row with the fields of `aggregate_schema`, and perhaps those of other columns; or a row for each file.
         sketches: That of each row.
     """
 
@@ -91,13 +91,13 @@ class ColumnGroups:
         self.made: dict[bytes, GroupAggregate] = {}
         self._fields = aggregate_schema(column)
         self._known = known
-        places = np.arange(groups.number(0))
+        places = np.arange(groups.count(0))
         self._tree = GroupTree(groups, places, digest_of_facts(_MERGING, column.key, column.type), known)
 
     @property
-    def wanted(self) -> Longs:
+    def files_to_read(self) -> Longs:
         """The places of the files of which rows and sketches are needed, ascending."""
-        return self._tree.outside
+        return self._tree.files_to_read
 
     def keys(self) -> Iterator[bytes]:
         """The keys of the column in all groups, the uppermost first."""
@@ -108,18 +108,18 @@ class ColumnGroups:
         """Whether files are so few that there are no groups of them."""
         return self._tree.is_flat
 
-    def reduced(self, given: ReductionInput) -> ColumnStatistics:
+    def reduce(self, given: ReductionInput) -> ColumnStatistics:
         """Merge what is not known, and all of it to the statistics of the table."""
 
         def files(some: Longs) -> Sequence[GroupAggregate]:
-            start = int(np.searchsorted(self.wanted, some[0])) if len(some) else 0
+            start = int(np.searchsorted(self.files_to_read, some[0])) if len(some) else 0
             return [GroupAggregate(given.rows.slice(start, len(some)), given.sketches[start : start + len(some)])]
 
         def merge(parts: Sequence[GroupAggregate]) -> GroupAggregate:
             found = self._merged(parts)
             return GroupAggregate(partial_aggregate_row(found, self._fields), [found.sketch])
 
-        merged = self._tree.merged(files, self._known, merge)
+        merged = self._tree.merge(files, self._known, merge)
         self.made = merged.made
         found = self._merged(merged.parts)
         # Whether files lie apart shows between files alone.
@@ -146,6 +146,6 @@ def reduce_groups(merges: Sequence[ColumnGroups], given: Sequence[ReductionInput
     )
     found = dict(zip(flat, together, strict=True))
     return [
-        found.get(place) or merge.reduced(of_column)
+        found.get(place) or merge.reduce(of_column)
         for place, (merge, of_column) in enumerate(zip(merges, given, strict=True))
     ]

@@ -56,13 +56,13 @@ class ReduceJobResult:
 
     Attributes:
         objects: What they wrote, each with the columns that it holds.
-        listed: What is known of each list, by the column's place in the snapshot's schema.
+        lists: What is known of each list, by the column's place in the snapshot's schema.
         heads: The most frequent values, as rows of `table-frequencies`.
         damaged: The failure, where an object is not what is named.
     """
 
     objects: tuple[tuple[ObjectRef, tuple[int, ...]], ...]
-    listed: dict[int, ListFacts]
+    lists: dict[int, ListFacts]
     heads: pa.Table
     damaged: BlockDamageError | DamagedObject | None
 
@@ -92,7 +92,7 @@ def run_reduce_job(
         yield _reduced_columns(store, mine, [content for _, content in sent], top)
 
     slices = min(len(parts), 8 * context.defaultParallelism)
-    spread = store.with_content(context, parts, slices, lambda part: part.name).mapPartitions(send)
+    spread = store.distribute_with_content(context, parts, slices, lambda part: part.name).mapPartitions(send)
     found = store.collect(spread.partitionBy(tasks, int).mapPartitionsWithIndex(reduce))
     shared.unpersist()
     heads = [rows_from_ipc(one[2]) for one in found if one[0] is not None]
@@ -135,21 +135,21 @@ class CountTarget:
         column: The column.
         algorithm: `duplicates` or `scatter`.
         number: About how many values the pieces hold.
-        bars: Its histogram, by which numbers are scattered by range; without it, and of texts, by hash.
+        histogram: Its histogram, by which numbers are scattered by range; without it, and of texts, by hash.
     """
 
     column: Column
     algorithm: str
     number: int
-    bars: Histogram | None = None
+    histogram: Histogram | None = None
 
-    def edges(self, parts: int) -> NDArray[Any]:
+    def range_edges(self, parts: int) -> NDArray[Any]:
         """The numbers that cut its range into parts of about equally many distinct values; none: parts by hash."""
-        if self.bars is None or self.column.encoding == "binary":
+        if self.histogram is None or self.column.encoding == "binary":
             return np.empty(0)
-        sums = np.cumsum(self.bars.counts if self.bars.distincts is None else self.bars.distincts)
+        sums = np.cumsum(self.histogram.counts if self.histogram.distincts is None else self.histogram.distincts)
         places = np.searchsorted(sums, np.arange(1, parts) * (sums[-1] / parts))
-        return np.unique(np.asarray(self.bars.edges)[places + 1])
+        return np.unique(np.asarray(self.histogram.edges)[places + 1])
 
 
 @dataclass(frozen=True)
@@ -157,16 +157,16 @@ class PartitionCounts:
     """One column's share of a part.
 
     Attributes:
-        listed: Values written.
+        written: Values written.
         singles: Values that occur once, written or not.
     """
 
-    listed: int = 0
+    written: int = 0
     singles: int = 0
 
     def __add__(self, other: PartitionCounts) -> PartitionCounts:
         """The share of two parts."""
-        return PartitionCounts(self.listed + other.listed, self.singles + other.singles)
+        return PartitionCounts(self.written + other.written, self.singles + other.singles)
 
 
 @dataclass(frozen=True)
@@ -178,14 +178,14 @@ class JobResult:
         columns: By the column's place in the snapshot's schema.
         heads: The most frequent values, as rows of `table-frequencies`.
         unreadable: Columns of which some data file cannot be read again; what is said of them is void.
-        told: Of how many rows of each data file lists tell that say where values live, by the column's place.
+        indexed_rows: Of how many rows of each data file lists tell that say where values live, by the column's place.
     """
 
     objects: tuple[SummaryRef, ...]
     columns: Mapping[int, PartitionCounts]
     heads: pa.Table
     unreadable: frozenset[int]
-    told: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
+    indexed_rows: Mapping[int, NDArray[np.int64]] = field(default_factory=dict)
 
 
 def run_count_job(
@@ -195,9 +195,9 @@ def run_count_job(
     whole = sum(target.number for target in targets.values())
     parts = max(context.defaultParallelism, -(-whole // ROWS_PER_PARTITION))
     slices = min(len(pieces), max(4 * context.defaultParallelism, parts))
-    source = store.with_content(context, pieces, slices, object_of_source)
+    source = store.distribute_with_content(context, pieces, slices, object_of_source)
     filters = _filters(source, targets)
-    edges = {ordinal: target.edges(parts) for ordinal, target in targets.items()}
+    edges = {ordinal: target.range_edges(parts) for ordinal, target in targets.items()}
     shared = context.broadcast((targets, filters, edges))
 
     def scatter(some: Iterable[tuple[ValueSource, ReadContent]]) -> Iterator[tuple[int, Any]]:
@@ -226,8 +226,8 @@ def _filters(
         seen: dict[int, RepeatFilterBuilder] = {}
         for ordinal, rows in _columns(some, wanted, set()):
             if ordinal not in seen:
-                seen[ordinal] = RepeatFilterBuilder.of(wanted[ordinal].number)
-            seen[ordinal].see(hash_value_rows(rows, wanted[ordinal].column))
+                seen[ordinal] = RepeatFilterBuilder.for_values(wanted[ordinal].number)
+            seen[ordinal].add(hash_value_rows(rows, wanted[ordinal].column))
         yield from seen.items()
 
     tasks = {ordinal: task for task, ordinal in enumerate(wanted)}
@@ -239,7 +239,7 @@ def _merge_sightings(sent: Iterable[tuple[int, RepeatFilterBuilder]]) -> Iterato
     merged: dict[int, RepeatFilterBuilder] = {}
     for ordinal, seen in sent:
         merged[ordinal] = merged[ordinal].merge(seen) if ordinal in merged else seen
-    return ((ordinal, one.repeats()) for ordinal, one in merged.items())
+    return ((ordinal, one.finish()) for ordinal, one in merged.items())
 
 
 def _columns(
@@ -266,7 +266,7 @@ def _scattered(
     for ordinal, values in _columns(pieces, targets, unreadable):
         rows, hashed = values, hash_value_rows(values, targets[ordinal].column)
         if ordinal in filters:
-            kept = (rows["frequency"].to_numpy() > 1) | filters[ordinal].hold(hashed)
+            kept = (rows["frequency"].to_numpy() > 1) | filters[ordinal].may_repeat(hashed)
             singles[ordinal] += int((~kept).sum())
             rows, hashed = rows.filter(pa.array(kept)), hashed[kept]
         if len(edges[ordinal]):

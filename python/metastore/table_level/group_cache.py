@@ -70,17 +70,17 @@ class GroupRows(Mapping[bytes, pa.Table]):
         """How many rows there are."""
         return len(self._keys)
 
-    def some(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, pa.Table]]:
+    def read_rows_of(self, keys: Iterable[bytes]) -> Iterator[tuple[bytes, pa.Table]]:
         """Read rows with their keys, in an order in which nothing is read twice."""
         for key in sorted(keys, key=self._keys.__getitem__):
             yield key, self[key]
 
-    def place(self, key: bytes) -> tuple[ObjectRef, int]:
+    def locate_row(self, key: bytes) -> tuple[ObjectRef, int]:
         """The object that has a row, and the row's place in it."""
         at, group, row = self._keys[key]
         return self.refs[at], sum(self._sizes[at][:group]) + row
 
-    def of(self, ref: ObjectRef) -> list[bytes]:
+    def keys_of_object(self, ref: ObjectRef) -> list[bytes]:
         """The keys of the rows of one of the objects."""
         return self._by_object[self.refs.index(ref)]
 
@@ -136,12 +136,12 @@ class GroupRowWriter:
 
     def finish(self) -> tuple[ObjectRef, ...]:
         """Write the rest."""
-        used = {ref: self._live.intersection(self._known.of(ref)) for ref in self._known.refs}
+        used = {ref: self._live.intersection(self._known.keys_of_object(ref)) for ref in self._known.refs}
         kept = [ref for ref in used if 2 * len(used[ref]) > ref.rows]
         large = [ref for ref in kept if ref.length >= _SMALL_BYTES]
         kept = large if len(kept) - len(large) > _MOST_SMALL else kept
         for ref in used.keys() - set(kept):
-            for key, row in self._known.some(used[ref]):
+            for key, row in self._known.read_rows_of(used[ref]):
                 self.put(key, row.take(pa.array([0])))  # a slice would keep its whole row group in memory
         self._flush()
         return (*kept, *self._written)

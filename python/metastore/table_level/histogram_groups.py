@@ -60,8 +60,8 @@ class HistogramFiles:
 def read_file_histograms(
     part: DetailSlice, rows: pa.Table, columns: dict[int, HistogramFiles]
 ) -> list[tuple[int, int, Histogram]]:
-    """Read the wanted rows of a `histograms` object; the files' numbers are their places in `Files`."""
-    chosen, ordinals, places = part.chosen(rows)
+    """Read the wanted rows of a `histograms` object; the files' numbers are their places in `HistogramFiles`."""
+    chosen, ordinals, places = part.select_rows(rows)
     kinds = chosen["kind"].to_pylist()
     lists = {
         name: _lists(chosen[name]) for name in chosen.column_names if name.startswith(("edges_", "counts", "dist"))
@@ -93,25 +93,25 @@ class HistogramGroups:
         self._files, self._bins, self._kind = files, bins, kind
 
     @property
-    def what(self) -> bytes:
+    def cache_key(self) -> bytes:
         """Says what is kept of a group."""
         return digest_of_facts(
             "histogram", _MERGING, self._files.column.key, self._files.column.type, self._bins, self._kind
         )
 
-    def holding(self, places: Longs) -> Longs:
+    def files_with_values(self, places: Longs) -> Longs:
         """The data files among these that hold values."""
         found: Longs = places[self._files.values[places] != 0]
         return found
 
-    def of_group(self, parts: Sequence[Histogram | None]) -> Histogram | None:
+    def merge_group(self, parts: Sequence[Histogram | None]) -> Histogram | None:
         """That of a group of data files, or of groups; None where it is not known of all of it."""
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None
         return self._whole(known, None, self._bins * GROUP_BIN_FACTOR) or EMPTY_HISTOGRAM
 
-    def of_table(self, parts: Sequence[Histogram | None]) -> Histogram | None:
+    def merge_table(self, parts: Sequence[Histogram | None]) -> Histogram | None:
         """That of the table; None where there is none."""
         known = [part for part in parts if part is not None]
         return self._whole(known, self._files.distinct, self._bins) if len(known) == len(parts) else None
@@ -132,7 +132,7 @@ class GroupHistograms:
         self._found: dict[int, Histogram] = {}
         self._groups: dict[int, Histogram | None] = {}
         leaves = () if tree.is_flat else tree.leaves
-        self._lacking = {int(leaf[0]): set(how.holding(leaf).tolist()) for leaf in leaves}
+        self._lacking = {int(leaf[0]): set(how.files_with_values(leaf).tolist()) for leaf in leaves}
         self._leaves = {place: leaf for leaf in leaves for place in leaf.tolist()}
 
     def add(self, place: int, histogram: Histogram) -> None:
@@ -144,7 +144,7 @@ class GroupHistograms:
         lacking = self._lacking[int(leaf[0])]
         lacking.discard(place)
         if not lacking:
-            self._groups[int(leaf[0])] = self._how.of_group(self.of_files(leaf))
+            self._groups[int(leaf[0])] = self._how.merge_group(self.of_files(leaf))
             for file in leaf.tolist():
                 self._found.pop(file, None)
 
@@ -152,7 +152,7 @@ class GroupHistograms:
         """Those of data files, or that of their group; None where a file holds values and has none."""
         if len(places) and int(places[0]) in self._groups:
             return [self._groups[int(places[0])]]
-        holding = set(self._how.holding(places).tolist())
+        holding = set(self._how.files_with_values(places).tolist())
         return [self._found.get(place) if place in holding else EMPTY_HISTOGRAM for place in places.tolist()]
 
 
@@ -170,7 +170,7 @@ def encode_group_histogram(column: Column, histogram: Histogram) -> pa.Table:
 
 
 def decode_group_histogram(column: Column, row: pa.Table) -> Histogram:
-    """The histogram of a group as `node_row` has put it."""
+    """The histogram of a group as `encode_group_histogram` has put it."""
     kind = row["kind"][0].as_py()
     if kind is None:
         return EMPTY_HISTOGRAM

@@ -69,7 +69,7 @@ def encode_group_list(rows: pa.Table | None) -> pa.Table:
 
 
 def decode_group_list(ordinal: int, row: pa.Table) -> pa.Table | None:
-    """The list of a group, as `LISTED`, of what `node_row` has put; None where it was too long."""
+    """The list of a group, as `VALUE_ROWS`, of what `encode_group_list` has put; None where it was too long."""
     lists = {name: row[name].combine_chunks().flatten() for name in row.column_names if name not in ("node", "number")}
     number = row["number"][0].as_py()
     if number < 0:
@@ -99,8 +99,8 @@ class GroupListSource:
     sha256: str
     ordinals: Mapping[int, int]
 
-    def rows(self, content: ReadContent) -> pa.Table:
-        """The lists, as `LISTED`."""
+    def read_value_rows(self, content: ReadContent) -> pa.Table:
+        """The lists, as `VALUE_ROWS`."""
         stored = decode_detail(self.name, self.sha256, content())
         lists = (decode_group_list(ordinal, stored.slice(row, 1)) for row, ordinal in self.ordinals.items())
         return pa.concat_tables([VALUE_ROWS.empty_table(), *(one for one in lists if one is not None)])
@@ -111,7 +111,7 @@ def find_group_sources(known: GroupRows, wanted: Mapping[int, Sequence[bytes]]) 
     objects: dict[ObjectRef, dict[int, int]] = defaultdict(dict)
     for ordinal, keys in wanted.items():
         for key in keys:
-            ref, row = known.place(key)
+            ref, row = known.locate_row(key)
             objects[ref][row] = ordinal
     for ref, ordinals in objects.items():
         yield GroupListSource(ref.name, ref.length, ref.sha256, ordinals)
@@ -154,13 +154,13 @@ class ColumnLists:
     tree: GroupTree
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether no list is cut."""
-        return not self.lists.cut.any()
+        return not self.lists.is_truncated.any()
 
-    def by_files(self) -> ColumnLists:
+    def without_groups(self) -> ColumnLists:
         """The same without groups."""
-        return replace(self, tree=self.tree.knowing(()))
+        return replace(self, tree=self.tree.with_known(()))
 
 
 class ListGroups:
@@ -173,30 +173,30 @@ class ListGroups:
         self._writer = GroupRowWriter(store, self._known, _ROW_GROUP_BYTES)
         self._read = read
 
-    def tree(self, known: ColumnLevel) -> GroupTree:
+    def make_tree(self, known: ColumnLevel) -> GroupTree:
         """The groups of a column's data files."""
-        tree = GroupTree(known.merge.groups, known.order, list_cache_key(known.column), self._short)
+        tree = GroupTree(known.groups.groups, known.order, list_cache_key(known.column), self._short)
         self._writer.keep(tree.keys())
         return tree
 
-    def parts(self, columns: Iterable[ColumnLists], *, floors: bool = False) -> list[DetailSlice]:
+    def select_details(self, columns: Iterable[ColumnLists], *, floors: bool = False) -> list[DetailSlice]:
         """The objects with lists of files that are in no list of a group."""
         wanted = DetailSelection("frequencies")
         for one in columns:
             numbers = one.lists.floors if floors or one.tree.is_flat else np.arange(len(one.lists.kinds))
-            wanted.add(one.lists.ordinal, one.sources, one.tree.among(numbers))
-        return list(wanted.parts())
+            wanted.add(one.lists.ordinal, one.sources, one.tree.select_files(numbers))
+        return list(wanted.make_slices())
 
-    def groups(self, columns: Iterable[ColumnLists]) -> list[GroupListSource]:
+    def group_sources(self, columns: Iterable[ColumnLists]) -> list[GroupListSource]:
         """The objects with the lists of groups."""
-        return list(find_group_sources(self._known, {one.lists.ordinal: one.tree.covers for one in columns}))
+        return list(find_group_sources(self._known, {one.lists.ordinal: one.tree.known_groups for one in columns}))
 
-    def bytes_of(self, columns: Iterable[ColumnLists]) -> int:
+    def estimate_bytes(self, columns: Iterable[ColumnLists]) -> int:
         """About how many bytes the lists of groups take."""
-        return _BYTES_OF_A_VALUE * sum(self._known.numbers[key] for one in columns for key in one.tree.covers)
+        return _BYTES_OF_A_VALUE * sum(self._known.numbers[key] for one in columns for key in one.tree.known_groups)
 
-    def merged(self, columns: Sequence[ColumnLists], parts: Sequence[DetailSlice]) -> pa.Table:
-        """What the lists of the table are to be made of, as `LISTED`; lists of groups are made on the way."""
+    def merge_lists(self, columns: Sequence[ColumnLists], parts: Sequence[DetailSlice]) -> pa.Table:
+        """What the lists of the table are to be made of, as `VALUE_ROWS`; lists of groups are made on the way."""
         if all(one.tree.is_flat for one in columns):
             return pa.concat_tables([VALUE_ROWS.empty_table(), *self._listed(parts)])
         read = self._rows(parts)
@@ -206,10 +206,10 @@ class ListGroups:
             found += [rows] if one.tree.is_flat else self._grouped(one, rows, frozenset())
         return pa.concat_tables([VALUE_ROWS.empty_table(), *(group for group in found if isinstance(group, pa.Table))])
 
-    def make(self, columns: Iterable[ColumnLists], budget: int) -> None:
+    def make_groups(self, columns: Iterable[ColumnLists], budget: int) -> None:
         """Make lists of groups that are neither kept nor known to be too long."""
-        tried = [replace(one, tree=one.tree.knowing(self._known)) for one in columns if not one.tree.is_flat]
-        parts = self.parts(tried)
+        tried = [replace(one, tree=one.tree.with_known(self._known)) for one in columns if not one.tree.is_flat]
+        parts = self.select_details(tried)
         of_files = _parts_of_files(tried, parts)
         taken = _affordable(tried, parts, of_files, budget)
         read = self._rows([part for at, part in enumerate(parts) if at in taken])
@@ -226,7 +226,7 @@ class ListGroups:
         return prefetch(lambda part: read_listed_values(part, self._read(part)), parts)
 
     def _rows(self, parts: Sequence[DetailSlice]) -> dict[int, pa.Table]:
-        """The rows of each column, as `LISTED` but with the numbers of the data files in `listed`."""
+        """The rows of each column, as `VALUE_ROWS` but with the numbers of the data files in `listed`."""
         batches: dict[int, list[pa.RecordBatch]] = defaultdict(list)
         for rows in self._listed(parts):
             for ordinal, some in split_by_column(rows).items():
@@ -254,10 +254,10 @@ class ListGroups:
                 return NoGroupList.TOO_LONG
             return NoGroupList.ABSENT if unmade else sum_value_rows(pa.concat_tables(parts), wide)
 
-        rows_of = self._known.some(one.tree.covers)
+        rows_of = self._known.read_rows_of(one.tree.known_groups)
         lists = {key: decode_group_list(ordinal, row) for key, row in rows_of}
         stored: dict[bytes, _Group] = {key: NoGroupList.TOO_LONG if of is None else of for key, of in lists.items()}
-        found = one.tree.merged(of_files, stored, merge)
+        found = one.tree.merge(of_files, stored, merge)
         for key, group in found.made.items():
             if group is not NoGroupList.ABSENT and key not in self._known:
                 self._writer.put(key, encode_group_list(group if isinstance(group, pa.Table) else None))

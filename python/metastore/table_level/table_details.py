@@ -83,19 +83,19 @@ class TableDetailResult:
     Attributes:
         frequencies: The objects of value lists, once they are written.
         histograms: That of histograms, if any, likewise.
-        listed: What is known of the lists, by the column's place in the snapshot's schema.
+        lists: What is known of the lists, by the column's place in the snapshot's schema.
         percentiles: Those of the columns that have a histogram of equal height: they are taken from it.
         distribution: Columns, by their place, of which the lists tell where each value lives.
-        placed: The object that says of how many rows of each data file they tell, if any.
+        index_coverage: The object that says of how many rows of each data file they tell, if any.
         nodes: The objects that keep what groups of data files were merged to.
     """
 
     frequencies: Future[tuple[SummaryRef, ...]]
     histograms: Future[ObjectRef | None]
-    listed: dict[int, ListFacts]
+    lists: dict[int, ListFacts]
     percentiles: dict[int, list[Any]]
     distribution: tuple[int, ...]
-    placed: ObjectRef | None = None
+    index_coverage: ObjectRef | None = None
     nodes: tuple[ObjectRef, ...] = ()
 
 
@@ -133,7 +133,7 @@ class TableDetailWriter:
         if known.column.encoding is None:
             return
         lists = _lists_of(ordinal, known)
-        self._lists[ordinal] = ColumnLists(lists, known.sources, self._kept.tree(known))
+        self._lists[ordinal] = ColumnLists(lists, known.sources, self._kept.make_tree(known))
         nans = _longs(known.rows, "nans", 0)
         values = np.where(lists.values < 0, -1, lists.values - nans)
         distinct = None if found.distinct is None else found.distinct - (1 if found.nans else 0)
@@ -141,9 +141,9 @@ class TableDetailWriter:
         estimated = known.rows["distinct_error"].fill_null(0.0).to_numpy() > 0
         self._files[ordinal] = histogram_groups.HistogramFiles(known.column, values, los, his, distinct, estimated)
         how = HistogramGroups(self._files[ordinal], self.options.bins, self.options.kind)
-        tree = GroupTree(known.merge.groups, known.order, how.what, self._known_bins)
+        tree = GroupTree(known.groups.groups, known.order, how.cache_key, self._known_bins)
         self._bins[ordinal] = how, tree
-        self._wanted_bins.add(ordinal, known.sources, tree.among(np.arange(known.rows.num_rows)))
+        self._wanted_bins.add(ordinal, known.sources, tree.select_files(np.arange(known.rows.num_rows)))
 
     def write(self) -> TableDetailResult:
         """Reduce and write what was collected."""
@@ -165,7 +165,7 @@ class TableDetailWriter:
         if self.jobs is not None and targets:
             results.append((targets, self._by_job(self.jobs, targets)))
         if self.jobs is not None and placed:
-            results.append((placed, self.jobs.distribute(self._only(placed), placed)))
+            results.append((placed, self.jobs.index_values(self._only(placed), placed)))
         done = {ordinal for some, result in results for ordinal in some.keys() - result.unreadable}
         table, facts, heads, refs = self._reduced({ordinal for ordinal in self._lists if ordinal not in done})
         for some, result in results:
@@ -178,15 +178,17 @@ class TableDetailWriter:
             refs += [ref for ref in made if ref.columns]
             others = result.heads.filter(pc.is_in(result.heads["column"], pa.array(sorted(mine), pa.int32())))
             heads = pa.concat_tables([heads, others])
-        told = {ordinal: rows for _, result in results for ordinal, rows in result.told.items() if ordinal in done}
+        told = {
+            ordinal: rows for _, result in results for ordinal, rows in result.indexed_rows.items() if ordinal in done
+        }
         return table, self.threads.submit(self._put, table, heads, refs), facts, told
 
     def _by_job(self, jobs: ValueJobs, targets: dict[int, CountTarget]) -> JobResult:
         columns = self._only(targets)
-        whole = [one for one in columns.values() if one.is_whole]
-        self._kept.make(whole, self.options.driver_bytes)
-        by_files = {ordinal: one if one.is_whole else one.by_files() for ordinal, one in columns.items()}
-        return jobs.run(by_files, targets, self._kept.groups(whole))
+        whole = [one for one in columns.values() if one.is_complete]
+        self._kept.make_groups(whole, self.options.driver_bytes)
+        by_files = {ordinal: one if one.is_complete else one.without_groups() for ordinal, one in columns.items()}
+        return jobs.count_values(by_files, targets, self._kept.group_sources(whole))
 
     def _only(self, targets: Collection[int]) -> dict[int, ColumnLists]:
         return {ordinal: self._lists[ordinal] for ordinal in targets}
@@ -198,7 +200,7 @@ class TableDetailWriter:
         return {
             ordinal: CountTarget(one.lists.column, SCATTER, _number(one.lists))
             for ordinal, one in self._only(self.jobs.distribution & self._lists.keys()).items()
-            if len(one.lists.kinds) == len(self.jobs.files) and (one.is_whole or self.jobs.can(one))
+            if len(one.lists.kinds) == len(self.jobs.files) and (one.is_complete or self.jobs.can_read_all_values(one))
         }
 
     def _targets(self, histograms: Future[dict[int, Histogram]], but: Collection[int]) -> dict[int, CountTarget]:
@@ -211,7 +213,7 @@ class TableDetailWriter:
             )
             if self.jobs is None or algorithm == REDUCE or not lists.values.any() or ordinal in but:
                 continue
-            if self.jobs.can(one):
+            if self.jobs.can_read_all_values(one):
                 found[ordinal] = CountTarget(lists.column, algorithm, _number(lists), histograms.result().get(ordinal))
         return found
 
@@ -219,12 +221,12 @@ class TableDetailWriter:
         """The first algorithm: lists made here, what is known of all, the heads of those made elsewhere, and these."""
         columns = [self._lists[ordinal] for ordinal in sorted(ordinals)]
         known = [one for one in columns if one.lists.is_known]
-        parts = self._kept.parts(known)
-        size = sum(part.length for part in parts) + self._kept.bytes_of(known)
+        parts = self._kept.select_details(known)
+        size = sum(part.length for part in parts) + self._kept.estimate_bytes(known)
         if self.jobs is not None and size > self.options.driver_bytes:
-            self._kept.make(known, self.options.driver_bytes)
+            self._kept.make_groups(known, self.options.driver_bytes)
             return self._apart(columns, known)
-        rows = self._kept.merged(known, parts)
+        rows = self._kept.merge_lists(known, parts)
         return (
             *reduce_lists(rows, [one.lists for one in columns], self.options.top),
             TABLE_FREQUENCIES.empty_table(),
@@ -236,13 +238,16 @@ class TableDetailWriter:
     ) -> tuple[pa.Table, dict[int, ListFacts], pa.Table, list[SummaryRef]]:
         assert self.jobs is not None  # noqa: S101 - the caller looked
         ship_package(self.jobs.context)
-        pieces: list[DetailSlice | GroupListSource] = [*self._kept.groups(known), *self._kept.parts(known, floors=True)]
+        pieces: list[DetailSlice | GroupListSource] = [
+            *self._kept.group_sources(known),
+            *self._kept.select_details(known, floors=True),
+        ]
         lists = [one.lists for one in columns]
         found = run_reduce_job(self.jobs.context, self.jobs.store, pieces, lists, self.options.top)
         if found.damaged is not None:
             raise found.damaged
         refs = [SummaryRef(ref, held) for ref, held in found.objects]
-        return TABLE_FREQUENCIES.empty_table(), found.listed, found.heads, refs
+        return TABLE_FREQUENCIES.empty_table(), found.lists, found.heads, refs
 
     def _put(self, table: pa.Table, heads: pa.Table, others: Sequence[SummaryRef]) -> tuple[SummaryRef, ...]:
         ordered, groups = object_layout.table_lists_layout(table, heads)
@@ -254,7 +259,7 @@ class TableDetailWriter:
     def _histograms(self) -> tuple[dict[int, Histogram], tuple[ObjectRef, ...]]:
         """Those of the columns, and the objects with those of groups."""
         read = {ordinal: GroupHistograms(how, tree) for ordinal, (how, tree) in self._bins.items()}
-        parts = self._wanted_bins.parts()
+        parts = self._wanted_bins.make_slices()
         for stored in prefetch(
             lambda part: histogram_groups.read_file_histograms(part, self._read(part), self._files), parts
         ):
@@ -266,14 +271,14 @@ class TableDetailWriter:
             column = self._files[ordinal].column
             known: dict[bytes, Histogram | None] = {
                 key: histogram_groups.decode_group_histogram(column, row)
-                for key, row in self._known_bins.some(tree.covers)
+                for key, row in self._known_bins.read_rows_of(tree.known_groups)
             }
-            merged = tree.merged(read.pop(ordinal).of_files, known, how.of_group)
+            merged = tree.merge(read.pop(ordinal).of_files, known, how.merge_group)
             writer.keep(tree.keys())
             for key, group in merged.made.items():
                 if group is not None:
                     writer.put(key, histogram_groups.encode_group_histogram(column, group))
-            if (whole := how.of_table(merged.parts)) is not None:
+            if (whole := how.merge_table(merged.parts)) is not None:
                 found[ordinal] = whole
         return found, writer.finish()
 
@@ -319,7 +324,7 @@ class TableDetailWriter:
 
 def _number(lists: FileValueCounts) -> int:
     """About how many values the files' lists and the files behind cut lists hold."""
-    return int(np.where(lists.cut, np.maximum(lists.values, 0), lists.estimates).sum())
+    return int(np.where(lists.is_truncated, np.maximum(lists.values, 0), lists.estimates).sum())
 
 
 def _lists_of(ordinal: int, known: ColumnLevel) -> FileValueCounts:

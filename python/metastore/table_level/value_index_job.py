@@ -108,13 +108,17 @@ def run_index_job(
         yield _written(store, columns, [content for _, content in sent], files, (part, parts))
 
     slices = max(1, min(len(pieces), max(4 * context.defaultParallelism, parts)))
-    scattered = store.with_content(context, pieces, slices, _object_of).mapPartitions(scatter).partitionBy(parts, int)
+    scattered = (
+        store.distribute_with_content(context, pieces, slices, _object_of)
+        .mapPartitions(scatter)
+        .partitionBy(parts, int)
+    )
     found = store.collect(scattered.mapPartitionsWithIndex(reduce))
     told = {ordinal: np.zeros(files, np.int64) for ordinal in targets}
     for *_, of_part in found:
         for ordinal, rows in of_part.items():
             told[ordinal] += rows.astype(np.int64)
-    return replace(gather_results([one for *one, _ in found]), told=told)
+    return replace(gather_results([one for *one, _ in found]), indexed_rows=told)
 
 
 def _object_of(piece: IndexSource) -> str | None:

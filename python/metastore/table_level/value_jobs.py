@@ -44,9 +44,9 @@ def choose_job_algorithm(lists: FileValueCounts, option: str, threshold: int) ->
     """
     if option == EXACT:
         found = choose_algorithm(lists, threshold)
-        return SCATTER if found == REDUCE and lists.cut.any() else found
+        return SCATTER if found == REDUCE and lists.is_truncated.any() else found
     if option == AUTO:
-        return REDUCE if lists.cut.any() else choose_algorithm(lists, threshold)
+        return REDUCE if lists.is_truncated.any() else choose_algorithm(lists, threshold)
     return option
 
 
@@ -72,15 +72,15 @@ class ValueJobs:
     earlier: tuple[EarlierIndex, ...] = ()
     field_ids: Mapping[str, int] = field(default_factory=dict)
 
-    def can(self, one: ColumnLists) -> bool:
+    def can_read_all_values(self, one: ColumnLists) -> bool:
         """Whether every value of a column is in a complete list or in a file that Python opens."""
-        paths = zip(_paths(one.sources), one.lists.cut.tolist(), strict=True)
+        paths = zip(_paths(one.sources), one.lists.is_truncated.tolist(), strict=True)
         return all(
             not cut or (path in self.files and find_spark_only_reason(self.files[path], local=self.local) is None)
             for path, cut in paths
         )
 
-    def run(
+    def count_values(
         self, columns: Mapping[int, ColumnLists], targets: Mapping[int, CountTarget], groups: Sequence[GroupListSource]
     ) -> JobResult:
         """Reduce columns."""
@@ -91,15 +91,15 @@ class ValueJobs:
         complete = DetailSelection("frequencies")
         again: dict[str, dict[int, FileColumn]] = defaultdict(dict)
         for ordinal, one in columns.items():
-            complete.add(ordinal, one.sources, one.tree.among(np.where(one.lists.cut, -1, 0)))
-            for path, cut in zip(_paths(one.sources), one.lists.cut.tolist(), strict=True):
+            complete.add(ordinal, one.sources, one.tree.select_files(np.where(one.lists.is_truncated, -1, 0)))
+            for path, cut in zip(_paths(one.sources), one.lists.is_truncated.tolist(), strict=True):
                 if cut:
                     again[path][ordinal] = FileColumn.of(one.lists.column, self.field_ids)
-        yield from complete.parts()
+        yield from complete.make_slices()
         for path, wanted in again.items():
             yield DataFileSource(self.files[path].location, wanted)
 
-    def distribute(self, columns: Mapping[int, ColumnLists], targets: Mapping[int, CountTarget]) -> JobResult:
+    def index_values(self, columns: Mapping[int, ColumnLists], targets: Mapping[int, CountTarget]) -> JobResult:
         """Make lists that tell where each value lives."""
         ship_package(self.context)
         files = len(self.files)
@@ -123,15 +123,15 @@ class ValueJobs:
             told = {place for one in earlier if ordinal in one.ordinals.values() for place in one.files.tolist()}
             paths = list(_paths(sources))
             at = np.array([-1 if places[path] in told else places[path] for path in paths], np.int64)
-            complete.add(ordinal, sources, np.where(lists.cut, -1, at))
-            for path, cut, place in zip(paths, lists.cut.tolist(), at.tolist(), strict=True):
+            complete.add(ordinal, sources, np.where(lists.is_truncated, -1, at))
+            for path, cut, place in zip(paths, lists.is_truncated.tolist(), at.tolist(), strict=True):
                 if cut and place >= 0:
                     again[path][ordinal] = FileColumn.of(lists.column, self.field_ids)
         for one in earlier:
             ordinals = {then: now for then, now in one.ordinals.items() if now in columns}
             if ordinals:
                 yield replace(one, ordinals=ordinals)
-        yield from complete.parts()
+        yield from complete.make_slices()
         for path, wanted in again.items():
             yield IndexFileSource(places[path], DataFileSource(self.files[path].location, wanted))
 
@@ -139,8 +139,8 @@ class ValueJobs:
 def list_facts_of_job(target: CountTarget, found: count_jobs.PartitionCounts) -> ListFacts:
     """What is known of a list that a job made."""
     if target.algorithm == DUPLICATES_ONLY and found.singles:
-        return ListFacts(DUPLICATES, 1, target.algorithm, found.listed + found.singles, found.singles)
-    return ListFacts(COMPLETE, 0, target.algorithm, found.listed, found.singles)
+        return ListFacts(DUPLICATES, 1, target.algorithm, found.written + found.singles, found.singles)
+    return ListFacts(COMPLETE, 0, target.algorithm, found.written, found.singles)
 
 
 def _paths(sources: Sequence[RowSource]) -> Iterator[str]:

@@ -58,7 +58,7 @@ def object_of_source(piece: ValueSource) -> str | None:
 
 
 def read_source_values(piece: ValueSource, content: ReadContent, budget: int) -> Iterator[pa.Table | UnreadableColumns]:
-    """The values of a piece with their frequencies, as `LISTED`; none stands twice in one table."""
+    """The values of a piece with their frequencies, as `VALUE_ROWS`; none stands twice in one table."""
     if not isinstance(piece, DataFileSource):
         try:
             yield sum_value_rows(read_stored_values(piece, content))
@@ -78,9 +78,9 @@ def read_source_values(piece: ValueSource, content: ReadContent, budget: int) ->
 
 
 def read_stored_values(piece: DetailSlice | GroupListSource, content: ReadContent) -> pa.Table:
-    """The wanted lists of an object, as `LISTED`."""
+    """The wanted lists of an object, as `VALUE_ROWS`."""
     return (
-        piece.rows(content)
+        piece.read_value_rows(content)
         if isinstance(piece, GroupListSource)
         else read_listed_values(piece, read_detail_object(piece, content))
     )
