@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format.objects import decode_detail
+from metastore.store.block_damage import attribute_damage
 from metastore.table_level.value_rows import VALUE_ROWS
 
 if TYPE_CHECKING:
@@ -44,6 +45,18 @@ class DetailSlice:
     sha256: str
     ordinals: Longs
     numbers: Longs
+
+    is_summed: ClassVar[bool] = False
+
+    @property
+    def columns(self) -> frozenset[int]:
+        """See `ValueSource`."""
+        return frozenset(self.ordinals[self.ordinals >= 0].tolist())
+
+    def read_values(self, content: ReadContent) -> Iterator[pa.Table]:
+        """See `ValueSource`."""
+        with attribute_damage(self.block):
+            yield read_listed_values(self, read_detail_object(self, content))
 
     def select_rows(self, rows: pa.Table) -> tuple[pa.Table, Longs, Longs]:
         """Choose the wanted rows."""

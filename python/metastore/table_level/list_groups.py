@@ -6,7 +6,7 @@ from collections import defaultdict
 from dataclasses import dataclass, replace
 from enum import Enum
 from itertools import zip_longest
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -99,11 +99,18 @@ class GroupListSource:
     sha256: str
     ordinals: Mapping[int, int]
 
-    def read_value_rows(self, content: ReadContent) -> pa.Table:
-        """The lists, as `VALUE_ROWS`."""
+    is_summed: ClassVar[bool] = False
+
+    @property
+    def columns(self) -> frozenset[int]:
+        """See `ValueSource`."""
+        return frozenset(self.ordinals.values())
+
+    def read_values(self, content: ReadContent) -> Iterator[pa.Table]:
+        """See `ValueSource`."""
         stored = decode_detail(self.name, self.sha256, content())
         lists = (decode_group_list(ordinal, stored.slice(row, 1)) for row, ordinal in self.ordinals.items())
-        return pa.concat_tables([VALUE_ROWS.empty_table(), *(one for one in lists if one is not None)])
+        yield pa.concat_tables([VALUE_ROWS.empty_table(), *(one for one in lists if one is not None)])
 
 
 def find_group_sources(known: GroupRows, wanted: Mapping[int, Sequence[bytes]]) -> Iterator[GroupListSource]:

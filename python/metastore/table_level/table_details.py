@@ -22,7 +22,7 @@ from metastore.store.block_damage import attribute_damage
 from metastore.store.prefetch import prefetch
 from metastore.table_level import detail_selection, histogram_groups
 from metastore.table_level.count_bounds import COMPLETE, NONE, FileValueCounts
-from metastore.table_level.count_jobs import CountTarget, JobResult, PartitionCounts, run_reduce_job
+from metastore.table_level.count_jobs import CountTarget, run_reduce_job
 from metastore.table_level.detail_selection import DetailSelection
 from metastore.table_level.group_cache import GroupRows, GroupRowWriter
 from metastore.table_level.group_tree import GroupTree
@@ -31,7 +31,7 @@ from metastore.table_level.histogram_sum import make_histogram_of_counts
 from metastore.table_level.list_groups import ColumnLists, ListGroups
 from metastore.table_level.list_reduction import REDUCE, SCATTER, THRESHOLD, ListFacts, reduce_lists
 from metastore.table_level.value_index_layout import index_coverage_rows
-from metastore.table_level.value_jobs import choose_job_algorithm, list_facts_of_job
+from metastore.table_level.value_jobs import choose_job_algorithm
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -47,6 +47,7 @@ if TYPE_CHECKING:
     from metastore.table_level.detail_selection import DetailSlice
     from metastore.table_level.list_groups import GroupListSource
     from metastore.table_level.live_statistics import ColumnLevel
+    from metastore.table_level.shuffle_job import JobResult
     from metastore.table_level.value_jobs import ValueJobs
 
     Longs = NDArray[np.int64]
@@ -166,14 +167,11 @@ class TableDetailWriter:
             results.append((targets, self._by_job(self.jobs, targets)))
         if self.jobs is not None and placed:
             results.append((placed, self.jobs.index_values(self._only(placed), placed)))
-        done = {ordinal for some, result in results for ordinal in some.keys() - result.unreadable}
+        done = {ordinal for some, result in results for ordinal in some.keys() - result.skipped}
         table, facts, heads, refs = self._reduced({ordinal for ordinal in self._lists if ordinal not in done})
         for some, result in results:
             mine = some.keys() & done
-            facts |= {
-                ordinal: list_facts_of_job(some[ordinal], result.columns.get(ordinal, PartitionCounts()))
-                for ordinal in mine
-            }
+            facts |= {ordinal: result.lists[ordinal] for ordinal in mine}
             made = [replace(ref, columns=tuple(i for i in ref.columns if i in mine)) for ref in result.objects]
             refs += [ref for ref in made if ref.columns]
             others = result.heads.filter(pc.is_in(result.heads["column"], pa.array(sorted(mine), pa.int32())))
@@ -244,10 +242,7 @@ class TableDetailWriter:
         ]
         lists = [one.lists for one in columns]
         found = run_reduce_job(self.jobs.context, self.jobs.store, pieces, lists, self.options.top)
-        if found.damaged is not None:
-            raise found.damaged
-        refs = [SummaryRef(ref, held) for ref, held in found.objects]
-        return TABLE_FREQUENCIES.empty_table(), found.lists, found.heads, refs
+        return TABLE_FREQUENCIES.empty_table(), dict(found.lists), found.heads, list(found.objects)
 
     def _put(self, table: pa.Table, heads: pa.Table, others: Sequence[SummaryRef]) -> tuple[SummaryRef, ...]:
         ordered, groups = object_layout.table_lists_layout(table, heads)
