@@ -11,6 +11,7 @@ approach, 2010).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -19,18 +20,23 @@ import numpy as np
 import pyarrow as pa
 
 from metastore.format.object_schemas import TABLE_NODES
+from metastore.kernel.column_statistics import sketch_fields
+from metastore.kernel.distinct_sketch import parse_sketches
 from metastore.kernel.reducer import count_distinct, merge_column, reduce_columns
 from metastore.kernel.statistic_rows import partial_aggregate_row
+from metastore.table_level.group_cache import GroupCache, GroupCodec
 from metastore.table_level.group_tree import FileGroups, GroupTree, digest_of_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
     from metastore.kernel.column_statistics import ColumnStatistics
     from metastore.kernel.distinct_sketch import DistinctSketch
+    from metastore.store import Store
 
     Longs = NDArray[np.int64]
     Words = NDArray[np.uint64]
@@ -68,6 +74,56 @@ class GroupAggregate:
 
     rows: pa.Table
     sketches: Sequence[DistinctSketch | None]
+
+
+AGGREGATE_KIND = "table-nodes"
+_SKETCHES = ["theta", "registers"]
+
+
+def encode_group_aggregate(group: GroupAggregate) -> pa.Table:
+    """The row of `table-nodes` of a group, without its key."""
+    rows, stored = group.rows, [sketch_fields(one) for one in group.sketches]
+    for name in _SKETCHES:
+        rows = rows.append_column(name, pa.array([one.get(name) for one in stored], pa.binary()))
+    return rows
+
+
+def decode_group_aggregate(row: pa.Table) -> GroupAggregate:
+    """What a group was merged to, as `encode_group_aggregate` has put it."""
+    return GroupAggregate(row.drop_columns(_SKETCHES), parse_sketches(*(row[name].to_pylist() for name in _SKETCHES)))
+
+
+_CODEC = GroupCodec(encode_group_aggregate, decode_group_aggregate)
+
+
+class GroupAggregates(Mapping[bytes, GroupAggregate]):
+    """What groups were merged to, by key: what the store has is decoded as it is read."""
+
+    def __init__(self, store: Store, refs: Sequence[ObjectRef]) -> None:
+        """Read the keys."""
+        self._cache = GroupCache(store, AGGREGATE_KIND, refs)
+        self.finish = self._cache.finish
+
+    def __getitem__(self, key: bytes) -> GroupAggregate:
+        """Read a group."""
+        return decode_group_aggregate(self._cache[key])
+
+    def __contains__(self, key: object) -> bool:
+        """Whether there is such a group; nothing is read."""
+        return key in self._cache
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The keys."""
+        return iter(self._cache)
+
+    def __len__(self) -> int:
+        """How many groups there are."""
+        return len(self._cache)
+
+    def add(self, groups: ColumnGroups) -> None:
+        """Keep those of a column, and take those that were made."""
+        self._cache.keep(groups.keys())
+        self._cache.put_all(groups.made, _CODEC)
 
 
 def aggregate_schema(column: Column) -> pa.Schema:

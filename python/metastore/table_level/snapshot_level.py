@@ -16,7 +16,7 @@ from metastore.format.object_schemas import TABLE_FILES
 from metastore.kernel.statistic_rows import table_sketch_rows, table_summary_rows
 from metastore.store.block_files import DEPTHS
 from metastore.store.prefetch import DetailPrefetch
-from metastore.table_level.group_cache import GroupAggregates, GroupAggregateWriter
+from metastore.table_level.column_groups import GroupAggregates
 from metastore.table_level.live_statistics import LiveStatistics
 from metastore.table_level.table_details import TableDetailWriter
 from metastore.table_level.user_defined_level import UserDefinedLevel
@@ -88,7 +88,6 @@ def _written(
     nodes = GroupAggregates(store, refs)
     own = UserDefinedLevel(store, coverage.blocks, facts.files, statistics)
     extra = own.reduce(facts.columns)
-    writer = GroupAggregateWriter(store, nodes)
     ordinals = {column.key: place for place, column in enumerate(facts.columns)}
     with ThreadPoolExecutor() as threads:
         early = DetailPrefetch(store, () if refs else coverage.used, threads)
@@ -97,7 +96,7 @@ def _written(
             reduced = replace(known.statistics, extra=extra.get((known.column.key, known.column.type), {}))
             rows.append((ordinals[known.column.key], reduced, known.rows.num_rows))
             details.add(ordinals[known.column.key], known, reduced)
-            writer.add(known.groups)
+            nodes.add(known.groups)
             depth = max(depth, DEPTHS[known.computed])
         store.ensure_writable()
         sketches = threads.submit(_put, store, "table-sketches", table_sketch_rows(rows))
@@ -120,7 +119,7 @@ def _written(
         histograms=written.histograms.result(),
         **_totals(facts, coverage),
     )
-    kept = (*writer.finish(), *written.nodes)
+    kept = (*nodes.finish(), *written.nodes)
     return TableLevel(
         snapshot, len(list_snapshot_objects(snapshot)) + len(set(kept).difference(refs)), own.failed, kept
     )

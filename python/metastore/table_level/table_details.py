@@ -19,14 +19,10 @@ from metastore.format.object_layout import split_evenly
 from metastore.format.object_schemas import TABLE_FREQUENCIES
 from metastore.spark_jobs.session_jobs import ship_package
 from metastore.store.block_damage import attribute_damage
-from metastore.store.prefetch import prefetch
-from metastore.table_level import detail_selection, histogram_groups
 from metastore.table_level.count_bounds import COMPLETE, NONE, FileValueCounts
 from metastore.table_level.count_jobs import CountTarget, run_reduce_job
-from metastore.table_level.detail_selection import DetailSelection
-from metastore.table_level.group_cache import GroupRows, GroupRowWriter
-from metastore.table_level.group_tree import GroupTree
-from metastore.table_level.histogram_groups import GroupHistograms, HistogramGroups
+from metastore.table_level.detail_selection import read_detail_object
+from metastore.table_level.histogram_groups import HistogramFiles, TableHistograms
 from metastore.table_level.histogram_sum import make_histogram_of_counts
 from metastore.table_level.list_groups import ColumnLists, ListGroups
 from metastore.table_level.list_reduction import REDUCE, SCATTER, THRESHOLD, ListFacts, reduce_lists
@@ -51,9 +47,6 @@ if TYPE_CHECKING:
     from metastore.table_level.value_jobs import ValueJobs
 
     Longs = NDArray[np.int64]
-
-
-_ROW_GROUP_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -120,13 +113,11 @@ class TableDetailWriter:
     nodes: Sequence[ObjectRef] = ()
     jobs: ValueJobs | None = None
     _lists: dict[int, ColumnLists] = field(default_factory=dict)
-    _files: dict[int, histogram_groups.HistogramFiles] = field(default_factory=dict)
-    _bins: dict[int, tuple[HistogramGroups, GroupTree]] = field(default_factory=dict)
-    _wanted_bins: DetailSelection = field(default_factory=lambda: DetailSelection("histograms"))
+    _files: dict[int, HistogramFiles] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Read which groups are kept."""
-        self._known_bins = GroupRows(self.store, histogram_groups.HISTOGRAM_GROUP_KIND, self.nodes)
+        self._histograms = TableHistograms(self.store, self.nodes, self._read, self.options.bins, self.options.kind)
         self._kept = ListGroups(self.store, self.nodes, self._read)
 
     def add(self, ordinal: int, known: ColumnLevel, found: ColumnStatistics) -> None:
@@ -140,20 +131,17 @@ class TableDetailWriter:
         distinct = None if found.distinct is None else found.distinct - (1 if found.nans else 0)
         los, his = (tuple(known.rows[f"{end}_{known.column.encoding}"].to_pylist()) for end in ("lo", "hi"))
         estimated = known.rows["distinct_error"].fill_null(0.0).to_numpy() > 0
-        self._files[ordinal] = histogram_groups.HistogramFiles(known.column, values, los, his, distinct, estimated)
-        how = HistogramGroups(self._files[ordinal], self.options.bins, self.options.kind)
-        tree = GroupTree(known.groups.groups, known.order, how.cache_key, self._known_bins)
-        self._bins[ordinal] = how, tree
-        self._wanted_bins.add(ordinal, known.sources, tree.select_files(np.arange(known.rows.num_rows)))
+        self._files[ordinal] = HistogramFiles(known.column, values, los, his, distinct, estimated)
+        self._histograms.add(ordinal, known, self._files[ordinal])
 
     def write(self) -> TableDetailResult:
         """Reduce and write what was collected."""
-        merged = self.threads.submit(self._histograms)
-        table, frequencies, facts, told = self._write_lists(self.threads.submit(lambda: merged.result()[0]))
-        histograms = self._with_lists(merged.result()[0], table, facts)
+        merged = self.threads.submit(self._histograms.merge)
+        table, frequencies, facts, told = self._write_lists(merged)
+        histograms = self._with_lists(merged.result(), table, facts)
         ref = self.threads.submit(self._put_histograms, histograms)
         placed = self.store.put("table-placed", *index_coverage_rows(told)) if told else None
-        nodes = (*merged.result()[1], *self._kept.finish())
+        nodes = (*self._histograms.finish(), *self._kept.finish())
         percentiles = self._percentiles(histograms)
         return TableDetailResult(frequencies, ref, facts, percentiles, tuple(sorted(told)), placed, nodes)
 
@@ -251,32 +239,6 @@ class TableDetailWriter:
         held = tuple(sorted(table["column"].unique().to_pylist()))
         return (SummaryRef(self.store.put("table-frequencies", ordered, groups), held), *others)
 
-    def _histograms(self) -> tuple[dict[int, Histogram], tuple[ObjectRef, ...]]:
-        """Those of the columns, and the objects with those of groups."""
-        read = {ordinal: GroupHistograms(how, tree) for ordinal, (how, tree) in self._bins.items()}
-        parts = self._wanted_bins.make_slices()
-        for stored in prefetch(
-            lambda part: histogram_groups.read_file_histograms(part, self._read(part), self._files), parts
-        ):
-            for ordinal, place, one in stored:
-                read[ordinal].add(place, one)
-        found: dict[int, Histogram] = {}
-        writer = GroupRowWriter(self.store, self._known_bins, _ROW_GROUP_BYTES)
-        for ordinal, (how, tree) in sorted(self._bins.items()):
-            column = self._files[ordinal].column
-            known: dict[bytes, Histogram | None] = {
-                key: histogram_groups.decode_group_histogram(column, row)
-                for key, row in self._known_bins.read_rows_of(tree.known_groups)
-            }
-            merged = tree.merge(read.pop(ordinal).of_files, known, how.merge_group)
-            writer.keep(tree.keys())
-            for key, group in merged.made.items():
-                if group is not None:
-                    writer.put(key, histogram_groups.encode_group_histogram(column, group))
-            if (whole := how.merge_table(merged.parts)) is not None:
-                found[ordinal] = whole
-        return found, writer.finish()
-
     def _with_lists(
         self, histograms: dict[int, Histogram], table: pa.Table, facts: dict[int, ListFacts]
     ) -> dict[int, Histogram]:
@@ -310,11 +272,7 @@ class TableDetailWriter:
     def _read(self, part: DetailSlice) -> pa.Table:
         with attribute_damage(part.block):
             early = self.early.rows(part.name)
-            return (
-                detail_selection.read_detail_object(part, partial(self.store.raw, part.name))
-                if early is None
-                else early
-            )
+            return read_detail_object(part, partial(self.store.raw, part.name)) if early is None else early
 
 
 def _number(lists: FileValueCounts) -> int:
