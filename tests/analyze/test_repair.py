@@ -197,8 +197,8 @@ def test_a_list_of_files_that_earlier_snapshots_tell_is_made_again(spark, table,
 def test_damaged_blocks_are_read_once(spark, table, rewritten, monkeypatch):
     for name in of_kind(rewritten, "frequencies"):
         flip(rewritten, name)
-    read, raw = [], Store.raw
-    monkeypatch.setattr(Store, "raw", lambda self, name, *more: read.append(name) or raw(self, name, *more))
+    read, raw = [], Store.read_bytes
+    monkeypatch.setattr(Store, "read_bytes", lambda self, name, *more: read.append(name) or raw(self, name, *more))
     names = set(of_kind(rewritten, "sketches"))
     live = metastore.files(spark, table)[0]["path"].rpartition("/")[2]
     block = stored(rewritten).read().blocks[0]

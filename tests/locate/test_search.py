@@ -80,7 +80,7 @@ def asked(kinds, keys):
 
 def search(store, kinds, keys):
     evidences, columns = known(store, kinds)
-    one = CandidateSearch(evidences, store[0].part)
+    one = CandidateSearch(evidences, store[0].open_part)
     one.add(KeyBatch.of(asked(kinds, keys), columns))
     return one.found.tolist()
 
@@ -121,7 +121,7 @@ def test_files_are_told_apart_and_parts_of_a_key_help_each_other(store):
 def test_batches_add_up(store):
     keys = sampled(["string"], 200)
     evidences, columns = known(store, ["string"])
-    one = CandidateSearch(evidences, store[0].part)
+    one = CandidateSearch(evidences, store[0].open_part)
     for key in keys:
         one.add(KeyBatch.of(asked(["string"], [key]), columns))
     assert one.found.tolist() == search(store, ["string"], keys)
@@ -148,7 +148,7 @@ def test_what_is_unknown_damaged_or_contradictory_keeps_the_file(store):
     others = [replace(file, rows=file.rows + 1) for file in facts.files[:2]]
     others += [replace(file, size=2) for file in facts.files[2:4]]
     evidences, columns = known(store, ["bigint"], [*others, *facts.files[4:]])
-    one = CandidateSearch(evidences, store[0].part)
+    one = CandidateSearch(evidences, store[0].open_part)
     one.add(KeyBatch.of(nowhere, columns))
     assert one.found.tolist() == [True] * 4 + [False] * 2
 
@@ -164,7 +164,7 @@ def test_what_is_unknown_damaged_or_contradictory_keeps_the_file(store):
 
 def test_no_keys_no_files(store):
     evidences, columns = known(store, ["bigint"])
-    one = CandidateSearch(evidences, store[0].part)
+    one = CandidateSearch(evidences, store[0].open_part)
     one.add(KeyBatch.of(asked(["bigint"], [(1,)]).slice(1), columns))
     assert not one.found.any()
 

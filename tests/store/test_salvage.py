@@ -90,7 +90,7 @@ def test_a_lost_list_is_said_to_be_none(store):
 def test_of_a_damaged_summary_sound_row_groups_stay(store):
     made = block(store, ["a", "b"], 5, columns(40))
     [ref] = made.summary
-    assert store.part(ref.object).groups == 3
+    assert store.open_part(ref.object).groups == 3
     flip(store, ref.object.name)
     after, lost = left_of(Store.open(store.uri, writable=True), made)
     assert lost.files == ("a", "b")
@@ -170,8 +170,8 @@ def test_what_is_known_to_be_damaged_is_not_looked_for_again(store, monkeypatch)
     made = block(store, ["a"], 5, detailed=True)
     [(name, *_)] = list_detail_objects(store.get(made.files), "histograms")
     flip(store, name)
-    read, raw = [], Store.raw
-    monkeypatch.setattr(Store, "raw", lambda self, name, *more: read.append(name) or raw(self, name, *more))
+    read, raw = [], Store.read_bytes
+    monkeypatch.setattr(Store, "read_bytes", lambda self, name, *more: read.append(name) or raw(self, name, *more))
     found = salvage_block(store, adding(made)(None), made, nowhere, wrong={name})
     assert found.lost == LostStatistics(("a",), (), ("histograms",))
     assert sorted(read) == sorted([made.files.name, made.summary[0].object.name])

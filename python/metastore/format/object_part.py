@@ -57,15 +57,15 @@ class ObjectPart:
         """How many rows the object has."""
         return self._footer.rows
 
-    def text(self, key: str) -> str | None:
+    def footer_text(self, key: str) -> str | None:
         """A key-value of the footer."""
         return self._footer.texts.get(key)
 
-    def holding(self, column: int) -> list[int]:
+    def groups_of_column(self, column: int) -> list[int]:
         """The row groups that may have rows of a column."""
         return [group for group in range(self.groups) if self._may_hold(group, column)]
 
-    def rows(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
+    def read_rows(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
         """Some columns of some row groups."""
         schema = select_schema(self._ref, columns)
         present = [name for name in columns if any(chunk.name == name for chunk in self._chunks(0))]

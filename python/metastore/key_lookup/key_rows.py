@@ -216,7 +216,7 @@ def _candidates(
         key, some = [key[place] for place in told], some.select(told)
         asked = None if asked is None else asked.select(some.column_names)
     known = gather_evidence(store, manifest, facts.files, key)
-    search, keys = CandidateSearch(known, store.part), KeyBatch.of(some, key)
+    search, keys = CandidateSearch(known, store.open_part), KeyBatch.of(some, key)
     is_near = _bytes(known) <= _FEW_BYTES
     search.crowd(keys)
     if is_near and not _are_nearly_all(search.found, known):

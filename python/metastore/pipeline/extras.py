@@ -193,7 +193,9 @@ class RanksExtra:
             except DamagedObject:
                 continue
             keys = frozenset(zip(read_file_keys(listed), listed.column("deletes").to_pylist(), strict=True))
-            if keys <= live and not self._store.absent({ref.object.name: ref.object.length for ref in entry.ranks}):
+            if keys <= live and not self._store.find_absent(
+                {ref.object.name: ref.object.length for ref in entry.ranks}
+            ):
                 return entry.ranks, keys
         return (), frozenset()
 

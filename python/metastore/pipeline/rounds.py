@@ -169,7 +169,7 @@ class _Run:
                 _LOG.warning("blocks %s are computed again: objects of theirs are not there", ", ".join(sorted(broken)))
                 self._repair.add(broken)
                 return True
-            if manifest is None or not self._store.absent(list_snapshot_objects(manifest.snapshots[-1])):
+            if manifest is None or not self._store.find_absent(list_snapshot_objects(manifest.snapshots[-1])):
                 return False
             _LOG.warning("the table level is written again: objects of it are not there")
         self._cover([*base, *new])
@@ -232,7 +232,9 @@ class _Run:
             for indexed in self._coverage.blocks
             if any(file.key in indexed.ordinals for file in self._facts.files)
         }
-        absent = self._store.absent({name: length for objects in used.values() for name, length in objects.items()})
+        absent = self._store.find_absent(
+            {name: length for objects in used.values() for name, length in objects.items()}
+        )
         return {block for block, objects in used.items() if not absent.isdisjoint(objects)}
 
     def _commit(self, base: frozenset[str], new: Sequence[Block], manifest: Manifest | None) -> bool:

@@ -177,7 +177,7 @@ class _Known:
 
     def _take(self, part: ObjectPart, kind: str, column: int, place: dict[int, int]) -> None:
         wanted = f"value_{self._evidence.column.encoding}" if kind == "list" else "bloom"
-        rows = part.rows(part.holding(column), ["column", "file", wanted])
+        rows = part.read_rows(part.groups_of_column(column), ["column", "file", wanted])
         rows = rows.filter(pc.and_(pc.equal(rows["column"], column), pc.is_valid(rows[wanted])))
         if kind == "filter":
             for file, bloom in zip(rows["file"].to_pylist(), rows[wanted].to_pylist(), strict=True):

@@ -186,8 +186,8 @@ class BlockEvidence:
                 ref = ObjectRef(name, length, digest, ANY_ROWS, footer_length, footer_digest)
                 objects[ref][files[f"{kind}_file"][place]] = row_of[file]
         for ref, rows in objects.items():
-            part = store.part(ref)
-            table = part.rows(part.holding(self.ordinal), ["column", "file", *columns])
+            part = store.open_part(ref)
+            table = part.read_rows(part.groups_of_column(self.ordinal), ["column", "file", *columns])
             table = table.filter(pc.equal(table["column"], self.ordinal))
             inside = np.full(max(rows) + 1, -1, np.int64)
             inside[list(rows)] = list(rows.values())

@@ -241,7 +241,7 @@ class _Remains:
         is_wrong = ref.object.name in self._wrong
         rows = self._readable(ref)
         if not (is_wrong or self._is_told) and (self._ordinals >= 0).all() and not len(self._unlisted):
-            writer.keep(ref, rows)
+            writer.add_reference(ref, rows)
             return
         known = set(rows["column"].to_pylist())
         rows = self._without_lists(self._of_kept(rows))
@@ -266,13 +266,13 @@ class _Remains:
             return self._store.get(ref.object)
         parts = [SUMMARY.empty_table()]
         try:
-            part = self._store.part(ref.object)
+            part = self._store.open_part(ref.object)
         except DamagedObject as damage:
             _LOG.warning("nothing is left of it: %s", damage)
             return parts[0]
         for group in range(part.groups):
             try:
-                parts.append(part.rows([group], SUMMARY.names))
+                parts.append(part.read_rows([group], SUMMARY.names))
             except DamagedObject as damage:
                 _LOG.warning("row group %d is lost: %s", group, damage)
         return pa.concat_tables(parts)

@@ -311,7 +311,7 @@ class TableDetailWriter:
         with attribute_damage(part.block):
             early = self.early.rows(part.name)
             return (
-                detail_selection.read_detail_object(part, partial(self.store.raw, part.name))
+                detail_selection.read_detail_object(part, partial(self.store.read_bytes, part.name))
                 if early is None
                 else early
             )
