@@ -20,20 +20,24 @@ def sparkOf(line: String): String =
   sys.props.get(s"pyspark.$line").toSeq.flatMap(home => (file(home) / "jars" * "spark-core_*.jar").get)
     .map(_.base.split('-').last).headOption.getOrElse(line)
 
+/** Copies of a line's sources, in packages of their own. */
+def relocated(scope: Configuration, spark: String, folders: Seq[String]) = Def.task {
+  val root = (baseDirectory.value / "../../src").getCanonicalFile
+  folders.flatMap(folder => (root / folder ** "*.scala").get).map { source =>
+    val copy = (scope / sourceManaged).value / source.relativeTo(root).get.getPath
+    IO.write(copy, packages.replaceAllIn(IO.read(source), _.matched + ".v" + spark.replace(".", "")))
+    copy
+  }
+}
+
 def shim(spark: String, scala: String, options: Seq[String]): Project =
   Project(s"shim-spark-${spark.replace('.', '_')}", file(s"jvm-shim/target/spark-$spark")).settings(
     name := s"metastore-shim-spark-$spark",
     scalaVersion := scala,
     scalacOptions := common ++ options,
     Compile / unmanagedSourceDirectories := Seq(baseDirectory.value / "../../src/main/scala-entry"),
-    Compile / sourceGenerators += Def.task {
-      val root = (baseDirectory.value / "../../src/main").getCanonicalFile
-      Seq("scala", s"scala-spark-$spark").flatMap(folder => (root / folder ** "*.scala").get).map { source =>
-        val copy = (Compile / sourceManaged).value / source.relativeTo(root).get.getPath
-        IO.write(copy, packages.replaceAllIn(IO.read(source), _.matched + ".v" + spark.replace(".", "")))
-        copy
-      }
-    }.taskValue,
+    Compile / sourceGenerators += relocated(Compile, spark, Seq("main/scala", s"main/scala-spark-$spark")).taskValue,
+    Test / sourceGenerators += relocated(Test, spark, Seq("test/scala")).taskValue,
     Compile / unmanagedResourceDirectories := Seq(baseDirectory.value / "../../src/main/resources"),
     Compile / resourceGenerators += Def.task {
       val facts = Seq("version" -> version.value, "lines" -> spark, s"spark-$spark" -> sparkOf(spark),
@@ -42,6 +46,7 @@ def shim(spark: String, scala: String, options: Seq[String]): Project =
       IO.write(file, facts.map { case (key, value) => s"$key=$value\n" }.mkString)
       Seq(file)
     }.taskValue,
+    Test / unmanagedJars := (Compile / unmanagedJars).value,
     Compile / unmanagedJars := sys.props.get(s"pyspark.$spark").toSeq.flatMap { home =>
       (file(home) / "jars" * ("*.jar" -- "metastore-*.jar")).classpath
     }

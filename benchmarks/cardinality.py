@@ -324,7 +324,7 @@ def estimates(spark: Any, way: str, asked: list[Query]) -> list[Told]:
 def optimized(session: Any, text: str, *, cold: bool) -> tuple[float | None, float]:
     """The plan's rows, by its size where it has no number, None where Spark fails on it; and milliseconds."""
     if cold:
-        find_shim_package(session).store.StatisticsCache.clear()
+        find_shim_package(session).statistics.cache.StatisticsCache.clear()
     execution = session.sql(f"SELECT * FROM {text}")._jdf.queryExecution()  # noqa: SLF001
     begin = time.perf_counter()
     try:

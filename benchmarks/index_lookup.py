@@ -268,7 +268,7 @@ def _planner(spark: SparkSession, path: Path, size: Size, wanted: Wanted) -> dic
     """What the driver's planner needs, in milliseconds, and how many files it leaves."""
     ddl = ", ".join(f"column_{i:04} {TYPES[i % len(TYPES)]}" for i in range(size.columns))
     query = " AND ".join(f"{column.path[0]} = {_literal(column, value)}" for column, value in wanted.values())
-    java = find_shim_package(spark).adapter.LookupTimer
+    java = find_shim_package(spark).scan.LookupTimer
     listing = path.with_suffix(".txt")
     listed = _files(size.files)
     lines = (
@@ -280,7 +280,7 @@ def _planner(spark: SparkSession, path: Path, size: Size, wanted: Wanted) -> dic
         java.open(spark._jsparkSession, ddl, str(path), TABLE.uuid, where, str(listing))  # noqa: SLF001
         for where in (query, every)
     )
-    timers = [in_order, in_order.shuffled()]
+    timers = [in_order, in_order.inRandomOrder()]
     cold, any_order = (_milliseconds(lambda one=one: one.nanos(BATCH, *COLD), WARM_UP, RUNS) for one in timers)
     relisted, cached = (
         _milliseconds(lambda how=how: in_order.nanos(BATCH, *how), 1000, 200) for how in (RELISTED, CACHED)

@@ -1,9 +1,10 @@
 """Compiles the Scala shim into the wheel: one jar with a build for each line of Spark.
 
 As a hatchling hook it runs at every build (`uv sync`, `pip install`, `uv build`) and puts the jar at
-`pyspark/jars/metastore-shim.jar`. An editable install has the build for the Spark beside it alone. A wheel has one for
-every line: the pyspark that it is built with has the compiler and the newest line, for the others Spark's published
-modules are fetched, as `metastore/jars.lock` names them. By hand, for any installed pyspark:
+`pyspark/jars/metastore-shim.jar`. An editable install has the build for the Spark beside it alone, and a second
+jar with what only tests and benchmarks ask of it. A wheel has a build for every line: the pyspark that it is built with
+has the compiler and the newest line, for the others the modules are fetched that `metastore/jars.lock` names.
+By hand, for any installed pyspark:
 
     python jvm-shim/hatch_build.py --pyspark <pyspark folder> --out <jar>
 
@@ -34,6 +35,7 @@ except ImportError:  # run by hand, where hatchling is not needed
 SHIM = Path(__file__).resolve().parent
 SOURCES = SHIM / "src/main"
 ENTRY = "entry"
+TESTS = "-tests"  # what is asked of the shim by tests and benchmarks alone: `4.1-tests`
 PROPERTIES = "metastore-shim.properties"
 SCALAC_OPTIONS = ["-deprecation", "-feature", "-unchecked", "-Xlint", "-encoding", "UTF-8"]
 # One source serves Scala 2.12 and 2.13, so it uses the collections' older names.
@@ -78,11 +80,13 @@ def lines() -> list[str]:
 
 def source_files(*folders: str) -> list[Path]:
     """Returns the Scala sources below folders of `src/main`."""
-    return sorted(file for folder in folders for file in (SOURCES / folder).rglob("*.scala"))
+    return sorted(file for folder in folders for file in (SOURCES / folder).resolve().rglob("*.scala"))
 
 
 def sources_of(line: str) -> list[Path]:
-    """Returns the sources of the build for a line of Spark, or of the entry."""
+    """Returns the sources of the build for a line of Spark, of its tests, or of the entry."""
+    if line.endswith(TESTS):
+        return source_files("../test/scala")
     return source_files("scala-entry") if line == ENTRY else source_files("scala", f"scala-spark-{line}")
 
 
@@ -95,7 +99,8 @@ def resources() -> dict[str, bytes]:
 def source_digest(line: str) -> str:
     """Returns the SHA-256 of everything that a line's build is made from: it tells a stale jar."""
     digest = hashlib.sha256()
-    for file in sources_of(ENTRY) + sources_of(line):
+    tests = sources_of(line) if line.endswith(TESTS) else []
+    for file in sources_of(ENTRY) + sources_of(line.removesuffix(TESTS)) + tests:
         digest.update(file.relative_to(SHIM).as_posix().encode() + b"\0" + file.read_bytes())
     for name, content in resources().items():
         digest.update(name.encode() + b"\0" + content)
@@ -197,7 +202,16 @@ def compile_shim(class_paths: list[ClassPath], out: Path, version: str) -> Path:
     for one in class_paths:
         named = {"spark": one.spark, "scala": one.scala, "source": source_digest(one.line)}
         facts |= {f"{key}-{one.line}": value for key, value in named.items()}
-    write_jar(folders, out, "".join(f"{key}={value}\n" for key, value in facts.items()))
+    properties = "".join(f"{key}={value}\n" for key, value in facts.items())
+    write_jar(folders, out, resources() | {PROPERTIES: properties.encode()})
+    return out
+
+
+def compile_tests(class_path: ClassPath, out: Path) -> Path:
+    """Compiles what only tests and benchmarks ask of the shim, in its packages, into a jar beside it."""
+    shim = compile_classes(class_path.line, class_path)
+    beside = class_path._replace(jars=[shim, *class_path.jars])
+    write_jar([compile_classes(f"{class_path.line}{TESTS}", beside)], out, {})
     return out
 
 
@@ -229,16 +243,16 @@ def _run_scalac(line: str, class_path: ClassPath, out: Path, scratch: Path) -> N
     command = [java(), "-Xss8m", "-cp", compiler, "scala.tools.nsc.Main", f"@{arguments}"]
     done = subprocess.run(command, check=False, capture_output=True, text=True)
     if done.returncode:
-        said = (done.stdout + done.stderr).replace(str(scratch / f"spark-{line}"), str(SOURCES))
+        said = (done.stdout + done.stderr).replace(str(scratch / f"spark-{line}"), str(SOURCES.parent))
         raise ShimBuildError(f"The shim does not compile for Spark {class_path.spark}:\n{said}")
 
 
 def relocate(line: str, folder: Path) -> list[Path]:
     """Copies a line's sources into a folder, in packages of their own, and returns the copies."""
-    digits = line.replace(".", "")
+    digits = line.removesuffix(TESTS).replace(".", "")
     copies = []
     for source in sources_of(line):
-        copy = folder / source.relative_to(SOURCES)
+        copy = folder / source.relative_to(SOURCES.parent)
         copy.parent.mkdir(parents=True, exist_ok=True)
         copy.write_text(PACKAGES.sub(rf"\g<0>.v{digits}", source.read_text("utf-8")), "utf-8")
         copies.append(copy)
@@ -249,9 +263,9 @@ def _digest(file: Path) -> str:
     return hashlib.sha256(file.read_bytes()).hexdigest()
 
 
-def write_jar(folders: list[Path], out: Path, properties: str) -> None:
-    """Packs compiled classes, resources and the build's properties; equal input gives equal bytes."""
-    entries = resources() | {PROPERTIES: properties.encode()}
+def write_jar(folders: list[Path], out: Path, others: dict[str, bytes]) -> None:
+    """Packs compiled classes and other files; equal input gives equal bytes."""
+    entries = dict(others)
     for classes in folders:
         entries |= {f.relative_to(classes).as_posix(): f.read_bytes() for f in classes.rglob("*.class")}
     out.parent.mkdir(parents=True, exist_ok=True)
@@ -274,6 +288,9 @@ class ShimBuildHook(BuildHookInterface):  # type: ignore[type-arg,misc]
         compile_shim([host] if version == "editable" else all_lines(host), jar, self.metadata.version)
         key = "force_include_editable" if version == "editable" else "force_include"
         build_data[key] = {**build_data.get(key, {}), str(jar): "pyspark/jars/metastore-shim.jar"}
+        if version == "editable":
+            tests = compile_tests(host, jar.with_name("metastore-tests.jar"))
+            build_data[key][str(tests)] = f"pyspark/jars/{tests.name}"
 
 
 def main() -> None:

@@ -3,16 +3,21 @@
 from __future__ import annotations
 
 import re
-from typing import Annotated, Literal
+from typing import TYPE_CHECKING, Annotated, Any, Literal
 
-from pydantic import BeforeValidator
+from pydantic import BeforeValidator, Field
 from pydantic_settings import NoDecode
 
-FORMATS = ("iceberg", "delta", "hudi", "parquet")
-WHOLE = re.compile(r"[+-]?[0-9]+")
-SIZE = re.compile(r"([0-9]+)(b|([kmgtp])b?)?", re.IGNORECASE)
-DURATION = re.compile(r"([0-9]+)(us|ms|s|m|min|h|d)?", re.IGNORECASE)
-MICROSECONDS = {
+from metastore.contract import read_contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
+
+
+_WHOLE = re.compile(r"[+-]?[0-9]+")
+_SIZE = re.compile(r"([0-9]+)(b|([kmgtp])b?)?", re.IGNORECASE)
+_DURATION = re.compile(r"([0-9]+)(us|ms|s|m|min|h|d)?", re.IGNORECASE)
+_MICROSECONDS = {
     "us": 1,
     "ms": 1000,
     "s": 10**6,
@@ -21,32 +26,32 @@ MICROSECONDS = {
     "h": 3600 * 10**6,
     "d": 86400 * 10**6,
 }
-MOST, MOST_WHOLE = (1 << 63) - 1, (1 << 31) - 1
+_MOST, _MOST_WHOLE = (1 << 63) - 1, (1 << 31) - 1
 """The greatest numbers that the shim holds: of bytes and milliseconds, and of all else."""
 
 
 def _whole(value: object) -> int:
     """Reads a whole number: digits alone."""
-    if isinstance(value, bool) or WHOLE.fullmatch(str(value).strip()) is None or abs(int(str(value))) > MOST_WHOLE:
+    if isinstance(value, bool) or _WHOLE.fullmatch(str(value).strip()) is None or abs(int(str(value))) > _MOST_WHOLE:
         raise ValueError("write a whole number")
     return int(str(value))
 
 
 def _bytes(value: object) -> int:
     """Reads a size as Spark does: `256m`, `1g`, `4096`."""
-    match = SIZE.fullmatch(str(value).strip())
+    match = _SIZE.fullmatch(str(value).strip())
     size = -1 if match is None else int(match[1]) << (10 * "_kmgtp".index((match[3] or "_").lower()))
-    if not 0 <= size <= MOST:
+    if not 0 <= size <= _MOST:
         raise ValueError("write a size such as 256m or 1g")
     return size
 
 
 def _milliseconds(value: object) -> int:
     """Reads a duration as Spark does: `2s`, `500ms`, `1min`."""
-    match = DURATION.fullmatch(str(value).strip())
-    if match is None or int(match[1]) > MOST:
+    match = _DURATION.fullmatch(str(value).strip())
+    if match is None or int(match[1]) > _MOST:
         raise ValueError("write a duration such as 2s or 500ms")
-    return min(int(match[1]) * MICROSECONDS[(match[2] or "ms").lower()] // 1000, MOST)
+    return min(int(match[1]) * _MICROSECONDS[(match[2] or "ms").lower()] // 1000, _MOST)
 
 
 def _names(value: object) -> tuple[str, ...]:
@@ -59,9 +64,10 @@ def _names(value: object) -> tuple[str, ...]:
 
 def _formats(value: object) -> tuple[str, ...]:
     names = tuple(name.lower() for name in _names(value))
-    unknown = [name for name in names if name not in FORMATS]
+    known = [one["name"] for one in read_contract("formats")]
+    unknown = [name for name in names if name not in known]
     if unknown:
-        raise ValueError(f"{unknown[0]!r} is none of {', '.join(FORMATS)}")
+        raise ValueError(f"{unknown[0]!r} is none of {', '.join(known)}")
     return names
 
 
@@ -69,16 +75,25 @@ def _text(value: object) -> str | None:
     return str(value).strip() or None if value is not None else None
 
 
-def strip_blanks(value: object) -> object:
+def _strip_blanks(value: object) -> object:
     """Leaves out blanks around a text."""
     return value.strip() if isinstance(value, str) else value
 
 
-Flag = Annotated[bool, BeforeValidator(strip_blanks)]
-WholeNumber = Annotated[int, BeforeValidator(_whole)]
-Algorithm = Annotated[Literal["auto", "exact", "reduce", "duplicates", "scatter"], BeforeValidator(strip_blanks)]
-Size = Annotated[int, BeforeValidator(_bytes)]
-Duration = Annotated[int, BeforeValidator(_milliseconds)]
-Names = Annotated[tuple[str, ...], BeforeValidator(_names), NoDecode]
-Formats = Annotated[tuple[str, ...], BeforeValidator(_formats), NoDecode]
-Text = Annotated[str | None, BeforeValidator(_text)]
+_TYPES: Mapping[str, Any] = {
+    "flag": Annotated[bool, BeforeValidator(_strip_blanks)],
+    "size": Annotated[int, BeforeValidator(_bytes)],
+    "duration": Annotated[int, BeforeValidator(_milliseconds)],
+    "names": Annotated[tuple[str, ...], BeforeValidator(_names), NoDecode],
+    "formats": Annotated[tuple[str, ...], BeforeValidator(_formats), NoDecode],
+    "text": Annotated[str | None, BeforeValidator(_text)],
+}
+
+
+def annotate_setting(declared: Mapping[str, Any]) -> Any:
+    """The type of a setting's values, as pydantic reads it, from what the contract declares."""
+    if declared["type"] == "choice":
+        return Annotated[Literal[tuple(declared["choices"])], BeforeValidator(_strip_blanks)]
+    if declared["type"] == "whole":
+        return Annotated[int, BeforeValidator(_whole), Field(ge=declared["min"], le=declared["max"])]
+    return _TYPES[declared["type"]]

@@ -4,20 +4,19 @@ A setting has one name in four places: `spark.metastore.pruning.enabled` as a Sp
 in the environment, `pruning.enabled` in `metastore.toml` or in `[tool.metastore]` of a pyproject. The first of
 argument, Spark conf, environment, file and default that has it wins; an empty or false value is a value. What names a
 program or a place for statistics is taken from a file only where nobody but the user and root can have written it.
-`python -m metastore.settings <file>` writes the registry as documentation.
+The settings are declared in `metastore/contract/settings.json`, which the shim's are compared with.
 """
 
 from __future__ import annotations
 
 import os
 import re
-import sys
 from dataclasses import dataclass
 from functools import cache, lru_cache
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Literal
+from typing import TYPE_CHECKING, Any
 
-from pydantic import BaseModel, BeforeValidator, ConfigDict, Field, ValidationError
+from pydantic import TypeAdapter, ValidationError, create_model
 from pydantic_settings import (
     BaseSettings,
     EnvSettingsSource,
@@ -26,20 +25,10 @@ from pydantic_settings import (
     TomlConfigSettingsSource,
 )
 
+from metastore.contract import read_contract
 from metastore.errors import InvalidArgument, InvalidSetting, phrase_suggestion
 from metastore.file_ownership import describe_foreign_access
-from metastore.setting_types import (
-    MOST_WHOLE,
-    Algorithm,
-    Duration,
-    Flag,
-    Formats,
-    Names,
-    Size,
-    Text,
-    WholeNumber,
-    strip_blanks,
-)
+from metastore.setting_types import annotate_setting
 from metastore.suggestions import find_similar_names
 from metastore.visible_text import get_logger
 
@@ -75,98 +64,6 @@ _LOG = get_logger(__name__)
 
 PREFIX = "spark.metastore."
 SOURCES = ("argument", "spark", "environment", "file")
-
-
-def _setting(key: str, default: str, meaning: str, *, own: bool = False, **check: Any) -> Any:
-    """Declares a setting; its default is text, read by the same rules as any other source."""
-    return Field(default=default, description=meaning, json_schema_extra={"key": PREFIX + key, "own": own}, **check)
-
-
-class Settings(BaseModel):
-    """Every setting, typed and checked."""
-
-    model_config = ConfigDict(frozen=True, validate_default=True)
-
-    enabled: Flag = _setting(
-        "enabled",
-        "true",
-        "false: as if not installed (no pruning, no statistics to the optimizer); table functions still read",
-    )
-    pruning_enabled: Flag = _setting("pruning.enabled", "true", "file pruning alone")
-    cbo_enabled: Flag = _setting(
-        "cbo.enabled",
-        "true",
-        "statistics to the optimizer alone; also switches on `spark.sql.cbo.enabled` and "
-        "`spark.sql.cbo.joinReorder.enabled` for the SparkContext where the user has set neither",
-    )
-    prune_inside_writes: Flag = _setting(
-        "pruneInsideWrites", "false", "prune the reads of INSERT .. SELECT, MERGE sources, CTAS"
-    )
-    hudi_bypass_skipping: Flag = _setting(
-        "hudi.bypassSkipping", "true", "Hudi's own skipping is not asked where our statistics cover the table"
-    )
-    store: Text = _setting("store", "", "root URI for all statistics; not set: beside each table", own=True)
-    analyze_formats: Formats = _setting(
-        "analyze.formats",
-        "iceberg,delta,hudi",
-        "formats whose `ANALYZE TABLE` is ours; add `parquet` to take over session-catalog Parquet tables too",
-    )
-    histogram_bins: WholeNumber = _setting("histogram.bins", "1000", "bins of a histogram, 2..10000", ge=2, le=10000)
-    histogram_kind: Annotated[Literal["equi_height", "equi_width"], BeforeValidator(strip_blanks)] = _setting(
-        "histogram.kind", "equi_height", "bins that hold equally many values, or `equi_width`: bins equally wide"
-    )
-    frequencies_top: WholeNumber = _setting(
-        "frequencies.top",
-        "1000",
-        "most frequent values kept per column and file when not complete",
-        ge=1,
-        le=MOST_WHOLE,
-    )
-    frequencies_algorithm: Algorithm = _setting(
-        "frequencies.algorithm",
-        "auto",
-        "how a table's frequencies are made of those of its files: `auto` and `exact` take `reduce`, `duplicates` or "
-        "`scatter` by the number of values; `exact`, and `duplicates` or `scatter` where asked for, read those columns "
-        "again of which some file does not keep all values",
-    )
-    frequencies_threshold: WholeNumber = _setting(
-        "frequencies.threshold",
-        "1000000",
-        "number of distinct (or repeated) values from which they are many",
-        ge=0,
-        le=MOST_WHOLE - 1,
-    )
-    ranks_columns: Names = _setting(
-        "ranks.columns", "", "columns that also get exact ranks; also as table property `metastore.ranks.columns`"
-    )
-    distribution_columns: Names = _setting(
-        "distribution.columns",
-        "",
-        "columns that also get the distribution of values over files; also as table property "
-        "`metastore.distribution.columns`",
-    )
-    python: Text = _setting(
-        "python",
-        "",
-        "interpreter that runs ANALYZE on the driver host; not set: found; a session cannot change it",
-        own=True,
-    )
-    snapshots_keep: WholeNumber = _setting("snapshots.keep", "10", "analyzed snapshots kept in the manifest", ge=1)
-    cache_size: Size = _setting("cache.size", "256m", "decoded statistics and lists of data files kept in the driver")
-    planning_timeout: Duration = _setting("planning.timeout", "2s", "past it a scan is planned without us")
-    read_timeout: Duration = _setting(
-        "read.timeout",
-        "30s",
-        "past it a table function, or the data source asked for a table's name, ends with an error",
-    )
-
-
-class _Outside(BaseSettings, Settings):
-    """The same settings where they are read from outside of Python."""
-
-    model_config = SettingsConfigDict(
-        env_prefix="METASTORE_", extra="ignore", pyproject_toml_table_header=("tool", "metastore")
-    )
 
 
 @dataclass(frozen=True)
@@ -218,17 +115,23 @@ def _field_of(key: str) -> str:
     return re.sub(r"([a-z])([A-Z])", r"\1_\2", key.removeprefix(PREFIX)).replace(".", "_").lower()
 
 
-def _declared() -> dict[str, Setting]:
-    found = {}
-    for field, info in Settings.model_fields.items():
-        extra = info.json_schema_extra
-        facts = extra if isinstance(extra, dict) else {}
-        key = str(facts["key"])
-        found[key] = Setting(key, field, str(info.default), info.description or "", bool(facts["own"]))
-    return found
+_TYPES = {one["key"]: annotate_setting(one) for one in read_contract("settings")}
+
+REGISTRY: Mapping[str, Setting] = {
+    one["key"]: Setting(one["key"], _field_of(one["key"]), one["default"], one["meaning"], one.get("own_file", False))
+    for one in read_contract("settings")
+}
 
 
-REGISTRY: Mapping[str, Setting] = _declared()
+class _Outside(BaseSettings):
+    model_config = SettingsConfigDict(
+        env_prefix=_PREFIX, extra="ignore", pyproject_toml_table_header=("tool", "metastore")
+    )
+
+
+_FIELDS: dict[str, Any] = {one.field: (_TYPES[one.key], one.default) for one in REGISTRY.values()}
+_OUTSIDE = create_model("_Settings", __base__=_Outside, **_FIELDS)
+"""The settings as pydantic looks for them outside of Python."""
 
 
 def resolve(
@@ -277,47 +180,6 @@ def get(key: str, spark: SparkSession | None = None, argument: object = None) ->
     return _resolved(wanted, given, file).value
 
 
-def render_settings_page() -> str:
-    """Returns the registry as the page `docs/settings.md`."""
-    rows = [
-        f"| `{one.key}` | `{one.environment}` | {f'`{one.default}`' if one.default else '(none)'} | {one.meaning} |"
-        for one in REGISTRY.values()
-    ]
-    return "\n".join([_PAGE, *rows]) + "\n"
-
-
-_PAGE = """# Settings
-
-Made from the registry in `python/metastore/settings.py` by `python -m metastore.settings docs/settings.md`.
-
-The first place that has a setting wins: an argument, the Spark conf, the environment, the nearest `metastore.toml` (or
-`[tool.metastore]` of a `pyproject.toml`) at or above the working folder, the default. In TOML a setting is called what
-follows `spark.metastore.`: `pruning.enabled = false`. `metastore config` shows every value and where it comes from.
-`spark.metastore.python` and `spark.metastore.store` are taken only from a file that you or root own and nobody else can
-write, in folders of which the same holds; from any other file they are left out, with one line that says so
-([security.md](security.md)).
-The planner inside a running Spark reads the Spark conf and the environment of the driver;
-`metastore.configure(builder)` hands it the settings of a file. `spark.metastore.python` is read from the conf that
-Spark was started with, never from a session's: it names a program that runs as the driver's user.
-
-A setting that there is not is refused in a file and as an argument; in the conf, `metastore.settings()` names it. A
-variable that is near to one of these and none of them is named there, by `metastore config`, `metastore doctor` and in
-the log.
-
-Where Spark is started with neither `spark.sql.cbo.enabled` nor `spark.sql.cbo.joinReorder.enabled` set, both are
-switched on in the conf of the SparkContext, and with them `spark.sql.iceberg.report-column-stats` is set to false
-unless it is set: from Iceberg's own distinct counts, which come without bounds, Spark estimates zero rows. These are
-defaults that any session may change. They stay when a session sets `spark.metastore.enabled` or
-`spark.metastore.cbo.enabled` to false: its plans are then those of a Spark without the Metastore and with the same
-three settings. Where one of the two is false from the start, none of the three is touched. Where the user has
-switched cost-based optimization on, Iceberg's setting is left alone, and the Metastore itself keeps Iceberg's counts
-from the optimizer, in every batch read and in the targets of UPDATE, DELETE and MERGE, as long as both of its
-settings are true.
-
-| Spark conf | environment | default | meaning |
-|---|---|---|---|"""
-
-
 def _given(
     asked: Mapping[str, object], spark: SparkSession | None, wanted: Iterable[Setting]
 ) -> tuple[Mapping[str, Mapping[str, object]], SettingsFile | None]:
@@ -334,19 +196,19 @@ def _resolved(
     value = given[source][setting.field] if source in given else setting.default
     text = ",".join(map(str, value)) if isinstance(value, list | tuple) else str(value)
     try:
-        checked = Settings.model_validate({setting.field: value})
+        checked = TypeAdapter(_TYPES[setting.key]).validate_python(value)
     except ValidationError as error:
         reason = error.errors()[0]["msg"].removeprefix("Value error, ")
         raise InvalidSetting(setting.key, text, f"{reason} (it comes from: {source})") from error
     written = text.lower() if isinstance(value, bool) else text
     path = str(file.path) if file and source == "file" else None
     left_out = file.left_out.get(setting.field) if file else None
-    return ResolvedSetting(setting, getattr(checked, setting.field), written, source, path, left_out)
+    return ResolvedSetting(setting, checked, written, source, path, left_out)
 
 
 def _from_environment() -> Mapping[str, object]:
     warn_of_misspelt_variables(os.environ)
-    return EnvSettingsSource(_Outside)()
+    return EnvSettingsSource(_OUTSIDE)()
 
 
 def _known(key: str, source: str) -> Setting:
@@ -396,7 +258,7 @@ def _warn_once(line: str) -> None:
 
 def _toml(reader: type[TomlConfigSettingsSource], file: Path) -> Mapping[str, Any]:
     try:
-        return reader(_Outside, file).toml_data
+        return reader(_OUTSIDE, file).toml_data
     except ValueError as error:  # that of the TOML library, or of text that is no UTF-8
         raise InvalidArgument(str(file), f"it is no TOML: {error}".rstrip(".")) from None
 
@@ -406,7 +268,3 @@ def _flat(values: Mapping[str, Any], prefix: str = "") -> list[tuple[str, object
     for key, value in values.items():
         pairs += _flat(value, f"{prefix}{key}.") if isinstance(value, dict) else [(prefix + key, value)]
     return pairs
-
-
-if __name__ == "__main__":
-    Path(sys.argv[1]).write_text(render_settings_page(), "utf-8")

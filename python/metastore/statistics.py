@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from importlib.metadata import entry_points
 from typing import TYPE_CHECKING, Any
 
+from metastore.contract import read_contract
 from metastore.errors import InvalidArgument
 
 if TYPE_CHECKING:
@@ -75,13 +76,21 @@ def statistic(name: str, version: int = 1, *, merge: Merge | None = None) -> Cal
     """
     if not _NAME.fullmatch(name):
         raise InvalidArgument("name", f"{name!r} is no name of a statistic", "Use a-z, 0-9 and _.")
-    from metastore.reading.view_schemas import VIEWS  # noqa: PLC0415 - only here
-
-    if name in VIEWS["summary"].names:
+    if name in _columns_of_summary():
         raise InvalidArgument("name", f"summary has a column {name!r} of its own")
     if type(version) is not int or version < 1:
         raise InvalidArgument("version", f"{version!r} is no positive integer")
     return lambda function: Statistic(name, version, function, merge)
+
+
+def _columns_of_summary() -> set[str]:
+    """The names of the view `summary`: of its texts, and of the stored fields that it shows."""
+    from metastore.format.object_schemas import TABLE_SUMMARY  # noqa: PLC0415 - pyarrow is slow to import
+
+    (declared,) = (one for one in read_contract("functions")["functions"] if one["name"] == "summary")
+    return {column.split()[0] for column in declared["columns"]} | (
+        set(TABLE_SUMMARY.names) - {"column", "frequencies"}
+    )
 
 
 def collect_statistics(given: Iterable[Statistic]) -> tuple[tuple[Statistic, ...], dict[str, str]]:

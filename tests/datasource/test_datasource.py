@@ -170,7 +170,7 @@ def test_filters_on_column_and_file_are_pushed_for_each_query_alone(spark, table
 
 def rows_read(spark, frame):
     """Rows that are read for a filter, before it is applied."""
-    rule = module(spark, "org.metastore.spark.sql.ReadNarrowed")
+    rule = module(spark, "org.metastore.spark.sql.ColumnsViewRule")
     return rule.apply(frame._jdf.queryExecution().analyzed()).collectLeaves().head().data().size()
 
 

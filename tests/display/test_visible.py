@@ -181,4 +181,5 @@ def test_there_is_one_way_out():
         code = [line for line in file.read_text("utf-8").splitlines() if ">>>" not in line and "-c" not in line]
         found += [str(file.relative_to(package)) for line in code if ways.search(line)]
     # A version, two fixed lines about a signal; `_write`, `_dump`, `_console` and its three uses.
-    assert sorted(found) == ["cli/__init__.py", "cli/about.py", "cli/interruption.py", *["cli/output.py"] * 6]
+    assert set(found) - {"cli/output.py"} == {"cli/__init__.py", "cli/installation_commands.py", "cli/termination.py"}
+    assert (len(found), found.count("cli/output.py")) == (9, 6)

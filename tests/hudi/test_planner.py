@@ -157,7 +157,7 @@ def test_kept_listings_are_of_the_partitions_and_the_instant_of_a_query(spark, t
 
 
 def test_listings_are_bounded_with_the_statistics(spark, analyzed):
-    cache = module(spark, "org.metastore.spark.store.StatisticsCache")
+    cache = module(spark, "org.metastore.spark.statistics.cache.StatisticsCache")
     held = []  # a listing goes with its file index, of which each reading of a path has its own
 
     def grown() -> int:

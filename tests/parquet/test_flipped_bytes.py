@@ -77,7 +77,7 @@ def test_what_is_found_is_the_same(spark, folder, statistics):
         others = [one for one in statistics if one.suffix == path.suffix and one != path]
         for change in [*CHANGES, None]:
             path.write_bytes(change(sound, chance) if change else chance.choice(others).read_bytes())
-            find_shim_package(spark).store.StatisticsCache.clear()
+            find_shim_package(spark).statistics.cache.StatisticsCache.clear()
             *found, where = answers(spark, folder, keys)
             assert found == truth, (path.name, change)
             assert where in (places, None), (path.name, change)

@@ -145,10 +145,10 @@ def test_iceberg_has_varchar_as_strings(spark):
 )
 def test_padding_alone_is_no_mask(spark, table, columns, whole):
     relation = spark.table(table)._jdf.queryExecution().analyzed()
-    read = module(spark, "org.metastore.spark.sql.ReadColumns")
+    read = module(spark, "org.metastore.spark.tables.FullProjection")
     while relation.nodeName() == "SubqueryAlias":
         relation = relation.children().head()
     assert relation.nodeName() == "Project", "Spark pads"
-    assert read.all(relation.projectList(), relation.children().head())
+    assert read.isFull(relation.projectList(), relation.children().head())
     selected = spark.sql(f"SELECT {columns} FROM {table}")._jdf.queryExecution().analyzed()
-    assert read.all(selected.projectList(), selected.children().head()) == whole
+    assert read.isFull(selected.projectList(), selected.children().head()) == whole

@@ -82,7 +82,7 @@ def test_a_row_policy_is_told_without_telling_of_files(spark, analyzed):
 
 def codes() -> dict[str, str]:
     """Name and sentence of every reason, from the code."""
-    text = (SCALA / "explain" / "Reason.scala").read_text("utf-8")
+    text = (SCALA / "reason" / "Reason.scala").read_text("utf-8")
     return dict(re.findall(r'case object \w+\s+extends ReasonCode\(\s*"(\w+)",\s*"((?:[^"\\]|\\.)*)"\)', text))
 
 
@@ -90,7 +90,7 @@ def test_every_reason_is_documented():
     page = (ROOT / "docs" / "explain.md").read_text("utf-8")
     rows = dict(re.findall(r"^\| `([A-Z_]+)` \| (.*?) \|", page, re.MULTILINE))
     assert rows == codes()
-    assert len(rows) == (SCALA / "explain" / "Reason.scala").read_text("utf-8").count("case object")
+    assert len(rows) == (SCALA / "reason" / "Reason.scala").read_text("utf-8").count("case object")
 
 
 def test_the_codes_of_errors_are_those_of_python():

@@ -117,7 +117,7 @@ def test_nulls_that_nobody_counted_leave_lists_without_proof(spark, folder):
 @pytest.mark.parametrize("harm", ["lost", "cut", "changed"])
 def test_damaged_details_keep_the_files(spark, folder, make, harm):
     with_values(folder, make)
-    find_shim_package(spark).store.StatisticsCache.clear()  # equal objects are read once, wherever they are
+    find_shim_package(spark).statistics.cache.StatisticsCache.clear()  # equal objects are read once, wherever they are
     for path in [*folder.glob("_metastore/objects/frequencies-*"), *folder.glob("_metastore/objects/sketches-*")]:
         data = path.read_bytes()
         path.unlink()

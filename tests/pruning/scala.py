@@ -34,7 +34,7 @@ def pairs(scala_map: Any) -> dict[Any, Any]:
 
 def open_store(spark, folder) -> Any:
     conf = spark._jsparkSession.sessionState().newHadoopConf()
-    return module(spark, "org.metastore.spark.store.StatisticsStore").open(str(folder), conf)
+    return module(spark, "org.metastore.spark.statistics.StatisticsStore").open(str(folder), conf)
 
 
 def no_limits(spark) -> Any:

@@ -59,7 +59,7 @@ def read(store, block, kind):
 
 class Opened:
     def __init__(self, spark, folder):
-        module(spark, "org.metastore.spark.store.StatisticsCache").clear()
+        module(spark, "org.metastore.spark.statistics.cache.StatisticsCache").clear()
         self.spark, self._store = spark, open_store(spark, folder)
 
     def __getattr__(self, name):
@@ -85,7 +85,10 @@ def plan(spark, store):
     files = (
         found.right()
         .get()
-        .of(find_shim_package(spark).store.FileList(paths, sizes), module(spark, "scala.collection.immutable.Nil"))
+        .of(
+            find_shim_package(spark).statistics.columns.FileList(paths, sizes),
+            module(spark, "scala.collection.immutable.Nil"),
+        )
     )
     kind = module(spark, "org.apache.spark.sql.types.LongType")
     for column in COLUMNS:
@@ -133,7 +136,7 @@ def test_crafted_objects(spark, tmp_path, name):
 
 @pytest.mark.slow
 def test_mutated_manifests(spark):
-    reader, damaged = module(spark, "org.metastore.spark.store.ManifestReader"), 0
+    reader, damaged = module(spark, "org.metastore.spark.statistics.objects.ManifestReader"), 0
     assert reader.read("m", hostile.manifest(hostile.MANIFEST)).blocks().size() == 1
     texts = [hostile.manifest(hostile.changed(hostile.MANIFEST, random.Random(number))) for number in range(1_000)]
     for data in [*texts, hostile.line(b"[" * 1_000_000), hostile.line(b'{"a":' * 100_000), hostile.line(b"")]:

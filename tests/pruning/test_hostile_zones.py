@@ -52,7 +52,7 @@ def joined(spark, folder, paths: list[str], sizes: list[int]):
         of_paths[i], of_sizes[i] = path, size
     found = open_store(spark, folder).planning(zoned.TABLE.uuid, 60_000, no_limits(spark)).right().get()
     nothing = module(spark, "scala.collection.immutable.Nil")
-    return found.of(find_shim_package(spark).store.FileList(of_paths, of_sizes), nothing)
+    return found.of(find_shim_package(spark).statistics.columns.FileList(of_paths, of_sizes), nothing)
 
 
 @pytest.mark.parametrize("kind", ["zones", "summary"])
@@ -65,7 +65,7 @@ def test_mutated_zones_and_pages(spark, tmp_path, kind):
 
 def test_mutated_lists_of_files(spark, tmp_path):
     listed = written(tmp_path, "files", seed=0)
-    module(spark, "org.metastore.spark.store.StatisticsCache").clear()
+    module(spark, "org.metastore.spark.statistics.cache.StatisticsCache").clear()
     began = time.monotonic()
     files = joined(spark, tmp_path, listed["path"].to_pylist(), listed["size"].to_pylist())
     assert 0 <= files.knownFiles() <= listed.num_rows
@@ -80,7 +80,7 @@ def test_paths_are_not_read_where_zones_are_found(spark, tmp_path):
     [chunk] = [chunk for chunk in read_footer("files", data).groups[0] if chunk.name == "path"]
     data[chunk.start + chunk.length // 2] ^= 0xFF
     path.write_bytes(data)
-    module(spark, "org.metastore.spark.store.StatisticsCache").clear()
+    module(spark, "org.metastore.spark.statistics.cache.StatisticsCache").clear()
     assert joined(spark, tmp_path, files["path"].to_pylist(), files["size"].to_pylist()).knownFiles() == FILES
     moved = [*range(ZONE_FILES, FILES), *range(ZONE_FILES)]
     paths, sizes = ([files[name][i].as_py() for i in moved] for name in ("path", "size"))
@@ -96,4 +96,4 @@ def test_identities_of_other_files_are_not_believed(spark, tmp_path):
     paths = [path + "x" if i == other else path for i, path in enumerate(files["path"].to_pylist())]
     found = joined(spark, tmp_path, paths, files["size"].to_pylist())
     assert found.knownFiles() == FILES - 1
-    assert not found.known(other)
+    assert not found.isKnown(other)

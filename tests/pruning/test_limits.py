@@ -38,7 +38,7 @@ def in_python(data):
 
 
 def test_manifests(spark):
-    reader = module(spark, "org.metastore.spark.store.ManifestReader")
+    reader = module(spark, "org.metastore.spark.statistics.objects.ManifestReader")
     cases = limits.manifests()
     found = {name: in_shim(lambda data=data: reader.read("m", data)) for name, (data, _) in cases.items()}
     assert found == {name: expected for name, (_, expected) in cases.items()}
@@ -46,7 +46,7 @@ def test_manifests(spark):
 
 @pytest.mark.slow
 def test_both_readers_agree_on_manifests_that_no_writer_makes(spark):
-    reader = module(spark, "org.metastore.spark.store.ManifestReader")
+    reader = module(spark, "org.metastore.spark.statistics.objects.ManifestReader")
     cases = limits.mutated(1_500)
     found = [in_shim(lambda data=data: reader.read("m", data)) for data in cases]
     other = [data for data, shim in zip(cases, found, strict=True) if in_python(data) != shim]

@@ -21,7 +21,7 @@ DOUBLES = {"distinct_error", "sum", "mean", "m2", "avg_len"}
 
 @pytest.fixture
 def store(spark, tmp_path):
-    module(spark, "org.metastore.spark.store.StatisticsCache").clear()
+    module(spark, "org.metastore.spark.statistics.cache.StatisticsCache").clear()
     golden.write(tmp_path)
     return open_store(spark, tmp_path)
 
@@ -92,15 +92,11 @@ def test_files_and_table_level_are_read(store):
     assert [option(file.rows()) for file in files] == [golden.LONG_MAX, 1000, 7, None]
     assert [option(file.modified()) for file in files] == [golden.LONG_MIN, 1_700_000_000_123, None, None]
     assert pairs(files[0].partition()) == {"p": "a b", "": ""}
-    theta = items(store.sketches(files[0].sketches().get()))
-    assert [bytes(sketch.theta().get()) for sketch in theta] == [bytes(range(256)), b""]
     snapshot = manifest.latest().get()
     live = items(store.tableFiles(snapshot))
     assert [option(file.deletedRows()) for file in live] == [3, None, None, None]
-    assert [option(file.logFiles()) for file in live] == [0, None, None, None]
     summary = [row_of(row) for row in items(store.tableSummary(snapshot))]
     assert [{**row, "file": "0"} for row in summary] == [wanted(r) for r in golden.expected() if r["file"] == "0"]
-    assert bytes(store.tableSketches(snapshot).apply(0).theta().get()) == bytes(range(255, -1, -1))
 
 
 def test_a_store_that_was_never_written_has_no_manifest(spark, tmp_path):

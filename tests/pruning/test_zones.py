@@ -52,7 +52,7 @@ def conditions(seed: int) -> list[str]:
 
 
 def probe_of(spark, folder):
-    module(spark, "org.metastore.spark.store.StatisticsCache").clear()
+    module(spark, "org.metastore.spark.statistics.cache.StatisticsCache").clear()
     probes = find_shim_package(spark).pruning.PruningProbe
     return probes.open(spark._jsparkSession, zoned.DDL, str(folder), zoned.TABLE.uuid)
 
@@ -97,7 +97,7 @@ def test_where_zones_exclude_all_files_every_conjunct_was_of_use(spark, tmp_path
 def damage(folder, block, share: float) -> None:
     """Changes bytes of the bounds of the first column, near their beginning."""
     ref = block.summary[0].object
-    part = Store.open(str(folder)).part(ref)
+    part = Store.open(str(folder)).open_part(ref)
     path = folder / "objects" / ref.name
     data = bytearray(path.read_bytes())
     for chunk in part._chunks(0):

@@ -14,7 +14,6 @@ from metastore.errors import InvalidArgument, InvalidSetting
 
 CASES = json.loads((Path(__file__).parents[1] / "cases" / "settings.json").read_text("utf-8"))
 """Name, text and value of settings, null where the text is none; `tests/sql/test_settings.py` asks the shim."""
-PAGE = Path(__file__).parents[2] / "docs" / "settings.md"
 
 
 @pytest.fixture(autouse=True)
@@ -27,12 +26,6 @@ def empty_folder(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Path:
 
 def found(key, **given):
     return next(one for one in settings.resolve(**given) if one.setting.key == settings.PREFIX + key)
-
-
-def test_the_documentation_is_current():
-    assert PAGE.read_text("utf-8") == settings.render_settings_page(), (
-        "run: python -m metastore.settings docs/settings.md"
-    )
 
 
 def test_defaults_are_typed():

@@ -7,6 +7,7 @@ from pyspark.errors import AnalysisException
 
 import metastore
 from lakes import FORMATS
+from metastore.contract import read_contract
 from metastore.errors import InvalidArgument, TableNotFound, UnsupportedTable
 from metastore.settings import resolve
 from planner.plans import conf
@@ -14,43 +15,19 @@ from pruning.scala import items, module
 
 pytestmark = pytest.mark.spark
 
-SUMMARY = (
-    "column_name string, column_type string, min string, max string, approx_unique bigint, avg double, std double, "
-    "q25 string, q50 string, q75 string, count bigint, null_percentage double, null_count bigint, nan_count bigint, "
-    "avg_len double, max_len bigint, top_value string, top_count bigint, size_bytes bigint, exact boolean, "
-    "distinct_error double, files bigint, files_total bigint, snapshot string, current boolean, analyzed_at timestamp, "
-    "user_defined map<string,string>"
+CALLS = (
+    *("summary('{t}')", "frequencies('{t}', 'id')", "histogram('{t}', 'id')", "quantiles('{t}', 'id')"),
+    *("locate('{t}', 'id', 5)", "files('{t}')", "columns('{t}')", "explain('SELECT * FROM {t}')"),
+    *("estimates('SELECT * FROM {t}')", "snapshots('{t}')", "tables('ice.db')", "settings()", "help()", "version()"),
 )
-COLUMNS = {
-    "summary('{t}')": SUMMARY,
-    "frequencies('{t}', 'id')": "value string, frequency bigint, fraction double, exact boolean, error bigint",
-    "histogram('{t}', 'id')": "bin bigint, lo string, hi string, count bigint, distinct bigint, exact boolean",
-    "quantiles('{t}', 'id')": "probability double, value string, exact boolean, error double",
-    "files('{t}')": "path string, size bigint, rows bigint, deleted_rows bigint, partition map<string,string>, "
-    "analyzed boolean, columns_analyzed bigint",
-    "locate('{t}', 'id', 5)": "path string, frequency bigint, exact boolean",
-    "columns('{t}')": "path string, column_name string, min string, max string, rows bigint, null_count bigint, "
-    "nan_count bigint, distinct bigint, frequencies_kept string",
-    "explain('SELECT * FROM {t}')": "scan int, table string, path string, kept boolean, reason string, "
-    "conjunct string, statistic string, rows bigint, estimated_rows bigint, estimated_from string, "
-    "estimate_exact boolean",
-    "estimates('SELECT * FROM {t}')": "operator int, parent int, name string, detail string, "
-    "estimated_rows decimal(38,0), estimated_bytes decimal(38,0), matching_rows bigint, source string, exact boolean, "
-    "rows bigint, q_error double",
-    "snapshots('{t}')": "snapshot string, analyzed_at timestamp, files bigint, files_total bigint, rows bigint, "
-    "columns bigint, current boolean, size_bytes bigint, live_size_bytes bigint",
-    "tables('ice.db')": "table string, format string, location string, snapshot string, current boolean, "
-    "analyzed_at timestamp",
-    "settings()": "name string, value string, source string, default string, meaning string, problem string",
-    "help()": "function string, arguments string, columns string, meaning string",
-    "version()": "version string, spark string, scala string, format int, jar string",
-}
+COLUMNS = {one["name"]: ", ".join(one["columns"]).lower() for one in read_contract("functions")["functions"]}
 
 
-@pytest.mark.parametrize("call", COLUMNS)
+@pytest.mark.parametrize("call", CALLS)
 def test_columns_and_types_are_as_promised(spark, analyzed, call):
     found = spark.sql(f"SELECT * FROM metastore.{call.format(t=analyzed)}").schema
-    assert ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in found) == COLUMNS[call]
+    told = COLUMNS[call.partition("(")[0]].replace("map<string, string>", "map<string,string>")
+    assert ", ".join(f"{f.name} {f.dataType.simpleString()}" for f in found) == told
 
 
 def test_summary_has_a_row_for_every_leaf(spark, analyzed):
@@ -289,7 +266,7 @@ def test_misspelt_functions_of_one_part_are_named_and_those_of_users_are_theirs(
 def test_variables_that_are_near_to_settings_are_named(spark):
     given = {"METASTORE_CBO_ENABLE": "1", "METASTORE_CBO_ENABLED": "1", "METASTORE_PORT": "9083", "CBO_ENABLE": "1"}
     environment = spark._jvm.PythonUtils.toScalaMap(given)
-    (found,) = items(module(spark, "org.metastore.spark.MetastoreConf").misspelt(environment))
+    (found,) = items(module(spark, "org.metastore.spark.conf.MetastoreConf").findMisspelt(environment))
     assert (found._1(), found._2(), found._3()) == ("METASTORE_CBO_ENABLE", "1", "environment")
     assert found._4() == " Did you mean METASTORE_CBO_ENABLED?"
 
@@ -364,5 +341,5 @@ def test_settings_are_those_of_the_python_registry(spark):
 
 def test_help_lists_every_function(spark):
     found = {row["function"]: row for row in spark.sql("SELECT * FROM metastore.help()").collect()}
-    assert {f"metastore.{call.split('(')[0]}" for call in COLUMNS} == set(found)
+    assert {f"metastore.{call.split('(')[0]}" for call in CALLS} == set(found)
     assert found["metastore.summary"]["arguments"] == "table [, file] [, at]"

@@ -17,7 +17,7 @@ pytestmark = pytest.mark.spark
 
 @pytest.mark.parametrize("case", CASES, ids=[case["sql"] for case in CASES])
 def test_only_table_functions_are_rewritten(spark, case):
-    rewrite = find_shim_package(spark).sql.DotNames.rewrite
+    rewrite = find_shim_package(spark).sql.FunctionNames.rewrite
     found = rewrite(case["sql"])
     assert found == (case["rewritten"] or case["sql"])
     assert len(found) == len(case["sql"])

@@ -56,13 +56,13 @@ def test_an_invalid_setting_is_told_and_fails_no_query(spark, analyzed, key, val
 
 
 def test_the_session_reads_texts_as_python_does(spark):
-    shim = module(spark, "org.metastore.spark.MetastoreConf")
+    shim = module(spark, "org.metastore.spark.conf.MetastoreConf")
     declared = {one.key().removeprefix("spark.metastore."): one for one in items(shim.all())}
     other = []
     for key, text, value in json.loads(CASES.read_text("utf-8")):
         with conf(spark, **{f"spark.metastore.{key}".replace(".", "__"): text}):
             session, setting = shim.of(spark._jsparkSession), declared[key]
-            read = None if session.invalid(setting).isDefined() else session.get(setting)
+            read = None if session.findInvalid(setting).isDefined() else session.get(setting)
         read = items(read) if isinstance(value, list) and read is not None else read
         if (type(read), read) != (type(value), value):
             other.append((key, text, value, read))
@@ -85,7 +85,7 @@ def test_the_conf_says_how_many_frequent_values_are_kept(spark, table):
 
 
 def test_the_conf_bounds_the_cache(spark, analyzed):
-    cache = module(spark, "org.metastore.spark.store.StatisticsCache")
+    cache = module(spark, "org.metastore.spark.statistics.cache.StatisticsCache")
     query = f"SELECT * FROM metastore.summary('{analyzed}')"
     cache.clear()
     spark.sql(query).collect()

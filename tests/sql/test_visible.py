@@ -34,7 +34,7 @@ def acts(text: str) -> set[str]:
 
 
 def test_both_languages_show_the_same(spark):
-    shown = jvm_session.find_shim_package(spark).VisibleText
+    shown = jvm_session.find_shim_package(spark).reason.VisibleText
     texts = [
         ATTACK,
         "São Paulo, 東京　都, a\u00a0b, 👍🏽",

@@ -73,7 +73,7 @@ class Table:
             kernel.add(array)
             known = kernel.finish(ROWS)
             if self.cut and self.random.random() < 0.5:
-                known = known.listing(known.values.cut(8))
+                known = known.with_value_counts(known.values.keep_most_frequent(8))
             found.append(known)
         return found
 

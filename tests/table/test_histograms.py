@@ -90,7 +90,7 @@ def of_values(array, bins):
     """The histogram of a data file of so many bins."""
     values, counts = np.unique(array, return_counts=True)
     kept = make_equal_height_histogram(counts, np.cumsum(counts), bins, lambda at: pa.array(values[at]))
-    return Histogram(kept.kind, kept.edges.to_pylist(), kept.heights(), kept.distincts)
+    return Histogram(kept.kind, kept.edges.to_pylist(), kept.counts, kept.distincts)
 
 
 @pytest.mark.parametrize("name", ["skewed", "uniform", "near unique", "all unique", "sorted", "random", "twice"])
@@ -102,8 +102,8 @@ def test_groups_say_what_their_files_leave_open(name, files, of_file):
     nothing = np.zeros(files, np.bool_)
     known = HistogramFiles(column("bigint"), np.full(files, 500), (), (), distinct, nothing)
     bins, parts = HistogramGroups(known, BINS, "equi_height"), [of_values(array, of_file) for array in arrays]
-    groups = [bins.of_group(parts[start : start + 16]) for start in range(0, files, 16)]
-    for whole in (bins.of_table(parts), bins.of_table(groups), bins.of_table([bins.of_group(groups)])):
+    groups = [bins.merge_group(parts[start : start + 16]) for start in range(0, files, 16)]
+    for whole in (bins.merge_table(parts), bins.merge_table(groups), bins.merge_table([bins.merge_group(groups)])):
         errors = rank_errors(whole.edges, whole.counts, ordered.tolist())
         assert (errors <= whole.errors[1:]).all()
         assert whole.counts.sum() == len(ordered)

@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 
 import metastore
-from kernel.samples import column
+from kernel.samples import column, reduce_column
 from metastore.adapters.table_facts import DataFile
+from metastore.kernel.built_in_statistics import identify_merged_statistics
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.kernel.distinct_sketch import parse_sketches
-from metastore.kernel.reducer import reduce_column
 from metastore.kernel.statistic_rows import summary_rows
 from metastore.store import Store
 from metastore.store.block_files import read_block_files
-from metastore.table_level import column_groups, group_cache, list_groups
+from metastore.table_level import column_groups, group_cache, group_tree, list_groups
 from metastore.table_level.column_groups import ColumnGroups, ReductionInput
 from metastore.table_level.group_tree import FAN_OUT, FileGroups, digest_of_facts, find_group_ends
 from metastore.table_level.live_statistics import LiveStatistics
@@ -49,8 +49,8 @@ def test_only_what_changed_is_read_and_merged(tmp_path, monkeypatch):
     table = Table(tmp_path, 3)
     table.commit(table.append(600))
     before, names = table.store.read().nodes, []
-    raw = Store.raw
-    monkeypatch.setattr(Store, "raw", lambda self, name, *rest: names.append(name) or raw(self, name, *rest))
+    raw = Store.read_bytes
+    monkeypatch.setattr(Store, "read_bytes", lambda self, name, *rest: names.append(name) or raw(self, name, *rest))
     level = table.commit(table.append(1))
     for kind in READ:  # of 13 tasks, those of one group's files
         assert 0 < sum(name.startswith(f"{kind}-") for name in names) < 12, kind
@@ -63,7 +63,7 @@ def test_only_what_changed_is_read_and_merged(tmp_path, monkeypatch):
 @pytest.mark.parametrize("most", [0, 150])
 @pytest.mark.parametrize("fan_out", [4, 64])
 def test_lists_that_are_too_long_are_not_kept_and_not_tried_again(tmp_path, monkeypatch, most, fan_out):
-    monkeypatch.setattr(column_groups, "FAN_OUT", fan_out)
+    monkeypatch.setattr(group_tree, "FAN_OUT", fan_out)
     monkeypatch.setattr(list_groups, "MOST_GROUP_VALUES", most)
     table = Table(tmp_path, 21, cut=True)
     table.commit(table.append(300))
@@ -113,6 +113,26 @@ def test_another_number_of_bins_takes_no_notice_of_what_is_kept(tmp_path):
     changed = table.commit()
     _, _, scratch = table.analyze(nodes=())
     assert rows_of(table, changed) == rows_of(table, scratch)
+
+
+@pytest.mark.parametrize("change", ["added", "changed"])
+def test_a_statistic_that_groups_lack_is_not_missing_from_the_table(tmp_path, monkeypatch, change):
+    table, now = Table(tmp_path, 25), identify_merged_statistics()
+    before = now[:-2] if change == "added" else tuple((*one[:3], 0) for one in now)
+    with monkeypatch.context() as old:
+        old.setattr(column_groups, "identify_merged_statistics", lambda: before)
+        level = table.commit(table.append(150))
+    (ref,) = nodes_of(level)
+    stored = table.store.get(ref)
+    for name in ("min_len", "empty_texts"):
+        place, field = stored.schema.get_field_index(name), stored.schema.field(name)
+        stored = stored.set_column(place, field, pa.nulls(ref.rows, field.type))
+    nodes = [one for one in level.nodes if one != ref] + [table.store.put("table-nodes", stored, [ref.rows])]
+    _, _, again = table.analyze(nodes=nodes)
+    _, _, scratch = table.analyze(nodes=())
+    assert rows_of(table, again) == rows_of(table, scratch)
+    text = table.store.get(again.snapshot.summary).to_pylist()[1]
+    assert (text["min_len"], text["max_len"], text["empty_texts"]) == (4, 4, 0)
 
 
 def test_columns_of_a_file_in_several_blocks(tmp_path):
@@ -221,7 +241,7 @@ def test_percentiles_stay_near_in_rank():
     rows = summary_rows((0, i, one) for i, one in enumerate(found))
     thetas = [one.theta for one in found]
     words = np.stack([np.frombuffer(digest_of_facts(i), np.uint64) for i in range(len(found))])
-    merged = ColumnGroups(of, FileGroups(words), {}).reduced(ReductionInput(rows, rows, parse_sketches(thetas)))
+    merged = ColumnGroups(of, FileGroups(words), {}).reduce(ReductionInput(rows, rows, parse_sketches(thetas)))
     ordered = np.sort(np.concatenate(values))
     for percent, value in enumerate(merged.percentiles):
         low, high = np.searchsorted(ordered, [value, value + 1]) / len(ordered) * 100
@@ -237,13 +257,13 @@ def test_files_that_were_analyzed_again_are_merged_again(tmp_path):
     table = Table(tmp_path, 8)
     table.commit(table.append(100))
     facts, coverage, _ = table.analyze()
-    first = next(LiveStatistics(table.store, coverage.blocks, facts.files).columns(COLUMNS))
-    same = next(LiveStatistics(table.store, coverage.blocks, facts.files, first.merge.made).columns(COLUMNS))
-    assert not same.merge.made
+    first = next(LiveStatistics(table.store, coverage.blocks, facts.files).read_columns(COLUMNS))
+    same = next(LiveStatistics(table.store, coverage.blocks, facts.files, first.groups.made).read_columns(COLUMNS))
+    assert not same.groups.made
     blocks = [*(one.block for one in coverage.blocks), table.block(table.files[:50])]
     again = next(
-        LiveStatistics(table.store, read_block_files(table.store, blocks), facts.files, first.merge.made).columns(
+        LiveStatistics(table.store, read_block_files(table.store, blocks), facts.files, first.groups.made).read_columns(
             COLUMNS
         )
     )
-    assert again.merge.made
+    assert again.groups.made

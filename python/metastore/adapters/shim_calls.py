@@ -73,4 +73,4 @@ def require_unchanged(rows: DataFrame, table: str) -> DataFrame:
 
 
 def _checks(rows: DataFrame) -> Any:
-    return jvm_session.load_shim_class(rows.sparkSession, "PlainRows")
+    return jvm_session.load_shim_class(rows.sparkSession, "RowPermission")

@@ -8,8 +8,8 @@ from typing import Annotated, Any
 import typer
 
 from metastore.cli.completion import complete_columns, complete_table
-from metastore.cli.options import Conf, Jars, Json, read_spark_conf
-from metastore.cli.output import open_output
+from metastore.cli.options import LocalSpark, command
+from metastore.cli.output import PlainOutput
 from metastore.errors import InvalidArgument
 
 Name = Annotated[
@@ -46,7 +46,10 @@ Repair = Annotated[
 ]
 
 
+@command
 def analyze(  # noqa: PLR0913 - the parts of a statement
+    output: PlainOutput,
+    local: LocalSpark,
     table: Name,
     *,
     columns: Columns = None,
@@ -56,32 +59,27 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
     distribution: Distribution = None,
     frequencies: Frequencies = None,
     repair: Repair = False,
-    conf: Conf = None,
-    jars: Jars = None,
-    json: Json = False,
 ) -> None:
     """Compute the statistics of a table, of what changed since the last time."""
-    with open_output(as_json=json) as output:
-        import metastore  # noqa: PLC0415 - not needed for --help
-        from metastore import settings  # noqa: PLC0415 - as above
-        from metastore.spark.local_session import start_local_spark  # noqa: PLC0415 - as above
-        from metastore.store.location import is_location  # noqa: PLC0415 - as above
+    import metastore  # noqa: PLC0415 - not needed for --help
+    from metastore import settings  # noqa: PLC0415 - as above
+    from metastore.store.location import is_location  # noqa: PLC0415 - as above
 
-        if is_location(table):
-            raise InvalidArgument("table", f"{table} is a location", "ANALYZE needs the table's name in a catalog.")
-        wanted = None if columns is None else _names("--columns", columns, "Leave it out for all columns.")
-        settings.get("spark.metastore.frequencies.algorithm", argument=frequencies)  # before Spark is started for it
-        ranked, placed = _some_or_all("--ranks", ranks), _some_or_all("--distribution", distribution)
-        with start_local_spark(read_spark_conf(conf, jars)) as spark:
-            report = metastore.analyze(
-                *(spark, table, wanted, _partition(partition)),
-                depth=depth,
-                ranks=ranked,
-                distribution=placed,
-                frequencies=frequencies,
-                repair=repair,
-            )
-        output.facts("analyze", report.to_dict())
+    if is_location(table):
+        raise InvalidArgument("table", f"{table} is a location", "ANALYZE needs the table's name in a catalog.")
+    wanted = None if columns is None else _names("--columns", columns, "Leave it out for all columns.")
+    settings.get("spark.metastore.frequencies.algorithm", argument=frequencies)  # before Spark is started for it
+    ranked, indexed = _some_or_all("--ranks", ranks), _some_or_all("--distribution", distribution)
+    with local.start() as spark:
+        report = metastore.analyze(
+            *(spark, table, wanted, _partition(partition)),
+            depth=depth,
+            ranks=ranked,
+            distribution=indexed,
+            frequencies=frequencies,
+            repair=repair,
+        )
+    output.facts("analyze", report.to_dict())
 
 
 def _names(option: str, text: str, hint: str) -> list[str]:

@@ -7,11 +7,13 @@ from typing import Annotated
 import typer
 
 from metastore.cli import analyze_command, demo_command, doctor, installation_commands, read_commands, store_commands
+from metastore.contract import read_contract
+
+_EXIT_CODES = (f"{one['code']} {one['meaning']}" for one in read_contract("errors")["exit_codes"])
 
 app = typer.Typer(
     name="metastore",
-    epilog="Exit codes: 0 done, 1 failed, 2 wrong usage, 3 the answer is stale, 4 no statistics, 130 interrupted, "
-    "143 terminated.",
+    epilog=f"Exit codes: {', '.join(_EXIT_CODES)}.",
     no_args_is_help=True,
     rich_markup_mode=None,  # rich takes longer to import than all the rest of --help
     add_completion=True,

@@ -8,8 +8,8 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from metastore.cli.options import Json  # noqa: TC001 - typer reads annotations at run time
-from metastore.cli.output import open_output
+from metastore.cli.options import command
+from metastore.cli.output import PlainOutput
 
 if TYPE_CHECKING:
     from metastore.demo.measurement import Measurement
@@ -20,34 +20,25 @@ Scale = Annotated[float, typer.Option(help="Scale factor of TPC-H: 0.1 is 600,00
 Keep = Annotated[Path | None, typer.Option(help="Folder for the tables, to look around later.", show_default=False)]
 
 
-def demo(*, scale: Scale = 0.1, keep: Keep = None, json: Json = False) -> None:
+@command
+def demo(output: PlainOutput, *, scale: Scale = 0.1, keep: Keep = None) -> None:
     """Real Iceberg tables, analyzed, and three queries with and without the Metastore."""
-    with open_output(as_json=json) as output:
-        from metastore.demo.story import (  # noqa: PLC0415 - spares every other use its time
-            Comparison,
-            StoryLine,
-            tell_story,
-        )
+    from metastore.demo.story import Comparison, StoryLine, tell_story  # noqa: PLC0415 - not needed for --help
 
-        began = time.perf_counter()
-        told: list[dict[str, Any]] = []
-        for part in tell_story(scale, keep):
-            if isinstance(part, StoryLine):
-                output.say(part.text, heading=part.heading)
-            elif isinstance(part, Comparison):
-                output.comparison(
-                    part.number,
-                    part.question.title,
-                    part.question.shown,
-                    comparison_lines(part),
-                    explain_comparison(part),
-                )
-                told.append(_document(part))
-            elif not json:
-                output.glance(part)
-        output.note(f"{time.perf_counter() - began:.0f} s in all")
-        if json:
-            output.facts("demo", {"scale": scale, "queries": told})
+    began = time.perf_counter()
+    told: list[dict[str, Any]] = []
+    for part in tell_story(scale, keep):
+        if isinstance(part, StoryLine):
+            output.say(part.text, heading=part.heading)
+        elif isinstance(part, Comparison):
+            output.comparison(
+                part.number, part.question.title, part.question.shown, comparison_lines(part), explain_comparison(part)
+            )
+            told.append(_document(part))
+        else:
+            output.glance(part)
+    output.note(f"{time.perf_counter() - began:.0f} s in all")
+    output.end("demo", {"scale": scale, "queries": told})
 
 
 def comparison_lines(compared: Comparison) -> list[tuple[str, str, str]]:

@@ -6,8 +6,8 @@ from typing import Annotated
 
 import typer
 
-from metastore.cli.options import Json  # noqa: TC001 - typer reads annotations at run time
-from metastore.cli.output import FAILED, open_output
+from metastore.cli.options import command
+from metastore.cli.output import FAILED, PlainOutput
 
 Location = Annotated[
     str | None, typer.Argument(help="A table's location, to see whether its statistics can be written.")
@@ -15,15 +15,15 @@ Location = Annotated[
 Spark = Annotated[bool, typer.Option("--spark", help="Also start a Spark and ask it for the extension (some seconds).")]
 
 
-def doctor(location: Location = None, *, spark: Spark = False, json: Json = False) -> None:
+@command
+def doctor(output: PlainOutput, location: Location = None, *, spark: Spark = False) -> None:
     """Check the installation; one line to fix each problem, exit code 1 if there is one."""
-    with open_output(as_json=json) as output:
-        from metastore.cli import doctor_checks  # noqa: PLC0415 - not needed for --help
+    from metastore.cli import doctor_checks  # noqa: PLC0415 - not needed for --help
 
-        found = [check() for check in doctor_checks.QUICK]
-        found.append(doctor_checks.check_store(location))
-        if spark:
-            found += doctor_checks.check_spark()
-        output.findings(found)
+    found = [check() for check in doctor_checks.QUICK]
+    found.append(doctor_checks.check_store(location))
+    if spark:
+        found += doctor_checks.check_spark()
+    output.findings(found)
     if any(one.state == doctor_checks.BROKEN for one in found):
         raise typer.Exit(FAILED)

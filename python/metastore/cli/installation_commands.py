@@ -6,25 +6,25 @@ from importlib import metadata
 
 import typer
 
-from metastore.cli.options import Json  # noqa: TC001 - typer reads annotations at run time
-from metastore.cli.output import open_output
+from metastore.cli.options import command
+from metastore.cli.output import PlainOutput
 
 
-def jar(*, json: Json = False) -> None:
+@command
+def jar(output: PlainOutput) -> None:
     """Print the path of the jar, for spark-submit --jars "$(metastore jar)"."""
-    with open_output(as_json=json) as output:
-        from metastore import jars  # noqa: PLC0415 - not needed for --help
+    from metastore import jars  # noqa: PLC0415 - not needed for --help
 
-        output.text("jar", str(jars.shim()))
+    output.text("jar", str(jars.shim()))
 
 
-def version(*, json: Json = False) -> None:
+@command
+def version(output: PlainOutput) -> None:
     """Print the versions of the Metastore and of the libraries it uses."""
-    with open_output(as_json=json) as output:
-        from metastore import __version__  # noqa: PLC0415 - as above
+    from metastore import __version__  # noqa: PLC0415 - as above
 
-        libraries = ("pyspark", "pyarrow", "obstore")
-        output.facts("version", {"metastore": __version__, **{name: _version(name) for name in libraries}})
+    libraries = ("pyspark", "pyarrow", "obstore")
+    output.facts("version", {"metastore": __version__, **{name: _version(name) for name in libraries}})
 
 
 def print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it
@@ -40,15 +40,15 @@ def print_version(asked: bool) -> None:  # noqa: FBT001 - typer calls it
         raise typer.Exit
 
 
-def config(*, json: Json = False) -> None:
+@command
+def config(output: PlainOutput) -> None:
     """One line per setting: its value here and where that comes from."""
-    with open_output(as_json=json) as output:
-        import metastore  # noqa: PLC0415 - as above
+    import metastore  # noqa: PLC0415 - as above
 
-        found = metastore.config()
-        output.answer(found)
-        for file in sorted({row["file"] for row in found if row.get("file")}):
-            output.note(f"Settings are taken from {file}.")
+    found = metastore.config()
+    output.answer(found)
+    for file in sorted({row["file"] for row in found if row.get("file")}):
+        output.note(f"Settings are taken from {file}.")
 
 
 def _version(package: str) -> str | None:

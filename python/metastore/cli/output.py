@@ -12,12 +12,13 @@ import sys
 import textwrap
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TYPE_CHECKING, Any, Protocol
+from typing import TYPE_CHECKING, Any
 
 import typer
 
 from metastore.cli.termination import describe_stop, stop_exit_code
-from metastore.errors import InvalidArgument, InvalidSetting, MetastoreError, NoStatistics
+from metastore.contract import read_contract
+from metastore.errors import MetastoreError
 from metastore.visible_text import make_json_visible, make_lines_visible, make_visible
 
 if TYPE_CHECKING:
@@ -29,75 +30,42 @@ if TYPE_CHECKING:
     from metastore.cli.doctor_checks import CheckResult
 
 
-OK, FAILED, USAGE, STALE, NO_STATISTICS = range(5)
-"""Exit codes."""
+OK, FAILED, STALE = 0, 1, 3
+"""Exit codes; those of errors stand in the contract."""
 
 VERSION_OF_DOCUMENT = 1
 TEXT_WIDTH = 100
 
 
-class Output(Protocol):
-    """How a command tells its result."""
+class PlainOutput:
+    """How a command tells its result: text without colours and frames, every row in full, for pipes."""
 
     def answer(self, answer: Answer) -> None:
         """Shows an answer."""
-
-    def glance(self, answer: Answer) -> None:
-        """Shows an answer among other things: what fits a page."""
-
-    def facts(self, kind: str, facts: Mapping[str, Any]) -> None:
-        """Shows named values."""
-
-    def say(self, text: str, *, heading: bool = False) -> None:
-        """Tells the next line of a story."""
-
-    def comparison(
-        self, number: int, title: str, sql: str, lines: Sequence[tuple[str, str, str]], remarks: Sequence[str]
-    ) -> None:
-        """Shows a query and its measurements without and with the Metastore."""
-
-    def findings(self, findings: Sequence[CheckResult]) -> None:
-        """Shows what the doctor found."""
-
-    def text(self, kind: str, text: str) -> None:
-        """Shows one value alone, for scripts to take."""
-
-    def note(self, text: str) -> None:
-        """Says something beside the result."""
-
-    def error(self, error: MetastoreError) -> None:
-        """Says why there is no result."""
-
-
-class PlainOutput:
-    """Text without colours and frames, every row in full: for pipes."""
-
-    def answer(self, answer: Answer) -> None:
-        """See `Output`."""
         from metastore.display.plain_text import render_complete  # noqa: PLC0415 - pyarrow is slow to import
 
         _write(render_complete(answer))
 
     def glance(self, answer: Answer) -> None:
-        """See `Output`."""
+        """Shows an answer among other things: what fits a page."""
         from metastore.display.plain_text import render  # noqa: PLC0415 - as above
 
         _write(render(answer, TEXT_WIDTH))
 
     def facts(self, kind: str, facts: Mapping[str, Any]) -> None:  # noqa: ARG002 - text needs no kind
-        """See `Output`."""
+        """Shows named values."""
         width = max(map(len, facts), default=0)
         for name, value in facts.items():
             _write(make_visible(f"{name.ljust(width)}  {_shown(name, value)}".rstrip()))
 
     def say(self, text: str, *, heading: bool = False) -> None:
-        """See `Output`."""
+        """Tells the next line of a story."""
         _write(f"\n{text}" if heading else textwrap.fill(text, TEXT_WIDTH))
 
     def comparison(
         self, number: int, title: str, sql: str, lines: Sequence[tuple[str, str, str]], remarks: Sequence[str]
     ) -> None:
-        """See `Output`."""
+        """Shows a query and its measurements without and with the Metastore."""
         from metastore.display.plain_text import align_cells  # noqa: PLC0415 - not needed for --help
 
         _write(f"\nQuery {number}: {title}\n")
@@ -107,8 +75,11 @@ class PlainOutput:
         for remark in remarks:
             _write(textwrap.fill(remark, TEXT_WIDTH, initial_indent="  ", subsequent_indent="  "))
 
+    def end(self, kind: str, facts: Mapping[str, Any]) -> None:
+        """Ends a story; its facts stand in the one document of `--json`."""
+
     def findings(self, findings: Sequence[CheckResult]) -> None:
-        """See `Output`."""
+        """Shows what the doctor found."""
         width = max(len(one.check) for one in findings)
         for one in findings:
             _write(make_visible(f"{one.state.ljust(7)}  {one.check.ljust(width)}  {one.detail}"))
@@ -116,15 +87,15 @@ class PlainOutput:
                 _write(f"{'':7}  {'':{width}}  fix: {one.fix}")
 
     def text(self, kind: str, text: str) -> None:  # noqa: ARG002 - as above
-        """See `Output`."""
+        """Shows one value alone, for scripts to take."""
         _write(make_visible(text))
 
     def note(self, text: str) -> None:
-        """See `Output`."""
+        """Says something beside the result."""
         _write(make_visible(text), err=True)
 
     def error(self, error: MetastoreError) -> None:
-        """See `Output`."""
+        """Says why there is no result."""
         _write(f"error: [{error.code}] {error.message}", err=True)
         if error.hint:
             _write(f"  {error.hint}", err=True)
@@ -134,73 +105,59 @@ class ConsoleOutput(PlainOutput):
     """Tables that fit the terminal, with colours unless NO_COLOR is set."""
 
     def answer(self, answer: Answer) -> None:
-        """See `Output`."""
         _console().print(answer)
 
     def glance(self, answer: Answer) -> None:
-        """See `Output`."""
         self.answer(answer)
 
     def say(self, text: str, *, heading: bool = False) -> None:
-        """See `Output`."""
         _console().print(make_lines_visible(f"\n{text}" if heading else text), style="bold" if heading else "")
 
     def comparison(
         self, number: int, title: str, sql: str, lines: Sequence[tuple[str, str, str]], remarks: Sequence[str]
     ) -> None:
-        """See `Output`."""
         from metastore.display.terminal import render_comparison  # noqa: PLC0415 - as above
 
         _console().print(render_comparison(number, title, sql, lines, remarks))
 
 
-class JsonOutput:
-    """One JSON document on stdout, also for errors; `version` grows when fields change their meaning."""
+class JsonOutput(PlainOutput):
+    """One JSON document on stdout, also for errors; `version` grows when fields change their meaning.
+
+    Stories and notes are for people: what they say also stands in the document.
+    """
 
     def answer(self, answer: Answer) -> None:
-        """See `Output`."""
         _dump(answer.to_dict())
 
-    def glance(self, answer: Answer) -> None:
-        """As `say`."""
-
     def facts(self, kind: str, facts: Mapping[str, Any]) -> None:
-        """See `Output`."""
         _dump({"version": VERSION_OF_DOCUMENT, "kind": kind, **facts})
 
-    def say(self, text: str, *, heading: bool = False) -> None:
-        """Stories are for people."""
-
-    def comparison(
-        self, number: int, title: str, sql: str, lines: Sequence[tuple[str, str, str]], remarks: Sequence[str]
-    ) -> None:
-        """As `say`: the numbers stand in the document at the end."""
+    def end(self, kind: str, facts: Mapping[str, Any]) -> None:
+        self.facts(kind, facts)
 
     def findings(self, findings: Sequence[CheckResult]) -> None:
-        """See `Output`."""
-        _dump({"version": VERSION_OF_DOCUMENT, "kind": "doctor", "findings": [vars(one) for one in findings]})
+        self.facts("doctor", {"findings": [vars(one) for one in findings]})
 
     def text(self, kind: str, text: str) -> None:
-        """See `Output`."""
-        _dump({"version": VERSION_OF_DOCUMENT, "kind": kind, kind: text})
-
-    def note(self, text: str) -> None:
-        """Notes are for people: what they say also stands in the document."""
+        self.facts(kind, {kind: text})
 
     def error(self, error: MetastoreError) -> None:
-        """See `Output`."""
-        facts = {"code": error.code, "message": error.message, "hint": error.hint}
-        _dump({"version": VERSION_OF_DOCUMENT, "kind": "error", **facts})
+        self.facts("error", {"code": error.code, "message": error.message, "hint": error.hint})
+
+    def glance(self, *_: Any, **__: Any) -> None: ...
+
+    say = comparison = note = glance
 
 
 @contextmanager
-def open_output(*, as_json: bool) -> Iterator[Output]:
+def open_output(*, as_json: bool) -> Iterator[PlainOutput]:
     """The output of one command; an error of ours or of Spark, or a Ctrl-C, is shown and becomes the exit code.
 
     Raises:
         typer.Exit: With the code that stands for the error.
     """
-    output: Output = JsonOutput() if as_json else ConsoleOutput() if sys.stdout.isatty() else PlainOutput()
+    output: PlainOutput = JsonOutput() if as_json else ConsoleOutput() if sys.stdout.isatty() else PlainOutput()
     try:
         yield output
     except KeyboardInterrupt as stop:
@@ -248,12 +205,11 @@ def _first_line(error: Exception) -> str:
 
 def error_exit_code(error: MetastoreError) -> int:
     """The exit code that stands for an error."""
-    if isinstance(error, NoStatistics) or error.code == NoStatistics.code:
-        return NO_STATISTICS
-    return USAGE if isinstance(error, InvalidArgument | InvalidSetting) else FAILED
+    codes: Mapping[str, int] = {one["code"]: one["exit_code"] for one in read_contract("errors")["errors"]}
+    return codes.get(error.code, FAILED)
 
 
-def show(output: Output, answer: Answer) -> None:
+def show(output: PlainOutput, answer: Answer) -> None:
     """Shows an answer and leaves with 3 where the table has changed since.
 
     Raises:

@@ -7,8 +7,8 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from metastore.cli.completion import complete_column
-from metastore.cli.options import At, Conf, Jars, Json, OfColumn, Table, read_spark_conf
-from metastore.cli.output import open_output, show
+from metastore.cli.options import At, LocalSpark, OfColumn, Table, command
+from metastore.cli.output import PlainOutput, show
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -30,144 +30,121 @@ Column = Annotated[
     str | None, typer.Argument(help="Only this column.", show_default=False, autocompletion=complete_column)
 ]
 Database = Annotated[str | None, typer.Argument(help="A database, or the root of stores.", show_default=False)]
+Analyze = Annotated[bool, typer.Option("--analyze", help="Run the query, to count the rows that come.")]
 Query = Annotated[str, typer.Argument(help="The query to explain.", show_default=False)]
 
 
-def summary(
-    table: Table, file: File = None, at: At = None, *, conf: Conf = None, jars: Jars = None, json: Json = False
-) -> None:
+@command
+def summary(output: PlainOutput, local: LocalSpark, table: Table, file: File = None, at: At = None) -> None:
     """One line per column: bounds, distinct values, quantiles, nulls."""
-    with open_output(as_json=json) as output:
-        show(output, _ask("summary", table, conf, jars, file=file, at=at))
+    show(output, _ask(local, "summary", table, file=file, at=at))
 
 
-def frequencies(  # noqa: PLR0913 - options of a command
+@command
+def frequencies(
+    output: PlainOutput,
+    local: LocalSpark,
     table: Table,
     column: OfColumn,
     top: Top = 10,
     file: File = None,
     at: At = None,
-    *,
-    conf: Conf = None,
-    jars: Jars = None,
-    json: Json = False,
 ) -> None:
     """The most frequent values of a column."""
-    with open_output(as_json=json) as output:
-        show(output, _ask("frequencies", table, conf, jars, column=column, top=top, file=file, at=at))
+    show(output, _ask(local, "frequencies", table, column=column, top=top, file=file, at=at))
 
 
-def histogram(  # noqa: PLR0913 - as above
+@command
+def histogram(
+    output: PlainOutput,
+    local: LocalSpark,
     table: Table,
     column: OfColumn,
     bins: Bins = 20,
     file: File = None,
     at: At = None,
-    *,
-    conf: Conf = None,
-    jars: Jars = None,
-    json: Json = False,
 ) -> None:
     """How the values of a column are distributed; bars are as long as values lie densely."""
-    with open_output(as_json=json) as output:
-        show(output, _ask("histogram", table, conf, jars, column=column, bins=bins, file=file, at=at))
+    show(output, _ask(local, "histogram", table, column=column, bins=bins, file=file, at=at))
 
 
+@command
 def quantiles(
+    output: PlainOutput,
+    local: LocalSpark,
     table: Table,
     column: OfColumn,
     probability: Probabilities = None,
     at: At = None,
-    *,
-    conf: Conf = None,
-    jars: Jars = None,
-    json: Json = False,
 ) -> None:
     """The values that so large shares of a column's values do not exceed."""
     asked = {"probabilities": probability} if probability else {}
-    with open_output(as_json=json) as output:
-        show(output, _ask("quantiles", table, conf, jars, column=column, at=at, **asked))
+    show(output, _ask(local, "quantiles", table, column=column, at=at, **asked))
 
 
-def locate(
-    table: Table, column: OfColumn, value: Value, *, conf: Conf = None, jars: Jars = None, json: Json = False
-) -> None:
+@command
+def locate(output: PlainOutput, local: LocalSpark, table: Table, column: OfColumn, value: Value) -> None:
     """The data files that may hold a value, and how many of their rows have it."""
-    with open_output(as_json=json) as output:
-        if _is_location(table):
-            show(output, _ask("locate", table, conf, jars, column=column, value=value))
-        else:
-            from metastore.answers import Answer  # noqa: PLC0415 - as above
-            from metastore.spark.local_session import start_local_spark  # noqa: PLC0415 - pyarrow is slow to import
-            from metastore.spark.session import call_function  # noqa: PLC0415 - as above
+    if _is_location(table):
+        show(output, _ask(local, "locate", table, column=column, value=value))
+    else:
+        from metastore.answers import Answer  # noqa: PLC0415 - as below
+        from metastore.spark.session import call_function  # noqa: PLC0415 - pyarrow is slow to import
 
-            with start_local_spark(read_spark_conf(conf, jars)) as spark:
-                output.answer(call_function(spark, "locate", table, {"column": column, "value": value}, Answer))
+        with local.start() as spark:
+            output.answer(call_function(spark, "locate", table, {"column": column, "value": value}, Answer))
 
 
-def files(table: Table, at: At = None, *, conf: Conf = None, jars: Jars = None, json: Json = False) -> None:
+@command
+def files(output: PlainOutput, local: LocalSpark, table: Table, at: At = None) -> None:
     """One line per data file: size, rows, partition, whether it is analyzed."""
-    with open_output(as_json=json) as output:
-        show(output, _ask("files", table, conf, jars, at=at))
+    show(output, _ask(local, "files", table, at=at))
 
 
-def columns(table: Table, column: Column = None, *, conf: Conf = None, jars: Jars = None, json: Json = False) -> None:
+@command
+def columns(output: PlainOutput, local: LocalSpark, table: Table, column: Column = None) -> None:
     """One line per data file and column: what decides whether a file is read."""
-    with open_output(as_json=json) as output:
-        show(output, _ask("columns", table, conf, jars, column=column))
+    show(output, _ask(local, "columns", table, column=column))
 
 
-def snapshots(table: Table, *, conf: Conf = None, jars: Jars = None, json: Json = False) -> None:
+@command
+def snapshots(output: PlainOutput, local: LocalSpark, table: Table) -> None:
     """One line per analyzed snapshot."""
-    with open_output(as_json=json) as output:
-        output.answer(_ask("snapshots", table, conf, jars))
+    output.answer(_ask(local, "snapshots", table))
 
 
-def tables(database: Database = None, *, conf: Conf = None, jars: Jars = None, json: Json = False) -> None:
+@command
+def tables(output: PlainOutput, local: LocalSpark, database: Database = None) -> None:
     """One line per table with statistics, of a database or under the root of stores."""
-    with open_output(as_json=json) as output:
-        if database is not None and _is_location(database):
-            from metastore.reading.table_answers import list_tables  # noqa: PLC0415 - pyarrow is slow to import
+    if database is None or not _is_location(database):
+        output.answer(_with_spark(local, "tables", database))
+        return
+    from metastore.reading.table_answers import list_tables  # noqa: PLC0415 - pyarrow is slow to import
 
-            found = list_tables(database)
-            output.answer(found)
-            if not found:
-                output.note(
-                    f"No statistics lie in {database} itself. Only the root of stores (spark.metastore.store) or the "
-                    "folder of one table is looked at: name a table below, or a database of a catalog."
-                )
-        else:
-            output.answer(_with_spark("tables", database, conf, jars))
+    found = list_tables(database)
+    output.answer(found)
+    if not found:
+        output.note(
+            f"No statistics lie in {database} itself. Only the root of stores (spark.metastore.store) or the "
+            "folder of one table is looked at: name a table below, or a database of a catalog."
+        )
 
 
-def explain(query: Query, *, conf: Conf = None, jars: Jars = None, json: Json = False) -> None:
+@command
+def explain(output: PlainOutput, local: LocalSpark, query: Query) -> None:
     """One line per scan and data file of a query: read or not, and why."""
-    with open_output(as_json=json) as output:
-        output.answer(_with_spark("explain", query, conf, jars))
+    output.answer(_with_spark(local, "explain", query))
 
 
-def estimates(
-    query: Query,
-    *,
-    analyze: Annotated[bool, typer.Option("--analyze", help="Run the query, to count the rows that come.")] = False,
-    conf: Conf = None,
-    jars: Jars = None,
-    json: Json = False,
-) -> None:
+@command
+def estimates(output: PlainOutput, local: LocalSpark, query: Query, *, analyze: Analyze = False) -> None:
     """One line per operator of a query: the rows that the optimizer expects, and from which statistics."""
-    with open_output(as_json=json) as output:
-        output.answer(_with_spark("estimates", query, conf, jars, analyze=analyze))
+    output.answer(_with_spark(local, "estimates", query, analyze=analyze))
 
 
-def _ask(
-    verb: str,
-    table: str,
-    conf: list[str] | None,
-    jars: str | None,
-    **arguments: str | int | Sequence[float] | None,
-) -> Answer:
+def _ask(local: LocalSpark, verb: str, table: str, **arguments: str | int | Sequence[float] | None) -> Answer:
     if not _is_location(table):
-        return _with_spark(verb, table, conf, jars, **arguments)
+        return _with_spark(local, verb, table, **arguments)
     import metastore  # noqa: PLC0415 - pyarrow is slow to import
 
     answer: Answer = getattr(metastore.open(table), verb)(**arguments)
@@ -175,16 +152,11 @@ def _ask(
 
 
 def _with_spark(
-    verb: str,
-    subject: str | None,
-    conf: list[str] | None,
-    jars: str | None,
-    **arguments: str | int | Sequence[float] | None,
+    local: LocalSpark, verb: str, subject: str | None, **arguments: str | int | Sequence[float] | None
 ) -> Answer:
     import metastore  # noqa: PLC0415 - as above
-    from metastore.spark.local_session import start_local_spark  # noqa: PLC0415 - as above
 
-    with start_local_spark(read_spark_conf(conf, jars)) as spark:
+    with local.start() as spark:
         answer: Answer = getattr(metastore, verb)(spark, subject, **arguments)
         return answer
 

@@ -7,6 +7,7 @@ import json
 from dataclasses import dataclass, field, is_dataclass, replace
 from typing import TYPE_CHECKING, Any
 
+from metastore.contract import read_contract
 from metastore.errors import DamagedObject, FormatTooNew
 from metastore.format.manifest_references import RanksRef, SummaryRef, optional_list, optional_mapping, require_type
 from metastore.format.objects import ObjectRef
@@ -18,12 +19,13 @@ if TYPE_CHECKING:
 
 FULL, FOOTER, FILES = "full", "footer", "files"
 
-FORMAT = 1
+_LIMITS = read_contract("limits")
+FORMAT: int = _LIMITS["format_version"]
 FEATURES: frozenset[str] = frozenset()
 MAX_MANIFEST_BYTES = 1 << 20
 MAX_BLOCKS = 64
-MAX_READ_BLOCKS = 1024
-MAX_READ_BYTES = 16 << 20
+MAX_READ_BLOCKS: int = _LIMITS["manifest_blocks"]
+MAX_READ_BYTES: int = _LIMITS["manifest_bytes"]
 COMPUTED = ("files", "footer", "full")
 """What statistics were computed from, from shallow to deep."""
 

@@ -8,6 +8,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from metastore.contract import read_contract
 from metastore.format.object_schemas import TABLE_HISTOGRAMS
 
 if TYPE_CHECKING:
@@ -50,7 +51,7 @@ def put_most_frequent_first(rows: pa.Table) -> tuple[pa.Table, int]:
 MANY_FILES = 1_000
 ZONED_FILES = 100_000
 """Blocks of more data files have zones, unless a writer is told otherwise."""
-ZONE_FILES = 1_024
+ZONE_FILES: int = read_contract("limits")["zone_files"]
 """So many consecutive data files make a zone."""
 ZONED_COLUMNS = 16
 """So many columns share an object of zones."""

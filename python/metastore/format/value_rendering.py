@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+from metastore.contract import read_contract
 from metastore.format import calendar
 from metastore.format.table_column import decimal_type
 from metastore.format.time_zones import parse_time_zone
@@ -18,7 +19,7 @@ if TYPE_CHECKING:
     from metastore.format.table_column import Column
 
 
-CUT_BYTES = 64
+CUT_BYTES: int = read_contract("limits")["cut_bytes"]
 DECIMAL_BYTES = 16
 ELLIPSIS = "…"
 

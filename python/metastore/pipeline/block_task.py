@@ -168,14 +168,14 @@ class BlockBuilder:
     def add(self, file: DataFile, statistics: Iterable[tuple[int, ColumnStatistics]]) -> None:
         """Note a file and the statistics of its columns by ordinal."""
         if self.depth != FULL:  # lists of constants are known then, and no object holds them
-            statistics = ((column, found.listing(None)) for column, found in statistics)
+            statistics = ((column, found.with_value_counts(None)) for column, found in statistics)
         place, top = len(self._files), self.destination.detail(file).top
         rows = [(column, place, found) for column, found in fit_to_file_size(statistics, file.size, top)]
         for column, _, found in rows:
             for name, reason in found.failed.items():
                 self._failed.setdefault(f"{name}({self.columns[column].name})", reason)
-            if found.held is not None:
-                self._cast_columns.append((self.columns[column], *found.held, file.path))
+            if found.cast_type is not None:
+                self._cast_columns.append((self.columns[column], *found.cast_type, file.path))
         self._files.append(file)
         self._summaries.append(summary_rows(rows))
         self._sketches.append(sketch_rows(rows))

@@ -172,7 +172,7 @@ class RanksExtra(Extra):
             listed = _read_table_files(self.store, entry)
             keys = frozenset(listed or ())
             is_sound = listed is not None and keys <= live
-            if is_sound and not self.store.absent({ref.object.name: ref.object.length for ref in entry.ranks}):
+            if is_sound and not self.store.find_absent({ref.object.name: ref.object.length for ref in entry.ranks}):
                 return entry.ranks, keys
         return (), frozenset()
 
@@ -182,7 +182,7 @@ class RanksExtra(Extra):
         if not ordinals:
             return ()
         try:
-            return self.sort.ranks(ordinals, files, known)
+            return self.sort.sort_columns(ordinals, files, known)
         except (PySparkException, Py4JError) as failure:
             cause = find_cause(failure)
         if known:

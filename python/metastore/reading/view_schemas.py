@@ -1,168 +1,56 @@
-"""The columns of the views: first those of the SQL functions, then the typed ones of docs/format.md."""
+"""The columns of functions and views, as the contract lists them, then the typed ones of docs/format.md."""
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pyarrow as pa
 
-from metastore.format.object_schemas import TABLE_RANKS, TABLE_SUMMARY
+from metastore.contract import read_contract
+from metastore.format.object_schemas import SCHEMAS
 
-_TIME = pa.timestamp("us", "UTC")
-_TEXT, _LONG, _DOUBLE, _YES = pa.string(), pa.int64(), pa.float64(), pa.bool_()
-
-SUMMARY = pa.schema(
-    [
-        ("column_name", _TEXT),
-        ("column_type", _TEXT),
-        ("min", _TEXT),
-        ("max", _TEXT),
-        ("approx_unique", _LONG),
-        ("avg", _DOUBLE),
-        ("std", _DOUBLE),
-        ("q25", _TEXT),
-        ("q50", _TEXT),
-        ("q75", _TEXT),
-        ("count", _LONG),
-        ("null_percentage", _DOUBLE),
-        ("null_count", _LONG),
-        ("nan_count", _LONG),
-        ("avg_len", _DOUBLE),
-        ("max_len", _LONG),
-        ("top_value", _TEXT),
-        ("top_count", _LONG),
-        ("size_bytes", _LONG),
-        ("exact", _YES),
-        ("distinct_error", _DOUBLE),
-        ("files", _LONG),
-        ("files_total", _LONG),
-        ("snapshot", _TEXT),
-        ("current", _YES),
-        ("analyzed_at", _TIME),
-        ("user_defined", pa.map_(_TEXT, _TEXT)),
-    ]
-)
-
-FILES = pa.schema(
-    [
-        ("path", _TEXT),
-        ("size", _LONG),
-        ("rows", _LONG),
-        ("deleted_rows", _LONG),
-        ("partition", pa.map_(_TEXT, _TEXT)),
-        ("analyzed", _YES),
-        ("columns_analyzed", _LONG),
-    ]
-)
-
-COLUMNS = pa.schema(
-    [
-        ("path", _TEXT),
-        ("column_name", _TEXT),
-        ("min", _TEXT),
-        ("max", _TEXT),
-        ("rows", _LONG),
-        ("null_count", _LONG),
-        ("nan_count", _LONG),
-        ("distinct", _LONG),
-        ("frequencies_kept", _TEXT),
-    ]
-)
-
-SNAPSHOTS = pa.schema(
-    [
-        ("snapshot", _TEXT),
-        ("analyzed_at", _TIME),
-        ("files", _LONG),
-        ("files_total", _LONG),
-        ("rows", _LONG),
-        ("columns", _LONG),
-        ("current", _YES),
-        ("size_bytes", _LONG),
-        ("live_size_bytes", _LONG),
-    ]
-)
-
-TABLES = pa.schema(
-    [
-        ("table", _TEXT),
-        ("format", _TEXT),
-        ("location", _TEXT),
-        ("snapshot", _TEXT),
-        ("current", _YES),
-        ("analyzed_at", _TIME),
-    ]
-)
-
-FREQUENCIES = pa.schema(
-    [("value", _TEXT), ("frequency", _LONG), ("fraction", _DOUBLE), ("exact", _YES), ("error", _LONG)]
-)
-
-HISTOGRAM = pa.schema(
-    [("bin", _LONG), ("lo", _TEXT), ("hi", _TEXT), ("count", _LONG), ("distinct", _LONG), ("exact", _YES)]
-)
-
-QUANTILES = pa.schema([("probability", _DOUBLE), ("value", _TEXT), ("exact", _YES), ("error", _DOUBLE)])
-
-LOCATE = pa.schema([("path", _TEXT), ("frequency", _LONG), ("exact", _YES)])
-
-_STORED = ("column", "file", "files", "frequencies")
-STATISTICS = [field for field in TABLE_SUMMARY if field.name not in _STORED]
-"""The typed fields of a row of statistics, as both views show them."""
+if TYPE_CHECKING:
+    from collections.abc import Iterable, Mapping
 
 
-def _with_statistics(schema: pa.Schema) -> pa.Schema:
-    return pa.schema([*schema, *(field for field in STATISTICS if field.name not in schema.names)])
-
-
-RANKS = pa.schema([("column_name", _TEXT), *(field for field in TABLE_RANKS if field.name != "column")])
-
-FUNCTIONS = {
-    "summary": SUMMARY,
-    "frequencies": FREQUENCIES,
-    "histogram": HISTOGRAM,
-    "quantiles": QUANTILES,
-    "locate": LOCATE,
-    "files": FILES,
-    "columns": COLUMNS,
-    "snapshots": SNAPSHOTS,
-    "tables": TABLES,
+_ARROW = {
+    "STRING": pa.string(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "BOOLEAN": pa.bool_(),
+    "BINARY": pa.binary(),
+    "TIMESTAMP": pa.timestamp("us", "UTC"),
+    "MAP<STRING, STRING>": pa.map_(pa.string(), pa.string()),
+    "MAP<STRING, BIGINT>": pa.map_(pa.string(), pa.int64()),
+    "ARRAY<BIGINT>": pa.list_(pa.int64()),
+    "ARRAY<DOUBLE>": pa.list_(pa.float64()),
+    "ARRAY<BINARY>": pa.list_(pa.binary()),
 }
-"""Schema by SQL function."""
+_CONTRACT = read_contract("functions")
 
-NARROWED = {
-    **dict.fromkeys(("summary", "columns", "frequencies", "histograms", "histograms_wide"), ("column", "file")),
-    "ranks": ("column",),
-}
+_UNSHOWN = ("column", "frequencies")
+"""Stored fields that a text of the same row says better."""
+
+
+def _schema(columns: Iterable[str]) -> pa.Schema:
+    pairs = (column.split(" ", 1) for column in columns)
+    return pa.schema([(name, _ARROW[kind]) for name, kind in pairs])
+
+
+FUNCTIONS = {one["name"]: _schema(one["columns"]) for one in _CONTRACT["functions"] if one.get("without_spark")}
+"""Schema by SQL function that Python answers, too."""
+SUMMARY, COLUMNS = FUNCTIONS["summary"], FUNCTIONS["columns"]
+
+NARROWED = {one["name"]: tuple(one["narrowed_by"]) for one in _CONTRACT["views"] if "narrowed_by" in one}
 """Which options of the data source narrow a view."""
 
-VIEWS = {
-    "summary": _with_statistics(SUMMARY),
-    "files": FILES,
-    "columns": _with_statistics(COLUMNS),
-    "frequencies": pa.schema(
-        [
-            ("column_name", _TEXT),
-            *FREQUENCIES,
-            ("value_long", _LONG),
-            ("value_double", _DOUBLE),
-            ("value_binary", pa.binary()),
-            ("files", pa.map_(_TEXT, _LONG)),
-        ]
-    ),
-    "histograms": pa.schema(
-        [
-            ("column_name", _TEXT),
-            ("kind", _TEXT),
-            ("bins", _LONG),
-            ("edges_long", pa.list_(_LONG)),
-            ("edges_double", pa.list_(_DOUBLE)),
-            ("edges_binary", pa.list_(pa.binary())),
-            ("counts", pa.list_(_LONG)),
-            ("distincts", pa.list_(_LONG)),
-            ("exact", _YES),
-        ]
-    ),
-    "histograms_wide": pa.schema([("edge", _LONG)]),
-    "snapshots": SNAPSHOTS,
-    "ranks": RANKS,
-}
+
+def _view(declared: Mapping[str, Any]) -> pa.Schema:
+    told = FUNCTIONS[declared["function"]] if "function" in declared else _schema(declared["columns"])
+    stored = SCHEMAS[declared["object"]] if "object" in declared else ()
+    return pa.schema([*told, *(field for field in stored if field.name not in (*_UNSHOWN, *told.names))])
+
+
+VIEWS = {one["name"]: _view(one) for one in _CONTRACT["views"]}
 """Schema by view of the data source."""
+RANKS = VIEWS["ranks"]

@@ -101,10 +101,10 @@ def ship_package(context: SparkContext) -> None:
 
 @cache  # sources that change meanwhile are not those that run here
 def _archive(package: Path) -> bytes:
-    """Zip the package's Python sources; equal sources give equal bytes."""
+    """Zip the package's Python sources and the contract; equal sources give equal bytes."""
     sink = io.BytesIO()
     with zipfile.ZipFile(sink, "w") as archive:
-        for source in sorted(package.rglob("*.py")):
+        for source in sorted([*package.rglob("*.py"), *package.glob("contract/*.json")]):
             name = Path(package.name) / source.relative_to(package)
             entry = zipfile.ZipInfo(name.as_posix(), _EPOCH)
             archive.writestr(entry, source.read_bytes(), compress_type=zipfile.ZIP_DEFLATED)

@@ -2,13 +2,14 @@ package org.metastore.spark
 
 import org.apache.spark.sql.{SparkSessionExtensions, SparkSessionExtensionsProvider}
 
-import org.metastore.spark.adapter.{BeginPlanning, MetastoreRule, PhysicalScanColumnarRule, PhysicalScanRule}
 import org.metastore.spark.analyze.AnalyzeRule
-import org.metastore.spark.cardinality.CboSwitch
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.estimates.CboSwitch
+import org.metastore.spark.scan.{LogicalScanRule, PhysicalScanColumnarRule, PhysicalScanRule, PlanningStartRule, WarmUp}
 import org.metastore.spark.sql.{
-  AnswerCalls, DataSourceByName, DataSourceInPython, DeferredAnswers, MetastoreParser, OutermostParser, ReadNarrowed, TableFunctions
+  ColumnsViewRule, DataSourceErrorRule, DataSourceRule, FunctionCallRule, JobFunctionStrategy, MetastoreParser,
+  OutermostParser, TableFunctions
 }
-import org.metastore.spark.store.WarmUp
 
 /**
  * Everything that the shim adds to a session of one line of Spark, one line each.
@@ -21,17 +22,17 @@ class SessionExtensions extends SparkSessionExtensionsProvider {
     TableFunctions.register()
     extensions.injectParser((_, delegate) => MetastoreParser(delegate))
     OutermostParser.list()
-    DataSourceInPython.inject(extensions)
+    DataSourceErrorRule.inject(extensions)
     extensions.injectResolutionRule(new AnalyzeRule(_))
-    extensions.injectPostHocResolutionRule(_ => AnswerCalls)
-    extensions.injectPostHocResolutionRule(new DataSourceByName(_))
-    extensions.injectOptimizerRule(_ => ReadNarrowed)
-    extensions.injectPlanNormalizationRule(_ => BeginPlanning)
-    extensions.injectPreCBORule(new MetastoreRule(_))
-    extensions.injectPlannerStrategy(_ => DeferredAnswers)
+    extensions.injectPostHocResolutionRule(_ => FunctionCallRule)
+    extensions.injectPostHocResolutionRule(new DataSourceRule(_))
+    extensions.injectOptimizerRule(_ => ColumnsViewRule)
+    extensions.injectPlanNormalizationRule(_ => PlanningStartRule)
+    extensions.injectPreCBORule(new LogicalScanRule(_))
+    extensions.injectPlannerStrategy(_ => JobFunctionStrategy)
     extensions.injectQueryStagePrepRule(new PhysicalScanRule(_))
     extensions.injectColumnar(new PhysicalScanColumnarRule(_))
-    MetastoreConf.warnOfMisspelt()
+    MetastoreConf.warnOfMisspeltVariables()
     CboSwitch()
     WarmUp.begin()
   }

@@ -3,7 +3,7 @@ package org.metastore.spark.sql
 import org.apache.spark.sql.catalyst.parser.ParserInterface
 
 /** The parser of Spark 3.5, which binds parameter markers after parsing: nothing to add. */
-final class MetastoreParser(delegate: ParserInterface) extends DelegatingParser(delegate)
+final class MetastoreParser(delegate: ParserInterface) extends ParserWrapper(delegate)
 
 object MetastoreParser {
 

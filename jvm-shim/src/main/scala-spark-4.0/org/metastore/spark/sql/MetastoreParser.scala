@@ -4,7 +4,7 @@ import org.apache.spark.sql.catalyst.parser.{CatalystSqlParser, ParserInterface}
 import org.apache.spark.sql.types.StructType
 
 /** The parser of Spark 4.0, which binds parameter markers after parsing, as 3.5 does. */
-final class MetastoreParser(delegate: ParserInterface) extends DelegatingParser(delegate) {
+final class MetastoreParser(delegate: ParserInterface) extends ParserWrapper(delegate) {
 
   /** Parsers of other extensions leave it out, and none adds to it: Spark's own answers. */
   override def parseRoutineParam(sqlText: String): StructType = CatalystSqlParser.parseRoutineParam(sqlText)

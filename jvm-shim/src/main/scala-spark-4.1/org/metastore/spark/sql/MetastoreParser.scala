@@ -4,15 +4,11 @@ import org.apache.spark.sql.catalyst.parser.{AbstractSqlParser, CatalystSqlParse
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.types.StructType
 
-/**
- * The parser of Spark 4.1, which binds parameter markers while parsing: `parsePlanWithParameters` is what `spark.sql` calls.
- * The trait's own version forgets the parameters, and parsers of other extensions inherit it (Delta 4.4.0), so the markers
- * are substituted here unless Spark's parser comes next.
- */
-final class MetastoreParser(delegate: ParserInterface) extends DelegatingParser(delegate) {
+/** The parser of Spark 4.1, which binds parameter markers while parsing: `parsePlanWithParameters` is what `spark.sql` calls. */
+final class MetastoreParser(delegate: ParserInterface) extends ParserWrapper(delegate) {
 
   override def parsePlanWithParameters(sqlText: String, parameters: ParameterContext): LogicalPlan =
-    PartitionOfColumns.keep(DotNames.rewrite(sqlText), text => delegate match {
+    PartitionClause.parse(FunctionNames.rewrite(sqlText), text => delegate match {
       case spark: AbstractSqlParser => spark.parsePlanWithParameters(text, parameters)
       case other => other.parsePlan(ParameterHandler.substituteParameters(text, parameters)._1)
     })

@@ -4,7 +4,8 @@ import scala.collection.JavaConverters._
 import scala.util.Try
 import scala.util.control.NonFatal
 
-import com.fasterxml.jackson.databind.JsonNode
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+import com.fasterxml.jackson.databind.node.ObjectNode
 
 import org.apache.spark.sql.{Row, SparkSession}
 import org.apache.spark.sql.catalyst.TableIdentifier
@@ -15,7 +16,9 @@ import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog}
 import org.apache.spark.sql.execution.command.{AnalyzeTableCommand, LeafRunnableCommand}
 import org.apache.spark.sql.types.StructType
 
-import org.metastore.spark.sql.{MetastoreException, Namespaces, QuotedName, ResolvedName, TableFunctions}
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.reason.{MetastoreException, SqlName}
+import org.metastore.spark.tables.{Namespaces, TableLookup}
 
 /** `ANALYZE TABLE` of a table that is ours: done in Python, its report is the answer. */
 final case class AnalyzeCommand(statement: AnalyzeStatement) extends LeafRunnableCommand {
@@ -28,8 +31,8 @@ object AnalyzeCommand {
 
   /** Analyzes one table. Its files are read beside Spark's plans, so that whoever may not read it is refused here. */
   def analyze(session: SparkSession, statement: AnalyzeStatement): Row = {
-    TableFunctions.requireSettings(session)
-    ResolvedName.resolve(session, statement.table)
+    MetastoreConf.requireValid(session)
+    TableLookup.resolve(session, statement.table)
     AnalyzeReport.row(AttachedPython.run(session, statement))
   }
 }
@@ -42,11 +45,11 @@ final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[Stri
   override val output: Seq[Attribute] = AnalyzeReport.attributes
 
   override def run(session: SparkSession): Seq[Row] = {
-    TableFunctions.requireSettings(session)
+    MetastoreConf.requireValid(session)
     tables.sortBy(_.name).flatMap { table =>
-      val name = QuotedName(catalog.name +: table.namespace.toSeq :+ table.name)
+      val name = SqlName(catalog.name +: table.namespace.toSeq :+ table.name)
       try {
-        if (Ownership.ofMetastore(session, catalog.loadTable(table))) Some(AnalyzeCommand.analyze(session, statement(name)))
+        if (AnalyzeScope.isOurs(session, catalog.loadTable(table))) Some(AnalyzeCommand.analyze(session, statement(name)))
         else {
           analyzedBySpark(session, table)
           None
@@ -65,7 +68,7 @@ final case class AnalyzeTablesCommand(catalog: TableCatalog, namespace: Seq[Stri
 
   // Spark passes over the tables of its catalog that it cannot analyze, too.
   private def analyzedBySpark(session: SparkSession, table: Identifier): Unit =
-    if (catalog.name == Ownership.SessionCatalog)
+    if (catalog.name == AnalyzeScope.SessionCatalog)
       Try(AnalyzeTableCommand(TableIdentifier(table.name, table.namespace.lastOption), noScan).run(session))
 
   private def statement(table: String) = AnalyzeStatement(table, None, allColumns = false, noScan, Map.empty)
@@ -96,4 +99,34 @@ object AnalyzeReport {
   /** The row of a table that could not be analyzed. */
   def failed(table: String, why: String): Row =
     Row(table, null, null, null, null, null, null, null, Seq(why), null, null, null, null)
+}
+
+/**
+ * One ANALYZE of one table, as the Python side is told of it.
+ *
+ * @param columns FOR COLUMNS; `None`: not written
+ * @param partition PARTITION: column to value; a value of null is the partition of nulls, `None` was written without a value and
+ *   stands for every one
+ */
+final case class AnalyzeStatement(
+    table: String, columns: Option[Seq[String]], allColumns: Boolean, noScan: Boolean,
+    partition: Map[String, Option[String]]) {
+
+  /** One line of JSON; `progress`: whether somebody wants to hear how far it is. */
+  def json(progress: Boolean): String = {
+    val mapper = AnalyzeStatement.mapper
+    val node: ObjectNode = mapper.createObjectNode()
+    node.put("table", table).put("all_columns", allColumns).put("noscan", noScan).put("progress", progress)
+    columns.foreach(names => names.foldLeft(node.putArray("columns"))((array, name) => array.add(name)))
+    partition.keys.foldLeft(node.putArray("partition_columns"))((array, name) => array.add(name))
+    partition.foldLeft(node.putObject("partition")) {
+      case (values, (name, Some(value))) => values.put(name, value)
+      case (values, _) => values
+    }
+    mapper.writeValueAsString(node)
+  }
+}
+
+object AnalyzeStatement {
+  private[analyze] val mapper = new ObjectMapper()
 }

@@ -1,51 +1,50 @@
 package org.metastore.spark.analyze
 
+import scala.util.Try
+
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.TableIdentifier
 import org.apache.spark.sql.catalyst.analysis.{ResolvedNamespace, ResolvedTable, UnresolvedTableOrView}
 import org.apache.spark.sql.catalyst.plans.logical.{AnalyzeColumn, AnalyzeTable, AnalyzeTables, LogicalPlan}
 import org.apache.spark.sql.catalyst.rules.Rule
-import org.apache.spark.sql.connector.catalog.{CatalogPlugin, TableCatalog}
-import org.apache.spark.sql.execution.command.{AnalyzeColumnCommand, AnalyzePartitionCommand, AnalyzeTableCommand}
+import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Table, TableCatalog}
 import org.apache.spark.sql.execution.{command => stock}
+import org.apache.spark.sql.execution.command.{AnalyzeColumnCommand, AnalyzePartitionCommand, AnalyzeTableCommand}
 
-import org.metastore.spark.sql.{PartitionOfColumns, QuotedName}
-import org.metastore.spark.tables.{IcebergTable, LakeTables}
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.reason.SqlName
+import org.metastore.spark.sql.PartitionClause
+import org.metastore.spark.tables.{IcebergTable, TableFormats}
 
-/**
- * Takes over ANALYZE of the tables that are ours, before Spark refuses it for them; everything else stays Spark's.
- *
- * A resolution rule, because the table must be known and Spark's final check, which refuses all tables of other catalogs,
- * must not have run yet. For tables that its own catalog knows Spark has put commands of its own by then.
- */
+/** Takes over ANALYZE of the tables that are ours, before Spark refuses it for them; everything else stays Spark's. */
 final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
 
   override def apply(plan: LogicalPlan): LogicalPlan = plan match {
     case AnalyzeTable(OurTable(name), partition, noScan) => command(name, noScan, partition)
-    case columns @ AnalyzeColumn(OurTable(name), names, all) => command(name, names, all, PartitionOfColumns.of(columns))
+    case columns @ AnalyzeColumn(OurTable(name), names, all) => command(name, names, all, PartitionClause.of(columns))
     case AnalyzeTableCommand(OurName(name), noScan) => command(name, noScan, Map.empty)
     case AnalyzePartitionCommand(OurName(name), partition, noScan) => command(name, noScan, partition)
-    case columns @ AnalyzeColumnCommand(OurName(name), names, all) => command(name, names, all, PartitionOfColumns.of(columns))
+    case columns @ AnalyzeColumnCommand(OurName(name), names, all) => command(name, names, all, PartitionClause.of(columns))
     case AnalyzeTables(namespace: ResolvedNamespace, noScan) => all(namespace.catalog, namespace.namespace, noScan).getOrElse(plan)
     case stock.AnalyzeTablesCommand(database, noScan) =>
       val state = session.sessionState
-      all(state.catalogManager.catalog(Ownership.SessionCatalog), Seq(database.getOrElse(state.catalog.getCurrentDatabase)), noScan).getOrElse(plan)
+      all(state.catalogManager.catalog(AnalyzeScope.SessionCatalog), Seq(database.getOrElse(state.catalog.getCurrentDatabase)), noScan).getOrElse(plan)
     case other => other
   }
 
   /** The name of a table that is ours: found in a catalog, or a path. */
   private object OurTable {
     def unapply(table: LogicalPlan): Option[String] = table match {
-      case found: ResolvedTable if Ownership.ofMetastore(session, found.table) || IcebergTable.isMetadataTable(found.table) =>
-        Some(QuotedName(found.catalog.name +: found.identifier.namespace.toSeq :+ found.identifier.name))
-      case unknown: UnresolvedTableOrView => LakeTables.ofPath(unknown.multipartIdentifier).map(_ => QuotedName(unknown.multipartIdentifier))
+      case found: ResolvedTable if AnalyzeScope.isOurs(session, found.table) || IcebergTable.isMetadataTable(found.table) =>
+        Some(SqlName(found.catalog.name +: found.identifier.namespace.toSeq :+ found.identifier.name))
+      case unknown: UnresolvedTableOrView => TableFormats.ofPath(unknown.multipartIdentifier).map(_ => SqlName(unknown.multipartIdentifier))
       case _ => None
     }
   }
 
   private object OurName {
     def unapply(table: TableIdentifier): Option[String] =
-      if (Ownership.ofMetastore(session, table)) Some(QuotedName(table.nameParts)) else None
+      if (AnalyzeScope.isOurs(session, table)) Some(SqlName(table.nameParts)) else None
   }
 
   private def command(name: String, noScan: Boolean, partition: Map[String, Option[String]]): LogicalPlan =
@@ -56,7 +55,31 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
     AnalyzeCommand(AnalyzeStatement(name, columns.filter(_ => !allColumns), allColumns, noScan = false, partition))
 
   private def all(catalog: CatalogPlugin, namespace: Seq[String], noScan: Boolean): Option[LogicalPlan] = catalog match {
-    case tables: TableCatalog if Ownership.ofMetastore(session, tables, namespace) => Some(AnalyzeTablesCommand(tables, namespace, noScan))
+    case tables: TableCatalog if AnalyzeScope.isOurs(session, tables, namespace) => Some(AnalyzeTablesCommand(tables, namespace, noScan))
     case _ => None
   }
+}
+
+/** Whose ANALYZE a table gets: ours for the formats of `spark.metastore.analyze.formats`, Spark's for all others. */
+object AnalyzeScope {
+
+  /** The name of Spark's own catalog, whoever implements it. */
+  val SessionCatalog = "spark_catalog"
+
+  def isOurs(session: SparkSession, table: Table): Boolean =
+    TableFormats.format(table).exists(MetastoreConf.of(session).analyzeFormats.contains)
+
+  /** Whose ANALYZE a table gets that Spark knows by what its own catalog holds. */
+  def isOurs(session: SparkSession, table: TableIdentifier): Boolean =
+    Try(session.sessionState.catalog.getTableMetadata(table)).toOption.flatMap(_.provider).flatMap(TableFormats.ofProvider)
+      .exists(MetastoreConf.of(session).analyzeFormats.contains)
+
+  /** Whose ANALYZE TABLES a namespace gets: Spark's where no table is ours. */
+  def isOurs(session: SparkSession, catalog: TableCatalog, namespace: Seq[String]): Boolean =
+    isOfFormat(session, catalog) || Try(catalog.listTables(namespace.toArray)).toOption.exists(_.exists { table =>
+      Try(catalog.loadTable(table)).toOption.exists(isOurs(session, _))
+    })
+
+  private def isOfFormat(session: SparkSession, catalog: TableCatalog): Boolean =
+    catalog.getClass.getName == "org.apache.iceberg.spark.SparkCatalog" && MetastoreConf.of(session).analyzeFormats.contains("iceberg")
 }

@@ -1,41 +1,43 @@
 package org.metastore.spark.analyze
 
-import java.io.{BufferedReader, IOException, InputStreamReader, OutputStreamWriter, PrintWriter}
+import java.io.{BufferedReader, InputStreamReader, IOException, OutputStreamWriter, PrintWriter}
 import java.net.InetAddress
 import java.nio.charset.StandardCharsets.UTF_8
 import java.security.SecureRandom
-import java.util.{Base64, UUID}
-import java.util.concurrent.{CountDownLatch, TimeUnit}
+import java.util.{Base64, Collections, Map => JavaMap, UUID, WeakHashMap}
+import java.util.concurrent.{ConcurrentHashMap, CountDownLatch, TimeUnit}
+import java.util.concurrent.locks.ReentrantLock
 
-import scala.collection.JavaConverters._
 import scala.collection.mutable
+import scala.collection.JavaConverters._
 import scala.concurrent.{Await, Promise}
 import scala.concurrent.duration.Duration
 import scala.util.Try
 
+import com.fasterxml.jackson.databind.JsonNode
 import py4j.ClientServer
 
 import org.apache.spark.SparkContext
 import org.apache.spark.internal.Logging
 import org.apache.spark.metastore.LocalProperties
+import org.apache.spark.scheduler.{SparkListener, SparkListenerApplicationEnd}
 import org.apache.spark.sql.SparkSession
 
-import org.metastore.spark.VisibleText
+import org.metastore.spark.conf.PythonInterpreter
+import org.metastore.spark.reason.{MetastoreException, VisibleText}
 
 /**
- * One Python process attached to this JVM: it gets statements on its standard input and borrows the session of each over
- * py4j, on the loopback address, with a token that only its environment holds. Serves one statement at a time.
- *
- * Its threads do not keep the JVM from ending, and it ends with its standard input, whatever ended the JVM.
+ * One Python process attached to this JVM: it gets statements on its standard input and borrows the session of each over py4j, on
+ * the loopback address, with a token that only its environment holds. Serves one statement at a time.
  *
  * @throws PythonUnavailable it could not be started, or lacks a package
  */
-final class PythonProcess(val interpreter: Interpreter, val context: SparkContext) extends Logging {
+final class PythonProcess(val interpreter: PythonInterpreter, val context: SparkContext) extends Logging {
   private val ready = new CountDownLatch(1)
   private val entry = new PythonEntry(ready)
   private val secret = PythonProcess.newSecret()
   private val gateway = PythonProcess.gateway(entry, secret)
-  private val said = mutable.Queue.empty[String]
+  private val lastOutput = mutable.Queue.empty[String]
   @volatile private var stopped = false
   private val process = start()
   private val requests = new PrintWriter(new OutputStreamWriter(process.getOutputStream, UTF_8), true)
@@ -47,7 +49,6 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
   /**
    * Hands a statement over and waits for the answer. Interrupting the waiting thread ends process and jobs.
    *
-   * @return the answer, as JSON
    * @throws PythonLost the process died
    */
   def ask(session: SparkSession, statement: AnalyzeStatement): String = {
@@ -57,7 +58,7 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
     context.addJobTag(tag)
     try {
       entry.lend(key, session, LocalProperties.of(context), answer)
-      requests.println(s"$key ${statement.json(Onlooker.isThere(context))}")
+      requests.println(s"$key ${statement.json(ProgressConsole.isThere(context))}")
       watch(answer)
       Await.result(answer.future, Duration.Inf)
     } catch {
@@ -80,8 +81,8 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
 
   private def start(): Process = {
     val builder = new ProcessBuilder(interpreter.command, "-c", PythonProcess.Program)
-    builder.environment.putAll(Interpreter.environment(interpreter, gateway.getJavaServer.getListeningPort, secret).asJava)
-    Interpreter.forgotten.foreach(builder.environment.remove(_))
+    builder.environment.putAll(PythonInterpreter.environment(interpreter, gateway.getJavaServer.getListeningPort, secret).asJava)
+    PythonInterpreter.variablesToUnset.foreach(builder.environment.remove(_))
     builder.redirectErrorStream(true)
     try builder.start() catch {
       case e: IOException =>
@@ -95,9 +96,9 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
     val lines = new BufferedReader(new InputStreamReader(process.getInputStream, UTF_8))
     Iterator.continually(lines.readLine()).takeWhile(_ != null).map(VisibleText(_)).foreach { line =>
       logInfo(s"metastore.spark.attached_process: $line")
-      said.synchronized {
-        said.enqueue(line)
-        if (said.length > PythonProcess.LinesKept) said.dequeue()
+      lastOutput.synchronized {
+        lastOutput.enqueue(line)
+        if (lastOutput.length > PythonProcess.LinesKept) lastOutput.dequeue()
       }
     }
   }
@@ -108,7 +109,7 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
     try {
       while (!isReady) {
         isReady = ready.await(PythonProcess.PollMillis, TimeUnit.MILLISECONDS)
-        if (!isReady && !process.isAlive) throw died()
+        if (!isReady && !process.isAlive) throw deathCause()
         if (!isReady && System.nanoTime > deadline) {
           throw new PythonUnavailable(s"${interpreter.command} did not attach within ${PythonProcess.StartLimit.toSeconds} s")
         }
@@ -118,12 +119,12 @@ final class PythonProcess(val interpreter: Interpreter, val context: SparkContex
 
   private def watch(answer: Promise[String]): Unit = PythonProcess.daemon("metastore-python-watch") {
     while (!answer.isCompleted && !process.waitFor(PythonProcess.PollMillis, TimeUnit.MILLISECONDS)) {}
-    if (!answer.isCompleted) answer.tryFailure(died())
+    if (!answer.isCompleted) answer.tryFailure(deathCause())
   }
 
-  private def died(): Exception = {
+  private def deathCause(): Exception = {
     TimeUnit.MILLISECONDS.sleep(PythonProcess.PollMillis) // its last words may still be on their way
-    val lines = said.synchronized(said.toList).map(_.trim).filter(_.nonEmpty)
+    val lines = lastOutput.synchronized(lastOutput.toList).map(_.trim).filter(_.nonEmpty)
     val missing = lines.flatMap(PythonProcess.Missing.findFirstMatchIn(_)).map(_.group(1)).lastOption
     val ended = s"${interpreter.command} ended with ${process.exitValue}${lines.lastOption.fold("")(" after: " + _)}"
     if (stopped) new PythonLost("its Spark was stopped meanwhile")
@@ -196,4 +197,128 @@ object PythonLost {
 
   /** It ended by itself. */
   def ended(how: String): PythonLost = new PythonLost(s"its Python process $how. $NextOne")
+}
+
+/** The one attached Python process of this driver: started by the first statement, restarted when it is gone. */
+object AttachedPython extends Logging {
+  private val lock = new ReentrantLock()
+  @volatile private var process: Option[PythonProcess] = None
+  private val followed = Collections.newSetFromMap(new WeakHashMap[SparkContext, java.lang.Boolean])
+
+  Runtime.getRuntime.addShutdownHook(new Thread(() => stop(), "metastore-python-stop"))
+
+  /** Ends the process; the next statement starts another one. */
+  def stop(): Unit = {
+    process.foreach(_.stop())
+    process = None
+  }
+
+  /**
+   * Runs one ANALYZE in Python, after those that came before it.
+   *
+   * @throws MetastoreException what Python said, in one line
+   */
+  def run(session: SparkSession, statement: AnalyzeStatement): JsonNode = {
+    lock.lockInterruptibly()
+    val answer = try of(session).ask(session, statement) catch {
+      case e: PythonUnavailable => throw unavailable(session.sparkContext, statement, e)
+      case e: PythonLost => throw MetastoreException.analyzeFailed(statement.table, e.getMessage, Some(e))
+    } finally lock.unlock()
+    val json = AnalyzeStatement.mapper.readTree(answer)
+    if (json.has("report")) json.get("report") else throw failed(statement, json.path("error"))
+  }
+
+  private def of(session: SparkSession): PythonProcess = {
+    val wanted = PythonInterpreter.of(session.sparkContext)
+    val (usable, gone) = process.partition(p => p.isAlive && p.interpreter == wanted && (p.context eq session.sparkContext))
+    gone.foreach(_.stop())
+    process = None
+    if (usable.isEmpty && ProgressConsole.isThere(session.sparkContext)) ProgressConsole.print("ANALYZE: starting Python\n")
+    process = Some(usable.headOption.getOrElse(new PythonProcess(wanted, session.sparkContext)))
+    follow(session.sparkContext)
+    process.get
+  }
+
+  /** The process ends with its context. */
+  private def follow(context: SparkContext): Unit = if (followed.add(context)) {
+    context.addSparkListener(new SparkListener {
+      override def onApplicationEnd(end: SparkListenerApplicationEnd): Unit = process.filter(_.context eq context).foreach(_.stop())
+    })
+  }
+
+  private def failed(statement: AnalyzeStatement, error: JsonNode): MetastoreException = {
+    val code = error.path("code").asText
+    new MetastoreException(code, error.path("message").asText.stripPrefix(s"[$code] "), Map("table" -> statement.table))
+  }
+
+  private def unavailable(context: SparkContext, statement: AnalyzeStatement, cause: PythonUnavailable): MetastoreException = {
+    val python = PythonInterpreter.of(context).command
+    MetastoreException.analyzeFailed(statement.table, s"${cause.getMessage}. Start Spark with spark.metastore.python set to an " +
+      s"interpreter of the driver's host with the package (now it is $python), after: pip install pyspark-metastore", Some(cause))
+  }
+}
+
+/** What the attached process may call over py4j: it borrows the session of a statement and answers it. */
+final class PythonEntry(ready: CountDownLatch) {
+  private final class LentSession(val session: SparkSession, val properties: Map[String, String], val answer: Promise[String])
+
+  private val lent = new ConcurrentHashMap[String, LentSession]()
+
+  /** Lends a session for one statement. */
+  def lend(key: String, session: SparkSession, properties: Map[String, String], answer: Promise[String]): Unit =
+    lent.put(key, new LentSession(session, properties, answer))
+
+  /** The statement is over: nothing is lent any more. */
+  def takeBack(key: String): Unit = lent.remove(key)
+
+  // Called from Python, by these names.
+
+  /** The process is attached and waits for statements. */
+  def attached(): Unit = ready.countDown()
+
+  /** The session of a statement; it becomes the active one of the thread that serves Python. */
+  def session(key: String): SparkSession = {
+    val session = lent.get(key).session
+    SparkSession.setActiveSession(session)
+    session
+  }
+
+  /** The local properties of the statement's thread, for the jobs that Python starts. */
+  def properties(key: String): JavaMap[String, String] = lent.get(key).properties.asJava
+
+  /** What there is to tell who waits for a statement. */
+  def say(lines: String): Unit = ProgressConsole.print(lines)
+
+  /** The answer to a statement, as JSON. */
+  def answer(key: String, json: String): Unit = Option(lent.get(key)).foreach(_.answer.trySuccess(json))
+}
+
+/**
+ * Who reads the driver's standard error while it runs: a person at a terminal, or in a notebook, whose kernel shows what the
+ * JVM of its Python says. Nobody reads that of a server, of a batch job or of what was told not to show progress.
+ */
+object ProgressConsole {
+  private val Servers = Seq("HiveThriftServer2", "SparkConnectServer")
+  private val PythonDriver = "pyspark-shell" // what `python` starts: a shell, a script, a notebook
+  private val Progress = "spark.ui.showConsoleProgress"
+  private val PatienceSeconds = 5L
+
+  /** Whether somebody reads. */
+  def isThere(context: SparkContext): Boolean = {
+    val command = sys.props.getOrElse("sun.java.command", "")
+    !context.getConf.getOption(Progress).contains("false") && !Servers.exists(command.contains(_)) &&
+      (command.contains(PythonDriver) || isTerminal)
+  }
+
+  /** A line, or several. On a terminal they take the place of Spark's bar, which comes again below them. */
+  def print(lines: String): Unit = {
+    System.err.print(if (isTerminal) "\r\u001b[K" + lines else lines)
+    System.err.flush()
+  }
+
+  /** Java does not say it of standard error. */
+  private lazy val isTerminal: Boolean = Try {
+    val asked = new ProcessBuilder("sh", "-c", "test -t 2").redirectError(ProcessBuilder.Redirect.INHERIT).start()
+    asked.waitFor(PatienceSeconds, TimeUnit.SECONDS) && asked.exitValue == 0
+  }.getOrElse(false)
 }

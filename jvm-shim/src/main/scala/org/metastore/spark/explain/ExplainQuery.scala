@@ -1,13 +1,18 @@
 package org.metastore.spark.explain
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.plans.logical.{AppendData, LogicalPlan, OverwriteByExpression, OverwritePartitionsDynamic, V2CreateTableAsSelectPlan}
-import org.apache.spark.sql.execution.CommandExecutionMode
+import org.apache.spark.sql.catalyst.plans.logical.{
+  AppendData, LocalRelation, LogicalPlan, OverwriteByExpression, OverwritePartitionsDynamic, V2CreateTableAsSelectPlan
+}
+import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution}
 import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
-import org.metastore.spark.MetastoreConf
-import org.metastore.spark.adapter.{DeltaAnswers, ScanDecisions}
-import org.metastore.spark.sql.ReadPermission
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.pruning.{FileDecision, ScanDecision}
+import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.scan.ScanDecisions
+import org.metastore.spark.tables.{DeltaTable, ReadPermission, Reflection}
 
 /** What would be read for a query, without running it. */
 object ExplainQuery {
@@ -26,19 +31,45 @@ object ExplainQuery {
     val planned = session.sessionState.executePlan(plan, CommandExecutionMode.SKIP)
     ReadPermission.requireOfAll(session, planned.analyzed)
     val shown = ScanDecisions.of(planned.executedPlan)
-    val answered = DeltaAnswers.of(session, plan, planned, shown)
-    val decisions = shown ++ written(planned.analyzed).filter(_ => shown.isEmpty).toSeq.flatMap { written =>
+    val answered = MetadataAnswers.of(session, plan, planned, shown)
+    val decisions = shown ++ queryOfWrite(planned.analyzed).filter(_ => shown.isEmpty).toSeq.flatMap { written =>
       val read = ScanDecisions.of(session.sessionState.executePlan(written).executedPlan)
-      if (MetastoreConf.of(session).pruneInsideWrites) read else read.map(_.leftAlone(Reason(ReasonCode.InsideWrite)))
+      if (MetastoreConf.of(session).pruneInsideWrites) read else read.map(_.withoutPruning(Reason(ReasonCode.InsideWrite)))
     }
     (decisions ++ answered).zipWithIndex.flatMap { case (decision, scan) => decision.perFile(scan) }
   }
 
   /** The query whose rows a table gets. */
-  private def written(plan: LogicalPlan): Option[LogicalPlan] = plan match {
+  private def queryOfWrite(plan: LogicalPlan): Option[LogicalPlan] = plan match {
     case create: V2CreateTableAsSelectPlan => Some(create.query)
     case insert @ (_: AppendData | _: OverwriteByExpression | _: OverwritePartitionsDynamic) => insert.children.headOption
     case CreateDataSourceTableAsSelectCommand(_, _, query, _) => Some(query)
     case _ => None
+  }
+}
+
+/** Counts and bounds that Delta answers from its log: no scan is left in the plan. */
+object MetadataAnswers {
+  private val FromMetadata = "spark.databricks.delta.optimizeMetadataQuery.enabled"
+
+  /** One decision for each scan that a query would have if Delta did not answer it. */
+  def of(session: SparkSession, plan: LogicalPlan, planned: QueryExecution, shown: Seq[ScanDecision]): Seq[ScanDecision] =
+    if (!holds(planned.analyzed)(isDelta) || !holds(planned.optimizedPlan)(_.isInstanceOf[LocalRelation])) Nil
+    else {
+      val reading = Reflection.call[SparkSession](session, "cloneSession")
+      reading.conf.set(FromMetadata, "false")
+      val all = ReadPermission.asActive(reading)(ScanDecisions.of(reading.sessionState.executePlan(plan, CommandExecutionMode.SKIP).executedPlan))
+      all.map(_.table).diff(shown.map(_.table)).map(ScanDecision.withoutPruning(_, Reason(ReasonCode.AnsweredByFormat)))
+    }
+
+  private def holds(plan: LogicalPlan)(test: LogicalPlan => Boolean): Boolean =
+    plan.collectWithSubqueries { case node if test(node) => node }.nonEmpty
+
+  private def isDelta(node: LogicalPlan): Boolean = node match {
+    case relation: LogicalRelation => relation.relation match {
+      case files: HadoopFsRelation => DeltaTable.is(files)
+      case _ => false
+    }
+    case _ => false
   }
 }

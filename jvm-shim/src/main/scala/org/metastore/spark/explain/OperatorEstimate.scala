@@ -5,29 +5,23 @@ import java.util.UUID
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Alias, Literal}
 import org.apache.spark.sql.catalyst.expressions.aggregate.Count
-import org.apache.spark.sql.catalyst.plans.logical.{CollectMetrics, Command, Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  CollectMetrics, Command, Filter, GlobalLimit, LeafNode, LocalLimit, LogicalPlan, Project
+}
 import org.apache.spark.sql.execution.{CommandExecutionMode, SQLExecution}
 
-import org.metastore.spark.adapter.ScanDecisions
-import org.metastore.spark.sql.{MetastoreException, ReadPermission}
+import org.metastore.spark.pruning.ScanEstimate
+import org.metastore.spark.reason.MetastoreException
+import org.metastore.spark.scan.ScanDecisions
+import org.metastore.spark.tables.ReadPermission
 
-/**
- * What the optimizer expects of one operator of a query; a row of `metastore.estimates(query)`.
- *
- * @param operator place in the optimized plan, from 0, each before its inputs
- * @param parent   the operator that takes its rows
- * @param detail   the operator as EXPLAIN shows it
- * @param rows     rows expected, where anything is known; `bytes` their size
- * @param scan     of a scan with statistics: the rows that satisfy its filter, which stands above it
- * @param found    rows that it gave when the query ran; none where it did not run, nothing was counted, or below a LIMIT,
- *                 where it gives as many as are asked for, and below the filter of a scan
- */
+/** What the optimizer expects of one operator of a query; a row of `metastore.estimates(query)`. */
 final case class OperatorEstimate(
     operator: Int, parent: Option[Int], name: String, detail: String, rows: Option[BigInt], bytes: BigInt,
-    scan: Option[ScanEstimate], found: Option[Long]) {
+    scan: Option[ScanEstimate], countedRows: Option[Long]) {
 
   /** How many times the estimate is off, either way; of a scan that of the filter above it tells. */
-  def qError: Option[Double] = for (expected <- rows; counted <- found; if scan.isEmpty) yield {
+  def qError: Option[Double] = for (expected <- rows; counted <- countedRows; if scan.isEmpty) yield {
     val (one, other) = (math.max(1.0, expected.toDouble), math.max(1.0, counted.toDouble))
     math.max(one / other, other / one)
   }
@@ -40,9 +34,8 @@ object OperatorEstimate {
   /**
    * Of each operator of a query, which is analyzed now, and optimized when it is asked for.
    *
-   * @param run whether the query is run then, to count what comes; its rows go nowhere
-   * @throws org.apache.spark.sql.AnalysisException the query itself is wrong, or reads a table that is not shown to this
-   *                                               user as it is
+   * @throws org.apache.spark.sql.AnalysisException the query itself is wrong, or reads a table that is not shown to this user as
+   *   it is
    */
   def of(session: SparkSession, query: String, run: Boolean): () => Seq[OperatorEstimate] = {
     val plan = session.sessionState.sqlParser.parsePlan(query)
@@ -55,7 +48,7 @@ object OperatorEstimate {
   }
 
   private def estimates(session: SparkSession, optimized: LogicalPlan, run: Boolean): Seq[OperatorEstimate] = {
-    val counts = if (run) counted(session, optimized) else Map.empty[Int, Long]
+    val counts = if (run) countRows(session, optimized) else Map.empty[Int, Long]
     operators(optimized).map { case Operator(node, place, parent, counter, isLimited) =>
       val stats = node.stats
       OperatorEstimate(
@@ -92,7 +85,7 @@ object OperatorEstimate {
   }
 
   /** Runs a plan with counters on top of operators and scans, numbered in the same order. */
-  private def counted(session: SparkSession, plan: LogicalPlan): Map[Int, Long] = {
+  private def countRows(session: SparkSession, plan: LogicalPlan): Map[Int, Long] = {
     val run = s"metastore.estimates ${UUID.randomUUID}:"
     def counting(operator: Operator, of: Map[Option[Int], Seq[Operator]]): LogicalPlan = {
       val node =

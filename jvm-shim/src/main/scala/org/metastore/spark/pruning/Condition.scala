@@ -1,11 +1,14 @@
 package org.metastore.spark.pruning
 
-import org.metastore.spark.explain.Reason
+import org.apache.spark.sql.catalyst.expressions
+import org.apache.spark.sql.catalyst.expressions.{Expression, OuterReference, PlanExpression, UserDefinedExpression}
 
-/**
- * A condition in negation normal form: NOT is gone, because it was pushed into the leaves when the conjunct was compiled. A
- * leaf that has no exact rule is `Unknown`, which proves nothing: neither that no row matches nor that all do.
- */
+import org.metastore.spark.pruning.Condition.{And, Member, NaNTest, NullTest, Or}
+import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.statistics.columns.Bounds
+import org.metastore.spark.statistics.objects.DoubleOrder
+
+/** A condition in negation normal form: NOT is gone, because it was pushed into the leaves when the conjunct was compiled. */
 private[pruning] sealed trait Condition
 
 private[pruning] object Condition {
@@ -22,10 +25,10 @@ private[pruning] object Condition {
   final case class Unknown(reason: Reason) extends Condition
 
   /** `column IS NULL`, or `IS NOT NULL`. */
-  final case class NullTest(column: ColumnUse, isNull: Boolean) extends Condition
+  final case class NullTest(column: ColumnReference, isNull: Boolean) extends Condition
 
   /** `isnan(column)`, or its negation, which is true of NULL. */
-  final case class NaNTest(column: ColumnUse, isNaN: Boolean) extends Condition
+  final case class NaNTest(column: ColumnReference, isNaN: Boolean) extends Condition
 
   /** The term is not NULL, and in the set (`inside`) or not in it. */
   final case class Member(term: Term, set: ValueSet, inside: Boolean) extends Condition
@@ -49,14 +52,102 @@ private[pruning] object Relation {
 }
 
 /** A column seen through monotone steps; `dataType` is the type of the result. NULL exactly where the column is. */
-private[pruning] final case class Term(column: ColumnUse, dataType: org.apache.spark.sql.types.DataType, steps: List[Step]) {
+private[pruning] final case class Term(column: ColumnReference, dataType: org.apache.spark.sql.types.DataType, steps: List[Step]) {
 
   /** Bounds of the term's values, from those of the column. */
-  def bounds(column: org.metastore.spark.store.Bounds): org.metastore.spark.store.Bounds =
+  def bounds(column: Bounds): Bounds =
     steps.foldLeft(column)((bounds, step) => step(bounds))
 
   def isColumn: Boolean = steps.isEmpty
 
   def after(step: Option[Step], result: org.apache.spark.sql.types.DataType): Term =
     Term(column, result, steps ++ step)
+}
+
+/** Compiles a conjunct into negation normal form. */
+private[pruning] final class Conjuncts(columns: ColumnLookup) {
+  private val leaves = new LeafPredicates(columns)
+
+  def compile(conjunct: Expression): Condition =
+    Conjuncts.refusal(conjunct).fold(normal(conjunct, negated = false))(Condition.Unknown)
+
+  /** NOT goes down to the leaves first (De Morgan); only there it is known whether a rule is exact. */
+  private def normal(condition: Expression, negated: Boolean): Condition = condition match {
+    case expressions.Not(child) => normal(child, !negated)
+    case expressions.And(left, right) if negated => Condition.Or(normal(left, negated), normal(right, negated))
+    case expressions.And(left, right) => Condition.And(normal(left, negated), normal(right, negated))
+    case expressions.Or(left, right) if negated => Condition.And(normal(left, negated), normal(right, negated))
+    case expressions.Or(left, right) => Condition.Or(normal(left, negated), normal(right, negated))
+    case leaf => if (negated) leaves.negative(leaf) else leaves.positive(leaf)
+  }
+}
+
+private[spark] object Conjuncts {
+
+  /** Why nothing may be made of a conjunct: its answer is not fixed while a query is planned, or users' code gives it. */
+  def refusal(conjunct: Expression): Option[Reason] = {
+    val text = "expression" -> conjunct.sql
+    if (!conjunct.deterministic) Some(Reason(ReasonCode.NotDeterministic, text))
+    else conjunct.collectFirst {
+      case _: PlanExpression[_] | _: OuterReference => Reason(ReasonCode.Subquery, text)
+      case _: UserDefinedExpression => Reason(ReasonCode.UserFunction, text)
+    }
+  }
+}
+
+/** Conditions that hold together on one column: no value may be in all their sets, though a file's bounds meet each of them. */
+private[pruning] object Intersections {
+
+  /** What follows from conditions that hold together and from no single one, and which of them it follows from. */
+  def of(conditions: IndexedSeq[Condition]): Seq[(Condition, Seq[Int])] = {
+    val parts = for {
+      (condition, i) <- conditions.zipWithIndex
+      part <- conjuncts(condition)
+      column <- onColumn(part)
+    } yield (column, i)
+    parts.groupBy(_._1.use).values.toSeq
+      .flatMap(all => unite(all.map(_._1)).map(_ -> all.map(_._2).distinct))
+      .sortBy(_._2.max)
+  }
+
+  /** An equal condition: each AND inside it stands together with what follows from it. */
+  def tighten(condition: Condition): Condition = condition match {
+    case Or(left, right) => Or(tighten(left), tighten(right))
+    case and: And =>
+      val parts = conjuncts(and).map(tighten).toIndexedSeq
+      (parts ++ of(parts).map(_._1)).reduceLeft(And(_, _))
+    case leaf => leaf
+  }
+
+  private def conjuncts(condition: Condition): Seq[Condition] = condition match {
+    case And(left, right) => conjuncts(left) ++ conjuncts(right)
+    case leaf => Seq(leaf)
+  }
+
+  /**
+   * A condition on the bare column.
+   *
+   * @param values the values of which it is true; `None`: all
+   */
+  private final case class OnColumn(use: ColumnReference, values: Option[ValueSet], ofNull: Boolean, onlyNull: Boolean)
+
+  private def onColumn(condition: Condition): Option[OnColumn] = condition match {
+    case Member(term, set, true) if term.isColumn => Some(OnColumn(term.column, Some(set), ofNull = false, onlyNull = false))
+    case NullTest(use, isNull) => Some(OnColumn(use, None, ofNull = isNull, onlyNull = isNull))
+    case NaNTest(use, true) =>
+      Some(OnColumn(use, Some(ValueSet.LongRange(DoubleOrder.NaN, DoubleOrder.NaN)), ofNull = false, onlyNull = false))
+    case NaNTest(use, false) =>
+      Some(OnColumn(use, Some(ValueSet.LongRange(Long.MinValue, DoubleOrder.NaN - 1)), ofNull = true, onlyNull = false))
+    case _ => None
+  }
+
+  private def unite(conditions: Seq[OnColumn]): Option[Condition] = {
+    val sets = conditions.flatMap(_.values)
+    if (sets.isEmpty || conditions.size < 2 || conditions.forall(_.ofNull)) None
+    else {
+      val common = if (conditions.exists(_.onlyNull)) ValueSet.Nothing else sets.reduceLeft(_.intersect(_))
+      val use = conditions.head.use
+      if (conditions.exists(c => c.values.contains(common) && !c.ofNull)) None else Some(Member(Term(use, use.dataType, Nil), common, inside = true))
+    }
+  }
 }

@@ -2,33 +2,36 @@ package org.metastore.spark.pruning
 
 import java.time.ZoneId
 
+import scala.util.control.NonFatal
+
 import org.apache.spark.sql.catalyst.expressions._
 import org.apache.spark.sql.catalyst.util.DateTimeUtils
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
 
-import org.metastore.spark.store.{DoubleOrder, ServedTypes}
+import org.metastore.spark.statistics.columns.{Bounds, BytesBounds, LongBounds, TypePromotion}
+import org.metastore.spark.statistics.objects.{DecimalBytes, DoubleOrder}
 
 /** Recognises columns, and the functions of a column whose bounds follow from the column's. */
-private[pruning] final class Terms(columns: Columns) {
+private[pruning] final class Terms(columns: ColumnLookup) {
   import Terms._
 
   /** The expression as a term; `None` where there is no proof for it, or its type has no usable bounds. */
   def unapply(expression: Expression): Option[Term] = expression match {
-    case Columns.Chain() => columns.find(expression).toOption.filter(use => ServedTypes.ordered(use.dataType))
+    case ColumnLookup.BoundedColumn() => columns.find(expression).toOption.filter(use => TypePromotion.hasBounds(use.dataType))
       .map(use => Term(use, use.dataType, Nil))
     case cast: Cast => unapply(cast.child).flatMap(CastTerms(cast, _))
     case year: Year => unapply(year.child).filter(_.dataType == DateType)
-      .map(_.after(Some(Step.Rising.exactly(days => DateTimeUtils.getYear(Math.toIntExact(days)).toLong)), IntegerType))
+      .map(_.after(Some(Step.Monotone.exactly(days => DateTimeUtils.getYear(Math.toIntExact(days)).toLong)), IntegerType))
     case TruncDate(Date(term), Literal(format: UTF8String, _)) => truncatedDate(term, format)
     case t: TruncTimestamp if t.timeZoneId.isDefined => truncatedTimestamp(t)
-    case DateAdd(Date(term), Literal(days: Int, IntegerType)) => Some(shifted(term, days.toLong, IntegerType, DateType))
-    case DateSub(Date(term), Literal(days: Int, IntegerType)) => Some(shifted(term, -days.toLong, IntegerType, DateType))
-    case Add(Integral(term), Whole(value), _) => Some(shifted(term, value, term.dataType, term.dataType))
-    case Add(Whole(value), Integral(term), _) => Some(shifted(term, value, term.dataType, term.dataType))
+    case DateAdd(Date(term), Literal(days: Int, IntegerType)) => Some(shift(term, days.toLong, IntegerType, DateType))
+    case DateSub(Date(term), Literal(days: Int, IntegerType)) => Some(shift(term, -days.toLong, IntegerType, DateType))
+    case Add(Integral(term), Whole(value), _) => Some(shift(term, value, term.dataType, term.dataType))
+    case Add(Whole(value), Integral(term), _) => Some(shift(term, value, term.dataType, term.dataType))
     case Subtract(Integral(term), Whole(value), _) => minus(term, value)
-    case Subtract(Whole(value), Integral(term), _) => Some(mirrored(term, value))
-    case UnaryMinus(Integral(term), _) => Some(mirrored(term, 0))
+    case Subtract(Whole(value), Integral(term), _) => Some(mirror(term, value))
+    case UnaryMinus(Integral(term), _) => Some(mirror(term, 0))
     case _ => None
   }
 
@@ -44,7 +47,7 @@ private[pruning] final class Terms(columns: Columns) {
     val level = DateTimeUtils.parseTruncLevel(format)
     if (TruncDate(Literal(0, DateType), Literal(format, StringType)).eval() == null) None // not a unit of dates
     else Some(term.after(
-      Some(Step.Rising.exactly(days => DateTimeUtils.truncDate(Math.toIntExact(days), level).toLong)), DateType))
+      Some(Step.Monotone.exactly(days => DateTimeUtils.truncDate(Math.toIntExact(days), level).toLong)), DateType))
   }
 
   /** Truncation goes from instants to local time and back, so that both sides may jump. */
@@ -55,7 +58,7 @@ private[pruning] final class Terms(columns: Columns) {
       val isUnit = t.copy(timestamp = Literal(0L, TimestampType)).eval() != null
       unapply(t.timestamp).filter(_.dataType == TimestampType && isUnit).map { term =>
         term.after(
-          Some(Jumps.around(zone, DateTimeUtils.truncTimestamp(_, level, zone), Jumps.Micros, Jumps.Micros)), TimestampType)
+          Some(ClockChanges.around(zone, DateTimeUtils.truncTimestamp(_, level, zone), ClockChanges.Micros, ClockChanges.Micros)), TimestampType)
       }
     case _ => None
   }
@@ -76,13 +79,13 @@ private[pruning] object Terms {
     case _ => false
   }
 
-  private def shifted(term: Term, by: Long, range: DataType, result: DataType): Term =
+  private def shift(term: Term, by: Long, range: DataType, result: DataType): Term =
     term.after(Some(Step.Arithmetic(value => within(range, Math.addExact(value, by)), falling = false)), result)
 
   private def minus(term: Term, value: Long): Option[Term] =
-    if (value == Long.MinValue) None else Some(shifted(term, -value, term.dataType, term.dataType))
+    if (value == Long.MinValue) None else Some(shift(term, -value, term.dataType, term.dataType))
 
-  private def mirrored(term: Term, from: Long): Term = term.after(
+  private def mirror(term: Term, from: Long): Term = term.after(
     Some(Step.Arithmetic(value => within(term.dataType, Math.subtractExact(from, value)), falling = true)), term.dataType)
 
   /** The value, if the type holds it: otherwise Spark's result would have wrapped around or failed. */
@@ -97,11 +100,8 @@ private[pruning] object Terms {
   }
 }
 
-/**
- * Functions of local time are not monotone where clocks jump: a day may come twice. No zone ever jumped by more than a day,
- * so bounds that are moved apart by a day are safe. Zones with one fixed offset never jump.
- */
-private[pruning] object Jumps {
+/** Functions of local time are not monotone where clocks jump: a day may come twice. */
+private[pruning] object ClockChanges {
   private val MicrosADay = 24L * 60 * 60 * 1000000
 
   /** How long a day is in the unit of a function's argument or result. */
@@ -111,15 +111,15 @@ private[pruning] object Jumps {
 
   /** @param result moved as well where the function comes back from local time; `None`: it stays there */
   def around(zone: ZoneId, function: Long => Long, argument: Unit, result: Unit): Step =
-    if (zone.getRules.isFixedOffset) Step.Rising.exactly(function)
-    else Step.Rising(
+    if (zone.getRules.isFixedOffset) Step.Monotone.exactly(function)
+    else Step.Monotone(
       value => Math.subtractExact(function(Math.subtractExact(value, argument.day)), result.day),
       value => Math.addExact(function(Math.addExact(value, argument.day)), result.day), attained = false)
 
   /** As `around`, for functions whose result is local time. */
   def toLocal(zone: ZoneId, function: Long => Long): Step =
-    if (zone.getRules.isFixedOffset) Step.Rising.exactly(function)
-    else Step.Rising(
+    if (zone.getRules.isFixedOffset) Step.Monotone.exactly(function)
+    else Step.Monotone(
       value => function(Math.subtractExact(value, MicrosADay)), value => function(Math.addExact(value, MicrosADay)),
       attained = false)
 }
@@ -136,28 +136,28 @@ private[pruning] object CastTerms {
     case (from, FloatType) if Terms.isIntegral(from) =>
       rising(term, FloatType)(value => DoubleOrder.key(value.toFloat.toDouble))
     case (FloatType, DoubleType) => Some(term.after(None, DoubleType))
-    case (from, to: DecimalType) if Terms.isIntegral(from) => rescaled(term, digits(from), 0, to)
-    case (from: DecimalType, to: DecimalType) => rescaled(term, from.precision, from.scale, to)
+    case (from, to: DecimalType) if Terms.isIntegral(from) => rescale(term, digits(from), 0, to)
+    case (from: DecimalType, to: DecimalType) => rescale(term, from.precision, from.scale, to)
     case (DateType, TimestampNTZType) => rising(term, TimestampNTZType)(Math.multiplyExact(_, MicrosADay))
     case (TimestampNTZType, DateType) => rising(term, DateType)(Math.floorDiv(_, MicrosADay))
-    case (from, to) if cast.timeZoneId.isDefined => zoned(term, from, to, cast.zoneId)
+    case (from, to) if cast.timeZoneId.isDefined => convertZone(term, from, to, cast.zoneId)
     case _ => None
   }
 
-  private def zoned(term: Term, from: DataType, to: DataType, zone: ZoneId): Option[Term] = (from, to) match {
+  private def convertZone(term: Term, from: DataType, to: DataType, zone: ZoneId): Option[Term] = (from, to) match {
     case (DateType, TimestampType) => Some(term.after(
-      Some(Jumps.around(zone, days => DateTimeUtils.daysToMicros(Math.toIntExact(days), zone), Jumps.Days, Jumps.Micros)), to))
+      Some(ClockChanges.around(zone, days => DateTimeUtils.daysToMicros(Math.toIntExact(days), zone), ClockChanges.Days, ClockChanges.Micros)), to))
     case (TimestampType, DateType) =>
-      Some(term.after(Some(Jumps.toLocal(zone, DateTimeUtils.microsToDays(_, zone).toLong)), to))
+      Some(term.after(Some(ClockChanges.toLocal(zone, DateTimeUtils.microsToDays(_, zone).toLong)), to))
     case (TimestampType, TimestampNTZType) =>
-      Some(term.after(Some(Jumps.toLocal(zone, DateTimeUtils.convertTz(_, java.time.ZoneOffset.UTC, zone))), to))
+      Some(term.after(Some(ClockChanges.toLocal(zone, DateTimeUtils.convertTz(_, java.time.ZoneOffset.UTC, zone))), to))
     case (TimestampNTZType, TimestampType) => Some(term.after(
-      Some(Jumps.around(zone, DateTimeUtils.convertTz(_, zone, java.time.ZoneOffset.UTC), Jumps.Micros, Jumps.Micros)), to))
+      Some(ClockChanges.around(zone, DateTimeUtils.convertTz(_, zone, java.time.ZoneOffset.UTC), ClockChanges.Micros, ClockChanges.Micros)), to))
     case _ => None
   }
 
   private def rising(term: Term, to: DataType)(function: Long => Long): Option[Term] =
-    Some(term.after(Some(Step.Rising.exactly(function)), to))
+    Some(term.after(Some(Step.Monotone.exactly(function)), to))
 
   private def digits(integral: DataType): Int = integral match {
     case ByteType => 3
@@ -167,13 +167,96 @@ private[pruning] object CastTerms {
   }
 
   /** Only where every value of the narrower type fits: then the cast neither fails nor rounds nor gives NULL. */
-  private def rescaled(term: Term, precision: Int, scale: Int, to: DecimalType): Option[Term] = {
+  private def rescale(term: Term, precision: Int, scale: Int, to: DecimalType): Option[Term] = {
     val more = to.scale - scale
     if (more < 0 || to.precision - to.scale < precision - scale) None
     else if (to.precision > 18) Some(term.after(if (precision > 18 && more == 0) None else Some(Step.ToLongDecimal(more)), to))
     else {
       val factor = java.math.BigInteger.TEN.pow(more).longValueExact
-      Some(term.after(if (more == 0) None else Some(Step.Rising.exactly(Math.multiplyExact(_, factor))), to))
+      Some(term.after(if (more == 0) None else Some(Step.Monotone.exactly(Math.multiplyExact(_, factor))), to))
     }
+  }
+}
+
+/** Takes the bounds of a value to the bounds of a monotone function of it. */
+private[pruning] sealed trait Step extends (Bounds => Bounds)
+
+private[pruning] object Step {
+
+  /** A function that never decreases and is defined everywhere, or nearly. Where it fails on a bound, that bound is unknown. */
+  final case class Monotone(low: Long => Long, high: Long => Long, attained: Boolean) extends Step {
+    override def apply(bounds: Bounds): Bounds = mapLongs(bounds) { (from, to, i) =>
+      if (from.hasLo(i)) attempt(low(from.lo(i))).foreach(to.setLo(i, _, attained && from.loExact(i)))
+      if (from.hasHi(i)) attempt(high(from.hi(i))).foreach(to.setHi(i, _, attained && from.hiExact(i)))
+    }
+  }
+
+  object Monotone {
+    def exactly(function: Long => Long): Monotone = Monotone(function, function, attained = true)
+  }
+
+  /**
+   * Integer arithmetic that may overflow, and then gives a smaller value or an error: both bounds must be known and pass, or
+   * nothing is.
+   */
+  final case class Arithmetic(function: Long => Long, falling: Boolean) extends Step {
+    override def apply(bounds: Bounds): Bounds = mapLongs(bounds) { (from, to, i) =>
+      if (from.hasLo(i) && from.hasHi(i)) {
+        for (ofLo <- attempt(function(from.lo(i))); ofHi <- attempt(function(from.hi(i)))) {
+          to.setLo(i, if (falling) ofHi else ofLo, if (falling) from.hiExact(i) else from.loExact(i))
+          to.setHi(i, if (falling) ofLo else ofHi, if (falling) from.loExact(i) else from.hiExact(i))
+        }
+      }
+    }
+  }
+
+  /** Unscaled decimals up to 18 digits times 10^digits, as decimals of more than 18. */
+  final case class ToLongDecimal(digits: Int) extends Step {
+    private val factor = java.math.BigInteger.TEN.pow(digits)
+
+    override def apply(bounds: Bounds): Bounds = bounds match {
+      case b: LongBounds =>
+        def convert(value: Long): Array[Byte] = DecimalBytes.of(java.math.BigInteger.valueOf(value).multiply(factor))
+        new BytesBounds(
+          b.lo.indices.map(i => if (b.hasLo(i)) convert(b.lo(i)) else null).toArray,
+          b.hi.indices.map(i => if (b.hasHi(i)) convert(b.hi(i)) else null).toArray, b.flags)
+      case b: BytesBounds =>
+        def convert(value: Array[Byte]): Array[Byte] =
+          if (value == null) null else DecimalBytes.of(DecimalBytes.unscaled(value).multiply(factor))
+        new BytesBounds(b.lo.map(convert), b.hi.map(convert), b.flags)
+      case other => other
+    }
+  }
+
+  private def attempt(value: => Long): Option[Long] =
+    try Some(value)
+    catch { case NonFatal(_) => None } // the bound is then unknown, which is sound
+
+  /** Bounds that become known one by one. */
+  private final class Target(length: Int) {
+    val bounds = new LongBounds(Array.fill(length)(Long.MinValue), Array.fill(length)(Long.MaxValue), new Array[Byte](length))
+
+    def setLo(i: Int, value: Long, exact: Boolean): Unit = {
+      bounds.lo(i) = value
+      bounds.flags(i) = (bounds.flags(i) | Bounds.HasLo | (if (exact) Bounds.LoExact else 0)).toByte
+    }
+
+    def setHi(i: Int, value: Long, exact: Boolean): Unit = {
+      bounds.hi(i) = value
+      bounds.flags(i) = (bounds.flags(i) | Bounds.HasHi | (if (exact) Bounds.HiExact else 0)).toByte
+    }
+  }
+
+  private def mapLongs(bounds: Bounds)(put: (LongBounds, Target, Int) => Unit): Bounds = bounds match {
+    case from: LongBounds =>
+      val length = from.lo.length
+      val to = new Target(length)
+      var i = 0
+      while (i < length) {
+        put(from, to, i)
+        i += 1
+      }
+      to.bounds
+    case other => throw new IllegalArgumentException(s"no step over ${other.getClass.getName}")
   }
 }

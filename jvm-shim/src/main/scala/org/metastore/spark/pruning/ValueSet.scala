@@ -2,12 +2,13 @@ package org.metastore.spark.pruning
 
 import java.util.Arrays
 
-import org.metastore.spark.store.{BytesBounds, Bounds, ByteOrder, LongBounds, Points}
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
 
-/**
- * The values that a leaf accepts, in the order of the bounds. Unknown bounds answer false to both questions, except where
- * the set itself is open to that side.
- */
+import org.metastore.spark.statistics.columns.{Bounds, BytesBounds, LongBounds}
+import org.metastore.spark.statistics.objects.{DecimalBytes, DoubleOrder, Values, UnsignedOrder}
+
+/** The values that a leaf accepts, in the order of the bounds. */
 private[pruning] sealed trait ValueSet {
 
   /** No value between the file's bounds is in the set. */
@@ -20,7 +21,7 @@ private[pruning] sealed trait ValueSet {
   def intersect(other: ValueSet): ValueSet
 
   /** The values, where they are single ones and few enough to be looked up. */
-  def points: Option[Points] = None
+  def points: Option[Values] = None
 }
 
 private[pruning] object ValueSet {
@@ -49,7 +50,7 @@ private[pruning] object ValueSet {
 
   /** Integers from `lo` to `hi`, both included; the extremes mean no limit. */
   final case class LongRange(lo: Long, hi: Long) extends ValueSet {
-    override def points: Option[Points] = if (lo == hi) Some(Points.Longs(Array(lo))) else None
+    override def points: Option[Values] = if (lo == hi) Some(Values.Longs(Array(lo))) else None
 
     override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
       case b: LongBounds =>
@@ -82,7 +83,7 @@ private[pruning] object ValueSet {
 
   /** Single integers, sorted. */
   final case class LongPoints(values: Array[Long]) extends ValueSet {
-    override def points: Option[Points] = if (values.length <= Points.Most) Some(Points.Longs(values)) else None
+    override def points: Option[Values] = if (values.length <= Values.MostLookedUp) Some(Values.Longs(values)) else None
 
     override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
       case b: LongBounds =>
@@ -124,7 +125,7 @@ private[pruning] object ValueSet {
   final case class BytesRange(lo: Array[Byte], hi: Array[Byte], hiIncluded: Boolean) extends ValueSet {
     private val isPoint = lo != null && hi != null && hiIncluded && Arrays.equals(lo, hi)
 
-    override def points: Option[Points] = if (isPoint) Some(Points.Bytes(Array(lo))) else None
+    override def points: Option[Values] = if (isPoint) Some(Values.Bytes(Array(lo))) else None
 
     override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
       case b: BytesBounds =>
@@ -144,7 +145,7 @@ private[pruning] object ValueSet {
 
     override def covers(bounds: Bounds): Array[Boolean] = bounds match {
       case b: BytesBounds => each(b.lo.length) { i =>
-        (lo == null || b.lo(i) != null && ByteOrder.compare(b.lo(i), lo) >= 0) &&
+        (lo == null || b.lo(i) != null && UnsignedOrder.compare(b.lo(i), lo) >= 0) &&
           (hi == null || b.hi(i) != null && !above(b.hi(i))) && (!isPoint || exact(b, i))
       }
       case _ => throw new IllegalArgumentException("bounds are not bytes")
@@ -154,7 +155,7 @@ private[pruning] object ValueSet {
 
     override def intersect(other: ValueSet): ValueSet = other match {
       case that: BytesRange =>
-        val least = if (lo == null || that.lo != null && ByteOrder.compare(that.lo, lo) > 0) that.lo else lo
+        val least = if (lo == null || that.lo != null && UnsignedOrder.compare(that.lo, lo) > 0) that.lo else lo
         val narrower = if (hi == null || that.hi != null && that.above(hi)) that else this
         val both = BytesRange(least, narrower.hi, narrower.hiIncluded)
         if (least != null && both.above(least)) Nothing else both
@@ -164,23 +165,23 @@ private[pruning] object ValueSet {
     }
 
     private def above(value: Array[Byte]): Boolean = value != null && hi != null && {
-      val order = ByteOrder.compare(value, hi)
+      val order = UnsignedOrder.compare(value, hi)
       order > 0 || (order == 0 && !hiIncluded)
     }
 
-    private def below(value: Array[Byte]): Boolean = value != null && lo != null && ByteOrder.compare(value, lo) < 0
+    private def below(value: Array[Byte]): Boolean = value != null && lo != null && UnsignedOrder.compare(value, lo) < 0
   }
 
   /** Single byte strings, sorted. */
   final case class BytesPoints(values: Array[Array[Byte]]) extends ValueSet {
-    override def points: Option[Points] = if (values.length <= Points.Most) Some(Points.Bytes(values)) else None
+    override def points: Option[Values] = if (values.length <= Values.MostLookedUp) Some(Values.Bytes(values)) else None
 
-    private val order: java.util.Comparator[Array[Byte]] = (a, b) => ByteOrder.compare(a, b)
+    private val order: java.util.Comparator[Array[Byte]] = (a, b) => UnsignedOrder.compare(a, b)
 
     override def disjoint(bounds: Bounds): Array[Boolean] = bounds match {
       case b: BytesBounds => each(b.lo.length) { i =>
         val at = if (b.lo(i) == null) 0 else firstFrom(b.lo(i))
-        at == values.length || (b.hi(i) != null && ByteOrder.compare(values(at), b.hi(i)) > 0)
+        at == values.length || (b.hi(i) != null && UnsignedOrder.compare(values(at), b.hi(i)) > 0)
       }
       case _ => throw new IllegalArgumentException("bounds are not bytes")
     }
@@ -213,7 +214,7 @@ private[pruning] object ValueSet {
   }
 
   /** Byte strings that begin with the prefix. */
-  def prefixed(prefix: Array[Byte]): BytesRange = {
+  def ofPrefix(prefix: Array[Byte]): BytesRange = {
     val last = prefix.lastIndexWhere(_ != -1)
     val next = if (last < 0) null else prefix.take(last + 1)
     if (next != null) next(last) = (next(last) + 1).toByte
@@ -221,4 +222,68 @@ private[pruning] object ValueSet {
   }
 
   private def exact(bounds: Bounds, file: Int): Boolean = bounds.loExact(file) && bounds.hiExact(file)
+}
+
+/** Takes values of literals to the order in which bounds are kept, and builds sets of them. */
+private[pruning] object LiteralValues {
+
+  /** A value in the order of bounds. */
+  sealed trait Key
+  final case class LongKey(value: Long) extends Key
+  final case class BytesKey(value: Array[Byte]) extends Key
+
+  /** The key of Catalyst's internal value; `None` where the type has no order here, or the value does not fit it. */
+  def key(value: Any, dataType: DataType): Option[Key] = (value, dataType) match {
+    case (b: Boolean, BooleanType) => Some(LongKey(if (b) 1 else 0))
+    case (n: Number, ByteType | ShortType | IntegerType | LongType | DateType | TimestampType | TimestampNTZType) =>
+      Some(LongKey(n.longValue))
+    case (n: Number, FloatType | DoubleType) => Some(LongKey(DoubleOrder.key(n.doubleValue)))
+    case (d: Decimal, to: DecimalType) => decimal(d, to)
+    case (s: UTF8String, StringType) => Some(BytesKey(s.getBytes))
+    case (b: Array[Byte], BinaryType) => Some(BytesKey(b))
+    case _ => None
+  }
+
+  private def decimal(value: Decimal, to: DecimalType): Option[Key] = {
+    val exact = value.toJavaBigDecimal
+    if (exact.stripTrailingZeros.scale > to.scale) None
+    else {
+      val unscaled = exact.setScale(to.scale).unscaledValue
+      if (to.precision <= 18) if (unscaled.bitLength < 64) Some(LongKey(unscaled.longValue)) else None
+      else if (unscaled.bitLength < 128) Some(BytesKey(DecimalBytes.of(unscaled)))
+      else None
+    }
+  }
+
+  /** The single value. */
+  def point(key: Key): ValueSet = key match {
+    case LongKey(value) => ValueSet.LongRange(value, value)
+    case BytesKey(value) => ValueSet.BytesRange(value, value, hiIncluded = true)
+  }
+
+  /** The single values, of one kind; `None` where there is none. */
+  def points(keys: Seq[Key]): Option[ValueSet] = keys match {
+    case Seq() => None
+    case Seq(only) => Some(point(only))
+    case Seq(_: LongKey, _*) => Some(ValueSet.LongPoints(keys.collect { case LongKey(v) => v }.distinct.sorted.toArray))
+    case _ =>
+      val sorted = keys.collect { case BytesKey(v) => v }.sortWith((a, b) => UnsignedOrder.compare(a, b) < 0)
+      Some(ValueSet.BytesPoints(sorted.toArray))
+  }
+
+  /** All values below the key; `None` where there cannot be any. */
+  def below(key: Key, included: Boolean): Option[ValueSet] = key match {
+    case LongKey(value) if included => Some(ValueSet.LongRange(Long.MinValue, value))
+    case LongKey(Long.MinValue) => None
+    case LongKey(value) => Some(ValueSet.LongRange(Long.MinValue, value - 1))
+    case BytesKey(value) => Some(ValueSet.BytesRange(null, value, included))
+  }
+
+  /** All values above the key; `None` where there cannot be any. The byte string that follows ends in a zero byte more. */
+  def above(key: Key, included: Boolean): Option[ValueSet] = key match {
+    case LongKey(value) if included => Some(ValueSet.LongRange(value, Long.MaxValue))
+    case LongKey(Long.MaxValue) => None
+    case LongKey(value) => Some(ValueSet.LongRange(value + 1, Long.MaxValue))
+    case BytesKey(value) => Some(ValueSet.BytesRange(if (included) value else value :+ 0.toByte, null, hiIncluded = false))
+  }
 }

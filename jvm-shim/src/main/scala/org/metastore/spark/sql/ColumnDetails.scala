@@ -2,44 +2,37 @@ package org.metastore.spark.sql
 
 import org.apache.spark.sql.SparkSession
 
-import org.metastore.spark.store.{Bins, DetailRef, ObjectRef, RanksRef, Snapshot, SummaryRow, TableFileRow, ValueRow}
+import org.metastore.spark.reason.MetastoreException
+import org.metastore.spark.statistics.objects.{DetailRef, ObjectRef, RanksRef, Snapshot, SummaryRow, TableFileRow, ValueCount}
+import org.metastore.spark.statistics.values.Histogram
 import org.metastore.spark.tables.Leaf
 
 /**
  * What is kept of one column of a table, or of one of its data files, beside its summary.
  *
- * @param leaf    the column
- * @param written the type under which its statistics were written
- * @param row     its summary
- * @param describesLive whether it describes the live rows of its own snapshot and nothing else
- * @param isAsked whether its snapshot is the one asked for: an ancestor's numbers are near those of that one, no more
- * @param ordinal the column in the objects
- * @param file    the data file in them; `None` at table level
- * @param heads   the object with its ten most frequent values in front
- * @param lists   the objects with all values that are kept
- * @param snapshot the snapshot, at table level
+ * @param file the data file in them; `None` at table level
  */
 final class ColumnDetails private (
-    analyzed: AnalyzedTable, val leaf: Leaf, written: String, val row: SummaryRow, describesLive: Boolean, val isAsked: Boolean,
+    analyzed: TableContext, val leaf: Leaf, written: String, val row: SummaryRow, describesLive: Boolean, val isRequested: Boolean,
     ordinal: Int, file: Option[Int], heads: Option[ObjectRef], lists: Seq[ObjectRef], bars: Option[ObjectRef],
     snapshot: Option[Snapshot] = None) {
 
   private def ranks: Seq[RanksRef] = snapshot.fold(Seq.empty[RanksRef])(_.ranks)
 
   /** Whether it describes the live rows of the snapshot asked for and nothing else. */
-  def isWhole: Boolean = describesLive && isAsked
+  def isWhole: Boolean = describesLive && isRequested
 
-  val text: Rendering = Rendering.of(written, leaf.dataType)
+  val text: ValueText = ValueText.of(written, leaf.dataType)
 
   /** Values, null excluded; `None` where not known. */
   val values: Option[Long] = for (rows <- row.rows; nulls <- row.nulls) yield rows - nulls
 
   /** Whether values are kept. */
-  def isListed: Boolean = row.frequencies.exists(_ != "none")
+  def hasValueCounts: Boolean = row.frequencies.exists(_ != "none")
 
   /** The most frequent values; raises METASTORE_NO_STATISTICS where none were kept. */
-  def frequent(top: Option[Int]): Seq[ValueRow] = {
-    if (!isListed) throw missing("frequencies")
+  def frequent(top: Option[Int]): Seq[ValueCount] = {
+    if (!hasValueCounts) throw missing("frequencies")
     val few = top.exists(_ <= ColumnDetails.Heads)
     val found = (if (few) heads.toSeq else lists).map(analyzed.store.values(_, ordinal, file, few))
     val isRanked = found.size <= 1 && (few || !snapshot.exists(_.distribution.contains(ordinal)))
@@ -48,24 +41,24 @@ final class ColumnDetails private (
   }
 
   /** The histogram, none where the column has no value; raises METASTORE_NO_STATISTICS where none was kept. */
-  def histogram: Option[Bins] = {
+  def histogram: Option[Histogram] = {
     val found = bins
     if (found.isEmpty && !number.contains(0L)) throw missing("histogram")
     found
   }
 
   /** The histogram, if one was kept. */
-  def bins: Option[Bins] =
-    bars.flatMap(analyzed.store.histogram(_, ordinal, file)).flatMap(Bins.of(_, row))
+  def bins: Option[Histogram] =
+    bars.flatMap(analyzed.store.histogram(_, ordinal, file)).flatMap(Histogram.of(_, row))
 
   /** What tells ranks, none where the column has no value: bins of equal width do not where percentiles were kept. */
-  def byRank: Option[Bins] = histogram.map(bins => if (bins.kind == Bins.EquiHeight) bins else Bins.ofPercentiles(row).getOrElse(bins))
+  def rankHistogram: Option[Histogram] = histogram.map(bins => if (bins.kind == Histogram.EquiHeight) bins else Histogram.ofPercentiles(row).getOrElse(bins))
 
   /** Exact quantiles, where the column has ranks; none of them where it has no value. */
   def quantiles(probabilities: Seq[Double]): Option[Seq[Option[Any]]] = analyzed.store.quantiles(ranks, ordinal, probabilities)
 
   /** The distinct values in order, each with its last rank, where the column has ranks. */
-  def ranked: Seq[(Any, Long)] = analyzed.store.ranked(ranks, ordinal)
+  def rankedValues: Seq[(Any, Long)] = analyzed.store.listRanks(ranks, ordinal)
 
   /** Paths of the table's data files, in the order in which values name them. */
   lazy val paths: IndexedSeq[String] = snapshot.fold(IndexedSeq.empty[String])(analyzed.store.tableFiles(_).map(_.path))
@@ -80,7 +73,7 @@ object ColumnDetails {
   private val Heads = 10
 
   /** The most frequent first, of equally frequent ones the least, NaN last: as lists are stored. */
-  private val Ranked: Ordering[ValueRow] = (one: ValueRow, other: ValueRow) =>
+  private val Ranked: Ordering[ValueCount] = (one: ValueCount, other: ValueCount) =>
     if (one.frequency != other.frequency) java.lang.Long.compare(other.frequency, one.frequency)
     else (one.value, other.value) match {
       case (a: Long, b: Long) => java.lang.Long.compare(a, b)
@@ -91,12 +84,12 @@ object ColumnDetails {
 
   /** The details of all columns that have any, or of one, in a table or in one of its data files. */
   def all(session: SparkSession, table: String, column: Option[String], file: Option[String]): Seq[ColumnDetails] = {
-    val analyzed = AnalyzedTable.of(session, table)
+    val analyzed = TableContext.of(session, table)
     val current = analyzed.table.current
-    val snapshot = analyzed.analyzedColumns(current)
+    val snapshot = analyzed.snapshotWithColumns(current)
     val known = analyzed.table.leaves(current)
     val leaves = column.fold[Seq[Leaf]](known)(name => Seq(analyzed.leaf(session, name, known)))
-    val isAsked = analyzed.isAsked(snapshot, current)
+    val isAsked = analyzed.isRequested(snapshot, current)
     val encoded = snapshot.columns.filter(_.encoding.isDefined).map(_.key).toSet
     if (column.isDefined) leaves.foreach(requireValues(snapshot, _))
     file match {
@@ -112,7 +105,7 @@ object ColumnDetails {
     if (snapshot.columns.find(_.key == leaf.key).exists(_.encoding.isEmpty))
       throw MetastoreException.invalidArgument("column", s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
 
-  private def ofTable(analyzed: AnalyzedTable, snapshot: Snapshot, isAsked: Boolean, leaves: Seq[Leaf]): Seq[ColumnDetails] = {
+  private def ofTable(analyzed: TableContext, snapshot: Snapshot, isAsked: Boolean, leaves: Seq[Leaf]): Seq[ColumnDetails] = {
     val rows = analyzed.store.tableSummary(snapshot).filter(_.files > 0).map(row => snapshot.columns(row.column).key -> row).toMap
     for {
       leaf <- leaves
@@ -122,7 +115,7 @@ object ColumnDetails {
   }
 
   private def ofTable(
-      analyzed: AnalyzedTable, snapshot: Snapshot, isAsked: Boolean, leaf: Leaf, row: SummaryRow): ColumnDetails = {
+      analyzed: TableContext, snapshot: Snapshot, isAsked: Boolean, leaf: Leaf, row: SummaryRow): ColumnDetails = {
     val lists = snapshot.frequencies.filter(_.columns.contains(row.column)).map(_.ref)
     new ColumnDetails(
       analyzed, leaf, snapshot.columns(row.column).dataType, row, snapshot.exact && row.files == snapshot.filesTotal, isAsked,
@@ -132,11 +125,11 @@ object ColumnDetails {
 
   /** The details of the arguments `table`, `column`, `file` and `at` of a call. */
   def of(session: SparkSession, call: Arguments): ColumnDetails = {
-    val analyzed = AnalyzedTable.of(session, call.text("table"))
-    val asked = analyzed.asked(call.value("at"))
-    val snapshot = analyzed.analyzedColumns(asked)
+    val analyzed = TableContext.of(session, call.text("table"))
+    val asked = analyzed.requestedSnapshot(call.value("at"))
+    val snapshot = analyzed.snapshotWithColumns(asked)
     val leaf = analyzed.leaf(session, call.text("column"), analyzed.table.leaves(asked))
-    val isAsked = analyzed.isAsked(snapshot, asked)
+    val isAsked = analyzed.isRequested(snapshot, asked)
     val ordinal = snapshot.columns.indexWhere(_.key == leaf.key)
     requireValues(snapshot, leaf)
     def missing = MetastoreException.noStatistics(analyzed.name, s" of the column ${leaf.name}", s"COLUMNS ${leaf.name}")
@@ -154,7 +147,7 @@ object ColumnDetails {
   }
 
   private def ofFile(
-      analyzed: AnalyzedTable, files: FileLevel, file: TableFileRow, isAsked: Boolean, leaf: Leaf): Option[ColumnDetails] =
+      analyzed: TableContext, files: FileLevel, file: TableFileRow, isAsked: Boolean, leaf: Leaf): Option[ColumnDetails] =
     for {
       known <- files.columns(Seq(file), Seq(leaf.key)).headOption
       (listed, at) <- files.details(file, leaf.key)

@@ -1,20 +1,27 @@
 package org.metastore.spark.sql
 
 import java.io.IOException
+import java.util.Locale
 import java.util.concurrent.TimeoutException
 
+import scala.util.Try
+
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.catalyst.FunctionIdentifier
+import org.apache.spark.sql.catalyst.{FunctionIdentifier, InternalRow}
 import org.apache.spark.sql.catalyst.analysis.TableFunctionRegistry
-import org.apache.spark.sql.catalyst.expressions.{Expression, ExpressionInfo, Literal, NamedArgumentExpression}
+import org.apache.spark.sql.catalyst.expressions.{
+  Cast, Expression, ExpressionInfo, Literal, NamedArgumentExpression, RuntimeReplaceable, TimeZoneAwareExpression
+}
 import org.apache.spark.sql.catalyst.plans.logical.{LocalRelation, LogicalPlan}
 import org.apache.spark.sql.catalyst.types.DataTypeUtils
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{DataType, StringType, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
-import org.metastore.spark.MetastoreConf
-import org.metastore.spark.sql.functions._
-import org.metastore.spark.store.StoreException
-import org.metastore.spark.tables.MissingMember
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.reason.{MetastoreException, NearNames, StatisticsException}
+import org.metastore.spark.statistics.objects.SummaryRow
+import org.metastore.spark.tables.UnsupportedRelease
 
 /** Every table function there is, and how Spark gets to know them. */
 object TableFunctions {
@@ -44,29 +51,16 @@ object TableFunctions {
   /** A call as a plan, with fresh attributes. Nothing is read yet. */
   private def plan(function: TableFunction, arguments: Seq[Expression]): LogicalPlan = {
     val session = SparkSession.active
-    if (function.needsSettings) requireSettings(session)
+    if (function.needsSettings) MetastoreConf.requireValid(session)
     val call = Arguments.bind(function, arguments)
     val limit = if (function.isLimited(call)) Some(MetastoreConf.of(session).readTimeoutMillis) else None
-    UnreadAnswer(DataTypeUtils.toAttributes(function.schema), function.name) { output =>
-      readable(subject(arguments), limit) {
-        function.deferred(session, call) match {
-          case Some(run) => DeferredAnswer(output, function.name, call)(new OncePerStatement(session, run))
+    FunctionCall(DataTypeUtils.toAttributes(function.schema), function.name) { output =>
+      readWithinLimit(subject(arguments), limit) {
+        function.jobRows(session, call) match {
+          case Some(run) => JobFunctionCall(output, function.name, call)(new StatementMemo(session, run))
           case None => LocalRelation(output, function.rows(session, call))
         }
       }
-    }
-  }
-
-  /**
-   * Passes where every setting of the session has a value that it can have. Queries go on with defaults; who asks about
-   * statistics is told.
-   *
-   * @throws MetastoreException METASTORE_INVALID_SETTING
-   */
-  private[spark] def requireSettings(session: SparkSession): Unit = {
-    val conf = MetastoreConf.of(session)
-    MetastoreConf.all.foreach { setting =>
-      conf.invalid(setting).foreach(wrong => throw MetastoreException.invalidSetting(setting.key, wrong.text, wrong.source))
     }
   }
 
@@ -78,19 +72,145 @@ object TableFunctions {
     }
 
   /** Reads within `spark.metastore.read.timeout`, and says in one line why the statistics of `asked` cannot be read. */
-  private[sql] def readable[T](session: SparkSession, asked: => String)(read: => T): T =
-    readable(asked, Some(MetastoreConf.of(session).readTimeoutMillis))(read)
+  private[sql] def readWithinLimit[T](session: SparkSession, asked: => String)(read: => T): T =
+    readWithinLimit(asked, Some(MetastoreConf.of(session).readTimeoutMillis))(read)
 
-  private def readable[T](asked: => String, limitMillis: Option[Long])(read: => T): T =
+  private def readWithinLimit[T](asked: => String, limitMillis: Option[Long])(read: => T): T =
     try ReadThread.run(limitMillis)(read) catch {
-      case _: TimeoutException => throw MetastoreException.unanswered(asked, limitMillis.getOrElse(0L))
-      case e: StoreException => throw MetastoreException.unusable(asked, e)
-      case e: IOException => throw MetastoreException.unreadable(asked, e)
-      case e: MissingMember => throw MetastoreException.unsupportedTable(asked, s"it ${e.reason.sentence}")
+      case _: TimeoutException => throw MetastoreException.timedOut(asked, limitMillis.getOrElse(0L))
+      case e: StatisticsException => throw MetastoreException.statisticsUnusable(asked, e)
+      case e: IOException => throw MetastoreException.storeUnreadable(asked, e)
+      case e: UnsupportedRelease => throw MetastoreException.unsupportedTable(asked, s"it ${e.reason.sentence}")
     }
 
   private def info(function: TableFunction): ExpressionInfo = {
     val usage = s"metastore.${function.name}(${function.arguments.map(_.name).mkString(", ")}) - ${function.meaning}"
     new ExpressionInfo(function.getClass.getName, "", s"metastore_${function.name}", usage, "", "", "", "table_funcs", "0.1.0", "", "built-in")
   }
+}
+
+/** One argument of a table function, as `metastore.help()` shows it. */
+final case class Argument(name: String, required: Boolean)
+
+/**
+ * A table function `metastore.<name>`: reads, never writes, never starts a job, unless it is deferred.
+ *
+ * The rows are made when the query is analyzed, so the answer of a view is as new as the query that reads it; by a thread of
+ * their own, while no lock of Spark is held.
+ */
+trait TableFunction {
+  def name: String
+  def arguments: Seq[Argument]
+  def schema: StructType
+
+  /** One sentence for `metastore.help()`. */
+  def meaning: String
+
+  /** Whether a setting that has no value it can have stops the call. */
+  def needsSettings: Boolean = true
+
+  /** Whether `spark.metastore.read.timeout` ends a call. */
+  def isLimited(call: Arguments): Boolean = true
+
+  /**
+   * What makes the rows when the statement is executed; None where they are made when it is analyzed.
+   *
+   * @throws MetastoreException what the user has to know at once
+   */
+  def jobRows(session: SparkSession, call: Arguments): Option[() => Seq[InternalRow]] = None
+
+  /**
+   * The answer, in Catalyst's internal values of `schema`.
+   *
+   * @throws MetastoreException what the user has to know instead: no such table, no statistics, ...
+   */
+  def rows(session: SparkSession, call: Arguments): Seq[InternalRow]
+}
+
+/** A table function whose rows are made of stored statistics: the data source shows these, typed, beside the texts. */
+trait StatisticsFunction extends TableFunction {
+
+  /** The rows of the function, each with the statistics that it shows, if there are any. */
+  def rowsWithStatistics(session: SparkSession, call: Arguments): Seq[(InternalRow, Option[SummaryRow])]
+}
+
+/** The values that one call gives to a function's arguments; an argument given as NULL counts as not given. */
+final class Arguments(function: TableFunction, values: Map[String, Literal]) {
+
+  /** The text of an argument that must be there. */
+  def text(name: String): String =
+    optional(name).getOrElse(throw MetastoreException.invalidArgument(s"metastore.${function.name}", s"$name is NULL"))
+
+  /** The text of an argument, if given. */
+  def optional(name: String): Option[String] = value(name).map {
+    case Literal(text: UTF8String, _) => text.toString
+    case other => Arguments.cast(other, StringType).toString
+  }
+
+  /** The number of an argument, if given, which has to be whole and positive. */
+  def positive(name: String): Option[Int] = optional(name).map { text =>
+    // Not by CAST, which takes 2.5 for 2.
+    Try(new java.math.BigDecimal(text.trim).intValueExact).toOption.filter(_ > 0)
+      .getOrElse(throw MetastoreException.invalidArgument(name, s"$text is not a positive whole number"))
+  }
+
+  /** Whether an argument is true; not given is false. */
+  def flag(name: String): Boolean = optional(name).exists { text =>
+    text.trim.toLowerCase(Locale.ROOT) match {
+      case "true" => true
+      case "false" => false
+      case _ => throw MetastoreException.invalidArgument(name, s"$text is neither true nor false")
+    }
+  }
+
+  /** An argument as it was given. */
+  def value(name: String): Option[Literal] = values.get(name).filter(_.value != null)
+}
+
+object Arguments {
+
+  /** Binds what stands in the parentheses of a call: by position first, then by name. */
+  def bind(function: TableFunction, expressions: Seq[Expression]): Arguments = {
+    val (positional, named) = expressions.span(!_.isInstanceOf[NamedArgumentExpression])
+    if (positional.length > function.arguments.length) {
+      throw wrong(function, s"takes at most ${function.arguments.length} arguments, not ${expressions.length}")
+    }
+    val byPosition = function.arguments.map(_.name).zip(positional)
+    val pairs = byPosition ++ named.map(nameAndValue(function, _))
+    pairs.groupBy(_._1).find(_._2.length > 1).foreach { case (name, _) => throw wrong(function, s"$name is given twice") }
+    val values = pairs.map { case (name, expression) => name -> constant(function, name, expression) }.toMap
+    function.arguments.find(a => a.required && !values.contains(a.name))
+      .foreach(missing => throw wrong(function, s"the argument ${missing.name} is missing"))
+    new Arguments(function, values)
+  }
+
+  private def nameAndValue(function: TableFunction, expression: Expression): (String, Expression) = expression match {
+    case NamedArgumentExpression(key, value) =>
+      val name = key.toLowerCase(Locale.ROOT)
+      val known = function.arguments.map(_.name)
+      if (!known.contains(name)) throw wrong(function, s"there is no argument $key", NearNames.hint(key, known))
+      name -> value
+    case _ => throw wrong(function, "an argument by position follows one by name")
+  }
+
+  private def constant(function: TableFunction, name: String, expression: Expression): Literal = {
+    if (!expression.resolved || !expression.foldable) {
+      throw wrong(function, s"the argument $name must be a constant, not ${expression.sql}")
+    }
+    val zone = SQLConf.get.sessionLocalTimeZone
+    val evaluable = expression.transform { case replaceable: RuntimeReplaceable => replaceable.replacement }
+      .transform { case aware: TimeZoneAwareExpression if aware.timeZoneId.isEmpty => aware.withTimeZone(zone) }
+    Literal(evaluable.eval(), expression.dataType)
+  }
+
+  /** A value as people write it: texts in quotes, numbers without the suffix of their type. */
+  private[sql] def toText(literal: Literal): String =
+    if (literal.dataType == StringType) literal.sql else Option(cast(literal, StringType)).fold("NULL")(_.toString)
+
+  /** A value in another type, by Spark's CAST in the session's time zone; null where it cannot be. */
+  private[sql] def cast(literal: Literal, to: DataType): Any =
+    Cast(literal, to, Some(SQLConf.get.sessionLocalTimeZone), ansiEnabled = false).eval()
+
+  private def wrong(function: TableFunction, reason: String, hint: String = "") =
+    MetastoreException.invalidArgument(s"metastore.${function.name}", reason, hint)
 }

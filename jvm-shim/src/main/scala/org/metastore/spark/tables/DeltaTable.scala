@@ -6,6 +6,7 @@ import scala.collection.mutable
 import scala.util.Try
 
 import org.apache.hadoop.fs.Path
+
 import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation}
 import org.apache.spark.sql.types.{StructField, StructType}
@@ -14,9 +15,9 @@ import org.apache.spark.sql.types.{StructField, StructType}
  * A Delta table at the version that its name stands for, by reflection on Delta's own log and snapshots: whatever Delta
  * reads (checkpoints of any kind, coordinated commits, deletion vectors) is read by Delta.
  */
-final class DeltaTable private (head: AnyRef) extends ListedTable {
+final class DeltaTable private (head: AnyRef) extends TableFacts {
   import DeltaTable.{FieldId, MappingMode}
-  import Reflected.call
+  import Reflection.call
 
   private val log = call[AnyRef](head, "deltaLog")
   private val metadata = call[AnyRef](head, "metadata")
@@ -51,18 +52,18 @@ final class DeltaTable private (head: AnyRef) extends ListedTable {
   private def partitionNames(schema: StructType): Map[String, String] =
     schema.fields.map(field => DeltaTable.physicalName(field) -> field.name).toMap
 
-  override def dataFiles(snapshot: String): Seq[LiveFile] = filesOf(snapshot).map(_.live)
+  override def dataFiles(snapshot: String): Seq[DataFile] = filesOf(snapshot).map(_.live)
 
-  override def listing: Listing = Listing(current, current.toSeq.flatMap(filesOf))
+  override def facts: SnapshotFacts = SnapshotFacts(current, current.toSeq.flatMap(filesOf))
 
-  private def filesOf(snapshot: String): Seq[ListedFile] = {
+  private def filesOf(snapshot: String): Seq[FileFacts] = {
     val names = partitionNames(schema(Some(snapshot)))
     val added = call[AnyRef](call[AnyRef](at(snapshot), "allFiles"), "collect").asInstanceOf[Array[AnyRef]]
     added.toSeq.map(file(_, names)).sortBy(_.live.path)
   }
 
   /** Entries of Delta's log as data files. */
-  def files(added: scala.collection.Seq[AnyRef]): Seq[LiveFile] = {
+  def files(added: scala.collection.Seq[AnyRef]): Seq[DataFile] = {
     val names = partitionNames(schema(None))
     added.iterator.map(file(_, names).live).toList
   }
@@ -79,14 +80,14 @@ final class DeltaTable private (head: AnyRef) extends ListedTable {
     if (!properties.get(MappingMode).exists(_.equalsIgnoreCase("id"))) Map.empty
     else DeltaTable.walk(schema(None)).map { case (key, _, field) => Leaf.key(key) -> field.metadata.getLong(FieldId) }.toMap
 
-  private def file(added: AnyRef, names: Map[String, String]): ListedFile = {
+  private def file(added: AnyRef, names: Map[String, String]): FileFacts = {
     val path = new Path(call[java.net.URI](added, "pathAsUri"))
     val vector = Option(call[AnyRef](added, "deletionVector"))
     val partition = call[Map[String, String]](added, "partitionValues").map { case (name, value) => names.getOrElse(name, name) -> value }
-    val live = LiveFile(
+    val live = DataFile(
       LakeTable.pathInTable(path, root), call[Long](added, "size"), call[Option[Any]](added, "numPhysicalRecords").map(_.toString.toLong),
       Some(vector.fold(0L)(call[Long](_, "cardinality"))), partition)
-    ListedFile(live, new Path(root, path).toString, vector.map(call[String](_, "uniqueId")))
+    FileFacts(live, new Path(root, path).toString, vector.map(call[String](_, "uniqueId")))
   }
 
   private def version(snapshot: AnyRef): Long = call[Long](snapshot, "version")
@@ -96,17 +97,9 @@ final class DeltaTable private (head: AnyRef) extends ListedTable {
   private def at(snapshot: String): AnyRef =
     if (current.contains(snapshot)) head else known.getOrElseUpdate(snapshot, load(snapshot.toLong))
 
-  // Its later parameters differ between releases and have defaults.
-  private def load(version: Long): AnyRef = {
-    val loader = log.getClass.getMethods.filter(_.getName == "getSnapshotAt").minBy(_.getParameterCount)
-    val more = (2 to loader.getParameterCount).map(i => call[AnyRef](log, s"getSnapshotAt$$default$$$i"))
-    call[AnyRef](log, "getSnapshotAt", Long.box(version) +: more: _*)
-  }
+  private def load(version: Long): AnyRef = Reflection.callWithDefaults[AnyRef](log, "getSnapshotAt", Long.box(version))
 
-  private lazy val newest: AnyRef = {
-    val update = log.getClass.getMethods.filter(_.getName == "update").minBy(_.getParameterCount)
-    call[AnyRef](log, "update", (1 to update.getParameterCount).map(i => call[AnyRef](log, s"update$$default$$$i")): _*)
-  }
+  private lazy val newest: AnyRef = Reflection.callWithDefaults[AnyRef](log, "update")
 }
 
 object DeltaTable {
@@ -119,10 +112,10 @@ object DeltaTable {
   /** Whether Spark's table is a Delta table. */
   def is(table: Table): Boolean = table.getClass.getName == TableClass
 
-  /** @throws MissingMember this release of Delta is not known */
+  /** @throws UnsupportedRelease this release of Delta is not known */
   def apply(table: Table): DeltaTable = {
-    Releases.require(table)
-    new DeltaTable(Reflected.call[AnyRef](table, "initialSnapshot"))
+    FormatReleases.require(table)
+    new DeltaTable(Reflection.call[AnyRef](table, "initialSnapshot"))
   }
 
   /** Whether a relation reads a Delta table as Delta's analysis leaves it: at one version, before any file was chosen. */
@@ -135,17 +128,15 @@ object DeltaTable {
   def of(index: FileIndex): DeltaTable = new DeltaTable(snapshotOf(index))
 
   private def snapshotOf(index: FileIndex): AnyRef = {
-    Releases.require(index)
+    FormatReleases.require(index)
     if (index.getClass.getName.endsWith(".PreparedDeltaFileIndex"))
-      Reflected.call[AnyRef](Reflected.call[AnyRef](index, "preparedScan"), "scannedSnapshot")
-    else Reflected.call[AnyRef](index, "getSnapshot")
+      Reflection.call[AnyRef](Reflection.call[AnyRef](index, "preparedScan"), "scannedSnapshot")
+    else Reflection.call[AnyRef](index, "getSnapshot")
   }
 
   /**
-   * The key of a column or of a field inside structs, in a schema that knows the physical names; None inside lists and maps,
-   * and for unknown names.
-   *
-   * @param same whether two names mean one column
+   * The key of a column or of a field inside structs, in a schema that knows the physical names; None inside lists and maps, and
+   * for unknown names.
    */
   def key(schema: StructType, path: Seq[String], same: (String, String) => Boolean): Option[String] = {
     def names(struct: StructType, left: Seq[String]): Option[Vector[String]] = struct.fields.filter(f => same(f.name, left.head)) match {
@@ -159,7 +150,7 @@ object DeltaTable {
     names(schema, path).map(Leaf.key)
   }
 
-  private def walk(schema: StructType) = Leaf.below(schema, physicalName)
+  private def walk(schema: StructType) = Leaf.walk(schema, physicalName)
 
   private def physicalName(field: StructField): String =
     if (field.metadata.contains(PhysicalName)) field.metadata.getString(PhysicalName) else field.name

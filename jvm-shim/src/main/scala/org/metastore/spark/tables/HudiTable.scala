@@ -3,25 +3,27 @@ package org.metastore.spark.tables
 import java.time.Instant
 import java.time.format.DateTimeFormatter
 
-import scala.collection.JavaConverters._
 import scala.collection.mutable
+import scala.collection.JavaConverters._
 import scala.util.Try
 
 import org.apache.hadoop.fs.Path
+
 import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
 import org.apache.spark.sql.connector.catalog.Table
 import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.types.{StringType, StructField, StructType}
 
-import org.metastore.spark.explain.{Reason, ReasonCode}
+import org.metastore.spark.reason.{Reason, ReasonCode}
 
 /**
  * A Hudi table at the instant that its name stands for, by reflection on Hudi's own file index: whatever Hudi reads
  * (table versions, archived timelines, the metadata table) is read by Hudi. Its snapshots are instants.
  */
-final class HudiTable private (relation: HadoopFsRelation) extends ListedTable {
-  import Reflected.call
+final class HudiTable private (relation: HadoopFsRelation) extends TableFacts {
+  import Reflection.call
 
   private val index = relation.location
   private val metaClient = call[AnyRef](index, "metaClient")
@@ -31,21 +33,21 @@ final class HudiTable private (relation: HadoopFsRelation) extends ListedTable {
   override val format: String = HudiTable.Format
 
   /** Hudi gives tables no identity of their own, and data files names that are never given twice. */
-  override lazy val uuid: String = ParquetDirectory.uuidOf(root)
+  override lazy val uuid: String = ParquetTable.uuidOf(root)
   override lazy val location: String = root.toString
 
   override lazy val current: Option[String] = HudiTable.asOf(index) match {
     case Some(instant) => instants.filter(_ <= instant).lastOption.orElse(Some(instant))
-    case None => Reflected.option[AnyRef](call[AnyRef](index, "getLatestCompletedInstant")).map(requested)
+    case None => Reflection.option[AnyRef](call[AnyRef](index, "getLatestCompletedInstant")).map(requestedTime)
   }
 
   /** Completed instants that changed data and are not archived, oldest first. */
   private lazy val instants: Seq[String] = {
     val completed = call[AnyRef](call[AnyRef](metaClient, "getCommitsTimeline"), "filterCompletedInstants")
-    call[java.util.List[AnyRef]](completed, "getInstants").asScala.map(requested).sorted.toList
+    call[java.util.List[AnyRef]](completed, "getInstants").asScala.map(requestedTime).sorted.toList
   }
 
-  private def requested(instant: AnyRef): String = Reflected.value[String](instant, "requestedTime", "getTimestamp")
+  private def requestedTime(instant: AnyRef): String = Reflection.value[String](instant, "requestedTime", "getTimestamp")
 
   override def lineage(snapshot: String): Iterator[String] =
     Iterator.single(snapshot) ++ instants.reverseIterator.filter(_ < snapshot)
@@ -67,28 +69,28 @@ final class HudiTable private (relation: HadoopFsRelation) extends ListedTable {
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] =
     HudiTable.leaves(snapshot.fold(relation)(at).schema)
 
-  override def dataFiles(snapshot: String): Seq[LiveFile] = filesOf(slicesOf(snapshot)).map(_.live)
+  override def dataFiles(snapshot: String): Seq[DataFile] = filesOf(slicesOf(snapshot)).map(_.live)
 
   override def refusal: Option[String] = HudiTable.refusal(relation)
 
-  override def listing: Listing = {
+  override def facts: SnapshotFacts = {
     index.refresh() // a session keeps the file index of a table of its catalog
     val slices = current.toSeq.flatMap(slicesOf)
-    Listing(current, filesOf(slices), hasOtherRows = slices.exists { case (_, slice) => HudiTable.baseFile(slice).isEmpty })
+    SnapshotFacts(current, filesOf(slices), hasOtherRows = slices.exists { case (_, slice) => HudiTable.baseFile(slice).isEmpty })
   }
 
   private def slicesOf(snapshot: String): Seq[(Map[String, String], AnyRef)] = HudiTable.slices(at(snapshot).location)
 
-  private def filesOf(slices: Seq[(Map[String, String], AnyRef)]): Seq[ListedFile] =
+  private def filesOf(slices: Seq[(Map[String, String], AnyRef)]): Seq[FileFacts] =
     slices.flatMap { case (partition, slice) => HudiTable.baseFile(slice).map(file(partition, slice, _)) }.sortBy(_.live.path)
 
-  private def file(partition: Map[String, String], slice: AnyRef, base: AnyRef): ListedFile = {
+  private def file(partition: Map[String, String], slice: AnyRef, base: AnyRef): FileFacts = {
     val path = new Path(call[String](base, "getPath"))
     val logs = call[java.util.stream.Stream[AnyRef]](slice, "getLogFiles").iterator.asScala.map(call[String](_, "getFileName")).toList
     val deleted = if (logs.isEmpty) Some(0L) else None
-    val live = LiveFile(LakeTable.pathInTable(path, root), call[Long](base, "getFileSize"), None, deleted, partition)
+    val live = DataFile(LakeTable.pathInTable(path, root), call[Long](base, "getFileSize"), None, deleted, partition)
     val below = new Path(root, path)
-    ListedFile(live, below.toString, Some(logs.sorted.mkString(",")).filter(_.nonEmpty))
+    FileFacts(live, below.toString, Some(logs.sorted.mkString(",")).filter(_.nonEmpty))
   }
 
   override def properties: Map[String, String] = call[java.util.Map[String, String]](config, "propsMap").asScala.toMap
@@ -100,7 +102,7 @@ final class HudiTable private (relation: HadoopFsRelation) extends ListedTable {
   override def fieldIds: Map[String, Long] = Map.empty
 
   // A catalog lets every column be null; whoever reads the path has what writers declared.
-  override lazy val required: Set[String] = {
+  override lazy val requiredColumns: Set[String] = {
     def below(struct: StructType, above: Vector[String], nullable: Boolean): Seq[String] = struct.fields.toSeq.flatMap { field =>
       val (path, mayBeNull) = (above :+ field.name, nullable && field.nullable)
       field.dataType match {
@@ -142,28 +144,24 @@ object HudiTable {
   /** Whether a relation reads a Hudi table as of one instant; changes between instants are read by other indexes. */
   def is(relation: HadoopFsRelation): Boolean = relation.location.getClass.getName == IndexClass
 
-  /** @throws MissingMember this release of Hudi is not known */
+  /** @throws UnsupportedRelease this release of Hudi is not known */
   def apply(relation: HadoopFsRelation): HudiTable = {
-    Releases.require(relation.location)
+    FormatReleases.require(relation.location)
     new HudiTable(relation)
   }
 
-  /**
-   * Passes a relation that does not read a Hudi table by relations of its own kind, which show no file index.
-   *
-   * @throws MissingMember it does: releases before 1.0 read so what merges on read
-   */
+  /** Passes a relation that does not read a Hudi table by relations of its own kind, which show no file index. */
   private[tables] def requireIndex(relation: AnyRef): Unit =
     if (RelationsWithoutIndex(relation.getClass.getName)) {
-      val found = Releases.of(relation.getClass).flatMap(_.version).getOrElse("an older one")
-      throw new MissingMember(Reason(ReasonCode.NeedsRelease, "needed" -> "Hudi 1.0 for a merge-on-read table", "found" -> found))
+      val found = FormatReleases.of(relation.getClass).flatMap(_.version).getOrElse("an older one")
+      throw new UnsupportedRelease(Reason(ReasonCode.NeedsRelease, "needed" -> "Hudi 1.0 for a merge-on-read table", "found" -> found))
     }
 
   /** The root of the table with the scheme of its file system. */
   def root(relation: HadoopFsRelation): Path =
-    qualified(path(Reflected.call[AnyRef](relation.location, "getBasePath")), relation.sparkSession)
+    qualify(path(Reflection.call[AnyRef](relation.location, "getBasePath")), relation.sparkSession)
 
-  private[tables] def qualified(root: Path, session: SparkSession): Path = {
+  private[tables] def qualify(root: Path, session: SparkSession): Path = {
     val uri = root.toUri
     // A file system is asked with a copy of all settings, for every scan: not where the path itself says which.
     if (uri.getScheme != null && (uri.getAuthority != null || uri.getScheme == "file")) root
@@ -172,12 +170,12 @@ object HudiTable {
 
   /** The leaves of a schema: Hudi's reader finds columns by their names. */
   def leaves(schema: StructType): IndexedSeq[Leaf] =
-    Leaf.below(schema, _.name).map((Leaf.of _).tupled)
+    Leaf.walk(schema, _.name).map((Leaf.of _).tupled)
 
   /** Why nothing can be said of a table's columns, or of its files. */
   def refusal(relation: HadoopFsRelation): Option[String] = {
-    val metaClient = Reflected.call[AnyRef](relation.location, "metaClient")
-    val properties = Reflected.call[java.util.Map[String, String]](Reflected.call[AnyRef](metaClient, "getTableConfig"), "propsMap").asScala
+    val metaClient = Reflection.call[AnyRef](relation.location, "metaClient")
+    val properties = Reflection.call[java.util.Map[String, String]](Reflection.call[AnyRef](metaClient, "getTableConfig"), "propsMap").asScala
     if (properties.get("hoodie.bootstrap.base.path").exists(_.nonEmpty)) Some("it was bootstrapped: rows of a file lie in two places")
     else if (isEvolved(relation, metaClient))
       Some("its schema was changed by schema-on-read: files call columns by names that now may mean others")
@@ -191,53 +189,53 @@ object HudiTable {
   private val Remembered = 1000
 
   /** The newest instants of tables that schema-on-read had not changed then: a change makes another instant. */
-  private val asWritten = java.util.Collections.synchronizedMap(new java.util.LinkedHashMap[String, String] {
+  private val unevolvedInstants = java.util.Collections.synchronizedMap(new java.util.LinkedHashMap[String, String] {
     override def removeEldestEntry(eldest: java.util.Map.Entry[String, String]): Boolean = size > Remembered
   })
 
   private def isEvolved(relation: HadoopFsRelation, metaClient: AnyRef): Boolean = {
-    val schemas = Reflected.call[String](metaClient, "getSchemaFolderName")
-    def latest = Reflected.option[AnyRef](Reflected.call[AnyRef](relation.location, "getLatestCompletedInstant")).map(_.toString)
+    val schemas = Reflection.call[String](metaClient, "getSchemaFolderName")
+    def latest = Reflection.option[AnyRef](Reflection.call[AnyRef](relation.location, "getLatestCompletedInstant")).map(_.toString)
     // A query of an older instant may see names that were given later.
     val newest = Try(if (asOf(relation.location).isEmpty) latest else None).toOption.flatten
-    if (newest.contains(asWritten.get(schemas))) false
+    if (newest.contains(unevolvedInstants.get(schemas))) false
     else {
       val evolved = holdsFiles(new Path(schemas), relation.sparkSession, _.endsWith(".schemacommit"))
-      if (!evolved) newest.foreach(asWritten.put(schemas, _))
+      if (!evolved) newest.foreach(unevolvedInstants.put(schemas, _))
       evolved
     }
   }
 
   /** Names of the columns that partition the table. */
   def partitionColumns(index: FileIndex): Seq[String] =
-    Reflected.call[Array[String]](index, "getPartitionColumns").toSeq
+    Reflection.call[Array[String]](index, "getPartitionColumns").toSeq
 
   /** The base file of a slice. */
-  private[spark] def baseFile(slice: AnyRef): Option[AnyRef] = Reflected.option[AnyRef](Reflected.call[AnyRef](slice, "getBaseFile"))
+  private[spark] def baseFile(slice: AnyRef): Option[AnyRef] = Reflection.option[AnyRef](Reflection.call[AnyRef](slice, "getBaseFile"))
 
   /** The slices that an index reads, each with the values of its partition as text. */
   private def slices(index: FileIndex): Seq[(Map[String, String], AnyRef)] = {
     val fields = partitionColumns(index).map(name => index.partitionSchema.fields.find(_.name == name).getOrElse(StructField(name, StringType)))
-    val all = Reflected.call[java.util.Map[AnyRef, java.util.List[AnyRef]]](index, "getAllInputFileSlices")
+    val all = Reflection.call[java.util.Map[AnyRef, java.util.List[AnyRef]]](index, "getAllInputFileSlices")
     all.asScala.toSeq.flatMap { case (partition, slices) =>
-      val texts = LakeTable.partitionTexts(fields.zip(Reflected.value[Array[AnyRef]](partition, "getValues", "values")))
+      val texts = LakeTable.partitionTexts(fields.zip(Reflection.value[Array[AnyRef]](partition, "getValues", "values")))
       slices.asScala.map(texts -> _)
     }
   }
 
   /** What an index holds of the slices that it has listed: another object whenever it is refreshed. */
   private[spark] def slicesInMemory(index: FileIndex): Option[AnyRef] =
-    Try(Reflected.value[AnyRef](index, "cachedAllInputFileSlices")).toOption.filter(_ != null) // scalastyle:ignore
+    Try(Reflection.value[AnyRef](index, "cachedAllInputFileSlices")).toOption.filter(_ != null) // scalastyle:ignore
 
   /** How many slices an index reads; `None` where it has not listed them all. */
   private[spark] def filesInMemory(index: FileIndex): Option[Long] = Try {
-    if (!Reflected.call[Boolean](index, "areAllFileSlicesCached")) None
+    if (!Reflection.call[Boolean](index, "areAllFileSlicesCached")) None
     else slicesInMemory(index).map(_.asInstanceOf[java.util.Map[_, java.util.List[_]]].values.asScala.map(_.size.toLong).sum)
   }.toOption.flatten
 
   /** The instant that a query names. */
   private def asOf(index: FileIndex): Option[String] =
-    Reflected.option[String](Reflected.value[AnyRef](index, "specifiedQueryInstant"))
+    Reflection.option[String](Reflection.value[AnyRef](index, "specifiedQueryInstant"))
 
   private def path(storagePath: AnyRef): Path = new Path(storagePath.toString)
 
@@ -246,4 +244,30 @@ object HudiTable {
     try system.listStatus(folder).exists(file => named(file.getPath.getName))
     catch { case _: java.io.FileNotFoundException => false }
   }
+}
+
+/** A Hudi table without any instant: Hudi shows a relation without a file index for it. */
+final class EmptyHudiTable private (root: Path, schema: StructType) extends TableFacts {
+  override val format: String = "hudi"
+  override val uuid: String = ParquetTable.uuidOf(root)
+  override val location: String = root.toString
+  override val current: Option[String] = None
+  override def lineage(snapshot: String): Iterator[String] = Iterator.single(snapshot)
+  override def snapshot(text: String): Option[String] = None
+  override def snapshotAt(micros: Long): Option[String] = None
+  override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] = HudiTable.leaves(schema)
+  override def dataFiles(snapshot: String): Seq[DataFile] = Nil
+  override def facts: SnapshotFacts = SnapshotFacts(None, Nil)
+  override def properties: Map[String, String] = Map.empty
+  override def partitionColumns: Seq[String] = Nil
+  override def fieldIds: Map[String, Long] = Map.empty
+}
+
+object EmptyHudiTable {
+  private val RelationClass = "org.apache.hudi.EmptyRelation"
+
+  /** The table of a relation that is Hudi's empty one. */
+  def of(relation: AnyRef, entry: Option[CatalogTable], schema: StructType): Option[LakeTable] =
+    entry.filter(_ => relation.getClass.getName == RelationClass)
+      .map(table => new EmptyHudiTable(HudiTable.qualify(new Path(table.location), SparkSession.active), schema))
 }

@@ -9,7 +9,7 @@ import org.apache.spark.sql.types.StructType
 
 /** An Iceberg table behind Spark's `SparkTable`, by reflection. */
 final class IcebergTable private (sparkTable: Table, table: AnyRef) extends LakeTable {
-  import Reflected.{call, list}
+  import Reflection.{call, list}
 
   override val format: String = "iceberg"
   override lazy val uuid: String = call[java.util.UUID](table, "uuid").toString
@@ -46,15 +46,15 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     leavesOf(Vector.empty, list(schema, "columns"), sparkSchema(schema))
   }
 
-  override def dataFiles(snapshot: String): Seq[LiveFile] = {
+  override def dataFiles(snapshot: String): Seq[DataFile] = {
     val scan = call[AnyRef](call[AnyRef](table, "newScan"), "useSnapshot", java.lang.Long.valueOf(snapshot))
     val tasks = call[java.lang.Iterable[AnyRef] with AutoCloseable](scan, "planFiles")
     try tasks.asScala.map(liveFile).toVector.distinct finally tasks.close()
   }
 
-  private def liveFile(task: AnyRef): LiveFile = {
+  private def liveFile(task: AnyRef): DataFile = {
     val file = call[AnyRef](task, "file")
-    LiveFile(Reflected.value[CharSequence](file, "location", "path").toString, call[Long](file, "fileSizeInBytes"), Some(call[Long](file, "recordCount")),
+    DataFile(Reflection.value[CharSequence](file, "location", "path").toString, call[Long](file, "fileSizeInBytes"), Some(call[Long](file, "recordCount")),
       deletedRows(list(task, "deletes")), partition(call[AnyRef](task, "spec"), call[AnyRef](file, "partition")))
   }
 
@@ -66,7 +66,7 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
 
   // Releases without the member know no deletion vectors.
   private def isVector(delete: AnyRef) =
-    Reflected.has(delete, "contentOffset") && call[AnyRef](delete, "contentOffset") != null // scalastyle:ignore
+    Reflection.has(delete, "contentOffset") && call[AnyRef](delete, "contentOffset") != null // scalastyle:ignore
 
   private def partition(spec: AnyRef, value: AnyRef): Map[String, String] = {
     val parts = call[String](spec, "partitionToPath", value).split('/').filter(_.contains('='))
@@ -86,10 +86,8 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     }
 
   /** One of the table's Iceberg schemas as Spark shows it. */
-  def sparkSchema(schema: AnyRef): StructType = {
-    val converter = sparkTable.getClass.getClassLoader.loadClass("org.apache.iceberg.spark.SparkSchemaUtil")
-    converter.getMethod("convert", schema.getClass).invoke(null, schema).asInstanceOf[StructType]
-  }
+  def sparkSchema(schema: AnyRef): StructType =
+    Reflection.callStatic[StructType](Reflection.load("org.apache.iceberg.spark.SparkSchemaUtil", sparkTable.getClass.getClassLoader), "convert", schema)
 
   private def bySnapshotId(text: String): Option[AnyRef] =
     scala.util.Try(text.toLong).toOption.flatMap(snapshots.get)
@@ -118,11 +116,11 @@ object IcebergTable {
     table.getClass.getName == SparkTableClass && Iterator.iterate[Class[_]](inner(table).getClass)(_.getSuperclass)
       .takeWhile(_ != null).exists(_.getName == kind)
 
-  /** @throws MissingMember this release of Iceberg is not known */
+  /** @throws UnsupportedRelease this release of Iceberg is not known */
   def apply(table: Table): IcebergTable = {
-    Releases.require(table)
+    FormatReleases.require(table)
     new IcebergTable(table, inner(table))
   }
 
-  private def inner(table: Table): AnyRef = Reflected.call[AnyRef](table, "table")
+  private def inner(table: Table): AnyRef = Reflection.call[AnyRef](table, "table")
 }

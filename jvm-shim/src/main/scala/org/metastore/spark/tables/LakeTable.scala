@@ -1,22 +1,16 @@
 package org.metastore.spark.tables
 
 import com.fasterxml.jackson.databind.ObjectMapper
-
 import org.apache.hadoop.fs.Path
+
 import org.apache.spark.sql.catalyst.expressions.{Cast, Literal}
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.internal.SQLConf
 import org.apache.spark.sql.types.{CharType, DataType, MetadataBuilder, StringType, StructField, StructType}
 
-import org.metastore.spark.store.FileKey
+import org.metastore.spark.statistics.objects.{FileKey, TableIdentity}
 
-/**
- * A leaf of a table's schema.
- *
- * @param key        as docs/format.md, "Identity"
- * @param path       names from the root of the schema
- * @param charLength of CHAR: so many characters its values are padded to where they are read and compared
- */
+/** A leaf of a table's schema. */
 final case class Leaf(key: String, path: Seq[String], dataType: DataType, charLength: Option[Int] = None) {
 
   /** The dotted name; parts that hold a dot or a back-quote are back-quoted. */
@@ -36,17 +30,17 @@ object Leaf {
     Leaf(Leaf.key(key), path, field.dataType, CharVarcharUtils.getRawType(field.metadata).collect { case char: CharType => char.length })
 
   /** The leaves of a schema, in order: physical names from the root, names from the root, and the field. */
-  def below(struct: StructType, physical: StructField => String): Vector[(Vector[String], Vector[String], StructField)] =
+  def walk(struct: StructType, physical: StructField => String): Vector[(Vector[String], Vector[String], StructField)] =
     struct.fields.toVector.flatMap { field =>
       field.dataType match {
         case inner: StructType =>
-          below(marked(inner, field), physical).map { case (key, path, leaf) => (physical(field) +: key, field.name +: path, leaf) }
+          walk(withCharMarks(inner, field), physical).map { case (key, path, leaf) => (physical(field) +: key, field.name +: path, leaf) }
         case _ => Vector((Vector(physical(field)), Vector(field.name), field))
       }
     }
 
   /** The fields of a struct with Spark's marks of CHAR, which stand at the struct. */
-  private def marked(inner: StructType, field: StructField): StructType = CharVarcharUtils.getRawType(field.metadata) match {
+  private def withCharMarks(inner: StructType, field: StructField): StructType = CharVarcharUtils.getRawType(field.metadata) match {
     case Some(raw: StructType) if raw.length == inner.length =>
       val told = CharVarcharUtils.replaceCharVarcharWithStringInSchema(raw)
       StructType(inner.fields.zip(told.fields).map { case (one, same) =>
@@ -62,52 +56,31 @@ object Leaf {
   private val RawType = "__CHAR_VARCHAR_TYPE_STRING"
 }
 
-/**
- * A live data file of a snapshot, as the table itself knows it. `deletedRows = None`: unknown.
- *
- * @param modified modification time in milliseconds, where files may be replaced under their paths
- */
-final case class LiveFile(
+/** A live data file of a snapshot, as the table itself knows it. `deletedRows = None`: unknown. */
+final case class DataFile(
     path: String, size: Long, rows: Option[Long], deletedRows: Option[Long], partition: Map[String, String],
     modified: Option[Long] = None) {
 
   def key: FileKey = FileKey(path, size, modified)
 }
 
-/**
- * A data file as ANALYZE wants to know it.
- *
- * @param location where it is, with scheme
- * @param deletes  what identifies the rows that are deleted in it
- */
-final case class ListedFile(live: LiveFile, location: String, deletes: Option[String] = None)
+/** A data file as ANALYZE wants to know it. */
+final case class FileFacts(live: DataFile, location: String, deletes: Option[String] = None)
 
-/**
- * The data files that ANALYZE is to read.
- *
- * @param unsettled    paths of files that were written too lately to be told from a later file of the same path and size
- * @param hasOtherRows whether there are rows in other files than these, such as Hudi's log files without a base file
- */
-final case class Listing(
-    snapshot: Option[String], files: Seq[ListedFile], unsettled: Seq[String] = Nil, hasOtherRows: Boolean = false)
+/** The data files that ANALYZE is to read. */
+final case class SnapshotFacts(
+    snapshot: Option[String], files: Seq[FileFacts], recentFiles: Seq[String] = Nil, hasOtherRows: Boolean = false)
 
-/** What says whose statistics are a table's, and where they are. */
-trait TableIdentity {
+/** What the statistics need to know of a table, whatever its format. Read once, for one question. */
+trait LakeTable {
 
   /** iceberg, delta, hudi or parquet. */
   def format: String
   def uuid: String
   def location: String
-}
 
-/** A table that its format knows by its directory alone. */
-final case class DirectoryIdentity(format: String, root: Path) extends TableIdentity {
-  override def uuid: String = ParquetDirectory.uuidOf(root)
-  override def location: String = root.toString
-}
-
-/** What the statistics need to know of a table, whatever its format. Read once, for one question. */
-trait LakeTable extends TableIdentity {
+  /** Whose statistics are the table's, and where they are. */
+  final def identity: TableIdentity = TableIdentity(format, uuid, location, location)
 
   /** The snapshot that the name points to; `None`: the table was never written. */
   def current: Option[String]
@@ -131,11 +104,11 @@ trait LakeTable extends TableIdentity {
   def leaves(snapshot: Option[String]): IndexedSeq[Leaf]
 
   /** The data files of a snapshot. Reads the table's metadata. */
-  def dataFiles(snapshot: String): Seq[LiveFile]
+  def dataFiles(snapshot: String): Seq[DataFile]
 }
 
 /** A table of which ANALYZE is told by the shim, for only the JVM can read its metadata. */
-trait ListedTable extends LakeTable {
+trait TableFacts extends LakeTable {
 
   /** Names of the columns that partition the table. */
   def partitionColumns: Seq[String]
@@ -147,7 +120,7 @@ trait ListedTable extends LakeTable {
    * Keys of the columns that some reader of the table takes to be never null: what it shows of a file without them may be
    * anything.
    */
-  def required: Set[String] = Set.empty
+  def requiredColumns: Set[String] = Set.empty
 
   /** Table properties. */
   def properties: Map[String, String]
@@ -156,7 +129,7 @@ trait ListedTable extends LakeTable {
   def refusal: Option[String] = None
 
   /** The data files of the table as the name stands for it. Reads the table's metadata. */
-  def listing: Listing
+  def facts: SnapshotFacts
 }
 
 object LakeTable {

@@ -1,0 +1,131 @@
+"""Makes the pages that say what `contract/` says: `python docs/make.py`."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from metastore.contract import read_contract
+from metastore.settings import REGISTRY
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping
+
+_SETTINGS = """# Settings
+
+Made from `contract/settings.json` by `python docs/make.py`.
+
+The first place that has a setting wins: an argument, the Spark conf, the environment, the nearest `metastore.toml` (or
+`[tool.metastore]` of a `pyproject.toml`) at or above the working folder, the default. In TOML a setting is called what
+follows `spark.metastore.`: `pruning.enabled = false`. `metastore config` shows every value and where it comes from.
+`spark.metastore.python` and `spark.metastore.store` are taken only from a file that you or root own and nobody else can
+write, in folders of which the same holds; from any other file they are left out, with one line that says so
+([security.md](security.md)).
+The planner inside a running Spark reads the Spark conf and the environment of the driver;
+`metastore.configure(builder)` hands it the settings of a file. `spark.metastore.python` is read from the conf that
+Spark was started with, never from a session's: it names a program that runs as the driver's user.
+
+A setting that there is not is refused in a file and as an argument; in the conf, `metastore.settings()` names it. A
+variable that is near to one of these and none of them is named there, by `metastore config`, `metastore doctor` and in
+the log.
+
+Where Spark is started with neither `spark.sql.cbo.enabled` nor `spark.sql.cbo.joinReorder.enabled` set, both are
+switched on in the conf of the SparkContext, and with them `spark.sql.iceberg.report-column-stats` is set to false
+unless it is set: from Iceberg's own distinct counts, which come without bounds, Spark estimates zero rows. These are
+defaults that any session may change. They stay when a session sets `spark.metastore.enabled` or
+`spark.metastore.cbo.enabled` to false: its plans are then those of a Spark without the Metastore and with the same
+three settings. Where one of the two is false from the start, none of the three is touched. Where the user has
+switched cost-based optimization on, Iceberg's setting is left alone, and the Metastore itself keeps Iceberg's counts
+from the optimizer, in every batch read and in the targets of UPDATE, DELETE and MERGE, as long as both of its
+settings are true.
+
+| Spark conf | environment | default | meaning |
+|---|---|---|---|"""
+
+_FUNCTIONS = """# Table functions
+
+Made from `contract/functions.json` by `python docs/make.py`.
+
+Each is called as `metastore.<name>(...)`, arguments by position or by name (`at => ...`); those in brackets may be left
+out, or be NULL. `metastore.help()` lists the same. Functions marked with * also answer without Spark, as methods of
+`metastore.open(location)`."""
+
+_VIEWS = """## Views of the data source
+
+`spark.read.format("metastore").option("view", "summary").load("t")`: the columns of the function of that name, or
+those named here. Where an object kind stands, its fields follow as they are stored ([format.md](format.md)), after the
+texts. The options named under "narrowed by" make a view shorter.
+
+| view | columns | stored fields of | narrowed by |
+|---|---|---|---|"""
+
+_ERRORS = """# Errors
+
+Made from `contract/errors.json` by `python docs/make.py`.
+
+A mistake has the same code in SQL, in Python (`metastore.errors`) and on the command line, whose exit codes are:
+
+| exit code | meaning |
+|---|---|"""
+
+
+def render_settings() -> str:
+    """Every setting, and where its value comes from."""
+    rows = (
+        f"| `{one.key}` | `{one.environment}` | {f'`{one.default}`' if one.default else '(none)'} | {one.meaning} |"
+        for one in REGISTRY.values()
+    )
+    return _join(_SETTINGS, *rows)
+
+
+def render_functions() -> str:
+    """Every table function that people call, and every view."""
+    contract = read_contract("functions")
+    listed = (one for one in contract["functions"] if not one.get("internal"))
+    views = (
+        f"| `{one['name']}` | {_columns(one)} | {one.get('object', '')} | {', '.join(one.get('narrowed_by', ()))} |"
+        for one in contract["views"]
+    )
+    return _join(_FUNCTIONS, *(_describe_function(one) for one in listed), "", _VIEWS, *views)
+
+
+def render_errors() -> str:
+    """Every exit code, and every error with what it means."""
+    contract = read_contract("errors")
+    codes = (f"| {one['code']} | {one['meaning']} |" for one in contract["exit_codes"])
+    errors = (
+        f"| `{one['code']}` | `{one['class']}` | {one['exit_code']} | {one['meaning']} |" for one in contract["errors"]
+    )
+    return _join(_ERRORS, *codes, "", "| code | class in Python | exit code | meaning |", "|---|---|---|---|", *errors)
+
+
+def _describe_function(function: Mapping[str, Any]) -> str:
+    arguments = (one["name"] if one["required"] else f"[{one['name']}]" for one in function["arguments"])
+    star = " *" if function.get("without_spark") else ""
+    columns = ", ".join(f"`{column}`" for column in function["columns"])
+    return f"\n## {function['name']}({', '.join(arguments)}){star}\n\n{function['meaning']}.\n\nColumns: {columns}"
+
+
+def _columns(view: Mapping[str, Any]) -> str:
+    return f"as `{view['function']}`" if "function" in view else ", ".join(f"`{one}`" for one in view["columns"])
+
+
+def _join(*parts: str) -> str:
+    return "\n".join(parts) + "\n"
+
+
+PAGES: Mapping[str, Callable[[], str]] = {
+    "settings.md": render_settings,
+    "functions.md": render_functions,
+    "errors.md": render_errors,
+}
+
+
+def write_pages(names: Iterable[str] = PAGES) -> None:
+    """Writes pages beside this file."""
+    for name in names:
+        Path(__file__).with_name(name).write_text(PAGES[name](), "utf-8")
+
+
+if __name__ == "__main__":
+    write_pages()

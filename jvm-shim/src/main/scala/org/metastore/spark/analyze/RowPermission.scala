@@ -1,0 +1,53 @@
+package org.metastore.spark.analyze
+
+import org.apache.spark.sql.{Dataset, Row}
+import org.apache.spark.sql.catalyst.expressions.{Alias, Attribute, Expression, GetStructField, If, IsNull, NamedExpression}
+import org.apache.spark.sql.catalyst.plans.logical.{LeafNode, LogicalPlan, Project}
+import org.apache.spark.sql.catalyst.util.METADATA_COL_ATTR_KEY
+import org.apache.spark.sql.types.BooleanType
+
+import org.metastore.spark.reason.MetastoreException
+import org.metastore.spark.tables.{ReadPermission, TableLookup}
+
+/**
+ * What ANALYZE asks of its own queries, where Spark reads rows for it: what this user is shown otherwise than it is stored
+ * must never become everybody's statistics. Python calls these methods over py4j.
+ */
+object RowPermission {
+
+  /**
+   * Passes where the rows are columns and fields of one relation as they are, or whether they are null, and no more.
+   *
+   * @throws MetastoreException METASTORE_UNSUPPORTED_TABLE
+   */
+  def requireColumns(table: String, rows: Dataset[Row]): Unit =
+    if (!readsColumns(rows.queryExecution.analyzed)) throw MetastoreException.rowsHidden(table)
+
+  /**
+   * Passes where no rule that others gave to the session acts on a query before it runs.
+   *
+   * @throws MetastoreException METASTORE_ACCESS_DENIED, METASTORE_UNSUPPORTED_TABLE
+   */
+  def requireUnchanged(table: String, rows: Dataset[Row]): Unit = ReadPermission.requireUnchanged(table, rows.queryExecution)
+
+  private def readsColumns(plan: LogicalPlan): Boolean = plan match {
+    case Project(columns, child) => columns.forall(isColumn) && TableLookup.relation(child).isInstanceOf[LeafNode]
+    case _ => false
+  }
+
+  private def isColumn(column: NamedExpression): Boolean = column match {
+    case Alias(If(IsNull(of), nothing, something), _) => isField(of) && isFlag(nothing) && isFlag(something)
+    case Alias(read, _) => isField(read) || isFlag(read) || isOfFile(read)
+    case read => isField(read)
+  }
+
+  private def isField(read: Expression): Boolean = read match {
+    case GetStructField(struct, _, _) => isField(struct)
+    case attribute => attribute.isInstanceOf[Attribute]
+  }
+
+  private def isFlag(value: Expression): Boolean = value.foldable && value.dataType == BooleanType
+
+  private def isOfFile(value: Expression): Boolean =
+    value.references.nonEmpty && value.references.forall(_.metadata.contains(METADATA_COL_ATTR_KEY))
+}

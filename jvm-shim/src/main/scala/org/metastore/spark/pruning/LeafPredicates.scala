@@ -1,0 +1,232 @@
+package org.metastore.spark.pruning
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+import org.metastore.spark.pruning.Condition.{Always, Member, NaNTest, Never, NullTest, Related, Unknown}
+import org.metastore.spark.pruning.LiteralValues.{BytesKey, Key}
+import org.metastore.spark.reason.{Reason, ReasonCode}
+
+/** Turns a condition without AND, OR and NOT into a leaf. */
+private[pruning] final class LeafPredicates(columns: ColumnLookup) {
+  private val terms = new Terms(columns)
+
+  /** The rule for rows where the condition is true. */
+  def positive(condition: Expression): Condition = condition match {
+    case Literal(true, BooleanType) => Always
+    case Literal(_, BooleanType) => Never
+    case IsNull(child) => nullTest(child, isNull = true)
+    case IsNotNull(child) => nullTest(child, isNull = false)
+    case IsNaN(child) => nanTest(child, isNaN = true)
+    case In(PrefixTerm(term, length), list) if list.forall(_.isInstanceOf[Literal]) =>
+      list.map(item => comparePrefix(term, length, item.asInstanceOf[Literal], condition)).reduceOption(Condition.Or(_, _)).getOrElse(Never)
+    case In(value, list) if list.forall(_.isInstanceOf[Literal]) => in(value, list.map(_.asInstanceOf[Literal].value), condition)
+    case InSet(value, set) => in(value, set.toSeq, condition)
+    case StartsWith(terms(term), Literal(prefix: UTF8String, StringType)) => startsWith(term, prefix.getBytes, inside = true)
+    case Like(terms(term), Literal(pattern: UTF8String, StringType), escape) => like(term, pattern.toString, escape, condition)
+    case EqualTo(PrefixTerm(term, length), literal: Literal) => comparePrefix(term, length, literal, condition)
+    case EqualTo(literal: Literal, PrefixTerm(term, length)) => comparePrefix(term, length, literal, condition)
+    case comparison: BinaryComparison => compare(comparison)
+    case terms(term) if term.dataType == BooleanType => Member(term, LiteralValues.point(LiteralValues.LongKey(1)), inside = true)
+    case other => unknown(other)
+  }
+
+  /** The rule for rows where the condition is false: not where it is NULL. */
+  def negative(condition: Expression): Condition = condition match {
+    case Literal(false, BooleanType) => Always
+    case Literal(_, BooleanType) => Never
+    case IsNull(child) => nullTest(child, isNull = false)
+    case IsNotNull(child) => nullTest(child, isNull = true)
+    case IsNaN(child) => nanTest(child, isNaN = false)
+    case In(value, list) if list.forall(_.isInstanceOf[Literal]) =>
+      notIn(value, list.map(_.asInstanceOf[Literal].value), condition)
+    case InSet(value, set) => notIn(value, set.toSeq, condition)
+    case StartsWith(terms(term), Literal(prefix: UTF8String, StringType)) => startsWith(term, prefix.getBytes, inside = false)
+    case Like(terms(term), Literal(pattern: UTF8String, StringType), escape) => notLike(term, pattern.toString, escape, condition)
+    case EqualTo(left, right) => notEqual(left, right, condition)
+    case EqualNullSafe(left, right) => notNullSafeEqual(left, right, condition)
+    case LessThan(left, right) => compare(GreaterThanOrEqual(left, right))
+    case LessThanOrEqual(left, right) => compare(GreaterThan(left, right))
+    case GreaterThan(left, right) => compare(LessThanOrEqual(left, right))
+    case GreaterThanOrEqual(left, right) => compare(LessThan(left, right))
+    case terms(term) if term.dataType == BooleanType => Member(term, LiteralValues.point(LiteralValues.LongKey(0)), inside = true)
+    case other => unknown(other)
+  }
+
+  private def compare(comparison: BinaryComparison): Condition = comparison match {
+    case EqualNullSafe(child, Literal(null, _)) => nullTest(child, isNull = true)
+    case EqualNullSafe(Literal(null, _), child) => nullTest(child, isNull = true)
+    case BinaryComparison(_, Literal(null, _)) | BinaryComparison(Literal(null, _), _) => Never
+    case BinaryComparison(terms(term), literal: Literal) => withKey(term, literal, comparison)(against(term, comparison, _))
+    case BinaryComparison(literal: Literal, terms(term)) =>
+      withKey(term, literal, comparison)(against(term, mirror(comparison), _))
+    case BinaryComparison(terms(left), terms(right)) if left.dataType == right.dataType => related(left, comparison, right)
+    case _ => unknown(comparison)
+  }
+
+  private def against(term: Term, comparison: BinaryComparison, key: Key): Condition = {
+    def in(accepted: Option[ValueSet]): Condition = accepted.fold[Condition](Never)(Member(term, _, inside = true))
+    comparison match {
+      case _: EqualTo | _: EqualNullSafe => in(Some(LiteralValues.point(key)))
+      case _: LessThan => in(LiteralValues.below(key, included = false))
+      case _: LessThanOrEqual => in(LiteralValues.below(key, included = true))
+      case _: GreaterThan => in(LiteralValues.above(key, included = false))
+      case _: GreaterThanOrEqual => in(LiteralValues.above(key, included = true))
+      case other => unknown(other)
+    }
+  }
+
+  /** The comparison with its sides exchanged. */
+  private def mirror(comparison: BinaryComparison): BinaryComparison = comparison match {
+    case LessThan(left, right) => GreaterThan(right, left)
+    case LessThanOrEqual(left, right) => GreaterThanOrEqual(right, left)
+    case GreaterThan(left, right) => LessThan(right, left)
+    case GreaterThanOrEqual(left, right) => LessThanOrEqual(right, left)
+    case symmetric => symmetric
+  }
+
+  private def related(left: Term, comparison: BinaryComparison, right: Term): Condition = comparison match {
+    case _: EqualTo => Related(left, Relation.Equal, right)
+    case _: EqualNullSafe => Related(left, Relation.NullSafeEqual, right)
+    case _: LessThan => Related(left, Relation.Less, right)
+    case _: LessThanOrEqual => Related(left, Relation.LessOrEqual, right)
+    case _: GreaterThan => Related(right, Relation.Less, left)
+    case _: GreaterThanOrEqual => Related(right, Relation.LessOrEqual, left)
+    case other => unknown(other)
+  }
+
+  private def notEqual(left: Expression, right: Expression, whole: Expression): Condition = (left, right) match {
+    case (_, Literal(null, _)) | (Literal(null, _), _) => Never
+    case (terms(term), literal: Literal) => withKey(term, literal, whole)(k => Member(term, LiteralValues.point(k), inside = false))
+    case (literal: Literal, terms(term)) => withKey(term, literal, whole)(k => Member(term, LiteralValues.point(k), inside = false))
+    case (terms(a), terms(b)) if a.dataType == b.dataType => Related(a, Relation.NotEqual, b)
+    case _ => unknown(whole)
+  }
+
+  private def notNullSafeEqual(left: Expression, right: Expression, whole: Expression): Condition = (left, right) match {
+    case (child, Literal(null, _)) => nullTest(child, isNull = false)
+    case (Literal(null, _), child) => nullTest(child, isNull = false)
+    case (child, _: Literal) => Condition.Or(nullTest(child, isNull = true), notEqual(left, right, whole))
+    case (_: Literal, child) => Condition.Or(nullTest(child, isNull = true), notEqual(left, right, whole))
+    case _ => unknown(whole)
+  }
+
+  /** NULL in the list only adds rows where the condition is NULL. */
+  private def in(value: Expression, list: Seq[Any], whole: Expression): Condition =
+    withKeys(value, list.filter(_ != null), whole) { (term, keys) =>
+      LiteralValues.points(keys).fold[Condition](Never)(Member(term, _, inside = true))
+    }
+
+  /** With NULL in the list the condition is never true. An empty list is left alone: its meaning depends on a setting. */
+  private def notIn(value: Expression, list: Seq[Any], whole: Expression): Condition =
+    if (list.contains(null)) Never
+    else if (list.isEmpty) unknown(whole)
+    else withKeys(value, list, whole)((term, keys) => Member(term, LiteralValues.points(keys).get, inside = false))
+
+  private def withKeys(value: Expression, list: Seq[Any], whole: Expression)(make: (Term, Seq[Key]) => Condition): Condition =
+    value match {
+      case terms(term) =>
+        val keys = list.map(LiteralValues.key(_, term.dataType))
+        if (keys.forall(_.isDefined)) make(term, keys.flatten) else unknown(whole)
+      case _ => unknown(whole)
+    }
+
+  private def withKey(term: Term, literal: Literal, whole: Expression)(make: Key => Condition): Condition =
+    if (literal.dataType != term.dataType) unknown(whole)
+    else LiteralValues.key(literal.value, term.dataType).fold(unknown(whole))(make)
+
+  private def startsWith(term: Term, prefix: Array[Byte], inside: Boolean): Condition =
+    if (prefix.isEmpty) { if (inside) NullTest(term.column, isNull = false) else Never }
+    else Member(term, ValueSet.ofPrefix(prefix), inside)
+
+  private def like(term: Term, pattern: String, escape: Char, whole: Expression): Condition =
+    LikePattern.parse(pattern, escape).fold(unknown(whole)) {
+      case LikePattern(exact, LikePattern.End) => Member(term, LiteralValues.point(BytesKey(exact)), inside = true)
+      case LikePattern(prefix, LikePattern.Anything) => startsWith(term, prefix, inside = true)
+      case LikePattern(prefix, LikePattern.Other) => Condition.implies(startsWith(term, prefix, inside = true), noRule(whole))
+    }
+
+  private def notLike(term: Term, pattern: String, escape: Char, whole: Expression): Condition =
+    LikePattern.parse(pattern, escape).fold(unknown(whole)) {
+      case LikePattern(exact, LikePattern.End) => Member(term, LiteralValues.point(BytesKey(exact)), inside = false)
+      case LikePattern(prefix, LikePattern.Anything) => startsWith(term, prefix, inside = false)
+      case LikePattern(_, LikePattern.Other) => unknown(whole)
+    }
+
+  /** `substring(s, 1, n) = 'x'`: s begins with x. More would need the number of its characters. */
+  private def comparePrefix(term: Term, length: Int, literal: Literal, whole: Expression): Condition = literal.value match {
+    case null => Never
+    case prefix: UTF8String if prefix.numBytes > 0 && length > 0 && literal.dataType == StringType && isUtf8(prefix) =>
+      Condition.implies(startsWith(term, prefix.getBytes, inside = true), noRule(whole))
+    case _ => unknown(whole)
+  }
+
+  private def isUtf8(text: UTF8String): Boolean = java.util.Arrays.equals(text.toString.getBytes(UTF_8), text.getBytes)
+
+  private object PrefixTerm {
+    def unapply(expression: Expression): Option[(Term, Int)] = expression match {
+      case Substring(terms(term), Literal(from: Int, IntegerType), Literal(length: Int, IntegerType))
+          if term.dataType == StringType && (from == 0 || from == 1) => Some((term, length))
+      case _ => None
+    }
+  }
+
+  private def nullTest(child: Expression, isNull: Boolean): Condition =
+    columns.find(child).fold[Condition](Unknown, NullTest(_, isNull))
+
+  private def nanTest(child: Expression, isNaN: Boolean): Condition = child.dataType match {
+    case FloatType | DoubleType => columns.find(child).fold[Condition](Unknown, NaNTest(_, isNaN))
+    case _ => unknown(child)
+  }
+
+  private def unknown(expression: Expression): Condition = Unknown(noRule(expression))
+
+  private def noRule(expression: Expression): Reason = {
+    val causes = expression.collect { case e @ ColumnLookup.ColumnPath(_, _) => e }
+    causes.flatMap(columns.whyNoBounds(_)).headOption
+      .orElse(causes.flatMap(columns.find(_).left.toOption).headOption)
+      .getOrElse(Reason(ReasonCode.UnsupportedExpression, "expression" -> expression.sql))
+  }
+}
+
+/** What a LIKE pattern says about the beginning of what it matches. */
+private[pruning] final case class LikePattern(prefix: Array[Byte], rest: LikePattern.Rest)
+
+private[pruning] object LikePattern {
+  sealed trait Rest
+
+  /** Nothing: matches equal the prefix. */
+  case object End extends Rest
+
+  /** One or more `%`: everything that begins with the prefix matches. */
+  case object Anything extends Rest
+
+  /** Something that bounds cannot decide. */
+  case object Other extends Rest
+
+  private val Replacement = '\uFFFD' // what Spark's regular expression sees for bytes that are no UTF-8
+
+  /** `None` where Spark would refuse the pattern, or matches it by more than bytes. */
+  def parse(pattern: String, escape: Char): Option[LikePattern] = {
+    val prefix = new StringBuilder
+    var at = 0
+    var valid = pattern.indexOf(Replacement) < 0
+    while (valid && at < pattern.length && (pattern(at) == escape || !isWildcard(pattern(at)))) {
+      if (pattern(at) == escape) {
+        at += 1
+        valid = at < pattern.length && (pattern(at) == escape || isWildcard(pattern(at)))
+      }
+      if (valid) prefix.append(pattern(at))
+      at += 1
+    }
+    if (!valid) None else Some(LikePattern(prefix.toString.getBytes(UTF_8), rest(pattern.drop(at))))
+  }
+
+  private def isWildcard(c: Char): Boolean = c == '%' || c == '_'
+
+  private def rest(remaining: String): Rest =
+    if (remaining.isEmpty) End else if (remaining.forall(_ == '%')) Anything else Other
+}

@@ -1,0 +1,148 @@
+package org.metastore.spark.pruning
+
+import java.util.BitSet
+
+import scala.util.control.NonFatal
+
+import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.statistics.columns.FileList
+
+/**
+ * What was decided about one scan, and why: EXPLAIN, SQL metrics, `metastore.explain` and the log all read it here.
+ *
+ * @param table     the table's name as plans show it
+ * @param files     the data files that the table format itself would have read
+ * @param rows      physical rows of each file, -1 where unknown
+ * @param outcome   the verdict on each file, or why the scan was left alone
+ * @param distrusted files whose statistics contradict the table format: read whatever the verdict says
+ * @param version   fingerprint of the statistics, empty where there are none
+ * @param changed   files whose rows other files change: read whatever the verdict says
+ * @param live      all data files of the snapshot
+ * @param estimate  how many rows satisfy the scan's filter
+ */
+final class ScanDecision(
+    val table: String,
+    val files: FileList,
+    val rows: Array[Long],
+    val outcome: Either[Reason, ScanDecision.Verdict],
+    val contradictoryFiles: BitSet,
+    val version: String,
+    val filesWithChanges: BitSet = new BitSet,
+    live: LiveFiles = LiveFiles.Unknown,
+    estimate: () => Option[ScanEstimate] = () => None) {
+
+  /** The files that are read. */
+  val survivors: BitSet = {
+    val set = new BitSet(files.length)
+    (0 until files.length).foreach { file =>
+      set.set(file, filesWithChanges.get(file) || contradictoryFiles.get(file) || outcome.fold(_ => true, _.verdicts.isKept(file)))
+    }
+    set
+  }
+
+  /** How many rows satisfy the scan's filter; None where nothing tells. */
+  lazy val rowEstimate: Option[ScanEstimate] = try estimate() catch { case NonFatal(_) => None }
+
+  def before: Int = files.length
+  def after: Int = survivors.cardinality
+
+  /** Files of the snapshot that were not left to us, as far as they can be counted. */
+  val skippedByFormat: Long = live.beyond(before)
+
+  /** Live data files of the snapshot. */
+  def total: Long = before + skippedByFormat
+
+  /** Equal only for equal statistics and equal files kept: belongs into equality of the scan. */
+  lazy val fingerprint: AnyRef = {
+    // Formats plan manifests in parallel: the order of equal scans' files may differ.
+    val paths = (0 until files.length).iterator.filter(survivors.get(_)).map(files.paths(_)).toSet
+    ScanDecision.Fingerprint(version, paths, outcome.left.toOption.map(_.code.name))
+  }
+
+  /** The same scan if no file of it is dropped, for another reason. */
+  def withoutPruning(why: Reason): ScanDecision = new ScanDecision(table, files, rows, Left(why), contradictoryFiles, version, filesWithChanges, live, estimate)
+
+  /** The same scan with the number that the optimizer was told. */
+  def withEstimate(told: ScanEstimate): ScanDecision =
+    new ScanDecision(table, files, rows, outcome, contradictoryFiles, version, filesWithChanges, live, () => Some(told))
+
+  /** The text on the scan in EXPLAIN. */
+  def label: String = outcome match {
+    case Right(_) =>
+      val byFormat = if (skippedByFormat > 0) s", $skippedByFormat by ${live.by}" else ""
+      s"[Metastore: $total -> $after files$byFormat${unusedStatistics.fold("")(why => s", ${why.sentence}")}]"
+    case Left(reason) if reason.code == ReasonCode.Failed => "[Metastore: failed, the log says why]"
+    case Left(reason) => s"[Metastore: ${reason.sentence}]"
+  }
+
+  /** Why statistics that exist could not be used for some conjunct. */
+  def unusedStatistics: Option[Reason] =
+    outcome.toOption.toSeq.flatMap(_.verdicts.unusedConjuncts.values).find(why => ScanDecision.troubles(why.code))
+
+  /** Why a file is read or not. */
+  def reason(file: Int): Reason = outcome match {
+    case Left(why) => why
+    case Right(_) if filesWithChanges.get(file) => Reason(ReasonCode.KeptLogFiles)
+    case Right(_) if contradictoryFiles.get(file) => Reason(ReasonCode.KeptContradictory, "column" -> "(row count)")
+    case Right(verdict) => verdict.verdicts.reason(file)
+  }
+
+  /** One row a live data file, as `metastore.explain` shows them; one without a path where no files are known. */
+  def perFile(scan: Int): Seq[FileDecision] = {
+    val left = (0 until files.length).map { file =>
+      row(scan, Some(files.paths(file)), survivors.get(file), reason(file), Some(rows(file)).filter(_ >= 0))
+    }
+    val paths = files.paths.toSet
+    val all = left ++ live.list().collect { case (path, number) if !paths(path) =>
+      row(scan, Some(path), isKept = false, Reason(ReasonCode.SkippedByFormat), number)
+    }
+    if (all.nonEmpty) all
+    else outcome.left.toOption.toSeq.map(why => row(scan, None, isKept = why.code != ReasonCode.AnsweredByFormat, why, None))
+  }
+
+  private def row(scan: Int, path: Option[String], isKept: Boolean, why: Reason, rows: Option[Long]) =
+    FileDecision(scan, table, path, isKept, why.code.name, why.arguments.get("conjunct"), why.arguments.get("statistic"), rows,
+      rowEstimate)
+}
+
+object ScanDecision {
+  private val troubles = Set[ReasonCode](ReasonCode.PlanningTimeout, ReasonCode.DamagedObject, ReasonCode.StoreUnreadable)
+
+  /** The verdicts and the conjuncts that they are about. */
+  final case class Verdict(verdicts: Verdicts, conjuncts: IndexedSeq[String])
+
+  /** Plans ask for the hash often, and there may be many paths. */
+  private final case class Fingerprint(version: String, kept: Set[String], refused: Option[String]) {
+    override lazy val hashCode: Int = (version, kept, refused).hashCode
+  }
+
+  /** A scan that is read as without us. */
+  def withoutPruning(table: String, why: Reason): ScanDecision =
+    new ScanDecision(table, new FileList(Array.empty, Array.empty), Array.empty, Left(why), new BitSet, "")
+}
+
+/** A row of `metastore.explain(query)`: columns of the same names. */
+final case class FileDecision(
+    scan: Int, table: String, path: Option[String], kept: Boolean, reason: String, conjunct: Option[String],
+    statistic: Option[String], rows: Option[Long], estimate: Option[ScanEstimate])
+
+/**
+ * The live data files of the snapshot that a scan reads, before the table format and the query's own choice of files and
+ * partitions leave some to us.
+ *
+ * @param number how many there are; `None` where counting them would list them
+ */
+final class LiveFiles(val by: String, val number: Option[Long], val list: () => Seq[(String, Option[Long])]) {
+
+  /** How many there are beyond the files of a scan, as far as they can be counted. */
+  def beyond(files: Int): Long = math.max(0L, number.fold(0L)(_ - files))
+}
+
+object LiveFiles {
+
+  /** Of a scan of which nothing is known. */
+  val Unknown: LiveFiles = new LiveFiles("", None, () => Nil)
+}
+
+/** How many rows of a scan satisfy its filter, as the optimizer is told. */
+final case class ScanEstimate(rows: Long, source: String, isExact: Boolean)

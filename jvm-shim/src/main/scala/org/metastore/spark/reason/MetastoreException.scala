@@ -1,0 +1,144 @@
+package org.metastore.spark.reason
+
+import org.apache.spark.sql.AnalysisException
+import org.apache.spark.sql.catalyst.trees.Origin
+
+/**
+ * A mistake or a misfortune that the user is told of in one line: `[CODE] what happened. What to do.` Codes and texts are
+ * those of `metastore.errors` in Python. Spark shows an AnalysisException without a stack trace.
+ *
+ * @param code  stable name, such as METASTORE_NO_STATISTICS
+ * @param text  the line without the code
+ * @param facts what the line was built from; shown, as the line, so that everything in them can be seen
+ */
+final class MetastoreException(val code: String, text: String, facts: Map[String, String], origin: Option[Throwable] = None)
+  extends AnalysisException(
+    message = VisibleText(s"[$code] $text"), cause = origin, errorClass = Some(code),
+    messageParameters = facts.map { case (name, fact) => name -> VisibleText(fact) }) {
+
+  /** A client of Spark Connect shows the stack of whatever has one: what is worth a look has its cause. */
+  override def fillInStackTrace(): Throwable = this
+
+  // Spark gives what it throws again the stack of whoever asks.
+  override def setStackTrace(stack: Array[StackTraceElement]): Unit = ()
+
+  /** The line stays one line: positions in the query say nothing about a table's statistics. */
+  override def withPosition(origin: Origin): AnalysisException = this
+}
+
+/** The error class list. */
+object MetastoreException {
+
+  def noStatistics(table: String, detail: String = "", columns: String = "ALL COLUMNS"): MetastoreException = {
+    val command = s"ANALYZE TABLE $table COMPUTE STATISTICS FOR $columns"
+    new MetastoreException("METASTORE_NO_STATISTICS", s"$table has no statistics$detail. Run: $command",
+      Map("table" -> table, "command" -> command))
+  }
+
+  /** `parts` are those of the table's name, `names` the last parts of the names of the tables beside it, `missing` says which part
+   * of the name is unknown before the last. */
+  def tableNotFound(parts: Seq[String], names: Seq[String], missing: String = ""): MetastoreException = {
+    val table = SqlName(parts)
+    new MetastoreException("METASTORE_TABLE_NOT_FOUND", s"There is no table $table.$missing${near(parts, names)}", Map("table" -> table))
+  }
+
+  /** `parts` are those of the database's name, `names` the last parts of the names of the databases beside it. */
+  def databaseNotFound(parts: Seq[String], names: Seq[String]): MetastoreException =
+    invalidArgument("database", s"there is no database ${SqlName(parts)}", near(parts, names))
+
+  def columnNotFound(column: String, table: String, names: Seq[String]): MetastoreException =
+    new MetastoreException("METASTORE_COLUMN_NOT_FOUND", s"$table has no column '$column'.${NearNames.hint(column, names)}",
+      Map("column" -> column, "table" -> table))
+
+  /** `names` are those of the functions that there are. */
+  def functionNotFound(name: String, names: Seq[String]): MetastoreException =
+    invalidArgument(
+      s"metastore.$name", "there is no such table function", NearNames.hint(s"metastore.$name", names.map("metastore." + _), "metastore."))
+
+  def unsupportedTable(table: String, reason: String, hint: String = ""): MetastoreException =
+    new MetastoreException("METASTORE_UNSUPPORTED_TABLE", s"$table is not supported: $reason.$hint",
+      Map("table" -> table, "reason" -> reason))
+
+  /** A policy hides rows or values of the table from this user. */
+  def rowsHidden(table: String): MetastoreException = unsupportedTable(
+    table, "this user does not see it as it is: it is a view, it has a row filter or a column mask, or a rule of this session " +
+      "adds something to every query, such as a LIMIT, which may hide rows, too")
+
+  /** A policy or a catalog refuses to let this user read the table. */
+  def accessDenied(table: String, cause: Throwable): MetastoreException = new MetastoreException(
+    "METASTORE_ACCESS_DENIED", s"$table cannot be read by this user: ${firstLine(cause).stripSuffix(".")}.", Map("table" -> table), Some(cause))
+
+  def invalidArgument(argument: String, reason: String, hint: String = ""): MetastoreException =
+    new MetastoreException("METASTORE_INVALID_ARGUMENT", s"$argument: $reason.$hint",
+      Map("argument" -> argument, "reason" -> reason))
+
+  def invalidSetting(setting: String, value: String, source: String): MetastoreException =
+    new MetastoreException("METASTORE_INVALID_SETTING",
+      s"$setting = '$value': it is no value of this setting (it comes from: $source). metastore.settings() shows what is in force.",
+      Map("setting" -> setting, "value" -> value, "source" -> source))
+
+  /** The Python that Spark asks for data sources does not have ours. */
+  def sourceNotFound(interpreter: String, cause: Throwable): MetastoreException = {
+    val variable = Seq("PYSPARK_DRIVER_PYTHON", "PYSPARK_PYTHON").find(sys.env.contains) // Spark's own order
+    val named = variable.fold("python3 of the PATH, for PYSPARK_PYTHON is not set")(name => s"$name=${sys.env(name)}")
+    new MetastoreException("METASTORE_INVALID_SETTING",
+      s"Spark finds no data source metastore: it asks the Python of its workers ($named), which does not have pyspark-metastore. " +
+        s"Before Spark starts: export ${variable.getOrElse("PYSPARK_PYTHON")}=$interpreter, or another Python that has it.",
+      Map("setting" -> variable.getOrElse("PYSPARK_PYTHON")), Some(cause))
+  }
+
+  def analyzeFailed(table: String, reason: String, cause: Option[Throwable] = None): MetastoreException =
+    new MetastoreException("METASTORE_ANALYZE_FAILED", s"ANALYZE of $table failed: $reason",
+      Map("table" -> table, "reason" -> reason), cause)
+
+  /** The statistics themselves cannot be used. */
+  def statisticsUnusable(table: String, cause: StatisticsException): MetastoreException =
+    new MetastoreException(cause.code, s"The statistics of $table cannot be used: ${cause.reason.sentence}.${repair(cause.code, table)}",
+      cause.reason.arguments + ("table" -> table), Some(cause))
+
+  private def repair(code: String, table: String): String =
+    if (code == "METASTORE_DAMAGED_OBJECT") s" Run: metastore analyze $table --repair" else ""
+
+  /** The statistics could not be reached. */
+  def storeUnreadable(table: String, cause: java.io.IOException): MetastoreException =
+    new MetastoreException("METASTORE_STORE_NOT_READABLE",
+      s"The statistics of $table could not be read: ${firstLine(cause)}", Map("table" -> table), Some(cause))
+
+  /** There was no answer in time: storage or a catalog hangs. */
+  def timedOut(asked: String, limitMillis: Long): MetastoreException =
+    new MetastoreException("METASTORE_STORE_NOT_READABLE",
+      s"The statistics of $asked could not be read: there was no answer within $limitMillis ms. " +
+        "Where it only takes longer, set spark.metastore.read.timeout.",
+      Map("table" -> asked, "limit" -> s"$limitMillis ms"))
+
+  /** The error of ours that our Python raised, where Spark tells of it in a line of its own. */
+  def fromPython(wrapped: Exception): Option[MetastoreException] = wrapped match {
+    case known: MetastoreException => Some(known)
+    case other => Option(other.getMessage).flatMap(Raised.findFirstMatchIn).map(found => new MetastoreException(found.group(1), found.group(2), Map.empty))
+  }
+
+  private val Raised = raw"metastore\.errors\.\w+: \[(METASTORE_[A-Z_]+)\] ([^\n]*)".r
+
+  private def near(parts: Seq[String], names: Seq[String]): String = {
+    val like = NearNames.find(parts.last, names)
+    def whole(some: Seq[String]) = some.map(name => SqlName(parts.init :+ name))
+    if (like.isEmpty) NearNames.listNames(whole(names)) else NearNames.phraseSuggestion(whole(like))
+  }
+
+  /** The first line of what an exception says. */
+  def firstLine(cause: Throwable): String =
+    Option(cause.getMessage).flatMap(_.split('\n').headOption).filter(_.nonEmpty).getOrElse(cause.getClass.getName)
+}
+
+/** The statistics cannot be used. Planners turn it into its `reason` and go on without statistics; SQL functions raise it. */
+sealed abstract class StatisticsException(val code: String, val reason: Reason, cause: Throwable)
+  extends RuntimeException(s"[$code] ${reason.sentence}", cause)
+
+/** An object or a manifest is not what was written: wrong digest, wrong length, not readable, contradictory. */
+final class DamagedObjectException(val obj: String, val damage: String, cause: Throwable = None.orNull)
+  extends StatisticsException(
+    "METASTORE_DAMAGED_OBJECT", Reason(ReasonCode.DamagedObject, "object" -> obj, "damage" -> damage), cause)
+
+/** The manifest was written by a later version and needs what this reader does not know. */
+final class FormatTooNewException(val needs: String)
+  extends StatisticsException("METASTORE_FORMAT_TOO_NEW", Reason(ReasonCode.FormatTooNew, "needs" -> needs), None.orNull)

@@ -1,0 +1,122 @@
+package org.metastore.spark.scan
+
+import scala.collection.mutable
+import scala.util.Try
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.catalog.CatalogStatistics
+import org.apache.spark.sql.catalyst.expressions.{Cast, EvalMode, Expression, Literal}
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Subquery}
+import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{BinaryType, DataType, TimestampType}
+
+import org.metastore.spark.pruning.{ColumnResolver, LiveFiles}
+import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
+import org.metastore.spark.tables.{DeltaTable, LakeTable, Reflection}
+
+/** A Delta table at the version that a query reads, after Delta has chosen files itself. */
+private[scan] final class DeltaScan private (index: FileIndex, label: Option[String]) extends FileScan {
+  private val table = DeltaTable.of(index)
+
+  override val root: Path = new Path(table.location)
+  override val id: TableIdentity = TableIdentity("delta", table.uuid, table.location, label.getOrElse(s"delta.`$root`"))
+
+  // The relation's schema does not know the physical names, the snapshot's does.
+  private lazy val schema = table.schema(None)
+
+  override def resolver(statistics: Manifest): ColumnResolver = {
+    val same = SQLConf.get.resolver
+    (root, path) => DeltaTable.key(schema, root.name +: path, same)
+  }
+
+  override def lineage: Iterator[String] = table.current.iterator.flatMap(table.lineage)
+
+  override def live(index: FileIndex): LiveFiles = {
+    val number = Try(Reflection.call[Option[Any]](Reflection.call[AnyRef](scan, "total"), "files").map(_.toString.toLong)).toOption.flatten
+    new LiveFiles("Delta", number, () => table.current.toSeq.flatMap(table.dataFiles).map(file => file.path -> file.rows))
+  }
+
+  override def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile] =
+    listed.iterator.flatMap(_.files).toIndexedSeq.map { file =>
+      ScanFile(LakeTable.pathInTable(file.getPath, root), file.getLen, None)
+    }
+
+  private def scan: AnyRef = Reflection.call[AnyRef](index, "preparedScan")
+
+  /** The files that Delta has chosen for the query. */
+  def deltaFiles: IndexedSeq[ScanFile] = {
+    table.files(Reflection.call[scala.collection.Seq[AnyRef]](scan, "files")).toIndexedSeq.map { file =>
+      ScanFile(file.path, file.size, file.rows, file.deletedRows.map(_.toDouble), partition = partitionOf(file.partition))
+    }
+  }
+
+  private lazy val partitionFields = for {
+    name <- table.partitionColumns
+    field <- schema.fields if field.name == name && DeltaScan.isPlain(field.dataType)
+    key <- DeltaTable.key(schema, Seq(name), _ == _)
+  } yield (name, key, field.dataType)
+
+  private val typed = mutable.HashMap.empty[(String, String), Option[Literal]] // files share them
+
+  private def partitionOf(texts: Map[String, String]): Map[String, Literal] = partitionFields.flatMap { case (name, key, dataType) =>
+    texts.get(name).flatMap(text => typed.getOrElseUpdate((name, text), DeltaScan.literal(text, dataType))).map(key -> _)
+  }.toMap
+}
+
+private[scan] object DeltaScan {
+  private val Prepared = "org.apache.spark.sql.delta.stats.PreparedDeltaFileIndex"
+  private val Unprepared = "org.apache.spark.sql.delta.files.TahoeLogFileIndex"
+  private val PreparingRule = "org.apache.spark.sql.delta.stats.PrepareDeltaScan"
+  private val Transaction = "org.apache.spark.sql.delta.OptimisticTransaction"
+
+  /** Whether all writers put values of a type into the log in one way. */
+  private def isPlain(dataType: DataType): Boolean = dataType != TimestampType && dataType != BinaryType
+
+  /** A value of a partition column as the log has it: the empty text is null. */
+  private def literal(text: String, dataType: DataType): Option[Literal] =
+    if (text == null || text.isEmpty) Some(Literal(null, dataType)) // scalastyle:ignore
+    else Option(Cast(Literal(text), dataType, Some(SQLConf.get.sessionLocalTimeZone), EvalMode.TRY).eval()).map(Literal(_, dataType))
+
+  /** The Delta table behind a relation, if Delta has chosen its files. */
+  def of(relation: HadoopFsRelation, label: Option[String]): Option[DeltaScan] =
+    if (relation.location.getClass.getName == Prepared) Some(new DeltaScan(relation.location, label)) else None
+
+  /** Whether the query is part of a write to a Delta table: MERGE, INSERT .. SELECT, CTAS. */
+  def isInsideWrite(relation: HadoopFsRelation): Boolean = {
+    val companion = Reflection.load(s"$Transaction$$", relation.location.getClass.getClassLoader).getField("MODULE$").get(null) // scalastyle:ignore
+    Reflection.call[Option[_]](companion, "getActive").isDefined
+  }
+
+  /** Lets Delta choose files where our rule comes before its own; that one finds nothing left to do then. */
+  def prepareRelations(plan: LogicalPlan, session: SparkSession): LogicalPlan =
+    if (plan.isInstanceOf[Subquery] || !plan.exists(isUnprepared)) plan
+    else session.sessionState.optimizer.preCBORules.find(_.getClass.getName == PreparingRule).fold(plan)(_.apply(plan))
+
+  private def isUnprepared(plan: LogicalPlan): Boolean = plan match {
+    case logical: LogicalRelation => logical.relation match {
+      case files: HadoopFsRelation => files.location.getClass.getName == Unprepared
+      case _ => false
+    }
+    case _ => false
+  }
+}
+
+/** Delta tables, which must find their own index in the relation until their filter of deleted rows is in place. */
+private[scan] final class DeltaAdapter extends FileRelationAdapter[DeltaScan] {
+
+  override protected def tableOf(files: HadoopFsRelation, label: Option[String]): Option[DeltaScan] = DeltaScan.of(files, label)
+
+  override protected def restriction(files: HadoopFsRelation, table: DeltaScan, planner: ScanPlanner): Option[Reason] =
+    if (!planner.settings.pruneInsideWrites && DeltaScan.isInsideWrite(files)) Some(Reason(ReasonCode.InsideWrite))
+    else ParquetAdapter.conversionRefusal(files)
+
+  override protected def countedFiles(
+      files: HadoopFsRelation, table: DeltaScan, conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]] = Some(table.deltaFiles)
+
+  /** Numbers that ANALYZE TABLES of Spark once left in the catalog are of an unknown version. */
+  override protected def fallbackStatistics(numbers: Option[CatalogStatistics]): Option[CatalogStatistics] = None
+}

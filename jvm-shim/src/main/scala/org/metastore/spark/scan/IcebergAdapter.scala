@@ -1,0 +1,178 @@
+package org.metastore.spark.scan
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.catalyst.expressions.{
+  Attribute, AttributeReference, EqualTo, Expression, In, InSet, Literal, MetadataAttribute
+}
+import org.apache.spark.sql.catalyst.plans.QueryPlan
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, V2WriteCommand}
+import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.connector.read.{LocalScan, Scan}
+import org.apache.spark.sql.connector.write.RowLevelOperation
+import org.apache.spark.sql.execution.datasources.v2.{DataSourceV2Relation, DataSourceV2ScanRelation}
+import org.apache.spark.sql.metastore.RowLevelTarget
+import org.apache.spark.sql.types.{StringType, StructType}
+
+import org.metastore.spark.estimates.{RelationColumns, V2Statistics}
+import org.metastore.spark.pruning.{ColumnResolver, ScanDecision}
+import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.statistics.objects.TableIdentity
+import org.metastore.spark.tables.{DelegateProxy, FormatReleases, IcebergTable}
+
+/** Iceberg tables: stand-ins before table, scan builder and scan, put in place before Iceberg's own push-down. */
+private[scan] final class IcebergAdapter extends RelationAdapter {
+
+  override def prepare(
+      relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan] = relation match {
+    case metadata: DataSourceV2Relation if IcebergTable.isMetadataTable(metadata.table) =>
+      Some(before(metadata, new IcebergPassThrough(metadata.table.name, Reason(ReasonCode.MetadataTable), harmless = false)))
+    case iceberg: DataSourceV2Relation if IcebergTable.is(iceberg.table) =>
+      val scans = FormatReleases.refusal(iceberg.table).map(new IcebergPassThrough(iceberg.table.name, _, harmless = false))
+      Some(before(iceberg, scans.getOrElse(scansOf(new IcebergScan(iceberg.table), iceberg, conjuncts, planner))))
+    case _ => None
+  }
+
+  override def table(relation: LogicalPlan): Option[TableIdentity] = scanned(relation).map(_._2.id)
+
+  override def columns(relation: LogicalPlan, planner: ScanPlanner): Option[RelationColumns] =
+    for ((iceberg, table) <- scanned(relation); known <- planner.statistics(table.id).toOption)
+      yield planner.columns(table.id, known, new OutputColumns(iceberg.output, table.keys.get), table.lineage)
+
+  // A sub-query's relations were prepared, and are scans, when the query around it is planned.
+  private def scanned(relation: LogicalPlan): Option[(DataSourceV2Relation, IcebergScan)] = relation match {
+    case scan: DataSourceV2ScanRelation => scanned(scan.relation)
+    case iceberg: DataSourceV2Relation =>
+      val table = DelegateProxy.of(iceberg.table).fold(iceberg.table)(_.delegate.asInstanceOf[Table])
+      if (IcebergTable.is(table) && FormatReleases.refusal(table).isEmpty) Some(iceberg -> new IcebergScan(table)) else None
+    case _ => None
+  }
+
+  private def scansOf(
+      table: IcebergScan, iceberg: DataSourceV2Relation, conjuncts: Seq[Expression], planner: ScanPlanner): IcebergInterceptor =
+    planner.restriction match {
+      case Some(why) if planner.leavesAlone => new IcebergPassThrough(table.name, why, harmless = false)
+      case _ if IcebergAdapter.isIncremental(iceberg) => new IcebergPassThrough(table.name, Reason(ReasonCode.Incremental), planner.estimates)
+      case _ => new IcebergPruning(table, iceberg.output, conjuncts, planner)
+    }
+
+  private def before(relation: DataSourceV2Relation, scans: IcebergInterceptor): LogicalPlan = {
+    val prepared = relation.copy(table = DelegateProxy.create(new IcebergTableProxy(relation.table, scans), classOf[Table]))
+    prepared.copyTagsFrom(relation)
+    prepared
+  }
+}
+
+private[scan] object IcebergAdapter {
+
+  /** Keeps the table format's numbers of a command's own target away from the optimizer; every file of it is read. */
+  def shieldTarget(command: V2WriteCommand, planner: ScanPlanner): LogicalPlan =
+    if (!planner.estimates) command
+    else RowLevelTarget.replace(command) { (table, operation) =>
+      IcebergScan.of(table).map { iceberg =>
+        val why = Reason(ReasonCode.RowLevelCommand, "command" -> operation.command.toString)
+        val shield = new IcebergPassThrough(iceberg.name, why, planner.estimates)
+        DelegateProxy.create(new IcebergOperationProxy(operation, shield), classOf[RowLevelOperation])
+      }
+    }
+
+  private val incremental = Seq(
+    "start-snapshot-id", "end-snapshot-id", "start-timestamp", "end-timestamp", "scan-task-set-id", "file-scan-task-set-id")
+
+  private def isIncremental(relation: DataSourceV2Relation): Boolean = incremental.exists(relation.options.containsKey(_))
+}
+
+/** What is done to the scans of one Iceberg relation when Iceberg has built them. */
+private[scan] trait IcebergInterceptor {
+
+  /** Relations that are treated alike are equal: Spark recognises equal parts of a plan by it. */
+  def fingerprint: AnyRef
+
+  /** What is planned in a scan's place. */
+  def prepare(scan: AnyRef): AnyRef
+}
+
+/** Scans of which no file is dropped, for a reason; where `harmless`, the optimizer does not get the table format's numbers. */
+private[scan] final class IcebergPassThrough(table: String, why: Reason, harmless: Boolean) extends IcebergInterceptor {
+
+  override val fingerprint: AnyRef = (why, harmless)
+
+  override def prepare(scan: AnyRef): AnyRef = scan match {
+    case _: LocalScan => IcebergScanProxy.before(scan, ScanDecision.withoutPruning(table, Reason(ReasonCode.AnsweredByFormat)), _())
+    case _ => IcebergScanProxy.before(scan, ScanDecision.withoutPruning(table, why), own =>
+      if (harmless) V2Statistics.withoutColumns(own, scan.asInstanceOf[Scan].readSchema, None) else own())
+  }
+}
+
+/** What the planner wants of one Iceberg relation. */
+private[scan] final class IcebergPruning(
+    table: IcebergScan, output: Seq[AttributeReference], conjuncts: Seq[Expression], planner: ScanPlanner)
+  extends IcebergInterceptor {
+
+  override val fingerprint: AnyRef =
+    (conjuncts.map(QueryPlan.normalizeExpressions(_, output).canonicalized), planner.restriction, planner.estimates)
+
+  /** Prunes a scan, and stands before it. */
+  override def prepare(scan: AnyRef): AnyRef = scan.getClass.getName match {
+    case "org.apache.iceberg.spark.source.SparkBatchQueryScan" => pruneScan(scan)
+    case name => leftAlone(scan, Reason(ReasonCode.UnsupportedTable, "relation" -> table.name, "detail" -> name.split('.').last))
+  }
+
+  private def leftAlone(scan: AnyRef, why: Reason): AnyRef = new IcebergPassThrough(table.name, why, planner.estimates).prepare(scan)
+
+  private def pruneScan(scan: AnyRef): AnyRef =
+    try {
+      val all = IcebergTasks.of(scan, table.snapshot, planner)
+      val tasks = filesOfQuery.fold(all)(all.selectPaths)
+      val schema = table.schemaOf(scan)
+      val live = table.live(if (filesOfQuery.isEmpty) "Iceberg" else "the query", scan, all.live)
+      val columns = new OutputColumns(output, keyOf(schema, _))
+      val planned = planner.plan(table.id, tasks.files, conjuncts, columns, live, Some(EstimateRequest(output, columns, () => table.lineage)))
+      val decision = planned.decision
+      val kept = tasks.files.indices.filter(decision.survivors.get)
+      if (kept.size < all.tasks.size) tasks.at(kept).giveTo(scan)
+      val counted = kept.map(tasks.files(_).rows)
+      val rows = if (counted.forall(_.isDefined)) Some(counted.flatten.map(_.toDouble).sum) else None
+      IcebergScanProxy.before(scan, decision, own =>
+        if (!planner.estimates) own()
+        else V2Statistics.answer(own, readSchema(scan), rows, planned.numbers, name => keyOf(schema, Seq(name))), Some(all))
+    } catch {
+      case NonFatal(e) =>
+        val why = Reason.failure(e)
+        ScanPlanner.warn(table.name, why, e)
+        leftAlone(scan, why)
+    }
+
+  private def filesOfQuery: Option[Set[String]] = if (planner.restriction.isEmpty) FileColumnFilter.by(conjuncts, output) else None
+
+  private def readSchema(scan: AnyRef): StructType = scan.asInstanceOf[Scan].readSchema
+
+  private def keyOf(schema: Option[IcebergSchema], path: Seq[String]): Option[String] =
+    schema.flatMap(_.fieldId(path)).map(_.toString)
+}
+
+/** Columns by the relation's own names: in a query they stand as the user wrote them, in any case. */
+private final class OutputColumns(output: Seq[AttributeReference], keyOf: Seq[String] => Option[String]) extends ColumnResolver {
+  override def key(root: Attribute, path: Seq[String]): Option[String] =
+    output.find(_.exprId == root.exprId).flatMap(column => keyOf(column.name +: path))
+}
+
+/** The data files that a query itself names, by Iceberg's metadata column `_file`: rows of other files cannot match. */
+private[scan] object FileColumnFilter {
+  private val Column = "_file"
+
+  /** The paths that every row of the scan comes from; None where the query names no files. */
+  def by(conjuncts: Seq[Expression], output: Seq[AttributeReference]): Option[Set[String]] = {
+    val files = output.filter(column => column.name == Column && column.dataType == StringType && MetadataAttribute.isValid(column.metadata))
+    def isFile(expression: Expression) = files.exists(_.semanticEquals(expression))
+    conjuncts.collect {
+      case EqualTo(file, Literal(path, StringType)) if isFile(file) => texts(Seq(path))
+      case EqualTo(Literal(path, StringType), file) if isFile(file) => texts(Seq(path))
+      case In(file, paths) if isFile(file) && paths.forall(_.isInstanceOf[Literal]) => texts(paths.map(_.asInstanceOf[Literal].value))
+      case InSet(file, paths) if isFile(file) => texts(paths)
+    }.reduceOption(_ intersect _)
+  }
+
+  // Null equals nothing.
+  private def texts(values: Iterable[Any]): Set[String] = values.filter(_ != null).map(_.toString).toSet
+}

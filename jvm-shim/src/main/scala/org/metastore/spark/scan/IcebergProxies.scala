@@ -1,0 +1,148 @@
+package org.metastore.spark.scan
+
+import java.lang.reflect.Method
+
+import org.apache.spark.sql.connector.metric.{CustomMetric, CustomSumMetric, CustomTaskMetric}
+import org.apache.spark.sql.connector.read.{Batch, Scan, ScanBuilder, Statistics}
+
+import org.metastore.spark.pruning.ScanDecision
+import org.metastore.spark.tables.DelegateProxy
+
+/** Stands before what has scan builders, so that its scans pass through us. */
+private[scan] abstract class IcebergSourceProxy(source: AnyRef, scans: IcebergInterceptor) extends DelegateProxy(source) {
+  override protected def fingerprint: AnyRef = scans.fingerprint
+
+  override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
+    case "newScanBuilder" =>
+      val builder = new IcebergBuilderProxy(forward(method, arguments), scans)
+      Some(DelegateProxy.create(builder, classOf[ScanBuilder]))
+    case _ => None
+  }
+}
+
+/** Stands before a SparkTable. */
+private[scan] final class IcebergTableProxy(table: AnyRef, scans: IcebergInterceptor) extends IcebergSourceProxy(table, scans)
+
+/** Stands before the UPDATE, DELETE or MERGE of a table. */
+private[scan] final class IcebergOperationProxy(operation: AnyRef, scans: IcebergInterceptor)
+  extends IcebergSourceProxy(operation, scans)
+
+/** Stands before a SparkScanBuilder: what it builds is treated once Iceberg's own push-down is done. */
+private[scan] final class IcebergBuilderProxy(builder: AnyRef, scans: IcebergInterceptor) extends DelegateProxy(builder) {
+  override protected def fingerprint: AnyRef = scans.fingerprint
+
+  override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
+    case "build" => Some(scans.prepare(forward(method, arguments)))
+    case _ => None
+  }
+}
+
+/** Stands before a scan: its statistics, its text, its metrics and its identity tell what was dropped. */
+private[scan] final class IcebergScanProxy(
+    scan: AnyRef,
+    val decision: ScanDecision,
+    statistics: (() => Statistics) => Statistics,
+    planned: Option[IcebergTasks]) extends DelegateProxy(scan) {
+
+  override protected def fingerprint: AnyRef = decision.fingerprint
+
+  private var estimated: Option[Statistics] = None
+  private var batch: Option[Batch] = None
+
+  override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
+    case "description" => Some(s"${forward(method, arguments)} ${decision.label}")
+    case "estimateStatistics" => Some(estimate(() => forward(method, arguments).asInstanceOf[Statistics]))
+    case "toBatch" => Some(batchOnce(() => forward(method, arguments)))
+    case "filter" => // what a join's other side leaves at run time
+      synchronized { batch = None }
+      None
+    case "supportedCustomMetrics" if decision.outcome.isRight =>
+      Some(forward(method, arguments).asInstanceOf[Array[CustomMetric]] ++
+        Array[CustomMetric](new FilesBeforeMetric, new FilesAfterMetric, new FilesByFormatMetric))
+    case "reportDriverMetrics" =>
+      // A scan whose planning was another one's reports none, and no scan knows what was taken from it.
+      val own = planned.filter(_.report.nonEmpty).map(FileMetrics.remainingFiles(_, IcebergTasks.currentTasks(delegate).size))
+      Some(own.getOrElse(forward(method, arguments).asInstanceOf[Array[CustomTaskMetric]]) ++ FileMetrics.of(decision))
+    case _ => None
+  }
+
+  private def batchOnce(own: () => AnyRef): Batch = synchronized {
+    if (batch.isEmpty) batch = Some(DelegateProxy.create(new IcebergBatchProxy(own(), decision.fingerprint), classOf[Batch]))
+    batch.get
+  }
+
+  private def estimate(own: () => Statistics): Statistics = synchronized {
+    if (estimated.isEmpty) estimated = Some(statistics(own))
+    estimated.get
+  }
+}
+
+/** Two scans of one table with equal pushed filters have equal batches for Iceberg, whatever we dropped of each. */
+private[scan] final class IcebergBatchProxy(batch: AnyRef, kept: AnyRef) extends DelegateProxy(batch) {
+  private var partitions: Option[AnyRef] = None
+
+  override protected def fingerprint: AnyRef = kept
+
+  override protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef] = method.getName match {
+    case "planInputPartitions" => synchronized {
+      if (partitions.isEmpty) partitions = Some(forward(method, arguments))
+      partitions
+    }
+    case _ => None
+  }
+}
+
+private[scan] object IcebergScanProxy {
+  def before(
+      scan: AnyRef, decision: ScanDecision, statistics: (() => Statistics) => Statistics, planned: Option[IcebergTasks] = None): Scan =
+    DelegateProxy.create(new IcebergScanProxy(scan, decision, statistics, planned), classOf[Scan])
+
+  /** The decision behind a scan, if it passed through us. */
+  def decisionOf(scan: Scan): Option[ScanDecision] = DelegateProxy.of(scan).collect {
+    case proxy: IcebergScanProxy => proxy.decision
+  }
+}
+
+/** Live data files of the snapshot. Spark creates it again by its class name, to show its value. */
+class FilesBeforeMetric extends CustomSumMetric {
+  override def name: String = FileMetrics.Before
+  override def description: String = "Metastore: data files before"
+}
+
+/** Data files that are left to read. */
+class FilesAfterMetric extends CustomSumMetric {
+  override def name: String = FileMetrics.After
+  override def description: String = "Metastore: data files after"
+}
+
+/** Data files of the snapshot that the table format left out. */
+class FilesByFormatMetric extends CustomSumMetric {
+  override def name: String = FileMetrics.ByFormat
+  override def description: String = "Metastore: data files skipped by the table format"
+}
+
+private[scan] final case class FileCount(name: String, value: Long) extends CustomTaskMetric
+
+private[scan] object FileMetrics {
+  val Before = "metastoreFilesBefore"
+  val After = "metastoreFilesAfter"
+  val ByFormat = "metastoreFilesByFormat"
+
+  /** What was decided, in numbers. */
+  def of(decision: ScanDecision): Array[CustomTaskMetric] = decision.outcome match {
+    case Right(_) => Array(
+        FileCount(Before, decision.total), FileCount(After, decision.after.toLong), FileCount(ByFormat, decision.skippedByFormat))
+    case Left(_) => Array.empty
+  }
+
+  /** What the table format says of the planning that found `planned`, for the files that are left of it. */
+  def remainingFiles(planned: IcebergTasks, left: TaskTotals): Array[CustomTaskMetric] = {
+    val counted = Map(
+      "resultDataFiles" -> left.files, "totalDataFileSize" -> left.bytes, "resultDeleteFiles" -> left.deletes,
+      "totalDeleteFileSize" -> left.deletesBytes)
+    planned.report.map { metric =>
+      val skipped = if (metric.name == "skippedDataFiles") planned.size.files - left.files else 0L
+      FileCount(metric.name, counted.getOrElse(metric.name, metric.value + skipped))
+    }.toArray
+  }
+}

@@ -1,0 +1,186 @@
+package org.metastore.spark.scan
+
+import java.lang.reflect.Method
+import java.util.{Collection => JavaCollection, List => JavaList}
+
+import scala.collection.JavaConverters._
+import scala.util.Try
+
+import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.connector.metric.CustomTaskMetric
+import org.apache.spark.sql.types.StructType
+
+import org.metastore.spark.pruning.LiveFiles
+import org.metastore.spark.statistics.objects.TableIdentity
+import org.metastore.spark.tables.{IcebergTable, Reflection}
+
+/** What the planner asks of an Iceberg table whose data are scanned. */
+private[scan] final class IcebergScan(spark: Table) {
+  private val table = IcebergTable(spark)
+
+  def uuid: String = table.uuid
+  def location: String = table.location
+  def name: String = spark.name
+  def id: TableIdentity = TableIdentity("iceberg", uuid, location, name)
+
+  /** The files of the snapshot that a scan reads. */
+  def live(by: String, scan: AnyRef, number: Option[Long]): LiveFiles = new LiveFiles(by, number, () => {
+    val snapshot = Reflection.call[AnyRef](IcebergTasks.snapshot(scan), "snapshotId").toString
+    table.dataFiles(snapshot).map(file => file.path -> file.rows)
+  })
+
+  /** The snapshot that is read; None where there is none. */
+  def snapshot: Option[String] = table.current
+
+  /**
+   * The schema whose field ids a scan reads by: the scan's own where it tells it, otherwise the table's for the snapshot read.
+   */
+  def schemaOf(scan: AnyRef): Option[IcebergSchema] = {
+    val candidates = Iterator(
+      Try(schemaFrom(scan, "schema")), Try(schemaFrom(spark, "snapshotSchema"))).flatMap(_.toOption)
+    candidates.find(showsSparkSchema).map(new IcebergSchema(_))
+  }
+
+  /** That snapshot and those before it, newest first: a catalog may load these only when it is asked for them. */
+  def lineage: Iterator[String] = snapshot.iterator ++ snapshot.iterator.flatMap(table.lineage).drop(1)
+
+  /** The keys of the snapshot's columns by their paths, before there is a scan. */
+  def keys: Map[Seq[String], String] = table.leaves(table.current).map(leaf => leaf.path -> leaf.key).toMap
+
+  private def schemaFrom(on: AnyRef, method: String): AnyRef = {
+    val schema = Reflection.call[AnyRef](on, method)
+    require(schema.getClass.getName == "org.apache.iceberg.Schema")
+    schema
+  }
+
+  private def showsSparkSchema(schema: AnyRef): Boolean =
+    shape(table.sparkSchema(schema)) == shape(Reflection.call[StructType](spark, "schema"))
+
+  private def shape(schema: StructType) = schema.fields.toSeq.map(f => (f.name, f.dataType.catalogString))
+}
+
+private[scan] object IcebergScan {
+
+  /** The Iceberg table behind a relation, if it is one that holds data. */
+  def of(table: Table): Option[IcebergScan] = if (IcebergTable.is(table)) Some(new IcebergScan(table)) else None
+}
+
+/** What tasks read: data files and their bytes, delete files and theirs. */
+private[scan] final case class TaskTotals(files: Long, bytes: Long, deletes: Long, deletesBytes: Long)
+
+/** Field ids by the path of a column. */
+private[scan] final class IcebergSchema(schema: AnyRef) {
+
+  /** The field id of a column or of a field inside structs; None inside lists and maps, and for unknown names. */
+  def fieldId(path: Seq[String]): Option[Int] = {
+    val root = Reflection.call[AnyRef](schema, "asStruct")
+    path.init.foldLeft(Option(root))((struct, name) => struct.flatMap(field(_, name)).flatMap(structOf))
+      .flatMap(field(_, path.last))
+      .map(f => Reflection.call[Int](f, "fieldId"))
+  }
+
+  private def field(struct: AnyRef, name: String): Option[AnyRef] =
+    Option(Reflection.call[AnyRef](struct, "field", name))
+
+  private def structOf(field: AnyRef): Option[AnyRef] =
+    Some(Reflection.call[AnyRef](field, "type")).filter(Reflection.call[Boolean](_, "isStructType"))
+}
+
+/** The tasks of an Iceberg scan: the data files that it is going to read. Equal scans share them, so that they name no scan. */
+private[scan] final class IcebergTasks private (
+    val tasks: IndexedSeq[AnyRef], loader: ClassLoader, val report: Seq[CustomTaskMetric], val live: Option[Long]) {
+  private lazy val taskClass = Reflection.load("org.apache.iceberg.FileScanTask", loader)
+  private lazy val fileOf = Reflection.method(Reflection.load("org.apache.iceberg.ContentScanTask", loader), "file")
+  private lazy val deletesOf = Reflection.method(taskClass, "deletes")
+  private lazy val content = Reflection.load("org.apache.iceberg.ContentFile", loader)
+  private lazy val locationOf = Reflection.method(content, "location", "path")
+  private lazy val sizeOf = Reflection.method(content, "fileSizeInBytes")
+  private lazy val recordsOf = Reflection.method(content, "recordCount")
+  private lazy val contentOf = Reflection.method(content, "content")
+  private lazy val offsetOf = Try(Reflection.method(Reflection.load("org.apache.iceberg.DeleteFile", loader), "contentOffset")).toOption
+
+  /** One entry a task, in the order of the tasks. What is not one data file has no path: no statistics know it. */
+  lazy val files: IndexedSeq[ScanFile] = {
+    val shares = shareOfDeletes
+    tasks.map(task => if (taskClass.isInstance(task)) dataFile(task, shares) else ScanFile("", -1L, None))
+  }
+
+  /** What Iceberg counts of tasks as it plans them. */
+  lazy val size: TaskTotals = {
+    val ofFiles = tasks.filter(taskClass.isInstance)
+    def sum(method: Method): Long = ofFiles.map(method.invoke(_).asInstanceOf[java.lang.Long].longValue).sum
+    val bytes = sum(Reflection.method(taskClass, "length"))
+    TaskTotals(tasks.size.toLong, bytes, ofFiles.map(deletes(_).size.toLong).sum, sum(Reflection.method(taskClass, "sizeBytes")) - bytes)
+  }
+
+  private def dataFile(task: AnyRef, shares: Map[AnyRef, Double]): ScanFile = {
+    val file = fileOf.invoke(task)
+    val rows = recordsOf.invoke(file).asInstanceOf[java.lang.Long].longValue
+    val applied = deletes(task)
+    val deleted = applied.map(d => shares.getOrElse(keyOf(d), 0.0)).sum
+    val known = if (applied.exists(isEquality)) None else Some(deleted)
+    ScanFile(locationOf.invoke(file).toString, sizeOf.invoke(file).asInstanceOf[java.lang.Long], Some(rows), known)
+  }
+
+  /** Those of the files of these paths, and what is not one data file. */
+  def selectPaths(paths: Set[String]): IcebergTasks =
+    at(tasks.indices.filter(i => files(i).path.isEmpty || paths(files(i).path)))
+
+  def at(places: IndexedSeq[Int]): IcebergTasks = new IcebergTasks(places.map(tasks), loader, report, live)
+
+  /** Makes a scan read these tasks and no others. */
+  def giveTo(scan: AnyRef): Unit = Reflection.call[AnyRef](scan, "resetTasks", new java.util.ArrayList[AnyRef](tasks.asJava))
+
+  // A delete file that several data files share removes an unknown part of each: an even one, for estimates.
+  private def shareOfDeletes: Map[AnyRef, Double] = {
+    val named = tasks.filter(taskClass.isInstance).flatMap(deletes)
+    named.groupBy(keyOf).map { case (key, same) =>
+      key -> recordsOf.invoke(same.head).asInstanceOf[java.lang.Long].doubleValue / same.size
+    }
+  }
+
+  private def deletes(task: AnyRef): Seq[AnyRef] = deletesOf.invoke(task).asInstanceOf[JavaList[AnyRef]].asScala.toSeq
+
+  private def isEquality(delete: AnyRef): Boolean = contentOf.invoke(delete).toString == "EQUALITY_DELETES"
+
+  // Several deletion vectors live in one Puffin file.
+  private def keyOf(delete: AnyRef): AnyRef =
+    (locationOf.invoke(delete).toString, offsetOf.map(_.invoke(delete)))
+}
+
+private[scan] object IcebergTasks {
+
+  /** What a scan is going to read. */
+  def of(scan: AnyRef, snapshot: Option[String], planner: ScanPlanner): IcebergTasks = {
+    val known = planner.shared(scan)((snapshot, planned(scan)))
+    // The scan of a table that was never written has nothing behind it that could take tasks.
+    if (known._1 != snapshot || known._2.tasks.isEmpty) planned(scan)
+    else {
+      known._2.giveTo(scan)
+      known._2
+    }
+  }
+
+  private def planned(scan: AnyRef): IcebergTasks = {
+    val tasks = currentTasks(scan)
+    val report = Reflection.call[Array[CustomTaskMetric]](scan, "reportDriverMetrics").toSeq
+    new IcebergTasks(tasks.tasks, scan.getClass.getClassLoader, report, Try(filesOf(scan)).toOption.flatten)
+  }
+
+  /** Those that a scan has now: when a query runs, Spark may leave out some. */
+  def currentTasks(scan: AnyRef): IcebergTasks = {
+    val tasks = Reflection.call[JavaCollection[AnyRef]](scan, "tasks").asScala.toIndexedSeq
+    new IcebergTasks(tasks, scan.getClass.getClassLoader, Nil, None)
+  }
+
+  /** The snapshot that a scan reads. */
+  def snapshot(scan: AnyRef): AnyRef = Reflection.call[AnyRef](Reflection.call[AnyRef](scan, "scan"), "snapshot")
+
+  /** How many data files it has, by the list of its manifests, which planning has read. */
+  private def filesOf(scan: AnyRef): Option[Long] = {
+    val io = Reflection.call[AnyRef](Reflection.call[AnyRef](scan, "table"), "io")
+    val manifests = Reflection.call[JavaList[AnyRef]](snapshot(scan), "dataManifests", io).asScala
+    val counts = manifests.flatMap(m => Seq("addedFilesCount", "existingFilesCount").map(Reflection.call[Integer](m, _)))
+    if (counts.contains(null)) None else Some(counts.map(_.longValue).sum) // scalastyle:ignore
+  }
+}

@@ -1,0 +1,150 @@
+package org.metastore.spark.scan
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.{Expression, PredicateHelper, SubqueryExpression}
+import org.apache.spark.sql.catalyst.plans.logical.{Command, Filter, LeafNode, LogicalPlan, Subquery, V2WriteCommand}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.catalyst.trees.TreePattern
+import org.apache.spark.sql.execution.command.DataWritingCommand
+
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.estimates.{JoinKeys, QueryJoinOrder}
+import org.metastore.spark.reason.{Reason, ReasonCode}
+
+/** Decides, before joins are reordered, which data files each scan reads, and tells the optimizer how much is left. */
+final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] with PredicateHelper {
+
+  private val adapters: Seq[RelationAdapter] = Seq(new IcebergAdapter, new DeltaAdapter, new HudiAdapter, new ParquetAdapter(session))
+
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    val settings = new MetastoreConf(conf)
+    if (!settings.pruningEnabled && !settings.cboEnabled) plan
+    else try {
+      PlanScope.judge(plan, PlanningContext.current.write, settings.pruneInsideWrites).fold(plan) { scope =>
+        val prepared = DeltaScan.prepareRelations(plan, session)
+        val planner = ScanPlanner.of(session, settings, scope, joinsOf(prepared, _))
+        if (!planner.leavesAlone) begin(prepared, planner)
+        val rewritten = rewrite(prepared, Nil, planner)
+        if (settings.cboEnabled && conf.cboEnabled && conf.joinReorderEnabled && !rewritten.fastEquals(prepared)) QueryJoinOrder.keep(rewritten)
+        else rewritten
+      }
+    } catch {
+      case NonFatal(e) if !ScanPlanner.isCancelled(e) =>
+        ScanPlanner.warn("A query", Reason.failure(e), e)
+        plan
+    }
+  }
+
+  // Each table's look-up waits for storage: together they take as long as one. What fails here fails again where it is needed.
+  private def begin(plan: LogicalPlan, planner: ScanPlanner): Unit = {
+    val leaves = plan.collectWithSubqueries { case leaf: LeafNode => leaf }
+    if (leaves.size > 1) leaves.foreach { leaf =>
+      try planner.begin(adapters.iterator.flatMap(_.table(leaf)))
+      catch { case NonFatal(_) => () }
+    }
+  }
+
+  private def joinsOf(plan: LogicalPlan, planner: ScanPlanner): JoinKeys =
+    JoinKeys.of(plan, leaf => adapters.iterator.flatMap(_.columns(leaf, planner)).toSeq.headOption)
+
+  // Most sub-queries were prepared when they were optimized; Delta chooses their files with the main plan.
+  private def rewrite(plan: LogicalPlan, above: Seq[Expression], planner: ScanPlanner): LogicalPlan =
+    rewriteNode(plan, above, planner).transformExpressionsWithPruning(_.containsPattern(TreePattern.PLAN_EXPRESSION)) {
+      case subquery: SubqueryExpression =>
+        val rewritten = rewrite(subquery.plan, Nil, planner)
+        if (rewritten.fastEquals(subquery.plan)) subquery else subquery.withNewPlan(rewritten)
+    }
+
+  private def rewriteNode(plan: LogicalPlan, above: Seq[Expression], planner: ScanPlanner): LogicalPlan = plan match {
+    case Filter(condition, child) =>
+      plan.mapChildren(rewrite(_, above ++ splitConjunctivePredicates(condition), planner))
+    case leaf: LeafNode => prepare(leaf, above, planner)
+    case command: Command => shieldTarget(command, planner).mapChildren {
+      // The target of a command is not a scan, and Spark refreshes cached tables by comparing it.
+      case target: LeafNode if !LogicalScanRule.isQueryOf(command) => target
+      case query => rewrite(query, Nil, planner)
+    }
+    case other => other.mapChildren(rewrite(_, Nil, planner))
+  }
+
+  private def shieldTarget(command: Command, planner: ScanPlanner): LogicalPlan = command match {
+    case write: V2WriteCommand => orUnchanged(write)(IcebergAdapter.shieldTarget(write, planner))
+    case other => other
+  }
+
+  private def prepare(leaf: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): LogicalPlan =
+    orUnchanged(leaf)(adapters.iterator.flatMap(_.prepare(leaf, conjuncts, planner)).toSeq.headOption.getOrElse(leaf))
+
+  private def orUnchanged(plan: LogicalPlan)(changed: => LogicalPlan): LogicalPlan =
+    try changed catch {
+      case NonFatal(e) if !ScanPlanner.isCancelled(e) =>
+        ScanPlanner.warn(plan.nodeName, Reason.failure(e), e)
+        plan
+    }
+}
+
+private object LogicalScanRule {
+
+  /** Whether the one child of a command is what it writes, not what it writes to. */
+  def isQueryOf(command: Command): Boolean = command match {
+    case _: V2WriteCommand | _: DataWritingCommand => true
+    case _ => false
+  }
+}
+
+/** Tells which plans are none of our business: writes, streams, rows or values hidden by a policy. */
+object PlanScope {
+
+  /** What may be done to the scans of a plan. */
+  sealed trait Scope
+  case object Everything extends Scope
+  /** Nothing; every scan says why. */
+  final case class NoChange(reason: Reason) extends Scope
+  /** Estimates may be corrected, no file may be dropped. */
+  final case class NumbersOnly(reason: Reason) extends Scope
+
+  /** A write. */
+  final case class Write(node: String, rowLevel: Boolean, ofHudi: Boolean)
+
+  private val HudiCommands = "org.apache.spark.sql.hudi.command."
+
+  private val rowLevel = Set(
+    "ReplaceData", "WriteDelta", "MergeRows", "UpdateTable", "DeleteFromTable", "DeleteFromTableWithFilters",
+    "MergeIntoTable", "ReplaceIcebergData", "MergeIntoIcebergTable", "UpdateIcebergTable", "DeleteFromIcebergTable")
+
+  private val policies = Seq("RowFilter", "DataMasking", "ColumnMask")
+
+  /** The first sign of a write in a plan; a row-level one if there is any. */
+  def write(plan: LogicalPlan): Option[Write] = {
+    val signs = plan.collect { case node if isWrite(node) => Write(node.nodeName, rowLevel(className(node)), isOfHudi(node)) }
+    signs.find(_.ofHudi).orElse(signs.find(_.rowLevel)).orElse(signs.headOption)
+  }
+
+  /** Judges a plan at the optimizer's door: nothing of a stream's plan is touched, not even to say so. */
+  def judge(plan: LogicalPlan, query: Option[Write], insideWrites: Boolean): Option[Scope] =
+    if (isStream(plan)) None
+    else if (plan.exists(node => policies.exists(className(node).contains))) Some(NoChange(Reason(ReasonCode.RowPolicy)))
+    else Some(ofWrite(plan, query, insideWrites))
+
+  private def ofWrite(plan: LogicalPlan, query: Option[Write], insideWrites: Boolean): Scope = {
+    val isSubquery = plan.isInstanceOf[Subquery]
+    write(plan).orElse(if (isSubquery) query else None) match {
+      // A sub-query of a row-level command may be the one that looks for the files to rewrite.
+      case Some(Write(node, _, true)) => NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> node))
+      case Some(Write(node, true, _)) if isSubquery => NumbersOnly(Reason(ReasonCode.RowLevelCommand, "command" -> node))
+      case Some(_) if !insideWrites => NumbersOnly(Reason(ReasonCode.InsideWrite))
+      case _ => Everything
+    }
+  }
+
+  private def isStream(plan: LogicalPlan): Boolean =
+    plan.isStreaming || plan.exists(_.getClass.getName.contains(".streaming."))
+
+  private def isWrite(node: LogicalPlan): Boolean = node.isInstanceOf[Command] || rowLevel(className(node)) || isOfHudi(node)
+
+  private def isOfHudi(node: LogicalPlan): Boolean = node.getClass.getName.startsWith(HudiCommands)
+
+  private def className(node: LogicalPlan): String = node.getClass.getSimpleName
+}

@@ -1,0 +1,171 @@
+package org.metastore.spark.scan
+
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.util.Try
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.paths.SparkPath
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.{InternalRow, TableIdentifier}
+import org.apache.spark.sql.catalyst.expressions.{
+  And, AttributeReference, BoundReference, Expression, FileSourceConstantMetadataAttribute, PlanExpression, Predicate
+}
+import org.apache.spark.sql.catalyst.rules.Rule
+import org.apache.spark.sql.execution.{ColumnarRule, FileSourceScanExec, SparkPlan}
+import org.apache.spark.sql.execution.datasources.{FileFormat, FileIndex, HadoopFsRelation, PartitionDirectory}
+import org.apache.spark.sql.types.StructType
+
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.pruning.ScanDecision
+import org.metastore.spark.reason.Reason
+import org.metastore.spark.statistics.objects.Manifest
+
+/**
+ * Drops files from the physical scans of marked file relations, and writes the decision on them. It runs where adaptive
+ * execution prepares its first plan, so that EXPLAIN shows it, and for all other plans as a columnar rule; twice is harmless.
+ */
+final class PhysicalScanRule(session: SparkSession) extends Rule[SparkPlan] {
+
+  override def apply(plan: SparkPlan): SparkPlan = {
+    lazy val planner = ScanPlanner.physical(session, new MetastoreConf(conf))
+    plan.transformUp { case scan: FileSourceScanExec => marked(scan, planner).getOrElse(scan) }
+  }
+
+  private def marked(scan: FileSourceScanExec, planner: => ScanPlanner): Option[SparkPlan] =
+    try ScanMark.of(scan.relation).filterNot(_ => isDone(scan)).flatMap {
+      case ScanMark.Refusal(_, why) => Some(withLabel(scan, scan.relation, s"[Metastore: $why]"))
+      case allowed: ScanMark.Permit => pruned(scan, allowed, planner)
+    } catch {
+      case NonFatal(e) =>
+        ScanPlanner.warn(scan.nodeName, Reason.failure(e), e)
+        None
+    }
+
+  private def pruned(scan: FileSourceScanExec, allowed: ScanMark.Permit, planner: ScanPlanner): Option[SparkPlan] = {
+    val relation = scan.relation
+    FileScan.at(relation, allowed.root, scan.tableIdentifier.map(_.unquotedString)).map { table =>
+      planner.statistics(table.id, Some(allowed.fingerprint)) match {
+        case Right(known) if known.fingerprint == allowed.fingerprint =>
+          val index = new PruningFileIndex(relation.location, table, known.manifest, planner)
+          val decision = index.decision(scan.partitionFilters, scan.dataFilters)
+          withLabel(scan, relation.copy(location = index)(relation.sparkSession), decision.label)
+        case Right(_) => withLabel(scan, relation, "[Metastore: the statistics changed while the query was planned]")
+        case Left(why) => withLabel(scan, relation, s"[Metastore: ${why.sentence}]")
+      }
+    }
+  }
+
+  private def withLabel(scan: FileSourceScanExec, relation: HadoopFsRelation, label: String): SparkPlan = {
+    val named = scan.tableIdentifier.getOrElse(TableIdentifier(relation.location.rootPaths.head.toString, Some(formatOf(scan.relation))))
+    val copy = scan.copy(relation = relation, tableIdentifier = Some(named.copy(table = s"${named.table} $label")))
+    copy.copyTagsFrom(scan)
+    copy
+  }
+
+  private def formatOf(relation: HadoopFsRelation): String =
+    DeltaScan.of(relation, None).orElse(HudiScan.of(relation, None)).fold("parquet")(_.id.format)
+
+  private def isDone(scan: FileSourceScanExec): Boolean =
+    scan.relation.location.isInstanceOf[PruningFileIndex] || scan.tableIdentifier.exists(_.table.contains(PhysicalScanRule.Label))
+}
+
+private[scan] object PhysicalScanRule {
+  private val Label = " [Metastore: "
+
+  /** The name of a scan's table, without what was written behind it. */
+  def tableOf(scan: FileSourceScanExec): String = scan.tableIdentifier match {
+    case Some(TableIdentifier(name, format, _)) if name.contains('/') => s"${format.fold("")(_ + ".")}`${withoutLabel(name)}`"
+    case Some(named) => named.copy(table = withoutLabel(named.table)).unquotedString
+    case None => scan.relation.location.rootPaths.mkString(", ")
+  }
+
+  private def withoutLabel(name: String): String = if (name.contains(Label)) name.substring(0, name.indexOf(Label)) else name
+}
+
+/** The same rule for plans that adaptive execution does not touch. */
+final class PhysicalScanColumnarRule(session: SparkSession) extends ColumnarRule {
+  override def preColumnarTransitions: Rule[SparkPlan] = new PhysicalScanRule(session)
+}
+
+/** The files of a physical scan without those in which no row can match. Everything else is the delegate's. */
+private[scan] final class PruningFileIndex(
+    val delegate: FileIndex, table: FileScan, statistics: Manifest, planner: ScanPlanner) extends FileIndex {
+
+  private val resolver = table.resolver(statistics)
+
+  private def fingerprint: String = statistics.fingerprint
+
+  // A scan is listed for EXPLAIN and again when it runs, with the same filters.
+  private val decided = new ConcurrentHashMap[(Seq[Expression], Seq[Expression]), (Seq[PartitionDirectory], ScanDecision)]
+
+  override def rootPaths: Seq[Path] = delegate.rootPaths
+  override def inputFiles: Array[String] = delegate.inputFiles
+  override def sizeInBytes: Long = delegate.sizeInBytes
+  override def partitionSchema: StructType = delegate.partitionSchema
+  override def metadataOpsTimeNs: Option[Long] = delegate.metadataOpsTimeNs
+
+  override def refresh(): Unit = {
+    decided.clear()
+    delegate.refresh()
+  }
+
+  override def listFiles(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): Seq[PartitionDirectory] = {
+    val (listed, decision) = decide(partitionFilters, dataFilters.filter(isFixed))
+    FileScan.selectFiles(listed)(decision.survivors.get)
+  }
+
+  /** What is decided for these filters; those that need a sub-query's answer choose among the partitions later. */
+  def decision(partitionFilters: Seq[Expression], dataFilters: Seq[Expression]): ScanDecision =
+    decide(partitionFilters.filter(isFixed), dataFilters.filter(isFixed))._2
+
+  // Every partition filter goes to the delegate: nothing above the scan repeats it.
+  private def decide(partitionFilters: Seq[Expression], data: Seq[Expression]): (Seq[PartitionDirectory], ScanDecision) =
+    decided.computeIfAbsent((partitionFilters, data), _ => {
+      var last = Option.empty[(Seq[PartitionDirectory], ScanDecision)]
+      def about(listed: Seq[PartitionDirectory]) = last.collect { case (same, known) if same eq listed => known }.getOrElse {
+        val made = planner.plan(table.id, table.files(listed), data, resolver, table.live(delegate)).decision
+        last = Some(listed -> made)
+        made
+      }
+      val listed = FilePathFilter.by(data, table.list(delegate, statistics, partitionFilters, data)(about))
+      (listed, about(listed))
+    })
+
+  // Spark shows filters with sub-queries at one time and not at another.
+  private def isFixed(filter: Expression): Boolean = filter.find(_.isInstanceOf[PlanExpression[_]]).isEmpty
+
+  override def equals(other: Any): Boolean = other match {
+    case that: PruningFileIndex => that.delegate == delegate && that.fingerprint == fingerprint
+    case _ => false
+  }
+
+  override def hashCode: Int = 31 * delegate.hashCode + fingerprint.hashCode
+}
+
+/** Leaves out the data files that a query itself excludes by `_metadata.file_path`: Delta's own index lists them all. */
+private[scan] object FilePathFilter {
+
+  def by(filters: Seq[Expression], listed: Seq[PartitionDirectory]): Seq[PartitionDirectory] = {
+    val ofPaths = filters.filter(f => f.deterministic && f.references.nonEmpty && f.references.forall(isPath))
+    if (ofPaths.isEmpty) listed
+    else Try {
+      val predicate = Predicate.createInterpreted(ofPaths.map(bound).reduce(And(_, _)))
+      listed.map(partition => partition.copy(files = partition.files.filter { file =>
+        predicate.eval(FileFormat.createMetadataInternalRow(
+          InternalRow.empty, Seq(FileFormat.FILE_PATH), SparkPath.fromPath(file.getPath), file.getLen, file.getModificationTime))
+      }))
+    }.getOrElse(listed) // the query says what is wrong with its filter
+  }
+
+  private def bound(filter: Expression): Expression = filter.transform {
+    case path: AttributeReference => BoundReference(0, path.dataType, nullable = false)
+  }
+
+  private def isPath(column: Expression): Boolean = column match {
+    case FileSourceConstantMetadataAttribute(path) => path.name == FileFormat.FILE_PATH
+    case _ => false
+  }
+}

@@ -1,0 +1,110 @@
+package org.metastore.spark.scan
+
+import java.util.concurrent.atomic.AtomicBoolean
+
+import scala.util.control.NonFatal
+
+import com.github.luben.zstd.Zstd
+import org.apache.hadoop.conf.Configuration
+import org.slf4j.LoggerFactory
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.rules.Rule
+
+import org.metastore.spark.pruning.PruningFilter
+import org.metastore.spark.statistics.StatisticsStore
+
+/** What the sub-queries and the main plan of one query share while they are planned, in the planning thread. */
+final class PlanningContext(val write: Option[PlanScope.Write]) {
+  private val patience = if (WarmUp.isDone) 1L else PlanningContext.ColdPatience
+  private val statistics = new java.util.HashMap[AnyRef, AnyRef]()
+  private val sharedOf = new java.util.WeakHashMap[AnyRef, AnyRef]()
+  private var spent = 0L
+
+  /** The first answer for a key, kept: one version of the statistics for the whole query. */
+  def once[A <: AnyRef](key: AnyRef)(load: => A): A = memoize(statistics, key)(load)
+
+  /** What equal objects share, made for the first of them and kept while that one is in use. */
+  def shareAmongEqual[A <: AnyRef](like: AnyRef)(make: => A): A = memoize(sharedOf, like)(make)
+
+  // Not `computeIfAbsent`: what makes one may ask for another.
+  private def memoize[A <: AnyRef](in: java.util.Map[AnyRef, AnyRef], key: AnyRef)(make: => A): A = {
+    val known = in.get(key)
+    if (known != null) known.asInstanceOf[A]
+    else {
+      val made = make
+      in.put(key, made)
+      made
+    }
+  }
+
+  /** How the session reads files: a copy of all its settings, made where something is read. */
+  def hadoop(session: SparkSession): Configuration = once(session)(session.sessionState.newHadoopConf())
+
+  /** What is left of a planning timeout, in milliseconds. */
+  def remainingMillis(timeoutMillis: Long): Long = math.max(0L, timeoutMillis * patience - spent / 1000000)
+
+  /** Counts the time that a block took against the planning timeout. */
+  def countTime[A](block: => A): A = {
+    val start = System.nanoTime()
+    try block
+    finally spent += System.nanoTime() - start
+  }
+}
+
+object PlanningContext {
+  private val threads = new ThreadLocal[PlanningContext]
+
+  // The timeout is about storage that hangs. Until the warm-up ends, a query may have to load the reader's classes.
+  private val ColdPatience = 5L
+
+  /** The context of the query that this thread plans. */
+  def current: PlanningContext = {
+    if (threads.get == null) threads.set(new PlanningContext(None))
+    threads.get
+  }
+
+  /** A new query begins in this thread. */
+  def begin(plan: LogicalPlan): PlanningContext = {
+    threads.set(new PlanningContext(PlanScope.write(plan)))
+    threads.get
+  }
+}
+
+/** Marks the beginning of each query's planning: Spark normalizes a plan once, just before it is optimized. */
+object PlanningStartRule extends Rule[LogicalPlan] {
+  override def apply(plan: LogicalPlan): LogicalPlan = {
+    PlanningContext.begin(plan)
+    plan
+  }
+}
+
+/**
+ * Loads the classes and the native library that read statistics, beside the start of a session: the first query would pay for
+ * them from its planning timeout, which is about storage.
+ */
+object WarmUp {
+  private val log = LoggerFactory.getLogger("org.metastore.spark.scan")
+  private val begun = new AtomicBoolean
+  @volatile private var done = false
+
+  /** Whether reading is only reading from now on. */
+  def isDone: Boolean = done
+
+  /** Begins, once a driver. Never throws. */
+  def begin(): Unit = if (begun.compareAndSet(false, true)) {
+    val thread = new Thread(() => run(), "metastore-warm-up")
+    thread.setDaemon(true)
+    thread.start()
+  }
+
+  private def run(): Unit =
+    try {
+      Zstd.compress(Array.emptyByteArray)
+      (StatisticsStore.readingClasses ++ PruningFilter.pruningClasses).foreach(c => Class.forName(c.getName, true, c.getClassLoader))
+    } catch {
+      case e @ (NonFatal(_) | _: LinkageError) =>
+        log.debug("The classes that read statistics are loaded when they are needed", e)
+    } finally done = true
+}

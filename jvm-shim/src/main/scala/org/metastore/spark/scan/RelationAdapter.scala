@@ -1,0 +1,244 @@
+package org.metastore.spark.scan
+
+import java.util.Locale
+
+import scala.collection.immutable
+import scala.util.control.NonFatal
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.catalyst.TableIdentifier
+import org.apache.spark.sql.catalyst.catalog.{CatalogStatistics, CatalogStorageFormat, CatalogTable, CatalogTableType}
+import org.apache.spark.sql.catalyst.expressions.{AttributeReference, Expression, Literal, SubqueryExpression}
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation, PartitionDirectory}
+
+import org.metastore.spark.estimates.{RelationColumns, V1Statistics}
+import org.metastore.spark.pruning.{ColumnResolver, LiveFiles, ScanDecision}
+import org.metastore.spark.reason.Reason
+import org.metastore.spark.statistics.TableStatistics
+import org.metastore.spark.statistics.columns.FileList
+import org.metastore.spark.statistics.objects.{FileKey, Manifest, TableIdentity}
+import org.metastore.spark.tables.UnsupportedRelease
+
+/**
+ * One kind of relation: says which table it is, which data files its scan reads, drops files from it and hands the
+ * optimizer the numbers of the files that stay.
+ */
+private[scan] trait RelationAdapter {
+
+  /**
+   * Prepares a relation before join reordering.
+   *
+   * @param relation  a leaf of the plan
+   * @param conjuncts the filters directly above it: every row that the query uses satisfies them
+   * @return the relation that is planned instead; None where it is not of this kind, or already prepared
+   */
+  def prepare(relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan]
+
+  /** The table of a relation whose statistics are going to be asked for; None where it is not of this kind. May throw. */
+  def table(relation: LogicalPlan): Option[TableIdentity]
+
+  /** What the statistics know of a relation's columns; None where it is not of this kind, or never analyzed. May throw. */
+  def columns(relation: LogicalPlan, planner: ScanPlanner): Option[RelationColumns]
+}
+
+/** Tables that Spark reads as file relations. */
+private[scan] abstract class FileRelationAdapter[T <: FileScan] extends RelationAdapter {
+
+  /** The table behind a relation, if it is of this adapter's kind. */
+  protected def tableOf(files: HadoopFsRelation, label: Option[String]): Option[T]
+
+  /** Why no file of such a relation may be dropped, beside what the whole plan forbids. */
+  protected def restriction(files: HadoopFsRelation, table: T, planner: ScanPlanner): Option[Reason]
+
+  /** The data files that an estimate counts; None where there is none to be made now. */
+  protected def countedFiles(files: HadoopFsRelation, table: T, conjuncts: Seq[Expression]): Option[IndexedSeq[ScanFile]]
+
+  /** The relation that is planned, of which the files that an estimate counts are listed. */
+  protected def listPartitions(files: HadoopFsRelation, table: T, conjuncts: Seq[Expression]): HadoopFsRelation = files
+
+  /** The numbers that stay where ours are not known. */
+  protected def fallbackStatistics(numbers: Option[CatalogStatistics]): Option[CatalogStatistics]
+
+  override final def prepare(
+      relation: LogicalPlan, conjuncts: Seq[Expression], planner: ScanPlanner): Option[LogicalPlan] = relation match {
+    case Files(logical, files) if ScanMark.of(files).isEmpty =>
+      try tableBehind(logical, files).map(prepareRelation(logical, files, _, conjuncts, planner))
+      catch { case unknown: UnsupportedRelease => Some(withMark(logical, files, ScanMark.refuse(unknown.reason), logical.catalogTable)) }
+    case _ => None
+  }
+
+  override final def table(relation: LogicalPlan): Option[TableIdentity] = relation match {
+    case Files(logical, files) if ScanMark.of(files).isEmpty => tableBehind(logical, files).map(_.id)
+    case _ => None
+  }
+
+  override final def columns(relation: LogicalPlan, planner: ScanPlanner): Option[RelationColumns] = relation match {
+    case Files(logical, files) =>
+      for (table <- tableBehind(logical, files); known <- planner.statistics(table.id).toOption)
+        yield planner.columns(table.id, known, table.estimateResolver(known.manifest), table.lineage)
+    case _ => None
+  }
+
+  private def tableBehind(logical: LogicalRelation, files: HadoopFsRelation): Option[T] =
+    tableOf(files, logical.catalogTable.map(_.identifier.unquotedString))
+
+  /** A relation that reads a fixed list of files. */
+  private object Files {
+    def unapply(plan: LogicalPlan): Option[(LogicalRelation, HadoopFsRelation)] = plan match {
+      case logical: LogicalRelation if !logical.isStreaming =>
+        Some(logical.relation).collect { case files: HadoopFsRelation => logical -> files }
+      case _ => None
+    }
+  }
+
+  private def prepareRelation(
+      logical: LogicalRelation, files: HadoopFsRelation, table: T, above: Seq[Expression],
+      planner: ScanPlanner): LogicalPlan = {
+    val conjuncts = above.map(withRelationNames(_, logical))
+    lazy val known = planner.statistics(table.id)
+    val mark = planner.restriction.orElse(restriction(files, table, planner)) match {
+      case Some(why) => ScanMark.refuse(why)
+      case None => known.fold(ScanMark.refuse, s => ScanMark.Permit(s.fingerprint, table.root.toString))
+    }
+    if (!planner.estimates) withMark(logical, files, mark, logical.catalogTable)
+    else {
+      val read = if (known.isRight) orNone(table)(Some(listPartitions(files, table, conjuncts))).getOrElse(files) else files
+      val planned = this.planScan(logical, read, table, conjuncts, planner, known)
+      val numbers = planned.flatMap(catalogNumbers(files, table, _, known))
+      val fixed = if (numbers.isDefined && mark.isInstanceOf[ScanMark.Permit]) read else files // who is left alone lists when it runs, as without us
+      val copy = withMark(logical, fixed, mark, withStatistics(logical, files, table, numbers))
+      planned.foreach(one => copy.setTagValue(ScanDecisions.Decision, one.decision))
+      copy
+    }
+  }
+
+  // In a query columns stand as the user wrote them; Spark's listings look for them by the names of the relation.
+  private def withRelationNames(conjunct: Expression, logical: LogicalRelation): Expression = conjunct.transform {
+    case column: AttributeReference => logical.output.find(_.exprId == column.exprId).fold(column)(of => column.withName(of.name))
+  }
+
+  private def withMark(
+      logical: LogicalRelation, files: HadoopFsRelation, mark: ScanMark, entry: Option[CatalogTable]): LogicalPlan = {
+    val copy = logical.copy(relation = files.copy(options = files.options + mark.asOption)(files.sparkSession), catalogTable = entry)
+    copy.copyTagsFrom(logical)
+    copy
+  }
+
+  private def planScan(
+      logical: LogicalRelation, files: HadoopFsRelation, table: T, conjuncts: Seq[Expression], planner: ScanPlanner,
+      known: => Either[Reason, TableStatistics]): Option[ScanPlan] =
+    for (statistics <- known.toOption; listed <- orNone(table)(countedFiles(files, table, conjuncts)))
+    yield {
+      val asked = EstimateRequest(logical.output, table.estimateResolver(statistics.manifest), () => table.lineage)
+      planner.plan(table.id, listed, conjuncts, table.resolver(statistics.manifest), LiveFiles.Unknown, Some(asked))
+    }
+
+  private def catalogNumbers(
+      files: HadoopFsRelation, table: T, planned: ScanPlan, known: => Either[Reason, TableStatistics]): Option[CatalogStatistics] =
+    orNone(table) {
+      val attributes = files.schema.map(f => f.name -> AttributeReference(f.name, f.dataType, f.nullable)()).toMap
+      for (numbers <- planned.numbers; statistics <- known.toOption; estimated = table.estimateResolver(statistics.manifest);
+          found <- V1Statistics.of(files.schema, numbers, name => estimated.key(attributes(name), Nil)))
+        yield found
+    }
+
+  private def orNone[A](table: T)(found: => Option[A]): Option[A] =
+    try found catch { case NonFatal(e) if !ScanPlanner.isCancelled(e) =>
+      ScanPlanner.warn(s"The size of ${table.id.name}", Reason.failure(e), e)
+      None
+    }
+
+  private def withStatistics(
+      logical: LogicalRelation, files: HadoopFsRelation, table: T, numbers: Option[CatalogStatistics]): Option[CatalogTable] =
+    if (numbers.isEmpty) logical.catalogTable.map(known => known.copy(stats = fallbackStatistics(known.stats)))
+    else Some(logical.catalogTable.getOrElse(pathTable(table, files)).copy(stats = numbers))
+
+  // A table read by its path has no entry in a catalog, where Spark looks for numbers.
+  private def pathTable(table: T, files: HadoopFsRelation): CatalogTable =
+    CatalogTable(
+      identifier = TableIdentifier(table.root.toString, Some(table.id.format)),
+      tableType = CatalogTableType.EXTERNAL,
+      storage = CatalogStorageFormat.empty.copy(locationUri = Some(table.root.toUri)),
+      schema = files.schema,
+      provider = Some(table.id.format))
+}
+
+/** A table that Spark reads as a file relation: its identity, and how its statistics name columns and files. */
+private[scan] trait FileScan {
+  def id: TableIdentity
+  def root: Path
+
+  /** Finds columns of the statistics by their names in queries. */
+  def resolver(statistics: Manifest): ColumnResolver
+
+  /** The same for estimates, which need not be of the very values that a scan returns. */
+  def estimateResolver(statistics: Manifest): ColumnResolver = resolver(statistics)
+
+  /** The snapshot that is read and those before it, newest first; none where there are no snapshots. */
+  def lineage: Iterator[String] = Iterator.empty
+
+  /** All data files of the snapshot that an index reads. */
+  def live(index: FileIndex): LiveFiles
+
+  /** The data files of a listing, in its order. */
+  def files(listed: Seq[PartitionDirectory]): IndexedSeq[ScanFile]
+
+  /**
+   * The files that the table format leaves to us.
+   *
+   * @param decide what we decide about a listing
+   */
+  def list(index: FileIndex, statistics: Manifest, partitionFilters: Seq[Expression], dataFilters: Seq[Expression])(
+      decide: Seq[PartitionDirectory] => ScanDecision): Seq[PartitionDirectory] = index.listFiles(partitionFilters, dataFilters)
+}
+
+private[scan] object FileScan {
+
+  /** The table behind the relation of a physical scan that was marked with its root; None where it is none that we know. */
+  def at(relation: HadoopFsRelation, root: String, label: Option[String]): Option[FileScan] =
+    DeltaScan.of(relation, label).orElse(HudiScan.of(relation, label)).orElse(ParquetScan.at(relation, root, label))
+
+  /** Some files of a listing, by their place in it. */
+  def selectFiles(listed: Seq[PartitionDirectory])(keep: Int => Boolean): Seq[PartitionDirectory] = {
+    var file = -1
+    val left = listed.map { partition =>
+      partition.copy(files = partition.files.filter { _ => file += 1; keep(file) })
+    }
+    left.filter(_.files.nonEmpty)
+  }
+
+  /** The conjuncts that name nothing but some columns, given in lower case: by those of partitions Spark or Hudi chooses them. */
+  def conjunctsOver(columns: Set[String], conjuncts: Seq[Expression]): Seq[Expression] = conjuncts.filter { c =>
+    c.deterministic && !SubqueryExpression.hasSubquery(c) && c.references.nonEmpty &&
+      c.references.forall(a => columns(a.name.toLowerCase(Locale.ROOT)))
+  }
+}
+
+/** A data file of a scan, as the table format lists it at planning. */
+final case class ScanFile(
+    path: String,
+    size: Long,
+    rows: Option[Long],
+    deletedRows: Option[Double] = Some(0),
+    modified: Option[Long] = None,
+    hasChanges: Boolean = false,
+    partition: Map[String, Literal] = Map.empty)
+
+/** The data files of several scans, with the list by which their join with the statistics is found again. */
+private[scan] final class ScanFiles(files: IndexedSeq[ScanFile]) extends immutable.IndexedSeq[ScanFile] {
+  override def length: Int = files.length
+  override def apply(place: Int): ScanFile = files(place)
+
+  lazy val list: FileList = ScanFiles.listOf(files)
+}
+
+private[scan] object ScanFiles {
+
+  /** The list of data files that the statistics are asked with. */
+  def listOf(files: IndexedSeq[ScanFile]): FileList = files match {
+    case shared: ScanFiles => shared.list
+    case own => FileList.of(own.map(file => FileKey(file.path, file.size, file.modified)))
+  }
+}

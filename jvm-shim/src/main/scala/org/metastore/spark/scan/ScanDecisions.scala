@@ -1,0 +1,91 @@
+package org.metastore.spark.scan
+
+import org.apache.spark.sql.catalyst.expressions.PlanExpression
+import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.execution.{FileSourceScanExec, LocalTableScanExec, SparkPlan}
+import org.apache.spark.sql.execution.adaptive.{AdaptiveSparkPlanExec, QueryStageExec}
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation
+import org.apache.spark.sql.execution.datasources.v2.{BatchScanExec, DataSourceV2ScanRelation}
+import org.apache.spark.sql.execution.exchange.ReusedExchangeExec
+
+import org.metastore.spark.pruning.{ScanDecision, ScanEstimate}
+import org.metastore.spark.reason.{Reason, ReasonCode}
+
+/** Finds the decisions behind a physical plan: they live in its scans and nowhere else. */
+object ScanDecisions {
+
+  /** One decision a scan, in the order of the plan, sub-queries after the scans of the node that holds them. */
+  def of(plan: SparkPlan): Seq[ScanDecision] = plan match {
+    case adaptive: AdaptiveSparkPlanExec => of(adaptive.executedPlan)
+    case stage: QueryStageExec => of(stage.plan)
+    case _: ReusedExchangeExec => Nil
+    case scan: BatchScanExec => IcebergScanProxy.decisionOf(scan.scan).toSeq ++ subqueries(scan)
+    case rows: LocalTableScanExec => decisionOfRows(rows).toSeq
+    case scan: FileSourceScanExec => fileScan(scan).toSeq ++ subqueries(scan)
+    case node => node.children.flatMap(of) ++ subqueries(node)
+  }
+
+  /** What the optimizer was told of a scan in a logical plan. */
+  def estimateOf(leaf: LogicalPlan): Option[ScanEstimate] = leaf match {
+    case relation: DataSourceV2ScanRelation => IcebergScanProxy.decisionOf(relation.scan).flatMap(_.rowEstimate)
+    case other => other.getTagValue(Decision).flatMap(_.rowEstimate)
+  }
+
+  private[scan] val Decision = TreeNodeTag[ScanDecision]("metastore.decision")
+
+  private def subqueries(node: SparkPlan): Seq[ScanDecision] = node.expressions.flatMap(_.collect {
+    case e: PlanExpression[_] => e.plan
+  }).collect { case plan: SparkPlan => plan }.flatMap(of)
+
+  /** Of a scan that the table format has answered, Spark's plan keeps the rows alone. */
+  private def decisionOfRows(rows: LocalTableScanExec): Option[ScanDecision] = rows.logicalLink.flatMap(_.collectFirst {
+    case relation: DataSourceV2ScanRelation => IcebergScanProxy.decisionOf(relation.scan)
+  }.flatten)
+
+  /** What the optimizer was told of the one relation behind a scan: Delta's physical scan knows no row counts. */
+  private def estimateOfRelation(scan: SparkPlan): Option[ScanEstimate] =
+    scan.logicalLink.map(_.collectLeaves()).collect { case Seq(leaf) => leaf }.flatMap(estimateOf)
+
+  private def fileScan(scan: FileSourceScanExec): Option[ScanDecision] = scan.relation.location match {
+    case index: PruningFileIndex =>
+      val decision = index.decision(scan.partitionFilters, scan.dataFilters)
+      Some(estimateOfRelation(scan).fold(decision)(decision.withEstimate))
+    case _ => ScanMark.of(scan.relation).map { mark =>
+      val table = PhysicalScanRule.tableOf(scan)
+      ScanDecision.withoutPruning(table, mark match {
+        case ScanMark.Refusal(code, _) => Reason(code)
+        case ScanMark.Permit(_, _) => Reason(ReasonCode.UnsupportedTable, "relation" -> table, "detail" -> "physical scan")
+      })
+    }
+  }
+}
+
+/** The decision on a file relation, as an option of the relation: it survives every later rewrite and every thread. */
+private[scan] sealed trait ScanMark {
+  /** The option; equal decisions are equal texts, so that equal scans stay equal. */
+  def asOption: (String, String)
+}
+
+private[scan] object ScanMark {
+  private val Key = "metastore.scan"
+
+  /** Files of the table at `root` may be dropped by the statistics of this fingerprint; Spark narrows the paths it reads. */
+  final case class Permit(fingerprint: String, root: String) extends ScanMark {
+    override def asOption: (String, String) = Key -> s"ok:$fingerprint:$root"
+  }
+
+  /** The scan is left alone. */
+  final case class Refusal(code: ReasonCode, why: String) extends ScanMark {
+    override def asOption: (String, String) = Key -> s"no:${code.name}:$why"
+  }
+
+  def refuse(reason: Reason): ScanMark = Refusal(reason.code, reason.sentence)
+
+  /** The mark of a relation. */
+  def of(relation: HadoopFsRelation): Option[ScanMark] = relation.options.get(Key).map(_.split(":", 3)).map {
+    case Array("ok", fingerprint, root) => Permit(fingerprint, root)
+    case Array("no", code, why) => Refusal(ReasonCode.all.find(_.name == code).getOrElse(ReasonCode.Failed), why)
+    case other => Refusal(ReasonCode.Failed, other.mkString(":"))
+  }
+}

@@ -1,0 +1,213 @@
+package org.metastore.spark.scan
+
+import java.util.BitSet
+import java.util.stream.IntStream
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.{Attribute, Expression}
+import org.apache.spark.sql.types.DataType
+
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.estimates.{FilterRequest, JoinKeys, RelationColumns, RowCounts, ScanStatistics}
+import org.metastore.spark.pruning.{ColumnResolver, LiveFiles, PruningFilter, ScanDecision}
+import org.metastore.spark.reason.{Reason, ReasonCode, VisibleText}
+import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
+import org.metastore.spark.statistics.columns.{FileSetStatistics, TableDistinct}
+import org.metastore.spark.statistics.objects.{Manifest, Snapshot, TableIdentity}
+import org.metastore.spark.statistics.values.ColumnHistogram
+
+/** Decides which data files of the scans of one query are read. One decision is all that EXPLAIN, metrics and estimates say. */
+private[scan] final class ScanPlanner(
+    session: SparkSession, val settings: MetastoreConf, val scope: PlanScope.Scope, context: PlanningContext,
+    joinsOf: ScanPlanner => JoinKeys = _ => JoinKeys.Unknown) {
+
+  /** Why no file of this plan may be dropped, whatever the statistics say. */
+  val restriction: Option[Reason] = scope match {
+    case PlanScope.NoChange(reason) => Some(reason)
+    case PlanScope.NumbersOnly(reason) => Some(reason)
+    case PlanScope.Everything if settings.pruningEnabled => None
+    case PlanScope.Everything => Some(Reason(ReasonCode.Disabled, "setting" -> MetastoreConf.PruningEnabled.key))
+  }
+
+  val estimates: Boolean = settings.cboEnabled && !leavesAlone
+
+  private lazy val joins: JoinKeys =
+    try if (estimates) joinsOf(this) else JoinKeys.Unknown
+    catch { case NonFatal(e) =>
+      ScanPlanner.warn("A join", Reason.failure(e), e)
+      JoinKeys.Unknown
+    }
+
+  /** What a table's statistics know of its columns. */
+  def columns(id: TableIdentity, known: TableStatistics, resolver: ColumnResolver, lineage: => Iterator[String]): RelationColumns = {
+    lazy val described = DistributionSnapshot.of(known.manifest, lineage)
+    new RelationColumns(
+      resolver, (key, dataType) => histogramsOf(id, known, described, Seq((key, dataType))).get((key, dataType)))
+  }
+
+  /** Whether nothing is done to the plan's scans but to say why. */
+  def leavesAlone: Boolean = scope.isInstanceOf[PlanScope.NoChange]
+
+  /** What equal scans of a query share. It must not refer to the scan: it is kept while the first of them is in use. */
+  def shared[A <: AnyRef](scan: AnyRef)(make: => A): A = context.shareAmongEqual(scan)(make)
+
+  /** The statistics of a table: the same version for every scan of the query. */
+  def statistics(table: TableIdentity, version: Option[String] = None): Either[Reason, TableStatistics] =
+    context.once((table.format, table.uuid, table.folder(settings.store)))(beginLookup(table, version))()
+
+  /** Begins to look for the statistics of the tables of a plan side by side: `statistics` waits for them. */
+  def begin(tables: Iterator[TableIdentity]): Unit =
+    tables.foreach(table => context.once((table.format, table.uuid, table.folder(settings.store)))(beginLookup(table, None)))
+
+  private def beginLookup(table: TableIdentity, version: Option[String]): () => Either[Reason, TableStatistics] = {
+    def left = context.remainingMillis(settings.planningTimeoutMillis)
+    val coming = context.countTime {
+      StatisticsStore.open(table.folder(settings.store), context.hadoop(session)).begin(table.uuid, left, version)
+    }
+    lazy val found = context.countTime(coming(left))
+      .left.map(why => if (why.code == ReasonCode.NoStatistics) Reason(why.code, "table" -> table.name) else why)
+    () => found
+  }
+
+  /** Joins a scan's files with the statistics and asks the rules. Never throws. */
+  def plan(
+      table: TableIdentity, files: IndexedSeq[ScanFile], conjuncts: Seq[Expression], resolver: ColumnResolver,
+      live: LiveFiles, asked: Option[EstimateRequest] = None): ScanPlan = {
+    val list = ScanFiles.listOf(files)
+    val rows = IntStream.range(0, files.length).mapToLong(i => files(i).rows.getOrElse(-1L)).toArray
+    def refused(why: Reason) =
+      ScanPlan(new ScanDecision(table.name, list, rows, Left(why), new BitSet, "", ScanPlanner.filesWithChanges(files), live), None)
+    try {
+      statistics(table) match {
+        case Left(why) => refused(why)
+        case Right(known) => context.countTime {
+          val compiled = PruningFilter.compile(conjuncts, resolver)
+          val joined = known.of(list, if (restriction.isDefined) Nil else compiled.columnKeys)
+          val distrusted = contradictoryFiles(joined, rows)
+          val counted = IntStream.range(0, rows.length).mapToLong(i => if (rows(i) >= 0) rows(i) else joined.rows(i)).toArray
+          val outcome = judge(joined, compiled, isWhole = live.beyond(files.length) == 0)
+          lazy val decided: ScanDecision = new ScanDecision(
+            table.name, list, counted, outcome, distrusted, known.fingerprint, ScanPlanner.filesWithChanges(files), live,
+            () => numbers.summary)
+          lazy val numbers: ScanStatistics = {
+            val described = DistributionSnapshot.of(known.manifest, asked.fold[Iterator[String]](Iterator.empty)(_.lineage()))
+            lazy val distinct = described.fold(Map.empty[String, TableDistinct])(distinctOf(known, _))
+            val filter = new FilterRequest(
+              conjuncts, asked.fold(resolver)(_.resolver), histogramsOf(table, known, described, _),
+              asked.fold(Seq.empty[Attribute])(_.output), joins)
+            val counts = new RowCounts(decided, known.manifest.latest.flatMap(RowCounts.perByte))
+            new ScanStatistics(
+              joined, decided, files(_).partition, counts, files(_).deletedRows, distinct.get, filter, described.forall(_.isAncestor),
+              described.exists(_.isRead))
+          }
+          ScanPlanner.logDecision(decided)
+          ScanPlan(decided, orNone(table)(numbers))
+        }
+      }
+    } catch {
+      case NonFatal(e) =>
+        val why = Reason.failure(e)
+        ScanPlanner.warn(table.name, why, e)
+        refused(why)
+    }
+  }
+
+  // What fails in an estimate costs no more than the estimate.
+  private def orNone[A](table: TableIdentity)(numbers: => A): Option[A] =
+    try Some(numbers) catch { case NonFatal(e) =>
+      ScanPlanner.warn(s"The size of ${table.name}", Reason.failure(e), e)
+      None
+    }
+
+  // Where they cannot be read, bounds tell less.
+  private def histogramsOf(
+      table: TableIdentity, known: TableStatistics, described: Option[DistributionSnapshot],
+      columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] =
+    try described.fold(Map.empty[(String, DataType), ColumnHistogram])(one => known.histograms(one.snapshot, columns))
+    catch { case NonFatal(e) =>
+      ScanPlanner.warn(s"A filter on ${table.name}", Reason.failure(e), e)
+      Map.empty
+    }
+
+  private def distinctOf(known: TableStatistics, described: DistributionSnapshot): Map[String, TableDistinct] =
+    context.countTime(known.distinct(described.snapshot).getOrElse(Map.empty))
+
+  // Where the format was asked for a part of the files, the scan has a filter, though none is left to us.
+  private def judge(joined: FileSetStatistics, filter: PruningFilter, isWhole: Boolean): Either[Reason, ScanDecision.Verdict] =
+    if (restriction.isDefined) Left(restriction.get)
+    else if (filter.conjuncts.isEmpty && isWhole) Left(Reason(ReasonCode.NoFilter))
+    else if (filter.conjuncts.nonEmpty && filter.columns.isEmpty) Left(Reason(ReasonCode.NothingToPrune))
+    else Right(ScanDecision.Verdict(filter.evaluate(joined), filter.conjuncts.map(_.sql)))
+
+  // Other rows than the table format counts: the statistics are not of this file.
+  private def contradictoryFiles(joined: FileSetStatistics, rows: Array[Long]): BitSet = {
+    val set = new BitSet(rows.length)
+    rows.indices.foreach(i => set.set(i, rows(i) >= 0 && joined.rows(i) >= 0 && rows(i) != joined.rows(i)))
+    set
+  }
+}
+
+private[scan] object ScanPlanner extends Logging {
+
+  /** A planner for one optimizer run of a session; `joins` finds the keys of its joins. */
+  def of(
+      session: SparkSession, settings: MetastoreConf, scope: PlanScope.Scope, joins: ScanPlanner => JoinKeys): ScanPlanner =
+    new ScanPlanner(session, settings, scope, PlanningContext.current, joins)
+
+  /**
+   * A planner for scans that were decided on before, in whatever thread they are planned physically: what a thread planned
+   * earlier, and how long that took, belongs to another query.
+   */
+  def physical(session: SparkSession, settings: MetastoreConf): ScanPlanner =
+    new ScanPlanner(session, settings, PlanScope.Everything, new PlanningContext(None))
+
+  /** What was decided, for who reads the log at INFO. */
+  private def logDecision(decision: ScanDecision): Unit = logInfo(VisibleText(s"${decision.table} ${decision.label}"))
+
+  /** The files whose rows other files change. */
+  private def filesWithChanges(files: IndexedSeq[ScanFile]): BitSet = {
+    val set = new BitSet(files.length)
+    var i = 0
+    while (i < files.length) {
+      if (files(i).hasChanges) set.set(i)
+      i += 1
+    }
+    set
+  }
+
+  /** Whether a job of the query's own was cancelled: then the query is. */
+  def isCancelled(e: Throwable): Boolean = Option(e.getMessage).exists(_.contains("SPARK_JOB_CANCELLED"))
+
+  /** Planning goes on without us: one line says why. */
+  def warn(table: String, why: Reason, cause: Throwable): Unit = {
+    logWarning(VisibleText(s"$table is planned without the Metastore: $why"))
+    logDebug("The cause", cause)
+  }
+}
+
+/** A scan whose rows are estimated. */
+private[scan] final case class EstimateRequest(output: Seq[Attribute], resolver: ColumnResolver, lineage: () => Iterator[String])
+
+/**
+ * The analyzed snapshot whose distributions stand for those of the snapshot that is read: for an estimate it need not be that.
+ */
+private[scan] final case class DistributionSnapshot(snapshot: Snapshot, isAncestor: Boolean, isRead: Boolean)
+
+private[scan] object DistributionSnapshot {
+
+  /** The one that is read or the newest before it, else the newest of all. */
+  def of(manifest: Manifest, lineage: Iterator[String]): Option[DistributionSnapshot] = {
+    if (lineage.isEmpty) manifest.latest.map(DistributionSnapshot(_, isAncestor = true, isRead = true))
+    else {
+      val read = manifest.snapshot(lineage.next())
+      val before = read.orElse(lineage.map(manifest.snapshot).collectFirst { case Some(snapshot) => snapshot })
+      before.orElse(manifest.latest).map(DistributionSnapshot(_, before.isDefined, read.isDefined))
+    }
+  }
+}
+
+/** What was decided about a scan, and the numbers of the files that it reads, where there are statistics. */
+private[scan] final case class ScanPlan(decision: ScanDecision, numbers: Option[ScanStatistics])

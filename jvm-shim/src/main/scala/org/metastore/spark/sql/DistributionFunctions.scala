@@ -1,0 +1,103 @@
+package org.metastore.spark.sql
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.Literal
+import org.apache.spark.sql.catalyst.util.ArrayData
+import org.apache.spark.sql.types.{ArrayType, DoubleType, StringType, StructType}
+
+import org.metastore.spark.reason.MetastoreException
+import org.metastore.spark.statistics.values.Histogram
+
+/** `metastore.frequencies(table, column [, top] [, file] [, at])`: one row a value, most frequent first. */
+object FrequenciesFunction extends TableFunction {
+  override val name = "frequencies"
+  override val arguments: Seq[Argument] = Seq(
+    Argument("table", required = true), Argument("column", required = true), Argument("top", required = false),
+    Argument("file", required = false), Argument("at", required = false))
+  override val schema: StructType = StructType.fromDDL("value STRING, frequency BIGINT, fraction DOUBLE, exact BOOLEAN, error BIGINT")
+  override val meaning = "The most frequent values of a column, all that are kept without top; fraction is of all values but null; " +
+    "a value may occur error times more often, NULL where that is not known"
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
+    val top = call.positive("top")
+    val column = ColumnDetails.of(session, call)
+    column.frequent(top).map { found =>
+      val fraction = column.values.filter(_ > 0).map(found.frequency.toDouble / _)
+      val error = Some(found.error).filter(_ => column.isWhole)
+      ResultRow.row(column.text.value(Some(found.value)), found.frequency, fraction, error.contains(0L), error)
+    }
+  }
+}
+
+/** `metastore.histogram(table, column [, bins] [, file] [, at])`: one row a bin. */
+object HistogramFunction extends TableFunction {
+  override val name = "histogram"
+  override val arguments: Seq[Argument] = Seq(
+    Argument("table", required = true), Argument("column", required = true), Argument("bins", required = false),
+    Argument("file", required = false), Argument("at", required = false))
+  override val schema: StructType = StructType.fromDDL("bin BIGINT, lo STRING, hi STRING, count BIGINT, distinct BIGINT, exact BOOLEAN")
+  override val meaning = "How the values of a column are distributed, in bins of about equally many; at most as many bins as are kept; " +
+    "exact where a bin holds as many live rows as it says"
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
+    val wanted = call.positive("bins")
+    val column = ColumnDetails.of(session, call)
+    column.histogram.toSeq.map(bins => wanted.fold(bins)(bins.coarsen)).flatMap { bins =>
+      val edges = bins.edges.map(column.text.edge(_, column.row))
+      bins.counts.indices.map { i =>
+        ResultRow.row(i.toLong, edges(i), edges(i + 1), bins.counts(i), bins.distincts.lift(i), column.isWhole && bins.isExact(i))
+      }
+    }
+  }
+}
+
+/** `metastore.quantiles(table, column [, probabilities] [, at])`: one row a probability. */
+object QuantilesFunction extends TableFunction {
+  override val name = "quantiles"
+  override val arguments: Seq[Argument] = Seq(
+    Argument("table", required = true), Argument("column", required = true), Argument("probabilities", required = false),
+    Argument("at", required = false))
+  override val schema: StructType = StructType.fromDDL("probability DOUBLE, value STRING, exact BOOLEAN, error DOUBLE")
+  override val meaning = "The values that these shares of a column's values do not exceed ('0.25,0.5' or array(0.25, 0.5)), " +
+    "exact where it has ranks, else from its histogram; error is the share of the values by which its rank may be off"
+
+  private val Usual = Seq(0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
+    val wanted = call.value("probabilities").fold(Usual)(probabilities)
+    val column = ColumnDetails.of(session, call)
+    column.quantiles(wanted) match {
+      case Some(exact) => wanted.zip(exact).map { case (p, value) => ResultRow.row(p, column.text.value(value), column.isRequested, noErrorIf(column.isRequested)) }
+      case None => column.rankHistogram match {
+        case Some(bins) => wanted.map(quantile(column, bins, _))
+        case None => wanted.map(ResultRow.row(_, None, column.isWhole, noErrorIf(column.isWhole)))
+      }
+    }
+  }
+
+  private def quantile(column: ColumnDetails, bins: Histogram, probability: Double): InternalRow = {
+    val rank = math.max(1L, math.ceil(probability * bins.number).toLong)
+    val found = bins.at(rank)
+    val bound = // as summary shows it
+      if (!column.isWhole) None
+      else if (rank == 1) column.row.lo.map(lo => column.text.bound(Some(lo), column.row.loExact))
+      else if (rank == bins.number) column.row.hi.map(hi => column.text.bound(Some(hi), column.row.hiExact))
+      else None
+    val error = if (bound.isDefined) Some(0L) else found.error.filter(_ => column.isWhole)
+    val share = error.map(_.toDouble / bins.number)
+    ResultRow.row(probability, bound.getOrElse(column.text.edge(found.value, column.row)), share.contains(0.0), share)
+  }
+
+  private def noErrorIf(isKnown: Boolean): Option[Double] = if (isKnown) Some(0) else None
+
+  private def probabilities(asked: Literal): Seq[Double] = {
+    val values = asked.dataType match {
+      case ArrayType(element, _) => asked.value.asInstanceOf[ArrayData].toSeq[Any](element).map(Literal(_, element))
+      case _ => Arguments.cast(asked, StringType).toString.split(',').toSeq.map(one => Literal(one.trim))
+    }
+    if (values.isEmpty) throw MetastoreException.invalidArgument("probabilities", "none is given")
+    values.map(one => Option(Arguments.cast(one, DoubleType)).map(_.asInstanceOf[Double]).filter(p => p >= 0 && p <= 1)
+      .getOrElse(throw MetastoreException.invalidArgument("probabilities", s"${one.toString} is not a number from 0 to 1")))
+  }
+}

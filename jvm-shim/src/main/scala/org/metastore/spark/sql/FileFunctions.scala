@@ -1,0 +1,145 @@
+package org.metastore.spark.sql
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.internal.Logging
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.parser.ParseException
+import org.apache.spark.sql.connector.catalog.{Identifier, TableCatalog}
+import org.apache.spark.sql.types.StructType
+
+import org.metastore.spark.reason.{MetastoreException, SqlName, VisibleText}
+import org.metastore.spark.statistics.objects.{FileKey, SummaryRow, TableFileRow}
+import org.metastore.spark.tables.{Leaf, Namespaces, TableFormats, TableLookup}
+
+/** `metastore.files(table [, at])`: one row a live data file, analyzed or not. */
+object FilesFunction extends TableFunction {
+  override val name = "files"
+  override val arguments: Seq[Argument] = Seq(Argument("table", required = true), Argument("at", required = false))
+  override val schema: StructType = StructType.fromDDL(
+    "path STRING, size BIGINT, rows BIGINT, deleted_rows BIGINT, partition MAP<STRING, STRING>, analyzed BOOLEAN, columns_analyzed BIGINT")
+  override val meaning = "The data files of a snapshot; rows counts deleted rows too"
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
+    val analyzed = TableContext.of(session, call.text("table"))
+    val asked = analyzed.requestedSnapshot(call.value("at"))
+    val live = asked.toSeq.flatMap(analyzed.table.dataFiles)
+    val snapshot = analyzed.answeringSnapshot(asked, _ => true)
+    val files = snapshot.map(new FileLevel(analyzed, _))
+    val known = files.fold(Map.empty[FileKey, TableFileRow])(_.files.map(file => file.key -> file).toMap)
+    val keys = analyzed.table.leaves(asked).map(_.key).toSet
+    val counts = files.fold(Map.empty[String, Int])(level => level.columnCounts(live.flatMap(file => known.get(file.key)), keys))
+    // Deletes belong to a snapshot: those of an ancestor say nothing about this one.
+    val deletes = if (snapshot.map(_.id) == asked) known else Map.empty[FileKey, TableFileRow]
+    live.map { file =>
+      val deleted = deletes.get(file.key).flatMap(_.deletedRows).orElse(file.deletedRows)
+      val rows = file.rows.orElse(known.get(file.key).flatMap(_.rows))
+      ResultRow.row(file.path, file.size, rows, deleted, ResultRow.texts(file.partition.toSeq), known.get(file.key).exists(_.block.isDefined),
+        counts.getOrElse(file.path, 0).toLong)
+    }
+  }
+}
+
+/** `metastore.columns(table [, column])`: one row a data file and column. */
+object ColumnsFunction extends StatisticsFunction {
+  override val name = "columns"
+  override val arguments: Seq[Argument] = Seq(Argument("table", required = true), Argument("column", required = false))
+  override val schema: StructType = StructType.fromDDL(
+    "path STRING, column_name STRING, min STRING, max STRING, rows BIGINT, null_count BIGINT, nan_count BIGINT, distinct BIGINT, " +
+      "frequencies_kept STRING")
+  override val meaning = "Statistics of columns in each data file, deleted rows included"
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = rowsWithStatistics(session, call).map(_._1)
+
+  override def rowsWithStatistics(session: SparkSession, call: Arguments): Seq[(InternalRow, Option[SummaryRow])] =
+    known(session, call, None, _ => true, _ => true)
+
+  /** The rows of some columns and data files alone. */
+  def known(
+      session: SparkSession, call: Arguments, file: Option[String], columns: String => Boolean,
+      files: String => Boolean): Seq[(InternalRow, Option[SummaryRow])] = {
+    val analyzed = TableContext.of(session, call.text("table"))
+    val current = analyzed.table.current
+    val snapshot = analyzed.snapshotWithColumns(current)
+    val leaves = analyzed.table.leaves(current)
+    val wanted = call.optional("column").fold[Seq[Leaf]](leaves)(column => Seq(analyzed.leaf(session, column, leaves)))
+      .filter(leaf => columns(leaf.name))
+    val byKey = wanted.map(leaf => leaf.key -> leaf).toMap
+    val level = new FileLevel(analyzed, snapshot)
+    val shown = file.fold(level.files.filter(row => files(row.path)))(path => IndexedSeq(level.find(path)).filter(row => files(row.path)))
+    level.columns(shown, wanted.map(_.key)).map { case FileColumnSummary(file, column, row) =>
+      val leaf = byKey(column.key)
+      val text = ValueText.of(column.dataType, leaf.dataType)
+      ResultRow.row(file.path, leaf.name, text.bound(row.lo, row.loExact), text.bound(row.hi, row.hiExact), row.rows, row.nulls, row.nans,
+        row.distinct, row.frequencies) -> Some(row)
+    }
+  }
+}
+
+/** `metastore.snapshots(table)`: one row an analyzed snapshot, oldest first. */
+object SnapshotsFunction extends TableFunction {
+  override val name = "snapshots"
+  override val arguments: Seq[Argument] = Seq(Argument("table", required = true))
+  override val schema: StructType = StructType.fromDDL(
+    "snapshot STRING, analyzed_at TIMESTAMP, files BIGINT, files_total BIGINT, rows BIGINT, columns BIGINT, current BOOLEAN, " +
+      "size_bytes BIGINT, live_size_bytes BIGINT")
+  override val meaning = "The snapshots that were analyzed"
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
+    val analyzed = TableContext.of(session, call.text("table"))
+    analyzed.manifest.toSeq.flatMap(_.snapshots).map { snapshot =>
+      ResultRow.row(snapshot.id, ValueText.timestamp(snapshot.analyzedAt), snapshot.files, snapshot.filesTotal, snapshot.rows,
+        snapshot.columns.length.toLong, analyzed.isCurrent(snapshot), snapshot.sizeBytes, snapshot.liveSizeBytes)
+    }
+  }
+}
+
+/** `metastore.tables([database])`: one row a table that has statistics. */
+object TablesFunction extends TableFunction with Logging {
+  override val name = "tables"
+  override val arguments: Seq[Argument] = Seq(Argument("database", required = false))
+  override val schema: StructType = StructType.fromDDL(
+    "table STRING, format STRING, location STRING, snapshot STRING, current BOOLEAN, analyzed_at TIMESTAMP")
+  override val meaning = "The tables of a database (db, cat.db; the current one if not given) that have statistics"
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
+    val (catalog, namespace) = TableLookup.namespace(session, call.optional("database").fold(Seq.empty[String])(parts(session, _)))
+    catalog match {
+      case tables: TableCatalog => listed(tables, namespace).sortBy(_.name).flatMap(analyzed(session, tables, _))
+      case other => throw MetastoreException.invalidArgument("database", s"the catalog ${other.name} has no tables")
+    }
+  }
+
+  private def parts(session: SparkSession, database: String): Seq[String] =
+    try session.sessionState.sqlParser.parseMultipartIdentifier(database) catch {
+      case _: ParseException => throw MetastoreException.invalidArgument("database", s"'$database' is not the name of a database")
+    }
+
+  private def listed(catalog: TableCatalog, namespace: Array[String]): Seq[Identifier] =
+    try catalog.listTables(namespace).toSeq catch {
+      case NonFatal(e) if Namespaces.isMissing(catalog, namespace, e) =>
+        throw MetastoreException.databaseNotFound(catalog.name +: namespace.toSeq, Namespaces.siblings(catalog, namespace))
+      case NonFatal(e) => throw MetastoreException.invalidArgument(
+        "database", s"the tables of ${SqlName(catalog.name +: namespace.toSeq)} cannot be listed: ${MetastoreException.firstLine(e)}")
+    }
+
+  /** A table that cannot be loaded, or that this user may not read, is not a reason to hide the others. */
+  private def analyzed(session: SparkSession, catalog: TableCatalog, table: Identifier): Option[InternalRow] = {
+    val name = SqlName(catalog.name +: table.namespace.toSeq :+ table.name)
+    try TableFormats.identity(session, catalog.loadTable(table))
+      .filter(TableContext.store(session, _).manifest().isDefined).flatMap(_ => row(TableContext.of(session, name)))
+    catch {
+      // Plug-ins refuse with exceptions of their own.
+      case NonFatal(e) =>
+        logWarning(VisibleText(s"metastore.tables leaves out $name: ${MetastoreException.firstLine(e)}"))
+        None
+    }
+  }
+
+  private def row(analyzed: TableContext): Option[InternalRow] = analyzed.manifest.map { manifest =>
+    val snapshot = analyzed.answeringSnapshot(analyzed.table.current, _ => true).orElse(manifest.latest)
+    ResultRow.row(analyzed.name, analyzed.table.format, analyzed.table.location, snapshot.map(_.id), snapshot.exists(analyzed.isCurrent),
+      snapshot.map(s => ValueText.timestamp(s.analyzedAt)))
+  }
+}

@@ -1,0 +1,100 @@
+package org.metastore.spark.sql
+
+import scala.util.Try
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{
+  AttributeReference, Cast, EqualNullSafe, EqualTo, Expression, GreaterThanOrEqual, LessThanOrEqual, Literal
+}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{StringType, StructType}
+import org.apache.spark.unsafe.types.UTF8String
+
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.pruning.{ColumnResolver, PruningFilter}
+import org.metastore.spark.reason.MetastoreException
+import org.metastore.spark.statistics.columns.FileList
+import org.metastore.spark.statistics.objects.{FileKey, Snapshot}
+import org.metastore.spark.tables.{HudiTable, Leaf}
+
+/** `metastore.locate(table, column, value)`: one row a data file that may hold the value, as far as statistics tell. */
+object LocateFunction extends TableFunction {
+  private val MostForms = 1000
+  private val Space = UTF8String.fromString(" ")
+
+  override val name = "locate"
+  override val arguments: Seq[Argument] = Seq(
+    Argument("table", required = true), Argument("column", required = true), Argument("value", required = true))
+  override val schema: StructType = StructType.fromDDL("path STRING, frequency BIGINT, exact BOOLEAN")
+  override val meaning = "The data files that may hold a value, NULL included, and how many of their rows have it: NULL where " +
+    "that is not known"
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
+    val analyzed = TableContext.of(session, call.text("table"))
+    val current = analyzed.table.current
+    val snapshot = analyzed.snapshotWithColumns(current)
+    val leaf = analyzed.leaf(session, call.text("column"), analyzed.table.leaves(current))
+    if (snapshot.columns.find(_.key == leaf.key).exists(_.encoding.isEmpty))
+      throw MetastoreException.invalidArgument("column", s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
+    val value = call.value("value").fold(Literal(null, leaf.dataType))(valueOf(_, leaf))
+    val (changed, files) = filesOf(analyzed, snapshot).partition(analyzed.table.format == HudiTable.Format && !_.isWhole)
+    val found = located(analyzed, leaf, value, files.toIndexedSeq)
+    // Log files may hold any value.
+    (found ++ changed.map(_ -> None)).sortBy(_._1.path)
+      .map { case (file, frequency) => ResultRow.row(file.path, frequency, frequency.isDefined && file.isWhole) }
+  }
+
+  /** A live data file; `isWhole`: all of its rows are live, and no others. */
+  private final case class Live(path: String, key: FileKey, isWhole: Boolean)
+
+  /** Those of the table as the name stands for it: of newer ones than were analyzed nothing is known. */
+  private def filesOf(analyzed: TableContext, snapshot: Snapshot): Seq[Live] =
+    if (analyzed.isCurrent(snapshot)) analyzed.store.tableFiles(snapshot).map(file => Live(file.path, file.key, file.deletes.isEmpty))
+    else analyzed.table.current.toSeq.flatMap(analyzed.table.dataFiles).map(file => Live(file.path, file.key, file.deletedRows.contains(0L)))
+
+  private def located(analyzed: TableContext, leaf: Leaf, value: Literal, files: IndexedSeq[Live]): Seq[(Live, Option[Long])] = {
+    val attribute = AttributeReference(leaf.name, leaf.dataType)()
+    val resolver: ColumnResolver = (_, _) => Some(leaf.key)
+    val forms = leaf.charLength.filter(_ => value.value != null).fold(Seq(value))(storedForms(value, _))
+    val areFew = forms.size <= MostForms
+    val conditions: Seq[Seq[Expression]] =
+      if (areFew) forms.map(form => Seq(EqualNullSafe(attribute, form)))
+      else Seq(Seq(GreaterThanOrEqual(attribute, forms.head), LessThanOrEqual(attribute, forms.last)))
+    val filters = conditions.map(PruningFilter.compile(_, resolver))
+    val known = analyzed.store.planning(analyzed.table.uuid, MetastoreConf().readTimeoutMillis) match {
+      case Right(statistics) => statistics.of(FileList.of(files.map(_.key)), filters.head.columnKeys)
+      case Left(why) => throw new java.io.IOException(why.sentence)
+    }
+    val counts = filters.zip(forms).map { case (filter, form) =>
+      val verdicts = filter.evaluate(known)
+      val kept = files.indices.filter(verdicts.isKept).toArray
+      kept.zip(if (areFew) known.frequencies(leaf.key, leaf.dataType, form.value, kept) else kept.map(_ => -1L)).toMap
+    }
+    files.indices.map(i => files(i) -> sum(counts.flatMap(_.get(i)))).filterNot(_._2.contains(0L))
+  }
+
+  /** None where one is not known. */
+  private def sum(counts: Seq[Long]): Option[Long] = if (counts.exists(_ < 0)) None else Some(counts.sum)
+
+  /** Values of CHAR that Spark takes for equal to one: it pads both sides, and files hold them padded or not. */
+  private def storedForms(value: Literal, length: Int): Seq[Literal] = {
+    val text = value.value.asInstanceOf[UTF8String]
+    val short = text.trimRight()
+    (short.numChars to math.max(length, text.numChars)).map(size => Literal(short.rpad(size, Space), value.dataType))
+  }
+
+  /** The value in the column's type, which has to hold it exactly. */
+  private def valueOf(asked: Literal, leaf: Leaf): Literal = {
+    val zone = Some(SQLConf.get.sessionLocalTimeZone)
+    val cast = Cast(asked, leaf.dataType, zone, ansiEnabled = true)
+    val found = Try(cast).filter(_.checkInputDataTypes().isSuccess).map(cast => Literal(cast.eval(), leaf.dataType)).toOption
+    found.filter(value => asked.dataType == StringType || isSame(value, asked, zone)).getOrElse(
+      throw MetastoreException.invalidArgument("value", s"${Arguments.toText(asked)} is not of the type ${leaf.dataType.simpleString}"))
+  }
+
+  private def isSame(value: Literal, asked: Literal, zone: Option[String]): Boolean = {
+    val back = Cast(value, asked.dataType, zone, ansiEnabled = true)
+    back.checkInputDataTypes().isSuccess && Try(EqualTo(back, asked).eval()).toOption.contains(true)
+  }
+}

@@ -1,0 +1,188 @@
+package org.metastore.spark.sql
+
+import java.io.ByteArrayInputStream
+import java.time.Instant
+
+import scala.collection.JavaConverters._
+import scala.util.Try
+import scala.util.control.NonFatal
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.arrow.memory.RootAllocator
+import org.apache.arrow.vector.ipc.ArrowStreamReader
+
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Cast, GenericInternalRow, Literal}
+import org.apache.spark.sql.catalyst.parser.CatalystSqlParser
+import org.apache.spark.sql.catalyst.util.{ArrayBasedMapData, DateTimeUtils, GenericArrayData}
+import org.apache.spark.sql.internal.SQLConf
+import org.apache.spark.sql.types.{BinaryType, CharType, DataType, Decimal, StringType, VarcharType}
+import org.apache.spark.unsafe.types.UTF8String
+
+import org.metastore.spark.statistics.columns.CatalystValue
+import org.metastore.spark.statistics.objects.SummaryRow
+
+/** Builds rows from what Scala code has at hand: texts, options and numbers. */
+object ResultRow {
+  private val Digits = 38
+  private val Most = BigInt(10).pow(Digits) - 1
+
+  /** One row; `None` is null, texts become Spark's. */
+  def row(values: Any*): InternalRow = new GenericInternalRow(values.map(internal).toArray[Any])
+
+  /** A number of any size as DECIMAL(38,0), the largest there is beyond it. */
+  def decimalOf(number: BigInt): Decimal = Decimal(BigDecimal(number.min(Most)), Digits, 0)
+
+  /** A map of texts. */
+  def texts(entries: Seq[(String, String)]): ArrayBasedMapData = {
+    val (keys, values) = entries.unzip
+    ArrayBasedMapData(keys.map(UTF8String.fromString).toArray[Any], values.map(UTF8String.fromString).toArray[Any])
+  }
+
+  private def internal(value: Any): Any = value match {
+    case None | null => null
+    case Some(inner) => internal(inner)
+    case text: String => UTF8String.fromString(text)
+    case other => other
+  }
+}
+
+/** Values of columns as text, exactly as `CAST(value AS STRING)` gives it in this session. */
+final class ValueText private (written: Option[DataType], shown: DataType) {
+  private val zone = Some(SQLConf.get.sessionLocalTimeZone)
+  private val ansi = SQLConf.get.ansiEnabled // decides whether small decimals are written with an exponent
+  private val isCut = shown == BinaryType || shown.isInstanceOf[StringType]
+
+  /** A value as stored; null where there is none. */
+  def value(value: Option[Any]): UTF8String = value.flatMap(v => written.map(asText(v, _))).orNull
+
+  /** A bound: that of a string which was cut ends in an ellipsis. */
+  def bound(bound: Option[Any], exact: Boolean): UTF8String = value(bound) match {
+    case text: UTF8String if isCut && !exact => UTF8String.fromString(s"$text\u2026")
+    case text => text
+  }
+
+  /** An edge of a bin or a quantile: a string that may be the beginning of longer ones ends in an ellipsis. */
+  def edge(edge: Any, column: SummaryRow): UTF8String = bound(Some(edge), edge match {
+    case cut: Array[Byte] => cut.length < ValueText.CutBytes || (column.loExact && column.hiExact)
+    case _ => true
+  })
+
+  private def asText(value: Any, from: DataType): UTF8String = {
+    val literal = Literal(CatalystValue.catalyst(value, from), from)
+    val typed = if (from == shown) literal else Cast(literal, shown, zone, ansiEnabled = false)
+    Cast(typed, StringType, zone, ansi).eval().asInstanceOf[UTF8String]
+  }
+}
+
+object ValueText {
+  private val CutBytes = 64
+
+  /** Renders values that were written under one type for a column that may have another one by now. */
+  def of(written: String, shown: DataType): ValueText = {
+    val known = if (written == shown.simpleString) Some(shown) else Try(CatalystSqlParser.parseDataType(written)).toOption
+    new ValueText(known.map(plain), plain(shown))
+  }
+
+  /** Bounds of texts are kept by bytes, whatever their length limit or collation. */
+  private def plain(dataType: DataType): DataType = dataType match {
+    case _: StringType | _: CharType | _: VarcharType => StringType
+    case other => other
+  }
+
+  /** A time of the manifest as a TIMESTAMP. */
+  def timestamp(iso: String): Long = DateTimeUtils.instantToMicros(Instant.parse(iso))
+
+  def text(text: String): UTF8String = UTF8String.fromString(text)
+}
+
+/** The columns of `table-summary` (docs/format.md) that the data source adds to the texts of a view. */
+object SummaryColumns {
+
+  /** The value of a column, as Catalyst's; null where there is none, or no such column. */
+  def value(row: SummaryRow, column: String): Any = column match {
+    case "rows" => opt(row.rows)
+    case "nulls" => opt(row.nulls)
+    case "nans" => opt(row.nans)
+    case "lo_long" | "lo_double" | "lo_binary" => encoded(row.lo, column)
+    case "hi_long" | "hi_double" | "hi_binary" => encoded(row.hi, column)
+    case "lo_exact" => row.loExact
+    case "hi_exact" => row.hiExact
+    case "distinct" => opt(row.distinct)
+    case "distinct_error" => opt(row.distinctError)
+    case "sum_exact" => opt(row.sumExact.map(sum => Decimal(sum, SumPrecision, 0)))
+    case "sum" => opt(row.sum)
+    case "mean" => opt(row.mean)
+    case "m2" => opt(row.m2)
+    case "avg_len" => opt(row.avgLen)
+    case "max_len" => opt(row.maxLen)
+    case "trues" => opt(row.trues)
+    case "compressed_bytes" => opt(row.compressedBytes)
+    case "uncompressed_bytes" => opt(row.uncompressedBytes)
+    case "frequencies_floor" => opt(row.frequenciesFloor)
+    case "percentiles_long" | "percentiles_double" | "percentiles_binary" => percentiles(row.percentiles, column)
+    case "singles" => opt(row.singles)
+    case "frequencies_algorithm" => opt(row.frequenciesAlgorithm.map(UTF8String.fromString))
+    case "extra" => extra(row.extra)
+    case _ => null
+  }
+
+  private val SumPrecision = 38
+
+  private def opt(value: Option[Any]): Any = value match {
+    case Some(found) => found
+    case None => null
+  }
+
+  private def isIn(value: Any, column: String): Boolean = value match {
+    case _: Long => column.endsWith("_long")
+    case _: Double => column.endsWith("_double")
+    case _ => column.endsWith("_binary")
+  }
+
+  private def encoded(value: Option[Any], column: String): Any = opt(value.filter(isIn(_, column)))
+
+  private def percentiles(values: IndexedSeq[Any], column: String): Any =
+    if (values.headOption.exists(isIn(_, column))) new GenericArrayData(values.toArray[Any]) else null
+
+  private def extra(values: Map[String, Array[Byte]]): Any = {
+    val (names, bytes) = values.toSeq.unzip
+    if (names.isEmpty) null else ArrayBasedMapData(names.map(UTF8String.fromString).toArray[Any], bytes.toArray[Any])
+  }
+}
+
+/** User-defined statistics as SQL shows them: a map from name to value, as JSON. docs/format.md: `extra`. */
+object UserDefinedStatistics {
+  private val MaxBytes = 16 << 10
+  private val MaxMemory = 1L << 20
+  private val json = new ObjectMapper
+
+  /** The map, as Catalyst's; null where there is none. What is damaged is left out. */
+  def texts(extra: Map[String, Array[Byte]]): Any = {
+    val found = extra.toSeq.sortBy(_._1).flatMap { case (name, bytes) => text(bytes).map(name -> _) }
+    if (found.isEmpty) null else ResultRow.texts(found)
+  }
+
+  private def text(bytes: Array[Byte]): Option[String] =
+    if (bytes.length > MaxBytes) None
+    else try Some(json.writeValueAsString(plain(value(bytes)))) catch { case NonFatal(_) => None }
+
+  private def value(bytes: Array[Byte]): Any = {
+    val allocator = new RootAllocator(MaxMemory)
+    try {
+      val reader = new ArrowStreamReader(new ByteArrayInputStream(bytes), allocator)
+      try {
+        require(reader.loadNextBatch() && reader.getVectorSchemaRoot.getRowCount == 1)
+        reader.getVectorSchemaRoot.getVector(0).getObject(0)
+      } finally reader.close()
+    } finally allocator.close()
+  }
+
+  /** What Jackson writes as JSON: numbers, truth values, lists and maps as they are, all else as text. */
+  private def plain(value: Any): Any = value match {
+    case null | _: Number | _: java.lang.Boolean => value
+    case map: java.util.Map[_, _] => map.asScala.map { case (key, inner) => String.valueOf(key) -> plain(inner) }.toMap.asJava
+    case list: java.util.Collection[_] => list.asScala.map(plain).toSeq.asJava
+    case other => String.valueOf(other)
+  }
+}

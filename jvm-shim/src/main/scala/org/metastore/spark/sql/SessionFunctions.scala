@@ -1,0 +1,152 @@
+package org.metastore.spark.sql
+
+import java.util.Properties
+
+import scala.collection.JavaConverters._
+
+import com.fasterxml.jackson.databind.ObjectMapper
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.types.StructType
+
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.reason.{MetastoreException, NearNames}
+import org.metastore.spark.tables.{FileFacts, FormatReleases, SnapshotFacts, TableFacts, TableHandle, TableLookup}
+
+/** `metastore.settings()`: one row a setting. */
+object SettingsFunction extends TableFunction {
+  override val name = "settings"
+  override val arguments: Seq[Argument] = Nil
+  override val schema: StructType = StructType.fromDDL("name STRING, value STRING, source STRING, default STRING, meaning STRING, problem STRING")
+  override val meaning = "The settings of this session: the value in force, where it comes from, and what is wrong with what is set"
+  override val needsSettings = false
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
+    val conf = MetastoreConf.of(session)
+    val known = MetastoreConf.all.map { setting =>
+      conf.findInvalid(setting) match {
+        case Some(wrong) =>
+          val problem = s"'${wrong.text}' (${wrong.source}) is no value of this setting: the default is in force"
+          ResultRow.row(setting.key, setting.default, "default", setting.default, setting.meaning, problem)
+        case None =>
+          val found = conf.resolve(setting)
+          ResultRow.row(setting.key, found.text, found.source, setting.default, setting.meaning, None)
+      }
+    }
+    val unknown = conf.unknownKeys.toSeq.sorted.map { case (key, text) =>
+      (key, text, "spark", NearNames.phraseSuggestion(key, MetastoreConf.all.map(_.key), "spark.metastore."))
+    }
+    known ++ (unknown ++ MetastoreConf.findMisspelt(sys.env)).map { case (name, text, source, hint) =>
+      ResultRow.row(name, text, source, None, None, s"there is no such setting.$hint")
+    }
+  }
+}
+
+/** `metastore.help()`: one row a table function. */
+object HelpFunction extends TableFunction {
+  override val name = "help"
+  override val arguments: Seq[Argument] = Nil
+  override val schema: StructType = StructType.fromDDL("function STRING, arguments STRING, columns STRING, meaning STRING")
+  override val meaning = "The table functions of the Metastore"
+  override val needsSettings = false
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = TableFunctions.all.map { function =>
+    val (required, optional) = function.arguments.partition(_.required)
+    val arguments = required.map(_.name).mkString(", ") + optional.map { argument =>
+      if (argument == function.arguments.head) s"[${argument.name}]" else s" [, ${argument.name}]"
+    }.mkString
+    ResultRow.row(s"metastore.${function.name}", arguments, function.schema.fieldNames.mkString(", "), function.meaning)
+  }
+}
+
+/** `metastore.version()`: one row. */
+object VersionFunction extends TableFunction {
+  private val StatisticsFormat = 1
+
+  override val name = "version"
+  override val arguments: Seq[Argument] = Nil
+  override val schema: StructType = StructType.fromDDL("version STRING, spark STRING, scala STRING, format INT, jar STRING")
+  override val meaning = "Versions of the shim, of Spark and Scala, of the statistics' format, and the jar that was loaded"
+  override val needsSettings = false
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
+    val jar = Option(getClass.getProtectionDomain.getCodeSource).map(_.getLocation.getPath)
+    Seq(ResultRow.row(build.getProperty("version"), session.version, scala.util.Properties.versionNumberString, StatisticsFormat, jar))
+  }
+
+  private lazy val build: Properties = {
+    val properties = new Properties
+    Option(getClass.getResourceAsStream("/metastore-shim.properties")).foreach { stream =>
+      try properties.load(stream) finally stream.close()
+    }
+    properties
+  }
+}
+
+/** `metastore_formats()`: one row a table format whose jar the session has. `metastore doctor` asks it. */
+object FormatsFunction extends TableFunction {
+  override val name = "formats"
+  override val arguments: Seq[Argument] = Nil
+  override val schema: StructType = StructType.fromDDL("format STRING, found STRING, oldest STRING, newest STRING, refusal STRING")
+  override val meaning = "Releases of the table formats that are found, and why one cannot be used"
+  override val needsSettings = false
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
+    FormatReleases.all(session.sharedState.jarClassLoader).map { release =>
+      val format = release.format
+      ResultRow.row(format.name, release.version, format.oldest, format.newest, release.refusal.map(_.sentence))
+    }
+}
+
+/**
+ * `metastore_facts(table [, files])`: what ANALYZE has to know of a table as its name stands for it, where only the JVM reads
+ * that from its metadata. Python asks it through SQL. The first row has `facts`, JSON; each other row is one data file.
+ */
+object FactsFunction extends TableFunction {
+  override val name = "facts"
+  override val arguments: Seq[Argument] = Seq(Argument("table", required = true), Argument("files", required = false))
+  override val schema: StructType = StructType.fromDDL(
+    "facts STRING, path STRING, location STRING, size BIGINT, rows BIGINT, deleted_rows BIGINT, deletes STRING, " +
+      "partition MAP<STRING, STRING>, modified BIGINT")
+  override val meaning = "What ANALYZE knows of a table and its data files"
+
+  /** ANALYZE of a large table waits for its list of files. */
+  override def isLimited(call: Arguments): Boolean = false
+
+  private val mapper = new ObjectMapper
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = {
+    val name = call.text("table")
+    val found = TableLookup.find(session, name)
+    found.table match {
+      case _ if call.optional("files").contains("false") => Seq(facts(identity(found)))
+      case table: TableFacts =>
+        table.refusal.foreach(why => throw MetastoreException.unsupportedTable(name, why))
+        val listing = table.facts
+        facts(identity(found) ++ described(table, listing)) +: listing.files.map(row)
+      case other => throw MetastoreException.unsupportedTable(name, s"it is of format ${other.format}")
+    }
+  }
+
+  private def facts(found: Map[String, Any]): InternalRow =
+    ResultRow.row(mapper.writeValueAsString(found.asJava), None, None, None, None, None, None, None, None)
+
+  private def row(file: FileFacts): InternalRow =
+    ResultRow.row(None, file.live.path, file.location, file.live.size, file.live.rows, file.live.deletedRows, file.deletes,
+      ResultRow.texts(file.live.partition.toSeq), file.live.modified)
+
+  private def identity(found: TableHandle): Map[String, Any] = Map(
+    "format" -> found.table.format, "name" -> found.name.orNull, "uuid" -> found.table.uuid, "location" -> found.table.location)
+
+  private def described(table: TableFacts, listing: SnapshotFacts): Map[String, Any] = {
+    val leaves = table.leaves(None).map { leaf =>
+      Map[String, Any]("key" -> leaf.key, "path" -> leaf.path.asJava, "type" -> leaf.dataType.catalogString).asJava
+    }
+    Map(
+      "required" -> table.requiredColumns.toSeq.sorted.asJava,
+      "snapshot" -> listing.snapshot.orNull, "unsettled" -> listing.recentFiles.asJava,
+      "has_other_rows" -> listing.hasOtherRows, "leaves" -> leaves.asJava,
+      "partition_columns" -> table.partitionColumns.asJava, "field_ids" -> table.fieldIds.asJava, "properties" -> table.properties.asJava)
+  }
+}

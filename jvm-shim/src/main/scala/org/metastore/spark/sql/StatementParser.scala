@@ -1,0 +1,185 @@
+package org.metastore.spark.sql
+
+import java.util.Locale
+
+import scala.collection.JavaConverters._
+
+import org.antlr.v4.runtime.{CharStreams, CommonTokenStream, Token}
+
+import org.apache.spark.metastore.ContextConf
+import org.apache.spark.sql.{SparkSession, SparkSessionExtensions}
+import org.apache.spark.sql.catalyst.{FunctionIdentifier, TableIdentifier}
+import org.apache.spark.sql.catalyst.expressions.Expression
+import org.apache.spark.sql.catalyst.parser.{ParserInterface, SqlBaseLexer}
+import org.apache.spark.sql.catalyst.plans.logical.{AnalyzeColumn, AnalyzeTable, LogicalPlan}
+import org.apache.spark.sql.catalyst.trees.TreeNodeTag
+import org.apache.spark.sql.types.{DataType, StructType}
+
+import org.metastore.spark.reason.{MetastoreException, NearNames}
+
+/** Spark's parser, or the one that another extension put before it, with our names made readable to it first. */
+abstract class ParserWrapper(delegate: ParserInterface) extends ParserInterface {
+
+  override def parsePlan(sqlText: String): LogicalPlan =
+    PartitionClause.parse(FunctionNames.rewrite(sqlText), delegate.parsePlan)
+
+  override def parseQuery(sqlText: String): LogicalPlan = delegate.parseQuery(FunctionNames.rewrite(sqlText))
+
+  override def parseExpression(sqlText: String): Expression = delegate.parseExpression(FunctionNames.rewrite(sqlText))
+
+  override def parseTableIdentifier(sqlText: String): TableIdentifier = delegate.parseTableIdentifier(sqlText)
+
+  override def parseFunctionIdentifier(sqlText: String): FunctionIdentifier = delegate.parseFunctionIdentifier(sqlText)
+
+  override def parseMultipartIdentifier(sqlText: String): Seq[String] = delegate.parseMultipartIdentifier(sqlText)
+
+  override def parseTableSchema(sqlText: String): StructType = delegate.parseTableSchema(sqlText)
+
+  override def parseDataType(sqlText: String): DataType = delegate.parseDataType(sqlText)
+}
+
+/**
+ * Our parser around those of all extensions that are listed: Delta's drops parameter markers, and only who comes before it can
+ * save them.
+ */
+final class OutermostParser extends (SparkSessionExtensions => Unit) {
+  override def apply(extensions: SparkSessionExtensions): Unit =
+    extensions.injectParser((_, delegate) => MetastoreParser(delegate))
+}
+
+object OutermostParser {
+  private val Extensions = "spark.sql.extensions"
+  private val Last = Seq(classOf[OutermostParser].getName, "org.metastore.spark.MetastoreExtensions")
+
+  /** Lists it, where others are listed and we are not the last of them already. */
+  def list(): Unit =
+    for (conf <- ContextConf.active; listed <- conf.getOption(Extensions).map(_.trim) if listed.nonEmpty)
+      if (!Last.exists(listed.endsWith)) conf.set(Extensions, s"$listed,${Last.head}")
+}
+
+/**
+ * Lets people write `metastore.summary(...)`: Spark's grammar has no table functions of two name parts, so the two parts become
+ * the one part `metastore_summary`, of the same length with blanks, so that positions in error messages stay right.
+ */
+object FunctionNames {
+  private val Schema = "metastore"
+  private val Prefix = s"${Schema}_"
+
+  /** Returns the text with our table functions written in one part; most texts are returned unread. */
+  def rewrite(sql: String): String =
+    if (sql.toLowerCase(Locale.ROOT).contains(Schema)) new FunctionNames(sql).rewriteText else sql
+
+  /** Whether the session has a function `metastore_<name>`, be it ours or the user's. */
+  private def isRegistered(name: String): Boolean = SparkSession.getActiveSession.exists { session =>
+    session.sessionState.catalog.isRegisteredFunction(FunctionIdentifier(s"$Prefix$name"))
+  }
+
+  /** The tokens of a text that Spark's parser would see, without blanks and comments. */
+  private[sql] def tokens(sql: String): IndexedSeq[Token] = {
+    // Spark 3.5's lexer knows upper-case letters only; changing ASCII letters alone keeps every position.
+    val upper = sql.map(c => if (c >= 'a' && c <= 'z') (c - 32).toChar else c)
+    val lexer = new SqlBaseLexer(CharStreams.fromString(upper))
+    lexer.removeErrorListeners()
+    val stream = new CommonTokenStream(lexer)
+    stream.fill()
+    stream.getTokens.asScala.filter(t => t.getChannel == Token.DEFAULT_CHANNEL && t.getType != Token.EOF).toIndexedSeq
+  }
+}
+
+private final class FunctionNames(sql: String) {
+  private val tokens = FunctionNames.tokens(sql)
+
+  def rewriteText: String = {
+    tokens.indices.foreach(refuseMisspelt)
+    val names = tokens.indices.filter(isFunctionName)
+    names.foldRight(sql) { (i, text) =>
+      val (from, until) = (offset(tokens(i).getStartIndex), offset(tokens(i + 2).getStopIndex + 1))
+      val name = s"${FunctionNames.Schema}_${word(i + 2).toLowerCase(Locale.ROOT)}"
+      text.substring(0, from) + name + " " * (until - from - name.length) + text.substring(until)
+    }
+  }
+
+  private def isFunctionName(i: Int): Boolean = dotted(i).exists(TableFunctions.names) && isTablePosition(i)
+
+  /** The name that is called as a function of ours, whether there is one of that name or not. */
+  private def dotted(i: Int): Option[String] =
+    if (word(i).equalsIgnoreCase(FunctionNames.Schema) && word(i + 1) == "." && word(i + 3) == "(") Some(word(i + 2).toLowerCase(Locale.ROOT))
+    else None
+
+  /** Spark would only say that it knows no such function. */
+  private def refuseMisspelt(i: Int): Unit = {
+    val plain = word(i).toLowerCase(Locale.ROOT)
+    val single = if (plain.startsWith(FunctionNames.Prefix) && word(i + 1) == "(") Some(plain.stripPrefix(FunctionNames.Prefix)) else None
+    dotted(i).orElse(single.filterNot(FunctionNames.isRegistered)).foreach { name =>
+      val known = TableFunctions.all.map(_.name)
+      if (!known.contains(name) && isTablePosition(i) && NearNames.find(name, known).nonEmpty)
+        throw MetastoreException.functionNotFound(name, known)
+    }
+  }
+
+  /** Whether a table may stand at token `i`: after FROM, JOIN, LATERAL, or in a list or parenthesis that follows them. */
+  private def isTablePosition(i: Int): Boolean = word(i - 1) match {
+    case "FROM" | "JOIN" | "LATERAL" => true
+    case "(" => isTablePosition(i - 1)
+    case "," => isInFromList(i - 2)
+    case _ => false
+  }
+
+  @scala.annotation.tailrec
+  private def isInFromList(i: Int): Boolean = word(i) match {
+    case ")" => isInFromList(opening(i) - 1)
+    case "(" => isTablePosition(i)
+    case "FROM" => true
+    case "" | "SELECT" | "WHERE" | "BY" | "HAVING" | "SET" | "VALUES" | ";" => false
+    case _ => isInFromList(i - 1)
+  }
+
+  /** Index of the parenthesis that the one at `closing` closes; -1 where there is none. */
+  private def opening(closing: Int): Int = {
+    var (i, depth) = (closing - 1, 1)
+    while (i >= 0 && depth > 0) {
+      if (word(i) == ")") depth += 1 else if (word(i) == "(") depth -= 1
+      if (depth > 0) i -= 1
+    }
+    i
+  }
+
+  /** The token's text in upper case, a quoted name without its quotes; empty outside the text. */
+  private def word(i: Int): String =
+    if (i < 0 || i >= tokens.length) "" else {
+      val text = tokens(i).getText
+      if (tokens(i).getType == SqlBaseLexer.BACKQUOTED_IDENTIFIER) text.substring(1, text.length - 1) else text
+    }
+
+  /** Tokens count code points, strings count UTF-16 units. */
+  private def offset(codePoints: Int): Int = sql.offsetByCodePoints(0, codePoints)
+}
+
+/** The PARTITION clause of `ANALYZE TABLE t PARTITION (...) COMPUTE STATISTICS FOR COLUMNS ...`. */
+object PartitionClause {
+  private val tag = TreeNodeTag[Map[String, Option[String]]]("metastore.partition")
+
+  /** The clause of a plan that `parse` returned; empty: none was written. */
+  def of(plan: LogicalPlan): Map[String, Option[String]] = plan.getTagValue(tag).getOrElse(Map.empty)
+
+  /** Parses a text and keeps the clause. */
+  def parse(sql: String, parse: String => LogicalPlan): LogicalPlan = {
+    val plan = parse(sql)
+    plan match {
+      case analyze: AnalyzeColumn => withoutColumns(sql).map(parse).foreach {
+        case AnalyzeTable(_, partition, _) if partition.nonEmpty => analyze.setTagValue(tag, partition)
+        case _ =>
+      }
+      case _ =>
+    }
+    plan
+  }
+
+  /** The text up to COMPUTE STATISTICS where it has a PARTITION clause. */
+  private def withoutColumns(sql: String): Option[String] = {
+    val words = FunctionNames.tokens(sql).map(token => token.getText -> token.getStopIndex)
+    val statistics = words.indexWhere(_._1 == "STATISTICS", words.lastIndexWhere(_._1 == "COMPUTE"))
+    if (statistics < 0 || !words.take(statistics).exists(_._1 == "PARTITION")) None
+    else Some(sql.substring(0, sql.offsetByCodePoints(0, words(statistics)._2 + 1)))
+  }
+}

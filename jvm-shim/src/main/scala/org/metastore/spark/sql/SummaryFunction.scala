@@ -1,0 +1,150 @@
+package org.metastore.spark.sql
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.types.StructType
+
+import org.metastore.spark.reason.MetastoreException
+import org.metastore.spark.statistics.objects.{Snapshot, SummaryRow, ValueCount}
+import org.metastore.spark.statistics.values.Histogram
+import org.metastore.spark.tables.Leaf
+
+/** `metastore.summary(table [, file] [, at])`: one row a column, of the table or of one of its data files. */
+object SummaryFunction extends StatisticsFunction {
+  override val name = "summary"
+  override val arguments: Seq[Argument] = Seq(Argument("table", required = true), Argument("file", required = false), Argument("at", required = false))
+  override val schema: StructType = StructType.fromDDL(
+    """column_name STRING, column_type STRING, min STRING, max STRING, approx_unique BIGINT, avg DOUBLE, std DOUBLE, q25 STRING,
+      |q50 STRING, q75 STRING, count BIGINT, null_percentage DOUBLE, null_count BIGINT, nan_count BIGINT, avg_len DOUBLE,
+      |max_len BIGINT, top_value STRING, top_count BIGINT, size_bytes BIGINT, exact BOOLEAN, distinct_error DOUBLE, files BIGINT,
+      |files_total BIGINT, snapshot STRING, current BOOLEAN, analyzed_at TIMESTAMP, user_defined MAP<STRING, STRING>""".stripMargin)
+  override val meaning = "Statistics of every column, of the table or of one data file; exact says whether count, nulls, min and max are"
+
+  override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] = rowsWithStatistics(session, call).map(_._1)
+
+  override def rowsWithStatistics(session: SparkSession, call: Arguments): Seq[(InternalRow, Option[SummaryRow])] = known(session, call, None)
+
+  /** The rows of all columns, or of one. */
+  def known(session: SparkSession, call: Arguments, column: Option[String]): Seq[(InternalRow, Option[SummaryRow])] = {
+    val analyzed = TableContext.of(session, call.text("table"))
+    val asked = analyzed.requestedSnapshot(call.value("at"))
+    val snapshot = analyzed.snapshotWithColumns(asked)
+    val all = analyzed.table.leaves(asked)
+    val leaves = column.fold[Seq[Leaf]](all)(name => Seq(analyzed.leaf(session, name, all)))
+    call.optional("file") match {
+      case None => ofTable(analyzed, snapshot, leaves, asked)
+      case Some(path) => ofFile(analyzed, snapshot, leaves, path, asked)
+    }
+  }
+
+  private def ofTable(
+      analyzed: TableContext, snapshot: Snapshot, leaves: Seq[Leaf], asked: Option[String]): Seq[(InternalRow, Option[SummaryRow])] = {
+    val byKey = analyzed.store.tableSummary(snapshot).map(row => snapshot.columns(row.column).key -> withRanks(analyzed, snapshot, row)).toMap
+    val written = snapshot.columns.map(column => column.key -> column.dataType).toMap
+    val tops = snapshot.frequencies.headOption.fold(Map.empty[Int, ValueCount])(lists => analyzed.store.mostFrequent(lists.ref, None))
+      .map { case (column, top) => snapshot.columns(column).key -> top }
+    val (left, total) = filesLeft(analyzed, snapshot, asked)
+    val scope = Scope(
+      snapshot.physicalRows, snapshot.rows, snapshot.exact && analyzed.isRequested(snapshot, asked), snapshot.filesTotal, left, total,
+      origin(analyzed, snapshot, asked))
+    leaves.map { leaf =>
+      val row = byKey.get(leaf.key).filter(_.files > 0)
+      answer(leaf, row, written.getOrElse(leaf.key, ""), scope, tops.get(leaf.key)) -> row
+    }
+  }
+
+  /** How many data files of an analyzed snapshot the one asked for still has, and how many that has. */
+  private def filesLeft(analyzed: TableContext, snapshot: Snapshot, asked: Option[String]): (Long, Long) =
+    if (analyzed.isRequested(snapshot, asked)) (snapshot.filesTotal, snapshot.filesTotal)
+    else {
+      val live = asked.toSeq.flatMap(analyzed.table.dataFiles).map(_.key).toSet
+      (analyzed.store.tableFiles(snapshot).count(file => live(file.key)).toLong, live.size.toLong)
+    }
+
+  /** A column's row with the exact quartiles, where it has ranks: `quantiles` has them from there. */
+  private def withRanks(analyzed: TableContext, snapshot: Snapshot, row: SummaryRow): SummaryRow =
+    analyzed.store.quantiles(snapshot.ranks, row.column, Quartiles.map(_ / 100.0)) match {
+      case Some(exact) if row.percentiles.nonEmpty =>
+        row.copy(percentiles = Quartiles.zip(exact).foldLeft(row.percentiles) {
+          case (found, (place, value)) => value.fold(found)(found.updated(place, _))
+        })
+      case _ => row
+    }
+
+  private val Quartiles = Seq(25, 50, 75)
+
+  private def ofFile(analyzed: TableContext, snapshot: Snapshot, leaves: Seq[Leaf], path: String,
+      asked: Option[String]): Seq[(InternalRow, Option[SummaryRow])] = {
+    val files = new FileLevel(analyzed, snapshot)
+    val file = files.find(path)
+    lazy val histograms = files.histograms(file)
+    def withPercentiles(row: SummaryRow, key: String): SummaryRow =
+      if (row.percentiles.nonEmpty) row
+      else histograms.get(key).flatMap(Histogram.of(_, row)).fold(row)(bins => row.copy(percentiles = bins.percentiles))
+    val known = files.columns(Seq(file), leaves.map(_.key))
+      .map(known => known.column.key -> known.copy(row = withPercentiles(known.row, known.column.key))).toMap
+    if (known.isEmpty) throw MetastoreException.noStatistics(analyzed.name, s" of the data file $path")
+    val tops = files.mostFrequent(file)
+    val isWhole = file.deletes.isEmpty && analyzed.isRequested(snapshot, asked)
+    val scope = Scope(file.rows, file.liveRows, isWhole, files = 1, filesLeft = 1, filesTotal = 1, origin(analyzed, snapshot, asked))
+    leaves.map { leaf =>
+      val found = known.get(leaf.key)
+      answer(leaf, found.map(_.row), found.fold("")(_.column.dataType), scope, tops.get(leaf.key)) -> found.map(_.row)
+    }
+  }
+
+  private def origin(analyzed: TableContext, snapshot: Snapshot, asked: Option[String]): Seq[Any] =
+    Seq(snapshot.id, analyzed.isCurrent(snapshot) && analyzed.isRequested(snapshot, asked), ValueText.timestamp(snapshot.analyzedAt))
+
+  /** What the rows of a summary share. */
+  private final case class Scope(
+      rows: Option[Long], live: Option[Long], exact: Boolean, files: Long, filesLeft: Long, filesTotal: Long, origin: Seq[Any])
+
+  /** Counts are those of live rows or NULL; bounds and all that tells of a distribution describe physical rows. */
+  private def answer(leaf: Leaf, known: Option[SummaryRow], written: String, scope: Scope, top: Option[ValueCount]): InternalRow = {
+    val text = ValueText.of(written, leaf.dataType)
+    def percentile(p: Int) = known.flatMap(row => row.percentiles.lift(p).map(text.edge(_, row))).orNull
+    val bounds = Seq(
+      known.fold(null: Any)(row => text.bound(row.lo, row.loExact)), known.fold(null: Any)(row => text.bound(row.hi, row.hiExact)))
+    // Nothing where a value that its list leaves out may be more frequent.
+    val sureTop = top.filter(_.frequency >= known.flatMap(_.frequenciesFloor).getOrElse(0L))
+    // All rows, not those of some of the files.
+    val described = known.flatMap(_.rows).filter(scope.rows.contains(_))
+    def live(part: Option[Long]): Option[Long] = for (p <- part; all <- described; found <- LiveShare.of(p, all, scope.live)) yield found
+    val nulls = live(known.flatMap(_.nulls))
+    val nullShare = for (n <- nulls; rows <- scope.live if rows > 0) yield n * 100.0 / rows
+    val most = scope.live.map(_ - nulls.getOrElse(0L))
+    val distinct = known.flatMap(_.distinct).map(n => most.fold(n)(math.min(n, _)))
+    val distinctError = known.flatMap(_.distinctError).filter(_ => described.isDefined && scope.live == described)
+    val files = LiveShare.of(known.fold(0L)(_.files.toLong), scope.files, Some(scope.filesLeft))
+    val isExact = scope.exact && files.contains(scope.filesTotal) &&
+      known.forall(row => row.nulls.isDefined && (row.lo.isEmpty || row.loExact) && (row.hi.isEmpty || row.hiExact))
+    ResultRow.row(Seq(leaf.name, leaf.dataType.simpleString) ++ bounds ++ Seq[Any](
+      distinct, known.flatMap(_.mean), known.flatMap(deviation), percentile(25), percentile(50), percentile(75),
+      scope.live, nullShare, nulls, live(known.flatMap(_.nans)), known.flatMap(_.avgLen), known.flatMap(_.maxLen),
+      text.value(sureTop.map(_.value)), live(sureTop.map(_.frequency)),
+      known.flatMap(_.compressedBytes), isExact, distinctError, files, scope.filesTotal) ++ scope.origin ++
+      Seq(known.map(row => UserDefinedStatistics.texts(row.extra))): _*)
+  }
+
+  /** Of a sample: of fewer than two values there is none. */
+  private def deviation(row: SummaryRow): Option[Double] = for {
+    m2 <- row.m2
+    rows <- row.rows
+    nulls <- row.nulls
+    n = rows - nulls - row.nans.getOrElse(0L)
+    if n > 1
+  } yield math.sqrt(m2 / (n - 1))
+}
+
+/** Statistics describe all rows and files of a moment; of those that are left later, counts are known only here and there. */
+object LiveShare {
+
+  /**
+   * How many of `part` of `whole` things are among the `live` ones of them; `None` where that cannot be told.
+   *
+   * @param live how many of the whole are left; `None` where not known
+   */
+  def of(part: Long, whole: Long, live: Option[Long]): Option[Long] =
+    live.filter(left => left == whole || part == 0 || part == whole || left == 0).map(left => math.min(part, left))
+}

@@ -1,0 +1,180 @@
+package org.metastore.spark.sql
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.expressions.Literal
+import org.apache.spark.sql.types._
+
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.reason.MetastoreException
+import org.metastore.spark.statistics.StatisticsStore
+import org.metastore.spark.statistics.objects.{
+  Block, ColumnEntry, DataFileRow, DetailRef, FileKey, HistogramRow, Manifest, Snapshot, SummaryRow, TableFileRow,
+  TableIdentity, ValueCount
+}
+import org.metastore.spark.tables.{LakeTable, Leaf, TableLookup}
+
+/** A table together with its statistics, for one question. */
+final class TableContext private (val name: String, val table: LakeTable, val store: StatisticsStore) {
+
+  /** The newest manifest that belongs to this very table, not to one of the same name that was dropped. */
+  lazy val manifest: Option[Manifest] = store.manifest().filter(_.table.uuid == table.uuid)
+
+  /** The snapshot asked for; without `at`, the one that the name points to. `None`: the table was never written. */
+  def requestedSnapshot(at: Option[Literal]): Option[String] = at match {
+    case None => table.current
+    case Some(literal) => Some(snapshotOf(literal).getOrElse(throw unknownSnapshot(literal.toString)))
+  }
+
+  /**
+   * The analyzed snapshot that answers for the snapshot asked for: itself, else its nearest ancestor. Of ancestors that have
+   * expired only the manifest knows: the newest of them is taken.
+   */
+  def answeringSnapshot(asked: Option[String], holds: Snapshot => Boolean): Option[Snapshot] = manifest.flatMap { known =>
+    val usable = known.snapshots.filter(holds).map(s => s.id -> s).toMap
+    val ids = asked.fold(Iterator.empty: Iterator[String])(table.lineage) ++ Iterator(TableContext.NeverWritten).filter(_ => asked.isEmpty)
+    def expired = asked.filter(table.hasExpiredAncestors)
+      .flatMap(_ => known.snapshots.reverseIterator.find(s => usable.contains(s.id) && table.hasExpired(s.id)))
+    ids.flatMap(usable.get(_)).take(1).toList.headOption.orElse(expired)
+  }
+
+  /** As `answeringSnapshot`, raising METASTORE_NO_STATISTICS. Statistics of file lists alone say nothing about columns. */
+  def snapshotWithColumns(asked: Option[String]): Snapshot =
+    answeringSnapshot(asked, s => s.computed != "files" || s.filesTotal == 0).getOrElse(throw MetastoreException.noStatistics(name,
+      if (manifest.exists(_.snapshots.nonEmpty)) " of columns for this snapshot or one that it was made from" else ""))
+
+  /** Whether an analyzed snapshot is the one that the name now points to. */
+  def isCurrent(snapshot: Snapshot): Boolean = isRequested(snapshot, table.current)
+
+  /** Whether an analyzed snapshot is the very one that was asked for, not an ancestor. */
+  def isRequested(snapshot: Snapshot, asked: Option[String]): Boolean = snapshot.id == asked.getOrElse(TableContext.NeverWritten)
+
+  /** The leaf that a user calls `column`, names compared as the session compares them. */
+  def leaf(session: SparkSession, column: String, among: Seq[Leaf]): Leaf = {
+    val same = session.sessionState.conf.resolver
+    val parts = scala.util.Try(session.sessionState.sqlParser.parseMultipartIdentifier(column)).getOrElse(Seq(column))
+    val under = among.filter(leaf => leaf.path.length >= parts.length && leaf.path.zip(parts).forall { case (a, b) => same(a, b) })
+    under.find(_.path.length == parts.length).orElse(among.find(leaf => same(leaf.name, column))).getOrElse(throw under.headOption match {
+      case Some(field) => MetastoreException.invalidArgument("column", s"$column is a struct", s" Name a field of it, such as ${field.name}.")
+      case None => MetastoreException.columnNotFound(column, name, among.map(_.name))
+    })
+  }
+
+  private def unknownSnapshot(text: String): MetastoreException =
+    if (manifest.exists(_.snapshots.exists(_.id == text))) MetastoreException.invalidArgument("at",
+      s"$name no longer has snapshot $text, which was analyzed: it has expired", " Its statistics are shown by metastore.open of the location.")
+    else MetastoreException.invalidArgument("at", s"$name has no snapshot $text")
+
+  private def snapshotOf(literal: Literal): Option[String] = literal.dataType match {
+    case ByteType | ShortType | IntegerType | LongType => table.snapshot(literal.toString)
+    // Spark would take other numbers for seconds.
+    case _: NumericType => None
+    case TimestampType | TimestampNTZType | DateType => table.snapshotAt(instant(literal).get)
+    case _ =>
+      val text = Arguments.cast(literal, StringType).toString
+      table.snapshot(text).orElse(instant(literal).flatMap(table.snapshotAt))
+  }
+
+  private def instant(literal: Literal): Option[Long] = Option(Arguments.cast(literal, TimestampType)).map(_.asInstanceOf[Long])
+}
+
+object TableContext {
+
+  /** What stands for the snapshot of a table that was never written. */
+  val NeverWritten = "none"
+
+  /** Resolves a name and opens its statistics; reads neither manifest nor objects yet. */
+  def of(session: SparkSession, name: String): TableContext = of(session, name, TableLookup.resolve(session, name))
+
+  /** Opens the statistics of a table. */
+  def of(session: SparkSession, name: String, table: LakeTable): TableContext = new TableContext(name, table, store(session, table.identity))
+
+  /** Where the statistics of a table are. */
+  def store(session: SparkSession, table: TableIdentity): StatisticsStore =
+    StatisticsStore.open(table.folder(MetastoreConf.of(session).store), session.sessionState.newHadoopConf())
+}
+
+/** One column in one data file, by the deepest of the blocks that know it. */
+final case class FileColumnSummary(file: TableFileRow, column: ColumnEntry, row: SummaryRow)
+
+/** The file level of the statistics, restricted to the live files of one analyzed snapshot. */
+final class FileLevel(analyzed: TableContext, snapshot: Snapshot) {
+
+  val files: IndexedSeq[TableFileRow] = analyzed.store.tableFiles(snapshot)
+
+  /** The live data file of a path, or of its last part where that is one file's alone. */
+  def find(path: String): TableFileRow = files.find(_.path == path).getOrElse {
+    files.filter(_.path.endsWith(s"/$path")) match {
+      case Seq(only) => only
+      case _ => throw MetastoreException.invalidArgument("file", s"$path is no data file of snapshot ${snapshot.id} of ${analyzed.name}")
+    }
+  }
+
+  /** What is known of some columns in some of the files, ordered by file, then as the keys are. */
+  def columns(of: Seq[TableFileRow], keys: Seq[String]): Seq[FileColumnSummary] = {
+    val wanted = of.map(file => file.key -> file).toMap
+    val position = keys.zipWithIndex.toMap
+    val found = blocks.flatMap(block => inBlock(block, wanted, position.keySet))
+    val deepest = found.foldLeft(Map.empty[(String, String), FileColumnSummary]) { (kept, known) =>
+      kept.updated((known.file.path, known.column.key), known)
+    }
+    val order = of.map(_.path).zipWithIndex.toMap
+    deepest.values.toSeq.sortBy(known => (order(known.file.path), position(known.column.key)))
+  }
+
+  /** The most frequent value of each column of a data file, by the column's key. */
+  def mostFrequent(of: TableFileRow): Map[String, ValueCount] =
+    ofDetails(of, _.frequencies)(detail => analyzed.store.mostFrequent(detail.ref, Some(detail.file)))
+
+  /** The histogram of each column of a data file, by the column's key. */
+  def histograms(of: TableFileRow): Map[String, HistogramRow] =
+    ofDetails(of, _.histograms)(detail => analyzed.store.histograms(detail.ref, detail.file))
+
+  /** What detail objects tell of the columns of a data file. */
+  private def ofDetails[T](of: TableFileRow, kind: DataFileRow => Option[DetailRef])(read: DetailRef => Map[Int, T]): Map[String, T] =
+    blocks.foldLeft(Map.empty[String, T]) { (found, block) =>
+      val detail = analyzed.store.dataFiles(block).find(file => file.key == of.key).flatMap(kind)
+      found ++ detail.fold(Map.empty[Int, T])(read).map { case (column, known) => block.columns(column).key -> known }
+    }
+
+  /** The row of `files` of the deepest block that knows a column of a data file, and the column's ordinal there. */
+  def details(of: TableFileRow, key: String): Option[(DataFileRow, Int)] =
+    blocks.reverseIterator.flatMap { block =>
+      val ordinal = block.columns.indexWhere(_.key == key)
+      if (ordinal < 0) None
+      else analyzed.store.dataFiles(block).find(file => file.key == of.key).map(_ -> ordinal)
+    }.take(1).toList.headOption
+
+  /** How many of some columns have statistics in each file, by path. */
+  def columnCounts(of: Seq[TableFileRow], keys: Set[String]): Map[String, Int] = {
+    val wanted = of.map(file => file.key -> file).toMap
+    val perBlock = blocks.flatMap { block =>
+      val files = analyzed.store.dataFiles(block).filter(file => wanted.contains(file.key))
+      val known = keysOf(block, files.map(_.file).toSet, keys)
+      files.map(file => file.path -> known(file.file))
+    }
+    perBlock.groupBy(_._1).map { case (path, known) => path -> known.map(_._2).reduce(_ ++ _).size }
+  }
+
+  /** The columns with a row in a block, by file. Merged blocks may have gaps: only then the rows are read. */
+  private def keysOf(block: Block, files: Set[Int], keys: Set[String]): Int => Set[String] = {
+    val columns = block.columns.indices.filter(i => keys.contains(block.columns(i).key)).toSet
+    if (block.summary.map(_.ref.rows).sum == block.files.rows * block.columns.length) _ => columns.map(block.columns(_).key)
+    else if (files.isEmpty || columns.isEmpty) _ => Set.empty
+    else analyzed.store.summary(block, Some(columns), Some(files)).groupBy(_.file.get)
+      .map { case (file, rows) => file -> rows.map(row => block.columns(row.column).key).toSet }.withDefaultValue(Set.empty)
+  }
+
+  /** From the one that counts least to the one that counts most: `full` before `footer`, later before earlier. */
+  private def blocks: Seq[Block] = {
+    val blocks = analyzed.manifest.toSeq.flatMap(_.blocks).filter(_.computed != "files")
+    blocks.filter(_.computed != "full") ++ blocks.filter(_.computed == "full")
+  }
+
+  private def inBlock(block: Block, wanted: Map[FileKey, TableFileRow], keys: Set[String]): Seq[FileColumnSummary] = {
+    val files = analyzed.store.dataFiles(block).flatMap(file => wanted.get(file.key).map(file.file -> _)).toMap
+    val columns = block.columns.indices.filter(i => keys.contains(block.columns(i).key)).toSet
+    if (files.isEmpty || columns.isEmpty) Nil
+    else analyzed.store.summary(block, Some(columns), Some(files.keySet))
+      .map(row => FileColumnSummary(files(row.file.get), block.columns(row.column), row))
+  }
+}

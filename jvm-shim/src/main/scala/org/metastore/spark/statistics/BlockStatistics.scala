@@ -1,0 +1,144 @@
+package org.metastore.spark.statistics
+
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.util.control.NonFatal
+
+import org.apache.spark.sql.types.DataType
+
+import org.metastore.spark.reason.Reason
+import org.metastore.spark.statistics.cache.{Budget, PlanningPool}
+import org.metastore.spark.statistics.columns.{
+  BlockColumn, BlockReader, BlockSizes, CatalystValue, ColumnLoader, ColumnSizes, ColumnSummary, ColumnValues,
+  FileGroupStatistics, FileJoin, FileList, FileSetStatistics, SummaryAssembler
+}
+import org.metastore.spark.statistics.objects.{Fill, Manifest, Values}
+import org.metastore.spark.statistics.values.{
+  HistogramReader, IndexFiles, IndexValues, ListValues, ValueCountLoader, ValueCountReader, ValueFrequencies, ValueIndex,
+  ValueIndexReader
+}
+import org.metastore.spark.statistics.zones.{PageLoader, ZoneGroups, ZoneReader}
+
+/** What planning a query reads with. */
+private[statistics] final class StatisticsReaders(
+    val blocks: BlockReader, val zones: ZoneReader, val values: ValueCountReader, val places: ValueIndexReader,
+    val histograms: HistogramReader, val manifest: Manifest, val budget: Budget)
+
+/** Columns of the blocks that a query uses: read once for all of its files, in whatever parts they are asked for. */
+private[statistics] final class QueryColumns(readers: StatisticsReaders) {
+  import readers.{blocks, budget}
+
+  val bounds = new ColumnLoader[BlockColumn](budget, blocks, blocks.cached, blocks.readColumns)
+  val sizes = new ColumnLoader[BlockSizes](budget, blocks, blocks.cachedSizes, blocks.readSizes)
+  val zones = new ColumnLoader[BlockColumn](budget, blocks, blocks.cached, readers.zones.readZones, _.zonesOf(_))
+}
+
+/** Statistics joined with the files of a scan, or with some of them. */
+private[statistics] final class BlockStatistics(
+    readers: StatisticsReaders, override val files: FileList, joined: FileJoin, columns: QueryColumns, few: Boolean = false)
+  extends FileSetStatistics {
+  import readers.{budget, values => valueReader}
+
+  private type Column = (String, DataType)
+
+  private val distributions = new ValueIndex(readers.blocks, readers.places, readers.manifest, joined, files, budget)
+  private lazy val paged = new PageLoader(readers.zones, joined.blocks, columns.bounds, budget)
+  private val summaries = new ConcurrentHashMap[Column, Either[Reason, ColumnSummary]]()
+
+  override def fingerprint: String = joined.fingerprint
+  override def rows: Array[Long] = joined.rows
+  override def isKnown(file: Int): Boolean = joined.known(file)
+  override def knownFiles: Int = joined.knownFiles
+
+  override def load(wanted: Seq[Column]): Unit = {
+    val missing = wanted.distinct.filterNot(column => summaries.containsKey(column) || isAligned(column))
+    if (few) paged.load(missing) else columns.bounds.load(joined.blocks.map(_.block), missing)
+    val parts = missing.map(column => column -> (if (few) paged.parts(column) else columns.bounds.parts(joined.blocks, column)))
+    parts.foreach { case (column, why) =>
+      why.left.foreach(reason => summaries.put(column, Left(joined.failure.getOrElse(reason))))
+    }
+    val found = parts.collect { case (column, Right(all)) => column -> all }
+    val assemblies = found.map { case ((key, dataType), all) => () => new SummaryAssembler(key, dataType, files.length).assemble(all) }
+    // Other threads take longer to begin than a few thousand values to be copied.
+    val inPool = found.size > 1 && found.size.toLong * files.length > BlockStatistics.Few
+    val assembled = if (inPool) PlanningPool.run(assemblies, budget) else PlanningPool.here(assemblies, budget)
+    found.zip(assembled).foreach { case ((column, _), aligned) =>
+      summaries.put(column, aligned)
+      if (!few && columns.bounds.complete(joined.blocks, column)) aligned.foreach(joined.keepAligned(column, _))
+    }
+  }
+
+  private def isAligned(column: Column): Boolean = {
+    val found = joined.findAligned[ColumnSummary](column)
+    found.foreach(aligned => summaries.put(column, Right(aligned)))
+    found.isDefined
+  }
+
+  override def column(key: String, dataType: DataType): Either[Reason, ColumnSummary] = {
+    val column = (key, dataType)
+    if (!summaries.containsKey(column)) load(Seq(column))
+    summaries.get(column)
+  }
+
+  override def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes] = {
+    val column = (key, dataType)
+    joined.findAligned[ColumnSizes](column).map(Right(_)).getOrElse {
+      columns.sizes.load(joined.blocks.map(_.block), Seq(column))
+      columns.sizes.parts(joined.blocks, column).map { parts =>
+        val sizes = ColumnSizes.assemble(parts, files.length)
+        if (!few && columns.sizes.complete(joined.blocks, column)) joined.keepAligned(column, sizes)
+        sizes
+      }
+    }
+  }
+
+  override def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean): ColumnValues =
+    try {
+      def listed(open: Array[Int]): ColumnValues =
+        if (open.isEmpty) ColumnValues.Unknown
+        else new ListValues(dataType, new ValueCountLoader(valueReader, joined.blocks, budget).load(key, dataType, open, filters))
+      placedOf(key, dataType, among).fold(listed(among))(new IndexValues(_, among, listed(_)))
+    } catch {
+      case NonFatal(e) =>
+        PlanningPool.explain(e, budget)
+        ColumnValues.Unknown
+    }
+
+  override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long] = {
+    val summary = column(key, dataType).toOption
+    def counted(counts: ColumnSummary => Array[Long]): Array[Long] =
+      among.map(i => summary.filter(_.hasStatistics(i)).fold(-1L)(counts(_)(i)))
+    value match {
+      case null => counted(_.nulls)
+      case number: Double if number.isNaN => counted(_.nans)
+      case number: Float if number.isNaN => counted(_.nans)
+      case _ => frequencies(key, dataType, CatalystValue.point(value, dataType), among)
+    }
+  }
+
+  private def frequencies(key: String, dataType: DataType, point: Values, among: Array[Int]): Array[Long] = {
+    val found = placedOf(key, dataType, among)
+      .flatMap(placed => placed.rows(point).map(rows => among.map(file => if (placed.tells(file)) rows(file) else -1L)))
+      .getOrElse(Fill.longs(among.length, -1))
+    val open = among.indices.filter(found(_) < 0).toArray
+    val listed = new ValueFrequencies(valueReader, joined.blocks, budget).load(key, dataType, point, open.map(among(_)))
+    open.indices.foreach(i => found(open(i)) = listed(i))
+    found
+  }
+
+  private def placedOf(key: String, dataType: DataType, among: Array[Int]): Option[IndexFiles] =
+    column(key, dataType).toOption.flatMap(distributions.of(key, dataType, among, _))
+
+  override def groups(wanted: Seq[Column]): Seq[FileGroupStatistics] = {
+    val zoned = joined.blocks.filter(_.block.zones.nonEmpty)
+    columns.zones.load(zoned.map(_.block), wanted)
+    zoned.map(new ZoneGroups(_, columns.zones))
+  }
+
+  override def among(places: Array[Int]): FileSetStatistics =
+    new BlockStatistics(readers, files.at(places), joined.at(places), columns, few = true)
+}
+
+private object BlockStatistics {
+  private val Few = 20000L
+}

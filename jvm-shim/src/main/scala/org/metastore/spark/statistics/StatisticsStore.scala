@@ -1,0 +1,194 @@
+package org.metastore.spark.statistics
+
+import java.security.PrivilegedExceptionAction
+
+import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.hadoop.conf.Configuration
+import org.apache.hadoop.fs.Path
+import org.apache.hadoop.security.UserGroupInformation
+import org.apache.parquet.column.page.DataPageV1
+
+import org.apache.spark.sql.internal.SQLConf
+
+import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.statistics.cache.{Budget, PlanningPool, StatisticsCache}
+import org.metastore.spark.statistics.columns.{BlockColumnLoader, BlockReader, ColumnLoader, SummaryAssembler}
+import org.metastore.spark.statistics.objects.{
+  Block, ChunkPages, ColumnDecoder, CompactThrift, DataFileRow, HistogramRow, LevelRuns, Manifest, ManifestLog,
+  ManifestReader, ObjectReader, ObjectRef, ObjectRow, ObjectRows, PackedBytes, PackedIntegers, PageHead, ParquetFooter,
+  RanksRef, RowGroup, RowGroupMemory, RowReader, Snapshot, StoreFolder, SummaryRow, TableFileRow, ValueCount
+}
+import org.metastore.spark.statistics.values.{HistogramReader, RankReader, ValueCountReader, ValueIndexReader}
+import org.metastore.spark.statistics.zones.ZoneReader
+
+/**
+ * Reads the statistics of one table: `<table location>/_metastore/` or a folder of a central store. Never writes.
+ *
+ * Everything read is verified against the manifest's digests before it is decoded, and decoded values stay in the driver's
+ * cache. Methods without `Either` raise a [[StatisticsException]] for damaged or too new statistics, and `IOException` where the
+ * storage cannot be read: SQL functions let the user see it. Planning uses [[planning]], which never throws.
+ */
+final class StatisticsStore private (folder: Path, conf: Configuration) {
+  private lazy val fs = folder.getFileSystem(conf)
+  private lazy val objects = new ObjectReader(new StoreFolder(fs, folder, "objects"))
+  private lazy val rowReader = new RowReader(objects)
+  private lazy val rankReader = new RankReader(objects, rowReader)
+
+  /** Folder of the statistics, for messages. */
+  def root: String = folder.toString
+
+  /** The newest manifest; `None` where the table was never analyzed. */
+  def manifest(): Option[Manifest] = new ManifestLog(new StoreFolder(fs, folder, "log")).newest()
+
+  /**
+   * The statistics for planning a scan of the table `uuid`.
+   *
+   * @param tableUuid   uuid of the table that is planned; statistics of another one are refused
+   * @param limitMillis what reading may take in this query, from now on; past it columns are unknown
+   * @param version     fingerprint of the statistics that the query began with: these, as long as they are remembered. `None`,
+   *                    or forgotten: the newest ones
+   */
+  def planning(tableUuid: String, limitMillis: Long, version: Option[String] = None): Either[Reason, TableStatistics] =
+    begin(tableUuid, limitMillis, version)(limitMillis)
+
+  /**
+   * As [[planning]], of several tables side by side: begins to look for the statistics, and returns what waits for them.
+   *
+   * @param limitMillis after which the look-up is given up, waited for or not
+   * @return for how long to wait, and to read in this query from then on, in milliseconds, to the statistics
+   */
+  def begin(tableUuid: String, limitMillis: Long, version: Option[String] = None): Long => Either[Reason, TableStatistics] = {
+    val remembered = version.flatMap(v => StatisticsCache.get[Manifest](versionKey(v)))
+    val manifest = remembered.fold(newest(limitMillis))(found => _ => Right(found))
+    millis => known(tableUuid, new Budget(millis, root), manifest)
+  }
+
+  private def known(
+      tableUuid: String, budget: Budget, manifest: Budget => Either[Reason, Manifest]): Either[Reason, TableStatistics] =
+    try {
+      manifest(budget).flatMap { found =>
+        if (found.table.uuid == tableUuid)
+          Right(new TableStatistics(
+            new StatisticsReaders(
+              new BlockReader(objects), new ZoneReader(objects), new ValueCountReader(objects), new ValueIndexReader(objects), new HistogramReader(objects),
+              found, budget)))
+        else Left(Reason(ReasonCode.OtherTable, "written" -> found.table.uuid, "read" -> tableUuid))
+      }
+    } catch { case scala.util.control.NonFatal(e) => Left(PlanningPool.explain(e, budget)) }
+
+  /** The newest manifest, by a thread that may hang, and with the rights of this one. */
+  private def newest(limitMillis: Long): Budget => Either[Reason, Manifest] = {
+    val user = UserGroupInformation.getCurrentUser
+    val reading: PrivilegedExceptionAction[Option[Manifest]] = () => manifest()
+    val begun = PlanningPool.begin(Seq(() => user.doAs(reading)), root, limitMillis)
+    budget => begun(budget).head.flatMap {
+      case None => Left(Reason(ReasonCode.NoStatistics, "table" -> folder.getParent.toString))
+      case Some(found) =>
+        StatisticsCache.put(versionKey(found.fingerprint), found, weight = 0) // it counts where the log is cached
+        Right(found)
+    }
+  }
+
+  private def versionKey(fingerprint: String): String = s"version:$root:$fingerprint"
+
+  /** The data files of a block, in order of their ordinals. */
+  def dataFiles(block: Block): IndexedSeq[DataFileRow] =
+    rowReader.rows(block.files)(ObjectRows.dataFile).sortBy(_.file)
+
+  /** The data files of an analyzed snapshot. */
+  def tableFiles(snapshot: Snapshot): IndexedSeq[TableFileRow] =
+    rowReader.rows(snapshot.tableFiles)(ObjectRows.tableFile)
+
+  /** The table level of an analyzed snapshot, by column; empty after `NOSCAN`. */
+  def tableSummary(snapshot: Snapshot): IndexedSeq[SummaryRow] =
+    snapshot.summary.fold(IndexedSeq.empty[SummaryRow])(rowReader.rows(_)(ObjectRows.summary)).sortBy(_.column)
+
+  /**
+   * The file level of a block: one row per column and data file, by column, then file.
+   *
+   * @param columns ordinals in the block's columns; `None`: all
+   * @param files   ordinals of data files; `None`: all
+   */
+  def summary(block: Block, columns: Option[Set[Int]], files: Option[Set[Int]]): IndexedSeq[SummaryRow] =
+    block.summary.toIndexedSeq
+      .filter(part => columns.forall(wanted => part.columns.exists(wanted)))
+      .flatMap(part => rowReader.rows(part.ref, groupsOf(columns))(row => wanted(row, columns, files)))
+      .sortBy(row => (row.column, row.file))
+
+  /**
+   * Values of a column in a `frequencies` or `table-frequencies` object, most frequent first; in the object's order those of
+   * which it tells where they live.
+   *
+   * @param file ordinal of a data file in the object; `None` at table level
+   * @param few  only those in the first row group, which holds the ten most frequent
+   */
+  def values(ref: ObjectRef, column: Int, file: Option[Int], few: Boolean): IndexedSeq[ValueCount] =
+    rowReader.rows(ref, footer => groupsOf(Some(Set(column)))(footer).filter(_ == 0 || !few)) { row =>
+      if (isOf(row, column, file)) ObjectRows.value(row) else None
+    }
+
+  /** The most frequent value of every column in a `frequencies` or `table-frequencies` object. */
+  def mostFrequent(ref: ObjectRef, file: Option[Int]): Map[Int, ValueCount] =
+    rowReader.rows(ref, _ => Seq(0)) { row =>
+      if (file.forall(row.int("file").contains)) ObjectRows.value(row).map(row.int("column").get -> _) else None
+    }.reverse.toMap
+
+  /** The histogram of a column in a `histograms` or `table-histograms` object. */
+  def histogram(ref: ObjectRef, column: Int, file: Option[Int]): Option[HistogramRow] =
+    rowReader.rows(ref, groupsOf(Some(Set(column)))) { row =>
+      if (isOf(row, column, file)) Some(ObjectRows.histogram(row)) else None
+    }.headOption
+
+  /** The histograms of all columns of a data file in a `histograms` object, by the column's ordinal. */
+  def histograms(ref: ObjectRef, file: Int): Map[Int, HistogramRow] =
+    rowReader.rows(ref, groupsOf(None)) { row =>
+      if (row.int("file").contains(file)) Some(row.int("column").get -> ObjectRows.histogram(row)) else None
+    }.toMap
+
+  /**
+   * Exact quantiles of a column: of p among n values that are neither null nor NaN the value of rank max(1, ceil(p n)).
+   *
+   * @param ranks  of the snapshot
+   * @param column its ordinal in the snapshot
+   * @return `None` where the column has no ranks; no value where it has no values
+   */
+  def quantiles(ranks: Seq[RanksRef], column: Int, probabilities: Seq[Double]): Option[Seq[Option[Any]]] =
+    rankReader.quantiles(ranks, column, probabilities)
+
+  /** The distinct values of a column in order, each with its last rank; empty without ranks. */
+  def listRanks(ranks: Seq[RanksRef], column: Int): Seq[(Any, Long)] = rankReader.all(ranks, column)
+
+  private def isOf(row: ObjectRow, column: Int, file: Option[Int]): Boolean =
+    row.int("column").contains(column) && file.forall(row.int("file").contains)
+
+  private def wanted(row: ObjectRow, columns: Option[Set[Int]], files: Option[Set[Int]]): Option[SummaryRow] = {
+    val taken = columns.forall(set => row.int("column").exists(set)) && files.forall(set => row.int("file").exists(set))
+    if (taken) Some(ObjectRows.summary(row)) else None
+  }
+
+  private def groupsOf(columns: Option[Set[Int]])(footer: ParquetFooter): Seq[Int] =
+    columns.fold[Seq[Int]](footer.rowGroups.indices)(footer.groupsOf)
+}
+
+object StatisticsStore {
+
+  /**
+   * Opens the statistics kept in the folder `root`, any URI that Hadoop reads; reads nothing yet.
+   *
+   * {{{
+   * StatisticsStore.open("/warehouse/db/t/_metastore", spark.sessionState.newHadoopConf()).manifest()
+   * }}}
+   */
+  def open(root: String, conf: Configuration): StatisticsStore = {
+    StatisticsCache.limit(new MetastoreConf(SQLConf.get).cacheBytes)
+    new StatisticsStore(new Path(root), conf)
+  }
+
+  /** The classes that read statistics, for who loads them before the first query. */
+  private[spark] def readingClasses: Seq[Class[_]] = Seq(ManifestReader.getClass, classOf[ManifestLog], classOf[ObjectReader],
+    ParquetFooter.getClass, classOf[CompactThrift], RowGroupMemory.getClass, classOf[ChunkPages], PageHead.getClass,
+    ColumnDecoder.getClass, LevelRuns.getClass, classOf[PackedIntegers], PackedBytes.getClass, classOf[BlockReader],
+    classOf[BlockColumnLoader], classOf[RowGroup], classOf[ColumnLoader[_]], classOf[FileJoiner], classOf[BlockStatistics],
+    classOf[SummaryAssembler], PlanningPool.getClass, classOf[DataPageV1], classOf[ObjectMapper])
+}

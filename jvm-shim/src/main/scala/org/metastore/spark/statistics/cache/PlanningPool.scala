@@ -1,0 +1,205 @@
+package org.metastore.spark.statistics.cache
+
+import java.io.IOException
+import java.util.concurrent.{
+  CompletableFuture, ConcurrentHashMap, ExecutionException, LinkedBlockingQueue, ScheduledThreadPoolExecutor, ThreadFactory,
+  ThreadPoolExecutor, TimeoutException, TimeUnit
+}
+import java.util.concurrent.atomic.{AtomicInteger, AtomicLong, AtomicReference}
+
+import scala.util.control.NonFatal
+
+import org.slf4j.LoggerFactory
+
+import org.metastore.spark.reason.{DamagedObjectException, Reason, ReasonCode, StatisticsException}
+
+/**
+ * How long one query may wait for the statistics in one store, all reads together, and how much of the driver's memory they may
+ * hold.
+ */
+private[statistics] final class Budget(limitMillis: Long, val store: String) {
+  private val left = new AtomicLong(TimeUnit.MILLISECONDS.toNanos(math.max(limitMillis, 0)))
+  private val room = new AtomicLong(Budget.MostHeld)
+
+  /** Waits for a result, at most until the budget is used up. */
+  def await[T](result: CompletableFuture[T]): T = {
+    val started = System.nanoTime()
+    try result.get(math.max(left.get, 0), TimeUnit.NANOSECONDS)
+    finally left.addAndGet(started - System.nanoTime())
+  }
+
+  /** Counts bytes that are kept until the query is planned. */
+  def reserve(bytes: Long): Unit =
+    if (room.addAndGet(-bytes) < 0)
+      throw new DamagedObjectException(store, s"its statistics take more than ${Budget.MostHeld >> 20} MB of the driver's memory")
+
+  /** For what only estimates need: what it lacks costs no pruning, neither of this query nor of others. */
+  def ofEstimates: Budget = new Budget(TimeUnit.NANOSECONDS.toMillis(left.get), s"estimates of $store")
+
+  def timeout: Reason = Reason(ReasonCode.PlanningTimeout, "limit" -> s"$limitMillis ms")
+}
+
+private[statistics] object Budget {
+  private val MostHeld = math.min(4L << 30, Runtime.getRuntime.maxMemory / 2)
+}
+
+/**
+ * Reads statistics beside the planning thread: storage that hangs costs a query its time limit and no more, and columns are
+ * decoded on several cores.
+ */
+private[statistics] object PlanningPool {
+  private val log = LoggerFactory.getLogger("org.metastore.spark.statistics")
+  private val Threads = math.max(2, math.min(8, Runtime.getRuntime.availableProcessors))
+  private val MaxGivenUp = 64 // threads that may hang at a time; beyond, reads wait for one to end
+  private val KeepAliveSeconds = 60L
+  private val counter = new AtomicInteger()
+
+  /** How long a read may go on after its query gave it up; then its thread is interrupted. */
+  private[statistics] val PatienceSeconds = 60L
+
+  private val daemons: ThreadFactory = body => {
+    val thread = new Thread(body, s"metastore-planning-${counter.incrementAndGet()}")
+    thread.setDaemon(true)
+    thread
+  }
+
+  private val executor = {
+    val pool = new ThreadPoolExecutor(
+      Threads, Threads, KeepAliveSeconds, TimeUnit.SECONDS, new LinkedBlockingQueue[Runnable](), daemons)
+    pool.allowCoreThreadTimeOut(true)
+    pool
+  }
+  private val interrupter = {
+    val timer = new ScheduledThreadPoolExecutor(1, daemons)
+    timer.setRemoveOnCancelPolicy(true)
+    timer
+  }
+
+  /** Reads of each store that were given up and still run. */
+  private val givenUp = new ConcurrentHashMap[String, Integer]()
+
+  /** Runs the reads side by side; a failure becomes its reason, with one line in the log. */
+  def run[T](reads: Seq[() => T], budget: Budget): Seq[Either[Reason, T]] = start(reads, budget)()
+
+  /** As `run`; the results are waited for when they are asked for. */
+  def start[T](reads: Seq[() => T], budget: Budget): () => Seq[Either[Reason, T]] = {
+    val started = startOf(reads, budget.store)._2
+    () => started(budget)
+  }
+
+  /** As `start`, of reads that may never be waited for. */
+  def begin[T](reads: Seq[() => T], store: String, limitMillis: Long): Budget => Seq[Either[Reason, T]] = {
+    val (begun, results) = startOf(reads, store)
+    begun.foreach { read =>
+      val end = interrupter.schedule((() => read.giveUp()): Runnable, limitMillis, TimeUnit.MILLISECONDS)
+      read.result.whenComplete((_, _) => end.cancel(false))
+    }
+    results
+  }
+
+  private def startOf[T](reads: Seq[() => T], store: String): (Seq[Read[T]], Budget => Seq[Either[Reason, T]]) =
+    if (givenUp.containsKey(store)) (Nil, budget => reads.map(_ => Left(budget.timeout)))
+    else {
+      val started = reads.map(read => new Read(read, store))
+      started.foreach(executor.execute(_))
+      (started, budget => started.map { read =>
+        try Right(budget.await(read.result))
+        catch {
+          case e: InterruptedException => // the query is cancelled
+            started.foreach(_.giveUp())
+            throw e
+          case NonFatal(e) =>
+            if (e.isInstanceOf[TimeoutException]) read.giveUp()
+            Left(logReason(reason(e, budget)))
+        }
+      })
+    }
+
+  /** As `run`, in this thread: for what reads no storage and takes no time. */
+  def here[T](tasks: Seq[() => T], budget: Budget): Seq[Either[Reason, T]] = tasks.map { task =>
+    try Right(task())
+    catch { case NonFatal(e) => Left(explain(e, budget)) }
+  }
+
+  /** The reason of a failure, logged. */
+  def explain(failure: Throwable, budget: Budget): Reason = logReason(reason(failure, budget))
+
+  private def reason(failure: Throwable, budget: Budget): Reason = failure match {
+    case _: TimeoutException => budget.timeout
+    case e: ExecutionException => reason(e.getCause, budget)
+    case e: StatisticsException => e.reason
+    case e: IOException => Reason(ReasonCode.StoreUnreadable, "error" -> e.toString)
+    case e => Reason.failure(e)
+  }
+
+  private def logReason(reason: Reason): Reason = {
+    log.warn("Planning without some statistics: {}", reason)
+    reason
+  }
+
+  /** A read waits, runs, and ends; a query may give it up before it ends. */
+  private sealed abstract class State
+  private case object Waiting extends State
+  private final case class Running(thread: Thread) extends State
+  private final case class GivenUp(thread: Thread) extends State
+  private case object Ended extends State
+
+  private final class Read[T](body: () => T, store: String) extends Runnable {
+    val result = new CompletableFuture[T]()
+    private val state = new AtomicReference[State](Waiting)
+
+    override def run(): Unit = {
+      val running = Running(Thread.currentThread)
+      if (state.compareAndSet(Waiting, running)) {
+        try result.complete(body())
+        catch { case e: Throwable => result.completeExceptionally(e) } // also what is fatal: the query must not wait for it
+        finally if (!state.compareAndSet(running, Ended)) endGivenUp()
+        Thread.interrupted() // the thread is used again
+      }
+    }
+
+    /** Nobody waits for it any more. */
+    def giveUp(): Unit = state.get match {
+      case Waiting => if (!state.compareAndSet(Waiting, Ended)) giveUp()
+      case running: Running =>
+        // Counted first: if it ends meanwhile, it is not counted down.
+        resize(+1)
+        givenUp.merge(store, 1, Integer.sum(_, _))
+        if (state.compareAndSet(running, GivenUp(running.thread)))
+          interrupter.schedule((() => interruptIfRunning()): Runnable, PatienceSeconds, TimeUnit.SECONDS)
+        else discount()
+      case _ => ()
+    }
+
+    private def interruptIfRunning(): Unit = synchronized {
+      state.get match {
+        case GivenUp(thread) => thread.interrupt()
+        case _ => ()
+      }
+    }
+
+    private def endGivenUp(): Unit = synchronized {
+      state.set(Ended)
+      discount()
+    }
+
+    private def discount(): Unit = {
+      resize(-1)
+      givenUp.computeIfPresent(store, (_, count) => if (count <= 1) null else count - 1)
+    }
+  }
+
+  private val replaced = new AtomicInteger()
+
+  /** A thread that hangs is replaced by another one. */
+  private def resize(change: Int): Unit = executor.synchronized {
+    val size = Threads + math.min(replaced.addAndGet(change), MaxGivenUp)
+    if (size > executor.getMaximumPoolSize) {
+      executor.setMaximumPoolSize(size)
+      executor.setCorePoolSize(size)
+    } else {
+      executor.setCorePoolSize(size)
+      executor.setMaximumPoolSize(size)
+    }
+  }
+}

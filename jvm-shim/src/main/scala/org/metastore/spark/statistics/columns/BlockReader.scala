@@ -1,0 +1,165 @@
+package org.metastore.spark.statistics.columns
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import org.metastore.spark.reason.DamagedObjectException
+import org.metastore.spark.statistics.cache.StatisticsCache
+import org.metastore.spark.statistics.objects.{Block, ColumnDecoder, Fill, ObjectReader, ObjectRef, RowGroup, RowGroupMemory}
+
+/** Decodes what planning needs of a block: its files, and single columns of its summaries. */
+private[statistics] final class BlockReader(objects: ObjectReader) {
+  import BlockReader._
+
+  /** The block's data files, from the cache or by reading the `files` object. */
+  def files(block: Block): BlockFiles =
+    StatisticsCache.getOrLoad[BlockFiles](s"files:${block.files.name}:${block.files.footerSha256}", _.weight)(readFiles(block.files))
+
+  /** The data files of a snapshot, in its order. */
+  def tableFiles(ref: ObjectRef): BlockFiles =
+    StatisticsCache.getOrLoad[BlockFiles](s"table-files:${ref.name}:${ref.footerSha256}", _.weight)(readTableFiles(ref))
+
+  /** A column that was read before. */
+  def cached(ref: ObjectRef, column: Int): Option[BlockColumn] = StatisticsCache.get[BlockColumn](columnKey(ref, column))
+
+  def cachedSizes(ref: ObjectRef, column: Int): Option[BlockSizes] = StatisticsCache.get[BlockSizes](sizesKey(ref, column))
+
+  /** Row groups of a summary that may hold one of the columns, by the footer's statistics of `column`. */
+  def rowGroups(ref: ObjectRef, columns: Set[Int]): Seq[Int] = objects.footer(ref).groupsOf(columns)
+
+  /** Reads one row group of a block's summary and keeps every column in it, by ordinal. */
+  def readColumns(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockColumn] =
+    read(ref, group, BoundFields)(rows => keepAll(ref, new BlockColumnLoader(block, rows, filesOf(block))))
+
+  /** How many rows each file of a block has. */
+  def rows(block: Block): BlockRows =
+    StatisticsCache.getOrLoad[BlockRows](s"rows:${block.files.name}:${block.files.footerSha256}", _.files.length * 8L) {
+      val written = objects.footer(block.files).rowGroups
+      if (written.map(_.rows).sum != block.files.rows) throw anotherNumberOfRows(block.files)
+      RowGroupMemory.lend(block.files.name)(_.take(filesOf(block) * RowsBytes))
+      val groups = written.indices.map { group =>
+        read(block.files, group, Seq("file", "rows"))(part => (part.longs("file", -1), part.longs("rows", -1)))
+      }
+      new BlockRows(groups match {
+        case Seq((ordinals, counts)) if ordinals.length == filesOf(block) && isCount(ordinals) => counts
+        case _ => objects.asDamage(block.files)(byOrdinal(groups, filesOf(block)))
+      })
+    }
+
+  private def byOrdinal(groups: Seq[(Array[Long], Array[Long])], files: Int): Array[Long] = {
+    val out = Fill.longs(files, -1)
+    for ((ordinals, counts) <- groups; i <- ordinals.indices) out(Math.toIntExact(ordinals(i))) = counts(i)
+    out
+  }
+
+  private def isCount(ordinals: Array[Long]): Boolean = {
+    var i = 0
+    while (i < ordinals.length && ordinals(i) == i) i += 1
+    i == ordinals.length
+  }
+
+  /** As `readColumns`, for distinct counts and lengths. */
+  def readSizes(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockSizes] = read(ref, group, SizeFields) { rows =>
+    val distinct = rows.longs("distinct", -1)
+    val avgLen = rows.doubles("avg_len")
+    val maxLen = rows.longs("max_len", -1)
+    rows.spans(filesOf(block)).map { case (column, span) =>
+      rows.memory.take(filesOf(block) * BlockSizes.FileBytes)
+      val sizes = new BlockSizes(
+        span.scatter(distinct, -1), span.scatter(avgLen, Double.NaN), span.scatter(maxLen, -1))
+      StatisticsCache.put(sizesKey(ref, column), sizes, sizes.weight)
+      column -> sizes
+    }
+  }
+
+  /** The columns of a table-summary whose distinct values were counted, by ordinal. */
+  def tableDistinct(ref: ObjectRef): Map[Int, TableDistinct] =
+    StatisticsCache.getOrLoad[Map[Int, TableDistinct]](s"distinct:${ref.name}:${ref.footerSha256}", _.size * 100L) {
+      objects.footer(ref).rowGroups.indices.flatMap { group =>
+        read(ref, group, Seq("column", "distinct", "files")) { rows =>
+          val (columns, distinct, files) = (rows.longs("column", -1), rows.longs("distinct", -1), rows.longs("files", 1))
+          rows.memory.take(columns.length * DistinctBytes)
+          columns.indices.filter(distinct(_) >= 0).map { i =>
+            columns(i).toInt -> TableDistinct(distinct(i).toDouble, files(i).toInt)
+          }
+        }
+      }.toMap
+    }
+
+  private def read[T](ref: ObjectRef, group: Int, fields: Seq[String])(decode: RowGroup => T): T =
+    RowGroup.read(objects, ref, group, fields)(decode)
+
+  private def anotherNumberOfRows(ref: ObjectRef) =
+    new DamagedObjectException(ref.name, "it has another number of rows than written")
+
+  private def filesOf(block: Block): Int = Math.toIntExact(block.files.rows)
+
+  private def readTableFiles(ref: ObjectRef): BlockFiles = {
+    val footer = objects.footer(ref)
+    val modified = Seq("modified").filter(footer.has) // of earlier versions there is none
+    val groups = footer.rowGroups.indices.map { group =>
+      RowGroup.read(objects, ref, group, Seq("path", "size") ++ modified) { rows =>
+        val paths = rows.bytes("path")
+        rows.memory.take(paths.length * FileBytes + paths.iterator.filter(_ != null).map(_.length.toLong).sum)
+        if (paths.contains(null)) throw new IllegalArgumentException("it has a file without a path") // scalastyle:ignore
+        val times = modified.headOption.fold(Fill.longs(paths.length, -1))(rows.longs(_, -1))
+        (paths.map(new String(_, UTF_8)), rows.longs("size", -1), times)
+      }
+    }
+    val (paths, sizes, times) = (groups.flatMap(_._1).toArray, groups.flatMap(_._2).toArray, groups.flatMap(_._3).toArray)
+    if (paths.length != ref.rows) throw anotherNumberOfRows(ref)
+    new BlockFiles(paths, sizes, times, new BlockRows(Fill.longs(paths.length, -1)))
+  }
+
+  private def readFiles(ref: ObjectRef): BlockFiles =
+    objects.asDamage(ref)(RowGroupMemory.lend(ref.name)(readFiles(ref, _)))
+
+  private def readFiles(ref: ObjectRef, memory: RowGroupMemory): BlockFiles = {
+    val footer = objects.footer(ref)
+    val groups = footer.rowGroups.indices.map { group =>
+      val rows = footer.rowGroups(group).rows.toInt
+      val leaves = FileFields.map(footer.leaf)
+      val pages = objects.chunks(ref, footer, group, leaves, memory)
+      def longs(field: String): Array[Long] = ColumnDecoder.longs(pages(footer.leaf(field)), rows, -1)
+      (longs("file"), ColumnDecoder.bytes(pages(footer.leaf("path")), rows), longs("size"), longs("modified"), longs("rows"))
+    }
+    val length = groups.map(_._1.length).sum
+    if (length != ref.rows) throw anotherNumberOfRows(ref)
+    memory.take(length * FileBytes + groups.map(_._2.iterator.filter(_ != null).map(_.length.toLong).sum).sum)
+    val paths = new Array[String](length)
+    val sizes, modified, rows = Fill.longs(length, -1)
+    groups.foreach { case (ordinals, path, size, time, counts) =>
+      ordinals.indices.foreach { i =>
+        val file = ordinals(i).toInt
+        if (file < 0 || file >= length || path(i) == null) throw new DamagedObjectException(ref.name, "it has no file of an ordinal")
+        paths(file) = new String(path(i), UTF_8)
+        sizes(file) = size(i)
+        modified(file) = time(i)
+        rows(file) = counts(i)
+      }
+    }
+    if (paths.contains(null)) throw new DamagedObjectException(ref.name, "it has two files of one ordinal") // scalastyle:ignore
+    new BlockFiles(paths, sizes, modified, new BlockRows(rows))
+  }
+}
+
+private[statistics] object BlockReader {
+  private val FileBytes = 100L // of the arrays of a data file, its path's object and its places among the others
+  private val DistinctBytes = 100L
+  private val RowsBytes = 24L // of an ordinal and a count as they are read, and of the count in its place
+  private val FileFields = Seq("file", "path", "size", "modified", "rows")
+  private val BoundFields = Seq(
+    "column", "file", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_double", "hi_double", "lo_binary", "hi_binary",
+    "lo_exact", "hi_exact")
+  private val SizeFields = Seq("column", "file", "distinct", "avg_len", "max_len")
+
+  /** Loads all columns of a row group and keeps them. */
+  def keepAll(ref: ObjectRef, loader: BlockColumnLoader): Map[Int, BlockColumn] = loader.columns.map { column =>
+    val loaded = loader.load(column)
+    StatisticsCache.put(columnKey(ref, column), loaded, loaded.weight)
+    column -> loaded
+  }.toMap
+
+  def columnKey(ref: ObjectRef, column: Int): String = s"column:${ref.name}:${ref.footerSha256}:$column"
+
+  private def sizesKey(ref: ObjectRef, column: Int): String = s"sizes:${ref.name}:${ref.footerSha256}:$column"
+}

@@ -1,0 +1,122 @@
+package org.metastore.spark.statistics.columns
+
+import org.apache.spark.sql.types.DataType
+
+import org.metastore.spark.reason.Reason
+import org.metastore.spark.statistics.objects.Values
+
+/** How many distinct values a column has in `files` files of a table. */
+final case class TableDistinct(distinct: Double, files: Int)
+
+/** Groups of files, each as if it were one file: what holds of no row of it holds of no row of its files. */
+trait FileGroupStatistics {
+
+  def length: Int
+
+  /** The group of a file of the scan; -1 where it is in none. */
+  def of(file: Int): Int
+
+  /** As `FileSetStatistics.column`, aligned with the groups. Bounds and counts of a group that is not wholly known are unknown. */
+  def column(key: String, dataType: DataType): Either[Reason, ColumnSummary]
+}
+
+/** A table's statistics joined with the files of one scan. Arrays are aligned with `files` and never to be changed. */
+trait FileSetStatistics {
+
+  def files: FileList
+
+  /** Digest of the manifest that the statistics come from. */
+  def fingerprint: String
+
+  /** Physical rows of each file, -1: unknown. */
+  def rows: Array[Long]
+
+  /** Whether some block knows the file (by path and size, and modification time where that is part of the key). */
+  def isKnown(file: Int): Boolean
+
+  /** Number of files of the scan that some block knows. */
+  def knownFiles: Int
+
+  /**
+   * Reads several columns at once, so that one request per object and row group fetches them all; afterwards `column` answers
+   * from memory. Call it before asking for columns one by one.
+   */
+  def load(columns: Seq[(String, DataType)]): Unit
+
+  /**
+   * Bounds and counts of one column. `Left` where no file has usable statistics: no such column, another type, damage,
+   * the time limit. Never throws.
+   *
+   * @param key      the column's key (docs/format.md, "Identity")
+   * @param dataType its type in the query, to which the stored values are converted if that is exact
+   */
+  def column(key: String, dataType: DataType): Either[Reason, ColumnSummary]
+
+  /** Distinct counts and lengths of one column, for the optimizer. Never throws. */
+  def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes]
+
+  /**
+   * What lists of values and bloom filters tell of a column. Never throws.
+   *
+   * @param among   the files that are going to be asked about: the others answer false
+   * @param filters whether bloom filters are of use too
+   */
+  def values(key: String, dataType: DataType, among: Array[Int], filters: Boolean): ColumnValues
+
+  /**
+   * How many rows of each of some files have a value, deleted ones included; -1: not known, perhaps none. Never throws.
+   *
+   * @param value Catalyst's internal value; null counts the rows without one
+   * @param among the files that are asked about, in the order of the answer
+   */
+  def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long]
+
+  /**
+   * Files of which something is known together, to exclude them together. Never throws.
+   *
+   * @param columns keys and types of columns that are going to be asked for: they are read at once
+   * @return one entry a large block of statistics; none where there are none
+   */
+  def groups(columns: Seq[(String, DataType)]): Seq[FileGroupStatistics]
+
+  /** The same for some of the files: of their columns no more is read than they need. */
+  def among(files: Array[Int]): FileSetStatistics
+}
+
+/** What is known of the single values of one column, by file of a scan. Files of which nothing is known answer false. */
+trait ColumnValues {
+
+  /** For each file, whether it is certain that no row has one of the values. */
+  def lack(points: Values): Int => Boolean
+
+  /** For each file, whether it is certain that each row has one of the values, or NULL. */
+  def within(points: Values): Int => Boolean
+
+  /** What tells so of a file. */
+  def evidence(file: Int): Option[ValueEvidence]
+}
+
+object ColumnValues {
+
+  /** Nothing is known. */
+  object Unknown extends ColumnValues {
+    override def lack(points: Values): Int => Boolean = _ => false
+    override def within(points: Values): Int => Boolean = _ => false
+    override def evidence(file: Int): Option[ValueEvidence] = None
+  }
+}
+
+/** How the values of a column in a file are known. */
+sealed trait ValueEvidence
+
+object ValueEvidence {
+
+  /** All of them are listed. */
+  final case class InList(count: Int) extends ValueEvidence
+
+  /** Lists of the table tell in which files each value is. */
+  case object InIndex extends ValueEvidence
+
+  /** A bloom filter tells of most others that they are not among them. */
+  case object InFilter extends ValueEvidence
+}

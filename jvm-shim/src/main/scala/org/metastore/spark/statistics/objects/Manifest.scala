@@ -1,0 +1,119 @@
+package org.metastore.spark.statistics.objects
+
+import java.util.Locale
+
+/** An immutable object of the store, as a manifest names it. It is trusted only when length and digest agree. */
+final case class ObjectRef(name: String, length: Long, sha256: String, rows: Long, footerLength: Int, footerSha256: String) {
+
+  /** What comes before the uuid: `files`, `summary`, `table-summary`, ... */
+  def kind: String = ObjectRef.kindOf(name)
+}
+
+object ObjectRef {
+  private val TailLength = "-00000000-0000-0000-0000-000000000000.parquet".length
+
+  /** In the reference to an object of which nobody says how many rows it has. */
+  val AnyRows: Long = -1
+
+  /** The kind that a name says. */
+  private[statistics] def kindOf(name: String): String = name.dropRight(TailLength)
+}
+
+/** How values of a column are stored: which of the three typed columns holds its bounds. */
+sealed abstract class Encoding(val name: String)
+
+object Encoding {
+  case object LongValues extends Encoding("long")
+  case object DoubleValues extends Encoding("double")
+  case object BinaryValues extends Encoding("binary")
+}
+
+/**
+ * A leaf column as it was when its statistics were written.
+ *
+ * @param encoding `None`: only counts are stored
+ * @param collation `None`: UTF8_BINARY
+ */
+final case class ColumnEntry(
+    key: String, path: Seq[String], dataType: String, encoding: Option[Encoding], collation: Option[String],
+    casts: Boolean = false)
+
+/** An object and the columns that it holds. */
+final case class SummaryRef(ref: ObjectRef, columns: Seq[Int], part: Option[HashPart] = None)
+
+/** One of `of` equal ranges of all hashes, the `place`-th from 0. */
+final case class HashPart(place: Int, of: Int) {
+  def has(hash: Long): Boolean = (hash >>> 32) * of >>> 32 == place
+}
+
+/** The statistics of some data files. Several blocks may describe one file; each of them is sound on its own. */
+final case class Block(
+    id: String, computed: String, columns: IndexedSeq[ColumnEntry], files: ObjectRef, summary: Seq[SummaryRef],
+    zones: Seq[SummaryRef] = Nil) {
+  private lazy val byKey = columns.zipWithIndex.groupBy(_._1.key)
+  private lazy val byOrdinal = Block.byOrdinal(summary)
+  private lazy val zonesByOrdinal = Block.byOrdinal(zones)
+
+  /** The columns of that key, with their ordinals: more than one where the column had several types. */
+  def columnsOf(key: String): Seq[(ColumnEntry, Int)] = byKey.getOrElse(key, Nil)
+
+  /** The summary object that holds a column, if it has statistics. */
+  def summaryOf(ordinal: Int): Option[ObjectRef] = byOrdinal.get(ordinal)
+
+  /** The object that holds a column's zones, if it has them. */
+  def zonesOf(ordinal: Int): Option[ObjectRef] = zonesByOrdinal.get(ordinal)
+
+  /** Compared by the object that lists its files: a block may have thousands of columns. */
+  override def hashCode: Int = files.hashCode
+}
+
+private[statistics] object Block {
+  private def byOrdinal(parts: Seq[SummaryRef]): Map[Int, ObjectRef] =
+    parts.flatMap(part => part.columns.map(_ -> part.ref)).toMap
+}
+
+/** Which table the statistics belong to. A reader with another uuid at hand ignores them. */
+final case class TableIdentity(format: String, uuid: String, location: String, name: String) {
+
+  /** The folder of its statistics: in the store that `spark.metastore.store` names, else beside the table. */
+  def folder(store: Option[String]): String = store.filter(_.nonEmpty) match {
+    case Some(uri) => s"${uri.stripSuffix("/")}/$format-$uuid"
+    case None => s"${location.stripSuffix("/")}/_metastore"
+  }
+}
+
+/**
+ * The table level of one analyzed snapshot.
+ *
+ * @param rows live rows, `None` where other files change rows; `physicalRows` counts deleted rows too
+ */
+final case class Snapshot(
+    id: String, analyzedAt: String, computed: String, exact: Boolean, columns: IndexedSeq[ColumnEntry],
+    files: Long, filesTotal: Long, rows: Option[Long], physicalRows: Option[Long], sizeBytes: Long, liveSizeBytes: Option[Long],
+    tableFiles: ObjectRef, summary: Option[ObjectRef], sketches: Option[ObjectRef], frequencies: Seq[SummaryRef] = Nil,
+    histograms: Option[ObjectRef] = None, ranks: Seq[RanksRef] = Nil,
+    distribution: Seq[Int] = Nil, placed: Option[ObjectRef] = None)
+
+/** The whole state of a table's statistics (docs/format.md, "Manifest"). */
+final case class Manifest(
+    sequence: Long, commit: String, writtenAt: String, writer: String, table: TableIdentity,
+    settings: Map[String, String], blocks: IndexedSeq[Block], snapshots: IndexedSeq[Snapshot], fingerprint: String) {
+
+  /** Paths of all columns of the blocks, by the same path in lower case. */
+  lazy val pathsIgnoringCase: Map[Seq[String], Seq[Seq[String]]] = {
+    val schemas = java.util.Collections.newSetFromMap(new java.util.IdentityHashMap[IndexedSeq[ColumnEntry], java.lang.Boolean])
+    val written = blocks.map(_.columns).filter(schemas.add(_)).flatMap(_.map(_.path)).distinct // blocks mostly share a schema
+    written.groupBy(_.map(_.toLowerCase(Locale.ROOT)))
+  }
+
+  /** The newest analyzed snapshot, if any. */
+  def latest: Option[Snapshot] = snapshots.lastOption
+
+  /** The analyzed snapshot of that id, if any. */
+  def snapshot(id: String): Option[Snapshot] = snapshots.find(_.id == id)
+}
+
+/** A part of the exact ranks of some columns of a snapshot. */
+final case class RanksRef(ref: ObjectRef, columns: Seq[Int], before: Seq[Long]) {
+  def valuesBefore(column: Int): Long = before(columns.indexOf(column))
+}

@@ -1,0 +1,311 @@
+package org.metastore.spark.statistics.objects
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.security.MessageDigest
+import java.util.regex.Pattern
+
+import com.fasterxml.jackson.core.JsonProcessingException
+import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode, ObjectMapper}
+import org.apache.hadoop.fs.FileStatus
+import org.slf4j.LoggerFactory
+
+import org.metastore.spark.reason.{DamagedObjectException, FormatTooNewException}
+import org.metastore.spark.statistics.cache.StatisticsCache
+
+/** Reads a manifest's bytes: checksum first, then the JSON, every field checked before it is used. */
+private[statistics] object ManifestReader {
+  val MaxBytes: Int = 16 << 20 // writers aim at 1 MB, which very wide schemas pass
+  private val Format = 1
+  private val MaxBlocks = 1024 // writers keep 64, more where blocks cannot share a list of columns
+  private val Known = Set.empty[String] // entries of `requires` that this reader understands
+  private val Computed = Set("files", "footer", "full")
+  private val ObjectName =
+    Pattern.compile("[a-z]+(?:-[a-z]+)*-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\\.parquet")
+  private val Sha256 = Pattern.compile("[0-9a-f]{64}")
+  private val Casting = Set("hudi") // formats whose readers cast a float to a double through its text
+  private val json = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
+
+  def read(name: String, bytes: Array[Byte]): Manifest = new ManifestReader(name).read(bytes)
+
+  /** Refuses names that could form a path or that are of another kind, and sizes that no object has. */
+  def requireName(ref: ObjectRef, kind: String): Unit = {
+    if (!ObjectName.matcher(ref.name).matches || ref.kind != kind)
+      throw new DamagedObjectException(ref.name, s"its name is not that of a $kind object")
+    ObjectReader.requireSizes(ref)
+  }
+
+  def hex(bytes: Array[Byte]): String = {
+    val digits = new Array[Char](bytes.length * 2)
+    for (i <- bytes.indices) {
+      digits(2 * i) = Character.forDigit((bytes(i) >> 4) & 0xf, 16)
+      digits(2 * i + 1) = Character.forDigit(bytes(i) & 0xf, 16)
+    }
+    new String(digits)
+  }
+
+  def sha256(bytes: Array[Byte], offset: Int, length: Int): Array[Byte] = {
+    val digest = MessageDigest.getInstance("SHA-256")
+    digest.update(bytes, offset, length)
+    digest.digest()
+  }
+}
+
+private final class ManifestReader(name: String) {
+  import ManifestReader._
+
+  private var casts = false
+
+  private type Schemas = IndexedSeq[IndexedSeq[ColumnEntry]]
+
+  private def damaged(what: String): Nothing = throw new DamagedObjectException(name, what)
+
+  private def read(bytes: Array[Byte]): Manifest = {
+    val (line, fingerprint) = verifyLine(bytes)
+    val root =
+      try json.readTree(bytes, 0, line)
+      catch { case e: JsonProcessingException => throw new DamagedObjectException(name, "it is not JSON", e) }
+    if (root == null || !root.isObject) damaged("it is not a JSON object")
+    refuseNewer(root)
+    val identity = table(child(root, "table"))
+    casts = Casting(identity.format)
+    val schemas = optionalList(root, "schemas").map(entries)
+    val blocks = array(root, "blocks")
+    if (blocks.size > MaxBlocks) damaged(s"it has ${blocks.size} blocks")
+    optional(root, "previous").foreach(_ => text(root, "previous"))
+    for (nodes <- Seq("nodes", "detail_nodes"); node <- optionalList(root, nodes)) objectRef(node, ObjectRef.kindOf(text(node, "name")))
+    Manifest(
+      long(root, "sequence"), text(root, "commit"), text(root, "written_at"), text(root, "writer"), identity, settings(root),
+      blocks.map(block(_, schemas)), array(root, "snapshots").map(snapshot(_, schemas)), fingerprint)
+  }
+
+  /** Verifies the second line and returns the length of the first, line feed included, and its digest. */
+  private def verifyLine(bytes: Array[Byte]): (Int, String) = {
+    if (bytes.length > MaxBytes) damaged(s"it has ${bytes.length} bytes")
+    var line = 0
+    while (line < bytes.length && bytes(line) != '\n') line += 1
+    line = if (line < bytes.length) line + 1 else 0
+    val checksum = new String(bytes, line, bytes.length - line, UTF_8)
+    val digest = hex(sha256(bytes, 0, line))
+    if (line == 0 || checksum != s"sha256:$digest\n") damaged("its checksum does not agree")
+    (line, digest)
+  }
+
+  private def refuseNewer(root: JsonNode): Unit = {
+    val format = long(root, "format")
+    val unknown = optionalList(root, "requires").map(textOf(_, "requires")).filterNot(Known)
+    if (format < 1) damaged(s"it names the format $format")
+    if (format > Format) throw new FormatTooNewException(s"format $format")
+    if (unknown.nonEmpty) throw new FormatTooNewException(unknown.mkString(", "))
+  }
+
+  private def table(node: JsonNode): TableIdentity =
+    TableIdentity(text(node, "format"), text(node, "uuid"), text(node, "location"), text(node, "name"))
+
+  private def settings(root: JsonNode): Map[String, String] =
+    fields(root, "settings").map { case (key, value) => key -> json.writeValueAsString(value) }
+
+  private def block(node: JsonNode, schemas: Schemas): Block = {
+    val columns = columnsOf(node, schemas)
+    val summary = array(node, "summary").map(withColumns(_, "summary", columns))
+    fields(node, "statistics").values.foreach(wholeOf(_, "statistics"))
+    Block(
+      text(node, "id"), computed(node), columns, objectRef(child(node, "files"), "files"), summary,
+      optionalList(node, "zones").map(withColumns(_, "zones", columns)))
+  }
+
+  private def computed(node: JsonNode): String = {
+    val found = text(node, "computed")
+    if (!Computed(found)) damaged(s"something was computed from $found")
+    found
+  }
+
+  private def withColumns(node: JsonNode, kind: String, columns: IndexedSeq[ColumnEntry]): SummaryRef = {
+    SummaryRef(objectRef(node, kind), ordinals(array(node, "columns"), kind, columns))
+  }
+
+  private def ordinals(nodes: Seq[JsonNode], kind: String, columns: IndexedSeq[ColumnEntry]): Seq[Int] = {
+    val found = nodes.map(wholeOf(_, "columns"))
+    if (!found.forall(ordinal => ordinal >= 0 && ordinal < columns.size)) damaged(s"a $kind names a column that is not there")
+    found.map(_.toInt)
+  }
+
+  /** The columns of a block or snapshot: an index into the manifest's schemas, or the list itself. */
+  private def columnsOf(node: JsonNode, schemas: Schemas): IndexedSeq[ColumnEntry] = {
+    val value = child(node, "columns")
+    if (!value.isIntegralNumber) entries(value)
+    else if (value.isInt && schemas.indices.contains(value.asInt)) schemas(value.asInt)
+    else damaged(s"it has no schema ${value.asInt}")
+  }
+
+  private def entries(value: JsonNode): IndexedSeq[ColumnEntry] = {
+    if (!value.isArray) damaged("its columns are not a list")
+    (0 until value.size).map(i => column(value.get(i)))
+  }
+
+  private def column(node: JsonNode): ColumnEntry = {
+    val encoding = nullableText(node, "encoding").map {
+      case Encoding.LongValues.name => Encoding.LongValues
+      case Encoding.DoubleValues.name => Encoding.DoubleValues
+      case Encoding.BinaryValues.name => Encoding.BinaryValues
+      case other => damaged(s"it has the encoding $other")
+    }
+    val path = array(node, "path").map(textOf(_, "path"))
+    if (path.isEmpty) damaged("it has a column without a name")
+    ColumnEntry(text(node, "key"), path, text(node, "type"), encoding, nullableText(node, "collation"), casts)
+  }
+
+  private def snapshot(node: JsonNode, schemas: Schemas): Snapshot = {
+    val columns = columnsOf(node, schemas)
+    val lists = optionalList(node, "frequencies").map(list => withColumns(list, "table-frequencies", columns).copy(part = part(list)))
+    nullableText(node, "frequencies_asked")
+    snapshot(node, columns, lists).copy(
+      ranks = optionalList(node, "ranks").map(ranksRef(_, columns)),
+      distribution = ordinals(optionalList(node, "distribution"), "distribution", columns),
+      placed = optional(node, "placed").map(objectRef(_, "table-placed")))
+  }
+
+  private def part(node: JsonNode): Option[HashPart] = optional(node, "part").map { _ =>
+    val numbers = array(node, "part").map(wholeOf(_, "part"))
+    if (numbers.size != 2 || numbers.head < 0 || numbers.head >= numbers(1) || numbers(1) > Int.MaxValue)
+      damaged("lists are a part of nothing")
+    HashPart(numbers.head.toInt, numbers(1).toInt)
+  }
+
+  private def ranksRef(node: JsonNode, columns: IndexedSeq[ColumnEntry]): RanksRef = {
+    val part = withColumns(node, "table-ranks", columns)
+    val before = array(node, "before").map(wholeOf(_, "before"))
+    if (before.size != part.columns.size || before.exists(_ < 0)) damaged("ranks do not say what comes before them")
+    RanksRef(part.ref, part.columns, before)
+  }
+
+  private def snapshot(node: JsonNode, columns: IndexedSeq[ColumnEntry], lists: Seq[SummaryRef]): Snapshot = Snapshot(
+    text(node, "id"), text(node, "analyzed_at"), computed(node), truth(node, "exact"),
+    columns, long(node, "files"), long(node, "files_total"), optionalLong(node, "rows"),
+    optionalLong(node, "physical_rows"), long(node, "size_bytes"), optionalLong(node, "live_size_bytes"),
+    objectRef(child(node, "table_files"), "table-files"), optional(node, "summary").map(objectRef(_, "table-summary")),
+    optional(node, "sketches").map(objectRef(_, "table-sketches")), lists,
+    optional(node, "histograms").map(objectRef(_, "table-histograms")))
+
+  private def objectRef(node: JsonNode, kind: String): ObjectRef = {
+    val footer = long(node, "footer_length")
+    if (footer > Int.MaxValue || long(node, "rows") < 0) damaged("an object has sizes that none has")
+    val ref = ObjectRef(
+      text(node, "name"), long(node, "length"), text(node, "sha256"), long(node, "rows"), footer.toInt, text(node, "footer_sha256"))
+    requireName(ref, kind)
+    if (!Sha256.matcher(ref.sha256).matches || !Sha256.matcher(ref.footerSha256).matches) damaged(s"no digest of ${ref.name}")
+    ref
+  }
+
+  private def optional(node: JsonNode, field: String): Option[JsonNode] = Option(node.get(field)).filterNot(_.isNull)
+
+  private def child(node: JsonNode, field: String): JsonNode =
+    optional(node, field).getOrElse(damaged(s"it has no field $field"))
+
+  private def text(node: JsonNode, field: String): String = textOf(child(node, field), field)
+
+  private def textOf(value: JsonNode, field: String): String = {
+    if (!value.isTextual) damaged(s"its field $field is not text")
+    value.asText
+  }
+
+  private def nullableText(node: JsonNode, field: String): Option[String] = optional(node, field).map(textOf(_, field))
+
+  private def truth(node: JsonNode, field: String): Boolean = {
+    val value = child(node, field)
+    if (!value.isBoolean) damaged(s"its field $field is not true or false")
+    value.asBoolean
+  }
+
+  private def long(node: JsonNode, field: String): Long = wholeOf(child(node, field), field)
+
+  /** A number that may be null. */
+  private def optionalLong(node: JsonNode, field: String): Option[Long] = optional(node, field).map(wholeOf(_, field))
+
+  private def wholeOf(value: JsonNode, field: String): Long = {
+    if (!value.isIntegralNumber || !value.canConvertToLong) damaged(s"its field $field is not an integer")
+    value.asLong
+  }
+
+  /** A list that may be absent or null. */
+  private def optionalList(node: JsonNode, field: String): IndexedSeq[JsonNode] =
+    optional(node, field).fold(IndexedSeq.empty[JsonNode])(_ => array(node, field))
+
+  private def array(node: JsonNode, field: String): IndexedSeq[JsonNode] = {
+    val value = child(node, field)
+    if (!value.isArray) damaged(s"its field $field is not a list")
+    (0 until value.size).map(i => value.get(i))
+  }
+
+  /** The fields of an object that may be absent or null. */
+  private def fields(node: JsonNode, field: String): Map[String, JsonNode] = {
+    val all = Map.newBuilder[String, JsonNode]
+    optional(node, field).foreach { value =>
+      if (!value.isObject) damaged(s"its field $field is not an object")
+      value.fieldNames().forEachRemaining(name => all += name -> value.get(name))
+    }
+    all.result()
+  }
+}
+
+/** Finds and reads the newest manifest below `log/`. */
+private[statistics] final class ManifestLog(folder: StoreFolder) {
+  import ManifestLog._
+
+  /** The newest manifest that is whole; `None` where there is none. */
+  def newest(): Option[Manifest] = {
+    val found = listManifests()
+    val later = found.headOption.map(beyond).getOrElse(Nil)
+    firstWhole((later ++ found).toList, None)
+  }
+
+  private def firstWhole(candidates: List[FileStatus], damage: Option[DamagedObjectException]): Option[Manifest] =
+    candidates match {
+      case Nil => damage.map(throw _)
+      case status :: older =>
+        try Some(cached(status))
+        catch {
+          case e: DamagedObjectException =>
+            log.warn("{} The one before it is used.", e.getMessage)
+            firstWhole(older, damage.orElse(Some(e)))
+        }
+    }
+
+  private def cached(status: FileStatus): Manifest = {
+    val key = s"${status.getPath}:${status.getModificationTime}:${status.getLen}"
+    StatisticsCache.getOrLoad[Manifest](key, _ => status.getLen * 4)(read(status))
+  }
+
+  /** All manifests, the newest first. A number beyond all that a log can have come to is none of it. */
+  private def listManifests(): Seq[FileStatus] = {
+    val found = folder.files().filter(file => Name.matcher(file.getPath.getName).matches && numberOf(file) > 0).sortBy(numberOf)
+    val before = BigInt(0) +: found.map(numberOf)
+    found.zip(before).takeWhile { case (file, last) => numberOf(file) - last <= Farthest }.map(_._1).reverse
+  }
+
+  /** Manifests of higher numbers, the newest first: a listing may lag behind on some storages. */
+  private def beyond(status: FileStatus): Seq[FileStatus] = {
+    val next = f"${(numberOf(status) + 1).bigInteger}%020d.json"
+    folder.file(next).fold(Seq.empty[FileStatus])(found => beyond(found) :+ found)
+  }
+
+  private def read(status: FileStatus): Manifest = {
+    val name = s"manifest ${status.getPath.getName}"
+    if (status.getLen > ManifestReader.MaxBytes) throw new DamagedObjectException(name, s"it has ${status.getLen} bytes")
+    val bytes = new Array[Byte](status.getLen.toInt)
+    val stream = folder.open(status.getPath.getName, status.getLen)
+    try stream.readFully(0, bytes)
+    finally stream.close()
+    ManifestReader.read(name, bytes)
+  }
+}
+
+private object ManifestLog {
+  private val Name = java.util.regex.Pattern.compile("\\d{20}\\.json")
+
+  /** As in Python's `protocol`: how far a manifest's number may be ahead of the one before it. */
+  private val Farthest = BigInt(10).pow(12)
+
+  private def numberOf(file: FileStatus): BigInt = BigInt(file.getPath.getName.stripSuffix(".json"))
+
+  private val log = LoggerFactory.getLogger("org.metastore.spark.statistics")
+}

@@ -1,0 +1,206 @@
+package org.metastore.spark.statistics.objects
+
+import java.io.{EOFException, FileNotFoundException, IOException}
+import java.nio.file.{Files, FileSystemException, InvalidPathException, LinkOption, Paths}
+import java.nio.file.attribute.BasicFileAttributes
+import java.security.MessageDigest
+
+import org.apache.hadoop.fs.{FileStatus, FileSystem, FSDataInputStream, Path}
+
+import org.metastore.spark.reason.{DamagedObjectException, StatisticsException}
+import org.metastore.spark.statistics.cache.CacheEntry
+
+/** Reads objects by ranges; hands out only bytes that agree with the digests. */
+private[statistics] final class ObjectReader(objects: StoreFolder) {
+  import ObjectReader._
+
+  /** The object's footer, from the cache or by one request. The cache goes by the digest that is checked, not by a claim. */
+  def footer(ref: ObjectRef): ParquetFooter = {
+    val found = cachedFooter(ref).get()
+    if (ref.rows != ObjectRef.AnyRows && ref.rows != found.rows) throw damaged(ref, s"it has ${found.rows} rows where ${ref.rows} were named")
+    if (found.decodedBytes > mostBytes(ref.length)) throw damaged(ref, s"it has ${found.decodedBytes} bytes when decoded")
+    found
+  }
+
+  def cachedFooter(ref: ObjectRef): CacheEntry[ParquetFooter] =
+    CacheEntry[ParquetFooter](s"footer:${ref.name}:${ref.footerSha256}", _ => ref.footerLength * 3L)(asDamage(ref)(readFooter(ref)))
+
+  /** Some columns of one row group, verified. Neighbouring column chunks come by one request. */
+  def chunks(
+      ref: ObjectRef, footer: ParquetFooter, rowGroup: Int, leaves: Seq[Int], memory: RowGroupMemory): Map[Int, ChunkPages] =
+    asDamage(ref) {
+      read(ref, leaves.map(leaf => leaf -> footer.chunk(rowGroup, leaf)), memory).map { piece =>
+        if (!footer.verify(rowGroup, piece.leaf, piece.bytes, piece.offset, piece.chunk.length.toInt))
+          throw damaged(ref, "a column's digest does not agree")
+        piece.leaf -> piece.pages(ref, footer, memory)
+      }.toMap
+    }
+
+  /** As `chunks`, parts of some of them. */
+  def parts(
+      ref: ObjectRef, footer: ParquetFooter, wanted: Seq[(Int, ColumnChunk)], expected: Array[Byte], memory: RowGroupMemory): Map[Int, ChunkPages] =
+    asDamage(ref) {
+      val pieces = read(ref, wanted, memory).map(piece => piece.leaf -> piece).toMap
+      val digest = MessageDigest.getInstance("SHA-256")
+      wanted.foreach { case (leaf, chunk) => digest.update(pieces(leaf).bytes, pieces(leaf).offset, chunk.length.toInt) }
+      if (!java.util.Arrays.equals(digest.digest(), 0, expected.length, expected, 0, expected.length))
+        throw damaged(ref, "a page's digest does not agree")
+      pieces.map { case (leaf, piece) => leaf -> piece.pages(ref, footer, memory) }
+    }
+
+  private def read(ref: ObjectRef, chunks: Seq[(Int, ColumnChunk)], memory: RowGroupMemory): Seq[ChunkBytes] = {
+    val wanted = chunks.map { case (leaf, chunk) => ByteRange(leaf, chunk) }.sortBy(_.start)
+    wanted.foreach { range =>
+      if (range.start < 4 || range.length > ref.length - range.start) throw damaged(ref, "a column lies outside of it")
+    }
+    val byLeaf = chunks.toMap
+    val source = new ObjectFile(ref)
+    try spans(wanted).flatMap { span =>
+      val start = span.head.start
+      val length = span.map(_.end).max - start
+      memory.take(length)
+      val bytes = source.read(start, length.toInt)
+      span.map(range => ChunkBytes(range.leaf, byLeaf(range.leaf), bytes, (range.start - start).toInt))
+    } finally source.close()
+  }
+
+  private def readFooter(ref: ObjectRef): ParquetFooter = {
+    val source = new ObjectFile(ref)
+    val bytes =
+      try source.read(ref.length - ref.footerLength, ref.footerLength)
+      finally source.close()
+    val digest = ManifestReader.hex(ManifestReader.sha256(bytes, 0, bytes.length))
+    if (!MessageDigest.isEqual(digest.getBytes, ref.footerSha256.getBytes)) throw damaged(ref, "its footer's digest does not agree")
+    ParquetFooter.read(bytes)
+  }
+
+  /** What goes wrong below is damage of that object, except that the storage cannot be read. */
+  def asDamage[T](ref: ObjectRef)(body: => T): T =
+    try body
+    catch {
+      case e: EOFException => throw new DamagedObjectException(ref.name, "it is shorter than written", e)
+      case e: java.io.FileNotFoundException => throw new DamagedObjectException(ref.name, "it is missing", e)
+      case e: IOException => throw e
+      case e: StatisticsException => throw e
+      case e: RuntimeException => throw new DamagedObjectException(ref.name, String.valueOf(e.getMessage), e)
+    }
+
+  /** One open file; opened at the first read, without asking the storage for its length. */
+  private final class ObjectFile(ref: ObjectRef) {
+    private var stream: Option[FSDataInputStream] = None
+
+    def read(start: Long, length: Int): Array[Byte] = {
+      val bytes = new Array[Byte](length)
+      stream = stream.orElse(Some(objects.open(ref.name, ref.length)))
+      stream.get.readFully(start, bytes)
+      bytes
+    }
+
+    def close(): Unit = stream.foreach(_.close())
+  }
+}
+
+private[statistics] object ObjectReader {
+  private val MaxFooter = 16 << 20
+  private val MaxLength = 1L << 40
+  private val MaxRows = 1L << 27
+  private val MaxBytes = 4L << 30
+  private val FewBytes = 256L << 20
+  private val MostExpansion = 1000L
+  private val Gap = 32 << 10 // bytes of unwanted columns that are cheaper to read than another request
+
+  private final case class ByteRange(leaf: Int, start: Long, length: Int) {
+    def end: Long = start + length
+  }
+
+  /** A column chunk, or a part of one, in bytes that were read. */
+  private final case class ChunkBytes(leaf: Int, chunk: ColumnChunk, bytes: Array[Byte], offset: Int) {
+    def pages(ref: ObjectRef, footer: ParquetFooter, memory: RowGroupMemory): ChunkPages =
+      new ChunkPages(ref.name, chunk, footer.leaves(leaf), bytes, offset, memory)
+  }
+
+  private object ByteRange {
+    def apply(leaf: Int, chunk: ColumnChunk): ByteRange =
+      ByteRange(leaf, chunk.start, Math.toIntExact(chunk.length))
+  }
+
+  /** Refuses sizes that no object has, before anything is allocated. */
+  def requireSizes(ref: ObjectRef): Unit = {
+    val possible = ref.length > 12 && ref.length <= MaxLength && ref.footerLength > 8 && ref.footerLength < ref.length &&
+      ref.footerLength <= MaxFooter && ref.rows >= ObjectRef.AnyRows && ref.rows <= MaxRows
+    if (!possible) throw new DamagedObjectException(ref.name, "its sizes in the manifest are impossible")
+  }
+
+  /** How many bytes an object of that length may become when decoded. */
+  private def mostBytes(length: Long): Long = math.min(MaxBytes, FewBytes + MostExpansion * length)
+
+  private def damaged(ref: ObjectRef, what: String): DamagedObjectException = new DamagedObjectException(ref.name, what)
+
+  private def spans(wanted: Seq[ByteRange]): Seq[Seq[ByteRange]] =
+    wanted.foldLeft(List.empty[List[ByteRange]]) {
+      case (last :: before, range) if range.start - last.head.end <= Gap && range.end - last.last.start < Int.MaxValue / 2 =>
+        (range :: last) :: before
+      case (spans, range) => List(range) :: spans
+    }.map(_.reverse)
+}
+
+/** A folder within a store, and the plain files in it; nothing else there is ever opened. */
+private[statistics] final class StoreFolder(fs: FileSystem, store: Path, name: String) {
+  import StoreFolder._
+
+  private val folder = new Path(store, name)
+  private val isLocal = fs.getUri.getScheme == "file"
+
+  /** What lists as files, none where there is no folder; whether one is plain is asked when it is opened. */
+  def files(): Seq[FileStatus] = {
+    requireFolders()
+    val entries =
+      try fs.listStatus(folder)
+      catch { case _: FileNotFoundException => Array.empty[FileStatus] }
+    entries.toSeq.filter(_.isFile)
+  }
+
+  /** The same of one name. */
+  def file(name: String): Option[FileStatus] =
+    try Some(fs.getFileStatus(new Path(folder, name))).filter(_.isFile)
+    catch { case _: FileNotFoundException => None }
+
+  /** Opens a plain file whose length is known. */
+  def open(name: String, length: Long): FSDataInputStream = {
+    requireFolders()
+    val path = new Path(folder, name)
+    if (isLocal) attributes(path).filterNot(_.isRegularFile).foreach { found =>
+      throw new DamagedObjectException(name, s"it is ${kind(found)}")
+    }
+    try fs.openFile(path)
+      .opt("fs.option.openfile.length", length.toString)
+      .opt("fs.option.openfile.read.policy", "random")
+      .build().get()
+    catch { case e: java.util.concurrent.ExecutionException => throw unwrapped(e) }
+  }
+
+  private def requireFolders(): Unit =
+    if (isLocal) Seq(store, folder).foreach { path =>
+      attributes(path).filterNot(_.isDirectory)
+        .foreach(found => throw new IOException(s"$path is ${kind(found)}: only plain files in plain folders are statistics"))
+    }
+
+}
+
+private object StoreFolder {
+  /** What lies at a local path; `None` where there is nothing, or where Java does not get at it, as opening will tell. */
+  private def attributes(path: Path): Option[BasicFileAttributes] =
+    try Some(Files.readAttributes(Paths.get(path.toUri.getPath), classOf[BasicFileAttributes], LinkOption.NOFOLLOW_LINKS))
+    catch { case _: FileSystemException | _: InvalidPathException => None }
+
+  private def kind(found: BasicFileAttributes): String =
+    if (found.isSymbolicLink) "a symbolic link"
+    else if (found.isDirectory) "a folder"
+    else if (found.isRegularFile) "a plain file"
+    else "a FIFO, a socket or a device"
+
+  private def unwrapped(e: java.util.concurrent.ExecutionException): Throwable = e.getCause match {
+    case cause: IOException => cause
+    case cause => new IOException(cause)
+  }
+}

@@ -1,0 +1,113 @@
+package org.metastore.spark.statistics.objects
+
+/** The rows of one column in a row group of a summary. */
+private[statistics] final class ColumnRows(val from: Int, val until: Int, ordinals: Array[Long], files: Int) {
+  private val dense = until - from == files && isCount()
+
+  private def isCount(): Boolean = {
+    var row = from
+    while (row < until && ordinals(row) == row - from) row += 1
+    row == until
+  }
+
+  def scatter(values: Array[Long], missing: Long): Array[Long] =
+    if (dense) whole(values, values.slice(from, until))
+    else {
+      val out = Fill.longs(files, missing)
+      foreach((file, row) => out(file) = values(row))
+      out
+    }
+
+  def scatter(values: Array[Double], missing: Double): Array[Double] =
+    if (dense) whole(values, values.slice(from, until))
+    else {
+      val out = Fill.doubles(files, missing)
+      foreach((file, row) => out(file) = values(row))
+      out
+    }
+
+  def scatter(values: Array[Byte]): Array[Byte] =
+    if (dense) whole(values, values.slice(from, until))
+    else {
+      val out = new Array[Byte](files)
+      foreach((file, row) => out(file) = values(row))
+      out
+    }
+
+  def scatter(values: Array[Array[Byte]]): Array[Array[Byte]] =
+    if (dense) whole(values, values.slice(from, until))
+    else {
+      val out = new Array[Array[Byte]](files)
+      foreach((file, row) => out(file) = values(row))
+      out
+    }
+
+  /** The files that have a row. */
+  def present: Array[Boolean] = {
+    val out = new Array[Boolean](files)
+    if (dense) java.util.Arrays.fill(out, true) else foreach((file, _) => out(file) = true)
+    out
+  }
+
+  private def whole[T](values: Array[T], slice: => Array[T]): Array[T] =
+    if (values.length == until - from) values else slice
+
+  private def foreach(put: (Int, Int) => Unit): Unit = {
+    var row = from
+    while (row < until) {
+      val file = ordinals(row).toInt
+      if (file < 0 || file >= files) throw new IllegalArgumentException(s"it has a row for file $file")
+      put(file, row)
+      row += 1
+    }
+  }
+}
+
+/** Some fields of one row group of a summary, or of some of its rows, decoded when asked. */
+private[statistics] final class RowGroup(
+    footer: ParquetFooter, rows: Int, pages: Map[Int, ChunkPages], first: Int, val memory: RowGroupMemory) {
+  private def leaves(field: String): Int = footer.leaf(field)
+
+  def has(field: String): Boolean = footer.has(field)
+
+  def longs(field: String, missing: Long): Array[Long] = ColumnDecoder.longs(pages(leaves(field)), rows, missing)
+
+  def presentLongs(field: String): (Array[Long], Array[Boolean]) = ColumnDecoder.longsWithPresence(pages(leaves(field)), rows)
+
+  def doubles(field: String): Array[Double] = ColumnDecoder.doubles(pages(leaves(field)), rows)
+
+  def bytes(field: String): Array[Array[Byte]] = ColumnDecoder.bytes(pages(leaves(field)), rows)
+
+  /** The rows of each column: they stand together, ordered by file. */
+  def spans(files: Int, place: String = "file"): Map[Int, ColumnRows] = {
+    val columns = longs("column", -1)
+    val ordinals = longs(place, -1)
+    if (first != 0) ordinals.indices.foreach(i => ordinals(i) -= first)
+    var spans = Map.empty[Int, ColumnRows]
+    var from = 0
+    while (from < rows) {
+      var until = from + 1
+      while (until < rows && columns(until) == columns(from)) until += 1
+      val column = columns(from).toInt
+      if (spans.contains(column)) throw new IllegalArgumentException(s"its rows of column $column do not stand together")
+      memory.take(RowGroup.SpanBytes)
+      spans += column -> new ColumnRows(from, until, ordinals, files)
+      from = until
+    }
+    spans
+  }
+}
+
+private[statistics] object RowGroup {
+  private val SpanBytes = 128L // with its place in a map
+
+  /** Decodes fields of one row group within the memory that it may take; what goes wrong is damage of the object. */
+  def read[T](objects: ObjectReader, ref: ObjectRef, group: Int, fields: Seq[String])(decode: RowGroup => T): T =
+    objects.asDamage(ref) {
+      RowGroupMemory.lend(ref.name) { memory =>
+        val footer = objects.footer(ref)
+        val pages = objects.chunks(ref, footer, group, fields.map(footer.leaf), memory)
+        decode(new RowGroup(footer, footer.rowGroups(group).rows.toInt, pages, 0, memory))
+      }
+    }
+}

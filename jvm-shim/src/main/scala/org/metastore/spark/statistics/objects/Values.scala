@@ -1,0 +1,215 @@
+package org.metastore.spark.statistics.objects
+
+import java.util.Arrays
+
+import org.apache.parquet.column.values.bloomfilter.BlockSplitBloomFilter
+import org.apache.parquet.io.api.Binary
+
+import org.apache.spark.sql.types.{DataType, DecimalType, DoubleType, FloatType}
+
+/**
+ * Spark's order of doubles as integers: `key(a) < key(b)` exactly where Spark says `a < b`. NaN is the largest and equal to
+ * itself, -0.0 equals 0.0.
+ */
+object DoubleOrder {
+
+  /** Key of NaN, above every other. */
+  val NaN: Long = key(Double.NaN)
+
+  def key(value: Double): Long = {
+    val bits = java.lang.Double.doubleToLongBits(value + 0.0) // -0.0 + 0.0 is 0.0
+    bits ^ ((bits >> 63) & Long.MaxValue)
+  }
+
+  /** The double of a key. */
+  def value(key: Long): Double = java.lang.Double.longBitsToDouble(key ^ ((key >> 63) & Long.MaxValue))
+}
+
+/** Arrays of one value. Scala's own `Array.fill` makes an object of every element. */
+private[statistics] object Fill {
+  def longs(length: Int, value: Long): Array[Long] = {
+    val out = new Array[Long](length)
+    java.util.Arrays.fill(out, value)
+    out
+  }
+
+  def doubles(length: Int, value: Double): Array[Double] = {
+    val out = new Array[Double](length)
+    java.util.Arrays.fill(out, value)
+    out
+  }
+}
+
+/** Elements of an array, by their places. Without boxing. */
+private[statistics] object Gather {
+
+  def longs(values: Array[Long], places: Array[Int]): Array[Long] = {
+    val out = new Array[Long](places.length)
+    var i = 0
+    while (i < out.length) {
+      out(i) = values(places(i))
+      i += 1
+    }
+    out
+  }
+
+  def ints(values: Array[Int], places: Array[Int]): Array[Int] = {
+    val out = new Array[Int](places.length)
+    var i = 0
+    while (i < out.length) {
+      out(i) = values(places(i))
+      i += 1
+    }
+    out
+  }
+
+  def bytes(values: Array[Byte], places: Array[Int]): Array[Byte] = {
+    val out = new Array[Byte](places.length)
+    var i = 0
+    while (i < out.length) {
+      out(i) = values(places(i))
+      i += 1
+    }
+    out
+  }
+
+  def booleans(values: Array[Boolean], places: Array[Int]): Array[Boolean] = {
+    val out = new Array[Boolean](places.length)
+    var i = 0
+    while (i < out.length) {
+      out(i) = values(places(i))
+      i += 1
+    }
+    out
+  }
+}
+
+/** Values of a column in the order of bounds: integers, doubles as `DoubleOrder.key`, or bytes, long decimals as `DecimalBytes`. */
+sealed trait Values {
+  def length: Int
+
+  /** Bytes in memory. */
+  def weight: Long
+
+  /** Order of one of these and of one of others, which are of the same kind. */
+  def compare(i: Int, others: Values, j: Int): Int
+
+  /** Whether one of these is among some that are sorted, and of the same kind. */
+  def isIn(sorted: Values, i: Int): Boolean
+
+  /** Places of those that are among some that are sorted. */
+  final def placesIn(sorted: Values): Array[Int] = {
+    val found = Array.newBuilder[Int]
+    var i = 0
+    while (i < length) {
+      if (isIn(sorted, i)) found += i
+      i += 1
+    }
+    found.result()
+  }
+
+  /** Whether all of them are among some that are sorted. */
+  final def areIn(sorted: Values): Boolean = (0 until length).forall(isIn(sorted, _))
+
+  /** Whether none of them is among some that are sorted. */
+  final def areOutOf(sorted: Values): Boolean = !(0 until length).exists(isIn(sorted, _))
+}
+
+object Values {
+
+  /** More than these are not looked up one by one. */
+  val MostLookedUp = 1000
+
+  final case class Longs(array: Array[Long]) extends Values {
+    override def length: Int = array.length
+    override def weight: Long = 24 + array.length * 8L
+
+    override def compare(i: Int, others: Values, j: Int): Int = others match {
+      case Longs(that) => java.lang.Long.compare(array(i), that(j))
+      case _ => otherKind
+    }
+
+    override def isIn(sorted: Values, i: Int): Boolean = sorted match {
+      case Longs(those) => Arrays.binarySearch(those, array(i)) >= 0
+      case _ => otherKind
+    }
+  }
+
+  final case class Bytes(array: Array[Array[Byte]]) extends Values {
+    override def length: Int = array.length
+    override def weight: Long = 24 + array.iterator.map(24L + _.length).sum
+
+    override def compare(i: Int, others: Values, j: Int): Int = others match {
+      case Bytes(that) => UnsignedOrder.compare(array(i), that(j))
+      case _ => otherKind
+    }
+
+    override def isIn(sorted: Values, i: Int): Boolean = sorted match {
+      case Bytes(those) => Arrays.binarySearch(those, array(i), UnsignedOrder.comparator) >= 0
+      case _ => otherKind
+    }
+  }
+
+  private def otherKind: Nothing = throw new IllegalArgumentException("values of two kinds")
+}
+
+/** Hashes as docs/format.md says ("sketches"): XXH64 of a value as it is stored, not as it is ordered. */
+private[statistics] final class ValueHash(dataType: DataType) {
+  private val isDouble = dataType == DoubleType || dataType == FloatType
+  private val isDecimal = dataType.isInstanceOf[DecimalType]
+  private val hasher = new BlockSplitBloomFilter(BlockSplitBloomFilter.LOWER_BOUND_BYTES) // not for several threads
+
+  def of(values: Values): Array[Long] = values match {
+    case Values.Longs(array) => array.map(value => hasher.hash(if (isDouble) bitsOf(value) else value))
+    case Values.Bytes(array) => array.map(ofBytes)
+  }
+
+  /** Of bytes in the order of bounds. */
+  def ofBytes(value: Array[Byte]): Long =
+    hasher.hash(Binary.fromConstantByteArray(if (isDecimal) DecimalBytes.ordered(value) else value))
+
+  private def bitsOf(key: Long): Long = java.lang.Double.doubleToLongBits(DoubleOrder.value(key))
+}
+
+/** Order of strings and binary values: unsigned bytes, a prefix before what it begins. */
+object UnsignedOrder {
+  def compare(a: Array[Byte], b: Array[Byte]): Int = java.util.Arrays.compareUnsigned(a, b)
+
+  val comparator: java.util.Comparator[Array[Byte]] = (a, b) => compare(a, b)
+
+  /** Eight bytes from `from` on as a signed integer: where two differ, they differ as what follows does. */
+  def head(bytes: Array[Byte], from: Int): Long = {
+    var head = 0L
+    var i = from
+    while (i < from + 8) {
+      head = (head << 8) | (if (i < bytes.length) bytes(i) & 0xffL else 0L)
+      i += 1
+    }
+    head ^ Long.MinValue
+  }
+}
+
+/** Decimals of more than 18 digits: 16 bytes big-endian two's complement, here with the sign bit flipped for unsigned order. */
+object DecimalBytes {
+  private val Length = 16
+
+  /** Flips the sign bit; null stays null, another length is unknown. */
+  def ordered(bytes: Array[Byte]): Array[Byte] =
+    if (bytes == null || bytes.length != Length) null
+    else {
+      val flipped = bytes.clone()
+      flipped(0) = (flipped(0) ^ 0x80).toByte
+      flipped
+    }
+
+  /** The ordered bytes of an unscaled value. */
+  def of(unscaled: java.math.BigInteger): Array[Byte] = {
+    val bytes = unscaled.toByteArray
+    val out = Array.fill[Byte](Length)(if (unscaled.signum < 0) -1 else 0)
+    System.arraycopy(bytes, 0, out, Length - bytes.length, bytes.length)
+    ordered(out)
+  }
+
+  /** The unscaled value of ordered bytes. */
+  def unscaled(bytes: Array[Byte]): java.math.BigInteger = new java.math.BigInteger(ordered(bytes))
+}

@@ -1,0 +1,252 @@
+package org.metastore.spark.statistics.values
+
+import java.util.Arrays
+import java.util.Arrays.stream
+
+import org.apache.spark.sql.types._
+import org.apache.spark.unsafe.types.UTF8String
+
+import org.metastore.spark.statistics.cache.Memo
+import org.metastore.spark.statistics.columns.{CatalystValue, ColumnSizes, ColumnSummary}
+import org.metastore.spark.statistics.objects.{SummaryRow, UnsignedOrder, ValueCount}
+
+/** Rows of a column whose values lie between two of Catalyst's internal values, evenly; all of one value where both are it. */
+final case class Bucket(lo: Any, hi: Any, from: Double, until: Double, rows: Double, distinct: Double) {
+  def isSingle: Boolean = lo.asInstanceOf[AnyRef] eq hi.asInstanceOf[AnyRef]
+
+  /** How many of its rows lie between two places, both included. */
+  def between(least: Double, most: Double): Double =
+    if (most < from || least > until) 0
+    else if (from >= least && until <= most) rows
+    else if (until == from) rows
+    else rows * math.max(0.0, math.min(until, most) - math.max(from, least)) / (until - from)
+}
+
+object Bucket {
+  /** By their places on the axis. */
+  val order: Ordering[Bucket] = (a, b) => {
+    val begin = java.lang.Double.compare(a.from, b.from)
+    if (begin != 0) begin else java.lang.Double.compare(a.until, b.until)
+  }
+
+  def single(value: Any, at: Double, rows: Double): Bucket = Bucket(value, value, at, at, rows, 1)
+}
+
+/** Where values lie on a line: numbers as they are, texts by the bytes behind what all of a column begin with. */
+final class Axis(dataType: DataType, common: Array[Byte]) {
+
+  /** How far neighbours are apart; 0 where there is always one between two. */
+  val unit: Double = dataType match {
+    case ByteType | ShortType | IntegerType | LongType | DateType | BooleanType => 1
+    case d: DecimalType => math.pow(10, -d.scale)
+    case _ => 0
+  }
+
+  def at(value: Any): Double = value match {
+    case flag: Boolean => if (flag) 1 else 0
+    case decimal: Decimal => decimal.toDouble
+    case number: Number => math.max(-Axis.Edge, math.min(number.doubleValue, Axis.Edge))
+    case text: UTF8String => ofBytes(text.getBytes)
+    case bytes: Array[Byte] => ofBytes(bytes)
+    case other => throw new IllegalArgumentException(s"$other has no place")
+  }
+
+  private def ofBytes(bytes: Array[Byte]): Double = {
+    val order = UnsignedOrder.compare(Arrays.copyOf(bytes, math.min(bytes.length, common.length)), common)
+    if (order < 0) -1
+    else if (order > 0) Axis.Edge
+    else (0 until Axis.Bytes).map(i => bytes.lift(common.length + i).fold(0)(_ & 0xff)).foldLeft(0.0)(_ * 256 + _)
+  }
+}
+
+object Axis {
+  private val Bytes = 6 // doubles have room for them
+  private val Edge = Double.MaxValue / 4 // of infinities: ranges have a width
+
+  def of(dataType: DataType, least: Option[Any], most: Option[Any]): Axis = {
+    val both = (least, most) match {
+      case (Some(lo: UTF8String), Some(hi: UTF8String)) => lo.getBytes.zip(hi.getBytes)
+      case (Some(lo: Array[Byte]), Some(hi: Array[Byte])) => lo.zip(hi)
+      case _ => Array.empty[(Byte, Byte)]
+    }
+    new Axis(dataType, both.takeWhile { case (a, b) => a == b }.map(_._1))
+  }
+}
+
+/**
+ * How the rows of a column are spread over its values: buckets of single values where their counts are kept, ranges elsewhere.
+ *
+ * @param nans rows that are NaN: no bucket has them
+ */
+final class ColumnHistogram(
+    val dataType: DataType, val axis: Axis, val buckets: Array[Bucket], val nulls: Double, val nans: Double,
+    val isComplete: Boolean) {
+
+  /** What conditions leave of it, and how it meets others. */
+  val derived = new Memo
+
+  /** Rows that are neither null nor NaN. */
+  lazy val values: Double = buckets.iterator.map(_.rows).sum
+
+  def rows: Double = values + nulls + nans
+
+  lazy val distinct: Double = buckets.iterator.map(_.distinct).sum + (if (nans > 0) 1 else 0)
+
+  private lazy val sums: Array[Double] = buckets.scanLeft(0.0)(_ + _.rows)
+  private lazy val lasts: Array[Double] = buckets.map(_.until).scanLeft(Double.NegativeInfinity)(math.max).tail
+
+  /** Rows with values between two places, both included. */
+  def between(least: Double, most: Double): Double = {
+    var i = firstNotBelow(least)
+    var found = 0.0
+    while (i < buckets.length && buckets(i).from <= most) {
+      if (buckets(i).from > least && i + 1 < buckets.length && lasts(i + 1) <= most) {
+        val until = lastWithin(most, i)
+        found += sums(until) - sums(i)
+        i = until
+      } else {
+        found += buckets(i).between(least, most)
+        i += 1
+      }
+    }
+    found
+  }
+
+  private lazy val singles: java.util.HashSet[Any] = {
+    val set = new java.util.HashSet[Any]
+    buckets.foreach(bucket => if (bucket.isSingle) set.add(identity(bucket.lo, bucket.from)))
+    set
+  }
+
+  /** Whether a value has a bucket of its own. */
+  def hasSingle(place: Double, value: Any): Boolean = singles.contains(identity(value, place))
+
+  // Long texts may share a place.
+  private def identity(value: Any, place: Double): Any = value match {
+    case text: UTF8String => text
+    case bytes: Array[Byte] => java.nio.ByteBuffer.wrap(bytes)
+    case _ => place + 0.0 // of both zeros
+  }
+
+  /** The value under a share of the values, as a sample of them. */
+  def sample(share: Double): Any = {
+    val place = Arrays.binarySearch(sums, share * values)
+    buckets(math.min(buckets.length - 1, math.max(0, if (place >= 0) place else -place - 2))).hi
+  }
+
+  /** The same on another axis of its values. */
+  def on(other: Axis): ColumnHistogram = {
+    val moved = buckets.map(bucket => bucket.copy(from = other.at(bucket.lo), until = other.at(bucket.hi)))
+    new ColumnHistogram(dataType, other, moved.sorted(Bucket.order), nulls, nans, isComplete)
+  }
+
+  /** The same with other buckets. */
+  def of(kept: Array[Bucket], nulls: Double, nans: Double): ColumnHistogram =
+    new ColumnHistogram(dataType, axis, kept, nulls, nans, isComplete)
+
+  private def firstNotBelow(place: Double): Int = first(lasts(_) >= place)
+  private def lastWithin(place: Double, from: Int): Int = math.max(from + 1, first(lasts(_) > place))
+
+  private def first(test: Int => Boolean): Int = {
+    var (low, high) = (0, buckets.length)
+    while (low < high) {
+      val middle = (low + high) / 2
+      if (test(middle)) high = middle else low = middle + 1
+    }
+    low
+  }
+
+  private[statistics] def weight: Long = 200 + buckets.iterator.map(bucket => 120L + textBytes(bucket.lo) + textBytes(bucket.hi)).sum
+
+  private def textBytes(value: Any): Int = value match {
+    case text: UTF8String => text.numBytes
+    case bytes: Array[Byte] => bytes.length
+    case _ => 0
+  }
+}
+
+object ColumnHistogram {
+  private val MostFiles = 2048
+
+  /** Of a column of a table; none where neither values nor bins of all of them are kept. */
+  def of(dataType: DataType, row: SummaryRow, listed: IndexedSeq[ValueCount], bins: Option[Histogram]): Option[ColumnHistogram] =
+    for (rows <- row.rows; nulls <- row.nulls; if bins.isDefined || row.frequencies.contains("complete")) yield {
+      def catalyst(value: Any) = CatalystValue.catalyst(value, dataType)
+      val nans = row.nans.getOrElse(0L).toDouble
+      val axis = Axis.of(dataType, row.lo.map(catalyst), row.hi.map(catalyst))
+      // What files left out of their lists may be most of a value's rows: its range tells more then.
+      val singles = listed.iterator.filterNot(entry => isNaN(entry.value) || entry.error > entry.frequency).map { entry =>
+        val value = catalyst(entry.value)
+        Bucket.single(value, axis.at(value), entry.frequency.toDouble)
+      }.toArray.sorted(Bucket.order)
+      val rest = rows - nulls - nans - singles.iterator.map(_.rows).sum
+      val isComplete = row.frequencies.contains("complete") && rest == 0
+      val unlisted = math.max(1.0, row.distinct.getOrElse(rest.toLong).toDouble - singles.length - (if (nans > 0) 1 else 0))
+      val ranges = if (rest <= 0) Array.empty[Bucket] else bins.fold(Array.empty[Bucket])(residual(_, singles, listed.forall(_.error == 0), axis, catalyst))
+      new ColumnHistogram(
+        dataType, axis, (singles ++ scaled(ranges, rest, unlisted)).sorted(Bucket.order), nulls.toDouble,
+        nans, isComplete)
+    }
+
+  /** Of the data files among some that have bounds and counts: each is a bucket, or of very many every n-th for n of them. */
+  def ofFiles(
+      dataType: DataType, summary: ColumnSummary, sizes: ColumnSizes, files: Array[Int], isComplete: Boolean): Option[ColumnHistogram] = {
+    val told = files.filter(f => summary.hasStatistics(f) && summary.nulls(f) >= 0 && sizes.distinct(f) >= 0)
+    val filled = told.filter(f => summary.rows(f) > summary.nulls(f))
+    val some = if (isComplete) filled else sample(filled)
+    val bounded = some.flatMap { f =>
+      for (lo <- CatalystValue.lo(summary, f); hi <- CatalystValue.hiNumber(summary, f) if !isNaN(hi)) yield (f, lo, hi)
+    }
+    if (told.isEmpty || bounded.length < some.length || !filled.forall(f => summary.bounds.hasLo(f) && summary.bounds.hasHi(f))) None
+    else {
+      val (places, weight) = (new Axis(dataType, Array.empty), filled.length.toDouble / math.max(1, some.length))
+      val buckets = bounded.map { case (f, lo, hi) =>
+        val (from, until) = (places.at(lo) - places.unit, places.at(hi))
+        val rows = weight * math.max(1.0, (summary.rows(f) - summary.nulls(f) - math.max(0L, summary.nans(f))).toDouble)
+        if (sizes.distinct(f) == 1) Bucket.single(lo, until, rows) else Bucket(lo, hi, from, until, rows, weight * sizes.distinct(f))
+      }
+      Some(new ColumnHistogram(
+        dataType, places, buckets.sorted(Bucket.order), stream(told).mapToDouble(summary.nulls(_).toDouble).sum,
+        stream(told).mapToDouble(f => math.max(0L, summary.nans(f)).toDouble).sum, isComplete))
+    }
+  }
+
+  private def sample(files: Array[Int]): Array[Int] = {
+    val step = math.max(1, files.length / MostFiles)
+    Array.tabulate((files.length + step - 1) / step)(i => files(i * step))
+  }
+
+  /** The bins without the values that have buckets of their own, which may have more rows where they are not `counted`. */
+  private def residual(bins: Histogram, singles: Array[Bucket], counted: Boolean, axis: Axis, catalyst: Any => Any): Array[Bucket] = {
+    val edges = bins.edges.map(catalyst)
+    val places = edges.map(axis.at)
+    var next = 0
+    bins.counts.indices.iterator.map { i =>
+      var (rows, number) = (0.0, 0)
+      while (next < singles.length && (singles(next).from <= places(i + 1) || i + 1 == bins.counts.length)) {
+        rows += singles(next).rows
+        number += 1
+        next += 1
+      }
+      val isListed = counted && axis.unit > 0 && number >= math.round((places(i + 1) - places(i)) / axis.unit)
+      val left = if (isListed) 0.0 else math.max(0.0, bins.counts(i) - rows)
+      val distinct = math.max(1.0, bins.distincts.lift(i).fold(left)(_.toDouble) - number)
+      if (bins.isLone(i)) Bucket.single(edges(i + 1), places(i + 1), left)
+      else Bucket(edges(i), edges(i + 1), places(i), places(i + 1), left, math.min(distinct, math.max(left, 1.0)))
+    }.filter(_.rows > 0).toArray
+  }
+
+  private def scaled(ranges: Array[Bucket], rows: Double, distinct: Double): Array[Bucket] = {
+    val (counted, told) = (ranges.iterator.map(_.rows).sum, ranges.iterator.map(_.distinct).sum)
+    ranges.map { one =>
+      val share = one.rows * rows / counted
+      one.copy(rows = share, distinct = math.max(math.min(1.0, share), math.min(share, one.distinct * distinct / told)))
+    }
+  }
+
+  private[spark] def isNaN(value: Any): Boolean = value match {
+    case number: Double => number.isNaN
+    case number: Float => number.isNaN
+    case _ => false
+  }
+}

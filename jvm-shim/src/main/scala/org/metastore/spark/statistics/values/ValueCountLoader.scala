@@ -1,0 +1,201 @@
+package org.metastore.spark.statistics.values
+
+import java.nio.charset.StandardCharsets.UTF_8
+
+import scala.collection.mutable
+import scala.util.Try
+
+import org.apache.spark.sql.types.DataType
+
+import org.metastore.spark.statistics.cache.{Budget, CacheEntry, PlanningPool}
+import org.metastore.spark.statistics.columns.{BlockJoin, TypePromotion}
+import org.metastore.spark.statistics.objects.{
+  Block, Fill, ManifestReader, ObjectReader, ObjectRef, ParquetFooter, Values, RowGroup, RowGroupMemory
+}
+
+/**
+ * Finds out what is known of single values of a column in some files of one scan: first where it stands, then the footers,
+ * then lists and bloom filters, each side by side. It reads no more than planning may wait for.
+ */
+private[statistics] final class ValueCountLoader(reader: ValueCountReader, blocks: Seq[BlockJoin], budget: Budget) {
+  import ValueCountLoader._
+
+  def load(key: String, dataType: DataType, among: Array[Int], filters: Boolean): collection.Map[Int, FileValues] = {
+    val found = mutable.HashMap.empty[Int, FileValues]
+    val parts = locate(key, dataType, among, filters)
+    val sizes = footersOf(parts)
+    val allowance = new Allowance
+    val (reads, wanted) = parts.flatMap(part => part.reads.filter(read => allowance.take(read, sizes)).map(_ -> part)).unzip
+    for (((read, part), Right(lists)) <- reads.zip(wanted).zip(CacheEntry.all(reads.map(_.lists), budget))) part.fill(found, read, lists)
+    found
+  }
+
+  /** Where the details of the files are; of files without any nothing else is read. */
+  private def locate(key: String, dataType: DataType, among: Array[Int], filters: Boolean): Seq[BlockRead] = {
+    val sources = for {
+      joined <- blocks
+      if joined.block.computed == "full"
+      files = among.filter(joined.ordinals(_) >= 0)
+      if files.nonEmpty
+      (entry, ordinal) <- joined.block.columnsOf(key)
+      if TypePromotion.of(entry, dataType) == TypePromotion.Full
+      summary <- joined.block.summaryOf(ordinal)
+    } yield new BlockSource(joined, files, ordinal, summary)
+    val kinds = if (filters) Seq("frequencies", "sketches") else Seq("frequencies")
+    val details = CacheEntry.all(sources.flatMap(source => kinds.map(reader.details(source.joined.block, _))), budget)
+    val known = sources.zip(details.grouped(kinds.size).toSeq).map { case (source, of) =>
+      (source, of.head.toOption, of.drop(1).flatMap(_.toOption).headOption)
+    }.filter { case (source, lists, blooms) => source.hasSome(lists) || source.hasSome(blooms) }
+    val counts = CacheEntry.all(known.map { case (source, _, _) => source.counts }, budget)
+    known.zip(counts).collect { case ((source, lists, blooms), Right(listed)) => new BlockRead(source, dataType, listed, lists, blooms) }
+  }
+
+  private def footersOf(parts: Seq[BlockRead]): Map[ObjectRef, ParquetFooter] = {
+    val refs = parts.flatMap(_.reads).filter(_.lists.find.isEmpty).map(_.ref).distinct.take(MostObjects)
+    refs.zip(CacheEntry.all(refs.map(reader.footer), budget)).collect { case (ref, Right(footer)) => ref -> footer }.toMap
+  }
+
+  /** Lists or bloom filters of one object. */
+  private final class ObjectRead(
+      val ref: ObjectRef, val isBloom: Boolean, val place: Int, val lists: CacheEntry[ValueCountLists], val size: ParquetFooter => ReadSize)
+
+  /** One column of one block, and the files that are asked about in it. */
+  private final class BlockSource(val joined: BlockJoin, val files: Array[Int], val column: Int, summary: ObjectRef) {
+    def counts: CacheEntry[Array[Long]] = reader.listedValueCounts(joined.block, column, summary)
+
+    def hasSome(details: Option[DetailObjects]): Boolean = details.exists(d => files.exists(i => d.place(joined.ordinals(i)) >= 0))
+  }
+
+  /** What is read of a source: where all values are listed the list, else the filter. */
+  private final class BlockRead(
+      source: BlockSource, dataType: DataType, listed: Array[Long], lists: Option[DetailObjects], blooms: Option[DetailObjects]) {
+    import source.{column, files, joined}
+
+    val reads: Seq[ObjectRead] =
+      lists.toSeq.flatMap(details => objectsOf(details, listed(_) >= 0).map { place =>
+        val ref = details.objects(place)
+        new ObjectRead(ref, false, place, reader.lists(ref, column, dataType), reader.sizeOfLists(_, column, dataType))
+      }) ++ blooms.toSeq.flatMap(details => objectsOf(details, listed(_) < 0).map { place =>
+        val ref = details.objects(place)
+        new ObjectRead(ref, true, place, reader.blooms(ref, column), reader.sizeOfBlooms(_, column))
+      })
+
+    def fill(found: mutable.Map[Int, FileValues], read: ObjectRead, values: ValueCountLists): Unit = {
+      val details = if (read.isBloom) blooms.get else lists.get
+      files.foreach { i =>
+        val file = joined.ordinals(i)
+        if (details.place(file) == read.place && (listed(file) < 0) == read.isBloom && !found.contains(i))
+          Option(values.of(details.inside(file), listed(file))).foreach(found(i) = _)
+      }
+    }
+
+    private def objectsOf(details: DetailObjects, isWanted: Int => Boolean): Seq[Int] =
+      files.map(joined.ordinals(_)).filter(isWanted).map(details.place(_)).filter(_ >= 0).distinct.toSeq
+  }
+
+  /** What may still be read. */
+  private final class Allowance {
+    private var (rows, bytes) = (MostRows, MostBytes)
+
+    def take(read: ObjectRead, footers: Map[ObjectRef, ParquetFooter]): Boolean =
+      read.lists.find.isDefined || footers.get(read.ref).exists { footer =>
+        // What is wrong with an object is said when it is read, and costs only what is in it.
+        val size = Try(read.size(footer)).getOrElse(ReadSize(0, 0))
+        val fits = size.rows <= rows && size.bytes <= bytes
+        if (fits) {
+          rows -= size.rows
+          bytes -= size.bytes
+        }
+        fits
+      }
+  }
+}
+
+private object ValueCountLoader {
+  private val MostObjects = 1024
+  private val MostRows = 4L << 20
+  private val MostBytes = 32L << 20
+}
+
+/** Finds how often a value occurs in the files of one scan, where a list of values tells. */
+private[statistics] final class ValueFrequencies(reader: ValueCountReader, blocks: Seq[BlockJoin], budget: Budget) {
+
+  def load(key: String, dataType: DataType, point: Values, among: Array[Int]): Array[Long] = {
+    val found = Fill.longs(among.length, -1)
+    val reads = for {
+      joined <- blocks if joined.block.computed == "full"
+      (entry, ordinal) <- joined.block.columnsOf(key)
+      if TypePromotion.of(entry, dataType) == TypePromotion.Full
+      details <- CacheEntry.all(Seq(reader.details(joined.block, "frequencies")), budget).flatMap(_.toOption)
+      place <- placesOf(details, joined, among)
+    } yield (joined, details, place, () => reader.frequencies(details.objects(place), ordinal, dataType, point))
+    for (((joined, details, place, _), Right(counts)) <- reads.zip(PlanningPool.run(reads.map(_._4), budget)); i <- among.indices) {
+      val file = joined.ordinals(among(i))
+      if (file >= 0 && details.place(file) == place) counts.get(details.inside(file)).foreach(found(i) = _)
+    }
+    found
+  }
+
+  private def placesOf(details: DetailObjects, joined: BlockJoin, among: Array[Int]): Seq[Int] =
+    among.map(joined.ordinals(_)).filter(_ >= 0).map(details.place(_)).filter(_ >= 0).distinct.toSeq
+}
+
+/**
+ * Where the details of one kind are, by data file of a block.
+ *
+ * @param place by file: which of them holds its details, or -1
+ */
+private[statistics] final class DetailObjects(
+    val objects: IndexedSeq[ObjectRef], val place: Array[Int], val inside: Array[Int]) {
+  def weight: Long = objects.size * DetailObjects.ObjectBytes + place.length * DetailObjects.FileBytes
+}
+
+private[statistics] object DetailObjects {
+  private val ObjectBytes = 400L
+  private val FileBytes = 8L
+
+  /** Reads where the details are. A block of an earlier version may not tell: then there are none. */
+  def read(reader: ObjectReader, block: Block, kind: String): DetailObjects = {
+    val footer = reader.footer(block.files)
+    val files = Math.toIntExact(block.files.rows)
+    val fields = Seq("name", "length", "footer_length", "footer_sha256", "file").map(field => s"${kind}_$field")
+    RowGroupMemory.lend(block.files.name)(_.take(files * FileBytes))
+    val found = new Builder(files, kind)
+    if (fields.forall(footer.has)) footer.rowGroups.indices.foreach { group =>
+      RowGroup.read(reader, block.files, group, "file" +: fields)(found.add)
+    }
+    found.result()
+  }
+
+  private final class Builder(files: Int, kind: String) {
+    private val places = mutable.HashMap.empty[ObjectRef, Int]
+    private val objects = IndexedSeq.newBuilder[ObjectRef]
+    private val place = Array.fill(files)(-1)
+    private val inside = new Array[Int](files)
+
+    def add(rows: RowGroup): Unit = {
+      val (ordinals, names) = (rows.longs("file", -1), rows.bytes(s"${kind}_name"))
+      val (lengths, footers) = (rows.longs(s"${kind}_length", -1), rows.longs(s"${kind}_footer_length", -1))
+      val (digests, insides) = (rows.bytes(s"${kind}_footer_sha256"), rows.longs(s"${kind}_file", -1))
+      ordinals.indices.filter(i => names(i) != null && digests(i) != null && insides(i) >= 0).foreach { i =>
+        val file = Math.toIntExact(ordinals(i))
+        if (file < 0 || file >= files) throw new IllegalArgumentException(s"it has a row for file $file")
+        // Only the footer's digest is asked for: it vouches for every part that is read.
+        val ref = ObjectRef(text(names(i)), lengths(i), "", ObjectRef.AnyRows, Math.toIntExact(footers(i)), text(digests(i)))
+        place(file) = places.getOrElseUpdate(ref, register(ref, rows.memory))
+        inside(file) = Math.toIntExact(insides(i))
+      }
+    }
+
+    private def register(ref: ObjectRef, memory: RowGroupMemory): Int = {
+      memory.take(ObjectBytes)
+      ManifestReader.requireName(ref, kind)
+      objects += ref
+      places.size
+    }
+
+    def result(): DetailObjects = new DetailObjects(objects.result(), place, inside)
+  }
+
+  private def text(bytes: Array[Byte]): String = new String(bytes, UTF_8)
+}

@@ -1,0 +1,296 @@
+package org.metastore.spark.statistics.values
+
+import java.util.Arrays
+
+import scala.collection.mutable
+
+import org.apache.parquet.column.values.bloomfilter.BlockSplitBloomFilter
+
+import org.apache.spark.sql.types.{DataType, DecimalType}
+
+import org.metastore.spark.statistics.cache.CacheEntry
+import org.metastore.spark.statistics.columns.{ColumnValues, TypePromotion, ValueEvidence}
+import org.metastore.spark.statistics.objects.{
+  Block, DecimalBytes, Encoding, Fill, ObjectReader, ObjectRef, ParquetFooter, Values, RowGroup, RowGroupMemory,
+  UnsignedOrder, ValueHash
+}
+
+/** Reads lists of values and bloom filters of single columns. What does not add up says nothing. */
+private[statistics] final class ValueCountReader(objects: ObjectReader) {
+  import ValueCountReader._
+
+  /** How many values each data file of a block has in a column, null excluded, where all are listed; -1 elsewhere. */
+  def listedValueCounts(block: Block, column: Int, summary: ObjectRef): CacheEntry[Array[Long]] =
+    CacheEntry[Array[Long]](key("listed", summary, s":$column"), _.length * 8L)(readCounts(summary, column, filesOf(block)))
+
+  /** Where the details of a kind are. */
+  def details(block: Block, kind: String): CacheEntry[DetailObjects] =
+    CacheEntry[DetailObjects](key(kind, block.files), _.weight)(DetailObjects.read(objects, block, kind))
+
+  def footer(ref: ObjectRef): CacheEntry[ParquetFooter] = objects.cachedFooter(ref)
+
+  /** The lists of a column in an object, by ordinal of the data file in it. */
+  def lists(ref: ObjectRef, column: Int, dataType: DataType): CacheEntry[ValueCountLists] =
+    CacheEntry[ValueCountLists](key("lists", ref, s":$column"), _.weight)(readLists(ref, column, dataType))
+
+  /** As `lists`, for the bloom filters. */
+  def blooms(ref: ObjectRef, column: Int): CacheEntry[ValueCountLists] =
+    CacheEntry[ValueCountLists](key("blooms", ref, s":$column"), _.weight)(readBlooms(ref, column))
+
+  /** How many rows and bytes are read for the lists of a column. */
+  def sizeOfLists(footer: ParquetFooter, column: Int, dataType: DataType): ReadSize =
+    sizeOf(footer, column, fieldOf(dataType))
+
+  def sizeOfBlooms(footer: ParquetFooter, column: Int): ReadSize = sizeOf(footer, column, Bloom)
+
+  private def sizeOf(footer: ParquetFooter, column: Int, field: String): ReadSize =
+    if (!footer.has(field)) ReadSize(0, 0)
+    else {
+      val groups = footer.groupsOf(Set(column))
+      ReadSize(groups.map(footer.rowGroups(_).rows).sum, groups.map(footer.chunk(_, footer.leaf(field)).length).sum)
+    }
+
+  private def filesOf(block: Block): Int = Math.toIntExact(block.files.rows)
+
+  private def readCounts(summary: ObjectRef, column: Int, files: Int): Array[Long] = {
+    RowGroupMemory.lend(summary.name)(_.take(files * 8L))
+    val out = Fill.longs(files, -1)
+    for (group <- objects.footer(summary).groupsOf(Set(column))) RowGroup.read(objects, summary, group, CountFields) { rows =>
+      for (span <- rows.spans(files).get(column)) {
+        val kinds = span.scatter(rows.bytes("frequencies"))
+        val (counts, nulls) = (span.scatter(rows.longs("rows", -1), -1), span.scatter(rows.longs("nulls", -1), -1))
+        kinds.indices.filter(file => Arrays.equals(kinds(file), Complete) && nulls(file) >= 0)
+          .foreach(file => out(file) = counts(file) - nulls(file))
+      }
+    }
+    out
+  }
+
+  private def readLists(ref: ObjectRef, column: Int, dataType: DataType): ValueCountLists = {
+    val field = fieldOf(dataType)
+    val found = mutable.HashMap.empty[Int, ListBuilder]
+    val fields = Seq("column", "file", field, "frequency")
+    for (group <- objects.footer(ref).groupsOf(Set(column))) RowGroup.read(objects, ref, group, fields) { rows =>
+      val (files, frequencies) = (rows.longs("file", -1), rows.longs("frequency", 0))
+      val builder = (file: Long) => found.getOrElseUpdate(Math.toIntExact(file), ListBuilder(dataType))
+      val add: (Int, Int) => Unit =
+        if (field == Bytes) {
+          val values = rows.bytes(field)
+          (from, until) => builder(files(from)).add(values, from, until)
+        } else {
+          val values = rows.longs(field, 0)
+          (from, until) => builder(files(from)).add(values, from, until)
+        }
+      runs(rows.longs("column", -1), files, column).foreach { case (from, until) =>
+        add(from, until)
+        builder(files(from)).total += frequencies.slice(from, until).sum
+      }
+    }
+    ValueCountLists.of(found.map { case (file, list) => (file, list.result(), list.total) })
+  }
+
+  /** How often a value occurs in the data files of an object whose lists have it, by their ordinals there. */
+  def frequencies(ref: ObjectRef, column: Int, dataType: DataType, point: Values): Map[Int, Long] = {
+    val field = fieldOf(dataType)
+    val fields = Seq("column", "file", field, "frequency")
+    objects.footer(ref).groupsOf(Set(column)).flatMap(RowGroup.read(objects, ref, _, fields) { rows =>
+      val (columns, files, counts) = (rows.longs("column", -1), rows.longs("file", -1), rows.longs("frequency", 0))
+      val isIt: Int => Boolean = point match {
+        case _: Values.Longs =>
+          val values = Values.Longs(rows.longs(field, 0))
+          values.isIn(point, _)
+        case _: Values.Bytes =>
+          val values = Values.Bytes(rows.bytes(field).map(inOrder(_, dataType)))
+          i => values.array(i) != null && values.isIn(point, i)
+      }
+      columns.indices.filter(i => columns(i) == column && isIt(i)).map(i => files(i).toInt -> counts(i))
+    }).toMap
+  }
+
+  private def readBlooms(ref: ObjectRef, column: Int): ValueCountLists = {
+    val footer = objects.footer(ref)
+    val groups = if (footer.has(Bloom)) footer.groupsOf(Set(column)) else Nil
+    ValueCountLists.of(groups.flatMap(RowGroup.read(objects, ref, _, Seq("column", "file", Bloom)) { rows =>
+      val (columns, files, bits) = (rows.longs("column", -1), rows.longs("file", -1), rows.bytes(Bloom))
+      columns.indices.filter(i => columns(i) == column && isBloom(bits(i)))
+        .map(i => (Math.toIntExact(files(i)), new FileValues.Bloom(bits(i)), -1L))
+    }))
+  }
+}
+
+private[statistics] object ValueCountReader {
+  private val Bloom = "bloom"
+  private val Bytes = "value_binary"
+  private val CountFields = Seq("column", "file", "rows", "nulls", "frequencies")
+  private val Complete = "complete".getBytes
+
+  private def key(what: String, ref: ObjectRef, of: String = ""): String = s"$what:${ref.name}:${ref.footerSha256}$of"
+
+  /** The column of lists that holds values of a type. */
+  def fieldOf(dataType: DataType): String = TypePromotion.encoding(dataType) match {
+    case Some(Encoding.BinaryValues) => Bytes
+    case Some(Encoding.DoubleValues) => "value_double"
+    case _ => "value_long"
+  }
+
+  /** Stored bytes in the order of bounds. */
+  def inOrder(stored: Array[Byte], dataType: DataType): Array[Byte] =
+    if (dataType.isInstanceOf[DecimalType]) DecimalBytes.ordered(stored) else stored
+
+  private def isBloom(bits: Array[Byte]): Boolean =
+    bits != null && bits.length >= BlockSplitBloomFilter.LOWER_BOUND_BYTES && Integer.bitCount(bits.length) == 1
+
+  /** Rows of the column that stand together and belong to one data file. */
+  private def runs(columns: Array[Long], files: Array[Long], column: Int): Seq[(Int, Int)] = {
+    val found = Seq.newBuilder[(Int, Int)]
+    var from = 0
+    while (from < columns.length) {
+      var until = from + 1
+      while (until < columns.length && columns(until) == columns(from) && files(until) == files(from)) until += 1
+      if (columns(from) == column) found += from -> until
+      from = until
+    }
+    found.result()
+  }
+}
+
+/** What is going to be read of an object. */
+private[statistics] final case class ReadSize(rows: Long, bytes: Long)
+
+/** The values of one column in the data files of an object, by their ordinals there. */
+private[statistics] final class ValueCountLists(values: Array[FileValues], totals: Array[Long]) {
+
+  /** The values of a data file; null where there are none, or not for so many rows. */
+  def of(file: Int, total: Long): FileValues = if (file < values.length && totals(file) == total) values(file) else null
+
+  def weight: Long = values.iterator.map(list => 16L + (if (list == null) 0 else list.weight)).sum
+}
+
+private[statistics] object ValueCountLists {
+  private val MostFiles = 1 << 20
+
+  /** @param found ordinal, values and total of each file */
+  def of(found: Iterable[(Int, FileValues, Long)]): ValueCountLists = {
+    val length = if (found.isEmpty) 0 else found.map(_._1).max + 1
+    if (length > MostFiles) throw new IllegalArgumentException(s"it has a row for file ${length - 1}")
+    val values = new Array[FileValues](length)
+    val totals = new Array[Long](length)
+    found.foreach { case (file, list, total) =>
+      values(file) = list
+      totals(file) = total
+    }
+    new ValueCountLists(values, totals)
+  }
+}
+
+/** Puts the parts of one data file's list together. */
+private sealed abstract class ListBuilder {
+  var total = 0L
+
+  def add(values: Array[Long], from: Int, until: Int): Unit = throw new IllegalArgumentException("its values are integers")
+
+  def add(values: Array[Array[Byte]], from: Int, until: Int): Unit = throw new IllegalArgumentException("its values are bytes")
+
+  def result(): FileValues
+}
+
+private object ListBuilder {
+  def apply(dataType: DataType): ListBuilder =
+    if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)) new OfBytes(dataType) else new OfLongs
+
+  private final class OfLongs extends ListBuilder {
+    private val found = Array.newBuilder[Long]
+
+    override def add(values: Array[Long], from: Int, until: Int): Unit = found ++= values.slice(from, until)
+
+    override def result(): FileValues = {
+      val sorted = found.result()
+      Arrays.sort(sorted)
+      new FileValues.Sorted(Values.Longs(sorted))
+    }
+  }
+
+  /** Many values are kept by their hashes alone. */
+  private final class OfBytes(dataType: DataType) extends ListBuilder {
+    private val hash = new ValueHash(dataType)
+    private val few = mutable.ArrayBuffer.empty[Array[Byte]]
+    private val hashes = mutable.ArrayBuilder.make[Long]
+    private var count = 0
+
+    override def add(values: Array[Array[Byte]], from: Int, until: Int): Unit = (from until until).foreach { i =>
+      val value = ValueCountReader.inOrder(values(i), dataType)
+      count += 1
+      if (count <= Values.MostLookedUp) few += value
+      hashes += hash.ofBytes(value)
+    }
+
+    override def result(): FileValues =
+      if (count <= Values.MostLookedUp) {
+        val sorted = few.toArray
+        Arrays.sort(sorted, UnsignedOrder.comparator)
+        new FileValues.Sorted(Values.Bytes(sorted))
+      } else {
+        val sorted = hashes.result()
+        Arrays.sort(sorted)
+        new FileValues.HashList(sorted)
+      }
+  }
+}
+
+/** The values of some files. */
+private[statistics] final class ListValues(dataType: DataType, files: collection.Map[Int, FileValues]) extends ColumnValues {
+
+  override def lack(points: Values): Int => Boolean = {
+    lazy val hashes = new ValueHash(dataType).of(points)
+    file => files.get(file).exists(_.lack(points, hashes))
+  }
+
+  override def within(points: Values): Int => Boolean = file => files.get(file).exists(_.within(points))
+
+  override def evidence(file: Int): Option[ValueEvidence] = files.get(file).map(_.known)
+}
+
+/** The values of a column in one data file: all of them listed, or a bloom filter. */
+private[statistics] sealed trait FileValues {
+
+  /** @param hashes of the points */
+  def lack(points: Values, hashes: => Array[Long]): Boolean
+
+  def within(points: Values): Boolean
+
+  def known: ValueEvidence
+
+  /** Bytes in memory. */
+  def weight: Long
+}
+
+private[statistics] object FileValues {
+
+  /** All of them, sorted; few enough byte strings that all of them may be asked for at once. */
+  final class Sorted(values: Values) extends FileValues {
+    override def lack(points: Values, hashes: => Array[Long]): Boolean = points.areOutOf(values)
+    override def within(points: Values): Boolean = values.length <= points.length && values.areIn(points)
+    override def known: ValueEvidence = ValueEvidence.InList(values.length)
+    override def weight: Long = values.weight
+  }
+
+  /** Byte strings by their hashes: what has another hash is not among them. */
+  final class HashList(sorted: Array[Long]) extends FileValues {
+    override def lack(points: Values, hashes: => Array[Long]): Boolean = !hashes.exists(Arrays.binarySearch(sorted, _) >= 0)
+    override def within(points: Values): Boolean = false
+    override def known: ValueEvidence = ValueEvidence.InList(sorted.length)
+    override def weight: Long = 24 + 8L * sorted.length
+  }
+
+  /** The bits of a bloom filter. */
+  final class Bloom(bits: Array[Byte]) extends FileValues {
+    override def lack(points: Values, hashes: => Array[Long]): Boolean = {
+      val filter = new BlockSplitBloomFilter(bits)
+      !hashes.exists(filter.findHash(_))
+    }
+
+    override def within(points: Values): Boolean = false
+    override def known: ValueEvidence = ValueEvidence.InFilter
+    override def weight: Long = 24L + bits.length
+  }
+}

@@ -1,0 +1,183 @@
+package org.metastore.spark.statistics.values
+
+import org.apache.parquet.column.impl.ColumnReadStoreImpl
+import org.apache.parquet.example.data.simple.convert.GroupRecordConverter
+
+import org.apache.spark.sql.types.DataType
+
+import org.metastore.spark.statistics.cache.CacheEntry
+import org.metastore.spark.statistics.columns.TypePromotion
+import org.metastore.spark.statistics.objects.{
+  ChunkPages, ColumnDecoder, Encoding, Fill, ObjectReader, ObjectRef, PageStore, ParquetFooter, RowGroup, RowGroupMemory,
+  Values
+}
+
+/** A row group of an object with lists that tell where values live. */
+private[statistics] final case class PostingRowGroup(ref: ObjectRef, group: Int, size: ReadSize)
+
+/** Reads where the values of a column live: `table-frequencies` of a column in a snapshot's distribution. */
+private[statistics] final class ValueIndexReader(objects: ObjectReader) {
+  import ValueIndexReader._
+
+  /** By data file of a snapshot: of how many of its rows the lists of a column tell, -1 where nothing is said of it. */
+  def coveredRows(ref: ObjectRef, column: Int, files: Int): Array[Long] = {
+    RowGroupMemory.lend(ref.name)(_.take(files * 8L))
+    val out = Fill.longs(files, -1)
+    for (group <- objects.footer(ref).groupsOf(Set(column)))
+      RowGroup.read(objects, ref, group, Seq("column", "file", "rows")) { rows =>
+        for (span <- rows.spans(files).get(column)) {
+          val counts = span.scatter(rows.longs("rows", -1), -1)
+          out.indices.filter(counts(_) >= 0).foreach(file => out(file) = counts(file))
+        }
+      }
+    out
+  }
+
+  /** The row groups of an object in which values of a column may be. */
+  def groups(ref: ObjectRef, column: Int, dataType: DataType, hashes: Option[Array[Long]]): Seq[PostingRowGroup] = objects.asDamage(ref) {
+    val footer = objects.footer(ref)
+    val of = footer.groupsOf(Set(column))
+    val chosen = (hashes, footer.leastHashes) match {
+      case (Some(asked), Some(least)) =>
+        of.indices.filter { i =>
+          val until = if (i + 1 < of.size) least(of(i + 1)) else MostHash
+          asked.exists(hash => unsigned(least(of(i)), hash) <= 0 && unsigned(hash, until) <= 0)
+        }.map(of(_))
+      case _ => of
+    }
+    chosen.map { group =>
+      val chunks = leavesOf(footer, dataType).map(footer.chunk(group, _))
+      PostingRowGroup(ref, group, ReadSize(chunks.map(_.values).sum, chunks.map(_.length).sum))
+    }
+  }
+
+  /** The values of a column in a row group. */
+  def cached(from: PostingRowGroup, column: Int, dataType: DataType, files: Int): CacheEntry[Postings] =
+    CacheEntry[Postings](s"places:${from.ref.name}:${from.ref.footerSha256}:${from.group}:$column:$files", _.weight) {
+      objects.asDamage(from.ref) {
+        RowGroupMemory.lend(from.ref.name)(readGroup(from.ref, from.group, column, dataType, files, _))
+      }
+    }
+
+  private def readGroup(
+      ref: ObjectRef, group: Int, column: Int, dataType: DataType, files: Int, memory: RowGroupMemory): Postings = {
+    val footer = objects.footer(ref)
+    val rows = footer.rowGroups(group).rows.toInt
+    val leaves = leavesOf(footer, dataType)
+    val pages = objects.chunks(ref, footer, group, leaves, memory)
+    val (from, until) = span(ColumnDecoder.longs(pages(leaves.head), rows, -1), column)
+    val values = valuesOf(pages(leaves(1)), rows, from, until, dataType)
+    val lists = leaves.drop(2).map(pages)
+    memory.take(lists.map(_.getTotalValueCount).sum * EntryBytes)
+    val store = new ColumnReadStoreImpl(
+      new PageStore(lists, rows), new GroupRecordConverter(footer.schema).getRootConverter,
+      footer.schema, "")
+    val entries = lists.map(new ListEntries(store, footer, _))
+    val built = new Builder(files)
+    for (row <- 0 until rows) {
+      val wanted = row >= from && row < until
+      if (wanted) built.next()
+      val (files, counts, everywhere) = (entries.head.next(), entries(1).next(), entries(2).next())
+      if (files.length != counts.length) throw new IllegalArgumentException("a map has other keys than values")
+      if (wanted) {
+        files.indices.foreach(i => built.place(files(i), counts(i)))
+        everywhere.indices.filter(everywhere(_) != 0).foreach(i => built.place(i, everywhere(i)))
+      }
+    }
+    built.result(values)
+  }
+
+  private def valuesOf(pages: ChunkPages, rows: Int, from: Int, until: Int, dataType: DataType): Values =
+    if (TypePromotion.encoding(dataType).contains(Encoding.BinaryValues)) {
+      val stored = ColumnDecoder.bytes(pages, rows).slice(from, until)
+      if (stored.contains(null)) throw new IllegalArgumentException("a value is missing")
+      new Values.Bytes(stored.map(ValueCountReader.inOrder(_, dataType)))
+    } else {
+      val (stored, present) = ColumnDecoder.longsWithPresence(pages, rows)
+      if (!(from until until).forall(present(_))) throw new IllegalArgumentException("a value is missing")
+      new Values.Longs(stored.slice(from, until))
+    }
+
+  private def leavesOf(footer: ParquetFooter, dataType: DataType): Seq[Int] =
+    Seq(Seq("column"), Seq(ValueCountReader.fieldOf(dataType)), MapKey, MapValue, ListElement).map(footer.leafAt)
+
+  /** Where the rows of a column are: they stand together. */
+  private def span(columns: Array[Long], column: Int): (Int, Int) = {
+    val from = columns.indexOf(column.toLong)
+    if (from < 0) (0, 0)
+    else {
+      val until = columns.lastIndexOf(column.toLong) + 1
+      if ((from until until).exists(columns(_) != column))
+        throw new IllegalArgumentException(s"its rows of column $column do not stand together")
+      (from, until)
+    }
+  }
+}
+
+private object ValueIndexReader {
+  private val EntryBytes = 48L // decoded, and in arrays that grow
+  private val MostHash = -1L // as an unsigned number
+  private val MapKey = Seq("files_sparse", "key_value", "key")
+  private val MapValue = Seq("files_sparse", "key_value", "value")
+  private val ListElement = Seq("files_dense", "list", "element")
+
+  /** The entries of a column's lists, row by row. */
+  private final class ListEntries(store: ColumnReadStoreImpl, footer: ParquetFooter, pages: ChunkPages) {
+    private val leaf = pages.leaf
+    private val reader = store.getColumnReader(footer.schema.getColumnDescription(leaf.path.toArray))
+    private val isInt = leaf.physical == org.apache.parquet.schema.PrimitiveType.PrimitiveTypeName.INT32
+    private var left = pages.getTotalValueCount
+    private val none = Array.emptyLongArray
+    if (leaf.repeated != 1) throw new IllegalArgumentException("its lists are none")
+
+    def next(): Array[Long] = {
+      if (left == 0) throw new IllegalArgumentException("columns differ in length")
+      val level = reader.getCurrentDefinitionLevel
+      if (level == leaf.nullable) {
+        val found = Array.newBuilder[Long]
+        do found += entry() while (left > 0 && reader.getCurrentRepetitionLevel > 0)
+        found.result()
+      } else {
+        if (level > 1) throw new IllegalArgumentException("a list has an entry without a value")
+        consume()
+        none
+      }
+    }
+
+    private def entry(): Long = {
+      if (reader.getCurrentDefinitionLevel != leaf.nullable) throw new IllegalArgumentException("a list has an entry without a value")
+      val value = if (isInt) reader.getInteger.toLong else reader.getLong
+      if (value < 0) throw new IllegalArgumentException(s"a list has the entry $value")
+      consume()
+      value
+    }
+
+    private def consume(): Unit = {
+      reader.consume()
+      left -= 1
+    }
+  }
+
+  private def unsigned(one: Long, other: Long): Int = java.lang.Long.compareUnsigned(one, other)
+
+  /** Puts the rows together. */
+  private final class Builder(number: Int) {
+    private val starts = Array.newBuilder[Int]
+    private val (files, counts) = (Array.newBuilder[Int], Array.newBuilder[Long])
+    private var entries = 0
+
+    def next(): Unit = starts += entries
+
+    def place(file: Long, count: Long): Unit = {
+      if (file >= number) throw new IllegalArgumentException(s"a value is in file $file of $number")
+      files += file.toInt
+      counts += count
+      entries = Math.addExact(entries, 1)
+    }
+
+    def result(values: Values): Postings = {
+      starts += entries
+      new Postings(values, starts.result(), files.result(), counts.result())
+    }
+  }
+}

@@ -1,0 +1,51 @@
+package org.metastore.spark.statistics.zones
+
+import org.metastore.spark.statistics.cache.StatisticsCache
+import org.metastore.spark.statistics.columns.{BlockColumn, BlockColumnLoader, BlockReader}
+import org.metastore.spark.statistics.objects.{Block, ObjectReader, ObjectRef, RowGroup, RowGroupMemory}
+
+/** Reads what large blocks have beside whole columns: zones, single pages, and what tells their files from others. */
+private[statistics] final class ZoneReader(objects: ObjectReader) {
+  import ZoneReader._
+
+  /** As `BlockReader.readColumns`, of zones: by zone. */
+  def readZones(block: Block, ref: ObjectRef, group: Int): Map[Int, BlockColumn] =
+    RowGroup.read(objects, ref, group, ZoneFields) { rows =>
+      BlockReader.keepAll(ref, new BlockColumnLoader(block, rows, Zone.count(filesOf(block)), "zone"))
+    }
+
+  /** Where single pages of a column lie: the row group and its pages, if that is all of the column, file by file. */
+  def pages(block: Block, ref: ObjectRef, column: Int): Option[(Int, PageTable)] = {
+    val footer = objects.footer(ref)
+    footer.groupsOf(Set(column)) match {
+      case Seq(group) if footer.rowGroups(group).rows == block.files.rows =>
+        StatisticsCache.getOrLoad[Option[PageTable]](s"pages:${ref.name}:${ref.footerSha256}", _.fold(0L)(_.weight))(PageTable.of(footer))
+          .map(group -> _)
+      case _ => None
+    }
+  }
+
+  /** One page of a column: by file, the first of them is that of its first row. */
+  def readPage(block: Block, ref: ObjectRef, column: Int, group: Int, table: PageTable, page: Int): BlockColumn =
+    StatisticsCache.getOrLoad[BlockColumn](s"${BlockReader.columnKey(ref, column)}:$page", _.weight) {
+      objects.asDamage(ref)(RowGroupMemory.lend(ref.name) { memory =>
+        val footer = objects.footer(ref)
+        val pages = objects.parts(ref, footer, table.chunks(group, page), table.digest(group, page), memory)
+        val rows = table.rowsOf(group, page)
+        new BlockColumnLoader(block, new RowGroup(footer, rows, pages, page * table.rows, memory), rows).load(column)
+      })
+    }
+
+  /** What tells the files of each zone from others, where the list of a block's files says so. */
+  def identities(block: Block): Option[ZoneIdentities] =
+    StatisticsCache.getOrLoad[Option[ZoneIdentities]](s"identities:${block.files.name}:${block.files.footerSha256}", _.fold(0L)(_.weight)) {
+      ZoneIdentities.of(objects.footer(block.files)).filter(_.zones == Zone.count(filesOf(block)))
+    }
+
+  private def filesOf(block: Block): Int = Math.toIntExact(block.files.rows)
+}
+
+private object ZoneReader {
+  private val ZoneFields = Seq(
+    "column", "zone", "rows", "nulls", "nans", "lo_long", "hi_long", "lo_double", "hi_double", "lo_binary", "hi_binary")
+}

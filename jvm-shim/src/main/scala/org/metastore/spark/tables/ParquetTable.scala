@@ -1,0 +1,91 @@
+package org.metastore.spark.tables
+
+import java.nio.charset.StandardCharsets.UTF_8
+import java.security.MessageDigest
+
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.execution.datasources.HadoopFsRelation
+
+/**
+ * A directory of Parquet files as Spark reads it, by its path or as a table of the session's catalog. It has no snapshots: its
+ * listing stands for one, and older ones are known to the statistics alone.
+ */
+final class ParquetTable private (relation: HadoopFsRelation) extends TableFacts {
+  import ParquetTable._
+
+  private val root = rootOf(relation)
+
+  override val format: String = Format
+  override lazy val uuid: String = uuidOf(root)
+  override lazy val location: String = root.toString
+  override lazy val current: Option[String] = Some(digest(files))
+
+  override def lineage(snapshot: String): Iterator[String] = Iterator(snapshot)
+  override def hasExpired(snapshot: String): Boolean = !current.contains(snapshot)
+  override def hasExpiredAncestors(snapshot: String): Boolean = true
+  override def snapshot(text: String): Option[String] = current.filter(_ == text)
+  override def snapshotAt(micros: Long): Option[String] = None
+
+  override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] = Leaf.walk(relation.schema, _.name).map((Leaf.of _).tupled)
+
+  override def dataFiles(snapshot: String): Seq[DataFile] = if (current.contains(snapshot)) files.map(_.live) else Nil
+
+  override def partitionColumns: Seq[String] = relation.partitionSchema.fieldNames.toSeq
+  override def fieldIds: Map[String, Long] = Map.empty
+  override def properties: Map[String, String] = Map.empty
+
+  override def facts: SnapshotFacts = {
+    relation.location.refresh() // a session keeps the listing of a table of its catalog
+    val lately = System.currentTimeMillis - SettledMillis
+    val (settled, unsettled) = listFiles().partition(_.live.modified.exists(_ <= lately))
+    SnapshotFacts(Some(digest(settled)), settled, unsettled.map(_.live.path))
+  }
+
+  private lazy val files = listFiles()
+
+  private def listFiles(): Seq[FileFacts] = relation.location.listFiles(Nil, Nil).toList.flatMap { directory =>
+    val fields = relation.partitionSchema.fields.toSeq
+    val partition = LakeTable.partitionTexts(fields.zip(directory.values.toSeq(fields.map(_.dataType))))
+    directory.files.map { file =>
+      val path = LakeTable.pathInTable(file.getPath, root)
+      FileFacts(DataFile(path, file.getLen, None, Some(0L), partition, Some(file.getModificationTime)), file.getPath.toString)
+    }
+  }.sortBy(_.live.path)
+}
+
+object ParquetTable {
+  val Format = "parquet"
+
+  /** Clocks of file systems may be this coarse: two files within it can have one modification time. */
+  private val SettledMillis = 2000L
+
+  private val formats = Set("org.apache.spark.sql.execution.datasources.parquet.ParquetFileFormat")
+  private val indexes = Set(
+    "org.apache.spark.sql.execution.datasources.InMemoryFileIndex",
+    "org.apache.spark.sql.execution.datasources.CatalogFileIndex")
+
+  /** Whether a relation reads Parquet files by Spark's own file source. */
+  def isRead(relation: HadoopFsRelation): Boolean =
+    formats(relation.fileFormat.getClass.getName) && indexes(relation.location.getClass.getName)
+
+  /** Whether a relation reads one directory of them. */
+  def is(relation: HadoopFsRelation): Boolean = isRead(relation) && relation.location.rootPaths.length == 1
+
+  def apply(relation: HadoopFsRelation): ParquetTable = new ParquetTable(relation)
+
+  /** The directory that a relation reads, with the scheme of its file system. */
+  def rootOf(relation: HadoopFsRelation): Path = {
+    val root = relation.location.rootPaths.head
+    root.getFileSystem(relation.sparkSession.sessionState.newHadoopConf()).makeQualified(root)
+  }
+
+  /** The identity of a directory: docs/format.md, "Identity". */
+  def uuidOf(root: Path): String = sha256(root.toString.stripSuffix("/"))
+
+  private def digest(files: Seq[FileFacts]): String =
+    sha256(files.map { case FileFacts(live, _, _) => s"${live.path}\u0000${live.size}\u0000${live.modified.getOrElse(0L)}\n" }.mkString).take(32)
+
+  private def sha256(text: String): String =
+    MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8)).map(b => f"${b & 0xff}%02x").mkString
+}

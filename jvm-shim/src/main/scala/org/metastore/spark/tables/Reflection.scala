@@ -1,0 +1,187 @@
+package org.metastore.spark.tables
+
+import java.lang.invoke.MethodType
+import java.lang.reflect.{Field, InvocationHandler, InvocationTargetException, Method, Modifier, Proxy}
+import java.util.concurrent.ConcurrentHashMap
+
+import scala.collection.JavaConverters._
+import scala.reflect.ClassTag
+
+/**
+ * Members of a table format's objects by name: the shim is compiled without any table format, and the formats' classes are often
+ * not public where their interfaces are. Releases rename members and give them other types: a member is asked for by every name
+ * that it has had, and an answer of another type than expected is no answer. All that is missing is a [[UnsupportedRelease]].
+ */
+object Reflection {
+
+  /**
+   * Calls `target.name(arguments)`, public or not; what the method throws is thrown.
+   *
+   * @throws UnsupportedRelease where this release of the format has no such method, or one that answers otherwise
+   */
+  def call[T: ClassTag](target: AnyRef, name: String, arguments: AnyRef*): T =
+    as[T](target.getClass, name, invoke(method(target.getClass, name, arguments), target, arguments))
+
+  /** Calls a static method, as `call` does. */
+  def callStatic[T: ClassTag](owner: Class[_], name: String, arguments: AnyRef*): T =
+    as[T](owner, name, invoke(method(owner, name, arguments), null, arguments)) // scalastyle:ignore
+
+  /** Calls a Scala method whose later parameters differ between releases and have defaults. */
+  def callWithDefaults[T: ClassTag](target: AnyRef, name: String, arguments: AnyRef*): T = {
+    val overloads = target.getClass.getMethods.filter(_.getName == name)
+    if (overloads.isEmpty) throw missing(target.getClass, name)
+    val defaults = (arguments.length + 1 to overloads.map(_.getParameterCount).min).map(i => call[AnyRef](target, s"$name$$default$$$i"))
+    call[T](target, name, arguments ++ defaults: _*)
+  }
+
+  /**
+   * The value of the first of these that there is: a method without parameters, or a field.
+   *
+   * @throws UnsupportedRelease where this release has none of them, or one that holds something else
+   */
+  def value[T: ClassTag](target: AnyRef, names: String*): T = {
+    val owner = target.getClass
+    names.iterator.flatMap(valueOf(owner, target, _)).take(1).toList.headOption match {
+      case Some((name, found)) => as[T](owner, name, found)
+      case None => throw missing(owner, names.head)
+    }
+  }
+
+  /** Whether there is a method without parameters of that name. */
+  def has(target: AnyRef, name: String): Boolean = find(target.getClass, name, Nil).isDefined
+
+  /** The elements of a Java Iterable that a method returns. */
+  def list(target: AnyRef, name: String, arguments: AnyRef*): Seq[AnyRef] =
+    call[java.lang.Iterable[AnyRef]](target, name, arguments: _*).asScala.toList
+
+  /** What an optional value holds: Scala's, Java's, or one of the format's own that looks like Java's. */
+  def option[T <: AnyRef: ClassTag](optional: AnyRef): Option[T] = optional match {
+    case own: Option[_] => own.map(held => as[T](optional.getClass, "get", held.asInstanceOf[AnyRef]))
+    case like => if (call[Boolean](like, "isPresent")) Some(call[T](like, "get")) else None
+  }
+
+  /**
+   * The method without parameters of a public class or interface that has one of these names, for what is asked very often.
+   *
+   * @throws UnsupportedRelease where this release has none of them
+   */
+  def method(owner: Class[_], names: String*): Method =
+    names.iterator.flatMap(find(owner, _, Nil)).take(1).toList.headOption.getOrElse(throw missing(owner, names.head))
+
+  /**
+   * A class of a table format.
+   *
+   * @throws UnsupportedRelease where this release has none of that name
+   */
+  def load(name: String, loader: ClassLoader): Class[_] =
+    try Class.forName(name, false, loader)
+    catch { case _: ClassNotFoundException => throw UnsupportedRelease(FormatReleases.releaseOfClass(name, loader), name) }
+
+  private def method(owner: Class[_], name: String, arguments: Seq[AnyRef]): Method =
+    find(owner, name, arguments.map(argument => if (argument == null) classOf[Void] else argument.getClass))
+      .getOrElse(throw missing(owner, name))
+
+  private def invoke(method: Method, target: AnyRef, arguments: Seq[AnyRef]): AnyRef =
+    try method.invoke(target, arguments: _*)
+    catch { case e: InvocationTargetException if e.getCause != null => throw e.getCause }
+
+  private def valueOf(owner: Class[_], target: AnyRef, name: String): Option[(String, AnyRef)] =
+    find(owner, name, Nil).map(name -> invoke(_, target, Nil)).orElse(fieldOf(owner, name).map(name -> _.get(target)))
+
+  private def missing(owner: Class[_], member: String) =
+    UnsupportedRelease(FormatReleases.of(owner), s"${owner.getSimpleName}.$member")
+
+  private def as[T](owner: Class[_], name: String, found: AnyRef)(implicit expected: ClassTag[T]): T = {
+    val boxed = MethodType.methodType(expected.runtimeClass).wrap.returnType
+    if (found != null && !boxed.isInstance(found)) throw missing(owner, s"$name: ${boxed.getSimpleName}")
+    found.asInstanceOf[T]
+  }
+
+  // What is found goes with its class: formats may be loaded and unloaded again.
+  private val methods = new ClassValue[ConcurrentHashMap[(String, Seq[Class[_]]), Option[Method]]] {
+    override def computeValue(c: Class[_]): ConcurrentHashMap[(String, Seq[Class[_]]), Option[Method]] = new ConcurrentHashMap
+  }
+
+  private def find(owner: Class[_], name: String, arguments: Seq[Class[_]]): Option[Method] =
+    methods.get(owner).computeIfAbsent((name, arguments), _ => {
+      def named(among: Array[Method]) = among.iterator.filter(m => m.getName == name && accepts(m.getParameterTypes, arguments))
+      // A public class shows what it inherits from one that is not public as bridges only.
+      val found = named(owner.getMethods).toSeq.sortBy(_.isBridge).headOption
+        .orElse(lineage(owner).flatMap(c => named(c.getDeclaredMethods)).take(1).toList.headOption)
+      found.foreach(_.setAccessible(true))
+      found
+    })
+
+  private def accepts(parameters: Array[Class[_]], arguments: Seq[Class[_]]): Boolean =
+    parameters.length == arguments.length && parameters.zip(arguments).forall { case (parameter, argument) =>
+      argument == classOf[Void] || MethodType.methodType(parameter).wrap.returnType.isAssignableFrom(argument)
+    }
+
+  private def fieldOf(owner: Class[_], name: String): Option[Field] = {
+    val found = lineage(owner).flatMap(_.getDeclaredFields).find(_.getName == name)
+    found.foreach(_.setAccessible(true))
+    found
+  }
+
+  /** Every interface that a class implements. */
+  def interfaces(c: Class[_]): Seq[Class[_]] = interfacesOf.get(c)
+
+  private val interfacesOf = new ClassValue[Seq[Class[_]]] {
+    override def computeValue(c: Class[_]): Seq[Class[_]] = supertypes(c).filter(_.isInterface).toSeq.distinct
+  }
+
+  private def supertypes(c: Class[_]): Iterator[Class[_]] =
+    if (c == null) Iterator.empty
+    else Iterator.single(c) ++ supertypes(c.getSuperclass) ++ c.getInterfaces.iterator.flatMap(supertypes)
+
+  private def lineage(c: Class[_]): Iterator[Class[_]] = Iterator.iterate[Class[_]](c)(_.getSuperclass).takeWhile(_ != null)
+}
+
+/** Stands before an object of a table format: every call goes to the delegate, except those that a subclass answers. */
+private[spark] abstract class DelegateProxy(val delegate: AnyRef) extends InvocationHandler {
+
+  /** What distinguishes two stand-ins before equal delegates: plans are reused and cached by equality. */
+  protected def fingerprint: AnyRef
+
+  /** Answers a call itself, or None to forward it. */
+  protected def answer(method: Method, arguments: Array[AnyRef]): Option[AnyRef]
+
+  override final def invoke(proxy: AnyRef, method: Method, arguments: Array[AnyRef]): AnyRef =
+    method.getName match {
+      case "equals" if isOf(method, classOf[Object]) => java.lang.Boolean.valueOf(sameAs(arguments(0)))
+      case "hashCode" if isOf(method, classOf[Object]) =>
+        java.lang.Integer.valueOf(31 * delegate.hashCode + fingerprint.hashCode)
+      case _ => answer(method, arguments).getOrElse(forward(method, arguments))
+    }
+
+  /** The delegate's own answer. */
+  protected final def forward(method: Method, arguments: Array[AnyRef]): AnyRef =
+    try method.invoke(delegate, arguments: _*)
+    catch { case e: InvocationTargetException if e.getCause != null => throw e.getCause }
+
+  private def isOf(method: Method, c: Class[_]): Boolean = method.getDeclaringClass == c
+
+  private def sameAs(other: AnyRef): Boolean = DelegateProxy.of(other).exists { that =>
+    that.getClass == getClass && that.delegate == delegate && that.fingerprint == fingerprint
+  }
+}
+
+private[spark] object DelegateProxy {
+
+  /** The stand-in for a delegate, with all of the delegate's public interfaces, in the delegate's own class loader. */
+  def create[A](handler: DelegateProxy, as: Class[A]): A = {
+    val loader = handler.delegate.getClass.getClassLoader
+    val visible = Reflection.interfaces(handler.delegate.getClass).filter(i => Modifier.isPublic(i.getModifiers))
+    as.cast(Proxy.newProxyInstance(loader, visible.toArray, handler))
+  }
+
+  /** The handler behind an object, if it is one of our stand-ins. */
+  def of(any: Any): Option[DelegateProxy] = any match {
+    case proxy: AnyRef if Proxy.isProxyClass(proxy.getClass) =>
+      Proxy.getInvocationHandler(proxy) match {
+        case handler: DelegateProxy => Some(handler)
+        case _ => None
+      }
+    case _ => None
+  }
+}

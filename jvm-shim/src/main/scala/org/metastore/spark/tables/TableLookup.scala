@@ -1,0 +1,183 @@
+package org.metastore.spark.tables
+
+import scala.util.Try
+
+import org.apache.spark.sql.{AnalysisException, SparkSession}
+import org.apache.spark.sql.catalyst.analysis.{AnalysisContext, UnresolvedRelation, UnresolvedStar}
+import org.apache.spark.sql.catalyst.parser.ParseException
+import org.apache.spark.sql.catalyst.plans.logical.{LogicalPlan, Project, SubqueryAlias, UnaryNode, View}
+import org.apache.spark.sql.connector.catalog.{CatalogPlugin, SupportsNamespaces, TableCatalog}
+import org.apache.spark.sql.execution.datasources.LogicalRelation
+import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
+
+import org.metastore.spark.reason.{MetastoreException, NearNames, SqlName}
+
+/** A table that this user may read in full. */
+final case class TableHandle(table: LakeTable, name: Option[String])
+
+/** Finds the table that a user names, as the user: through the session's catalogs, with the session's rights. */
+object TableLookup {
+
+  /**
+   * Resolves `t`, `db.t`, `cat.db.t` or a path such as `` delta.`/path` ``.
+   *
+   * @throws MetastoreException no such table, not one that has statistics, or not one that this user may read in full
+   */
+  def resolve(session: SparkSession, name: String): LakeTable = find(session, name).table
+
+  /** As `resolve`, with the table's name in its catalog. */
+  def find(session: SparkSession, name: String): TableHandle = {
+    val query = ReadPermission.asPermissionError(name)(selectAll(session, name))
+    relation(query) match {
+      case r: DataSourceV2Relation if IcebergTable.isMetadataTable(r.table) =>
+        throw MetastoreException.unsupportedTable(name, "it is a metadata table")
+      case _: View => throw MetastoreException.unsupportedTable(name, "it is a view", " Ask about the tables that it reads.")
+      case other if other.children.nonEmpty => throw MetastoreException.rowsHidden(name)
+      case leaf =>
+        val table = TableFormats.of(leaf).getOrElse(throw MetastoreException.unsupportedTable(
+          name, "it is no Iceberg, Delta or Hudi table with data, nor a directory of Parquet files"))
+        ReadPermission.require(session, name, query, leaf)
+        TableHandle(table, catalogName(leaf))
+    }
+  }
+
+  /** The name in its catalog of what a relation reads; none of what was named by its path. */
+  private def catalogName(relation: LogicalPlan): Option[String] = relation match {
+    case v2: DataSourceV2Relation => Some(v2.table.name)
+    case v1: LogicalRelation => v1.catalogTable.map(_.identifier.unquotedString)
+    case _ => None
+  }
+
+  /** The name by which SQL finds what a relation reads again, if it has one. */
+  private[spark] def sqlName(relation: LogicalPlan): Option[String] = relation match {
+    case v2: DataSourceV2Relation => for {
+      catalog <- v2.catalog
+      identifier <- v2.identifier if !identifier.getClass.getName.endsWith("PathIdentifier")
+    } yield SqlName(catalog.name +: identifier.namespace.toSeq :+ identifier.name)
+    case v1: LogicalRelation => v1.catalogTable.map(table => SqlName(table.identifier.nameParts))
+    case _ => None
+  }
+
+  /** The analyzed query of all columns of what a name stands for. */
+  private def selectAll(session: SparkSession, name: String): LogicalPlan = {
+    val state = session.sessionState
+    val parts = try state.sqlParser.parseMultipartIdentifier(name) catch {
+      case _: ParseException => throw MetastoreException.invalidArgument("table", s"'$name' is not the name of a table", ofPath(name))
+    }
+    // What a parser or an analyzer of others makes of a name, it may make of a whole query alone.
+    def parsed = state.sqlParser.parsePlan(s"SELECT * FROM ${SqlName.everyPart(fromInsideView(session, parts))}")
+    def atPath = TableFormats.atPath(session, parts).map(Project(Seq(UnresolvedStar(None)), _))
+    val analyzed = try state.analyzer.execute(atPath.getOrElse(parsed)) catch {
+      case e: Exception if e.getClass.getName == "org.apache.hudi.exception.TableNotFoundException" =>
+        throw notFound(session, parts)
+      case e: AnalysisException if NotFound.exists(code => e.getMessage.startsWith(s"[$code]")) =>
+        throw notFound(session, parts)
+      case e: Exception if MetastoreException.firstLine(e).startsWith("[DATA_SOURCE_NOT_FOUND]") =>
+        throw MetastoreException.unsupportedTable(name, s"this Spark does not have the format ${parts.head}")
+      case e: AnalysisException if e.getMessage.startsWith("[UNABLE_TO_INFER_SCHEMA]") =>
+        throw MetastoreException.unsupportedTable(name, "no file of it says what its columns are")
+    }
+    if (analyzed.exists(_.isInstanceOf[UnresolvedRelation])) throw notFound(session, parts)
+    analyzed
+  }
+
+  private def notFound(session: SparkSession, parts: Seq[String]): MetastoreException =
+    if (parts.length == 2 && TableFormats.isLocation(parts.last)) MetastoreException.tableNotFound(parts, Nil)
+    else MetastoreException.tableNotFound(parts, beside(session, parts), Namespaces.explainMissing(session, parts.init))
+
+  private def ofPath(name: String): String =
+    if (!TableFormats.isLocation(name)) ""
+    else s" A path is asked about as delta.`$name`, hudi.`$name` or parquet.`$name`, an Iceberg table by the name in its catalog;" +
+      s" without Spark: metastore.open('$name') in Python, metastore summary $name in a shell."
+
+  /** What Spark and Delta call a path without a table, and a name that starts with an unknown catalog. */
+  private val NotFound =
+    Seq("PATH_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_TABLE_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE")
+
+  /** The catalog and namespace that the parts of a name stand for; without parts, the current ones. */
+  private[spark] def namespace(session: SparkSession, parts: Seq[String]): (CatalogPlugin, Array[String]) = {
+    val catalogs = session.sessionState.catalogManager
+    parts match {
+      case Nil => (catalogs.currentCatalog, catalogs.currentNamespace)
+      case head +: rest if catalogs.isCatalogRegistered(head) => (catalogs.catalog(head), rest.toArray)
+      case other => (catalogs.currentCatalog, other.toArray)
+    }
+  }
+
+  /** The tables where one of that name was looked for. */
+  private def beside(session: SparkSession, parts: Seq[String]): Seq[String] = Try(namespace(session, parts.init)).toOption.toSeq.flatMap {
+    case (catalog: TableCatalog, names) => Try(catalog.listTables(names).map(_.name).sorted.toSeq).getOrElse(Nil)
+    case _ => Nil
+  }
+
+  /** What a query of all columns reads, without the names and the order that it gives to the columns. */
+  private[spark] def relation(plan: LogicalPlan): LogicalPlan = plan match {
+    case alias: SubqueryAlias => relation(alias.child)
+    // Hudi puts the columns of its partitioned tables in order, Spark pads those that are CHAR.
+    case Project(columns, child) if FullProjection.isFull(columns, child) => relation(child)
+    case marker: UnaryNode if isMarker(marker) => relation(marker.child)
+    case other => other
+  }
+
+  /** Plug-ins mark what they have seen; their mark alone changes nothing, and what it becomes is seen later. */
+  private def isMarker(node: UnaryNode): Boolean =
+    !node.getClass.getName.startsWith("org.apache.spark.") && node.expressions.isEmpty && node.output == node.child.output
+
+  /** Inside a persistent view, short names mean the catalog and namespace in which the view was made. */
+  private def fromInsideView(session: SparkSession, parts: Seq[String]): Seq[String] = {
+    val ofView = ViewNamespace.current
+    def startsWithCatalog = parts.length > 1 && session.sessionState.catalogManager.isCatalogRegistered(parts.head)
+    if (ofView.isEmpty || startsWithCatalog) parts else if (parts.length == 1) ofView ++ parts else ofView.head +: parts
+  }
+}
+
+/** The catalog and namespace of the view in which names are looked up; empty outside of views. */
+private[spark] object ViewNamespace {
+  private val ofThread = new ThreadLocal[Seq[String]]
+
+  def current: Seq[String] = Option(ofThread.get).getOrElse(AnalysisContext.get.catalogAndNamespace)
+
+  /** For a thread that looks up names for another one. */
+  def within[T](namespace: Seq[String])(body: => T): T = {
+    ofThread.set(namespace)
+    try body finally ofThread.remove()
+  }
+}
+
+/** Databases, as catalogs tell of them. */
+object Namespaces {
+  private val NotFound = Set("NoSuchNamespaceException", "NoSuchDatabaseException")
+
+  /** Whether what a catalog raised when asked for a namespace's tables says that there is no such namespace. */
+  def isMissing(catalog: CatalogPlugin, namespace: Array[String], raised: Throwable): Boolean =
+    NotFound(raised.getClass.getSimpleName) || (catalog match {
+      case known: SupportsNamespaces => Try(known.namespaceExists(namespace)).toOption.contains(false)
+      case _ => false
+    })
+
+  /**
+   * Says that there is no such database or catalog, and which there are, as the end of a sentence; empty where the parts name
+   * a database that there is, or nobody knows.
+   */
+  def explainMissing(session: SparkSession, parts: Seq[String]): String =
+    if (parts.length > 1 && !session.sessionState.catalogManager.isCatalogRegistered(parts.head))
+      s" There is no catalog ${SqlName(parts.take(1))}.${NearNames.hint(parts.head, catalogs(session))}"
+    else Try(TableLookup.namespace(session, parts)).toOption.collect {
+      case (catalog: SupportsNamespaces, names) if names.nonEmpty && Try(catalog.namespaceExists(names)).toOption.contains(false) =>
+        val known = siblings(catalog, names)
+        val near = Some(NearNames.find(names.last, known)).filter(_.nonEmpty)
+        def whole(some: Seq[String]) = some.map(name => SqlName(parts.init :+ name))
+        s" There is no database ${SqlName(parts)}.${near.fold(NearNames.listNames(whole(known)))(n => NearNames.phraseSuggestion(whole(n)))}"
+    }.getOrElse("")
+
+  private def catalogs(session: SparkSession): Seq[String] =
+    session.conf.getAll.keys.collect { case Namespaces.Configured(name) => name }.toSeq.sorted
+
+  private val Configured = raw"spark\.sql\.catalog\.([^.]+)".r
+
+  /** The last parts of the names of the namespaces beside one. */
+  def siblings(catalog: CatalogPlugin, namespace: Array[String]): Seq[String] = catalog match {
+    case known: SupportsNamespaces => Try(known.listNamespaces(namespace.dropRight(1)).toSeq).getOrElse(Nil).flatMap(_.lastOption)
+    case _ => Nil
+  }
+}

@@ -1,0 +1,198 @@
+package org.metastore.spark.pruning
+
+import com.fasterxml.jackson.databind.{JsonNode, ObjectMapper}
+
+import org.apache.spark.sql.SparkSession
+import org.apache.spark.sql.catalyst.InternalRow
+import org.apache.spark.sql.catalyst.expressions.{Alias, And, Attribute, AttributeReference, Cast, Expression, Literal}
+import org.apache.spark.sql.catalyst.plans.logical.{
+  Filter, LeafNode, LocalRelation, LogicalPlan, OneRowRelation, Project, Statistics
+}
+import org.apache.spark.sql.types.{BooleanType, DataType, StructType}
+
+import org.metastore.spark.statistics.{InMemoryStatistics, StatisticsStore}
+import org.metastore.spark.statistics.columns.{FileList, FileSetStatistics, FileSummary}
+import org.metastore.spark.statistics.objects.Manifest
+
+/**
+ * Asks the pruning rules without a query: which files would a filter read, and why? A diagnostic, meant for tests, for
+ * `metastore.explain` and for the shell. The filter passes Spark's analyzer and optimizer first, as in a query.
+ *
+ * {{{
+ * val probe = PruningProbe.open(spark, "a INT, s STRUCT<x: STRING>", "/warehouse/db/t/_metastore", uuid)
+ * probe.kept("a > 5 AND s.x LIKE 'p%'")     // "0110": the second and the third file
+ * }}}
+ */
+final class PruningProbe private (
+    filters: FilterReader, val statistics: FileSetStatistics, resolver: ColumnResolver) {
+
+  /** Paths of the files, in the order of all answers. */
+  def paths: Array[String] = statistics.files.paths
+
+  /** For each file `1` if the filter has to read it, `0` if no row can match. */
+  def kept(filter: String): String = {
+    val verdicts = verdictsOf(filter)
+    (0 until verdicts.length).map(i => if (verdicts.isKept(i)) '1' else '0').mkString
+  }
+
+  /** As `kept`, for many filters at once. */
+  def keptByAll(filters: Array[String]): Array[String] = filters.map(kept)
+
+  /** For each file `1` if it is proven that all its rows match. */
+  def matchedFully(filter: String): String =
+    compiled(filter).allRowsMatch(statistics).map(proven => if (proven) '1' else '0').mkString
+
+  /** Why each file is kept or skipped, and which conjuncts could not be used and why: one JSON object. */
+  def explain(filter: String): String = {
+    val rule = compiled(filter)
+    val verdicts = rule.evaluate(statistics)
+    val json = new ObjectMapper()
+    val answer = json.createObjectNode()
+    rule.conjuncts.foreach(conjunct => answer.withArray[com.fasterxml.jackson.databind.node.ArrayNode]("conjuncts").add(conjunct.sql))
+    val unused = answer.putObject("unused")
+    verdicts.unusedConjuncts.toSeq.sortBy(_._1).foreach { case (i, reason) => unused.put(i.toString, reason.toString) }
+    val files = answer.putArray("files")
+    (0 until verdicts.length).foreach { i =>
+      val reason = verdicts.reason(i)
+      files.addObject().put("path", paths(i)).put("kept", verdicts.isKept(i)).put("conjunct", verdicts.skippedBy(i))
+        .put("reason", reason.code.name).put("sentence", reason.sentence)
+    }
+    json.writeValueAsString(answer)
+  }
+
+  private def compiled(filter: String): PruningFilter = PruningFilter.compile(filters.conjuncts(filter), resolver)
+
+  private def verdictsOf(filter: String): Verdicts = compiled(filter).evaluate(statistics)
+}
+
+object PruningProbe {
+  private val LimitMillis = 60000L
+  private val Lo = "lo"
+  private val Hi = "hi"
+  private val Bounds = Seq(Lo, Hi)
+
+  /**
+   * Probes stored statistics; its files are all that the statistics know.
+   *
+   * @param ddl  the table's columns, as in CREATE TABLE
+   * @param root folder of the statistics
+   * @param uuid of the table
+   */
+  def open(spark: SparkSession, ddl: String, root: String, uuid: String): PruningProbe = {
+    val store = StatisticsStore.open(root, spark.sessionState.newHadoopConf())
+    val planning = store.planning(uuid, LimitMillis).fold(reason => throw new IllegalStateException(reason.toString), identity)
+    val files = planning.manifest.blocks.flatMap(store.dataFiles(_)).groupBy(_.path).values.map(_.last).toSeq.sortBy(_.path)
+    val list = new FileList(
+      files.map(_.path).toArray, files.map(_.size).toArray,
+      if (files.forall(_.modified.isDefined)) files.map(_.modified.get).toArray else null)
+    new PruningProbe(new FilterReader(spark, StructType.fromDDL(ddl)), planning.of(list, Nil), byPath(planning.manifest))
+  }
+
+  /**
+   * Probes statistics that are given: a JSON list of files, each with `rows` and `columns`; a column has `nulls`, `nans`,
+   * `lo`, `hi` (SQL expressions), `lo_exact`, `hi_exact`, all optional, and `rows` where they differ from the file's.
+   */
+  def ofZones(spark: SparkSession, ddl: String, zones: String): PruningProbe = {
+    val schema = StructType.fromDDL(ddl)
+    val filters = new FilterReader(spark, schema)
+    val files = new ObjectMapper().readTree(zones)
+    val list = (0 until files.size).map(files.get)
+    val rows = list.map(file => optionalLong(file, "rows").getOrElse(-1L))
+    def known(file: JsonNode, path: Seq[String]) = Option(file.path("columns").get(path.mkString(".")))
+    val bounds = constants(filters, for {
+      (path, dataType) <- leaves(schema, Nil)
+      column <- list.flatMap(known(_, path))
+      text <- Bounds.flatMap(bound => Option(column.get(bound)))
+    } yield (text.asText, dataType))
+    val columns = leaves(schema, Nil).map { case (path, dataType) =>
+      (key(path), dataType) -> list.map { file =>
+        known(file, path).map(zone(_, optionalLong(file, "rows"), text => bounds((text, dataType))))
+      }
+    }.toMap
+    new PruningProbe(filters, new InMemoryStatistics(rows.toArray, columns), byName(leaves(schema, Nil).map { case (path, _) =>
+      path -> key(path)
+    }.toMap))
+  }
+
+  private def key(path: Seq[String]): String = path.mkString("\u0000")
+
+  private def leaves(schema: StructType, above: Seq[String]): Seq[(Seq[String], DataType)] = schema.fields.toSeq.flatMap { field =>
+    field.dataType match {
+      case inner: StructType => leaves(inner, above :+ field.name)
+      case dataType => Seq((above :+ field.name, dataType))
+    }
+  }
+
+  private def constants(filters: FilterReader, all: Seq[(String, DataType)]): Map[(String, DataType), Any] = {
+    val distinct = all.distinct
+    distinct.zip(filters.values(distinct)).toMap
+  }
+
+  private def zone(column: JsonNode, rows: Option[Long], value: String => Any): FileSummary = FileSummary(
+    optionalLong(column, "rows").orElse(rows).getOrElse(-1), optionalLong(column, "nulls"), optionalLong(column, "nans"),
+    Option(column.get(Lo)).map(text => value(text.asText)),
+    Option(column.get(Hi)).map(text => value(text.asText)),
+    column.path("lo_exact").asBoolean(true), column.path("hi_exact").asBoolean(true), None, None, None)
+
+  private def optionalLong(node: JsonNode, field: String): Option[Long] =
+    Option(node.get(field)).filterNot(_.isNull).map(_.asLong)
+
+  /** Columns by the paths that the statistics know them by, the newest block first. */
+  private def byPath(manifest: Manifest): ColumnResolver =
+    byName(manifest.blocks.flatMap(_.columns).map(entry => entry.path -> entry.key).toMap)
+
+  /** Names are those of the schema, or differ from one of them by case alone, as queries may write them. */
+  private def byName(keys: Map[Seq[String], String]): ColumnResolver = (root: Attribute, path: Seq[String]) => {
+    val name = root.name +: path
+    keys.get(name).orElse(keys.keys.filter(sameIgnoringCase(_, name)).toSeq match {
+      case Seq(only) => keys.get(only)
+      case _ => None
+    })
+  }
+
+  private def sameIgnoringCase(a: Seq[String], b: Seq[String]): Boolean =
+    a.length == b.length && a.zip(b).forall { case (one, other) => one.equalsIgnoreCase(other) }
+}
+
+/** A table that has columns and nothing else. */
+private final case class ProbeTable(override val output: Seq[Attribute]) extends LeafNode {
+  override def computeStats(): Statistics = Statistics(sizeInBytes = conf.defaultSizeInBytes)
+}
+
+/** Reads filters as a query over a table with these columns would: parsed, analyzed, optimized, split into conjuncts. */
+private[spark] final class FilterReader(spark: SparkSession, schema: StructType) {
+
+  /** @throws org.apache.spark.sql.AnalysisException if it is no filter over these columns */
+  def conjuncts(filter: String): Seq[Expression] = {
+    val table = ProbeTable(schema.map(f => AttributeReference(f.name, f.dataType, f.nullable, f.metadata)()))
+    val parsed = spark.sessionState.sqlParser.parseExpression(filter)
+    val optimized = spark.sessionState.executePlan(Filter(parsed, table)).optimizedPlan
+    if (isEmpty(optimized)) Seq(Literal(false, BooleanType))
+    else optimized.collect { case Filter(condition, _) => split(condition) }.flatten
+  }
+
+  /** The values of constant expressions, each cast to its type, as Catalyst holds them. */
+  def values(constants: Seq[(String, DataType)]): Seq[Any] =
+    constants.grouped(FilterReader.ConstantsAPlan).flatMap(inOnePlan).toSeq
+
+  private def inOnePlan(constants: Seq[(String, DataType)]): Seq[Any] = {
+    val timeZone = Some(spark.sessionState.conf.sessionLocalTimeZone)
+    val columns = constants.map { case (text, dataType) =>
+      Alias(Cast(spark.sessionState.sqlParser.parseExpression(text), dataType, timeZone), "value")()
+    }
+    val plan = Project(columns, OneRowRelation())
+    val row: InternalRow = spark.sessionState.executePlan(plan).executedPlan.executeCollect()(0).copy()
+    constants.zipWithIndex.map { case ((_, dataType), i) => row.get(i, dataType) }
+  }
+
+  private def isEmpty(plan: LogicalPlan): Boolean = plan.collectFirst { case local: LocalRelation => local.data.isEmpty }.contains(true)
+
+  private def split(condition: Expression): Seq[Expression] = condition match {
+    case And(left, right) => split(left) ++ split(right)
+    case other => Seq(other)
+  }
+}
+
+private object FilterReader {
+  private val ConstantsAPlan = 500
+}

@@ -1,0 +1,28 @@
+"""What Python and the shim have to say alike, as data: settings, table functions and views, errors, table formats.
+
+- `settings.json`: each setting with its type (flag, text, names, formats, whole, size, duration, choice), its default
+  as text, its range or choices; `own_file`: taken only from files that nobody but the user and root can have written.
+- `functions.json`: table functions as `metastore.help()` lists them, and the views of the data source. `without_spark`:
+  Python answers it from the store, too. `internal`: asked by our own Python. A view has the columns of a function or
+  its own, then the fields of the kind of `object` that it shows typed; options of `narrowed_by` narrow it.
+- `errors.json`: codes, what they mean, with which exit code a command ends; `shim`: raised there, too.
+- `formats.json`: table formats, and the oldest and newest release whose jars are known.
+
+Only data stands here: sentences of errors differ on purpose between a shell, SQL and Python.
+"""
+
+from __future__ import annotations
+
+import json
+import pkgutil
+from functools import cache
+from typing import Any
+
+
+@cache
+def read_contract(name: str) -> Any:
+    """Reads a document, from a folder or from the archive that executors get."""
+    content = pkgutil.get_data(__name__, f"{name}.json")
+    if content is None:
+        raise FileNotFoundError(f"{name}.json is missing beside {__file__}")
+    return json.loads(content)

@@ -1,0 +1,112 @@
+"""What Python and the shim do is what the contract says, and so are the pages made of it."""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import zipfile
+from io import BytesIO
+from pathlib import Path
+
+import pytest
+
+import metastore
+from metastore import errors, jars
+from metastore.adapters.gaps import RELEASES
+from metastore.contract import read_contract
+from metastore.settings import REGISTRY
+from metastore.spark_jobs import session_jobs
+
+ROOT = Path(__file__).parents[2]
+SCALA = ROOT / "jvm-shim/src/main/scala"
+ERRORS = read_contract("errors")["errors"]
+FUNCTIONS = read_contract("functions")["functions"]
+LISTED = [one for one in FUNCTIONS if not one.get("internal")]
+
+
+def pages():
+    spec = importlib.util.spec_from_file_location("make_pages", ROOT / "docs/make.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    return module.PAGES
+
+
+@pytest.mark.parametrize(("name", "render"), pages().items())
+def test_the_documentation_is_current(name, render):
+    assert (ROOT / "docs" / name).read_text("utf-8") == render(), "run: python docs/make.py"
+
+
+def test_every_error_is_declared():
+    known = {getattr(errors, name).code: name for name in errors.__all__ if name != "MetastoreError"}
+    assert {one["code"]: one["class"] for one in ERRORS} == known
+
+
+def test_the_shim_raises_the_errors_that_are_said_to_be_raised_there():
+    text = "".join(file.read_text("utf-8") for file in SCALA.rglob("*.scala"))
+    assert set(re.findall(r'"(METASTORE_[A-Z_]+)"', text)) - {one["code"] for one in ERRORS if one.get("shim")} == set()
+    assert {one["code"] for one in ERRORS if one.get("shim")} <= set(re.findall(r'"(METASTORE_[A-Z_]+)"', text))
+
+
+def test_exit_codes_of_errors_are_declared():
+    assert {one["exit_code"] for one in ERRORS} <= {one["code"] for one in read_contract("errors")["exit_codes"]}
+
+
+def test_functions_without_spark_are_methods_of_what_is_opened():
+    for one in FUNCTIONS:
+        if one.get("without_spark") and one["name"] != "tables":
+            assert callable(getattr(metastore.Statistics, one["name"]))
+
+
+def test_workers_get_the_contract():
+    with zipfile.ZipFile(BytesIO(session_jobs._archive(Path(metastore.__file__).parent))) as archive:
+        shipped = {Path(name).name for name in archive.namelist() if name.startswith("metastore/contract/")}
+    assert shipped == {file.name for file in (ROOT / "contract").iterdir() if file.is_file()}
+
+
+def test_formats_are_those_whose_jars_are_locked():
+    locked = {lock.partition("-")[0] for lock in jars.read_lock()}
+    with_releases = {one["name"]: one for one in read_contract("formats") if "oldest" in one}
+    assert set(with_releases) <= locked
+    for name, one in with_releases.items():
+        tested = [version(release.version) for release in RELEASES if release.format == name and not release.refused]
+        assert (version(one["oldest"]), version(one["newest"])) == (min(tested), max(tested))
+
+
+def test_limits_are_said_in_the_page_of_the_format():
+    limits, page = read_contract("limits"), (ROOT / "docs/format.md").read_text("utf-8")
+    assert f"version {limits['format_version']}\n" in page
+    for name in ("manifest_blocks", "zone_files", "cut_bytes"):
+        assert re.search(rf"\b{limits[name]:,}\b", page), name
+    assert f"{limits['manifest_bytes'] >> 20} MB" in page
+
+
+def version(text: str) -> tuple[int, ...]:
+    return tuple(int(part) for part in text.split(".")[:2])
+
+
+@pytest.mark.spark
+def test_the_shim_has_the_settings_of_the_contract(spark):
+    rows = spark.sql("SELECT * FROM metastore.settings()").collect()
+    assert {row.name: row.default for row in rows} == {one.key: one.default for one in REGISTRY.values()}
+    for row in rows:
+        assert REGISTRY[row.name].meaning.replace("`", "").startswith(row.meaning)
+
+
+@pytest.mark.spark
+def test_the_shim_has_the_functions_of_the_contract(spark):
+    rows = spark.sql("SELECT * FROM metastore.help()").collect()
+    assert [row["function"] for row in rows] == [f"metastore.{one['name']}" for one in LISTED]
+    for row, one in zip(rows, LISTED, strict=True):
+        assert row["columns"].split(", ") == [column.split()[0] for column in one["columns"]]
+        assert re.findall(r"\w+", row["arguments"]) == [argument["name"] for argument in one["arguments"]]
+        assert re.findall(r"(?<!\[)(?<!\[, )\b\w+", row["arguments"]) == [
+            argument["name"] for argument in one["arguments"] if argument["required"]
+        ]
+        assert row["meaning"] == one["meaning"]
+
+
+@pytest.mark.spark
+def test_the_shim_has_the_formats_of_the_contract(spark):
+    declared = {one["title"]: one for one in read_contract("formats")}
+    for row in spark.sql("SELECT * FROM metastore_formats()").collect():
+        assert (row.oldest, row.newest) == (declared[row.format]["oldest"], declared[row.format]["newest"])
