@@ -81,8 +81,8 @@ def test_during_the_demonstration(tmp_path, number, code, line, step):
 
 HANGS = """
 import sys
-from metastore.cli import interruption
-interruption.listen()
+from metastore.cli import termination
+termination.listen_for_signals()
 import obstore
 from obstore.store import LocalStore
 print("hangs", flush=True)
