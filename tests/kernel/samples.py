@@ -2,13 +2,16 @@
 
 import datetime as dt
 import decimal
+from dataclasses import replace
 
 import numpy as np
 import pyarrow as pa
 
 from metastore.format.table_column import Column, encoding_of
 from metastore.format.value_encoding import ARROW_TYPES
+from metastore.kernel.distinct_sketch import parse_sketches
 from metastore.kernel.parquet_schema import FileColumn
+from metastore.kernel.reducer import count_distinct, merge_column
 
 ARROW = {
     **ARROW_TYPES,
@@ -23,6 +26,11 @@ PROFILES = ("few", "many", "nulls", "constant", "empty")
 def column(spark_type, name="c", key="1"):
     path = (name,) if isinstance(name, str) else tuple(name)
     return Column(key, path, spark_type, encoding_of(spark_type))
+
+
+def reduce_column(of, rows, thetas):
+    found = merge_column(of, rows, parse_sketches(thetas))
+    return replace(found, **count_distinct(of, rows, found.sketch))
 
 
 def wanted(spark_type, name="c"):

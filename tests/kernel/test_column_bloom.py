@@ -13,7 +13,7 @@ from metastore.kernel.budget import fit_to_file_size
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.kernel.descriptor import DetailLimits
 
-DETAIL = DetailLimits(top=100, room=4_000)
+DETAIL = DetailLimits(top=100, list_bytes=4_000)
 MANY = 5_000
 
 

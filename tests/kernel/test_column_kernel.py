@@ -120,7 +120,9 @@ def check_texts(found, parts, ordered):
         assert (found.lo, found.lo_exact) == cut_lower(ordered[0])
         assert (found.hi, found.hi_exact) == cut_upper(ordered[-1])
         assert found.percentiles == [percentile(ordered, p)[:CUT_BYTES] for p in range(101)]
-        assert (found.avg_len, found.max_len) == (sum(map(len, ordered)) / len(ordered), max(map(len, ordered)))
+        lengths = list(map(len, ordered))
+        assert found.avg_len == sum(lengths) / len(lengths)
+        assert found.numbers == {"min_len": min(lengths), "max_len": max(lengths), "empty_texts": lengths.count(0)}
 
 
 @settings(deadline=None, max_examples=20)

@@ -115,8 +115,8 @@ def test_merged_within_one_bin_of_each_part(spark_type, mixed):
         edges = (
             divide_range(known.lo, known.hi, bars.bins, of.encoding) if bars.edges is None else bars.edges.to_pylist()
         )
-        parts.append(Histogram(bars.kind, edges, bars.heights(), bars.distincts))
-        allowed += int(bars.heights().max())
+        parts.append(Histogram(bars.kind, edges, bars.counts, bars.distincts))
+        allowed += int(bars.counts.max())
     numbers = [number for array in arrays for number in ordered(array, of)]
     found = merge_equal_width_bins(parts, of, 40)
     if found is None:

@@ -230,7 +230,6 @@ def test_columns_are_matched_by_field_id_whatever_their_name(write):
     found = analyze_parquet(path, [FileColumn(column("int", "a"), 1), FileColumn(column("int", "b"), 7)])
     assert found.columns[0].lo == 1
     assert found.columns[1] is None
-    assert found.has_field_ids
 
 
 def test_a_file_without_ids_is_refused_where_ids_are_wanted(write):
@@ -240,7 +239,7 @@ def test_a_file_without_ids_is_refused_where_ids_are_wanted(write):
 
 def test_columns_are_matched_by_another_path(write):
     found = analyze_parquet(write(pa.array([1])), [FileColumn(column("bigint", "shown"), None, ("c",))])
-    assert (found.columns[0].lo, found.has_field_ids) == (1, False)
+    assert found.columns[0].lo == 1
 
 
 @pytest.mark.parametrize("content", [b"", b"not Parquet at all", b"PAR1" + b"\0" * 20 + b"PAR1"])

@@ -56,13 +56,13 @@ def test_what_follows_is_described_as_if_it_were_held(described, values, kind, a
     for name in ("rows", "nulls", "nans", "lo", "hi", "lo_exact", "hi_exact", "distinct", "mean", "theta", "avg_len"):
         assert getattr(found, name) == getattr(wanted, name), name
     assert found.values.values.to_pylist() == wanted.values.values.to_pylist()
-    assert found.held is None
+    assert found.cast_type is None
 
 
 def test_bounds_of_floats_hold_the_doubles_of_their_texts(described):
     floats = pa.array([0.1, 1.3, None, NAN], pa.float32())
     found, path = described(floats, "double")
-    assert (found.rows, found.nulls, found.nans, found.held) == (4, 1, 1, ("float", refusals.ONLY_BOUNDS))
+    assert (found.rows, found.nulls, found.nans, found.cast_type) == (4, 1, 1, ("float", refusals.ONLY_BOUNDS))
     assert found.lo < 0.1 < np.float32(0.1).item()
     assert np.float32(1.3).item() < 1.3 < found.hi
     assert (found.lo_exact, found.hi_exact) == (False, False)
@@ -93,4 +93,4 @@ def test_floats_without_bounds(described, values):
 def test_of_all_else_nothing_is_known(described, values, kind):
     found, _ = described(values, kind)
     assert (found.rows, found.nulls, found.lo, found.distinct) == (len(values), None, None, None)
-    assert found.held[1] == refusals.NOTHING
+    assert found.cast_type[1] == refusals.NOTHING

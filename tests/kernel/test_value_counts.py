@@ -21,8 +21,8 @@ from metastore.kernel.value_counts import COMPLETE, ValueCounts, merge_value_cou
 ROWS = 4_000
 DETAILS = {
     "default": DetailLimits(),
-    "small": DetailLimits(bins=7, top=5, room=1),
-    "odd": DetailLimits(bins=997, top=50, room=500),
+    "small": DetailLimits(bins=7, top=5, list_bytes=1),
+    "odd": DetailLimits(bins=997, top=50, list_bytes=500),
 }
 
 
@@ -79,8 +79,8 @@ def test_bins_of_equal_height_hold_their_ranks(written):
         bins = len(edges) - 1
         assert bins == len(truth) if len(truth) <= detail.bins else bins <= 2 * detail.bins, of
         firsts = np.cumsum([0, *(frequency for _, frequency in ordered)])[:-1] + 1
-        for kept in (histogram, histogram.coarser(2), histogram.coarser(120)):
-            ends = np.cumsum(kept.heights())
+        for kept in (histogram, histogram.merge_bins(2), histogram.merge_bins(120)):
+            ends = np.cumsum(kept.counts)
             edges = [edge(value, of) for value in kept.edges.to_pylist()]
             assert ends[-1] == number, of
             assert edges == [cut(each[0]), *(cut(each[end - 1]) for end in ends)], of
@@ -110,13 +110,13 @@ def test_many_strings_that_are_mostly_unique(shape, detail):
     assert listed == truth[: len(listed)]
     assert max((frequency for _, frequency in truth[len(listed) :]), default=0) <= found.frequencies_floor
     assert found.singles == sum(frequency == 1 for _, frequency in truth)
-    if detail.room > 500 and shape != "short":
+    if detail.list_bytes > 500 and shape != "short":
         assert found.frequencies == "duplicates"
         assert len(listed) == len(truth) - found.singles
     ordered = sorted(texts)
     bins = len(found.histogram.edges) - 1
     ends = target_ranks(len(ordered), detail.bins).tolist()
-    assert np.cumsum(found.histogram.heights()).tolist() == ends
+    assert np.cumsum(found.histogram.counts).tolist() == ends
     assert found.histogram.edges.to_pylist() == [ordered[0], *(ordered[end - 1] for end in ends)]
     firsts = [place + 1 for place, text in enumerate(ordered) if place == 0 or ordered[place - 1] != text]
     assert found.histogram.distincts.tolist() == np.bincount(np.searchsorted(ends, firsts), minlength=bins).tolist()
@@ -134,8 +134,9 @@ def test_distinct_values_of_bins_are_not_claimed_where_edges_are_cut():
 
 def test_nan_is_listed_after_all_numbers_and_zero_has_no_sign():
     found = analyze("double", [float("nan"), -0.0, 0.0, 1.5, float("nan"), float("inf"), None, float("-inf")])
-    assert [str(value) for value in found.values.ranked().values.to_pylist()] == ["0.0", "nan", "-inf", "1.5", "inf"]
-    assert found.values.ranked().counts.tolist() == [2, 2, 1, 1, 1]
+    ranked = found.values.sort_by_count()
+    assert [str(value) for value in ranked.values.to_pylist()] == ["0.0", "nan", "-inf", "1.5", "inf"]
+    assert ranked.counts.tolist() == [2, 2, 1, 1, 1]
     assert (found.frequencies, found.singles) == ("complete", 3)
     assert found.histogram.edges.to_pylist() == [float("-inf"), float("-inf"), 0.0, 1.5, float("inf")]
     only = analyze("float", [float("nan")] * 3)
@@ -145,8 +146,8 @@ def test_nan_is_listed_after_all_numbers_and_zero_has_no_sign():
 @pytest.mark.parametrize(("nans", "kind", "listed"), [(0, "top", 3), (1, "top", 3), (9, "top", 3)])
 def test_nan_takes_part_in_the_choice_of_the_most_frequent(nans, kind, listed):
     numbers = [n for n in range(20) for _ in range(2 + n % 3)] + [float("nan")] * nans
-    found = analyze("double", numbers, DetailLimits(top=3, room=1))
-    values, counts = found.values.ranked().values.to_pylist(), found.values.ranked().counts.tolist()
+    found = analyze("double", numbers, DetailLimits(top=3, list_bytes=1))
+    values, counts = found.values.sort_by_count().values.to_pylist(), found.values.sort_by_count().counts.tolist()
     assert (found.frequencies, len(values), found.frequencies_floor) == (kind, listed, 4)
     assert [str(value) for value in values] == (["nan", "2.0", "5.0"] if nans == 9 else ["2.0", "5.0", "8.0"])
     assert counts == ([9, 4, 4] if nans == 9 else [4, 4, 4])
@@ -187,7 +188,7 @@ def test_beyond_the_budget_frequencies_that_are_listed_are_exact(spark_type):
     assert len(listed) >= 12
     assert all(truth[value] == frequency for value, frequency in listed.items())
     assert max(frequency for value, frequency in truth.items() if value not in listed) <= found.frequencies_floor
-    assert int(found.histogram.heights().sum()) == 90_000
+    assert int(found.histogram.counts.sum()) == 90_000
 
 
 def test_parts_that_leave_values_out_are_merged_to_what_is_certain():
@@ -202,7 +203,7 @@ def test_parts_that_leave_values_out_are_merged_to_what_is_certain():
 
 
 def test_a_list_with_nothing_but_single_values_left_out_says_so():
-    found = analyze("int", [1, 1, 1, 2, 2, *range(10, 30)], DetailLimits(top=4, room=1))
+    found = analyze("int", [1, 1, 1, 2, 2, *range(10, 30)], DetailLimits(top=4, list_bytes=1))
     assert (found.frequencies, found.frequencies_floor) == ("duplicates", 1)
     assert rows_of(found, column("int")) == [(1, 3), (2, 2)]
 
@@ -211,7 +212,7 @@ def test_a_list_with_nothing_but_single_values_left_out_says_so():
 @pytest.mark.parametrize("spark_type", ARROW)
 def test_sizes_are_not_underestimated(spark_type, profile):
     found = analyze(spark_type, values(spark_type, profile, 2_000).to_pylist(), DetailLimits(top=2_000))
-    ranked = found.values.ranked()
+    ranked = found.values.sort_by_count()
     path = pa.BufferOutputStream()
     encoding = "DELTA_BYTE_ARRAY" if ranked.values.type == pa.binary() else "DELTA_BINARY_PACKED"
     encodings = {"f": "DELTA_BINARY_PACKED"} | ({} if ranked.values.type == pa.float64() else {"v": encoding})
@@ -227,7 +228,7 @@ def analyze(spark_type, given, detail=None, arrow=None):
 
 
 def rows_of(found, of):
-    ranked = found.values.ranked()
+    ranked = found.values.sort_by_count()
     listed = [to_python_value(value, of) for value in ranked.values.to_pylist()]
     return list(zip(listed, ranked.counts.tolist(), strict=True))
 
@@ -264,6 +265,6 @@ def _nan(spark_type):
 
 
 def _finished(of, array):
-    kernel = ColumnKernel(of, 1 << 30, DetailLimits(room=1 << 20))
+    kernel = ColumnKernel(of, 1 << 30, DetailLimits(list_bytes=1 << 20))
     kernel.add(array)
     return kernel.finish(len(array))

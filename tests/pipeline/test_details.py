@@ -68,7 +68,7 @@ def test_the_ten_most_frequent_values_of_each_column_stand_in_the_first_row_grou
         assert places == sorted(places)
     for (place, file), number in each.items():
         known = found[file][place]
-        ranked = known.values.ranked()
+        ranked = known.values.sort_by_count()
         listed = [row for row in rows if (row["column"], row["file"]) == (place, file)]
         assert number == min(10, len(ranked))
         assert [row[f"value_{known.encoding}"] for row in listed] == ranked.values.to_pylist()

@@ -7,6 +7,7 @@ from metastore.format.data_files import FileKey
 from metastore.format.manifest import Block
 from metastore.format.object_schemas import FILES
 from metastore.format.table_column import Column
+from metastore.pipeline.plan import plan_work
 from metastore.pipeline.request import AnalyzeRequest
 from metastore.store.block_files import BlockFiles
 from metastore.store.coverage import Coverage
@@ -27,7 +28,8 @@ def indexed(name, lists, computed="full"):
 
 def missing(*blocks, depth="full"):
     request = AnalyzeRequest(depth, COLUMNS, LIVE)
-    return [(part.columns, [file.path for file in part.files]) for part in Coverage(blocks, LIVE).missing(request)]
+    work = plan_work(Coverage(blocks, LIVE), [request])
+    return [(part.columns, [file.path for file in part.files]) for part in work]
 
 
 def test_files_without_value_lists_are_analyzed_again():
@@ -41,6 +43,6 @@ def test_files_without_value_lists_are_as_deep_as_footers():
 
 def test_blocks_without_value_lists_are_left_out_when_there_are_later_ones_with_them():
     old, new = indexed("old", {"x": False}), indexed("new", {"x": True, "y": True})
-    assert Coverage([old, new], LIVE).redundant() == {"old"}
-    assert Coverage([new, indexed("worse", {"x": False})], LIVE).redundant() == set()
-    assert Coverage([old, indexed("new", {"y": True})], LIVE).redundant() == set()
+    assert Coverage([old, new], LIVE).find_redundant_blocks() == {"old"}
+    assert Coverage([new, indexed("worse", {"x": False})], LIVE).find_redundant_blocks() == set()
+    assert Coverage([old, indexed("new", {"y": True})], LIVE).find_redundant_blocks() == set()

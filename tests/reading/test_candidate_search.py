@@ -13,9 +13,10 @@ import pytest
 
 from kernel.samples import ARROW
 from metastore.errors import DamagedObject
-from metastore.reading.candidate_search import CandidateSearch
+from metastore.reading.candidates import CandidateSearch
 from metastore.reading.evidence import gather_evidence
 from metastore.reading.lookup_keys import KeyBatch, take_prefixes
+from metastore.reading.snapshot_files import match_data_files
 from table_level import made
 from table_level.made import Content
 
@@ -59,7 +60,7 @@ def store(tmp_path_factory):
 def known(store, kinds, files=None):
     found, facts, manifest = store
     columns = [facts.columns[KIND[kind]] for kind in kinds]
-    return gather_evidence(found, manifest, files or facts.files, columns), columns
+    return gather_evidence(found, match_data_files(found, manifest, files or facts.files), columns), columns
 
 
 def plain(value):
@@ -81,7 +82,7 @@ def asked(kinds, keys):
 def search(store, kinds, keys):
     evidences, columns = known(store, kinds)
     one = CandidateSearch(evidences, store[0].part)
-    one.add(KeyBatch.of(asked(kinds, keys), columns))
+    one.add(KeyBatch.from_table(asked(kinds, keys), columns))
     return one.found.tolist()
 
 
@@ -123,7 +124,7 @@ def test_batches_add_up(store):
     evidences, columns = known(store, ["string"])
     one = CandidateSearch(evidences, store[0].part)
     for key in keys:
-        one.add(KeyBatch.of(asked(["string"], [key]), columns))
+        one.add(KeyBatch.from_table(asked(["string"], [key]), columns))
     assert one.found.tolist() == search(store, ["string"], keys)
 
 
@@ -134,11 +135,13 @@ def test_more_keys_than_filters_tell_apart_are_not_looked_for(store):
     evidences, columns = known(store, ["bigint"])
     for step, found in ((1, True), (SPAN // 10, False)):
         one = CandidateSearch(evidences, opened)
-        one.crowd(KeyBatch.of(asked(["bigint"], [(value,) for value in range(0, SPAN, step)]), columns))
+        one.add_crowded_files(
+            KeyBatch.from_table(asked(["bigint"], [(value,) for value in range(0, SPAN, step)]), columns)
+        )
         assert one.found.tolist() == [found] * FILES
     two, columns = known(store, ["bigint", "date"])
     one = CandidateSearch(two, opened)
-    one.crowd(KeyBatch.of(asked(["bigint", "date"], sampled(["bigint", "date"], 1)), columns))
+    one.add_crowded_files(KeyBatch.from_table(asked(["bigint", "date"], sampled(["bigint", "date"], 1)), columns))
     assert not one.found.any()
 
 
@@ -149,7 +152,7 @@ def test_what_is_unknown_damaged_or_contradictory_keeps_the_file(store):
     others += [replace(file, size=2) for file in facts.files[2:4]]
     evidences, columns = known(store, ["bigint"], [*others, *facts.files[4:]])
     one = CandidateSearch(evidences, store[0].part)
-    one.add(KeyBatch.of(nowhere, columns))
+    one.add(KeyBatch.from_table(nowhere, columns))
     assert one.found.tolist() == [True] * 4 + [False] * 2
 
     def damaged(ref):
@@ -158,14 +161,14 @@ def test_what_is_unknown_damaged_or_contradictory_keeps_the_file(store):
     inside = asked(["bigint"], [(SPAN // 2,)])
     evidences, columns = known(store, ["bigint"])
     one = CandidateSearch(evidences, damaged)
-    one.add(KeyBatch.of(inside, columns))
+    one.add(KeyBatch.from_table(inside, columns))
     assert one.found.all()
 
 
 def test_no_keys_no_files(store):
     evidences, columns = known(store, ["bigint"])
     one = CandidateSearch(evidences, store[0].part)
-    one.add(KeyBatch.of(asked(["bigint"], [(1,)]).slice(1), columns))
+    one.add(KeyBatch.from_table(asked(["bigint"], [(1,)]).slice(1), columns))
     assert not one.found.any()
 
 

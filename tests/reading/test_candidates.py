@@ -12,6 +12,7 @@ import pytest
 
 import metastore
 from metastore.errors import ColumnNotFound, InvalidArgument
+from metastore.reading import candidates, lookup_keys
 from table_level import made
 from table_level.made import Content
 
@@ -87,6 +88,19 @@ def test_files_are_told_apart(statistics, kind):
     values = [value for value in CONTENTS[kind][0].to_pylist()[:60] if value is not None]
     located = [len(statistics.locate(COLUMNS[kind], value)) for value in values]
     assert sum(located) < 0.75 * FILES * len(values)
+
+
+@pytest.mark.parametrize("kind", CONTENTS)
+def test_a_frequency_is_never_that_of_another_value_of_the_same_hash(statistics, kind, monkeypatch):
+    for module in (candidates, lookup_keys):
+        monkeypatch.setattr(module, "bloom_hashes", lambda values: np.zeros(len(values), np.uint64))
+    here = Counter(value for value in CONTENTS[kind][0].to_pylist() if value is not None and value == value)  # noqa: PLR0124 - NaN
+    low, high = min(here), max(here)
+    absent = [value for array in CONTENTS[kind][1:] for value in array.to_pylist() if value is not None]
+    absent = [value for value in absent if low < value < high and value not in here][:5]
+    for value in [*list(here)[:5], *absent]:
+        found = {row["path"]: row["frequency"] for row in statistics.locate(COLUMNS[kind], value)}
+        assert next((n for path, n in found.items() if path.endswith("f0.parquet")), 0) == here[value]
 
 
 def test_nan_is_found_by_its_count(statistics):

@@ -11,9 +11,10 @@ import metastore
 from metastore.adapters.table_facts import DataFile
 from metastore.format.manifest import Manifest, TableIdentity
 from metastore.format.table_column import Column
-from metastore.reading.candidate_search import CandidateSearch
+from metastore.reading.candidates import CandidateSearch
 from metastore.reading.evidence import gather_evidence
 from metastore.reading.lookup_keys import KeyBatch
+from metastore.reading.snapshot_files import match_data_files
 from metastore.store import Store
 from reading.stores import ID, UUID, block, ids, snapshot
 
@@ -50,6 +51,8 @@ def test_a_value_may_be_where_statistics_are_wrong(statistics):
     value = 7 if column == ID else 7.0
     assert [row["path"] for row in metastore.open(str(folder)).locate("id", value)] == ["b"]
     files = [DataFile(path, size, 10, "parquet") for path, size in (("a", 100), ("b", 101))]
-    search = CandidateSearch(gather_evidence(store, store.read(), files, [column]), store.part)
-    search.add(KeyBatch.of(pa.table({"k": pa.array([value], pa.int32() if column == ID else pa.float64())}), [column]))
+    search = CandidateSearch(gather_evidence(store, match_data_files(store, store.read(), files), [column]), store.part)
+    search.add(
+        KeyBatch.from_table(pa.table({"k": pa.array([value], pa.int32() if column == ID else pa.float64())}), [column])
+    )
     assert search.found.tolist() == [False, True]

@@ -13,12 +13,12 @@ import pytest
 from metastore.errors import StoreNotReadable, StoreNotWritable, UnsupportedTable
 from metastore.format.manifest import Manifest
 from metastore.format.object_schemas import SKETCHES
-from metastore.reading import maintenance
-from metastore.reading.discovery import Discovery
 from metastore.reading.folder import Folder
 from metastore.store import Store
 from metastore.store.arrow_blobs import write_object
 from metastore.store.credentials import Credentials, find_credentials, open_file_system
+from metastore.store.retention import find_garbage
+from metastore.store.verification import list_unchecked, verify_manifest
 from store import s3
 from store.made import TABLE, adding, block, bounds, snapshot
 
@@ -45,8 +45,9 @@ def test_commits_reads_and_upkeep(store):
     manifest = store.read()
     assert manifest.sequence == 2
     assert bounds(store, manifest)["b", "0"] == [1]
-    assert {row["state"] for row in maintenance.report_verification(Discovery("t", store, manifest))} == {"ok"}
-    assert len(maintenance.report_garbage(Discovery("t", store, manifest), delete=False, grace_days=0)) == 0
+    checked = list(verify_manifest(store, manifest))
+    assert {finding.state for finding in [*checked, *list_unchecked(store, checked)]} == {"ok"}
+    assert len(store.run(find_garbage(0)).blobs) == 0
 
 
 @pytest.mark.parametrize("name", ["AWS_ENDPOINT_URL", "AWS_ENDPOINT_URL_S3"])

@@ -34,7 +34,7 @@ class Table:
         self.columns = COLUMNS
         self.store = Store.open(str(folder), writable=True)
         self.random = np.random.default_rng(seed)
-        self.files, self.snapshots = [], 0
+        self.files, self.snapshots, self.settings = [], 0, {}
         self.pool = [self._statistics() for _ in range(30)]
 
     def append(self, count):
@@ -58,7 +58,7 @@ class Table:
         ]
         tables = (summary_rows, sketch_rows, value_count_rows, file_histogram_rows)
         content = BlockContent("full", columns, tuple(files), *(made(statistics) for made in tables))
-        return write_block(self.store.put, content, IDENTITY, {})
+        return write_block(self.store.put, content, IDENTITY, self.settings)
 
     def _statistics(self):
         numbers = self.random.integers(0, 100_000, ROWS)
@@ -73,7 +73,7 @@ class Table:
             kernel.add(array)
             known = kernel.finish(ROWS)
             if self.cut and self.random.random() < 0.5:
-                known = known.listing(known.values.cut(8))
+                known = known.with_value_counts(known.values.keep_most_frequent(8))
             found.append(known)
         return found
 

@@ -15,7 +15,7 @@ from kernel.samples import ARROW, column
 from metastore.adapters.table_facts import DataFile, TableFacts
 from metastore.format.manifest import FULL, Manifest
 from metastore.pipeline.block_task import BlockDestination, BlockTask, run_block_task
-from metastore.pipeline.rounds import BLOCK_SETTINGS
+from metastore.pipeline.plan_inputs import BLOCK_SETTINGS
 from metastore.spark_jobs.task_store import TaskStore
 from metastore.store import Store
 from metastore.store.block_files import read_block_files

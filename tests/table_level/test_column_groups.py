@@ -9,15 +9,15 @@ import pyarrow as pa
 import pytest
 
 import metastore
-from kernel.samples import column
+from kernel.samples import column, reduce_column
 from metastore.adapters.table_facts import DataFile
+from metastore.kernel.built_in_statistics import identify_merged_statistics
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.kernel.distinct_sketch import parse_sketches
-from metastore.kernel.reducer import reduce_column
 from metastore.kernel.statistic_rows import summary_rows
 from metastore.store import Store
 from metastore.store.block_files import read_block_files
-from metastore.table_level import column_groups, group_cache, list_groups
+from metastore.table_level import column_groups, group_cache, group_tree, list_groups
 from metastore.table_level.column_groups import ColumnGroups, ReductionInput
 from metastore.table_level.group_tree import FAN_OUT, FileGroups, digest_of_facts, find_group_ends
 from metastore.table_level.live_statistics import LiveStatistics
@@ -63,7 +63,7 @@ def test_only_what_changed_is_read_and_merged(tmp_path, monkeypatch):
 @pytest.mark.parametrize("most", [0, 150])
 @pytest.mark.parametrize("fan_out", [4, 64])
 def test_lists_that_are_too_long_are_not_kept_and_not_tried_again(tmp_path, monkeypatch, most, fan_out):
-    monkeypatch.setattr(column_groups, "FAN_OUT", fan_out)
+    monkeypatch.setattr(group_tree, "FAN_OUT", fan_out)
     monkeypatch.setattr(list_groups, "MOST_GROUP_VALUES", most)
     table = Table(tmp_path, 21, cut=True)
     table.commit(table.append(300))
@@ -113,6 +113,26 @@ def test_another_number_of_bins_takes_no_notice_of_what_is_kept(tmp_path):
     changed = table.commit()
     _, _, scratch = table.analyze(nodes=())
     assert rows_of(table, changed) == rows_of(table, scratch)
+
+
+@pytest.mark.parametrize("change", ["added", "changed"])
+def test_a_statistic_that_groups_lack_is_not_missing_from_the_table(tmp_path, monkeypatch, change):
+    table, now = Table(tmp_path, 25), identify_merged_statistics()
+    before = now[:-2] if change == "added" else tuple((*one[:3], 0) for one in now)
+    with monkeypatch.context() as old:
+        old.setattr(column_groups, "identify_merged_statistics", lambda: before)
+        level = table.commit(table.append(150))
+    (ref,) = nodes_of(level)
+    stored = table.store.get(ref)
+    for name in ("min_len", "empty_texts"):
+        place, field = stored.schema.get_field_index(name), stored.schema.field(name)
+        stored = stored.set_column(place, field, pa.nulls(ref.rows, field.type))
+    nodes = [one for one in level.nodes if one != ref] + [table.store.put("table-nodes", stored, [ref.rows])]
+    _, _, again = table.analyze(nodes=nodes)
+    _, _, scratch = table.analyze(nodes=())
+    assert rows_of(table, again) == rows_of(table, scratch)
+    text = table.store.get(again.snapshot.summary).to_pylist()[1]
+    assert (text["min_len"], text["max_len"], text["empty_texts"]) == (4, 4, 0)
 
 
 def test_columns_of_a_file_in_several_blocks(tmp_path):

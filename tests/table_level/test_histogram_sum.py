@@ -90,7 +90,7 @@ def of_values(array, bins):
     """The histogram of a data file of so many bins."""
     values, counts = np.unique(array, return_counts=True)
     kept = make_equal_height_histogram(counts, np.cumsum(counts), bins, lambda at: pa.array(values[at]))
-    return Histogram(kept.kind, kept.edges.to_pylist(), kept.heights(), kept.distincts)
+    return Histogram(kept.kind, kept.edges.to_pylist(), kept.counts, kept.distincts)
 
 
 @pytest.mark.parametrize("name", ["skewed", "uniform", "near unique", "all unique", "sorted", "random", "twice"])

@@ -24,5 +24,5 @@ def load(spark: SparkSession, entry: CatalogEntry) -> TableFacts:
     facts = ask_shim(spark, entry, absent_is_null=True).facts
     if facts.snapshot is None:
         return facts
-    pinned, by = delta_at_version(facts.pinned, facts.snapshot)
-    return replace(facts, pinned=pinned, pinned_by=by)
+    relation, options = delta_at_version(facts.snapshot_sql, facts.snapshot)
+    return replace(facts, snapshot_sql=relation, snapshot_options=options)

@@ -30,4 +30,4 @@ def load(spark: SparkSession, entry: CatalogEntry) -> TableFacts:
     facts = replace(read.facts, nameless_is_null=keys - read.required)
     if facts.snapshot is None or entry.name == entry.identifier:  # Spark takes no instant behind a path
         return facts
-    return replace(facts, pinned=f"{facts.pinned} TIMESTAMP AS OF '{facts.snapshot}'")
+    return replace(facts, snapshot_sql=f"{facts.snapshot_sql} TIMESTAMP AS OF '{facts.snapshot}'")

@@ -59,7 +59,7 @@ def load(spark: SparkSession, entry: CatalogEntry) -> TableFacts:
         defaults=_defaults(found, described),
         absent_is_null=_NAME_MAPPING not in metadata.content.get("properties", {}),
         local=metadata.is_local,
-        pinned=iceberg_at_snapshot(entry.identifier, metadata.snapshot)
+        snapshot_sql=iceberg_at_snapshot(entry.identifier, metadata.snapshot)
         if metadata.snapshot_has_current_schema
         else entry.identifier,
         refused=refused,

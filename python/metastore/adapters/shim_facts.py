@@ -63,7 +63,7 @@ def ask_shim(spark: SparkSession, entry: CatalogEntry, *, absent_is_null: bool) 
         defaults={},
         absent_is_null=absent_is_null,
         local=found["location"].startswith("file:"),
-        pinned=entry.identifier,
+        snapshot_sql=entry.identifier,
         refused=refused,
         properties=found["properties"],
         field_ids=found["field_ids"],
@@ -127,6 +127,6 @@ def _file(row: Mapping[str, Any], partitions: _Partitions) -> DataFile:
         unknown=unknown,
         deletes=row["deletes"],
         deleted_rows=row["deleted_rows"],
-        opened=row["location"],
+        open_location=row["location"],
         modified=row["modified"],
     )

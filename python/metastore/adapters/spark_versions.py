@@ -40,9 +40,9 @@ def delta_at_version(identifier: str, version: str) -> tuple[str, Mapping[str, s
 
 def select_at_snapshot(spark: SparkSession, facts: TableFacts, chosen: Sequence[str]) -> DataFrame:
     """What is chosen of all rows of a table at its snapshot."""
-    if facts.pinned_by:
-        return spark.read.options(**facts.pinned_by).table(facts.pinned).selectExpr(*chosen)
-    return spark.sql(f"SELECT {', '.join(chosen)} FROM {facts.pinned}")
+    if facts.snapshot_options:
+        return spark.read.options(**facts.snapshot_options).table(facts.snapshot_sql).selectExpr(*chosen)
+    return spark.sql(f"SELECT {', '.join(chosen)} FROM {facts.snapshot_sql}")
 
 
 def read_iceberg_metadata_table(spark: SparkSession, identifier: str, name: str, snapshot: object) -> DataFrame:

@@ -43,7 +43,7 @@ class DataFile:
         encrypted: Whether only the engine holds the key.
         deletes: Digest of what deletes rows of the file; None when nothing does.
         deleted_rows: How many; None when not known.
-        opened: URI by which it is opened, where `path` is not one.
+        open_location: URI by which it is opened, where `path` is not one.
         modified: Modification time in milliseconds, where a file may be replaced under its path.
     """
 
@@ -57,7 +57,7 @@ class DataFile:
     encrypted: bool = False
     deletes: str | None = None
     deleted_rows: int | None = 0
-    opened: str = ""
+    open_location: str = ""
     modified: int | None = None
 
     @property
@@ -80,7 +80,7 @@ class DataFile:
     @property
     def location(self) -> str:
         """URI or local path by which the file is opened."""
-        return self.opened or self.path
+        return self.open_location or self.path
 
 
 @dataclass(frozen=True)
@@ -100,12 +100,12 @@ class TableFacts:
         defaults: Column key to the stored value of rows in files that do not have the column.
         absent_is_null: Whether a column that a file with field ids lacks is null in all its rows.
         local: Whether paths without a scheme are on the local file system.
-        pinned: SQL of the relation at the snapshot, read under the current schema; see `pinned_by`.
+        snapshot_sql: SQL of the relation at the snapshot, read under the current schema; see `snapshot_options`.
         refused: Columns without statistics, with the reason.
         properties: Table properties, as far as the format has them.
         field_ids: Column key to field id, where keys are made of names and readers look for field ids.
         nameless_is_null: Keys of columns that are null in all rows of a file without a column of that name in any case.
-        pinned_by: Options of Spark's reader that pin the relation, where no SQL does.
+        snapshot_options: Options of Spark's reader that pin the relation, where no SQL does.
         has_other_rows: Whether there are rows in other files, such as Hudi's log files without a base file.
     """
 
@@ -121,12 +121,12 @@ class TableFacts:
     defaults: Mapping[str, Any]
     absent_is_null: bool
     local: bool
-    pinned: str
+    snapshot_sql: str
     refused: tuple[Refusal, ...] = ()
     properties: Mapping[str, str] = field(default_factory=dict)
     field_ids: Mapping[str, int] = field(default_factory=dict)
     nameless_is_null: frozenset[str] = frozenset()
-    pinned_by: Mapping[str, str] = field(default_factory=dict)
+    snapshot_options: Mapping[str, str] = field(default_factory=dict)
     has_other_rows: bool = False
 
     @property

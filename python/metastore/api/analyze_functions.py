@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from metastore import pipeline
 from metastore.errors import InvalidArgument
 from metastore.spark import analyze_statement, session
 
@@ -73,43 +72,42 @@ def analyze(  # noqa: PLR0913 - the parts of a statement
         >>> metastore.analyze(spark, "db.sales", columns=["price"]).files_read  # doctest: +SKIP
         12
     """
+    extras = {"ranks": ranks, "distribution": distribution, "frequencies": frequencies}
+    _check_arguments(depth, columns, {"statistics": statistics, **extras})
+    session.check_session(spark)
+    if analyze_statement.is_connect(spark):
+        _refuse_on_connect(**extras, statistics=statistics, repair=repair)
+        return analyze_statement.run_analyze_statement(spark, table, columns, partition, depth, progress)
+    from metastore.pipeline.request import AnalyzeStatement  # noqa: PLC0415 - Connect clients do without the pipeline
+    from metastore.pipeline.rounds import run_statement  # noqa: PLC0415 - see above
+
+    statement = AnalyzeStatement(
+        table,
+        None if columns is None else tuple(columns),
+        dict(partition or {}),
+        depth,
+        frequencies,
+        tuple(statistics),
+        ranks if isinstance(ranks, bool) else tuple(ranks),
+        distribution if isinstance(distribution, bool) else tuple(distribution),
+        repair=repair,
+    )
+    return run_statement(spark, statement, progress)
+
+
+def _check_arguments(depth: str, columns: Sequence[str] | None, extras: Mapping[str, Any]) -> None:
     if depth not in _DEPTHS:
         raise InvalidArgument("depth", f"{depth!r} is none of {', '.join(_DEPTHS)}")
     if columns is not None and depth != "full":
         raise InvalidArgument("columns", f"depth {depth!r} does not look at single columns")
-    for name, names in (("columns", columns), ("ranks", ranks), ("distribution", distribution)):
+    for name, names in (("columns", columns), *((name, extras[name]) for name in ("ranks", "distribution"))):
         if isinstance(names, str):
             raise InvalidArgument(name, "a list of names is expected", f"Say {name}=[{names!r}].")
     if columns is not None and not columns:
         raise InvalidArgument("columns", "the list of names is empty", "Leave it out for all columns.")
-    for name, given in (
-        ("statistics", statistics),
-        ("ranks", ranks),
-        ("distribution", distribution),
-        ("frequencies", frequencies),
-    ):
+    for name, given in extras.items():
         if given and depth != "full":
             raise InvalidArgument(name, f"depth {depth!r} does not read the values that they are made of")
-    session.check_session(spark)
-    if analyze_statement.is_connect(spark):
-        _refuse_on_connect(
-            ranks=ranks, distribution=distribution, frequencies=frequencies, statistics=statistics, repair=repair
-        )
-        return analyze_statement.run_analyze_statement(spark, table, columns, partition, depth, progress)
-    return pipeline.analyze_table(
-        spark,
-        table,
-        columns=columns,
-        all_columns=columns is None and depth == "full",
-        noscan=depth == "files",
-        partition=partition,
-        progress=progress,
-        statistics=statistics,
-        ranks=ranks,
-        distribution=distribution,
-        frequencies=frequencies,
-        repair=repair,
-    )
 
 
 def _refuse_on_connect(**given: object) -> None:

@@ -4,16 +4,26 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
-from metastore.errors import InvalidArgument
-from metastore.reading import discovery, maintenance
+from metastore.answers import Answer
+from metastore.errors import InvalidArgument, NoStatistics
+from metastore.reading import discovery
 from metastore.spark import store_discovery
 from metastore.spark.session import check_session
+from metastore.store.compaction import compact_store
+from metastore.store.retention import collect_garbage, find_garbage
+from metastore.store.verification import list_unchecked, verify_manifest
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from metastore.answers import Answer
+    from metastore.format.manifest import Manifest
     from metastore.reading.discovery import Discovery
+    from metastore.store import Store
+
+
+_VERIFIED = ("object", "kind", "size", "rows", "state", "problem")
+_GARBAGE = ("path", "size", "age_days", "deleted")
+_SECONDS_A_DAY = 86_400
 
 
 def verify(where: SparkSession | str, table: str | None = None) -> Answer:
@@ -39,7 +49,11 @@ def verify(where: SparkSession | str, table: str | None = None) -> Answer:
         >>> {row["state"] for row in metastore.verify(spark, "db.sales")}  # doctest: +SKIP
         {'ok'}
     """
-    return maintenance.report_verification(_place(where, table))
+    place = _place(where, table)
+    store, manifest = _require_statistics(place)
+    checked = list(verify_manifest(store, manifest))
+    found = sorted([*checked, *list_unchecked(store, checked)], key=lambda finding: not finding.is_wrong)
+    return Answer("verify", place.asked, _VERIFIED, tuple(vars(finding) for finding in found))
 
 
 def gc(where: SparkSession | str, table: str | None = None, *, delete: bool = False, grace_days: float = 7) -> Answer:
@@ -64,7 +78,16 @@ def gc(where: SparkSession | str, table: str | None = None, *, delete: bool = Fa
         >>> len(metastore.gc(spark, "db.sales"))  # doctest: +SKIP
         12
     """
-    return maintenance.report_garbage(_place(where, table), delete=delete, grace_days=grace_days)
+    place, grace = _place(where, table), grace_days * _SECONDS_A_DAY
+    store = place.store
+    if store is None:
+        raise NoStatistics(place.asked)
+    garbage = store.writable().run(collect_garbage(grace)) if delete else store.run(find_garbage(grace))
+    rows = (
+        {"path": blob.path, "size": blob.size, "age_days": round(blob.age / _SECONDS_A_DAY, 1), "deleted": delete}
+        for blob in garbage.blobs
+    )
+    return Answer("gc", place.asked, _GARBAGE, tuple(rows))
 
 
 def compact(where: SparkSession | str, table: str | None = None) -> dict[str, Any]:
@@ -86,7 +109,29 @@ def compact(where: SparkSession | str, table: str | None = None) -> dict[str, An
         >>> metastore.compact("/warehouse/db/sales")["blocks_after"]  # doctest: +SKIP
         1
     """
-    return maintenance.report_compaction(_place(where, table))
+    place = _place(where, table)
+    store, _ = _require_statistics(place)
+    done = compact_store(store.writable())
+    before, after = _measure(done.before), _measure(done.after)
+    counts = {
+        f"{name}_{when}": found[name] for name in before for when, found in (("before", before), ("after", after))
+    }
+    return {"subject": place.asked, "committed": done.after != done.before, **counts}
+
+
+def _measure(manifest: Manifest) -> dict[str, int]:
+    blocks = manifest.blocks
+    return {
+        "blocks": len(blocks),
+        "files": sum(block.files.rows for block in blocks),
+        "bytes": sum(block.files.length + sum(part.object.length for part in block.summary) for block in blocks),
+    }
+
+
+def _require_statistics(place: Discovery) -> tuple[Store, Manifest]:
+    if place.store is None or place.manifest is None:
+        raise NoStatistics(place.asked)
+    return place.store, place.manifest
 
 
 def _place(where: SparkSession | str, table: str | None) -> Discovery:

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import pyarrow as pa
 
+from metastore.contract import read_contract
+
 _MAP_TEXT = pa.map_(pa.string(), pa.string())
 _MAP_BINARY = pa.map_(pa.string(), pa.binary())
 
@@ -42,37 +44,16 @@ FILES = pa.schema(
     ]
 )
 
-_STATISTICS = [
-    pa.field("rows", pa.int64()),
-    pa.field("nulls", pa.int64()),
-    pa.field("nans", pa.int64()),
-    pa.field("lo_long", pa.int64()),
-    pa.field("hi_long", pa.int64()),
-    pa.field("lo_double", pa.float64()),
-    pa.field("hi_double", pa.float64()),
-    pa.field("lo_binary", pa.binary()),
-    pa.field("hi_binary", pa.binary()),
-    pa.field("lo_exact", pa.bool_()),
-    pa.field("hi_exact", pa.bool_()),
-    pa.field("distinct", pa.int64()),
-    pa.field("distinct_error", pa.float64()),
-    pa.field("sum_exact", pa.decimal128(38, 0)),
-    pa.field("sum", pa.float64()),
-    pa.field("mean", pa.float64()),
-    pa.field("m2", pa.float64()),
-    pa.field("avg_len", pa.float64()),
-    pa.field("max_len", pa.int64()),
-    pa.field("trues", pa.int64()),
-    pa.field("compressed_bytes", pa.int64()),
-    pa.field("uncompressed_bytes", pa.int64()),
-    pa.field("frequencies", pa.string()),
-    pa.field("frequencies_floor", pa.int64()),
-    pa.field("percentiles_long", pa.list_(pa.int64())),
-    pa.field("percentiles_double", pa.list_(pa.float64())),
-    pa.field("percentiles_binary", pa.list_(pa.binary())),
-    pa.field("extra", _MAP_BINARY),
-    pa.field("singles", pa.int64()),
-]
+_TYPES = {
+    "text": pa.string(),
+    "boolean": pa.bool_(),
+    "decimal(38,0)": pa.decimal128(38, 0),
+    "map<text,binary>": _MAP_BINARY,
+    **_ENCODED,
+    **{f"list<{name}>": pa.list_(kind) for name, kind in _ENCODED.items()},
+}
+_BUILT_IN = read_contract("statistics")
+_STATISTICS = [pa.field(one["name"], _TYPES[one["type"]]) for one in _BUILT_IN]
 
 _VALUE_LISTS = [
     pa.field("value_long", pa.int64()),
@@ -128,12 +109,14 @@ TABLE_FILES = pa.schema(
     ]
 )
 
+_FIRST_ADDED = [field.name for field in _STATISTICS].index("singles") + 1  # columns are added at the end alone
 TABLE_SUMMARY = pa.schema(
     [
         _required("column", pa.int32()),
-        *_STATISTICS,
+        *_STATISTICS[:_FIRST_ADDED],
         pa.field("files", pa.int32()),
         pa.field("frequencies_algorithm", pa.string()),
+        *_STATISTICS[_FIRST_ADDED:],
     ]
 )
 
@@ -169,12 +152,12 @@ TABLE_PLACED = pa.schema(
     ]
 )
 
-_NOT_MERGED = {"distinct", "distinct_error", "frequencies", "frequencies_floor", "extra", "singles"}
+_NOT_IN_GROUPS = {one["name"] for one in _BUILT_IN if one["merge"] == "not in groups"}
 
 TABLE_NODES = pa.schema(
     [
         _required("node", pa.binary()),
-        *(field for field in _STATISTICS if field.name not in _NOT_MERGED),
+        *(field for field in _STATISTICS if field.name not in _NOT_IN_GROUPS),
         pa.field("theta", pa.binary()),
         pa.field("registers", pa.binary()),
     ]

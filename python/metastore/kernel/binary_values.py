@@ -132,17 +132,17 @@ class BinaryValues:
         is_new[:1] = True
         active, depth = order.copy(), 0
         while len(active) and depth <= LONGEST_COUNTED_VALUE:
-            level = self.refined(order[active], np.cumsum(is_new[active]) - 1, depth)
+            level = self.sort_within_groups(order[active], np.cumsum(is_new[active]) - 1, depth)
             order[active], is_new[active] = level.rows, level.is_new
             active = active[~(level.ended | _alone(level.is_new))]
             depth += level.step
         return order
 
-    def refined(self, rows: Rows, groups: Rows, depth: int) -> SortLevel:
+    def sort_within_groups(self, rows: Rows, groups: Rows, depth: int) -> SortLevel:
         """Order rows by group, and those of a group, which agree in their first `depth` bytes, by what follows."""
         last = int(groups.max())
         step = choose_key_bytes(last)
-        keys = self.keys(rows, groups, depth, step) if last else self._keys(rows, depth, step)
+        keys = self.sort_keys(rows, groups, depth, step) if last else self._keys(rows, depth, step)
         if not (keys[1:] >= keys[:-1]).all():
             order = np.argsort(keys)
             rows, keys = rows[order], keys[order]
@@ -150,13 +150,13 @@ class BinaryValues:
         np.not_equal(keys[1:], keys[:-1], out=is_new[1:])
         return SortLevel(rows, is_new, (keys & LEFT) < np.uint64(step), step)
 
-    def keys(self, rows: Rows, groups: Rows, depth: int, step: int) -> UInt64Array:
+    def sort_keys(self, rows: Rows, groups: Rows, depth: int, step: int) -> UInt64Array:
         """Numbers that order rows by group, and those of a group by some bytes."""
         keys = self._keys(rows, depth, step)
         keys |= groups.astype(np.uint64) << np.uint64(8 * step + LEFT_BITS)
         return keys
 
-    def beginnings(self) -> UInt64Array:
+    def prefix_keys(self) -> UInt64Array:
         """The first seven bytes of all values as numbers that order as they do."""
         return self._keys(None, 0, WORD - 1)
 

@@ -97,7 +97,7 @@ def _with_lists(found: Statistics, room: int, top: int) -> Statistics:
     while total > room:
         for place in longest:
             if total > room and len(lists[place]) > top:
-                lists[place] = lists[place].cut(top)
+                lists[place] = lists[place].keep_most_frequent(top)
                 total -= sizes[place]
                 sizes[place] = lists[place].size
                 total += sizes[place]
@@ -105,7 +105,7 @@ def _with_lists(found: Statistics, room: int, top: int) -> Statistics:
             break
         top = max(top // 2, _FEWEST_LISTED)
     return [
-        (ordinal, known if lists.get(place) is known.values else known.listing(lists[place]))
+        (ordinal, known if lists.get(place) is known.values else known.with_value_counts(lists[place]))
         for place, (ordinal, known) in enumerate(found)
     ]
 
@@ -121,17 +121,17 @@ def _with_histograms(found: Statistics, room: int) -> Statistics:
     if times <= 1:
         return found
     return [
-        (ordinal, replace(known, histogram=_coarser(known.histogram, times)) if known.histogram else known)
+        (ordinal, replace(known, histogram=_merge_bins(known.histogram, times)) if known.histogram else known)
         for ordinal, known in found
     ]
 
 
-def _coarser(histogram: ColumnHistogram, times: int) -> ColumnHistogram:
+def _merge_bins(histogram: ColumnHistogram, times: int) -> ColumnHistogram:
     """So many bins made one, as far as ranks of the table remain known to half a hundredth."""
     is_by_value = histogram.bins <= _SMALL and histogram.distincts is not None and (histogram.distincts == 1).all()
-    rows = histogram.number
+    rows = int(histogram.counts.sum())
     fewest = max(_FEWEST_BINS, min(rows // 8, 2 * _FEWEST_BINS), min(rows // 32, 4 * _FEWEST_BINS))
-    return histogram if is_by_value else histogram.coarser(max(histogram.bins // times, fewest))
+    return histogram if is_by_value else histogram.merge_bins(max(histogram.bins // times, fewest))
 
 
 def _with_bins(known: ColumnStatistics) -> ColumnStatistics:

@@ -31,7 +31,7 @@ class LazyBloomFilter:
         return self._size
 
     @property
-    def held(self) -> int:
+    def value_bytes(self) -> int:
         """Bytes that are held until it is made."""
         return int(self._values.nbytes)
 
@@ -43,7 +43,7 @@ class LazyBloomFilter:
             builder.add_values(_NAN)
         return builder.finish(self._distinct, self._size) or b""
 
-    def smaller(self, size: int) -> LazyBloomFilter:
+    def resized_to(self, size: int) -> LazyBloomFilter:
         """The filter of the same values with fewer bytes."""
         return LazyBloomFilter(self._values, self._distinct, self._has_nan, size)
 
@@ -53,7 +53,7 @@ def resize_bloom_filter(bloom: bytes | LazyBloomFilter, size: int) -> bytes | La
     if len(bloom) == size:
         return bloom
     return (
-        bloom.smaller(size)
+        bloom.resized_to(size)
         if isinstance(bloom, LazyBloomFilter)
         else fold_filter(np.frombuffer(bloom, np.uint8), size).tobytes()
     )

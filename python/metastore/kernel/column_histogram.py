@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format import sortable_values
-from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, choose_bin_ends, derive_counts, divide_range
+from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, choose_bin_ends, divide_range
 from metastore.format.table_column import decimal_type
 from metastore.format.value_rendering import CUT_BYTES, decimal_from_bytes, decimal_to_bytes
 
@@ -33,20 +33,19 @@ if TYPE_CHECKING:
 class ColumnHistogram:
     """How values spread over bins; bin i holds what is greater than edge i, up to edge i + 1 (bin 0: edge 0 too).
 
+    Not the format's `Histogram`: its edges stay Arrow values, of which a row is made without a step for each.
+
     Attributes:
         kind: `equi_height` or `equi_width`.
         edges: One more than bins, as the format stores values; None where they follow from the bounds.
-        number: How many values there are.
-        counts: The values of each bin; None where bin i of b holds the ranks from floor(i n / b) + 1 to
-            floor((i + 1) n / b).
+        counts: The values of each bin.
         distincts: How many values have their first rank in each bin, so that they add up; None where not known. A bin
             of equal height with one holds its upper edge alone.
     """
 
     kind: str
     edges: pa.Array | None
-    number: int
-    counts: Counts | None = None
+    counts: Counts
     distincts: Counts | None = None
 
     def __eq__(self, other: object) -> bool:
@@ -56,23 +55,21 @@ class ColumnHistogram:
     __hash__ = None  # type: ignore[assignment] # histograms are not keys
 
     def _parts(self) -> tuple[Any, ...]:
-        lists = (None if one is None else one.tolist() for one in (self.counts, self.distincts))
-        return self.kind, self.edges, self.number, *lists
+        distincts = None if self.distincts is None else self.distincts.tolist()
+        return self.kind, self.edges, self.counts.tolist(), distincts
 
     @property
     def bins(self) -> int:
         """How many bins there are."""
-        if self.edges is not None:
-            return len(self.edges) - 1
-        return 0 if self.counts is None else len(self.counts)
+        return len(self.counts)
 
     @property
     def size(self) -> int:
         """About as many bytes as it takes when it is stored, or more."""
         edges = 0 if self.edges is None else self.edges.nbytes
-        return edges + 2 * sum(len(one) for one in (self.counts, self.distincts) if one is not None)
+        return edges + 2 * self.bins * (1 if self.distincts is None else 2)
 
-    def coarser(self, bins: int) -> ColumnHistogram:
+    def merge_bins(self, bins: int) -> ColumnHistogram:
         """The same with about so many bins, or fewer of equal width: each made of neighbours."""
         if self.bins <= bins:
             return self
@@ -80,27 +77,22 @@ class ColumnHistogram:
             times = next(more for more in range(-(-self.bins // bins), self.bins + 1) if self.bins % more == 0)
             places = np.arange(0, self.bins + 1, times)
         else:
-            heights = self.heights()
-            lone = np.zeros_like(heights) if self.distincts is None else np.where(self.distincts == 1, heights, 0)
-            places = np.append(0, choose_bin_ends(np.cumsum(heights), lone, bins) + 1)
-        counts = np.add.reduceat(self.heights(), places[:-1])
+            lone = np.zeros_like(self.counts) if self.distincts is None else self.counts * (self.distincts == 1)
+            places = np.append(0, choose_bin_ends(np.cumsum(self.counts), lone, bins) + 1)
+        counts = np.add.reduceat(self.counts, places[:-1])
         distincts = None if self.distincts is None else np.add.reduceat(self.distincts, places[:-1])
         edges = None if self.edges is None else self.edges.take(pa.array(places))
-        return ColumnHistogram(self.kind, edges, self.number, counts, distincts)
-
-    def heights(self) -> Counts:
-        """The values of each bin."""
-        return derive_counts(self.number, self.bins) if self.counts is None else self.counts
+        return ColumnHistogram(self.kind, edges, counts, distincts)
 
 
 def make_equal_height_histogram(
     counts: Counts, last_ranks: Counts, bins: int, values: Callable[[Counts], pa.Array]
 ) -> ColumnHistogram:
     """The histogram of runs."""
-    distinct, number = len(counts), int(last_ranks[-1])
+    distinct = len(counts)
     places = np.arange(distinct) if distinct <= bins else choose_bin_ends(last_ranks, counts, bins)
     heights, distincts = np.diff(last_ranks[places], prepend=0), np.diff(places, prepend=-1)
-    return ColumnHistogram(EQUI_HEIGHT, values(np.append(0, places)), number, heights, distincts)
+    return ColumnHistogram(EQUI_HEIGHT, values(np.append(0, places)), heights, distincts)
 
 
 _WORD = 6
@@ -132,11 +124,11 @@ class ValueScale:
             return [value[:CUT_BYTES] for value in (self._lo, *inner, self._hi)]
         return list(map(decimal_to_bytes, found)) if self._column.encoding == "binary" else found
 
-    def array(self, edges: Sequence[Any]) -> pa.Array | None:
+    def edges_to_arrow(self, edges: Sequence[Any]) -> pa.Array | None:
         """Edges as a histogram keeps them: None where they follow from the bounds."""
         return pa.array(edges, pa.binary()) if self._column.encoding == "binary" else None
 
-    def places(self, values: Any) -> Numbers:
+    def positions(self, values: Any) -> Numbers:
         """Where values stand: stored values, or a kernel's numbers or `large_binary` texts."""
         if self._is_text:
             return self._words(values)
@@ -169,12 +161,12 @@ def make_equal_width_histogram(scale: ValueScale, values: Any, counts: Counts, b
     edges = scale.edges(bins)
     if not edges:
         return None
-    place = np.searchsorted(scale.places(edges), scale.places(values), side="left") - 1
+    place = np.searchsorted(scale.positions(edges), scale.positions(values), side="left") - 1
     place = np.clip(place, 0, len(edges) - 2)
     heights, distincts = (np.zeros(len(edges) - 1, np.int64) for _ in range(2))
     np.add.at(heights, place, counts)
     np.add.at(distincts, place, 1)
-    return ColumnHistogram(EQUI_WIDTH, scale.array(edges), int(counts.sum()), heights, distincts)
+    return ColumnHistogram(EQUI_WIDTH, scale.edges_to_arrow(edges), heights, distincts)
 
 
 def merge_equal_width_bins(parts: Sequence[Bars], column: Column, bins: int) -> tuple[list[Any], Counts] | None:
@@ -185,9 +177,9 @@ def merge_equal_width_bins(parts: Sequence[Bars], column: Column, bins: int) -> 
     edges = scale.edges(bins)
     if not edges:
         return None
-    at, sums = scale.places(edges), np.zeros(len(edges))
+    at, sums = scale.positions(edges), np.zeros(len(edges))
     for part in parts:
-        sums += count_below(at, scale.places(part.edges), part.counts, part.are_lone)
+        sums += count_below(at, scale.positions(part.edges), part.counts, part.are_lone)
     ranks = np.maximum.accumulate(np.rint(sums).astype(np.int64))
     ranks[0], ranks[-1] = 0, sum(int(part.counts.sum()) for part in parts)
     return edges, np.diff(ranks)

@@ -20,8 +20,8 @@ from metastore.kernel.partial_aggregate import (
     aggregate_numbers,
     aggregate_texts,
     aggregate_unique_texts,
+    combine_aggregates,
 )
-from metastore.kernel.reducer import combine_aggregates
 from metastore.kernel.value_runs import ValueRuns, count_integers, make_runs, merge_runs
 
 if TYPE_CHECKING:

@@ -53,7 +53,6 @@ class ColumnStatistics:
     mean: float | None = None
     m2: float | None = None
     avg_len: float | None = None
-    max_len: int | None = None
     trues: int | None = None
     compressed_bytes: int | None = None
     uncompressed_bytes: int | None = None
@@ -61,6 +60,8 @@ class ColumnStatistics:
     frequencies_floor: int | None = None
     frequencies_algorithm: str | None = None
     singles: int | None = None
+    numbers: Mapping[str, int | None] = field(default_factory=dict)
+    """The built-in statistics that descriptors compute, by the names of their fields."""
     percentiles: Sequence[Any] | None = None
     extra: Mapping[str, bytes] = field(default_factory=dict)
     theta: bytes | None = None
@@ -68,19 +69,24 @@ class ColumnStatistics:
     bloom: bytes | LazyBloomFilter | None = None
     failed: Mapping[str, str] = field(default_factory=dict)
     """User-defined statistics that could not be computed, and why; not stored."""
-    held: tuple[str, str] | None = None
+    cast_type: tuple[str, str] | None = None
     """The type in which the file holds it where its values do not follow from that, and what is known; not stored."""
     values: ValueCounts | None = None
     histogram: ColumnHistogram | None = None
+
+    @property
+    def max_len(self) -> int | None:
+        """Bytes of the longest value."""
+        return self.numbers.get("max_len")
 
     @property
     def sketch(self) -> DistinctSketch | None:
         """What counts its distinct values with those of other files."""
         return parse_sketches([self.theta], [self.registers])[0]
 
-    def listing(self, values: ValueCounts | None) -> ColumnStatistics:
+    def with_value_counts(self, values: ValueCounts | None) -> ColumnStatistics:
         """The same with another list of values."""
-        return replace(self, **_listing(values))
+        return replace(self, **_value_count_fields(values))
 
 
 def finish_statistics(
@@ -114,7 +120,7 @@ def finish_statistics(
         uncompressed_bytes=sizes[1],
         **sketch_fields(sketch),
         histogram=part.histogram if part else None,
-        **_listing(None if known is None else known.with_nan(nans, detail.top)),
+        **_value_count_fields(None if known is None else known.add_nan(nans, detail.top)),
         **values,
     )
 
@@ -146,7 +152,7 @@ def constant_statistics(column: Column, value: Any, rows: int) -> ColumnStatisti
     return finish_statistics(part, column, (rows, 0, 0), DEFAULT_DETAIL_LIMITS)
 
 
-def _listing(values: ValueCounts | None) -> dict[str, Any]:
+def _value_count_fields(values: ValueCounts | None) -> dict[str, Any]:
     """The fields that tell of a list of values."""
     kind, floor = (NONE, None) if values is None else (values.kind, values.floor)
     return {"values": values, "frequencies": kind, "frequencies_floor": floor}
@@ -165,7 +171,7 @@ def _of_values(part: PartialAggregate, column: Column) -> dict[str, Any]:
         "mean": part.mean,
         "m2": part.m2,
         "avg_len": part.length / part.number,
-        "max_len": part.max_length,
+        "numbers": part.numbers,
         "singles": part.singles,
         "percentiles": _percentiles(part, column),
     }

@@ -16,19 +16,19 @@ class DetailLimits:
     Attributes:
         bins: Most bins of a histogram, 2 to 10,000.
         top: Most frequent values kept where not all are.
-        room: Bytes that the longest list of values may take.
+        list_bytes: Bytes that the longest list of values may take.
         kind: Of histograms, `equi_height` or `equi_width`.
     """
 
     bins: int = 1_000
     top: int = 1_000
-    room: int = 64 << 20
+    list_bytes: int = 64 << 20
     kind: str = EQUI_HEIGHT
 
     @property
-    def longest(self) -> int:
+    def longest_list(self) -> int:
         """How many values a list that is not cut may hold."""
-        return max(min(LONGEST_LIST, self.room), self.top)
+        return max(min(LONGEST_LIST, self.list_bytes), self.top)
 
 
 DEFAULT_DETAIL_LIMITS = DetailLimits()

@@ -10,7 +10,7 @@ import numpy as np
 
 from metastore.kernel import hyperloglog
 from metastore.kernel.hyperloglog import Registers
-from metastore.kernel.theta_sketch import ThetaBuilder, ThetaSketch, theta_hashes_of_stored, union_thetas
+from metastore.kernel.theta_sketch import ThetaSketch, make_theta, theta_hashes_of_stored, union_thetas
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -59,12 +59,9 @@ class DistinctSketch:
         return self.theta
 
 
-def make_sketch(hashes: UInt64Array, theta: ThetaSketch | None = None) -> DistinctSketch:
+def make_sketch(hashes: UInt64Array, *, is_sorted: bool = False) -> DistinctSketch:
     """The sketch of values."""
-    if theta is None:
-        builder = ThetaBuilder()
-        builder.add(hashes)
-        theta = builder.finish()
+    theta = make_theta(hashes, is_sorted=is_sorted)
     return DistinctSketch(theta, None if theta.is_exact else Registers.of(hashes))
 
 

@@ -36,7 +36,7 @@ def analyze_footer(source: Any, columns: Sequence[FileColumn]) -> FileStatistics
         file, leaves = open_parquet_file(source, metadata, ())
         nodes = [(wanted.column, leaves.find(wanted)) for wanted in columns]
         found = tuple(None if node is None else _column(file, column, node) for column, node in nodes)
-        return FileStatistics(metadata.num_rows, found, leaves.has_field_ids)
+        return FileStatistics(metadata.num_rows, found)
 
 
 def _column(file: pq.ParquetFile, column: Column, node: ParquetField) -> ColumnStatistics:

@@ -70,12 +70,10 @@ class FileStatistics:
     Attributes:
         rows: How many rows it has.
         columns: The statistics of the wanted columns, in their order; None for a column that the file does not have.
-        has_field_ids: Whether its fields carry ids.
     """
 
     rows: int
     columns: tuple[ColumnStatistics | None, ...]
-    has_field_ids: bool
 
 
 @dataclass
@@ -83,7 +81,7 @@ class _Reading:
     place: int
     column: Column
     node: ParquetField
-    shown: ReaderCast
+    reader_cast: ReaderCast
     uuid: bool
     as_dictionary: bool
     held_bytes: int
@@ -110,23 +108,23 @@ def analyze_parquet(
         ]
         found: list[ColumnStatistics | None] = [None] * len(columns)
         for reading in readings:
-            if reading.shown is ReaderCast.UNKNOWN:
+            if reading.reader_cast is ReaderCast.UNKNOWN:
                 found[reading.place] = statistics_of_unknown_cast(metadata.num_rows, reading.column, reading.node)
-        readings = [reading for reading in readings if reading.shown is not ReaderCast.UNKNOWN]
+        readings = [reading for reading in readings if reading.reader_cast is not ReaderCast.UNKNOWN]
         dictionaries = [_leaf(file, reading).path for reading in readings if reading.as_dictionary]
         if dictionaries:
             file, _ = open_parquet_file(source, metadata, dictionaries)
         held, budget = 0, _beside(metadata, budget_bytes)
         for batch in _batches(readings, budget):
             done = _analyze_batch(file, batch, (budget, detail), statistics)
-            waiting = sum(one.bloom.held for one in done.values() if isinstance(one.bloom, LazyBloomFilter))
+            waiting = sum(one.bloom.value_bytes for one in done.values() if isinstance(one.bloom, LazyBloomFilter))
             makes_now = (held + waiting) * _HELD > budget
             held += 0 if makes_now else waiting
             for place, one in done.items():
                 found[place] = replace(one, bloom=bytes(one.bloom)) if makes_now and one.bloom else one
         if max((one.held_bytes for one in readings), default=0) > _MOST_KEPT:
             pa.default_memory_pool().release_unused()
-        return FileStatistics(metadata.num_rows, tuple(found), leaves.has_field_ids)
+        return FileStatistics(metadata.num_rows, tuple(found))
 
 
 def read_column_values(source: Any, columns: Sequence[FileColumn], budget_bytes: int) -> dict[int, Iterator[pa.Array]]:
@@ -137,7 +135,7 @@ def read_column_values(source: Any, columns: Sequence[FileColumn], budget_bytes:
         found = {place: leaves.find(wanted) for place, wanted in enumerate(columns)}
         readings = [_reading(place, columns[place].column, node, file) for place, node in found.items() if node]
     for one in readings:
-        if one.shown not in (ReaderCast.SAME, ReaderCast.CAST):
+        if one.reader_cast not in (ReaderCast.SAME, ReaderCast.CAST):
             raise UnsupportedDataFile(f"column {one.column.name} is {one.node.type} in the file, which readers cast")
     return {one.place: _arrays(file, one, budget_bytes) for one in readings}
 
@@ -263,12 +261,12 @@ def _analyze_batch(
     while kernels:  # last first, so that what each holds is released before the next works
         kernel, one = kernels.pop(), batch.pop()
         done = kernel.finish(file.metadata.num_rows, one.compressed, one.uncompressed)
-        found[one.place] = widen_float_bounds(done, one.column) if one.shown is ReaderCast.NEAR else done
+        found[one.place] = widen_float_bounds(done, one.column) if one.reader_cast is ReaderCast.NEAR else done
     return found
 
 
 def _read_as(one: _Reading) -> Column:
-    return replace(one.column, type="float") if one.shown is ReaderCast.NEAR else one.column
+    return replace(one.column, type="float") if one.reader_cast is ReaderCast.NEAR else one.column
 
 
 def _tables(file: pq.ParquetFile, indices: list[int], most: int) -> Iterator[Any]:
@@ -295,7 +293,7 @@ def _tables(file: pq.ParquetFile, indices: list[int], most: int) -> Iterator[Any
 def _values(chunk: pa.Array, reading: _Reading) -> pa.Array:
     for name in reading.node.path[1:]:
         chunk = pc.struct_field(chunk, _place(chunk.type, name))  # null where a parent is
-    if reading.shown is ReaderCast.CAST:
+    if reading.reader_cast is ReaderCast.CAST:
         return cast_file_values(chunk, reading.column)
     return _uuid_texts(chunk) if reading.uuid and reading.column.type != "binary" else chunk
 

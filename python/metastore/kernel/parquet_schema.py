@@ -100,11 +100,6 @@ class ParquetFields:
         if len(self._by_id) < len(with_id):
             raise UnsupportedDataFile("two fields of the file have the same field id")
 
-    @property
-    def has_field_ids(self) -> bool:
-        """Whether fields carry ids."""
-        return bool(self._by_id)
-
     def find(self, wanted: FileColumn) -> ParquetField | None:
         """The field that holds a column, None if the file has none."""
         if wanted.field_id is None:

@@ -38,19 +38,8 @@ def merge_number_points(points: NDArray[Any], numbers: NDArray[np.int64], steps:
     return flat[order][np.searchsorted(np.cumsum(weights[order]), targets, side="left")]
 
 
-def merge_point_lines(points: NDArray[Any], numbers: NDArray[np.int64], steps: int) -> NDArray[Any]:
-    """The points of several columns, each as `merged_numbers` makes them."""
-    lines, parts, given = points.shape
-    flat = points.reshape(lines, parts * given)
-    order = np.argsort(flat, axis=1)
-    weights = (numbers[:, :, None] * _step(given - 1)).reshape(lines, -1)
-    sums = np.cumsum(np.take_along_axis(weights, order, axis=1), axis=1)
-    places = [line.searchsorted(quantile_ranks(int(line[-1]), steps), side="left") for line in sums]
-    return np.take_along_axis(flat, np.take_along_axis(order, np.stack(places), axis=1), axis=1)
-
-
 def merge_text_points(points: Sequence[Sequence[bytes]], numbers: NDArray[np.int64], steps: int) -> list[bytes]:
-    """The points of the whole, of a column of strings or binary values (see `merged_numbers`)."""
+    """The points of the whole, of a column of strings or binary values (see `merge_number_points`)."""
     values = [value for part in points for value in part]
     weights = _weights(len(points[0]) - 1, numbers)
     order = BinaryValues(pa.array(values, pa.large_binary())).order()

@@ -43,7 +43,7 @@ def select_ranks(texts: BinaryValues, ranks: Rows, again: Flags) -> SelectedValu
     found, up_to = np.zeros(len(ranks), np.int64), np.zeros(len(ranks), np.int64)
     left, is_close = np.arange(len(ranks)), False  # places in `ranks`
     rows: Rows | None = None  # all
-    keys, depth, step = texts.beginnings(), WORD - 1, WORD - 1
+    keys, depth, step = texts.prefix_keys(), WORD - 1, WORD - 1
     parent, ahead, repeated_ahead = np.zeros(len(ranks), np.int64), np.zeros(1, np.int64), np.zeros(1, np.int64)
     while len(left):
         firsts = np.arange(len(ahead), dtype=np.uint64) << np.uint64(8 * step + LEFT_BITS)
@@ -69,7 +69,7 @@ def select_ranks(texts: BinaryValues, ranks: Rows, again: Flags) -> SelectedValu
         ahead, repeated_ahead = starts[~is_done], repeated_starts[~is_done]
         if len(left):
             rows, again, step = rows[stays], again[chosen][stays], choose_key_bytes(len(ahead) - 1)
-            keys = texts.keys(rows, numbers[places[stays]], depth, step)
+            keys = texts.sort_keys(rows, numbers[places[stays]], depth, step)
             depth += step
     return SelectedValues([texts.value(row) for row in found.tolist()], None if is_close else up_to)
 

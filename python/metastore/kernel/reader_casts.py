@@ -64,7 +64,7 @@ def cast_file_values(values: pa.Array, column: Column) -> pa.Array:
 
 def statistics_of_unknown_cast(rows: int, column: Column, node: ParquetField) -> ColumnStatistics:
     """What is known of a column that is `Shown.UNKNOWN`: nothing."""
-    return ColumnStatistics(rows, column.encoding, held=(str(node.type), refusals.NOTHING))
+    return ColumnStatistics(rows, column.encoding, cast_type=(str(node.type), refusals.NOTHING))
 
 
 def widen_float_bounds(found: ColumnStatistics, column: Column) -> ColumnStatistics:
@@ -76,7 +76,7 @@ def widen_float_bounds(found: ColumnStatistics, column: Column) -> ColumnStatist
         nans=found.nans,
         compressed_bytes=found.compressed_bytes,
         uncompressed_bytes=found.uncompressed_bytes,
-        held=("float", refusals.ONLY_BOUNDS),
+        cast_type=("float", refusals.ONLY_BOUNDS),
     )
     if found.lo is None or found.hi is None:
         return wider

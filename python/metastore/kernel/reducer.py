@@ -1,13 +1,16 @@
-"""Table level of many columns with few data files each: what is done column by column, done for all of them at once."""
+"""The reducer: statistics of data files, or of groups of them, become those of the table, of many columns at once.
+
+The rows of a column are a segment of the rows of all columns of its kind. What is unknown of one file is unknown of the
+table. Bounds, counts, sums and moments are exact when the files' are. Distinct values are exact when no sketch
+estimates, when the files' ranges do not overlap, or when there is one file; percentiles are merged from those of the
+files.
+"""
 
 from __future__ import annotations
 
-import itertools
-import math
 from collections import defaultdict
 from dataclasses import replace
 from functools import cached_property
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,334 +18,60 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format import sortable_values
-from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, derive_counts
-from metastore.format.histogram_bins import Histogram as Bars
-from metastore.format.sortable_values import make_comparison_key
-from metastore.format.table_column import Column, decimal_type
 from metastore.kernel import quantiles
-from metastore.kernel.column_histogram import (
-    ColumnHistogram,
-    merge_equal_width_bins,
-)
+from metastore.kernel.built_in_statistics import COMPUTED
 from metastore.kernel.column_statistics import ColumnStatistics, sketch_fields
-from metastore.kernel.distinct_sketch import DistinctSketch, parse_sketches, union_sketches
-from metastore.kernel.partial_aggregate import PartialAggregate, _cut
-from metastore.kernel.value_counts import (
-    merge_value_counts,
-)
+from metastore.kernel.distinct_sketch import union_sketches
+from metastore.kernel.moments import add_sums, pool_moments
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
     from metastore.format.table_column import Column
-    from metastore.kernel.descriptor import DetailLimits
     from metastore.kernel.distinct_sketch import DistinctSketch
 
     Longs = NDArray[np.int64]
     Bools = NDArray[np.bool_]
+    Sketches = Sequence[DistinctSketch | None]
 
-
-def combine_aggregates(parts: Sequence[PartialAggregate], column: Column, detail: DetailLimits) -> PartialAggregate:
-    """The whole of at least one part; with several, distinct values, points and histogram are approximate."""
-    if len(parts) == 1:
-        return parts[0]
-    numbers = np.array([part.number for part in parts])
-    sketch = union_sketches([part.sketch for part in parts])
-    assert sketch is not None  # noqa: S101 - every part has one
-    key = make_comparison_key(column)
-    totals = None if parts[0].total is None else [part.total or 0 for part in parts]
-    mean = m2 = None
-    if parts[0].mean is not None:
-        means, m2s = (np.array([getattr(part, name) for part in parts]) for name in ("mean", "m2"))
-        mean, m2 = pool_moments(column, numbers, m2s, means, totals)
-    steps = _merged_points([part.points for part in parts], numbers)
-    return PartialAggregate(
-        int(numbers.sum()),
-        min((part.lo for part in parts), key=key),
-        max((part.hi for part in parts), key=key),
-        _between(parts, sketch),
-        sketch.error,
-        sketch,
-        steps,
-        sum(part.length for part in parts),
-        max(part.max_length for part in parts),
-        None if totals is None else sum(totals),
-        None if parts[0].sum is None else add_sums([part.sum or 0.0 for part in parts]),
-        mean,
-        m2,
-        frequencies=None
-        if sortable_values.is_wide_decimal(column)
-        else merge_value_counts([part.frequencies for part in parts], detail.top),
-        histogram=_of_points(steps, int(numbers.sum()), column, detail),
-    )
-
-
-def _of_points(steps: Any, number: int, column: Column, detail: DetailLimits) -> ColumnHistogram:
-    """The histogram of merged points, whose counts are no more than near."""
-    edges = _cut(steps) if isinstance(steps, list) else sortable_values.sortable_to_arrow(steps, column)
-    heights = derive_counts(number, len(edges) - 1)
-    if detail.kind == EQUI_WIDTH:
-        widths = merge_equal_width_bins([Bars(EQUI_HEIGHT, edges.to_pylist(), heights)], column, detail.bins)
-        if widths is not None:
-            kept_edges = pa.array(widths[0], pa.binary()) if column.encoding == "binary" else None
-            return ColumnHistogram(EQUI_WIDTH, kept_edges, number, widths[1])
-    return ColumnHistogram(EQUI_HEIGHT, edges, number, heights).coarser(detail.bins)
-
-
-def _between(parts: Sequence[PartialAggregate], sketch: DistinctSketch) -> int:
-    """The estimate, within what the parts' own counts leave possible."""
-    counts = [part.distinct for part in parts if part.error == 0]
-    most = sum(counts) if len(counts) == len(parts) else sum(part.number for part in parts)
-    return min(max(round(sketch.estimate), *counts, 0), most)
-
-
-def _merged_points(rows: Sequence[Any], numbers: NDArray[np.int64]) -> Any:
-    """The quantile points of the whole from those of its parts."""
-    steps = len(rows[0]) - 1
-    if isinstance(rows[0], list):
-        return quantiles.merge_text_points(rows, numbers, steps)
-    return quantiles.merge_number_points(np.stack(rows), numbers, steps)
-
-
-def pool_moments(
-    column: Column, numbers: NDArray[np.int64], m2s: NDArray[np.float64], means: Any, totals: Sequence[int] | None
-) -> tuple[float, float]:
-    """Mean and second moment of the whole from those of parts with at least one value (Chan et al.)."""
-    whole = int(numbers.sum())
-    with np.errstate(invalid="ignore", over="ignore"):
-        if totals is None:
-            pivot = means[0] if np.isfinite(means[0]) else 0.0  # infinity less infinity is not a number
-            offsets = means - pivot
-            mean = float(pivot + np.sum(numbers * offsets) / whole)
-        else:
-            scale = 10 ** (decimal_type(column.type) or (0, 0))[1]
-            total = sum(totals)
-            middle, counts = total // whole, numbers.tolist()
-            offsets = np.array([(t - middle * n) / (n * scale) for t, n in zip(totals, counts, strict=True)])
-            mean = total / (whole * scale)
-        offsets = offsets - np.sum(numbers * offsets) / whole
-        return mean, float(m2s.sum() + np.sum(numbers * offsets**2))
-
-
-def add_sums(sums: Sequence[float]) -> float:
-    """The sum of sums, infinities and overflow included."""
-    try:
-        return math.fsum(sums)
-    except (OverflowError, ValueError):  # beyond doubles, or infinities of both signs
-        with np.errstate(invalid="ignore", over="ignore"):
-            return float(np.sum(np.array(sums)))
-
-
+_TOTALS = ("rows", "nulls", "nans", "trues", "compressed_bytes", "uncompressed_bytes")
+_POINTS = quantiles.PERCENT + 1
+_POINTS_AT_ONCE = 1 << 20
 _ROUNDING = 1 + 1e-9
+_PLACEHOLDER = bytes(16)
 _SAMPLE = 256  # files: of so many that do not lie apart no others matter
-_PERCENTILES = quantiles.PERCENT + 1
 
 
-def reduce_column(column: Column, rows: pa.Table, thetas: Sequence[bytes | None]) -> ColumnStatistics:
-    """Reduce the statistics of a column's files to those of the table.
+def reduce_columns(
+    columns: Sequence[Column], rows: Sequence[pa.Table], sketches: Sequence[Sketches]
+) -> list[ColumnStatistics]:
+    """Reduce the statistics of columns' files to those of the table."""
+    found: dict[int, ColumnStatistics] = {}
+    for places in _batches(columns, rows):
+        segments = _Segments([columns[at] for at in places], [rows[at] for at in places])
+        merged = segments.merge([sketches[at] for at in places])
+        distincts = segments.count_distinct([sketch for _, sketch in merged])
+        for at, (known, _), distinct in zip(places, merged, distincts, strict=True):
+            found[at] = replace(known, **distinct)
+    return [found[at] for at in range(len(columns))]
 
-    What is unknown of one file is unknown of the table. Bounds, counts, sums and moments are exact when the files'
-    are. Distinct values are exact when no sketch estimates, when the files' ranges do not overlap, or when there is
-    one file; percentiles are merged from those of the files.
-    """
-    found = merge_column(column, rows, parse_sketches(thetas))
-    return replace(found, **count_distinct(column, rows, found.sketch))
 
-
-def merge_column(column: Column, rows: pa.Table, sketches: Sequence[DistinctSketch | None]) -> ColumnStatistics:
+def merge_column(column: Column, rows: pa.Table, sketches: Sketches) -> ColumnStatistics:
     """Reduce the statistics of a column's files, or of groups of them, but for the number of distinct values."""
-    files = _Files(column, rows)
-    common: dict[str, Any] = {
-        "encoding": column.encoding,
-        **{name: files.total(name) for name in ("rows", "nulls", "nans", "trues", "compressed_bytes")},
-        "uncompressed_bytes": files.total("uncompressed_bytes"),
-    }
-    if column.encoding is None:
-        return ColumnStatistics(**common)
-    sketch = union_sketches(sketches) if len(sketches) == rows.num_rows else None
-    return ColumnStatistics(
-        **common,
-        **files.bounds(),
-        **files.moments(),
-        **files.lengths(),
-        percentiles=files.percentiles(),
-        **sketch_fields(sketch),
-    )
+    return _Segments([column], [rows]).merge([sketches])[0][0]
 
 
 def count_distinct(column: Column, rows: pa.Table, sketch: DistinctSketch | None) -> dict[str, Any]:
-    """The number of distinct values, and its error: exact when no sketch estimates, or the files lie apart."""
-    if column.encoding is None:
-        return {}
-    return _Files(column, rows).distinct(sketch)
-
-
-class _Files:
-    """The rows of a column's files as numpy arrays."""
-
-    def __init__(self, column: Column, rows: pa.Table) -> None:
-        self._column = column
-        self._table, self._names = rows, frozenset(rows.column_names)
-
-    @cached_property
-    def _numbers(self) -> NDArray[np.int64] | None:
-        """How many values each file holds, null and NaN excluded."""
-        count, nulls, nans = (self._known(name) for name in ("rows", "nulls", "nans"))
-        return None if count is None or nulls is None or nans is None else count - nulls - nans
-
-    @cached_property
-    def _holding(self) -> NDArray[np.bool_]:
-        """Which files may hold a value: others say nothing of values."""
-        return np.ones(self._table.num_rows, np.bool_) if self._numbers is None else self._numbers > 0
-
-    @cached_property
-    def _held(self) -> pa.Table:
-        return self._table if self._holding.all() else self._table.filter(pa.array(self._holding))
-
-    def total(self, name: str) -> int | None:
-        values = self._known(name)
-        return None if values is None else int(values.sum())
-
-    def bounds(self) -> dict[str, Any]:
-        found: dict[str, Any] = {}
-        for name, choose in (("lo", min), ("hi", max)):
-            values = self._values(name)
-            if not values or None in values:
-                continue
-            key = make_comparison_key(self._column)
-            best = choose(values, key=key)
-            exact = self._of_holding(f"{name}_exact")
-            found[name] = best
-            found[f"{name}_exact"] = any(e for v, e in zip(values, exact, strict=True) if v == best)
-        return found
-
-    def distinct(self, sketch: DistinctSketch | None) -> dict[str, Any]:
-        alone = self._apart()
-        if alone or sketch is None:
-            return alone
-        estimate = sketch.estimate
-        counts = None if sketch.is_exact else self._exact_counts()
-        if counts is not None:
-            estimate = min(max(estimate, pc.max(counts).as_py()), pc.sum(counts).as_py())
-        return {"distinct": round(estimate), "distinct_error": sketch.error}
-
-    def _apart(self) -> dict[str, Any]:
-        """What follows if no value can lie in two files; seen in a few of many where it is not so."""
-        if self._table.num_rows > _SAMPLE and not _Files(self._column, self._table.slice(0, _SAMPLE)).are_apart():
-            return {}
-        counts, nans = self._longs("distinct"), self._known("nans")
-        if nans is None or counts is None or not self.are_apart():
-            return {}
-        errors = self._held_errors()
-        alone = int(counts.sum()) - int((nans[self._holding] > 0).sum()) + bool((nans > 0).any())
-        spread = float(np.linalg.norm(counts * errors))
-        return {"distinct": alone, "distinct_error": spread / alone if spread else 0.0}
-
-    def _exact_counts(self) -> pa.ChunkedArray | None:
-        """The distinct values of each file, if all are counted; those of files without values do no harm."""
-        if not {"distinct", "distinct_error"} <= self._names or pc.max(self._table.column("distinct_error")).as_py():
-            return None
-        counts = self._table.column("distinct")
-        if counts.null_count:
-            counts = self._held.column("distinct")
-        return None if counts.null_count else counts
-
-    def moments(self) -> dict[str, Any]:
-        exact = self._of_holding("sum_exact")
-        totals = [int(one) for one in exact] if exact and None not in exact else None
-        found: dict[str, Any] = {} if totals is None else {"sum_exact": sum(totals)}
-        sums = [self._doubles(name) for name in ("sum", "mean", "m2")]
-        if self._numbers is None or any(one is None or not len(one) for one in sums):
-            return found
-        total, means, m2s = (one for one in sums if one is not None)
-        mean, m2 = pool_moments(self._column, self._numbers[self._holding], m2s, means, totals)
-        return {**found, "sum": add_sums(total.tolist()), "mean": mean, "m2": m2}
-
-    def lengths(self) -> dict[str, Any]:
-        averages, longest = self._doubles("avg_len"), self._longs("max_len")
-        if self._numbers is None or averages is None or longest is None or not len(longest):
-            return {}
-        numbers = self._numbers[self._holding]
-        return {"avg_len": float(np.sum(averages * numbers) / numbers.sum()), "max_len": int(longest.max())}
-
-    def percentiles(self) -> list[Any] | None:
-        name = f"percentiles_{self._column.encoding}"
-        if self._numbers is None or name not in self._names:
-            return None
-        lists = self._held.column(name).combine_chunks()
-        if not len(lists) or lists.null_count or (np.diff(lists.offsets.to_numpy()) != _PERCENTILES).any():
-            return None
-        if len(lists) == 1:
-            return list(lists[0].as_py())
-        return self._merged(lists.flatten())
-
-    def _merged(self, flat: pa.Array) -> list[Any]:
-        numbers = self._numbers[self._holding] if self._numbers is not None else np.empty(0, np.int64)
-        if self._column.encoding == "binary" and not sortable_values.is_wide_decimal(self._column):
-            values = flat.to_pylist()
-            rows = [values[at : at + _PERCENTILES] for at in range(0, len(values), _PERCENTILES)]
-            return list(quantiles.merge_text_points(rows, numbers, quantiles.PERCENT))
-        raw = flat.to_pylist() if sortable_values.is_wide_decimal(self._column) else flat.to_numpy()
-        matrix = sortable_values.stored_to_sortable(raw, self._column).reshape(-1, _PERCENTILES)
-        merged = quantiles.merge_number_points(matrix, numbers, quantiles.PERCENT)
-        return (
-            [sortable_values.sortable_to_stored(v, self._column) for v in merged]
-            if sortable_values.is_wide_decimal(self._column)
-            else merged.tolist()
-        )
-
-    def are_apart(self) -> bool:
-        """Whether no value can lie in two files."""
-        if self._held.num_rows <= 1:
-            return True
-        ends = [f"{name}_{self._column.encoding}" for name in ("lo", "hi")]
-        if not set(ends) <= set(self._names) or any(self._held.column(end).null_count for end in ends):
-            return False
-        los, his = map(self._held.column, ends)
-        if self._column.encoding != "binary":
-            return are_ranges_disjoint(los.to_numpy(), his.to_numpy())
-        if sortable_values.is_wide_decimal(self._column):
-            key = make_comparison_key(self._column)
-            ranges = sorted((key(lo), key(hi)) for lo, hi in zip(los.to_pylist(), his.to_pylist(), strict=True))
-            return all(hi < lo for (_, hi), (lo, _) in itertools.pairwise(ranges))
-        order = pc.sort_indices(los)
-        return bool(pc.all(pc.less(his.take(order).slice(0, len(order) - 1), los.take(order).slice(1))).as_py())
-
-    def _values(self, name: str) -> list[Any]:
-        return self._of_holding(f"{name}_{self._column.encoding}")
-
-    def _of_holding(self, name: str) -> list[Any]:
-        if name not in self._names:
-            return [None] * int(self._holding.sum())
-        return list(self._held.column(name).to_pylist())
-
-    def _longs(self, name: str) -> NDArray[np.int64] | None:
-        if name not in self._names or self._held.column(name).null_count:
-            return None
-        return np.asarray(self._held.column(name).to_numpy(), dtype=np.int64)
-
-    def _held_errors(self) -> NDArray[np.float64]:
-        if "distinct_error" not in self._names:
-            return np.zeros(self._held.num_rows)
-        errors = self._held.column("distinct_error")
-        return np.asarray((errors.fill_null(0.0) if errors.null_count else errors).to_numpy(), dtype=np.float64)
-
-    def _known(self, name: str) -> NDArray[np.int64] | None:
-        if name not in self._names or self._table.column(name).null_count:
-            return None
-        return np.asarray(self._table.column(name).to_numpy(), dtype=np.int64)
-
-    def _doubles(self, name: str) -> NDArray[np.float64] | None:
-        if name not in self._names:
-            return None
-        values = self._held.column(name)
-        return None if values.null_count else np.asarray(values.to_numpy(), dtype=np.float64)
+    """The number of distinct values, and its error: exact when no sketch estimates, or the files lie disjoint."""
+    return _Segments([column], [rows]).count_distinct([sketch])[0]
 
 
 def are_ranges_disjoint(los: NDArray[Any], his: NDArray[Any]) -> bool:
     """Whether no number can lie in two of these ranges."""
+    if len(los) <= 1:
+        return True
     with np.errstate(over="ignore", invalid="ignore"):  # of infinities
         widths = (his.astype(np.float64) - los).sum()
         if widths > (float(his.max()) - float(los.min())) * _ROUNDING:
@@ -351,228 +80,321 @@ def are_ranges_disjoint(los: NDArray[Any], his: NDArray[Any]) -> bool:
     return bool((his[order][:-1] < los[order][1:]).all())
 
 
-_TOTALS = ("rows", "nulls", "nans", "trues", "compressed_bytes", "uncompressed_bytes")
-_POINTS = quantiles.PERCENT + 1
-_POINTS_AT_ONCE = 1 << 20
+def _batches(columns: Sequence[Column], rows: Sequence[pa.Table]) -> Iterator[list[int]]:
+    """The places of columns that are reduced at once: of one kind, and not too many points."""
+    alike: dict[tuple[str | None, bool], list[int]] = defaultdict(list)
+    for place, column in enumerate(columns):
+        alike[column.encoding, sortable_values.is_wide_decimal(column)].append(place)
+    for places in alike.values():
+        sums = np.cumsum([rows[place].num_rows * _POINTS for place in places]) // _POINTS_AT_ONCE
+        ends = np.flatnonzero(np.diff(sums, append=sums[-1] + 1)) + 1
+        yield from (some.tolist() for some in np.split(places, ends[:-1]))
 
 
-def reduce_columns(
-    columns: Sequence[Column], rows: Sequence[pa.Table], sketches: Sequence[Sequence[DistinctSketch | None]]
-) -> list[ColumnStatistics | None]:
-    """Reduce the statistics of columns' files to those of the table: the same as `reduce_column` of each."""
-    alike: dict[tuple[str, int], list[int]] = defaultdict(list)
-    for place, (column, one) in enumerate(zip(columns, rows, strict=True)):
-        if column.encoding is not None and not sortable_values.is_wide_decimal(column) and one.num_rows:
-            alike[column.encoding, one.num_rows].append(place)
-    found: list[ColumnStatistics | None] = [None] * len(columns)
-    for (encoding, files), places in alike.items():
-        step = max(_POINTS_AT_ONCE // (files * _POINTS), 1)
-        for start in range(0, len(places), step):
-            some = _Lines(encoding, files, pa.concat_tables(rows[place] for place in places[start : start + step]))
-            lines = np.flatnonzero(some.are_plain).tolist()
-            chosen = [places[start + line] for line in lines]
-            plain = some if len(lines) == some.number else some.only(some.are_plain)
-            for line, place in enumerate(chosen):
-                found[place] = plain.reduced(line, columns[place], sketches[place])
-    return found
+class _Rows:
+    """Rows one behind the other, and the segment of each."""
+
+    def __init__(self, rows: pa.Table, owners: Longs, number: int) -> None:
+        self.rows, self.owners, self._number = rows, owners, number
+        self.ends = np.searchsorted(owners, np.arange(number + 1))
+        self.sizes = np.diff(self.ends)
+        self._filled = np.flatnonzero(self.sizes)
+        self._names = frozenset(rows.column_names)
+        self._arrays: dict[str, NDArray[Any]] = {}
+
+    def filter(self, chosen: Bools) -> _Rows:
+        if chosen.all():
+            return self
+        return _Rows(self.rows.filter(pa.array(chosen)), self.owners[chosen], self._number)
+
+    def column(self, name: str) -> pa.Array:
+        return self.rows[name].combine_chunks()
+
+    def cut(self, values: Any, segment: int) -> Any:
+        """Those of one segment."""
+        return values[self.ends[segment] : self.ends[segment + 1]]
+
+    def reduce(self, ufunc: np.ufunc, values: NDArray[Any], empty: Any) -> NDArray[Any]:
+        """One value for each segment."""
+        if len(self._filled) == self._number:
+            return ufunc.reduceat(values, self.ends[:-1])
+        found = np.full(self._number, empty, values.dtype)
+        if len(self._filled):
+            found[self._filled] = ufunc.reduceat(values, self.ends[self._filled])
+        return found
+
+    def are_known(self, *names: str) -> Bools:
+        """Of which segments fields are known of all rows."""
+        found = np.ones(self._number, np.bool_)
+        for name in names:
+            if name not in self._names:
+                return np.zeros(self._number, np.bool_)
+            column = self.rows[name]
+            if column.null_count:
+                found &= self.reduce(np.logical_and, _flags(column.is_valid()), empty=True)
+        return found
+
+    def array(self, name: str) -> NDArray[Any]:
+        """The numbers of a field, 0 where not known."""
+        if name in self._names and name not in self._arrays:
+            column = self.rows[name]
+            values = (column.fill_null(0) if column.null_count else column).to_numpy()
+            self._arrays[name] = values.astype(np.int64) if pa.types.is_integer(column.type) else values
+        return self._arrays.get(name, np.zeros(len(self.owners), np.int64))
 
 
-class _Lines:
-    """The rows of columns of one encoding as arrays: a line for each column, in it a value for each file."""
+class _Segments:
+    """The rows of columns of one encoding."""
 
-    def __init__(self, encoding: str, files: int, rows: pa.Table) -> None:
-        self._encoding, self._files, self._rows = encoding, files, rows.combine_chunks()
-        self.number = rows.num_rows // files
+    def __init__(self, columns: Sequence[Column], rows: Sequence[pa.Table]) -> None:
+        self._columns, self._given, self._encoding = columns, rows, columns[0].encoding
+        self._number = len(columns)
+        owners = np.repeat(np.arange(self._number), [one.num_rows for one in rows])
+        table = pa.concat_tables(rows, promote_options="default") if len(rows) > 1 else rows[0]
+        self._all = _Rows(table, owners, self._number)
 
-    def only(self, lines: Bools) -> _Lines:
-        return _Lines(self._encoding, self._files, self._rows.filter(pa.array(np.repeat(lines, self._files))))
+    def merge(self, sketches: Sequence[Sketches]) -> list[tuple[ColumnStatistics, DistinctSketch | None]]:
+        """The statistics of each column but for distinct values, and what counts those."""
+        totals = [dict(zip(_TOTALS, one, strict=True)) for one in zip(*map(self._total, _TOTALS), strict=True)]
+        if self._encoding is None:
+            return [(ColumnStatistics(encoding=None, **one), None) for one in totals]
+        bounds, averages, percentiles = self._bounds(), self._average_lengths(), self._percentiles()
+        numbers, found = self._computed(), []
+        for segment, some in enumerate(sketches):
+            sketch = union_sketches(some) if len(some) == self._all.sizes[segment] else None
+            known = ColumnStatistics(
+                encoding=self._encoding,
+                **totals[segment],
+                **{name: values[segment] for name, values in bounds.items()},
+                **self._moments(segment),
+                avg_len=averages[segment],
+                numbers={name: values[segment] for name, values in numbers.items() if values[segment] is not None},
+                percentiles=percentiles[segment],
+                **sketch_fields(sketch),
+            )
+            found.append((known, sketch))
+        return found
 
-    @property
-    def are_plain(self) -> Bools:
-        """Of which columns every file surely holds values, with bounds that compare and no estimated counts."""
-        counts = [self._longs(name) for name in ("rows", "nulls", "nans")]
-        plain: Bools = np.logical_and.reduce([known for _, known in counts])
-        rows, nulls, nans = (values for values, _ in counts)
-        plain &= (rows - nulls - nans > 0).all(axis=1) & ~self._array("distinct_error", 0.0)[0].any(axis=1)
-        if self._encoding == "double":
-            for end in ("lo", "hi"):
-                plain &= ~np.isnan(self._array(f"{end}_double", 0.0)[0]).any(axis=1)
-        return plain
-
-    def reduced(self, line: int, column: Column, sketches: Sequence[DistinctSketch | None]) -> ColumnStatistics:
-        """The statistics of a column of which all files hold values."""
-        sketch = union_sketches(sketches) if len(sketches) == self._files else None
-        totals: dict[str, Any] = {name: sums[line] for name, sums in self._totals.items()}
-        return ColumnStatistics(
-            encoding=column.encoding,
-            **totals,
-            **self._bounds_of(line),
-            **self._moments(line, column),
-            **self._lengths[line],
-            percentiles=self._percentiles[line],
-            **sketch_fields(sketch),
-            **self._distinct(line, sketch),
-        )
+    def count_distinct(self, sketches: Sketches) -> list[dict[str, Any]]:
+        """The number of distinct values of each column, and its error; nothing where it is not known."""
+        if self._encoding is None:
+            return [{}] * self._number
+        disjoint = self._find_disjoint()
+        if disjoint.any():
+            disjoint &= self._with_values.are_known("distinct") & self._all.are_known("nans")
+        return [
+            self._add_distinct(segment) if is_disjoint else {} if sketch is None else self._estimate(segment, sketch)
+            for segment, (is_disjoint, sketch) in enumerate(zip(disjoint.tolist(), sketches, strict=True))
+        ]
 
     @cached_property
-    def _totals(self) -> dict[str, list[int | None]]:
-        found = {}
-        for name in _TOTALS:
-            values, known = self._longs(name)
-            sums = values.sum(axis=1).tolist()
-            found[name] = [one if is_known else None for one, is_known in zip(sums, known.tolist(), strict=True)]
-        return found
+    def _are_counted(self) -> Bools:
+        """Of which columns is known how many values each file holds."""
+        return self._all.are_known("rows", "nulls", "nans")
+
+    @cached_property
+    def _all_numbers(self) -> Longs:
+        """How many values each file holds, null and NaN excluded; 0 where not known."""
+        counts = self._all.array("rows") - self._all.array("nulls") - self._all.array("nans")
+        return np.where(self._are_counted[self._all.owners], counts, 0)
+
+    @cached_property
+    def _may_hold(self) -> Bools:
+        """Which files may hold a value: others say nothing of values."""
+        return (self._all_numbers > 0) | ~self._are_counted[self._all.owners]
+
+    @cached_property
+    def _with_values(self) -> _Rows:
+        return self._all.filter(self._may_hold)
 
     @cached_property
     def _numbers(self) -> Longs:
-        """How many values each file holds, null and NaN excluded."""
-        rows, nulls, nans = (self._longs(name)[0] for name in ("rows", "nulls", "nans"))
-        return rows - nulls - nans
+        return self._all_numbers[self._may_hold]
 
-    def _bounds_of(self, line: int) -> dict[str, Any]:
+    def _are_known(self, *names: str) -> Bools:
+        """Of which columns there are files that may hold values, all with these fields."""
+        return self._with_values.are_known(*names) & (self._with_values.sizes > 0)
+
+    def _total(self, name: str) -> list[int | None]:
+        return _where(self._all.are_known(name), self._all.reduce(np.add, self._all.array(name), 0))
+
+    def _computed(self) -> dict[str, list[int | None]]:
         return {
-            name: value
-            for (name, values), is_known in zip(self._bounds.items(), self._are_bounded, strict=True)
-            if is_known[line]
-            for name, value in ((name, values[0][line]), (f"{name}_exact", values[1][line]))
+            one.name: _where(
+                self._are_known(one.name), self._with_values.reduce(one.ufunc, self._with_values.array(one.name), 0)
+            )
+            for one in COMPUTED
         }
 
-    @cached_property
-    def _are_bounded(self) -> tuple[Bools, Bools]:
-        lo, hi = (self._valid(f"{end}_{self._encoding}") for end in ("lo", "hi"))
-        return lo, hi
+    def _bounds(self) -> dict[str, list[Any]]:
+        found: dict[str, list[Any]] = {}
+        for end, ufunc in (("lo", np.minimum), ("hi", np.maximum)):
+            known = self._are_bounded[end]
+            values = self._ends[end]
+            best = self._with_values.reduce(ufunc, values, 0)
+            exact = self._with_values.column(f"{end}_exact").fill_null(False)  # noqa: FBT003 - of pyarrow
+            is_best = _flags(exact) & (values == best[self._with_values.owners])
+            found[end] = _where(known, self._decode_ends(best))
+            found[f"{end}_exact"] = _where(known, self._with_values.reduce(np.logical_or, is_best, empty=False))
+        return found
 
     @cached_property
-    def _bounds(self) -> dict[str, tuple[list[Any], list[bool]]]:
-        return {"lo": self._ends("lo", min, np.argmin), "hi": self._ends("hi", max, np.argmax)}
-
-    def _ends(self, end: str, choose: Any, place_of: Any) -> tuple[list[Any], list[bool]]:
-        """The outermost bound of each column, and whether it is exact."""
-        exact = self._column(f"{end}_exact").fill_null(False).to_numpy(zero_copy_only=False)  # noqa: FBT003 - of pyarrow
-        exact = exact.reshape(-1, self._files)
-        if self._encoding == "binary":
-            lines, known = self._texts[end], self._valid(f"{end}_binary").tolist()
-            best = [choose(line) if is_known else None for line, is_known in zip(lines, known, strict=True)]
-            is_best = np.array([[value == one for value in line] for line, one in zip(lines, best, strict=True)])
-            return best, (exact & is_best).any(axis=1).tolist()
-        values = self._array(f"{end}_{self._encoding}", 0)[0]
-        outer = values[np.arange(self.number), place_of(values, axis=1)]
-        return outer.tolist(), (exact & (values == outer[:, None])).any(axis=1).tolist()
+    def _are_bounded(self) -> dict[str, Bools]:
+        """Of which columns each end is known of all files that may hold values."""
+        found = {}
+        for end in ("lo", "hi"):
+            found[end] = self._are_known(f"{end}_{self._encoding}")
+            if self._encoding == "double":
+                is_number = ~np.isnan(self._with_values.array(f"{end}_double"))
+                found[end] &= self._with_values.reduce(np.logical_and, is_number, empty=True)
+        return found
 
     @cached_property
-    def _texts(self) -> dict[str, list[list[Any]]]:
-        return {end: _chunks(self._column(f"{end}_binary").to_pylist(), self._files) for end in ("lo", "hi")}
+    def _ends(self) -> dict[str, NDArray[Any]]:
+        """Bounds as numbers that compare as they do, 0 where not known."""
+        if self._encoding != "binary":
+            return {end: self._with_values.array(f"{end}_{self._encoding}") for end in ("lo", "hi")}
+        codes = self._texts[0]
+        return {"lo": codes[: len(codes) // 2], "hi": codes[len(codes) // 2 :]}
 
-    def _moments(self, line: int, column: Column) -> dict[str, Any]:
-        exact = self._sums[line]
-        totals = None if None in exact else [int(one) for one in exact]
+    @cached_property
+    def _texts(self) -> tuple[Longs, list[bytes]]:
+        return self._rank(
+            pa.concat_arrays(
+                [self._with_values.column(f"{end}_binary").fill_null(_PLACEHOLDER) for end in ("lo", "hi")]
+            )
+        )
+
+    def _decode_ends(self, values: NDArray[Any]) -> Any:
+        return [self._texts[1][code] for code in values.tolist()] if self._encoding == "binary" else values
+
+    def _rank(self, values: pa.Array) -> tuple[Longs, list[bytes]]:
+        """The places of stored values among the distinct ones, and these in their order."""
+        encoded = values.dictionary_encode()
+        distinct, column = encoded.dictionary, self._columns[0]
+        if sortable_values.is_wide_decimal(column):
+            order = np.argsort(sortable_values.stored_to_sortable(distinct.to_pylist(), column))
+        else:
+            order = pc.sort_indices(distinct).to_numpy()
+        ranks = np.empty(len(order), np.int64)
+        ranks[order] = np.arange(len(order))
+        return ranks[encoded.indices.to_numpy()], distinct.take(pa.array(order)).to_pylist() or [_PLACEHOLDER]
+
+    def _moments(self, segment: int) -> dict[str, Any]:
+        rows, column = self._with_values, self._columns[segment]
+        exact = rows.cut(self._sums, segment)
+        totals = [int(one) for one in exact] if exact and None not in exact else None
         found: dict[str, Any] = {} if totals is None else {"sum_exact": sum(totals)}
-        arrays = self._doubles
-        if not all(known[line] for _, known in arrays):
+        if not (self._are_summed[segment] and self._are_counted[segment]):
             return found
-        total, means, m2s = (values[line] for values, _ in arrays)
-        mean, m2 = pool_moments(column, self._numbers[line], m2s, means, totals)
+        numbers = rows.cut(self._numbers, segment)
+        total, means, m2s = (rows.cut(values, segment) for values in self._doubles)
+        mean, m2 = pool_moments(column, numbers, m2s, means, totals)
         return {**found, "sum": add_sums(total.tolist()), "mean": mean, "m2": m2}
 
     @cached_property
-    def _sums(self) -> list[list[Any]]:
-        return _chunks(self._column("sum_exact").to_pylist(), self._files)
+    def _sums(self) -> list[Any]:
+        return list(self._with_values.column("sum_exact").to_pylist())
 
     @cached_property
-    def _doubles(self) -> list[tuple[NDArray[np.float64], Bools]]:
-        return [self._array(name, 0.0) for name in ("sum", "mean", "m2")]
+    def _are_summed(self) -> Bools:
+        return self._are_known("sum", "mean", "m2")
 
     @cached_property
-    def _lengths(self) -> list[dict[str, Any]]:
-        averages, known = self._array("avg_len", 0.0)
-        longest, all_known = self._longs("max_len")
-        means = (averages * self._numbers).sum(axis=1) / self._numbers.sum(axis=1)
-        lines = zip(means.tolist(), longest.max(axis=1).tolist(), (known & all_known).tolist(), strict=True)
-        return [{"avg_len": mean, "max_len": most} if is_known else {} for mean, most, is_known in lines]
+    def _doubles(self) -> list[NDArray[np.float64]]:
+        return [self._with_values.array(name).astype(np.float64) for name in ("sum", "mean", "m2")]
 
-    @cached_property
+    def _average_lengths(self) -> list[float | None]:
+        known = self._are_known("avg_len") & self._are_counted
+        lengths, numbers = (
+            self._with_values.array("avg_len") * self._numbers,
+            self._with_values.reduce(np.add, self._numbers, 0),
+        )
+        return [
+            float(np.sum(self._with_values.cut(lengths, segment)) / numbers[segment]) if is_known else None
+            for segment, is_known in enumerate(known.tolist())
+        ]
+
     def _percentiles(self) -> list[list[Any] | None]:
-        lists = self._column(f"percentiles_{self._encoding}")
+        name, found = f"percentiles_{self._encoding}", [None] * self._number
+        known = self._are_known(name) & self._are_counted
+        if not known.any():
+            return list(found)
+        lists = self._with_values.column(name)
         are_whole = pc.equal(pc.list_value_length(lists), _POINTS).fill_null(False)  # noqa: FBT003 - of pyarrow
-        known = are_whole.to_numpy(zero_copy_only=False).reshape(-1, self._files).all(axis=1)
-        flat = lists.filter(pa.array(np.repeat(known, self._files))).flatten()
-        merged = iter(
-            _chunks(flat.to_pylist(), _POINTS) if self._files == 1 else self._merged(flat, self._numbers[known])
+        known &= self._with_values.reduce(np.logical_and, _flags(are_whole), empty=True)
+        chosen = known[self._with_values.owners]
+        merged = self._merge_points(
+            lists.filter(pa.array(chosen)).flatten(), self._with_values.sizes[known], self._numbers[chosen]
         )
         return [next(merged) if is_known else None for is_known in known.tolist()]
 
-    def _merged(self, flat: pa.Array, numbers: Longs) -> list[list[Any]]:
-        """The percentiles of each column from those of its files."""
-        if not len(flat):
-            return []
-        if self._encoding != "binary":
-            values = flat.to_numpy() + 0
-            return list(
-                quantiles.merge_point_lines(
-                    values.reshape(-1, self._files, _POINTS), numbers, quantiles.PERCENT
-                ).tolist()
-            )
-        encoded = flat.dictionary_encode()
-        order = pc.sort_indices(encoded.dictionary).to_numpy()
-        ranks = np.empty(len(order), np.int64)
-        ranks[order] = np.arange(len(order))
-        codes = ranks[encoded.indices.to_numpy()].reshape(-1, self._files, _POINTS)
-        texts = encoded.dictionary.take(pa.array(order)).to_pylist()
-        return [
-            [texts[code] for code in line]
-            for line in quantiles.merge_point_lines(codes, numbers, quantiles.PERCENT).tolist()
-        ]
+    def _merge_points(self, flat: pa.Array, sizes: Longs, numbers: Longs) -> Iterator[list[Any]]:
+        """The percentiles of each column from those of its files; those of a single file as they are."""
+        texts = None
+        if self._encoding == "binary":
+            codes, texts = self._rank(flat)
+        else:
+            codes = flat.to_numpy() + 0
+        points, ends = codes.reshape(-1, _POINTS), np.cumsum(sizes).tolist()
+        for start, end in zip([0, *ends[:-1]], ends, strict=True):
+            if end - start == 1:
+                yield flat.slice(start * _POINTS, _POINTS).to_pylist()
+                continue
+            merged = quantiles.merge_number_points(points[start:end], numbers[start:end], quantiles.PERCENT).tolist()
+            yield merged if texts is None else [texts[code] for code in merged]
 
-    def _distinct(self, line: int, sketch: DistinctSketch | None) -> dict[str, Any]:
-        counts, known = self._longs("distinct")
-        has_nan = self._longs("nans")[0][line] > 0
-        if known[line] and (self._files == 1 or self._are_apart(line)):
-            return {"distinct": int(counts[line].sum() - has_nan.sum() + has_nan.any()), "distinct_error": 0.0}
-        if sketch is None:
-            return {}
+    def _find_disjoint(self) -> Bools:
+        """In which columns no value can lie in two files; a few of many files mostly say that it is not so."""
+        if (self._all.sizes <= _SAMPLE).all():
+            return self.are_disjoint()
+        found = _Segments(self._columns, [one.slice(0, _SAMPLE) for one in self._given]).are_disjoint()
+        for at in np.flatnonzero(found & (self._all.sizes > _SAMPLE)).tolist():
+            found[at] = _Segments([self._columns[at]], [self._given[at]]).are_disjoint()[0]
+        return found
+
+    def are_disjoint(self) -> Bools:
+        """In which columns no value can lie in two files."""
+        found = self._with_values.sizes <= 1
+        for at in np.flatnonzero(self._are_bounded["lo"] & self._are_bounded["hi"] & ~found).tolist():
+            found[at] = are_ranges_disjoint(*(self._with_values.cut(self._ends[end], at) for end in ("lo", "hi")))
+        return found
+
+    def _add_distinct(self, segment: int) -> dict[str, Any]:
+        """Distinct values of files that share none but NaN."""
+        counts, errors, nans = (
+            self._with_values.cut(self._with_values.array(name), segment)
+            for name in ("distinct", "distinct_error", "nans")
+        )
+        distinct = int(counts.sum()) - int((nans > 0).sum())
+        distinct += bool((self._all.cut(self._all.array("nans"), segment) > 0).any())
+        spread = float(np.linalg.norm(counts * errors))
+        return {"distinct": distinct, "distinct_error": spread / distinct if spread else 0.0}
+
+    def _estimate(self, segment: int, sketch: DistinctSketch) -> dict[str, Any]:
+        """What the sketch says, within what exact counts of the files leave possible."""
         estimate = sketch.estimate
-        if not sketch.is_exact and known[line]:
-            estimate = min(max(estimate, int(counts[line].max())), int(counts[line].sum()))
+        counts = () if sketch.is_exact else self._exact_counts(segment)
+        if len(counts):
+            estimate = min(max(estimate, int(max(counts))), int(sum(counts)))
         return {"distinct": round(estimate), "distinct_error": sketch.error}
 
-    def _are_apart(self, line: int) -> bool:
-        """Whether no value can lie in two files."""
-        if not all(known[line] for known in self._are_bounded):
-            return False
-        if self._encoding == "binary":
-            ranges = sorted(zip(self._texts["lo"][line], self._texts["hi"][line], strict=True))
-            return all(hi < lo for (_, hi), (lo, _) in pairwise(ranges))
-        los, his = (self._array(f"{end}_{self._encoding}", 0)[0][line] for end in ("lo", "hi"))
-        return are_ranges_disjoint(los, his)
-
-    def _longs(self, name: str) -> tuple[Longs, Bools]:
-        return self._array(name, 0)
-
-    def _array(self, name: str, missing: Any) -> tuple[NDArray[Any], Bools]:
-        """The values of a field, a line for each column, and of which columns all are known."""
-        if name not in self._arrays:
-            column = self._column(name)
-            values = (column.fill_null(missing) if column.null_count else column).to_numpy()
-            if pa.types.is_integer(column.type):
-                values = values.astype(np.int64)
-            self._arrays[name] = values.reshape(-1, self._files), self._valid(name)
-        return self._arrays[name]
-
-    @cached_property
-    def _arrays(self) -> dict[str, tuple[NDArray[Any], Bools]]:
-        return {}
-
-    def _valid(self, name: str) -> Bools:
-        """Of which columns the field is known of all files."""
-        column = self._column(name)
-        if not column.null_count:
-            return np.ones(self.number, np.bool_)
-        known: Bools = column.is_valid().to_numpy(zero_copy_only=False).reshape(-1, self._files).all(axis=1)
-        return known
-
-    def _column(self, name: str) -> pa.Array:
-        return self._rows[name].combine_chunks()
+    def _exact_counts(self, segment: int) -> Sequence[int]:
+        """The distinct values of each file, if all are counted; those of files without values do no harm."""
+        if self._all.cut(self._all.array("distinct_error"), segment).any():
+            return ()
+        for rows in (self._all, self._with_values):
+            if rows.are_known("distinct")[segment]:
+                return list(rows.cut(rows.array("distinct"), segment).tolist())
+        return ()
 
 
-def _chunks(values: list[Any], length: int) -> list[list[Any]]:
-    return [values[start : start + length] for start in range(0, len(values), length)]
+def _where(known: Bools, values: Any) -> list[Any]:
+    """Python values of the columns of which they are known, None of others."""
+    listed = values if isinstance(values, list) else values.tolist()
+    return [value if is_known else None for value, is_known in zip(listed, known.tolist(), strict=True)]
+
+
+def _flags(values: pa.Array | pa.ChunkedArray) -> Bools:
+    found: Bools = np.asarray(values).astype(np.bool_, copy=False)
+    return found

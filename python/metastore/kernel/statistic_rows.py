@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from metastore.format.object_schemas import FREQUENCIES, HISTOGRAMS, SKETCHES, SUMMARY, TABLE_SKETCHES, TABLE_SUMMARY
+from metastore.kernel.built_in_statistics import COMPUTED_NAMES
 from metastore.kernel.column_statistics import ColumnStatistics
 
 if TYPE_CHECKING:
@@ -60,7 +61,7 @@ def _lists(lists: Sequence[Any], kind: pa.DataType) -> pa.Array:
 
 def _list_of(column: int, file: int, known: ColumnStatistics) -> pa.Table:
     assert known.values is not None  # noqa: S101 - chosen by the caller
-    ranked = known.values.ranked()
+    ranked = known.values.sort_by_count()
     number = len(ranked)
     nothing: Sequence[pa.Array] = [pa.nulls(number, FREQUENCIES.field(name).type) for name in FREQUENCIES.names[2:5]]
     place = (_LONG, _DOUBLE, _BINARY).index(known.encoding or "")
@@ -138,6 +139,8 @@ def _values(field: str, statistics: list[ColumnStatistics]) -> list[Any]:
     name, _, encoding = field.rpartition("_")
     if name in _TYPED and encoding in _ENCODINGS:
         return [getattr(one, name) if one.encoding == encoding else None for one in statistics]
+    if field in COMPUTED_NAMES:
+        return [one.numbers.get(field) for one in statistics]
     found = [getattr(one, field) for one in statistics]
     if field == "sum_exact":
         return [None if x is None or abs(x) >= _SUM_LIMIT else Decimal(x) for x in found]

@@ -85,7 +85,6 @@ _VERSION, _FAMILY = 3, 3
 _SEED_HASH = 0x93CC  # of seed 9001
 _EMPTY, _ORDERED, _FLAGS = 0x04, 0x10, 0x1A  # the last: compact, ordered, read-only
 _HEAD = struct.Struct("<BBBBBBH")
-_PENDING = 32 * NOMINAL
 _WANTED = 9 * NOMINAL // 8  # seven standard deviations above what is needed
 _AT_ONCE = 1_024
 
@@ -150,60 +149,33 @@ class ThetaSketch:
         hashes = np.frombuffer(data, dtype="<u8", count=count, offset=8 * longs).astype(np.uint64, copy=False)
         return cls(hashes if flags & _ORDERED else np.sort(hashes), threshold)
 
-    def trimmed(self, nominal: int) -> ThetaSketch:
-        """The sketch with at most `nominal` hashes, for small files."""
-        if len(self.hashes) <= nominal:
-            return self
-        return ThetaSketch(self.hashes[:nominal], int(self.hashes[nominal]))
-
 
 EMPTY = ThetaSketch(np.empty(0, dtype=np.uint64))
 """The sketch of no values."""
 
 
-class ThetaBuilder:
-    """Collects hashes and keeps the smallest."""
+def make_theta(hashes: UInt64Array, *, is_sorted: bool = False) -> ThetaSketch:
+    """The sketch of hashes, not necessarily distinct.
 
-    def __init__(self) -> None:
-        self._threshold = ALL
-        self._pending: list[UInt64Array] = []
-        self._count = 0
-
-    def add(self, hashes: UInt64Array, threshold: int = ALL) -> None:
-        """Add hashes, in any order and not necessarily distinct."""
-        self._threshold = min(self._threshold, threshold)
-        kept = hashes if self._threshold == ALL else hashes[hashes < np.uint64(self._threshold)]
-        self._pending.append(kept)
-        self._count += len(kept)
-        if self._count > _PENDING:
-            self._reduce()
-
-    def finish(self) -> ThetaSketch:
-        """The sketch of everything added."""
-        self._reduce()
-        return ThetaSketch(self._pending[0], self._threshold)
-
-    def _reduce(self) -> None:
-        hashes = np.concatenate([*self._pending, EMPTY.hashes])
-        if self._threshold != ALL:
-            hashes = hashes[hashes < np.uint64(self._threshold)]
-        hashes = _smallest(hashes)
-        if len(hashes) > NOMINAL:
-            self._threshold = int(hashes[NOMINAL])
-            hashes = hashes[:NOMINAL]
-        self._pending, self._count = [hashes], len(hashes)
-
-
-def theta_of_sorted(hashes: UInt64Array) -> ThetaSketch:
-    """The sketch of hashes in ascending order, not necessarily distinct."""
-    share = 2 * NOMINAL
+    Hashes are spread evenly, so about how far the wanted ones reach is known without looking, unless they repeat a lot.
+    """
+    wanted = _WANTED
     while True:
-        found = _without_zero(_once(hashes[:share]))
-        if len(found) > NOMINAL:
-            return ThetaSketch(found[:NOMINAL], int(found[NOMINAL]))
-        if share >= len(hashes):
-            return ThetaSketch(found)
-        share *= 4
+        some = hashes[:wanted] if is_sorted else np.sort(_about_smallest(hashes, wanted))
+        found = _without_zero(_once(some))
+        if len(found) > NOMINAL or wanted >= len(hashes):
+            return _cut_to_nominal(found, ALL)
+        wanted *= 8
+
+
+def _about_smallest(hashes: UInt64Array, wanted: int) -> UInt64Array:
+    """About so many of the smallest hashes."""
+    return hashes if wanted >= len(hashes) else hashes[hashes < np.uint64(ALL // len(hashes) * wanted)]
+
+
+def _cut_to_nominal(hashes: UInt64Array, threshold: int) -> ThetaSketch:
+    """The sketch of distinct hashes, ascending, of which those from the threshold on are not known."""
+    return ThetaSketch(hashes[:NOMINAL], int(hashes[NOMINAL]) if len(hashes) > NOMINAL else threshold)
 
 
 def union_thetas(sketches: Iterable[ThetaSketch]) -> ThetaSketch:
@@ -221,11 +193,9 @@ def union_thetas(sketches: Iterable[ThetaSketch]) -> ThetaSketch:
         below = min(threshold, int(wanted / density) + 1) if density else threshold
         limit = np.uint64(below)
         lowest = np.concatenate([_least(one, below) for one in given])
-        hashes = sort_distinct(lowest[lowest < limit])
-        if len(hashes) > NOMINAL:
-            return ThetaSketch(hashes[:NOMINAL], int(hashes[NOMINAL]))
-        if below == threshold:
-            return ThetaSketch(hashes, threshold)
+        hashes = _once(np.sort(lowest[lowest < limit]))
+        if len(hashes) > NOMINAL or below == threshold:
+            return _cut_to_nominal(hashes, threshold)
         wanted *= max(-(-_WANTED // max(len(hashes), 1)), 2)  # as often as sketches share a hash
 
 
@@ -252,12 +222,8 @@ def _least(sketch: ThetaSketch, limit: int) -> UInt64Array:
     return sketch.hashes[:end]
 
 
-def sort_distinct(hashes: UInt64Array) -> UInt64Array:
-    """The distinct hashes, ascending (as `numpy.unique`, which is slower)."""
-    return _once(np.sort(hashes))
-
-
 def _once(ascending: UInt64Array) -> UInt64Array:
+    """The distinct hashes (as `numpy.unique`, which is slower)."""
     is_new = np.ones(len(ascending), dtype=np.bool_)
     is_new[1:] = ascending[1:] != ascending[:-1]
     found: UInt64Array = ascending[is_new]
@@ -267,17 +233,3 @@ def _once(ascending: UInt64Array) -> UInt64Array:
 def _without_zero(hashes: UInt64Array) -> UInt64Array:
     """Ascending hashes but for 0, which is "no hash" in DataSketches."""
     return hashes[1:] if len(hashes) and hashes[0] == 0 else hashes
-
-
-def _smallest(hashes: UInt64Array) -> UInt64Array:
-    """The smallest distinct hashes, ascending: more than a sketch holds, or all.
-
-    Hashes are spread evenly, so about how far the wanted ones reach is known without looking, unless they repeat a lot.
-    """
-    wanted = _WANTED
-    while wanted < len(hashes):
-        found = _without_zero(sort_distinct(hashes[hashes < np.uint64(ALL // len(hashes) * wanted)]))
-        if len(found) > NOMINAL:
-            return found
-        wanted *= 8
-    return _without_zero(sort_distinct(hashes))

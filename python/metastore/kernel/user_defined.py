@@ -86,7 +86,7 @@ class _WithOwn:
     def finish(
         self, rows: int, compressed_bytes: int | None = None, uncompressed_bytes: int | None = None
     ) -> ColumnStatistics:
-        return self._own.added_to(self._kernel.finish(rows, compressed_bytes, uncompressed_bytes))
+        return self._own.finish(self._kernel.finish(rows, compressed_bytes, uncompressed_bytes))
 
 
 def apply_to_constant(
@@ -105,7 +105,7 @@ def apply_to_constant(
         step = min(left, _ROWS_AT_ONCE)
         own.add(one.take(pa.array(np.zeros(step, np.int8))))
         left -= step
-    return own.added_to(found)
+    return own.finish(found)
 
 
 class UserDefinedKernel:
@@ -135,7 +135,7 @@ class UserDefinedKernel:
             except pa.ArrowException as error:
                 self._fail_all(_first_line(error))
 
-    def added_to(self, found: ColumnStatistics) -> ColumnStatistics:
+    def finish(self, found: ColumnStatistics) -> ColumnStatistics:
         """The same statistics with the user-defined ones."""
         if self._is_cut:
             self._close()

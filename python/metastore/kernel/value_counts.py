@@ -71,14 +71,14 @@ class ValueCounts:
             return _size_of_integers(self.values.to_numpy(), self.counts)
         return int(pc.sum(pc.binary_length(self.values)).as_py()) + 3 * number
 
-    def cut(self, top: int) -> ValueCounts:
+    def keep_most_frequent(self, top: int) -> ValueCounts:
         """The most frequent of these values; of equally frequent ones the least."""
         if len(self) <= top:
             return self
         places, floor = _most_frequent(self.counts, top)
         return _listed(TOP, max(floor, self.floor), self.values.take(pa.array(places)), self.counts[places])
 
-    def with_nan(self, number: int, top: int) -> ValueCounts:
+    def add_nan(self, number: int, top: int) -> ValueCounts:
         """The same with the NaNs of the column, which are greater than all numbers."""
         if number == 0:
             return self
@@ -86,9 +86,9 @@ class ValueCounts:
             return self
         values = pa.concat_arrays([self.values, pa.array([np.nan])])
         found = replace(self, values=values, counts=np.append(self.counts, number))
-        return found if self.kind != TOP else found.cut(top)
+        return found if self.kind != TOP else found.keep_most_frequent(top)
 
-    def ranked(self) -> ValueCounts:
+    def sort_by_count(self) -> ValueCounts:
         """The same list by falling frequency, then value."""
         order = np.argsort(-self.counts, kind="stable")
         return replace(self, values=self.values.take(pa.array(order)), counts=self.counts[order])
@@ -101,9 +101,9 @@ def choose_counted_values(
     distinct = len(counts) + lacking
     single = int(np.count_nonzero(counts == 1)) + lacking
     near_unique = 2 * single > distinct
-    if not lacking and (distinct <= detail.top or (distinct <= detail.longest and not near_unique)):
+    if not lacking and (distinct <= detail.top or (distinct <= detail.longest_list and not near_unique)):
         return COMPLETE, 0, np.arange(distinct)
-    if near_unique and distinct - single <= detail.longest:
+    if near_unique and distinct - single <= detail.longest_list:
         return DUPLICATES, 1, np.flatnonzero(counts > 1)
     places, floor = _most_frequent(counts, detail.top)
     floor = max(floor, 1 if lacking else 0)
@@ -160,7 +160,7 @@ def merge_value_counts(lists: Sequence[ValueCounts | None], top: int) -> ValueCo
     values = texts.dictionary.filter(pa.array(is_exact))
     order = pc.array_sort_indices(values)
     exact = ValueCounts(COMPLETE if floor == 0 else TOP, floor, values.take(order), total[is_exact][order.to_numpy()])
-    exact = exact.cut(top)
+    exact = exact.keep_most_frequent(top)
     if exact.kind == COMPLETE:
         return exact
     is_known = exact.counts >= exact.floor

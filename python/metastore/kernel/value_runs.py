@@ -7,13 +7,8 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from metastore.format import sortable_values
-from metastore.format.table_column import decimal_type
-
 if TYPE_CHECKING:
     from numpy.typing import NDArray
-
-    from metastore.format.table_column import Column
 
 
 _SMALL_SPAN, _LARGEST_SPAN = 1 << 16, 1 << 20  # beyond a processor's cache counting is slower than sorting
@@ -33,23 +28,6 @@ class ValueRuns:
     def nbytes(self) -> int:
         """The memory they take."""
         return self.values.nbytes + self.counts.nbytes
-
-
-@dataclass(frozen=True)
-class Moments:
-    """Sums of a column's values.
-
-    Attributes:
-        total: The exact sum of unscaled integers; None for doubles.
-        sum: The sum as a number.
-        mean: The arithmetic mean.
-        m2: The sum of the squared distances from the mean.
-    """
-
-    total: int | None
-    sum: float
-    mean: float
-    m2: float
 
 
 def make_runs(values: NDArray[Any]) -> ValueRuns:
@@ -83,24 +61,6 @@ def merge_runs(one: ValueRuns, other: ValueRuns) -> ValueRuns:
     values, counts = values[order], np.concatenate([one.counts, other.counts])[order]
     starts = np.flatnonzero(np.concatenate([[True], values[1:] != values[:-1]]))
     return ValueRuns(values[starts], np.add.reduceat(counts, starts))
-
-
-def compute_moments(runs: ValueRuns, column: Column) -> Moments:
-    """Sum, mean and second moment of at least one value, decimals with their scale applied.
-
-    Infinities behave as IEEE arithmetic says: the sum of both is NaN.
-    """
-    counts = runs.counts.astype(np.float64)
-    with np.errstate(invalid="ignore", over="ignore"):
-        if column.encoding == "double":
-            total = float(np.sum(runs.values * counts))
-            mean = total / float(counts.sum())
-            return Moments(None, total, mean, _second_moment(runs.values - mean, counts))
-        exact, distances = _integers(runs, column)
-        scale = 10 ** (decimal_type(column.type) or (0, 0))[1]
-        number = int(runs.counts.sum())
-        second = _second_moment(distances / scale, counts)
-        return Moments(exact, exact / scale, exact / (number * scale), second)
 
 
 def _sorted(values: NDArray[Any]) -> ValueRuns:
@@ -141,32 +101,3 @@ def count_integers(values: NDArray[Any], lo: int, span: int) -> NDArray[np.int64
         batch = values[start : start + step]
         counts += np.bincount(batch - lo if lo else batch, minlength=span)
     return counts
-
-
-def _integers(runs: ValueRuns, column: Column) -> tuple[int, NDArray[np.float64]]:
-    """The exact sum, and each value's distance from (nearly) the mean."""
-    number = int(runs.counts.sum())
-    if not sortable_values.is_wide_decimal(column):
-        total = _exact_sum(runs.values, runs.counts)
-        pivot = round(total / number)
-        lo, hi = int(runs.values[0]), int(runs.values[-1])
-        pivot = min(max(pivot, lo), hi)
-        if hi - lo < 1 << 63:
-            return total, (runs.values - pivot).astype(np.float64)
-        return total, runs.values.astype(np.float64) - float(pivot)
-    high, low = sortable_values.decimal_halves(runs.values)
-    total = (_exact_sum(high, runs.counts) << 64) + _exact_sum(low, runs.counts)
-    distances: NDArray[np.float64] = high.astype(np.float64) * 2.0**64 + low.astype(np.float64) - total / number
-    return total, distances
-
-
-def _exact_sum(values: NDArray[Any], counts: NDArray[np.int64]) -> int:
-    kind = values.dtype.type
-    low = (values & kind(_LOW)).astype(np.int64)
-    high = (values >> kind(32)).astype(np.int64)
-    return (int(np.dot(high, counts)) << 32) + int(np.dot(low, counts))
-
-
-def _second_moment(distances: NDArray[np.float64], counts: NDArray[np.float64]) -> float:
-    weighted = distances * counts  # no np.dot of doubles: BLAS would start threads inside a task
-    return float(np.sum(weighted * distances) - np.sum(weighted) ** 2 / counts.sum())

@@ -24,9 +24,10 @@ from metastore.key_lookup.key_sql import (
 )
 from metastore.key_lookup.search_tasks import SLICE, search_slices
 from metastore.key_lookup.spark_columns import find_char_length, has_char_column, read_spark_columns
-from metastore.reading.candidate_search import CandidateSearch
+from metastore.reading.candidates import CandidateSearch
 from metastore.reading.evidence import gather_evidence
 from metastore.reading.lookup_keys import KeyBatch
+from metastore.reading.snapshot_files import match_data_files
 from metastore.spark import session
 from metastore.spark_jobs.hadoop_store import open_table_store
 from metastore.spark_jobs.session_jobs import ship_package
@@ -215,12 +216,12 @@ def _candidates(
             return None
         key, some = [key[place] for place in told], some.select(told)
         asked = None if asked is None else asked.select(some.column_names)
-    known = gather_evidence(store, manifest, facts.files, key)
-    search, keys = CandidateSearch(known, store.part), KeyBatch.of(some, key)
+    known = gather_evidence(store, match_data_files(store, manifest, facts.files), key)
+    search, keys = CandidateSearch(known, store.part), KeyBatch.from_table(some, key)
     is_near = _bytes(known) <= _FEW_BYTES
-    search.crowd(keys)
+    search.add_crowded_files(keys)
     if is_near and not _are_nearly_all(search.found, known):
-        search.add(KeyBatch.of(_sample(some), key))
+        search.add(KeyBatch.from_table(_sample(some), key))
     if _are_nearly_all(search.found, known):
         return None
     if asked is None and is_near:

@@ -9,7 +9,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.reading.candidate_search import CandidateSearch
+from metastore.reading.candidates import CandidateSearch
 from metastore.reading.lookup_keys import KeyBatch
 from metastore.store.arrow_blobs import open_object_part
 
@@ -39,7 +39,7 @@ def search_slices(
                     slices[number], partial(open_object_part, place.uri, access=place.access)
                 )
             part = keys.filter(pc.equal(numbers, number)).drop_columns([SLICE])
-            searches[number].add(KeyBatch.of(part, [one.column for one in slices[number]]))
+            searches[number].add(KeyBatch.from_table(part, [one.column for one in slices[number]]))
     found = [np.packbits(search.found).tobytes() for search in searches.values()]
     yield pa.record_batch([pa.array(list(searches), pa.int64()), pa.array(found, pa.binary())], [SLICE, "found"])
 

@@ -13,6 +13,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metastore.adapters import refusals
+from metastore.adapters.table_facts import Refusal
 from metastore.format.block_writer import BlockContent, write_block
 from metastore.format.histogram_bins import EQUI_HEIGHT
 from metastore.format.manifest import FULL
@@ -117,14 +118,6 @@ class BlockTask:
 
 
 @dataclass(frozen=True)
-class UnreadFile:
-    """A data file that a task left out, and why."""
-
-    path: str
-    reason: str
-
-
-@dataclass(frozen=True)
 class BlockTaskResult:
     """What a task hands back.
 
@@ -135,16 +128,16 @@ class BlockTaskResult:
         unread: The files left out.
         objects: How many objects were written.
         failed: User-defined statistics that failed, as `name` or `name(column)`, and why.
-        held: Columns whose values do not follow from what a file holds: the type there, what is known, the file.
+        cast_columns: Columns whose values do not follow from what a file holds: its type, what is known, the file.
     """
 
     block: Block | None
     paths: tuple[str, ...]
     bytes_read: int
-    unread: tuple[UnreadFile, ...] = ()
+    unread: tuple[Refusal, ...] = ()
     objects: int = 0
     failed: tuple[tuple[str, str], ...] = ()
-    held: tuple[tuple[Column, str, str, str], ...] = ()
+    cast_columns: tuple[tuple[Column, str, str, str], ...] = ()
 
 
 @dataclass
@@ -159,9 +152,9 @@ class BlockBuilder:
     _sketches: list[pa.Table] = field(default_factory=list)
     _frequencies: list[pa.Table] = field(default_factory=list)
     _histograms: list[pa.Table] = field(default_factory=list)
-    _unread: list[UnreadFile] = field(default_factory=list)
+    _unread: list[Refusal] = field(default_factory=list)
     _failed: dict[str, str] = field(default_factory=dict)
-    _held: list[tuple[Column, str, str, str]] = field(default_factory=list)
+    _cast_columns: list[tuple[Column, str, str, str]] = field(default_factory=list)
 
     @cached_property
     def statistics(self) -> tuple[Statistic, ...]:
@@ -175,21 +168,21 @@ class BlockBuilder:
     def add(self, file: DataFile, statistics: Iterable[tuple[int, ColumnStatistics]]) -> None:
         """Note a file and the statistics of its columns by ordinal."""
         if self.depth != FULL:  # lists of constants are known then, and no object holds them
-            statistics = ((column, found.listing(None)) for column, found in statistics)
+            statistics = ((column, found.with_value_counts(None)) for column, found in statistics)
         place, top = len(self._files), self.destination.detail(file).top
         rows = [(column, place, found) for column, found in fit_to_file_size(statistics, file.size, top)]
         for column, _, found in rows:
             for name, reason in found.failed.items():
                 self._failed.setdefault(f"{name}({self.columns[column].name})", reason)
-            if found.held is not None:
-                self._held.append((self.columns[column], *found.held, file.path))
+            if found.cast_type is not None:
+                self._cast_columns.append((self.columns[column], *found.cast_type, file.path))
         self._files.append(file)
         self._summaries.append(summary_rows(rows))
         self._sketches.append(sketch_rows(rows))
         self._frequencies.append(value_count_rows(rows))
         self._histograms.append(file_histogram_rows(rows))
 
-    def refuse(self, unread: UnreadFile) -> None:
+    def refuse(self, unread: Refusal) -> None:
         """Note a file that is left out."""
         self._unread.append(unread)
 
@@ -225,7 +218,7 @@ class BlockBuilder:
             unread,
             objects=len(written),
             failed=tuple(self._failed.items()),
-            held=tuple(self._held),
+            cast_columns=tuple(self._cast_columns),
         )
 
 
@@ -239,7 +232,7 @@ def run_block_task(destination: BlockDestination, task: BlockTask) -> BlockTaskR
                     file, analyze_file(task, file, destination.budget, builder.statistics, destination.detail(file))
                 )
             except UnsupportedDataFile as refusal:
-                builder.refuse(UnreadFile(file.path, str(refusal)))
+                builder.refuse(Refusal(file.path, str(refusal)))
         return builder.finish()
 
 

@@ -5,8 +5,12 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
+from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause
+from metastore.errors import AnalyzeFailed
 from metastore.format.manifest import Manifest, Snapshot
+from metastore.pipeline.repair_plan import find_replacements, rewrite_zones, salvage_blocks
 from metastore.store.repair import repair_snapshot
+from metastore.table_level.snapshot_level import write_table_level
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Mapping, Sequence
@@ -14,6 +18,11 @@ if TYPE_CHECKING:
 
     from metastore.format.manifest import Block, TableIdentity
     from metastore.format.objects import ObjectRef
+    from metastore.pipeline.plan import Plan, RoundState
+    from metastore.pipeline.plan_inputs import PlanInputs
+    from metastore.spark_jobs.progress import Progress
+    from metastore.store.coverage import Coverage
+    from metastore.table_level.snapshot_level import TableLevel
 
 
 def newest_versions(blocks: Iterable[Mapping[str, int]]) -> dict[str, int]:
@@ -67,3 +76,46 @@ class ManifestChange:
         mine = self._snapshot
         same = (entry for entry in entries if (entry.id, entry.columns) == (mine.id, mine.columns))
         return mine if mine.ranks else replace(mine, ranks=next((entry.ranks for entry in same), ()))
+
+
+def commit_plan(
+    inputs: PlanInputs, plan: Plan, state: RoundState, computed: Sequence[Block], progress: Progress
+) -> RoundState:
+    """Write the table level of what is there now and commit it; the state says whether others committed meanwhile."""
+    damage = rewrite_zones(state.damage, inputs.store, plan.manifest, plan.base)
+    base = [damage.rewritten.get(block.id, block) for block in plan.base]
+    new = (*plan.adopted, *computed)
+    coverage = inputs.cover([*base, *new])
+    damage = salvage_blocks(damage, inputs.store, plan.manifest, coverage)
+    replacements = find_replacements(damage, plan.manifest, coverage)
+    progress.begin("merging")
+    level = _write_level(inputs, plan, state, coverage)
+    progress.begin("writing")
+    extras = tuple(extra.finish(level.snapshot, plan.manifest) for extra in state.extras)
+    snapshot = level.snapshot
+    for extra in extras:
+        snapshot = extra.add_to(snapshot)
+    identity, wrong = inputs.facts.identity, damage.found.objects
+    change = ManifestChange(identity, new, replacements, snapshot, inputs.block_settings, level.nodes, wrong)
+    inputs.store.commit(identity, change, keep=inputs.keep, over=state.over)
+    return replace(
+        state,
+        damage=damage,
+        extras=extras,
+        is_stale=not change.base <= {block.id for block in base} | replacements.keys() | damage.left,
+        failed={**state.failed, **level.failed},
+        objects=state.objects + level.objects,
+        is_committed=True,
+        coverage=coverage,
+    )
+
+
+def _write_level(inputs: PlanInputs, plan: Plan, state: RoundState, coverage: Coverage) -> TableLevel:
+    jobs, nodes = inputs.jobs, plan.manifest.nodes if plan.manifest else ()
+    for extra in state.extras:
+        jobs = jobs and extra.extend_jobs(jobs, plan.manifest)
+    statistics = inputs.user_statistics.statistics
+    try:
+        return write_table_level(inputs.store, inputs.facts, coverage, inputs.options, statistics, jobs, nodes)
+    except SPARK_JOB_ERRORS as failure:
+        raise AnalyzeFailed(inputs.facts.name, find_cause(failure)) from failure

@@ -28,9 +28,10 @@ if TYPE_CHECKING:
     from metastore.adapters.table_facts import DataFile, TableFacts
     from metastore.format.manifest import Block
     from metastore.format.table_column import Column
+    from metastore.pipeline.plan import MissingStatistics
+    from metastore.pipeline.plan_inputs import PlanInputs
     from metastore.spark_jobs.progress import Progress
     from metastore.store import Store
-    from metastore.store.coverage import MissingStatistics
 
 
 @dataclass(frozen=True)
@@ -65,6 +66,27 @@ class ComputeResult:
         )
 
 
+_BUDGET = 1 << 30
+_NO_MODULE = "Executors need Python with numpy and pyarrow: set spark.pyspark.python to one."
+
+
+def compute_missing(
+    spark: SparkSession, inputs: PlanInputs, work: Sequence[MissingStatistics], progress: Progress
+) -> ComputeResult:
+    """Compute what is missing, and write it as blocks."""
+    if not work:
+        return ComputeResult()
+    inputs.store.ensure_writable()
+    place, identity = inputs.task_store, inputs.facts.identity
+    destination = BlockDestination(place, identity, inputs.block_settings, _BUDGET, inputs.user_statistics.pickles)
+    blocks = BlockComputation(spark, inputs.facts, inputs.store, destination, progress)
+    try:
+        return sum(map(blocks.run, work), ComputeResult())
+    except SPARK_JOB_ERRORS as failure:
+        cause = find_cause(failure)
+        raise AnalyzeFailed(inputs.facts.name, cause, _NO_MODULE if "No module named" in cause else "") from failure
+
+
 @dataclass(frozen=True)
 class BlockComputation:
     """Runs the work of one ANALYZE.
@@ -83,38 +105,32 @@ class BlockComputation:
     destination: BlockDestination
     progress: Progress
 
-    def run(self, work: Sequence[MissingStatistics], depth: str) -> ComputeResult:
-        """Compute what is missing."""
-        outcome = ComputeResult()
-        for part in work:
-            if part.columns:
-                outcome += self._read(part, depth)
-            else:
-                outcome += ComputeResult((self._list(part.files),), objects=1)
-        return outcome
+    def run(self, work: MissingStatistics) -> ComputeResult:
+        """Compute what is missing of some files."""
+        return self._read(work) if work.columns else ComputeResult((self._list(work.files),), objects=1)
 
     def _list(self, files: tuple[DataFile, ...]) -> Block:
         content = BlockContent("files", (), files)
         return write_block(self.store.put, content, self.destination.table, self.destination.settings)
 
-    def _read(self, work: MissingStatistics, depth: str) -> ComputeResult:
+    def _read(self, work: MissingStatistics) -> ComputeResult:
         reasons = {
             file.path: reason
             for file in work.files
             if (reason := find_spark_only_reason(file, local=self.facts.local)) is not None
         }
         near = tuple(file for file in work.files if file.path not in reasons)
-        results = self._run_job(self._cut(replace(work, files=near), depth)) if near else []
-        reasons |= {entry.path: entry.reason for result in results for entry in result.unread}
+        results = self._run_job(work, near) if near else []
+        reasons |= {entry.subject: entry.reason for result in results for entry in result.unread}
         replaced = [path for path, reason in reasons.items() if reason == refusals.REPLACED]
         done = _outcome(results) + ComputeResult(refused=tuple(Refusal(path, reasons.pop(path)) for path in replaced))
         far = tuple(file for file in work.files if file.path in reasons)
         if not far:
             return done
-        if depth == FULL and not self.facts.field_ids:
+        if work.depth == FULL and not self.facts.field_ids:
             return done + self._read_far(replace(work, files=far), reasons)
         refused = tuple(Refusal(path, reason) for path, reason in reasons.items())
-        listed = () if work.listed else (self._list(far),)
+        listed = () if work.is_listed else (self._list(far),)
         return done + ComputeResult(listed, refused=refused, objects=len(listed))
 
     def _read_far(self, work: MissingStatistics, reasons: Mapping[str, str]) -> ComputeResult:
@@ -127,30 +143,27 @@ class BlockComputation:
                 files, held = mark_unknown_columns(groups, work.columns)
                 work = replace(work, files=files)
             rows = read_rows_by_spark(self.spark, self.facts, work.columns, work.files, groups=groups)
-            task = self._task(work, FULL, work.files)
+            task = self._task(work, work.files)
             results = run_cancellable(self.spark, lambda: analyze_spark_rows(rows, self.destination, task))
         except SPARK_JOB_ERRORS as failure:
             path, reason = next(iter(reasons.items()))
             told = f"{find_cause(failure)}. Files such as {path} are read by Spark, for Python says: {reason}"
             raise AnalyzeFailed(self.facts.name, told) from failure
         outcome = _outcome(results)
-        unread = tuple(Refusal(entry.path, entry.reason) for result in results for entry in result.unread)
+        unread = tuple(refusal for result in results for refusal in result.unread)
         seen = {path for result in results for path in result.paths} | {refusal.subject for refusal in unread}
         gone = tuple(Refusal(file.path, refusals.CHANGED_MEANWHILE) for file in work.files if file.path not in seen)
         return replace(outcome, refused=outcome.refused + held + unread + gone)
 
-    def _cut(self, work: MissingStatistics, depth: str) -> list[BlockTask]:
-        parallelism = self.spark.sparkContext.defaultParallelism
-        return [self._task(work, depth, files) for files in pack_files(work.files, parallelism)]
-
-    def _task(self, work: MissingStatistics, depth: str, files: tuple[DataFile, ...]) -> BlockTask:
+    def _task(self, work: MissingStatistics, files: tuple[DataFile, ...]) -> BlockTask:
         facts = self.facts
         of_absent = (facts.defaults, facts.absent_is_null, facts.field_ids, facts.nameless_is_null)
-        return BlockTask(depth, work.columns, files, *of_absent)
+        return BlockTask(work.depth, work.columns, files, *of_absent)
 
-    def _run_job(self, tasks: list[BlockTask]) -> list[BlockTaskResult]:
+    def _run_job(self, work: MissingStatistics, chosen: tuple[DataFile, ...]) -> list[BlockTaskResult]:
         context = self.spark.sparkContext
         ship_package(context)
+        tasks = [self._task(work, files) for files in pack_files(chosen, context.defaultParallelism)]
         destination = self.destination
         files, rows, weight = (context.accumulator(0) for _ in range(3))
 
@@ -161,8 +174,7 @@ class BlockComputation:
             weight.add(_weight(task.files))
             return result
 
-        everything = [file for task in tasks for file in task.files]
-        total, whole = len(everything), _weight(everything)
+        total, whole = len(chosen), _weight(chosen)
         self.progress.begin("reading", lambda: StageProgress(files.value, total, rows.value, weight.value / whole))
         jobs = context.parallelize(tasks, len(tasks)).map(run)
         return run_cancellable(self.spark, lambda: destination.place.collect(jobs))
@@ -170,7 +182,7 @@ class BlockComputation:
 
 def _outcome(results: Sequence[BlockTaskResult]) -> ComputeResult:
     held: dict[tuple[Column, str, str], list[str]] = defaultdict(list)
-    for column, kind, known, path in (one for result in results for one in result.held):
+    for column, kind, known, path in (one for result in results for one in result.cast_columns):
         held[column, kind, known].append(path)
     return ComputeResult(
         tuple(result.block for result in results if result.block is not None),

@@ -1,12 +1,24 @@
-"""How many rows data files have of which the table's metadata does not tell."""
+"""What an ANALYZE works with: the table, its statistics, what the statement asks for."""
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import TYPE_CHECKING
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Any
 
+from metastore import adapters, settings
 from metastore.adapters.identifiers import LOCATION, escape_glob
+from metastore.format.manifest import FULL
+from metastore.pipeline.extras import RanksExtra, ValueIndexExtra
+from metastore.pipeline.request import resolve_request
+from metastore.spark_jobs.hadoop_store import open_table_store
+from metastore.spark_jobs.session_jobs import pickle_statistics
+from metastore.statistics import collect_statistics
 from metastore.store.block_damage import BlockDamageError
+from metastore.store.block_files import BlockFilesCache
+from metastore.store.coverage import Coverage
+from metastore.table_level.rank_sort import RankSort
+from metastore.table_level.table_details import TableLevelOptions
+from metastore.table_level.value_jobs import ValueJobs
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -15,8 +27,120 @@ if TYPE_CHECKING:
 
     from metastore.adapters.table_facts import DataFile, TableFacts
     from metastore.format.data_files import FileKey
+    from metastore.format.manifest import Block
+    from metastore.kernel.user_defined import StatisticPickle
+    from metastore.pipeline.extras import Extra
+    from metastore.pipeline.request import AnalyzeRequest, AnalyzeStatement
+    from metastore.spark_jobs.task_store import TaskStore
+    from metastore.statistics import Statistic
     from metastore.store import Store
-    from metastore.store.block_files import BlockFilesCache
+
+
+BLOCK_SETTINGS: Mapping[str, Any] = {"theta_lgk": 12, "theta_hash": "iceberg"}
+
+
+@dataclass(frozen=True)
+class UserStatistics:
+    """The user-defined statistics that can be computed, the same for tasks, and why others cannot."""
+
+    statistics: tuple[Statistic, ...] = ()
+    pickles: tuple[StatisticPickle, ...] = ()
+    failed: Mapping[str, str] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class PlanInputs:
+    """What every step of an ANALYZE works with, from its beginning to its end.
+
+    Attributes:
+        task_store: The store as tasks reach it.
+        keep: So many snapshots stay.
+        is_repair: Whether all stored statistics are read first to find damage.
+        extras: What is wanted besides statistics.
+        jobs: Jobs that the table level is made with.
+    """
+
+    facts: TableFacts
+    request: AnalyzeRequest
+    store: Store
+    task_store: TaskStore
+    block_files: BlockFilesCache
+    options: TableLevelOptions
+    keep: int
+    is_repair: bool = False
+    user_statistics: UserStatistics = field(default_factory=UserStatistics)
+    extras: tuple[Extra, ...] = ()
+    jobs: ValueJobs | None = None
+
+    @property
+    def block_settings(self) -> Mapping[str, Any]:
+        """What blocks are computed with."""
+        return {
+            **BLOCK_SETTINGS,
+            "histogram_bins": self.options.bins,
+            "histogram_kind": self.options.kind,
+            "frequencies_top": self.options.top,
+        }
+
+    def cover(self, blocks: Sequence[Block]) -> Coverage:
+        """What blocks know of the table's data files."""
+        return Coverage(self.block_files.read(blocks), self.facts.files)
+
+
+def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
+    """Look up the table and its statistics, and check the statement against them."""
+    values = _resolve_settings(spark, statement)
+    facts = adapters.load_facts(spark, statement.table)
+    store, place = open_table_store(spark, facts.identity, writable=True)
+    block_files = BlockFilesCache(store)
+    facts = count_rows(spark, facts, store, block_files)
+    case_sensitive = spark.conf.get("spark.sql.caseSensitive", "false") == "true"
+    zone = spark.conf.get("spark.sql.session.timeZone") or "UTC"
+    request = resolve_request(facts, statement, values, case_sensitive=case_sensitive, zone=zone)
+    users = _load_user_statistics(statement)
+    ranks, index = request.ranks, request.distribution
+    sort = RankSort(spark, facts, place)
+    files = {file.path: file for file in facts.files}
+    return PlanInputs(
+        facts=facts,
+        request=replace(request, statistics=frozenset((one.name, one.version) for one in users.statistics)),
+        store=store,
+        task_store=place,
+        block_files=block_files,
+        options=_choose_options(values),
+        keep=values["spark.metastore.snapshots.keep"],
+        is_repair=statement.repair,
+        user_statistics=users,
+        extras=(
+            RanksExtra(facts, store, ranks.ordinals, ranks.failed, sort),
+            ValueIndexExtra(facts, store, index.ordinals, index.failed),
+        ),
+        jobs=ValueJobs(spark.sparkContext, place, files, facts.local, field_ids=facts.field_ids),
+    )
+
+
+def _resolve_settings(spark: SparkSession, statement: AnalyzeStatement) -> Mapping[str, Any]:
+    """The values of all settings: one that has no value it can have is told before anything is read."""
+    asked = {} if statement.frequencies is None else {"spark.metastore.frequencies.algorithm": statement.frequencies}
+    return {one.setting.key: one.value for one in settings.resolve(spark, asked)}
+
+
+def _load_user_statistics(statement: AnalyzeStatement) -> UserStatistics:
+    if statement.depth != FULL and not statement.repair:
+        return UserStatistics()
+    statistics, unusable = collect_statistics(statement.statistics)
+    pickles, failed = pickle_statistics(statistics)
+    return UserStatistics(tuple(one for one in statistics if one.name not in failed), pickles, {**failed, **unusable})
+
+
+def _choose_options(values: Mapping[str, Any]) -> TableLevelOptions:
+    return TableLevelOptions(
+        bins=values["spark.metastore.histogram.bins"],
+        kind=values["spark.metastore.histogram.kind"],
+        top=values["spark.metastore.frequencies.top"],
+        algorithm=values["spark.metastore.frequencies.algorithm"],
+        threshold=values["spark.metastore.frequencies.threshold"],
+    )
 
 
 def count_rows(spark: SparkSession, facts: TableFacts, store: Store, indexed: BlockFilesCache) -> TableFacts:
@@ -40,7 +164,7 @@ def _remembered(facts: TableFacts, store: Store, indexed: BlockFilesCache) -> Ma
     found: dict[FileKey, int] = {}
     for block in manifest.blocks:
         try:
-            (one,) = indexed.of([block])
+            (one,) = indexed.read([block])
         except BlockDamageError:
             continue
         rows = one.files.column("rows").to_pylist()

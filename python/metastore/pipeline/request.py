@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from metastore.adapters.identifiers import split_name
 from metastore.errors import ColumnNotFound, InvalidArgument
-from metastore.format.manifest import FILES
+from metastore.format.manifest import FILES, FULL
 from metastore.pipeline.partition_filter import is_in_partition
 from metastore.suggestions import find_similar_names
 
@@ -16,8 +16,48 @@ if TYPE_CHECKING:
 
     from metastore.adapters.table_facts import DataFile, TableFacts
     from metastore.format.table_column import Column
-    from metastore.pipeline.extras import ColumnChoice
     from metastore.statistics import Statistic
+
+ColumnChoice = bool | tuple[str, ...]
+PARTITION_REFUSAL = "it is made of the whole table: leave the partition out"
+NOT_ORDERED = "values of its type have no order that is kept"
+
+
+@dataclass(frozen=True)
+class AnalyzeStatement:
+    """An ANALYZE statement.
+
+    Attributes:
+        table: A name as in SQL.
+        columns: Names of columns; None means all.
+        partition: Partition column to value.
+        depth: `full`, `footer` or `files`.
+        frequencies: How the table's frequencies are made; as the setting says if None.
+        statistics: User-defined statistics passed by the caller.
+        ranks: Whether all columns get exact ranks, or which.
+        distribution: Whether all columns get lists that tell where each value lives, or which.
+        partition_columns: Columns that are to be partition columns, whatever their value.
+        repair: Whether all stored statistics are read first, to compute again what is missing or damaged.
+    """
+
+    table: str
+    columns: tuple[str, ...] | None
+    partition: Mapping[str, Any]
+    depth: str
+    frequencies: str | None = None
+    statistics: tuple[Statistic, ...] = ()
+    ranks: ColumnChoice = False
+    distribution: ColumnChoice = False
+    partition_columns: tuple[str, ...] = ()
+    repair: bool = False
+
+
+@dataclass(frozen=True)
+class ExtraColumns:
+    """The ordinals of columns that are to have something, and why others that should have it cannot."""
+
+    ordinals: frozenset[int] = frozenset()
+    failed: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -29,48 +69,59 @@ class AnalyzeRequest:
         columns: The columns to cover.
         files: The data files to cover.
         statistics: User-defined statistics to have, with versions.
+        ranks: What is to have exact ranks.
+        distribution: What is to have lists that tell where each value lives.
     """
 
     depth: str
     columns: tuple[Column, ...]
     files: tuple[DataFile, ...]
     statistics: frozenset[tuple[str, int]] = frozenset()
+    ranks: ExtraColumns = field(default_factory=ExtraColumns)
+    distribution: ExtraColumns = field(default_factory=ExtraColumns)
 
 
 def resolve_request(
-    facts: TableFacts,
-    *,
-    columns: Sequence[str] | None,
-    partition: Mapping[str, Any] | None,
-    depth: str,
-    case_sensitive: bool,
-    partition_columns: Sequence[str] = (),
-    zone: str = "UTC",
+    facts: TableFacts, statement: AnalyzeStatement, settings: Mapping[str, Any], *, case_sensitive: bool, zone: str
 ) -> AnalyzeRequest:
     """Check a statement against the table."""
     fold = str if case_sensitive else str.casefold
-    wanted = facts.columns if columns is None else _columns(facts, columns, fold)
-    if depth == FILES:
-        wanted = ()
-    for name in partition_columns:
+    columns = facts.columns if statement.columns is None else _columns(facts, statement.columns, fold)
+    for name in statement.partition_columns:
         _require_partition_column(facts, name, fold)
-    return AnalyzeRequest(depth, wanted, _files(facts, partition, fold, zone) if partition else facts.files)
+    files = _files(facts, statement.partition, fold, zone) if statement.partition else facts.files
+    request = AnalyzeRequest(statement.depth, () if statement.depth == FILES else columns, files)
+    if statement.depth != FULL:
+        return request
+    ranks, distribution = (
+        _find_extra_columns(what, facts, request, choice, settings, fold)
+        for what, choice in (("ranks", statement.ranks), ("distribution", statement.distribution))
+    )
+    return replace(request, ranks=ranks, distribution=distribution)
 
 
-def find_columns(
-    facts: TableFacts, names: Sequence[str], *, case_sensitive: bool, failed: dict[str, str] | None = None
-) -> tuple[Column, ...]:
-    """Find columns by name."""
-    fold = str if case_sensitive else str.casefold
-    found: set[str] = set()
-    for name in names:
+def _find_extra_columns(
+    what: str, facts: TableFacts, request: AnalyzeRequest, choice: ColumnChoice, settings: Mapping[str, Any], fold: Any
+) -> ExtraColumns:
+    """Find the columns that an argument, a setting or a property of the table chooses."""
+    if choice is True:
+        found = {column for column in request.columns if column.encoding is not None}
+    else:
+        found = set(_columns(facts, choice or (), fold))
+    failed: dict[str, str] = {}
+    listed = facts.properties.get(f"metastore.{what}.columns", "")
+    for name in filter(None, [*settings[f"spark.metastore.{what}.columns"], *map(str.strip, listed.split(","))]):
         try:
-            found.update(column.key for column in _columns(facts, [name], fold))
+            found.update(set(_columns(facts, [name], fold)) & set(request.columns))
         except ColumnNotFound as error:
-            if failed is None:
-                raise
-            failed[name] = error.message
-    return tuple(column for column in facts.columns if column.key in found)
+            failed[f"{what} of {name}"] = error.message
+    if found and len(request.files) < len(facts.files):
+        return ExtraColumns(failed=failed | {f"{what} of {column.name}": PARTITION_REFUSAL for column in found})
+    if what == "ranks":
+        unordered = {column for column in found if column.encoding is None or column.collation is not None}
+        failed |= {f"ranks of {column.name}": NOT_ORDERED for column in unordered}
+        found -= unordered
+    return ExtraColumns(frozenset(place for place, column in enumerate(facts.columns) if column in found), failed)
 
 
 def _columns(facts: TableFacts, names: Sequence[str], fold: Any) -> tuple[Column, ...]:
@@ -120,32 +171,3 @@ def _require_partition_column(facts: TableFacts, name: str, fold: Any) -> None:
     if fold(name) in {fold(column.path[0]) for column in facts.columns}:
         raise InvalidArgument("PARTITION", f"{name} is not a partition column of {facts.name}")
     raise ColumnNotFound(name, facts.name, near=find_similar_names(name, sorted(names)))
-
-
-@dataclass(frozen=True)
-class AnalyzeStatement:
-    """An ANALYZE statement.
-
-    Attributes:
-        table: A name as in SQL.
-        columns: Names of columns; None means all.
-        partition: Partition column to value.
-        depth: `full`, `footer` or `files`.
-        settings: The value of every setting, by its key.
-        statistics: User-defined statistics passed by the caller.
-        ranks: Whether all columns get exact ranks, or which.
-        distribution: Whether all columns get lists that tell where each value lives, or which.
-        partition_columns: Columns that are to be partition columns, whatever their value.
-        repair: Whether all stored statistics are read first, to compute again what is missing or damaged.
-    """
-
-    table: str
-    columns: tuple[str, ...] | None
-    partition: Mapping[str, Any]
-    depth: str
-    settings: Mapping[str, Any]
-    statistics: tuple[Statistic, ...] = ()
-    ranks: ColumnChoice = False
-    distribution: ColumnChoice = False
-    partition_columns: tuple[str, ...] = ()
-    repair: bool = False

@@ -11,10 +11,11 @@ import pyarrow as pa
 
 from metastore.adapters import refusals
 from metastore.adapters.shim_calls import require_unchanged
+from metastore.adapters.table_facts import Refusal
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.kernel.descriptor import DEFAULT_DETAIL_LIMITS
 from metastore.kernel.user_defined import wrap_with_user_defined
-from metastore.pipeline.block_task import BlockBuilder, UnreadFile, metadata_statistics, unknown_statistics
+from metastore.pipeline.block_task import BlockBuilder, metadata_statistics, unknown_statistics
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Iterator, Sequence
@@ -57,7 +58,7 @@ def analyze_row_batches(
             found = reading.statistics(absent_is_null=task.absent_is_null)
             builder.add(file, _with_constants(found, task, file, builder.statistics))
         elif file is not None:
-            builder.refuse(UnreadFile(file.path, refusals.ROWS_DIFFER))
+            builder.refuse(Refusal(file.path, refusals.ROWS_DIFFER))
     return builder.finish()
 
 

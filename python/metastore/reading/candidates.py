@@ -1,235 +1,272 @@
-"""Which data files may hold given values of a column: by bounds, then by lists of values and bloom filters."""
+"""Which data files may hold given values: by counts and bounds, then by value lists and bloom filters.
+
+What is not known keeps the file.
+"""
 
 from __future__ import annotations
 
-import math
-from bisect import bisect_left, bisect_right
-from collections import defaultdict
 from dataclasses import dataclass
-from functools import cached_property
-from typing import TYPE_CHECKING, Any
+from functools import partial
+from typing import TYPE_CHECKING
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.format.bloom_filter import bloom_hashes, may_hold
-from metastore.format.object_part import ANY_ROWS
-from metastore.format.objects import ObjectRef
-from metastore.format.table_column import decimal_type, is_compatible
-from metastore.store.contradictions import find_contradictory_rows
+from metastore.errors import DamagedObject, StoreNotReadable
+from metastore.format.bloom_filter import bloom_hashes, error_rate, may_hold
+from metastore.reading.evidence import UNKNOWN, gather_evidence
+from metastore.reading.lookup_keys import KeyBatch, KeyColumn
+from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
+    from collections.abc import Callable, Iterator, Sequence
+    from typing import Any
 
     from numpy.typing import NDArray
 
-    from metastore.format.manifest import Block
+    from metastore.format.hashing import UInt64Array
+    from metastore.format.object_part import ObjectPart
+    from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
+    from metastore.reading.evidence import ColumnEvidence, DetailObjects
+    from metastore.reading.lookup_keys import Mask, Places
     from metastore.reading.snapshot_files import SnapshotFiles
     from metastore.store import Store
 
-    Places = NDArray[np.int64]
+    OpenObject = Callable[[ObjectRef], ObjectPart]
+    ReadRows = Callable[[ObjectRef, int, Sequence[str]], pa.Table]
+    """Of an object and a column the column's rows, without any where the object cannot be read."""
 
 
-UNKNOWN = -1
-_REF = ("name", "length", "sha256", "footer_length", "footer_sha256")
+_LOG = get_logger(__name__)
+_AT_ONCE = 1 << 14
+_ERRORS = 1
+"""So many errors of a filter are expected of as many keys as are looked for: of more it tells little."""
+_SHORT = 8
+"""A list is short if it has one value for so many rows; a longer one takes as long to read as the rows."""
 
 
 @dataclass(frozen=True)
 class CandidateFiles:
-    """Pairs of a value and a data file that may hold it.
+    """The data files that may hold a value.
 
     Attributes:
-        values: Places of the values among those that were asked for.
-        files: Places of the files in the snapshot's list.
+        files: Their places in the snapshot's list.
         frequencies: How many of the file's rows, deleted ones included, have the value; -1: not known, perhaps none.
     """
 
-    values: Places
     files: Places
     frequencies: Places
 
 
-def find_candidate_files(store: Store, stored: SnapshotFiles, column: Column, values: Sequence[Any]) -> CandidateFiles:
-    """Find the data files that may hold values. A file of which nothing is known may hold all of them."""
-    asked = _Asked(column, values)
-    unknown = np.ones(stored.files.num_rows, dtype=bool)
-    found: list[CandidateFiles] = []
-    for part in iterate_block_evidence(store, stored, column):
-        unknown[part.places] = False
-        found.extend(part.located(store, asked))
-    left = np.flatnonzero(unknown)
-    everything = np.arange(len(values))
-    found.append(_pairs(np.tile(everything, len(left)), np.repeat(left, len(values))))
-    return CandidateFiles(
-        *(np.concatenate([getattr(one, name) for one in found]) for name in ("values", "files", "frequencies"))
-    )
+def find_candidate_files(store: Store, stored: SnapshotFiles, column: Column, value: Any) -> CandidateFiles:
+    """Find the data files that may hold a value. A file of which nothing is known may."""
+    (evidence,) = gather_evidence(store, stored, [column])
+    key = KeyColumn.from_stored(value, column)
+    if key.plain[0]:
+        candidates = ColumnCandidates(evidence, partial(_read_rows, store.part), with_frequencies=True)
+        counts = candidates.count(key)
+    else:
+        counts = np.where(evidence.known, evidence.nulls if key.null[0] else evidence.nans, UNKNOWN)
+    files = np.flatnonzero(counts)
+    return CandidateFiles(files, counts[files])
 
 
-class _Asked:
-    """The values that are asked for, in order; null and NaN apart."""
+class CandidateSearch:
+    """Which of some data files may hold any of the keys that it is given.
 
-    def __init__(self, column: Column, values: Sequence[Any]) -> None:
-        self.column = column
-        self.nulls = np.flatnonzero([value is None for value in values])
-        self.nans = np.flatnonzero([isinstance(value, float) and math.isnan(value) for value in values])
-        plain = sorted(set(range(len(values))) - set(self.nulls.tolist()) - set(self.nans.tolist()))
-        plain.sort(key=lambda place: _comparable(values[place], column))
-        self.places = np.array(plain, dtype=np.int64)
-        self.values = [values[place] for place in plain]
-        self._comparable = [_comparable(value, column) for value in self.values]
+    Attributes:
+        found: Whether each of the files may.
+    """
 
-    @cached_property
-    def array(self) -> pa.Array:
-        kind = {"long": pa.int64(), "double": pa.float64()}.get(str(self.column.encoding), pa.binary())
-        return pa.array(self.values, kind)
+    def __init__(self, evidence: Sequence[ColumnEvidence], open_object: OpenObject) -> None:
+        """Begin with no file found."""
+        self._known = [ColumnCandidates(one, partial(_read_sound_rows, open_object)) for one in evidence]
+        self.found = np.zeros(len(evidence[0].known), bool)
 
-    @cached_property
-    def hashes(self) -> NDArray[np.uint64]:
-        return bloom_hashes(self.array)
+    def add_crowded_files(self, keys: KeyBatch) -> None:
+        """Take the files within whose bounds are so many keys that looking closer would hardly leave them out."""
+        if len(self._known) == 1:  # of several columns only together they tell
+            first, behind = self._known[0].reach(keys)
+            self.found |= behind - first > self._known[0].most
 
-    def within(self, los: Sequence[Any], his: Sequence[Any]) -> tuple[Places, Places]:
-        """For each pair of bounds the values within: the first, and the first one behind them."""
-        column = self.column
-        first = [0 if lo is None else bisect_left(self._comparable, _comparable(lo, column)) for lo in los]
-        behind = [
-            len(self.values) if hi is None else bisect_right(self._comparable, _comparable(hi, column)) for hi in his
-        ]
-        return np.array(first, np.int64), np.array(behind, np.int64)
+    def add(self, keys: KeyBatch) -> None:
+        """Look for more keys in the files that were not found yet."""
+        self.add_crowded_files(keys)
+        first, behind = self._known[0].reach(keys)
+        special = np.arange(keys.ordered, len(keys))
+        for file in np.flatnonzero(~self.found).tolist():
+            self.found[file] = any(
+                self._may_hold(file, keys, at) for at in _batches(first[file], behind[file], special)
+            )
+
+    def _may_hold(self, file: int, keys: KeyBatch, at: Places) -> bool:
+        for known, part in zip(self._known, keys.columns, strict=True):
+            at = at[known.bounded(file, part, at)]
+        for known, part in zip(self._known, keys.columns, strict=True):
+            if 0 < len(at) <= known.most[file]:
+                at = at[known.listed(file, part, at)]
+        return len(at) > 0
+
+
+class ColumnCandidates:
+    """The evidence of one column; the lists and filters of all files in an object are read when one is asked for."""
+
+    def __init__(self, evidence: ColumnEvidence, read_rows: ReadRows, *, with_frequencies: bool = False) -> None:
+        self._evidence = evidence
+        self._read_rows = read_rows
+        self._with_frequencies = with_frequencies
+        self._lists: dict[int, _ValueList] = {}
+        self._filters: dict[int, bytes] = {}
+        self._seen: set[tuple[str, int]] = set()
+        self.most = _most_keys(evidence)
+
+    def reach(self, keys: KeyBatch) -> tuple[Places, Places]:
+        """For each file, which of the ordered keys lie within its bounds: the first, and the first behind them."""
+        known, ordered = self._evidence, keys.columns[0].values[: keys.ordered]
+        first = np.where(known.known & known.has_lo, np.searchsorted(ordered, known.lo, "left"), 0)
+        behind = np.where(known.known & known.has_hi, np.searchsorted(ordered, known.hi, "right"), keys.ordered)
+        return first, np.where(known.known & known.empty, first, behind)
+
+    def bounded(self, file: int, part: KeyColumn, at: Places) -> Mask:
+        """Which keys counts and bounds leave."""
+        known = self._evidence
+        if not known.known[file]:
+            return np.ones(len(at), bool)
+        values = part.values[at]
+        within = np.full(len(at), not known.empty[file])
+        if known.has_lo[file]:
+            within &= values >= known.lo[file]
+        if known.has_hi[file]:
+            within &= values <= known.hi[file]
+        counted = np.where(part.null[at], known.nulls[file] != 0, known.nans[file] != 0)
+        return np.where(part.plain[at], within, counted)
+
+    def listed(self, file: int, part: KeyColumn, at: Places) -> Mask:
+        """Which keys the whole list of the file's values, or else its filter, leaves."""
+        may = np.ones(len(at), bool)
+        plain = part.plain[at]
+        if self._evidence.known[file] and plain.any():
+            values = self._list(file) if self._evidence.complete[file] else None
+            hashes = part.hashes[at[plain]]
+            may[plain] = (
+                values.holds(hashes) if values is not None and values.is_whole else self._filtered(file, hashes)
+            )
+        return may
+
+    def count(self, key: KeyColumn) -> Places:
+        """How often each file has a single plain value: 0 where it has none, -1 where that is not known."""
+        first, behind = self.reach(KeyBatch((key,), 1))
+        counts = np.where(behind > first, UNKNOWN, 0)
+        for file in np.flatnonzero((behind > first) & self._evidence.known).tolist():
+            values = self._list(file)
+            counts[file] = UNKNOWN if values is None else values.count(key)
+            if counts[file] == UNKNOWN and not self._filtered(file, key.hashes)[0]:
+                counts[file] = 0
+        return counts
+
+    def _filtered(self, file: int, hashes: UInt64Array) -> Mask:
+        if file not in self._filters:
+            for rows, places in self._read(self._evidence.filters, file, ["bloom"]):
+                for row in rows.to_pylist():
+                    if row["file"] in places and row["bloom"]:
+                        self._filters[places[row["file"]]] = row["bloom"]
+        bloom = self._filters.get(file)
+        return np.ones(len(hashes), bool) if bloom is None else may_hold(bloom, hashes)
+
+    def _list(self, file: int) -> _ValueList | None:
+        if file not in self._lists:
+            value = f"value_{self._evidence.column.encoding}"
+            for rows, places in self._read(
+                self._evidence.lists, file, [value, "frequency"] if self._with_frequencies else [value]
+            ):
+                self._take_lists(rows.rename_columns({value: "value"}), places)
+        return self._lists.get(file)
+
+    def _read(self, details: DetailObjects, file: int, names: list[str]) -> Iterator[tuple[pa.Table, dict[int, int]]]:
+        """A data file's detail object, the first time: rows of the column, and the places of the files in it."""
+        which, column = details.which[file], int(details.column[file])
+        if which < 0 or (details.objects[which].name, column) in self._seen:
+            return
+        self._seen.add((details.objects[which].name, column))
+        inside = np.flatnonzero((details.which == which) & (details.column == column))
+        rows = self._read_rows(details.objects[which], column, names)
+        yield (
+            rows.filter(pc.is_valid(rows[names[0]])),
+            dict(zip(details.file[inside].tolist(), inside.tolist(), strict=True)),
+        )
+
+    def _take_lists(self, rows: pa.Table, places: dict[int, int]) -> None:
+        files, hashes = rows["file"].to_numpy(), bloom_hashes(rows["value"].combine_chunks())
+        order = np.lexsort((hashes, files))
+        files, hashes = files[order], hashes[order]
+        counted = rows.take(pa.array(order)) if self._with_frequencies else None
+        for file, place in places.items():
+            start, end = np.searchsorted(files, [file, file + 1])
+            # As many values as were counted: a list that lost some proves nothing.
+            whole = bool(self._evidence.complete[place] and end - start == self._evidence.distinct[place])
+            some = None if counted is None else counted.slice(start, end - start)
+            self._lists[place] = _ValueList(hashes[start:end], whole, some)
 
 
 @dataclass(frozen=True)
-class BlockEvidence:
-    """The data files of one block that it is asked about.
+class _ValueList:
+    """Values of a data file in the order of their hashes.
 
     Attributes:
-        block: The block.
-        ordinal: The column's place in it.
-        rows: Rows of the summary, one for each file.
-        places: The files' places in the snapshot's list.
+        hashes: The hashes.
+        is_whole: Whether no value is missing.
+        rows: `value` and `frequency`, where frequencies are asked for.
     """
 
-    block: Block
-    ordinal: int
-    rows: pa.Table
-    places: Places
+    hashes: UInt64Array
+    is_whole: bool
+    rows: pa.Table | None
 
-    def located(self, store: Store, asked: _Asked) -> Iterator[CandidateFiles]:
-        """The files of the block that may hold the value."""
-        rows = self.counts("rows")
-        nulls, nans = self.counts("nulls"), self.counts("nans")
-        yield from (_counted(self.places, nulls, place) for place in asked.nulls.tolist())
-        yield from (_counted(self.places, nans, place) for place in asked.nans.tolist())
-        if len(asked.values):
-            empty = (nulls >= 0) & (nulls + np.maximum(nans, 0) == rows)
-            yield self._of_values(store, asked, empty)
-
-    def _of_values(self, store: Store, asked: _Asked, empty: NDArray[np.bool_]) -> CandidateFiles:
-        encoding = asked.column.encoding
-        los, his = (self.rows[f"{end}_{encoding}"].to_pylist() for end in ("lo", "hi"))
-        first, behind = asked.within(los, his)
-        number = np.where(empty, 0, np.maximum(behind - first, 0))
-        rows = np.repeat(np.arange(len(self.places)), number)
-        values = np.arange(number.sum()) - np.repeat(np.cumsum(number) - number - first, number)
-        frequencies = self._listed(store, asked, rows, values)
-        keep = frequencies != 0
-        rows, values, frequencies = rows[keep], values[keep], frequencies[keep]
-        may = self._may_hold(store, asked, rows, values) | (frequencies > 0)
-        return CandidateFiles(asked.places[values[may]], self.places[rows[may]], frequencies[may])
-
-    def _listed(self, store: Store, asked: _Asked, rows: Places, values: Places) -> Places:
-        """The frequency of each pair: -1 where the file's list does not tell, 0 where it says that there is none."""
-        found = np.full(len(rows), UNKNOWN, np.int64)
-        kinds = np.array(self.rows["frequencies"].to_pylist(), object)
-        if len(rows) == 0 or not np.isin(kinds[rows], ("top", "duplicates", "complete")).any():
-            return found
-        width = len(asked.values)
-        wanted, listed = rows * width + values, np.zeros(len(self.places), np.int64)
-        name = f"value_{asked.column.encoding}"
-        for table, inside in self._details(store, "frequencies", [name, "frequency"]):
-            row = inside[table["file"].to_numpy()]
-            np.add.at(listed, row[row >= 0], 1)
-            value = pc.index_in(table[name], value_set=asked.array.cast(table.schema.field(name).type))
-            value = value.fill_null(-1).to_numpy()
-            match = (row >= 0) & (value >= 0)
-            keys, order = row[match] * width + value[match], table["frequency"].to_numpy()[match]
-            at = np.argsort(keys)
-            place = np.minimum(np.searchsorted(keys[at], wanted), max(len(keys) - 1, 0))
-            hit = keys[at][place] == wanted if len(keys) else np.zeros(len(wanted), bool)
-            found[hit] = order[at][place[hit]]
-        # As many values as were counted: a list that lost some proves nothing.
-        whole = (kinds == "complete") & (listed == self.counts("distinct"))
-        found[(found == UNKNOWN) & whole[rows]] = 0
+    def holds(self, wanted: UInt64Array) -> Mask:
+        """Which hashes are those of values."""
+        if not len(self.hashes):
+            return np.zeros(len(wanted), bool)
+        place = np.minimum(np.searchsorted(self.hashes, wanted), len(self.hashes) - 1)
+        found: Mask = self.hashes[place] == wanted
         return found
 
-    def _may_hold(self, store: Store, asked: _Asked, rows: Places, values: Places) -> NDArray[np.bool_]:
-        may = np.ones(len(rows), bool)
-        if len(rows) == 0:
-            return may
-        for table, inside in self._details(store, "sketches", ["bloom"]):
-            for file, bloom in zip(table["file"].to_pylist(), table["bloom"].to_pylist(), strict=True):
-                pairs = np.flatnonzero(rows == inside[file]) if bloom else ()
-                if len(pairs):
-                    may[pairs] = may_hold(bloom, asked.hashes[values[pairs]])
-        return may
-
-    def _details(self, store: Store, kind: str, columns: list[str]) -> Iterator[tuple[pa.Table, Places]]:
-        """Rows of the column in each detail object of a kind, and for the object's files their row here, or -1."""
-        files = store.get(self.block.files).to_pydict()
-        row_of = dict(zip(self.rows["file"].to_pylist(), range(len(self.places)), strict=True))
-        objects: dict[ObjectRef, dict[int, int]] = defaultdict(dict)
-        for place, file in enumerate(files["file"]):
-            if file in row_of and files[f"{kind}_name"][place] is not None:
-                name, length, *others = (files[f"{kind}_{field}"][place] for field in _REF)
-                digest, footer_length, footer_digest = others
-                ref = ObjectRef(name, length, digest, ANY_ROWS, footer_length, footer_digest)
-                objects[ref][files[f"{kind}_file"][place]] = row_of[file]
-        for ref, rows in objects.items():
-            part = store.part(ref)
-            table = part.rows(part.holding(self.ordinal), ["column", "file", *columns])
-            table = table.filter(pc.equal(table["column"], self.ordinal))
-            inside = np.full(max(rows) + 1, -1, np.int64)
-            inside[list(rows)] = list(rows.values())
-            # Rows of other data files may say any ordinal: none is as many as memory holds.
-            known = table["file"].to_numpy()
-            table = table.filter(pa.array((known >= 0) & (known < len(inside))))
-            yield table, inside
-
-    def counts(self, name: str) -> Places:
-        """How often the files list the value."""
-        counts: Places = self.rows[name].fill_null(UNKNOWN).to_numpy().astype(np.int64)
-        return counts
+    def count(self, key: KeyColumn) -> int:
+        """The frequency of a single value itself: another one may have its hash."""
+        start, end = (int(np.searchsorted(self.hashes, key.hashes[0], side)) for side in ("left", "right"))
+        for row in self.rows.slice(start, end - start).to_pylist() if self.rows is not None else ():
+            if row["value"] == key.stored[0].as_py():
+                return int(row["frequency"])
+        return 0 if self.is_whole else UNKNOWN
 
 
-def iterate_block_evidence(store: Store, stored: SnapshotFiles, column: Column) -> Iterator[BlockEvidence]:
-    """What each block says of the column, each data file once."""
-    taken = np.zeros(stored.files.num_rows, dtype=bool)
-    for block, live in stored.covered:
-        ordinals = {i for i, known in enumerate(block.columns) if is_compatible(known, column)}
-        for ref in block.summary:
-            for ordinal in ordinals & set(ref.columns):
-                rows = store.get(ref.object)
-                rows = rows.filter(pc.equal(rows["column"], ordinal))
-                rows = rows.filter(pa.array(~find_contradictory_rows(rows, block.columns, len(live))))
-                places = live[rows["file"].to_numpy()]
-                keep = (places >= 0) & ~taken[places]
-                taken[places[keep]] = True
-                yield BlockEvidence(block, ordinal, rows.filter(pa.array(keep)), places[keep])
+def _most_keys(known: ColumnEvidence) -> NDArray[np.float64]:
+    """For each file, how many keys may be looked for: of more, its filter nearly always takes one for present.
+
+    A short list of its values is right however many they are.
+    """
+    most = _ERRORS / np.maximum(error_rate(np.maximum(known.distinct, 0)), np.finfo(float).tiny)
+    short = known.complete & (known.distinct * _SHORT <= known.rows)
+    return np.where(short, np.maximum(most, known.rows), most)
 
 
-def _counted(places: Places, counts: Places, value: int) -> CandidateFiles:
-    """The files of which so many rows are null, or NaN."""
-    some = counts != 0
-    return _pairs(np.full(some.sum(), value), places[some], counts[some])
+def _batches(first: int, behind: int, special: Places) -> Iterator[Places]:
+    for start in range(first, behind, _AT_ONCE):
+        yield np.arange(start, min(start + _AT_ONCE, behind))
+    for start in range(0, len(special), _AT_ONCE):
+        yield special[start : start + _AT_ONCE]
 
 
-def _pairs(values: Places, files: Places, frequencies: Places | None = None) -> CandidateFiles:
-    return CandidateFiles(values, files, np.full(len(files), UNKNOWN) if frequencies is None else frequencies)
+def _read_rows(open_object: OpenObject, ref: ObjectRef, column: int, names: Sequence[str]) -> pa.Table:
+    part = open_object(ref)
+    rows = part.rows(part.holding(column), ["column", "file", *names])
+    return rows.filter(pc.equal(rows["column"], column))
 
 
-def _comparable(value: Any, column: Column) -> Any:
-    """A stored value as one that Python orders as the format does."""
-    if column.encoding == "binary" and decimal_type(column.type):
-        return bytes([value[0] ^ 0x80]) + value[1:]
-    return value
+def _read_sound_rows(open_object: OpenObject, ref: ObjectRef, column: int, names: Sequence[str]) -> pa.Table:
+    try:
+        return _read_rows(open_object, ref, column, names)
+    except (DamagedObject, StoreNotReadable) as e:
+        _LOG.warning("keys are looked for without %s: %s", ref.name, e)
+        return pa.table({name: pa.array([], pa.int64()) for name in ("column", "file", *names)})

@@ -21,6 +21,7 @@ from metastore.reading import (
     view_schemas,
 )
 from metastore.reading.distribution_rows import check_probabilities
+from metastore.reading.evidence import UNKNOWN
 from metastore.reading.snapshot import TableSnapshots
 from metastore.reading.snapshot_files import SnapshotFiles, read_snapshot_files, read_statistics
 from metastore.suggestions import suggest_names
@@ -50,7 +51,7 @@ class ColumnAnswers(TableSnapshots):
         """One row per value of a column, most frequent first; null is none, NaN is one."""
         shown = self._at(at)
         found, exact = self._details(column, file, shown)
-        if not found.is_listed:
+        if not found.has_value_list:
             raise self._without("frequencies", column)
         described = distribution_rows.build_frequency_rows(found, top, self._zone, exact=exact)
         return self._answer(Answer, "frequencies", described, shown, column=found.column.name)
@@ -84,7 +85,7 @@ class ColumnAnswers(TableSnapshots):
         described = exact_ranks.build_exact_quantile_rows(self._store, shown, found.column, asked, self._zone)
         if described is None:
             bars = self._bars(found, column)
-            by_rank = None if bars is None else found.by_rank(bars)
+            by_rank = None if bars is None else found.choose_rank_histogram(bars)
             described = distribution_rows.build_quantile_rows(found, by_rank, asked, self._zone, exact=exact)
         return self._answer(Answer, "quantiles", described, shown, column=found.column.name)
 
@@ -103,19 +104,19 @@ class ColumnAnswers(TableSnapshots):
             raise InvalidArgument("value", str(e)) from None
         stored = self._stored(shown.snapshot)
         found = self._placed(shown.snapshot, wanted, asked) or candidates.find_candidate_files(
-            self._store, stored, wanted, [asked]
+            self._store, stored, wanted, asked
         )
         listed = stored.files.select(["path", "deletes"]).to_pylist()
         frequencies = dict(zip(found.files.tolist(), found.frequencies.tolist(), strict=True))
         assert self._place.manifest is not None  # noqa: S101 - a snapshot came from it
         if self._place.manifest.table.format == "hudi":  # log files may hold any value
             changed = (file for file, row in enumerate(listed) if row["deletes"] is not None)
-            frequencies |= dict.fromkeys(changed, candidates.UNKNOWN)
+            frequencies |= dict.fromkeys(changed, UNKNOWN)
         described = [
             {
                 "path": listed[file]["path"],
-                "frequency": None if frequency == candidates.UNKNOWN else frequency,
-                "exact": shown.is_asked and frequency != candidates.UNKNOWN and listed[file]["deletes"] is None,
+                "frequency": None if frequency == UNKNOWN else frequency,
+                "exact": shown.is_requested and frequency != UNKNOWN and listed[file]["deletes"] is None,
             }
             for file, frequency in sorted(frequencies.items())
         ]
@@ -129,7 +130,7 @@ class ColumnAnswers(TableSnapshots):
         if known is None:
             return None
         return value_lookup.look_up_value(
-            self._store, snapshot, column, value, known.summary.get("distinct"), known.values
+            self._store, snapshot, column, value, known.summary.get("distinct"), known.value_count
         )
 
     def _stored(self, snapshot: Snapshot) -> SnapshotFiles:
@@ -149,19 +150,19 @@ class ColumnAnswers(TableSnapshots):
                 found = column_details.make_empty_details(self._store, wanted)
             if found is None:
                 raise self._without("statistics", column)
-            return found, shown.is_asked and snapshot.exact and found.summary["files"] == snapshot.files_total
+            return found, shown.is_requested and snapshot.exact and found.summary["files"] == snapshot.files_total
         stored = self._stored(snapshot)
         place = self._place_of(file, stored)
-        known = read_statistics(self._store, stored.only(place), shown.columns, [wanted]).to_pylist()
+        known = read_statistics(self._store, stored.restrict_to(place), shown.columns, [wanted]).to_pylist()
         if not known:
             raise self._without("statistics", column)
-        is_whole = shown.is_asked and stored.files["deletes"][place].as_py() is None
+        is_whole = shown.is_requested and stored.files["deletes"][place].as_py() is None
         return column_details.read_file_details(self._store, stored, known[0], place, wanted), is_whole
 
     def _bars(self, found: column_details.ColumnDetails, column: str) -> Histogram | None:
         """The histogram of a column, None where the column has no value."""
         bars = found.histogram()
-        values = found.values
+        values = found.value_count
         if bars is None and (values is None or values > (found.summary.get("nans") or 0)):
             raise self._without("histogram", column)
         return bars

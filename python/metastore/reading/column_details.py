@@ -62,9 +62,11 @@ class ColumnDetails:
     histograms: ObjectRef | None
     table_files: ObjectRef | None = None
 
-    def files_of_values(self) -> list[dict[str, int] | None]:
+    def read_value_files(self) -> list[dict[str, int] | None]:
         """For each listed value how often it occurs in each data file that holds it; None where that is not known."""
-        rows = self.listed(None, POSTING_COLUMNS) if self.table_files is not None else self.listed(None)
+        rows = (
+            self.read_value_list(None, POSTING_COLUMNS) if self.table_files is not None else self.read_value_list(None)
+        )
         found: list[dict[str, int] | None] = [None] * rows.num_rows
         if self.table_files is None or not rows.num_rows:
             return found
@@ -75,20 +77,20 @@ class ColumnDetails:
         return found
 
     @property
-    def values(self) -> int | None:
+    def value_count(self) -> int | None:
         """How many values there are, null excluded."""
         rows, nulls = self.summary.get("rows"), self.summary.get("nulls")
         return None if rows is None or nulls is None else rows - nulls
 
     @property
-    def is_listed(self) -> bool:
+    def has_value_list(self) -> bool:
         """Whether there is a list of values, be it empty."""
         return self.summary.get("frequencies") not in _LISTED
 
-    def listed(self, top: int | None, more: Sequence[str] = ()) -> pa.Table:
+    def read_value_list(self, top: int | None, more: Sequence[str] = ()) -> pa.Table:
         """The most frequent values: `value`, `frequency`, `error`."""
         few = top is not None and top <= HEADS
-        refs = () if not self.is_listed else (self.heads,) if few else self.lists
+        refs = () if not self.has_value_list else (self.heads,) if few else self.lists
         parts = [self._listed(ref, top, more) for ref in refs if ref is not None]
         if not parts:
             return pa.table({name: pa.array([], pa.int64()) for name in ("value", "frequency", "error")})
@@ -114,7 +116,7 @@ class ColumnDetails:
         rows = self._own(part.rows(part.holding(self.ordinal), names)).to_pylist()
         return _histogram(self.column, self.summary, rows[0]) if rows else None
 
-    def by_rank(self, bars: Histogram) -> Histogram:
+    def choose_rank_histogram(self, bars: Histogram) -> Histogram:
         """What tells ranks: bins of equal width do not where percentiles were kept."""
         name = f"percentiles_{self.column.encoding}"
         if bars.kind == EQUI_HEIGHT or not self.summary.get(name):
@@ -192,10 +194,9 @@ def read_file_details(
     """The details of a column in one data file."""
     refs: dict[str, tuple[ObjectRef, int]] = {}
     at = 0
-    for block, live in stored.covered:
+    for block, ordinal, live in stored.sources(column):
         inside = np.flatnonzero(live == file)
-        ordinal = next((i for i, known in enumerate(block.columns) if is_compatible(known, column)), None)
-        if len(inside) and ordinal is not None:
+        if len(inside):
             files = store.get(block.files)
             row = files.filter(pc.equal(files["file"], int(inside[0]))).to_pylist()[0]
             refs, at = dict(_refs(row)), ordinal

@@ -27,7 +27,7 @@ PROBABILITIES = (0.0, 0.05, 0.25, 0.5, 0.75, 0.95, 1.0)
 def build_frequency_rows(details: ColumnDetails, top: int | None, zone: str, *, exact: bool) -> list[Row]:
     """One row for each value, most frequent first."""
     _positive("top", top)
-    number, shown = details.values, make_renderer(details.column, zone)
+    number, shown = details.value_count, make_renderer(details.column, zone)
     return [
         {
             "value": shown(row["value"]),
@@ -36,7 +36,7 @@ def build_frequency_rows(details: ColumnDetails, top: int | None, zone: str, *, 
             "exact": exact and not row.get("error"),
             "error": (row.get("error") or 0) if exact else None,
         }
-        for row in details.listed(top).to_pylist()
+        for row in details.read_value_list(top).to_pylist()
     ]
 
 

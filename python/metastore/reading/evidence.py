@@ -1,8 +1,8 @@
-"""What the statistics say of a key's columns in each data file, as arrays that tasks are sent."""
+"""What the statistics say of columns in each data file, as arrays that tasks are sent."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING, Any
 
@@ -10,29 +10,27 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.format.data_files import FileKey
 from metastore.format.object_part import ANY_ROWS
-from metastore.format.object_schemas import FILES
 from metastore.format.objects import ObjectRef
 from metastore.format.sortable_values import is_wide_decimal, stored_to_sortable
-from metastore.reading.candidates import UNKNOWN, iterate_block_evidence
-from metastore.reading.snapshot_files import match_files
+from metastore.store.contradictions import find_contradictory_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Sequence
+    from collections.abc import Callable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
-    from metastore.adapters import DataFile
-    from metastore.format.manifest import Manifest
+    from metastore.format.manifest import Block
     from metastore.format.table_column import Column
-    from metastore.reading.candidates import BlockEvidence
     from metastore.reading.lookup_keys import Mask, Places
+    from metastore.reading.snapshot_files import SnapshotFiles
     from metastore.store import Store
 
 
+UNKNOWN = -1
 _REF = ("name", "length", "sha256", "footer_length", "footer_sha256")
 _NOWHERE = -1
+_LISTED = ("top", "duplicates", "complete")
 
 
 @dataclass(frozen=True)
@@ -98,25 +96,57 @@ class ColumnEvidence:
         return ColumnEvidence(self.column, *(fields[name].take(files) for name in list(fields)[1:]))
 
 
-def gather_evidence(
-    store: Store, manifest: Manifest, files: Sequence[DataFile], columns: Sequence[Column]
-) -> list[ColumnEvidence]:
-    """What is known of columns."""
-    names = pa.schema([FILES.field(name) for name in FileKey._fields])
-    listed = pa.Table.from_pylist([file.key._asdict() for file in files], names)
-    stored = match_files(store, manifest, listed)
-    rows = np.array([UNKNOWN if file.rows is None else file.rows for file in files], np.int64)
+@dataclass(frozen=True)
+class BlockEvidence:
+    """What one block says of a column.
+
+    Attributes:
+        block: The block.
+        ordinal: The column's place in it.
+        rows: Rows of the summary, one for each file.
+        places: The files' places in the snapshot's list.
+    """
+
+    block: Block
+    ordinal: int
+    rows: pa.Table
+    places: Places
+
+    def counts(self, name: str) -> Places:
+        """A count of each file, -1 where it is not known."""
+        counts: Places = self.rows[name].fill_null(UNKNOWN).to_numpy().astype(np.int64)
+        return counts
+
+
+def gather_evidence(store: Store, stored: SnapshotFiles, columns: Sequence[Column]) -> list[ColumnEvidence]:
+    """What is known of columns in each data file."""
+    rows = stored.files["rows"].fill_null(UNKNOWN).to_numpy().astype(np.int64)
     read = cache(store.get)  # the lists of files that have the details of all columns
-    return [_of(read, column, list(iterate_block_evidence(store, stored, column)), rows) for column in columns]
+    return [_combine(read, column, list(_iterate_block_evidence(store, stored, column)), rows) for column in columns]
 
 
-def _of(
+def _iterate_block_evidence(store: Store, stored: SnapshotFiles, column: Column) -> Iterator[BlockEvidence]:
+    """What each block says of the column, each data file once."""
+    taken = np.zeros(stored.files.num_rows, dtype=bool)
+    for block, ordinal, live in stored.sources(column):
+        for ref in block.summary:
+            if ordinal in ref.columns:
+                rows = store.get(ref.object)
+                rows = rows.filter(pc.equal(rows["column"], ordinal))
+                rows = rows.filter(pa.array(~find_contradictory_rows(rows, block.columns, len(live))))
+                places = live[rows["file"].to_numpy()]
+                keep = (places >= 0) & ~taken[places]
+                taken[places[keep]] = True
+                yield BlockEvidence(block, ordinal, rows.filter(pa.array(keep)), places[keep])
+
+
+def _combine(
     read: Callable[[ObjectRef], pa.Table], column: Column, found: Sequence[BlockEvidence], rows: Places
 ) -> ColumnEvidence:
     count = len(rows)
     known, of_file = np.zeros(count, bool), rows.copy()
     nulls, nans, distinct = (np.full(count, UNKNOWN) for _ in range(3))
-    has_lo, has_hi, empty, complete = (np.zeros(count, bool) for _ in range(4))
+    has_lo, has_hi, empty, complete, listed = (np.zeros(count, bool) for _ in range(5))
     lo, hi = (np.zeros(count, _form(column)) for _ in range(2))
     for part in found:
         at = part.places
@@ -130,9 +160,11 @@ def _of(
             has[at] = bounds.is_valid().to_numpy()
             values[at[has[at]]] = _numbers(bounds.drop_null().to_pylist(), column)
         distinct[at] = part.counts("distinct")
+        listed[at] = pc.is_in(part.rows["frequencies"], value_set=pa.array(_LISTED))
         complete[at] = pc.fill_null(pc.equal(part.rows["frequencies"], "complete"), False)  # noqa: FBT003 - a value
     known &= ~(has_lo & has_hi & (lo > hi))
     lists, filters = (_details(read, found, kind, count) for kind in ("frequencies", "sketches"))
+    lists = replace(lists, which=np.where(listed, lists.which, _NOWHERE))
     return ColumnEvidence(
         column, known, of_file, nulls, nans, empty, lo, hi, has_lo, has_hi, distinct, complete, lists, filters
     )
@@ -158,10 +190,11 @@ def _details(
     names = [f"{kind}_{field}" for field in _REF]
     for part in found:
         place = dict(zip(part.rows["file"].to_pylist(), part.places.tolist(), strict=True))
-        files = read(part.block.files).select(["file", f"{kind}_file", *names]).to_pydict()
+        files = read(part.block.files)
+        files = files.filter(files[names[0]].is_valid()).select(["file", f"{kind}_file", *names]).to_pydict()
         for row, file in enumerate(files["file"]):
             at = place.get(file)
-            if at is not None and files[names[0]][row] is not None:
+            if at is not None:
                 name, length, digest, footer_length, footer_digest = (files[field][row] for field in names)
                 ref = ObjectRef(name, length, digest, ANY_ROWS, footer_length, footer_digest)
                 which[at] = objects.setdefault(ref, len(objects))

@@ -53,8 +53,8 @@ def build_exact_quantile_rows(
         {
             "probability": probability,
             "value": render_value(value, column, zone=zone),
-            "exact": shown.is_asked,
-            "error": 0.0 if shown.is_asked else None,
+            "exact": shown.is_requested,
+            "error": 0.0 if shown.is_requested else None,
         }
         for probability, value in zip(probabilities, found, strict=True)
     ]

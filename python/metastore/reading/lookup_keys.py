@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from metastore.format.bloom_filter import bloom_hashes
-from metastore.format.sortable_values import is_wide_decimal, sortable_array, sortable_to_arrow
+from metastore.format.sortable_values import is_wide_decimal, sortable_array, sortable_to_arrow, stored_to_sortable
 from metastore.format.value_rendering import CUT_BYTES
 
 if TYPE_CHECKING:
@@ -24,6 +24,7 @@ if TYPE_CHECKING:
     Mask = NDArray[np.bool_]
 
 
+_STORED_TYPES = {"long": pa.int64(), "double": pa.float64(), "binary": pa.large_binary()}
 _ROWS_AT_ONCE = 1 << 15
 
 
@@ -46,7 +47,7 @@ class KeyColumn:
     null: Mask
 
     @classmethod
-    def of(cls, values: pa.Array, column: Column) -> KeyColumn:
+    def from_values(cls, values: pa.Array, column: Column) -> KeyColumn:
         """Take over values of the column's type."""
         null: Mask = values.is_null().to_numpy(zero_copy_only=False)
         present = values.drop_null()
@@ -59,6 +60,17 @@ class KeyColumn:
             plain[plain] = ~np.isnan(known)
             known = known[~np.isnan(known)]
         return cls(column, _spread(known, plain), sortable_to_arrow(known, column), plain, null)
+
+    @classmethod
+    def from_stored(cls, value: Any, column: Column) -> KeyColumn:
+        """Take over a single value that the format stores."""
+        plain = np.array([value is not None and value == value])  # noqa: PLR0124 - NaN
+        stored = pa.array([value] if plain[0] else [], _STORED_TYPES[str(column.encoding)])
+        if column.encoding == "binary" and not is_wide_decimal(column):
+            sortable = take_prefixes(stored)
+        else:
+            sortable = stored_to_sortable(stored.to_pylist(), column)
+        return cls(column, _spread(sortable, plain), stored, plain, np.array([value is None]))
 
     def take(self, order: Places) -> KeyColumn:
         """The same in another order."""
@@ -85,10 +97,10 @@ class KeyBatch:
     ordered: int
 
     @classmethod
-    def of(cls, batch: pa.Table, columns: Sequence[Column]) -> KeyBatch:
+    def from_table(cls, batch: pa.Table, columns: Sequence[Column]) -> KeyBatch:
         """Take over keys."""
         arrays = (one.combine_chunks() for one in batch.columns)
-        parts = [KeyColumn.of(values, column) for values, column in zip(arrays, columns, strict=True)]
+        parts = [KeyColumn.from_values(values, column) for values, column in zip(arrays, columns, strict=True)]
         first = parts[0]
         plain = np.flatnonzero(first.plain)
         order = np.concatenate([plain[np.argsort(first.values[plain], kind="stable")], np.flatnonzero(~first.plain)])

@@ -34,23 +34,23 @@ class SnapshotAnswer:
         snapshot: The analyzed snapshot that answers.
         current: Whether the table is still there; None where that is not known.
         columns: The columns of the snapshot asked for, which may have another schema.
-        is_asked: Whether it is the snapshot asked for: an ancestor's numbers are near those of that one, no more.
+        is_requested: Whether it is the snapshot asked for: an ancestor's numbers are near those of that one, no more.
         files: Its data files, and those of the snapshot asked for.
     """
 
     snapshot: Snapshot
     current: bool | None
     columns: tuple[Column, ...]
-    is_asked: bool
+    is_requested: bool
     files: summary_rows.FileCounts
 
     @property
-    def of_table(self) -> summary_rows.Scope:
+    def table_scope(self) -> summary_rows.Scope:
         """What the rows of a summary of the table share."""
         one = self.snapshot
         return self._scope(one.physical_rows, one.rows, self.files, exact=one.exact)
 
-    def of_file(self, file: Mapping[str, Any]) -> summary_rows.Scope:
+    def file_scope(self, file: Mapping[str, Any]) -> summary_rows.Scope:
         """What those of a data file share, a row of `table-files`."""
         return self._scope(
             file["rows"],
@@ -64,7 +64,7 @@ class SnapshotAnswer:
     ) -> summary_rows.Scope:
         moment = summary_rows.parse_instant(self.snapshot.analyzed_at)
         return summary_rows.Scope(
-            physical, live, exact and self.is_asked, files, self.snapshot.id, self.current, moment
+            physical, live, exact and self.is_requested, files, self.snapshot.id, self.current, moment
         )
 
 
@@ -133,10 +133,10 @@ class TableSnapshots:
         if snapshot is None:
             return None
         columns = found.columns(wanted) if found else ()
-        is_asked = snapshot.id == (wanted or _NEVER_WRITTEN)
-        files = _files(snapshot, None if is_asked else found, wanted)
+        is_requested = snapshot.id == (wanted or _NEVER_WRITTEN)
+        files = _files(snapshot, None if is_requested else found, wanted)
         current = self._is_current(snapshot)
-        return SnapshotAnswer(snapshot, current and is_asked, columns or snapshot.columns, is_asked, files)
+        return SnapshotAnswer(snapshot, current and is_requested, columns or snapshot.columns, is_requested, files)
 
     def _id_at(self, at: str | int | datetime) -> str | None:
         if self._lineage is not None and str(at) in self._lineage.references:

@@ -9,15 +9,15 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.format.data_files import read_file_keys
+from metastore.format.data_files import FileKey, read_file_keys
 from metastore.format.manifest import COMPUTED
-from metastore.format.object_schemas import SUMMARY
+from metastore.format.object_schemas import FILES, SUMMARY
 from metastore.format.table_column import is_compatible
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
-    from metastore.format.data_files import FileKey
+    from metastore.adapters.table_facts import DataFile
     from metastore.format.manifest import Block, Manifest, Snapshot
     from metastore.format.table_column import Column
     from metastore.store import Store
@@ -42,11 +42,18 @@ class SnapshotFiles:
     partitions: tuple[Partition, ...]
     covered: tuple[tuple[Block, np.ndarray], ...]
 
-    def only(self, ordinal: int) -> SnapshotFiles:
+    def restrict_to(self, ordinal: int) -> SnapshotFiles:
         """The same with a single file."""
         covered = ((block, np.where(live == ordinal, live, -1)) for block, live in self.covered)
         held = tuple((block, live) for block, live in covered if (live >= 0).any())
         return SnapshotFiles(self.files, self.partitions, held)
+
+    def sources(self, column: Column) -> Iterator[tuple[Block, int, np.ndarray]]:
+        """The blocks that have a column, in order of preference: its ordinal in each, and the block's live files."""
+        for block, live in self.covered:
+            for ordinal, known in enumerate(block.columns):
+                if is_compatible(known, column):
+                    yield block, ordinal, live
 
     def is_covered(self) -> np.ndarray:
         """For each file, whether a block knows it."""
@@ -59,6 +66,13 @@ class SnapshotFiles:
 def read_snapshot_files(store: Store, manifest: Manifest, snapshot: Snapshot) -> SnapshotFiles:
     """Finds which blocks cover which files of a snapshot."""
     return match_files(store, manifest, store.get(snapshot.table_files))
+
+
+def match_data_files(store: Store, manifest: Manifest, files: Sequence[DataFile]) -> SnapshotFiles:
+    """Finds which blocks cover the data files that a table has now."""
+    names = pa.schema([FILES.field(name) for name in (*FileKey._fields, "rows")])
+    listed = [{**file.key._asdict(), "rows": file.rows} for file in files]
+    return match_files(store, manifest, pa.Table.from_pylist(listed, names))
 
 
 def match_files(store: Store, manifest: Manifest, files: pa.Table) -> SnapshotFiles:

@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from metastore.adapters.identifiers import find_column
-from metastore.answers import Answer, Summary, to_arrow_table
+from metastore.answers import Answer, Summary
 from metastore.errors import InvalidArgument, NoStatistics, TableNotFound
 from metastore.format.table_column import is_compatible
 from metastore.reading import column_details, exact_ranks, extra_columns, summary_rows, view_schemas, views
@@ -84,9 +84,10 @@ class Statistics(ColumnAnswers):
             described = self._summary_rows(file, shown)
             only = find_column(shown.columns, column, self.table).name if column else None
             own_fields = _own_fields(described)
-            return _view(name, [row for row in described if only in (None, row["column_name"])], own_fields)
+            rows = [row for row in described if only in (None, row["column_name"])]
+            return views.build_view(name, add_user_defined(rows, own_fields), own_fields)
         if name == "columns":
-            return _view(name, self._column_rows(column, file, self._at(None)), [])
+            return views.build_view(name, self._column_rows(column, file, self._at(None)))
         if name == "ranks":
             return exact_ranks.build_ranks_view(self._store, self._at(None), column, self.table)
         if name in views.NAMES:
@@ -112,7 +113,7 @@ class Statistics(ColumnAnswers):
             if file:
                 self._place_of(file, self._stored(shown.snapshot))
 
-    def as_row(self) -> summary_rows.Row:
+    def to_table_row(self) -> summary_rows.Row:
         """The row of this table among others, as `tables` shows them."""
         identity = self._place.manifest.table if self._place.manifest else None
         newest = self._answering(None, self._snapshots)
@@ -150,7 +151,7 @@ class Statistics(ColumnAnswers):
         stored = self._stored(snapshot)
         paths = stored.files.column("path").to_pylist()
         if file is not None:
-            stored = stored.only(self._place_of(file, stored))
+            stored = stored.restrict_to(self._place_of(file, stored))
         found = read_statistics(self._store, stored, shown.columns, wanted).to_pylist()
         return [self._column_row(row, paths[row["file"]], shown.columns[row["column"]]) for row in found]
 
@@ -169,7 +170,7 @@ class Statistics(ColumnAnswers):
                 exact = dict(zip(summary_rows.QUARTILES, quartiles, strict=True))
                 found[column.key][name] = [exact.get(p, near) for p, near in enumerate(found[column.key][name])]
         written = {column.key: column for column in snapshot.columns}
-        scope = shown.of_table
+        scope = shown.table_scope
         return [
             self._summary_row(column, found.get(column.key) if _holds(written.get(column.key), column) else None, scope)
             for column in shown.columns
@@ -180,7 +181,7 @@ class Statistics(ColumnAnswers):
         stored = self._stored(shown.snapshot)
         place = self._place_of(file, stored)
         of_file = stored.files.slice(place, 1).to_pylist()[0]
-        known = read_statistics(self._store, stored.only(place), columns, columns).to_pylist()
+        known = read_statistics(self._store, stored.restrict_to(place), columns, columns).to_pylist()
         if not known:
             raise NoStatistics(self.table, detail=f"of the data file {file}")
         tops = column_details.read_file_tops(self._store, stored, place)
@@ -190,7 +191,7 @@ class Statistics(ColumnAnswers):
         for at, row in found.items():
             if (values := percentiles.get(columns[at].key)) is not None:
                 row[f"percentiles_{columns[at].encoding}"] = values
-        scope = shown.of_file(of_file)
+        scope = shown.file_scope(of_file)
         return [self._summary_row(column, found.get(i), scope) for i, column in enumerate(columns)]
 
     def _summary_row(
@@ -222,7 +223,7 @@ def list_tables(location: str) -> Answer:
     root = Folder(location)
     if not root.exists():
         raise TableNotFound(location)
-    described = [Statistics(place).as_row() for place in discover_all(root)]
+    described = [Statistics(place).to_table_row() for place in discover_all(root)]
     return Answer("tables", location, *shape_answer("tables", described))
 
 
@@ -242,11 +243,3 @@ def _has_percentiles(row: Mapping[str, Any]) -> bool:
 
 def _own_fields(described: Sequence[summary_rows.Row]) -> list[pa.Field]:
     return extra_columns.infer_fields([row[USER_DEFINED] for row in described], view_schemas.VIEWS["summary"].names)
-
-
-def _view(name: str, described: Sequence[summary_rows.Row], own_fields: Sequence[pa.Field]) -> pa.Table:
-    described = add_user_defined(described, own_fields)
-    schema = pa.schema([*view_schemas.VIEWS[name], *own_fields])
-    return to_arrow_table(
-        [{column: row.get(column) for column in schema.names} for row in described], schema.names, schema
-    )

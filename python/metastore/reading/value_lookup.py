@@ -55,7 +55,7 @@ def look_up_value(
     if told != expected:
         return None
     files, counts = np.concatenate([np.empty((2, 0), np.int64), *places], axis=1)
-    return CandidateFiles(np.zeros(len(files), np.int64), files, counts)
+    return CandidateFiles(files, counts)
 
 
 def _told(part: ObjectPart, ordinal: int) -> int:

@@ -15,33 +15,38 @@ if TYPE_CHECKING:
 
     from metastore.format.table_column import Column
     from metastore.reading.column_details import ColumnDetails
+    from metastore.reading.summary_rows import Row
 
 
 FREQUENCIES, HISTOGRAMS, WIDE = "frequencies", "histograms", "histograms_wide"
 NAMES = (FREQUENCIES, HISTOGRAMS, WIDE)
 
 
+def build_view(name: str, rows: Iterable[Row], own_fields: Iterable[pa.Field] = ()) -> pa.Table:
+    """The columns of a view, null where a row does not have them."""
+    schema = pa.schema([*view_schemas.VIEWS[name], *own_fields])
+    return to_arrow_table([{column: row.get(column) for column in schema.names} for row in rows], schema.names, schema)
+
+
 def build_frequencies_view(found: Iterable[tuple[ColumnDetails, bool]], zone: str) -> pa.Table:
     """One row per column and value."""
-    schema = view_schemas.VIEWS[FREQUENCIES]
     rows = []
     for details, exact in found:
         encoding = details.column.encoding
-        typed = details.listed(None)["value"].to_pylist() if details.is_listed else []
+        typed = details.read_value_list(None)["value"].to_pylist() if details.has_value_list else []
         described = (
-            distribution_rows.build_frequency_rows(details, None, zone, exact=exact) if details.is_listed else []
+            distribution_rows.build_frequency_rows(details, None, zone, exact=exact) if details.has_value_list else []
         )
-        files = [one and list(one.items()) for one in details.files_of_values()] if details.is_listed else []
+        files = [one and list(one.items()) for one in details.read_value_files()] if details.has_value_list else []
         rows += [
             {"column_name": details.column.name, **row, f"value_{encoding}": value, "files": holding}
             for row, value, holding in zip(described, typed, files, strict=True)
         ]
-    return to_arrow_table([{name: row.get(name) for name in schema.names} for row in rows], schema.names, schema)
+    return build_view(FREQUENCIES, rows)
 
 
 def build_histograms_view(found: Iterable[tuple[ColumnDetails, bool]]) -> pa.Table:
     """One row per column, its edges and counts as lists."""
-    schema = view_schemas.VIEWS[HISTOGRAMS]
     rows = []
     for details, exact in found:
         bars = details.histogram()
@@ -57,7 +62,7 @@ def build_histograms_view(found: Iterable[tuple[ColumnDetails, bool]]) -> pa.Tab
                     "exact": exact and bool(bars.are_exact.all()),
                 }
             )
-    return to_arrow_table([{name: row.get(name) for name in schema.names} for row in rows], schema.names, schema)
+    return build_view(HISTOGRAMS, rows)
 
 
 def build_wide_schema(columns: Iterable[Column]) -> pa.Schema:

@@ -117,18 +117,20 @@ class _DriverStderr:
 
 
 def _run(spark: SparkSession, statement: dict[str, Any], progress: Progress) -> dict[str, Any]:
-    from metastore import pipeline  # noqa: PLC0415 - slow to import, and the JVM waits for the first sign of life
+    # Slow to import, and the JVM waits for the first sign of life.
+    from metastore.pipeline.request import AnalyzeStatement  # noqa: PLC0415 - see above
+    from metastore.pipeline.rounds import run_statement  # noqa: PLC0415 - see above
 
-    report = pipeline.analyze_table(
-        spark,
+    columns = statement.get("columns")
+    is_full = statement["all_columns"] or columns is not None
+    request = AnalyzeStatement(
         statement["table"],
-        columns=statement.get("columns"),
-        all_columns=statement["all_columns"],
-        noscan=statement["noscan"],
-        partition=statement["partition"],
-        partition_columns=statement["partition_columns"],
-        progress=progress,
+        None if columns is None else tuple(columns),
+        statement["partition"],
+        "files" if statement["noscan"] else "full" if is_full else "footer",
+        partition_columns=tuple(statement["partition_columns"]),
     )
+    report = run_statement(spark, request, progress)
     return report.to_dict()
 
 

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from metastore.errors import DamagedObject
 from metastore.format.data_files import read_file_keys
 from metastore.format.manifest import COMPUTED, FOOTER, FULL
 from metastore.format.object_schemas import DETAILS
@@ -56,7 +55,7 @@ class BlockFiles:
         return DEPTHS[self.block.computed]
 
     @cached_property
-    def uncounted(self) -> frozenset[int]:
+    def files_without_value_counts(self) -> frozenset[int]:
         """The data files of which all was computed but value lists: earlier versions kept none."""
         if self.block.computed != FULL:
             return frozenset()
@@ -65,9 +64,9 @@ class BlockFiles:
 
     def depth_of(self, file: int) -> int:
         """How deep the statistics of one of its files are; those without value lists are no deeper than footers."""
-        return DEPTHS[FOOTER] if file in self.uncounted else self.depth
+        return DEPTHS[FOOTER] if file in self.files_without_value_counts else self.depth
 
-    def known(self, file: int) -> frozenset[ColumnKey]:
+    def known_columns(self, file: int) -> frozenset[ColumnKey]:
         """The columns that the block has a row of for one of its data files."""
         absent = self.absent.get(file)
         return self._columns - absent if absent else self._columns
@@ -75,7 +74,7 @@ class BlockFiles:
     @cached_property
     def _columns(self) -> frozenset[ColumnKey]:
         # Made once: of a block with many files it is asked for each.
-        return _keys(self.block.columns)
+        return column_keys(self.block.columns)
 
 
 def read_block_files(store: Store, blocks: Iterable[Block]) -> list[BlockFiles]:
@@ -91,7 +90,7 @@ class BlockFilesCache:
         self._store = store
         self._known: dict[str, BlockFiles] = {}
 
-    def of(self, blocks: Sequence[Block]) -> list[BlockFiles]:
+    def read(self, blocks: Sequence[Block]) -> list[BlockFiles]:
         """One entry a block, in order."""
         fresh = [block for block in blocks if block.id not in self._known]
         self._known |= {one.block.id: one for one in read_block_files(self._store, fresh)}
@@ -115,7 +114,8 @@ def list_block_objects(indexed: BlockFiles) -> dict[str, int]:
     return named
 
 
-def _keys(columns: Sequence[Column]) -> frozenset[ColumnKey]:
+def column_keys(columns: Sequence[Column]) -> frozenset[ColumnKey]:
+    """Key and type of each column."""
     return frozenset((column.key, column.type) for column in columns)
 
 
@@ -128,9 +128,6 @@ def _gaps(store: Store, block: Block) -> dict[int, frozenset[ColumnKey]]:
     for ref in block.summary:
         rows = store.get(ref.object, ["column", "file"])
         places = [rows.column(name).to_numpy() for name in ("column", "file")]
-        limits = zip(places, present.shape, strict=True)
-        if any(len(some) and not 0 <= some.min() <= some.max() < most for some, most in limits):
-            raise DamagedObject(ref.object.name, "it has rows of columns or data files that its block does not have")
         present[tuple(places)] = True
     keys = [(column.key, column.type) for column in block.columns]
     found: dict[int, list[ColumnKey]] = defaultdict(list)

@@ -53,7 +53,7 @@ class DetailPrefetch:
             name: threads.submit(_decoded, store, name, digest) for name, _, digest in (named if small else ())
         }
 
-    def rows(self, name: str) -> pa.Table | None:
+    def take_rows(self, name: str) -> pa.Table | None:
         """The rows of an object, once; None if it is not at hand."""
         coming = self._coming.pop(name, None)
         return None if coming is None else coming.result()

@@ -19,6 +19,7 @@ import numpy as np
 import pyarrow as pa
 
 from metastore.format.object_schemas import TABLE_NODES
+from metastore.kernel.built_in_statistics import identify_merged_statistics
 from metastore.kernel.reducer import count_distinct, merge_column, reduce_columns
 from metastore.kernel.statistic_rows import partial_aggregate_row
 from metastore.table_level.group_tree import FileGroups, GroupTree, digest_of_facts
@@ -36,7 +37,7 @@ if TYPE_CHECKING:
     Words = NDArray[np.uint64]
 
 _MERGING = 2
-"""Raised whenever groups would be merged to other numbers than before: what is stored is of no use then."""
+"""Raised whenever groups would be merged otherwise than before though no statistic has a new version."""
 
 _ENCODINGS = ("long", "double", "binary")
 _MERGED = [field for field in TABLE_NODES if field.name not in ("node", "theta", "registers")]
@@ -81,6 +82,11 @@ def _fields_of(kept: str | None) -> pa.Schema:
     return pa.schema([field for field in _MERGED if not field.name.endswith(others)])
 
 
+def _merged_facts() -> tuple[object, ...]:
+    """What a group was merged to: a statistic added or changed since cannot be missing from it unnoticed."""
+    return (_MERGING, *identify_merged_statistics())
+
+
 class ColumnGroups:
     """The reduction of a column: which groups are known, which files have to be merged again."""
 
@@ -92,7 +98,7 @@ class ColumnGroups:
         self._fields = aggregate_schema(column)
         self._known = known
         places = np.arange(groups.number(0))
-        self._tree = GroupTree(groups, places, digest_of_facts(_MERGING, column.key, column.type), known)
+        self._tree = GroupTree(groups, places, digest_of_facts(_merged_facts(), column.key, column.type), known)
 
     @property
     def wanted(self) -> Longs:

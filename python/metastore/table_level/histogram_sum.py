@@ -81,7 +81,7 @@ def make_histogram_of_counts(rows: pa.Table, column: Column, bins: int) -> Histo
     counts = counts[order]
     found = make_equal_height_histogram(counts, np.cumsum(counts), bins, lambda at: ordered.take(pa.array(at)))
     edges = [] if found.edges is None else found.edges.to_pylist()
-    return Histogram(found.kind, edges, found.heights(), found.distincts, np.zeros(len(edges), np.int64))
+    return Histogram(found.kind, edges, found.counts, found.distincts, np.zeros(len(edges), np.int64))
 
 
 class _Edges:

@@ -91,7 +91,7 @@ def _written(
     writer = GroupAggregateWriter(store, nodes)
     ordinals = {column.key: place for place, column in enumerate(facts.columns)}
     with ThreadPoolExecutor() as threads:
-        early = DetailPrefetch(store, () if refs else coverage.used, threads)
+        early = DetailPrefetch(store, () if refs else coverage.live_blocks, threads)
         details = TableDetailWriter(store, options, threads, early, refs, jobs)
         for known in LiveStatistics(store, coverage.blocks, facts.files, nodes).columns(facts.columns):
             reduced = replace(known.reduced, extra=extra.get((known.column.key, known.column.type), {}))
@@ -163,7 +163,7 @@ def _one_group(table: pa.Table) -> tuple[pa.Table, list[int]]:
 
 
 def _files_table(files: Sequence[DataFile], coverage: Coverage) -> pa.Table:
-    best = [coverage.best(file) for file in files]
+    best = [coverage.deepest_block(file) for file in files]
     values = {
         "block": [found and found.block.id for found in best],
         "file": [found and found.ordinals[file.key] for file, found in zip(files, best, strict=True)],

@@ -309,7 +309,7 @@ class TableDetailWriter:
 
     def _read(self, part: DetailSlice) -> pa.Table:
         with attribute_damage(part.block):
-            early = self.early.rows(part.name)
+            early = self.early.take_rows(part.name)
             return (
                 detail_selection.read_detail_object(part, partial(self.store.raw, part.name))
                 if early is None

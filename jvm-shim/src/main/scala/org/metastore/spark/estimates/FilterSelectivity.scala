@@ -280,7 +280,7 @@ private[estimates] final class MatchingRowCount(
 
   /** Rows that the conditions on one column leave: of files that the statistics do not tell of, all may match. */
   private final class OfColumn(column: ColumnConditions) {
-    private val zones = statistics.column(column.asked.key, column.asked.dataType).toOption
+    private val summary = statistics.column(column.asked.key, column.asked.dataType).toOption
     private lazy val rowsTold = stream(kept).filter(isTold(_)).mapToDouble(rows(_)).sum
 
     def expected: Double = matching(column.share * rowsTold) + (physical - rowsTold)
@@ -304,9 +304,9 @@ private[estimates] final class MatchingRowCount(
         math.min(rowsTold, if (isOneColumn || byFiles <= 0) ofAll else math.max(byFiles, ofAll * byFiles / (byFiles + elsewhere)))
       }
 
-    private def isTold(file: Int): Boolean = zones.exists(_.hasStatistics(file))
+    private def isTold(file: Int): Boolean = summary.exists(_.hasStatistics(file))
 
-    def shareOf(file: Int): Double = zones.filter(known => known.nulls(file) >= 0 && known.rows(file) > 0).fold(column.share) { known =>
+    def shareOf(file: Int): Double = summary.filter(known => known.nulls(file) >= 0 && known.rows(file) > 0).fold(column.share) { known =>
       val (all, nulls, nans) = (known.rows(file), known.nulls(file), math.max(0L, known.nans(file)))
       val bounds = for (lo <- CatalystValue.lo(known, file); hi <- CatalystValue.hi(known, file)) yield (lo, hi)
       val ofValues = bounds.fold(column.share) { case (lo, hi) => column.between(column.whole.axis.at(lo), column.whole.axis.at(hi)) }

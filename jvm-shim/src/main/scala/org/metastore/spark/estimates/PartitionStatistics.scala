@@ -25,7 +25,7 @@ private[estimates] final class PartitionStatistics(
   private val told: Map[(String, DataType), Seq[Option[FileSummary]]] =
     partitions.headOption.fold(Set.empty[String])(_.keySet).iterator.map(key => key -> partitions.flatMap(_.get(key))).collect {
       case (key, values) if values.length == partitions.length =>
-        (key, values.head.dataType) -> values.indices.map(file => PartitionStatistics.zone(values(file), counts(file)))
+        (key, values.head.dataType) -> values.indices.map(file => PartitionStatistics.summaryOf(values(file), counts(file)))
     }.toMap
 
   private lazy val partitioned = new InMemoryStatistics(counts, told)
@@ -60,7 +60,7 @@ private[estimates] final class PartitionStatistics(
 private object PartitionStatistics {
 
   /** A column that has one value in all rows of a file. */
-  def zone(value: Literal, rows: Long): Option[FileSummary] = value.value match {
+  def summaryOf(value: Literal, rows: Long): Option[FileSummary] = value.value match {
     case null => Some(FileSummary(rows, Some(rows), Some(0L), None, None, loExact = false, hiExact = false, Some(0L), None, None))
     case nan if ColumnHistogram.isNaN(nan) => None
     case one =>

@@ -127,7 +127,7 @@ final class ScanStatistics(
   private def statOfCondition(one: ColumnConditions, rows: Double): Option[ColumnStat] = {
     val (column, dataType) = (one.kept, one.asked.dataType)
     val read = ofFilesRead(one.asked.key, dataType)
-    def isTold = statistics.column(one.asked.key, dataType).exists(zones => stream(places).allMatch(zones.hasStatistics(_)))
+    def isTold = statistics.column(one.asked.key, dataType).exists(summary => stream(places).allMatch(summary.hasStatistics(_)))
     if (column.buckets.isEmpty || isOrdered(dataType) && !isTold) None
     else {
       val share = math.min(1.0, rows / math.max(1.0, column.rows))
@@ -159,38 +159,38 @@ final class ScanStatistics(
 
   private def ofFiles(key: String, dataType: DataType): Option[ColumnHistogram] =
     for {
-      zones <- statistics.column(key, dataType).toOption
+      summary <- statistics.column(key, dataType).toOption
       sizes <- statistics.sizes(key, dataType).toOption
       trusted = stream(places).filter(isTrusted(_)).toArray
-      found <- ColumnHistogram.ofFiles(dataType, zones, sizes, trusted, isComplete = statistics.isPartition(key, dataType))
+      found <- ColumnHistogram.ofFiles(dataType, summary, sizes, trusted, isComplete = statistics.isPartition(key, dataType))
     } yield found
 
   /** Of all rows of the files that are read. */
   private def ofFilesRead(key: String, dataType: DataType): Option[ColumnStat] =
     if (kept.isEmpty || physicalRows <= 0 || !isSupported(dataType)) None
     else for {
-      zones <- statistics.column(key, dataType).toOption
+      summary <- statistics.column(key, dataType).toOption
       sizes <- statistics.sizes(key, dataType).toOption
-      described = stream(places).filter(f => zones.hasStatistics(f) && isTrusted(f)).toArray
-      if isComplete(dataType, zones, sizes, described)
-      nonNull = stream(described).filter(f => zones.rows(f) > zones.nulls(f)).toArray
+      described = stream(places).filter(f => summary.hasStatistics(f) && isTrusted(f)).toArray
+      if isComplete(dataType, summary, sizes, described)
+      nonNull = stream(described).filter(f => summary.rows(f) > summary.nulls(f)).toArray
       if nonNull.nonEmpty
-      bounds <- if (isOrdered(dataType)) bounds(dataType, zones, nonNull) else Some((None, None))
-    } yield stat(key, dataType, zones, sizes, described, nonNull, bounds)
+      bounds <- if (isOrdered(dataType)) bounds(dataType, summary, nonNull) else Some((None, None))
+    } yield stat(key, dataType, summary, sizes, described, nonNull, bounds)
 
   // Where Spark estimates by minimum and maximum, they have to be those of every file that is read.
-  private def isComplete(dataType: DataType, zones: ColumnSummary, sizes: ColumnSizes, described: Array[Int]): Boolean =
+  private def isComplete(dataType: DataType, summary: ColumnSummary, sizes: ColumnSizes, described: Array[Int]): Boolean =
     (!isOrdered(dataType) || described.length == kept.length) &&
-      total(described, zones.rows) >= EnoughRows * physicalRows &&
-      stream(described).allMatch(f => zones.nulls(f) >= 0 && sizes.distinct(f) >= 0)
+      total(described, summary.rows) >= EnoughRows * physicalRows &&
+      stream(described).allMatch(f => summary.nulls(f) >= 0 && sizes.distinct(f) >= 0)
 
   private def stat(
-      key: String, dataType: DataType, zones: ColumnSummary, sizes: ColumnSizes, described: Array[Int],
+      key: String, dataType: DataType, summary: ColumnSummary, sizes: ColumnSizes, described: Array[Int],
       nonNull: Array[Int], bounds: (Option[Any], Option[Any])): ColumnStat = {
-    val (rows, nulls) = (total(described, zones.rows), total(described, zones.nulls))
+    val (rows, nulls) = (total(described, summary.rows), total(described, summary.nulls))
     val scale = readRows.getOrElse(physicalRows) / rows
     val limit = math.min((rows - nulls) * scale, domain(dataType, bounds))
-    val distinct = singles(zones, sizes, nonNull).getOrElse(DistinctEstimate.estimate(
+    val distinct = singles(summary, sizes, nonNull).getOrElse(DistinctEstimate.estimate(
       stream(sizes.distinct).filter(_ >= 0).toArray, stream(nonNull).mapToLong(sizes.distinct(_)).toArray, rows - nulls,
       tableDistinct(key)))
     ColumnStat(
@@ -198,14 +198,14 @@ final class ScanStatistics(
       min = bounds._1,
       max = bounds._2,
       nullCount = Some(roundToWhole(nulls * scale)),
-      avgLen = Some(length(dataType, weighted(zones, sizes, nonNull))),
+      avgLen = Some(length(dataType, weighted(summary, sizes, nonNull))),
       maxLen = Some(length(dataType, stream(nonNull).mapToLong(sizes.maxLen(_)).max.getAsLong.toDouble)))
   }
 
   /** Of files that hold one value each, such as those of a partition, the values themselves tell how many there are. */
-  private def singles(zones: ColumnSummary, sizes: ColumnSizes, nonNull: Array[Int]): Option[Double] =
-    if (!stream(nonNull).allMatch(f => sizes.distinct(f) == 1 && zones.bounds.hasLo(f))) None
-    else zones.bounds match {
+  private def singles(summary: ColumnSummary, sizes: ColumnSizes, nonNull: Array[Int]): Option[Double] =
+    if (!stream(nonNull).allMatch(f => sizes.distinct(f) == 1 && summary.bounds.hasLo(f))) None
+    else summary.bounds match {
       case b: LongBounds => Some(stream(nonNull).mapToLong(b.lo(_)).distinct.count.toDouble)
       case b: BytesBounds => Some(stream(nonNull).mapToObj[ByteBuffer](f => ByteBuffer.wrap(b.lo(f))).distinct.count.toDouble)
       case _ => None
@@ -216,16 +216,16 @@ final class ScanStatistics(
   private def first(of: Array[Int], before: (Int, Int) => Boolean): Int =
     stream(of).reduce((best, f) => if (before(f, best)) f else best).getAsInt
 
-  private def weighted(zones: ColumnSummary, sizes: ColumnSizes, nonNull: Array[Int]): Double = {
-    def values(f: Int): Double = (zones.rows(f) - zones.nulls(f)).toDouble
+  private def weighted(summary: ColumnSummary, sizes: ColumnSizes, nonNull: Array[Int]): Double = {
+    def values(f: Int): Double = (summary.rows(f) - summary.nulls(f)).toDouble
     stream(nonNull).mapToDouble(f => values(f) * sizes.avgLen(f)).sum / stream(nonNull).mapToDouble(values(_)).sum
   }
 
   private def bounds(
-      dataType: DataType, zones: ColumnSummary, nonNull: Array[Int]): Option[(Option[Any], Option[Any])] =
-    if (!stream(nonNull).allMatch(f => zones.bounds.hasLo(f) && zones.bounds.hasHi(f))) None
+      dataType: DataType, summary: ColumnSummary, nonNull: Array[Int]): Option[(Option[Any], Option[Any])] =
+    if (!stream(nonNull).allMatch(f => summary.bounds.hasLo(f) && summary.bounds.hasHi(f))) None
     else {
-      val (lowest, highest) = zones.bounds match {
+      val (lowest, highest) = summary.bounds match {
         case b: LongBounds =>
           val numbers = b.hiUpTo(DoubleOrder.NaN - 1)
           (first(nonNull, b.lo(_) < b.lo(_)), first(nonNull, numbers(_) > numbers(_)))
@@ -234,8 +234,8 @@ final class ScanStatistics(
         case _ => (nonNull.head, nonNull.head)
       }
       for {
-        lo <- CatalystValue.lo(zones, lowest)
-        hi <- CatalystValue.hiNumber(zones, highest)
+        lo <- CatalystValue.lo(summary, lowest)
+        hi <- CatalystValue.hiNumber(summary, highest)
         if isFinite(dataType, lo, hi)
       } yield (Some(lo), Some(hi))
     }

@@ -106,7 +106,7 @@ private[pruning] final class ConjunctFilter(
   private def whyUnused(i: Int, evaluation: Evaluation): Option[Reason] = predicates(i) match {
     case Unknown(reason) => Some(reason)
     case _ =>
-      val known = columnsOf(i).map(evaluation.zonesOf)
+      val known = columnsOf(i).map(evaluation.summaryOf)
       if (known.nonEmpty && known.forall(_.isLeft)) known.head.left.toOption else None
   }
 
@@ -174,8 +174,8 @@ private[pruning] final class FileVerdicts(
     else filter.columns.flatMap(whyUnknown(_, file)).headOption.getOrElse(Reason(ReasonCode.KeptMayMatch))
 
   private def whyUnknown(use: ColumnReference, file: Int): Option[Reason] = files.column(use.key, use.dataType) match {
-    case Right(zones) if zones.hasStatistics(file) => None
-    case Right(zones) if zones.isContradictory(file) => Some(Reason(ReasonCode.KeptContradictory, "column" -> use.name))
+    case Right(summary) if summary.hasStatistics(file) => None
+    case Right(summary) if summary.isContradictory(file) => Some(Reason(ReasonCode.KeptContradictory, "column" -> use.name))
     case _ => Some(Reason(ReasonCode.KeptColumnUnknown, "column" -> use.name))
   }
 }
@@ -189,7 +189,7 @@ private[pruning] object FileVerdicts {
 private[pruning] object SummaryText {
 
   def of(files: FileSetStatistics, use: ColumnReference, file: Int): String = files.column(use.key, use.dataType) match {
-    case Right(zones) if zones.hasStatistics(file) => s"${use.name}${range(zones, file)}${nulls(zones, file)}"
+    case Right(summary) if summary.hasStatistics(file) => s"${use.name}${range(summary, file)}${nulls(summary, file)}"
     case _ => s"${use.name} unknown"
   }
 
@@ -202,10 +202,10 @@ private[pruning] object SummaryText {
       case None => ""
     }
 
-  private def range(zones: ColumnSummary, file: Int): String = {
-    val (lo, hi) = (CatalystValue.lo(zones, file), CatalystValue.hi(zones, file))
+  private def range(summary: ColumnSummary, file: Int): String = {
+    val (lo, hi) = (CatalystValue.lo(summary, file), CatalystValue.hi(summary, file))
     if (lo.isEmpty && hi.isEmpty) ""
-    else s" in [${text(lo, zones.dataType, zones.bounds.loExact(file))}, ${text(hi, zones.dataType, zones.bounds.hiExact(file))}]"
+    else s" in [${text(lo, summary.dataType, summary.bounds.loExact(file))}, ${text(hi, summary.dataType, summary.bounds.hiExact(file))}]"
   }
 
   private def text(bound: Option[Any], dataType: DataType, exact: Boolean): String = bound.fold("?") { value =>
@@ -213,6 +213,6 @@ private[pruning] object SummaryText {
     if (exact) shown else s"$shown…"
   }
 
-  private def nulls(zones: ColumnSummary, file: Int): String =
-    if (zones.nulls(file) < 0) "" else s", ${zones.nulls(file)} of ${zones.rows(file)} rows null"
+  private def nulls(summary: ColumnSummary, file: Int): String =
+    if (summary.nulls(file) < 0) "" else s", ${summary.nulls(file)} of ${summary.rows(file)} rows null"
 }

@@ -9,7 +9,7 @@ import org.metastore.spark.statistics.objects.Values
 
 /** Evaluates predicates over many files at once. The two questions have separate rules: neither negates the other. */
 private[pruning] final class Evaluation private (val length: Int, column: ColumnReference => Either[Reason, ColumnSummary]) {
-  private val zones = mutable.Map.empty[ColumnReference, Either[Reason, ColumnSummary]]
+  private val summaries = mutable.Map.empty[ColumnReference, Either[Reason, ColumnSummary]]
   private lazy val none = new Array[Boolean](length)
 
   /** Over all files of a scan. */
@@ -19,10 +19,10 @@ private[pruning] final class Evaluation private (val length: Int, column: Column
   def this(groups: FileGroupStatistics) = this(groups.length, use => groups.column(use.key, use.dataType))
 
   /** Over some of the files: answers are aligned with `files`. */
-  def among(files: Array[Int]): Evaluation = new Evaluation(files.length, zonesOf(_).map(_.at(files)))
+  def among(files: Array[Int]): Evaluation = new Evaluation(files.length, summaryOf(_).map(_.at(files)))
 
   /** The column in all files; `Left` where nothing is known of it. */
-  def zonesOf(use: ColumnReference): Either[Reason, ColumnSummary] = zones.getOrElseUpdate(use, column(use))
+  def summaryOf(use: ColumnReference): Either[Reason, ColumnSummary] = summaries.getOrElseUpdate(use, column(use))
 
   /** Whether an answer is the one that proves nothing of any file. */
   def isNone(proven: Array[Boolean]): Boolean = proven eq none
@@ -33,11 +33,11 @@ private[pruning] final class Evaluation private (val length: Int, column: Column
     case Or(left, right) => both(noRowMatches(left), noRowMatches(right))
     case Never => Array.fill(length)(true)
     case Always | Unknown(_) => none
-    case NullTest(use, true) => where(use)((zones, i) => zones.nulls(i) == 0)
-    case NullTest(use, false) if zonesOf(use).exists(_.boundsDecide) => none
+    case NullTest(use, true) => where(use)((summary, i) => summary.nulls(i) == 0)
+    case NullTest(use, false) if summaryOf(use).exists(_.boundsDecide) => none
     case NullTest(use, false) => where(use)(allNull)
-    case NaNTest(use, true) => where(use)((zones, i) => zones.nans(i) == 0 || allNull(zones, i))
-    case NaNTest(use, false) => where(use)((zones, i) => zones.nans(i) == zones.rows(i))
+    case NaNTest(use, true) => where(use)((summary, i) => summary.nans(i) == 0 || allNull(summary, i))
+    case NaNTest(use, false) => where(use)((summary, i) => summary.nans(i) == summary.rows(i))
     case member: Member => noMember(member)
     case Related(left, relation, right) => compareTerms(left, right)(new BoundsComparison(_, _).never(relation)) { (a, b, proven, i) =>
       if (relation == Relation.NullSafeEqual) nullSafeNever(a, b, proven, i)
@@ -45,13 +45,13 @@ private[pruning] final class Evaluation private (val length: Int, column: Column
     }
   }
 
-  private def noMember(member: Member): Array[Boolean] = zonesOf(member.term.column).fold(_ => none, { zones =>
-    val bounds = member.term.bounds(zones.bounds)
+  private def noMember(member: Member): Array[Boolean] = summaryOf(member.term.column).fold(_ => none, { summary =>
+    val bounds = member.term.bounds(summary.bounds)
     val proven = if (member.inside) member.set.disjoint(bounds) else member.set.covers(bounds)
-    if (!zones.boundsDecide) {
+    if (!summary.boundsDecide) {
       var i = 0
       while (i < length) {
-        proven(i) = zones.hasStatistics(i) && (proven(i) || allNull(zones, i))
+        proven(i) = summary.hasStatistics(i) && (proven(i) || allNull(summary, i))
         i += 1
       }
     }
@@ -65,20 +65,20 @@ private[pruning] final class Evaluation private (val length: Int, column: Column
     case Always => Array.fill(length)(true)
     case Never | Unknown(_) => none
     case NullTest(use, true) => where(use)(allNull)
-    case NullTest(use, false) => where(use)((zones, i) => zones.nulls(i) == 0)
-    case NaNTest(use, true) => where(use)((zones, i) => zones.nans(i) == zones.rows(i))
-    case NaNTest(use, false) => where(use)((zones, i) => zones.nans(i) == 0)
-    case Member(term, set, inside) => zonesOf(term.column).fold(_ => none, { zones =>
-      val bounds = term.bounds(zones.bounds)
+    case NullTest(use, false) => where(use)((summary, i) => summary.nulls(i) == 0)
+    case NaNTest(use, true) => where(use)((summary, i) => summary.nans(i) == summary.rows(i))
+    case NaNTest(use, false) => where(use)((summary, i) => summary.nans(i) == 0)
+    case Member(term, set, inside) => summaryOf(term.column).fold(_ => none, { summary =>
+      val bounds = term.bounds(summary.bounds)
       val proven = if (inside) set.covers(bounds) else set.disjoint(bounds)
-      each(i => zones.hasStatistics(i) && proven(i) && zones.nulls(i) == 0)
+      each(i => summary.hasStatistics(i) && proven(i) && summary.nulls(i) == 0)
     })
     case Related(left, relation, right) => compareTerms(left, right)(new BoundsComparison(_, _).always(relation)) { (a, b, proven, i) =>
       proven && a.nulls(i) == 0 && b.nulls(i) == 0
     }
   }
 
-  private def allNull(zones: ColumnSummary, i: Int): Boolean = zones.nulls(i) == zones.rows(i)
+  private def allNull(summary: ColumnSummary, i: Int): Boolean = summary.nulls(i) == summary.rows(i)
 
   /** `<=>` also holds where both are NULL, so values that never meet are not enough. */
   private def nullSafeNever(a: ColumnSummary, b: ColumnSummary, apart: Boolean, i: Int): Boolean =
@@ -86,11 +86,11 @@ private[pruning] final class Evaluation private (val length: Int, column: Column
       (allNull(a, i) && b.nulls(i) == 0) || (a.nulls(i) == 0 && allNull(b, i))
 
   private def where(use: ColumnReference)(test: (ColumnSummary, Int) => Boolean): Array[Boolean] =
-    zonesOf(use).fold(_ => none, zones => each(i => zones.hasStatistics(i) && test(zones, i)))
+    summaryOf(use).fold(_ => none, summary => each(i => summary.hasStatistics(i) && test(summary, i)))
 
   private def compareTerms(left: Term, right: Term)(prove: (Bounds, Bounds) => Int => Boolean)(
       test: (ColumnSummary, ColumnSummary, Boolean, Int) => Boolean): Array[Boolean] =
-    (zonesOf(left.column), zonesOf(right.column)) match {
+    (summaryOf(left.column), summaryOf(right.column)) match {
       case (Right(a), Right(b)) =>
         val proven = prove(left.bounds(a.bounds), right.bounds(b.bounds))
         each(i => a.hasStatistics(i) && b.hasStatistics(i) && test(a, b, proven(i), i))
@@ -201,8 +201,8 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
       noRowMatches(second, noRowMatches(first, among))
     case Member(term, set, inside) if hasPoints(predicate) =>
       val proven = excludeByBounds(predicate, among)
-      bounds.zonesOf(term.column).fold(_ => proven, { zones =>
-        proven ++ excludeByValues(term.column, zones, set.points.get, inside, less(among, proven))
+      bounds.summaryOf(term.column).fold(_ => proven, { summary =>
+        proven ++ excludeByValues(term.column, summary, set.points.get, inside, less(among, proven))
       })
     case other => excludeByBounds(other, among)
   }
@@ -210,8 +210,8 @@ private[pruning] final class ValueLookups(files: FileSetStatistics, bounds: Eval
   private def excludeByBounds(predicate: Condition, among: Array[Int]): Array[Int] =
     if (among.isEmpty) among else Evaluation.select(among, bounds.among(among).noRowMatches(predicate))
 
-  private def excludeByValues(use: ColumnReference, zones: ColumnSummary, points: Values, inside: Boolean, among: Array[Int]): Array[Int] = {
-    val open = among.filter(i => zones.hasStatistics(i) && isOpen(zones.bounds, points, inside, i))
+  private def excludeByValues(use: ColumnReference, summary: ColumnSummary, points: Values, inside: Boolean, among: Array[Int]): Array[Int] = {
+    val open = among.filter(i => summary.hasStatistics(i) && isOpen(summary.bounds, points, inside, i))
     if (open.isEmpty) open
     else {
       val values = files.values(use.key, use.dataType, open, filters = inside)

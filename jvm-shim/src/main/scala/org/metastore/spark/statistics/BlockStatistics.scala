@@ -43,7 +43,7 @@ private[statistics] final class BlockStatistics(
 
   private val distributions = new ValueIndex(readers.blocks, readers.places, readers.manifest, joined, files, budget)
   private lazy val paged = new PageLoader(readers.zones, joined.blocks, columns.bounds, budget)
-  private val zones = new ConcurrentHashMap[Column, Either[Reason, ColumnSummary]]()
+  private val summaries = new ConcurrentHashMap[Column, Either[Reason, ColumnSummary]]()
 
   override def fingerprint: String = joined.fingerprint
   override def rows: Array[Long] = joined.rows
@@ -51,11 +51,11 @@ private[statistics] final class BlockStatistics(
   override def knownFiles: Int = joined.knownFiles
 
   override def load(wanted: Seq[Column]): Unit = {
-    val missing = wanted.distinct.filterNot(column => zones.containsKey(column) || isAligned(column))
+    val missing = wanted.distinct.filterNot(column => summaries.containsKey(column) || isAligned(column))
     if (few) paged.load(missing) else columns.bounds.load(joined.blocks.map(_.block), missing)
     val parts = missing.map(column => column -> (if (few) paged.parts(column) else columns.bounds.parts(joined.blocks, column)))
     parts.foreach { case (column, why) =>
-      why.left.foreach(reason => zones.put(column, Left(joined.failure.getOrElse(reason))))
+      why.left.foreach(reason => summaries.put(column, Left(joined.failure.getOrElse(reason))))
     }
     val found = parts.collect { case (column, Right(all)) => column -> all }
     val assemblies = found.map { case ((key, dataType), all) => () => new SummaryAssembler(key, dataType, files.length).assemble(all) }
@@ -63,21 +63,21 @@ private[statistics] final class BlockStatistics(
     val inPool = found.size > 1 && found.size.toLong * files.length > BlockStatistics.Few
     val assembled = if (inPool) PlanningPool.run(assemblies, budget) else PlanningPool.here(assemblies, budget)
     found.zip(assembled).foreach { case ((column, _), aligned) =>
-      zones.put(column, aligned)
+      summaries.put(column, aligned)
       if (!few && columns.bounds.complete(joined.blocks, column)) aligned.foreach(joined.keepAligned(column, _))
     }
   }
 
   private def isAligned(column: Column): Boolean = {
     val found = joined.findAligned[ColumnSummary](column)
-    found.foreach(aligned => zones.put(column, Right(aligned)))
+    found.foreach(aligned => summaries.put(column, Right(aligned)))
     found.isDefined
   }
 
   override def column(key: String, dataType: DataType): Either[Reason, ColumnSummary] = {
     val column = (key, dataType)
-    if (!zones.containsKey(column)) load(Seq(column))
-    zones.get(column)
+    if (!summaries.containsKey(column)) load(Seq(column))
+    summaries.get(column)
   }
 
   override def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes] = {
@@ -105,9 +105,9 @@ private[statistics] final class BlockStatistics(
     }
 
   override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long] = {
-    val zones = column(key, dataType).toOption
+    val summary = column(key, dataType).toOption
     def counted(counts: ColumnSummary => Array[Long]): Array[Long] =
-      among.map(i => zones.filter(_.hasStatistics(i)).fold(-1L)(counts(_)(i)))
+      among.map(i => summary.filter(_.hasStatistics(i)).fold(-1L)(counts(_)(i)))
     value match {
       case null => counted(_.nulls)
       case number: Double if number.isNaN => counted(_.nans)

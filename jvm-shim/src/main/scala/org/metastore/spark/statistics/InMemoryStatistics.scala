@@ -29,14 +29,14 @@ final class InMemoryStatistics(override val rows: Array[Long], columns: Map[(Str
   override def groups(columns: Seq[(String, DataType)]): Seq[FileGroupStatistics] = Nil
 
   override def among(files: Array[Int]): FileSetStatistics =
-    new InMemoryStatistics(files.map(rows(_)), columns.map { case (column, zones) => column -> files.toSeq.map(zones(_)) })
+    new InMemoryStatistics(files.map(rows(_)), columns.map { case (column, summaries) => column -> files.toSeq.map(summaries(_)) })
 
   override def column(key: String, dataType: DataType): Either[Reason, ColumnSummary] =
     columns.get((key, dataType)).map(assembled(key, dataType, _)).toRight(Reason(ReasonCode.UnknownColumn, "column" -> key))
 
   override def sizes(key: String, dataType: DataType): Either[Reason, ColumnSizes] =
-    columns.get((key, dataType)).map { zones =>
-      def of[T](missing: T)(get: FileSummary => Option[T]): Seq[T] = zones.map(_.flatMap(get).getOrElse(missing))
+    columns.get((key, dataType)).map { summaries =>
+      def of[T](missing: T)(get: FileSummary => Option[T]): Seq[T] = summaries.map(_.flatMap(get).getOrElse(missing))
       new ColumnSizes(of(-1L)(_.distinct).toArray, of(Double.NaN)(_.avgLen).toArray, of(-1L)(_.maxLen).toArray)
     }.toRight(Reason(ReasonCode.UnknownColumn, "column" -> key))
 
@@ -46,32 +46,32 @@ final class InMemoryStatistics(override val rows: Array[Long], columns: Map[(Str
   override def frequencies(key: String, dataType: DataType, value: Any, among: Array[Int]): Array[Long] =
     Fill.longs(among.length, -1)
 
-  private def assembled(key: String, dataType: DataType, zones: Seq[Option[FileSummary]]): ColumnSummary = {
+  private def assembled(key: String, dataType: DataType, summaries: Seq[Option[FileSummary]]): ColumnSummary = {
     val block = Block("given", "full", IndexedSeq.empty, InMemoryStatistics.NoObject, Nil)
     val joined = new BlockJoin(block, new BlockRows(rows), ordinals)
     val served = if (TypePromotion.hasBounds(dataType)) TypePromotion.Full else TypePromotion.Counts
-    new SummaryAssembler(key, dataType, length).assemble(Seq(BlockPart(joined, served, stored(dataType, zones))))
+    new SummaryAssembler(key, dataType, length).assemble(Seq(BlockPart(joined, served, stored(dataType, summaries))))
   }
 
-  private def stored(dataType: DataType, zones: Seq[Option[FileSummary]]): BlockColumn = {
-    def counts(get: FileSummary => Option[Long]): Array[Long] = zones.map(_.flatMap(get).getOrElse(-1L)).toArray
+  private def stored(dataType: DataType, summaries: Seq[Option[FileSummary]]): BlockColumn = {
+    def counts(get: FileSummary => Option[Long]): Array[Long] = summaries.map(_.flatMap(get).getOrElse(-1L)).toArray
     def longs(get: FileSummary => Option[Any], missing: Long): Array[Long] =
-      zones.map(_.flatMap(get).fold(missing)(CatalystValue.orderedLong(_, dataType))).toArray
+      summaries.map(_.flatMap(get).fold(missing)(CatalystValue.orderedLong(_, dataType))).toArray
     def bytes(get: FileSummary => Option[Any]): Array[Array[Byte]] =
-      zones.map(_.flatMap(get).fold[Array[Byte]](null)(CatalystValue.orderedBytes(_))).toArray
+      summaries.map(_.flatMap(get).fold[Array[Byte]](null)(CatalystValue.orderedBytes(_))).toArray
     val encoding = TypePromotion.encoding(dataType)
     val isBytes = encoding.contains(Encoding.BinaryValues)
     val isNumber = encoding.isDefined && !isBytes
     new BlockColumn(
-      zones.map(_.isDefined).toArray, counts(zone => Some(zone.rows)), counts(_.nulls), counts(_.nans),
+      summaries.map(_.isDefined).toArray, counts(summary => Some(summary.rows)), counts(_.nulls), counts(_.nans),
       if (isNumber) longs(_.lo, Long.MinValue) else null, if (isNumber) longs(_.hi, Long.MaxValue) else null,
-      if (isBytes) bytes(_.lo) else null, if (isBytes) bytes(_.hi) else null, zones.map(_.fold(0.toByte)(flags)).toArray)
+      if (isBytes) bytes(_.lo) else null, if (isBytes) bytes(_.hi) else null, summaries.map(_.fold(0.toByte)(flags)).toArray)
   }
 
-  private def flags(zone: FileSummary): Byte = (
-    (if (zone.lo.isDefined) Bounds.HasLo else 0) | (if (zone.hi.isDefined) Bounds.HasHi else 0) |
-      (if (zone.lo.isDefined && zone.loExact) Bounds.LoExact else 0) |
-      (if (zone.hi.isDefined && zone.hiExact) Bounds.HiExact else 0)).toByte
+  private def flags(summary: FileSummary): Byte = (
+    (if (summary.lo.isDefined) Bounds.HasLo else 0) | (if (summary.hi.isDefined) Bounds.HasHi else 0) |
+      (if (summary.lo.isDefined && summary.loExact) Bounds.LoExact else 0) |
+      (if (summary.hi.isDefined && summary.hiExact) Bounds.HiExact else 0)).toByte
 }
 
 private object InMemoryStatistics {

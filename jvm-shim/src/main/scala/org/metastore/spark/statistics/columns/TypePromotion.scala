@@ -68,21 +68,21 @@ object TypePromotion {
 object CatalystValue {
 
   /** The lower bound of a file as Catalyst's internal value. */
-  def lo(zones: ColumnSummary, file: Int): Option[Any] = bound(zones, file, low = true)
+  def lo(summary: ColumnSummary, file: Int): Option[Any] = bound(summary, file, low = true)
 
   /** The upper bound of a file as Catalyst's internal value; NaN where the file holds one. A cut one may be invalid UTF-8. */
-  def hi(zones: ColumnSummary, file: Int): Option[Any] = bound(zones, file, low = false)
+  def hi(summary: ColumnSummary, file: Int): Option[Any] = bound(summary, file, low = false)
 
   /** As `hi`, of the values that are no NaN. */
-  def hiNumber(zones: ColumnSummary, file: Int): Option[Any] = zones.bounds match {
-    case b: LongBounds if b.hasHi(file) => Some(ofLong(b.hiUpTo(DoubleOrder.NaN - 1)(file), zones.dataType))
-    case _ => hi(zones, file)
+  def hiNumber(summary: ColumnSummary, file: Int): Option[Any] = summary.bounds match {
+    case b: LongBounds if b.hasHi(file) => Some(ofLong(b.hiUpTo(DoubleOrder.NaN - 1)(file), summary.dataType))
+    case _ => hi(summary, file)
   }
 
-  private def bound(zones: ColumnSummary, file: Int, low: Boolean): Option[Any] = zones.bounds match {
+  private def bound(summary: ColumnSummary, file: Int, low: Boolean): Option[Any] = summary.bounds match {
     case b: LongBounds if (if (low) b.hasLo(file) else b.hasHi(file)) =>
-      Some(ofLong(if (low) b.lo(file) else b.hi(file), zones.dataType))
-    case b: BytesBounds => Option(if (low) b.lo(file) else b.hi(file)).map(ofBytes(_, zones.dataType))
+      Some(ofLong(if (low) b.lo(file) else b.hi(file), summary.dataType))
+    case b: BytesBounds => Option(if (low) b.lo(file) else b.hi(file)).map(ofBytes(_, summary.dataType))
     case _ => None
   }
 

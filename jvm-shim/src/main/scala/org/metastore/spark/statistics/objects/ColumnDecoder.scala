@@ -1,6 +1,6 @@
 package org.metastore.spark.statistics.objects
 
-import java.nio.{ByteBuffer, ByteOrder => Endian}
+import java.nio.{ByteBuffer, ByteOrder}
 import java.util.Arrays
 
 import org.apache.parquet.bytes.{ByteBufferInputStream, BytesInput}
@@ -67,7 +67,7 @@ private[statistics] object ColumnDecoder {
     val (levels, encoding, values) = page match {
       case v1: DataPageV1 if isRequired => (null, v1.getValueEncoding, whole(v1.getBytes))
       case v1: DataPageV1 if v1.getDlEncoding == ParquetEncoding.RLE =>
-        val body = whole(v1.getBytes).order(Endian.LITTLE_ENDIAN)
+        val body = whole(v1.getBytes).order(ByteOrder.LITTLE_ENDIAN)
         val length = body.getInt()
         if (length < 0 || length > body.remaining) throw new IllegalArgumentException("its levels are not as encoded")
         val levels = body.slice()
@@ -143,9 +143,9 @@ private final class LongSink(physical: PrimitiveTypeName, out: Array[Long], miss
     case (INT32, ParquetEncoding.DELTA_BINARY_PACKED) =>
       packed(values, from, until)
       narrow(from, until)
-    case (DOUBLE, ParquetEncoding.PLAIN) => keys(values.order(Endian.LITTLE_ENDIAN), from, until)
+    case (DOUBLE, ParquetEncoding.PLAIN) => keys(values.order(ByteOrder.LITTLE_ENDIAN), from, until)
     case (BOOLEAN, ParquetEncoding.PLAIN) => bits(values, from, until)
-    case (BOOLEAN, ParquetEncoding.RLE) => runs(values.order(Endian.LITTLE_ENDIAN), from, until)
+    case (BOOLEAN, ParquetEncoding.RLE) => runs(values.order(ByteOrder.LITTLE_ENDIAN), from, until)
     case _ => refuse(encoding)
   }
 
@@ -215,7 +215,7 @@ private final class BytesSink(out: Array[Array[Byte]], pages: ChunkPages) extend
  */
 private[statistics] final class PackedIntegers(bytes: Array[Byte], private var at: Int, end: Int) {
   import PackedIntegers._
-  private val words = ByteBuffer.wrap(bytes).order(Endian.LITTLE_ENDIAN)
+  private val words = ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN)
 
   /** Where the next byte stands that was not read. */
   def position: Int = at

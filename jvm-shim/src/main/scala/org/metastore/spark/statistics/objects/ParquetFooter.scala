@@ -1,7 +1,7 @@
 package org.metastore.spark.statistics.objects
 
 import java.io.{ByteArrayInputStream, IOException}
-import java.nio.{ByteBuffer, ByteOrder => Endian}
+import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.Base64
 
@@ -203,7 +203,7 @@ private[statistics] object ParquetFooter {
   }
 
   private def int32(bytes: Array[Byte]): Option[Int] =
-    if (bytes.length == 4) Some(ByteBuffer.wrap(bytes).order(Endian.LITTLE_ENDIAN).getInt()) else None
+    if (bytes.length == 4) Some(ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN).getInt()) else None
 
   private final case class SchemaElement(name: String, physical: Int, repetition: Int, children: Int)
 

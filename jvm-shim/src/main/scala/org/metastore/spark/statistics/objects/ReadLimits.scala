@@ -1,6 +1,6 @@
 package org.metastore.spark.statistics.objects
 
-import java.nio.{ByteBuffer, ByteOrder => Endian}
+import java.nio.{ByteBuffer, ByteOrder}
 import java.util.concurrent.locks.ReentrantLock
 
 import org.apache.parquet.bytes.BytesInput
@@ -83,7 +83,7 @@ private final class PageLimits(count: Int, descriptor: ColumnDescriptor, memory:
   }
 
   private def whole(bytes: BytesInput): ByteBuffer =
-    bytes.toInputStream.slice(Math.toIntExact(bytes.size)).order(Endian.LITTLE_ENDIAN)
+    bytes.toInputStream.slice(Math.toIntExact(bytes.size)).order(ByteOrder.LITTLE_ENDIAN)
 
   private def refuse(what: String): Nothing = throw new IllegalArgumentException(s"it has $what")
 }

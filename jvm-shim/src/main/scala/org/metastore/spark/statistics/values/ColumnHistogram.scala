@@ -190,24 +190,24 @@ object ColumnHistogram {
 
   /** Of the data files among some that have bounds and counts: each is a bucket, or of very many every n-th for n of them. */
   def ofFiles(
-      dataType: DataType, zones: ColumnSummary, sizes: ColumnSizes, files: Array[Int], isComplete: Boolean): Option[ColumnHistogram] = {
-    val told = files.filter(f => zones.hasStatistics(f) && zones.nulls(f) >= 0 && sizes.distinct(f) >= 0)
-    val filled = told.filter(f => zones.rows(f) > zones.nulls(f))
+      dataType: DataType, summary: ColumnSummary, sizes: ColumnSizes, files: Array[Int], isComplete: Boolean): Option[ColumnHistogram] = {
+    val told = files.filter(f => summary.hasStatistics(f) && summary.nulls(f) >= 0 && sizes.distinct(f) >= 0)
+    val filled = told.filter(f => summary.rows(f) > summary.nulls(f))
     val some = if (isComplete) filled else sample(filled)
     val bounded = some.flatMap { f =>
-      for (lo <- CatalystValue.lo(zones, f); hi <- CatalystValue.hiNumber(zones, f) if !isNaN(hi)) yield (f, lo, hi)
+      for (lo <- CatalystValue.lo(summary, f); hi <- CatalystValue.hiNumber(summary, f) if !isNaN(hi)) yield (f, lo, hi)
     }
-    if (told.isEmpty || bounded.length < some.length || !filled.forall(f => zones.bounds.hasLo(f) && zones.bounds.hasHi(f))) None
+    if (told.isEmpty || bounded.length < some.length || !filled.forall(f => summary.bounds.hasLo(f) && summary.bounds.hasHi(f))) None
     else {
       val (places, weight) = (new Axis(dataType, Array.empty), filled.length.toDouble / math.max(1, some.length))
       val buckets = bounded.map { case (f, lo, hi) =>
         val (from, until) = (places.at(lo) - places.unit, places.at(hi))
-        val rows = weight * math.max(1.0, (zones.rows(f) - zones.nulls(f) - math.max(0L, zones.nans(f))).toDouble)
+        val rows = weight * math.max(1.0, (summary.rows(f) - summary.nulls(f) - math.max(0L, summary.nans(f))).toDouble)
         if (sizes.distinct(f) == 1) Bucket.single(lo, until, rows) else Bucket(lo, hi, from, until, rows, weight * sizes.distinct(f))
       }
       Some(new ColumnHistogram(
-        dataType, places, buckets.sorted(Bucket.order), stream(told).mapToDouble(zones.nulls(_).toDouble).sum,
-        stream(told).mapToDouble(f => math.max(0L, zones.nans(f)).toDouble).sum, isComplete))
+        dataType, places, buckets.sorted(Bucket.order), stream(told).mapToDouble(summary.nulls(_).toDouble).sum,
+        stream(told).mapToDouble(f => math.max(0L, summary.nans(f)).toDouble).sum, isComplete))
     }
   }
 

@@ -14,14 +14,14 @@ private[statistics] final class ValueIndex(
   import ValueIndex._
 
   /** What a snapshot tells of a column, as far as planning may wait for it. */
-  def of(key: String, dataType: DataType, among: Array[Int], zones: ColumnSummary): Option[IndexFiles] =
+  def of(key: String, dataType: DataType, among: Array[Int], summary: ColumnSummary): Option[IndexFiles] =
     for {
       (snapshot, column) <- source(key, dataType)
       lists = new Lists(snapshot, column, dataType)
       if snapshot.placed.isDefined || among.length * Share >= snapshot.tableFiles.rows || among.length > Many
       where <- joinedWith(snapshot)
       told <- lists.coveredRows
-    } yield new IndexFiles(told, where, zones, lists.rows(_))
+    } yield new IndexFiles(told, where, summary, lists.rows(_))
 
   /** The newest snapshot that tells of the column, with its place there. */
   private def source(key: String, dataType: DataType): Option[(Snapshot, Int)] = {
@@ -96,13 +96,13 @@ private object ValueIndex {
  * @param find by data file of the snapshot: how many of its rows have one of some points; `None`: not known
  */
 private[statistics] final class IndexFiles(
-    told: Array[Long], where: Array[Int], zones: ColumnSummary, find: Values => Option[Array[Long]]) {
+    told: Array[Long], where: Array[Int], summary: ColumnSummary, find: Values => Option[Array[Long]]) {
 
   /** Whether it is known of a file which values it has. */
   def tells(file: Int): Boolean = {
     val place = where(file)
-    place >= 0 && place < told.length && zones.hasStatistics(file) && zones.nulls(file) >= 0 &&
-      told(place) == zones.rows(file) - zones.nulls(file)
+    place >= 0 && place < told.length && summary.hasStatistics(file) && summary.nulls(file) >= 0 &&
+      told(place) == summary.rows(file) - summary.nulls(file)
   }
 
   /** How many rows of a file have one of the points, asked only of files that are known. */

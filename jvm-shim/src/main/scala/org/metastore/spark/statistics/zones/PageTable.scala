@@ -1,6 +1,6 @@
 package org.metastore.spark.statistics.zones
 
-import java.nio.{ByteBuffer, ByteOrder => Endian}
+import java.nio.{ByteBuffer, ByteOrder}
 import java.util.Base64
 
 import scala.collection.mutable
@@ -71,7 +71,7 @@ private[statistics] object PageTable {
     for (rows <- footer.text(RowsKey).map(_.toInt); text <- footer.text(Key)) yield {
       val bytes = Base64.getDecoder.decode(text)
       require(rows > 0 && footer.rowGroups.map(group => pagesOf(group.rows, rows).toLong).sum * EntryBytes == bytes.length)
-      new PageTable(footer, rows, ByteBuffer.wrap(bytes).order(Endian.LITTLE_ENDIAN))
+      new PageTable(footer, rows, ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN))
     }
   }.toOption.flatten
 }

@@ -1,6 +1,6 @@
 package org.metastore.spark.statistics.zones
 
-import java.nio.{ByteBuffer, ByteOrder => Endian}
+import java.nio.{ByteBuffer, ByteOrder}
 import java.nio.charset.StandardCharsets.UTF_8
 import java.util.{Arrays, Base64}
 import java.util.zip.CRC32
@@ -78,7 +78,7 @@ private[statistics] object ZoneIdentities {
     footer.text(Key).map { text =>
       val bytes = Base64.getDecoder.decode(text)
       require(bytes.length > 0 && bytes.length % EntryBytes == 0)
-      new ZoneIdentities(ByteBuffer.wrap(bytes).order(Endian.LITTLE_ENDIAN))
+      new ZoneIdentities(ByteBuffer.wrap(bytes).order(ByteOrder.LITTLE_ENDIAN))
     }
   }.toOption.flatten
 

@@ -1,0 +1,159 @@
+"""The built-in statistics: a descriptor each, from which the format, merging and the docs take what they need.
+
+A statistic is one number of the values of a column of a data file. Those with functions are computed, merged and stored
+by what stands here; the others say what is stored, and their mechanism has a module of its own. The list is written
+out to `contract/statistics.json`, which the schemas of stored objects are made of.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+if TYPE_CHECKING:
+    from collections.abc import Callable, Iterable, Mapping, Sequence
+
+    from numpy.typing import NDArray
+
+    Longs = NDArray[np.int64]
+
+SUM, MIN, MAX = "sum", "min", "max"
+OWN, NOT_IN_GROUPS = "own", "not in groups"
+"""Merged by a mechanism of its own; and so, but from data files alone, never from groups of them."""
+_UFUNCS: dict[str, np.ufunc] = {SUM: np.add, MIN: np.minimum, MAX: np.maximum}
+
+
+@dataclass(frozen=True)
+class FixedWidthInput:
+    """Values of a fixed width: how many, and the width."""
+
+    number: int
+    width: int
+
+
+@dataclass(frozen=True)
+class TextInput:
+    """The bytes of each text or binary value, and how often each occurs; once each where no counts are given."""
+
+    lengths: Longs
+    counts: Longs | None = None
+
+
+@dataclass(frozen=True)
+class StatisticDescriptor:
+    """A built-in statistic.
+
+    Attributes:
+        name: Of its field in `summary`.
+        type: That of the field, as `contract/statistics.json` spells it.
+        meaning: What docs/format.md says of it.
+        merge: How the numbers of parts become that of the whole.
+        of_numbers: Computes it from at least one value of a fixed width.
+        of_texts: Computes it from at least one text or binary value.
+        version: Grows when other numbers are computed or merged: groups of data files are merged again then.
+    """
+
+    name: str
+    type: str
+    meaning: str
+    merge: str = OWN
+    of_numbers: Callable[[FixedWidthInput], int] | None = None
+    of_texts: Callable[[TextInput], int] | None = None
+    version: int = 1
+
+    @property
+    def ufunc(self) -> np.ufunc:
+        """Merges numbers of parts."""
+        return _UFUNCS[self.merge]
+
+
+def _count_empty(texts: TextInput) -> int:
+    is_empty = texts.lengths == 0
+    return int(np.count_nonzero(is_empty) if texts.counts is None else texts.counts[is_empty].sum())
+
+
+BUILT_IN = (
+    StatisticDescriptor("rows", "long", "physical rows"),
+    StatisticDescriptor("nulls", "long", "null values"),
+    StatisticDescriptor("nans", "long", "NaN values; 0 for types without NaN"),
+    StatisticDescriptor("lo_long", "long", "lower bound"),
+    StatisticDescriptor("hi_long", "long", "upper bound"),
+    StatisticDescriptor("lo_double", "double", "lower bound"),
+    StatisticDescriptor("hi_double", "double", "upper bound"),
+    StatisticDescriptor("lo_binary", "binary", "lower bound"),
+    StatisticDescriptor("hi_binary", "binary", "upper bound"),
+    StatisticDescriptor("lo_exact", "boolean", "whether the lower bound is a value"),
+    StatisticDescriptor("hi_exact", "boolean", "whether the upper bound is a value"),
+    StatisticDescriptor("distinct", "long", "distinct values, null excluded, NaN as one", NOT_IN_GROUPS),
+    StatisticDescriptor("distinct_error", "double", "relative standard error of distinct, 0: exact", NOT_IN_GROUPS),
+    StatisticDescriptor("sum_exact", "decimal(38,0)", "sum of unscaled integers; null on overflow and for doubles"),
+    StatisticDescriptor("sum", "double", "sum of the values, NaN excluded"),
+    StatisticDescriptor("mean", "double", "arithmetic mean of the values, NaN excluded"),
+    StatisticDescriptor("m2", "double", "sum of squared distances from the mean"),
+    StatisticDescriptor("avg_len", "double", "bytes of a value on average"),
+    StatisticDescriptor(
+        "max_len",
+        "long",
+        "bytes of the longest value",
+        MAX,
+        of_numbers=lambda values: values.width,
+        of_texts=lambda texts: int(texts.lengths.max()),
+    ),
+    StatisticDescriptor("trues", "long", "values that are true, of booleans"),
+    StatisticDescriptor("compressed_bytes", "long", "bytes of the column's chunks"),
+    StatisticDescriptor("uncompressed_bytes", "long", "bytes of the column's chunks before compression"),
+    StatisticDescriptor(
+        "frequencies", "text", "which values are listed: none, top, duplicates, complete", NOT_IN_GROUPS
+    ),
+    StatisticDescriptor("frequencies_floor", "long", "no value left out is more frequent", NOT_IN_GROUPS),
+    StatisticDescriptor("percentiles_long", "list<long>", "101 values, of ranks max(1, ceil(p n / 100))"),
+    StatisticDescriptor("percentiles_double", "list<double>", "the same"),
+    StatisticDescriptor("percentiles_binary", "list<binary>", "the same"),
+    StatisticDescriptor("extra", "map<text,binary>", "user-defined statistics", NOT_IN_GROUPS),
+    StatisticDescriptor("singles", "long", "values that occur once; null: unknown", NOT_IN_GROUPS),
+    StatisticDescriptor(
+        "min_len",
+        "long",
+        "bytes of the shortest text or binary value; null for other types",
+        MIN,
+        of_texts=lambda texts: int(texts.lengths.min()),
+    ),
+    StatisticDescriptor(
+        "empty_texts",
+        "long",
+        "text or binary values without bytes; null for other types",
+        SUM,
+        of_texts=_count_empty,
+    ),
+)
+"""All of them, in the order of the fields of `summary`; new ones come last."""
+
+COMPUTED = tuple(one for one in BUILT_IN if one.merge in _UFUNCS)
+"""Those whose functions stand here."""
+COMPUTED_NAMES = frozenset(one.name for one in COMPUTED)
+
+
+def compute_numbers(values: FixedWidthInput | TextInput) -> dict[str, int]:
+    """The computed statistics of values of a column."""
+    functions = ((one.name, one.of_texts if isinstance(values, TextInput) else one.of_numbers) for one in COMPUTED)
+    return {name: function(values) for name, function in functions if function is not None}  # type: ignore[arg-type] # chosen by the type
+
+
+def merge_part_numbers(parts: Sequence[Mapping[str, int]]) -> dict[str, int]:
+    """The computed statistics of parts of a file become those of the whole."""
+    return {
+        one.name: int(one.ufunc.reduce([part[one.name] for part in parts])) for one in COMPUTED if one.name in parts[0]
+    }
+
+
+def describe_statistics(statistics: Iterable[StatisticDescriptor]) -> list[dict[str, Any]]:
+    """The list as `contract/statistics.json` has it."""
+    names = ("name", "type", "merge", "version", "meaning")
+    return [{name: getattr(one, name) for name in names} for one in statistics]
+
+
+def identify_merged_statistics() -> tuple[tuple[str, str, str, int], ...]:
+    """What groups of data files are merged to: groups of other or older statistics are of no use."""
+    return tuple((one.name, one.type, one.merge, one.version) for one in BUILT_IN if one.merge != NOT_IN_GROUPS)
