@@ -130,8 +130,10 @@ class Table:
         found, groups = [], FileGroups(self.words)
         for place, column in enumerate(self.columns):
             merge = ColumnGroups(column, groups, self.nodes[place])
-            rows = self.rows[place].take(pa.array(self.which[merge.wanted]))
-            found.append(merge.reduced(ReductionInput(self.scalars[place], rows, self.sketches(place, merge.wanted))))
+            rows = self.rows[place].take(pa.array(self.which[merge.files_to_read]))
+            found.append(
+                merge.reduce(ReductionInput(self.scalars[place], rows, self.sketches(place, merge.files_to_read)))
+            )
             self.nodes[place] |= merge.made
         return found
 

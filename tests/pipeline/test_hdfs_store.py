@@ -121,7 +121,7 @@ def test_objects_that_are_missing_are_named_in_the_task_that_asks(spark, uri):
         except DamagedObject:
             return name, "missing"
 
-    answers = place.with_content(spark.sparkContext, asked, 2, lambda name: name or None).map(said)
+    answers = place.distribute_with_content(spark.sparkContext, asked, 2, lambda name: name or None).map(said)
     assert answers.collect() == [(here, len(store.raw(here))), (gone, "missing"), (hostile, "missing"), ("", "nothing")]
 
 

@@ -115,13 +115,13 @@ def test_an_append_reads_the_new_files_and_the_stored_ranks(spark, warehouse, fi
     analyze(spark, filled)
     append(spark, filled, 1000, 1100)
     read = []
-    original = RankSort.ranks
+    original = RankSort.sort_columns
 
     def counting(self, ordinals, files, known=()):
         read.append((len(files), len(known) > 0))
         return original(self, ordinals, files, known)
 
-    monkeypatch.setattr(RankSort, "ranks", counting)
+    monkeypatch.setattr(RankSort, "sort_columns", counting)
     assert analyze(spark, filled).files_read == 1
     assert read == [(1, True)]
     assert_exact(spark, warehouse, filled)

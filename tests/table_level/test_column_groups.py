@@ -241,7 +241,7 @@ def test_percentiles_stay_near_in_rank():
     rows = summary_rows((0, i, one) for i, one in enumerate(found))
     thetas = [one.theta for one in found]
     words = np.stack([np.frombuffer(digest_of_facts(i), np.uint64) for i in range(len(found))])
-    merged = ColumnGroups(of, FileGroups(words), {}).reduced(ReductionInput(rows, rows, parse_sketches(thetas)))
+    merged = ColumnGroups(of, FileGroups(words), {}).reduce(ReductionInput(rows, rows, parse_sketches(thetas)))
     ordered = np.sort(np.concatenate(values))
     for percent, value in enumerate(merged.percentiles):
         low, high = np.searchsorted(ordered, [value, value + 1]) / len(ordered) * 100
@@ -257,13 +257,13 @@ def test_files_that_were_analyzed_again_are_merged_again(tmp_path):
     table = Table(tmp_path, 8)
     table.commit(table.append(100))
     facts, coverage, _ = table.analyze()
-    first = next(LiveStatistics(table.store, coverage.blocks, facts.files).columns(COLUMNS))
-    same = next(LiveStatistics(table.store, coverage.blocks, facts.files, first.merge.made).columns(COLUMNS))
-    assert not same.merge.made
+    first = next(LiveStatistics(table.store, coverage.blocks, facts.files).read_columns(COLUMNS))
+    same = next(LiveStatistics(table.store, coverage.blocks, facts.files, first.groups.made).read_columns(COLUMNS))
+    assert not same.groups.made
     blocks = [*(one.block for one in coverage.blocks), table.block(table.files[:50])]
     again = next(
-        LiveStatistics(table.store, read_block_files(table.store, blocks), facts.files, first.merge.made).columns(
+        LiveStatistics(table.store, read_block_files(table.store, blocks), facts.files, first.groups.made).read_columns(
             COLUMNS
         )
     )
-    assert again.merge.made
+    assert again.groups.made

@@ -102,8 +102,8 @@ def test_groups_say_what_their_files_leave_open(name, files, of_file):
     nothing = np.zeros(files, np.bool_)
     known = HistogramFiles(column("bigint"), np.full(files, 500), (), (), distinct, nothing)
     bins, parts = HistogramGroups(known, BINS, "equi_height"), [of_values(array, of_file) for array in arrays]
-    groups = [bins.of_group(parts[start : start + 16]) for start in range(0, files, 16)]
-    for whole in (bins.of_table(parts), bins.of_table(groups), bins.of_table([bins.of_group(groups)])):
+    groups = [bins.merge_group(parts[start : start + 16]) for start in range(0, files, 16)]
+    for whole in (bins.merge_table(parts), bins.merge_table(groups), bins.merge_table([bins.merge_group(groups)])):
         errors = rank_errors(whole.edges, whole.counts, ordered.tolist())
         assert (errors <= whole.errors[1:]).all()
         assert whole.counts.sum() == len(ordered)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metastore.spark_jobs.task_store import TaskStore
-from metastore.table_level import column_groups, list_groups, table_details, value_jobs
+from metastore.table_level import group_tree, list_groups, table_details, value_jobs
 from metastore.table_level.detail_selection import DetailSlice
 from metastore.table_level.group_tree import GroupTree
 from metastore.table_level.list_groups import GroupListSource
@@ -55,8 +55,8 @@ def lists(table, level):
 
 @pytest.mark.parametrize("options", [AUTO, FORCED])
 def test_a_job_reads_groups(made, monkeypatch, options):
-    taken, run = [], value_jobs.scattered.run
-    monkeypatch.setattr(value_jobs.scattered, "run", lambda *given: taken.append(given[2]) or run(*given))
+    taken, run = [], value_jobs.count_jobs.run_count_job
+    monkeypatch.setattr(value_jobs.count_jobs, "run_count_job", lambda *given: taken.append(given[2]) or run(*given))
     table = made(options)
     table.commit(table.append(600))
     table.delete(1)
@@ -70,7 +70,7 @@ def test_a_job_reads_groups(made, monkeypatch, options):
 
 @pytest.mark.parametrize("cut", [False, True])
 def test_tasks_that_reduce_whole_columns_read_groups(made, monkeypatch, cut):
-    taken, run = [], table_details.reduce_apart
+    taken, run = [], table_details.run_reduce_job
     monkeypatch.setattr(table_details, "run_reduce_job", lambda *given: taken.append(given[2]) or run(*given))
     table = made(APART, cut=cut)
     table.commit(table.append(600))
@@ -86,7 +86,7 @@ def test_tasks_that_reduce_whole_columns_read_groups(made, monkeypatch, cut):
 
 @pytest.mark.parametrize("most", [0, 150])
 def test_groups_of_groups_and_lists_that_are_too_long(made, monkeypatch, most):
-    monkeypatch.setattr(column_groups, "FAN_OUT", 4)
+    monkeypatch.setattr(group_tree, "FAN_OUT", 4)
     monkeypatch.setattr(list_groups, "MOST_GROUP_VALUES", most)
     table = made(AUTO)
     level = table.commit(table.append(60))
@@ -96,8 +96,8 @@ def test_groups_of_groups_and_lists_that_are_too_long(made, monkeypatch, most):
         _, coverage, scratch = table.analyze(nodes=())
         assert lists(table, level) == lists(table, scratch)
     if most:  # it is known of every group whether its list is too long, also where that of a part is
-        known = LiveStatistics(table.store, coverage.blocks, table.files).columns(COLUMNS)
-        trees = [GroupTree(one.merge.groups, one.order, list_groups.list_cache_key(one.column), ()) for one in known]
+        known = LiveStatistics(table.store, coverage.blocks, table.files).read_columns(COLUMNS)
+        trees = [GroupTree(one.groups.groups, one.order, list_groups.list_cache_key(one.column), ()) for one in known]
         stored = [
             n for ref in nodes_of(level, list_groups.LIST_GROUP_KIND) for n in table.store.get(ref)["node"].to_pylist()
         ]

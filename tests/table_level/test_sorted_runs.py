@@ -70,15 +70,15 @@ def test_runs_hold_what_a_sort_gives(kind):
 def test_pieces_are_the_whole(kind):
     values, arrow = CASES[kind]
     whole = sort_values(pa.array(values, arrow), column(kind))
-    points = whole.points(4)
+    points = whole.sample_values(4)
     assert points[-1] == whole.values[-1].as_py()
     for edges in ([], points[:1], points[1:3], points):
-        cut = whole.cut(edges)
+        cut = whole.split_at(edges)
         assert len(cut) == len(edges) + 1
         assert pairs(merge_sorted_runs(cut)) == pairs(whole)
         for part, edge in zip(cut, edges, strict=False):
             assert not len(part) or part.values[-1].as_py() <= edge
-    assert pairs(SortedRun.from_bytes(whole.cut(points[:1])[1].to_bytes())) == pairs(whole.cut(points[:1])[1])
+    assert pairs(SortedRun.from_bytes(whole.split_at(points[:1])[1].to_bytes())) == pairs(whole.split_at(points[:1])[1])
 
 
 def test_dictionaries_are_read():

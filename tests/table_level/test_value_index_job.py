@@ -13,7 +13,7 @@ import metastore
 from kernel.samples import ARROW, column, values
 from metastore.format.object_schemas import TABLE_FREQUENCIES
 from metastore.format.value_postings import read_postings
-from metastore.table_level.value_index_job import POSTING_ROWS, EarlierIndex, _carried, make_postings
+from metastore.table_level.value_index_job import POSTING_ROWS, EarlierIndex, make_postings
 from table_level import made
 from table_level.made import Content
 
@@ -58,9 +58,9 @@ def test_what_is_known_of_files_that_are_still_there_is_carried_over():
     triples = [(value, file, value + file) for value in range(1, 30) for file in range(40) if (value * file) % 3 == 0]
     earlier = make_postings(rows_of(triples), LONG, 40)
     now = np.array([-1 if file % 5 == 0 else file + 100 for file in range(40)])
-    found = _carried(EarlierIndex(None, {3: 8}, now), earlier)
+    found = EarlierIndex(None, {3: 8}, now).carry_over(earlier)
     assert set(found["column"].to_pylist()) == {8}
-    names = ("value_long", "file", "frequency")
+    names = ("value_long", "listed", "frequency")
     carried = {(v, f): n for v, f, n in zip(*(found[name].to_pylist() for name in names), strict=True)}
     assert carried == {(v, now[f]): n for v, f, n in triples if now[f] >= 0}
 

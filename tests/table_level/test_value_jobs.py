@@ -142,9 +142,9 @@ def test_repeated_values_are_never_missed():
     places[3][:500] = places[0][:500]
     parts = []
     for pair in (places[:2], places[2:]):
-        parts.append(RepeatFilterBuilder.of(80_000))
+        parts.append(RepeatFilterBuilder.for_values(80_000))
         for one in pair:
-            parts[-1].see(one)
+            parts[-1].add(one)
     found = parts[0].merge(parts[1])
-    assert found.repeats().hold(places[3][:500]).all()
-    assert found.repeats().hold(np.concatenate([places[1], places[2]])).sum() <= 5
+    assert found.finish().may_repeat(places[3][:500]).all()
+    assert found.finish().may_repeat(np.concatenate([places[1], places[2]])).sum() <= 5

@@ -182,7 +182,7 @@ class RanksExtra(Extra):
         if not ordinals:
             return ()
         try:
-            return self.sort.ranks(ordinals, files, known)
+            return self.sort.sort_columns(ordinals, files, known)
         except (PySparkException, Py4JError) as failure:
             cause = find_cause(failure)
         if known:

@@ -34,7 +34,7 @@ def analyze_spark_rows(rows: DataFrame, destination: BlockDestination, task: Blo
     """Run the kernel on rows read by Spark; every partition writes a block."""
 
     def work(batches: Iterable[pa.RecordBatch]) -> Iterable[pa.RecordBatch]:
-        for record in destination.place.packed(analyze_row_batches(batches, destination, task) for _ in range(1)):
+        for record in destination.place.pack_results(analyze_row_batches(batches, destination, task) for _ in range(1)):
             yield pa.record_batch([pa.array([record], pa.binary())], names=["record"])
 
     done = require_unchanged(rows.mapInArrow(work, "record binary"), destination.table.name)

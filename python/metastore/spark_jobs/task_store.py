@@ -38,7 +38,8 @@ _WAITING: ContextVar[list[bytes]] = ContextVar("_WAITING")
 class TaskStore:
     """A place that tasks reach themselves: a shared folder or an object store.
 
-    A job that writes objects ends in `collect` or `collect_rows`; one that reads them begins with `with_content`.
+    A job that writes objects ends in `collect` or `collect_rows`; one that reads them begins with
+    `distribute_with_content`.
 
     Attributes:
         uri: URI of the store.
@@ -54,7 +55,7 @@ class TaskStore:
         """Write an object, in a task."""
         return write_object(self.uri, kind, table, row_groups, extra, access=self.access)
 
-    def with_content(
+    def distribute_with_content(
         self, context: SparkContext, items: Sequence[T], slices: int, name: Callable[[T], str | None]
     ) -> RDD[tuple[T, ReadContent]]:
         """Distribute items, each with the content of the object that it names."""
@@ -67,12 +68,12 @@ class TaskStore:
         """Run a job whose tasks write objects, and return what they say."""
         return results.collect()
 
-    def packed(self, results: Iterable[Any]) -> Iterator[bytes]:
+    def pack_results(self, results: Iterable[Any]) -> Iterator[bytes]:
         """Pack what a task says, and what it wrote, into the rows that `collect_rows` reads."""
         return map(pickle.dumps, results)
 
     def collect_rows(self, rows: DataFrame) -> list[Any]:
-        """Run a job whose tasks write objects and answer with one column of rows from `packed`."""
+        """Run a job whose tasks write objects and answer with one column of rows from `pack_results`."""
         return [pickle.loads(row[0]) for row in rows.collect()]  # noqa: S301 - written by our own task
 
 
@@ -93,26 +94,26 @@ class HadoopTaskStore(TaskStore):
     def write(
         self, kind: str, table: pa.Table, row_groups: Sequence[int], extra: Mapping[str, str] | None = None
     ) -> ObjectRef:
-        """See `Place`: the bytes wait until `packed` hands them over."""
+        """See `TaskStore`: the bytes wait until `pack_results` hands them over."""
         data = encode_object(kind, table, row_groups, mark_unique(extra))
         name = content_name(kind, data)
         _WAITING.get().append(_record(name, data))
         return make_reference(name, data, table.num_rows)
 
-    def with_content(
+    def distribute_with_content(
         self, context: SparkContext, items: Sequence[T], slices: int, name: Callable[[T], str | None]
     ) -> RDD[tuple[T, ReadContent]]:
-        """See `Place`."""
+        """See `TaskStore`."""
         asked = context.parallelize([_record(_checked(name(item)), pickle.dumps(item)) for item in items], slices)
         found = self._objects(context).read(jvm_session.to_jvm_bytes(asked))
         return jvm_session.from_jvm_bytes(found, context).map(_with_content)
 
     def collect(self, results: RDD[T]) -> list[T]:
-        """See `Place`."""
-        return self._unpacked(results.ctx, jvm_session.to_jvm_bytes(results.mapPartitions(self.packed)))
+        """See `TaskStore`."""
+        return self._unpacked(results.ctx, jvm_session.to_jvm_bytes(results.mapPartitions(self.pack_results)))
 
-    def packed(self, results: Iterable[Any]) -> Iterator[bytes]:
-        """See `Place`: what was written comes before the result that names it."""
+    def pack_results(self, results: Iterable[Any]) -> Iterator[bytes]:
+        """See `TaskStore`: what was written comes before the result that names it."""
         waiting: list[bytes] = []
         _WAITING.set(waiting)
         for result in results:
@@ -122,7 +123,7 @@ class HadoopTaskStore(TaskStore):
         yield from waiting
 
     def collect_rows(self, rows: DataFrame) -> list[Any]:
-        """See `Place`."""
+        """See `TaskStore`."""
         return self._unpacked(rows.sparkSession.sparkContext, jvm_session.to_jvm_rows(rows))
 
     def _unpacked(self, context: SparkContext, records: Any) -> list[Any]:

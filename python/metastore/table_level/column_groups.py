@@ -11,6 +11,7 @@ approach, 2010).
 
 from __future__ import annotations
 
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -20,18 +21,23 @@ import pyarrow as pa
 
 from metastore.format.object_schemas import TABLE_NODES
 from metastore.kernel.built_in_statistics import identify_merged_statistics
+from metastore.kernel.column_statistics import sketch_fields
+from metastore.kernel.distinct_sketch import parse_sketches
 from metastore.kernel.reducer import count_distinct, merge_column, reduce_columns
 from metastore.kernel.statistic_rows import partial_aggregate_row
+from metastore.table_level.group_cache import GroupCache, GroupCodec
 from metastore.table_level.group_tree import FileGroups, GroupTree, digest_of_facts
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Sequence
 
     from numpy.typing import NDArray
 
+    from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
     from metastore.kernel.column_statistics import ColumnStatistics
     from metastore.kernel.distinct_sketch import DistinctSketch
+    from metastore.store import Store
 
     Longs = NDArray[np.int64]
     Words = NDArray[np.uint64]
@@ -49,7 +55,7 @@ class ReductionInput:
 
     Attributes:
         every: A row of the schema `summary` for each file, in order or not; percentiles may be missing.
-        rows: The rows of the files that `Merge.wanted` names, in their order, with percentiles.
+        rows: The rows of the files that `ColumnGroups.files_to_read` names, in their order, with percentiles.
         sketches: That of each of these.
     """
 
@@ -63,12 +69,62 @@ class GroupAggregate:
     """What a group of data files was merged to; or some data files that follow each other.
 
     Attributes:
-        rows: A row with the fields of `fields_of` its column, and perhaps those of others; or a row for each file.
+        rows: A row with the fields of `aggregate_schema`, and perhaps those of other columns; or a row for each file.
         sketches: That of each row.
     """
 
     rows: pa.Table
     sketches: Sequence[DistinctSketch | None]
+
+
+AGGREGATE_KIND = "table-nodes"
+_SKETCHES = ["theta", "registers"]
+
+
+def encode_group_aggregate(group: GroupAggregate) -> pa.Table:
+    """The row of `table-nodes` of a group, without its key."""
+    rows, stored = group.rows, [sketch_fields(one) for one in group.sketches]
+    for name in _SKETCHES:
+        rows = rows.append_column(name, pa.array([one.get(name) for one in stored], pa.binary()))
+    return rows
+
+
+def decode_group_aggregate(row: pa.Table) -> GroupAggregate:
+    """What a group was merged to, as `encode_group_aggregate` has put it."""
+    return GroupAggregate(row.drop_columns(_SKETCHES), parse_sketches(*(row[name].to_pylist() for name in _SKETCHES)))
+
+
+_CODEC = GroupCodec(encode_group_aggregate, decode_group_aggregate)
+
+
+class GroupAggregates(Mapping[bytes, GroupAggregate]):
+    """What groups were merged to, by key: what the store has is decoded as it is read."""
+
+    def __init__(self, store: Store, refs: Sequence[ObjectRef]) -> None:
+        """Read the keys."""
+        self._cache = GroupCache(store, AGGREGATE_KIND, refs)
+        self.finish = self._cache.finish
+
+    def __getitem__(self, key: bytes) -> GroupAggregate:
+        """Read a group."""
+        return decode_group_aggregate(self._cache[key])
+
+    def __contains__(self, key: object) -> bool:
+        """Whether there is such a group; nothing is read."""
+        return key in self._cache
+
+    def __iter__(self) -> Iterator[bytes]:
+        """The keys."""
+        return iter(self._cache)
+
+    def __len__(self) -> int:
+        """How many groups there are."""
+        return len(self._cache)
+
+    def add(self, groups: ColumnGroups) -> None:
+        """Keep those of a column, and take those that were made."""
+        self._cache.keep(groups.keys())
+        self._cache.put_all(groups.made, _CODEC)
 
 
 def aggregate_schema(column: Column) -> pa.Schema:
@@ -97,13 +153,13 @@ class ColumnGroups:
         self.made: dict[bytes, GroupAggregate] = {}
         self._fields = aggregate_schema(column)
         self._known = known
-        places = np.arange(groups.number(0))
+        places = np.arange(groups.count(0))
         self._tree = GroupTree(groups, places, digest_of_facts(_merged_facts(), column.key, column.type), known)
 
     @property
-    def wanted(self) -> Longs:
+    def files_to_read(self) -> Longs:
         """The places of the files of which rows and sketches are needed, ascending."""
-        return self._tree.outside
+        return self._tree.files_to_read
 
     def keys(self) -> Iterator[bytes]:
         """The keys of the column in all groups, the uppermost first."""
@@ -114,18 +170,18 @@ class ColumnGroups:
         """Whether files are so few that there are no groups of them."""
         return self._tree.is_flat
 
-    def reduced(self, given: ReductionInput) -> ColumnStatistics:
+    def reduce(self, given: ReductionInput) -> ColumnStatistics:
         """Merge what is not known, and all of it to the statistics of the table."""
 
         def files(some: Longs) -> Sequence[GroupAggregate]:
-            start = int(np.searchsorted(self.wanted, some[0])) if len(some) else 0
+            start = int(np.searchsorted(self.files_to_read, some[0])) if len(some) else 0
             return [GroupAggregate(given.rows.slice(start, len(some)), given.sketches[start : start + len(some)])]
 
         def merge(parts: Sequence[GroupAggregate]) -> GroupAggregate:
             found = self._merged(parts)
             return GroupAggregate(partial_aggregate_row(found, self._fields), [found.sketch])
 
-        merged = self._tree.merged(files, self._known, merge)
+        merged = self._tree.merge(files, self._known, merge)
         self.made = merged.made
         found = self._merged(merged.parts)
         # Whether files lie apart shows between files alone.
@@ -152,6 +208,6 @@ def reduce_groups(merges: Sequence[ColumnGroups], given: Sequence[ReductionInput
     )
     found = dict(zip(flat, together, strict=True))
     return [
-        found.get(place) or merge.reduced(of_column)
+        found.get(place) or merge.reduce(of_column)
         for place, (merge, of_column) in enumerate(zip(merges, given, strict=True))
     ]

@@ -40,7 +40,7 @@ class OmittedCountBounds:
     key: Callable[[Any], Any]
 
     @cached_property
-    def most(self) -> int:
+    def most_of_unlisted(self) -> int:
         """No value that every list leaves out is more frequent in the table."""
         if len(self.floors) < 2 or not self._bounded:
             return int(self.floors.sum())
@@ -48,7 +48,7 @@ class OmittedCountBounds:
         # A value in no list lies inside of some files' ranges: the deepest overlap begins at a lower bound.
         return int((los.at(los.ends, "right") - his.at(los.ends, "left")).max())
 
-    def beside(self, values: Sequence[Any] | NDArray[Any]) -> Longs:
+    def bound_beside_lists(self, values: Sequence[Any] | NDArray[Any]) -> Longs:
         """How often values may occur in these files all told, listed or not; NaN may be in any of them."""
         total = int(self.floors.sum())
         if not len(self.floors) or not len(values) or not self._bounded:
@@ -130,7 +130,7 @@ class FileValueCounts:
     width: float
 
     @cached_property
-    def cut(self) -> NDArray[np.bool_]:
+    def is_truncated(self) -> NDArray[np.bool_]:
         """Which files hold values that their list leaves out."""
         is_cut: NDArray[np.bool_] = np.array([kind != COMPLETE for kind in self.kinds], np.bool_)
         found: NDArray[np.bool_] = is_cut & (self.values != 0)
@@ -139,7 +139,7 @@ class FileValueCounts:
     @property
     def is_known(self) -> bool:
         """Whether every file with values has a list."""
-        return not any(kind == NONE for kind, cut in zip(self.kinds, self.cut, strict=True) if cut)
+        return not any(kind == NONE for kind, cut in zip(self.kinds, self.is_truncated, strict=True) if cut)
 
     @property
     def duplicates(self) -> Longs:

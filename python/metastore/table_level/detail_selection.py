@@ -4,13 +4,14 @@ from __future__ import annotations
 
 from collections import defaultdict
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format.objects import decode_detail
+from metastore.store.block_damage import attribute_damage
 from metastore.table_level.value_rows import VALUE_ROWS
 
 if TYPE_CHECKING:
@@ -45,7 +46,19 @@ class DetailSlice:
     ordinals: Longs
     numbers: Longs
 
-    def chosen(self, rows: pa.Table) -> tuple[pa.Table, Longs, Longs]:
+    is_summed: ClassVar[bool] = False
+
+    @property
+    def columns(self) -> frozenset[int]:
+        """See `ValueSource`."""
+        return frozenset(self.ordinals[self.ordinals >= 0].tolist())
+
+    def read_values(self, content: ReadContent) -> Iterator[pa.Table]:
+        """See `ValueSource`."""
+        with attribute_damage(self.block):
+            yield read_listed_values(self, read_detail_object(self, content))
+
+    def select_rows(self, rows: pa.Table) -> tuple[pa.Table, Longs, Longs]:
         """Choose the wanted rows."""
         columns, files = rows["column"].to_numpy(), rows["file"].to_numpy()
         lines = np.where(self.ordinals >= 0, np.cumsum(self.ordinals >= 0) - 1, -1)
@@ -59,8 +72,8 @@ class DetailSlice:
 
 
 def read_listed_values(part: DetailSlice, rows: pa.Table) -> pa.Table:
-    """The wanted value lists of a `frequencies` object, as `LISTED`."""
-    chosen, ordinals, floors = part.chosen(rows)
+    """The wanted value lists of a `frequencies` object, as `VALUE_ROWS`."""
+    chosen, ordinals, floors = part.select_rows(rows)
     made = {"column": pa.array(ordinals, pa.int32()), "listed": pa.array(floors, pa.int64())}
     return pa.table([made[name] if name in made else chosen[name] for name in VALUE_ROWS.names], schema=VALUE_ROWS)
 
@@ -88,7 +101,7 @@ class DetailSelection:
             self._blocks[source.indexed.block.id] = source.indexed
             self._lines[source.indexed.block.id][source.ordinal] = (ordinal, source.files, of_files)
 
-    def parts(self) -> Iterator[DetailSlice]:
+    def make_slices(self) -> Iterator[DetailSlice]:
         """The objects to read."""
         for block, lines in self._lines.items():
             yield from self._of_block(self._blocks[block], lines)

@@ -28,7 +28,7 @@ class GroupTree:
         self._groups = groups
         self._order = order
         self._what = what
-        self.covers: list[bytes] = []
+        self.known_groups: list[bytes] = []
         """The keys of the groups that are known and in no other such group."""
         self.leaves: list[Longs] = []
         """The data files in no such group, in the order of the groups, those of one group together."""
@@ -37,9 +37,9 @@ class GroupTree:
     def keys(self) -> Iterator[bytes]:
         """The keys of all groups."""
         for level in range(self._groups.top, 0, -1):
-            yield from (self._key(level, group) for group in range(self._groups.number(level)))
+            yield from (self._key(level, group) for group in range(self._groups.count(level)))
 
-    def merged(
+    def merge(
         self, files: Callable[[Longs], Sequence[T]], known: Mapping[bytes, T], merge: Callable[[Sequence[T]], T]
     ) -> GroupMerge[T]:
         """Merge what is not known."""
@@ -58,7 +58,7 @@ class GroupTree:
         return GroupMerge(parts(self._groups.top, self._top), made)
 
     @cached_property
-    def outside(self) -> Longs:
+    def files_to_read(self) -> Longs:
         """The data files in no group that is known, in the order of the groups."""
         return np.concatenate([self._order[:0], *self.leaves])
 
@@ -67,10 +67,10 @@ class GroupTree:
         """Whether there are no groups."""
         return not self._groups.top
 
-    def among(self, wanted: Longs, absent: int = -1) -> Longs:
+    def select_files(self, wanted: Longs, absent: int = -1) -> Longs:
         """For each data file of the column what is given, and something else for those in known groups."""
         found = np.full(len(wanted), absent)
-        found[self.outside] = wanted[self.outside]
+        found[self.files_to_read] = wanted[self.files_to_read]
         return found
 
     @cached_property
@@ -80,13 +80,13 @@ class GroupTree:
         found[self._order] = np.arange(len(self._order))
         return found
 
-    def knowing(self, known: Container[bytes]) -> GroupTree:
+    def with_known(self, known: Container[bytes]) -> GroupTree:
         """The same groups where others are known."""
         return GroupTree(self._groups, self._order, self._what, known)
 
     @property
     def _top(self) -> range:
-        return range(self._groups.number(self._groups.top))
+        return range(self._groups.count(self._groups.top))
 
     def _key(self, level: int, group: int) -> bytes:
         return self._groups.key(level, group) + self._what
@@ -98,7 +98,7 @@ class GroupTree:
         for place in places:
             key = self._key(level, place)
             if key in known:
-                self.covers.append(key)
+                self.known_groups.append(key)
             else:
                 self._look(level - 1, self._groups.members(level, place), known)
 
@@ -168,7 +168,7 @@ class FileGroups:
         """The uppermost level; 0 is that of files."""
         return len(self._ends)
 
-    def number(self, level: int) -> int:
+    def count(self, level: int) -> int:
         """How many groups a level has."""
         return len(self._sums[level]) // _BYTES
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -12,17 +13,22 @@ from metastore.errors import DamagedObject
 from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, Histogram, derive_counts, divide_range
 from metastore.format.object_schemas import TABLE_HISTOGRAM_NODES
 from metastore.kernel.quantiles import FINE
-from metastore.table_level.group_tree import digest_of_facts
+from metastore.store.prefetch import prefetch
+from metastore.table_level.detail_selection import DetailSelection
+from metastore.table_level.group_cache import ROW_GROUP_BYTES, GroupCache, GroupCodec
+from metastore.table_level.group_tree import GroupTree, digest_of_facts
 from metastore.table_level.histogram_sum import merge_histograms, merge_to_equal_width
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Callable, Sequence
 
     from numpy.typing import NDArray
 
+    from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
+    from metastore.store import Store
     from metastore.table_level.detail_selection import DetailSlice
-    from metastore.table_level.group_tree import GroupTree
+    from metastore.table_level.live_statistics import ColumnLevel
 
     Longs = NDArray[np.int64]
 
@@ -60,8 +66,8 @@ class HistogramFiles:
 def read_file_histograms(
     part: DetailSlice, rows: pa.Table, columns: dict[int, HistogramFiles]
 ) -> list[tuple[int, int, Histogram]]:
-    """Read the wanted rows of a `histograms` object; the files' numbers are their places in `Files`."""
-    chosen, ordinals, places = part.chosen(rows)
+    """Read the wanted rows of a `histograms` object; the files' numbers are their places in `HistogramFiles`."""
+    chosen, ordinals, places = part.select_rows(rows)
     kinds = chosen["kind"].to_pylist()
     lists = {
         name: _lists(chosen[name]) for name in chosen.column_names if name.startswith(("edges_", "counts", "dist"))
@@ -93,25 +99,25 @@ class HistogramGroups:
         self._files, self._bins, self._kind = files, bins, kind
 
     @property
-    def what(self) -> bytes:
+    def cache_key(self) -> bytes:
         """Says what is kept of a group."""
         return digest_of_facts(
             "histogram", _MERGING, self._files.column.key, self._files.column.type, self._bins, self._kind
         )
 
-    def holding(self, places: Longs) -> Longs:
+    def files_with_values(self, places: Longs) -> Longs:
         """The data files among these that hold values."""
         found: Longs = places[self._files.values[places] != 0]
         return found
 
-    def of_group(self, parts: Sequence[Histogram | None]) -> Histogram | None:
+    def merge_group(self, parts: Sequence[Histogram | None]) -> Histogram | None:
         """That of a group of data files, or of groups; None where it is not known of all of it."""
         known = [part for part in parts if part is not None]
         if len(known) < len(parts):
             return None
         return self._whole(known, None, self._bins * GROUP_BIN_FACTOR) or EMPTY_HISTOGRAM
 
-    def of_table(self, parts: Sequence[Histogram | None]) -> Histogram | None:
+    def merge_table(self, parts: Sequence[Histogram | None]) -> Histogram | None:
         """That of the table; None where there is none."""
         known = [part for part in parts if part is not None]
         return self._whole(known, self._files.distinct, self._bins) if len(known) == len(parts) else None
@@ -132,7 +138,7 @@ class GroupHistograms:
         self._found: dict[int, Histogram] = {}
         self._groups: dict[int, Histogram | None] = {}
         leaves = () if tree.is_flat else tree.leaves
-        self._lacking = {int(leaf[0]): set(how.holding(leaf).tolist()) for leaf in leaves}
+        self._lacking = {int(leaf[0]): set(how.files_with_values(leaf).tolist()) for leaf in leaves}
         self._leaves = {place: leaf for leaf in leaves for place in leaf.tolist()}
 
     def add(self, place: int, histogram: Histogram) -> None:
@@ -144,7 +150,7 @@ class GroupHistograms:
         lacking = self._lacking[int(leaf[0])]
         lacking.discard(place)
         if not lacking:
-            self._groups[int(leaf[0])] = self._how.of_group(self.of_files(leaf))
+            self._groups[int(leaf[0])] = self._how.merge_group(self.of_files(leaf))
             for file in leaf.tolist():
                 self._found.pop(file, None)
 
@@ -152,12 +158,58 @@ class GroupHistograms:
         """Those of data files, or that of their group; None where a file holds values and has none."""
         if len(places) and int(places[0]) in self._groups:
             return [self._groups[int(places[0])]]
-        holding = set(self._how.holding(places).tolist())
+        holding = set(self._how.files_with_values(places).tolist())
         return [self._found.get(place) if place in holding else EMPTY_HISTOGRAM for place in places.tolist()]
 
 
-def encode_group_histogram(column: Column, histogram: Histogram) -> pa.Table:
+class TableHistograms:
+    """The histograms of a table's columns: made of those of data files and of groups of them."""
+
+    def __init__(
+        self, store: Store, refs: Sequence[ObjectRef], read: Callable[[DetailSlice], pa.Table], bins: int, kind: str
+    ) -> None:
+        """Read which groups are kept."""
+        self._cache = GroupCache(store, HISTOGRAM_GROUP_KIND, refs, group_bytes=ROW_GROUP_BYTES)
+        self._read, self._bins, self._kind = read, bins, kind
+        self._selection = DetailSelection("histograms")
+        self._columns: dict[int, HistogramFiles] = {}
+        self._groups: dict[int, tuple[HistogramGroups, GroupTree]] = {}
+
+    def add(self, ordinal: int, known: ColumnLevel, files: HistogramFiles) -> None:
+        """Take a column."""
+        how = HistogramGroups(files, self._bins, self._kind)
+        tree = GroupTree(known.groups.groups, known.order, how.cache_key, self._cache)
+        self._columns[ordinal], self._groups[ordinal] = files, (how, tree)
+        self._selection.add(ordinal, known.sources, tree.select_files(np.arange(known.rows.num_rows)))
+        self._cache.keep(tree.keys())
+
+    def merge(self) -> dict[int, Histogram]:
+        """Those of the columns that have one; those of groups are made on the way."""
+        read = {ordinal: GroupHistograms(how, tree) for ordinal, (how, tree) in self._groups.items()}
+        for stored in prefetch(self._read_files, self._selection.make_slices()):
+            for ordinal, place, one in stored:
+                read[ordinal].add(place, one)
+        found: dict[int, Histogram] = {}
+        for ordinal, (how, tree) in sorted(self._groups.items()):
+            column = self._columns[ordinal].column
+            codec = GroupCodec(partial(encode_group_histogram, column), partial(decode_group_histogram, column))
+            parts = self._cache.merge(tree, read.pop(ordinal).of_files, how.merge_group, codec)
+            if (whole := how.merge_table(parts)) is not None:
+                found[ordinal] = whole
+        return found
+
+    def finish(self) -> tuple[ObjectRef, ...]:
+        """Write those of groups."""
+        return self._cache.finish()
+
+    def _read_files(self, part: DetailSlice) -> list[tuple[int, int, Histogram]]:
+        return read_file_histograms(part, self._read(part), self._columns)
+
+
+def encode_group_histogram(column: Column, histogram: Histogram | None) -> pa.Table | None:
     """The row of `table-histogram-nodes` of a group, without its key."""
+    if histogram is None:
+        return None
     values = {
         "kind": histogram.kind if len(histogram.counts) else None,
         f"edges_{column.encoding}": histogram.edges,
@@ -170,7 +222,7 @@ def encode_group_histogram(column: Column, histogram: Histogram) -> pa.Table:
 
 
 def decode_group_histogram(column: Column, row: pa.Table) -> Histogram:
-    """The histogram of a group as `node_row` has put it."""
+    """The histogram of a group as `encode_group_histogram` has put it."""
     kind = row["kind"][0].as_py()
     if kind is None:
         return EMPTY_HISTOGRAM

@@ -5,8 +5,9 @@ from __future__ import annotations
 from collections import defaultdict
 from dataclasses import dataclass, replace
 from enum import Enum
+from functools import partial
 from itertools import zip_longest
-from typing import TYPE_CHECKING, TypeAlias
+from typing import TYPE_CHECKING, ClassVar, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -17,7 +18,7 @@ from metastore.format.objects import decode_detail
 from metastore.format.sortable_values import is_wide_decimal
 from metastore.store.prefetch import prefetch
 from metastore.table_level.detail_selection import DetailSelection, read_listed_values
-from metastore.table_level.group_cache import GroupRows, GroupRowWriter
+from metastore.table_level.group_cache import ROW_GROUP_BYTES, GroupCache, GroupCodec
 from metastore.table_level.group_tree import GroupTree, digest_of_facts
 from metastore.table_level.value_rows import VALUE_ROWS, split_by_column, sum_value_rows
 
@@ -48,14 +49,26 @@ _MERGING = 1
 _ENCODINGS = ("long", "double", "binary")
 
 
+class NoGroupList(Enum):
+    """Why a group has no list."""
+
+    ABSENT = "that of a data file was not read"
+    TOO_LONG = "it has too many values"
+
+
+_Group: TypeAlias = "pa.Table | NoGroupList"
+
+
 def list_cache_key(column: Column) -> bytes:
     """Says what is kept of a group of a column's data files."""
     return digest_of_facts("list", _MERGING, column.key, column.type)
 
 
-def encode_group_list(rows: pa.Table | None) -> pa.Table:
+def encode_group_list(rows: _Group) -> pa.Table | None:
     """The row of `table-list-nodes` of a group, without its key; its list stays away where it is too long."""
-    if rows is None or rows.num_rows > MOST_GROUP_VALUES or rows.nbytes > MOST_GROUP_BYTES:
+    if rows is NoGroupList.ABSENT:
+        return None
+    if rows is NoGroupList.TOO_LONG or rows.num_rows > MOST_GROUP_VALUES or rows.nbytes > MOST_GROUP_BYTES:
         return pa.table({"number": pa.array([NOT_KEPT], pa.int64())})
     given = {"number": pa.array([rows.num_rows], pa.int64())}
     for name in _ENCODINGS:
@@ -68,12 +81,12 @@ def encode_group_list(rows: pa.Table | None) -> pa.Table:
     return pa.table(given)
 
 
-def decode_group_list(ordinal: int, row: pa.Table) -> pa.Table | None:
-    """The list of a group, as `LISTED`, of what `node_row` has put; None where it was too long."""
+def decode_group_list(ordinal: int, row: pa.Table) -> _Group:
+    """The list of a group, as `VALUE_ROWS`, of what `encode_group_list` has put."""
     lists = {name: row[name].combine_chunks().flatten() for name in row.column_names if name not in ("node", "number")}
     number = row["number"][0].as_py()
     if number < 0:
-        return None
+        return NoGroupList.TOO_LONG
     values = {f"value_{name}": lists[f"values_{name}"] for name in _ENCODINGS if len(lists.get(f"values_{name}", ()))}
     lone = lists["listed"] if len(lists.get("listed", ())) else pa.array(np.zeros(number, np.int64))
     arrays = values | {"frequency": lists["frequencies"], "listed": lone}
@@ -99,19 +112,26 @@ class GroupListSource:
     sha256: str
     ordinals: Mapping[int, int]
 
-    def rows(self, content: ReadContent) -> pa.Table:
-        """The lists, as `LISTED`."""
+    is_summed: ClassVar[bool] = False
+
+    @property
+    def columns(self) -> frozenset[int]:
+        """See `ValueSource`."""
+        return frozenset(self.ordinals.values())
+
+    def read_values(self, content: ReadContent) -> Iterator[pa.Table]:
+        """See `ValueSource`."""
         stored = decode_detail(self.name, self.sha256, content())
         lists = (decode_group_list(ordinal, stored.slice(row, 1)) for row, ordinal in self.ordinals.items())
-        return pa.concat_tables([VALUE_ROWS.empty_table(), *(one for one in lists if one is not None)])
+        yield pa.concat_tables([VALUE_ROWS.empty_table(), *(one for one in lists if isinstance(one, pa.Table))])
 
 
-def find_group_sources(known: GroupRows, wanted: Mapping[int, Sequence[bytes]]) -> Iterator[GroupListSource]:
+def find_group_sources(known: GroupCache, wanted: Mapping[int, Sequence[bytes]]) -> Iterator[GroupListSource]:
     """Where lists of groups are."""
     objects: dict[ObjectRef, dict[int, int]] = defaultdict(dict)
     for ordinal, keys in wanted.items():
         for key in keys:
-            ref, row = known.place(key)
+            ref, row = known.locate_row(key)
             objects[ref][row] = ordinal
     for ref, ordinals in objects.items():
         yield GroupListSource(ref.name, ref.length, ref.sha256, ordinals)
@@ -125,18 +145,7 @@ def _as_list(values: pa.ChunkedArray) -> pa.Array:
 _BYTES_OF_A_VALUE = 8
 _VALUES_AT_ONCE = 1 << 21
 """Lists of groups are made of so many values at most: decoded and merged they take some hundred bytes each."""
-_ROW_GROUP_BYTES = 4 << 20
 NOWHERE = -1
-
-
-class NoGroupList(Enum):
-    """Why a group has no list."""
-
-    ABSENT = "that of a data file was not read"
-    TOO_LONG = "it has too many values"
-
-
-_Group: TypeAlias = "pa.Table | NoGroupList"
 
 
 @dataclass(frozen=True)
@@ -154,13 +163,13 @@ class ColumnLists:
     tree: GroupTree
 
     @property
-    def is_whole(self) -> bool:
+    def is_complete(self) -> bool:
         """Whether no list is cut."""
-        return not self.lists.cut.any()
+        return not self.lists.is_truncated.any()
 
-    def by_files(self) -> ColumnLists:
+    def without_groups(self) -> ColumnLists:
         """The same without groups."""
-        return replace(self, tree=self.tree.knowing(()))
+        return replace(self, tree=self.tree.with_known(()))
 
 
 class ListGroups:
@@ -168,35 +177,34 @@ class ListGroups:
 
     def __init__(self, store: Store, refs: Sequence[ObjectRef], read: Callable[[DetailSlice], pa.Table]) -> None:
         """Read which are kept."""
-        self._known = GroupRows(store, LIST_GROUP_KIND, refs, "number")
-        self._short = {key for key, number in self._known.numbers.items() if number >= 0}
-        self._writer = GroupRowWriter(store, self._known, _ROW_GROUP_BYTES)
+        self._cache = GroupCache(store, LIST_GROUP_KIND, refs, number="number", group_bytes=ROW_GROUP_BYTES)
+        self._short = {key for key, number in self._cache.numbers.items() if number >= 0}
         self._read = read
 
-    def tree(self, known: ColumnLevel) -> GroupTree:
+    def make_tree(self, known: ColumnLevel) -> GroupTree:
         """The groups of a column's data files."""
-        tree = GroupTree(known.merge.groups, known.order, list_cache_key(known.column), self._short)
-        self._writer.keep(tree.keys())
+        tree = GroupTree(known.groups.groups, known.order, list_cache_key(known.column), self._short)
+        self._cache.keep(tree.keys())
         return tree
 
-    def parts(self, columns: Iterable[ColumnLists], *, floors: bool = False) -> list[DetailSlice]:
+    def select_details(self, columns: Iterable[ColumnLists], *, floors: bool = False) -> list[DetailSlice]:
         """The objects with lists of files that are in no list of a group."""
         wanted = DetailSelection("frequencies")
         for one in columns:
             numbers = one.lists.floors if floors or one.tree.is_flat else np.arange(len(one.lists.kinds))
-            wanted.add(one.lists.ordinal, one.sources, one.tree.among(numbers))
-        return list(wanted.parts())
+            wanted.add(one.lists.ordinal, one.sources, one.tree.select_files(numbers))
+        return list(wanted.make_slices())
 
-    def groups(self, columns: Iterable[ColumnLists]) -> list[GroupListSource]:
+    def group_sources(self, columns: Iterable[ColumnLists]) -> list[GroupListSource]:
         """The objects with the lists of groups."""
-        return list(find_group_sources(self._known, {one.lists.ordinal: one.tree.covers for one in columns}))
+        return list(find_group_sources(self._cache, {one.lists.ordinal: one.tree.known_groups for one in columns}))
 
-    def bytes_of(self, columns: Iterable[ColumnLists]) -> int:
+    def estimate_bytes(self, columns: Iterable[ColumnLists]) -> int:
         """About how many bytes the lists of groups take."""
-        return _BYTES_OF_A_VALUE * sum(self._known.numbers[key] for one in columns for key in one.tree.covers)
+        return _BYTES_OF_A_VALUE * sum(self._cache.numbers[key] for one in columns for key in one.tree.known_groups)
 
-    def merged(self, columns: Sequence[ColumnLists], parts: Sequence[DetailSlice]) -> pa.Table:
-        """What the lists of the table are to be made of, as `LISTED`; lists of groups are made on the way."""
+    def merge_lists(self, columns: Sequence[ColumnLists], parts: Sequence[DetailSlice]) -> pa.Table:
+        """What the lists of the table are to be made of, as `VALUE_ROWS`; lists of groups are made on the way."""
         if all(one.tree.is_flat for one in columns):
             return pa.concat_tables([VALUE_ROWS.empty_table(), *self._listed(parts)])
         read = self._rows(parts)
@@ -206,10 +214,10 @@ class ListGroups:
             found += [rows] if one.tree.is_flat else self._grouped(one, rows, frozenset())
         return pa.concat_tables([VALUE_ROWS.empty_table(), *(group for group in found if isinstance(group, pa.Table))])
 
-    def make(self, columns: Iterable[ColumnLists], budget: int) -> None:
+    def make_groups(self, columns: Iterable[ColumnLists], budget: int) -> None:
         """Make lists of groups that are neither kept nor known to be too long."""
-        tried = [replace(one, tree=one.tree.knowing(self._known)) for one in columns if not one.tree.is_flat]
-        parts = self.parts(tried)
+        tried = [replace(one, tree=one.tree.with_known(self._cache)) for one in columns if not one.tree.is_flat]
+        parts = self.select_details(tried)
         of_files = _parts_of_files(tried, parts)
         taken = _affordable(tried, parts, of_files, budget)
         read = self._rows([part for at, part in enumerate(parts) if at in taken])
@@ -220,13 +228,13 @@ class ListGroups:
 
     def finish(self) -> tuple[ObjectRef, ...]:
         """Write what was made."""
-        return self._writer.finish()
+        return self._cache.finish()
 
     def _listed(self, parts: Sequence[DetailSlice]) -> Iterator[pa.Table]:
         return prefetch(lambda part: read_listed_values(part, self._read(part)), parts)
 
     def _rows(self, parts: Sequence[DetailSlice]) -> dict[int, pa.Table]:
-        """The rows of each column, as `LISTED` but with the numbers of the data files in `listed`."""
+        """The rows of each column, as `VALUE_ROWS` but with the numbers of the data files in `listed`."""
         batches: dict[int, list[pa.RecordBatch]] = defaultdict(list)
         for rows in self._listed(parts):
             for ordinal, some in split_by_column(rows).items():
@@ -254,14 +262,9 @@ class ListGroups:
                 return NoGroupList.TOO_LONG
             return NoGroupList.ABSENT if unmade else sum_value_rows(pa.concat_tables(parts), wide)
 
-        rows_of = self._known.some(one.tree.covers)
-        lists = {key: decode_group_list(ordinal, row) for key, row in rows_of}
-        stored: dict[bytes, _Group] = {key: NoGroupList.TOO_LONG if of is None else of for key, of in lists.items()}
-        found = one.tree.merged(of_files, stored, merge)
-        for key, group in found.made.items():
-            if group is not NoGroupList.ABSENT and key not in self._known:
-                self._writer.put(key, encode_group_list(group if isinstance(group, pa.Table) else None))
-        return found.parts
+        return self._cache.merge(
+            one.tree, of_files, merge, GroupCodec(encode_group_list, partial(decode_group_list, ordinal))
+        )
 
 
 def _parts_of_files(columns: Sequence[ColumnLists], parts: Sequence[DetailSlice]) -> dict[int, Longs]:

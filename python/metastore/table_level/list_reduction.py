@@ -46,7 +46,7 @@ class ListFacts:
     distinct: int | None = None
     singles: int | None = None
 
-    def applied(self, known: ColumnStatistics) -> ColumnStatistics:
+    def apply_to(self, known: ColumnStatistics) -> ColumnStatistics:
         """Put it into the statistics of the column."""
         found = replace(
             known,
@@ -67,9 +67,9 @@ def choose_algorithm(lists: FileValueCounts, threshold: int = THRESHOLD) -> str:
 
 def bound_omitted_counts(lists: FileValueCounts) -> OmittedCountBounds:
     """The files of a column whose lists leave values out."""
-    places = np.flatnonzero(lists.cut).tolist()
+    places = np.flatnonzero(lists.is_truncated).tolist()
     return OmittedCountBounds(
-        lists.floors[lists.cut],
+        lists.floors[lists.is_truncated],
         [lists.los[place] for place in places],
         [lists.his[place] for place in places],
         make_comparison_key(lists.column),
@@ -99,7 +99,7 @@ class _Merged:
     """The values of one column.
 
     Attributes:
-        rows: Of the schema `LISTED`.
+        rows: Of the schema `VALUE_ROWS`.
         frequencies: Of the values.
         listed: The sum of the floors of those cut lists that hold each value.
         errors: To be filled: by how much more frequent each may be.
@@ -119,11 +119,11 @@ class _Merged:
         if not len(cuts.floors):
             self.kept[:] = True
             return ListFacts(COMPLETE, 0, REDUCE, len(self.kept), int((self.frequencies == 1).sum()))
-        self.errors[:] = np.maximum(cuts.beside(self._values(lists.column)) - self.listed, 0)
-        if cuts.most <= 1 and not self.errors.any():
+        self.errors[:] = np.maximum(cuts.bound_beside_lists(self._values(lists.column)) - self.listed, 0)
+        if cuts.most_of_unlisted <= 1 and not self.errors.any():
             # All floors are 1 then, and their sums say how many of the cut lists hold a value.
             return self._duplicates(lists)
-        return self._shortened(lists, cuts.most, top)
+        return self._shortened(lists, cuts.most_of_unlisted, top)
 
     def _values(self, column: Column) -> Any:
         values = self.rows[f"value_{column.encoding}"]
@@ -132,7 +132,7 @@ class _Merged:
     def _duplicates(self, lists: FileValueCounts) -> ListFacts:
         """The list of a column where every value that a file's list leaves out occurs once in the table."""
         self.kept[:] = self.frequencies > 1
-        distincts = lists.distincts[lists.cut]
+        distincts = lists.distincts[lists.is_truncated]
         if (distincts < 0).any():
             return ListFacts(DUPLICATES, 1, REDUCE)
         left_out = int(distincts.sum()) - int(self.listed.sum())
@@ -140,7 +140,7 @@ class _Merged:
         return ListFacts(DUPLICATES, 1, REDUCE, len(self.kept) + left_out, singles)
 
     def _shortened(self, lists: FileValueCounts, floor: int, top: int) -> ListFacts:
-        kinds = [kind for kind, cut in zip(lists.kinds, lists.cut, strict=True) if cut]
+        kinds = [kind for kind, cut in zip(lists.kinds, lists.is_truncated, strict=True) if cut]
         if TOP not in kinds or len(self.kept) <= top:
             self.kept[:] = True
             return ListFacts(TOP, floor, REDUCE)

@@ -76,8 +76,8 @@ class ColumnLevel:
         rows: Rows of the `summary` schema, one for each file with statistics; percentiles may be missing.
         computed: `full` or `footer`: the deepest among the rows.
         sources: Where the rows come from, in their order.
-        reduced: What they were merged to.
-        merge: How, with the groups of files that were merged anew.
+        statistics: What they were merged to.
+        groups: How, with the groups of files that were merged anew.
         order: The rows as the groups have them: by the path of their files.
     """
 
@@ -85,8 +85,8 @@ class ColumnLevel:
     rows: pa.Table
     computed: str
     sources: tuple[RowSource, ...]
-    reduced: ColumnStatistics
-    merge: ColumnGroups
+    statistics: ColumnStatistics
+    groups: ColumnGroups
     order: NDArray[np.int64]
 
 
@@ -149,7 +149,7 @@ class LiveStatistics:
         self._orders: dict[bytes, tuple[NDArray[np.int64], FileGroups]] = {}
         self._identities = {one.block.id: _identities(one) for one in self._blocks}
 
-    def columns(self, columns: Sequence[Column]) -> Iterator[ColumnLevel]:
+    def read_columns(self, columns: Sequence[Column]) -> Iterator[ColumnLevel]:
         """Read what is known of columns, a few at a time, and merge it."""
         step = max(_FEWEST_COLUMNS, _ROWS_AT_ONCE // max(len(self._live), 1))
         for start in range(0, len(columns), step):
@@ -159,7 +159,7 @@ class LiveStatistics:
         # Where nothing was merged before, all is read at once.
         found = self._found(columns, _SOME if self._nodes else _ALL)
         merges = [self._merge(one) for one in found]
-        places = [np.sort(order[merge.wanted]) for order, merge in merges]
+        places = [np.sort(order[merge.files_to_read]) for order, merge in merges]
         wanted = [one.chosen(some) for one, some in zip(found, places, strict=True)]
         sketches = self._sketches(found, wanted, places)
         again = self._again(found, wanted) if self._nodes else None
@@ -172,7 +172,7 @@ class LiveStatistics:
                 for source, some in zip(wanted[at], sketches[at], strict=True)
                 for sketch in some
             ]
-            by_path = np.searchsorted(places[at], order[merge.wanted])
+            by_path = np.searchsorted(places[at], order[merge.files_to_read])
             in_order = chosen if (by_path[1:] > by_path[:-1]).all() else chosen.take(pa.array(by_path))
             given.append(ReductionInput(rows, in_order, [of_rows[row] for row in by_path.tolist()]))
         reduced = reduce_groups([merge for _, merge in merges], given)

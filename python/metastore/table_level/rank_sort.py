@@ -95,7 +95,7 @@ class RankSort:
     place: TaskStore
     range_bytes: int = RANGE_BYTES
 
-    def ranks(
+    def sort_columns(
         self, ordinals: Sequence[int], files: Sequence[DataFile], known: Sequence[RanksRef] = ()
     ) -> tuple[RanksRef, ...]:
         """Compute and write the ranks of some columns."""
@@ -154,7 +154,9 @@ class RankSort:
                     yield ordinal, _of_ranks(rows.slice(start, end - start), column, ref.before(ordinal)).to_bytes()
 
         context = self.spark.sparkContext
-        return _kept(self.place.with_content(context, known, len(known), lambda ref: ref.object.name).flatMap(work))
+        return _kept(
+            self.place.distribute_with_content(context, known, len(known), lambda ref: ref.object.name).flatMap(work)
+        )
 
     def _sorted(self, runs: RDD[Any], columns: Columns, told: Sequence[_Told]) -> tuple[RanksRef, ...]:
         edges = {ordinal: self._edges([one for one in told if one.ordinal == ordinal]) for ordinal, _ in columns}
@@ -250,7 +252,11 @@ def _telling(record: tuple[int, bytes] | _Told) -> _Told:
     if isinstance(record, _Told):
         return record
     run = SortedRun.from_bytes(record[1])
-    return _Told(record[0], run.nbytes if len(run) else 0, run.points(_POINTS)) if len(run) else _Told(record[0], 0, [])
+    return (
+        _Told(record[0], run.nbytes if len(run) else 0, run.sample_values(_POINTS))
+        if len(run)
+        else _Told(record[0], 0, [])
+    )
 
 
 def _counting(edges: Edges) -> Callable[[Iterable[Any]], Iterator[dict[tuple[int, int], tuple[int, int]]]]:
@@ -276,7 +282,7 @@ def _pieces(records: Iterable[Any], edges: Edges) -> Iterator[tuple[tuple[int, i
         if isinstance(record, _Told):
             continue
         ordinal, data = record
-        for place, run in enumerate(SortedRun.from_bytes(data).cut(edges[ordinal])):
+        for place, run in enumerate(SortedRun.from_bytes(data).split_at(edges[ordinal])):
             if len(run):
                 yield (ordinal, place), run
 

@@ -40,14 +40,14 @@ class RepeatFilterBuilder:
     again: Bits
 
     @classmethod
-    def of(cls, number: int) -> RepeatFilterBuilder:
+    def for_values(cls, number: int) -> RepeatFilterBuilder:
         """Empty filters for so many values."""
         size = min(max((max(number, 1) * _BITS_A_VALUE - 1).bit_length(), _LEAST), _MOST)
         a_value = (1 << size) / max(number, 1)
         probes = 4 if a_value >= 8 else 3 if a_value >= 4 else 2 if a_value >= 2 else 1
         return cls(probes, np.zeros(1 << (size - 3), np.uint8), np.zeros(1 << (size - 3), np.uint8))
 
-    def see(self, hashes: Hashes) -> None:
+    def add(self, hashes: Hashes) -> None:
         """Add the distinct values of one place."""
         places = self._places(hashes)
         known = _test(self.once, places)
@@ -61,7 +61,7 @@ class RepeatFilterBuilder:
         np.bitwise_or(self.once, other.once, out=self.once)
         return self
 
-    def repeats(self) -> RepeatFilter:
+    def finish(self) -> RepeatFilter:
         """What was seen in several places, to be sent."""
         return RepeatFilter(self.probes, len(self.again), pa.compress(self.again, _CODEC, asbytes=True))
 
@@ -87,7 +87,7 @@ class RepeatFilter:
     def _again(self) -> Bits:
         return np.frombuffer(pa.decompress(self.packed, self.size, _CODEC), np.uint8)
 
-    def hold(self, hashes: Hashes) -> NDArray[np.bool_]:
+    def may_repeat(self, hashes: Hashes) -> NDArray[np.bool_]:
         """Which values may have been seen in several places."""
         held = _test(self._again, _places(hashes, self.size, self.probes))
         return np.asarray(held.reshape(self.probes, -1).all(axis=0))

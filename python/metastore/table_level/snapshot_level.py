@@ -16,7 +16,7 @@ from metastore.format.object_schemas import TABLE_FILES
 from metastore.kernel.statistic_rows import table_sketch_rows, table_summary_rows
 from metastore.store.block_files import DEPTHS
 from metastore.store.prefetch import DetailPrefetch
-from metastore.table_level.group_cache import GroupAggregates, GroupAggregateWriter
+from metastore.table_level.column_groups import GroupAggregates
 from metastore.table_level.live_statistics import LiveStatistics
 from metastore.table_level.table_details import TableDetailWriter
 from metastore.table_level.user_defined_level import UserDefinedLevel
@@ -87,17 +87,16 @@ def _written(
     rows, depth = [], 0
     nodes = GroupAggregates(store, refs)
     own = UserDefinedLevel(store, coverage.blocks, facts.files, statistics)
-    extra = own.reduced(facts.columns)
-    writer = GroupAggregateWriter(store, nodes)
+    extra = own.reduce(facts.columns)
     ordinals = {column.key: place for place, column in enumerate(facts.columns)}
     with ThreadPoolExecutor() as threads:
         early = DetailPrefetch(store, () if refs else coverage.live_blocks, threads)
         details = TableDetailWriter(store, options, threads, early, refs, jobs)
-        for known in LiveStatistics(store, coverage.blocks, facts.files, nodes).columns(facts.columns):
-            reduced = replace(known.reduced, extra=extra.get((known.column.key, known.column.type), {}))
+        for known in LiveStatistics(store, coverage.blocks, facts.files, nodes).read_columns(facts.columns):
+            reduced = replace(known.statistics, extra=extra.get((known.column.key, known.column.type), {}))
             rows.append((ordinals[known.column.key], reduced, known.rows.num_rows))
             details.add(ordinals[known.column.key], known, reduced)
-            writer.add(known.merge)
+            nodes.add(known.groups)
             depth = max(depth, DEPTHS[known.computed])
         store.ensure_writable()
         sketches = threads.submit(_put, store, "table-sketches", table_sketch_rows(rows))
@@ -116,11 +115,11 @@ def _written(
         frequencies=written.frequencies.result(),
         frequencies_asked=options.algorithm,
         distribution=written.distribution,
-        placed=written.placed,
+        placed=written.index_coverage,
         histograms=written.histograms.result(),
         **_totals(facts, coverage),
     )
-    kept = (*writer.finish(), *written.nodes)
+    kept = (*nodes.finish(), *written.nodes)
     return TableLevel(
         snapshot, len(list_snapshot_objects(snapshot)) + len(set(kept).difference(refs)), own.failed, kept
     )
@@ -128,8 +127,8 @@ def _written(
 
 def _with_details(known: ColumnStatistics, place: int, written: TableDetailResult) -> ColumnStatistics:
     """A column with what its list and its histogram say of it: summaries and details are of one source."""
-    listed = written.listed.get(place)
-    found = known if listed is None else listed.applied(known)
+    listed = written.lists.get(place)
+    found = known if listed is None else listed.apply_to(known)
     return replace(found, percentiles=written.percentiles.get(place, found.percentiles))
 
 

@@ -59,14 +59,14 @@ class SortedRun:
             batch = reader.read_next_batch()
         return cls(batch.column(0), batch.column(1).to_numpy())
 
-    def points(self, steps: int) -> list[Any]:
+    def sample_values(self, steps: int) -> list[Any]:
         """Values at equal steps, the last included."""
         if not len(self):
             return []
         places = np.unique(np.linspace(0, len(self) - 1, steps + 1).astype(np.int64))
         return list(self.values.take(pa.array(places)).to_pylist())
 
-    def cut(self, edges: Sequence[Any]) -> list[SortedRun]:
+    def split_at(self, edges: Sequence[Any]) -> list[SortedRun]:
         """The parts up to each edge, that included, and what follows the last."""
         if pa.types.is_large_binary(self.values.type) or pa.types.is_fixed_size_binary(self.values.type):
             ends = [bisect.bisect_right(self.values, edge, key=lambda value: value.as_py()) for edge in edges]

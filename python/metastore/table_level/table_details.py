@@ -19,19 +19,15 @@ from metastore.format.object_layout import split_evenly
 from metastore.format.object_schemas import TABLE_FREQUENCIES
 from metastore.spark_jobs.session_jobs import ship_package
 from metastore.store.block_damage import attribute_damage
-from metastore.store.prefetch import prefetch
-from metastore.table_level import detail_selection, histogram_groups
 from metastore.table_level.count_bounds import COMPLETE, NONE, FileValueCounts
-from metastore.table_level.count_jobs import CountTarget, JobResult, PartitionCounts, run_reduce_job
-from metastore.table_level.detail_selection import DetailSelection
-from metastore.table_level.group_cache import GroupRows, GroupRowWriter
-from metastore.table_level.group_tree import GroupTree
-from metastore.table_level.histogram_groups import GroupHistograms, HistogramGroups
+from metastore.table_level.count_jobs import CountTarget, run_reduce_job
+from metastore.table_level.detail_selection import read_detail_object
+from metastore.table_level.histogram_groups import HistogramFiles, TableHistograms
 from metastore.table_level.histogram_sum import make_histogram_of_counts
 from metastore.table_level.list_groups import ColumnLists, ListGroups
 from metastore.table_level.list_reduction import REDUCE, SCATTER, THRESHOLD, ListFacts, reduce_lists
 from metastore.table_level.value_index_layout import index_coverage_rows
-from metastore.table_level.value_jobs import choose_job_algorithm, list_facts_of_job
+from metastore.table_level.value_jobs import choose_job_algorithm
 
 if TYPE_CHECKING:
     from collections.abc import Collection, Iterator, Sequence
@@ -47,12 +43,10 @@ if TYPE_CHECKING:
     from metastore.table_level.detail_selection import DetailSlice
     from metastore.table_level.list_groups import GroupListSource
     from metastore.table_level.live_statistics import ColumnLevel
+    from metastore.table_level.shuffle_job import JobResult
     from metastore.table_level.value_jobs import ValueJobs
 
     Longs = NDArray[np.int64]
-
-
-_ROW_GROUP_BYTES = 4 << 20
 
 
 @dataclass(frozen=True)
@@ -83,19 +77,19 @@ class TableDetailResult:
     Attributes:
         frequencies: The objects of value lists, once they are written.
         histograms: That of histograms, if any, likewise.
-        listed: What is known of the lists, by the column's place in the snapshot's schema.
+        lists: What is known of the lists, by the column's place in the snapshot's schema.
         percentiles: Those of the columns that have a histogram of equal height: they are taken from it.
         distribution: Columns, by their place, of which the lists tell where each value lives.
-        placed: The object that says of how many rows of each data file they tell, if any.
+        index_coverage: The object that says of how many rows of each data file they tell, if any.
         nodes: The objects that keep what groups of data files were merged to.
     """
 
     frequencies: Future[tuple[SummaryRef, ...]]
     histograms: Future[ObjectRef | None]
-    listed: dict[int, ListFacts]
+    lists: dict[int, ListFacts]
     percentiles: dict[int, list[Any]]
     distribution: tuple[int, ...]
-    placed: ObjectRef | None = None
+    index_coverage: ObjectRef | None = None
     nodes: tuple[ObjectRef, ...] = ()
 
 
@@ -119,13 +113,11 @@ class TableDetailWriter:
     nodes: Sequence[ObjectRef] = ()
     jobs: ValueJobs | None = None
     _lists: dict[int, ColumnLists] = field(default_factory=dict)
-    _files: dict[int, histogram_groups.HistogramFiles] = field(default_factory=dict)
-    _bins: dict[int, tuple[HistogramGroups, GroupTree]] = field(default_factory=dict)
-    _wanted_bins: DetailSelection = field(default_factory=lambda: DetailSelection("histograms"))
+    _files: dict[int, HistogramFiles] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         """Read which groups are kept."""
-        self._known_bins = GroupRows(self.store, histogram_groups.HISTOGRAM_GROUP_KIND, self.nodes)
+        self._histograms = TableHistograms(self.store, self.nodes, self._read, self.options.bins, self.options.kind)
         self._kept = ListGroups(self.store, self.nodes, self._read)
 
     def add(self, ordinal: int, known: ColumnLevel, found: ColumnStatistics) -> None:
@@ -133,26 +125,23 @@ class TableDetailWriter:
         if known.column.encoding is None:
             return
         lists = _lists_of(ordinal, known)
-        self._lists[ordinal] = ColumnLists(lists, known.sources, self._kept.tree(known))
+        self._lists[ordinal] = ColumnLists(lists, known.sources, self._kept.make_tree(known))
         nans = _longs(known.rows, "nans", 0)
         values = np.where(lists.values < 0, -1, lists.values - nans)
         distinct = None if found.distinct is None else found.distinct - (1 if found.nans else 0)
         los, his = (tuple(known.rows[f"{end}_{known.column.encoding}"].to_pylist()) for end in ("lo", "hi"))
         estimated = known.rows["distinct_error"].fill_null(0.0).to_numpy() > 0
-        self._files[ordinal] = histogram_groups.HistogramFiles(known.column, values, los, his, distinct, estimated)
-        how = HistogramGroups(self._files[ordinal], self.options.bins, self.options.kind)
-        tree = GroupTree(known.merge.groups, known.order, how.what, self._known_bins)
-        self._bins[ordinal] = how, tree
-        self._wanted_bins.add(ordinal, known.sources, tree.among(np.arange(known.rows.num_rows)))
+        self._files[ordinal] = HistogramFiles(known.column, values, los, his, distinct, estimated)
+        self._histograms.add(ordinal, known, self._files[ordinal])
 
     def write(self) -> TableDetailResult:
         """Reduce and write what was collected."""
-        merged = self.threads.submit(self._histograms)
-        table, frequencies, facts, told = self._write_lists(self.threads.submit(lambda: merged.result()[0]))
-        histograms = self._with_lists(merged.result()[0], table, facts)
+        merged = self.threads.submit(self._histograms.merge)
+        table, frequencies, facts, told = self._write_lists(merged)
+        histograms = self._with_lists(merged.result(), table, facts)
         ref = self.threads.submit(self._put_histograms, histograms)
         placed = self.store.put("table-placed", *index_coverage_rows(told)) if told else None
-        nodes = (*merged.result()[1], *self._kept.finish())
+        nodes = (*self._histograms.finish(), *self._kept.finish())
         percentiles = self._percentiles(histograms)
         return TableDetailResult(frequencies, ref, facts, percentiles, tuple(sorted(told)), placed, nodes)
 
@@ -165,28 +154,27 @@ class TableDetailWriter:
         if self.jobs is not None and targets:
             results.append((targets, self._by_job(self.jobs, targets)))
         if self.jobs is not None and placed:
-            results.append((placed, self.jobs.distribute(self._only(placed), placed)))
-        done = {ordinal for some, result in results for ordinal in some.keys() - result.unreadable}
+            results.append((placed, self.jobs.index_values(self._only(placed), placed)))
+        done = {ordinal for some, result in results for ordinal in some.keys() - result.skipped}
         table, facts, heads, refs = self._reduced({ordinal for ordinal in self._lists if ordinal not in done})
         for some, result in results:
             mine = some.keys() & done
-            facts |= {
-                ordinal: list_facts_of_job(some[ordinal], result.columns.get(ordinal, PartitionCounts()))
-                for ordinal in mine
-            }
+            facts |= {ordinal: result.lists[ordinal] for ordinal in mine}
             made = [replace(ref, columns=tuple(i for i in ref.columns if i in mine)) for ref in result.objects]
             refs += [ref for ref in made if ref.columns]
             others = result.heads.filter(pc.is_in(result.heads["column"], pa.array(sorted(mine), pa.int32())))
             heads = pa.concat_tables([heads, others])
-        told = {ordinal: rows for _, result in results for ordinal, rows in result.told.items() if ordinal in done}
+        told = {
+            ordinal: rows for _, result in results for ordinal, rows in result.indexed_rows.items() if ordinal in done
+        }
         return table, self.threads.submit(self._put, table, heads, refs), facts, told
 
     def _by_job(self, jobs: ValueJobs, targets: dict[int, CountTarget]) -> JobResult:
         columns = self._only(targets)
-        whole = [one for one in columns.values() if one.is_whole]
-        self._kept.make(whole, self.options.driver_bytes)
-        by_files = {ordinal: one if one.is_whole else one.by_files() for ordinal, one in columns.items()}
-        return jobs.run(by_files, targets, self._kept.groups(whole))
+        whole = [one for one in columns.values() if one.is_complete]
+        self._kept.make_groups(whole, self.options.driver_bytes)
+        by_files = {ordinal: one if one.is_complete else one.without_groups() for ordinal, one in columns.items()}
+        return jobs.count_values(by_files, targets, self._kept.group_sources(whole))
 
     def _only(self, targets: Collection[int]) -> dict[int, ColumnLists]:
         return {ordinal: self._lists[ordinal] for ordinal in targets}
@@ -198,7 +186,7 @@ class TableDetailWriter:
         return {
             ordinal: CountTarget(one.lists.column, SCATTER, _number(one.lists))
             for ordinal, one in self._only(self.jobs.distribution & self._lists.keys()).items()
-            if len(one.lists.kinds) == len(self.jobs.files) and (one.is_whole or self.jobs.can(one))
+            if len(one.lists.kinds) == len(self.jobs.files) and (one.is_complete or self.jobs.can_read_all_values(one))
         }
 
     def _targets(self, histograms: Future[dict[int, Histogram]], but: Collection[int]) -> dict[int, CountTarget]:
@@ -211,7 +199,7 @@ class TableDetailWriter:
             )
             if self.jobs is None or algorithm == REDUCE or not lists.values.any() or ordinal in but:
                 continue
-            if self.jobs.can(one):
+            if self.jobs.can_read_all_values(one):
                 found[ordinal] = CountTarget(lists.column, algorithm, _number(lists), histograms.result().get(ordinal))
         return found
 
@@ -219,12 +207,12 @@ class TableDetailWriter:
         """The first algorithm: lists made here, what is known of all, the heads of those made elsewhere, and these."""
         columns = [self._lists[ordinal] for ordinal in sorted(ordinals)]
         known = [one for one in columns if one.lists.is_known]
-        parts = self._kept.parts(known)
-        size = sum(part.length for part in parts) + self._kept.bytes_of(known)
+        parts = self._kept.select_details(known)
+        size = sum(part.length for part in parts) + self._kept.estimate_bytes(known)
         if self.jobs is not None and size > self.options.driver_bytes:
-            self._kept.make(known, self.options.driver_bytes)
+            self._kept.make_groups(known, self.options.driver_bytes)
             return self._apart(columns, known)
-        rows = self._kept.merged(known, parts)
+        rows = self._kept.merge_lists(known, parts)
         return (
             *reduce_lists(rows, [one.lists for one in columns], self.options.top),
             TABLE_FREQUENCIES.empty_table(),
@@ -236,13 +224,13 @@ class TableDetailWriter:
     ) -> tuple[pa.Table, dict[int, ListFacts], pa.Table, list[SummaryRef]]:
         assert self.jobs is not None  # noqa: S101 - the caller looked
         ship_package(self.jobs.context)
-        pieces: list[DetailSlice | GroupListSource] = [*self._kept.groups(known), *self._kept.parts(known, floors=True)]
+        pieces: list[DetailSlice | GroupListSource] = [
+            *self._kept.group_sources(known),
+            *self._kept.select_details(known, floors=True),
+        ]
         lists = [one.lists for one in columns]
         found = run_reduce_job(self.jobs.context, self.jobs.store, pieces, lists, self.options.top)
-        if found.damaged is not None:
-            raise found.damaged
-        refs = [SummaryRef(ref, held) for ref, held in found.objects]
-        return TABLE_FREQUENCIES.empty_table(), found.listed, found.heads, refs
+        return TABLE_FREQUENCIES.empty_table(), dict(found.lists), found.heads, list(found.objects)
 
     def _put(self, table: pa.Table, heads: pa.Table, others: Sequence[SummaryRef]) -> tuple[SummaryRef, ...]:
         ordered, groups = object_layout.table_lists_layout(table, heads)
@@ -250,32 +238,6 @@ class TableDetailWriter:
             return ()
         held = tuple(sorted(table["column"].unique().to_pylist()))
         return (SummaryRef(self.store.put("table-frequencies", ordered, groups), held), *others)
-
-    def _histograms(self) -> tuple[dict[int, Histogram], tuple[ObjectRef, ...]]:
-        """Those of the columns, and the objects with those of groups."""
-        read = {ordinal: GroupHistograms(how, tree) for ordinal, (how, tree) in self._bins.items()}
-        parts = self._wanted_bins.parts()
-        for stored in prefetch(
-            lambda part: histogram_groups.read_file_histograms(part, self._read(part), self._files), parts
-        ):
-            for ordinal, place, one in stored:
-                read[ordinal].add(place, one)
-        found: dict[int, Histogram] = {}
-        writer = GroupRowWriter(self.store, self._known_bins, _ROW_GROUP_BYTES)
-        for ordinal, (how, tree) in sorted(self._bins.items()):
-            column = self._files[ordinal].column
-            known: dict[bytes, Histogram | None] = {
-                key: histogram_groups.decode_group_histogram(column, row)
-                for key, row in self._known_bins.some(tree.covers)
-            }
-            merged = tree.merged(read.pop(ordinal).of_files, known, how.of_group)
-            writer.keep(tree.keys())
-            for key, group in merged.made.items():
-                if group is not None:
-                    writer.put(key, histogram_groups.encode_group_histogram(column, group))
-            if (whole := how.of_table(merged.parts)) is not None:
-                found[ordinal] = whole
-        return found, writer.finish()
 
     def _with_lists(
         self, histograms: dict[int, Histogram], table: pa.Table, facts: dict[int, ListFacts]
@@ -310,16 +272,12 @@ class TableDetailWriter:
     def _read(self, part: DetailSlice) -> pa.Table:
         with attribute_damage(part.block):
             early = self.early.take_rows(part.name)
-            return (
-                detail_selection.read_detail_object(part, partial(self.store.raw, part.name))
-                if early is None
-                else early
-            )
+            return read_detail_object(part, partial(self.store.raw, part.name)) if early is None else early
 
 
 def _number(lists: FileValueCounts) -> int:
     """About how many values the files' lists and the files behind cut lists hold."""
-    return int(np.where(lists.cut, np.maximum(lists.values, 0), lists.estimates).sum())
+    return int(np.where(lists.is_truncated, np.maximum(lists.values, 0), lists.estimates).sum())
 
 
 def _lists_of(ordinal: int, known: ColumnLevel) -> FileValueCounts:

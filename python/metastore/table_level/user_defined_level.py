@@ -47,7 +47,7 @@ class UserDefinedLevel:
         self._known = {one.name: one for one in statistics}
         self.failed: dict[str, str] = {}
 
-    def reduced(self, columns: Sequence[Column]) -> dict[ColumnKey, dict[str, bytes]]:
+    def reduce(self, columns: Sequence[Column]) -> dict[ColumnKey, dict[str, bytes]]:
         """Reduce what is known of some columns."""
         step = max(1, _VALUES_AT_ONCE // max(self._count, 1)) if self._blocks else len(columns) or 1
         found: dict[ColumnKey, dict[str, bytes]] = {}

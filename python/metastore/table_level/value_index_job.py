@@ -6,38 +6,38 @@ Tasks read the values, a shuffle by hash brings equal ones together, tasks write
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from metastore.errors import DamagedObject
-from metastore.format.manifest_references import SummaryRef
-from metastore.format.object_layout import find_run_starts, put_most_frequent_first
+from metastore.format.object_layout import find_run_starts
 from metastore.format.object_schemas import TABLE_FREQUENCIES
 from metastore.format.objects import decode_object
 from metastore.format.value_postings import choose_part, hash_column_values, read_postings
-from metastore.table_level.count_jobs import READ_BUDGET, ROWS_PER_PARTITION, JobResult, PartitionCounts, gather_results
-from metastore.table_level.detail_selection import DetailSlice, read_detail_object, read_listed_values
+from metastore.table_level.count_jobs import ROWS_PER_PARTITION, gather_results
+from metastore.table_level.shuffle_job import (
+    JobResult,
+    PartitionCounts,
+    PartitionResult,
+    RoutedRows,
+    ShuffleStrategy,
+    TaskFacts,
+    distribute_sources,
+    run_shuffle,
+    write_lists,
+)
 from metastore.table_level.value_index_layout import (
     choose_object_count,
     count_indexed_rows,
     lay_out_postings,
     rank_by_value,
 )
-from metastore.table_level.value_rows import iterate_columns, make_equality_keys
-from metastore.table_level.value_sources import (
-    DataFileSource,
-    UnreadableColumns,
-    read_source_values,
-    rows_from_ipc,
-    rows_to_ipc,
-    split_by_partition,
-)
+from metastore.table_level.value_rows import VALUE_ROWS, iterate_columns, make_equality_keys
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Mapping, Sequence
+    from collections.abc import Iterator, Mapping, Sequence
 
     from numpy.typing import NDArray
     from pyspark import SparkContext
@@ -46,6 +46,7 @@ if TYPE_CHECKING:
     from metastore.format.table_column import Column
     from metastore.spark_jobs.task_store import ReadContent, TaskStore
     from metastore.table_level.count_jobs import CountTarget
+    from metastore.table_level.value_sources import ValueSource
 
     Longs = NDArray[np.int64]
 
@@ -77,50 +78,97 @@ class EarlierIndex:
     ordinals: Mapping[int, int]
     files: Longs
 
+    is_summed: ClassVar[bool] = True
 
-@dataclass(frozen=True)
-class IndexFileSource:
-    """Columns of a data file that are read again, and the file's place in the snapshot's list."""
+    @property
+    def name(self) -> str:
+        """See `ValueSource`."""
+        return self.object.name
 
-    place: int
-    values: DataFileSource
+    @property
+    def columns(self) -> frozenset[int]:
+        """See `ValueSource`."""
+        return frozenset(self.ordinals.values())
 
+    def read_values(self, content: ReadContent) -> Iterator[pa.Table]:
+        """See `ValueSource`."""
+        yield self.carry_over(decode_object(self.object, content()))
 
-IndexSource = DetailSlice | IndexFileSource | EarlierIndex
+    def carry_over(self, rows: pa.Table) -> pa.Table:
+        """What it says of files that are still there, with their places in `listed`."""
+        there = pa.array(list(self.ordinals), pa.int32())
+        has_files = pc.or_(pc.is_valid(rows["files_sparse"]), pc.is_valid(rows["files_dense"]))
+        rows = rows.filter(pc.and_(pc.is_in(rows["column"], there), has_files))
+        now = np.zeros(max(self.ordinals) + 1, np.int32)
+        now[list(self.ordinals)] = list(self.ordinals.values())
+        row, file, count = read_postings(rows)
+        place = self.files[file]
+        keep = (place >= 0) & (count > 0)
+        row, place, count = row[keep], place[keep], count[keep]
+        chosen = rows.take(pa.array(row))
+        changed = {
+            "column": pa.array(now[chosen["column"].to_numpy()]),
+            "frequency": pa.array(count),
+            "listed": pa.array(place, pa.int64()),
+        }
+        arrays = [changed[one.name] if one.name in changed else chosen[one.name] for one in VALUE_ROWS]
+        return pa.table(arrays, schema=VALUE_ROWS)
 
 
 def run_index_job(
     context: SparkContext,
     store: TaskStore,
-    pieces: Sequence[IndexSource],
+    sources: Sequence[ValueSource],
     targets: Mapping[int, CountTarget],
     files: int,
 ) -> JobResult:
-    """Make the lists."""
-    whole = sum(target.number for target in targets.values())
-    parts = choose_object_count(whole, ROWS_PER_PARTITION)
-    columns = {ordinal: target.column for ordinal, target in targets.items()}
-
-    def scatter(some: Iterable[tuple[IndexSource, ReadContent]]) -> Iterator[tuple[int, Any]]:
-        return _scattered(some, columns, parts)
-
-    def reduce(part: int, sent: Iterable[tuple[int, Any]]) -> Iterator[Any]:
-        yield _written(store, columns, [content for _, content in sent], files, (part, parts))
-
-    slices = max(1, min(len(pieces), max(4 * context.defaultParallelism, parts)))
-    scattered = store.with_content(context, pieces, slices, _object_of).mapPartitions(scatter).partitionBy(parts, int)
-    found = store.collect(scattered.mapPartitionsWithIndex(reduce))
-    told = {ordinal: np.zeros(files, np.int64) for ordinal in targets}
-    for *_, of_part in found:
-        for ordinal, rows in of_part.items():
-            told[ordinal] += rows.astype(np.int64)
-    return replace(gather_results([one for *one, _ in found]), told=told)
+    """Make the lists; the number that goes with a source's values is the place of their data file."""
+    partitions = choose_object_count(sum(target.number for target in targets.values()), ROWS_PER_PARTITION)
+    distributed = distribute_sources(context, store, sources, max(4 * context.defaultParallelism, partitions))
+    strategy = ValueIndexing({ordinal: target.column for ordinal, target in targets.items()}, partitions, files)
+    found = run_shuffle(store, distributed, strategy)
+    indexed = {ordinal: np.zeros(files, np.int64) for ordinal in targets}
+    for one in found:
+        for ordinal, rows in one.indexed_rows.items():
+            indexed[ordinal] += rows.astype(np.int64)
+    return replace(gather_results(found, targets), indexed_rows=indexed)
 
 
-def _object_of(piece: IndexSource) -> str | None:
-    if isinstance(piece, IndexFileSource):
-        return None
-    return piece.object.name if isinstance(piece, EarlierIndex) else piece.name
+@dataclass(frozen=True)
+class ValueIndexing(ShuffleStrategy["Column"]):
+    """Equal values meet in one partition, by their hash, with the data files that they are in.
+
+    Attributes:
+        files: How many data files the snapshot has.
+    """
+
+    files: int
+
+    sums_values: ClassVar[bool] = False
+
+    def route(self, ordinal: int, rows: pa.Table) -> RoutedRows:
+        """See `ShuffleStrategy`."""
+        arrays = [rows["listed"].cast(pa.int32()) if one.name == "file" else rows[one.name] for one in POSTING_ROWS]
+        hashed = hash_column_values(rows, self.columns[ordinal])
+        return RoutedRows(pa.table(arrays, schema=POSTING_ROWS), choose_part(hashed, self.partitions))
+
+    def finish(self, store: TaskStore, partition: int, rows: Sequence[pa.Table], facts: TaskFacts) -> PartitionResult:
+        """See `ShuffleStrategy`."""
+        sent = pa.concat_tables([POSTING_ROWS.empty_table(), *rows])
+        lists = {
+            ordinal: make_postings(of_column, self.columns[ordinal], self.files)
+            for ordinal, of_column in sorted(iterate_columns(sent), key=lambda one: one[0])
+        }
+        if not lists:
+            return PartitionResult(facts)
+        counts = {
+            ordinal: PartitionCounts(one.num_rows, int((one["frequency"].to_numpy() == 1).sum()))
+            for ordinal, one in lists.items()
+        }
+        indexed = {ordinal: _narrow(count_indexed_rows(one, self.files)) for ordinal, one in lists.items()}
+        layout = lay_out_postings(list(lists.values()), [self.columns[ordinal] for ordinal in lists])
+        written = write_lists(store, pa.concat_tables(lists.values()), layout, (partition, self.partitions))
+        return PartitionResult(facts, *written, counts=counts, indexed_rows=indexed)
 
 
 def make_postings(rows: pa.Table, column: Column, files: int) -> pa.Table:
@@ -174,89 +222,6 @@ def _offsets(lengths: Longs, absent: Any) -> pa.Array:
     return pa.array(np.concatenate([[0], np.cumsum(lengths)]), pa.int32(), mask=np.append(absent, False))
 
 
-def _scattered(
-    pieces: Iterable[tuple[IndexSource, ReadContent]], columns: Mapping[int, Column], parts: int
-) -> Iterator[tuple[int, Any]]:
-    unreadable: set[int] = set()
-    for piece, content in pieces:
-        for values in _placed(piece, content):
-            if isinstance(values, UnreadableColumns):
-                unreadable |= values.columns
-                continue
-            for ordinal, rows in iterate_columns(values):
-                yield from split_by_partition(
-                    rows, choose_part(hash_column_values(rows, columns[ordinal]), parts), parts
-                )
-    yield 0, frozenset(unreadable)
-
-
-def _placed(piece: IndexSource, content: ReadContent) -> Iterator[pa.Table | UnreadableColumns]:
-    if isinstance(piece, IndexFileSource):
-        for values in read_source_values(piece.values, content, READ_BUDGET):
-            if isinstance(values, UnreadableColumns):
-                yield values
-            else:
-                yield _of_schema(values, pa.array(np.full(values.num_rows, piece.place, np.int32)))
-        return
-    try:
-        if isinstance(piece, EarlierIndex):
-            yield _carried(piece, decode_object(piece.object, content()))
-        else:
-            rows = read_listed_values(piece, read_detail_object(piece, content))
-            yield _of_schema(rows, rows["listed"].cast(pa.int32()))
-    except DamagedObject:
-        ordinals = (
-            piece.ordinals.values() if isinstance(piece, EarlierIndex) else piece.ordinals[piece.ordinals >= 0].tolist()
-        )
-        yield UnreadableColumns(frozenset(ordinals))
-
-
-def _carried(piece: EarlierIndex, rows: pa.Table) -> pa.Table:
-    """What an earlier list says of files that are still there."""
-    there = pa.array(list(piece.ordinals), pa.int32())
-    has_files = pc.or_(pc.is_valid(rows["files_sparse"]), pc.is_valid(rows["files_dense"]))
-    rows = rows.filter(pc.and_(pc.is_in(rows["column"], there), has_files))
-    now = np.zeros(max(piece.ordinals) + 1, np.int32)
-    now[list(piece.ordinals)] = list(piece.ordinals.values())
-    row, file, count = read_postings(rows)
-    place = piece.files[file]
-    keep = (place >= 0) & (count > 0)
-    row, place, count = row[keep], place[keep], count[keep]
-    chosen = rows.take(pa.array(row))
-    chosen = chosen.set_column(0, "column", pa.array(now[chosen["column"].to_numpy()]))
-    chosen = chosen.set_column(chosen.schema.get_field_index("frequency"), "frequency", pa.array(count))
-    return _of_schema(chosen, pa.array(place, pa.int32()))
-
-
-def _of_schema(rows: pa.Table, files: pa.Array) -> pa.Table:
-    arrays = [files if one.name == "file" else rows[one.name] for one in POSTING_ROWS]
-    return pa.table(arrays, schema=POSTING_ROWS)
-
-
-def _written(
-    store: TaskStore, columns: Mapping[int, Column], sent: Sequence[Any], files: int, part: tuple[int, int]
-) -> Any:
-    tables = [rows_from_ipc(content) for content in sent if isinstance(content, bytes)]
-    unreadable = frozenset[int]().union(*(content for content in sent if isinstance(content, frozenset)))
-    rows = pa.concat_tables([POSTING_ROWS.empty_table(), *tables])
-    kept = {
-        ordinal: make_postings(of_column, columns[ordinal], files)
-        for ordinal, of_column in sorted(iterate_columns(rows), key=lambda one: one[0])
-    }
-    if not kept:
-        return None, {}, None, unreadable, {}
-    found = {
-        ordinal: PartitionCounts(one.num_rows, int((one["frequency"].to_numpy() == 1).sum()))
-        for ordinal, one in kept.items()
-    }
-    told = {ordinal: _small(count_indexed_rows(one, files)) for ordinal, one in kept.items()}
-    ref = store.write(
-        "table-frequencies", *lay_out_postings(list(kept.values()), [columns[ordinal] for ordinal in kept])
-    )
-    ordered, heads = put_most_frequent_first(pa.concat_tables(list(kept.values())))
-    return SummaryRef(ref, tuple(kept), part), found, rows_to_ipc(ordered.slice(0, heads)), unreadable, told
-
-
-def _small(counts: Longs) -> NDArray[Any]:
+def _narrow(counts: Longs) -> NDArray[Any]:
     """Counts in as few bytes as they need on their way to the driver."""
     return counts.astype(np.min_scalar_type(counts.max(initial=0)))

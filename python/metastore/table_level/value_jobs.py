@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
 
@@ -12,25 +11,28 @@ from metastore.kernel.parquet_file import find_spark_only_reason
 from metastore.kernel.parquet_schema import FileColumn
 from metastore.spark_jobs.session_jobs import ship_package
 from metastore.table_level import count_jobs, value_index_job
-from metastore.table_level.count_bounds import COMPLETE, DUPLICATES
 from metastore.table_level.detail_selection import DetailSelection
-from metastore.table_level.list_reduction import DUPLICATES_ONLY, REDUCE, SCATTER, ListFacts, choose_algorithm
-from metastore.table_level.value_index_job import IndexFileSource
+from metastore.table_level.list_reduction import REDUCE, SCATTER, choose_algorithm
 from metastore.table_level.value_sources import DataFileSource
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
+    from numpy.typing import NDArray
     from pyspark import SparkContext
 
     from metastore.adapters.table_facts import DataFile
     from metastore.spark_jobs.task_store import TaskStore
     from metastore.table_level.count_bounds import FileValueCounts
-    from metastore.table_level.count_jobs import CountTarget, JobResult
+    from metastore.table_level.count_jobs import CountTarget
+    from metastore.table_level.detail_selection import DetailSlice
     from metastore.table_level.list_groups import ColumnLists, GroupListSource
     from metastore.table_level.live_statistics import RowSource
+    from metastore.table_level.shuffle_job import JobResult
     from metastore.table_level.value_index_job import EarlierIndex
     from metastore.table_level.value_sources import ValueSource
+
+    Longs = NDArray[np.int64]
 
 
 AUTO, EXACT = "auto", "exact"
@@ -44,9 +46,9 @@ def choose_job_algorithm(lists: FileValueCounts, option: str, threshold: int) ->
     """
     if option == EXACT:
         found = choose_algorithm(lists, threshold)
-        return SCATTER if found == REDUCE and lists.cut.any() else found
+        return SCATTER if found == REDUCE and lists.is_truncated.any() else found
     if option == AUTO:
-        return REDUCE if lists.cut.any() else choose_algorithm(lists, threshold)
+        return REDUCE if lists.is_truncated.any() else choose_algorithm(lists, threshold)
     return option
 
 
@@ -72,75 +74,69 @@ class ValueJobs:
     earlier: tuple[EarlierIndex, ...] = ()
     field_ids: Mapping[str, int] = field(default_factory=dict)
 
-    def can(self, one: ColumnLists) -> bool:
+    def can_read_all_values(self, one: ColumnLists) -> bool:
         """Whether every value of a column is in a complete list or in a file that Python opens."""
-        paths = zip(_paths(one.sources), one.lists.cut.tolist(), strict=True)
+        paths = zip(_paths(one.sources), one.lists.is_truncated.tolist(), strict=True)
         return all(
             not cut or (path in self.files and find_spark_only_reason(self.files[path], local=self.local) is None)
             for path, cut in paths
         )
 
-    def run(
+    def count_values(
         self, columns: Mapping[int, ColumnLists], targets: Mapping[int, CountTarget], groups: Sequence[GroupListSource]
     ) -> JobResult:
         """Reduce columns."""
         ship_package(self.context)
-        return count_jobs.run_count_job(self.context, self.store, [*groups, *self._pieces(columns)], targets)
+        floors = {ordinal: np.zeros(len(one.lists.kinds), np.int64) for ordinal, one in columns.items()}
+        sources = [*groups, *self._make_sources(columns, floors)]
+        return count_jobs.run_count_job(self.context, self.store, sources, targets)
 
-    def _pieces(self, columns: Mapping[int, ColumnLists]) -> Iterator[ValueSource]:
-        complete = DetailSelection("frequencies")
-        again: dict[str, dict[int, FileColumn]] = defaultdict(dict)
-        for ordinal, one in columns.items():
-            complete.add(ordinal, one.sources, one.tree.among(np.where(one.lists.cut, -1, 0)))
-            for path, cut in zip(_paths(one.sources), one.lists.cut.tolist(), strict=True):
-                if cut:
-                    again[path][ordinal] = FileColumn.of(one.lists.column, self.field_ids)
-        yield from complete.parts()
-        for path, wanted in again.items():
-            yield DataFileSource(self.files[path].location, wanted)
-
-    def distribute(self, columns: Mapping[int, ColumnLists], targets: Mapping[int, CountTarget]) -> JobResult:
+    def index_values(self, columns: Mapping[int, ColumnLists], targets: Mapping[int, CountTarget]) -> JobResult:
         """Make lists that tell where each value lives."""
         ship_package(self.context)
-        files = len(self.files)
-        found = value_index_job.run_index_job(
-            self.context, self.store, list(self._placed(columns, self.earlier)), targets, files
+        found = self._index_values(columns, targets, self.earlier)
+        return self._index_values(columns, targets, ()) if found.skipped and self.earlier else found
+
+    def _index_values(
+        self, columns: Mapping[int, ColumnLists], targets: Mapping[int, CountTarget], earlier: Sequence[EarlierIndex]
+    ) -> JobResult:
+        by_files = {ordinal: one.without_groups() for ordinal, one in columns.items()}
+        served = (
+            replace(one, ordinals={then: now for then, now in one.ordinals.items() if now in columns})
+            for one in earlier
+            if not one.columns.isdisjoint(columns)
         )
-        if found.unreadable and self.earlier:
-            found = value_index_job.run_index_job(
-                self.context, self.store, list(self._placed(columns, ())), targets, files
-            )
-        return found
+        sources: list[ValueSource] = [
+            *served,
+            *self._make_sources(by_files, dict(self._find_places(by_files, earlier))),
+        ]
+        return value_index_job.run_index_job(self.context, self.store, sources, targets, len(self.files))
 
-    def _placed(
+    def _find_places(
         self, columns: Mapping[int, ColumnLists], earlier: Sequence[EarlierIndex]
-    ) -> Iterator[value_index_job.IndexSource]:
+    ) -> Iterator[tuple[int, Longs]]:
+        """The places of each column's data files in the snapshot's list; -1: earlier lists tell where values live."""
         places = {path: place for place, path in enumerate(self.files)}
+        for ordinal, one in columns.items():
+            known = {place for index in earlier if ordinal in index.columns for place in index.files.tolist()}
+            found = np.array([places[path] for path in _paths(one.sources)], np.int64)
+            yield ordinal, np.where(np.isin(found, list(known)), -1, found)
+
+    def _make_sources(
+        self, columns: Mapping[int, ColumnLists], numbers: Mapping[int, Longs]
+    ) -> Iterator[DetailSlice | DataFileSource]:
+        """Where values are of the data files with a number: in complete lists, or in the files themselves."""
         complete = DetailSelection("frequencies")
-        again: dict[str, dict[int, FileColumn]] = defaultdict(dict)
-        for ordinal, listing in columns.items():
-            lists, sources = listing.lists, listing.sources
-            told = {place for one in earlier if ordinal in one.ordinals.values() for place in one.files.tolist()}
-            paths = list(_paths(sources))
-            at = np.array([-1 if places[path] in told else places[path] for path in paths], np.int64)
-            complete.add(ordinal, sources, np.where(lists.cut, -1, at))
-            for path, cut, place in zip(paths, lists.cut.tolist(), at.tolist(), strict=True):
-                if cut and place >= 0:
-                    again[path][ordinal] = FileColumn.of(lists.column, self.field_ids)
-        for one in earlier:
-            ordinals = {then: now for then, now in one.ordinals.items() if now in columns}
-            if ordinals:
-                yield replace(one, ordinals=ordinals)
-        yield from complete.parts()
-        for path, wanted in again.items():
-            yield IndexFileSource(places[path], DataFileSource(self.files[path].location, wanted))
-
-
-def list_facts_of_job(target: CountTarget, found: count_jobs.PartitionCounts) -> ListFacts:
-    """What is known of a list that a job made."""
-    if target.algorithm == DUPLICATES_ONLY and found.singles:
-        return ListFacts(DUPLICATES, 1, target.algorithm, found.listed + found.singles, found.singles)
-    return ListFacts(COMPLETE, 0, target.algorithm, found.listed, found.singles)
+        for ordinal, one in columns.items():
+            selected = np.where(one.lists.is_truncated, -1, numbers[ordinal])
+            complete.add(ordinal, one.sources, one.tree.select_files(selected))
+        yield from complete.make_slices()
+        for ordinal, one in columns.items():
+            column = FileColumn.of(one.lists.column, self.field_ids)
+            of_files = zip(_paths(one.sources), one.lists.is_truncated.tolist(), numbers[ordinal].tolist(), strict=True)
+            for path, is_truncated, number in of_files:
+                if is_truncated and number >= 0:
+                    yield DataFileSource(self.files[path].location, ordinal, column, number)
 
 
 def _paths(sources: Sequence[RowSource]) -> Iterator[str]:

@@ -64,7 +64,7 @@ def split_by_column(rows: pa.Table) -> dict[int, list[pa.RecordBatch]]:
 
 
 def iterate_columns(rows: pa.Table) -> Iterator[tuple[int, pa.Table]]:
-    """The rows of each column, as `by_column`."""
+    """The rows of each column, as `split_by_column`."""
     for column, batches in split_by_column(rows).items():
         yield column, pa.Table.from_batches(batches)
 

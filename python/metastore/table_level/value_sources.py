@@ -3,24 +3,21 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Protocol
 
 import numpy as np
 import pyarrow as pa
 
-from metastore.errors import DamagedObject
 from metastore.format import sortable_values
 from metastore.kernel import theta_sketch
 from metastore.kernel.binary_values import BinaryValues
 from metastore.kernel.parquet_file import read_column_values, translate_arrow_errors
 from metastore.kernel.parquet_schema import UnsupportedDataFile
 from metastore.store.location import local_path
-from metastore.table_level.detail_selection import DetailSlice, read_detail_object, read_listed_values
-from metastore.table_level.list_groups import GroupListSource
 from metastore.table_level.value_rows import VALUE_ROWS, sum_value_rows
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Mapping
+    from collections.abc import Iterator
 
     from numpy.typing import NDArray
 
@@ -29,67 +26,70 @@ if TYPE_CHECKING:
     from metastore.spark_jobs.task_store import ReadContent
 
 
+READ_BUDGET = 256 << 20
+
+
+class ValueSource(Protocol):
+    """Values of columns in one object or data file."""
+
+    @property
+    def name(self) -> str | None:
+        """The object that has them; None: they are in a data file."""
+
+    @property
+    def columns(self) -> frozenset[int]:
+        """The columns, by their places in the snapshot's schema."""
+
+    @property
+    def is_summed(self) -> bool:
+        """Whether no value of a column stands twice in one of the tables."""
+
+    def read_values(self, content: ReadContent) -> Iterator[pa.Table]:
+        """Read values with their frequencies, as `VALUE_ROWS`.
+
+        Raises `DamagedObject`, `BlockDamageError` or `UnsupportedDataFile` where they cannot be read.
+        """
+
+
 @dataclass(frozen=True)
 class DataFileSource:
-    """Columns of a data file that are read again.
+    """A column of a data file that is read again.
 
     Attributes:
         path: Of the file.
-        columns: By their place in the snapshot's schema.
+        ordinal: The column's place in the snapshot's schema.
+        column: The column.
+        number: What goes with each value, in `listed`.
     """
 
     path: str
-    columns: Mapping[int, FileColumn]
+    ordinal: int
+    column: FileColumn
+    number: int = 0
+
+    name: ClassVar[None] = None
+    is_summed: ClassVar[bool] = True
+
+    @property
+    def columns(self) -> frozenset[int]:
+        """See `ValueSource`."""
+        return frozenset({self.ordinal})
+
+    def read_values(self, content: ReadContent) -> Iterator[pa.Table]:  # noqa: ARG002 - objects have content
+        """See `ValueSource`."""
+        with translate_arrow_errors():
+            arrays = read_column_values(str(local_path(self.path)), [self.column], READ_BUDGET).get(0)
+            if arrays is None:
+                raise UnsupportedDataFile("a column is absent")
+            for values in arrays:
+                yield set_numbers(sum_value_rows(_as_listed(self.ordinal, self.column.column, values)), self.number)
 
 
-@dataclass(frozen=True)
-class UnreadableColumns:
-    """Columns that could not be read again, by their place in the snapshot's schema."""
-
-    columns: frozenset[int]
-
-
-ValueSource = DetailSlice | DataFileSource | GroupListSource
-
-
-def object_of_source(piece: ValueSource) -> str | None:
-    """The detail object of a piece."""
-    return None if isinstance(piece, DataFileSource) else piece.name
-
-
-def read_source_values(piece: ValueSource, content: ReadContent, budget: int) -> Iterator[pa.Table | UnreadableColumns]:
-    """The values of a piece with their frequencies, as `LISTED`; none stands twice in one table."""
-    if not isinstance(piece, DataFileSource):
-        try:
-            yield sum_value_rows(read_stored_values(piece, content))
-        except DamagedObject:  # the driver meets it too, and has it made again
-            yield UnreadableColumns(_columns(piece))
-        return
-    for ordinal, column in piece.columns.items():
-        try:
-            with translate_arrow_errors():
-                arrays = read_column_values(str(local_path(piece.path)), [column], budget).get(0)
-                for values in arrays if arrays is not None else ():
-                    yield sum_value_rows(_as_listed(ordinal, column.column, values))
-        except UnsupportedDataFile:
-            arrays = None
-        if arrays is None:
-            yield UnreadableColumns(frozenset({ordinal}))
-
-
-def read_stored_values(piece: DetailSlice | GroupListSource, content: ReadContent) -> pa.Table:
-    """The wanted lists of an object, as `LISTED`."""
-    return (
-        piece.rows(content)
-        if isinstance(piece, GroupListSource)
-        else read_listed_values(piece, read_detail_object(piece, content))
-    )
-
-
-def _columns(piece: DetailSlice | GroupListSource) -> frozenset[int]:
-    if isinstance(piece, GroupListSource):
-        return frozenset(piece.ordinals.values())
-    return frozenset(piece.ordinals[piece.ordinals >= 0].tolist())
+def set_numbers(rows: pa.Table, numbers: Any) -> pa.Table:
+    """The same rows with what goes with them in `listed`."""
+    place = VALUE_ROWS.get_field_index("listed")
+    filled = pa.array(np.broadcast_to(numbers, rows.num_rows), pa.int64())
+    return rows.set_column(place, VALUE_ROWS.field(place), filled)
 
 
 def _as_listed(ordinal: int, column: Column, values: pa.Array) -> pa.Table:
@@ -126,24 +126,3 @@ def hash_value_rows(rows: pa.Table, column: Column) -> NDArray[np.uint64]:
     if column.encoding == "double":
         numbers = np.where(np.isnan(numbers), np.nan, numbers + 0.0)
     return theta_sketch.theta_hashes(numbers, column)
-
-
-def split_by_partition(rows: pa.Table, places: NDArray[np.int64], parts: int) -> Iterator[tuple[int, bytes]]:
-    """Rows to be sent, part by part."""
-    order = np.argsort(places, kind="stable")
-    ordered, ends = rows.take(pa.array(order)), np.searchsorted(places[order], np.arange(parts + 1))
-    for part in np.flatnonzero(np.diff(ends)).tolist():
-        yield part, rows_to_ipc(ordered.slice(ends[part], ends[part + 1] - ends[part]))
-
-
-def rows_to_ipc(rows: pa.Table) -> bytes:
-    """Rows as bytes, to be sent."""
-    sink = pa.BufferOutputStream()
-    with pa.ipc.new_stream(sink, rows.schema) as writer:
-        writer.write_table(rows.combine_chunks())
-    return bytes(sink.getvalue())
-
-
-def rows_from_ipc(data: bytes) -> pa.Table:
-    """Rows that were sent."""
-    return pa.ipc.open_stream(data).read_all()
