@@ -45,10 +45,10 @@ READ: Counter[str] = Counter()
 class Reads(Store):
     """A store that counts the objects that are read as a whole."""
 
-    def raw(self, name: str, *rest: object) -> bytes:
+    def read_bytes(self, name: str, *rest: object) -> bytes:
         """The bytes of an object."""
         READ[object_kind(name)] += 1
-        return super().raw(name, *rest)
+        return super().read_bytes(name, *rest)
 
 
 class Table:

@@ -18,7 +18,7 @@ from common import median, report, seconds
 import metastore
 from metastore.format.manifest import Manifest, Snapshot, TableIdentity
 from metastore.format.manifest_references import SummaryRef
-from metastore.format.object_layout import HISTOGRAM_GROUPS, even_groups, table_lists_layout
+from metastore.format.object_layout import HISTOGRAM_GROUPS, split_evenly, table_lists_layout
 from metastore.format.object_schemas import TABLE_FILES, TABLE_FREQUENCIES, TABLE_HISTOGRAMS, TABLE_SUMMARY
 from metastore.format.table_column import Column
 from metastore.store import Store
@@ -64,9 +64,9 @@ def write(folder: Path) -> int:
             {"column": place, "kind": "equi_height", f"edges_{name}": edges, "counts": counts, "distincts": counts}
         )
     ordered, groups = table_lists_layout(table(TABLE_FREQUENCIES, lists), TABLE_FREQUENCIES.empty_table())
-    groups_of_bars = even_groups(COLUMNS, HISTOGRAM_GROUPS)
+    groups_of_bars = split_evenly(COLUMNS, HISTOGRAM_GROUPS)
     put = {
-        "summary": store.put("table-summary", table(TABLE_SUMMARY, summary), even_groups(COLUMNS, 16)),
+        "summary": store.put("table-summary", table(TABLE_SUMMARY, summary), split_evenly(COLUMNS, 16)),
         "histograms": store.put("table-histograms", table(TABLE_HISTOGRAMS, bars), groups_of_bars),
         "table_files": store.put("table-files", TABLE_FILES.empty_table(), []),
     }

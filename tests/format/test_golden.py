@@ -45,7 +45,7 @@ def test_value_lists_and_histograms_are_read(tmp_path):
     store, manifest = stored(tmp_path)
     file = store.get(manifest.blocks[0].files).to_pylist()[0]
     for kind, wanted in (("frequencies", golden.frequency_rows()), ("histograms", golden.histogram_rows())):
-        data = store.raw(file[f"{kind}_name"])
+        data = store.read_bytes(file[f"{kind}_name"])
         ref, _ = identify_object(file[f"{kind}_name"], data)
         assert (ref.length, ref.sha256) == (file[f"{kind}_length"], file[f"{kind}_sha256"])
         rows = decode_object(ref, data).to_pylist()

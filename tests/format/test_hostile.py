@@ -109,8 +109,8 @@ def test_few_rows_of_large_values_are_decoded_at_once():
     data = encode_object("sketches", table, [40])
     ref = make_reference(content_name("sketches", data), data, 40)
     groups = read_footer(ref.name, data).groups
-    assert objects.choose_batch_rows(ref, groups, data, ["theta"]) < 128
-    assert objects.choose_batch_rows(ref, groups, data, ["column"]) == objects._BATCH_ROWS
+    assert objects.choose_batch_rows(ref.name, groups, data, ["theta"]) < 128
+    assert objects.choose_batch_rows(ref.name, groups, data, ["column"]) == objects._BATCH_ROWS
 
 
 def struct(*fields):

@@ -125,7 +125,7 @@ def test_wrong_digests_of_pages_are_damage(tmp_path):
     store = Store.open(str(tmp_path), writable=True)
     rows, _ = rows_of("long", {"lo_long": 1}, {"hi_long": None})
     ref = store.put("summary", rows, [COUNT], {summary_pages.PAGE_ROWS_KEY: "1024"})
-    data = store.raw(ref.name)
+    data = store.read_bytes(ref.name)
     verify_chunks(ref, data)
     text = read_footer(ref.name, data).texts[summary_pages.PAGES_KEY]
     changed = data.replace(text.encode(), (text[:-6] + "AAAAA=").encode())
@@ -167,7 +167,7 @@ def test_blocks_become_zoned_when_they_are_merged(tmp_path):
     assert merged == [before[i] for i in order]
     assert [column for ref in block.zones for column in ref.columns] == list(range(len(zoned.COLUMNS)))
     assert max(len(ref.columns) for ref in block.summary) == 4
-    texts = read_footer("files", store.raw(block.files.name)).texts
+    texts = read_footer("files", store.read_bytes(block.files.name)).texts
     assert parse_block_description(texts[BLOCK_KEY], block.files)[0] == block
     assert len(base64.b64decode(texts[IDENTITIES_KEY])) == 2 * 24
     manifest = Manifest(zoned.TABLE, (block,))

@@ -122,7 +122,12 @@ def test_objects_that_are_missing_are_named_in_the_task_that_asks(spark, uri):
             return name, "missing"
 
     answers = place.distribute_with_content(spark.sparkContext, asked, 2, lambda name: name or None).map(said)
-    assert answers.collect() == [(here, len(store.raw(here))), (gone, "missing"), (hostile, "missing"), ("", "nothing")]
+    assert answers.collect() == [
+        (here, len(store.read_bytes(here))),
+        (gone, "missing"),
+        (hostile, "missing"),
+        ("", "nothing"),
+    ]
 
 
 def test_one_of_many_creates(spark, uri):

@@ -179,26 +179,11 @@ def test_what_is_left_of_files_that_left_the_table_stays(spark, table, rewritten
     assert metastore.analyze(spark, table, progress=False).committed is False
 
 
-def test_a_list_of_files_that_earlier_snapshots_tell_is_made_again(spark, table, location):
-    spark.sql(f"INSERT OVERWRITE {table} SELECT 77, 'new'")
-    metastore.analyze(spark, table, progress=False)
-    known = bounds(stored(location), stored(location).read())
-    assert len(known) == 6
-    for name in of_kind(location, "files"):
-        flip(location, name)
-    report = repaired(spark, table, depth="files")
-    told = "1 data file, such as .*: sketches, lists of values, histograms were damaged"
-    assert [bool(re.search(told, refusal.reason)) for refusal in report.refused] == [True, True]
-    assert wrong(location) == []
-    assert bounds(stored(location), stored(location).read()) == known
-    assert not repaired(spark, table).refused
-
-
 def test_damaged_blocks_are_read_once(spark, table, rewritten, monkeypatch):
     for name in of_kind(rewritten, "frequencies"):
         flip(rewritten, name)
-    read, raw = [], Store.raw
-    monkeypatch.setattr(Store, "raw", lambda self, name, *more: read.append(name) or raw(self, name, *more))
+    read, raw = [], Store.read_bytes
+    monkeypatch.setattr(Store, "read_bytes", lambda self, name, *more: read.append(name) or raw(self, name, *more))
     names = set(of_kind(rewritten, "sketches"))
     live = metastore.files(spark, table)[0]["path"].rpartition("/")[2]
     block = stored(rewritten).read().blocks[0]

@@ -97,7 +97,7 @@ def test_where_zones_exclude_all_files_every_conjunct_was_of_use(spark, tmp_path
 def damage(folder, block, share: float) -> None:
     """Changes bytes of the bounds of the first column, near their beginning."""
     ref = block.summary[0].object
-    part = Store.open(str(folder)).part(ref)
+    part = Store.open(str(folder)).open_part(ref)
     path = folder / "objects" / ref.name
     data = bytearray(path.read_bytes())
     for chunk in part._chunks(0):

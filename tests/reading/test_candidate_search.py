@@ -122,7 +122,7 @@ def test_files_are_told_apart_and_parts_of_a_key_help_each_other(store):
 def test_batches_add_up(store):
     keys = sampled(["string"], 200)
     evidences, columns = known(store, ["string"])
-    one = CandidateSearch(evidences, store[0].part)
+    one = CandidateSearch(evidences, store[0].open_part)
     for key in keys:
         one.add(KeyBatch.from_table(asked(["string"], [key]), columns))
     assert one.found.tolist() == search(store, ["string"], keys)

@@ -51,7 +51,9 @@ def test_a_value_may_be_where_statistics_are_wrong(statistics):
     value = 7 if column == ID else 7.0
     assert [row["path"] for row in metastore.open(str(folder)).locate("id", value)] == ["b"]
     files = [DataFile(path, size, 10, "parquet") for path, size in (("a", 100), ("b", 101))]
-    search = CandidateSearch(gather_evidence(store, match_data_files(store, store.read(), files), [column]), store.part)
+    search = CandidateSearch(
+        gather_evidence(store, match_data_files(store, store.read(), files), [column]), store.open_part
+    )
     search.add(
         KeyBatch.from_table(pa.table({"k": pa.array([value], pa.int32() if column == ID else pa.float64())}), [column])
     )

@@ -85,7 +85,7 @@ def details_of(store: Store, manifest: Manifest) -> dict[tuple[str, str, str], A
         for file in store.get(each.files).to_pylist():
             for kind in DETAILS:
                 name = file[f"{kind}_name"]
-                rows = decode_detail(name, file[f"{kind}_sha256"], store.raw(name)).to_pylist() if name else []
+                rows = decode_detail(name, file[f"{kind}_sha256"], store.read_bytes(name)).to_pylist() if name else []
                 for row in (row for row in rows if row["file"] == file[f"{kind}_file"]):
                     key = kind, file["path"], each.columns[row["column"]].key
                     if kind == "frequencies":

@@ -146,7 +146,7 @@ def test_an_object_that_is_none_is_named(places, kind):
     with pytest.raises(DamagedObject, match=gone.name):
         read_object(str(folder), gone.name)
     with pytest.raises(DamagedObject, match=gone.name):
-        Store.open(str(folder)).raw(gone.name)
+        Store.open(str(folder)).read_bytes(gone.name)
     commit(folder)
     assert gone.name in {row["object"] for row in metastore.verify(str(folder))}
 

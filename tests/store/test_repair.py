@@ -5,12 +5,10 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-import pyarrow as pa
 import pytest
 
 from metastore.format.data_files import list_detail_objects
 from metastore.format.manifest_references import RanksRef, SummaryRef
-from metastore.format.object_schemas import TABLE_FILES
 from metastore.store import Store
 from metastore.store.block_merge import merge_blocks
 from metastore.store.repair import LostStatistics, repair_snapshot, salvage_block
@@ -90,7 +88,7 @@ def test_a_lost_list_is_said_to_be_none(store):
 def test_of_a_damaged_summary_sound_row_groups_stay(store):
     made = block(store, ["a", "b"], 5, columns(40))
     [ref] = made.summary
-    assert store.part(ref.object).groups == 3
+    assert store.open_part(ref.object).groups == 3
     flip(store, ref.object.name)
     after, lost = left_of(Store.open(store.uri, writable=True), made)
     assert lost.files == ("a", "b")
@@ -114,64 +112,17 @@ def test_without_its_list_of_files_nothing_is_left(store):
     flip(store, made.files.name)
     after, lost = left_of(store, made)
     assert (after.blocks, lost) == ((), None)
-    _, lost = left_of(store, made, snapshots=[snapshot(store, "a")])
-    assert lost == LostStatistics()
+    after, lost = left_of(store, made, snapshots=[snapshot(store, "a")])
+    assert (after.blocks, lost) == ((), LostStatistics())
     assert left_of(store, made, lambda _: frozenset(), [snapshot(store, "a")])[1] is None
-
-
-def listing(store, name, made, places, rows=1):
-    """A snapshot whose list places data files in a block."""
-    listed = [{"block": made.id, "file": i, "path": path, "size": 1, "rows": rows} for i, path in places.items()]
-    ref = store.put("table-files", pa.Table.from_pylist(listed, TABLE_FILES), [len(listed)])
-    return replace(snapshot(store, name), table_files=ref, files_total=len(listed))
-
-
-@pytest.mark.parametrize("damage", ["missing", "flipped"])
-def test_a_lost_list_of_files_is_told_by_those_of_snapshots(store, damage):
-    made = block(store, ["a", "b", "c"], 5, detailed=True)
-    parts = [listing(store, "1", made, {0: "a", 1: "b"}), listing(store, "2", made, {1: "b", 2: "c"})]
-    if damage == "missing":
-        (Path(store.uri) / "objects" / made.files.name).unlink()
-    else:
-        flip(store, made.files.name)
-    after, lost = left_of(store, made, snapshots=parts)
-    assert bounds(store, after) == {(path, key): [5] for path in "abc" for key in "01"}
-    assert lost == LostStatistics(("a", "b", "c"), (), KINDS)
-    kinds = store.get(after.blocks[0].summary[0].object)["frequencies"]
-    assert set(kinds.to_pylist()) == {"none"}
-
-
-def test_of_a_lost_list_the_data_files_that_are_told_stay(store):
-    made = block(store, ["a", "b", "c"], 5, computed="footer")
-    flip(store, made.files.name)
-    after, lost = left_of(store, made, snapshots=[listing(store, "1", made, {2: "c", 7: "x", -1: "y"})])
-    assert bounds(store, after) == {("c", key): [5] for key in "01"}
-    assert lost == LostStatistics()
-    after, lost = left_of(store, made, snapshots=[listing(store, "1", made, {2: "c"})])
-    assert (len(after.blocks), lost) == (1, None)
-
-
-def test_places_that_are_told_in_two_ways_are_not_taken(store):
-    made = block(store, ["a", "b"], 5, computed="footer")
-    flip(store, made.files.name)
-    parts = [listing(store, "1", made, {0: "a", 1: "b"}), listing(store, "2", made, {0: "b", 1: "b"})]
-    after, _ = left_of(store, made, snapshots=parts)
-    assert bounds(store, after) == {("b", key): [5] for key in "01"}
-
-
-def test_a_list_that_tells_other_rows_than_the_statistics_tells_nothing(store):
-    made = block(store, ["a", "b"], 5, computed="footer")
-    flip(store, made.files.name)
-    after, lost = left_of(store, made, snapshots=[listing(store, "1", made, {0: "a", 1: "b"}, rows=2)])
-    assert (bounds(store, after), lost) == ({}, LostStatistics(("a", "b"), ("c0", "c1")))
 
 
 def test_what_is_known_to_be_damaged_is_not_looked_for_again(store, monkeypatch):
     made = block(store, ["a"], 5, detailed=True)
     [(name, *_)] = list_detail_objects(store.get(made.files), "histograms")
     flip(store, name)
-    read, raw = [], Store.raw
-    monkeypatch.setattr(Store, "raw", lambda self, name, *more: read.append(name) or raw(self, name, *more))
+    read, raw = [], Store.read_bytes
+    monkeypatch.setattr(Store, "read_bytes", lambda self, name, *more: read.append(name) or raw(self, name, *more))
     found = salvage_block(store, adding(made)(None), made, nowhere, wrong={name})
     assert found.lost == LostStatistics(("a",), (), ("histograms",))
     assert sorted(read) == sorted([made.files.name, made.summary[0].object.name])

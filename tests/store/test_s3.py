@@ -81,7 +81,7 @@ def test_workers_write_where_the_driver_reads(address, name):
     store = Store.open(uri, access=access, writable=True)
     assert store.get(written).equals(SKETCH)
     assert store.get(store.put("sketches", SKETCH, [1])).equals(SKETCH)
-    assert len(store.objects("sketches")) == 2
+    assert len(store.list_objects("sketches")) == 2
 
 
 def test_the_environment_is_enough(address, monkeypatch):

@@ -35,7 +35,7 @@ def manifest_file(store, sequence):
 
 def test_nothing_is_there_and_nothing_is_made_by_asking(store, tmp_path):
     assert store.read() is None
-    assert store.objects("files") == {}
+    assert store.list_objects("files") == {}
     assert list(tmp_path.iterdir()) == []
 
 
@@ -164,7 +164,7 @@ def test_missing_objects(store, tmp_path):
     with pytest.raises(DamagedObject, match="missing"):
         store.get(ref)
     with pytest.raises(DamagedObject, match="no name"):
-        store.raw("../log/" + f"{1:020}.json")
+        store.read_bytes("../log/" + f"{1:020}.json")
 
 
 def test_a_manifest_never_names_what_is_not_there(store, tmp_path):
@@ -178,22 +178,22 @@ def test_a_manifest_never_names_what_is_not_there(store, tmp_path):
 def test_absent_objects(store, tmp_path):
     here, gone, cut = (store.put("sketches", SKETCH, [1], {"n": str(i)}) for i in range(3))
     lengths = {ref.name: ref.length for ref in (here, gone, cut)}
-    assert store.absent(lengths) == set()
+    assert store.find_absent(lengths) == set()
     objects = tmp_path / "t/_metastore/objects"
     (objects / gone.name).unlink()
     (objects / cut.name).write_bytes(b"PAR1")
-    assert store.absent(lengths) == {gone.name, cut.name}
-    assert Store.open(str(tmp_path / "none")).absent(lengths) == set(lengths)
+    assert store.find_absent(lengths) == {gone.name, cut.name}
+    assert Store.open(str(tmp_path / "none")).find_absent(lengths) == set(lengths)
 
 
 def test_objects_of_a_kind(store):
     made = block(store, ["a"])
-    assert set(store.objects("files")) == {made.files.name}
-    assert set(store.objects("summary")) == {made.summary[0].object.name}
-    assert store.objects("table-files") == {}
+    assert set(store.list_objects("files")) == {made.files.name}
+    assert set(store.list_objects("summary")) == {made.summary[0].object.name}
+    assert store.list_objects("table-files") == {}
     ref = snapshot(store, "1").table_files
-    assert set(store.objects("table-files")) == {ref.name}
-    assert set(store.objects("files")) == {made.files.name}
+    assert set(store.list_objects("table-files")) == {ref.name}
+    assert set(store.list_objects("files")) == {made.files.name}
 
 
 def test_readers_do_not_write(store):

@@ -92,13 +92,13 @@ def test_asking_changes_nothing_and_deleting_deletes_only_garbage(store):
 @pytest.fixture
 def slow_clock(monkeypatch):
     """The store's clock is thirty days behind that of this machine."""
-    names = LocalBlobs.names
+    names = LocalBlobs.list_folder
 
     def late(self, folder):
         found = names(self, folder)
         return {name: replace(one, modified=one.modified - timedelta(days=30)) for name, one in found.items()}
 
-    monkeypatch.setattr(LocalBlobs, "names", late)
+    monkeypatch.setattr(LocalBlobs, "list_folder", late)
 
 
 def test_ages_are_by_the_clock_of_the_store(store, slow_clock):

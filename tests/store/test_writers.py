@@ -167,11 +167,13 @@ def test_stores_that_overwrite_are_refused(tmp_path):
     assert list((tmp_path / "_metastore/log").iterdir()) == []
 
 
-@pytest.mark.parametrize(("forgets", "told"), [("get", "what was written cannot be read"), ("names", "is not listed")])
+@pytest.mark.parametrize(
+    ("forgets", "told"), [("get", "what was written cannot be read"), ("list_folder", "is not listed")]
+)
 def test_stores_that_do_not_show_what_was_written_are_refused(tmp_path, forgets, told):
     uri = str(tmp_path / "_metastore")
     blobs = Wrapped(uri, None)
-    setattr(blobs, forgets, lambda *_: {} if forgets == "names" else None)
+    setattr(blobs, forgets, lambda *_: {} if forgets == "list_folder" else None)
     store = Store(uri, lambda **_: blobs, writable=True)
     with pytest.raises(StoreNotWritable, match=told):
         store.commit(TABLE, adding())

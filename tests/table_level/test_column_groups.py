@@ -49,8 +49,8 @@ def test_only_what_changed_is_read_and_merged(tmp_path, monkeypatch):
     table = Table(tmp_path, 3)
     table.commit(table.append(600))
     before, names = table.store.read().nodes, []
-    raw = Store.raw
-    monkeypatch.setattr(Store, "raw", lambda self, name, *rest: names.append(name) or raw(self, name, *rest))
+    raw = Store.read_bytes
+    monkeypatch.setattr(Store, "read_bytes", lambda self, name, *rest: names.append(name) or raw(self, name, *rest))
     level = table.commit(table.append(1))
     for kind in READ:  # of 13 tasks, those of one group's files
         assert 0 < sum(name.startswith(f"{kind}-") for name in names) < 12, kind

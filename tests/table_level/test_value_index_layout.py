@@ -55,7 +55,7 @@ class Kept:
         self.data[ref.name] = data
         return ref
 
-    def part(self, ref):
+    def open_part(self, ref):
         def fetch(start, length):
             self.read.append((ref.name, length))
             return self.data[ref.name][start : start + length]

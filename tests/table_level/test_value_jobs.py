@@ -31,7 +31,7 @@ def stored(store, snapshot):
     if not snapshot.frequencies:
         return [], summary
     first, *others = snapshot.frequencies
-    heads = store.part(first.object).rows([0], ["column", "value_long", "frequency"])
+    heads = store.open_part(first.object).read_rows([0], ["column", "value_long", "frequency"])
     rows = store.get(first.object).slice(heads.num_rows).to_pylist()
     rows += [row for row in heads.to_pylist() if row["column"] in first.columns]
     for ref in others:

@@ -64,9 +64,7 @@ def describe_lost_parts(parts: Sequence[str]) -> str:
 def describe_lost_files(paths: Sequence[str] | None, columns: Sequence[str], kinds: Sequence[str]) -> str:
     """Say what of the statistics of data files is left out."""
     if paths is None:
-        return (
-            "a list of data files was damaged: of those of earlier snapshots alone is left out what no other list tells"
-        )
+        return "a list of data files was damaged: what it listed of earlier snapshots alone is left out"
     some = "1 data file" if len(paths) == 1 else f"{len(paths)} data files"
     told = [*([f"the statistics of {', '.join(columns)}"] if columns else []), *([_listed(kinds)] if kinds else [])]
     return f"{some}, such as {paths[0]}: {', '.join(told)} were damaged and are left out"

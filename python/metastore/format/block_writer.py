@@ -53,9 +53,9 @@ class BlockWriter:
         """Write the rows of some columns, of which there are some."""
         extra = {PAGE_ROWS_KEY: str(self._page_rows)} if self._page_rows else {}
         ref = self._put("summary", rows, object_layout.size_row_groups(rows["column"], self._per_group), extra)
-        self.keep(SummaryRef(ref, tuple(ordinals)), rows)
+        self.add_reference(SummaryRef(ref, tuple(ordinals)), rows)
 
-    def keep(self, ref: SummaryRef, rows: pa.Table) -> None:
+    def add_reference(self, ref: SummaryRef, rows: pa.Table) -> None:
         """Name an object that is there, as if its rows had been added."""
         self._written.append(ref)
         if self._page_rows:

@@ -28,7 +28,6 @@ _FEWEST_BITS_PER_VALUE = 6  # below, one lookup in twelve errs
 _MOST_BYTES = 8 << 20
 _WORDS = 8
 _AT_ONCE = 1 << 15
-_SAMPLE = 64  # of the values that others added: a filter that lacks one would hide data files that hold it
 _ONE = np.uint32(1)
 _SALT = np.array(
     [0x47B6137B, 0x44974D91, 0x8824AD5B, 0xA2B7289D, 0x705495C7, 0x2DF1424B, 0x9EFC4947, 0x5C6BFB31], dtype=np.uint32
@@ -71,7 +70,7 @@ class BloomBuilder:
     def add_values(self, values: pa.Array) -> None:
         """Add values as the format stores them, without nulls."""
         found = bloom_writer.build_filter(values, self._blocks.nbytes) if bloom_writer.writes_bloom_filters() else None
-        if found is None or not may_hold(found, bloom_hashes(values.slice(0, _SAMPLE))).all():
+        if found is None:
             self.add(bloom_hashes(values))
         else:
             self._blocks |= found.view("<u4").reshape(-1, _WORDS)

@@ -2,20 +2,18 @@
 
 from __future__ import annotations
 
-import struct
 from typing import Any
 
 import pyarrow as pa
 
 from metastore.errors import DamagedObject
 
-MAX_BYTES = 16 << 10
+MAX_BYTES, _MAX_DECODED = 16 << 10, 1 << 20
 _VALUE = "value"
 _PLAIN = (
     *(pa.types.is_boolean, pa.types.is_integer, pa.types.is_floating, pa.types.is_decimal, pa.types.is_temporal),
     *(pa.types.is_string, pa.types.is_large_string, pa.types.is_binary, pa.types.is_large_binary),
 )
-_RECORD_BATCH, _COMPRESSION = 3, 3  # the header's type in a message, the field of a record batch
 
 
 def encode_value(value: Any) -> bytes:
@@ -41,19 +39,18 @@ def decode_value(data: bytes) -> pa.Scalar:
     if len(data) > MAX_BYTES:
         raise DamagedObject("extra", f"a value of {len(data)} bytes")
     try:
-        for message in pa.ipc.MessageReader.open_stream(pa.BufferReader(data)):
-            if message.type == "record batch" and _is_compressed(message.metadata.to_pybytes()):
-                raise DamagedObject("extra", "a value is compressed")
         with pa.ipc.open_stream(pa.BufferReader(data)) as reader:
             if len(reader.schema) != 1 or not _is_storable(reader.schema.field(0).type):
                 raise DamagedObject("extra", "a value of a type that no writer keeps")
             batch = reader.read_next_batch()
+        if batch.nbytes > _MAX_DECODED:
+            raise DamagedObject("extra", f"a value of {batch.nbytes} bytes when decoded")
         if batch.num_rows != 1:
             raise DamagedObject("extra", f"{batch.num_rows} values where one is expected")
         batch.validate(full=True)
         value = batch.column(0)[0]
         value.as_py()  # names of fields are decoded only now
-    except (pa.ArrowException, OSError, StopIteration, struct.error, IndexError, ValueError, OverflowError) as error:
+    except (pa.ArrowException, OSError, StopIteration, ValueError, OverflowError) as error:
         raise DamagedObject("extra", f"it is no value ({error})") from error
     return value
 
@@ -69,23 +66,3 @@ def _is_solid(kind: pa.DataType) -> bool:
     if pa.types.is_struct(kind):
         return kind.num_fields > 0 and all(_is_solid(kind.field(i).type) for i in range(kind.num_fields))
     return any(check(kind) for check in _PLAIN)
-
-
-def _is_compressed(message: bytes) -> bool:
-    """Whether a record batch has compressed buffers: their lengths could be anything once decoded."""
-    # Arrow's Message.fbs: a flatbuffer table begins with the distance back to its table of field offsets.
-    root = struct.unpack_from("<I", message, 0)[0]
-    header = _field(message, root, 2)
-    if header is None:
-        return True
-    batch = header + struct.unpack_from("<I", message, header)[0]
-    return _field(message, batch, _COMPRESSION) is not None
-
-
-def _field(message: bytes, table: int, number: int) -> int | None:
-    offsets = table - struct.unpack_from("<i", message, table)[0]
-    place = 4 + 2 * number
-    if place >= struct.unpack_from("<H", message, offsets)[0]:
-        return None
-    offset = struct.unpack_from("<H", message, offsets + place)[0]
-    return table + offset if offset else None

@@ -41,7 +41,7 @@ class Histogram:
     errors: Longs | None = None
 
     @property
-    def are_lone(self) -> NDArray[np.bool_]:
+    def single_value_bins(self) -> NDArray[np.bool_]:
         """Which bins hold their upper edge alone."""
         if self.kind != EQUI_HEIGHT:
             return np.zeros(len(self.counts), np.bool_)
@@ -52,7 +52,7 @@ class Histogram:
         return found if self.distincts is None else found | (self.distincts == 1)
 
     @property
-    def are_exact(self) -> NDArray[np.bool_]:
+    def exact_bins(self) -> NDArray[np.bool_]:
         """Which bins are known to hold as many values as they say."""
         if self.errors is None:
             return np.zeros(len(self.counts), np.bool_)
@@ -138,7 +138,7 @@ class Quantile:
 
 def find_quantiles(histogram: Histogram, ranks: Sequence[int], encoding: str) -> list[Quantile]:
     """The values at ranks: numbers are taken to be spread evenly over their bin, of others the nearer edge is taken."""
-    sums, lone = np.cumsum(histogram.counts), histogram.are_lone
+    sums, lone = np.cumsum(histogram.counts), histogram.single_value_bins
     found = []
     for rank, place in zip(ranks, np.searchsorted(sums, ranks, side="left").tolist(), strict=True):
         after, count = int(sums[place]), int(histogram.counts[place])

@@ -12,7 +12,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 from metastore.errors import DamagedObject
-from metastore.format.objects import DIGESTS_KEY, choose_batch_rows, limit_decoded_bytes, select_schema
+from metastore.format.objects import DIGESTS_KEY, read_rows
 from metastore.format.parquet_footer import read_detached_footer
 
 if TYPE_CHECKING:
@@ -57,33 +57,21 @@ class ObjectPart:
         """How many rows the object has."""
         return self._footer.rows
 
-    def text(self, key: str) -> str | None:
+    def footer_text(self, key: str) -> str | None:
         """A key-value of the footer."""
         return self._footer.texts.get(key)
 
-    def holding(self, column: int) -> list[int]:
+    def groups_of_column(self, column: int) -> list[int]:
         """The row groups that may have rows of a column."""
         return [group for group in range(self.groups) if self._may_hold(group, column)]
 
-    def rows(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
+    def read_rows(self, groups: Sequence[int], columns: Sequence[str]) -> pa.Table:
         """Some columns of some row groups."""
-        schema = select_schema(self._ref, columns)
         present = [name for name in columns if any(chunk.name == name for chunk in self._chunks(0))]
         data = np.zeros(self._ref.length, np.uint8)
-        for group in groups:
+        for group in groups if present else ():
             self._load(data, group, present)
-        try:
-            chunks = [self._chunks(group) for group in groups]
-            rows = choose_batch_rows(self._ref, chunks, data.data, present)
-            file = pq.ParquetFile(pa.py_buffer(data), metadata=self._metadata, page_checksum_verification=True)
-            batches = file.iter_batches(rows, row_groups=list(groups), columns=present) if groups else ()
-            kinds = pa.schema([file.schema_arrow.field(name) for name in present])
-            found = pa.Table.from_batches(list(limit_decoded_bytes(self._ref, batches)), kinds)
-            nothing = {name: pa.nulls(found.num_rows, schema.field(name).type) for name in columns}
-            arrays = [found[name] if name in present else nothing[name] for name in columns]
-            return pa.table(arrays, names=list(columns)).cast(schema)
-        except (pa.ArrowException, OSError, ValueError) as e:
-            raise DamagedObject(self._ref.name, f"it is no Parquet file of its kind ({e})") from e
+        return read_rows(self._ref.name, self._footer, data.data, columns, groups=groups, metadata=self._metadata)
 
     def _chunks(self, group: int) -> Sequence[ColumnChunk]:
         return self._footer.groups[group] if self._footer.groups else ()

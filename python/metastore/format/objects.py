@@ -180,7 +180,7 @@ def decode_object(ref: ObjectRef, data: bytes, columns: Sequence[str] | None = N
     footer = read_footer(ref.name, data)
     if footer.rows != ref.rows:
         raise DamagedObject(ref.name, f"{footer.rows} rows where {ref.rows} were named")
-    return _decoded(ref, data, footer, columns)
+    return read_rows(ref.name, footer, data, columns)
 
 
 def check_bytes(ref: ObjectRef, data: bytes) -> None:
@@ -193,25 +193,31 @@ def decode_detail(name: str, sha256: str, data: bytes, columns: Sequence[str] | 
     """The rows of an object that a block's list of files names: as `decode`."""
     if _hex(data) != sha256:
         raise DamagedObject(name, "it has another digest than its block names")
-    footer = read_footer(name, data)
-    size = footer_length(name, data)
-    ref = ObjectRef(name, len(data), sha256, footer.rows, size, _hex(data[-size:]))
-    return _decoded(ref, data, footer, columns)
+    return read_rows(name, read_footer(name, data), data, columns)
 
 
-def _decoded(ref: ObjectRef, data: bytes, footer: ParquetFooter, columns: Sequence[str] | None) -> pa.Table:
-    schema = select_schema(ref, columns)
-    at_once = choose_batch_rows(
-        ref, footer.groups, data, schema.names
-    )  # before any library reads it: some end the process
+def read_rows(
+    name: str,
+    footer: ParquetFooter,
+    data: Any,
+    columns: Sequence[str] | None = None,
+    *,
+    groups: Sequence[int] | None = None,
+    metadata: pq.FileMetaData | None = None,
+) -> pa.Table:
+    """Columns of row groups of an object, all of its kind unless they are named."""
+    schema, groups = _select_schema(name, columns), range(len(footer.groups)) if groups is None else groups
+    chunks = [footer.groups[group] for group in groups]
+    at_once = choose_batch_rows(name, chunks, data, schema.names)  # before any library reads it: some end the process
     try:
-        file = pq.ParquetFile(pa.BufferReader(data), page_checksum_verification=True)
+        file = pq.ParquetFile(pa.BufferReader(pa.py_buffer(data)), metadata=metadata, page_checksum_verification=True)
         present = [name for name in schema.names if name in file.schema_arrow.names]
-        batches = list(limit_decoded_bytes(ref, file.iter_batches(at_once, columns=present)))
-        rows = pa.Table.from_batches(batches, pa.schema([file.schema_arrow.field(n) for n in present]))
-        return _conformed(ref, rows, schema)
+        batches = file.iter_batches(at_once, row_groups=list(groups), columns=present) if groups else ()
+        found = pa.schema([file.schema_arrow.field(name) for name in present])
+        table = pa.Table.from_batches(list(_limit_decoded_bytes(name, len(data), batches)), found)
+        return _conform(name, table, sum(file.metadata.row_group(group).num_rows for group in groups), schema)
     except (pa.ArrowException, OSError, ValueError) as e:
-        raise DamagedObject(ref.name, f"it is no Parquet file of its kind ({e})") from e
+        raise DamagedObject(name, f"it is no Parquet file of its kind ({e})") from e
 
 
 def identify_object(name: str, data: bytes) -> tuple[ObjectRef, dict[str, str]]:
@@ -308,16 +314,15 @@ def _leaves(schema: pa.Schema) -> int:
     return sum(len(_leaf_types(field)) for field in schema)
 
 
-def select_schema(ref: ObjectRef, columns: Sequence[str] | None) -> pa.Schema:
-    """The columns that an object has, or those of them that are asked for."""
-    schema = SCHEMAS.get(ref.kind)
+def _select_schema(name: str, columns: Sequence[str] | None) -> pa.Schema:
+    schema = SCHEMAS.get(object_kind(name))
     if schema is None:
-        raise DamagedObject(ref.name, "this kind of object is not known")
+        raise DamagedObject(name, "this kind of object is not known")
     return schema if columns is None else pa.schema([schema.field(name) for name in columns])
 
 
 def choose_batch_rows(
-    ref: ObjectRef, groups: Sequence[Sequence[ColumnChunk]], data: bytes | memoryview, columns: Sequence[str]
+    name: str, groups: Sequence[Sequence[ColumnChunk]], data: bytes | memoryview, columns: Sequence[str]
 ) -> int:
     """Checks pages, and gives how many rows may be decoded at once.
 
@@ -326,25 +331,23 @@ def choose_batch_rows(
     """
     wanted, largest = set(columns), 1
     for group in groups:
-        sizes = [(chunk.binary, largest_page_bytes(ref.name, data, chunk)) for chunk in group if chunk.name in wanted]
+        sizes = [(chunk.binary, largest_page_bytes(name, data, chunk)) for chunk in group if chunk.name in wanted]
         largest = max(largest, sum(size for binary, size in sizes if binary))
     return max(1, min(_BATCH_ROWS, _BATCH_BYTES // largest))
 
 
-def limit_decoded_bytes(ref: ObjectRef, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """The batches of an object while they are no larger than objects may be."""
-    size, most = 0, decoded_limit(ref.length)
+def _limit_decoded_bytes(name: str, length: int, batches: Iterable[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    size, most = 0, decoded_limit(length)
     for batch in batches:
         size += batch.nbytes
         if size > most:
-            raise DamagedObject(ref.name, f"more than {most} bytes when decoded")
+            raise DamagedObject(name, f"more than {most} bytes when decoded")
         yield batch
 
 
-def _conformed(ref: ObjectRef, table: pa.Table, schema: pa.Schema) -> pa.Table:
-    rows = ref.rows
+def _conform(name: str, table: pa.Table, rows: int, schema: pa.Schema) -> pa.Table:
     if schema.names and table.column_names and table.num_rows != rows:
-        raise DamagedObject(ref.name, f"{table.num_rows} rows came out of {rows}")
+        raise DamagedObject(name, f"{table.num_rows} rows came out of {rows}")
     arrays = [
         table.column(field.name).cast(field.type) if field.name in table.column_names else pa.nulls(rows, field.type)
         for field in schema

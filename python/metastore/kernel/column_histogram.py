@@ -179,7 +179,7 @@ def merge_equal_width_bins(parts: Sequence[Bars], column: Column, bins: int) -> 
         return None
     at, sums = scale.positions(edges), np.zeros(len(edges))
     for part in parts:
-        sums += count_below(at, scale.positions(part.edges), part.counts, part.are_lone)
+        sums += count_below(at, scale.positions(part.edges), part.counts, part.single_value_bins)
     ranks = np.maximum.accumulate(np.rint(sums).astype(np.int64))
     ranks[0], ranks[-1] = 0, sum(int(part.counts.sum()) for part in parts)
     return edges, np.diff(ranks)

@@ -217,7 +217,7 @@ def _candidates(
         key, some = [key[place] for place in told], some.select(told)
         asked = None if asked is None else asked.select(some.column_names)
     known = gather_evidence(store, match_data_files(store, manifest, facts.files), key)
-    search, keys = CandidateSearch(known, store.part), KeyBatch.from_table(some, key)
+    search, keys = CandidateSearch(known, store.open_part), KeyBatch.from_table(some, key)
     is_near = _bytes(known) <= _FEW_BYTES
     search.add_crowded_files(keys)
     if is_near and not _are_nearly_all(search.found, known):

@@ -172,7 +172,7 @@ class RanksExtra(Extra):
             listed = _read_table_files(self.store, entry)
             keys = frozenset(listed or ())
             is_sound = listed is not None and keys <= live
-            if is_sound and not self.store.absent({ref.object.name: ref.object.length for ref in entry.ranks}):
+            if is_sound and not self.store.find_absent({ref.object.name: ref.object.length for ref in entry.ranks}):
                 return entry.ranks, keys
         return (), frozenset()
 

@@ -137,7 +137,7 @@ def make_plan(inputs: PlanInputs, state: RoundState, manifest: Manifest | None) 
         if broken:
             _LOG.warning("blocks %s are computed again: objects of theirs are not there", ", ".join(sorted(broken)))
             return make_plan(inputs, state.with_damage(broken), manifest)
-        if sound and inputs.store.absent(list_snapshot_objects(sound.snapshots[-1])):
+        if sound and inputs.store.find_absent(list_snapshot_objects(sound.snapshots[-1])):
             reason = "objects of the table level are not there"
             _LOG.warning("the table level is written again: %s", reason)
     repairs = make_repair_requests(damage, inputs.store, inputs.facts, sound, inputs.request)
@@ -189,7 +189,7 @@ def _find_reason(inputs: PlanInputs, state: RoundState, manifest: Manifest | Non
 def _find_broken_blocks(inputs: PlanInputs, coverage: Coverage) -> set[str]:
     """Name the blocks of live files whose objects are missing or have another length."""
     used = {block_files.block.id: list_block_objects(block_files) for block_files in coverage.live_blocks}
-    absent = inputs.store.absent({name: length for objects in used.values() for name, length in objects.items()})
+    absent = inputs.store.find_absent({name: length for objects in used.values() for name, length in objects.items()})
     return {block for block, objects in used.items() if not absent.isdisjoint(objects)}
 
 

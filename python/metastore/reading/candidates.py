@@ -65,7 +65,7 @@ def find_candidate_files(store: Store, stored: SnapshotFiles, column: Column, va
     (evidence,) = gather_evidence(store, stored, [column])
     key = KeyColumn.from_stored(value, column)
     if key.plain[0]:
-        candidates = ColumnCandidates(evidence, partial(_read_rows, store.part), with_frequencies=True)
+        candidates = ColumnCandidates(evidence, partial(_read_rows, store.open_part), with_frequencies=True)
         counts = candidates.count(key)
     else:
         counts = np.where(evidence.known, evidence.nulls if key.null[0] else evidence.nans, UNKNOWN)
@@ -260,7 +260,7 @@ def _batches(first: int, behind: int, special: Places) -> Iterator[Places]:
 
 def _read_rows(open_object: OpenObject, ref: ObjectRef, column: int, names: Sequence[str]) -> pa.Table:
     part = open_object(ref)
-    rows = part.rows(part.holding(column), ["column", "file", *names])
+    rows = part.read_rows(part.groups_of_column(column), ["column", "file", *names])
     return rows.filter(pc.equal(rows["column"], column))
 
 

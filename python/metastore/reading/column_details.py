@@ -110,10 +110,10 @@ class ColumnDetails:
         """The histogram, None where there is none."""
         if self.histograms is None:
             return None
-        part = self.store.part(self.histograms)
+        part = self.store.open_part(self.histograms)
         edges = f"edges_{self.column.encoding}"
         names = self._names(["kind", edges, "counts", "distincts", *(["errors"] if self.file is None else [])])
-        rows = self._own(part.rows(part.holding(self.ordinal), names)).to_pylist()
+        rows = self._own(part.read_rows(part.groups_of_column(self.ordinal), names)).to_pylist()
         return _histogram(self.column, self.summary, rows[0]) if rows else None
 
     def choose_rank_histogram(self, bars: Histogram) -> Histogram:
@@ -128,15 +128,17 @@ class ColumnDetails:
         value = f"value_{self.column.encoding}"
         given = ["frequency", *(["error"] if self.file is None else []), *more]
         names = self._names([value, *given])
-        part = self.store.part(ref)
+        part = self.store.open_part(ref)
         parts, found = [], 0
-        for group in self._groups(part.holding(self.ordinal), few=top is not None and top <= HEADS):
-            rows = self._own(part.rows([group], names)).rename_columns({value: "value"})
+        for group in self._groups(part.groups_of_column(self.ordinal), few=top is not None and top <= HEADS):
+            rows = self._own(part.read_rows([group], names)).rename_columns({value: "value"})
             parts.append(rows)
             found += rows.num_rows
             if top is not None and found >= top and self._is_ranked:
                 break
-        whole = pa.concat_tables(parts) if parts else self._own(part.rows([], names)).rename_columns({value: "value"})
+        whole = (
+            pa.concat_tables(parts) if parts else self._own(part.read_rows([], names)).rename_columns({value: "value"})
+        )
         return whole.select(["value", *given])
 
     @staticmethod
@@ -168,10 +170,10 @@ def _histogram(column: Column, summary: Mapping[str, Any], row: Mapping[str, Any
 def read_table_details(store: Store, snapshot: Snapshot, column: Column) -> ColumnDetails | None:
     """The details of a column at table level, None where it has no statistics at all."""
     ordinal = next((i for i, known in enumerate(snapshot.columns) if is_compatible(known, column)), -1)
-    part = store.part(snapshot.summary) if snapshot.summary else None
+    part = store.open_part(snapshot.summary) if snapshot.summary else None
     names = ["column", "rows", "nulls", "nans", "distinct", "files", "lo_exact", "hi_exact", "frequencies"]
     ends = [] if column.encoding is None else [f"{end}_{column.encoding}" for end in ("lo", "hi", "percentiles")]
-    rows = part.rows(part.holding(ordinal), names + ends) if part else None
+    rows = part.read_rows(part.groups_of_column(ordinal), names + ends) if part else None
     found = [] if rows is None else rows.filter(pc.equal(rows["column"], ordinal)).to_pylist()
     if not found:
         return None
@@ -214,14 +216,14 @@ def read_table_tops(store: Store, snapshot: Snapshot) -> dict[int, tuple[Any, in
     """The most frequent value of every column that has a list, by the column's place in the schema."""
     if not snapshot.frequencies:
         return {}
-    return _tops(store.part(snapshot.frequencies[0].object), None)
+    return _tops(store.open_part(snapshot.frequencies[0].object), None)
 
 
 def read_file_tops(store: Store, stored: SnapshotFiles, file: int) -> dict[str, tuple[Any, int]]:
     """The same of one data file, by the key of the column."""
     found: dict[str, tuple[Any, int]] = {}
     for columns, ref, place in _details_of(store, stored, file, "frequencies"):
-        tops = _tops(store.part(ref), place)
+        tops = _tops(store.open_part(ref), place)
         found = {**{columns[ordinal].key: top for ordinal, top in tops.items()}, **found}
     return found
 
@@ -232,8 +234,8 @@ def read_file_percentiles(
     """The percentiles of columns of a data file, taken from their histograms, by the key of the column."""
     found: dict[str, list[Any]] = {}
     for columns, ref, place in _details_of(store, stored, file, "histograms"):
-        part = store.part(ref)
-        rows = part.rows(range(part.groups), HISTOGRAMS.names)
+        part = store.open_part(ref)
+        rows = part.read_rows(range(part.groups), HISTOGRAMS.names)
         for row in rows.filter(pc.equal(rows["file"], place)).to_pylist():
             key = columns[row["column"]].key
             if key in found or key not in known:
@@ -259,7 +261,7 @@ def _details_of(
 
 def _tops(part: ObjectPart, file: int | None) -> dict[int, tuple[Any, int]]:
     names = ["value_long", "value_double", "value_binary"]
-    rows = part.rows([0], ["column", *(["file"] if file is not None else []), *names, "frequency"])
+    rows = part.read_rows([0], ["column", *(["file"] if file is not None else []), *names, "frequency"])
     if file is not None:
         rows = rows.filter(pc.equal(rows["file"], file))
     first: dict[int, int] = {}

@@ -48,7 +48,7 @@ def build_histogram_rows(
     found = histogram if bins is None else coarsen(histogram, bins)
     edges = [render_edge(details.column, details.summary, _plain(one), zone) for one in found.edges]
     distincts = [None] * len(found.counts) if found.distincts is None else found.distincts.tolist()
-    sure = found.are_exact.tolist()
+    sure = found.exact_bins.tolist()
     return [
         {"bin": place, "lo": lo, "hi": hi, "count": count, "distinct": distinct, "exact": exact and known}
         for place, (lo, hi, count, distinct, known) in enumerate(

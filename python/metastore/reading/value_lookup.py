@@ -43,11 +43,11 @@ def look_up_value(
         asked, told, expected = None, 0, distinct
     else:
         asked = hash_column_values(pa.table({f"value_{column.encoding}": _array(value, column)}), column)
-        told, expected = _told(store.part(snapshot.placed), ordinal), number
+        told, expected = _told(store.open_part(snapshot.placed), ordinal), number
         lists = [ref for ref in lists if ref.part is None or choose_part(asked, ref.part[1])[0] == ref.part[0]]
     places: list[np.ndarray] = []
     for ref in lists:
-        part = store.part(ref.object)
+        part = store.open_part(ref.object)
         for group in _groups(part, ref, ordinal, asked):
             listed, found = _of_group(part, group, ordinal, column, value)
             told += listed if asked is None else 0
@@ -60,13 +60,13 @@ def look_up_value(
 
 def _told(part: ObjectPart, ordinal: int) -> int:
     """Of how many rows the lists of a column tell."""
-    rows = part.rows(part.holding(ordinal), ["column", "rows"])
+    rows = part.read_rows(part.groups_of_column(ordinal), ["column", "rows"])
     return int(pc.sum(rows["rows"].filter(pc.equal(rows["column"], ordinal))).as_py() or 0)
 
 
 def _groups(part: ObjectPart, ref: SummaryRef, ordinal: int, asked: UInt64Array | None) -> Iterator[int]:
     """The row groups that may have a value with a hash; without one all that have the column."""
-    groups, text = part.holding(ordinal), part.text(STARTS_KEY)
+    groups, text = part.groups_of_column(ordinal), part.footer_text(STARTS_KEY)
     if asked is None or text is None:
         yield from groups
         return
@@ -81,7 +81,7 @@ def _groups(part: ObjectPart, ref: SummaryRef, ordinal: int, asked: UInt64Array 
 def _of_group(part: ObjectPart, group: int, ordinal: int, column: Column, value: Any) -> tuple[int, np.ndarray]:
     """How many values of the column a row group lists; data files and frequencies of the one that is asked for."""
     name = f"value_{column.encoding}"
-    rows = part.rows([group], ["column", name])
+    rows = part.read_rows([group], ["column", name])
     mine = pc.equal(rows["column"], ordinal)
     is_nan = isinstance(value, float) and np.isnan(value)
     same = pc.is_nan(rows[name]) if is_nan else pc.equal(rows[name], _array(value, column)[0])
@@ -89,7 +89,7 @@ def _of_group(part: ObjectPart, group: int, ordinal: int, column: Column, value:
     number = int(pc.sum(mine).as_py() or 0)
     if not len(hits):
         return number, np.empty((2, 0), np.int64)
-    _, file, frequency = read_postings(part.rows([group], POSTING_COLUMNS).take(pa.array(hits)))
+    _, file, frequency = read_postings(part.read_rows([group], POSTING_COLUMNS).take(pa.array(hits)))
     return number, np.array([file, frequency])[:, frequency > 0]
 
 

@@ -59,7 +59,7 @@ def build_histograms_view(found: Iterable[tuple[ColumnDetails, bool]]) -> pa.Tab
                     f"edges_{details.column.encoding}": list(bars.edges),
                     "counts": bars.counts.tolist(),
                     "distincts": None if bars.distincts is None else bars.distincts.tolist(),
-                    "exact": exact and bool(bars.are_exact.all()),
+                    "exact": exact and bool(bars.exact_bins.all()),
                 }
             )
     return build_view(HISTOGRAMS, rows)

@@ -86,7 +86,7 @@ class HadoopBlobs:
         self._uri = uri
         self._folder = folder
 
-    def names(self, folder: str) -> dict[str, BlobEntry]:
+    def list_folder(self, folder: str) -> dict[str, BlobEntry]:
         """See `metastore.store.obstore_blobs.Blobs`."""
         with self._telling(StoreNotReadable):
             found = json.loads(self._folder.names(folder))
@@ -99,9 +99,9 @@ class HadoopBlobs:
             return None
         if size > most:
             raise DamagedObject(path, f"it has {size} bytes")
-        return self.part(path, 0, size)
+        return self.get_range(path, 0, size)
 
-    def part(self, path: str, start: int, length: int) -> bytes | None:
+    def get_range(self, path: str, start: int, length: int) -> bytes | None:
         """See `metastore.store.obstore_blobs.Blobs`."""
         with self._telling(StoreNotReadable):
             found: bytes | None = self._folder.part(path, start, length)

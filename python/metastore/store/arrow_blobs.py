@@ -45,7 +45,7 @@ def write_object(
             _write_remote(uri, access, name, data)
         else:
             local = LocalBlobs(uri, Path(folder))
-            local.make()
+            local.create_folder()
             local.put(f"objects/{name}", data)
     except (OSError, pa.ArrowException) as e:
         raise StoreNotWritable(uri, str(e).partition("\n")[0]) from e
@@ -74,7 +74,7 @@ def open_object_part(uri: str, ref: ObjectRef, *, access: Credentials = FROM_ENV
     local = local_path(uri)
     if local is not None:
         blobs, path = LocalBlobs(uri, Path(local)), f"objects/{ref.name}"
-        return ObjectPart(ref, lambda start, length: _there(blobs.part(path, start, length), uri, ref.name))
+        return ObjectPart(ref, lambda start, length: _there(blobs.get_range(path, start, length), uri, ref.name))
     system, folder = open_file_system(uri, access)
 
     def fetch(start: int, length: int) -> bytes:

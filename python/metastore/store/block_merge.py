@@ -80,7 +80,7 @@ class _Source:
         named = zip(*(self.files[f"frequencies_{field}"].to_pylist() for field in fields), strict=True)
         with attribute_damage(self.block.id):
             return sum(
-                self.store.part(ObjectRef(name, length, digest, ANY_ROWS, footer, of_footer)).num_rows
+                self.store.open_part(ObjectRef(name, length, digest, ANY_ROWS, footer, of_footer)).num_rows
                 for name, length, digest, footer, of_footer in set(named)
                 if name is not None
             )
@@ -341,7 +341,7 @@ def _placed(
     with attribute_damage(part.block):
         rows = read(ref)
         _refuse_ordinals(ref, rows["file"].to_numpy(), len(part.ordinals))
-        columns = part.of_columns(ref.name, rows["column"].to_numpy())
+        columns = part.map_columns(ref.name, rows["column"].to_numpy())
     return columns, part.ordinals[rows["file"].to_numpy()], rows
 
 
@@ -363,7 +363,7 @@ def _merge_summaries(
 
 def _held(part: BlockMapping, ref: SummaryRef) -> set[int]:
     with attribute_damage(part.block):
-        return set(part.of_columns(ref.object.name, np.array(ref.columns, np.int32)).tolist())
+        return set(part.map_columns(ref.object.name, np.array(ref.columns, np.int32)).tolist())
 
 
 def _rows_of(

@@ -44,20 +44,20 @@ class BlockMapping:
     columns: NDArray[np.int32]
 
     @property
-    def moved(self) -> bool:
+    def is_renumbered(self) -> bool:
         """Whether ordinals of columns in its detail objects are not those of the merged block."""
         return not np.array_equal(self.columns, np.arange(len(self.columns)))
 
-    def naming(self, kind: str) -> pa.Table:
+    def files_with_details(self, kind: str) -> pa.Table:
         """Its data files of which there are details of a kind."""
         return self.files.filter(pc.is_valid(self.files[f"{kind}_name"]))
 
-    def new_files(self, rows: pa.Table) -> NDArray[np.int32]:
+    def map_files(self, rows: pa.Table) -> NDArray[np.int32]:
         """The new ordinals of the data files in some of its rows."""
         found: NDArray[np.int32] = self.ordinals[rows["file"].to_numpy()]
         return found
 
-    def of_columns(self, name: str, ordinals: NDArray[np.int32]) -> NDArray[np.int32]:
+    def map_columns(self, name: str, ordinals: NDArray[np.int32]) -> NDArray[np.int32]:
         """The new ordinals of columns in an object."""
         if len(ordinals) and (ordinals.min() < 0 or ordinals.max() >= len(self.columns)):
             raise DamagedObject(name, f"it has rows of columns that are not among {len(self.columns)}")
@@ -82,9 +82,9 @@ def merge_details(
         named = np.zeros(files.num_rows, bool)
         rows = [SCHEMAS[kind].empty_table()]
         for at, part in enumerate(parts):
-            of_part = part.naming(kind)
-            of_part = of_part.filter(pa.array(again[part.new_files(of_part)]))
-            named[part.new_files(of_part)] = True
+            of_part = part.files_with_details(kind)
+            of_part = of_part.filter(pa.array(again[part.map_files(of_part)]))
+            named[part.map_files(of_part)] = True
             rows += _rows(kind, part, of_part, kept == at, inside, store)
         ref = _write(kind, pa.concat_tables(rows), store) if named.any() else None
         chosen = np.flatnonzero(again).tolist()
@@ -99,9 +99,9 @@ def _written_again(count: int, parts: Sequence[BlockMapping]) -> NDArray[np.bool
     for kind in DETAILS:
         names: dict[int, str] = {}
         for part in parts:
-            named = part.naming(kind)
-            for file, name in zip(part.new_files(named).tolist(), named[f"{kind}_name"].to_pylist(), strict=True):
-                again[file] |= part.moved or names.setdefault(file, name) != name
+            named = part.files_with_details(kind)
+            for file, name in zip(part.map_files(named).tolist(), named[f"{kind}_name"].to_pylist(), strict=True):
+                again[file] |= part.is_renumbered or names.setdefault(file, name) != name
     return again
 
 
@@ -112,9 +112,9 @@ def _rows(
     for name in named[f"{kind}_name"].unique().to_pylist():
         of_object = named.filter(pc.equal(named[f"{kind}_name"], name))
         with attribute_damage(part.block):
-            rows = decode_detail(name, of_object[f"{kind}_sha256"][0].as_py(), store.raw(name))
-            columns = part.of_columns(name, rows["column"].to_numpy())
-        held = dict(zip(of_object[f"{kind}_file"].to_pylist(), part.new_files(of_object).tolist(), strict=True))
+            rows = decode_detail(name, of_object[f"{kind}_sha256"][0].as_py(), store.read_bytes(name))
+            columns = part.map_columns(name, rows["column"].to_numpy())
+        held = dict(zip(of_object[f"{kind}_file"].to_pylist(), part.map_files(of_object).tolist(), strict=True))
         numbers, places = np.unique(rows["file"].to_numpy(), return_inverse=True)
         files = np.array([held.get(number, -1) for number in numbers.tolist()], np.int32)[places]
         chosen = (files >= 0) & wins[columns, files]

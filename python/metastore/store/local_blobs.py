@@ -60,7 +60,7 @@ class LocalBlobs:
         with self._telling(StoreNotReadable), self._open_root() as root:
             return root is not None
 
-    def make(self) -> None:
+    def create_folder(self) -> None:
         """Makes the folder, and those above it, where they are missing."""
         with self._telling(StoreNotWritable):
             if not os.path.lexists(self._root):
@@ -68,12 +68,12 @@ class LocalBlobs:
             with self._open_root():
                 pass
 
-    def names(self, folder: str) -> dict[str, BlobEntry]:
+    def list_folder(self, folder: str) -> dict[str, BlobEntry]:
         """See `Blobs`; what is not a plain file is left out."""
         with self._telling(StoreNotReadable):
             return {name: found for name, found in self._entries(folder) if isinstance(found, BlobEntry)}
 
-    def odd(self, folder: str) -> dict[str, str]:
+    def list_odd_entries(self, folder: str) -> dict[str, str]:
         """What in a folder is not a plain file, by name: what it is."""
         with self._telling(StoreNotReadable):
             return {name: found for name, found in self._entries(folder) if isinstance(found, str)}
@@ -87,7 +87,7 @@ class LocalBlobs:
                 raise DamagedObject(path, f"it has {size} bytes")
             return _bytes(file, 0, size)
 
-    def part(self, path: str, start: int, length: int) -> bytes | None:
+    def get_range(self, path: str, start: int, length: int) -> bytes | None:
         """See `Blobs`; `DamagedObject` where it is not a plain file."""
         with self._telling(StoreNotReadable), self._open(path) as (file, size):
             return None if file is None else _bytes(file, start, min(length, size - start))

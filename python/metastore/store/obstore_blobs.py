@@ -36,7 +36,7 @@ _ERRORS = (BaseError, OSError)
 class Blobs(Protocol):
     """Named byte strings under one root."""
 
-    def names(self, folder: str) -> dict[str, BlobEntry]:
+    def list_folder(self, folder: str) -> dict[str, BlobEntry]:
         """What lies directly in a folder, by name.
 
         Raises:
@@ -51,7 +51,7 @@ class Blobs(Protocol):
             StoreNotReadable: If the store does not answer.
         """
 
-    def part(self, path: str, start: int, length: int) -> bytes | None:
+    def get_range(self, path: str, start: int, length: int) -> bytes | None:
         """Some of the bytes at a path, fewer where it ends before, None where there are none.
 
         Raises:
@@ -78,7 +78,7 @@ class ObstoreBlobs:
         self._uri = uri
         self._store = store
 
-    def names(self, folder: str) -> dict[str, BlobEntry]:
+    def list_folder(self, folder: str) -> dict[str, BlobEntry]:
         """See `Blobs`."""
         try:
             listed = [meta for chunk in obstore.list(self._store, folder) for meta in chunk]
@@ -100,7 +100,7 @@ class ObstoreBlobs:
             raise StoreNotReadable(self._uri, _reason(e)) from e
         raise DamagedObject(path, f"it has {size} bytes")
 
-    def part(self, path: str, start: int, length: int) -> bytes | None:
+    def get_range(self, path: str, start: int, length: int) -> bytes | None:
         """See `Blobs`."""
         try:
             return bytes(obstore.get_range(self._store, path, start=start, length=length))
@@ -155,7 +155,7 @@ def open_blobs(uri: str, options: Mapping[str, Any] | None, *, writable: bool) -
         return ObstoreBlobs(uri, _remote(uri, options))
     blobs = LocalBlobs(uri, Path(path))
     if writable:
-        blobs.make()
+        blobs.create_folder()
         return blobs
     return blobs if blobs.exists() else None
 

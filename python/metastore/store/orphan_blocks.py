@@ -40,11 +40,11 @@ def find_orphan_blocks(
     others since. All of them are sound; `wanted` decides which of them are of use.
     """
     named = {block.files.name for block in manifest.blocks} if manifest else set()
-    candidates = sorted((at, name) for name, at in store.objects("files").items() if name not in named)
+    candidates = sorted((at, name) for name, at in store.list_objects("files").items() if name not in named)
     if not candidates:
         return []
     try:
-        recent = store.now() - OLDEST
+        recent = store.read_clock() - OLDEST
     except StoreNotWritable as e:
         _LOG.info("unfinished work is passed over: %s", e)
         return []
@@ -61,7 +61,7 @@ def _useful(
     wanted: Callable[[Block, pa.Table], bool] | None,
 ) -> Block | None:
     try:
-        data = store.raw(name)
+        data = store.read_bytes(name)
         ref, texts = identify_object(name, data)
         block, table, made_with = parse_block_description(texts.get(BLOCK_KEY, ""), ref)
         if table.uuid != identity.uuid or settings not in (None, made_with):

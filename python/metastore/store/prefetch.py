@@ -60,4 +60,4 @@ class DetailPrefetch:
 
 
 def _decoded(store: Store, name: str, digest: str) -> pa.Table:
-    return decode_detail(name, digest, store.raw(name))
+    return decode_detail(name, digest, store.read_bytes(name))

@@ -12,7 +12,6 @@ import pyarrow.compute as pc
 from metastore.errors import DamagedObject
 from metastore.format.block_writer import BlockWriter
 from metastore.format.data_files import FileKey, read_file_keys
-from metastore.format.manifest import COMPUTED
 from metastore.format.object_layout import ZONED_FILES
 from metastore.format.object_schemas import DETAILS, FILES, SUMMARY
 from metastore.store.contradictions import check_file_list, check_statistics
@@ -35,8 +34,6 @@ if TYPE_CHECKING:
 
 _LOG = get_logger(__name__)
 _LISTS = "frequencies"
-_TOLD = ["file", "path", "size", "modified"]
-"""Place and identity of a data file, which the lists of snapshots tell too."""
 _OPTIONAL = ("summary", "sketches", "histograms", "placed")
 """The single objects that an entry may lack."""
 
@@ -46,7 +43,7 @@ class LostStatistics:
     """What a damaged block told, and nothing tells any more.
 
     Attributes:
-        files: Of these data files; None: its list of files is lost too.
+        files: Of these data files; None: its list of files was damaged, so that nothing is left.
         columns: The names of columns of which all is lost.
         kinds: The kinds of details that are lost.
     """
@@ -80,25 +77,22 @@ def salvage_block(
 ) -> Salvage:
     """Write a block with what is sound of a damaged one.
 
-    Data files of which all that the block may tell is known elsewhere are left out. Where the list of data files is
-    damaged itself, the lists of snapshots tell which of them stand at which place in the block.
+    Data files of which all that the block may tell is known elsewhere are left out. Without its list of data files
+    nothing is left of it.
     """
     if wrong is None:
         wrong = {found.object for found in verify_block(store, block) if found.is_wrong}
-    listed, is_told = _listed(store, block), False
+    listed = _listed(store, block)
     if listed is None:
-        listed, is_told = _told_by_snapshots(store, manifest, block), True
-    keys = read_file_keys(listed)
-    lacks_files = len(keys) < block.files.rows and _has_left_files(store, manifest, elsewhere, set(keys))
-    known = list(map(elsewhere, keys))
+        return Salvage(None, LostStatistics() if _has_unknown_files(store, manifest, elsewhere) else None)
+    known = list(map(elsewhere, read_file_keys(listed)))
     untold = _untold(block, known)
     kept = listed.filter(pa.array([one is not None for one in untold], pa.bool_()))
     if not kept.num_rows:
-        return Salvage(None, LostStatistics() if lacks_files else None)
+        return Salvage(None, None)
     gone = np.array([of is None for of, one in zip(known, untold, strict=True) if one is not None])
     columns = frozenset[tuple[str, str]]().union(*(one for one in untold if one is not None))
-    found = _Remains(store, block, wrong, kept, is_told=is_told).written(manifest, columns, gone, zoned)
-    return Salvage(found.block, LostStatistics()) if lacks_files else found
+    return _Remains(store, block, wrong, kept).written(manifest, columns, gone, zoned)
 
 
 def repair_snapshot(entry: Snapshot, wrong: Collection[str]) -> Snapshot | None:
@@ -141,47 +135,20 @@ def _listed(store: Store, block: Block) -> pa.Table | None:
     try:
         listed = store.get(block.files).sort_by("file")
     except DamagedObject as damage:
-        _LOG.warning("only snapshots may tell the data files of block %s: %s", block.id, damage)
+        _LOG.warning("nothing is left of block %s: %s", block.id, damage)
         return None
     return None if check_file_list(listed) else listed
 
 
-def _told_by_snapshots(store: Store, manifest: Manifest, block: Block) -> pa.Table:
-    """The data files that lists of snapshots place in a block, as its own list had them, without details."""
-    lists = []
-    for entry in manifest.snapshots:
-        try:
-            rows = store.get(entry.table_files)
-        except DamagedObject as damage:
-            _LOG.warning("snapshot %s does not tell which data files a block has: %s", entry.id, damage)
-            continue
-        rows = rows.filter(pc.fill_null(pc.equal(rows["block"], block.id), False))  # noqa: FBT003 - pyarrow's signature
-        lists.append(rows.select([*_TOLD, "rows"]))
-    told = pa.concat_tables(lists or [FILES.empty_table().select([*_TOLD, "rows"])])
-    told = told.group_by(_TOLD).aggregate([("rows", "max")]).rename_columns([*_TOLD, "rows"])
-    places = pc.fill_null(told["file"], -1).to_numpy()
-    counts = dict(zip(*np.unique(places, return_counts=True), strict=True))
-    # Two snapshots that tell different data files of one place tell nothing.
-    sure = [0 <= place < block.files.rows and counts[place] == 1 for place in places]
-    told = told.filter(pa.array(sure, pa.bool_())).sort_by("file")
-    return pa.table({field.name: _told(told, field) for field in FILES}, FILES)
-
-
-def _told(told: pa.Table, field: pa.Field) -> Any:
-    return told[field.name] if field.name in told.column_names else pa.nulls(told.num_rows, field.type)
-
-
-def _has_left_files(
-    store: Store, manifest: Manifest, elsewhere: Callable[[FileKey], ColumnKeys | None], told: Collection[FileKey]
-) -> bool:
-    """Whether a snapshot lists data files that no other block is known to tell of, and that are not told of either."""
+def _has_unknown_files(store: Store, manifest: Manifest, elsewhere: Callable[[FileKey], ColumnKeys | None]) -> bool:
+    """Whether a snapshot lists data files that no other block is known to tell of."""
     for entry in manifest.snapshots:
         try:
             keys = read_file_keys(store.get(entry.table_files, FileKey._fields))
         except DamagedObject as damage:
             _LOG.warning("it is not known which data files snapshot %s has: %s", entry.id, damage)
             return True
-        if any(key not in told and elsewhere(key) is None for key in keys):
+        if any(elsewhere(key) is None for key in keys):
             return True
     return False
 
@@ -201,19 +168,15 @@ def _untold(block: Block, elsewhere: Sequence[ColumnKeys | None]) -> list[Column
 class _Remains:
     """A block that is written again without its damaged objects."""
 
-    def __init__(self, store: Store, block: Block, wrong: Collection[str], kept: pa.Table, *, is_told: bool) -> None:
-        self._store, self._block, self._wrong, self._is_told = store, block, wrong, is_told
+    def __init__(self, store: Store, block: Block, wrong: Collection[str], kept: pa.Table) -> None:
+        self._store, self._block, self._wrong = store, block, wrong
         self._ordinals = np.full(block.files.rows, -1, np.int32)
         self._ordinals[kept["file"].to_numpy()] = np.arange(kept.num_rows)
-        self._damaged = {kind: self._is_damaged(kept, kind) for kind in DETAILS}
+        lost = pa.array(sorted(wrong), pa.string())
+        self._damaged = {kind: pc.is_in(kept[f"{kind}_name"], lost) for kind in DETAILS}
         self._unlisted = np.flatnonzero(self._damaged[_LISTS].to_numpy())
         self._files = self._without_details(kept)
         self._lost: set[int] = set()
-
-    def _is_damaged(self, kept: pa.Table, kind: str) -> pa.ChunkedArray:
-        if self._is_told:  # what the lost list named is not known
-            return pa.chunked_array([np.full(kept.num_rows, self._block.computed == COMPUTED[-1])])
-        return pc.is_in(kept[f"{kind}_name"], pa.array(sorted(self._wrong), pa.string()))
 
     def written(self, manifest: Manifest, untold: ColumnKeys, gone: NDArray[np.bool_], zoned: int) -> Salvage:
         """Write it; `untold` is what no other block tells, `gone` which of its data files none lists."""
@@ -240,13 +203,12 @@ class _Remains:
     def _add(self, writer: BlockWriter, ref: SummaryRef) -> None:
         is_wrong = ref.object.name in self._wrong
         rows = self._readable(ref)
-        if not (is_wrong or self._is_told) and (self._ordinals >= 0).all() and not len(self._unlisted):
-            writer.keep(ref, rows)
+        if not is_wrong and (self._ordinals >= 0).all() and not len(self._unlisted):
+            writer.add_reference(ref, rows)
             return
         known = set(rows["column"].to_pylist())
         rows = self._without_lists(self._of_kept(rows))
-        # Against a list of files that was lost no summary has been checked yet.
-        if (is_wrong or self._is_told) and check_statistics(rows, self._block.columns, ref.columns, self._files):
+        if is_wrong and check_statistics(rows, self._block.columns, ref.columns, self._files):
             rows, known = rows.slice(0, 0), set()
         if is_wrong or not known:
             self._lost.update(set(ref.columns).difference(known))
@@ -266,13 +228,13 @@ class _Remains:
             return self._store.get(ref.object)
         parts = [SUMMARY.empty_table()]
         try:
-            part = self._store.part(ref.object)
+            part = self._store.open_part(ref.object)
         except DamagedObject as damage:
             _LOG.warning("nothing is left of it: %s", damage)
             return parts[0]
         for group in range(part.groups):
             try:
-                parts.append(part.rows([group], SUMMARY.names))
+                parts.append(part.read_rows([group], SUMMARY.names))
             except DamagedObject as damage:
                 _LOG.warning("row group %d is lost: %s", group, damage)
         return pa.concat_tables(parts)

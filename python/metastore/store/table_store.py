@@ -84,7 +84,7 @@ class Store:
     def is_empty(self) -> bool:
         """Whether nothing was ever written."""
         blobs = self._blobs()
-        return blobs is None or not any(blobs.names(folder) for folder in ("log", "objects"))
+        return blobs is None or not any(blobs.list_folder(folder) for folder in ("log", "objects"))
 
     def read(self) -> Manifest | None:
         """The newest manifest, None where there are no statistics."""
@@ -96,9 +96,9 @@ class Store:
 
     def get(self, ref: ObjectRef, columns: Sequence[str] | None = None) -> pa.Table:
         """The rows of an object, verified; all columns or those asked for."""
-        return decode_object(ref, self.raw(ref.name, ref.length), columns)
+        return decode_object(ref, self.read_bytes(ref.name, ref.length), columns)
 
-    def raw(self, name: str, most: int = MAX_OBJECT_BYTES) -> bytes:
+    def read_bytes(self, name: str, most: int = MAX_OBJECT_BYTES) -> bytes:
         """The bytes of an object as they are, not verified."""
         object_kind(name)
         blobs = self._blobs()
@@ -107,7 +107,7 @@ class Store:
             raise DamagedObject(name, f"it is missing in {self.uri}")
         return data
 
-    def part(self, ref: ObjectRef) -> ObjectPart:
+    def open_part(self, ref: ObjectRef) -> ObjectPart:
         """An object of which only what is asked for is read. The footers of the last few are kept."""
         kept = self._parts.get(ref)
         if kept is not None:
@@ -116,7 +116,7 @@ class Store:
         blobs = self._blobs()
 
         def fetch(start: int, length: int) -> bytes:
-            data = blobs.part(f"objects/{ref.name}", start, length) if blobs else None
+            data = blobs.get_range(f"objects/{ref.name}", start, length) if blobs else None
             if data is None:
                 raise DamagedObject(ref.name, f"it is missing in {self.uri}")
             return data
@@ -126,29 +126,29 @@ class Store:
             self._parts = {**dict(list(self._parts.items())[1 - _KEPT_FOOTERS :]), ref: part}
         return part
 
-    def objects(self, kind: str) -> dict[str, Any]:
+    def list_objects(self, kind: str) -> dict[str, Any]:
         """The names of all objects of a kind, referenced or not, with the times of their writing."""
         blobs = self._blobs()
-        names = blobs.names("objects") if blobs else {}
+        names = blobs.list_folder("objects") if blobs else {}
         return {
             name: found.modified
             for name, found in names.items()
             if re.fullmatch(rf"{kind}-[0-9a-f-]{{36}}\.parquet", name)
         }
 
-    def entries(self) -> dict[str, int | str]:
+    def list_entries(self) -> dict[str, int | str]:
         """All that lies in the store's folders, by path: its bytes, or what it is where it is no plain file."""
         blobs = self._blobs()
         found: dict[str, int | str] = {}
         if blobs is None:
             return found
         for folder in ("log", "objects"):
-            found |= {f"{folder}/{name}": one.size for name, one in blobs.names(folder).items()}
+            found |= {f"{folder}/{name}": one.size for name, one in blobs.list_folder(folder).items()}
             if isinstance(blobs, LocalBlobs):
-                found |= {f"{folder}/{name}": kind for name, kind in blobs.odd(folder).items()}
+                found |= {f"{folder}/{name}": kind for name, kind in blobs.list_odd_entries(folder).items()}
         return found
 
-    def absent(self, lengths: Mapping[str, int]) -> set[str]:
+    def find_absent(self, lengths: Mapping[str, int]) -> set[str]:
         """The names of those objects that are missing or not of the stated length."""
         blobs = self._blobs()
         if blobs is None:
@@ -207,11 +207,11 @@ class Store:
         except DamagedObject as damage:  # no manifest, and its number is in use
             return DamagedObject(commit_log.log_name(sequence), damage.reason)
 
-    def now(self) -> datetime:
+    def read_clock(self) -> datetime:
         """What the store's clock says, which decides how old something in it is."""
         blobs, mark = self.ensure_writable(), f"probe-{uuid.uuid4()}"
         blobs.put(f"log/{mark}", b"")
-        found = blobs.names("log")[mark].modified
+        found = blobs.list_folder("log")[mark].modified
         blobs.delete(f"log/{mark}")
         return found
 
@@ -221,13 +221,15 @@ class Store:
         if blobs is None:
             return []
         try:
-            now = self.now() if self._writable else self.writable().now()
+            now = self.read_clock() if self._writable else self.writable().read_clock()
         except StoreNotWritable as e:
             if self._writable:
                 raise
             _LOG.warning("ages are by the clock of this machine, for that of the store cannot be read: %s", e)
             now = datetime.now(timezone.utc)
-        found = {f"{folder}/{name}": one for folder in ("log", "objects") for name, one in blobs.names(folder).items()}
+        found = {
+            f"{folder}/{name}": one for folder in ("log", "objects") for name, one in blobs.list_folder(folder).items()
+        }
         return [retention.Blob(path, one.size, (now - one.modified).total_seconds()) for path, one in found.items()]
 
     def _blobs(self) -> Blobs | None:
@@ -238,7 +240,7 @@ class Store:
     def _with_objects(self, manifest: Manifest) -> Manifest:
         """Refuses a manifest that names objects which this process does not see: a worker may have another disk."""
         lengths = {ref.name: ref.length for ref in iterate_objects(manifest) if ref.name not in self._seen}
-        absent = self.absent(lengths)
+        absent = self.find_absent(lengths)
         if absent:
             raise StoreNotWritable(
                 self.uri,
@@ -277,7 +279,7 @@ class Store:
         blobs = self._blobs()
         match request:
             case commit_log.ListLog():
-                names = blobs.names("log") if blobs else {}
+                names = blobs.list_folder("log") if blobs else {}
                 return list(commit_log.parse_log_names(names))
             case commit_log.ReadLog(sequence):
                 return self._manifest(blobs, sequence) if blobs else None
@@ -295,7 +297,7 @@ def _probe(uri: str, blobs: Blobs) -> None:
     reply, reason = blobs.create(path, b"")
     if blobs.get(path, len(b"again")) is None:
         raise StoreNotWritable(uri, reason or "what was written cannot be read")
-    if path.removeprefix("log/") not in blobs.names("log"):
+    if path.removeprefix("log/") not in blobs.list_folder("log"):
         raise StoreNotWritable(uri, "what was written is not listed", "Use a store whose listings are up to date.")
     reply, _ = blobs.create(path, b"again")
     try:

@@ -165,7 +165,7 @@ def _block(store: Store, block: Block, details: dict[str, tuple[int, str]]) -> I
 
 
 def _identities(store: Store, ref: ObjectRef) -> str | None:
-    found = pq.read_metadata(pa.BufferReader(store.raw(ref.name))).metadata.get(IDENTITIES_KEY.encode())
+    found = pq.read_metadata(pa.BufferReader(store.read_bytes(ref.name))).metadata.get(IDENTITIES_KEY.encode())
     return None if found is None else found.decode()
 
 
@@ -183,7 +183,7 @@ def _read(store: Store, ref: ObjectRef) -> tuple[ObjectFinding, pa.Table | None]
     """The finding about an object that is named with all its digests, and its rows where they are sound."""
     whole = ObjectFinding(ref.name, ref.kind, ref.length, ref.rows, OK)
     try:
-        data = store.raw(ref.name, ref.length)
+        data = store.read_bytes(ref.name, ref.length)
     except DamagedObject as damage:
         return _unread(whole, damage), None
     try:
@@ -201,7 +201,7 @@ def _detail(store: Store, name: str, length: int, digest: str) -> ObjectFinding:
     """The finding about an object that rows of `files` name: its name vouches for its bytes, and so do they."""
     kind = name.rsplit("-", 5)[0]
     try:
-        data = store.raw(name, length or MAX_OBJECT_BYTES)  # rows of damaged lists may not say it
+        data = store.read_bytes(name, length or MAX_OBJECT_BYTES)  # rows of damaged lists may not say it
     except DamagedObject as damage:
         return _unread(ObjectFinding(name, kind, length, None, OK), damage)
     try:
@@ -246,7 +246,7 @@ _UNNAMED = "it is not known whether a damaged list of data files names it"
 
 def list_unchecked(store: Store, checked: Sequence[ObjectFinding]) -> Iterator[ObjectFinding]:
     """One finding for each thing in the folders of a store that is neither checked nor what `gc` is there for."""
-    stored = store.entries()
+    stored = store.list_entries()
     names = {found.object for found in checked}
     may_be_named = any(found.kind == "files" and found.is_wrong for found in checked)
     manifests = _manifests(store, [path.removeprefix("log/") for path in stored if path.startswith("log/")])

@@ -152,8 +152,8 @@ class GroupCache(Mapping[bytes, pa.Table]):
 
     def _index(self, ref: ObjectRef) -> None:
         try:
-            part = self._store.part(ref)
-            groups = list(prefetch(lambda group: part.rows([group], self._with_keys), range(part.groups)))
+            part = self._store.open_part(ref)
+            groups = list(prefetch(lambda group: part.read_rows([group], self._with_keys), range(part.groups)))
         except (DamagedObject, StoreNotReadable) as damage:  # a range beyond a torn object is no damage to some stores
             _LOG.warning("partial merges are made again: %s", damage)
             return
@@ -166,7 +166,7 @@ class GroupCache(Mapping[bytes, pa.Table]):
         self._parts.append(part)
 
     def _read(self, at: int, group: int) -> pa.Table:
-        return self._parts[at].rows([group], self._names).combine_chunks()
+        return self._parts[at].read_rows([group], self._names).combine_chunks()
 
     def _flush(self) -> None:
         if not self._pending:

@@ -98,7 +98,7 @@ class _Edges:
         self._lo, self._hi = np.delete(places, firsts[1:] - 1), np.delete(places, firsts[:-1])
         self._is_first = np.zeros(len(self._lo), np.bool_)
         self._is_first[firsts[:-1] - np.arange(len(parts))] = True
-        self._lone = np.concatenate([part.are_lone for part in parts]) | (self._lo == self._hi)
+        self._lone = np.concatenate([part.single_value_bins for part in parts]) | (self._lo == self._hi)
         counts = np.concatenate([part.counts for part in parts])
         errors = [np.zeros(len(part.edges), np.int64) if part.errors is None else part.errors for part in parts]
         inside = np.where(self._lone, 0, counts) + 2 * np.concatenate([np.maximum(e[1:], e[:-1]) for e in errors])

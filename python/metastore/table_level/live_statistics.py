@@ -310,7 +310,7 @@ class LiveStatistics:
         """The rows of some columns in one detail object."""
         name, digest = detail
         with attribute_damage(block):
-            table = decode_detail(name, digest, self._store.raw(name), names)
+            table = decode_detail(name, digest, self._store.read_bytes(name), names)
         return table.filter(pc.is_in(table.column("column"), pa.array(columns, pa.int32())))
 
 

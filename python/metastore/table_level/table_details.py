@@ -272,7 +272,7 @@ class TableDetailWriter:
     def _read(self, part: DetailSlice) -> pa.Table:
         with attribute_damage(part.block):
             early = self.early.take_rows(part.name)
-            return read_detail_object(part, partial(self.store.raw, part.name)) if early is None else early
+            return read_detail_object(part, partial(self.store.read_bytes, part.name)) if early is None else early
 
 
 def _number(lists: FileValueCounts) -> int:
