@@ -70,7 +70,7 @@ class Sort:
     def __init__(self, *failures):
         self.asked, self.failures = [], list(failures)
 
-    def ranks(self, ordinals, files, known):
+    def sort_columns(self, ordinals, files, known):
         self.asked.append((list(ordinals), len(files), len(known)))
         if self.failures:
             raise self.failures.pop()
