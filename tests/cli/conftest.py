@@ -4,7 +4,7 @@ import pytest
 from typer.testing import CliRunner
 
 from metastore.cli.app import app
-from read.conftest import location
+from reading.conftest import location
 
 __all__ = ["location"]
 

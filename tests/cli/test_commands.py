@@ -19,7 +19,7 @@ from metastore.cli import doctor_checks
 from metastore.cli.doctor_checks import BROKEN, OK
 from metastore.cli.output import open_output
 from metastore.errors import InvalidArgument
-from read.stores import metadata
+from reading.stores import metadata
 from store import s3
 
 

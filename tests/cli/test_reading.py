@@ -6,8 +6,8 @@ import json
 
 import pyarrow as pa
 
-from table import made
-from table.made import Content
+from table_level import made
+from table_level.made import Content
 
 
 def test_quantiles_of_the_probabilities_asked_for(run, tmp_path):

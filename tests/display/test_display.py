@@ -16,7 +16,7 @@ from metastore.answers import Summary
 from metastore.display import cells, html, plain_text
 from metastore.reading.view_schemas import FUNCTIONS
 
-pytest_plugins = ["read.conftest"]
+pytest_plugins = ["reading.conftest"]
 
 GOLDEN = Path(__file__).parent / "golden"
 

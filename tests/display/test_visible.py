@@ -21,8 +21,8 @@ from metastore import errors
 from metastore.cli import output
 from metastore.cli.app import app
 from metastore.visible_text import VisibleFormatter, get_logger, make_json_visible, make_visible
-from table import made
-from table.made import Content
+from table_level import made
+from table_level.made import Content
 
 ACTING = [
     *map(chr, [*range(0x20), *range(0x7F, 0xA0), 0xAD, 0x34F, 0x61C, 0x115F, 0x1160, 0x180E, 0x3164, 0xFEFF, 0xFFA0]),

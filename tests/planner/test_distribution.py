@@ -10,8 +10,8 @@ import pyarrow.compute as pc
 import pytest
 
 import metastore
-from analyze.checks import Stored
 from metastore.format.manifest_references import SummaryRef
+from pipeline.checks import Stored
 from planner.conftest import NO_METRICS
 from planner.plans import check, files_read
 

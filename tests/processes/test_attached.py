@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor, wait
 import pytest
 
 import metastore
-from analyze.blocked import blocked, wait_until
+from pipeline.blocked import blocked, wait_until
 from processes.drivers import LIMIT, needs_proc
 
 pytestmark = [pytest.mark.spark, needs_proc]

@@ -11,7 +11,7 @@ import time
 
 import pytest
 
-from analyze.blocked import blocked
+from pipeline.blocked import blocked
 from processes.drivers import LIMIT, driver, needs_proc, submit
 from sql import servers
 

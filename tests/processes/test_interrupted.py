@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from analyze.blocked import blocked
+from pipeline.blocked import blocked
 from processes.drivers import LIMIT, Driver, driver, needs_proc
 from sql import servers
 

@@ -64,7 +64,7 @@ CLIENT = """
 import socket, sys, threading, time
 import metastore
 from pyspark.sql import SparkSession
-from analyze.blocked import blocked, is_read
+from pipeline.blocked import blocked, is_read
 remote, table, names = sys.argv[1], sys.argv[2], sys.argv[3:]
 builder = SparkSession.builder.remote(remote)
 for pair in names:

@@ -1,4 +1,4 @@
-"""What Python and the shim have to say alike, as data: settings, table functions and views, errors, table formats.
+"""What Python and the shim have to say alike, as data.
 
 - `settings.json`: each setting with its type (flag, text, names, formats, whole, size, duration, choice), its default
   as text, its range or choices; `own_file`: taken only from files that nobody but the user and root can have written.
@@ -6,7 +6,9 @@
   Python answers it from the store, too. `internal`: asked by our own Python. A view has the columns of a function or
   its own, then the fields of the kind of `object` that it shows typed; options of `narrowed_by` narrow it.
 - `errors.json`: codes, what they mean, with which exit code a command ends; `shim`: raised there, too.
+- `statistics.json`: the built-in statistics, written out by their descriptors.
 - `formats.json`: table formats, and the oldest and newest release whose jars are known.
+- `limits.json`: what readers take at most.
 
 Only data stands here: sentences of errors differ on purpose between a shell, SQL and Python.
 """

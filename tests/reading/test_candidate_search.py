@@ -1,0 +1,179 @@
+"""Which data files may hold any of some keys, against counting keys in every file."""
+
+from __future__ import annotations
+
+import itertools
+import math
+from dataclasses import replace
+from decimal import Decimal
+
+import numpy as np
+import pyarrow as pa
+import pytest
+
+from kernel.samples import ARROW
+from metastore.errors import DamagedObject
+from metastore.reading.candidates import CandidateSearch
+from metastore.reading.evidence import gather_evidence
+from metastore.reading.lookup_keys import KeyBatch, take_prefixes
+from metastore.reading.snapshot_files import match_data_files
+from table_level import made
+from table_level.made import Content
+
+FILES, ROWS, SPAN = 6, 1_600, 12_000
+KINDS = ["complete", "none", "duplicates", 5, "complete", "none"]
+
+
+def contents():
+    random = np.random.default_rng(5)
+    draws = [random.integers(0, SPAN, ROWS) for _ in range(FILES)]
+    return {
+        "bigint": [pa.array([None if v == 77 else int(v) for v in one]) for one in draws],
+        "string": [pa.array([None if v % 50 == 0 else f"{'p' * 66}{v}" for v in one]) for one in draws],
+        "double": [pa.array([math.nan if v % 3_000 == 1 else v / 4 - 100 for v in one]) for one in draws],
+        "decimal(38,6)": [pa.array([Decimal(int(v)) / 100 - 10 for v in one], pa.decimal128(38, 6)) for one in draws],
+        "date": [pa.array(one.astype("datetime64[D]")) for one in draws],
+    }
+
+
+CONTENTS = contents()
+KIND = {kind: place for place, kind in enumerate(CONTENTS)}
+NOWHERE = {
+    "bigint": [-1, SPAN, 1 << 40],
+    "string": ["", "p", "z"],
+    "double": [-101.0, 0.1, math.inf, -math.inf],
+    "decimal(38,6)": [Decimal("-99.99"), Decimal("0.001")],
+    "date": [],
+}
+
+
+@pytest.fixture(scope="module")
+def store(tmp_path_factory):
+    found, facts, coverage = made.table(
+        tmp_path_factory.mktemp("search"), [Content(kind, files, KINDS) for kind, files in CONTENTS.items()]
+    )
+    (block,) = (indexed.block for indexed in coverage.blocks)
+    # The rows in the list of files of `made` are 1; `evidence` compares with those of the table.
+    return found, facts, made.Manifest(made.IDENTITY, (block,))
+
+
+def known(store, kinds, files=None):
+    found, facts, manifest = store
+    columns = [facts.columns[KIND[kind]] for kind in kinds]
+    return gather_evidence(found, match_data_files(found, manifest, files or facts.files), columns), columns
+
+
+def plain(value):
+    return "NaN" if isinstance(value, float) and math.isnan(value) else value
+
+
+def truth(kinds, keys):
+    """Whether each file holds any of the keys."""
+    wanted = {tuple(map(plain, key)) for key in keys}
+    rows = [zip(*(CONTENTS[kind][file].to_pylist() for kind in kinds), strict=True) for file in range(FILES)]
+    return [any(tuple(map(plain, row)) in wanted for row in one) for one in rows]
+
+
+def asked(kinds, keys):
+    columns = zip(*keys, strict=True)
+    return pa.table([pa.array(list(one), ARROW[kind]) for one, kind in zip(columns, kinds, strict=True)], names=kinds)
+
+
+def search(store, kinds, keys):
+    evidences, columns = known(store, kinds)
+    one = CandidateSearch(evidences, store[0].part)
+    one.add(KeyBatch.from_table(asked(kinds, keys), columns))
+    return one.found.tolist()
+
+
+def sampled(kinds, step):
+    rows = [zip(*(CONTENTS[kind][file].to_pylist() for kind in kinds), strict=True) for file in range(FILES)]
+    return [key for one in rows for key in itertools.islice(one, 3, None, step)]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("kinds", [[kind] for kind in CONTENTS] + [["string", "double"], ["date", "bigint"]], ids=str)
+def test_no_file_with_a_key_is_missing(store, kinds):
+    for key in [*sampled(kinds, 15), tuple(None for _ in kinds)]:
+        for found, holds in zip(search(store, kinds, [key]), truth(kinds, [key]), strict=True):
+            assert found or not holds, key
+    keys = sampled(kinds, 400)
+    assert all(found or not holds for found, holds in zip(search(store, kinds, keys), truth(kinds, keys), strict=True))
+
+
+@pytest.mark.parametrize("kind", CONTENTS)
+def test_keys_that_are_nowhere_lead_nowhere(store, kind):
+    found = [sum(search(store, [kind], [(value,)])) for value in NOWHERE[kind]]
+    assert sum(found) <= len(found) / 3
+
+
+@pytest.mark.slow
+def test_files_are_told_apart_and_parts_of_a_key_help_each_other(store):
+    keys = sampled(["bigint"], 100)
+    one = sum(sum(search(store, ["bigint"], [key])) for key in keys)
+    assert one < 0.75 * FILES * len(keys)
+    swapped = [
+        (first, second)
+        for (first,), (second,) in zip(sampled(["date"], 100), sampled(["bigint"], 100)[::-1], strict=True)
+    ]
+    assert sum(sum(search(store, ["date", "bigint"], [key])) for key in swapped) < one / 2
+
+
+def test_batches_add_up(store):
+    keys = sampled(["string"], 200)
+    evidences, columns = known(store, ["string"])
+    one = CandidateSearch(evidences, store[0].open_part)
+    for key in keys:
+        one.add(KeyBatch.from_table(asked(["string"], [key]), columns))
+    assert one.found.tolist() == search(store, ["string"], keys)
+
+
+def test_more_keys_than_filters_tell_apart_are_not_looked_for(store):
+    def opened(ref):
+        raise AssertionError(ref)
+
+    evidences, columns = known(store, ["bigint"])
+    for step, found in ((1, True), (SPAN // 10, False)):
+        one = CandidateSearch(evidences, opened)
+        one.add_crowded_files(
+            KeyBatch.from_table(asked(["bigint"], [(value,) for value in range(0, SPAN, step)]), columns)
+        )
+        assert one.found.tolist() == [found] * FILES
+    two, columns = known(store, ["bigint", "date"])
+    one = CandidateSearch(two, opened)
+    one.add_crowded_files(KeyBatch.from_table(asked(["bigint", "date"], sampled(["bigint", "date"], 1)), columns))
+    assert not one.found.any()
+
+
+def test_what_is_unknown_damaged_or_contradictory_keeps_the_file(store):
+    nowhere = asked(["bigint"], [(-5,)])
+    _, facts, _ = store
+    others = [replace(file, rows=file.rows + 1) for file in facts.files[:2]]
+    others += [replace(file, size=2) for file in facts.files[2:4]]
+    evidences, columns = known(store, ["bigint"], [*others, *facts.files[4:]])
+    one = CandidateSearch(evidences, store[0].part)
+    one.add(KeyBatch.from_table(nowhere, columns))
+    assert one.found.tolist() == [True] * 4 + [False] * 2
+
+    def damaged(ref):
+        raise DamagedObject(ref.name, "it is gone")
+
+    inside = asked(["bigint"], [(SPAN // 2,)])
+    evidences, columns = known(store, ["bigint"])
+    one = CandidateSearch(evidences, damaged)
+    one.add(KeyBatch.from_table(inside, columns))
+    assert one.found.all()
+
+
+def test_no_keys_no_files(store):
+    evidences, columns = known(store, ["bigint"])
+    one = CandidateSearch(evidences, store[0].part)
+    one.add(KeyBatch.from_table(asked(["bigint"], [(1,)]).slice(1), columns))
+    assert not one.found.any()
+
+
+def test_prefixes_order_as_the_strings_do():
+    values = sorted([b"", b"\0", b"a", b"a\0", b"ab", b"b" * 64, b"b" * 65, b"b" * 64 + b"c", b"\xff"])
+    found = take_prefixes(pa.array(values, pa.large_binary()).slice(0))
+    assert all(found[:-1] <= found[1:])
+    assert take_prefixes(pa.array(values, pa.large_binary()).slice(3))[0] == found[3]

@@ -1,0 +1,110 @@
+"""Tables of which data files come and go, analyzed without Spark: what is merged of what changed, and from scratch."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pyarrow as pa
+
+from kernel.samples import column
+from metastore.adapters.table_facts import DataFile, TableFacts
+from metastore.format.block_writer import BlockContent, write_block
+from metastore.kernel.column_kernel import ColumnKernel
+from metastore.kernel.statistic_rows import file_histogram_rows, sketch_rows, summary_rows, value_count_rows
+from metastore.pipeline.commit import ManifestChange
+from metastore.store import Store
+from metastore.store.block_files import read_block_files
+from metastore.store.coverage import Coverage
+from metastore.table_level.snapshot_level import write_table_level
+from metastore.table_level.table_details import TableLevelOptions
+from table_level.made import IDENTITY
+
+ROWS = 40
+COLUMNS = (column("bigint", "n", "1"), column("string", "t", "2"), column("double", "d", "3"))
+KEYS = [of.key for of in COLUMNS]
+NODES = ("table-nodes", "table-histogram-nodes", "table-list-nodes")
+
+
+class Table:
+    """Data files that come and go, and what ANALYZE makes of them."""
+
+    def __init__(self, folder, seed, *, cut=False, options=TableLevelOptions(), jobs=None):  # noqa: B008 - nothing changes it
+        self.options, self.jobs, self.cut = options, jobs, cut
+        self.columns = COLUMNS
+        self.store = Store.open(str(folder), writable=True)
+        self.random = np.random.default_rng(seed)
+        self.files, self.snapshots, self.settings = [], 0, {}
+        self.pool = [self._statistics() for _ in range(30)]
+
+    def append(self, count):
+        """Add data files; give the blocks that tasks of 50 files would write."""
+        folder = f"/w/t/data/{self.random.integers(1 << 40):x}"
+        paths = [f"{folder}/{i:05}.parquet" for i in range(count)]
+        new = [DataFile(path, 1 << 20, ROWS, "parquet") for path in paths]
+        self.files += new
+        return [self.block(new[start : start + 50]) for start in range(0, count, 50)]
+
+    def delete(self, count):
+        for _ in range(count):
+            del self.files[self.random.integers(len(self.files))]
+
+    def block(self, files, columns=None):
+        columns = columns or self.columns
+        statistics = [
+            (place, file, self.pool[drawn][KEYS.index(of.key)])
+            for file, drawn in enumerate(self.random.integers(len(self.pool), size=len(files)))
+            for place, of in enumerate(columns)
+        ]
+        tables = (summary_rows, sketch_rows, value_count_rows, file_histogram_rows)
+        content = BlockContent("full", columns, tuple(files), *(made(statistics) for made in tables))
+        return write_block(self.store.put, content, IDENTITY, self.settings)
+
+    def _statistics(self):
+        numbers = self.random.integers(0, 100_000, ROWS)
+        arrays = (
+            pa.array(numbers, pa.int64(), mask=numbers % 7 == 0),
+            pa.array([f"t{n % 500:03}" for n in numbers]),
+            pa.array(np.where(numbers % 11 == 0, np.nan, numbers / 3)),
+        )
+        found = []
+        for of, array in zip(COLUMNS, arrays, strict=True):
+            kernel = ColumnKernel(of)
+            kernel.add(array)
+            known = kernel.finish(ROWS)
+            if self.cut and self.random.random() < 0.5:
+                known = known.with_value_counts(known.values.keep_most_frequent(8))
+            found.append(known)
+        return found
+
+    def analyze(self, blocks=(), *, nodes=None):
+        """Make the table level, with the partial merges that are committed or with others."""
+        manifest = self.store.read()
+        base = manifest.blocks if manifest else ()
+        location = IDENTITY.location
+        facts = TableFacts(
+            *("iceberg", IDENTITY.uuid, location, location, "db.t", "db.t", str(self.snapshots), self.columns),
+            *(tuple(self.files), {}, True, True, "db.t"),
+        )
+        coverage = Coverage(read_block_files(self.store, [*base, *blocks]), facts.files)
+        known = (manifest.nodes if manifest else ()) if nodes is None else nodes
+        jobs = self.jobs and replace(self.jobs, files={file.path: file for file in self.files})
+        level = write_table_level(self.store, facts, coverage, self.options, jobs=jobs, nodes=known)
+        return facts, coverage, level
+
+    def commit(self, blocks=()):
+        self.snapshots += 1
+        level = self.analyze(blocks)[2]
+        change = ManifestChange(IDENTITY, tuple(blocks), {}, level.snapshot, {}, level.nodes)
+        self.store.commit(IDENTITY, change)
+        return level
+
+
+def rows_of(table, level):
+    snapshot = level.snapshot
+    objects = (snapshot.summary, snapshot.sketches, snapshot.histograms, *(one.object for one in snapshot.frequencies))
+    return [repr(table.store.get(ref).to_pylist()) for ref in objects]  # NaN is not equal to itself
+
+
+def nodes_of(level, kind="table-nodes"):
+    return [ref for ref in level.nodes if ref.kind == kind]
