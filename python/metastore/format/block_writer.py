@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, Protocol
 import pyarrow as pa
 
 from metastore.format import object_layout
+from metastore.format.data_files import describe_detail
 from metastore.format.manifest import Block, describe_block
 from metastore.format.manifest_references import SummaryRef
 from metastore.format.object_layout import ZONED_FILES, lay_out_histograms, lay_out_sketches, lay_out_value_lists
@@ -164,12 +165,6 @@ def _files_table(files: Sequence[DataFile], details: Mapping[str, ObjectRef]) ->
         "partition": partitions,
     }
     for kind, ref in details.items():
-        values |= {
-            f"{kind}_name": [ref.name] * count,
-            f"{kind}_length": [ref.length] * count,
-            f"{kind}_sha256": [ref.sha256] * count,
-            f"{kind}_footer_length": [ref.footer_length] * count,
-            f"{kind}_footer_sha256": [ref.footer_sha256] * count,
-            f"{kind}_file": range(count),
-        }
+        values |= {name: [value] * count for name, value in describe_detail(kind, ref).items()}
+        values[f"{kind}_file"] = range(count)
     return pa.table([pa.array(values.get(field.name, [None] * count), field.type) for field in FILES], schema=FILES)

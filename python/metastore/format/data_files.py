@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 if TYPE_CHECKING:
     import pyarrow as pa
+
+    from metastore.format.objects import ObjectRef
 
 
 class FileKey(NamedTuple):
@@ -32,3 +34,9 @@ def list_detail_objects(files: pa.Table, kind: str) -> set[tuple[str, int, str]]
     """The detail objects of one kind that a list of data files names."""
     columns = (files[f"{kind}_{what}"].to_pylist() for what in ("name", "length", "sha256"))
     return {named for named in zip(*columns, strict=True) if named[0] is not None}
+
+
+def describe_detail(kind: str, ref: ObjectRef) -> dict[str, Any]:
+    """What a row of `files` says of a detail object."""
+    named = ref.to_json()
+    return {f"{kind}_{what}": named[what] for what in ("name", "length", "sha256", "footer_length", "footer_sha256")}

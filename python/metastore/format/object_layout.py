@@ -12,19 +12,20 @@ from metastore.contract import read_contract
 from metastore.format.object_schemas import TABLE_HISTOGRAMS
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Iterable
 
     from numpy.typing import NDArray
-
-    Longs = NDArray[np.int64]
-    Batches = Sequence[pa.RecordBatch]
-    from collections.abc import Iterable
 
     from metastore.format.histogram_bins import Histogram
     from metastore.format.table_column import Column
 
+    Longs = NDArray[np.int64]
 
-HEAD_VALUES = 10
+
+HEADS = 10
+"""So many of the most frequent values of each column stand in the first row group."""
+ROW_GROUPS = 16
+HISTOGRAM_GROUPS = 64
 
 
 def find_run_starts(columns: Longs) -> Longs:
@@ -43,7 +44,7 @@ def find_run_places(columns: Longs) -> Longs:
 
 def put_most_frequent_first(rows: pa.Table) -> tuple[pa.Table, int]:
     """Put the ten most frequent values of every column before all others."""
-    heading = find_run_places(rows["column"].to_numpy()) < HEAD_VALUES
+    heading = find_run_places(rows["column"].to_numpy()) < HEADS
     mask = pa.array(heading)
     return pa.concat_tables([rows.filter(mask), rows.filter(pc.invert(mask))]), int(heading.sum())
 
@@ -84,17 +85,11 @@ def size_row_groups(columns: Iterable[int], per_group: int) -> list[int]:
     return [int(counts[i : i + per_group].sum()) for i in range(0, len(counts), per_group)]
 
 
-HEADS = 10
-"""So many of the most frequent values of each column stand in the first row group."""
-
-_ROW_GROUPS = 16
-
-
 def lay_out_sketches(rows: pa.Table) -> tuple[pa.Table, list[int]]:
     """Lay sketches out: ordered by column, then file, whole columns a row group."""
     ordered = rows.sort_by([("column", "ascending"), ("file", "ascending")])
     columns = ordered.column("column")
-    return ordered, size_row_groups(columns, max(-(-len(columns.unique()) // _ROW_GROUPS), 1))
+    return ordered, size_row_groups(columns, max(-(-len(columns.unique()) // ROW_GROUPS), 1))
 
 
 def lay_out_value_lists(rows: pa.Table) -> tuple[pa.Table, list[int]]:
@@ -103,27 +98,22 @@ def lay_out_value_lists(rows: pa.Table) -> tuple[pa.Table, list[int]]:
         return rows, []
     columns, files = (rows.column(name).to_numpy().astype(np.int64) for name in ("column", "file"))
     lists = (columns << 32) | files
-    starts = np.flatnonzero(np.concatenate([[True], lists[1:] != lists[:-1]]))
-    places = np.arange(len(lists)) - np.repeat(starts, np.diff(starts, append=len(lists)))
+    places = find_run_places(lists)
     order = np.lexsort((places, lists, places >= HEADS))
     heads = int(np.count_nonzero(places < HEADS))
-    return rows.take(pa.array(order)), [heads, *split_evenly(len(lists) - heads, _ROW_GROUPS - 1)]
+    return rows.take(pa.array(order)), [heads, *split_evenly(len(lists) - heads, ROW_GROUPS - 1)]
 
 
 def lay_out_histograms(rows: pa.Table) -> tuple[pa.Table, list[int]]:
     """Lay histograms out: ordered by column, then file."""
     ordered = rows.sort_by([("column", "ascending"), ("file", "ascending"), ("kind", "ascending")])
-    return ordered, split_evenly(rows.num_rows, _ROW_GROUPS)
+    return ordered, split_evenly(rows.num_rows, ROW_GROUPS)
 
 
 def split_evenly(rows: int, most: int) -> list[int]:
     """Row groups of equal size: a reader chooses them by their range of columns."""
     size = max(-(-rows // most), 1)
     return [min(size, rows - at) for at in range(0, rows, size)]
-
-
-ROW_GROUPS = 16
-HISTOGRAM_GROUPS = 64
 
 
 def table_lists_layout(rows: pa.Table, others: pa.Table) -> tuple[pa.Table, list[int]]:

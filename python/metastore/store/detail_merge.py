@@ -10,6 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.errors import DamagedObject
+from metastore.format.data_files import describe_detail
 from metastore.format.object_layout import lay_out_histograms, lay_out_sketches, lay_out_value_lists
 from metastore.format.object_schemas import DETAILS, SCHEMAS
 from metastore.format.objects import decode_detail
@@ -133,16 +134,7 @@ def _write(kind: str, rows: pa.Table, store: Store) -> ObjectRef | None:
 
 
 def _fields(kind: str, ref: ObjectRef | None, inside: int) -> Mapping[str, Any]:
-    if ref is None:
-        return {}
-    return {
-        f"{kind}_name": ref.name,
-        f"{kind}_length": ref.length,
-        f"{kind}_sha256": ref.sha256,
-        f"{kind}_footer_length": ref.footer_length,
-        f"{kind}_footer_sha256": ref.footer_sha256,
-        f"{kind}_file": inside,
-    }
+    return {} if ref is None else {**describe_detail(kind, ref), f"{kind}_file": inside}
 
 
 def _naming(files: pa.Table, kind: str, made: Mapping[int, Mapping[str, Any]]) -> pa.Table:
