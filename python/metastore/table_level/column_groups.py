@@ -26,6 +26,7 @@ from metastore.kernel.reducer import count_distinct, merge_column, reduce_column
 from metastore.kernel.statistic_rows import partial_aggregate_row
 from metastore.table_level.group_cache import GroupCache, GroupCodec
 from metastore.table_level.group_tree import FileGroups, GroupTree, digest_of_facts
+from metastore.table_level.value_rows import ENCODINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -44,7 +45,6 @@ if TYPE_CHECKING:
 _MERGING = 2
 """Raised whenever groups would be merged to other numbers than before: what is stored is of no use then."""
 
-_ENCODINGS = ("long", "double", "binary")
 _MERGED = [field for field in TABLE_NODES if field.name not in ("node", "theta", "registers")]
 
 
@@ -133,7 +133,7 @@ def aggregate_schema(column: Column) -> pa.Schema:
 
 @cache
 def _fields_of(kept: str | None) -> pa.Schema:
-    others = tuple(f"_{encoding}" for encoding in _ENCODINGS if encoding != kept)
+    others = tuple(f"_{encoding}" for encoding in ENCODINGS if encoding != kept)
     return pa.schema([field for field in _MERGED if not field.name.endswith(others)])
 
 

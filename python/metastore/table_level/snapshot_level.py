@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from metastore.errors import DamagedObject
 from metastore.format.manifest import Snapshot, iterate_objects
-from metastore.format.object_layout import size_row_groups
+from metastore.format.object_layout import ROW_GROUPS, size_row_groups
 from metastore.format.object_schemas import TABLE_FILES
 from metastore.kernel.statistic_rows import table_sketch_rows, table_summary_rows
 from metastore.store.block_files import DEPTHS
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 _LOG = get_logger(__name__)
 
-_ROW_GROUPS = 16
 NEVER_WRITTEN = "none"
 
 
@@ -159,7 +158,7 @@ def _put(store: Store, kind: str, table: pa.Table) -> ObjectRef | None:
     if table.num_rows == 0:
         return None
     ordered = table.sort_by("column")
-    return store.put(kind, ordered, size_row_groups(ordered.column("column"), -(-ordered.num_rows // _ROW_GROUPS)))
+    return store.put(kind, ordered, size_row_groups(ordered.column("column"), -(-ordered.num_rows // ROW_GROUPS)))
 
 
 def _one_group(table: pa.Table) -> tuple[pa.Table, list[int]]:
