@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from metastore.spark_jobs.task_store import TaskStore
-from metastore.table_level import group_tree, list_groups, table_details, value_jobs
+from metastore.table_level import group_tree, list_groups, value_jobs
 from metastore.table_level.detail_selection import DetailSlice
 from metastore.table_level.group_tree import GroupTree
 from metastore.table_level.list_groups import GroupListSource
@@ -70,8 +70,8 @@ def test_a_job_reads_groups(made, monkeypatch, options):
 
 @pytest.mark.parametrize("cut", [False, True])
 def test_tasks_that_reduce_whole_columns_read_groups(made, monkeypatch, cut):
-    taken, run = [], table_details.run_reduce_job
-    monkeypatch.setattr(table_details, "run_reduce_job", lambda *given: taken.append(given[2]) or run(*given))
+    taken, run = [], value_jobs.count_jobs.run_reduce_job
+    monkeypatch.setattr(value_jobs.count_jobs, "run_reduce_job", lambda *given: taken.append(given[2]) or run(*given))
     table = made(APART, cut=cut)
     table.commit(table.append(600))
     for _ in range(3):

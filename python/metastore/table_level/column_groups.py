@@ -27,6 +27,7 @@ from metastore.kernel.reducer import count_distinct, merge_column, reduce_column
 from metastore.kernel.statistic_rows import partial_aggregate_row
 from metastore.table_level.group_cache import GroupCache, GroupCodec
 from metastore.table_level.group_tree import FileGroups, GroupTree, digest_of_facts
+from metastore.table_level.value_rows import ENCODINGS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence
@@ -45,7 +46,6 @@ if TYPE_CHECKING:
 _MERGING = 2
 """Raised whenever groups would be merged otherwise than before though no statistic has a new version."""
 
-_ENCODINGS = ("long", "double", "binary")
 _MERGED = [field for field in TABLE_NODES if field.name not in ("node", "theta", "registers")]
 
 
@@ -134,7 +134,7 @@ def aggregate_schema(column: Column) -> pa.Schema:
 
 @cache
 def _fields_of(kept: str | None) -> pa.Schema:
-    others = tuple(f"_{encoding}" for encoding in _ENCODINGS if encoding != kept)
+    others = tuple(f"_{encoding}" for encoding in ENCODINGS if encoding != kept)
     return pa.schema([field for field in _MERGED if not field.name.endswith(others)])
 
 

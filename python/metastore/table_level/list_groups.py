@@ -20,7 +20,7 @@ from metastore.store.prefetch import prefetch
 from metastore.table_level.detail_selection import DetailSelection, read_listed_values
 from metastore.table_level.group_cache import ROW_GROUP_BYTES, GroupCache, GroupCodec
 from metastore.table_level.group_tree import GroupTree, digest_of_facts
-from metastore.table_level.value_rows import VALUE_ROWS, split_by_column, sum_value_rows
+from metastore.table_level.value_rows import ENCODINGS, VALUE_ROWS, split_by_column, sum_value_rows
 
 if TYPE_CHECKING:
     from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
@@ -46,7 +46,6 @@ NOT_KEPT = -1
 
 _MERGING = 1
 """Raised whenever groups would be merged to other lists than before: what is stored is of no use then."""
-_ENCODINGS = ("long", "double", "binary")
 
 
 class NoGroupList(Enum):
@@ -71,7 +70,7 @@ def encode_group_list(rows: _Group) -> pa.Table | None:
     if rows is NoGroupList.TOO_LONG or rows.num_rows > MOST_GROUP_VALUES or rows.nbytes > MOST_GROUP_BYTES:
         return pa.table({"number": pa.array([NOT_KEPT], pa.int64())})
     given = {"number": pa.array([rows.num_rows], pa.int64())}
-    for name in _ENCODINGS:
+    for name in ENCODINGS:
         if rows.num_rows and not rows[f"value_{name}"].null_count:
             rows = rows.take(pc.sort_indices(rows[f"value_{name}"]))  # neighbours are stored as their difference
             given[f"values_{name}"] = _as_list(rows[f"value_{name}"])
@@ -87,7 +86,7 @@ def decode_group_list(ordinal: int, row: pa.Table) -> _Group:
     number = row["number"][0].as_py()
     if number < 0:
         return NoGroupList.TOO_LONG
-    values = {f"value_{name}": lists[f"values_{name}"] for name in _ENCODINGS if len(lists.get(f"values_{name}", ()))}
+    values = {f"value_{name}": lists[f"values_{name}"] for name in ENCODINGS if len(lists.get(f"values_{name}", ()))}
     lone = lists["listed"] if len(lists.get("listed", ())) else pa.array(np.zeros(number, np.int64))
     arrays = values | {"frequency": lists["frequencies"], "listed": lone}
     if len(values) != min(number, 1) or any(len(one) != number or one.null_count for one in arrays.values()):

@@ -145,7 +145,7 @@ class LiveStatistics:
         self._ranks[[self._live[key] for key in sorted(self._live)]] = np.arange(len(self._live))
         ranked = sorted(enumerate(blocks), key=lambda item: (DEPTHS[item[1].block.computed], item[0]), reverse=True)
         self._blocks = [indexed for _, indexed in ranked if not indexed.ordinals.keys().isdisjoint(self._live)]
-        self._places = {one.block.id: _live_places(one, self._live) for one in self._blocks}
+        self._places = {one.block.id: find_live_places(one, self._live) for one in self._blocks}
         self._orders: dict[bytes, tuple[NDArray[np.int64], FileGroups]] = {}
         self._identities = {one.block.id: _identities(one) for one in self._blocks}
 
@@ -342,7 +342,8 @@ def _files_of(sources: Mapping[int, tuple[int, RowSource]]) -> set[int]:
     return {file for _, source in sources.values() for file in source.files.tolist()}
 
 
-def _live_places(indexed: BlockFiles, live: Mapping[FileKey, int]) -> NDArray[np.int64]:
+def find_live_places(indexed: BlockFiles, live: Mapping[FileKey, int]) -> NDArray[np.int64]:
+    """For each data file of a block its place among the live ones; -1: it is gone."""
     places = np.full(indexed.files.num_rows, -1, np.int64)
     for key, ordinal in indexed.ordinals.items():
         places[ordinal] = live.get(key, -1)

@@ -59,7 +59,7 @@ _FEWEST_IN_GROUP, _MOST_GROUPS = 1 << 16, 16
 
 
 @dataclass(frozen=True)
-class _Files:
+class _FileTask:
     """What a task of the first job reads."""
 
     files: tuple[DataFile, ...]
@@ -70,7 +70,7 @@ class _Files:
 
 
 @dataclass(frozen=True)
-class _Told:
+class _RunSample:
     """What a run tells the driver: its column, size and points; or a file that only Spark can read."""
 
     ordinal: int
@@ -102,30 +102,30 @@ class RankSort:
         columns = tuple((ordinal, self.facts.columns[ordinal]) for ordinal in sorted(ordinals))
         ship_package(self.spark.sparkContext)
         context = self.spark.sparkContext
-        sources = [self._of_files(columns, [file for file in files if self._is_near(file, columns)])]
-        told = sources[0].map(_telling).collect()
-        unread = {one.unread for one in told if one.unread}
-        far = [file for file in files if file.path in unread or not self._is_near(file, columns)]
-        others = [self._of_spark(columns, far)] if far else []
+        sources = [self._of_files(columns, [file for file in files if self._is_read_by_python(file, columns)])]
+        samples = sources[0].map(_sample_run).collect()
+        unreadable = {one.unread for one in samples if one.unread}
+        for_spark = [file for file in files if file.path in unreadable or not self._is_read_by_python(file, columns)]
+        others = [self._of_spark(columns, for_spark)] if for_spark else []
         others += [self._of_store(columns, known)] if known else []
         for source in others:
-            told += source.map(_telling).collect()
+            samples += source.map(_sample_run).collect()
         sources += others
         try:
-            return self._sorted(context.union(sources), columns, [one for one in told if not one.unread])
+            return self._sorted(context.union(sources), columns, [one for one in samples if not one.unread])
         finally:
             for source in sources:
                 source.unpersist()
 
-    def _is_near(self, file: DataFile, columns: Columns) -> bool:
+    def _is_read_by_python(self, file: DataFile, columns: Columns) -> bool:
         whole = file.deletes is None and not any(column.key in file.unknown for _, column in columns)
         return whole and find_spark_only_reason(file, local=self.facts.local) is None
 
     def _of_files(self, columns: Columns, files: Sequence[DataFile]) -> RDD[Any]:
         context, facts = self.spark.sparkContext, self.facts
         groups = list(pack_files(files, context.defaultParallelism))
-        tasks = [_Files(group, columns, facts.defaults, facts.absent_is_null, facts.field_ids) for group in groups]
-        return _kept(context.parallelize(tasks, max(len(tasks), 1)).flatMap(_read_files))
+        tasks = [_FileTask(group, columns, facts.defaults, facts.absent_is_null, facts.field_ids) for group in groups]
+        return _persist(context.parallelize(tasks, max(len(tasks), 1)).flatMap(_read_files))
 
     def _of_spark(self, columns: Columns, files: Sequence[DataFile]) -> RDD[Any]:
         rows = read_rows_by_spark(self.spark, self.facts, [column for _, column in columns], files, live=True)
@@ -141,7 +141,7 @@ class RankSort:
                 )
 
         runs = require_unchanged(rows.mapInArrow(work, "ordinal int, run binary"), self.facts.name).rdd
-        return _kept(runs.map(lambda row: (row.ordinal, bytes(row.run))))
+        return _persist(runs.map(lambda row: (row.ordinal, bytes(row.run))))
 
     def _of_store(self, columns: Columns, known: Sequence[RanksRef]) -> RDD[Any]:
         def work(stored: tuple[RanksRef, ReadContent]) -> Iterator[tuple[int, bytes]]:
@@ -154,14 +154,14 @@ class RankSort:
                     yield ordinal, _of_ranks(rows.slice(start, end - start), column, ref.before(ordinal)).to_bytes()
 
         context = self.spark.sparkContext
-        return _kept(
+        return _persist(
             self.place.distribute_with_content(context, known, len(known), lambda ref: ref.object.name).flatMap(work)
         )
 
-    def _sorted(self, runs: RDD[Any], columns: Columns, told: Sequence[_Told]) -> tuple[RanksRef, ...]:
-        edges = {ordinal: self._edges([one for one in told if one.ordinal == ordinal]) for ordinal, _ in columns}
+    def _sorted(self, runs: RDD[Any], columns: Columns, samples: Sequence[_RunSample]) -> tuple[RanksRef, ...]:
+        edges = {ordinal: self._edges([one for one in samples if one.ordinal == ordinal]) for ordinal, _ in columns}
         sizes: dict[tuple[int, int], tuple[int, int]] = defaultdict(lambda: (0, 0))
-        for found in runs.mapPartitions(_counting(edges)).collect():
+        for found in runs.mapPartitions(_count_ranges(edges)).collect():
             for key, (values, nbytes) in found.items():
                 sizes[key] = (sizes[key][0] + values, sizes[key][1] + nbytes)
         offsets = _offsets({key: values for key, (values, _) in sizes.items()})
@@ -169,8 +169,8 @@ class RankSort:
         count = max(parts.values(), default=-1) + 1
         if not count:
             return (RanksRef(self._empty(), tuple(dict(columns)), (0,) * len(columns)),)
-        cut = runs.flatMap(_cutting(edges, parts)).partitionBy(count, int)
-        first, *others = self.place.collect(cut.mapPartitions(_writing(self.place, dict(columns), offsets)))
+        cut = runs.flatMap(_cut_runs(edges, parts)).partitionBy(count, int)
+        first, *others = self.place.collect(cut.mapPartitions(_write_ranges(self.place, dict(columns), offsets)))
         without = tuple(ordinal for ordinal, _ in columns if (ordinal, 0) not in sizes)
         return (_with_empty(first, without), *others)
 
@@ -180,11 +180,11 @@ class RankSort:
         (written,) = place.collect(job.map(lambda none: place.write("table-ranks", none, [])))
         return written
 
-    def _edges(self, told: Sequence[_Told]) -> list[Any]:
+    def _edges(self, samples: Sequence[_RunSample]) -> list[Any]:
         """The last values of ranges of about equal size, all but the last range's."""
-        total = sum(one.nbytes for one in told)
+        total = sum(one.nbytes for one in samples)
         count = -(-total // self.range_bytes)
-        weighted = sorted((point, one.nbytes / len(one.points)) for one in told for point in one.points)
+        weighted = sorted((point, one.nbytes / len(one.points)) for one in samples for point in one.points)
         edges: list[Any] = []
         before = 0.0
         for point, weight in weighted:
@@ -204,25 +204,25 @@ class RankSort:
         return parts
 
 
-def _kept(runs: RDD[Any]) -> RDD[Any]:
+def _persist(runs: RDD[Any]) -> RDD[Any]:
     from pyspark import StorageLevel  # noqa: PLC0415 - not needed to import this module
 
     return runs.persist(StorageLevel.DISK_ONLY)
 
 
-def _read_files(task: _Files) -> Iterator[tuple[int, bytes] | _Told]:
+def _read_files(task: _FileTask) -> Iterator[tuple[int, bytes] | _RunSample]:
     for file in task.files:
         try:
-            values = _values(task, file)
+            values = _read_runs(task, file)
         except UnsupportedDataFile:
-            yield _Told(-1, 0, [], file.path)
+            yield _RunSample(-1, 0, [], file.path)
             continue
         for ordinal, run in values:
             if len(run):
                 yield ordinal, run.to_bytes()
 
 
-def _values(task: _Files, file: DataFile) -> Iterator[tuple[int, SortedRun]]:
+def _read_runs(task: _FileTask, file: DataFile) -> Iterator[tuple[int, SortedRun]]:
     """The runs of a file; what cannot be read is found out before the first."""
     if file.rows == 0:
         return iter(())
@@ -248,38 +248,34 @@ def _values(task: _Files, file: DataFile) -> Iterator[tuple[int, SortedRun]]:
     return chain(of_constants, ((ordinal, sort_values(array, column)) for ordinal, column, array in of_arrays))
 
 
-def _telling(record: tuple[int, bytes] | _Told) -> _Told:
-    if isinstance(record, _Told):
+def _sample_run(record: tuple[int, bytes] | _RunSample) -> _RunSample:
+    if isinstance(record, _RunSample):
         return record
     run = SortedRun.from_bytes(record[1])
-    return (
-        _Told(record[0], run.nbytes if len(run) else 0, run.sample_values(_POINTS))
-        if len(run)
-        else _Told(record[0], 0, [])
-    )
+    return _RunSample(record[0], run.nbytes if len(run) else 0, run.sample_values(_POINTS))
 
 
-def _counting(edges: Edges) -> Callable[[Iterable[Any]], Iterator[dict[tuple[int, int], tuple[int, int]]]]:
+def _count_ranges(edges: Edges) -> Callable[[Iterable[Any]], Iterator[dict[tuple[int, int], tuple[int, int]]]]:
     def work(records: Iterable[Any]) -> Iterator[dict[tuple[int, int], tuple[int, int]]]:
         found: dict[tuple[int, int], tuple[int, int]] = defaultdict(lambda: (0, 0))
-        for key, run in _pieces(records, edges):
+        for key, run in _split_runs(records, edges):
             found[key] = (found[key][0] + int(run.counts.sum()), found[key][1] + run.nbytes)
         yield dict(found)
 
     return work
 
 
-def _cutting(edges: Edges, parts: Parts) -> Callable[[Any], Iterator[tuple[int, tuple[tuple[int, int], bytes]]]]:
+def _cut_runs(edges: Edges, parts: Parts) -> Callable[[Any], Iterator[tuple[int, tuple[tuple[int, int], bytes]]]]:
     def work(record: Any) -> Iterator[tuple[int, tuple[tuple[int, int], bytes]]]:
-        for key, run in _pieces([record], edges):
+        for key, run in _split_runs([record], edges):
             yield parts[key], (key, run.to_bytes())
 
     return work
 
 
-def _pieces(records: Iterable[Any], edges: Edges) -> Iterator[tuple[tuple[int, int], SortedRun]]:
+def _split_runs(records: Iterable[Any], edges: Edges) -> Iterator[tuple[tuple[int, int], SortedRun]]:
     for record in records:
-        if isinstance(record, _Told):
+        if isinstance(record, _RunSample):
             continue
         ordinal, data = record
         for place, run in enumerate(SortedRun.from_bytes(data).split_at(edges[ordinal])):
@@ -287,7 +283,7 @@ def _pieces(records: Iterable[Any], edges: Edges) -> Iterator[tuple[tuple[int, i
                 yield (ordinal, place), run
 
 
-def _writing(
+def _write_ranges(
     place: TaskStore, columns: Mapping[int, Column], offsets: Mapping[tuple[int, int], int]
 ) -> Callable[[Iterable[Any]], Iterator[RanksRef]]:
     def work(records: Iterable[Any]) -> Iterator[RanksRef]:

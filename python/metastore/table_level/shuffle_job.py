@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections import Counter
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any, ClassVar, Generic, TypeVar
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from metastore.errors import DamagedObject
 from metastore.format.manifest_references import SummaryRef
@@ -119,6 +120,26 @@ class JobResult:
     heads: pa.Table
     skipped: frozenset[int] = frozenset()
     indexed_rows: Mapping[int, Longs] = field(default_factory=dict)
+
+    def __add__(self, other: JobResult) -> JobResult:
+        """What two jobs did, of other columns each."""
+        return JobResult(
+            self.objects + other.objects,
+            {**self.lists, **other.lists},
+            pa.concat_tables([self.heads, other.heads]),
+            self.skipped | other.skipped,
+            {**self.indexed_rows, **other.indexed_rows},
+        )
+
+    def select_columns(self, columns: Collection[int]) -> JobResult:
+        """What it did of some columns."""
+        objects = (replace(ref, columns=tuple(i for i in ref.columns if i in columns)) for ref in self.objects)
+        return JobResult(
+            tuple(ref for ref in objects if ref.columns),
+            {ordinal: facts for ordinal, facts in self.lists.items() if ordinal in columns},
+            self.heads.filter(pc.is_in(self.heads["column"], pa.array(sorted(columns), pa.int32()))),
+            indexed_rows={ordinal: rows for ordinal, rows in self.indexed_rows.items() if ordinal in columns},
+        )
 
 
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from metastore.errors import DamagedObject
 from metastore.format.manifest import Snapshot, iterate_objects
-from metastore.format.object_layout import size_row_groups
+from metastore.format.object_layout import ROW_GROUPS, size_row_groups
 from metastore.format.object_schemas import TABLE_FILES
 from metastore.kernel.statistic_rows import table_sketch_rows, table_summary_rows
 from metastore.store.block_files import DEPTHS
@@ -37,7 +37,6 @@ if TYPE_CHECKING:
 
 _LOG = get_logger(__name__)
 
-_ROW_GROUPS = 16
 NEVER_WRITTEN = "none"
 
 
@@ -84,10 +83,10 @@ def _written(
     jobs: ValueJobs | None,
     refs: Sequence[ObjectRef],
 ) -> TableLevel:
-    rows, depth = [], 0
     nodes = GroupAggregates(store, refs)
     own = UserDefinedLevel(store, coverage.blocks, facts.files, statistics)
     extra = own.reduce(facts.columns)
+    rows, depth = [], 0
     ordinals = {column.key: place for place, column in enumerate(facts.columns)}
     with ThreadPoolExecutor() as threads:
         early = DetailPrefetch(store, () if refs else coverage.live_blocks, threads)
@@ -105,24 +104,26 @@ def _written(
         rows = [(place, _with_details(found, place, written), covered) for place, found, covered in rows]
         summary = _put(store, "table-summary", table_summary_rows(rows))
     snapshot = Snapshot(
-        id=snapshot_id(facts),
-        analyzed_at=datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z"),
         computed=next(name for name, rank in DEPTHS.items() if rank == depth),
-        columns=facts.columns,
         table_files=files.result(),
         summary=summary,
         sketches=sketches.result(),
-        frequencies=written.frequencies.result(),
         frequencies_asked=options.algorithm,
-        distribution=written.distribution,
-        placed=written.index_coverage,
-        histograms=written.histograms.result(),
-        **_totals(facts, coverage),
+        **_refer_details(written),
+        **_describe(facts, coverage),
     )
     kept = (*nodes.finish(), *written.nodes)
-    return TableLevel(
-        snapshot, len(list_snapshot_objects(snapshot)) + len(set(kept).difference(refs)), own.failed, kept
-    )
+    objects = len(list_snapshot_objects(snapshot)) + len(set(kept).difference(refs))
+    return TableLevel(snapshot, objects, own.failed, kept)
+
+
+def _refer_details(written: TableDetailResult) -> Mapping[str, Any]:
+    return {
+        "frequencies": written.frequencies.result(),
+        "distribution": written.distribution,
+        "placed": written.index_coverage,
+        "histograms": written.histograms.result(),
+    }
 
 
 def _with_details(known: ColumnStatistics, place: int, written: TableDetailResult) -> ColumnStatistics:
@@ -132,9 +133,12 @@ def _with_details(known: ColumnStatistics, place: int, written: TableDetailResul
     return replace(found, percentiles=written.percentiles.get(place, found.percentiles))
 
 
-def _totals(facts: TableFacts, coverage: Coverage) -> Mapping[str, Any]:
+def _describe(facts: TableFacts, coverage: Coverage) -> Mapping[str, Any]:
     files, live = facts.files, facts.live_rows
     return {
+        "id": snapshot_id(facts),
+        "analyzed_at": datetime.now(timezone.utc).isoformat(timespec="microseconds").replace("+00:00", "Z"),
+        "columns": facts.columns,
         "exact": facts.is_physical,
         "files": sum(1 for file in files if coverage.holds(file)),
         "files_total": len(files),
@@ -154,7 +158,7 @@ def _put(store: Store, kind: str, table: pa.Table) -> ObjectRef | None:
     if table.num_rows == 0:
         return None
     ordered = table.sort_by("column")
-    return store.put(kind, ordered, size_row_groups(ordered.column("column"), -(-ordered.num_rows // _ROW_GROUPS)))
+    return store.put(kind, ordered, size_row_groups(ordered.column("column"), -(-ordered.num_rows // ROW_GROUPS)))
 
 
 def _one_group(table: pa.Table) -> tuple[pa.Table, list[int]]:

@@ -13,6 +13,7 @@ import pyarrow.compute as pc
 from metastore.format import sortable_values
 from metastore.format.value_rendering import DECIMAL_BYTES
 from metastore.kernel.value_runs import make_runs
+from metastore.table_level.shuffle_job import rows_from_ipc, rows_to_ipc
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
@@ -46,18 +47,13 @@ class SortedRun:
 
     def to_bytes(self) -> bytes:
         """The run as it travels between tasks."""
-        batch = pa.record_batch([self.values, pa.array(self.counts)], names=["value", "count"])
-        sink = pa.BufferOutputStream()
-        with pa.ipc.new_stream(sink, batch.schema) as writer:
-            writer.write_batch(batch)
-        return bytes(sink.getvalue().to_pybytes())
+        return rows_to_ipc(pa.table({"value": self.values, "count": self.counts}))
 
     @classmethod
     def from_bytes(cls, data: bytes) -> SortedRun:
         """The run that `to_bytes` wrote."""
-        with pa.ipc.open_stream(data) as reader:
-            batch = reader.read_next_batch()
-        return cls(batch.column(0), batch.column(1).to_numpy())
+        values, counts = rows_from_ipc(data).combine_chunks().columns
+        return cls(values.combine_chunks(), counts.to_numpy())
 
     def sample_values(self, steps: int) -> list[Any]:
         """Values at equal steps, the last included."""

@@ -8,8 +8,6 @@ from itertools import repeat
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-import pyarrow as pa
-import pyarrow.compute as pc
 
 from metastore.format import object_layout
 from metastore.format.histogram_bins import EQUI_HEIGHT, compute_percentiles
@@ -17,22 +15,23 @@ from metastore.format.manifest import FULL
 from metastore.format.manifest_references import SummaryRef
 from metastore.format.object_layout import split_evenly
 from metastore.format.object_schemas import TABLE_FREQUENCIES
-from metastore.spark_jobs.session_jobs import ship_package
 from metastore.store.block_damage import attribute_damage
 from metastore.table_level.count_bounds import COMPLETE, NONE, FileValueCounts
-from metastore.table_level.count_jobs import CountTarget, run_reduce_job
+from metastore.table_level.count_jobs import CountTarget
 from metastore.table_level.detail_selection import read_detail_object
 from metastore.table_level.histogram_groups import HistogramFiles, TableHistograms
 from metastore.table_level.histogram_sum import make_histogram_of_counts
 from metastore.table_level.list_groups import ColumnLists, ListGroups
 from metastore.table_level.list_reduction import REDUCE, SCATTER, THRESHOLD, ListFacts, reduce_lists
+from metastore.table_level.shuffle_job import JobResult
 from metastore.table_level.value_index_layout import index_coverage_rows
 from metastore.table_level.value_jobs import choose_job_algorithm
 
 if TYPE_CHECKING:
-    from collections.abc import Collection, Iterator, Sequence
+    from collections.abc import Collection, Iterator, Mapping, Sequence
     from concurrent.futures import Executor, Future
 
+    import pyarrow as pa
     from numpy.typing import NDArray
 
     from metastore.format.histogram_bins import Histogram
@@ -41,10 +40,9 @@ if TYPE_CHECKING:
     from metastore.store import Store
     from metastore.store.prefetch import DetailPrefetch
     from metastore.table_level.detail_selection import DetailSlice
-    from metastore.table_level.list_groups import GroupListSource
     from metastore.table_level.live_statistics import ColumnLevel
-    from metastore.table_level.shuffle_job import JobResult
     from metastore.table_level.value_jobs import ValueJobs
+    from metastore.table_level.value_sources import ValueSource
 
     Longs = NDArray[np.int64]
 
@@ -86,11 +84,24 @@ class TableDetailResult:
 
     frequencies: Future[tuple[SummaryRef, ...]]
     histograms: Future[ObjectRef | None]
-    lists: dict[int, ListFacts]
+    lists: Mapping[int, ListFacts]
     percentiles: dict[int, list[Any]]
     distribution: tuple[int, ...]
     index_coverage: ObjectRef | None = None
     nodes: tuple[ObjectRef, ...] = ()
+
+
+@dataclass(frozen=True)
+class TableLists:
+    """The value lists of a table's columns.
+
+    Attributes:
+        table: Those made here, to be written.
+        made: Those that tasks wrote, and what is known of all.
+    """
+
+    table: pa.Table
+    made: JobResult
 
 
 @dataclass
@@ -137,37 +148,27 @@ class TableDetailWriter:
     def write(self) -> TableDetailResult:
         """Reduce and write what was collected."""
         merged = self.threads.submit(self._histograms.merge)
-        table, frequencies, facts, told = self._write_lists(merged)
-        histograms = self._with_lists(merged.result(), table, facts)
+        lists = self._make_lists(merged)
+        frequencies = self.threads.submit(self._put_lists, lists)
+        histograms = self._with_lists(merged.result(), lists)
         ref = self.threads.submit(self._put_histograms, histograms)
-        placed = self.store.put("table-placed", *index_coverage_rows(told)) if told else None
+        indexed = lists.made.indexed_rows
+        placed = self.store.put("table-placed", *index_coverage_rows(indexed)) if indexed else None
         nodes = (*self._histograms.finish(), *self._kept.finish())
         percentiles = self._percentiles(histograms)
-        return TableDetailResult(frequencies, ref, facts, percentiles, tuple(sorted(told)), placed, nodes)
+        return TableDetailResult(frequencies, ref, lists.made.lists, percentiles, tuple(sorted(indexed)), placed, nodes)
 
-    def _write_lists(
-        self, histograms: Future[dict[int, Histogram]]
-    ) -> tuple[pa.Table, Future[tuple[SummaryRef, ...]], dict[int, ListFacts], dict[int, Longs]]:
-        placed = self._placed_targets()
-        targets = self._targets(histograms, placed.keys())
+    def _make_lists(self, histograms: Future[dict[int, Histogram]]) -> TableLists:
+        indexed = self._placed_targets()
+        targets = self._targets(histograms, indexed.keys())
         results = []
         if self.jobs is not None and targets:
-            results.append((targets, self._by_job(self.jobs, targets)))
-        if self.jobs is not None and placed:
-            results.append((placed, self.jobs.index_values(self._only(placed), placed)))
-        done = {ordinal for some, result in results for ordinal in some.keys() - result.skipped}
-        table, facts, heads, refs = self._reduced({ordinal for ordinal in self._lists if ordinal not in done})
-        for some, result in results:
-            mine = some.keys() & done
-            facts |= {ordinal: result.lists[ordinal] for ordinal in mine}
-            made = [replace(ref, columns=tuple(i for i in ref.columns if i in mine)) for ref in result.objects]
-            refs += [ref for ref in made if ref.columns]
-            others = result.heads.filter(pc.is_in(result.heads["column"], pa.array(sorted(mine), pa.int32())))
-            heads = pa.concat_tables([heads, others])
-        told = {
-            ordinal: rows for _, result in results for ordinal, rows in result.indexed_rows.items() if ordinal in done
-        }
-        return table, self.threads.submit(self._put, table, heads, refs), facts, told
+            results.append(self._by_job(self.jobs, targets))
+        if self.jobs is not None and indexed:
+            results.append(self.jobs.index_values(self._only(indexed), indexed))
+        done = {ordinal for result in results for ordinal in result.lists.keys() - result.skipped}
+        found = self._reduce(self._lists.keys() - done)
+        return replace(found, made=sum((one.select_columns(done) for one in results), found.made))
 
     def _by_job(self, jobs: ValueJobs, targets: dict[int, CountTarget]) -> JobResult:
         columns = self._only(targets)
@@ -193,61 +194,43 @@ class TableDetailWriter:
         """The columns that a job reduces."""
         found: dict[int, CountTarget] = {}
         for ordinal, one in self._lists.items():
-            lists, algorithm = (
-                one.lists,
-                choose_job_algorithm(one.lists, self.options.algorithm, self.options.threshold),
-            )
+            lists = one.lists
+            algorithm = choose_job_algorithm(lists, self.options.algorithm, self.options.threshold)
             if self.jobs is None or algorithm == REDUCE or not lists.values.any() or ordinal in but:
                 continue
             if self.jobs.can_read_all_values(one):
                 found[ordinal] = CountTarget(lists.column, algorithm, _number(lists), histograms.result().get(ordinal))
         return found
 
-    def _reduced(self, ordinals: Collection[int]) -> tuple[pa.Table, dict[int, ListFacts], pa.Table, list[SummaryRef]]:
-        """The first algorithm: lists made here, what is known of all, the heads of those made elsewhere, and these."""
+    def _reduce(self, ordinals: Collection[int]) -> TableLists:
+        """The first algorithm, here or in tasks."""
         columns = [self._lists[ordinal] for ordinal in sorted(ordinals)]
-        known = [one for one in columns if one.lists.is_known]
+        lists, known = [one.lists for one in columns], [one for one in columns if one.lists.is_known]
         parts = self._kept.select_details(known)
         size = sum(part.length for part in parts) + self._kept.estimate_bytes(known)
+        none = TABLE_FREQUENCIES.empty_table()
         if self.jobs is not None and size > self.options.driver_bytes:
             self._kept.make_groups(known, self.options.driver_bytes)
-            return self._apart(columns, known)
-        rows = self._kept.merge_lists(known, parts)
-        return (
-            *reduce_lists(rows, [one.lists for one in columns], self.options.top),
-            TABLE_FREQUENCIES.empty_table(),
-            [],
-        )
+            slices = self._kept.select_details(known, floors=True)
+            sources: list[ValueSource] = [*self._kept.group_sources(known), *slices]
+            return TableLists(none, self.jobs.reduce_lists(sources, lists, self.options.top))
+        table, facts = reduce_lists(self._kept.merge_lists(known, parts), lists, self.options.top)
+        return TableLists(table, JobResult((), facts, none))
 
-    def _apart(
-        self, columns: Sequence[ColumnLists], known: Sequence[ColumnLists]
-    ) -> tuple[pa.Table, dict[int, ListFacts], pa.Table, list[SummaryRef]]:
-        assert self.jobs is not None  # noqa: S101 - the caller looked
-        ship_package(self.jobs.context)
-        pieces: list[DetailSlice | GroupListSource] = [
-            *self._kept.group_sources(known),
-            *self._kept.select_details(known, floors=True),
-        ]
-        lists = [one.lists for one in columns]
-        found = run_reduce_job(self.jobs.context, self.jobs.store, pieces, lists, self.options.top)
-        return TABLE_FREQUENCIES.empty_table(), dict(found.lists), found.heads, list(found.objects)
-
-    def _put(self, table: pa.Table, heads: pa.Table, others: Sequence[SummaryRef]) -> tuple[SummaryRef, ...]:
-        ordered, groups = object_layout.table_lists_layout(table, heads)
+    def _put_lists(self, lists: TableLists) -> tuple[SummaryRef, ...]:
+        ordered, groups = object_layout.table_lists_layout(lists.table, lists.made.heads)
         if not groups:
             return ()
-        held = tuple(sorted(table["column"].unique().to_pylist()))
-        return (SummaryRef(self.store.put("table-frequencies", ordered, groups), held), *others)
+        columns = tuple(sorted(lists.table["column"].unique().to_pylist()))
+        return (SummaryRef(self.store.put("table-frequencies", ordered, groups), columns), *lists.made.objects)
 
-    def _with_lists(
-        self, histograms: dict[int, Histogram], table: pa.Table, facts: dict[int, ListFacts]
-    ) -> dict[int, Histogram]:
+    def _with_lists(self, histograms: dict[int, Histogram], lists: TableLists) -> dict[int, Histogram]:
         """The histograms, but for columns of which all values are listed: theirs say what the lists say."""
-        found = dict(histograms)
+        found, table = dict(histograms), lists.table
         ordinals = table["column"].to_numpy()
         for ordinal, one in histograms.items():
             start, end = ordinals.searchsorted([ordinal, ordinal + 1]).tolist()
-            known = facts.get(ordinal)
+            known = lists.made.lists.get(ordinal)
             if known and known.kind == COMPLETE and one.kind == EQUI_HEIGHT and end > start:
                 listed = make_histogram_of_counts(
                     table.slice(start, end - start), self._files[ordinal].column, self.options.bins

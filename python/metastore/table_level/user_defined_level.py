@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from typing import TYPE_CHECKING
 
-import numpy as np
-
 from metastore.errors import DamagedObject
 from metastore.format.extra_value import decode_value, encode_value
 from metastore.format.manifest import FULL
 from metastore.kernel.user_defined import UserFunctionError, encode_user_value, merge_user_values
 from metastore.store.block_damage import attribute_damage
+from metastore.table_level.live_statistics import find_live_places
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -80,9 +79,7 @@ class UserDefinedLevel:
     ) -> Iterator[tuple[ColumnKey, int, Mapping[str, bytes]]]:
         wanted = {(column.key, column.type) for column in columns}
         keys = [(column.key, column.type) for column in indexed.block.columns]
-        places = np.full(indexed.files.num_rows, -1, np.int64)
-        for key, ordinal in indexed.ordinals.items():
-            places[ordinal] = self._places.get(key, -1)
+        places = find_live_places(indexed, self._places)
         for ref in indexed.block.summary:
             if not any(keys[ordinal] in wanted for ordinal in ref.columns):
                 continue

@@ -34,7 +34,7 @@ from metastore.table_level.value_index_layout import (
     lay_out_postings,
     rank_by_value,
 )
-from metastore.table_level.value_rows import VALUE_ROWS, iterate_columns, make_equality_keys
+from metastore.table_level.value_rows import VALUE_ROWS, find_pair_starts, iterate_columns, make_equality_keys
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
@@ -177,7 +177,7 @@ def make_postings(rows: pa.Table, column: Column, files: int) -> pa.Table:
     keys, _ = make_equality_keys(values)
     where, counts = rows["file"].to_numpy(), rows["frequency"].to_numpy()
     order = np.lexsort((where, keys))
-    pairs = _changes(keys[order], where[order])
+    pairs = find_pair_starts(keys[order], where[order])
     counts, where, first = np.add.reduceat(counts[order], pairs), where[order][pairs], order[pairs]
     starts = find_run_starts(keys[first])
     lengths = np.diff(starts, append=len(first))
@@ -194,11 +194,6 @@ def make_postings(rows: pa.Table, column: Column, files: int) -> pa.Table:
     }
     arrays = [filled.get(one.name, pa.nulls(len(starts), one.type)) for one in TABLE_FREQUENCIES]
     return pa.table(arrays, schema=TABLE_FREQUENCIES).take(pa.array(ranked))
-
-
-def _changes(keys: Longs, where: NDArray[Any]) -> Longs:
-    changed = (keys[1:] != keys[:-1]) | (where[1:] != where[:-1])
-    return np.flatnonzero(np.concatenate([[True], changed]))
 
 
 def _sparse(where: NDArray[Any], counts: Longs, lengths: Longs, of_maps: Any, absent: Any) -> pa.Array:

@@ -91,6 +91,11 @@ class ValueJobs:
         sources = [*groups, *self._make_sources(columns, floors)]
         return count_jobs.run_count_job(self.context, self.store, sources, targets)
 
+    def reduce_lists(self, sources: Sequence[ValueSource], lists: Sequence[FileValueCounts], top: int) -> JobResult:
+        """Reduce lists that may be cut, every column in one task."""
+        ship_package(self.context)
+        return count_jobs.run_reduce_job(self.context, self.store, sources, lists, top)
+
     def index_values(self, columns: Mapping[int, ColumnLists], targets: Mapping[int, CountTarget]) -> JobResult:
         """Make lists that tell where each value lives."""
         ship_package(self.context)

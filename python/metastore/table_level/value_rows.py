@@ -36,7 +36,8 @@ _MAGNITUDE = np.int64((1 << 63) - 1)
 _PACKED_BITS = 63
 _SMALL_SPAN = 1 << 16
 _ROWS_TOGETHER = 1 << 18
-_VALUES = ("value_long", "value_double", "value_binary")
+ENCODINGS = ("long", "double", "binary")
+_VALUES = tuple(f"value_{encoding}" for encoding in ENCODINGS)
 
 
 def sum_value_rows(rows: pa.Table, wide: Collection[int] = ()) -> pa.Table:
@@ -132,7 +133,7 @@ def _added_up(lines: Longs, values: pa.Array, counts: Sequence[Longs]) -> tuple[
     keys, _ = make_equality_keys(values)
     order = _order(lines, keys)
     lines, keys = lines[order], keys[order]
-    starts = np.flatnonzero(np.concatenate([[True], (keys[1:] != keys[:-1]) | (lines[1:] != lines[:-1])]))
+    starts = find_pair_starts(keys, lines)
     return lines[starts], values.take(pa.array(order[starts])), [np.add.reduceat(one[order], starts) for one in counts]
 
 
@@ -166,6 +167,11 @@ def _stable(numbers: Longs) -> Longs:
     packed.sort()
     packed &= (1 << bits) - 1
     return packed
+
+
+def find_pair_starts(first: NDArray[Any], second: NDArray[Any]) -> Longs:
+    """Where each run of equal pairs begins, of one pair at least."""
+    return np.flatnonzero(np.concatenate([[True], (first[1:] != first[:-1]) | (second[1:] != second[:-1])]))
 
 
 def make_equality_keys(values: pa.Array) -> tuple[Longs, Longs]:
