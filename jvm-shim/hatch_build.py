@@ -1,10 +1,10 @@
 """Compiles the Scala shim into the wheel: one jar with a build for each line of Spark.
 
 As a hatchling hook it runs at every build (`uv sync`, `pip install`, `uv build`) and puts the jar at
-`pyspark/jars/metastore-shim.jar`. An editable install has the build for the Spark beside it alone, and a second jar with
-what only tests and benchmarks ask of it. A wheel has a build for every line: the pyspark that it is built with has the
-compiler and the newest line, for the others Spark's published modules are fetched, as `metastore/jars.lock` names them.
-By hand, for any installed pyspark:
+`pyspark/jars/metastore-shim.jar`. An editable install has the build for the Spark beside it alone, and a second jar
+with what only tests and benchmarks ask of it. A wheel has a build for every line: the pyspark that it is built with has
+the compiler and the newest line, for the others Spark's published modules are fetched, as `metastore/jars.lock` names
+them. By hand, for any installed pyspark:
 
     python jvm-shim/hatch_build.py --pyspark <pyspark folder> --out <jar>
 
