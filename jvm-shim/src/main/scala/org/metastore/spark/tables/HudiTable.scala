@@ -17,6 +17,7 @@ import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, 
 import org.apache.spark.sql.types.{StringType, StructField, StructType}
 
 import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.statistics.cache.StatisticsCache
 
 /**
  * A Hudi table at the instant that its name stands for, by reflection on Hudi's own file index: whatever Hudi reads
@@ -186,22 +187,18 @@ object HudiTable {
     else None
   }
 
-  private val Remembered = 1000
-
-  /** The newest instants of tables that schema-on-read had not changed then: a change makes another instant. */
-  private val unevolvedInstants = java.util.Collections.synchronizedMap(new java.util.LinkedHashMap[String, String] {
-    override def removeEldestEntry(eldest: java.util.Map.Entry[String, String]): Boolean = size > Remembered
-  })
+  private val BytesOfInstant = 200L
 
   private def isEvolved(relation: HadoopFsRelation, metaClient: AnyRef): Boolean = {
     val schemas = Reflection.call[String](metaClient, "getSchemaFolderName")
     def latest = Reflection.option[AnyRef](Reflection.call[AnyRef](relation.location, "getLatestCompletedInstant")).map(_.toString)
     // A query of an older instant may see names that were given later.
     val newest = Try(if (asOf(relation.location).isEmpty) latest else None).toOption.flatten
-    if (newest.contains(unevolvedInstants.get(schemas))) false
+    val key = newest.map(instant => s"unevolved:$schemas:$instant") // a change makes another instant
+    if (key.exists(StatisticsCache.get[String](_).isDefined)) false
     else {
       val evolved = holdsFiles(new Path(schemas), relation.sparkSession, _.endsWith(".schemacommit"))
-      if (!evolved) newest.foreach(unevolvedInstants.put(schemas, _))
+      if (!evolved) key.foreach(StatisticsCache.put(_, schemas, BytesOfInstant))
       evolved
     }
   }
