@@ -117,7 +117,7 @@ def test_a_file_replaced_while_it_is_read_is_refused(spark, folder):
     listed = DataFile(
         file.name, stat.st_size, 100, "parquet", open_location=file.as_uri(), modified=int(stat.st_mtime * 1000) + 1
     )
-    with pytest.raises(block_task.CannotRead, match=refusals.REPLACED):
+    with pytest.raises(block_task.UnsupportedDataFile, match=refusals.REPLACED):
         block_task.analyze_file(block_task.BlockTask("full", (ID,), (), {}, absent_is_null=False), listed, 1 << 20)
 
 
