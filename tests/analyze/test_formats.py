@@ -12,7 +12,7 @@ import pytest
 import metastore
 from analyze.checks import Stored, check_table
 from analyze.internals import java, loaded
-from metastore.adapters import load_facts
+from metastore.adapters.loading import load_facts
 from metastore.adapters.spark_rows import read_rows_by_spark
 from metastore.errors import AnalyzeFailed
 from planner.plans import metrics, scans

@@ -6,7 +6,7 @@ import time
 from dataclasses import replace
 from typing import TYPE_CHECKING, Any
 
-from metastore import adapters
+from metastore.adapters.loading import load_facts
 from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause
 from metastore.adapters.table_facts import Refusal
 from metastore.errors import AnalyzeFailed
@@ -69,7 +69,7 @@ def run_statement(spark: SparkSession, statement: AnalyzeStatement, progress: bo
 
 
 def _prepare(spark: SparkSession, statement: AnalyzeStatement, progress: Progress) -> _Run:
-    facts = adapters.load_facts(spark, statement.table)
+    facts = load_facts(spark, statement.table)
     store, place = open_table_store(spark, facts.identity, writable=True)
     indexed = BlockFilesCache(store)
     facts = count_rows(spark, facts, store, indexed)
