@@ -10,7 +10,7 @@ import pyarrow.parquet.encryption as pe
 import pytest
 
 import metastore
-from metastore.adapters import load_facts
+from metastore.adapters.loading import load_facts
 from metastore.adapters.spark_rows import read_rows_by_spark
 from metastore.errors import AnalyzeFailed
 from pipeline.checks import Stored, check_table

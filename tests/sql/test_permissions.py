@@ -183,11 +183,11 @@ def test_masked_values_never_become_bounds(guarded, spark, policy):
 @pytest.mark.parametrize("policy", ["resolution mask", "optimizer mask", "strategy mask", "precbo filter"])
 def test_queries_of_analyze_are_asked_too(guarded, spark, secrets, policy):
     """A policy that lets the name pass and acts on what ANALYZE itself reads later: with ORC and Avro, Spark's rows."""
-    from metastore import adapters  # noqa: PLC0415 - what only this test looks into
+    from metastore.adapters.loading import load_facts  # noqa: PLC0415 - what only this test looks into
     from metastore.adapters.shim_calls import require_unchanged  # noqa: PLC0415 - as above
     from metastore.adapters.spark_rows import read_rows_by_spark  # noqa: PLC0415 - as above
 
-    facts = adapters.load_facts(guarded, secrets)
+    facts = load_facts(guarded, secrets)
 
     def shown():
         rows = require_unchanged(read_rows_by_spark(guarded, facts, facts.columns, facts.files), secrets)

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from metastore.adapters.shim_facts import ask_shim
 from metastore.adapters.shim_facts import identify_entry as identify
-from metastore.adapters.spark_versions import delta_at_version
+from metastore.adapters.spark_versions import installed_spark_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -24,5 +24,7 @@ def load(spark: SparkSession, entry: CatalogEntry) -> TableFacts:
     facts = ask_shim(spark, entry, absent_is_null=True).facts
     if facts.snapshot is None:
         return facts
-    relation, options = delta_at_version(facts.snapshot_sql, facts.snapshot)
-    return replace(facts, snapshot_sql=relation, snapshot_options=options)
+    if installed_spark_line() >= (4, 0):
+        return replace(facts, snapshot_sql=f"{facts.snapshot_sql} VERSION AS OF {facts.snapshot}")
+    # Where Hudi's extension is listed, its parser takes VERSION AS OF of all tables for its own.
+    return replace(facts, snapshot_options={"versionAsOf": facts.snapshot})

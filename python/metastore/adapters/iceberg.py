@@ -8,11 +8,11 @@ from typing import TYPE_CHECKING, Any
 import pyarrow as pa
 
 from metastore.adapters.iceberg_deletes import Deletes, find_deletes
-from metastore.adapters.iceberg_metadata import read_metadata
+from metastore.adapters.iceberg_metadata import iceberg_at_snapshot, read_iceberg_metadata_table, read_metadata
 from metastore.adapters.iceberg_partitions import Partitions
 from metastore.adapters.iceberg_schema import IcebergLeaf, describe_leaves, parse_default, walk_leaves
 from metastore.adapters.identifiers import quote_name, split_name
-from metastore.adapters.spark_versions import collect_arrow, iceberg_at_snapshot, read_iceberg_metadata_table
+from metastore.adapters.spark_versions import collect_arrow
 from metastore.adapters.table_facts import DataFile, TableFacts
 from metastore.errors import UnsupportedTable
 from metastore.format.manifest import TableIdentity

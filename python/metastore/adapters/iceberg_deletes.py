@@ -9,7 +9,8 @@ from typing import TYPE_CHECKING
 
 import pyarrow.compute as pc
 
-from metastore.adapters.spark_versions import collect_arrow, iceberg_at_snapshot, read_iceberg_metadata_table
+from metastore.adapters.iceberg_metadata import iceberg_at_snapshot, read_iceberg_metadata_table
+from metastore.adapters.spark_versions import collect_arrow
 
 if TYPE_CHECKING:
     from collections.abc import Iterable

@@ -10,13 +10,14 @@ from typing import TYPE_CHECKING, Any
 
 from metastore import jvm_session
 from metastore.adapters.identifiers import escape_glob
+from metastore.adapters.spark_versions import installed_spark_line
 from metastore.errors import UnsupportedTable
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
     from metastore.adapters.catalog import CatalogEntry
 
@@ -125,3 +126,19 @@ def _from_spark(spark: SparkSession, entry: CatalogEntry) -> tuple[str, str, byt
         reason = f"its metadata file cannot be read: {str(failure).splitlines()[0]}"
         raise UnsupportedTable(entry.name, reason) from failure
     return spelled, row.path, bytes(row.content)
+
+
+def iceberg_at_snapshot(identifier: str, snapshot: object) -> str:
+    """SQL of an Iceberg table at a snapshot."""
+    if installed_spark_line() >= (4, 0):
+        return f"{identifier} VERSION AS OF {snapshot}"
+    # Where Hudi's extension is listed, its parser takes VERSION AS OF of all tables for its own.
+    return f"{identifier}.snapshot_id_{snapshot}"
+
+
+def read_iceberg_metadata_table(spark: SparkSession, identifier: str, name: str, snapshot: object) -> DataFrame:
+    """One of Iceberg's metadata tables at a snapshot."""
+    if installed_spark_line() >= (4, 0):
+        return spark.sql(f"SELECT * FROM {identifier}.{name} VERSION AS OF {snapshot}")
+    # As above.
+    return spark.read.option("snapshot-id", str(snapshot)).table(f"{identifier}.{name}")

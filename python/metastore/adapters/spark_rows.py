@@ -7,6 +7,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
+from metastore.adapters.descriptors import FORMATS
 from metastore.adapters.hudi_casts import group_by_file_schema
 from metastore.adapters.identifiers import LOCATION, escape_glob, quote_name
 from metastore.adapters.shim_calls import require_columns
@@ -35,33 +36,27 @@ def read_rows_by_spark(
     groups: Sequence[FilesOfOneSchema] = (),
 ) -> DataFrame:
     """Read the rows of some data files as Spark sees them."""
-    if facts.format == "iceberg":
-        rows = _of_iceberg(spark, facts, columns, files)
-    elif facts.casts:  # Hudi shows no row's place
+    deleted = FORMATS[facts.format].deleted_sql
+    if deleted is not None or (live and not facts.casts):
+        rows = _of_relation(spark, facts, columns, files, deleted or "false")
+    elif facts.casts:
         rows = reduce(
             lambda some, more: some.unionAll(more),
             _casts(spark, facts.name, columns, groups or group_by_file_schema(spark, files)),
         )
-    elif live:
-        rows = _of_relation(spark, facts, columns, files)
     else:
         rows = _of_parquet(spark, facts.name, columns, files)
     partitions = min(len(files), 4 * spark.sparkContext.defaultParallelism)
     return rows.repartition(partitions, _FILE).sortWithinPartitions(_FILE)
 
 
-def _of_iceberg(
-    spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile]
-) -> DataFrame:
-    # Where `_deleted` is asked for, Iceberg returns deleted rows too, marked, instead of leaving them out.
-    rows = require_columns(select_at_snapshot(spark, facts, [_FILE, _DELETED, *_chosen(columns)]), facts.name)
-    return rows if len(files) == len(facts.files) else _only(rows, files)
-
-
 def _of_relation(
-    spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile]
+    spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile], deleted: str
 ) -> DataFrame:
-    chosen = [f"{LOCATION} AS {_FILE}", f"false AS {_DELETED}", *_chosen(columns)]
+    # Where it is asked which rows are deleted, those are returned too, marked, instead of being left out.
+    table_format = FORMATS[facts.format]
+    file = table_format.location_of(table_format.file_sql)
+    chosen = [f"{file} AS {_FILE}", f"{deleted} AS {_DELETED}", *_chosen(columns)]
     rows = require_columns(select_at_snapshot(spark, facts, chosen), facts.name)
     return rows if len(files) == len(facts.files) else _only(rows, files)
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
@@ -22,35 +22,11 @@ def installed_spark_line() -> tuple[int, int]:
     return int(major), int(minor)
 
 
-def iceberg_at_snapshot(identifier: str, snapshot: object) -> str:
-    """SQL of an Iceberg table at a snapshot."""
-    if installed_spark_line() >= (4, 0):
-        return f"{identifier} VERSION AS OF {snapshot}"
-    # Where Hudi's extension is listed, its parser takes VERSION AS OF of all tables for its own.
-    return f"{identifier}.snapshot_id_{snapshot}"
-
-
-def delta_at_version(identifier: str, version: str) -> tuple[str, Mapping[str, str]]:
-    """A Delta table at a version: SQL, and options of Spark's reader."""
-    if installed_spark_line() >= (4, 0):
-        return f"{identifier} VERSION AS OF {version}", {}
-    # As above.
-    return identifier, {"versionAsOf": version}
-
-
 def select_at_snapshot(spark: SparkSession, facts: TableFacts, chosen: Sequence[str]) -> DataFrame:
     """What is chosen of all rows of a table at its snapshot."""
     if facts.snapshot_options:
         return spark.read.options(**facts.snapshot_options).table(facts.snapshot_sql).selectExpr(*chosen)
     return spark.sql(f"SELECT {', '.join(chosen)} FROM {facts.snapshot_sql}")
-
-
-def read_iceberg_metadata_table(spark: SparkSession, identifier: str, name: str, snapshot: object) -> DataFrame:
-    """One of Iceberg's metadata tables at a snapshot."""
-    if installed_spark_line() >= (4, 0):
-        return spark.sql(f"SELECT * FROM {identifier}.{name} VERSION AS OF {snapshot}")
-    # As above.
-    return spark.read.option("snapshot-id", str(snapshot)).table(f"{identifier}.{name}")
 
 
 def collect_arrow(frame: DataFrame) -> pa.Table:

@@ -7,9 +7,11 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from metastore import adapters, jvm_session
+from metastore import jvm_session
 from metastore.adapters.catalog import look_up_table
-from metastore.adapters.identifiers import find_column, location_sql, quote_name
+from metastore.adapters.descriptors import FORMATS
+from metastore.adapters.identifiers import find_column, quote_name
+from metastore.adapters.loading import load_entry_facts
 from metastore.adapters.spark_versions import collect_arrow, create_frame, select_at_snapshot
 from metastore.answers import Answer
 from metastore.errors import InvalidArgument, JarNotFound, NoStatistics, UnsupportedTable
@@ -41,8 +43,9 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
     from pyspark.sql.types import StructField, StructType
 
-    from metastore.adapters import TableFacts
     from metastore.adapters.catalog import CatalogEntry
+    from metastore.adapters.descriptors import TableFormat
+    from metastore.adapters.table_facts import TableFacts
     from metastore.format.table_column import Column
     from metastore.reading.evidence import ColumnEvidence
     from metastore.reading.lookup_keys import Mask
@@ -53,8 +56,7 @@ if TYPE_CHECKING:
 
 
 PATH, POSITION = "path", "position"
-_FILE, _ROW_INDEX = "file", "_metadata.row_index"
-_PLANNED = ("iceberg", "delta", "parquet")
+_FILE = "file"
 _FEW_KEYS, _FEW_NUMBERS, _FEW_BYTES = 10_000, 250_000, 256 << 20
 _SLICE_BYTES, _SLICE_FILES = 64 << 20, 16
 _SAMPLE_KEYS, _NEARLY_ALL = 1_000, 0.9
@@ -65,29 +67,31 @@ _QUICK_BYTES = 250 << 20
 def locate_rows(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFrame, *, pruned: bool) -> DataFrame:
     """Find the rows of a table that have one of some keys."""
     entry = look_up_table(spark, table)
-    if entry.provider == "hudi":
-        raise UnsupportedTable(table, "Hudi shows no row's position", hint="metastore.locate in SQL names data files.")
+    table_format = FORMATS[entry.provider]
+    if table_format.position_sql is None:
+        reason = f"{table_format.title} shows no row's position"
+        raise UnsupportedTable(table, reason, hint="metastore.locate in SQL names data files.")
     schema = spark.table(entry.identifier).schema
     key = [_key_column(read_spark_columns(schema), name, entry.name) for name in columns]
     lengths = [find_char_length(schema, column) for column in key]
     asked = _asked(keys, columns, key, lengths)
     rest = _file_and_position(spark, entry)
-    if pruned and entry.provider in _PLANNED and _are_many(keys):
+    if pruned and _are_many(keys):
         rows = _rows(spark, entry, _chosen(key, rest))
         if _are_quickly_read(rows):
-            return _joined(entry.provider, rows, key, lengths, asked)
+            return _joined(table_format, rows, key, lengths, asked)
     some, is_all = _some(asked, key)
     if is_all:
         asked = create_frame(spark, some, _told(asked.schema, some))
         most = PLANNED_KEYS if pruned else MOST_KEYS
         where = None if has_char_column(schema, key) else build_condition(some, key, most)
-        if where is not None and entry.provider in _PLANNED and _is_analyzed(spark, entry):
-            return _joined(entry.provider, _rows(spark, entry, _chosen(key, rest), where), key, lengths, asked)
-    facts = adapters.load_entry_facts(spark, entry)
+        if where is not None and _is_analyzed(spark, entry):
+            return _joined(table_format, _rows(spark, entry, _chosen(key, rest), where), key, lengths, asked)
+    facts = load_entry_facts(spark, entry)
     key = [_key_column(facts.columns, name, facts.name) for name in columns]
     may = _candidates(spark, facts, key, lengths, some, None if is_all else asked) if pruned else None
     rows = _live(facts, _chosen(key, rest), may, spark)
-    return _joined(facts.format, rows, key, lengths, asked)
+    return _joined(table_format, rows, key, lengths, asked)
 
 
 def _key_column(known: Sequence[Column], name: str, table: str) -> Column:
@@ -159,7 +163,7 @@ def _are_quickly_read(rows: DataFrame) -> bool:
 
 def _rows(spark: SparkSession, entry: CatalogEntry, chosen: Sequence[str], where: str = "true") -> DataFrame:
     """The live rows at the newest snapshot; by what a condition says planning leaves files out."""
-    if entry.provider == "iceberg":
+    if FORMATS[entry.provider].is_cached:
         spark.sql(f"REFRESH TABLE {entry.identifier}")
     return spark.sql(f"SELECT {', '.join(chosen)} FROM {entry.identifier} WHERE {where}")
 
@@ -169,25 +173,22 @@ def _chosen(key: Sequence[Column], rest: Sequence[str]) -> list[str]:
 
 
 def _file_and_position(spark: SparkSession, entry: CatalogEntry) -> list[str]:
-    """Where a row is; its position is null where Delta hides it."""
-    file, position = ("_file", "_pos") if entry.provider == "iceberg" else ("_metadata.file_path", _ROW_INDEX)
-    shown = entry.provider != "delta" or _has_positions(spark, entry)
-    return [f"{file} AS {_FILE}", f"{position if shown else 'CAST(NULL AS BIGINT)'} AS {POSITION}"]
+    """Where a row is; its position is null where the table hides it."""
+    table_format = FORMATS[entry.provider]
+    position = "CAST(NULL AS BIGINT)" if _hides_positions(spark, entry, table_format) else table_format.position_sql
+    return [f"{table_format.file_sql} AS {_FILE}", f"{position} AS {POSITION}"]
 
 
-def _has_positions(spark: SparkSession, entry: CatalogEntry) -> bool:
-    """Whether Delta shows them: it does so for deletion vectors and row tracking alone (delta-io, SPARK-47731)."""
+def _hides_positions(spark: SparkSession, entry: CatalogEntry, table_format: TableFormat) -> bool:
+    """Whether a table shows no row's position, by looking where some of its format do not."""
     from pyspark.errors import AnalysisException  # noqa: PLC0415 - not needed to import this module
 
-    try:
-        return bool(spark.table(entry.identifier).select(_ROW_INDEX).columns)
-    except AnalysisException:
+    if not table_format.may_hide_positions:
         return False
-
-
-def _path(provider: str) -> str:
-    """SQL of `DataFile.location`: of the rows that are found alone, for it takes longer than to look for them."""
-    return _FILE if provider == "iceberg" else location_sql(_FILE)
+    try:
+        return not spark.table(entry.identifier).selectExpr(str(table_format.position_sql)).columns
+    except AnalysisException:
+        return True
 
 
 def _candidates(
@@ -277,17 +278,20 @@ def _live(facts: TableFacts, chosen: Sequence[str], may: Mask | None, spark: Spa
     if may is None:
         return rows
     paths = ", ".join(text_literal(facts.files[place].location) for place in np.flatnonzero(may))
-    return rows.where(f"{_path(facts.format)} IN ({paths})" if paths else "false")
+    return rows.where(f"{FORMATS[facts.format].location_of(_FILE)} IN ({paths})" if paths else "false")
 
 
-def _joined(provider: str, rows: DataFrame, key: Sequence[Column], lengths: Lengths, asked: DataFrame) -> DataFrame:
+def _joined(
+    table_format: TableFormat, rows: DataFrame, key: Sequence[Column], lengths: Lengths, asked: DataFrame
+) -> DataFrame:
     """Those of the rows that have one of the keys, which may come twice."""
     from pyspark.sql import functions as F  # noqa: N812, PLC0415 - see above
 
     values = [f"c{place}" if length is None else pad_char(f"c{place}", length) for place, length in enumerate(lengths)]
     same = [_same(F.expr(value), F.col(field.name), field) for value, field in zip(values, asked.schema, strict=True)]
     names = [f"c{place} AS {quote_name([column.name])}" for place, column in enumerate(key)]
-    return rows.join(asked, same, "left_semi").selectExpr(*names, f"{_path(provider)} AS {PATH}", POSITION)
+    path = table_format.location_of(_FILE)  # of the rows found alone: it takes longer than to look for them
+    return rows.join(asked, same, "left_semi").selectExpr(*names, f"{path} AS {PATH}", POSITION)
 
 
 def _same(value: SparkColumn, key: SparkColumn, field: StructField) -> SparkColumn:

@@ -5,7 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
-from metastore import adapters, settings
+from metastore import settings
+from metastore.adapters.loading import load_facts
 from metastore.adapters.identifiers import LOCATION, escape_glob
 from metastore.format.manifest import FULL
 from metastore.pipeline.extras import RanksExtra, ValueIndexExtra
@@ -90,7 +91,7 @@ class PlanInputs:
 def read_inputs(spark: SparkSession, statement: AnalyzeStatement) -> PlanInputs:
     """Look up the table and its statistics, and check the statement against them."""
     values = _resolve_settings(spark, statement)
-    facts = adapters.load_facts(spark, statement.table)
+    facts = load_facts(spark, statement.table)
     store, place = open_table_store(spark, facts.identity, writable=True)
     block_files = BlockFilesCache(store)
     facts = count_rows(spark, facts, store, block_files)

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING
 
-from metastore import adapters, settings
+from metastore import settings
+from metastore.adapters.loading import identify_table
 from metastore.errors import UnsupportedTable
 from metastore.reading.discovery import Discovery
 from metastore.spark.analyze_statement import is_connect
@@ -20,7 +21,7 @@ def discover_by_name(spark: SparkSession, table: str) -> Discovery:
 
     Through Connect this process reads and writes the store itself, with what it finds in its environment.
     """
-    identity = adapters.identify_table(spark, table)
+    identity = identify_table(spark, table)
     store = _store(spark, table, store_uri(identity, settings.get("spark.metastore.store", spark)))
     manifest = store.read()
     if manifest is None and store.is_empty():
