@@ -81,7 +81,7 @@ def asked(kinds, keys):
 
 def search(store, kinds, keys):
     evidences, columns = known(store, kinds)
-    one = CandidateSearch(evidences, store[0].part)
+    one = CandidateSearch(evidences, store[0].open_part)
     one.add(KeyBatch.from_table(asked(kinds, keys), columns))
     return one.found.tolist()
 
@@ -151,7 +151,7 @@ def test_what_is_unknown_damaged_or_contradictory_keeps_the_file(store):
     others = [replace(file, rows=file.rows + 1) for file in facts.files[:2]]
     others += [replace(file, size=2) for file in facts.files[2:4]]
     evidences, columns = known(store, ["bigint"], [*others, *facts.files[4:]])
-    one = CandidateSearch(evidences, store[0].part)
+    one = CandidateSearch(evidences, store[0].open_part)
     one.add(KeyBatch.from_table(nowhere, columns))
     assert one.found.tolist() == [True] * 4 + [False] * 2
 
@@ -167,7 +167,7 @@ def test_what_is_unknown_damaged_or_contradictory_keeps_the_file(store):
 
 def test_no_keys_no_files(store):
     evidences, columns = known(store, ["bigint"])
-    one = CandidateSearch(evidences, store[0].part)
+    one = CandidateSearch(evidences, store[0].open_part)
     one.add(KeyBatch.from_table(asked(["bigint"], [(1,)]).slice(1), columns))
     assert not one.found.any()
 
