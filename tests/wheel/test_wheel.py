@@ -55,7 +55,31 @@ def wheel(tmp_path_factory) -> zipfile.ZipFile:
 
 
 def test_exactly_one_jar(wheel):
-    assert [name for name in wheel.namelist() if name.endswith(".jar")] == [JAR]  # not what tests ask the shim with
+    assert [name for name in wheel.namelist() if name.endswith(".jar")] == [JAR]
+
+
+def test_every_file_of_the_packages(wheel):
+    packages = [ROOT / "python/metastore", ROOT / "python/pyspark_metastore"]
+    files = [f for package in packages for f in package.rglob("*") if f.is_file() and "__pycache__" not in f.parts]
+    expected = {f.relative_to(ROOT / "python").as_posix() for f in files}
+    found = {name for name in wheel.namelist() if name.startswith(("metastore/", "pyspark_metastore/"))}
+    assert found == expected
+
+
+def test_jar_registers_itself_and_holds_a_build_for_every_line(wheel, tmp_path):
+    wheel.extract(JAR, tmp_path)
+    jar = zipfile.ZipFile(tmp_path / JAR)
+    service = "META-INF/services/org.apache.spark.sql.SparkSessionExtensionsProvider"
+    assert jar.read(service).decode().split() == [f"{ENTRY.replace('/', '.')}"]
+    assert build().lines() == list(jars.LINES) == sorted(checks.LINES)
+    facts = checks.shim_facts(tmp_path / JAR)
+    assert facts["lines"].split() == list(jars.LINES)
+    for line in jars.LINES:
+        assert facts[f"spark-{line}"].startswith(f"{line}.")
+        assert f"org/metastore/spark/v{line.replace('.', '')}/SessionExtensions.class" in jar.namelist()
+    neutral = {name for name in jar.namelist() if not re.search(r"/v(35|40|41)/", name)}
+    classes = {f"{ENTRY}.class", f"{ENTRY}$.class"}
+    assert neutral == {*classes, service, "metastore-shim.properties"}
     assert {jar.read(name)[7] for name in classes} == {JAVA_8}
 
 

@@ -97,11 +97,14 @@ private[estimates] final class FilterSelectivity(
     case (condition, Seq(asked)) if columns.exists(_.asked == asked) => condition
   } ++ joint.map(_._1)
 
+  /** Whether the effect of every condition is known. */
+  def isEstimated: Boolean = estimatedConjuncts.size == conjuncts.size
+
   /** The columns that Spark estimates the filter by, by their keys. */
   val columnKeys: Set[String] = usable.flatMap(_._2).map(_.key).toSet
 
   /** Whether nothing but the counts of all values was needed. */
-  def isExact: Boolean = columns.size == 1 && joint.isEmpty && estimatedConjuncts.size == conjuncts.size && columns.head.whole.isComplete
+  def isExact: Boolean = columns.size == 1 && joint.isEmpty && isEstimated && columns.head.whole.isComplete
 
   private def columnsOf(condition: Expression): Option[Seq[ColumnKey]] = {
     val leaves = leavesOf(condition)

@@ -68,8 +68,8 @@ object JoinKeys extends PredicateHelper {
     found
   }
 
-  /** A column of a scan, with the conditions on the scan. */
-  private final case class Origin(column: Attribute, leaf: LogicalPlan, conjuncts: Seq[Expression])
+  /** A column of a scan, with the conditions on the scan; `isJoined` where other tables may have taken some of its rows. */
+  private final case class Origin(column: Attribute, leaf: LogicalPlan, conjuncts: Seq[Expression], isJoined: Boolean = false)
 
   /** A scan's column whose values are looked for in another column; `isIn` whether rows stay that are found, or the others. */
   private final case class Sought(column: Origin, in: Origin, isIn: Boolean, keepsNulls: Boolean)
@@ -116,7 +116,7 @@ object JoinKeys extends PredicateHelper {
             uses.sought += Sought(x, y, isIn = kind == LeftSemi, keepsNulls = kind == LeftAnti)
         case _ => ()
       }
-      outer
+      outer.map { case (id, origin) => id -> origin.copy(isJoined = true) }
     case join: Join =>
       val (left, right) = (follow(join.left, Nil, uses), follow(join.right, Nil, uses))
       join.condition.toSeq.flatMap(splitConjunctivePredicates).foreach {
@@ -127,7 +127,7 @@ object JoinKeys extends PredicateHelper {
           }
         case _ => ()
       }
-      left ++ right
+      (left ++ right).map { case (id, origin) => id -> origin.copy(isJoined = true) }
     case other =>
       other.children.foreach(follow(_, Nil, uses))
       Map.empty
@@ -160,10 +160,16 @@ object JoinKeys extends PredicateHelper {
     for (column <- of.get(a.exprId); values <- follow(in, Nil, new Uses).get(b.exprId))
       yield Sought(column, values, isIn = true, keepsNulls = false)
 
-  /** A key of a join. */
-  private final class Key(val values: ColumnHistogram, beside: => Double) {
-    private lazy val others = beside
-
+  /**
+   * A key of a join.
+   *
+   * @param values those that the conditions on it leave
+   * @param beside the conditions on other columns
+   * @param unknown whether there are others still, or joins, of which nothing is known
+   */
+  private final class Key(val values: ColumnHistogram, beside: => FilterSelectivity, unknown: Boolean) {
+    private lazy val others = beside.share
+    private def isWhole: Boolean = !unknown && beside.isEstimated
 
     /** How likely a row of this side and one of the other that their conditions leave have the same value. */
     def share(other: Key): Double = math.min(1.0, JoinSelectivity.share(values, other.values) * correlation(other) * other.correlation(this))
@@ -171,8 +177,10 @@ object JoinKeys extends PredicateHelper {
     /** The share of this side's rows whose value the other side has, or has not. */
     def leftBy(other: Key, isIn: Boolean, keepsNulls: Boolean): Double = {
       val rows = math.max(1.0, values.rows)
-      val found = JoinSelectivity.found(values, other.values, other.others)
-      if (isIn) found / rows else math.max(0.0, rows - (if (keepsNulls) 0.0 else values.nulls) - found) / rows
+      lazy val found = JoinSelectivity.found(values, other.values, other.others)
+      def unmatched = math.max(0.0, rows - (if (keepsNulls) 0.0 else values.nulls) - found) / rows
+      // Of a side of which less comes than is known, more may stay without a match.
+      if (isIn) found / rows else if (!other.isWhole) 1.0 else if (values.isComplete && other.values.isComplete) unmatched else math.max(Key.LeastUnmatched, unmatched)
     }
 
     /** How many times likelier than any row one that other conditions leave has a value of the other side. */
@@ -189,6 +197,7 @@ object JoinKeys extends PredicateHelper {
 
   private object Key {
     private val Least = 1e-6
+    private[JoinKeys] val LeastUnmatched = 0.1 // where ranges of values are compared, not all values
     private val Most = 0.5 // of rows that the other side may have: of more the conditions need not be asked
 
     def of(origin: Origin, known: RelationColumns): Option[Key] = {
@@ -203,7 +212,7 @@ object JoinKeys extends PredicateHelper {
         val kept =
           try own.reduceOption(And(_, _)).fold(whole)(new ColumnPredicate(_, origin.column).of(whole))
           catch { case EvaluationFailure(_) => whole } // as if there were no condition on it
-        new Key(kept, beside.share)
+        new Key(kept, beside, unknown = origin.isJoined || own.size + others.size < origin.conjuncts.size)
       }
     }
   }
