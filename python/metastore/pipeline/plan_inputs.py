@@ -6,8 +6,8 @@ from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
 
 from metastore import settings
-from metastore.adapters.loading import load_facts
 from metastore.adapters.identifiers import LOCATION, escape_glob
+from metastore.adapters.loading import load_facts
 from metastore.format.manifest import FULL
 from metastore.pipeline.extras import RanksExtra, ValueIndexExtra
 from metastore.pipeline.request import resolve_request
