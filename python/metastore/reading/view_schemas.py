@@ -28,7 +28,7 @@ _ARROW = {
 }
 _CONTRACT = read_contract("functions")
 
-_UNSHOWN = ("column", "frequencies")
+_UNSHOWN = ("column", "files", "frequencies")
 """Stored fields that a text of the same row says better."""
 
 
