@@ -44,7 +44,12 @@ def shim(spark: String, scala: String, options: Seq[String]): Project =
         s"scala-$spark" -> scala, s"source-$spark" -> sys.props.getOrElse(s"source.$spark", "unknown"))
       val file = (Compile / resourceManaged).value / "metastore-shim.properties"
       IO.write(file, facts.map { case (key, value) => s"$key=$value\n" }.mkString)
-      Seq(file)
+      val contract = ((baseDirectory.value / "../../../python/metastore/contract").getCanonicalFile * "*.json").get.map { document =>
+        val copy = (Compile / resourceManaged).value / "metastore-contract" / document.getName
+        IO.copyFile(document, copy)
+        copy
+      }
+      file +: contract
     }.taskValue,
     Test / unmanagedJars := (Compile / unmanagedJars).value,
     Compile / unmanagedJars := sys.props.get(s"pyspark.$spark").toSeq.flatMap { home =>

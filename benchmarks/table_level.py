@@ -52,7 +52,7 @@ def file_statistics(random: np.random.Generator) -> ColumnStatistics:
         mean=total / ROWS,
         m2=float(values.var() * ROWS),
         avg_len=8.0,
-        max_len=8,
+        numbers={"max_len": 8},
         compressed_bytes=8 * ROWS,
         uncompressed_bytes=8 * ROWS,
         percentiles=values.tolist(),

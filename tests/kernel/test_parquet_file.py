@@ -285,9 +285,9 @@ _PEAK = """
 import sys
 import pyarrow as pa
 from kernel.samples import wanted
-from metastore.kernel import analyze_parquet, read
-read._LARGE_GROUP, read._STREAM_BYTES = int(sys.argv[2]), 1 << 20
-analyze_parquet(sys.argv[1], [wanted("string", "c")], 16 << 20)
+from metastore.kernel import parquet_file
+parquet_file._LARGE_GROUP, parquet_file._STREAM_BYTES = int(sys.argv[2]), 1 << 20
+parquet_file.analyze_parquet(sys.argv[1], [wanted("string", "c")], 16 << 20)
 print(pa.default_memory_pool().max_memory())
 """
 

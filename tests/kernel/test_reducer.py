@@ -217,7 +217,7 @@ def reduce_naively(of, table):
     lengths = {name: known(name, combine) for name, combine in LENGTHS.items()}
     return {
         **found,
-        "sum_exact": known("sum_exact", sum),
+        "sum_exact": known("sum_exact", lambda sums: sum(map(int, sums))),
         "numbers": {k: v for k, v in lengths.items() if v is not None},
     }
 

@@ -235,4 +235,4 @@ def test_a_place_in_a_task_knows_no_jvm():
 
     sent = pickle.loads(pickle.dumps(HadoopTaskStore("hdfs://nn/s", settings=object)))  # noqa: S301 - ours
     assert (sent.uri, sent.settings) == ("hdfs://nn/s", None)
-    assert [record[0] for record in sent.packed(sent.write("sketches", SKETCH, [1]) for _ in range(1))] == [53, 0]
+    assert [record[0] for record in sent.pack_results(sent.write("sketches", SKETCH, [1]) for _ in range(1))] == [53, 0]

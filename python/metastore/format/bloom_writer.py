@@ -29,8 +29,10 @@ _BEHIND = 1 << 16
 
 @cache
 def writes_bloom_filters() -> bool:
-    """Whether this pyarrow writes bloom filters (from version 24 on)."""
-    return _OPTION in inspect.signature(pq.write_table).parameters
+    """Whether this pyarrow writes bloom filters (from version 24 on) and tells where (later)."""
+    return _OPTION in inspect.signature(pq.write_table).parameters and hasattr(
+        pq.ColumnChunkMetaData, "bloom_filter_offset"
+    )
 
 
 def build_filter(values: pa.Array, size: int) -> NDArray[np.uint8] | None:

@@ -115,7 +115,6 @@ object SummaryColumns {
     case "mean" => opt(row.mean)
     case "m2" => opt(row.m2)
     case "avg_len" => opt(row.avgLen)
-    case "max_len" => opt(row.maxLen)
     case "trues" => opt(row.trues)
     case "compressed_bytes" => opt(row.compressedBytes)
     case "uncompressed_bytes" => opt(row.uncompressedBytes)
@@ -124,7 +123,7 @@ object SummaryColumns {
     case "singles" => opt(row.singles)
     case "frequencies_algorithm" => opt(row.frequenciesAlgorithm.map(UTF8String.fromString))
     case "extra" => extra(row.extra)
-    case _ => null
+    case field => opt(row.numbers.get(field))
   }
 
   private val SumPrecision = 38

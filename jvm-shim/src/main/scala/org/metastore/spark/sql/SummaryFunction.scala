@@ -121,7 +121,7 @@ object SummaryFunction extends StatisticsFunction {
       known.forall(row => row.nulls.isDefined && (row.lo.isEmpty || row.loExact) && (row.hi.isEmpty || row.hiExact))
     ResultRow.row(Seq(leaf.name, leaf.dataType.simpleString) ++ bounds ++ Seq[Any](
       distinct, known.flatMap(_.mean), known.flatMap(deviation), percentile(25), percentile(50), percentile(75),
-      scope.live, nullShare, nulls, live(known.flatMap(_.nans)), known.flatMap(_.avgLen), known.flatMap(_.maxLen),
+      scope.live, nullShare, nulls, live(known.flatMap(_.nans)), known.flatMap(_.avgLen), known.flatMap(_.numbers.get("max_len")),
       text.value(sureTop.map(_.value)), live(sureTop.map(_.frequency)),
       known.flatMap(_.compressedBytes), isExact, distinctError, files, scope.filesTotal) ++ scope.origin ++
       Seq(known.map(row => UserDefinedStatistics.texts(row.extra))): _*)

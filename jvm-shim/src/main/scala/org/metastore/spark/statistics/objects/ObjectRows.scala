@@ -1,11 +1,15 @@
 package org.metastore.spark.statistics.objects
 
+import scala.collection.JavaConverters._
+
 import org.apache.parquet.column.ColumnDescriptor
 import org.apache.parquet.column.page.{PageReader, PageReadStore}
 import org.apache.parquet.example.data.Group
 import org.apache.parquet.example.data.simple.convert.GroupRecordConverter
 import org.apache.parquet.io.ColumnIOFactory
 import org.apache.parquet.schema.MessageType
+
+import org.metastore.spark.conf.Contract
 
 /** Reads whole rows of objects, lists and maps included: for answers to people, where a row is an object anyway. */
 private[statistics] final class RowReader(objects: ObjectReader) {
@@ -93,6 +97,15 @@ private[statistics] final class ObjectRow(schema: MessageType, row: Group) {
     }
 }
 
+/** The statistics that descriptors compute, each a whole number (contract/statistics.json). */
+private[statistics] object ComputedStatistics {
+  private val merges = Set("sum", "min", "max")
+
+  /** Their fields. */
+  val names: Seq[String] =
+    Contract.read("statistics").asScala.filter(one => merges(one.get("merge").asText)).map(_.get("name").asText).toSeq
+}
+
 /** Makes the rows of each kind of object (docs/format.md, "Objects"). */
 private[statistics] object ObjectRows {
 
@@ -148,7 +161,7 @@ private[statistics] object ObjectRows {
     mean = row.double("mean"),
     m2 = row.double("m2"),
     avgLen = row.double("avg_len"),
-    maxLen = row.long("max_len"),
+    numbers = ComputedStatistics.names.flatMap(name => row.long(name).map(name -> _)).toMap,
     trues = row.long("trues"),
     compressedBytes = row.long("compressed_bytes"),
     uncompressedBytes = row.long("uncompressed_bytes"),
@@ -212,12 +225,13 @@ final case class TableFileRow(
  * Catalyst's.
  *
  * @param file data file in the block; `None` at table level
+ * @param numbers statistics that the contract says are computed one by one, by their names
  */
 final case class SummaryRow(
     column: Int, file: Option[Int], rows: Option[Long], nulls: Option[Long], nans: Option[Long], lo: Option[Any], hi: Option[Any],
     loExact: Boolean, hiExact: Boolean, distinct: Option[Long], distinctError: Option[Double],
     sumExact: Option[java.math.BigDecimal], sum: Option[Double], mean: Option[Double], m2: Option[Double],
-    avgLen: Option[Double], maxLen: Option[Long], trues: Option[Long], compressedBytes: Option[Long],
+    avgLen: Option[Double], numbers: Map[String, Long], trues: Option[Long], compressedBytes: Option[Long],
     uncompressedBytes: Option[Long], frequencies: Option[String], frequenciesFloor: Option[Long],
     percentiles: IndexedSeq[Any], extra: Map[String, Array[Byte]], files: Int, singles: Option[Long] = None,
     frequenciesAlgorithm: Option[String] = None)
@@ -227,7 +241,7 @@ object SummaryRow {
   /** What is known of a column in a table without rows. */
   def ofNoRows(column: Int): SummaryRow = SummaryRow(
     column, file = None, rows = Some(0), nulls = Some(0), nans = Some(0), lo = None, hi = None, loExact = true, hiExact = true,
-    distinct = Some(0), distinctError = None, sumExact = None, sum = None, mean = None, m2 = None, avgLen = None, maxLen = None,
+    distinct = Some(0), distinctError = None, sumExact = None, sum = None, mean = None, m2 = None, avgLen = None, numbers = Map.empty,
     trues = None, compressedBytes = None, uncompressedBytes = None, frequencies = Some("complete"), frequenciesFloor = None,
     percentiles = IndexedSeq.empty, extra = Map.empty, files = 0)
 }
