@@ -20,11 +20,6 @@ if TYPE_CHECKING:
 _LAST_SECONDS = 10.0
 
 
-def read_analyzed_plan(spark: SparkSession, identifier: str) -> Any:
-    """The analyzed plan of reading a table: what its catalog has loaded."""
-    return spark._jsparkSession.table(identifier).queryExecution().analyzed()
-
-
 def get_executed_plan(frame: DataFrame) -> Any:
     """The executed plan of a query."""
     return frame._jdf.queryExecution().executedPlan()
@@ -40,13 +35,6 @@ def estimate_size(frame: DataFrame) -> tuple[int, int | None]:
 def get_hadoop_configuration(spark: SparkSession) -> Any:
     """Hadoop's settings as the session has them, credentials among them."""
     return spark._jsparkSession.sessionState().newHadoopConf()
-
-
-def qualify_path(spark: SparkSession, path: str) -> str:
-    """A path with the scheme of the file system that it is in."""
-    jvm: Any = spark._jvm
-    found = jvm.org.apache.hadoop.fs.Path(path)
-    return str(found.getFileSystem(get_hadoop_configuration(spark)).makeQualified(found).toString())
 
 
 def load_shim_class(spark: SparkSession | SparkContext, name: str) -> Any:

@@ -62,14 +62,51 @@ def test_partition_evolution(spark, table):
     spark.sql(f"INSERT INTO {table} VALUES {values}")
     metastore.analyze(spark, table, progress=False)
     stored = check_table(spark, table)
-    partitions = [
-        dict(row["partition"] or [])
-        for block in stored.manifest.blocks
-        for row in stored.store.get(block.files).to_pylist()
-    ]
+    partitions = partitions_of(stored)
     assert {"p": "a", "f": "0.5"} in partitions
     assert {"day": "2024-01-01"} in partitions
     assert any(found.get("again") == "a" for found in partitions)
+
+
+def partitions_of(stored):
+    rows = (row for block in stored.manifest.blocks for row in stored.store.get(block.files).to_pylist())
+    return [dict(row["partition"] or []) for row in rows]
+
+
+def test_a_partition_column_that_was_dropped_and_one_inside_a_struct(spark, table):
+    spark.sql(f"CREATE TABLE {table} (id INT, gone INT, s STRUCT<day: INT>) USING iceberg PARTITIONED BY (gone, s.day)")
+    spark.sql(
+        f"INSERT INTO {table} VALUES (1, 5, named_struct('day', 7)), (2, 5, named_struct('day', CAST(NULL AS INT)))"
+    )
+    spark.sql(f"ALTER TABLE {table} DROP PARTITION FIELD gone")
+    spark.sql(f"ALTER TABLE {table} DROP COLUMN gone")
+    spark.sql(f"INSERT INTO {table} VALUES (3, named_struct('day', 9))")
+    metastore.analyze(spark, table, progress=False)
+    found = partitions_of(check_table(spark, table))
+    assert sorted(found, key=str) == sorted([{"s.day": "7"}, {"s.day": None}, {"s.day": "9"}], key=str)
+
+
+def test_every_type_that_partitions_by_its_value(spark, table):
+    kinds = {
+        "b": ("BOOLEAN", "true"),
+        "i": ("BIGINT", "-7"),
+        "f": ("FLOAT", "CAST(0.1 AS FLOAT)"),
+        "n": ("DECIMAL(5, 2)", "-1.50"),
+        "w": ("DECIMAL(30, 2)", "-1.50"),
+        "d": ("DATE", "DATE '1969-12-31'"),
+        "t": ("TIMESTAMP", "TIMESTAMP '1969-12-31 23:59:59.999999'"),
+        "z": ("TIMESTAMP_NTZ", "TIMESTAMP_NTZ '2024-02-29 01:02:03'"),
+        "x": ("BINARY", "X'00ff'"),
+        "s": ("STRING", "'ž=/%'"),
+    }
+    columns = ", ".join(f"{name} {kind}" for name, (kind, _) in kinds.items())
+    spark.sql(f"CREATE TABLE {table} (id INT, {columns}) USING iceberg PARTITIONED BY ({', '.join(kinds)})")
+    values = ", ".join(value for _, value in kinds.values())
+    spark.sql(f"INSERT INTO {table} VALUES (1, {values}), (2{', NULL' * len(kinds)})")
+    metastore.analyze(spark, table, progress=False)
+    found = partitions_of(check_table(spark, table))
+    assert {row["t"] for row in found} == {"1969-12-31 23:59:59.999999", None}
+    assert {row["s"] for row in found} == {"ž=/%", None}
 
 
 def test_version_one_tables(spark, table):
@@ -93,9 +130,11 @@ def test_initial_defaults_of_columns_added_later(spark, table):
     change.addColumn("n", types.IntegerType.get(), literal(7))
     change.addColumn("t", types.StringType.get(), literal("späť"))
     change.addColumn("b", types.BooleanType.get(), literal(True))  # noqa: FBT003 - a value
+    change.addColumn("d", types.DecimalType.of(30, 2), literal(java(spark).java.math.BigDecimal("-1.50")))
+    change.addColumn("day", types.DateType.get(), literal("1969-12-31").to(types.DateType.get()))
     change.commit()
     spark.sql(f"REFRESH TABLE {table}")
-    spark.sql(f"INSERT INTO {table} VALUES (3, NULL, 'x', false)")
+    spark.sql(f"INSERT INTO {table} VALUES (3, NULL, 'x', false, 7, NULL)")
     metastore.analyze(spark, table, progress=False)
     stored = check_table(spark, table)
     assert (stored.table()["n"]["lo"], stored.table()["n"]["nulls"]) == (7, 1)

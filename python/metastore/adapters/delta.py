@@ -5,26 +5,27 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from metastore.adapters.shim_facts import ask_shim
-from metastore.adapters.shim_facts import identify_entry as identify
+from metastore.adapters.descriptors import TableFormat
 from metastore.adapters.spark_versions import installed_spark_line
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from metastore.adapters.catalog import CatalogEntry
+    from metastore.adapters.shim_facts import ShimAnswer
     from metastore.adapters.table_facts import TableFacts
 
 
-__all__ = ["identify", "load"]
-
-
-def load(spark: SparkSession, entry: CatalogEntry) -> TableFacts:
-    """Read the facts of a Delta table at the version that its name stands for."""
-    facts = ask_shim(spark, entry, absent_is_null=True).facts
+def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> TableFacts:  # noqa: ARG001 - formats are asked alike
+    """The facts of a Delta table at the version that its name stands for."""
+    facts = replace(answer.facts, absent_is_null=True)
     if facts.snapshot is None:
         return facts
     if installed_spark_line() >= (4, 0):
         return replace(facts, snapshot_sql=f"{facts.snapshot_sql} VERSION AS OF {facts.snapshot}")
     # Where Hudi's extension is listed, its parser takes VERSION AS OF of all tables for its own.
     return replace(facts, snapshot_options={"versionAsOf": facts.snapshot})
+
+
+FORMAT = TableFormat("delta", complete, may_hide_positions=True)
+"""Without deletion vectors and row tracking no positions are shown: SPARK-47731."""

@@ -3,52 +3,67 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from importlib import import_module
+from typing import TYPE_CHECKING, cast
 
 from metastore.adapters.identifiers import location_sql
+from metastore.contract import read_contract
+
+if TYPE_CHECKING:
+    from collections.abc import Callable
+
+    from pyspark.sql import SparkSession
+
+    from metastore.adapters.catalog import CatalogEntry
+    from metastore.adapters.lineage import Lineage
+    from metastore.adapters.shim_facts import ShimAnswer
+    from metastore.adapters.table_facts import TableFacts
+    from metastore.reading.folder import Folder
+
+
+FORMAT_NAMES = tuple(one["name"] for one in read_contract("formats"))
+WITH_LOG_FILES = tuple(one["name"] for one in read_contract("formats") if one.get("log_files"))
+"""Table formats that have files beside the data files which may change any value of their rows."""
 
 
 @dataclass(frozen=True)
 class TableFormat:
-    """A table format. Its facts are loaded by the module of `metastore.adapters` that is called like it.
+    """A table format: `FORMAT` in the module of `metastore.adapters` that is called like it.
 
     Attributes:
         name: As in settings, manifests and the folders of stores.
-        title: As people write it.
+        complete: What the shim told of a table, with what Spark's jobs or the format's own rules add to it.
         file_sql: SQL of a row's data file.
         shows_uri: Whether that is a URI, and not yet `DataFile.location`.
         position_sql: SQL of a row's position in its file; None where none is shown.
         may_hide_positions: Whether some tables show none.
         deleted_sql: SQL of whether a row is deleted, where deleted rows can be read as well.
         is_cached: Whether Spark keeps what it knows of a table until it is told to look again.
-        has_log_files: Whether there are files beside the data files that may change any value of their rows.
+        read_lineage: What the metadata in a table's folder says without Spark; None where nothing is certain.
     """
 
     name: str
-    title: str
+    complete: Callable[[SparkSession, CatalogEntry, ShimAnswer], TableFacts]
     file_sql: str = "_metadata.file_path"
     shows_uri: bool = True
     position_sql: str | None = "_metadata.row_index"
     may_hide_positions: bool = False
     deleted_sql: str | None = None
     is_cached: bool = False
-    has_log_files: bool = False
+    read_lineage: Callable[[Folder], Lineage | None] = lambda _: None
+
+    @property
+    def title(self) -> str:
+        """As people write it."""
+        return str(next(one["title"] for one in read_contract("formats") if one["name"] == self.name))
 
     def location_of(self, file: str) -> str:
         """SQL of `DataFile.location`, from SQL of what `file_sql` gave."""
         return location_sql(file) if self.shows_uri else file
 
 
-_ALL = (
-    TableFormat(
-        *("iceberg", "Iceberg"),
-        file_sql="_file",
-        shows_uri=False,
-        position_sql="_pos",
-        deleted_sql="_deleted",
-        is_cached=True,
-    ),
-    TableFormat("delta", "Delta", may_hide_positions=True),  # without deletion vectors and row tracking: SPARK-47731
-    TableFormat("hudi", "Hudi", position_sql=None, has_log_files=True),
-    TableFormat("parquet", "Parquet"),
-)
-FORMATS = {one.name: one for one in _ALL}
+def describe_format(name: str) -> TableFormat:
+    """The table format of that name, one of FORMAT_NAMES."""
+    if name not in FORMAT_NAMES:  # which a store's manifest may say
+        raise ValueError(f"{name} is no table format")
+    return cast("TableFormat", import_module(f"metastore.adapters.{name}").FORMAT)

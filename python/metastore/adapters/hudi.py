@@ -5,29 +5,28 @@ from __future__ import annotations
 from dataclasses import replace
 from typing import TYPE_CHECKING
 
-from metastore.adapters.shim_facts import ask_shim
-from metastore.adapters.shim_facts import identify_entry as identify
+from metastore.adapters.descriptors import TableFormat
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
     from metastore.adapters.catalog import CatalogEntry
+    from metastore.adapters.shim_facts import ShimAnswer
     from metastore.adapters.table_facts import TableFacts
 
 
-__all__ = ["identify", "load"]
-
-
-def load(spark: SparkSession, entry: CatalogEntry) -> TableFacts:
-    """Read the facts of a Hudi table at the instant that its name stands for.
+def complete(spark: SparkSession, entry: CatalogEntry, answer: ShimAnswer) -> TableFacts:  # noqa: ARG001 - formats are asked alike
+    """The facts of a Hudi table at the instant that its name stands for.
 
     A slice's log files count as deletes: its base file is described by itself. A column that a base file lacks is null
     there, if no column has its name in other case, which Spark may find, and if readers let it be null: of others they
     show what the memory holds.
     """
-    read = ask_shim(spark, entry, absent_is_null=False)
-    keys = frozenset(column.key for column in read.facts.columns)
-    facts = replace(read.facts, nameless_is_null=keys - read.required)
+    keys = frozenset(column.key for column in answer.facts.columns)
+    facts = replace(answer.facts, nameless_is_null=keys - answer.required)
     if facts.snapshot is None or entry.name == entry.identifier:  # Spark takes no instant behind a path
         return facts
     return replace(facts, snapshot_sql=f"{facts.snapshot_sql} TIMESTAMP AS OF '{facts.snapshot}'")
+
+
+FORMAT = TableFormat("hudi", complete, position_sql=None)

@@ -1,4 +1,4 @@
-"""What a table's own metadata says about its snapshots, where a location alone tells it.
+"""What an Iceberg table's metadata says about its snapshots, where a location alone tells it.
 
 Only Iceberg's file system tables (`v7.metadata.json`, as a Hadoop catalog writes them) keep their truth at their
 location. Where a catalog names the metadata file, a file that lies there may be the trace of a commit that never took
@@ -10,83 +10,37 @@ from __future__ import annotations
 import gzip
 import json
 import re
-from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from metastore.adapters.iceberg_schema import describe_leaves, walk_leaves
+from metastore.adapters.lineage import Lineage
+from metastore.format.table_column import Column, encoding_of
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping
-    from datetime import datetime
+    from collections.abc import Iterator, Mapping
 
-    from metastore.format.table_column import Column
     from metastore.reading.folder import Folder
 
 
 _LOG = get_logger(__name__)
 _VERSION = re.compile(r"v(\d+)(\.gz)?\.metadata\.json(\.gz)?")
 _OF_A_CATALOG = re.compile(r"\d+-[0-9a-f-]{36}(\.gz)?\.metadata\.json(\.gz)?")
-
-
-@dataclass(frozen=True)
-class Lineage:
-    """The snapshots of a table.
-
-    Attributes:
-        uuid: The table's uuid.
-        current: The id of the snapshot it is at, None where it has none.
-        parents: The parent of each snapshot that has not expired.
-        log: When which snapshot became current: milliseconds and id, oldest first.
-        references: Branches and tags, by name.
-        schema: The leaves of the table's schema; none where they cannot be read.
-        schemas: The leaves of each snapshot's own schema, as far as they can be read.
-        files: How many data files each snapshot has, as far as it says so.
-        removed: How many data files each snapshot took away from its parent, as far as it says so.
-    """
-
-    uuid: str
-    current: str | None
-    parents: dict[str, str | None]
-    log: tuple[tuple[int, str], ...]
-    references: Mapping[str, str] = field(default_factory=dict)
-    schema: tuple[Column, ...] = ()
-    schemas: Mapping[str, tuple[Column, ...]] = field(default_factory=dict)
-    files: Mapping[str, int] = field(default_factory=dict)
-    removed: Mapping[str, int] = field(default_factory=dict)
-
-    def files_left(self, snapshot: str, since: str, files: int) -> int | None:
-        """How many of an ancestor's data files a snapshot still has; None where their numbers do not tell.
-
-        What the ancestor's child takes away is of the ancestor; what later ones take away may have been added between.
-        """
-        found = self.ancestors(snapshot)
-        if since not in found:
-            return None
-        *later, first = (self.removed.get(step) for step in found[: found.index(since)])
-        return files - first if first is not None and later.count(0) == len(later) else None
-
-    def ancestors(self, snapshot: str | None) -> tuple[str, ...]:
-        """A snapshot and those it came from, newest first."""
-        found: list[str] = []
-        while snapshot is not None and snapshot not in found:
-            found.append(snapshot)
-            snapshot = self.parents.get(snapshot)
-        return tuple(found)
-
-    def columns(self, snapshot: str | None) -> tuple[Column, ...]:
-        """The leaves of a snapshot's schema, the table's own for the current one; none where they are not known."""
-        return self.schema if snapshot == self.current else self.schemas.get(snapshot or "", ())
-
-    def has_expired_ancestors(self, snapshot: str | None) -> bool:
-        """Whether older ancestors of a snapshot have expired: then they cannot be told by name."""
-        oldest = ([None, *self.ancestors(snapshot)])[-1]
-        return oldest is not None and oldest not in self.parents
-
-    def at(self, moment: datetime) -> str | None:
-        """The snapshot that was current at a moment."""
-        milliseconds = moment.timestamp() * 1000
-        return next((snapshot for since, snapshot in reversed(self.log) if since <= milliseconds), None)
+_SPARK_TYPES = {
+    "boolean": "boolean",
+    "int": "int",
+    "long": "bigint",
+    "float": "float",
+    "double": "double",
+    "date": "date",
+    "time": "time(6)",
+    "timestamp": "timestamp_ntz",
+    "timestamptz": "timestamp",
+    "string": "string",
+    "uuid": "string",
+    "binary": "binary",
+    "variant": "variant",
+    "unknown": "void",
+}
 
 
 def read_lineage(table: Folder) -> Lineage | None:
@@ -114,7 +68,7 @@ def _newest(names: tuple[str, ...]) -> str | None:
 def _parse(metadata: dict[str, Any]) -> Lineage:
     current = metadata.get("current-snapshot-id")
     snapshots = metadata.get("snapshots") or []
-    schemas = {one.get("schema-id", 0): _leaves(one) for one in metadata.get("schemas") or []}
+    schemas = {one.get("schema-id", 0): tuple(_leaves(one)) for one in metadata.get("schemas") or []}
     summaries = {str(one["snapshot-id"]): one.get("summary") or {} for one in snapshots}
     return Lineage(
         uuid=metadata["table-uuid"],
@@ -129,8 +83,41 @@ def _parse(metadata: dict[str, Any]) -> Lineage:
     )
 
 
-def _leaves(schema: dict[str, Any]) -> tuple[Column, ...]:
-    return describe_leaves(tuple(walk_leaves(schema)))[0]
+def _leaves(struct: Mapping[str, Any], above: tuple[str, ...] = ()) -> Iterator[Column]:
+    """The leaves of a schema as Spark sees them: struct fields are entered, lists and maps are leaves."""
+    for one in struct["fields"]:
+        path, kind = (*above, one["name"]), one["type"]
+        if isinstance(kind, dict) and kind["type"] == "struct":
+            yield from _leaves(kind, path)
+        else:
+            known = _spark_type(kind)
+            yield Column(str(one["id"]), path, known or str(kind), encoding_of(known) if known else None)
+
+
+def _spark_type(kind: Any) -> str | None:
+    """Translate an Iceberg type to Spark's simple string."""
+    if isinstance(kind, dict):
+        return _nested_type(kind)
+    if kind.startswith("decimal"):
+        return str(kind.replace(" ", ""))
+    if kind.startswith("fixed"):
+        return "binary"
+    return _SPARK_TYPES.get(re.split(r"[(\[]", kind)[0])
+
+
+def _nested_type(kind: Mapping[str, Any]) -> str | None:
+    if kind["type"] == "list":
+        inner = [_spark_type(kind["element"])]
+    elif kind["type"] == "map":
+        inner = [_spark_type(kind["key"]), _spark_type(kind["value"])]
+    else:
+        inner = [_spark_type(field["type"]) for field in kind["fields"]]
+    if any(part is None for part in inner):
+        return None
+    if kind["type"] == "struct":
+        named = (f"{f['name']}:{part}" for f, part in zip(kind["fields"], inner, strict=True))
+        return f"struct<{','.join(named)}>"
+    return f"{'array' if kind['type'] == 'list' else 'map'}<{','.join(map(str, inner))}>"
 
 
 def _id(value: object) -> str | None:

@@ -20,7 +20,6 @@ ONLY_COUNTS = {
 """Types whose values are not looked at."""
 
 COLLATION = "strings of a collation other than UTF8_BINARY have row and null counts only"
-UNKNOWN_TYPE = "Spark has no type for it: no statistics"
 NESTED_DEFAULT = "a default of a nested field applies only where its struct is present: unknown in this file"
 REPLACED = "it was replaced while it was being read"
 CHANGED_MEANWHILE = "the file left the table while it was being read"

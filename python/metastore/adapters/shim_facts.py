@@ -11,20 +11,15 @@ from metastore.adapters.catalog import escape_literal
 from metastore.adapters.shim_calls import translate_errors
 from metastore.adapters.spark_versions import collect_arrow
 from metastore.adapters.table_facts import DataFile, Refusal, TableFacts
-from metastore.format.manifest import TableIdentity
-from metastore.format.table_column import CASTING, Column, encoding_of
-from metastore.format.value_encoding import to_stored_value
+from metastore.format.table_column import CASTING, Column, decimal_type, encoding_of
+from metastore.format.value_rendering import decimal_to_bytes
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Mapping, Sequence
+    from collections.abc import Iterable, Mapping
 
     from pyspark.sql import SparkSession
 
     from metastore.adapters.catalog import CatalogEntry
-
-
-_NOT_READ = ("timestamp", "timestamp_ntz", "binary")
-"""Types of partition values that are not read from the metadata's texts: writers differ in zones and encodings."""
 
 
 @dataclass(frozen=True)
@@ -35,21 +30,25 @@ class ShimAnswer:
         facts: The table itself.
         unsettled: Data files that were left out, for they were written too lately to be told from later ones.
         required: Keys of the columns that some reader takes to be never null, even in a file without them.
+        equality_deletes: Files that delete rows by their values, in any data file.
+        has_current_schema: Whether who reads the snapshot by its id sees the table's schema.
     """
 
     facts: TableFacts
     unsettled: tuple[str, ...]
-    required: frozenset[str] = frozenset()
+    required: frozenset[str]
+    equality_deletes: tuple[str, ...]
+    has_current_schema: bool
 
 
-def ask_shim(spark: SparkSession, entry: CatalogEntry, *, absent_is_null: bool) -> ShimAnswer:
+def ask_shim(spark: SparkSession, entry: CatalogEntry) -> ShimAnswer:
     """Ask the shim about a table as its name stands for it."""
     with translate_errors(entry.name):
         rows = collect_arrow(spark.sql(f"SELECT * FROM metastore_facts('{escape_literal(entry.identifier)}')"))
     (text,) = (text for text in rows.column("facts").to_pylist() if text is not None)
     found = json.loads(text)
     columns, refused = _columns(found["leaves"], entry.provider)
-    partitions = _Partitions(found["partition_columns"], columns)
+    by_key = {column.key: column for column in columns}
     facts = TableFacts(
         format=entry.provider,
         uuid=found["uuid"],
@@ -59,22 +58,23 @@ def ask_shim(spark: SparkSession, entry: CatalogEntry, *, absent_is_null: bool) 
         identifier=entry.identifier,
         snapshot=found["snapshot"],
         columns=columns,
-        files=tuple(_file(row, partitions) for row in rows.slice(1).drop_columns(["facts"]).to_pylist()),
-        defaults={},
-        absent_is_null=absent_is_null,
-        local=found["location"].startswith("file:"),
+        files=tuple(_file(row, by_key) for row in rows.slice(1).drop_columns(["facts"]).to_pylist()),
+        defaults=_stored_values(found["defaults"], by_key),
+        absent_is_null=False,
+        local=found["local"],
         snapshot_sql=entry.identifier,
         refused=refused,
         properties=found["properties"],
         field_ids=found["field_ids"],
         has_other_rows=found["has_other_rows"],
     )
-    return ShimAnswer(facts, tuple(found["unsettled"]), frozenset(found["required"]))
-
-
-def identify_entry(spark: SparkSession, entry: CatalogEntry) -> TableIdentity:  # noqa: ARG001 - formats are asked alike
-    """Learn which table a name stands for, without looking at its files."""
-    return TableIdentity(entry.provider, entry.uuid, entry.location, entry.name)
+    return ShimAnswer(
+        facts,
+        tuple(found["unsettled"]),
+        frozenset(found["required"]),
+        tuple(found["equality_deletes"]),
+        found["has_current_schema"],
+    )
 
 
 def _columns(leaves: Iterable[Mapping[str, Any]], table_format: str) -> tuple[tuple[Column, ...], tuple[Refusal, ...]]:
@@ -89,44 +89,35 @@ def _columns(leaves: Iterable[Mapping[str, Any]], table_format: str) -> tuple[tu
     return tuple(found), tuple(refused)
 
 
-class _Partitions:
-    """The columns that partition a table, and what the log's texts of their values mean."""
-
-    def __init__(self, names: Sequence[str], columns: Sequence[Column]) -> None:
-        top_level = {column.path[0]: column for column in columns if len(column.path) == 1}
-        self._columns = [top_level[name] for name in names if name in top_level]
-
-    def constants(self, texts: Mapping[str, str | None]) -> tuple[dict[str, Any], frozenset[str]]:
-        """The stored values of a file's partition columns by key, and the keys of those that are not known."""
-        found: dict[str, Any] = {}
-        unknown: set[str] = set()
-        for column in self._columns:
-            text = texts.get(column.path[0])
-            if not text:  # an empty text is read as null, by Delta and by Spark
-                found[column.key] = None
-            elif column.type in _NOT_READ:
-                unknown.add(column.key)
-            else:
-                try:
-                    found[column.key] = to_stored_value(text, column)
-                except ValueError:
-                    unknown.add(column.key)
-        return found, frozenset(unknown)
-
-
-def _file(row: Mapping[str, Any], partitions: _Partitions) -> DataFile:
-    texts = dict(row["partition"])
-    constants, unknown = partitions.constants(texts)
+def _file(row: Mapping[str, Any], columns: Mapping[str, Column]) -> DataFile:
     return DataFile(
         path=row["path"],
         size=row["size"],
         rows=row["rows"],
-        format="parquet",
-        partition=texts,
-        constants=constants,
-        unknown=unknown,
+        format=row["format"],
+        partition=dict(row["partition"]),
+        constants=_stored_values(dict(row["constants"]), columns),
+        unknown=frozenset(row["unknown"]),
+        encrypted=row["encrypted"],
         deletes=row["deletes"],
         deleted_rows=row["deleted_rows"],
         open_location=row["location"],
         modified=row["modified"],
     )
+
+
+def _stored_values(texts: Mapping[str, str | None], columns: Mapping[str, Column]) -> dict[str, Any]:
+    return {key: parse_stored_value(text, columns[key]) for key, text in texts.items()}
+
+
+def parse_stored_value(text: str | None, column: Column) -> Any:
+    """Read a value as statistics hold it from the text that the shim tells it by."""
+    if text is None:
+        return None
+    if column.encoding is None:  # of a column with counts only, that it is not null is all that statistics say
+        return True
+    if column.encoding == "double":
+        return float(text) + 0.0
+    if column.encoding == "long":
+        return int(text)
+    return decimal_to_bytes(int(text)) if decimal_type(column.type) else bytes.fromhex(text)

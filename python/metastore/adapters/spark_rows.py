@@ -7,7 +7,7 @@ from dataclasses import replace
 from functools import reduce
 from typing import TYPE_CHECKING
 
-from metastore.adapters.descriptors import FORMATS
+from metastore.adapters.descriptors import describe_format
 from metastore.adapters.hudi_casts import group_by_file_schema
 from metastore.adapters.identifiers import LOCATION, escape_glob, quote_name
 from metastore.adapters.shim_calls import require_columns
@@ -36,7 +36,7 @@ def read_rows_by_spark(
     groups: Sequence[FilesOfOneSchema] = (),
 ) -> DataFrame:
     """Read the rows of some data files as Spark sees them."""
-    deleted = FORMATS[facts.format].deleted_sql
+    deleted = describe_format(facts.format).deleted_sql
     if deleted is not None or (live and not facts.casts):
         rows = _of_relation(spark, facts, columns, files, deleted or "false")
     elif facts.casts:
@@ -54,7 +54,7 @@ def _of_relation(
     spark: SparkSession, facts: TableFacts, columns: Sequence[Column], files: Sequence[DataFile], deleted: str
 ) -> DataFrame:
     # Where it is asked which rows are deleted, those are returned too, marked, instead of being left out.
-    table_format = FORMATS[facts.format]
+    table_format = describe_format(facts.format)
     file = table_format.location_of(table_format.file_sql)
     chosen = [f"{file} AS {_FILE}", f"{deleted} AS {_DELETED}", *_chosen(columns)]
     rows = require_columns(select_at_snapshot(spark, facts, chosen), facts.name)

@@ -7,7 +7,8 @@
   its own, then the fields of the kind of `object` that it shows typed; options of `narrowed_by` narrow it.
 - `errors.json`: codes, what they mean, with which exit code a command ends; `shim`: raised there, too.
 - `statistics.json`: the built-in statistics, written out by their descriptors.
-- `formats.json`: table formats, and the oldest and newest release whose jars are known.
+- `formats.json`: table formats, and the oldest and newest release whose jars are known. `casts`: readers cast a float
+  to a double through its text; `log_files`: files beside the data files may change any value of their rows.
 - `limits.json`: what readers take at most.
 
 Only data stands here: sentences of errors differ on purpose between a shell, SQL and Python.

@@ -9,7 +9,7 @@ import numpy as np
 
 from metastore import jvm_session
 from metastore.adapters.catalog import look_up_table
-from metastore.adapters.descriptors import FORMATS
+from metastore.adapters.descriptors import describe_format
 from metastore.adapters.identifiers import find_column, quote_name
 from metastore.adapters.loading import load_entry_facts
 from metastore.adapters.spark_versions import collect_arrow, create_frame, select_at_snapshot
@@ -67,7 +67,7 @@ _QUICK_BYTES = 250 << 20
 def locate_rows(spark: SparkSession, table: str, columns: Sequence[str], keys: DataFrame, *, pruned: bool) -> DataFrame:
     """Find the rows of a table that have one of some keys."""
     entry = look_up_table(spark, table)
-    table_format = FORMATS[entry.provider]
+    table_format = describe_format(entry.provider)
     if table_format.position_sql is None:
         reason = f"{table_format.title} shows no row's position"
         raise UnsupportedTable(table, reason, hint="metastore.locate in SQL names data files.")
@@ -163,7 +163,7 @@ def _are_quickly_read(rows: DataFrame) -> bool:
 
 def _rows(spark: SparkSession, entry: CatalogEntry, chosen: Sequence[str], where: str = "true") -> DataFrame:
     """The live rows at the newest snapshot; by what a condition says planning leaves files out."""
-    if FORMATS[entry.provider].is_cached:
+    if describe_format(entry.provider).is_cached:
         spark.sql(f"REFRESH TABLE {entry.identifier}")
     return spark.sql(f"SELECT {', '.join(chosen)} FROM {entry.identifier} WHERE {where}")
 
@@ -174,7 +174,7 @@ def _chosen(key: Sequence[Column], rest: Sequence[str]) -> list[str]:
 
 def _file_and_position(spark: SparkSession, entry: CatalogEntry) -> list[str]:
     """Where a row is; its position is null where the table hides it."""
-    table_format = FORMATS[entry.provider]
+    table_format = describe_format(entry.provider)
     position = "CAST(NULL AS BIGINT)" if _hides_positions(spark, entry, table_format) else table_format.position_sql
     return [f"{table_format.file_sql} AS {_FILE}", f"{position} AS {POSITION}"]
 
@@ -278,7 +278,7 @@ def _live(facts: TableFacts, chosen: Sequence[str], may: Mask | None, spark: Spa
     if may is None:
         return rows
     paths = ", ".join(text_literal(facts.files[place].location) for place in np.flatnonzero(may))
-    return rows.where(f"{FORMATS[facts.format].location_of(_FILE)} IN ({paths})" if paths else "false")
+    return rows.where(f"{describe_format(facts.format).location_of(_FILE)} IN ({paths})" if paths else "false")
 
 
 def _joined(

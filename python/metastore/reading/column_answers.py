@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING, Any, TypeVar
 
 import pyarrow as pa
 
-from metastore.adapters.descriptors import FORMATS
+from metastore.adapters.descriptors import WITH_LOG_FILES
 from metastore.adapters.identifiers import find_column
 from metastore.answers import Answer
 from metastore.errors import InvalidArgument, NoStatistics
@@ -110,8 +110,7 @@ class ColumnAnswers(TableSnapshots):
         listed = stored.files.select(["path", "deletes"]).to_pylist()
         frequencies = dict(zip(found.files.tolist(), found.frequencies.tolist(), strict=True))
         assert self._place.manifest is not None  # noqa: S101 - a snapshot came from it
-        table_format = FORMATS.get(self._place.manifest.table.format)
-        if table_format is not None and table_format.has_log_files:
+        if self._place.manifest.table.format in WITH_LOG_FILES:
             changed = (file for file, row in enumerate(listed) if row["deletes"] is not None)
             frequencies |= dict.fromkeys(changed, UNKNOWN)
         described = [

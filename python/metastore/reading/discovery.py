@@ -6,7 +6,7 @@ import re
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from metastore.adapters.descriptors import FORMATS
+from metastore.adapters.descriptors import FORMAT_NAMES
 from metastore.errors import InvalidArgument, TableNotFound
 from metastore.reading.folder import Folder
 from metastore.store import Store
@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from metastore.format.manifest import Manifest, TableIdentity
 
 
-_OF_A_TABLE = re.compile(f"(?:{'|'.join(FORMATS)})-.+")
+_OF_A_TABLE = re.compile(f"(?:{'|'.join(FORMAT_NAMES)})-.+")
 
 
 @dataclass(frozen=True)

@@ -7,7 +7,7 @@ from datetime import datetime, timezone
 from functools import cached_property
 from typing import TYPE_CHECKING
 
-from metastore.adapters.iceberg_lineage import read_lineage
+from metastore.adapters.descriptors import FORMAT_NAMES, describe_format
 from metastore.errors import InvalidArgument, NoStatistics
 from metastore.reading import summary_rows
 from metastore.reading.folder import Folder
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
     from typing import Any
 
-    from metastore.adapters.iceberg_lineage import Lineage
+    from metastore.adapters.lineage import Lineage
     from metastore.format.manifest import Snapshot
     from metastore.format.table_column import Column
     from metastore.reading.discovery import Discovery
@@ -99,8 +99,11 @@ class TableSnapshots:
 
     @cached_property
     def _lineage(self) -> Lineage | None:
-        found, manifest = read_lineage(Folder(self.location)), self._place.manifest
-        if found is not None and manifest is not None and found.uuid != manifest.table.uuid:
+        manifest = self._place.manifest
+        if manifest is None or manifest.table.format not in FORMAT_NAMES:
+            return None
+        found = describe_format(manifest.table.format).read_lineage(Folder(self.location))
+        if found is not None and found.uuid != manifest.table.uuid:
             raise NoStatistics(self.table, detail="(those that are stored belong to a table that was here before)")
         return found
 

@@ -39,6 +39,9 @@ object ResultRow {
     ArrayBasedMapData(keys.map(UTF8String.fromString).toArray[Any], values.map(UTF8String.fromString).toArray[Any])
   }
 
+  /** A list of texts. */
+  def list(texts: Seq[String]): GenericArrayData = new GenericArrayData(texts.map(UTF8String.fromString).toArray[Any])
+
   private def internal(value: Any): Any = value match {
     case None | null => null
     case Some(inner) => internal(inner)

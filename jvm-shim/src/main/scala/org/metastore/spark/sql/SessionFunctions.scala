@@ -5,14 +5,15 @@ import java.util.Properties
 import scala.collection.JavaConverters._
 
 import com.fasterxml.jackson.databind.ObjectMapper
+import org.apache.hadoop.fs.FileSystem
 
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.InternalRow
 import org.apache.spark.sql.types.StructType
 
 import org.metastore.spark.conf.MetastoreConf
-import org.metastore.spark.reason.{MetastoreException, NearNames}
-import org.metastore.spark.tables.{FileFacts, FormatReleases, SnapshotFacts, TableFacts, TableHandle, TableLookup}
+import org.metastore.spark.reason.{MetastoreException, NearNames, SqlName}
+import org.metastore.spark.tables.{FileConstants, FileFacts, FormatReleases, LakeTable, Leaf, SnapshotFacts, TableHandle, TableLookup}
 
 /** `metastore.settings()`: one row a setting. */
 object SettingsFunction extends TableFunction {
@@ -108,7 +109,8 @@ object FactsFunction extends TableFunction {
   override val arguments: Seq[Argument] = Seq(Argument("table", required = true), Argument("files", required = false))
   override val schema: StructType = StructType.fromDDL(
     "facts STRING, path STRING, location STRING, size BIGINT, rows BIGINT, deleted_rows BIGINT, deletes STRING, " +
-      "partition MAP<STRING, STRING>, modified BIGINT")
+      "partition MAP<STRING, STRING>, modified BIGINT, format STRING, encrypted BOOLEAN, constants MAP<STRING, STRING>, " +
+      "unknown ARRAY<STRING>")
   override val meaning = "What ANALYZE knows of a table and its data files"
 
   /** ANALYZE of a large table waits for its list of files. */
@@ -121,32 +123,41 @@ object FactsFunction extends TableFunction {
     val found = TableLookup.find(session, name)
     found.table match {
       case _ if call.optional("files").contains("false") => Seq(facts(identity(found)))
-      case table: TableFacts =>
-        table.refusal.foreach(why => throw MetastoreException.unsupportedTable(name, why))
-        val listing = table.facts
-        facts(identity(found) ++ described(table, listing)) +: listing.files.map(row)
-      case other => throw MetastoreException.unsupportedTable(name, s"it is of format ${other.format}")
+      case table =>
+        table.refusal.foreach { why =>
+          def owner = SqlName.everyPart(session.sessionState.sqlParser.parseMultipartIdentifier(name).init)
+          throw MetastoreException.unsupportedTable(name, why.reason, if (why.isSelected) s" The table is $owner." else "")
+        }
+        val (listing, leaves) = (table.facts, table.leaves(None))
+        val partitioning = table.partitionColumns.flatMap(column => leaves.find(_.path == Seq(column)))
+        facts(identity(found) ++ described(session, table, leaves, listing)) +: listing.files.map(row(_, partitioning))
     }
   }
 
   private def facts(found: Map[String, Any]): InternalRow =
-    ResultRow.row(mapper.writeValueAsString(found.asJava), None, None, None, None, None, None, None, None)
+    ResultRow.row(mapper.writeValueAsString(found.asJava) +: schema.fields.toSeq.tail.map(_ => None): _*)
 
-  private def row(file: FileFacts): InternalRow =
-    ResultRow.row(None, file.live.path, file.location, file.live.size, file.live.rows, file.live.deletedRows, file.deletes,
-      ResultRow.texts(file.live.partition.toSeq), file.live.modified)
+  private def row(file: FileFacts, partitioning: Seq[Leaf]): InternalRow = {
+    val live = file.live
+    val constants = if (partitioning.isEmpty) file.constants else FileConstants.ofTexts(partitioning, live.partition)
+    ResultRow.row(None, live.path, file.location, live.size, live.rows, live.deletedRows, file.deletes,
+      ResultRow.texts(live.partition.toSeq), live.modified, file.format, file.isEncrypted, ResultRow.texts(constants.known.toSeq),
+      ResultRow.list(constants.unknown))
+  }
 
   private def identity(found: TableHandle): Map[String, Any] = Map(
-    "format" -> found.table.format, "name" -> found.name.orNull, "uuid" -> found.table.uuid, "location" -> found.table.location)
+    "format" -> found.table.format, "name" -> found.name.orNull, "uuid" -> found.table.uuid, "location" -> found.table.qualifiedLocation)
 
-  private def described(table: TableFacts, listing: SnapshotFacts): Map[String, Any] = {
-    val leaves = table.leaves(None).map { leaf =>
+  private def described(session: SparkSession, table: LakeTable, columns: Seq[Leaf], listing: SnapshotFacts): Map[String, Any] = {
+    val leaves = columns.map { leaf =>
       Map[String, Any]("key" -> leaf.key, "path" -> leaf.path.asJava, "type" -> leaf.dataType.catalogString).asJava
     }
+    val files = FileSystem.getDefaultUri(session.sessionState.newHadoopConf()).getScheme
     Map(
-      "required" -> table.requiredColumns.toSeq.sorted.asJava,
+      "local" -> (files == "file"), "required" -> table.requiredColumns.toSeq.sorted.asJava,
       "snapshot" -> listing.snapshot.orNull, "unsettled" -> listing.recentFiles.asJava,
       "has_other_rows" -> listing.hasOtherRows, "leaves" -> leaves.asJava,
-      "partition_columns" -> table.partitionColumns.asJava, "field_ids" -> table.fieldIds.asJava, "properties" -> table.properties.asJava)
+      "defaults" -> table.defaults.asJava, "equality_deletes" -> listing.equalityDeletes.asJava,
+      "has_current_schema" -> listing.hasCurrentSchema, "field_ids" -> table.fieldIds.asJava, "properties" -> table.properties.asJava)
   }
 }

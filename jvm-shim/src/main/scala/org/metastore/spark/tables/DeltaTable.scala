@@ -15,7 +15,7 @@ import org.apache.spark.sql.types.{StructField, StructType}
  * A Delta table at the version that its name stands for, by reflection on Delta's own log and snapshots: whatever Delta
  * reads (checkpoints of any kind, coordinated commits, deletion vectors) is read by Delta.
  */
-final class DeltaTable private (head: AnyRef) extends TableFacts {
+final class DeltaTable private (head: AnyRef) extends LakeTable {
   import DeltaTable.{FieldId, MappingMode}
   import Reflection.call
 

@@ -23,7 +23,7 @@ import org.metastore.spark.statistics.cache.StatisticsCache
  * A Hudi table at the instant that its name stands for, by reflection on Hudi's own file index: whatever Hudi reads
  * (table versions, archived timelines, the metadata table) is read by Hudi. Its snapshots are instants.
  */
-final class HudiTable private (relation: HadoopFsRelation) extends TableFacts {
+final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
   import Reflection.call
 
   private val index = relation.location
@@ -72,7 +72,7 @@ final class HudiTable private (relation: HadoopFsRelation) extends TableFacts {
 
   override def dataFiles(snapshot: String): Seq[DataFile] = filesOf(slicesOf(snapshot)).map(_.live)
 
-  override def refusal: Option[String] = HudiTable.refusal(relation)
+  override def refusal: Option[TableRefusal] = HudiTable.refusal(relation).map(TableRefusal(_))
 
   override def facts: SnapshotFacts = {
     index.refresh() // a session keeps the file index of a table of its catalog
@@ -99,8 +99,6 @@ final class HudiTable private (relation: HadoopFsRelation) extends TableFacts {
   /** Those whose values paths alone tell: of all others the data files hold them. */
   override def partitionColumns: Seq[String] =
     if (properties.get(HudiTable.Dropped).exists(_.equalsIgnoreCase("true"))) HudiTable.partitionColumns(index) else Nil
-
-  override def fieldIds: Map[String, Long] = Map.empty
 
   // A catalog lets every column be null; whoever reads the path has what writers declared.
   override lazy val requiredColumns: Set[String] = {
@@ -244,7 +242,7 @@ object HudiTable {
 }
 
 /** A Hudi table without any instant: Hudi shows a relation without a file index for it. */
-final class EmptyHudiTable private (root: Path, schema: StructType) extends TableFacts {
+final class EmptyHudiTable private (root: Path, schema: StructType) extends LakeTable {
   override val format: String = "hudi"
   override val uuid: String = ParquetTable.uuidOf(root)
   override val location: String = root.toString
@@ -255,9 +253,6 @@ final class EmptyHudiTable private (root: Path, schema: StructType) extends Tabl
   override def leaves(snapshot: Option[String]): IndexedSeq[Leaf] = HudiTable.leaves(schema)
   override def dataFiles(snapshot: String): Seq[DataFile] = Nil
   override def facts: SnapshotFacts = SnapshotFacts(None, Nil)
-  override def properties: Map[String, String] = Map.empty
-  override def partitionColumns: Seq[String] = Nil
-  override def fieldIds: Map[String, Long] = Map.empty
 }
 
 object EmptyHudiTable {

@@ -1,11 +1,18 @@
 package org.metastore.spark.tables
 
 import java.net.URLDecoder
+import java.nio.ByteBuffer
+import java.util.{Locale, UUID}
 
 import scala.collection.JavaConverters._
+import scala.util.Try
 
+import org.apache.hadoop.fs.Path
+
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.connector.catalog.Table
-import org.apache.spark.sql.types.StructType
+import org.apache.spark.sql.types.{DataType, Decimal, DecimalType, StructField, StructType}
+import org.apache.spark.unsafe.types.UTF8String
 
 /** An Iceberg table behind Spark's `SparkTable`, by reflection. */
 final class IcebergTable private (sparkTable: Table, table: AnyRef) extends LakeTable {
@@ -13,7 +20,12 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
 
   override val format: String = "iceberg"
   override lazy val uuid: String = call[java.util.UUID](table, "uuid").toString
-  override lazy val location: String = call[String](table, "location")
+  override lazy val location: String = call[String](table, "location").stripSuffix("/")
+
+  override def qualifiedLocation: String = {
+    val qualified = if (location.startsWith("/")) HudiTable.qualify(new Path(location), SparkSession.active).toString else location
+    if (qualified.startsWith("file:")) location else qualified // which Iceberg's own metadata spell without a scheme
+  }
 
   override lazy val current: Option[String] = {
     def pinned = Option(call[java.lang.Long](sparkTable, "snapshotId")).map(_.toString)
@@ -42,21 +54,30 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     val ofSnapshot = snapshot.filterNot(s => current.contains(s)).flatMap(bySnapshotId)
       .flatMap(s => Option(call[java.lang.Integer](s, "schemaId")))
       .flatMap(schemaId => Option(call[java.util.Map[Integer, AnyRef]](table, "schemas").get(schemaId)))
-    val schema = ofSnapshot.getOrElse(call[AnyRef](table, "schema"))
-    leavesOf(Vector.empty, list(schema, "columns"), sparkSchema(schema))
+    val shown = ofSnapshot.getOrElse(schema)
+    leavesOf(Vector.empty, list(shown, "columns"), sparkSchema(shown))
   }
 
-  override def dataFiles(snapshot: String): Seq[DataFile] = {
+  private lazy val schema = call[AnyRef](table, "schema")
+
+  override def dataFiles(snapshot: String): Seq[DataFile] =
+    plan(snapshot)(task => liveFile(task, partition(call[AnyRef](task, "spec"), partitionOf(task)))).distinct
+
+  /** Something of every data file of a snapshot. */
+  private def plan[T](snapshot: String)(of: AnyRef => T): Vector[T] = {
     val scan = call[AnyRef](call[AnyRef](table, "newScan"), "useSnapshot", java.lang.Long.valueOf(snapshot))
     val tasks = call[java.lang.Iterable[AnyRef] with AutoCloseable](scan, "planFiles")
-    try tasks.asScala.map(liveFile).toVector.distinct finally tasks.close()
+    try tasks.asScala.iterator.map(of).toVector finally tasks.close()
   }
 
-  private def liveFile(task: AnyRef): DataFile = {
+  private def liveFile(task: AnyRef, partition: Map[String, String]): DataFile = {
     val file = call[AnyRef](task, "file")
-    DataFile(Reflection.value[CharSequence](file, "location", "path").toString, call[Long](file, "fileSizeInBytes"), Some(call[Long](file, "recordCount")),
-      deletedRows(list(task, "deletes")), partition(call[AnyRef](task, "spec"), call[AnyRef](file, "partition")))
+    DataFile(pathOf(file), call[Long](file, "fileSizeInBytes"), Some(call[Long](file, "recordCount")), deletedRows(list(task, "deletes")), partition)
   }
+
+  private def partitionOf(task: AnyRef): AnyRef = call[AnyRef](call[AnyRef](task, "file"), "partition")
+
+  private def pathOf(file: AnyRef): String = Reflection.value[CharSequence](file, "location", "path").toString
 
   /** Known without reading where nothing deletes, or where a deletion vector of this file says how many. */
   private def deletedRows(deletes: Seq[AnyRef]): Option[Long] =
@@ -76,6 +97,72 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     }.toMap
   }
 
+  override def properties: Map[String, String] = call[java.util.Map[String, String]](table, "properties").asScala.toMap
+
+  override def refusal: Option[TableRefusal] = {
+    // Newer releases name the snapshot of every table, and keep beside it what was asked for.
+    def asked = Try(Reflection.value[AnyRef](sparkTable, "timeTravel")).getOrElse(call[AnyRef](sparkTable, "snapshotId"))
+    val selected = asked != null || call[AnyRef](sparkTable, "branch") != null // scalastyle:ignore
+    if (!selected) None
+    else Some(TableRefusal("it is a branch, a tag or a snapshot, and ANALYZE reads a table where its main branch is", isSelected = true))
+  }
+
+  override def facts: SnapshotFacts = {
+    val planned = current.toSeq.flatMap(plan(_)(task => fileFacts(task) -> list(task, "deletes")))
+    val equality = planned.flatMap { case (_, deletes) => deletes.filter(call[AnyRef](_, "content").toString == "EQUALITY_DELETES") }
+    val ofSnapshot = current.flatMap(bySnapshotId).map(call[Integer](_, "schemaId")).filter(_ != null) // scalastyle:ignore
+    SnapshotFacts(current, planned.map(_._1).sortBy(_.location), equalityDeletes = equality.map(pathOf).distinct,
+      hasCurrentSchema = ofSnapshot.forall(_ == call[Integer](schema, "schemaId")))
+  }
+
+  private def fileFacts(task: AnyRef): FileFacts = {
+    val file = call[AnyRef](task, "file")
+    val values = partitionValues(call[AnyRef](task, "spec"), partitionOf(task))
+    val texts = LakeTable.partitionTexts(values.map { case (field, kind, value) => StructField(call[String](field, "name"), kind) -> value })
+    val vectors = list(task, "deletes").filter(isVector).map { vector =>
+      s"${pathOf(vector)}#${call[AnyRef](vector, "contentOffset")}+${call[AnyRef](vector, "contentSizeInBytes")}"
+    }
+    FileFacts(liveFile(task, texts), pathOf(file), vectors.sorted.reduceOption(_ + "\n" + _),
+      call[AnyRef](file, "format").toString.toLowerCase(Locale.ROOT),
+      isEncrypted = call[AnyRef](file, "keyMetadata") != null, constants = constants(values)) // scalastyle:ignore
+  }
+
+  /** The partition fields of a data file whose source columns there still are, with their types and values in Spark. */
+  private def partitionValues(spec: AnyRef, partition: AnyRef): Seq[(AnyRef, DataType, Any)] =
+    for {
+      (field, place) <- list(spec, "fields").zipWithIndex
+      transform = call[AnyRef](field, "transform") if !call[Boolean](transform, "isVoid")
+      source <- Option(call[AnyRef](schema, "findType", call[Integer](field, "sourceId")))
+      kind = sparkType(call[AnyRef](transform, "getResultType", source))
+    } yield (field, kind, catalyst(call[AnyRef](partition, "get", Integer.valueOf(place), classOf[Object]), kind))
+
+  /** The values that partitioning gives to columns. One inside a struct is read from the file: the struct may be null. */
+  private def constants(values: Seq[(AnyRef, DataType, Any)]): FileConstants = {
+    val decided = values.filter { case (field, _, _) =>
+      call[Boolean](call[AnyRef](field, "transform"), "isIdentity") && topLevel(call[Int](field, "sourceId"))
+    }
+    FileConstants(decided.map { case (field, kind, value) => call[Int](field, "sourceId").toString -> StoredText.of(value, kind).orNull }.toMap)
+  }
+
+  private lazy val topLevel = list(schema, "columns").map(call[Int](_, "fieldId")).toSet
+
+  override def defaults: Map[String, String] = leaves(None).flatMap { leaf =>
+    val field = call[AnyRef](schema, "findField", Integer.valueOf(leaf.key))
+    val default = if (Reflection.has(field, "initialDefault")) call[AnyRef](field, "initialDefault") else null // scalastyle:ignore
+    StoredText.of(catalyst(default, leaf.dataType), leaf.dataType).map(leaf.key -> _)
+  }.toMap
+
+  /** A value of Iceberg's as Catalyst has it. */
+  private def catalyst(value: AnyRef, kind: DataType): Any = (value, kind) match {
+    case (number: java.math.BigDecimal, d: DecimalType) => Decimal(number, d.precision, d.scale)
+    case (text @ (_: CharSequence | _: UUID), _) => UTF8String.fromString(text.toString)
+    case (bytes: ByteBuffer, _) =>
+      val copy = new Array[Byte](bytes.remaining)
+      bytes.duplicate().get(copy)
+      copy
+    case (other, _) => other
+  }
+
   private def leavesOf(above: Vector[String], fields: Seq[AnyRef], struct: StructType): IndexedSeq[Leaf] =
     fields.zip(struct.fields).toVector.flatMap { case (field, sparkField) =>
       val path = above :+ call[String](field, "name")
@@ -86,11 +173,14 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
     }
 
   /** One of the table's Iceberg schemas as Spark shows it. */
-  def sparkSchema(schema: AnyRef): StructType =
-    Reflection.callStatic[StructType](Reflection.load("org.apache.iceberg.spark.SparkSchemaUtil", sparkTable.getClass.getClassLoader), "convert", schema)
+  def sparkSchema(schema: AnyRef): StructType = Reflection.callStatic[StructType](schemaUtil, "convert", schema)
+
+  private def sparkType(kind: AnyRef): DataType = Reflection.callStatic[DataType](schemaUtil, "convert", kind)
+
+  private lazy val schemaUtil = Reflection.load("org.apache.iceberg.spark.SparkSchemaUtil", sparkTable.getClass.getClassLoader)
 
   private def bySnapshotId(text: String): Option[AnyRef] =
-    scala.util.Try(text.toLong).toOption.flatMap(snapshots.get)
+    Try(text.toLong).toOption.flatMap(snapshots.get)
 
   private lazy val snapshots: Map[Long, AnyRef] =
     list(table, "snapshots").map(snapshot => call[Long](snapshot, "snapshotId") -> snapshot).toMap

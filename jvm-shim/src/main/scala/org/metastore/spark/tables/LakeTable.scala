@@ -64,12 +64,21 @@ final case class DataFile(
   def key: FileKey = FileKey(path, size, modified)
 }
 
-/** A data file as ANALYZE wants to know it. */
-final case class FileFacts(live: DataFile, location: String, deletes: Option[String] = None)
+/** A data file as ANALYZE wants to know it; `deletes` tells what deletes its rows as far as its own metadata says. */
+final case class FileFacts(
+    live: DataFile, location: String, deletes: Option[String] = None, format: String = ParquetTable.Format,
+    isEncrypted: Boolean = false, constants: FileConstants = FileConstants())
 
-/** The data files that ANALYZE is to read. */
+/**
+ * The data files that ANALYZE is to read. `equalityDeletes` are the files that delete rows by their values, in any data file;
+ * `hasCurrentSchema`: who reads the snapshot by its id sees the table's schema.
+ */
 final case class SnapshotFacts(
-    snapshot: Option[String], files: Seq[FileFacts], recentFiles: Seq[String] = Nil, hasOtherRows: Boolean = false)
+    snapshot: Option[String], files: Seq[FileFacts], recentFiles: Seq[String] = Nil, hasOtherRows: Boolean = false,
+    equalityDeletes: Seq[String] = Nil, hasCurrentSchema: Boolean = true)
+
+/** Why a table cannot be analyzed; `isSelected`: its name is that of a table, and of what was selected of its history. */
+final case class TableRefusal(reason: String, isSelected: Boolean = false)
 
 /** What the statistics need to know of a table, whatever its format. Read once, for one question. */
 trait LakeTable {
@@ -78,6 +87,9 @@ trait LakeTable {
   def format: String
   def uuid: String
   def location: String
+
+  /** The same with the scheme of its file system, where that is not the local one. */
+  def qualifiedLocation: String = location
 
   /** Whose statistics are the table's, and where they are. */
   final def identity: TableIdentity = TableIdentity(format, uuid, location, location)
@@ -105,16 +117,12 @@ trait LakeTable {
 
   /** The data files of a snapshot. Reads the table's metadata. */
   def dataFiles(snapshot: String): Seq[DataFile]
-}
 
-/** A table of which ANALYZE is told by the shim, for only the JVM can read its metadata. */
-trait TableFacts extends LakeTable {
+  /** Names of the columns that partition the table, where its data files may not hold them. */
+  def partitionColumns: Seq[String] = Nil
 
-  /** Names of the columns that partition the table. */
-  def partitionColumns: Seq[String]
-
-  /** The field ids by which readers look for columns, by key; none where they look for names. */
-  def fieldIds: Map[String, Long]
+  /** The field ids by which readers look for columns, by key; none where they look for names, or keys are field ids. */
+  def fieldIds: Map[String, Long] = Map.empty
 
   /**
    * Keys of the columns that some reader of the table takes to be never null: what it shows of a file without them may be
@@ -122,11 +130,14 @@ trait TableFacts extends LakeTable {
    */
   def requiredColumns: Set[String] = Set.empty
 
+  /** Stored values, as text by key, of the columns that a data file may lack without their being null there. */
+  def defaults: Map[String, String] = Map.empty
+
   /** Table properties. */
-  def properties: Map[String, String]
+  def properties: Map[String, String] = Map.empty
 
   /** Why it cannot be analyzed. */
-  def refusal: Option[String] = None
+  def refusal: Option[TableRefusal] = None
 
   /** The data files of the table as the name stands for it. Reads the table's metadata. */
   def facts: SnapshotFacts

@@ -11,7 +11,7 @@ import org.apache.spark.sql.execution.datasources.HadoopFsRelation
  * A directory of Parquet files as Spark reads it, by its path or as a table of the session's catalog. It has no snapshots: its
  * listing stands for one, and older ones are known to the statistics alone.
  */
-final class ParquetTable private (relation: HadoopFsRelation) extends TableFacts {
+final class ParquetTable private (relation: HadoopFsRelation) extends LakeTable {
   import ParquetTable._
 
   private val root = rootOf(relation)
@@ -32,8 +32,6 @@ final class ParquetTable private (relation: HadoopFsRelation) extends TableFacts
   override def dataFiles(snapshot: String): Seq[DataFile] = if (current.contains(snapshot)) files.map(_.live) else Nil
 
   override def partitionColumns: Seq[String] = relation.partitionSchema.fieldNames.toSeq
-  override def fieldIds: Map[String, Long] = Map.empty
-  override def properties: Map[String, String] = Map.empty
 
   override def facts: SnapshotFacts = {
     relation.location.refresh() // a session keeps the listing of a table of its catalog
@@ -84,7 +82,7 @@ object ParquetTable {
   def uuidOf(root: Path): String = sha256(root.toString.stripSuffix("/"))
 
   private def digest(files: Seq[FileFacts]): String =
-    sha256(files.map { case FileFacts(live, _, _) => s"${live.path}\u0000${live.size}\u0000${live.modified.getOrElse(0L)}\n" }.mkString).take(32)
+    sha256(files.map(_.live).map(live => s"${live.path}\u0000${live.size}\u0000${live.modified.getOrElse(0L)}\n").mkString).take(32)
 
   private def sha256(text: String): String =
     MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8)).map(b => f"${b & 0xff}%02x").mkString
