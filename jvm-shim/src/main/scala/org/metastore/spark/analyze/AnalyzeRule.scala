@@ -14,7 +14,7 @@ import org.apache.spark.sql.execution.command.{AnalyzeColumnCommand, AnalyzePart
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.reason.SqlName
 import org.metastore.spark.sql.PartitionClause
-import org.metastore.spark.tables.{IcebergTable, TableFormats}
+import org.metastore.spark.tables.TableFormats
 
 /** Takes over ANALYZE of the tables that are ours, before Spark refuses it for them; everything else stays Spark's. */
 final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
@@ -35,7 +35,7 @@ final class AnalyzeRule(session: SparkSession) extends Rule[LogicalPlan] {
   /** The name of a table that is ours: found in a catalog, or a path. */
   private object OurTable {
     def unapply(table: LogicalPlan): Option[String] = table match {
-      case found: ResolvedTable if AnalyzeScope.isOurs(session, found.table) || IcebergTable.isMetadataTable(found.table) =>
+      case found: ResolvedTable if AnalyzeScope.isOurs(session, found.table) || TableFormats.all.exists(_.isMetadataTable(found.table)) =>
         Some(SqlName(found.catalog.name +: found.identifier.namespace.toSeq :+ found.identifier.name))
       case unknown: UnresolvedTableOrView => TableFormats.ofPath(unknown.multipartIdentifier).map(_ => SqlName(unknown.multipartIdentifier))
       case _ => None
@@ -81,5 +81,5 @@ object AnalyzeScope {
     })
 
   private def isOfFormat(session: SparkSession, catalog: TableCatalog): Boolean =
-    catalog.getClass.getName == "org.apache.iceberg.spark.SparkCatalog" && MetastoreConf.of(session).analyzeFormats.contains("iceberg")
+    TableFormats.all.exists(format => format.isCatalog(catalog) && MetastoreConf.of(session).analyzeFormats.contains(format.name))
 }

@@ -10,6 +10,7 @@ import org.apache.spark.sql.catalyst.plans.InnerLike
 import org.apache.spark.sql.catalyst.plans.logical.{HintInfo, Join, JoinHint, LeafNode, LogicalPlan, Union}
 
 import org.metastore.spark.conf.MetastoreConf
+import org.metastore.spark.tables.TableFormats
 
 /**
  * Switches cost-based optimization on where the user has decided nothing: without it Spark uses none of our numbers but sizes.
@@ -18,12 +19,11 @@ object CboSwitch extends Logging {
   private val Cbo = "spark.sql.cbo.enabled"
   private val JoinReorder = "spark.sql.cbo.joinReorder.enabled"
 
-  private val IcebergCounts = "spark.sql.iceberg.report-column-stats"
-
   /** Sets all, unless optimization is decided already or the Metastore is told to keep out. Never throws. */
   def apply(): Unit =
     try ContextConf.active.filter(wanted).foreach { conf =>
-      conf.set(Cbo, "true").set(JoinReorder, "true").setIfMissing(IcebergCounts, "false")
+      conf.set(Cbo, "true").set(JoinReorder, "true")
+      TableFormats.all.flatMap(_.optimizerDefaults).foreach { case (key, value) => conf.setIfMissing(key, value) }
       logInfo(s"$Cbo and $JoinReorder are switched on; set one of them, or ${MetastoreConf.CboEnabled.key}=false, to decide")
     } catch {
       case NonFatal(e) => logWarning(s"$Cbo stays as it is", e)

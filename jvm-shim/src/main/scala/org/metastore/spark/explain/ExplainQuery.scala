@@ -6,13 +6,13 @@ import org.apache.spark.sql.catalyst.plans.logical.{
 }
 import org.apache.spark.sql.execution.{CommandExecutionMode, QueryExecution}
 import org.apache.spark.sql.execution.command.CreateDataSourceTableAsSelectCommand
-import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.execution.datasources.LogicalRelation
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.pruning.{FileDecision, ScanDecision}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.scan.ScanDecisions
-import org.metastore.spark.tables.{DeltaTable, ReadPermission, Reflection}
+import org.metastore.spark.tables.{ReadPermission, Reflection, TableFormats}
 
 /** What would be read for a query, without running it. */
 object ExplainQuery {
@@ -48,16 +48,15 @@ object ExplainQuery {
   }
 }
 
-/** Counts and bounds that Delta answers from its log: no scan is left in the plan. */
+/** Counts and bounds that a table format answers from its metadata: no scan is left in the plan. */
 object MetadataAnswers {
-  private val FromMetadata = "spark.databricks.delta.optimizeMetadataQuery.enabled"
 
-  /** One decision for each scan that a query would have if Delta did not answer it. */
+  /** One decision for each scan that a query would have if the formats did not answer it. */
   def of(session: SparkSession, plan: LogicalPlan, planned: QueryExecution, shown: Seq[ScanDecision]): Seq[ScanDecision] =
-    if (!holds(planned.analyzed)(isDelta) || !holds(planned.optimizedPlan)(_.isInstanceOf[LocalRelation])) Nil
+    if (!holds(planned.analyzed)(settingOf(_).isDefined) || !holds(planned.optimizedPlan)(_.isInstanceOf[LocalRelation])) Nil
     else {
       val reading = Reflection.call[SparkSession](session, "cloneSession")
-      reading.conf.set(FromMetadata, "false")
+      TableFormats.all.flatMap(_.metadataAnswers).foreach(reading.conf.set(_, "false"))
       val all = ReadPermission.asActive(reading)(ScanDecisions.of(reading.sessionState.executePlan(plan, CommandExecutionMode.SKIP).executedPlan))
       all.map(_.table).diff(shown.map(_.table)).map(ScanDecision.withoutPruning(_, Reason(ReasonCode.AnsweredByFormat)))
     }
@@ -65,11 +64,8 @@ object MetadataAnswers {
   private def holds(plan: LogicalPlan)(test: LogicalPlan => Boolean): Boolean =
     plan.collectWithSubqueries { case node if test(node) => node }.nonEmpty
 
-  private def isDelta(node: LogicalPlan): Boolean = node match {
-    case relation: LogicalRelation => relation.relation match {
-      case files: HadoopFsRelation => DeltaTable.is(files)
-      case _ => false
-    }
-    case _ => false
+  private def settingOf(node: LogicalPlan): Option[String] = node match {
+    case relation: LogicalRelation => TableFormats.all.find(_.reads(relation)).flatMap(_.metadataAnswers)
+    case _ => None
   }
 }

@@ -23,7 +23,7 @@ private[scan] final class DeltaScan private (index: FileIndex, label: Option[Str
   private val table = DeltaTable.of(index)
 
   override val root: Path = new Path(table.location)
-  override val id: TableIdentity = TableIdentity("delta", table.uuid, table.location, label.getOrElse(s"delta.`$root`"))
+  override val id: TableIdentity = TableIdentity(DeltaTable.name, table.uuid, table.location, label.getOrElse(s"${DeltaTable.name}.`$root`"))
 
   // The relation's schema does not know the physical names, the snapshot's does.
   private lazy val schema = table.schema(None)

@@ -19,13 +19,13 @@ import org.metastore.spark.pruning.{ColumnResolver, LiveFiles, ScanDecision}
 import org.metastore.spark.reason.{Reason, ReasonCode}
 import org.metastore.spark.statistics.cache.StatisticsCache
 import org.metastore.spark.statistics.objects.{Manifest, TableIdentity}
-import org.metastore.spark.tables.{FormatReleases, HudiTable, LakeTable, Leaf, ParquetTable, Reflection}
+import org.metastore.spark.tables.{FormatReleases, HudiTable, LakeTable, Leaf, Reflection}
 
 /** A Hudi table as of one instant: one data file, the base file, for each file slice. */
 private[scan] final class HudiScan private (relation: HadoopFsRelation, label: Option[String]) extends FileScan {
 
   override val root: Path = HudiTable.root(relation)
-  override val id: TableIdentity = TableIdentity("hudi", ParquetTable.uuidOf(root), root.toString, label.getOrElse(s"hudi.`$root`"))
+  override val id: TableIdentity = TableIdentity(HudiTable.name, LakeTable.uuidOf(root), root.toString, label.getOrElse(s"${HudiTable.name}.`$root`"))
 
   private val partitionColumns = HudiTable.partitionColumns(relation.location).map(_.toLowerCase(Locale.ROOT)).toSet
 

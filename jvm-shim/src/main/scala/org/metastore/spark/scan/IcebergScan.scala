@@ -21,7 +21,7 @@ private[scan] final class IcebergScan(spark: Table) {
   def uuid: String = table.uuid
   def location: String = table.location
   def name: String = spark.name
-  def id: TableIdentity = TableIdentity("iceberg", uuid, location, name)
+  def id: TableIdentity = TableIdentity(IcebergTable.name, uuid, location, name)
 
   /** The files of the snapshot that a scan reads. */
   def live(by: String, scan: AnyRef, number: Option[Long]): LiveFiles = new LiveFiles(by, number, () => {

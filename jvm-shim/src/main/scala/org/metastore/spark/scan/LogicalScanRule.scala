@@ -12,6 +12,7 @@ import org.apache.spark.sql.execution.command.DataWritingCommand
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{JoinKeys, QueryJoinOrder}
 import org.metastore.spark.reason.{Reason, ReasonCode}
+import org.metastore.spark.tables.TableFormats
 
 /** Decides, before joins are reordered, which data files each scan reads, and tells the optimizer how much is left. */
 final class LogicalScanRule(session: SparkSession) extends Rule[LogicalPlan] with PredicateHelper {
@@ -106,20 +107,18 @@ object PlanScope {
   final case class NumbersOnly(reason: Reason) extends Scope
 
   /** A write. */
-  final case class Write(node: String, rowLevel: Boolean, ofHudi: Boolean)
-
-  private val HudiCommands = "org.apache.spark.sql.hudi.command."
+  final case class Write(node: String, rowLevel: Boolean, ofFormat: Boolean)
 
   private val rowLevel = Set(
     "ReplaceData", "WriteDelta", "MergeRows", "UpdateTable", "DeleteFromTable", "DeleteFromTableWithFilters",
-    "MergeIntoTable", "ReplaceIcebergData", "MergeIntoIcebergTable", "UpdateIcebergTable", "DeleteFromIcebergTable")
+    "MergeIntoTable") ++ TableFormats.all.flatMap(_.rowLevelNodes)
 
   private val policies = Seq("RowFilter", "DataMasking", "ColumnMask")
 
   /** The first sign of a write in a plan; a row-level one if there is any. */
   def write(plan: LogicalPlan): Option[Write] = {
-    val signs = plan.collect { case node if isWrite(node) => Write(node.nodeName, rowLevel(className(node)), isOfHudi(node)) }
-    signs.find(_.ofHudi).orElse(signs.find(_.rowLevel)).orElse(signs.headOption)
+    val signs = plan.collect { case node if isWrite(node) => Write(node.nodeName, rowLevel(className(node)), isOfFormat(node)) }
+    signs.find(_.ofFormat).orElse(signs.find(_.rowLevel)).orElse(signs.headOption)
   }
 
   /** Judges a plan at the optimizer's door: nothing of a stream's plan is touched, not even to say so. */
@@ -142,9 +141,9 @@ object PlanScope {
   private def isStream(plan: LogicalPlan): Boolean =
     plan.isStreaming || plan.exists(_.getClass.getName.contains(".streaming."))
 
-  private def isWrite(node: LogicalPlan): Boolean = node.isInstanceOf[Command] || rowLevel(className(node)) || isOfHudi(node)
+  private def isWrite(node: LogicalPlan): Boolean = node.isInstanceOf[Command] || rowLevel(className(node)) || isOfFormat(node)
 
-  private def isOfHudi(node: LogicalPlan): Boolean = node.getClass.getName.startsWith(HudiCommands)
+  private def isOfFormat(node: LogicalPlan): Boolean = TableFormats.all.exists(_.isCommand(node))
 
   private def className(node: LogicalPlan): String = node.getClass.getSimpleName
 }

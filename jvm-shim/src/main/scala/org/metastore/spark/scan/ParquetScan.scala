@@ -22,7 +22,7 @@ import org.metastore.spark.tables.{LakeTable, Leaf, ParquetTable}
 /** A directory of Parquet files that Spark reads by its own file source. */
 private[scan] final class ParquetScan(relation: HadoopFsRelation, override val root: Path, label: Option[String]) extends FileScan {
 
-  override val id: TableIdentity = TableIdentity(ParquetTable.Format, ParquetTable.uuidOf(root), root.toString, label.getOrElse(s"parquet.`$root`"))
+  override val id: TableIdentity = TableIdentity(ParquetTable.name, LakeTable.uuidOf(root), root.toString, label.getOrElse(s"${ParquetTable.name}.`$root`"))
 
   private val partitionColumns = relation.partitionSchema.fieldNames.map(_.toLowerCase(Locale.ROOT)).toSet
 

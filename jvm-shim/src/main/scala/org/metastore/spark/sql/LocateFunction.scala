@@ -16,7 +16,7 @@ import org.metastore.spark.pruning.{ColumnResolver, PruningFilter}
 import org.metastore.spark.reason.MetastoreException
 import org.metastore.spark.statistics.columns.FileList
 import org.metastore.spark.statistics.objects.{FileKey, Snapshot}
-import org.metastore.spark.tables.{HudiTable, Leaf}
+import org.metastore.spark.tables.{Leaf, TableFormats}
 
 /** `metastore.locate(table, column, value)`: one row a data file that may hold the value, as far as statistics tell. */
 object LocateFunction extends TableFunction {
@@ -38,7 +38,7 @@ object LocateFunction extends TableFunction {
     if (snapshot.columns.find(_.key == leaf.key).exists(_.encoding.isEmpty))
       throw MetastoreException.invalidArgument("column", s"of ${leaf.name}, ${leaf.dataType.simpleString}, only counts are kept")
     val value = call.value("value").fold(Literal(null, leaf.dataType))(valueOf(_, leaf))
-    val (changed, files) = filesOf(analyzed, snapshot).partition(analyzed.table.format == HudiTable.Format && !_.isWhole)
+    val (changed, files) = filesOf(analyzed, snapshot).partition(TableFormats.hasLogFiles(analyzed.table.format) && !_.isWhole)
     val found = located(analyzed, leaf, value, files.toIndexedSeq)
     // Log files may hold any value.
     (found ++ changed.map(_ -> None)).sortBy(_._1.path)

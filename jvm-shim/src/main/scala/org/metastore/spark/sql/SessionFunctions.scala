@@ -96,7 +96,7 @@ object FormatsFunction extends TableFunction {
   override def rows(session: SparkSession, call: Arguments): Seq[InternalRow] =
     FormatReleases.all(session.sharedState.jarClassLoader).map { release =>
       val format = release.format
-      ResultRow.row(format.name, release.version, format.oldest, format.newest, release.refusal.map(_.sentence))
+      ResultRow.row(format.title, release.version, format.oldest, format.newest, release.refusal.map(_.sentence))
     }
 }
 

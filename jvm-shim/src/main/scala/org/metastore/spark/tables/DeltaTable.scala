@@ -8,7 +8,7 @@ import scala.util.Try
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.connector.catalog.Table
-import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation}
+import org.apache.spark.sql.execution.datasources.{FileIndex, HadoopFsRelation, LogicalRelation}
 import org.apache.spark.sql.types.{StructField, StructType}
 
 /**
@@ -22,7 +22,7 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
   private val log = call[AnyRef](head, "deltaLog")
   private val metadata = call[AnyRef](head, "metadata")
 
-  override val format: String = "delta"
+  override val format: String = DeltaTable.name
   override lazy val uuid: String = call[String](metadata, "id")
 
   /** The root of the table with the scheme of its file system. */
@@ -102,15 +102,37 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
   private lazy val newest: AnyRef = Reflection.callWithDefaults[AnyRef](log, "update")
 }
 
-object DeltaTable {
+object DeltaTable extends TableFormat {
+  override val name: String = "delta"
+  override val packages: Seq[String] = Seq("org.apache.spark.sql.delta.", "io.delta.")
   private val TableClass = "org.apache.spark.sql.delta.catalog.DeltaTableV2"
+  override val knownClass: Option[String] = Some(TableClass)
   private val IndexPackage = "org.apache.spark.sql.delta."
   private val PhysicalName = "delta.columnMapping.physicalName"
   private val MappingMode = "delta.columnMapping.mode"
   private val FieldId = "delta.columnMapping.id"
 
   /** Whether Spark's table is a Delta table. */
-  def is(table: Table): Boolean = table.getClass.getName == TableClass
+  override def is(table: Table): Boolean = table.getClass.getName == TableClass
+
+  override def open(table: Table): Option[LakeTable] = if (is(table)) Some(DeltaTable(table)) else None
+
+  override def open(relation: LogicalRelation): Option[LakeTable] = relation.relation match {
+    case files: HadoopFsRelation if is(files) => Some(DeltaTable(files))
+    case _ => None
+  }
+
+  override def reads(relation: LogicalRelation): Boolean = relation.relation match {
+    case files: HadoopFsRelation => is(files)
+    case _ => false
+  }
+
+  override def isNotFound(e: Exception): Boolean = Option(e.getMessage).exists(text => NotFound.exists(code => text.startsWith(s"[$code]")))
+
+  private val NotFound = Seq("DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_TABLE_NOT_FOUND")
+
+  override val rules: Seq[String] = Seq(IndexPackage)
+  override val metadataAnswers: Option[String] = Some("spark.databricks.delta.optimizeMetadataQuery.enabled")
 
   /** @throws UnsupportedRelease this release of Delta is not known */
   def apply(table: Table): DeltaTable = {

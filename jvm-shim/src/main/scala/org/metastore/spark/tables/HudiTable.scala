@@ -31,10 +31,10 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
   private val config = call[AnyRef](metaClient, "getTableConfig")
   private val root: Path = HudiTable.root(relation)
 
-  override val format: String = HudiTable.Format
+  override val format: String = HudiTable.name
 
   /** Hudi gives tables no identity of their own, and data files names that are never given twice. */
-  override lazy val uuid: String = ParquetTable.uuidOf(root)
+  override lazy val uuid: String = LakeTable.uuidOf(root)
   override lazy val location: String = root.toString
 
   override lazy val current: Option[String] = HudiTable.asOf(index) match {
@@ -122,10 +122,12 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
     })
 }
 
-object HudiTable {
-  val Format = "hudi"
+object HudiTable extends TableFormat {
+  override val name: String = "hudi"
+  override val packages: Seq[String] = Seq("org.apache.hudi.", "org.apache.spark.sql.hudi.")
 
   private val IndexClass = "org.apache.hudi.HoodieFileIndex"
+  override val knownClass: Option[String] = Some(IndexClass)
   private val TableClass = "org.apache.spark.sql.hudi.catalog.HoodieInternalV2Table"
   private val RelationsWithoutIndex =
     Set("MergeOnReadSnapshotRelation", "HoodieBootstrapMORRelation").map(name => s"org.apache.hudi.$name")
@@ -138,10 +140,23 @@ object HudiTable {
   }
 
   /** Whether Spark's table is a Hudi table: Hudi shows those that allow schema-on-read. */
-  def is(table: Table): Boolean = table.getClass.getName == TableClass
+  override def is(table: Table): Boolean = table.getClass.getName == TableClass
 
   /** Whether a relation reads a Hudi table as of one instant; changes between instants are read by other indexes. */
   def is(relation: HadoopFsRelation): Boolean = relation.location.getClass.getName == IndexClass
+
+  override def open(relation: LogicalRelation): Option[LakeTable] = relation.relation match {
+    case files: HadoopFsRelation => if (is(files)) Some(HudiTable(files)) else None
+    case other =>
+      requireIndex(other)
+      EmptyHudiTable.of(other, relation.catalogTable, relation.schema)
+  }
+
+  override def isProvider: Boolean = true
+  override def needsReader: Boolean = true
+  override def isNotFound(e: Exception): Boolean = e.getClass.getName == "org.apache.hudi.exception.TableNotFoundException"
+  override val rules: Seq[String] = Seq("org.apache.spark.sql.hudi.")
+  override def isCommand(node: LogicalPlan): Boolean = node.getClass.getName.startsWith("org.apache.spark.sql.hudi.command.")
 
   /** @throws UnsupportedRelease this release of Hudi is not known */
   def apply(relation: HadoopFsRelation): HudiTable = {
@@ -150,7 +165,7 @@ object HudiTable {
   }
 
   /** Passes a relation that does not read a Hudi table by relations of its own kind, which show no file index. */
-  private[tables] def requireIndex(relation: AnyRef): Unit =
+  private def requireIndex(relation: AnyRef): Unit =
     if (RelationsWithoutIndex(relation.getClass.getName)) {
       val found = FormatReleases.of(relation.getClass).flatMap(_.version).getOrElse("an older one")
       throw new UnsupportedRelease(Reason(ReasonCode.NeedsRelease, "needed" -> "Hudi 1.0 for a merge-on-read table", "found" -> found))
@@ -158,14 +173,7 @@ object HudiTable {
 
   /** The root of the table with the scheme of its file system. */
   def root(relation: HadoopFsRelation): Path =
-    qualify(path(Reflection.call[AnyRef](relation.location, "getBasePath")), relation.sparkSession)
-
-  private[tables] def qualify(root: Path, session: SparkSession): Path = {
-    val uri = root.toUri
-    // A file system is asked with a copy of all settings, for every scan: not where the path itself says which.
-    if (uri.getScheme != null && (uri.getAuthority != null || uri.getScheme == "file")) root
-    else root.getFileSystem(session.sessionState.newHadoopConf()).makeQualified(root)
-  }
+    LakeTable.qualify(path(Reflection.call[AnyRef](relation.location, "getBasePath")), relation.sparkSession)
 
   /** The leaves of a schema: Hudi's reader finds columns by their names. */
   def leaves(schema: StructType): IndexedSeq[Leaf] =
@@ -243,8 +251,8 @@ object HudiTable {
 
 /** A Hudi table without any instant: Hudi shows a relation without a file index for it. */
 final class EmptyHudiTable private (root: Path, schema: StructType) extends LakeTable {
-  override val format: String = "hudi"
-  override val uuid: String = ParquetTable.uuidOf(root)
+  override val format: String = HudiTable.name
+  override val uuid: String = LakeTable.uuidOf(root)
   override val location: String = root.toString
   override val current: Option[String] = None
   override def lineage(snapshot: String): Iterator[String] = Iterator.single(snapshot)
@@ -261,5 +269,5 @@ object EmptyHudiTable {
   /** The table of a relation that is Hudi's empty one. */
   def of(relation: AnyRef, entry: Option[CatalogTable], schema: StructType): Option[LakeTable] =
     entry.filter(_ => relation.getClass.getName == RelationClass)
-      .map(table => new EmptyHudiTable(HudiTable.qualify(new Path(table.location), SparkSession.active), schema))
+      .map(table => new EmptyHudiTable(LakeTable.qualify(new Path(table.location), SparkSession.active), schema))
 }

@@ -10,7 +10,7 @@ import scala.util.Try
 import org.apache.hadoop.fs.Path
 
 import org.apache.spark.sql.SparkSession
-import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Table}
 import org.apache.spark.sql.types.{DataType, Decimal, DecimalType, StructField, StructType}
 import org.apache.spark.unsafe.types.UTF8String
 
@@ -18,12 +18,12 @@ import org.apache.spark.unsafe.types.UTF8String
 final class IcebergTable private (sparkTable: Table, table: AnyRef) extends LakeTable {
   import Reflection.{call, list}
 
-  override val format: String = "iceberg"
+  override val format: String = IcebergTable.name
   override lazy val uuid: String = call[java.util.UUID](table, "uuid").toString
   override lazy val location: String = call[String](table, "location").stripSuffix("/")
 
   override def qualifiedLocation: String = {
-    val qualified = if (location.startsWith("/")) HudiTable.qualify(new Path(location), SparkSession.active).toString else location
+    val qualified = if (location.startsWith("/")) LakeTable.qualify(new Path(location), SparkSession.active).toString else location
     if (qualified.startsWith("file:")) location else qualified // which Iceberg's own metadata spell without a scheme
   }
 
@@ -191,16 +191,38 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
   private def id(snapshot: AnyRef): String = call[Long](snapshot, "snapshotId").toString
 }
 
-object IcebergTable {
+object IcebergTable extends TableFormat {
+  override val name: String = "iceberg"
+  override val packages: Seq[String] = Seq("org.apache.iceberg.")
   private val SparkTableClass = "org.apache.iceberg.spark.source.SparkTable"
+  override val knownClass: Option[String] = Some(SparkTableClass)
+
+  // Its jars have it in a class.
+  override def release(c: Class[_]): Option[String] =
+    Try(Class.forName("org.apache.iceberg.IcebergBuild", true, c.getClassLoader).getMethod("version").invoke(null).toString).toOption // scalastyle:ignore
+
   private val DataTableClass = "org.apache.iceberg.BaseTable"
   private val MetadataTableClass = "org.apache.iceberg.BaseMetadataTable"
 
   /** Whether Spark's table is an Iceberg table with data of its own. */
-  def is(table: Table): Boolean = holds(table, DataTableClass)
+  override def is(table: Table): Boolean = holds(table, DataTableClass)
+
+  override def open(table: Table): Option[LakeTable] = if (is(table)) Some(IcebergTable(table)) else None
 
   /** Whether Spark's table is one of Iceberg's metadata tables, such as `t.files`: tables of the same class. */
-  def isMetadataTable(table: Table): Boolean = holds(table, MetadataTableClass)
+  override def isMetadataTable(table: Table): Boolean = holds(table, MetadataTableClass)
+
+  override def isCatalog(catalog: CatalogPlugin): Boolean = catalog.getClass.getName == "org.apache.iceberg.spark.SparkCatalog"
+  override def hasPaths: Boolean = false
+
+  // A metadata file that is gone; what a catalog forbids is not among these.
+  override def isUnreadable(e: Exception): Boolean = e.getClass.getName.startsWith("org.apache.iceberg.exceptions.") &&
+    !Seq("ForbiddenException", "NotAuthorizedException").contains(e.getClass.getSimpleName)
+
+  override val rowLevelNodes: Set[String] =
+    Set("ReplaceIcebergData", "MergeIntoIcebergTable", "UpdateIcebergTable", "DeleteFromIcebergTable")
+
+  override val optimizerDefaults: Map[String, String] = Map("spark.sql.iceberg.report-column-stats" -> "false")
 
   private def holds(table: Table, kind: String): Boolean =
     table.getClass.getName == SparkTableClass && Iterator.iterate[Class[_]](inner(table).getClass)(_.getSuperclass)

@@ -1,8 +1,12 @@
 package org.metastore.spark.tables
 
+import java.nio.charset.StandardCharsets.UTF_8
+import java.security.MessageDigest
+
 import com.fasterxml.jackson.databind.ObjectMapper
 import org.apache.hadoop.fs.Path
 
+import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.expressions.{Cast, Literal}
 import org.apache.spark.sql.catalyst.util.CharVarcharUtils
 import org.apache.spark.sql.internal.SQLConf
@@ -66,7 +70,7 @@ final case class DataFile(
 
 /** A data file as ANALYZE wants to know it; `deletes` tells what deletes its rows as far as its own metadata says. */
 final case class FileFacts(
-    live: DataFile, location: String, deletes: Option[String] = None, format: String = ParquetTable.Format,
+    live: DataFile, location: String, deletes: Option[String] = None, format: String = ParquetTable.name,
     isEncrypted: Boolean = false, constants: FileConstants = FileConstants())
 
 /**
@@ -144,6 +148,20 @@ trait LakeTable {
 }
 
 object LakeTable {
+
+  /** The root of a table with the scheme of its file system. */
+  def qualify(root: Path, session: SparkSession): Path = {
+    val uri = root.toUri
+    // A file system is asked with a copy of all settings, for every scan: not where the path itself says which.
+    if (uri.getScheme != null && (uri.getAuthority != null || uri.getScheme == "file")) root
+    else root.getFileSystem(session.sessionState.newHadoopConf()).makeQualified(root)
+  }
+
+  /** The identity of a directory: docs/format.md, "Identity". */
+  def uuidOf(root: Path): String = sha256(root.toString.stripSuffix("/"))
+
+  private[tables] def sha256(text: String): String =
+    MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8)).map(b => f"${b & 0xff}%02x").mkString
 
   /** Catalyst's values of partition columns as texts by name; null is null. */
   def partitionTexts(values: Seq[(StructField, Any)]): Map[String, String] = {

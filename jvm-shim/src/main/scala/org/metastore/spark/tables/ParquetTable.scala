@@ -1,11 +1,9 @@
 package org.metastore.spark.tables
 
-import java.nio.charset.StandardCharsets.UTF_8
-import java.security.MessageDigest
-
 import org.apache.hadoop.fs.Path
 
-import org.apache.spark.sql.execution.datasources.HadoopFsRelation
+import org.apache.spark.sql.connector.catalog.Table
+import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
 
 /**
  * A directory of Parquet files as Spark reads it, by its path or as a table of the session's catalog. It has no snapshots: its
@@ -16,8 +14,8 @@ final class ParquetTable private (relation: HadoopFsRelation) extends LakeTable 
 
   private val root = rootOf(relation)
 
-  override val format: String = Format
-  override lazy val uuid: String = uuidOf(root)
+  override val format: String = ParquetTable.name
+  override lazy val uuid: String = LakeTable.uuidOf(root)
   override lazy val location: String = root.toString
   override lazy val current: Option[String] = Some(digest(files))
 
@@ -52,8 +50,16 @@ final class ParquetTable private (relation: HadoopFsRelation) extends LakeTable 
   }.sortBy(_.live.path)
 }
 
-object ParquetTable {
-  val Format = "parquet"
+object ParquetTable extends TableFormat {
+  override val name: String = "parquet"
+  override def isProvider: Boolean = true
+
+  override def is(table: Table): Boolean = false // the session's catalog shows a table of no kind of its own
+
+  override def open(relation: LogicalRelation): Option[LakeTable] = relation.relation match {
+    case files: HadoopFsRelation if is(files) => Some(ParquetTable(files))
+    case _ => None
+  }
 
   /** Clocks of file systems may be this coarse: two files within it can have one modification time. */
   private val SettledMillis = 2000L
@@ -78,12 +84,6 @@ object ParquetTable {
     root.getFileSystem(relation.sparkSession.sessionState.newHadoopConf()).makeQualified(root)
   }
 
-  /** The identity of a directory: docs/format.md, "Identity". */
-  def uuidOf(root: Path): String = sha256(root.toString.stripSuffix("/"))
-
   private def digest(files: Seq[FileFacts]): String =
-    sha256(files.map(_.live).map(live => s"${live.path}\u0000${live.size}\u0000${live.modified.getOrElse(0L)}\n").mkString).take(32)
-
-  private def sha256(text: String): String =
-    MessageDigest.getInstance("SHA-256").digest(text.getBytes(UTF_8)).map(b => f"${b & 0xff}%02x").mkString
+    LakeTable.sha256(files.map(_.live).map(live => s"${live.path}\u0000${live.size}\u0000${live.modified.getOrElse(0L)}\n").mkString).take(32)
 }

@@ -92,14 +92,9 @@ private[spark] object ReadPermission {
   /** Says in one line whatever a plug-in throws to refuse; errors of Spark's own are those of every query. */
   def asPermissionError[T](name: String)(ask: => T): T = try ask catch {
     case e @ (_: AnalysisException | _: IOException) => throw e
-    // A metadata file that is gone; what a catalog forbids is not among these.
-    case e: Exception if isUnreadable(e) => throw MetastoreException.unsupportedTable(name, s"it cannot be loaded: ${MetastoreException.firstLine(e)}")
+    case e: Exception if TableFormats.all.exists(_.isUnreadable(e)) => throw MetastoreException.unsupportedTable(name, s"it cannot be loaded: ${MetastoreException.firstLine(e)}")
     case NonFatal(e) => throw MetastoreException.accessDenied(name, e)
   }
-
-  private def isUnreadable(e: Exception): Boolean =
-    e.getClass.getName.startsWith("org.apache.iceberg.exceptions.") &&
-      !Seq("ForbiddenException", "NotAuthorizedException").contains(e.getClass.getSimpleName)
 
   /** Whether a plan reads all rows and columns of a relation as they are. */
   private def showsAll(plan: LogicalPlan, relation: LogicalPlan): Boolean = plan match {
@@ -180,8 +175,8 @@ private[spark] final class ExtensionRules(session: SparkSession) {
   private def selectRules[T](rules: scala.collection.Seq[T]): List[T] =
     rules.filterNot(rule => notAsked.exists(rule.getClass.getName.startsWith)).toList
 
-  private val notAsked = Seq("org.metastore.", "org.apache.spark.sql.delta.", "org.apache.spark.sql.hudi.",
-    "org.apache.comet.", "org.apache.gluten.", "com.nvidia.spark.rapids.")
+  private val notAsked = TableFormats.all.flatMap(_.rules) ++
+    Seq("org.metastore.", "org.apache.comet.", "org.apache.gluten.", "com.nvidia.spark.rapids.")
 
   private final class RecordingOptimizer(areAsked: Boolean)
     extends SparkOptimizer(state.catalogManager, state.catalog, state.experimentalMethods) {

@@ -2,6 +2,7 @@ package org.metastore.spark.tables
 
 import java.util.Locale
 
+import scala.collection.JavaConverters._
 import scala.util.Try
 
 import org.apache.hadoop.fs.Path
@@ -9,15 +10,87 @@ import org.apache.hadoop.fs.Path
 import org.apache.spark.sql.SparkSession
 import org.apache.spark.sql.catalyst.catalog.CatalogTable
 import org.apache.spark.sql.catalyst.plans.logical.LogicalPlan
-import org.apache.spark.sql.connector.catalog.{Table, TableCatalog}
-import org.apache.spark.sql.execution.datasources.{HadoopFsRelation, LogicalRelation}
+import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Table, TableCatalog}
+import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
+import org.metastore.spark.conf.Contract
 import org.metastore.spark.reason.{Reason, ReasonCode, ReasonedFailure}
 import org.metastore.spark.statistics.objects.TableIdentity
 
+/** A table format: all that generic code asks of one, so that no generic code names one. */
+trait TableFormat {
+
+  /** As in `contract/formats.json`. */
+  def name: String
+
+  private lazy val described = Contract.read("formats").asScala.find(_.get("name").asText == name).get
+
+  /** As people write it. */
+  final lazy val title: String = described.get("title").asText
+
+  /** The releases whose members and meaning we know; none of what comes with Spark. */
+  final lazy val oldest: String = described.path("oldest").asText
+  final lazy val newest: String = described.path("newest").asText
+
+  /** Whether files beside the data files may change any value of their rows. */
+  final lazy val hasLogFiles: Boolean = described.path("log_files").asBoolean
+
+  /** How the names of its classes begin, and a class that tells of its jar; none of what comes with Spark. */
+  def packages: Seq[String] = Nil
+  def knownClass: Option[String] = None
+
+  /** The release of one of its classes. */
+  def release(c: Class[_]): Option[String] = Option(c.getPackage).flatMap(found => Option(found.getImplementationVersion))
+
+  /** Whether Spark's table is one of this format. */
+  def is(table: Table): Boolean
+
+  /** The table that a catalog loads, where that alone tells of it. */
+  def open(table: Table): Option[LakeTable] = None
+
+  /** The table that a relation of Spark's older kind reads. */
+  def open(relation: LogicalRelation): Option[LakeTable] = None
+
+  /** Whether a relation of Spark's older kind reads a table of this format. */
+  def reads(relation: LogicalRelation): Boolean = false
+
+  /** Whether Spark's table shows metadata of a table of this format. */
+  def isMetadataTable(table: Table): Boolean = false
+
+  /** Whether a catalog has tables of this format alone. */
+  def isCatalog(catalog: CatalogPlugin): Boolean = false
+
+  /** Whether the session's catalog tells its tables by the name of the format. */
+  def isProvider: Boolean = false
+
+  /** Whether a query may name a table by its path, and whether Spark's reader has to be asked for such a name. */
+  def hasPaths: Boolean = true
+  def needsReader: Boolean = false
+
+  /** Whether this was thrown because there is no such table, or because what a table is made of cannot be read. */
+  def isNotFound(e: Exception): Boolean = false
+  def isUnreadable(e: Exception): Boolean = false
+
+  /** How the names of its own rules begin: these are nobody's policies. */
+  def rules: Seq[String] = Nil
+
+  /** Names of plan nodes that rewrite rows; whether a node is one of its commands, which read their target themselves. */
+  def rowLevelNodes: Set[String] = Set.empty
+  def isCommand(node: LogicalPlan): Boolean = false
+
+  /** Settings without which cost-based optimization does harm. */
+  def optimizerDefaults: Map[String, String] = Map.empty
+
+  /** The setting that lets it answer a query from metadata, without a scan. */
+  def metadataAnswers: Option[String] = None
+}
+
 /** Finds the table format behind what Spark knows of a table. */
 object TableFormats {
+
+  /** Every table format. */
+  val all: Seq[TableFormat] = Seq(IcebergTable, DeltaTable, HudiTable, ParquetTable)
 
   /** Whether a text says where a table is, rather than its name; as in Python. */
   def isLocation(text: String): Boolean = !text.contains('`') && (text.contains('/') || text.startsWith("."))
@@ -25,38 +98,32 @@ object TableFormats {
   private val V1Class = "org.apache.spark.sql.connector.catalog.V1Table"
 
   /** The table that a catalog loads. */
-  def of(table: Table): Option[LakeTable] =
-    if (IcebergTable.is(table)) Some(IcebergTable(table)) else if (DeltaTable.is(table)) Some(DeltaTable(table)) else None
+  def of(table: Table): Option[LakeTable] = first(_.open(table))
 
   /** The table of an analyzed relation without aliases. */
   def of(relation: LogicalPlan): Option[LakeTable] = relation match {
     case v2: DataSourceV2Relation => of(v2.table)
-    case v1: LogicalRelation => v1.relation match {
-      case files: HadoopFsRelation if DeltaTable.is(files) => Some(DeltaTable(files))
-      case files: HadoopFsRelation if HudiTable.is(files) => Some(HudiTable(files))
-      case files: HadoopFsRelation if ParquetTable.is(files) => Some(ParquetTable(files))
-      case other =>
-        HudiTable.requireIndex(other)
-        EmptyHudiTable.of(other, v1.catalogTable, v1.schema)
-    }
+    case v1: LogicalRelation => first(_.open(v1))
     case _ => None
   }
+
+  private def first[T](found: TableFormat => Option[T]): Option[T] = all.iterator.flatMap(found(_)).take(1).toList.headOption
 
   /** Which table it is that a catalog loads, without listing its files. */
   def identity(session: SparkSession, table: Table): Option[TableIdentity] = of(table).map(_.identity).orElse(for {
     format <- format(table)
     location <- Reflection.call[CatalogTable](table, "v1Table").storage.locationUri
-    root = HudiTable.qualify(new Path(location), session)
-  } yield TableIdentity(format, ParquetTable.uuidOf(root), root.toString, root.toString))
+    root = LakeTable.qualify(new Path(location), session)
+  } yield TableIdentity(format, LakeTable.uuidOf(root), root.toString, root.toString))
 
   /** The format of a table that a catalog loads, without asking the table for anything. */
-  def format(table: Table): Option[String] =
-    if (IcebergTable.is(table)) Some("iceberg") else if (DeltaTable.is(table)) Some("delta") else if (HudiTable.is(table)) Some("hudi")
-    else if (table.getClass.getName == V1Class) Option(table.properties.get(TableCatalog.PROP_PROVIDER)).flatMap(ofProvider)
-    else None
+  def format(table: Table): Option[String] = all.find(_.is(table)).map(_.name).orElse(
+    if (table.getClass.getName == V1Class) Option(table.properties.get(TableCatalog.PROP_PROVIDER)).flatMap(ofProvider) else None)
 
   /** The format of a table that the session's catalog says to be of a provider, where such tables are no plug-in's. */
   def ofProvider(provider: String): Option[String] = Some(provider.toLowerCase(Locale.ROOT)).filter(byProvider)
+
+  private lazy val byProvider = all.filter(_.isProvider).map(_.name).toSet
 
   /** The format whose files a name such as `` parquet.`/path` `` reads without a catalog. */
   def ofPath(name: Seq[String]): Option[String] = name match {
@@ -65,10 +132,28 @@ object TableFormats {
   }
 
   /** The relation of such a name, where Spark resolves it for its own file formats alone. */
-  def atPath(session: SparkSession, name: Seq[String]): Option[LogicalPlan] =
-    ofPath(name).filter(_ == HudiTable.Format).map(format => session.read.format(format).load(name.last).queryExecution.analyzed)
+  def atPath(session: SparkSession, name: Seq[String]): Option[LogicalPlan] = for {
+    format <- ofPath(name) if all.exists(known => known.name == format && known.needsReader)
+  } yield session.read.format(format).load(name.last).queryExecution.analyzed
 
-  private val byProvider = Set(ParquetTable.Format, HudiTable.Format)
+  /** Whether a table of that format has files beside its data files which may change any value of their rows. */
+  def hasLogFiles(format: String): Boolean = all.exists(known => known.name == format && known.hasLogFiles)
+
+  /** What can be analyzed, as the end of a sentence. */
+  def kinds: String = {
+    val (plugins, own) = all.partition(_.packages.nonEmpty)
+    s"${listed(plugins.map(_.title), "or")} table with data, nor a directory of ${listed(own.map(_.title), "or")}"
+  }
+
+  /** How a path is asked about, as a part of a sentence. */
+  def pathForms(path: String): String = {
+    val (byPath, byName) = all.partition(_.hasPaths)
+    val named = byName.map(format => s", ${if ("AEIOU".contains(format.title.head)) "an" else "a"} ${format.title} table by the name in its catalog")
+    listed(byPath.map(format => s"${format.name}.`$path`"), "or") + named.mkString
+  }
+
+  private def listed(texts: Seq[String], last: String): String =
+    if (texts.length < 2) texts.mkString else s"${texts.init.mkString(", ")} $last ${texts.last}"
 }
 
 /** A table format as it is on the class path; `version` is None where its jar does not tell. */
@@ -83,23 +168,17 @@ final case class Release(format: TableFormat, version: Option[String]) {
     refusal.getOrElse(needs(s"${format.oldest} to ${format.newest}", s"${version.getOrElse("another")} without $member"))
 
   private def needs(releases: String, found: String) =
-    Reason(ReasonCode.NeedsRelease, "needed" -> s"${format.name} $releases", "found" -> found)
+    Reason(ReasonCode.NeedsRelease, "needed" -> s"${format.title} $releases", "found" -> found)
 }
-
-/** A table format that comes in jars of its own. */
-final case class TableFormat(name: String, packages: Seq[String], shown: String, oldest: String, newest: String)
 
 /** The releases of table formats that are found, and which of them are known. */
 object FormatReleases {
-  private val formats = Seq(
-    TableFormat("Iceberg", Seq("org.apache.iceberg."), "org.apache.iceberg.spark.source.SparkTable", "1.6", "1.12"),
-    TableFormat("Delta", Seq("org.apache.spark.sql.delta.", "io.delta."), "org.apache.spark.sql.delta.catalog.DeltaTableV2", "3.2", "4.4"),
-    TableFormat("Hudi", Seq("org.apache.hudi.", "org.apache.spark.sql.hudi."), "org.apache.hudi.HoodieFileIndex", "0.15", "1.2"))
+  private def formats = TableFormats.all.filter(_.packages.nonEmpty)
 
   // What is found goes with its class: formats may be loaded and unloaded again.
   private val ofClass = new ClassValue[Option[Release]] {
     override def computeValue(c: Class[_]): Option[Release] =
-      formats.find(_.packages.exists(c.getName.startsWith)).map(format => Release(format, version(c)))
+      formats.find(_.packages.exists(c.getName.startsWith)).map(format => Release(format, format.release(c).filter(numbers(_).nonEmpty)))
   }
 
   /** The release that a class belongs to, if it is a table format's. */
@@ -110,7 +189,7 @@ object FormatReleases {
     formats.find(_.packages.exists(name.startsWith)).flatMap(in(loader, _))
 
   private def in(loader: ClassLoader, format: TableFormat): Option[Release] =
-    Try(Class.forName(format.shown, false, loader)).toOption.flatMap(of)
+    format.knownClass.flatMap(name => Try(Class.forName(name, false, loader)).toOption).flatMap(of)
 
   /** The releases that a class loader finds. */
   def all(loader: ClassLoader): Seq[Release] =
@@ -121,13 +200,6 @@ object FormatReleases {
 
   /** @throws UnsupportedRelease where there is such a reason */
   def require(on: AnyRef): Unit = refusal(on).foreach(why => throw new UnsupportedRelease(why))
-
-  // Iceberg's jars have it in a class, the others' in the manifest.
-  private def version(c: Class[_]): Option[String] = {
-    def built = Try(Class.forName("org.apache.iceberg.IcebergBuild", true, c.getClassLoader).getMethod("version").invoke(null))
-    def packaged = Option(c.getPackage).flatMap(p => Option(p.getImplementationVersion))
-    (if (c.getName.startsWith("org.apache.iceberg.")) built.toOption.map(_.toString) else packaged).filter(numbers(_).nonEmpty)
-  }
 
   private[tables] def isBefore(version: String, oldest: String): Boolean = {
     val pairs = numbers(version).zipAll(numbers(oldest), 0, 0)

@@ -29,13 +29,13 @@ object TableLookup {
   def find(session: SparkSession, name: String): TableHandle = {
     val query = ReadPermission.asPermissionError(name)(selectAll(session, name))
     relation(query) match {
-      case r: DataSourceV2Relation if IcebergTable.isMetadataTable(r.table) =>
+      case r: DataSourceV2Relation if TableFormats.all.exists(_.isMetadataTable(r.table)) =>
         throw MetastoreException.unsupportedTable(name, "it is a metadata table")
       case _: View => throw MetastoreException.unsupportedTable(name, "it is a view", " Ask about the tables that it reads.")
       case other if other.children.nonEmpty => throw MetastoreException.rowsHidden(name)
       case leaf =>
         val table = TableFormats.of(leaf).getOrElse(throw MetastoreException.unsupportedTable(
-          name, "it is no Iceberg, Delta or Hudi table with data, nor a directory of Parquet files"))
+          name, s"it is no ${TableFormats.kinds}"))
         ReadPermission.require(session, name, query, leaf)
         TableHandle(table, catalogName(leaf))
     }
@@ -68,8 +68,7 @@ object TableLookup {
     def parsed = state.sqlParser.parsePlan(s"SELECT * FROM ${SqlName.everyPart(fromInsideView(session, parts))}")
     def atPath = TableFormats.atPath(session, parts).map(Project(Seq(UnresolvedStar(None)), _))
     val analyzed = try state.analyzer.execute(atPath.getOrElse(parsed)) catch {
-      case e: Exception if e.getClass.getName == "org.apache.hudi.exception.TableNotFoundException" =>
-        throw notFound(session, parts)
+      case e: Exception if TableFormats.all.exists(_.isNotFound(e)) => throw notFound(session, parts)
       case e: AnalysisException if NotFound.exists(code => e.getMessage.startsWith(s"[$code]")) =>
         throw notFound(session, parts)
       case e: Exception if MetastoreException.firstLine(e).startsWith("[DATA_SOURCE_NOT_FOUND]") =>
@@ -87,12 +86,11 @@ object TableLookup {
 
   private def ofPath(name: String): String =
     if (!TableFormats.isLocation(name)) ""
-    else s" A path is asked about as delta.`$name`, hudi.`$name` or parquet.`$name`, an Iceberg table by the name in its catalog;" +
+    else s" A path is asked about as ${TableFormats.pathForms(name)};" +
       s" without Spark: metastore.open('$name') in Python, metastore summary $name in a shell."
 
-  /** What Spark and Delta call a path without a table, and a name that starts with an unknown catalog. */
-  private val NotFound =
-    Seq("PATH_NOT_FOUND", "DELTA_MISSING_DELTA_TABLE", "DELTA_PATH_DOES_NOT_EXIST", "DELTA_TABLE_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE")
+  /** What Spark calls a path without a table, and a name that starts with an unknown catalog. */
+  private val NotFound = Seq("PATH_NOT_FOUND", "REQUIRES_SINGLE_PART_NAMESPACE")
 
   /** The catalog and namespace that the parts of a name stand for; without parts, the current ones. */
   private[spark] def namespace(session: SparkSession, parts: Seq[String]): (CatalogPlugin, Array[String]) = {
