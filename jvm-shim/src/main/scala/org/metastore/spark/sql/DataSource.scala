@@ -156,7 +156,7 @@ private[sql] final class View private (declared: JsonNode) {
     }
   }
 
-  private def fields(row: InternalRow, statistics: Option[SummaryRow])(name: String): Option[Any] =
+  private def fields(row: InternalRow, statistics: Option[SummaryRow]): Fields = name =>
     function.schema.fieldNames.indexOf(name) match {
       case -1 => statistics.map(SummaryColumns.value(_, name))
       case i => Some(row.get(i, function.schema(i).dataType))
