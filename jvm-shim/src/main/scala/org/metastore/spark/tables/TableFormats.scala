@@ -2,7 +2,6 @@ package org.metastore.spark.tables
 
 import java.util.Locale
 
-import scala.collection.JavaConverters._
 import scala.util.Try
 
 import org.apache.hadoop.fs.Path
@@ -14,7 +13,7 @@ import org.apache.spark.sql.connector.catalog.{CatalogPlugin, Table, TableCatalo
 import org.apache.spark.sql.execution.datasources.LogicalRelation
 import org.apache.spark.sql.execution.datasources.v2.DataSourceV2Relation
 
-import org.metastore.spark.conf.Contract
+import org.metastore.spark.contract.Contract
 import org.metastore.spark.reason.{Reason, ReasonCode, ReasonedFailure}
 import org.metastore.spark.statistics.objects.TableIdentity
 
@@ -24,7 +23,7 @@ trait TableFormat {
   /** As in `contract/formats.json`. */
   def name: String
 
-  private lazy val described = Contract.read("formats").asScala.find(_.get("name").asText == name).get
+  private lazy val described = Contract.named(Contract.read("formats")).toMap.apply(name)
 
   /** As people write it. */
   final lazy val title: String = described.get("title").asText

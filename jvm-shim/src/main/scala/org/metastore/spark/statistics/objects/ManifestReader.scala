@@ -9,6 +9,7 @@ import com.fasterxml.jackson.databind.{DeserializationFeature, JsonNode, ObjectM
 import org.apache.hadoop.fs.FileStatus
 import org.slf4j.LoggerFactory
 
+import org.metastore.spark.contract.Contract
 import org.metastore.spark.reason.{DamagedObjectException, FormatTooNewException}
 import org.metastore.spark.statistics.cache.StatisticsCache
 
@@ -22,7 +23,8 @@ private[statistics] object ManifestReader {
   private val ObjectName =
     Pattern.compile("[a-z]+(?:-[a-z]+)*-[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}\\.parquet")
   private val Sha256 = Pattern.compile("[0-9a-f]{64}")
-  private val Casting = Set("hudi") // formats whose readers cast a float to a double through its text
+  /** Formats whose readers cast a float to a double through its text. */
+  private lazy val Casting = Contract.named(Contract.read("formats")).filter(_._2.path("casts").asBoolean).map(_._1).toSet
   private val json = new ObjectMapper().enable(DeserializationFeature.FAIL_ON_TRAILING_TOKENS)
 
   def read(name: String, bytes: Array[Byte]): Manifest = new ManifestReader(name).read(bytes)
