@@ -70,7 +70,6 @@ def _not_found(failure: AnalysisException) -> bool:
         "CATALOG_NOT_FOUND",
         "_LEGACY_ERROR_TEMP_1331",
         "REQUIRES_SINGLE_PART_NAMESPACE",
-        "DELTA_MISSING_DELTA_TABLE",
     }
 
 

@@ -8,7 +8,7 @@ from functools import reduce
 from typing import TYPE_CHECKING
 
 from metastore.adapters.descriptors import describe_format
-from metastore.adapters.hudi_casts import group_by_file_schema
+from metastore.adapters.file_schemas import group_by_file_schema
 from metastore.adapters.identifiers import LOCATION, escape_glob, quote_name
 from metastore.adapters.shim_calls import require_columns
 from metastore.adapters.spark_versions import select_at_snapshot
@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from pyspark.sql import DataFrame, SparkSession
 
-    from metastore.adapters.hudi_casts import FilesOfOneSchema
+    from metastore.adapters.file_schemas import FilesOfOneSchema
     from metastore.adapters.table_facts import DataFile, TableFacts
     from metastore.format.table_column import Column
 

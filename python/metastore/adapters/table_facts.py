@@ -88,7 +88,7 @@ class TableFacts:
     """A table at one snapshot.
 
     Attributes:
-        format: `iceberg`, `delta`, `hudi` or `parquet`.
+        format: As in `contract/formats.json`.
         uuid: Identity; a table dropped and created again has another one.
         location: Root of the table as its metadata spells it.
         root: The same as a URI or an absolute local path that names the file system.
@@ -106,7 +106,7 @@ class TableFacts:
         field_ids: Column key to field id, where keys are made of names and readers look for field ids.
         nameless_is_null: Keys of columns that are null in all rows of a file without a column of that name in any case.
         snapshot_options: Options of Spark's reader that pin the relation, where no SQL does.
-        has_other_rows: Whether there are rows in other files, such as Hudi's log files without a base file.
+        has_other_rows: Whether there are rows in other files, such as log files without a base file.
     """
 
     format: str

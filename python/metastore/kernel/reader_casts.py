@@ -1,4 +1,4 @@
-"""Columns that a file holds in another type than the table has, as Hudi's readers show them: cast, row by row."""
+"""Columns that a file holds in another type than the table has, as readers that cast show them: row by row."""
 
 from __future__ import annotations
 

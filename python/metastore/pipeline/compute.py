@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from metastore.adapters import refusals
-from metastore.adapters.hudi_casts import group_by_file_schema, mark_unknown_columns
+from metastore.adapters.file_schemas import group_by_file_schema, mark_unknown_columns
 from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause
 from metastore.adapters.spark_rows import read_rows_by_spark
 from metastore.adapters.table_facts import Refusal

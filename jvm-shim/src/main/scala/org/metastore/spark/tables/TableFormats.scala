@@ -188,7 +188,7 @@ object FormatReleases {
     formats.find(_.packages.exists(name.startsWith)).flatMap(in(loader, _))
 
   private def in(loader: ClassLoader, format: TableFormat): Option[Release] =
-    format.knownClass.flatMap(name => Try(Class.forName(name, false, loader)).toOption).flatMap(of)
+    format.knownClass.flatMap(name => Try(Class.forName(name, false, loader)).toOption.flatMap(of))
 
   /** The releases that a class loader finds. */
   def all(loader: ClassLoader): Seq[Release] =

@@ -1,4 +1,4 @@
-"""What Hudi's data files hold where Spark reads them by themselves: types of columns, and how Hudi casts those."""
+"""What data files hold where Spark reads them by themselves: types of columns, and how readers that cast show them."""
 
 from __future__ import annotations
 
@@ -57,7 +57,7 @@ class FilesOfOneSchema:
         return is_exact_cast(held, wanted)
 
     def shown(self, column: Column, name: str) -> str:
-        """What Hudi's readers show of a column."""
+        """What readers that cast show of a column."""
         held, wanted = self.type_of(column), column.type
         if column.encoding is None or held == wanted:
             return name
