@@ -20,14 +20,13 @@ from metastore.format.histogram_bins import (
 from metastore.format.object_part import ANY_ROWS, ObjectPart
 from metastore.format.object_schemas import HISTOGRAMS
 from metastore.format.objects import ObjectRef
-from metastore.format.table_column import is_compatible
+from metastore.format.table_column import Column, is_compatible
 from metastore.format.value_postings import POSTING_COLUMNS, read_postings
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Mapping, Sequence
 
     from metastore.format.manifest import Snapshot
-    from metastore.format.table_column import Column
     from metastore.reading.snapshot_files import SnapshotFiles
     from metastore.store import Store
 

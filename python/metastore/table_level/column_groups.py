@@ -11,7 +11,7 @@ approach, 2010).
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from typing import TYPE_CHECKING
@@ -21,8 +21,8 @@ import pyarrow as pa
 
 from metastore.format.object_schemas import TABLE_NODES
 from metastore.kernel.built_in_statistics import identify_merged_statistics
-from metastore.kernel.column_statistics import sketch_fields
-from metastore.kernel.distinct_sketch import parse_sketches
+from metastore.kernel.column_statistics import ColumnStatistics, sketch_fields
+from metastore.kernel.distinct_sketch import DistinctSketch, parse_sketches
 from metastore.kernel.reducer import count_distinct, merge_column, reduce_columns
 from metastore.kernel.statistic_rows import partial_aggregate_row
 from metastore.table_level.group_cache import GroupCache, GroupCodec
@@ -30,14 +30,10 @@ from metastore.table_level.group_tree import FileGroups, GroupTree, digest_of_fa
 from metastore.table_level.value_rows import ENCODINGS
 
 if TYPE_CHECKING:
-    from collections.abc import Iterator, Sequence
-
     from numpy.typing import NDArray
 
     from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
-    from metastore.kernel.column_statistics import ColumnStatistics
-    from metastore.kernel.distinct_sketch import DistinctSketch
     from metastore.store import Store
 
     Longs = NDArray[np.int64]

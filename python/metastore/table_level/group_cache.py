@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import TYPE_CHECKING, Generic, TypeVar
@@ -16,8 +16,6 @@ from metastore.store.prefetch import prefetch
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable, Iterator, Sequence
-
     from metastore.format.object_part import ObjectPart
     from metastore.format.objects import ObjectRef
     from metastore.store import Store

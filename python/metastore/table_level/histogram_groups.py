@@ -14,7 +14,7 @@ from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, Histogram, 
 from metastore.format.object_schemas import TABLE_HISTOGRAM_NODES
 from metastore.kernel.quantiles import FINE
 from metastore.store.prefetch import prefetch
-from metastore.table_level.detail_selection import DetailSelection
+from metastore.table_level.detail_selection import DetailSelection, DetailSlice
 from metastore.table_level.group_cache import ROW_GROUP_BYTES, GroupCache, GroupCodec
 from metastore.table_level.group_tree import GroupTree, digest_of_facts
 from metastore.table_level.histogram_sum import merge_histograms, merge_to_equal_width
@@ -27,7 +27,6 @@ if TYPE_CHECKING:
     from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
     from metastore.store import Store
-    from metastore.table_level.detail_selection import DetailSlice
     from metastore.table_level.live_statistics import ColumnLevel
 
     Longs = NDArray[np.int64]

@@ -14,10 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.errors import DamagedObject
-from metastore.format.objects import decode_detail
+from metastore.format.objects import ObjectRef, decode_detail
 from metastore.format.sortable_values import is_wide_decimal
 from metastore.store.prefetch import prefetch
-from metastore.table_level.detail_selection import DetailSelection, read_listed_values
+from metastore.table_level.detail_selection import DetailSelection, DetailSlice, read_listed_values
 from metastore.table_level.group_cache import ROW_GROUP_BYTES, GroupCache, GroupCodec
 from metastore.table_level.group_tree import GroupTree, digest_of_facts
 from metastore.table_level.value_rows import ENCODINGS, VALUE_ROWS, split_by_column, sum_value_rows
@@ -28,12 +28,10 @@ if TYPE_CHECKING:
 
     from numpy.typing import NDArray
 
-    from metastore.format.objects import ObjectRef
     from metastore.format.table_column import Column
     from metastore.spark_jobs.task_store import ReadContent
     from metastore.store import Store
     from metastore.table_level.count_bounds import FileValueCounts
-    from metastore.table_level.detail_selection import DetailSlice
     from metastore.table_level.live_statistics import ColumnLevel, RowSource
 
     Longs = NDArray[np.int64]

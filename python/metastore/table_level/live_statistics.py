@@ -14,13 +14,13 @@ import pyarrow.compute as pc
 from metastore.format.object_schemas import DETAILS, SUMMARY
 from metastore.format.objects import decode_detail
 from metastore.format.sortable_values import value_width
-from metastore.format.table_column import decimal_type, is_compatible
-from metastore.kernel.distinct_sketch import make_sketches, parse_sketches
+from metastore.format.table_column import Column, decimal_type, is_compatible
+from metastore.kernel.distinct_sketch import DistinctSketch, make_sketches, parse_sketches
 from metastore.kernel.value_counts import COMPLETE
 from metastore.store.block_damage import attribute_damage
-from metastore.store.block_files import DEPTHS
+from metastore.store.block_files import DEPTHS, BlockFiles
 from metastore.store.prefetch import prefetch
-from metastore.table_level.column_groups import ColumnGroups, ReductionInput, reduce_groups
+from metastore.table_level.column_groups import ColumnGroups, GroupAggregate, ReductionInput, reduce_groups
 from metastore.table_level.group_tree import FileGroups, digest_of_facts
 
 if TYPE_CHECKING:
@@ -31,12 +31,9 @@ if TYPE_CHECKING:
     from metastore.adapters.table_facts import DataFile
     from metastore.format.data_files import FileKey
     from metastore.format.manifest_references import SummaryRef
-    from metastore.format.table_column import Column
     from metastore.kernel.column_statistics import ColumnStatistics
-    from metastore.kernel.distinct_sketch import DistinctSketch
     from metastore.store import Store
-    from metastore.store.block_files import BlockFiles
-    from metastore.table_level.column_groups import GroupAggregate, Words
+    from metastore.table_level.column_groups import Words
 
 
 T = TypeVar("T")

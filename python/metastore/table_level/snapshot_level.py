@@ -5,7 +5,7 @@ from __future__ import annotations
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
@@ -18,13 +18,12 @@ from metastore.store.block_files import DEPTHS
 from metastore.store.prefetch import DetailPrefetch
 from metastore.table_level.column_groups import GroupAggregates
 from metastore.table_level.live_statistics import LiveStatistics
-from metastore.table_level.table_details import TableDetailWriter
+from metastore.table_level.table_details import TableDetailResult, TableDetailWriter, TableLevelOptions
 from metastore.table_level.user_defined_level import UserDefinedLevel
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
     from metastore.adapters.table_facts import DataFile, TableFacts
     from metastore.format.objects import ObjectRef
@@ -32,7 +31,6 @@ if TYPE_CHECKING:
     from metastore.statistics import Statistic
     from metastore.store import Store
     from metastore.store.coverage import Coverage
-    from metastore.table_level.table_details import TableDetailResult, TableLevelOptions
     from metastore.table_level.value_jobs import ValueJobs
 
 _LOG = get_logger(__name__)
