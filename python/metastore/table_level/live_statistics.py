@@ -20,7 +20,7 @@ from metastore.kernel.value_counts import COMPLETE
 from metastore.store.block_damage import attribute_damage
 from metastore.store.block_files import DEPTHS, BlockFiles
 from metastore.store.prefetch import prefetch
-from metastore.table_level.column_groups import ColumnGroups, GroupAggregate, ReductionInput, reduce_groups
+from metastore.table_level.column_groups import ColumnGroups, ReductionInput, reduce_groups
 from metastore.table_level.group_tree import FileGroups, digest_of_facts
 
 if TYPE_CHECKING:
@@ -34,6 +34,7 @@ if TYPE_CHECKING:
     from metastore.kernel.column_statistics import ColumnStatistics
     from metastore.store import Store
     from metastore.table_level.column_groups import Words
+    from metastore.table_level.group_cache import GroupCache
 
 
 T = TypeVar("T")
@@ -132,11 +133,11 @@ class LiveStatistics:
         store: Store,
         blocks: Sequence[BlockFiles],
         files: Sequence[DataFile],
-        nodes: Mapping[bytes, GroupAggregate] | None = None,
+        nodes: GroupCache,
     ) -> None:
         """Look where statistics are; nothing is read yet."""
         self._store = store
-        self._nodes = nodes or {}
+        self._nodes = nodes
         self._live = {file.key: place for place, file in enumerate(files)}
         self._ranks = np.zeros(len(files), np.int64)
         self._ranks[[self._live[key] for key in sorted(self._live)]] = np.arange(len(self._live))
