@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from functools import cached_property
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from metastore.adapters.descriptors import FORMAT_NAMES, describe_format
 from metastore.errors import InvalidArgument, NoStatistics
@@ -14,7 +14,6 @@ from metastore.reading.folder import Folder
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
-    from typing import Any
 
     from metastore.adapters.lineage import Lineage
     from metastore.format.manifest import Snapshot
