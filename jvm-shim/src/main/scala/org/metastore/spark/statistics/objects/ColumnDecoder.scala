@@ -15,40 +15,38 @@ private[statistics] object ColumnDecoder {
 
   /** Integers, booleans as 0 and 1, doubles as `DoubleOrder.key`; `missing` where the value is null. */
   def longs(pages: ChunkPages, rows: Int, missing: Long): Array[Long] = {
-    pages.memory.take(rows * 8L)
     val out = new Array[Long](rows)
     if (missing != 0) Arrays.fill(out, missing)
-    decode(pages, rows, new LongSink(pages.leaf.physical, out, missing), null)
+    decode(pages, rows, new LongSink(physical(pages), out, missing), null)
     out
   }
 
   /** As `longs`, and tells for each row whether it has a value. */
   def longsWithPresence(pages: ChunkPages, rows: Int): (Array[Long], Array[Boolean]) = {
-    pages.memory.take(rows * 9L)
     val out = new Array[Long](rows)
     val present = new Array[Boolean](rows)
-    decode(pages, rows, new LongSink(pages.leaf.physical, out, missing = 0), present)
+    decode(pages, rows, new LongSink(physical(pages), out, missing = 0), present)
     (out, present)
   }
 
   /** Doubles as they are; NaN where the value is null. */
   def doubles(pages: ChunkPages, rows: Int): Array[Double] = {
     val (keys, present) = longsWithPresence(pages, rows)
-    pages.memory.take(rows * 8L)
     Array.tabulate(rows)(i => if (present(i)) DoubleOrder.value(keys(i)) else Double.NaN)
   }
 
   /** Bytes; null where the value is null. */
   def bytes(pages: ChunkPages, rows: Int): Array[Array[Byte]] = {
-    pages.memory.take(rows * 8L)
     val out = new Array[Array[Byte]](rows)
-    decode(pages, rows, new BytesSink(out, pages), null)
+    decode(pages, rows, new BytesSink(out), null)
     out
   }
 
+  private def physical(pages: ChunkPages): PrimitiveTypeName = pages.leaf.getPrimitiveType.getPrimitiveTypeName
+
   /** @param present set where a row has a value; null: nobody asks */
   private def decode(pages: ChunkPages, rows: Int, sink: Sink, present: Array[Boolean]): Unit = {
-    if (pages.leaf.repeated != 0 || pages.leaf.nullable > 1) throw new IllegalArgumentException("the column is nested")
+    if (pages.leaf.getMaxRepetitionLevel != 0 || pages.leaf.getMaxDefinitionLevel > 1) throw new IllegalArgumentException("the column is nested")
     if (pages.getTotalValueCount != rows) throw new IllegalArgumentException("columns differ in length")
     var row = 0
     var page = pages.readPage()
@@ -63,7 +61,7 @@ private[statistics] object ColumnDecoder {
 
   private def decodePage(
       pages: ChunkPages, page: DataPage, first: Int, until: Int, sink: Sink, present: Array[Boolean]): Unit = {
-    val isRequired = pages.leaf.nullable == 0
+    val isRequired = pages.leaf.getMaxDefinitionLevel == 0
     val (levels, encoding, values) = page match {
       case v1: DataPageV1 if isRequired => (null, v1.getValueEncoding, whole(v1.getBytes))
       case v1: DataPageV1 if v1.getDlEncoding == ParquetEncoding.RLE =>
@@ -90,7 +88,6 @@ private[statistics] object ColumnDecoder {
   private def mixed(
       levels: ByteBuffer, encoding: ParquetEncoding, values: ByteBuffer, first: Int, until: Int, sink: Sink,
       present: Array[Boolean]): Unit = {
-    LevelRuns.check(levels.duplicate(), 1, until - first)
     val decoder = new RunLengthBitPackingHybridDecoder(1, ByteBufferInputStream.wrap(levels))
     val there = Array.fill(until - first)(decoder.readInt() == 1)
     var from = first + there.count(identity)
@@ -186,7 +183,6 @@ private final class LongSink(physical: PrimitiveTypeName, out: Array[Long], miss
 
   private def runs(values: ByteBuffer, from: Int, until: Int): Unit = {
     values.getInt() // the length of what follows
-    LevelRuns.check(values.duplicate(), 1, until - from)
     val decoder = new RunLengthBitPackingHybridDecoder(1, ByteBufferInputStream.wrap(values))
     var row = from
     while (row < until) {
@@ -196,13 +192,12 @@ private final class LongSink(physical: PrimitiveTypeName, out: Array[Long], miss
   }
 }
 
-private final class BytesSink(out: Array[Array[Byte]], pages: ChunkPages) extends Sink {
+private final class BytesSink(out: Array[Array[Byte]]) extends Sink {
   override def fill(encoding: ParquetEncoding, values: ByteBuffer, from: Int, until: Int): Unit =
     if (from < until) {
       if (encoding != ParquetEncoding.DELTA_BYTE_ARRAY) refuse(encoding)
       val start = values.arrayOffset + values.position()
-      pages.borrow(values.array.length + (until - from) * 16L)
-      PackedBytes.read(values.array, start, start + values.remaining, until - from, out, from, pages.memory)
+      PackedBytes.read(values.array, start, start + values.remaining, until - from, out, from)
     }
 
   override def move(from: Int, to: Int): Unit = out(to) = out(from)
@@ -331,11 +326,8 @@ private object PackedIntegers {
 /** DELTA_BYTE_ARRAY values, straight from bytes: each is a prefix of the one before and a suffix. */
 private[statistics] object PackedBytes {
 
-  private val ArrayBytes = 24L // of the object beside its elements
-
   /** Reads `count` values into `out` from `first` on. Equal neighbours are one array: nobody writes into it. */
-  def read(
-      bytes: Array[Byte], start: Int, end: Int, count: Int, out: Array[Array[Byte]], first: Int, memory: RowGroupMemory): Unit = {
+  def read(bytes: Array[Byte], start: Int, end: Int, count: Int, out: Array[Array[Byte]], first: Int): Unit = {
     val (prefixes, suffixes) = (new Array[Long](count), new Array[Long](count))
     val lengths = new PackedIntegers(bytes, start, end)
     lengths.read(count, prefixes, 0)
@@ -349,7 +341,6 @@ private[statistics] object PackedBytes {
       if (shared < 0 || shared > last.length || added < 0 || added > end - at)
         throw new IllegalArgumentException("its byte strings are not as encoded")
       if (added > 0 || shared < last.length) {
-        memory.take(ArrayBytes + shared + added)
         val value = new Array[Byte]((shared + added).toInt)
         System.arraycopy(last, 0, value, 0, shared.toInt)
         System.arraycopy(bytes, at, value, shared.toInt, added.toInt)
