@@ -9,11 +9,12 @@ import pytest
 
 from format import limits
 from metastore.errors import DamagedObject, FormatTooNew
+from metastore.format.documents import from_document
 from metastore.format.manifest import Manifest, parse_block_description
 from metastore.format.objects import ObjectRef
 
 MANIFESTS = limits.manifests()
-FILES = ObjectRef.from_json(limits.ref_json("files"))
+FILES = from_document(ObjectRef, limits.ref_json("files"))
 
 
 @pytest.mark.parametrize("name", MANIFESTS)

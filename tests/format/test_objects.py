@@ -13,6 +13,7 @@ from hypothesis import strategies as st
 
 from metastore.errors import DamagedObject
 from metastore.format import object_layout, parquet_footer
+from metastore.format.documents import to_document
 from metastore.format.object_schemas import FILES, SCHEMAS, SKETCHES, SUMMARY
 from metastore.format.objects import (
     ObjectRef,
@@ -242,7 +243,7 @@ def test_what_expands_when_decoded_is_counted(monkeypatch):
 def test_rows_are_those_named():
     ref, data = object_of("sketches", table_of(SKETCHES, [{"column": 0, "file": 0}]))
     with pytest.raises(DamagedObject, match="1 rows where 2"):
-        decode_object(ObjectRef(**{**ref.to_json(), "rows": 2}), data)
+        decode_object(ObjectRef(**{**to_document(ref), "rows": 2}), data)
 
 
 def test_columns_of_other_versions():
@@ -271,7 +272,7 @@ def test_objects_of_another_shape(columns):
 def test_unknown_kinds():
     ref, data = object_of("sketches", SKETCHES.empty_table())
     with pytest.raises(DamagedObject, match="not known"):
-        decode_object(ObjectRef(**{**ref.to_json(), "name": ref.name.replace("sketches", "secrets")}), data)
+        decode_object(ObjectRef(**{**to_document(ref), "name": ref.name.replace("sketches", "secrets")}), data)
 
 
 @pytest.mark.parametrize(

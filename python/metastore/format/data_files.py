@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from metastore.format.documents import to_document
+
 if TYPE_CHECKING:
     import pyarrow as pa
 
@@ -38,5 +40,5 @@ def list_detail_objects(files: pa.Table, kind: str) -> set[tuple[str, int, str]]
 
 def describe_detail(kind: str, ref: ObjectRef) -> dict[str, Any]:
     """What a row of `files` says of a detail object."""
-    named = ref.to_json()
+    named = to_document(ref)
     return {f"{kind}_{what}": named[what] for what in ("name", "length", "sha256", "footer_length", "footer_sha256")}

@@ -67,29 +67,15 @@ class ObjectRef:
         """The kind of object that the name says."""
         return object_kind(self.name)
 
-    def to_json(self) -> dict[str, Any]:
-        """The reference as it stands in a manifest."""
-        return dict(self.__dict__)
-
-    @classmethod
-    def from_json(cls, value: Any, kind: str | None = None) -> ObjectRef:
-        """The reference of a manifest."""
-        try:
-            ref = cls(*(value[field] for field in cls.__dataclass_fields__))
-        except (TypeError, KeyError) as e:
-            raise DamagedObject("manifest", f"an object lacks {e}") from e
-        if not all(type(count) is int for count in (ref.length, ref.rows, ref.footer_length)) or not _is_possible(ref):
-            raise DamagedObject("manifest", "an object has sizes that none has")
-        for digest in (ref.sha256, ref.footer_sha256):
-            if not isinstance(digest, str) or not _SHA256.fullmatch(digest):
-                raise DamagedObject("manifest", "an object has a digest that is none")
-        if kind not in (None, object_kind(ref.name)):
-            raise DamagedObject(ref.name, f"it stands where {kind} does")
-        return ref
+    def check(self) -> None:
+        """Refuses what names no object, and sizes that none has, before anything is allocated."""
+        if object_kind(self.name) and not _is_possible(self):
+            raise TypeError("an object has sizes that none has")
+        if not all(_SHA256.fullmatch(digest) for digest in (self.sha256, self.footer_sha256)):
+            raise TypeError("an object has a digest that is none")
 
 
 def _is_possible(ref: ObjectRef) -> bool:
-    """Whether an object may have these sizes: they are checked before anything is allocated."""
     footer = _LEAST_FOOTER < ref.footer_length <= MAX_FOOTER_BYTES and ref.footer_length < ref.length
     return footer and _LEAST_LENGTH < ref.length <= _MAX_LENGTH and 0 <= ref.rows <= MAX_ROWS
 
