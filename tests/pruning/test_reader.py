@@ -26,10 +26,6 @@ def store(spark, tmp_path):
     return open_store(spark, tmp_path)
 
 
-def camel(name):
-    return re.sub(r"_(.)", lambda match: match[1].upper(), name)
-
-
 def plain(value):
     if isinstance(value, (bytes, bytearray)):
         return bytes(value).hex()
@@ -40,8 +36,8 @@ def row_of(row):
     """A row of the reader, as `golden.expected` writes it."""
     names = ["nulls", "nans", "distinct", *sorted(DOUBLES), "max_len", "trues", "compressed_bytes"]
     names += ["uncompressed_bytes", *sorted(TEXTS), "frequencies_floor", "file", "rows"]
-    found = {name: option(getattr(row, camel(name))()) for name in names}
-    found |= {"lo": option(row.lo()), "hi": option(row.hi()), "sum_exact": option(row.sumExact())}
+    found = {name: option(row.get(name)) for name in [*names, "sum_exact"]}
+    found |= {"lo": option(row.lo()), "hi": option(row.hi())}
     answer = {name: plain(value) for name, value in found.items() if value is not None}
     answer["column"] = plain(row.column())
     answer["lo_exact"], answer["hi_exact"] = row.loExact(), row.hiExact()
