@@ -7,6 +7,7 @@ from functools import lru_cache
 from itertools import pairwise
 from typing import TYPE_CHECKING, Any, NamedTuple
 
+from metastore.contract import read_contract
 from metastore.errors import DamagedObject
 from metastore.format.compact_thrift import MalformedThriftError, Struct, read_struct
 
@@ -14,10 +15,12 @@ if TYPE_CHECKING:
     from collections.abc import Iterator
 
 
-MAX_FOOTER_BYTES = 16 << 20
-MAX_ROWS = 1 << 27
-MAX_BYTES = 4 << 30
-FEW_BYTES, MOST_EXPANSION = 256 << 20, 1000
+_LIMITS = read_contract("limits")
+MAX_FOOTER_BYTES: int = _LIMITS["footer_bytes"]
+MAX_ROWS: int = _LIMITS["object_rows"]
+MAX_BYTES: int = _LIMITS["decoded_bytes"]
+FEW_BYTES: int = _LIMITS["decoded_few"]
+MOST_EXPANSION: int = _LIMITS["decoded_expansion"]
 MAX_CHUNKS = 1 << 16
 MAX_VALUES = 1 << 27
 MAX_PAGE_BYTES = 256 << 20
