@@ -11,6 +11,7 @@ import pytest
 from py4j.protocol import Py4JJavaError
 
 from format import golden
+from metastore.contract import read_contract
 from pruning.scala import items, module, no_limits, open_store, option, pairs
 
 pytestmark = pytest.mark.spark
@@ -34,9 +35,10 @@ def plain(value):
 
 def row_of(row):
     """A row of the reader, as `golden.expected` writes it."""
-    names = ["nulls", "nans", "distinct", *sorted(DOUBLES), "max_len", "trues", "compressed_bytes"]
+    names = ["nulls", "nans", "distinct", "sum_exact", *sorted(DOUBLES), "trues", "compressed_bytes"]
     names += ["uncompressed_bytes", *sorted(TEXTS), "frequencies_floor", "file", "rows"]
-    found = {name: option(row.get(name)) for name in [*names, "sum_exact"]}
+    names += [one["name"] for one in read_contract("statistics") if one["merge"] in ("sum", "min", "max")]
+    found = {name: option(row.get(name)) for name in names}
     found |= {"lo": option(row.lo()), "hi": option(row.hi())}
     answer = {name: plain(value) for name, value in found.items() if value is not None}
     answer["column"] = plain(row.column())
