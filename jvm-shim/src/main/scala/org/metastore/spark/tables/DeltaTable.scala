@@ -104,9 +104,7 @@ final class DeltaTable private (head: AnyRef) extends LakeTable {
 
 object DeltaTable extends TableFormat {
   override val name: String = "delta"
-  override val packages: Seq[String] = Seq("org.apache.spark.sql.delta.", "io.delta.")
   private val TableClass = "org.apache.spark.sql.delta.catalog.DeltaTableV2"
-  override val knownClass: Option[String] = Some(TableClass)
   private val IndexPackage = "org.apache.spark.sql.delta."
   private val PhysicalName = "delta.columnMapping.physicalName"
   private val MappingMode = "delta.columnMapping.mode"

@@ -124,10 +124,8 @@ final class HudiTable private (relation: HadoopFsRelation) extends LakeTable {
 
 object HudiTable extends TableFormat {
   override val name: String = "hudi"
-  override val packages: Seq[String] = Seq("org.apache.hudi.", "org.apache.spark.sql.hudi.")
 
   private val IndexClass = "org.apache.hudi.HoodieFileIndex"
-  override val knownClass: Option[String] = Some(IndexClass)
   private val TableClass = "org.apache.spark.sql.hudi.catalog.HoodieInternalV2Table"
   private val RelationsWithoutIndex =
     Set("MergeOnReadSnapshotRelation", "HoodieBootstrapMORRelation").map(name => s"org.apache.hudi.$name")

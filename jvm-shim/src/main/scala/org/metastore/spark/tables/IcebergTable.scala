@@ -193,9 +193,7 @@ final class IcebergTable private (sparkTable: Table, table: AnyRef) extends Lake
 
 object IcebergTable extends TableFormat {
   override val name: String = "iceberg"
-  override val packages: Seq[String] = Seq("org.apache.iceberg.")
   private val SparkTableClass = "org.apache.iceberg.spark.source.SparkTable"
-  override val knownClass: Option[String] = Some(SparkTableClass)
 
   // Its jars have it in a class.
   override def release(c: Class[_]): Option[String] =

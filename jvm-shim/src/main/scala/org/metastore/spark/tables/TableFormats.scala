@@ -36,8 +36,8 @@ trait TableFormat {
   final lazy val hasLogFiles: Boolean = described.path("log_files").asBoolean
 
   /** How the names of its classes begin, and a class that tells of its jar; none of what comes with Spark. */
-  def packages: Seq[String] = Nil
-  def knownClass: Option[String] = None
+  final lazy val packages: Seq[String] = Contract.texts(described, "packages")
+  final lazy val knownClass: Option[String] = Option(described.get("shown_by")).map(_.asText)
 
   /** The release of one of its classes. */
   def release(c: Class[_]): Option[String] = Option(c.getPackage).flatMap(found => Option(found.getImplementationVersion))
