@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from metastore.format import sortable_values
+from metastore.format.object_schemas import ENCODED_TYPES
 from metastore.format.value_rendering import CUT_BYTES, cut_lower, cut_upper
 from metastore.kernel import quantiles, theta_sketch
 from metastore.kernel.budget import DEFAULT_DETAIL_LIMITS, DetailLimits
@@ -26,7 +27,7 @@ if TYPE_CHECKING:
     from metastore.kernel.column_histogram import ColumnHistogram
 
 _NO_COUNTS = np.empty(0, dtype=np.int64)
-_NOTHING = {"long": pa.array([], pa.int64()), "double": pa.array([], pa.float64()), "binary": pa.array([], pa.binary())}
+_NOTHING = {encoding: pa.array([], kind) for encoding, kind in ENCODED_TYPES.items()}
 
 
 @dataclass(frozen=True)

@@ -49,19 +49,6 @@ if TYPE_CHECKING:
     Longs = NDArray[np.int64]
 
 
-POSTING_ROWS = pa.schema(
-    [
-        pa.field("column", pa.int32(), nullable=False),
-        pa.field("value_long", pa.int64()),
-        pa.field("value_double", pa.float64()),
-        pa.field("value_binary", pa.binary()),
-        pa.field("frequency", pa.int64()),
-        pa.field("file", pa.int32()),
-    ]
-)
-"""Values of columns in a data file."""
-
-
 @dataclass(frozen=True)
 class EarlierIndex:
     """An object of the lists of an earlier snapshot: of files that are still there it tells all.
@@ -146,13 +133,11 @@ class ValueIndexing(ShuffleStrategy["Column"]):
 
     def route(self, ordinal: int, rows: pa.Table) -> RoutedRows:
         """See `ShuffleStrategy`."""
-        arrays = [rows["listed"].cast(pa.int32()) if one.name == "file" else rows[one.name] for one in POSTING_ROWS]
-        hashed = hash_column_values(rows, self.columns[ordinal])
-        return RoutedRows(pa.table(arrays, schema=POSTING_ROWS), choose_part(hashed, self.partitions))
+        return RoutedRows(rows, choose_part(hash_column_values(rows, self.columns[ordinal]), self.partitions))
 
     def finish(self, store: TaskStore, partition: int, rows: Sequence[pa.Table], facts: TaskFacts) -> PartitionResult:
         """See `ShuffleStrategy`."""
-        sent = pa.concat_tables([POSTING_ROWS.empty_table(), *rows])
+        sent = pa.concat_tables([VALUE_ROWS.empty_table(), *rows])
         lists = {
             ordinal: make_postings(of_column, self.columns[ordinal], self.files)
             for ordinal, of_column in sorted(iterate_columns(sent), key=lambda one: one[0])
@@ -170,10 +155,10 @@ class ValueIndexing(ShuffleStrategy["Column"]):
 
 
 def make_postings(rows: pa.Table, column: Column, files: int) -> pa.Table:
-    """The list of a column, each value once."""
+    """The list of a column, each value once; `listed` of the rows is the place of their data file."""
     values = rows[f"value_{column.encoding}"].combine_chunks()
     keys, _ = make_equality_keys(values)
-    where, counts = rows["file"].to_numpy(), rows["frequency"].to_numpy()
+    where, counts = rows["listed"].to_numpy(), rows["frequency"].to_numpy()
     order = np.lexsort((where, keys))
     pairs = find_pair_starts(keys[order], where[order])
     counts, where, first = np.add.reduceat(counts[order], pairs), where[order][pairs], order[pairs]

@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format.object_layout import find_run_starts
+from metastore.format.object_schemas import ENCODED_TYPES
 from metastore.kernel.binary_values import rank_values
 
 if TYPE_CHECKING:
@@ -37,7 +38,7 @@ _MAGNITUDE = np.int64((1 << 63) - 1)
 _PACKED_BITS = 63
 _SMALL_SPAN = 1 << 16
 _ROWS_TOGETHER = 1 << 18
-ENCODINGS = ("long", "double", "binary")
+ENCODINGS = tuple(ENCODED_TYPES)
 _VALUES = tuple(f"value_{encoding}" for encoding in ENCODINGS)
 
 
