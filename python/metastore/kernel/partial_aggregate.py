@@ -64,11 +64,9 @@ class PartialAggregate:
         numbers: The built-in statistics that descriptors compute, by name.
         total: The exact sum of unscaled integers, else None.
         sum: The sum as a number; None for text, as `mean` and `m2`.
-        mean: The arithmetic mean.
         m2: The sum of squared distances from it.
         singles: How many values occur once; None where not known.
         frequencies: Its list of values, if there is one.
-        histogram: Its histogram.
     """
 
     number: int

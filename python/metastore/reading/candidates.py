@@ -213,7 +213,6 @@ class _ValueList:
     """Values of a data file in the order of their hashes.
 
     Attributes:
-        hashes: The hashes.
         is_whole: Whether no value is missing.
         rows: `value` and `frequency`, where frequencies are asked for.
     """

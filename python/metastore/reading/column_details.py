@@ -41,8 +41,6 @@ class ColumnDetails:
     """What is kept of a column beside its summary.
 
     Attributes:
-        store: Where it is.
-        column: The column.
         summary: Its row of the summary.
         ordinal: Its place in the objects.
         file: The data file's place in them; None for the table.

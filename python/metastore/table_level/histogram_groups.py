@@ -45,7 +45,6 @@ class HistogramFiles:
     """The data files of a column whose histograms make that of the table.
 
     Attributes:
-        column: The column.
         values: How many values each has, null and NaN excluded; -1: not known.
         los: Their lower bounds.
         his: Their upper bounds.

@@ -97,9 +97,6 @@ class GroupListSource:
     """Lists of groups in one object.
 
     Attributes:
-        name: Of the object.
-        length: Its length.
-        sha256: Its digest.
         ordinals: For the wanted rows of the object the place of their column in the snapshot's schema.
     """
 
@@ -112,11 +109,9 @@ class GroupListSource:
 
     @property
     def columns(self) -> frozenset[int]:
-        """See `ValueSource`."""
         return frozenset(self.ordinals.values())
 
     def read_values(self, content: ReadContent) -> Iterator[pa.Table]:
-        """See `ValueSource`."""
         stored = decode_detail(self.name, self.sha256, content())
         lists = (decode_group_list(ordinal, stored.slice(row, 1)) for row, ordinal in self.ordinals.items())
         yield pa.concat_tables([VALUE_ROWS.empty_table(), *(one for one in lists if isinstance(one, pa.Table))])
@@ -149,8 +144,6 @@ class ColumnLists:
     """The lists of one column's data files.
 
     Attributes:
-        lists: What they are.
-        sources: Where they are.
         tree: The groups of the files, and which of these have a list.
     """
 

@@ -83,9 +83,6 @@ class RankSort:
     """The jobs that make the ranks of one snapshot.
 
     Attributes:
-        spark: The session.
-        facts: The table.
-        place: Where the store is.
         range_bytes: Size of the values that one task sorts.
     """
 

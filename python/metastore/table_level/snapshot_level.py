@@ -83,14 +83,15 @@ def _written(
     refs: Sequence[ObjectRef],
 ) -> TableLevel:
     nodes = GroupCache(store, AGGREGATE_KIND, refs)
-    own = UserDefinedLevel(store, coverage.blocks, facts.files, statistics)
+    live = LiveStatistics(store, coverage.blocks, facts.files, nodes)
+    own = UserDefinedLevel(live, coverage.blocks, len(facts.files), statistics)
     extra = own.reduce(facts.columns)
     rows, depth = [], 0
     ordinals = {column.key: place for place, column in enumerate(facts.columns)}
     with ThreadPoolExecutor() as threads:
         early = DetailPrefetch(store, () if refs else coverage.live_blocks, threads)
         details = TableDetailWriter(store, options, threads, early, refs, jobs)
-        for known in LiveStatistics(store, coverage.blocks, facts.files, nodes).read_columns(facts.columns):
+        for known in live.read_columns(facts.columns):
             reduced = replace(known.statistics, extra=extra.get((known.column.key, known.column.type), {}))
             rows.append((ordinals[known.column.key], reduced, known.rows.num_rows))
             details.add(ordinals[known.column.key], known, reduced)

@@ -54,7 +54,6 @@ class EarlierIndex:
     """An object of the lists of an earlier snapshot: of files that are still there it tells all.
 
     Attributes:
-        object: The object.
         ordinals: Place of a column then, to its place now.
         files: For each data file of then its place now; -1: it is gone.
     """
@@ -67,16 +66,13 @@ class EarlierIndex:
 
     @property
     def name(self) -> str:
-        """See `ValueSource`."""
         return self.object.name
 
     @property
     def columns(self) -> frozenset[int]:
-        """See `ValueSource`."""
         return frozenset(self.ordinals.values())
 
     def read_values(self, content: ReadContent) -> Iterator[pa.Table]:
-        """See `ValueSource`."""
         yield self.carry_over(decode_object(self.object, content()))
 
     def carry_over(self, rows: pa.Table) -> pa.Table:
@@ -132,11 +128,9 @@ class ValueIndexing(ShuffleStrategy["Column"]):
     sums_values: ClassVar[bool] = False
 
     def route(self, ordinal: int, rows: pa.Table) -> RoutedRows:
-        """See `ShuffleStrategy`."""
         return RoutedRows(rows, choose_part(hash_column_values(rows, self.columns[ordinal]), self.partitions))
 
     def finish(self, store: TaskStore, partition: int, rows: Sequence[pa.Table], facts: TaskFacts) -> PartitionResult:
-        """See `ShuffleStrategy`."""
         sent = pa.concat_tables([VALUE_ROWS.empty_table(), *rows])
         lists = {
             ordinal: make_postings(of_column, self.columns[ordinal], self.files)

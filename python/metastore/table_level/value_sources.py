@@ -55,9 +55,7 @@ class DataFileSource:
     """A column of a data file that is read again.
 
     Attributes:
-        path: Of the file.
         ordinal: The column's place in the snapshot's schema.
-        column: The column.
         number: What goes with each value, in `listed`.
     """
 
@@ -71,11 +69,9 @@ class DataFileSource:
 
     @property
     def columns(self) -> frozenset[int]:
-        """See `ValueSource`."""
         return frozenset({self.ordinal})
 
     def read_values(self, content: ReadContent) -> Iterator[pa.Table]:  # noqa: ARG002 - objects have content
-        """See `ValueSource`."""
         with translate_arrow_errors():
             arrays = read_column_values(str(local_path(self.path)), [self.column], READ_BUDGET).get(0)
             if arrays is None:
