@@ -203,16 +203,11 @@ def _candidates(
     manifest = store.read()
     if manifest is None or manifest.table.uuid != facts.uuid:
         raise NoStatistics(facts.name)
-    if lengths[0] is not None and len(key) == 1 and asked is None:
-        some = list_stored_forms(some, lengths[0])
-        if some.num_rows > _FEW_KEYS:
-            return None
-    else:  # of several columns those of CHAR are compared where rows are read
-        told = [place for place, length in enumerate(lengths) if length is None]
-        if not told:
-            return None
-        key, some = [key[place] for place in told], some.select(told)
-        asked = None if asked is None else asked.select(some.column_names)
+    told, some = _as_stored(lengths, some, is_all=asked is None)
+    if not told:
+        return None
+    key = [key[place] for place in told]
+    asked = None if asked is None else asked.select(some.column_names)
     known = gather_evidence(store, match_data_files(store, manifest, facts.files), key)
     search, keys = CandidateSearch(known, store.open_part), KeyBatch.from_table(some, key)
     is_near = _bytes(known) <= _FEW_BYTES
@@ -229,6 +224,15 @@ def _candidates(
     else:
         found = _by_tasks(spark, create_frame(spark, some) if asked is None else asked, place, known)
     return None if _are_nearly_all(found, known) else found
+
+
+def _as_stored(lengths: Lengths, keys: pa.Table, *, is_all: bool) -> tuple[list[int], pa.Table]:
+    """The columns of keys that statistics tell of, and their values as data files may hold them; none of too many."""
+    if is_all and len(lengths) == 1 and lengths[0] is not None:
+        forms = list_stored_forms(keys, lengths[0])
+        return ([0] if forms.num_rows <= _FEW_KEYS else []), forms
+    told = [place for place, length in enumerate(lengths) if length is None]  # CHAR is compared where rows are read
+    return told, keys.select(told)
 
 
 def _sample(keys: pa.Table) -> pa.Table:
