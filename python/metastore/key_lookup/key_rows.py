@@ -24,9 +24,8 @@ from metastore.key_lookup.key_sql import (
     pad_char,
     text_literal,
 )
-from metastore.key_lookup.search_tasks import SLICE, search_slices
 from metastore.key_lookup.spark_columns import find_char_length, has_char_column, read_spark_columns
-from metastore.reading.candidates import CandidateSearch
+from metastore.reading.candidates import SLICE, CandidateSearch, search_slices
 from metastore.reading.evidence import ColumnEvidence, gather_evidence
 from metastore.reading.lookup_keys import KeyBatch
 from metastore.reading.snapshot_files import match_data_files
@@ -34,6 +33,7 @@ from metastore.spark import session
 from metastore.spark_jobs.hadoop_store import open_table_store
 from metastore.spark_jobs.session_jobs import ship_package
 from metastore.spark_jobs.task_store import HadoopTaskStore, TaskStore
+from metastore.store.arrow_blobs import open_object_part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -262,7 +262,8 @@ def _by_tasks(spark: SparkSession, keys: DataFrame, place: TaskStore, known: Seq
     # Files of one object stay together: no task reads an object for another's files.
     order = np.lexsort((known[0].lists.which, known[0].filters.which))
     slices = np.array_split(order, count)
-    work = partial(search_slices, place, [[one.take(part) for one in known] for part in slices])
+    open_object = partial(open_object_part, place.uri, access=place.access)
+    work = partial(search_slices, open_object, [[one.take(part) for one in known] for part in slices])
     numbered = keys.crossJoin(F.broadcast(spark.range(count).withColumnRenamed("id", SLICE)))
     found = collect_arrow(numbered.repartition(count, SLICE).mapInArrow(work, f"{SLICE} bigint, found binary"))
     may = np.zeros(files, bool)
