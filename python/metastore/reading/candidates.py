@@ -114,7 +114,7 @@ class CandidateSearch:
 def search_slices(
     open_object: OpenObject, slices: Sequence[Sequence[ColumnEvidence]], batches: Iterable[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Look for keys in slices of the data files, in a task: of the driver's libraries it has numpy and pyarrow alone."""
+    """Look for keys in slices of the data files, in a task, which has numpy and pyarrow alone."""
     searches: dict[int, CandidateSearch] = {}
     for keys in _large(batches):
         numbers = keys[SLICE]
