@@ -22,9 +22,9 @@ from metastore.kernel.value_runs import ValueRuns
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from metastore.format.histogram_bins import Histogram
     from metastore.format.table_column import Column
     from metastore.kernel.column_bloom import LazyBloomFilter
-    from metastore.kernel.column_histogram import ColumnHistogram
 
 _NO_COUNTS = np.empty(0, dtype=np.int64)
 _NOTHING = {encoding: pa.array([], kind) for encoding, kind in ENCODED_TYPES.items()}
@@ -73,7 +73,7 @@ class ColumnStatistics:
     cast_type: tuple[str, str] | None = None
     """The type in which the file holds it where its values do not follow from that, and what is known; not stored."""
     values: ValueCounts | None = None
-    histogram: ColumnHistogram | None = None
+    histogram: Histogram | None = None
 
     @property
     def max_len(self) -> int | None:
