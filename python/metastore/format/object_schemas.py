@@ -2,9 +2,14 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pyarrow as pa
 
 from metastore.contract import read_contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _MAP_TEXT = pa.map_(pa.string(), pa.string())
 _MAP_BINARY = pa.map_(pa.string(), pa.binary())
@@ -194,3 +199,9 @@ SCHEMAS: dict[str, pa.Schema] = {
     "table-list-nodes": TABLE_LIST_NODES,
 }
 """Schema by kind of object; the kind is the part of an object's name before its uuid."""
+
+
+def fill_schema(schema: pa.Schema, given: Mapping[str, Any], rows: int) -> pa.Table:
+    """A table of so many rows; columns that are not given are null."""
+    arrays = [given[field.name] if field.name in given else pa.nulls(rows, field.type) for field in schema]
+    return pa.table(arrays, schema=schema)

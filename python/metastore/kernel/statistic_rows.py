@@ -16,13 +16,12 @@ from metastore.format.object_schemas import (
     SUMMARY,
     TABLE_SKETCHES,
     TABLE_SUMMARY,
+    fill_schema,
 )
 from metastore.kernel.built_in_statistics import COMPUTED_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
 
     from metastore.kernel.column_statistics import ColumnStatistics
 
@@ -70,14 +69,9 @@ def _list_of(column: int, file: int, known: ColumnStatistics) -> pa.Table:
     assert known.values is not None  # noqa: S101 - chosen by the caller
     ranked = known.values.sort_by_count()
     number = len(ranked)
-    nothing: Sequence[pa.Array] = [pa.nulls(number, FREQUENCIES.field(name).type) for name in FREQUENCIES.names[2:5]]
-    place = list(ENCODED_TYPES).index(known.encoding or "")
-    values = [*nothing[:place], ranked.values, *nothing[place + 1 :]]
-    return pa.table([_all(column, number), _all(file, number), *values, pa.array(ranked.counts)], schema=FREQUENCIES)
-
-
-def _all(ordinal: int, number: int) -> NDArray[np.int32]:
-    return np.full(number, ordinal, np.int32)
+    places = {name: np.full(number, at, np.int32) for name, at in (("column", column), ("file", file))}
+    given = {**places, f"value_{known.encoding}": ranked.values, "frequency": ranked.counts}
+    return fill_schema(FREQUENCIES, given, number)
 
 
 def summary_rows(rows: Rows) -> pa.Table:

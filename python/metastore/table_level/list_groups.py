@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.errors import DamagedObject
+from metastore.format.object_schemas import fill_schema
 from metastore.format.objects import ObjectRef, decode_detail
 from metastore.format.sortable_values import is_wide_decimal
 from metastore.store.prefetch import prefetch
@@ -89,7 +90,7 @@ def decode_group_list(ordinal: int, row: pa.Table) -> _Group:
     if len(values) != min(number, 1) or any(len(one) != number or one.null_count for one in arrays.values()):
         raise DamagedObject(LIST_GROUP_KIND, "a list that no writer of this format makes")
     arrays["column"] = pa.array(np.full(number, ordinal, np.int32))
-    return pa.table([arrays.get(one.name, pa.nulls(number, one.type)) for one in VALUE_ROWS], schema=VALUE_ROWS)
+    return fill_schema(VALUE_ROWS, arrays, number)
 
 
 @dataclass(frozen=True)

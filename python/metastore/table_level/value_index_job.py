@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format.object_layout import find_run_starts
-from metastore.format.object_schemas import TABLE_FREQUENCIES
+from metastore.format.object_schemas import TABLE_FREQUENCIES, fill_schema
 from metastore.format.objects import ObjectRef, decode_object
 from metastore.format.value_postings import choose_part, hash_column_values, read_postings
 from metastore.table_level.count_jobs import ROWS_PER_PARTITION, CountTarget, gather_results
@@ -92,8 +92,7 @@ class EarlierIndex:
             "frequency": pa.array(count),
             "listed": pa.array(place, pa.int64()),
         }
-        arrays = [changed[one.name] if one.name in changed else chosen[one.name] for one in VALUE_ROWS]
-        return pa.table(arrays, schema=VALUE_ROWS)
+        return fill_schema(VALUE_ROWS, {**{name: chosen[name] for name in VALUE_ROWS.names[1:4]}, **changed}, len(row))
 
 
 def run_index_job(
@@ -169,8 +168,7 @@ def make_postings(rows: pa.Table, column: Column, files: int) -> pa.Table:
         "files_sparse": _sparse(where, counts, np.where(dense, 0, lengths), np.repeat(~dense, lengths), dense),
         "files_dense": _dense(where, counts, lengths, dense, files),
     }
-    arrays = [filled.get(one.name, pa.nulls(len(starts), one.type)) for one in TABLE_FREQUENCIES]
-    return pa.table(arrays, schema=TABLE_FREQUENCIES).take(pa.array(ranked))
+    return fill_schema(TABLE_FREQUENCIES, filled, len(starts)).take(pa.array(ranked))
 
 
 def _sparse(where: NDArray[Any], counts: Longs, lengths: Longs, of_maps: Any, absent: Any) -> pa.Array:

@@ -11,7 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format.object_layout import find_run_starts
-from metastore.format.object_schemas import ENCODED_TYPES
+from metastore.format.object_schemas import ENCODED_TYPES, fill_schema
 from metastore.kernel.binary_values import rank_values
 
 if TYPE_CHECKING:
@@ -117,7 +117,7 @@ def _of_columns(columns: Mapping[int, Batches], *, wide: bool) -> dict[int, pa.T
         "frequency": pa.array(frequencies[order]),
         "listed": pa.array(listed[order]),
     }
-    table = pa.table([filled.get(one.name, pa.nulls(len(order), one.type)) for one in VALUE_ROWS], schema=VALUE_ROWS)
+    table = fill_schema(VALUE_ROWS, filled, len(order))
     starts = np.searchsorted(lines, np.arange(len(ordinals) + 1)).tolist()
     spans = zip(ordinals.tolist(), pairwise(starts), strict=True)
     return {column: table.slice(start, end - start) for column, (start, end) in spans}

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from metastore.format import sortable_values
+from metastore.format.object_schemas import fill_schema
 from metastore.kernel import theta_sketch
 from metastore.kernel.binary_values import BinaryValues
 from metastore.kernel.parquet_file import read_column_values, translate_arrow_errors
@@ -105,7 +106,7 @@ def _as_listed(ordinal: int, column: Column, values: pa.Array) -> pa.Table:
         "frequency": pa.array(np.ones(size, np.int64)),
         "listed": pa.array(np.zeros(size, np.int64)),
     }
-    return pa.table([given.get(one.name, pa.nulls(size, one.type)) for one in VALUE_ROWS], schema=VALUE_ROWS)
+    return fill_schema(VALUE_ROWS, given, size)
 
 
 def hash_value_rows(rows: pa.Table, column: Column) -> NDArray[np.uint64]:
