@@ -78,6 +78,17 @@ def derive_counts(number: int, bins: int) -> Longs:
     return np.diff(last_ranks(number, bins))
 
 
+def restore_bins(
+    edges: Any, counts: Any, bounds: tuple[Any, Any], number: int, encoding: str | None
+) -> tuple[Any, Longs] | None:
+    """Edges and counts of a stored histogram with what the format leaves out; None where they are not known."""
+    if edges is None and counts is not None and None not in bounds:
+        edges = divide_range(*bounds, len(counts), str(encoding))
+    if edges is None:
+        return None
+    return edges, derive_counts(number, len(edges) - 1) if counts is None else np.asarray(counts, np.int64)
+
+
 def divide_range(lo: float, hi: float, bins: int, encoding: str) -> list[Any]:
     """The edges of equi-width bins."""
     if encoding == "long":
