@@ -14,7 +14,7 @@ from rich.console import Console
 import metastore
 from metastore.answers import Summary
 from metastore.display import cells, html, plain_text
-from metastore.reading.view_schemas import FUNCTIONS
+from metastore.reading.views import FUNCTIONS
 
 pytest_plugins = ["reading.conftest"]
 

@@ -112,7 +112,9 @@ def test_merged_within_one_bin_of_each_part(spark_type, mixed):
         known = analyzed(of, array, replace(WIDTHS, kind="equi_height") if mixed and place % 2 else WIDTHS)
         bars = known.histogram
         edges = (
-            divide_range(known.lo, known.hi, bars.bins, of.encoding) if bars.edges is None else bars.edges.to_pylist()
+            divide_range(known.lo, known.hi, len(bars.counts), of.encoding)
+            if bars.edges is None
+            else bars.edges.to_pylist()
         )
         parts.append(Histogram(bars.kind, edges, bars.counts, bars.distincts))
         allowed += int(bars.counts.max())

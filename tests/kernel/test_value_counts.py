@@ -12,6 +12,7 @@ from kernel.samples import ARROW, PROFILES, column, columns, table, values
 from metastore.format.histogram_bins import target_ranks
 from metastore.format.value_rendering import CUT_BYTES, to_python_value
 from metastore.kernel.budget import DetailLimits
+from metastore.kernel.column_histogram import merge_bins
 from metastore.kernel.column_kernel import ColumnKernel
 from metastore.kernel.column_statistics import constant_statistics
 from metastore.kernel.distinct_sketch import make_sketches
@@ -79,7 +80,7 @@ def test_bins_of_equal_height_hold_their_ranks(written):
         bins = len(edges) - 1
         assert bins == len(truth) if len(truth) <= detail.bins else bins <= 2 * detail.bins, of
         firsts = np.cumsum([0, *(frequency for _, frequency in ordered)])[:-1] + 1
-        for kept in (histogram, histogram.merge_bins(2), histogram.merge_bins(120)):
+        for kept in (histogram, merge_bins(histogram, 2), merge_bins(histogram, 120)):
             ends = np.cumsum(kept.counts)
             edges = [edge(value, of) for value in kept.edges.to_pylist()]
             assert ends[-1] == number, of

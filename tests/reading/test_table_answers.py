@@ -8,13 +8,13 @@ import metastore
 from metastore.errors import ColumnNotFound, InvalidArgument, NoStatistics, TableNotFound
 from metastore.format.manifest import Manifest, TableIdentity
 from metastore.format.table_column import Column
-from metastore.reading import view_schemas
+from metastore.reading import views
 from metastore.store import Store
 from reading.stores import ID, NAME, UUID, block, ids, metadata, snapshot
 
 
 def test_summary_has_the_columns_of_the_sql_function(location):
-    names = [name for name in view_schemas.SUMMARY.names if name != "user_defined"]  # in Python columns of their own
+    names = [name for name in views.SUMMARY.names if name != "user_defined"]  # in Python columns of their own
     assert metastore.open(str(location)).summary().columns == tuple(names)
 
 
@@ -75,7 +75,7 @@ def test_files_and_what_is_known_of_them(location):
 
 def test_columns_by_file(location):
     opened = metastore.open(str(location))
-    assert opened.columns().columns == tuple(view_schemas.COLUMNS.names)
+    assert opened.columns().columns == tuple(views.COLUMNS.names)
     assert [(r["path"], r["column_name"], r["min"], r["null_count"]) for r in opened.columns()] == [
         ("t/a.parquet", "id", "1", 0),
         ("t/a.parquet", "who.`na.me`", "ann", 2),
@@ -93,7 +93,7 @@ def test_views_are_typed(location):
     assert [(row["lo_long"], row["hi_long"], row["lo_exact"]) for row in found] == [(-5, 5, True)]
     with pytest.raises(InvalidArgument, match=r"t/none.parquet is no data file"):
         opened.view("columns", file="t/none.parquet")
-    assert opened.view("summary").schema == view_schemas.VIEWS["summary"]
+    assert opened.view("summary").schema == views.VIEWS["summary"]
 
 
 def test_snapshots(location):

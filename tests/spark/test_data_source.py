@@ -8,7 +8,7 @@ from pyspark.errors import PySparkException
 import metastore
 from lakes import SPARK
 from metastore.errors import ColumnNotFound, NoStatistics, TableNotFound
-from metastore.reading import view_schemas
+from metastore.reading import views
 from pruning.scala import module
 
 pytestmark = pytest.mark.spark
@@ -57,10 +57,10 @@ def test_summary_of_one_file_says_the_same(spark, table):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("view", list(view_schemas.VIEWS))
+@pytest.mark.parametrize("view", list(views.VIEWS))
 def test_every_view_by_location(spark, table, view):
     frame = source(spark, view).load(table)
-    wanted = view_schemas.VIEWS[view].names
+    wanted = views.VIEWS[view].names
     assert frame.columns[: len(wanted)] == wanted
     assert len(frame.columns) == len(wanted) or view == "histograms_wide"
     assert frame.count() == metastore.open(table).view(view).num_rows
@@ -174,7 +174,7 @@ def rows_read(spark, frame):
     return rule.apply(frame._jdf.queryExecution().analyzed()).collectLeaves().head().data().size()
 
 
-@pytest.mark.parametrize("view", [view for view in view_schemas.VIEWS if view != "ranks"])
+@pytest.mark.parametrize("view", [view for view in views.VIEWS if view != "ranks"])
 def test_every_view_by_name(spark, table, view):
     by_name, by_location = source(spark, view).load(TABLE), source(spark, view).load(table)
     assert by_name.columns == by_location.columns

@@ -13,7 +13,8 @@ import metastore
 from kernel.samples import ARROW, column, values
 from metastore.format.object_schemas import TABLE_FREQUENCIES
 from metastore.format.value_postings import read_postings
-from metastore.table_level.value_index_job import POSTING_ROWS, EarlierIndex, make_postings
+from metastore.table_level.value_index_job import EarlierIndex, make_postings
+from metastore.table_level.value_rows import VALUE_ROWS
 from table_level import made
 from table_level.made import Content
 
@@ -21,8 +22,8 @@ LONG = column("bigint")
 
 
 def rows_of(triples):
-    rows = [{"column": 3, "value_long": v, "file": f, "frequency": n} for v, f, n in triples]
-    return pa.Table.from_pylist(rows, POSTING_ROWS)
+    rows = [{"column": 3, "value_long": v, "listed": f, "frequency": n} for v, f, n in triples]
+    return pa.Table.from_pylist(rows, VALUE_ROWS)
 
 
 def counted(table):

@@ -17,7 +17,7 @@ from metastore.format.object_part import ObjectPart
 from metastore.format.objects import ObjectRef, encode_object, make_reference
 from metastore.format.value_postings import STARTS_KEY, choose_part, decode_hash_starts, hash_column_values
 from metastore.reading.value_lookup import look_up_value
-from metastore.table_level.value_index_job import POSTING_ROWS, make_postings
+from metastore.table_level.value_index_job import make_postings
 from metastore.table_level.value_index_layout import (
     choose_object_count,
     count_indexed_rows,
@@ -25,6 +25,7 @@ from metastore.table_level.value_index_layout import (
     lay_out_postings,
     rank_by_value,
 )
+from metastore.table_level.value_rows import VALUE_ROWS
 from table_level.made import stored_values
 
 FILES = 7
@@ -37,10 +38,15 @@ def rows_of(ordinal, of, files):
     for file, array in enumerate(files):
         counts = Counter("NaN" if v != v else v for v in stored_values(array, of))  # noqa: PLR0124 - NaN
         rows += [
-            {"column": ordinal, f"value_{of.encoding}": float("nan") if v == "NaN" else v, "frequency": n, "file": file}
+            {
+                "column": ordinal,
+                f"value_{of.encoding}": float("nan") if v == "NaN" else v,
+                "frequency": n,
+                "listed": file,
+            }
             for v, n in counts.items()
         ]
-    return pa.Table.from_pylist(rows, POSTING_ROWS)
+    return pa.Table.from_pylist(rows, VALUE_ROWS)
 
 
 class Kept:
@@ -89,7 +95,7 @@ def truth(rows, of):
     found = defaultdict(dict)
     for row in rows.to_pylist():
         value = row[f"value_{of.encoding}"]
-        found["NaN" if value != value else value][row["file"]] = row["frequency"]  # noqa: PLR0124 - NaN
+        found["NaN" if value != value else value][row["listed"]] = row["frequency"]  # noqa: PLR0124 - NaN
     return found
 
 
@@ -120,10 +126,10 @@ def test_a_value_is_found_in_one_small_part(kind):
     sent = pa.table(
         [
             np.zeros(len(array), np.int32),
-            *(array if name == f"value_{of.encoding}" else pa.nulls(len(array), POSTING_ROWS.field(name).type)
-              for name in POSTING_ROWS.names[1:4]),
-            np.ones(len(array), np.int64), random.integers(0, FILES, len(array)).astype(np.int32),
-        ], schema=POSTING_ROWS,
+            *(array if name == f"value_{of.encoding}" else pa.nulls(len(array), VALUE_ROWS.field(name).type)
+              for name in VALUE_ROWS.names[1:4]),
+            np.ones(len(array), np.int64), random.integers(0, FILES, len(array)),
+        ], schema=VALUE_ROWS,
     )  # fmt: skip
     kept = Kept()
     snapshot = written(kept, (of,), [sent], 2)
@@ -131,7 +137,7 @@ def test_a_value_is_found_in_one_small_part(kind):
     for place in random.integers(0, len(array), 20).tolist():
         kept.read.clear()
         found = look_up_value(kept, snapshot, of, array[place].as_py(), None, len(array))
-        assert found.files.tolist() == [sent["file"][place].as_py()]
+        assert found.files.tolist() == [sent["listed"][place].as_py()]
         lists = [length for name, length in kept.read if name.startswith("table-frequencies")]
         assert sum(lists) < whole / 15
         assert len({name for name, _ in kept.read}) == 2
@@ -140,7 +146,7 @@ def test_a_value_is_found_in_one_small_part(kind):
 def test_row_groups_have_ranges_of_hashes_and_are_in_the_order_of_values():
     of = column("bigint")
     rows = pa.Table.from_pylist(
-        [{"column": 0, "value_long": v, "file": v % FILES, "frequency": 1 + v % 3} for v in range(40_000)], POSTING_ROWS
+        [{"column": 0, "value_long": v, "listed": v % FILES, "frequency": 1 + v % 3} for v in range(40_000)], VALUE_ROWS
     )
     table, groups, extra = lay_out_postings([make_postings(rows, of, FILES)], [of])
     starts, at = decode_hash_starts(extra[STARTS_KEY]), 0

@@ -41,7 +41,6 @@ class Measurement:
         expected_bytes: Bytes that it expected.
         join: How it planned the join, empty where there is none.
         seconds: The quickest of three runs.
-        answer: The query's rows.
     """
 
     files: int

@@ -43,7 +43,6 @@ class Comparison:
 
     Attributes:
         number: 1, 2, 3.
-        question: The query.
         files_total: Data files of its tables.
         found: Rows that it is really about.
         without: The measurements without the Metastore.

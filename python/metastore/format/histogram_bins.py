@@ -7,6 +7,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
+import pyarrow as pa
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -22,23 +23,35 @@ FINE = 100
 _TAILS = (1, 5, 10, 15, 30)  # ten-thousandths
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Histogram:
-    """A histogram of one column.
+    """A histogram of one column: a bin holds what is greater than its lower edge, up to its upper one.
+
+    The first bin holds its lower edge too. A bin of equal height with one distinct value holds its upper edge alone.
 
     Attributes:
         kind: `equi_height` or `equi_width`.
-        edges: One more than there are bins, ascending, as the format stores them.
+        edges: One more than there are bins, ascending, as the format stores them: numbers, bytes, or an Arrow array of
+            them; None where they follow from the bounds.
         counts: Values of each bin.
-        distincts: How many values have their first rank in each bin; None where not known.
+        distincts: How many values have their first rank in each bin, so that they add up; None where not known.
         errors: By how many values the rank of each edge may be off; None where that is not known.
     """
 
     kind: str
-    edges: Sequence[Any]
+    edges: Any
     counts: Longs
     distincts: Longs | None = None
     errors: Longs | None = None
+
+    def __eq__(self, other: object) -> bool:
+        """Whether it is the same histogram."""
+        return isinstance(other, Histogram) and self._parts() == other._parts()
+
+    __hash__ = None  # type: ignore[assignment] # histograms are not keys
+
+    def _parts(self) -> tuple[Any, ...]:
+        return (self.kind, *(None if one is None else list(one) for one in (self.edges, self.counts, self.distincts)))
 
     @property
     def single_value_bins(self) -> NDArray[np.bool_]:
@@ -63,6 +76,17 @@ class Histogram:
 def derive_counts(number: int, bins: int) -> Longs:
     """The counts of an equi-height histogram: of bin i, floor((i + 1) n / b) - floor(i n / b)."""
     return np.diff(last_ranks(number, bins))
+
+
+def restore_bins(
+    edges: Any, counts: Any, bounds: tuple[Any, Any], number: int, encoding: str | None
+) -> tuple[Any, Longs] | None:
+    """Edges and counts of a stored histogram with what the format leaves out; None where they are not known."""
+    if edges is None and counts is not None and None not in bounds:
+        edges = divide_range(*bounds, len(counts), str(encoding))
+    if edges is None:
+        return None
+    return edges, derive_counts(number, len(edges) - 1) if counts is None else np.asarray(counts, np.int64)
 
 
 def divide_range(lo: float, hi: float, bins: int, encoding: str) -> list[Any]:
@@ -116,7 +140,10 @@ def coarsen(histogram: Histogram, bins: int) -> Histogram:
 def join_bins(histogram: Histogram, places: Longs) -> Histogram:
     """The same with the edges at some places alone, the first and the last among them."""
     edges = histogram.edges
-    edges = edges[places] if isinstance(edges, np.ndarray) else [edges[at] for at in places.tolist()]
+    if isinstance(edges, pa.Array):
+        edges = edges.take(pa.array(places))
+    elif edges is not None:
+        edges = edges[places] if isinstance(edges, np.ndarray) else [edges[at] for at in places.tolist()]
     counts = np.add.reduceat(histogram.counts, places[:-1])
     distincts = None if histogram.distincts is None else np.add.reduceat(histogram.distincts, places[:-1])
     errors = None if histogram.errors is None else histogram.errors[places]

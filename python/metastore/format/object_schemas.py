@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING, Any
+
 import pyarrow as pa
 
 from metastore.contract import read_contract
+
+if TYPE_CHECKING:
+    from collections.abc import Mapping
 
 _MAP_TEXT = pa.map_(pa.string(), pa.string())
 _MAP_BINARY = pa.map_(pa.string(), pa.binary())
 
 
-_ENCODED = {"long": pa.int64(), "double": pa.float64(), "binary": pa.binary()}
+ENCODED_TYPES = {"long": pa.int64(), "double": pa.float64(), "binary": pa.binary()}
 
 
 def _required(name: str, kind: pa.DataType) -> pa.Field:
@@ -49,8 +54,8 @@ _TYPES = {
     "boolean": pa.bool_(),
     "decimal(38,0)": pa.decimal128(38, 0),
     "map<text,binary>": _MAP_BINARY,
-    **_ENCODED,
-    **{f"list<{name}>": pa.list_(kind) for name, kind in _ENCODED.items()},
+    **ENCODED_TYPES,
+    **{f"list<{name}>": pa.list_(kind) for name, kind in ENCODED_TYPES.items()},
 }
 _BUILT_IN = read_contract("statistics")
 _STATISTICS = [pa.field(one["name"], _TYPES[one["type"]]) for one in _BUILT_IN]
@@ -169,7 +174,7 @@ TABLE_LIST_NODES = pa.schema(
     [
         _required("node", pa.binary()),
         _required("number", pa.int64()),
-        *(pa.field(f"values_{name}", pa.list_(kind)) for name, kind in _ENCODED.items()),
+        *(pa.field(f"values_{name}", pa.list_(kind)) for name, kind in ENCODED_TYPES.items()),
         pa.field("frequencies", pa.list_(pa.int64())),
         pa.field("listed", pa.list_(pa.int64())),
     ]
@@ -194,3 +199,9 @@ SCHEMAS: dict[str, pa.Schema] = {
     "table-list-nodes": TABLE_LIST_NODES,
 }
 """Schema by kind of object; the kind is the part of an object's name before its uuid."""
+
+
+def fill_schema(schema: pa.Schema, given: Mapping[str, Any], rows: int) -> pa.Table:
+    """A table of so many rows; columns that are not given are null."""
+    arrays = [given[field.name] if field.name in given else pa.nulls(rows, field.type) for field in schema]
+    return pa.table(arrays, schema=schema)

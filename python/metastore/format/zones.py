@@ -13,7 +13,7 @@ import pyarrow.compute as pc
 
 from metastore.format.hashing import pad_buffer, xxhash_bytes
 from metastore.format.object_layout import ZONE_FILES
-from metastore.format.object_schemas import ZONES
+from metastore.format.object_schemas import ZONES, fill_schema
 from metastore.format.value_rendering import DECIMAL_BYTES, decimal_from_bytes
 
 if TYPE_CHECKING:
@@ -119,8 +119,8 @@ def _zones_of_column(rows: pa.Table, column: Column, ordinal: int, rows_of_files
             known = sound & np.logical_and.reduceat(has | files.empty(), starts)
             known &= np.logical_or.reduceat(has, starts)
             zones[f"{side}_{column.encoding}"] = bounds(files, side, starts, known, column)
-    arrays = [pa.array(zones[f.name], f.type) if f.name in zones else pa.nulls(len(starts), f.type) for f in ZONES]
-    return pa.table(arrays, schema=ZONES)
+    given = {name: pa.array(values, ZONES.field(name).type) for name, values in zones.items()}
+    return fill_schema(ZONES, given, len(starts))
 
 
 def _files(rows: pa.Table, column: Column, rows_of_files: Longs) -> _Files:

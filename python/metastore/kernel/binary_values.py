@@ -214,7 +214,6 @@ class SortLevel:
     """Rows in the order of some more of their bytes.
 
     Attributes:
-        rows: The rows.
         is_new: Whether a row differs from the one before.
         ended: Whether a row has no further bytes.
         step: How many bytes were looked at.

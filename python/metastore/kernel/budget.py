@@ -9,8 +9,9 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 
 from metastore.format.bloom_filter import choose_filter_size
-from metastore.format.histogram_bins import EQUI_HEIGHT
+from metastore.format.histogram_bins import EQUI_HEIGHT, Histogram
 from metastore.kernel.column_bloom import resize_bloom_filter
+from metastore.kernel.column_histogram import merge_bins
 from metastore.kernel.hyperloglog import Registers
 from metastore.kernel.theta_sketch import ThetaSketch
 from metastore.kernel.value_counts import COMPLETE, ValueCounts
@@ -18,7 +19,6 @@ from metastore.kernel.value_counts import COMPLETE, ValueCounts
 if TYPE_CHECKING:
     from collections.abc import Iterable
 
-    from metastore.kernel.column_histogram import ColumnHistogram
     from metastore.kernel.column_statistics import ColumnStatistics
 
     Statistics = list[tuple[int, ColumnStatistics]]
@@ -142,8 +142,10 @@ def _is_small(values: ValueCounts) -> bool:
 
 def _with_histograms(found: Statistics, room: int) -> Statistics:
     """The columns with as many bins as there is room for."""
-    large = [known.histogram for _, known in found if known.histogram is not None and known.histogram.bins > _SMALL]
-    times = -(-sum(one.size for one in large) // max(room, 1))
+    large = [
+        known.histogram for _, known in found if known.histogram is not None and len(known.histogram.counts) > _SMALL
+    ]
+    times = -(-sum(map(_histogram_size, large)) // max(room, 1))
     if times <= 1:
         return found
     return [
@@ -152,12 +154,13 @@ def _with_histograms(found: Statistics, room: int) -> Statistics:
     ]
 
 
-def _merge_bins(histogram: ColumnHistogram, times: int) -> ColumnHistogram:
+def _merge_bins(histogram: Histogram, times: int) -> Histogram:
     """So many bins made one, as far as ranks of the table remain known to half a hundredth."""
-    is_by_value = histogram.bins <= _SMALL and histogram.distincts is not None and (histogram.distincts == 1).all()
+    bins = len(histogram.counts)
+    is_by_value = bins <= _SMALL and histogram.distincts is not None and (histogram.distincts == 1).all()
     rows = int(histogram.counts.sum())
     fewest = max(_FEWEST_BINS, min(rows // 8, 2 * _FEWEST_BINS), min(rows // 32, 4 * _FEWEST_BINS))
-    return histogram if is_by_value else histogram.merge_bins(max(histogram.bins // times, fewest))
+    return histogram if is_by_value else merge_bins(histogram, max(bins // times, fewest))
 
 
 def _with_bins(known: ColumnStatistics) -> ColumnStatistics:
@@ -207,7 +210,14 @@ def _worth(known: ColumnStatistics) -> tuple[int, int]:
 def _size(known: ColumnStatistics) -> int:
     summary = _SUMMARY + (0 if known.percentiles is None else _PERCENTILES)
     sketches = sum(len(one) for one in (known.theta, known.registers) if one is not None)
-    return summary + sketches + sum(one.size for one in (known.values, known.histogram) if one is not None)
+    lists = 0 if known.values is None else known.values.size
+    return summary + sketches + lists + (0 if known.histogram is None else _histogram_size(known.histogram))
+
+
+def _histogram_size(histogram: Histogram) -> int:
+    """About as many bytes as it takes when it is stored, or more."""
+    edges = 0 if histogram.edges is None else int(histogram.edges.nbytes)
+    return edges + 2 * len(histogram.counts) * (1 if histogram.distincts is None else 2)
 
 
 def _cut(known: ColumnStatistics, largest: int) -> ColumnStatistics:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import itertools
-from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -11,8 +10,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format import sortable_values
-from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, choose_bin_ends, divide_range
-from metastore.format.histogram_bins import Histogram as Bars
+from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, Histogram, choose_bin_ends, divide_range, join_bins
 from metastore.format.table_column import Column, decimal_type
 from metastore.format.value_rendering import CUT_BYTES, decimal_from_bytes, decimal_to_bytes
 
@@ -26,70 +24,26 @@ if TYPE_CHECKING:
     Numbers = NDArray[np.float64]
 
 
-@dataclass(frozen=True, eq=False)
-class ColumnHistogram:
-    """How values spread over bins; bin i holds what is greater than edge i, up to edge i + 1 (bin 0: edge 0 too).
-
-    Not the format's `Histogram`: its edges stay Arrow values, of which a row is made without a step for each.
-
-    Attributes:
-        kind: `equi_height` or `equi_width`.
-        edges: One more than bins, as the format stores values; None where they follow from the bounds.
-        counts: The values of each bin.
-        distincts: How many values have their first rank in each bin, so that they add up; None where not known. A bin
-            of equal height with one holds its upper edge alone.
-    """
-
-    kind: str
-    edges: pa.Array | None
-    counts: Counts
-    distincts: Counts | None = None
-
-    def __eq__(self, other: object) -> bool:
-        """Whether it is the same histogram."""
-        return isinstance(other, ColumnHistogram) and self._parts() == other._parts()
-
-    __hash__ = None  # type: ignore[assignment] # histograms are not keys
-
-    def _parts(self) -> tuple[Any, ...]:
-        distincts = None if self.distincts is None else self.distincts.tolist()
-        return self.kind, self.edges, self.counts.tolist(), distincts
-
-    @property
-    def bins(self) -> int:
-        """How many bins there are."""
-        return len(self.counts)
-
-    @property
-    def size(self) -> int:
-        """About as many bytes as it takes when it is stored, or more."""
-        edges = 0 if self.edges is None else self.edges.nbytes
-        return edges + 2 * self.bins * (1 if self.distincts is None else 2)
-
-    def merge_bins(self, bins: int) -> ColumnHistogram:
-        """The same with about so many bins, or fewer of equal width: each made of neighbours."""
-        if self.bins <= bins:
-            return self
-        if self.kind == EQUI_WIDTH:  # stay as wide as each other
-            times = next(more for more in range(-(-self.bins // bins), self.bins + 1) if self.bins % more == 0)
-            places = np.arange(0, self.bins + 1, times)
-        else:
-            lone = np.zeros_like(self.counts) if self.distincts is None else self.counts * (self.distincts == 1)
-            places = np.append(0, choose_bin_ends(np.cumsum(self.counts), lone, bins) + 1)
-        counts = np.add.reduceat(self.counts, places[:-1])
-        distincts = None if self.distincts is None else np.add.reduceat(self.distincts, places[:-1])
-        edges = None if self.edges is None else self.edges.take(pa.array(places))
-        return ColumnHistogram(self.kind, edges, counts, distincts)
+def merge_bins(histogram: Histogram, bins: int) -> Histogram:
+    """The same with about so many bins, or fewer of equal width: each made of neighbours."""
+    counts, number = histogram.counts, len(histogram.counts)
+    if number <= bins:
+        return histogram
+    if histogram.kind == EQUI_WIDTH:  # stay as wide as each other
+        times = next(more for more in range(-(-number // bins), number + 1) if number % more == 0)
+        return join_bins(histogram, np.arange(0, number + 1, times))
+    lone = np.zeros_like(counts) if histogram.distincts is None else counts * (histogram.distincts == 1)
+    return join_bins(histogram, np.append(0, choose_bin_ends(np.cumsum(counts), lone, bins) + 1))
 
 
 def make_equal_height_histogram(
     counts: Counts, last_ranks: Counts, bins: int, values: Callable[[Counts], pa.Array]
-) -> ColumnHistogram:
+) -> Histogram:
     """The histogram of runs."""
     distinct = len(counts)
     places = np.arange(distinct) if distinct <= bins else choose_bin_ends(last_ranks, counts, bins)
     heights, distincts = np.diff(last_ranks[places], prepend=0), np.diff(places, prepend=-1)
-    return ColumnHistogram(EQUI_HEIGHT, values(np.append(0, places)), heights, distincts)
+    return Histogram(EQUI_HEIGHT, values(np.append(0, places)), heights, distincts)
 
 
 _WORD = 6
@@ -153,7 +107,7 @@ class ValueScale:
         return padded.view(">u8").astype(np.float64) + 0.5 * goes_on
 
 
-def make_equal_width_histogram(scale: ValueScale, values: Any, counts: Counts, bins: int) -> ColumnHistogram | None:
+def make_equal_width_histogram(scale: ValueScale, values: Any, counts: Counts, bins: int) -> Histogram | None:
     """The histogram of values; None where infinity is one."""
     edges = scale.edges(bins)
     if not edges:
@@ -163,10 +117,10 @@ def make_equal_width_histogram(scale: ValueScale, values: Any, counts: Counts, b
     heights, distincts = (np.zeros(len(edges) - 1, np.int64) for _ in range(2))
     np.add.at(heights, place, counts)
     np.add.at(distincts, place, 1)
-    return ColumnHistogram(EQUI_WIDTH, scale.edges_to_arrow(edges), heights, distincts)
+    return Histogram(EQUI_WIDTH, scale.edges_to_arrow(edges), heights, distincts)
 
 
-def merge_equal_width_bins(parts: Sequence[Bars], column: Column, bins: int) -> tuple[list[Any], Counts] | None:
+def merge_equal_width_bins(parts: Sequence[Histogram], column: Column, bins: int) -> tuple[list[Any], Counts] | None:
     """Edges and counts of the whole: each within what one bin of every part leaves open."""
     key = decimal_from_bytes if sortable_values.is_wide_decimal(column) else _itself
     lo, hi = min((part.edges[0] for part in parts), key=key), max((part.edges[-1] for part in parts), key=key)

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from metastore.format import sortable_values
+from metastore.format.object_schemas import ENCODED_TYPES
 from metastore.format.value_rendering import CUT_BYTES, cut_lower, cut_upper
 from metastore.kernel import quantiles, theta_sketch
 from metastore.kernel.budget import DEFAULT_DETAIL_LIMITS, DetailLimits
@@ -21,12 +22,12 @@ from metastore.kernel.value_runs import ValueRuns
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
 
+    from metastore.format.histogram_bins import Histogram
     from metastore.format.table_column import Column
     from metastore.kernel.column_bloom import LazyBloomFilter
-    from metastore.kernel.column_histogram import ColumnHistogram
 
 _NO_COUNTS = np.empty(0, dtype=np.int64)
-_NOTHING = {"long": pa.array([], pa.int64()), "double": pa.array([], pa.float64()), "binary": pa.array([], pa.binary())}
+_NOTHING = {encoding: pa.array([], kind) for encoding, kind in ENCODED_TYPES.items()}
 
 
 @dataclass(frozen=True)
@@ -72,7 +73,7 @@ class ColumnStatistics:
     cast_type: tuple[str, str] | None = None
     """The type in which the file holds it where its values do not follow from that, and what is known; not stored."""
     values: ValueCounts | None = None
-    histogram: ColumnHistogram | None = None
+    histogram: Histogram | None = None
 
     @property
     def max_len(self) -> int | None:

@@ -27,8 +27,6 @@ class Moments:
 
     Attributes:
         total: The exact sum of unscaled integers; None for doubles.
-        sum: The sum as a number.
-        mean: The arithmetic mean.
         m2: The sum of the squared distances from the mean.
     """
 

@@ -65,7 +65,6 @@ class FileStatistics:
     """What is known of one data file.
 
     Attributes:
-        rows: How many rows it has.
         columns: The statistics of the wanted columns, in their order; None for a column that the file does not have.
     """
 

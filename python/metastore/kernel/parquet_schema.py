@@ -19,11 +19,7 @@ if TYPE_CHECKING:
 
 
 class UnsupportedDataFile(Exception):  # noqa: N818 - the name says what is wrong
-    """pyarrow cannot open a data file, or might read it differently from Spark; Spark has to read it.
-
-    Attributes:
-        reason: Why, in one line.
-    """
+    """pyarrow cannot open a data file, or might read it differently from Spark; Spark has to read it."""
 
     def __init__(self, reason: str) -> None:
         super().__init__(reason)
@@ -42,7 +38,6 @@ class FileColumn:
     """A wanted column and how a file names it.
 
     Attributes:
-        column: The column of the table.
         field_id: Its field id; None where files are matched by name.
         path: Its names in the file where they are not those of the table (Delta's physical names). With a field id,
             both have to be those of one field, as far as the file has ids.
@@ -67,7 +62,6 @@ class ParquetField:
     Attributes:
         path: Its names from the root.
         field_id: Its field id, if it has one.
-        type: Its Arrow type.
         first: Its first Parquet leaf.
         leaves: How many leaves it has.
     """

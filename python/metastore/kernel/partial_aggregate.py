@@ -10,18 +10,17 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format import sortable_values
-from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, derive_counts, target_ranks
-from metastore.format.histogram_bins import Histogram as Bars
+from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, Histogram, derive_counts, target_ranks
 from metastore.format.table_column import Column
 from metastore.format.value_rendering import CUT_BYTES
 from metastore.kernel import quantiles, theta_sketch
 from metastore.kernel.binary_values import BinaryValues, ValueRepeats, find_repeats
 from metastore.kernel.built_in_statistics import FixedWidthInput, TextInput, compute_numbers, merge_part_numbers
 from metastore.kernel.column_histogram import (
-    ColumnHistogram,
     ValueScale,
     make_equal_height_histogram,
     make_equal_width_histogram,
+    merge_bins,
     merge_equal_width_bins,
 )
 from metastore.kernel.distinct_sketch import DistinctSketch, make_sketch, union_sketches
@@ -64,11 +63,9 @@ class PartialAggregate:
         numbers: The built-in statistics that descriptors compute, by name.
         total: The exact sum of unscaled integers, else None.
         sum: The sum as a number; None for text, as `mean` and `m2`.
-        mean: The arithmetic mean.
         m2: The sum of squared distances from it.
         singles: How many values occur once; None where not known.
         frequencies: Its list of values, if there is one.
-        histogram: Its histogram.
     """
 
     number: int
@@ -86,7 +83,7 @@ class PartialAggregate:
     m2: float | None = None
     singles: int | None = None
     frequencies: ValueCounts | None = None
-    histogram: ColumnHistogram | None = None
+    histogram: Histogram | None = None
 
 
 def aggregate_numbers(runs: ValueRuns, column: Column, steps: int, detail: DetailLimits) -> PartialAggregate:
@@ -178,7 +175,7 @@ def aggregate_unique_texts(values: pa.Array, steps: int, detail: DetailLimits) -
         compute_numbers(TextInput(texts.lengths)),
         singles=repeats.distinct - len(repeats.rows),
         frequencies=_of_repeats(values, texts, repeats, detail),
-        histogram=ColumnHistogram(
+        histogram=Histogram(
             EQUI_HEIGHT,
             _cut(chosen[steps + 1 :]),
             np.diff(ends, prepend=0),
@@ -266,16 +263,16 @@ def combine_aggregates(parts: Sequence[PartialAggregate], column: Column, detail
     )
 
 
-def _of_points(steps: Any, number: int, column: Column, detail: DetailLimits) -> ColumnHistogram:
+def _of_points(steps: Any, number: int, column: Column, detail: DetailLimits) -> Histogram:
     """The histogram of merged points, whose counts are no more than near."""
     edges = _cut(steps) if isinstance(steps, list) else sortable_values.sortable_to_arrow(steps, column)
     heights = derive_counts(number, len(edges) - 1)
     if detail.kind == EQUI_WIDTH:
-        widths = merge_equal_width_bins([Bars(EQUI_HEIGHT, edges.to_pylist(), heights)], column, detail.bins)
+        widths = merge_equal_width_bins([Histogram(EQUI_HEIGHT, edges.to_pylist(), heights)], column, detail.bins)
         if widths is not None:
             kept_edges = pa.array(widths[0], pa.binary()) if column.encoding == "binary" else None
-            return ColumnHistogram(EQUI_WIDTH, kept_edges, widths[1])
-    return ColumnHistogram(EQUI_HEIGHT, edges, heights).merge_bins(detail.bins)
+            return Histogram(EQUI_WIDTH, kept_edges, widths[1])
+    return merge_bins(Histogram(EQUI_HEIGHT, edges, heights), detail.bins)
 
 
 def _between(parts: Sequence[PartialAggregate], sketch: DistinctSketch) -> int:

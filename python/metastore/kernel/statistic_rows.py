@@ -8,20 +8,28 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from metastore.format.object_schemas import FREQUENCIES, HISTOGRAMS, SKETCHES, SUMMARY, TABLE_SKETCHES, TABLE_SUMMARY
+from metastore.format.object_schemas import (
+    ENCODED_TYPES,
+    FREQUENCIES,
+    HISTOGRAMS,
+    SKETCHES,
+    SUMMARY,
+    TABLE_SKETCHES,
+    TABLE_SUMMARY,
+    fill_schema,
+)
 from metastore.kernel.built_in_statistics import COMPUTED_NAMES
 
 if TYPE_CHECKING:
     from collections.abc import Iterable, Sequence
-
-    from numpy.typing import NDArray
 
     from metastore.kernel.column_statistics import ColumnStatistics
 
     Rows = Iterable[tuple[int, int, ColumnStatistics]]
 
 
-_LONG, _DOUBLE, _BINARY = "long", "double", "binary"
+_TYPED = ("lo", "hi", "percentiles")
+_SUM_LIMIT = 10**38
 
 
 def value_count_rows(rows: Rows) -> pa.Table:
@@ -40,7 +48,7 @@ def file_histogram_rows(rows: Rows) -> pa.Table:
         "counts": _lists([row[3].counts for row in found], pa.int64()),
         "distincts": _lists([row[3].distincts for row in found], pa.int64()),
     }
-    for encoding, kind in ((_LONG, pa.int64()), (_DOUBLE, pa.float64()), (_BINARY, pa.binary())):
+    for encoding, kind in ENCODED_TYPES.items():
         edges = [row[3].edges if row[2] == encoding else None for row in found]
         columns[f"edges_{encoding}"] = _lists(edges, kind)
     return pa.table([columns[name] for name in HISTOGRAMS.names], schema=HISTOGRAMS)
@@ -61,27 +69,14 @@ def _list_of(column: int, file: int, known: ColumnStatistics) -> pa.Table:
     assert known.values is not None  # noqa: S101 - chosen by the caller
     ranked = known.values.sort_by_count()
     number = len(ranked)
-    nothing: Sequence[pa.Array] = [pa.nulls(number, FREQUENCIES.field(name).type) for name in FREQUENCIES.names[2:5]]
-    place = (_LONG, _DOUBLE, _BINARY).index(known.encoding or "")
-    values = [*nothing[:place], ranked.values, *nothing[place + 1 :]]
-    return pa.table([_all(column, number), _all(file, number), *values, pa.array(ranked.counts)], schema=FREQUENCIES)
+    places = {name: np.full(number, at, np.int32) for name, at in (("column", column), ("file", file))}
+    given = {**places, f"value_{known.encoding}": ranked.values, "frequency": ranked.counts}
+    return fill_schema(FREQUENCIES, given, number)
 
 
-def _all(ordinal: int, number: int) -> NDArray[np.int32]:
-    return np.full(number, ordinal, np.int32)
-
-
-_TYPED = ("lo", "hi", "percentiles")
-_ENCODINGS = ("long", "double", "binary")
-_SUM_LIMIT = 10**38
-
-
-def summary_rows(rows: Iterable[tuple[int, int, ColumnStatistics]]) -> pa.Table:
+def summary_rows(rows: Rows) -> pa.Table:
     """A table of the schema `summary`."""
-    ordered = sorted(rows, key=lambda row: row[:2])
-    return _table(
-        SUMMARY, [row[2] for row in ordered], column=[row[0] for row in ordered], file=[row[1] for row in ordered]
-    )
+    return _file_rows(SUMMARY, rows)
 
 
 def partial_aggregate_row(known: ColumnStatistics, schema: pa.Schema) -> pa.Table:
@@ -89,39 +84,30 @@ def partial_aggregate_row(known: ColumnStatistics, schema: pa.Schema) -> pa.Tabl
     return _table(schema, [known])
 
 
-def sketch_rows(rows: Iterable[tuple[int, int, ColumnStatistics]]) -> pa.Table:
+def sketch_rows(rows: Rows) -> pa.Table:
     """A table of the schema `sketches`: of the same rows, those that have a sketch or a filter."""
-    kept = (row for row in rows if (row[2].theta, row[2].registers, row[2].bloom) != (None, None, None))
-    ordered = sorted(kept, key=lambda row: row[:2])
-    values = zip(
-        *(
-            (column, file, known.theta, known.bloom and bytes(known.bloom), known.registers)
-            for column, file, known in ordered
-        ),
-        strict=True,
+    return _file_rows(
+        SKETCHES, (row for row in rows if (row[2].theta, row[2].registers, row[2].bloom) != (None, None, None))
     )
-    columns = list(values) or [()] * len(SKETCHES)
-    return pa.table([pa.array(v, kind.type) for v, kind in zip(columns, SKETCHES, strict=True)], schema=SKETCHES)
 
 
 def table_summary_rows(rows: Iterable[tuple[int, ColumnStatistics, int]]) -> pa.Table:
     """A table of the schema `table-summary`."""
     ordered = sorted(rows, key=lambda row: row[0])
-    return _table(
-        TABLE_SUMMARY,
-        [row[1] for row in ordered],
-        column=[row[0] for row in ordered],
-        files=[row[2] for row in ordered],
-    )
+    files = [row[2] for row in ordered]
+    return _table(TABLE_SUMMARY, [row[1] for row in ordered], column=[row[0] for row in ordered], files=files)
 
 
 def table_sketch_rows(rows: Iterable[tuple[int, ColumnStatistics, int]]) -> pa.Table:
     """A table of the schema `table-sketches`: of the same rows, those that have a sketch."""
     ordered = sorted((row for row in rows if row[1].theta is not None), key=lambda row: row[0])
-    values = ([row[0] for row in ordered], [row[1].theta for row in ordered])
-    return pa.table(
-        [pa.array(v, kind.type) for v, kind in zip(values, TABLE_SKETCHES, strict=True)], schema=TABLE_SKETCHES
-    )
+    return _table(TABLE_SKETCHES, [row[1] for row in ordered], column=[row[0] for row in ordered])
+
+
+def _file_rows(schema: pa.Schema, rows: Rows) -> pa.Table:
+    ordered = sorted(rows, key=lambda row: row[:2])
+    ordinals = {"column": [row[0] for row in ordered], "file": [row[1] for row in ordered]}
+    return _table(schema, [row[2] for row in ordered], **ordinals)
 
 
 def _table(schema: pa.Schema, statistics: list[ColumnStatistics], **ordinals: list[int]) -> pa.Table:
@@ -135,11 +121,13 @@ def _table(schema: pa.Schema, statistics: list[ColumnStatistics], **ordinals: li
 def _values(field: str, statistics: list[ColumnStatistics]) -> list[Any]:
     """The values of a field of the schema `summary`."""
     name, _, encoding = field.rpartition("_")
-    if name in _TYPED and encoding in _ENCODINGS:
+    if name in _TYPED and encoding in ENCODED_TYPES:
         return [getattr(one, name) if one.encoding == encoding else None for one in statistics]
     if field in COMPUTED_NAMES:
         return [one.numbers.get(field) for one in statistics]
     found = [getattr(one, field) for one in statistics]
+    if field == "bloom":
+        return [one and bytes(one) for one in found]
     if field == "sum_exact":
         return [None if x is None or abs(x) >= _SUM_LIMIT else Decimal(x) for x in found]
     return [list(extra.items()) or None for extra in found] if field == "extra" else found

@@ -24,9 +24,8 @@ from metastore.key_lookup.key_sql import (
     pad_char,
     text_literal,
 )
-from metastore.key_lookup.search_tasks import SLICE, search_slices
 from metastore.key_lookup.spark_columns import find_char_length, has_char_column, read_spark_columns
-from metastore.reading.candidates import CandidateSearch
+from metastore.reading.candidates import SLICE, CandidateSearch, search_slices
 from metastore.reading.evidence import ColumnEvidence, gather_evidence
 from metastore.reading.lookup_keys import KeyBatch
 from metastore.reading.snapshot_files import match_data_files
@@ -34,6 +33,7 @@ from metastore.spark import session
 from metastore.spark_jobs.hadoop_store import open_table_store
 from metastore.spark_jobs.session_jobs import ship_package
 from metastore.spark_jobs.task_store import HadoopTaskStore, TaskStore
+from metastore.store.arrow_blobs import open_object_part
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -203,16 +203,11 @@ def _candidates(
     manifest = store.read()
     if manifest is None or manifest.table.uuid != facts.uuid:
         raise NoStatistics(facts.name)
-    if lengths[0] is not None and len(key) == 1 and asked is None:
-        some = list_stored_forms(some, lengths[0])
-        if some.num_rows > _FEW_KEYS:
-            return None
-    else:  # of several columns those of CHAR are compared where rows are read
-        told = [place for place, length in enumerate(lengths) if length is None]
-        if not told:
-            return None
-        key, some = [key[place] for place in told], some.select(told)
-        asked = None if asked is None else asked.select(some.column_names)
+    told, some = _as_stored(lengths, some, is_all=asked is None)
+    if not told:
+        return None
+    key = [key[place] for place in told]
+    asked = None if asked is None else asked.select(some.column_names)
     known = gather_evidence(store, match_data_files(store, manifest, facts.files), key)
     search, keys = CandidateSearch(known, store.open_part), KeyBatch.from_table(some, key)
     is_near = _bytes(known) <= _FEW_BYTES
@@ -229,6 +224,15 @@ def _candidates(
     else:
         found = _by_tasks(spark, create_frame(spark, some) if asked is None else asked, place, known)
     return None if _are_nearly_all(found, known) else found
+
+
+def _as_stored(lengths: Lengths, keys: pa.Table, *, is_all: bool) -> tuple[list[int], pa.Table]:
+    """The columns of keys that statistics tell of, and their values as data files may hold them; none of too many."""
+    if is_all and len(lengths) == 1 and lengths[0] is not None:
+        forms = list_stored_forms(keys, lengths[0])
+        return ([0] if forms.num_rows <= _FEW_KEYS else []), forms
+    told = [place for place, length in enumerate(lengths) if length is None]  # CHAR is compared where rows are read
+    return told, keys.select(told)
 
 
 def _sample(keys: pa.Table) -> pa.Table:
@@ -258,7 +262,8 @@ def _by_tasks(spark: SparkSession, keys: DataFrame, place: TaskStore, known: Seq
     # Files of one object stay together: no task reads an object for another's files.
     order = np.lexsort((known[0].lists.which, known[0].filters.which))
     slices = np.array_split(order, count)
-    work = partial(search_slices, place, [[one.take(part) for one in known] for part in slices])
+    open_object = partial(open_object_part, place.uri, access=place.access)
+    work = partial(search_slices, open_object, [[one.take(part) for one in known] for part in slices])
     numbered = keys.crossJoin(F.broadcast(spark.range(count).withColumnRenamed("id", SLICE)))
     found = collect_arrow(numbered.repartition(count, SLICE).mapInArrow(work, f"{SLICE} bigint, found binary"))
     may = np.zeros(files, bool)

@@ -70,9 +70,7 @@ class BlockDestination:
     """Where blocks go and what is written into them besides statistics.
 
     Attributes:
-        place: Where the store is.
         table: Whose statistics these are.
-        settings: What they are computed with.
         budget: Bytes that a task may hold.
         statistics: User-defined ones to compute.
     """
@@ -96,12 +94,8 @@ class BlockTask:
 
     Attributes:
         depth: `full` or `footer`.
-        columns: What to compute.
-        files: Of which files.
         defaults: Column key to the value in files without the column.
         absent_is_null: Whether a column absent from a file with field ids is null in all its rows.
-        field_ids: As of the table.
-        nameless_is_null: As of the table.
     """
 
     depth: str

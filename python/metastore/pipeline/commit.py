@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any
 
 from metastore.adapters.spark_errors import SPARK_JOB_ERRORS, find_cause
@@ -27,50 +27,41 @@ def newest_versions(blocks: Iterable[Mapping[str, int]]) -> dict[str, int]:
     return {name: version for statistics in blocks for name, version in statistics.items()}
 
 
+@dataclass
 class ManifestChange:
     """A commit as a change of whatever manifest is the newest.
 
     Attributes:
+        instead: What takes the place of blocks, by their ids; None: nothing.
         base: Ids of the blocks that the manifest had when the change was applied last.
     """
 
-    def __init__(
-        self,
-        identity: TableIdentity,
-        blocks: tuple[Block, ...],
-        instead: Mapping[str, Block | None],
-        snapshot: Snapshot,
-        settings: Mapping[str, Any],
-        nodes: tuple[ObjectRef, ...] = (),
-        damaged: frozenset[str] = frozenset(),
-    ) -> None:
-        """Describe the change."""
-        self.base: frozenset[str] = frozenset()
-        self._identity = identity
-        self._blocks = blocks
-        self._instead = instead
-        self._snapshot = snapshot
-        self._settings = dict(settings)
-        self._nodes = nodes
-        self._damaged = damaged
+    identity: TableIdentity
+    blocks: tuple[Block, ...]
+    instead: Mapping[str, Block | None]
+    snapshot: Snapshot
+    settings: Mapping[str, Any]
+    nodes: tuple[ObjectRef, ...] = ()
+    damaged: frozenset[str] = frozenset()
+    base: frozenset[str] = frozenset()
 
     def __call__(self, old: Manifest | None) -> Manifest:
         """Apply the change."""
-        start = old or Manifest(table=self._identity)
+        start = old or Manifest(table=self.identity)
         self.base = frozenset(block.id for block in start.blocks)
-        found = (self._instead.get(block.id, block) for block in start.blocks)
+        found = (self.instead.get(block.id, block) for block in start.blocks)
         kept = tuple(block for block in found if block is not None)
-        added = tuple(block for block in self._blocks if block.id not in self.base | self._instead.keys())
-        entries = [entry for one in start.snapshots if (entry := repair_snapshot(one, self._damaged)) is not None]
-        others = (entry for entry in entries if entry.id != self._snapshot.id)
+        added = tuple(block for block in self.blocks if block.id not in self.base | self.instead.keys())
+        entries = [entry for one in start.snapshots if (entry := repair_snapshot(one, self.damaged)) is not None]
+        others = (entry for entry in entries if entry.id != self.snapshot.id)
         snapshot = self._with_ranks(entries)
         own = newest_versions(block.statistics for block in kept + added)
-        settings = {**self._settings, "statistics": own} if own else self._settings
-        return replace(start, blocks=kept + added, snapshots=(*others, snapshot), settings=settings, nodes=self._nodes)
+        settings = {**self.settings, **({"statistics": own} if own else {})}
+        return replace(start, blocks=kept + added, snapshots=(*others, snapshot), settings=settings, nodes=self.nodes)
 
     def _with_ranks(self, entries: Sequence[Snapshot]) -> Snapshot:
         """The entry with the ranks that another writer committed for the same snapshot meanwhile."""
-        mine = self._snapshot
+        mine = self.snapshot
         same = (entry for entry in entries if (entry.id, entry.columns) == (mine.id, mine.columns))
         return mine if mine.ranks else replace(mine, ranks=next((entry.ranks for entry in same), ()))
 

@@ -40,7 +40,6 @@ class ComputeResult:
         files_read: Data files that were opened.
         bytes_read: Their size.
         refused: Data files that could not be analyzed.
-        objects: Objects written.
         failed: User-defined statistics that failed, and why.
     """
 
@@ -89,11 +88,8 @@ class BlockComputation:
     """Runs the work of one ANALYZE.
 
     Attributes:
-        spark: The session.
-        facts: The table.
         store: Where the driver writes.
         destination: Where tasks write.
-        progress: Told how far it is.
     """
 
     spark: SparkSession

@@ -40,8 +40,6 @@ class Extra(ABC):
     """Something that a snapshot's entry has of chosen columns.
 
     Attributes:
-        facts: The table.
-        store: Where its statistics are.
         ordinals: The columns that are to have it.
         failed: Columns without it that should have it, and why.
     """
@@ -91,11 +89,9 @@ class ValueIndexExtra(Extra):
     """Lists of where each value lives: they are made with the value counts of the table level."""
 
     def stored_ordinals(self, entry: Snapshot) -> frozenset[int]:
-        """See `Extra`."""
         return frozenset(entry.distribution)
 
     def is_current(self, entry: Snapshot) -> bool:
-        """See `Extra`."""
         return not self.ordinals or (super().is_current(entry) and entry.placed is not None)
 
     def extend_jobs(self, jobs: ValueJobs, manifest: Manifest | None) -> ValueJobs:
@@ -109,7 +105,6 @@ class ValueIndexExtra(Extra):
         return replace(jobs, distribution=wanted, earlier=earlier)
 
     def finish(self, made: Snapshot, manifest: Manifest | None) -> Extra:  # noqa: ARG002 - as of `Extra`
-        """See `Extra`."""
         names = (self.facts.columns[ordinal].name for ordinal in sorted(self.ordinals.difference(made.distribution)))
         failed = {f"distribution of {name}": refusals.NOT_DISTRIBUTED for name in names}
         return replace(self, failed={**self.failed, **failed})
@@ -138,7 +133,6 @@ class RanksExtra(Extra):
     made: tuple[RanksRef, ...] | None = None
 
     def stored_ordinals(self, entry: Snapshot) -> frozenset[int]:
-        """See `Extra`."""
         return _ranked_ordinals(entry.ranks)
 
     def finish(self, made: Snapshot, manifest: Manifest | None) -> Extra:  # noqa: ARG002 - as of `Extra`
@@ -149,7 +143,6 @@ class RanksExtra(Extra):
         return replace(self, made=self._make(manifest, failed), failed=failed)
 
     def add_to(self, entry: Snapshot) -> Snapshot:
-        """See `Extra`."""
         return replace(entry, ranks=self.made or ())
 
     def _make(self, manifest: Manifest | None, failed: dict[str, str]) -> tuple[RanksRef, ...]:

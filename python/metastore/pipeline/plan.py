@@ -46,7 +46,6 @@ class MissingStatistics:
     Attributes:
         depth: How deep they are to be computed.
         columns: What to compute; none where files are only to be listed.
-        files: Of which files.
         is_listed: Whether some block lists the files already.
     """
 

@@ -66,8 +66,6 @@ class AnalyzeRequest:
 
     Attributes:
         depth: `full`, `footer` or `files`.
-        columns: The columns to cover.
-        files: The data files to cover.
         statistics: User-defined statistics to have, with versions.
         ranks: What is to have exact ranks.
         distribution: What is to have lists that tell where each value lives.

@@ -20,7 +20,7 @@ from metastore.reading.lookup_keys import KeyBatch, KeyColumn
 from metastore.visible_text import get_logger
 
 if TYPE_CHECKING:
-    from collections.abc import Callable, Iterator, Sequence
+    from collections.abc import Callable, Iterable, Iterator, Sequence
 
     from numpy.typing import NDArray
 
@@ -41,6 +41,9 @@ _LOG = get_logger(__name__)
 _AT_ONCE = 1 << 14
 _ERRORS = 1
 """So many errors of a filter are expected of as many keys as are looked for: of more it tells little."""
+SLICE = "slice"
+"""The column that names a slice of the data files."""
+_KEYS_AT_ONCE = 1 << 18
 _SHORT = 8
 """A list is short if it has one value for so many rows; a longer one takes as long to read as the rows."""
 
@@ -106,6 +109,34 @@ class CandidateSearch:
             if 0 < len(at) <= known.most[file]:
                 at = at[known.listed(file, part, at)]
         return len(at) > 0
+
+
+def search_slices(
+    open_object: OpenObject, slices: Sequence[Sequence[ColumnEvidence]], batches: Iterable[pa.RecordBatch]
+) -> Iterator[pa.RecordBatch]:
+    """Look for keys in slices of the data files, in a task, which has numpy and pyarrow alone."""
+    searches: dict[int, CandidateSearch] = {}
+    for keys in _large(batches):
+        numbers = keys[SLICE]
+        for number in numbers.unique().to_pylist():
+            if number not in searches:
+                searches[number] = CandidateSearch(slices[number], open_object)
+            part = keys.filter(pc.equal(numbers, number)).drop_columns([SLICE])
+            searches[number].add(KeyBatch.from_table(part, [one.column for one in slices[number]]))
+    found = [np.packbits(search.found).tobytes() for search in searches.values()]
+    yield pa.record_batch([pa.array(list(searches), pa.int64()), pa.array(found, pa.binary())], [SLICE, "found"])
+
+
+def _large(batches: Iterable[pa.RecordBatch]) -> Iterator[pa.Table]:
+    """The batches in fewer and larger ones: a step a file is made for each."""
+    held: list[pa.RecordBatch] = []
+    for batch in batches:
+        held.append(batch)
+        if sum(one.num_rows for one in held) >= _KEYS_AT_ONCE:
+            yield pa.Table.from_batches(held)
+            held = []
+    if held:
+        yield pa.Table.from_batches(held)
 
 
 class ColumnCandidates:
@@ -213,7 +244,6 @@ class _ValueList:
     """Values of a data file in the order of their hashes.
 
     Attributes:
-        hashes: The hashes.
         is_whole: Whether no value is missing.
         rows: `value` and `frequency`, where frequencies are asked for.
     """

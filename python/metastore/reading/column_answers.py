@@ -19,7 +19,7 @@ from metastore.reading import (
     extra_columns,
     summary_rows,
     value_lookup,
-    view_schemas,
+    views,
 )
 from metastore.reading.distribution_rows import check_probabilities
 from metastore.reading.evidence import UNKNOWN
@@ -210,9 +210,7 @@ def shape_answer(
     verb: str, described: Sequence[summary_rows.Row], own_fields: Sequence[pa.Field] = ()
 ) -> tuple[tuple[str, ...], tuple[summary_rows.Row, ...], pa.Schema]:
     """Columns, rows and schema of an answer: those of the SQL function, its map of statistics as columns."""
-    schema = pa.schema(
-        [*(field for field in view_schemas.FUNCTIONS[verb] if field.name != extra_columns.COLUMN), *own_fields]
-    )
+    schema = pa.schema([*(field for field in views.FUNCTIONS[verb] if field.name != extra_columns.COLUMN), *own_fields])
     names = tuple(schema.names)
     return names, tuple({name: row[name] for name in names} for row in add_user_defined(described, own_fields)), schema
 

@@ -14,10 +14,10 @@ from metastore.format.histogram_bins import (
     EQUI_HEIGHT,
     Histogram,
     compute_percentiles,
-    derive_counts,
-    divide_range,
     percentile_ranks,
+    restore_bins,
 )
+from metastore.format.object_layout import HEADS
 from metastore.format.object_schemas import HISTOGRAMS
 from metastore.format.table_column import Column, is_compatible
 from metastore.format.value_postings import POSTING_COLUMNS, read_postings
@@ -32,7 +32,6 @@ if TYPE_CHECKING:
     from metastore.store import Store
 
 
-HEADS = 10
 _LISTED = ("none", None)
 
 
@@ -41,8 +40,6 @@ class ColumnDetails:
     """What is kept of a column beside its summary.
 
     Attributes:
-        store: Where it is.
-        column: The column.
         summary: Its row of the summary.
         ordinal: Its place in the objects.
         file: The data file's place in them; None for the table.
@@ -155,16 +152,13 @@ class ColumnDetails:
 
 def _histogram(column: Column, summary: Mapping[str, Any], row: Mapping[str, Any]) -> Histogram | None:
     """The histogram of a column, with what the format leaves out, from its rows of two objects."""
-    edges, counts, distincts = row[f"edges_{column.encoding}"], row["counts"], row["distincts"]
-    if edges is None and counts is not None:
-        lo, hi = (summary.get(f"{end}_{column.encoding}") for end in ("lo", "hi"))
-        edges = None if lo is None or hi is None else divide_range(lo, hi, len(counts), str(column.encoding))
-    if edges is None:
-        return None
+    bounds = summary.get(f"lo_{column.encoding}"), summary.get(f"hi_{column.encoding}")
     number = (summary.get("rows") or 0) - (summary.get("nulls") or 0) - (summary.get("nans") or 0)
-    heights = derive_counts(number, len(edges) - 1) if counts is None else np.array(counts, np.int64)
-    others = (None if one is None else np.array(one, np.int64) for one in (distincts, row.get("errors")))
-    return Histogram(row["kind"], edges, heights, *others)
+    bins = restore_bins(row[f"edges_{column.encoding}"], row["counts"], bounds, number, column.encoding)
+    if bins is None:
+        return None
+    others = (None if one is None else np.array(one, np.int64) for one in (row["distincts"], row.get("errors")))
+    return Histogram(row["kind"], *bins, *others)
 
 
 def read_table_details(store: Store, snapshot: Snapshot, column: Column) -> ColumnDetails | None:

@@ -58,7 +58,6 @@ class ColumnEvidence:
     """What is known of a column in every data file.
 
     Attributes:
-        column: The column.
         known: Whether anything is: elsewhere every key may be.
         rows: Physical rows, -1 where neither the table nor its statistics tell.
         nulls: Null values, -1 where not known.
@@ -100,7 +99,6 @@ class BlockEvidence:
     """What one block says of a column.
 
     Attributes:
-        block: The block.
         ordinal: The column's place in it.
         rows: Rows of the summary, one for each file.
         places: The files' places in the snapshot's list.

@@ -11,7 +11,7 @@ import pyarrow as pa
 from metastore.adapters.identifiers import find_column
 from metastore.format.table_column import Column, is_compatible
 from metastore.format.value_rendering import render_value
-from metastore.reading.view_schemas import RANKS
+from metastore.reading.views import RANKS
 
 if TYPE_CHECKING:
     from collections.abc import Iterator, Sequence

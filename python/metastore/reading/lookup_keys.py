@@ -33,7 +33,6 @@ class KeyColumn:
     """One part of every key of a batch.
 
     Attributes:
-        column: The table's column.
         values: In an order-preserving form: int64, float64, or the first bytes as `S`. Any value where it is not plain.
         stored: The plain values as the format stores them.
         plain: Where there is a value that bounds, lists and filters tell of: not null, not NaN.
@@ -89,7 +88,6 @@ class KeyBatch:
     """A batch of keys: those with a plain first part come first, ordered by it.
 
     Attributes:
-        columns: Their parts.
         ordered: How many have a plain first part.
     """
 

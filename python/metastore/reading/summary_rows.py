@@ -44,10 +44,7 @@ class Scope:
         rows: Physical rows of the files described; None where not known.
         live: How many of them nothing deletes; None where not known, or where other files change them.
         exact: Whether nothing was deleted or changed since.
-        files: The data files.
-        snapshot: The id of the snapshot described.
         current: Whether the table is still there.
-        analyzed_at: When it was analyzed.
     """
 
     rows: int | None

@@ -10,13 +10,14 @@ import pyarrow as pa
 from metastore.adapters.identifiers import find_column
 from metastore.answers import Answer, Summary
 from metastore.errors import InvalidArgument, NoStatistics, TableNotFound
+from metastore.format.object_schemas import ENCODED_TYPES
 from metastore.format.table_column import Column, is_compatible
-from metastore.reading import column_details, exact_ranks, extra_columns, summary_rows, view_schemas, views
+from metastore.reading import column_details, exact_ranks, extra_columns, summary_rows, views
 from metastore.reading.column_answers import USER_DEFINED, ColumnAnswers, add_user_defined, shape_answer
 from metastore.reading.discovery import discover_all
 from metastore.reading.folder import Folder
 from metastore.reading.snapshot_files import count_known_columns, read_statistics
-from metastore.reading.view_schemas import NARROWED
+from metastore.reading.views import NARROWED
 
 if TYPE_CHECKING:
     from collections.abc import Mapping, Sequence
@@ -99,7 +100,7 @@ class Statistics(ColumnAnswers):
             columns = self._at(None).columns
             return views.build_wide_schema([find_column(columns, column, self.table)] if column else columns)
         own_fields = _own_fields(self._summary_rows(file, self._at(None))) if name == "summary" else []
-        return pa.schema([*view_schemas.VIEWS[name], *own_fields])
+        return pa.schema([*views.VIEWS[name], *own_fields])
 
     def check(self, name: str, column: str | None = None, file: str | None = None) -> None:
         """Tells whether a view can be read."""
@@ -237,8 +238,8 @@ def _holds(written: Column | None, wanted: Column) -> bool:
 
 
 def _has_percentiles(row: Mapping[str, Any]) -> bool:
-    return any(row[f"percentiles_{encoding}"] for encoding in ("long", "double", "binary"))
+    return any(row[f"percentiles_{encoding}"] for encoding in ENCODED_TYPES)
 
 
 def _own_fields(described: Sequence[summary_rows.Row]) -> list[pa.Field]:
-    return extra_columns.infer_fields([row[USER_DEFINED] for row in described], view_schemas.VIEWS["summary"].names)
+    return extra_columns.infer_fields([row[USER_DEFINED] for row in described], views.VIEWS["summary"].names)

@@ -9,6 +9,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.errors import DamagedObject
+from metastore.format.object_schemas import ENCODED_TYPES
 from metastore.format.table_column import Column, is_compatible
 from metastore.format.value_postings import (
     POSTING_COLUMNS,
@@ -93,4 +94,4 @@ def _of_group(part: ObjectPart, group: int, ordinal: int, column: Column, value:
 
 
 def _array(value: Any, column: Column) -> pa.Array:
-    return pa.array([value], {"long": pa.int64(), "double": pa.float64()}.get(str(column.encoding), pa.binary()))
+    return pa.array([value], ENCODED_TYPES[str(column.encoding)])

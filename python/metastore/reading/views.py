@@ -1,21 +1,68 @@
-"""Views of value lists and histograms: typed values beside their texts, as docs/format.md stores them."""
+"""Views and SQL functions: their columns as the contract lists them, and rows of the views about distributions.
+
+Typed values stand beside their texts, as docs/format.md stores them.
+"""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
 
 from metastore.answers import to_arrow_table
-from metastore.reading import distribution_rows, view_schemas
+from metastore.contract import read_contract
+from metastore.format.object_schemas import SCHEMAS
+from metastore.reading import distribution_rows
 from metastore.reading.summary_rows import Row, render_edge
 
 if TYPE_CHECKING:
-    from collections.abc import Iterable
+    from collections.abc import Iterable, Mapping
 
     from metastore.format.table_column import Column
     from metastore.reading.column_details import ColumnDetails
 
+
+_ARROW = {
+    "STRING": pa.string(),
+    "BIGINT": pa.int64(),
+    "DOUBLE": pa.float64(),
+    "BOOLEAN": pa.bool_(),
+    "BINARY": pa.binary(),
+    "TIMESTAMP": pa.timestamp("us", "UTC"),
+    "MAP<STRING, STRING>": pa.map_(pa.string(), pa.string()),
+    "MAP<STRING, BIGINT>": pa.map_(pa.string(), pa.int64()),
+    "ARRAY<BIGINT>": pa.list_(pa.int64()),
+    "ARRAY<DOUBLE>": pa.list_(pa.float64()),
+    "ARRAY<BINARY>": pa.list_(pa.binary()),
+}
+_CONTRACT = read_contract("functions")
+
+_UNSHOWN = ("column", "files", "frequencies")
+"""Stored fields that a text of the same row says better."""
+
+
+def _schema(columns: Iterable[str]) -> pa.Schema:
+    pairs = (column.split(" ", 1) for column in columns)
+    return pa.schema([(name, _ARROW[kind]) for name, kind in pairs])
+
+
+FUNCTIONS = {one["name"]: _schema(one["columns"]) for one in _CONTRACT["functions"] if one.get("without_spark")}
+"""Schema by SQL function that Python answers, too."""
+SUMMARY, COLUMNS = FUNCTIONS["summary"], FUNCTIONS["columns"]
+
+NARROWED = {one["name"]: tuple(one["narrowed_by"]) for one in _CONTRACT["views"] if "narrowed_by" in one}
+"""Which options of the data source narrow a view."""
+
+
+def _view(declared: Mapping[str, Any]) -> pa.Schema:
+    told = FUNCTIONS[declared["function"]] if "function" in declared else _schema(declared["columns"])
+    stored = SCHEMAS[declared["object"]] if "object" in declared else ()
+    return pa.schema([*told, *(field for field in stored if field.name not in (*_UNSHOWN, *told.names))])
+
+
+VIEWS = {one["name"]: _view(one) for one in _CONTRACT["views"]}
+"""Schema by view of the data source."""
+RANKS = VIEWS["ranks"]
 
 FREQUENCIES, HISTOGRAMS, WIDE = "frequencies", "histograms", "histograms_wide"
 NAMES = (FREQUENCIES, HISTOGRAMS, WIDE)
@@ -23,7 +70,7 @@ NAMES = (FREQUENCIES, HISTOGRAMS, WIDE)
 
 def build_view(name: str, rows: Iterable[Row], own_fields: Iterable[pa.Field] = ()) -> pa.Table:
     """The columns of a view, null where a row does not have them."""
-    schema = pa.schema([*view_schemas.VIEWS[name], *own_fields])
+    schema = pa.schema([*VIEWS[name], *own_fields])
     return to_arrow_table([{column: row.get(column) for column in schema.names} for row in rows], schema.names, schema)
 
 
@@ -66,7 +113,7 @@ def build_histograms_view(found: Iterable[tuple[ColumnDetails, bool]]) -> pa.Tab
 
 def build_wide_schema(columns: Iterable[Column]) -> pa.Schema:
     """The columns of `histograms_wide`: the number of an edge, and the edges of each column as texts."""
-    return pa.schema([*view_schemas.VIEWS[WIDE], *(pa.field(one.name, pa.string()) for one in columns if one.encoding)])
+    return pa.schema([*VIEWS[WIDE], *(pa.field(one.name, pa.string()) for one in columns if one.encoding)])
 
 
 def build_wide_view(found: Iterable[tuple[ColumnDetails, bool]], columns: Iterable[Column], zone: str) -> pa.Table:

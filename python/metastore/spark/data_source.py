@@ -40,7 +40,7 @@ class MetastoreDataSource(DataSource):
     def schema(self) -> str:
         """The columns of the view; `summary` of a location has one more for each user-defined statistic."""
         import metastore  # noqa: PLC0415 - Spark imports this module at each look-up
-        from metastore.reading.view_schemas import VIEWS  # noqa: PLC0415 - as above
+        from metastore.reading.views import VIEWS  # noqa: PLC0415 - as above
         from metastore.store.location import is_location  # noqa: PLC0415 - as above
 
         with _told_in_one_line():
@@ -69,7 +69,7 @@ class MetastoreDataSource(DataSource):
 
     def _view(self) -> str:
         from metastore.errors import InvalidArgument  # noqa: PLC0415 - as above
-        from metastore.reading.view_schemas import VIEWS  # noqa: PLC0415 - as above
+        from metastore.reading.views import VIEWS  # noqa: PLC0415 - as above
         from metastore.suggestions import suggest_names  # noqa: PLC0415 - as above
 
         self._refuse_unknown()

@@ -15,7 +15,7 @@ from metastore.adapters.shim_calls import translate_errors
 from metastore.answers import Answer
 from metastore.errors import InvalidArgument
 from metastore.reading import extra_columns
-from metastore.reading.view_schemas import FUNCTIONS
+from metastore.reading.views import FUNCTIONS
 from metastore.store.location import is_location
 
 if TYPE_CHECKING:

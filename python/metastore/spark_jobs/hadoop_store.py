@@ -34,7 +34,6 @@ _PROVEN = frozenset({"org.apache.hadoop.fs.Hdfs"})
 _REFUSALS = frozenset(
     {"AccessControlException", "SafeModeException", "NSQuotaExceededException", "DSQuotaExceededException"}
 )
-_PROMISE = "that a file is created once, so that writers could undo each other's commits"
 _ELSEWHERE = "Set spark.metastore.store to a place on HDFS, on an object store or on a shared disk."
 
 
@@ -87,13 +86,11 @@ class HadoopBlobs:
         self._folder = folder
 
     def list_folder(self, folder: str) -> dict[str, BlobEntry]:
-        """See `metastore.store.obstore_blobs.Blobs`."""
         with self._telling(StoreNotReadable):
             found = json.loads(self._folder.names(folder))
         return {name: BlobEntry(size, datetime.fromtimestamp(ms / 1000, timezone.utc)) for name, size, ms in found}
 
     def get(self, path: str, most: int) -> bytes | None:
-        """See `metastore.store.obstore_blobs.Blobs`."""
         size = self.size(path)
         if size is None:
             return None
@@ -102,24 +99,20 @@ class HadoopBlobs:
         return self.get_range(path, 0, size)
 
     def get_range(self, path: str, start: int, length: int) -> bytes | None:
-        """See `metastore.store.obstore_blobs.Blobs`."""
         with self._telling(StoreNotReadable):
             found: bytes | None = self._folder.part(path, start, length)
         return found
 
     def size(self, path: str) -> int | None:
-        """See `metastore.store.obstore_blobs.Blobs`."""
         with self._telling(StoreNotReadable):
             size = int(self._folder.size(path))
         return None if size < 0 else size
 
     def put(self, path: str, data: bytes) -> None:
-        """See `metastore.store.obstore_blobs.Blobs`."""
         with self._telling(StoreNotWritable):
             self._folder.put(path, data)
 
     def create(self, path: str, data: bytes) -> tuple[CreateReply, str]:
-        """See `metastore.store.obstore_blobs.Blobs`."""
         try:
             return (CreateReply.CREATED, "") if self._folder.create(path, data) else (CreateReply.EXISTS, "it exists")
         except Py4JJavaError as error:
@@ -128,7 +121,6 @@ class HadoopBlobs:
             return CreateReply.UNKNOWN, find_cause(error)
 
     def delete(self, path: str) -> None:
-        """See `metastore.store.obstore_blobs.Blobs`."""
         with self._telling(StoreNotWritable):
             self._folder.delete(path)
 

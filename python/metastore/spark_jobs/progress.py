@@ -97,7 +97,6 @@ class ProgressLine:
         self._thread = threading.Thread(target=self._run, name="metastore-progress", daemon=True)
 
     def begin(self, stage: str, done: Callable[[], StageProgress] | None = None) -> None:
-        """See `Progress`."""
         self._stage = _Stage(stage, time.monotonic(), done)
         if not self._thread.is_alive():
             self._thread.start()

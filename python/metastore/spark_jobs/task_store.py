@@ -38,7 +38,6 @@ class TaskStore:
     `distribute_with_content`.
 
     Attributes:
-        uri: URI of the store.
         access: How an object store is reached.
     """
 
@@ -99,13 +98,11 @@ class HadoopTaskStore(TaskStore):
     def distribute_with_content(
         self, context: SparkContext, items: Sequence[T], slices: int, name: Callable[[T], str | None]
     ) -> RDD[tuple[T, ReadContent]]:
-        """See `TaskStore`."""
         asked = context.parallelize([_record(_checked(name(item)), pickle.dumps(item)) for item in items], slices)
         found = self._objects(context).read(jvm_session.to_jvm_bytes(asked))
         return jvm_session.from_jvm_bytes(found, context).map(_with_content)
 
     def collect(self, results: RDD[T]) -> list[T]:
-        """See `TaskStore`."""
         return self._unpacked(results.ctx, jvm_session.to_jvm_bytes(results.mapPartitions(self.pack_results)))
 
     def pack_results(self, results: Iterable[Any]) -> Iterator[bytes]:
@@ -119,7 +116,6 @@ class HadoopTaskStore(TaskStore):
         yield from waiting
 
     def collect_rows(self, rows: DataFrame) -> list[Any]:
-        """See `TaskStore`."""
         return self._unpacked(rows.sparkSession.sparkContext, jvm_session.to_jvm_rows(rows))
 
     def _unpacked(self, context: SparkContext, records: Any) -> list[Any]:

@@ -104,7 +104,6 @@ class FileValueCounts:
     """What is known of the lists of one column's data files.
 
     Attributes:
-        column: The column.
         ordinal: Its place in the snapshot's schema.
         kinds: What each file's list is.
         floors: The floor of each; 0 where the list is complete.
@@ -112,8 +111,6 @@ class FileValueCounts:
         distincts: How many distinct ones; -1 where that is not known exactly.
         singles: How many of them occur once; -1 where not known.
         estimates: As `distincts`, or else what sketches estimate.
-        los: Lower bounds.
-        his: Upper bounds.
         width: Bytes of a value, on average.
     """
 

@@ -80,11 +80,9 @@ class ListReduction(ShuffleStrategy["FileValueCounts"]):
     top: int
 
     def route(self, ordinal: int, rows: pa.Table) -> RoutedRows:
-        """See `ShuffleStrategy`."""
         return RoutedRows(rows, np.full(rows.num_rows, ordinal % self.partitions))
 
     def finish(self, store: TaskStore, partition: int, rows: Sequence[pa.Table], facts: TaskFacts) -> PartitionResult:
-        """See `ShuffleStrategy`."""
         mine = [lists for ordinal, lists in sorted(self.columns.items()) if ordinal % self.partitions == partition]
         table, known = reduce_lists(pa.concat_tables([VALUE_ROWS.empty_table(), *rows]), mine, self.top)
         if facts.failures or not table.num_rows:
@@ -97,7 +95,6 @@ class CountTarget:
     """A column that is reduced by a job.
 
     Attributes:
-        column: The column.
         algorithm: `duplicates` or `scatter`.
         number: About how many values the sources hold.
         histogram: Its histogram, by which numbers are scattered by range; without it, and of texts, by hash.
@@ -154,7 +151,6 @@ class ValueCounting(ShuffleStrategy[CountTarget]):
         return RoutedRows(rows, (hashed % np.uint64(self.partitions)).astype(np.int64))
 
     def finish(self, store: TaskStore, partition: int, rows: Sequence[pa.Table], facts: TaskFacts) -> PartitionResult:  # noqa: ARG002 - all are alike
-        """See `ShuffleStrategy`."""
         wide = [ordinal for ordinal, one in self.columns.items() if is_wide_decimal(one.column)]
         summed = sum_value_rows(pa.concat_tables([VALUE_ROWS.empty_table(), *rows]), wide)
         counts = defaultdict(PartitionCounts, {i: PartitionCounts(singles=n) for i, n in facts.left_behind.items()})

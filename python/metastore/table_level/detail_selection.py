@@ -31,9 +31,6 @@ class DetailSlice:
 
     Attributes:
         block: Id of the block that names it.
-        name: Its name.
-        length: Its length.
-        sha256: Its digest.
         ordinals: For each column of the block its place in the snapshot's schema; -1: not wanted.
         numbers: A row for each wanted column in the order of the block's, a column for each file of the object: a
             number that goes with the file's rows; -1: not wanted.
@@ -50,11 +47,9 @@ class DetailSlice:
 
     @property
     def columns(self) -> frozenset[int]:
-        """See `ValueSource`."""
         return frozenset(self.ordinals[self.ordinals >= 0].tolist())
 
     def read_values(self, content: ReadContent) -> Iterator[pa.Table]:
-        """See `ValueSource`."""
         with attribute_damage(self.block):
             yield read_listed_values(self, read_detail_object(self, content))
 

@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from metastore.errors import DamagedObject, StoreNotReadable
 from metastore.format.object_layout import split_evenly
-from metastore.format.object_schemas import SCHEMAS
+from metastore.format.object_schemas import SCHEMAS, fill_schema
 from metastore.store.prefetch import prefetch
 from metastore.table_level.group_tree import GroupTree, digest_of_facts
 from metastore.visible_text import get_logger
@@ -180,12 +180,10 @@ class GroupCache(Mapping[bytes, pa.Table]):
     def _flush(self) -> None:
         if not self._pending:
             return
-        schema = SCHEMAS[self._kind]
         rows = pa.concat_tables(self._pending.values(), promote_options="default")
         columns = dict(zip(rows.column_names, rows.columns, strict=True))
         columns["node"] = pa.array(list(self._pending), pa.binary())
-        arrays = [columns.get(field.name, pa.nulls(rows.num_rows, field.type)) for field in schema]
-        table = pa.table(arrays, schema=schema)
+        table = fill_schema(SCHEMAS[self._kind], columns, rows.num_rows)
         groups = split_evenly(table.num_rows, -(-self._bytes // (self._group_bytes or _GROUP_BYTES)))
         self._written.append(self._store.put(self._kind, table, groups))
         self._pending, self._bytes = {}, 0

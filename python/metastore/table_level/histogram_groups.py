@@ -10,7 +10,7 @@ import numpy as np
 import pyarrow as pa
 
 from metastore.errors import DamagedObject
-from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, Histogram, derive_counts, divide_range
+from metastore.format.histogram_bins import EQUI_HEIGHT, EQUI_WIDTH, Histogram, restore_bins
 from metastore.format.object_schemas import TABLE_HISTOGRAM_NODES
 from metastore.kernel.quantiles import FINE
 from metastore.store.prefetch import prefetch
@@ -45,7 +45,6 @@ class HistogramFiles:
     """The data files of a column whose histograms make that of the table.
 
     Attributes:
-        column: The column.
         values: How many values each has, null and NaN excluded; -1: not known.
         los: Their lower bounds.
         his: Their upper bounds.
@@ -73,19 +72,16 @@ def read_file_histograms(
     found = []
     for row, (ordinal, place) in enumerate(zip(ordinals.tolist(), places.tolist(), strict=True)):
         files = columns[ordinal]
-        edges = lists[f"edges_{files.column.encoding}"][row]
-        counts, distincts = lists["counts"][row], lists["distincts"][row]
-        if edges is None and counts is not None:
-            bounds = files.los[place], files.his[place]
-            edges = divide_range(*bounds, len(counts), str(files.column.encoding)) if None not in bounds else None
-        if edges is None:
+        edges, counts = lists[f"edges_{files.column.encoding}"][row], lists["counts"][row]
+        number, bounds = int(files.values[place]), (files.los[place], files.his[place])
+        found_bins = restore_bins(edges, counts, bounds, number, files.column.encoding)
+        if found_bins is None:
             continue
-        number, bins = int(files.values[place]), len(edges) - 1
+        bins = len(found_bins[1])
         # Where counts are implied, as earlier versions wrote, the values equal to an edge may go on behind it.
         near = bins if counts is None else FINE if files.estimated[place] else 0
         errors = np.full(bins + 1, -(-number // near)) if near else None
-        counts = derive_counts(number, bins) if counts is None else counts
-        found.append((ordinal, place, Histogram(kinds[row], edges, counts, distincts, errors)))
+        found.append((ordinal, place, Histogram(kinds[row], *found_bins, lists["distincts"][row], errors)))
     return found
 
 

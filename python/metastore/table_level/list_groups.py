@@ -14,6 +14,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.errors import DamagedObject
+from metastore.format.object_schemas import fill_schema
 from metastore.format.objects import ObjectRef, decode_detail
 from metastore.format.sortable_values import is_wide_decimal
 from metastore.store.prefetch import prefetch
@@ -89,7 +90,7 @@ def decode_group_list(ordinal: int, row: pa.Table) -> _Group:
     if len(values) != min(number, 1) or any(len(one) != number or one.null_count for one in arrays.values()):
         raise DamagedObject(LIST_GROUP_KIND, "a list that no writer of this format makes")
     arrays["column"] = pa.array(np.full(number, ordinal, np.int32))
-    return pa.table([arrays.get(one.name, pa.nulls(number, one.type)) for one in VALUE_ROWS], schema=VALUE_ROWS)
+    return fill_schema(VALUE_ROWS, arrays, number)
 
 
 @dataclass(frozen=True)
@@ -97,9 +98,6 @@ class GroupListSource:
     """Lists of groups in one object.
 
     Attributes:
-        name: Of the object.
-        length: Its length.
-        sha256: Its digest.
         ordinals: For the wanted rows of the object the place of their column in the snapshot's schema.
     """
 
@@ -112,11 +110,9 @@ class GroupListSource:
 
     @property
     def columns(self) -> frozenset[int]:
-        """See `ValueSource`."""
         return frozenset(self.ordinals.values())
 
     def read_values(self, content: ReadContent) -> Iterator[pa.Table]:
-        """See `ValueSource`."""
         stored = decode_detail(self.name, self.sha256, content())
         lists = (decode_group_list(ordinal, stored.slice(row, 1)) for row, ordinal in self.ordinals.items())
         yield pa.concat_tables([VALUE_ROWS.empty_table(), *(one for one in lists if isinstance(one, pa.Table))])
@@ -149,8 +145,6 @@ class ColumnLists:
     """The lists of one column's data files.
 
     Attributes:
-        lists: What they are.
-        sources: Where they are.
         tree: The groups of the files, and which of these have a list.
     """
 

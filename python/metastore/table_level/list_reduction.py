@@ -8,7 +8,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import pyarrow as pa
 
-from metastore.format.object_schemas import TABLE_FREQUENCIES
+from metastore.format.object_schemas import TABLE_FREQUENCIES, fill_schema
 from metastore.format.sortable_values import is_wide_decimal, make_comparison_key
 from metastore.table_level.count_bounds import COMPLETE, DUPLICATES, NONE, TOP, FileValueCounts, OmittedCountBounds
 from metastore.table_level.value_rows import sum_value_rows
@@ -154,6 +154,4 @@ def table_frequency_rows(rows: pa.Table, errors: NDArray[np.int64] | None) -> pa
     values: dict[str, Any] = {name: rows[name] for name in TABLE_FREQUENCIES.names if name in rows.column_names}
     if errors is not None:
         values["error"] = pa.array(errors, mask=errors == 0)
-    size = rows.num_rows
-    arrays = [values[kind.name] if kind.name in values else pa.nulls(size, kind.type) for kind in TABLE_FREQUENCIES]
-    return pa.table(arrays, schema=TABLE_FREQUENCIES)
+    return fill_schema(TABLE_FREQUENCIES, values, rows.num_rows)

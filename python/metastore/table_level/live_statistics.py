@@ -12,6 +12,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format.data_files import find_detail_files
+from metastore.format.manifest import FULL
 from metastore.format.object_schemas import DETAILS, SUMMARY
 from metastore.format.objects import ObjectRef, decode_detail
 from metastore.format.sortable_values import value_width
@@ -56,7 +57,6 @@ class RowSource:
     """Where some rows of a column come from.
 
     Attributes:
-        indexed: The block.
         ordinal: The column's place in the block.
         files: The ordinals of the rows' data files in the block.
     """
@@ -71,7 +71,6 @@ class ColumnLevel:
     """What is known of one column.
 
     Attributes:
-        column: The column.
         rows: Rows of the `summary` schema, one for each file with statistics; percentiles may be missing.
         computed: `full` or `footer`: the deepest among the rows.
         sources: Where the rows come from, in their order.
@@ -94,10 +93,8 @@ class _Found:
     """Rows of one column as they are met.
 
     Attributes:
-        column: The column.
         computed: The deepest among the rows.
         rows: Of each source.
-        sources: Where they come from.
     """
 
     column: Column
@@ -153,6 +150,21 @@ class LiveStatistics:
         step = max(_FEWEST_COLUMNS, _ROWS_AT_ONCE // max(len(self._live), 1))
         for start in range(0, len(columns), step):
             yield from self._known(columns[start : start + step])
+
+    def read_user_defined(
+        self, columns: Sequence[Column]
+    ) -> Iterator[tuple[BlockFiles, Column, list[int], list[dict[str, bytes]]]]:
+        """Read user-defined statistics, those of the latest blocks first: places of live files, and what each has."""
+        by_type = {(column.key, column.type): column for column in columns}
+        wanted = []
+        for indexed in self._blocks:
+            if indexed.block.computed == FULL and indexed.block.statistics:
+                known = (by_type.get((one.key, one.type)) for one in indexed.block.columns)
+                wanted.append((indexed, {at: column for at, column in enumerate(known) if column is not None}))
+        for indexed, column, _, files, rows in self._summaries(wanted, ["column", "file", "extra"]):
+            places = self._places[indexed.block.id][files]
+            live = rows.filter(pa.array(places >= 0))
+            yield indexed, column, places[places >= 0].tolist(), [dict(one or ()) for one in live["extra"].to_pylist()]
 
     def _known(self, columns: Sequence[Column]) -> Iterator[ColumnLevel]:
         # Where nothing was merged before, all is read at once.

@@ -21,7 +21,7 @@ import pyarrow.compute as pc
 from metastore.adapters.shim_calls import require_unchanged
 from metastore.adapters.spark_rows import read_rows_by_spark
 from metastore.format.manifest_references import RanksRef
-from metastore.format.object_schemas import TABLE_RANKS
+from metastore.format.object_schemas import TABLE_RANKS, fill_schema
 from metastore.format.objects import ObjectRef, decode_object
 from metastore.kernel.parquet_file import find_spark_only_reason, read_column_values
 from metastore.kernel.parquet_schema import FileColumn, UnsupportedDataFile
@@ -83,9 +83,6 @@ class RankSort:
     """The jobs that make the ranks of one snapshot.
 
     Attributes:
-        spark: The session.
-        facts: The table.
-        place: Where the store is.
         range_bytes: Size of the values that one task sorts.
     """
 
@@ -306,14 +303,13 @@ def _write_ranges(
 
 
 def _table(ordinal: int, column: Column, run: SortedRun, before: int) -> pa.Table:
-    arrays = {field.name: pa.nulls(len(run), field.type) for field in TABLE_RANKS}
     kind = TABLE_RANKS.field(f"value_{column.encoding}").type
-    arrays |= {
+    given = {
         "column": pa.array(np.full(len(run), ordinal, np.int32)),
         f"value_{column.encoding}": run_to_stored(run).cast(kind),
         "rank": pa.array(before + np.cumsum(run.counts)),
     }
-    return pa.table([arrays[name] for name in TABLE_RANKS.names], schema=TABLE_RANKS)
+    return fill_schema(TABLE_RANKS, given, len(run))
 
 
 def _with_empty(ref: RanksRef, columns: tuple[int, ...]) -> RanksRef:

@@ -70,7 +70,6 @@ class PartitionCounts:
     """One column's share of a partition.
 
     Attributes:
-        written: Values written.
         singles: Values that occur once, written or not.
     """
 

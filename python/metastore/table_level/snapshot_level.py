@@ -11,7 +11,7 @@ import pyarrow as pa
 
 from metastore.errors import DamagedObject
 from metastore.format.manifest import Snapshot, iterate_objects
-from metastore.format.object_layout import ROW_GROUPS, size_row_groups
+from metastore.format.object_layout import ROW_GROUPS, size_row_groups, split_evenly
 from metastore.format.object_schemas import TABLE_FILES
 from metastore.kernel.statistic_rows import table_sketch_rows, table_summary_rows
 from metastore.store.block_files import DEPTHS
@@ -83,21 +83,22 @@ def _written(
     refs: Sequence[ObjectRef],
 ) -> TableLevel:
     nodes = GroupCache(store, AGGREGATE_KIND, refs)
-    own = UserDefinedLevel(store, coverage.blocks, facts.files, statistics)
+    live = LiveStatistics(store, coverage.blocks, facts.files, nodes)
+    own = UserDefinedLevel(live, coverage.blocks, len(facts.files), statistics)
     extra = own.reduce(facts.columns)
     rows, depth = [], 0
     ordinals = {column.key: place for place, column in enumerate(facts.columns)}
     with ThreadPoolExecutor() as threads:
         early = DetailPrefetch(store, () if refs else coverage.live_blocks, threads)
         details = TableDetailWriter(store, options, threads, early, refs, jobs)
-        for known in LiveStatistics(store, coverage.blocks, facts.files, nodes).read_columns(facts.columns):
+        for known in live.read_columns(facts.columns):
             reduced = replace(known.statistics, extra=extra.get((known.column.key, known.column.type), {}))
             rows.append((ordinals[known.column.key], reduced, known.rows.num_rows))
             details.add(ordinals[known.column.key], known, reduced)
             depth = max(depth, DEPTHS[known.computed])
         store.ensure_writable()
         sketches = threads.submit(_put, store, "table-sketches", table_sketch_rows(rows))
-        files = threads.submit(store.put, "table-files", *_one_group(_files_table(facts.files, coverage)))
+        files = threads.submit(store.put, "table-files", *_files_table(facts.files, coverage))
         written = details.write()
         rows = [(place, _with_details(found, place, written), covered) for place, found, covered in rows]
         summary = _put(store, "table-summary", table_summary_rows(rows))
@@ -106,8 +107,7 @@ def _written(
         table_files=files.result(),
         summary=summary,
         sketches=sketches.result(),
-        frequencies_asked=options.algorithm,
-        **_refer_details(written),
+        **_refer_details(written, options),
         **_describe(facts, coverage),
     )
     kept = (*nodes.finish(), *written.nodes)
@@ -115,8 +115,9 @@ def _written(
     return TableLevel(snapshot, objects, own.failed, kept)
 
 
-def _refer_details(written: TableDetailResult) -> Mapping[str, Any]:
+def _refer_details(written: TableDetailResult, options: TableLevelOptions) -> Mapping[str, Any]:
     return {
+        "frequencies_asked": options.algorithm,
         "frequencies": written.frequencies.result(),
         "distribution": written.distribution,
         "placed": written.index_coverage,
@@ -159,11 +160,7 @@ def _put(store: Store, kind: str, table: pa.Table) -> ObjectRef | None:
     return store.put(kind, ordered, size_row_groups(ordered.column("column"), -(-ordered.num_rows // ROW_GROUPS)))
 
 
-def _one_group(table: pa.Table) -> tuple[pa.Table, list[int]]:
-    return table, [table.num_rows] if table.num_rows else []
-
-
-def _files_table(files: Sequence[DataFile], coverage: Coverage) -> pa.Table:
+def _files_table(files: Sequence[DataFile], coverage: Coverage) -> tuple[pa.Table, list[int]]:
     best = [coverage.deepest_block(file) for file in files]
     values = {
         "block": [found and found.block.id for found in best],
@@ -176,7 +173,8 @@ def _files_table(files: Sequence[DataFile], coverage: Coverage) -> pa.Table:
         "log_files": [None] * len(files),
         "modified": [file.modified for file in files],
     }
-    return pa.table([pa.array(values[field.name], field.type) for field in TABLE_FILES], schema=TABLE_FILES)
+    table = pa.table([pa.array(values[field.name], field.type) for field in TABLE_FILES], schema=TABLE_FILES)
+    return table, split_evenly(table.num_rows, 1)
 
 
 def list_snapshot_objects(snapshot: Snapshot) -> dict[str, int]:

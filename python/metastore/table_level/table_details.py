@@ -49,7 +49,6 @@ class TableLevelOptions:
     """How the table level is made.
 
     Attributes:
-        bins: Bins of a histogram.
         top: Values kept of a column of which some file keeps its most frequent ones only.
         algorithm: `auto`, `exact`, `reduce`, `duplicates` or `scatter`.
         threshold: Below it a sum of the files' distinct (or duplicate) counts is small.
@@ -107,8 +106,6 @@ class TableDetailWriter:
 
     Attributes:
         store: Where detail objects are and the result goes.
-        options: How it is made.
-        threads: Where objects are written.
         early: Objects that are being read.
         nodes: Objects that keep what groups of data files were merged to.
         jobs: Where lists that are too long for one place are reduced; None: all are reduced here.

@@ -13,7 +13,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format.object_layout import find_run_starts
-from metastore.format.object_schemas import TABLE_FREQUENCIES
+from metastore.format.object_schemas import TABLE_FREQUENCIES, fill_schema
 from metastore.format.objects import ObjectRef, decode_object
 from metastore.format.value_postings import choose_part, hash_column_values, read_postings
 from metastore.table_level.count_jobs import ROWS_PER_PARTITION, CountTarget, gather_results
@@ -49,25 +49,11 @@ if TYPE_CHECKING:
     Longs = NDArray[np.int64]
 
 
-POSTING_ROWS = pa.schema(
-    [
-        pa.field("column", pa.int32(), nullable=False),
-        pa.field("value_long", pa.int64()),
-        pa.field("value_double", pa.float64()),
-        pa.field("value_binary", pa.binary()),
-        pa.field("frequency", pa.int64()),
-        pa.field("file", pa.int32()),
-    ]
-)
-"""Values of columns in a data file."""
-
-
 @dataclass(frozen=True)
 class EarlierIndex:
     """An object of the lists of an earlier snapshot: of files that are still there it tells all.
 
     Attributes:
-        object: The object.
         ordinals: Place of a column then, to its place now.
         files: For each data file of then its place now; -1: it is gone.
     """
@@ -80,16 +66,13 @@ class EarlierIndex:
 
     @property
     def name(self) -> str:
-        """See `ValueSource`."""
         return self.object.name
 
     @property
     def columns(self) -> frozenset[int]:
-        """See `ValueSource`."""
         return frozenset(self.ordinals.values())
 
     def read_values(self, content: ReadContent) -> Iterator[pa.Table]:
-        """See `ValueSource`."""
         yield self.carry_over(decode_object(self.object, content()))
 
     def carry_over(self, rows: pa.Table) -> pa.Table:
@@ -109,8 +92,7 @@ class EarlierIndex:
             "frequency": pa.array(count),
             "listed": pa.array(place, pa.int64()),
         }
-        arrays = [changed[one.name] if one.name in changed else chosen[one.name] for one in VALUE_ROWS]
-        return pa.table(arrays, schema=VALUE_ROWS)
+        return fill_schema(VALUE_ROWS, {**{name: chosen[name] for name in VALUE_ROWS.names[1:4]}, **changed}, len(row))
 
 
 def run_index_job(
@@ -145,14 +127,10 @@ class ValueIndexing(ShuffleStrategy["Column"]):
     sums_values: ClassVar[bool] = False
 
     def route(self, ordinal: int, rows: pa.Table) -> RoutedRows:
-        """See `ShuffleStrategy`."""
-        arrays = [rows["listed"].cast(pa.int32()) if one.name == "file" else rows[one.name] for one in POSTING_ROWS]
-        hashed = hash_column_values(rows, self.columns[ordinal])
-        return RoutedRows(pa.table(arrays, schema=POSTING_ROWS), choose_part(hashed, self.partitions))
+        return RoutedRows(rows, choose_part(hash_column_values(rows, self.columns[ordinal]), self.partitions))
 
     def finish(self, store: TaskStore, partition: int, rows: Sequence[pa.Table], facts: TaskFacts) -> PartitionResult:
-        """See `ShuffleStrategy`."""
-        sent = pa.concat_tables([POSTING_ROWS.empty_table(), *rows])
+        sent = pa.concat_tables([VALUE_ROWS.empty_table(), *rows])
         lists = {
             ordinal: make_postings(of_column, self.columns[ordinal], self.files)
             for ordinal, of_column in sorted(iterate_columns(sent), key=lambda one: one[0])
@@ -170,10 +148,10 @@ class ValueIndexing(ShuffleStrategy["Column"]):
 
 
 def make_postings(rows: pa.Table, column: Column, files: int) -> pa.Table:
-    """The list of a column, each value once."""
+    """The list of a column, each value once; `listed` of the rows is the place of their data file."""
     values = rows[f"value_{column.encoding}"].combine_chunks()
     keys, _ = make_equality_keys(values)
-    where, counts = rows["file"].to_numpy(), rows["frequency"].to_numpy()
+    where, counts = rows["listed"].to_numpy(), rows["frequency"].to_numpy()
     order = np.lexsort((where, keys))
     pairs = find_pair_starts(keys[order], where[order])
     counts, where, first = np.add.reduceat(counts[order], pairs), where[order][pairs], order[pairs]
@@ -190,8 +168,7 @@ def make_postings(rows: pa.Table, column: Column, files: int) -> pa.Table:
         "files_sparse": _sparse(where, counts, np.where(dense, 0, lengths), np.repeat(~dense, lengths), dense),
         "files_dense": _dense(where, counts, lengths, dense, files),
     }
-    arrays = [filled.get(one.name, pa.nulls(len(starts), one.type)) for one in TABLE_FREQUENCIES]
-    return pa.table(arrays, schema=TABLE_FREQUENCIES).take(pa.array(ranked))
+    return fill_schema(TABLE_FREQUENCIES, filled, len(starts)).take(pa.array(ranked))
 
 
 def _sparse(where: NDArray[Any], counts: Longs, lengths: Longs, of_maps: Any, absent: Any) -> pa.Array:

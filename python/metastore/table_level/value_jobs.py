@@ -55,7 +55,6 @@ class ValueJobs:
     """Where jobs run and what they read.
 
     Attributes:
-        context: Where they run.
         store: Where objects are and lists go.
         files: The data files of the snapshot, by path, in the order of its list.
         local: Whether paths without a scheme are on the local file system.

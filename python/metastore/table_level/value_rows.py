@@ -11,6 +11,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from metastore.format.object_layout import find_run_starts
+from metastore.format.object_schemas import ENCODED_TYPES, fill_schema
 from metastore.kernel.binary_values import rank_values
 
 if TYPE_CHECKING:
@@ -37,12 +38,16 @@ _MAGNITUDE = np.int64((1 << 63) - 1)
 _PACKED_BITS = 63
 _SMALL_SPAN = 1 << 16
 _ROWS_TOGETHER = 1 << 18
-ENCODINGS = ("long", "double", "binary")
+ENCODINGS = tuple(ENCODED_TYPES)
 _VALUES = tuple(f"value_{encoding}" for encoding in ENCODINGS)
 
 
 def sum_value_rows(rows: pa.Table, wide: Collection[int] = ()) -> pa.Table:
-    """Add up equal values of a column."""
+    """Add up equal values of a column.
+
+    Arrow's `group_by` and a sort take three to five times as long for numbers (of a million values 0.12 s here and
+    0.55 s there), and two thirds of the time for texts.
+    """
     parts: dict[int, pa.Table] = {}
     for some in _together(split_by_column(rows), wide):
         parts |= _of_columns(some, wide=any(column in wide for column in some))
@@ -112,7 +117,7 @@ def _of_columns(columns: Mapping[int, Batches], *, wide: bool) -> dict[int, pa.T
         "frequency": pa.array(frequencies[order]),
         "listed": pa.array(listed[order]),
     }
-    table = pa.table([filled.get(one.name, pa.nulls(len(order), one.type)) for one in VALUE_ROWS], schema=VALUE_ROWS)
+    table = fill_schema(VALUE_ROWS, filled, len(order))
     starts = np.searchsorted(lines, np.arange(len(ordinals) + 1)).tolist()
     spans = zip(ordinals.tolist(), pairwise(starts), strict=True)
     return {column: table.slice(start, end - start) for column, (start, end) in spans}

@@ -9,6 +9,7 @@ import numpy as np
 import pyarrow as pa
 
 from metastore.format import sortable_values
+from metastore.format.object_schemas import fill_schema
 from metastore.kernel import theta_sketch
 from metastore.kernel.binary_values import BinaryValues
 from metastore.kernel.parquet_file import read_column_values, translate_arrow_errors
@@ -55,9 +56,7 @@ class DataFileSource:
     """A column of a data file that is read again.
 
     Attributes:
-        path: Of the file.
         ordinal: The column's place in the snapshot's schema.
-        column: The column.
         number: What goes with each value, in `listed`.
     """
 
@@ -71,11 +70,9 @@ class DataFileSource:
 
     @property
     def columns(self) -> frozenset[int]:
-        """See `ValueSource`."""
         return frozenset({self.ordinal})
 
     def read_values(self, content: ReadContent) -> Iterator[pa.Table]:  # noqa: ARG002 - objects have content
-        """See `ValueSource`."""
         with translate_arrow_errors():
             arrays = read_column_values(str(local_path(self.path)), [self.column], READ_BUDGET).get(0)
             if arrays is None:
@@ -109,7 +106,7 @@ def _as_listed(ordinal: int, column: Column, values: pa.Array) -> pa.Table:
         "frequency": pa.array(np.ones(size, np.int64)),
         "listed": pa.array(np.zeros(size, np.int64)),
     }
-    return pa.table([given.get(one.name, pa.nulls(size, one.type)) for one in VALUE_ROWS], schema=VALUE_ROWS)
+    return fill_schema(VALUE_ROWS, given, size)
 
 
 def hash_value_rows(rows: pa.Table, column: Column) -> NDArray[np.uint64]:
