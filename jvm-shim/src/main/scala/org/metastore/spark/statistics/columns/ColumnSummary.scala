@@ -46,8 +46,8 @@ final class ColumnSummary(
     val set = new java.util.BitSet
     if (!contradictory.isEmpty) files.indices.foreach(i => set.set(i, contradictory.get(files(i))))
     new ColumnSummary(
-      key, dataType, Gather.booleans(hasStatistics, files), Gather.longs(rows, files), Gather.longs(nulls, files),
-      Gather.longs(nans, files), bounds.at(files), set)
+      key, dataType, Gather(hasStatistics, files), Gather(rows, files), Gather(nulls, files),
+      Gather(nans, files), bounds.at(files), set)
   }
 }
 
@@ -123,8 +123,8 @@ final class LongBounds(val lo: Array[Long], val hi: Array[Long], val flags: Arra
   override val his: Values = Values.Longs(hi)
 
   override def at(files: Array[Int]): Bounds = new LongBounds(
-    Gather.longs(lo, files), Gather.longs(hi, files), Gather.bytes(flags, files),
-    if (numbers == null) null else Gather.longs(numbers, files)) // scalastyle:ignore
+    Gather(lo, files), Gather(hi, files), Gather(flags, files),
+    if (numbers == null) null else Gather(numbers, files)) // scalastyle:ignore
 
   override def weight: Long = lo.length * (if (numbers == null) 17L else 25L)
 }
@@ -153,7 +153,7 @@ final class BytesBounds private (
   }
 
   override def at(files: Array[Int]): Bounds = new BytesBounds(
-    files.map(lo(_)), files.map(hi(_)), Gather.bytes(flags, files), madeHeads.map(_.at(files)))
+    files.map(lo(_)), files.map(hi(_)), Gather(flags, files), madeHeads.map(_.at(files)))
 
   /** By the lengths of some of them. */
   override def weight: Long = {
@@ -177,7 +177,7 @@ final class BoundHeads private (shared: Array[Byte], val lo: Array[Long], val hi
   }
 
   private[statistics] def at(files: Array[Int]): BoundHeads =
-    new BoundHeads(shared, Gather.longs(lo, files), Gather.longs(hi, files))
+    new BoundHeads(shared, Gather(lo, files), Gather(hi, files))
 }
 
 private[statistics] object BoundHeads {

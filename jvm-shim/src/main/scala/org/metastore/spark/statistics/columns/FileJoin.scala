@@ -35,7 +35,7 @@ private[statistics] final class BlockJoin(val block: Block, val counted: BlockRo
   }
 
   /** The block joined with some of the list's files. */
-  def at(places: Array[Int]): BlockJoin = new BlockJoin(block, counted, Gather.ints(ordinals, places))
+  def at(places: Array[Int]): BlockJoin = new BlockJoin(block, counted, Gather(ordinals, places))
 
   def isLike(other: BlockJoin): Boolean = block.files == other.block.files && Arrays.equals(ordinals, other.ordinals)
 }
@@ -124,7 +124,7 @@ final class FileList(val paths: Array[String], val sizes: Array[Long], val modif
 
   /** Some of the files, in their order. */
   def at(places: Array[Int]): FileList =
-    new FileList(places.map(paths(_)), Gather.longs(sizes, places), if (modified == null) null else Gather.longs(modified, places))
+    new FileList(places.map(paths(_)), Gather(sizes, places), if (modified == null) null else Gather(modified, places))
 
   private val join = new AtomicReference[SoftReference[FileJoin]](new SoftReference(null))
 

@@ -10,57 +10,38 @@ private[statistics] final class ColumnRows(val from: Int, val until: Int, ordina
     row == until
   }
 
-  def scatter(values: Array[Long], missing: Long): Array[Long] =
-    if (dense) whole(values, values.slice(from, until))
-    else {
-      val out = Fill.longs(files, missing)
-      foreach((file, row) => out(file) = values(row))
-      out
-    }
+  /** Values by file, `missing` where a file has no row. */
+  def scatter(values: Array[Long], missing: Long): Array[Long] = byFile(values, Fill.longs(files, missing))
 
-  def scatter(values: Array[Double], missing: Double): Array[Double] =
-    if (dense) whole(values, values.slice(from, until))
-    else {
-      val out = Fill.doubles(files, missing)
-      foreach((file, row) => out(file) = values(row))
-      out
-    }
+  def scatter(values: Array[Double], missing: Double): Array[Double] = byFile(values, Fill.doubles(files, missing))
 
-  def scatter(values: Array[Byte]): Array[Byte] =
-    if (dense) whole(values, values.slice(from, until))
-    else {
-      val out = new Array[Byte](files)
-      foreach((file, row) => out(file) = values(row))
-      out
-    }
+  def scatter(values: Array[Byte]): Array[Byte] = byFile(values, new Array[Byte](files))
 
-  def scatter(values: Array[Array[Byte]]): Array[Array[Byte]] =
-    if (dense) whole(values, values.slice(from, until))
-    else {
-      val out = new Array[Array[Byte]](files)
-      foreach((file, row) => out(file) = values(row))
-      out
-    }
+  def scatter(values: Array[Array[Byte]]): Array[Array[Byte]] = byFile(values, new Array[Array[Byte]](files))
 
   /** The files that have a row. */
   def present: Array[Boolean] = {
-    val out = new Array[Boolean](files)
-    if (dense) java.util.Arrays.fill(out, true) else foreach((file, _) => out(file) = true)
-    out
+    val all = new Array[Boolean](until)
+    java.util.Arrays.fill(all, true)
+    byFile(all, new Array[Boolean](files))
   }
 
-  private def whole[T](values: Array[T], slice: => Array[T]): Array[T] =
-    if (values.length == until - from) values else slice
-
-  private def foreach(put: (Int, Int) => Unit): Unit = {
-    var row = from
-    while (row < until) {
-      val file = ordinals(row).toInt
-      if (file < 0 || file >= files) throw new IllegalArgumentException(s"it has a row for file $file")
-      put(file, row)
-      row += 1
+  /** Arrays as they are where they have a row a file; else rows are copied to their files, neighbours at once. */
+  private def byFile[T <: AnyRef](values: T, out: => T): T =
+    if (dense && java.lang.reflect.Array.getLength(values) == files) values
+    else {
+      val found = out
+      var row = from
+      while (row < until) {
+        val file = ordinals(row).toInt
+        var next = row + 1
+        while (next < until && ordinals(next) == ordinals(row) + next - row) next += 1
+        if (file < 0 || file + next - row > files) throw new IllegalArgumentException(s"it has a row for file ${ordinals(next - 1)}")
+        System.arraycopy(values, row, found, file, next - row)
+        row = next
+      }
+      found
     }
-  }
 }
 
 /** Some fields of one row group of a summary, or of some of its rows, decoded when asked. */

@@ -2,6 +2,8 @@ package org.metastore.spark.statistics.objects
 
 import java.util.Arrays
 
+import scala.reflect.ClassTag
+
 import org.apache.parquet.column.values.bloomfilter.BlockSplitBloomFilter
 import org.apache.parquet.io.api.Binary
 
@@ -42,39 +44,8 @@ private[statistics] object Fill {
 
 /** Elements of an array, by their places. Without boxing. */
 private[statistics] object Gather {
-
-  def longs(values: Array[Long], places: Array[Int]): Array[Long] = {
-    val out = new Array[Long](places.length)
-    var i = 0
-    while (i < out.length) {
-      out(i) = values(places(i))
-      i += 1
-    }
-    out
-  }
-
-  def ints(values: Array[Int], places: Array[Int]): Array[Int] = {
-    val out = new Array[Int](places.length)
-    var i = 0
-    while (i < out.length) {
-      out(i) = values(places(i))
-      i += 1
-    }
-    out
-  }
-
-  def bytes(values: Array[Byte], places: Array[Int]): Array[Byte] = {
-    val out = new Array[Byte](places.length)
-    var i = 0
-    while (i < out.length) {
-      out(i) = values(places(i))
-      i += 1
-    }
-    out
-  }
-
-  def booleans(values: Array[Boolean], places: Array[Int]): Array[Boolean] = {
-    val out = new Array[Boolean](places.length)
+  def apply[@specialized(Long, Int, Byte, Boolean) T: ClassTag](values: Array[T], places: Array[Int]): Array[T] = {
+    val out = new Array[T](places.length)
     var i = 0
     while (i < out.length) {
       out(i) = values(places(i))

@@ -139,7 +139,7 @@ private[statistics] final class Postings(values: Values, starts: Array[Int], fil
   /** Rows with one of the points, by data file. */
   def of(points: Values): PostingCounts = {
     val entries = values.placesIn(points).flatMap(value => starts(value) until starts(value + 1))
-    PostingCounts(Gather.ints(files, entries), Gather.longs(counts, entries))
+    PostingCounts(Gather(files, entries), Gather(counts, entries))
   }
 
   /** Rows with any of the values, by data file. */
