@@ -21,7 +21,7 @@ import org.metastore.spark.tables.ViewNamespace
  * The call of a table function, or a view of the data source, before it is answered. Spark looks functions up with its catalog
  * locked, and every other statement of the session would wait for what is read there.
  *
- * @param asked tells calls of one function apart
+ * @param asked tells calls of one function apart, and a call from what answers it
  */
 final case class FunctionCall(output: Seq[Attribute], function: String, asked: Any)(val answer: Answer)
   extends LeafNode with MultiInstanceRelation {
