@@ -17,7 +17,7 @@ import org.metastore.spark.statistics.cache.{Budget, PlanningPool, StatisticsCac
 import org.metastore.spark.statistics.columns.{BlockColumnLoader, BlockReader, ColumnLoader, SummaryAssembler}
 import org.metastore.spark.statistics.objects.{
   Block, ChunkPages, ColumnDecoder, DataFileRow, HistogramRow, Manifest, ManifestLog,
-  ManifestReader, ObjectReader, ObjectRef, ObjectRow, ObjectRows, PageValues, ParquetFooter,
+  ManifestReader, ObjectReader, ObjectRef, ObjectRow, ObjectRows, PackedBytes, PackedIntegers, ParquetFooter,
   RanksRef, RowGroup, RowReader, Snapshot, StoreFolder, SummaryRow, TableFileRow, ValueCount
 }
 import org.metastore.spark.statistics.values.{HistogramReader, RankReader, ValueCountReader, ValueIndexReader}
@@ -189,7 +189,7 @@ object StatisticsStore {
   /** The classes that read statistics, for who loads them before the first query. */
   private[spark] def readingClasses: Seq[Class[_]] = Seq(ManifestReader.getClass, classOf[ManifestLog], classOf[ObjectReader],
     ParquetFooter.getClass, classOf[FileMetaData], classOf[ChunkPages], classOf[PageHeader],
-    ColumnDecoder.getClass, PageValues.getClass, classOf[BlockReader],
+    ColumnDecoder.getClass, classOf[PackedIntegers], PackedBytes.getClass, classOf[BlockReader],
     classOf[BlockColumnLoader], classOf[RowGroup], classOf[ColumnLoader[_]], classOf[FileJoiner], classOf[BlockStatistics],
     classOf[SummaryAssembler], PlanningPool.getClass, classOf[DataPageV1], classOf[ObjectMapper])
 }
