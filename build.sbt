@@ -31,7 +31,7 @@ def relocated(scope: Configuration, spark: String, folders: Seq[String]) = Def.t
 }
 
 def shim(spark: String, scala: String, options: Seq[String]): Project =
-  Project(s"shim-spark-${spark.replace('.', '_')}", file(s"jvm-shim/target/spark-$spark")).settings(
+  Project(s"shim-spark-${spark.replace('.', '_')}", file(s"jvm-shim/target/spark-$spark")).disablePlugins(ScalafmtPlugin).settings(
     name := s"metastore-shim-spark-$spark",
     scalaVersion := scala,
     scalacOptions := common ++ options,
@@ -65,4 +65,7 @@ lazy val root = (project in file("."))
   .aggregate(Seq("4.1" -> spark41, "4.0" -> spark40, "3.5" -> spark35).collect {
     case (line, project) if sys.props.contains(s"pyspark.$line") => project.project
   }: _*)
-  .settings(publish / skip := true)
+  .settings(
+    publish / skip := true,
+    Compile / scalafmt / unmanagedSources := (baseDirectory.value / "jvm-shim" / "src" ** "*.scala").get // of all lines, once
+  )
