@@ -184,6 +184,10 @@ private[estimates] object ColumnPredicate {
     case call => call.isInstanceOf[InvokeLike]
   }
 
+  /** The rows of a column for which conditions on it alone are true; None where one fails on a value, as under ANSI. */
+  def select(column: ColumnHistogram, conditions: Seq[Expression], leaf: Expression): Option[ColumnHistogram] =
+    EvaluationFailure.orNone(conditions.reduceOption(And(_, _)).fold(column)(new ColumnPredicate(_, leaf).of(column)))
+
   /** Some rows, and values of which some are theirs. */
   private final case class BucketSample(bucket: Bucket, samples: Seq[Any])
 

@@ -1,5 +1,7 @@
 package org.metastore.spark.pruning
 
+import java.util.BitSet
+
 import scala.collection.mutable
 import scala.util.control.NonFatal
 
@@ -82,10 +84,8 @@ trait PruningFilter {
   /**
    * Finds the files all of whose physical rows match every conjunct: a second proof, never the negation of the first. Never
    * throws.
-   *
-   * @return for each file, whether it is proven
    */
-  def allRowsMatch(files: FileSetStatistics): Array[Boolean]
+  def allRowsMatch(files: FileSetStatistics): BitSet
 }
 
 object PruningFilter {

@@ -1,10 +1,11 @@
 package org.metastore.spark.pruning
 
-import java.time.ZoneId
+import java.time.{ZoneId, ZoneOffset}
 
 import scala.util.control.NonFatal
 
 import org.apache.spark.sql.catalyst.expressions._
+import org.apache.spark.sql.catalyst.util.DateTimeConstants.MICROS_PER_DAY
 import org.apache.spark.sql.catalyst.util.DateTimeUtils
 import org.apache.spark.sql.types._
 import org.apache.spark.unsafe.types.UTF8String
@@ -21,7 +22,7 @@ private[pruning] final class Terms(columns: ColumnLookup) {
     case ColumnLookup.BoundedColumn() => columns.find(expression).toOption.filter(use => TypePromotion.hasBounds(use.dataType))
       .map(use => Term(use, use.dataType, Nil))
     case cast: Cast => unapply(cast.child).flatMap(CastTerms(cast, _))
-    case year: Year => unapply(year.child).filter(_.dataType == DateType)
+    case year: Year => Date.unapply(year.child)
       .map(_.after(Some(Step.Monotone.exactly(days => DateTimeUtils.getYear(Math.toIntExact(days)).toLong)), IntegerType))
     case TruncDate(Date(term), Literal(format: UTF8String, _)) => truncatedDate(term, format)
     case t: TruncTimestamp if t.timeZoneId.isDefined => truncatedTimestamp(t)
@@ -56,10 +57,8 @@ private[pruning] final class Terms(columns: ColumnLookup) {
       val level = DateTimeUtils.parseTruncLevel(format)
       val zone = DateTimeUtils.getZoneId(t.timeZoneId.get)
       val isUnit = t.copy(timestamp = Literal(0L, TimestampType)).eval() != null
-      unapply(t.timestamp).filter(_.dataType == TimestampType && isUnit).map { term =>
-        term.after(
-          Some(ClockChanges.around(zone, DateTimeUtils.truncTimestamp(_, level, zone), ClockChanges.Micros, ClockChanges.Micros)), TimestampType)
-      }
+      val step = ClockChanges.around(zone, MICROS_PER_DAY, MICROS_PER_DAY)(DateTimeUtils.truncTimestamp(_, level, zone))
+      unapply(t.timestamp).filter(_.dataType == TimestampType && isUnit).map(_.after(Some(step), TimestampType))
     case _ => None
   }
 }
@@ -102,31 +101,22 @@ private[pruning] object Terms {
 
 /** Functions of local time are not monotone where clocks jump: a day may come twice. */
 private[pruning] object ClockChanges {
-  private val MicrosADay = 24L * 60 * 60 * 1000000
 
-  /** How long a day is in the unit of a function's argument or result. */
-  sealed abstract class Unit(val day: Long)
-  case object Micros extends Unit(MicrosADay)
-  case object Days extends Unit(1)
-
-  /** @param result moved as well where the function comes back from local time; `None`: it stays there */
-  def around(zone: ZoneId, function: Long => Long, argument: Unit, result: Unit): Step =
+  /**
+   * A day is given away on both sides of an argument, and of a result that comes back from local time.
+   *
+   * @param argument how long a day is in the unit of the argument
+   * @param result   how long it is in that of the result; 0 where that is local time
+   */
+  def around(zone: ZoneId, argument: Long, result: Long)(function: Long => Long): Step =
     if (zone.getRules.isFixedOffset) Step.Monotone.exactly(function)
     else Step.Monotone(
-      value => Math.subtractExact(function(Math.subtractExact(value, argument.day)), result.day),
-      value => Math.addExact(function(Math.addExact(value, argument.day)), result.day), attained = false)
-
-  /** As `around`, for functions whose result is local time. */
-  def toLocal(zone: ZoneId, function: Long => Long): Step =
-    if (zone.getRules.isFixedOffset) Step.Monotone.exactly(function)
-    else Step.Monotone(
-      value => function(Math.subtractExact(value, MicrosADay)), value => function(Math.addExact(value, MicrosADay)),
-      attained = false)
+      value => Math.subtractExact(function(Math.subtractExact(value, argument)), result),
+      value => Math.addExact(function(Math.addExact(value, argument)), result), attained = false)
 }
 
 /** Casts that keep the order. */
 private[pruning] object CastTerms {
-  private val MicrosADay = 24L * 60 * 60 * 1000000
 
   def apply(cast: Cast, term: Term): Option[Term] = (term.dataType, cast.dataType) match {
     case (from, to) if from == to => Some(term)
@@ -138,22 +128,22 @@ private[pruning] object CastTerms {
     case (FloatType, DoubleType) => Some(term.after(None, DoubleType))
     case (from, to: DecimalType) if Terms.isIntegral(from) => rescale(term, digits(from), 0, to)
     case (from: DecimalType, to: DecimalType) => rescale(term, from.precision, from.scale, to)
-    case (DateType, TimestampNTZType) => rising(term, TimestampNTZType)(Math.multiplyExact(_, MicrosADay))
-    case (TimestampNTZType, DateType) => rising(term, DateType)(Math.floorDiv(_, MicrosADay))
+    case (DateType, TimestampNTZType) => rising(term, TimestampNTZType)(Math.multiplyExact(_, MICROS_PER_DAY))
+    case (TimestampNTZType, DateType) => rising(term, DateType)(Math.floorDiv(_, MICROS_PER_DAY))
     case (from, to) if cast.timeZoneId.isDefined => convertZone(term, from, to, cast.zoneId)
     case _ => None
   }
 
-  private def convertZone(term: Term, from: DataType, to: DataType, zone: ZoneId): Option[Term] = (from, to) match {
-    case (DateType, TimestampType) => Some(term.after(
-      Some(ClockChanges.around(zone, days => DateTimeUtils.daysToMicros(Math.toIntExact(days), zone), ClockChanges.Days, ClockChanges.Micros)), to))
-    case (TimestampType, DateType) =>
-      Some(term.after(Some(ClockChanges.toLocal(zone, DateTimeUtils.microsToDays(_, zone).toLong)), to))
-    case (TimestampType, TimestampNTZType) =>
-      Some(term.after(Some(ClockChanges.toLocal(zone, DateTimeUtils.convertTz(_, java.time.ZoneOffset.UTC, zone))), to))
-    case (TimestampNTZType, TimestampType) => Some(term.after(
-      Some(ClockChanges.around(zone, DateTimeUtils.convertTz(_, zone, java.time.ZoneOffset.UTC), ClockChanges.Micros, ClockChanges.Micros)), to))
-    case _ => None
+  private def convertZone(term: Term, from: DataType, to: DataType, zone: ZoneId): Option[Term] = {
+    def after(argument: Long, result: Long)(function: Long => Long) =
+      Some(term.after(Some(ClockChanges.around(zone, argument, result)(function)), to))
+    (from, to) match {
+      case (DateType, TimestampType) => after(1, MICROS_PER_DAY)(days => DateTimeUtils.daysToMicros(Math.toIntExact(days), zone))
+      case (TimestampType, DateType) => after(MICROS_PER_DAY, 0)(DateTimeUtils.microsToDays(_, zone).toLong)
+      case (TimestampType, TimestampNTZType) => after(MICROS_PER_DAY, 0)(DateTimeUtils.convertTz(_, ZoneOffset.UTC, zone))
+      case (TimestampNTZType, TimestampType) => after(MICROS_PER_DAY, MICROS_PER_DAY)(DateTimeUtils.convertTz(_, zone, ZoneOffset.UTC))
+      case _ => None
+    }
   }
 
   private def rising(term: Term, to: DataType)(function: Long => Long): Option[Term] =

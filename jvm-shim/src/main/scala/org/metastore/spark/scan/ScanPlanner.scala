@@ -12,7 +12,7 @@ import org.apache.spark.sql.types.DataType
 
 import org.metastore.spark.conf.MetastoreConf
 import org.metastore.spark.estimates.{FilterRequest, JoinKeys, RelationColumns, RowCounts, ScanStatistics}
-import org.metastore.spark.pruning.{ColumnResolver, LiveFiles, PruningFilter, ScanDecision}
+import org.metastore.spark.pruning.{ColumnResolver, FileSets, LiveFiles, PruningFilter, ScanDecision}
 import org.metastore.spark.reason.{Reason, ReasonCode, VisibleText}
 import org.metastore.spark.statistics.{StatisticsStore, TableStatistics}
 import org.metastore.spark.statistics.columns.{FileSetStatistics, TableDistinct}
@@ -35,11 +35,7 @@ private[scan] final class ScanPlanner(
   val estimates: Boolean = settings.cboEnabled && !leavesAlone
 
   private lazy val joins: JoinKeys =
-    try if (estimates) joinsOf(this) else JoinKeys.Unknown
-    catch { case NonFatal(e) =>
-      ScanPlanner.warn("A join", Reason.failure(e), e)
-      JoinKeys.Unknown
-    }
+    if (estimates) ScanPlanner.orElse("A join", JoinKeys.Unknown)(joinsOf(this)) else JoinKeys.Unknown
 
   /** What a table's statistics know of its columns. */
   def columns(id: TableIdentity, known: TableStatistics, resolver: ColumnResolver, lineage: => Iterator[String]): RelationColumns = {
@@ -104,7 +100,7 @@ private[scan] final class ScanPlanner(
               described.exists(_.isRead))
           }
           ScanPlanner.logDecision(decided)
-          ScanPlan(decided, orNone(table)(numbers))
+          ScanPlan(decided, ScanPlanner.orElse(s"The size of ${table.name}", Option.empty[ScanStatistics])(Some(numbers)))
         }
       }
     } catch {
@@ -115,21 +111,12 @@ private[scan] final class ScanPlanner(
     }
   }
 
-  // What fails in an estimate costs no more than the estimate.
-  private def orNone[A](table: TableIdentity)(numbers: => A): Option[A] =
-    try Some(numbers) catch { case NonFatal(e) =>
-      ScanPlanner.warn(s"The size of ${table.name}", Reason.failure(e), e)
-      None
-    }
-
   // Where they cannot be read, bounds tell less.
   private def histogramsOf(
       table: TableIdentity, known: TableStatistics, described: Option[DistributionSnapshot],
       columns: Seq[(String, DataType)]): Map[(String, DataType), ColumnHistogram] =
-    try described.fold(Map.empty[(String, DataType), ColumnHistogram])(one => known.histograms(one.snapshot, columns))
-    catch { case NonFatal(e) =>
-      ScanPlanner.warn(s"A filter on ${table.name}", Reason.failure(e), e)
-      Map.empty
+    ScanPlanner.orElse(s"A filter on ${table.name}", Map.empty[(String, DataType), ColumnHistogram]) {
+      described.fold(Map.empty[(String, DataType), ColumnHistogram])(one => known.histograms(one.snapshot, columns))
     }
 
   private def distinctOf(known: TableStatistics, described: DistributionSnapshot): Map[String, TableDistinct] =
@@ -143,11 +130,8 @@ private[scan] final class ScanPlanner(
     else Right(ScanDecision.Verdict(filter.evaluate(joined), filter.conjuncts.map(_.sql)))
 
   // Other rows than the table format counts: the statistics are not of this file.
-  private def contradictoryFiles(joined: FileSetStatistics, rows: Array[Long]): BitSet = {
-    val set = new BitSet(rows.length)
-    rows.indices.foreach(i => set.set(i, rows(i) >= 0 && joined.rows(i) >= 0 && rows(i) != joined.rows(i)))
-    set
-  }
+  private def contradictoryFiles(joined: FileSetStatistics, rows: Array[Long]): BitSet =
+    FileSets.where(rows.length)(i => rows(i) >= 0 && joined.rows(i) >= 0 && rows(i) != joined.rows(i))
 }
 
 private[scan] object ScanPlanner extends Logging {
@@ -168,18 +152,19 @@ private[scan] object ScanPlanner extends Logging {
   private def logDecision(decision: ScanDecision): Unit = logInfo(VisibleText(s"${decision.table} ${decision.label}"))
 
   /** The files whose rows other files change. */
-  private def filesWithChanges(files: IndexedSeq[ScanFile]): BitSet = {
-    val set = new BitSet(files.length)
-    var i = 0
-    while (i < files.length) {
-      if (files(i).hasChanges) set.set(i)
-      i += 1
-    }
-    set
-  }
+  private def filesWithChanges(files: IndexedSeq[ScanFile]): BitSet = FileSets.where(files.length)(files(_).hasChanges)
 
   /** Whether a job of the query's own was cancelled: then the query is. */
   def isCancelled(e: Throwable): Boolean = Option(e.getMessage).exists(_.contains("SPARK_JOB_CANCELLED"))
+
+  /** What fails in an estimate costs no more than the estimate. */
+  def orElse[A](about: String, instead: A)(estimate: => A): A =
+    try estimate
+    catch {
+      case NonFatal(e) if !isCancelled(e) =>
+        warn(about, Reason.failure(e), e)
+        instead
+    }
 
   /** Planning goes on without us: one line says why. */
   def warn(table: String, why: Reason, cause: Throwable): Unit = {
